@@ -1,0 +1,82 @@
+"""What is being learned: the interface of a bandit, and the law of its rewards."""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+
+from bandit_lab._types import Array
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class RewardLaw:
+    """The law of the reward of every arm on one shared list of values.
+
+    P(reward = values[u] | context x, arm k) = probabilities[x, k, u].
+
+    values: [U], reward units. probabilities: [X, K, U], each row sums to 1.
+    """
+
+    values: Array
+    probabilities: Array
+
+    @property
+    def means(self) -> Array:
+        """Mean reward of every arm [X, K]."""
+        return self.probabilities @ self.values
+
+
+@runtime_checkable
+class Bandit(Protocol):
+    """A bandit: arms with random rewards, and a policy over them with parameters theta [D].
+
+    For developers. A new bandit is a frozen dataclass, registered with `jax.tree_util.register_dataclass` so that its
+    numbers are traced and not compiled in, that has:
+
+    - `initial_parameters` [D]: where training starts;
+    - `reference_log_policy` [X, K]: log-probabilities of the reference policy, finite everywhere;
+    - `law`: the `RewardLaw` of the *trained* reward;
+    - `log_policy(theta)`: [D] -> [X, K], differentiable log-probabilities; X is the number of contexts (prompts),
+      1 for a plain bandit; a group belongs to one context, drawn uniformly.
+
+    and, only where the default below is not right,
+
+    - `true_means` [X, K]: mean of the reward that is reported, if it is not the one that is trained on;
+    - `sample_rewards(key, context, arms)`: [G] arms -> [G] rewards, if drawing from `law` is not exact
+      (rewards with a continuous law keep quadrature nodes in `law` and set `exact_law` to False).
+
+    Everything else (the three dynamics, stiffness, thresholds, sweeps) is written against these names.
+    """
+
+    law: RewardLaw
+    initial_parameters: Array
+    reference_log_policy: Array
+    exact_law: bool = True
+
+    def log_policy(self, theta: Array) -> Array:
+        """Log-probabilities [X, K] of the arms under parameters theta [D]."""
+        ...
+
+    @property
+    def true_means(self) -> Array:
+        """Mean of the reported reward of every arm [X, K]."""
+        return self.law.means
+
+    def sample_rewards(self, key: Array, context: Array, arms: Array) -> Array:
+        """One reward [G] per action in `arms` [G], by inverting the cumulative law. `key` is consumed."""
+        upper = jnp.cumsum(self.law.probabilities[context], axis=-1)[:, :-1]
+        uniform = jax.random.uniform(key, arms.shape, self.law.values.dtype)
+        return self.law.values[jnp.sum(uniform[:, None] >= upper[arms], axis=-1)]
+
+
+def expected_reward(bandit: Bandit, theta: Array) -> Array:
+    """Expected reported reward of the policy, averaged over contexts: [D] -> scalar, reward units."""
+    return jnp.mean(jnp.sum(jnp.exp(bandit.log_policy(theta)) * bandit.true_means, axis=-1))
+
+
+def num_contexts_and_arms(bandit: Bandit) -> tuple[int, int]:
+    """(X, K) of a bandit."""
+    contexts, arms = bandit.reference_log_policy.shape
+    return contexts, arms

@@ -1,0 +1,96 @@
+"""From the rewards of a group to the advantage of each of its actions."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import jax.numpy as jnp
+
+from bandit_lab._types import Array
+
+
+class Advantage(Protocol):
+    """How rewards of one group become advantages.
+
+    For developers. A new advantage is a frozen (hashable) dataclass with
+
+    - `smallest_group`: the least group size for which it means something;
+    - `__call__(rewards)`: [G] rewards of one group -> [G] advantages;
+    - `population(values, probabilities)`: the limit of an infinite group with reward law `probabilities` [U] on
+      `values` [U] -> advantage [U] of an action that got each value.
+    """
+
+    smallest_group: int
+
+    def __call__(self, rewards: Array) -> Array:
+        """Advantages [G] of one group with rewards [G]."""
+        ...
+
+    def population(self, values: Array, probabilities: Array) -> Array:
+        """Advantages [U] of each reward value [U] in an infinite group with that law [U]."""
+        ...
+
+
+def _divide_by_std(deviation: Array, variance: Array, eps: float) -> Array:
+    """deviation / (sqrt(variance) + eps), and exactly 0 where all deviations are (a silent group); smooth elsewhere."""
+    silent = variance <= 0
+    std = jnp.sqrt(jnp.where(silent, 1, variance))
+    return jnp.where(silent, 0, deviation / (std + eps))
+
+
+@dataclass(frozen=True)
+class GRPO:
+    """A_i = (r_i - mean) / (std + eps), zero for a silent group (all rewards equal). arXiv 2402.03300, sec. 4.1.
+
+    ddof = 0 is the population std (verl's torch.std uses 1). eps is 0 by default because a silent group is set to
+    zero explicitly: an eps there would only turn rounding errors into advantages.
+    """
+
+    eps: float = 0.0
+    ddof: int = 0
+    smallest_group: int = 2
+
+    def __call__(self, rewards: Array) -> Array:
+        """Advantages [G]. The test of silence is exact, r_i = r_1 for all i: no rounding error can pass it."""
+        deviation = rewards - jnp.mean(rewards)
+        variance = jnp.sum(deviation**2) / (rewards.shape[0] - self.ddof)
+        variance = jnp.where(jnp.all(rewards == rewards[0]), 0, variance)
+        return _divide_by_std(deviation, variance, self.eps)
+
+    def population(self, values: Array, probabilities: Array) -> Array:
+        """(values - J) / (sigma + eps) with J and sigma of the law."""
+        deviation = values - values @ probabilities
+        return _divide_by_std(deviation, deviation**2 @ probabilities, self.eps)
+
+
+@dataclass(frozen=True)
+class DrGRPO:
+    """A_i = r_i - mean: group-centred, not divided by the std. arXiv 2503.20783 (Dr. GRPO)."""
+
+    smallest_group: int = 2
+
+    def __call__(self, rewards: Array) -> Array:
+        """Advantages [G]."""
+        return rewards - jnp.mean(rewards)
+
+    def population(self, values: Array, probabilities: Array) -> Array:
+        """values - J."""
+        return values - values @ probabilities
+
+
+@dataclass(frozen=True)
+class RLOO:
+    """A_i = r_i - mean of the others' rewards = G/(G-1) (r_i - mean). arXiv 2402.14740 (leave-one-out)."""
+
+    smallest_group: int = 2
+
+    def __call__(self, rewards: Array) -> Array:
+        """Advantages [G]."""
+        size = rewards.shape[0]
+        return (rewards - jnp.mean(rewards)) * (size / (size - 1))
+
+    def population(self, values: Array, probabilities: Array) -> Array:
+        """values - J: in an infinite group leaving one out changes nothing."""
+        return values - values @ probabilities
+
+
+ADVANTAGES: dict[str, type[Advantage]] = {"grpo": GRPO, "dr_grpo": DrGRPO, "rloo": RLOO}

@@ -1,0 +1,145 @@
+"""One update of GRPO for one seed and one setting. Everything is vectorised outside."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from bandit_lab import _checks
+from bandit_lab._types import Array
+from bandit_lab.bandits import Bandit
+from bandit_lab.grpo.advantage import GRPO, Advantage
+from bandit_lab.grpo.estimator import Estimator, Frozen
+from bandit_lab.grpo.optimizer import Optimizer
+from bandit_lab.grpo.staleness import Refresh, Staleness
+
+KL_ESTIMATORS = ("exact", "k3")
+
+
+class Hyper(NamedTuple):
+    """The traced settings: scalars, or arrays of one shape when a grid is vectorised.
+
+    learning_rate: eta, logits per unit of gradient. momentum: mu. refresh_interval: N, steps (int). kl_weight: beta,
+    reward units per nat.
+    """
+
+    learning_rate: Any
+    momentum: Any
+    refresh_interval: Any
+    kl_weight: Any
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Learner:
+    """Everything but the traced scalars: the bandit (its numbers are traced) and the static choices.
+
+    group_size: G. prompts: groups averaged per step. kl_estimator: "exact" reverse KL, or the sampled "k3" loss whose
+    on-policy gradient is beta (pi - pi_ref), the *forward* KL. batch_reuse: one batch serves a whole refresh block.
+    horizon: largest refresh interval that model B can be asked for (length of its ring).
+
+    Raises:
+      ValueError: group smaller than the advantage allows, prompts < 1, unknown KL estimator, batch reuse without blocks.
+    """
+
+    bandit: Bandit
+    advantage: Advantage = field(default=GRPO(), metadata={"static": True})
+    estimator: Estimator = field(default=Frozen(), metadata={"static": True})
+    staleness: Staleness = field(default=Refresh(), metadata={"static": True})
+    optimizer: Optimizer = field(default=Optimizer(), metadata={"static": True})
+    group_size: int = field(default=64, metadata={"static": True})
+    prompts: int = field(default=1, metadata={"static": True})
+    kl_estimator: str = field(default="exact", metadata={"static": True})
+    batch_reuse: bool = field(default=False, metadata={"static": True})
+    horizon: int = field(default=64, metadata={"static": True})
+
+    def __post_init__(self) -> None:
+        _checks.integer("group_size", self.group_size, self.advantage.smallest_group)
+        _checks.integer("prompts", self.prompts, 1)
+        _checks.choice("kl_estimator", self.kl_estimator, KL_ESTIMATORS)
+        _checks.integer("horizon", self.horizon, 0)
+        reuse_fits = self.staleness.block_synchronous or not self.batch_reuse
+        _checks.require(reuse_fits, "batch_reuse", "false with a staleness model without blocks (lag)", True)
+
+
+class State(NamedTuple):
+    """What the next step needs. step: updates done. theta: [D]. optimizer, staleness: their own pytrees."""
+
+    step: Array
+    theta: Array
+    optimizer: Any
+    staleness: Any
+
+
+class Info(NamedTuple):
+    """What one step shows, all taken before the update.
+
+    theta, behaviour: current and acting parameters [D]. gradient: ascent direction [D]. silent: share of silent groups
+    in this step's batch (0 where the gradient is an exact mean).
+    """
+
+    theta: Array
+    behaviour: Array
+    gradient: Array
+    silent: Array
+
+
+class Gradient(NamedTuple):
+    """An ascent direction [D] and the share of silent groups in the batch that it came from."""
+
+    value: Array
+    silent: Array
+
+
+GradientFn = Callable[[Array, Array, Array, Array], Gradient]
+"""(key, kl_weight, theta, behaviour theta) -> Gradient: sampled, or exact (then the key is ignored)."""
+
+
+def init(learner: Learner, hyper: Hyper, theta: Array) -> State:
+    """State before step 0 at parameters theta [D], everything that remembers filled with theta."""
+    optimizer = learner.optimizer.build(hyper.learning_rate, hyper.momentum)
+    return State(jnp.int32(0), theta, optimizer.init(theta), learner.staleness.init(theta, learner.horizon))
+
+
+def update(learner: Learner, gradient: GradientFn, hyper: Hyper, key: Array, state: State) -> tuple[State, Info]:
+    """One optimiser step. `key` belongs to the whole run: the step number is folded in here.
+
+    With `batch_reuse` the step number at the block's start is folded in, so that the same groups are drawn from the
+    same snapshot at every step of the block.
+    """
+    behaviour, staleness = learner.staleness.behaviour(state.staleness, state.theta, state.step, hyper.refresh_interval)
+    age = state.step % jnp.maximum(hyper.refresh_interval, 1)
+    draw = jax.random.fold_in(key, state.step - age if learner.batch_reuse else state.step)
+    ascent = gradient(draw, hyper.kl_weight, state.theta, behaviour)
+    optimizer = learner.optimizer.build(hyper.learning_rate, hyper.momentum)
+    change, optimizer_state = optimizer.update(-ascent.value, state.optimizer, state.theta)
+    info = Info(state.theta, behaviour, ascent.value, ascent.silent)
+    return State(state.step + 1, state.theta + change, optimizer_state, staleness), info
+
+
+def policy_gradient(
+    learner: Learner, kl_weight: Array, theta: Array, behaviour: Array, signal: Array, frequency: Array
+) -> Array:
+    """Ascent direction [D] = sum_{x,k} signal[x,k] grad log pi(k|x) - kl_weight * grad KL.
+
+    Both gradients are taken at the behaviour policy if the estimator is `at_snapshot`, else at theta.
+
+    signal: [X, K] advantage per action, weighted by the estimator and summed over the actions of each arm.
+    frequency: [X, K] share of the actions that fell on each arm, for the sampled KL estimator. The exact reverse KL is
+      grad KL(pi || ref) = sum_k pi_k (log pi_k - log ref_k) grad log pi_k. The KL term is never divided by the std.
+    """
+    bandit = learner.bandit
+    log_policy, pull_back = jax.vjp(bandit.log_policy, behaviour if learner.estimator.at_snapshot else theta)
+    if learner.kl_estimator == "exact":
+        penalty = jnp.exp(log_policy) * (log_policy - bandit.reference_log_policy) / log_policy.shape[0]
+    else:
+        penalty = frequency * -jnp.expm1(bandit.reference_log_policy - log_policy)
+    return pull_back(signal - kl_weight * penalty)[0]
+
+
+def importance_ratio(bandit: Bandit, theta: Array, behaviour: Array) -> tuple[Array, Array]:
+    """(pi_behaviour [X, K], ratio pi_theta / pi_behaviour [X, K])."""
+    log_old = bandit.log_policy(behaviour)
+    return jnp.exp(log_old), jnp.exp(bandit.log_policy(theta) - log_old)

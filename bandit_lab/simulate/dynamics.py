@@ -1,0 +1,42 @@
+"""The three dynamics behind one interface, and the drift that belongs to each."""
+
+from collections.abc import Callable
+
+import jax
+
+from bandit_lab import _checks
+from bandit_lab._types import Array
+from bandit_lab.grpo import GradientFn, Learner
+from bandit_lab.simulate.finite_group import finite_group
+from bandit_lab.simulate.mean_field import mean_field
+from bandit_lab.simulate.sampled import sampled
+
+DYNAMICS: dict[str, Callable[[Learner], GradientFn]] = {
+    "mean_field": mean_field,
+    "finite_group": finite_group,
+    "sampled": sampled,
+}
+
+Drift = Callable[[Array, Array, Array], Array]
+"""(theta [D], behaviour theta [D], kl_weight) -> exact mean gradient [D]."""
+
+
+def drift_of(learner: Learner, dynamics: str) -> Drift:
+    """The exact mean gradient of a dynamics: G = infinity for `mean_field`, this G for `finite_group` and `sampled`.
+
+    Raises:
+      ValueError: unknown dynamics (the known ones are listed), or what `finite_group` raises.
+    """
+    _checks.choice("dynamics", dynamics, DYNAMICS)
+    exact = mean_field(learner) if dynamics == "mean_field" else finite_group(learner)
+    unused = jax.random.key(0)
+
+    def drift(theta: Array, behaviour: Array, kl_weight: Array) -> Array:
+        return exact(unused, kl_weight, theta, behaviour).value
+
+    return drift
+
+
+def drift_name(learner: Learner, dynamics: str) -> str:
+    """How tables name the drift: `G = infinity` or `G = 64`."""
+    return "G = infinity" if dynamics == "mean_field" else f"G = {learner.group_size}"

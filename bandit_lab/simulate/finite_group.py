@@ -1,0 +1,79 @@
+"""Finite groups, exactly: the expected gradient at this G by summation over what the group can look like.
+
+The G actions of a group are exchangeable, so the mean of (1/G) sum_i A_i w_i grad log pi(a_i) is that of one *tagged*
+action. Its advantage depends on its own reward and on how often each of the U reward values occurs among the other
+G - 1 actions, a multinomial count. For binary rewards that is a sum of G terms. Nothing is assumed of the advantage:
+the table below calls its definition on every possible group.
+"""
+
+from itertools import combinations
+from math import comb
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import xlogy
+from scipy.special import gammaln
+
+from bandit_lab import _checks
+from bandit_lab._types import Array
+from bandit_lab.grpo import Gradient, GradientFn, Learner, importance_ratio, policy_gradient
+
+MAX_COMPOSITIONS = 20_000
+MAX_TABLE = 50_000_000
+
+
+def compositions(total: int, parts: int) -> np.ndarray:
+    """All ways to write `total` as an ordered sum of `parts` counts >= 0: int array [M, parts], lexicographic."""
+    bars = np.array(list(combinations(range(total + parts - 1), parts - 1)), dtype=np.int64)
+    bars = bars.reshape(-1, parts - 1)
+    edges = np.hstack([np.full((len(bars), 1), -1), bars, np.full((len(bars), 1), total + parts - 1)])
+    return np.diff(edges, axis=1) - 1
+
+
+def finite_group(learner: Learner) -> GradientFn:
+    """The exact mean dynamics at the learner's group size: `(key, kl_weight, theta, behaviour) -> Gradient`.
+
+    `silent` is the exact probability of a silent group. Prompts do not matter: they average independent groups.
+
+    Raises:
+      ValueError: the bandit's rewards are not finitely many values, or a group can look too many ways (more than
+        MAX_COMPOSITIONS counts of the other G - 1 rewards).
+    """
+    bandit, size = learner.bandit, learner.group_size
+    law = bandit.law
+    _checks.require(
+        bandit.exact_law, "dynamics", "a bandit with finitely many reward values for finite_group", type(bandit).__name__
+    )
+    num_values = law.values.shape[0]
+    ways = comb(size + num_values - 2, num_values - 1)
+    _checks.require(
+        ways <= MAX_COMPOSITIONS and ways * num_values * size <= MAX_TABLE,
+        "group_size",
+        f"at most {MAX_COMPOSITIONS} ways to share out a group's rewards for dynamics=finite_group "
+        "(fewer reward values or a smaller group; dynamics=sampled has no such limit)",
+        f"{ways} ways at group_size={size} with {num_values} reward values",
+    )
+    others = compositions(size - 1, num_values)
+    log_ways = gammaln(size) - gammaln(others + 1).sum(axis=1)
+    index = np.stack(
+        [
+            np.array([np.concatenate([[u], np.repeat(np.arange(num_values), counts)]) for counts in others])
+            for u in range(num_values)
+        ],
+        axis=1,
+    )  # [M, U, G]: the tagged action's reward value comes first
+    table = jax.vmap(jax.vmap(lambda rewards: learner.advantage(rewards)[0]))(law.values[index])  # [M, U]
+
+    def gradient(key: Array, kl_weight: Array, theta: Array, behaviour: Array) -> Gradient:
+        policy, ratio = importance_ratio(bandit, theta, behaviour)
+        value_law = jnp.einsum("xk,xku->xu", policy, law.probabilities)
+        log_others = jnp.sum(xlogy(others.astype(theta.dtype), value_law[:, None, :]), axis=-1)
+        chance = jnp.exp(log_ways.astype(theta.dtype) + log_others)  # [X, M]
+        counted = table * learner.estimator.weight(ratio[..., None, None], table)  # [X, K, M, U]
+        frequency = policy / policy.shape[0]
+        signal = frequency * jnp.einsum("xku,xm,xkmu->xk", law.probabilities, chance, counted)
+        ascent = policy_gradient(learner, kl_weight, theta, behaviour, signal, frequency)
+        return Gradient(ascent, jnp.mean(jnp.sum(value_law**size, axis=-1)))
+
+    return gradient

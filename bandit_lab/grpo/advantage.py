@@ -14,12 +14,14 @@ class Advantage(Protocol):
     For developers. A new advantage is a frozen (hashable) dataclass with
 
     - `smallest_group`: the least group size for which it means something;
+    - `linear`: whether it is a linear function of the group's rewards (then the mean gradient is that of J);
     - `__call__(rewards)`: [G] rewards of one group -> [G] advantages;
     - `population(values, probabilities)`: the limit of an infinite group with reward law `probabilities` [U] on
       `values` [U] -> advantage [U] of an action that got each value.
     """
 
     smallest_group: int
+    linear: bool
 
     def __call__(self, rewards: Array) -> Array:
         """Advantages [G] of one group with rewards [G]."""
@@ -48,6 +50,7 @@ class GRPO:
     eps: float = 0.0
     ddof: int = 0
     smallest_group: int = 2
+    linear: bool = False
 
     def __call__(self, rewards: Array) -> Array:
         """Advantages [G]. The test of silence is exact, r_i = r_1 for all i: no rounding error can pass it."""
@@ -67,6 +70,7 @@ class DrGRPO:
     """A_i = r_i - mean: group-centred, not divided by the std. arXiv 2503.20783 (Dr. GRPO)."""
 
     smallest_group: int = 2
+    linear: bool = True
 
     def __call__(self, rewards: Array) -> Array:
         """Advantages [G]."""
@@ -82,6 +86,7 @@ class RLOO:
     """A_i = r_i - mean of the others' rewards = G/(G-1) (r_i - mean). arXiv 2402.14740 (leave-one-out)."""
 
     smallest_group: int = 2
+    linear: bool = True
 
     def __call__(self, rewards: Array) -> Array:
         """Advantages [G]."""

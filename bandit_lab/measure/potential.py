@@ -1,0 +1,86 @@
+"""The potential whose gradient is the on-policy drift, where there is one.
+
+With rewards in two values the reward part of the on-policy drift of a context is h(q) grad q, q being the probability
+of the higher value and h(q) the gap between its mean advantage and that of the lower one. Its potential is the
+integral of h; for an infinite group and A = (r - J)/sigma it is 2 arcsin(sqrt(J)). Advantages that are linear in the
+rewards have the potential (factor times) J for any law. Otherwise (a group std over three or more reward values) the
+drift is not a gradient.
+"""
+
+from collections.abc import Callable
+from math import comb
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bandit_lab._types import Array
+from bandit_lab.grpo import Learner
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
+
+
+def advantage_gap(learner: Learner, dynamics: str) -> Callable[[Array], Array]:
+    """h(q): mean advantage of the higher of two reward values minus that of the lower, if the higher has chance q."""
+    values, size = learner.bandit.law.values, learner.group_size
+    if dynamics == "mean_field":
+
+        def gap(chance: Array) -> Array:
+            low, high = learner.advantage.population(values, jnp.stack([1 - chance, chance]))
+            return high - low
+
+        return gap
+    wins = np.arange(size)  # among the other G - 1 actions
+    ways = np.array([float(comb(size - 1, int(m))) for m in wins])
+    group = np.arange(size) < wins[:, None]  # [M, G - 1] after dropping the last column: who of the others won
+    others = jnp.where(group[:, : size - 1], values[1], values[0])
+
+    def tagged(value: Array) -> Array:
+        rewards = jnp.concatenate([jnp.full((size, 1), value), others], axis=1)
+        return jax.vmap(learner.advantage)(rewards)[:, 0]
+
+    table = tagged(values[1]) - tagged(values[0])
+    return lambda chance: jnp.sum(ways * chance**wins * (1 - chance) ** (size - 1 - wins) * table)
+
+
+def potential(learner: Learner, dynamics: str, theta: np.ndarray) -> Callable[[Array, Array], Array] | None:
+    """The potential near theta [D] as a function of (parameters [D], kl_weight), or None where there is none.
+
+    Its constant is chosen so that the reward part vanishes at theta.
+    """
+    bandit = learner.bandit
+    probabilities = bandit.law.probabilities
+    binary = probabilities.shape[-1] == 2
+    at_one = learner.estimator.weight(jnp.ones(2), jnp.array([1.0, -1.0]))
+    if not (binary or learner.advantage.linear) or not bool(jnp.all(at_one == 1)):
+        return None
+
+    def win_chance(x: Array) -> Array:
+        return jnp.sum(jnp.exp(bandit.log_policy(x)) * probabilities[..., -1], axis=-1)
+
+    if learner.advantage.linear:
+        unit = jnp.zeros(learner.group_size).at[0].set(1.0)
+        factor = learner.advantage(unit)[0] if dynamics != "mean_field" else 1.0
+
+        def reward_part(x: Array) -> Array:
+            return factor * jnp.mean(jnp.sum(jnp.exp(bandit.log_policy(x)) * bandit.law.means, axis=-1))
+
+    else:
+        gap, start = advantage_gap(learner, dynamics), win_chance(jnp.asarray(theta))
+
+        def integral(chance: Array, origin: Array) -> Array:
+            points = origin + (chance - origin) * 0.5 * (1 + _NODES)
+            return (chance - origin) * 0.5 * jnp.sum(_WEIGHTS * jax.vmap(gap)(points))
+
+        def reward_part(x: Array) -> Array:
+            return jnp.mean(jax.vmap(integral)(win_chance(x), start))
+
+    def divergence(x: Array) -> Array:
+        log_policy = bandit.log_policy(x)
+        if learner.kl_estimator == "exact":
+            terms = jnp.exp(log_policy) * (log_policy - bandit.reference_log_policy)
+        else:
+            terms = jnp.exp(bandit.reference_log_policy) * (bandit.reference_log_policy - log_policy)
+        return jnp.mean(jnp.sum(terms, axis=-1))
+
+    return lambda x, kl_weight: reward_part(x) - kl_weight * divergence(x)

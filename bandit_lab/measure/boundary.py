@@ -32,7 +32,9 @@ class Boundary:
         return np.isfinite(self.value)
 
 
-def first_crossing(test, cells: Hyper, theta_star: np.ndarray, grid: np.ndarray, bisections: int = _BISECTIONS) -> Boundary:
+def first_crossing(
+    test, cells: Hyper, theta_star: np.ndarray, grid: np.ndarray, bisections: int = _BISECTIONS
+) -> Boundary:
     """Smallest learning rate at which `test(cells, theta_star) -> [C]` becomes positive: scan of a grid, then bisection.
 
     All cells are bisected together, on the logarithm. Raises ValueError unless the grid rises and has two points.

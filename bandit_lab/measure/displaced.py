@@ -22,7 +22,7 @@ START = 1e-7  # displacement of growth runs, in units of the direction given
 TOO_LARGE, TOO_SMALL = 1e-3, 3e-11  # beyond: nonlinear; below: rounding errors
 LEAST_CYCLE = 1e-3  # least size of the part of a displacement that cycles, as a share of its whole
 SAME_RATE = 5.0  # two readings of one growth differ by a bounded factor, not by more than e^5
-SERIES_START = 1e-4  # displacement of time-series runs; even orders cancel between the two signs
+SERIES_START = 2e-5  # displacement of time-series runs; even orders cancel between the two signs
 _BURN_IN = 1 / 3
 
 

@@ -19,8 +19,6 @@ _NEWTON_STEP = 1e-9  # logits; a fixed point is accepted when the next Newton st
 _LARGEST_GAP = 36.0  # nats; beyond, 1 - p is lost in double precision
 
 
-
-
 @dataclass(frozen=True)
 class FixedPoint:
     """An interior fixed point of the drift of one dynamics, or the reason why there is none.
@@ -104,12 +102,22 @@ def find_fixed_point(
     exists = flow.status == 0 and stays and bool(np.all(np.isfinite(newton))) and np.linalg.norm(newton) < _NEWTON_STEP
     theta = start + basis @ (polished.x if exists else reached)
     policy, reward, _ = _policy(learner, jnp.asarray(theta))
-    reason = None if exists else (
-        f"no interior fixed point within a logit gap of {_LARGEST_GAP:g} nats at kl_weight={kl_weight:g}: "
-        f"the policy runs to a vertex (largest probability {float(np.max(policy)):.6g})"
+    reason = (
+        None
+        if exists
+        else (
+            f"no interior fixed point within a logit gap of {_LARGEST_GAP:g} nats at kl_weight={kl_weight:g}: "
+            f"the policy runs to a vertex (largest probability {float(np.max(policy)):.6g})"
+        )
     )
     return FixedPoint(
-        exists, theta if exists else None, np.asarray(policy), float(reward), float(np.max(np.abs(value))), reason, basis
+        exists,
+        theta if exists else None,
+        np.asarray(policy),
+        float(reward),
+        float(np.max(np.abs(value))),
+        reason,
+        basis,
     )
 
 

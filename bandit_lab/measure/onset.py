@@ -1,8 +1,8 @@
 """Second detector: when does the approach to the fixed point begin to oscillate, read from the displacement itself.
 
-Overshoot is exponentially small just beyond the onset, so the poles are identified instead: an autoregressive model is
+Overshoot is exponentially small just beyond the onset, so the poles are identified instead: a linear recurrence is
 fitted to the displacement (Prony's method) and its dominant root is looked at. The onset is where that root stops being
-real and positive. `overshoot` is offered beside it, with a stated resolution, because it is what a person would see.
+real and positive. `first_overshoot` is offered beside it, with its resolution, because it is what a person would see.
 """
 
 import numpy as np
@@ -11,28 +11,129 @@ from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.measure.boundary import Boundary, first_crossing
 from bandit_lab.measure.displaced import SERIES_START, series_blocks
 
-SAMPLES = 32  # sample points of a fit with block points; the refresh model has two poles there, the pipeline three
-_LAG_BURN_IN, _LAG_WINDOW = 9, 3  # in units of N + 1: a constant lag has N + 2 poles, all but two must have died
+ORDER = {"A": 2, "B": 2, "C": 3}  # poles of one mode at the sample points that have not died out
+RESOLUTION = 1e-6  # least overshoot, as a share of the first displacement, that `first_overshoot` reports
 _NOISE = 1e-15 / SERIES_START  # rounding error of a displacement, relative to the first
-_RANK = 1e-9  # smallest singular value of a fit, relative to the largest, that counts as information
+_RANK = 1e-7  # smallest singular value, relative to the largest, that counts as a further pole
 
 
 def fit_poles(series: np.ndarray, order: int) -> np.ndarray:
-    """Poles [order] of one displacement series by a least-squares linear recurrence, largest modulus first.
+    """Poles of one displacement series [n], largest modulus first: at most `order`, fewer if the data show fewer.
 
-    The recurrence is written in repeated differences, sum_i c_i Delta^i x = 0, so that poles near 1 do not cancel, and
-    solved with the smallest norm where the data have fewer poles than `order`; the roots that this invents are smaller
-    than the true ones. Rows are scaled to the size of their entries, and end where rounding errors begin.
+    Least squares on x_{j+r} = sum_i a_i x_{j+i}, r being the number of poles that the data show: the numerical rank of
+    the matrix of windows of length `order`. Rounding errors are equal in all rows, so rows are not rescaled.
     """
-    usable = np.abs(series) > 1e3 * _NOISE * np.abs(series[0])
-    length = len(series) if usable.all() else int(np.argmin(usable))
-    series = series[: max(length, order + 1)]
-    if length <= order:  # dead within the order: as fast as it can be seen, no oscillation to tell from
-        ratio = series[1] / series[0]
-        return np.concatenate([[ratio], np.zeros(order - 1)]).astype(complex)
-    rows = np.lib.stride_tricks.sliding_window_view(series, order + 1)
-    scale = np.max(np.abs(rows), axis=1, keepdims=True)
-    rows = rows / scale
-    solution = np.linalg.lstsq(rows[:, :-1], rows[:, -1], rcond=_RANK)[0]
-    roots = np.roots(np.concatenate([[1.0], -solution[::-1]]))
-    return roots[np.argsort(-np.abs(roots))]
+    alive = np.abs(series) > 10 * _NOISE * np.max(np.abs(series))
+    series = series[: max(int(np.argmin(alive)) if not alive.all() else len(series), 2)]
+    order = min(order, len(series) // 2)
+    windows = np.lib.stride_tricks.sliding_window_view(series, order)
+    singular = np.linalg.svd(windows, compute_uv=False)
+    rank = max(int(np.sum(singular > _RANK * singular[0])), 1)
+    rows = np.lib.stride_tricks.sliding_window_view(series, rank + 1)
+    coefficients = np.linalg.lstsq(rows[:, :-1], rows[:, -1], rcond=None)[0]
+    companion = np.diag(np.ones(rank - 1), -1)
+    companion[0] = coefficients[::-1]
+    roots = np.linalg.eigvals(companion)
+    return roots[np.argsort(-np.abs(roots), kind="stable")]
+
+
+def _span(cells: Hyper, model: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(first step used, stride, number of samples) [C] each.
+
+    Blocks are sampled at their starts. A constant lag N is sampled at every step, after all but two of its N + 1 poles
+    have died; enough samples are taken to see a pole that momentum makes slow.
+    """
+    interval, memory = np.asarray(cells.refresh_interval), 2 / (1 - np.asarray(cells.momentum))
+    if model == "B":
+        return 9 * np.maximum(interval - 1, 0), np.ones_like(interval), 16 + 3 * interval + memory.astype(int)
+    return np.zeros_like(interval), interval, 20 + (memory / interval).astype(int)
+
+
+def displacement(
+    learner: Learner, dynamics: str, cells: Hyper, theta_star: np.ndarray, direction: np.ndarray, projector: np.ndarray
+) -> list[np.ndarray]:
+    """Displacement [n] of every cell at its sample points, 1 at step 0.
+
+    Args:
+      cells: Hyper of arrays [C]. theta_star: [C, D]. direction, projector: [D], a right and a left eigenvector of the
+        stiffness, scaled to unit product, so that one mode is seen alone.
+    """
+    theta_star = np.asarray(theta_star, np.float64)
+    shape = theta_star.shape
+    first, stride, samples = _span(cells, learner.staleness.model)
+    exact = "finite_group" if dynamics == "sampled" else dynamics
+    rows = series_blocks(
+        learner,
+        exact,
+        first + stride * samples,
+        cells,
+        theta_star,
+        np.broadcast_to(direction, shape),
+        np.broadcast_to(projector, shape),
+    )
+    return [row[f : f + s * n + 1 : s] for row, f, s, n in zip(rows, first, stride, samples, strict=True)]
+
+
+def dominant_poles(
+    learner: Learner, dynamics: str, cells: Hyper, theta_star: np.ndarray, direction: np.ndarray, projector: np.ndarray
+) -> np.ndarray:
+    """Dominant pole [C], complex, per sample point (a block of N steps; one step for a constant lag)."""
+    series = displacement(learner, dynamics, cells, theta_star, direction, projector)
+    order = ORDER.get(learner.staleness.model, 3)
+    return np.array([fit_poles(row, order)[0] if np.all(np.isfinite(row)) else np.nan for row in series])
+
+
+def oscillates(pole: np.ndarray) -> np.ndarray:
+    """Whether a dominant pole is not real and positive. NaN counts as oscillating."""
+    return ~((np.imag(pole) == 0) & (np.real(pole) > 0))
+
+
+def learning_rate_onset(
+    learner: Learner,
+    dynamics: str,
+    cells: Hyper,
+    theta_star: np.ndarray,
+    direction: np.ndarray,
+    projector: np.ndarray,
+    grid: np.ndarray,
+) -> Boundary:
+    """Smallest learning rate [C] at which the dominant pole of the stiffest mode is not real and positive."""
+
+    def test(cells: Hyper, theta_star: np.ndarray) -> np.ndarray:
+        return np.where(
+            oscillates(dominant_poles(learner, dynamics, cells, theta_star, direction, projector)), 1.0, -1.0
+        )
+
+    return first_crossing(test, cells, np.asarray(theta_star, float), grid)
+
+
+def first_overshoot(
+    learner: Learner,
+    dynamics: str,
+    cells: Hyper,
+    theta_star: np.ndarray,
+    direction: np.ndarray,
+    projector: np.ndarray,
+    grid: np.ndarray,
+) -> Boundary:
+    """Smallest learning rate [C] at which the displacement is seen to cross zero by more than RESOLUTION.
+
+    Lies above the onset: just beyond it the first crossing is too late, and too small, to be seen.
+    """
+
+    def test(cells: Hyper, theta_star: np.ndarray) -> np.ndarray:
+        series = displacement(learner, dynamics, cells, theta_star, direction, projector)
+        return np.array([-np.min(row) - RESOLUTION if np.all(np.isfinite(row)) else np.nan for row in series])
+
+    return first_crossing(test, cells, np.asarray(theta_star, float), grid)
+
+
+def stiffest_mode(matrix: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(direction [D], projector [D]): right and left eigenvector of the largest stiffness, of unit product.
+
+    matrix: [R, R] in `basis` [D, R], e.g. the measured relaxation matrix.
+    """
+    values, right = np.linalg.eig(matrix)
+    index = int(np.argmax(values.real))
+    left = np.linalg.inv(right)[index]
+    return basis @ right[:, index].real, basis @ left.real

@@ -116,7 +116,17 @@ def _one_run(learner: Learner, dynamics: str, steps: int, hyper: Hyper, key: Arr
 
 @partial(jax.jit, static_argnames=("dynamics", "steps", "curves"))
 def _block(
-    learner: Learner, dynamics: str, steps: int, curves: bool, cells: Hyper, names, seeds, counted, key, theta, reference
+    learner: Learner,
+    dynamics: str,
+    steps: int,
+    curves: bool,
+    cells: Hyper,
+    names,
+    seeds,
+    counted,
+    key,
+    theta,
+    reference,
 ):
     """One block. cells: [c]. names: [c]. seeds, counted: [s]. theta: [c, D]. -> count, mean, M2 over seeds, Summary."""
 

@@ -43,7 +43,10 @@ def finite_group(learner: Learner) -> GradientFn:
     bandit, size = learner.bandit, learner.group_size
     law = bandit.law
     _checks.require(
-        bandit.exact_law, "dynamics", "a bandit with finitely many reward values for finite_group", type(bandit).__name__
+        bandit.exact_law,
+        "dynamics",
+        "a bandit with finitely many reward values for finite_group",
+        type(bandit).__name__,
     )
     num_values = law.values.shape[0]
     ways = comb(size + num_values - 2, num_values - 1)

@@ -1,0 +1,31 @@
+"""What is observed in simulation, without help from the theory."""
+
+from bandit_lab.measure.boundary import Boundary, learning_rate_boundary, refresh_interval_boundary
+from bandit_lab.measure.fixed_point import FixedPoint, critical_kl_weight, find_fixed_point
+from bandit_lab.measure.growth import generic_direction, growth_rate
+from bandit_lab.measure.onset import dominant_poles, first_overshoot, learning_rate_onset, stiffest_mode
+from bandit_lab.measure.outcome import classify_mean, classify_runs, count_outcomes, lost_share, sampled_boundary
+from bandit_lab.measure.stiffness import StiffnessReport, fresh_and_stale, measure_stiffness
+
+__all__ = [
+    "Boundary",
+    "FixedPoint",
+    "StiffnessReport",
+    "classify_mean",
+    "classify_runs",
+    "count_outcomes",
+    "critical_kl_weight",
+    "dominant_poles",
+    "find_fixed_point",
+    "first_overshoot",
+    "fresh_and_stale",
+    "generic_direction",
+    "growth_rate",
+    "learning_rate_boundary",
+    "learning_rate_onset",
+    "lost_share",
+    "measure_stiffness",
+    "refresh_interval_boundary",
+    "sampled_boundary",
+    "stiffest_mode",
+]

@@ -1,0 +1,79 @@
+"""What became of a run: one code per trajectory, and the boundary that sampled runs show."""
+
+import numpy as np
+
+from bandit_lab import _checks
+from bandit_lab._types import Outcome
+from bandit_lab.measure.onset import oscillates
+from bandit_lab.simulate import Summary
+
+NOISE_MULTIPLE = 4.0  # a departure counts beyond this many stationary standard deviations
+VERTEX_SHARE = 0.01  # collapsed: the other arms keep less than this share of their mass at the fixed point
+_UNDECIDED_RATE = 1e-10  # per step
+
+
+def classify_mean(growth: np.ndarray, pole: np.ndarray) -> np.ndarray:
+    """Outcome codes [C] of exact dynamics near their fixed point from a growth rate and a dominant pole, each [C]."""
+    growth, pole = np.asarray(growth), np.asarray(pole)
+    codes = np.where(oscillates(pole), Outcome.OSCILLATING, Outcome.CONVERGED)
+    codes = np.where(growth > 0, Outcome.UNSTABLE, codes)
+    codes = np.where(np.abs(growth) < _UNDECIDED_RATE, Outcome.UNDECIDED, codes)
+    return np.where(np.isnan(growth), Outcome.NON_FINITE, codes).astype(np.int8)
+
+
+def classify_runs(
+    summary: Summary, expected_reward: np.ndarray, largest_probability: np.ndarray, stationary_std: np.ndarray
+) -> np.ndarray:
+    """Outcome codes [C, S] of sampled runs.
+
+    In this order: `non_finite`; `collapsed` at a vertex (the other arms keep less than VERTEX_SHARE of the mass that
+    they have at the fixed point); *settled*, if mean and standard deviation of the last half are within NOISE_MULTIPLE
+    stationary standard deviations of the fixed point: `oscillating` if the fixed point was overshot by more than that,
+    else `converged`; not settled though the fixed point was overshot: `unstable`, a sustained cycle; else `undecided`,
+    the run has not arrived.
+
+    Args:
+      summary: of `simulate.run`, arrays [C, S]. expected_reward, largest_probability: [C] at the fixed point.
+      stationary_std: [C] of the expected reward; where no stationary state exists, that of small steps.
+    """
+    middle = np.asarray(expected_reward)[:, None]
+    noise = NOISE_MULTIPLE * np.asarray(stationary_std)[:, None]
+    settled = (np.abs(summary.tail_mean - middle) <= noise) & (summary.tail_std <= noise)
+    overshot = summary.overshoot > noise
+    codes = np.where(
+        settled,
+        np.where(overshot, Outcome.OSCILLATING, Outcome.CONVERGED),
+        np.where(overshot, Outcome.UNSTABLE, Outcome.UNDECIDED),
+    )
+    others = VERTEX_SHARE * (1 - np.asarray(largest_probability)[:, None])
+    codes = np.where(1 - summary.final_max_probability < others, Outcome.COLLAPSED, codes)
+    return np.where(summary.finite, codes, Outcome.NON_FINITE).astype(np.int8)
+
+
+def lost_share(codes: np.ndarray) -> np.ndarray:
+    """Share of runs [...] that lost the fixed point: unstable, collapsed or non-finite. codes: [..., S]."""
+    return np.mean(np.isin(codes, (Outcome.UNSTABLE, Outcome.COLLAPSED, Outcome.NON_FINITE)), axis=-1)
+
+
+def sampled_boundary(learning_rates: np.ndarray, lost: np.ndarray, level: float = 0.5) -> np.ndarray:
+    """Learning rate [C] at which the share of lost runs first reaches `level`, interpolated on the log.
+
+    NaN where the grid does not bracket it.
+
+    Args:
+      learning_rates: [M], rising. lost: [C, M] from `lost_share`. level: in (0, 1).
+    """
+    _checks.require(0 < level < 1, "level", "a share in (0, 1)", level)
+    lost, log_rate = np.asarray(lost), np.log(learning_rates)
+    beyond = lost >= level
+    first = np.argmax(beyond, axis=1)
+    found = beyond.any(axis=1) & (first > 0)
+    rows, before = np.arange(len(lost)), np.maximum(first - 1, 0)
+    rise = np.where(found, lost[rows, first] - lost[rows, before], 1)
+    part = (level - lost[rows, before]) / rise
+    return np.where(found, np.exp(log_rate[before] + part * (log_rate[first] - log_rate[before])), np.nan)
+
+
+def count_outcomes(codes: np.ndarray) -> dict[str, int]:
+    """How many runs ended in each outcome, by its label."""
+    return {outcome.label: int(np.sum(codes == outcome)) for outcome in Outcome}

@@ -1,5 +1,6 @@
 """From the rewards of a group to the advantage of each of its actions."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,8 +21,15 @@ class Advantage(Protocol):
       `values` [U] -> advantage [U] of an action that got each value.
     """
 
-    smallest_group: int
-    linear: bool
+    @property
+    def smallest_group(self) -> int:
+        """Least group size."""
+        ...
+
+    @property
+    def linear(self) -> bool:
+        """Whether it is linear in the rewards."""
+        ...
 
     def __call__(self, rewards: Array) -> Array:
         """Advantages [G] of one group with rewards [G]."""
@@ -98,4 +106,4 @@ class RLOO:
         return values - values @ probabilities
 
 
-ADVANTAGES: dict[str, type[Advantage]] = {"grpo": GRPO, "dr_grpo": DrGRPO, "rloo": RLOO}
+ADVANTAGES: dict[str, Callable[..., Advantage]] = {"grpo": GRPO, "dr_grpo": DrGRPO, "rloo": RLOO}

@@ -1,5 +1,6 @@
 """How an action that was drawn from an old policy counts in the gradient at the current one."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,7 +21,10 @@ class Estimator(Protocol):
     - `weight(ratio, advantage)`: scalars -> scalar factor; it is a value, never differentiated.
     """
 
-    at_snapshot: bool
+    @property
+    def at_snapshot(self) -> bool:
+        """Whether the gradient is taken at the behaviour policy."""
+        ...
 
     def weight(self, ratio: Array, advantage: Array) -> Array:
         """Factor of one action's advantage."""
@@ -64,4 +68,4 @@ class Ratio:
         return ratio
 
 
-ESTIMATORS: dict[str, type[Estimator]] = {"frozen": Frozen, "uncorrected": Uncorrected, "ratio": Ratio}
+ESTIMATORS: dict[str, Callable[..., Estimator]] = {"frozen": Frozen, "uncorrected": Uncorrected, "ratio": Ratio}

@@ -9,6 +9,7 @@ Step t is the number of updates done. The policy used at step t has the age
 and is theta_0 before it exists. A at N = 1 equals B at N = 0; C at N = 1 equals B at N = 1.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -29,9 +30,20 @@ class Staleness(Protocol):
     - `behaviour(state, theta, step, interval)`: (parameters that act at this step, next state); `interval` is traced.
     """
 
-    model: str
-    smallest_interval: int
-    block_synchronous: bool
+    @property
+    def model(self) -> str:
+        """Its letter or name in tables."""
+        ...
+
+    @property
+    def smallest_interval(self) -> int:
+        """Least refresh interval."""
+        ...
+
+    @property
+    def block_synchronous(self) -> bool:
+        """Whether the behaviour policy changes at block starts only."""
+        ...
 
     def init(self, theta: Array, horizon: int) -> Any:
         """State before step 0."""
@@ -101,4 +113,4 @@ class Pipeline:
         return previous, (previous, current)
 
 
-STALENESS: dict[str, type[Staleness]] = {"refresh": Refresh, "lag": Lag, "pipeline": Pipeline}
+STALENESS: dict[str, Callable[..., Staleness]] = {"refresh": Refresh, "lag": Lag, "pipeline": Pipeline}

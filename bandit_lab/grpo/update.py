@@ -41,7 +41,8 @@ class Learner:
     horizon: largest refresh interval that model B can be asked for (length of its ring).
 
     Raises:
-      ValueError: group smaller than the advantage allows, prompts < 1, unknown KL estimator, batch reuse without blocks.
+      ValueError: group smaller than the advantage allows, prompts < 1, unknown KL estimator, batch reuse without
+        blocks.
     """
 
     bandit: Bandit

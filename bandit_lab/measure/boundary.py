@@ -1,5 +1,6 @@
 """Where stability is lost: bracketing on the learning rate, or every refresh interval in turn."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,9 @@ from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.measure.growth import PERIODS, growth_rate
 
 _BISECTIONS = 13
+
+Test = Callable[[Hyper, np.ndarray], np.ndarray]
+"""(cells [C], theta_star [C, D]) -> [C], positive beyond the boundary."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +37,9 @@ class Boundary:
 
 
 def first_crossing(
-    test, cells: Hyper, theta_star: np.ndarray, grid: np.ndarray, bisections: int = _BISECTIONS
+    test: Test, cells: Hyper, theta_star: np.ndarray, grid: np.ndarray, bisections: int = _BISECTIONS
 ) -> Boundary:
-    """Smallest learning rate at which `test(cells, theta_star) -> [C]` becomes positive: scan of a grid, then bisection.
+    """Smallest learning rate at which `test(cells, theta_star) -> [C]` becomes positive: a scan, then bisection.
 
     All cells are bisected together, on the logarithm. Raises ValueError unless the grid rises and has two points.
     """

@@ -23,8 +23,8 @@ _LARGEST_GAP = 36.0  # nats; beyond, 1 - p is lost in double precision
 class FixedPoint:
     """An interior fixed point of the drift of one dynamics, or the reason why there is none.
 
-    theta: [D] (None where there is none). policy: [X, K] there, or where the flow ran to. expected_reward: reward units.
-    residual: largest |drift| there. reason: None if it exists. basis: [D, R] directions that change the policy.
+    theta: [D] (None where there is none). policy: [X, K] there, or where the flow ran to. expected_reward: reward
+    units. residual: largest |drift| there. reason: None if it exists. basis: [D, R] directions that change the policy.
     """
 
     exists: bool
@@ -99,7 +99,8 @@ def find_fixed_point(
     value, jacobian = reduced(polished.x)
     newton = np.linalg.lstsq(jacobian, value, rcond=None)[0]
     stays = np.linalg.norm(polished.x - reached) < 1.0
-    exists = flow.status == 0 and stays and bool(np.all(np.isfinite(newton))) and np.linalg.norm(newton) < _NEWTON_STEP
+    at_rest = np.all(np.isfinite(newton)) and np.linalg.norm(newton) < _NEWTON_STEP
+    exists = bool(flow.status == 0 and stays and at_rest)
     theta = start + basis @ (polished.x if exists else reached)
     policy, reward, _ = _policy(learner, jnp.asarray(theta))
     reason = (

@@ -113,7 +113,8 @@ def measure_stiffness(learner: Learner, dynamics: str, kl_weight: float, point: 
         raise ValueError(f"fixed point: expected one that exists, got {point.reason}")
     fresh, stale = fresh_and_stale(learner, dynamics, kl_weight, point)
     value = potential(learner, dynamics, point.theta)
-    hessian, reason = None, "the drift is not a gradient: the group std depends on more than two reward values"
+    hessian: np.ndarray | None = None
+    reason: str | None = "the drift is not a gradient: the group std depends on more than two reward values"
     if value is not None:
         matrix = jax.jit(jax.hessian(value))(jnp.asarray(point.theta), float(kl_weight))
         hessian, reason = spectrum(-point.basis.T @ np.asarray(matrix) @ point.basis), None

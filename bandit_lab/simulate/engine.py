@@ -69,7 +69,7 @@ def cell_identity(cells: Hyper) -> np.ndarray:
 
 
 class _Tail(NamedTuple):
-    count: Array
+    times: Array
     mean: Array
     square: Array
     silent: Array
@@ -84,12 +84,12 @@ def _one_run(learner: Learner, dynamics: str, steps: int, hyper: Hyper, key: Arr
 
     def watch(tail: _Tail, step: Array, reward: Array, silent: Array) -> _Tail:
         counts = step >= (steps + 1) // 2
-        count = tail.count + counts
+        times = tail.times + counts
         change = jnp.where(counts, reward - tail.mean, 0)
-        mean = tail.mean + change / jnp.maximum(count, 1)
+        mean = tail.mean + change / jnp.maximum(times, 1)
         square = tail.square + change * (reward - mean)
         overshoot = jnp.maximum(tail.overshoot, side * (reward - reference))
-        return _Tail(count, mean, square, tail.silent + jnp.where(counts, silent, 0), overshoot)
+        return _Tail(times, mean, square, tail.silent + jnp.where(counts, silent, 0), overshoot)
 
     def step(carry, _):
         state, tail = carry
@@ -101,11 +101,11 @@ def _one_run(learner: Learner, dynamics: str, steps: int, hyper: Hyper, key: Arr
     tail = _Tail(jnp.int32(0), zero, zero, zero, jnp.full((), -jnp.inf, theta.dtype))
     (state, tail), rewards = jax.lax.scan(step, (init(learner, hyper, theta), tail), length=steps)
     final = expected_reward(learner.bandit, state.theta)
-    silent = tail.silent / jnp.maximum(tail.count, 1)
+    silent = tail.silent / jnp.maximum(tail.times, 1)
     tail = watch(tail, state.step, final, zero)
     summary = Summary(
         tail.mean,
-        jnp.sqrt(tail.square / tail.count),
+        jnp.sqrt(tail.square / tail.times),
         tail.overshoot,
         jnp.max(jnp.exp(learner.bandit.log_policy(state.theta))),
         silent,
@@ -128,7 +128,7 @@ def _block(
     theta,
     reference,
 ):
-    """One block. cells: [c]. names: [c]. seeds, counted: [s]. theta: [c, D]. -> count, mean, M2 over seeds, Summary."""
+    """One block. cells, names: [c]. seeds, counted: [s]. theta: [c, D]. Gives (count, mean, M2), Summary."""
 
     def lane(hyper, name, theta, reference, seed):
         run_key = jax.random.fold_in(jax.random.fold_in(key, name), seed)

@@ -92,6 +92,4 @@ def atan_sqrt(z: ArrayLike) -> Array:
         series = series * -near + 1.0 / (2 * k + 1)
     positive = jnp.sqrt(jnp.where(~small & (z > 0), z, 1.0))
     negative = jnp.sqrt(jnp.where(~small & (z < 0), -z, 0.25))
-    return jnp.where(
-        small, series, jnp.where(z > 0, jnp.arctan(positive) / positive, jnp.arctanh(negative) / negative)
-    )
+    return jnp.where(small, series, jnp.where(z > 0, jnp.arctan(positive) / positive, jnp.arctanh(negative) / negative))

@@ -1,0 +1,186 @@
+"""Interior fixed points of the KL-regularised softmax bandit, found on a line.
+
+Derived here. Reward part h(pi) F r and reverse-KL part -beta F (theta - theta_ref) balance iff, F being invertible off
+the all-ones direction, theta - theta_ref = x r + const with beta x = h: pi(x) ~ pi_ref exp(x r), one equation in the
+tilt x > 0. A fixed point attracts the on-policy flow iff h(pi(x)) - beta x falls through zero there: the Jacobian
+beta F - (F r)(grad h)^T is a rank-one change of beta F whose determinant has the sign of beta - dh/dx. (The forward-KL
+gradient beta (pi - pi_ref) of the k3 loss gives pi_a = pi_ref,a/(c - x r_a) instead, c from normalisation.)
+
+Where h diverges at the best arm's vertex the equation has solutions only for beta >= min_x h(pi(x))/x, a saddle-node;
+below it the policy runs to the vertex. Otherwise one always exists.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.integrate import solve_ivp
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import softmax
+
+from bandit_lab import _checks
+from bandit_lab.theory.signal import Signal, fisher, reward_hessian
+
+_SCAN = 3000
+
+
+class FixedPoint(NamedTuple):
+    """`policy` [K], `expected_reward`, `tilt` x [1/reward], `factor` h, and whether the on-policy flow is drawn in."""
+
+    policy: np.ndarray
+    expected_reward: float
+    tilt: float
+    factor: float
+    attracts: bool
+
+
+def tilted_policy(means: np.ndarray, reference: np.ndarray, tilt: float, kl_estimator: str = "exact") -> np.ndarray:
+    """pi(x) [K]: pi_ref exp(x r) normalised (`exact`), or pi_ref/(c - x r) (`k3`)."""
+    if kl_estimator == "exact":
+        return softmax(np.log(reference) + tilt * np.asarray(means))
+    excess = tilt * (np.max(means) - np.asarray(means))
+
+    def surplus(margin: float) -> float:
+        return float(np.sum(reference / (margin + excess)) - 1)
+
+    best = reference[excess == 0].sum()
+    margin = brentq(surplus, best * 0.5, 1 + excess.max(), xtol=1e-300, rtol=1e-15)
+    policy = reference / (margin + excess)
+    return policy / policy.sum()
+
+
+def check_problem(signal: Signal, reference: np.ndarray, kl_weight: float, kl_estimator: str) -> np.ndarray:
+    """Reference probabilities [K] as an array. Raises ValueError unless positive, of sum 1 and of the right length."""
+    reference = np.asarray(reference, float)
+    arms = len(signal.means)
+    _checks.require(reference.shape == (arms,), "reference", f"{arms} probabilities", reference.shape)
+    proper = bool((reference > 0).all()) and abs(reference.sum() - 1) < 1e-8
+    _checks.require(proper, "reference", "positive probabilities that sum to 1", reference.tolist())
+    _checks.non_negative("kl_weight", float(kl_weight))
+    _checks.choice("kl_estimator", kl_estimator, ("exact", "k3"))
+    return reference
+
+
+def fixed_points(
+    signal: Signal, reference: np.ndarray, kl_weight: float, kl_estimator: str = "exact"
+) -> list[FixedPoint]:
+    """All interior fixed points in order of tilt: none, one or several; [] at kl_weight 0.
+
+    A scan of the tilt with about 0.5 % steps and a root in each bracket: a pair of fixed points closer than that is
+    missed. `reference` [K] probabilities; `kl_weight` in reward per nat. Raises ValueError for an invalid problem.
+    """
+    reference = check_problem(signal, reference, kl_weight, kl_estimator)
+    if kl_weight == 0:
+        return []
+
+    def excess(x: float) -> float:
+        value = signal.factor(tilted_policy(signal.means, reference, x, kl_estimator))
+        return min(value, 1e300) - kl_weight * x
+
+    if np.ptp(signal.means) == 0:
+        tilt = signal.factor(reference) / kl_weight
+        return [FixedPoint(reference, float(signal.means[0]), tilt, tilt * kl_weight, True)]
+    grid = _tilts(signal, reference, kl_weight, kl_estimator)
+    values = np.array([excess(x) for x in grid])
+    found = []
+    for i in np.flatnonzero(np.sign(values[:-1]) * np.sign(values[1:]) < 0):
+        x = brentq(excess, grid[i], grid[i + 1], xtol=1e-300, rtol=1e-14)
+        policy = tilted_policy(signal.means, reference, x, kl_estimator)
+        draws = bool(values[i] > 0) and _turns_inward(signal, policy, kl_weight, kl_estimator)
+        found.append(FixedPoint(policy, float(policy @ signal.means), x, signal.factor(policy), draws))
+    return found
+
+
+def _turns_inward(signal: Signal, policy: np.ndarray, kl_weight: float, kl_estimator: str) -> bool:
+    """No eigenvalue of the on-policy stiffness with negative real part (it need not be symmetric)."""
+    matrix = fisher(policy)
+    stiffness = kl_weight * matrix - np.outer(matrix @ signal.means, signal.gradient(policy))
+    if kl_estimator == "k3":
+        stiffness = stiffness - signal.factor(policy) * reward_hessian(policy, signal.means)
+    values = np.linalg.eigvals(stiffness).real
+    return bool(values.min() > -1e-9 * np.abs(values).max())
+
+
+def _tilts(signal: Signal, reference: np.ndarray, kl_weight: float, kl_estimator: str) -> np.ndarray:
+    best = signal.means.max()
+    saturated = (60.0 if kl_estimator == "exact" else 1e12) / (best - signal.means[signal.means < best].max())
+    low = 1e-3 * signal.factor(reference) / kl_weight
+    end = saturated
+    if not signal.unbounded:
+        end = max(
+            saturated, 2 * signal.factor(tilted_policy(signal.means, reference, saturated, kl_estimator)) / kl_weight
+        )
+    return np.geomspace(min(low, 1e-3 * end), end, _SCAN)
+
+
+def critical_kl_weight(signal: Signal, reference: np.ndarray, kl_estimator: str = "exact") -> float | None:
+    """Smallest kl_weight with an interior fixed point, min over x of h(pi(x))/x; None if there always is one.
+
+    With the `k3` gradient the best arm is approached only like 1/x: h/x then falls to 0 for the standardised advantage.
+    Two deterministic arms, uniform reference, standardised: 1.5089 at logit gap 2.3994. Derived in this module.
+    """
+    reference = check_problem(signal, reference, 1.0, kl_estimator)
+    if not signal.unbounded or np.ptp(signal.means) == 0:
+        return None
+
+    def weight(log_tilt: float) -> float:
+        x = float(np.exp(log_tilt))
+        return float(np.log(min(signal.factor(tilted_policy(signal.means, reference, x, kl_estimator)), 1e300) / x))
+
+    grid = np.log(_tilts(signal, reference, 1.0, kl_estimator))
+    grid = np.concatenate([np.linspace(grid[0] - 7, grid[0], 200)[:-1], grid])
+    values = np.array([weight(x) for x in grid])
+    if values[-1] <= values[:-1].min() and values[-1] < values[-2] - 0.01 * (grid[-1] - grid[-2]):
+        return None
+    i = int(np.clip(np.argmin(values), 1, len(grid) - 2))
+    best = minimize_scalar(weight, bounds=(grid[i - 1], grid[i + 1]), method="bounded", options={"xatol": 1e-12})
+    return float(np.exp(best.fun))
+
+
+def attracting_fixed_point(
+    signal: Signal,
+    reference: np.ndarray,
+    kl_weight: float,
+    initial: np.ndarray | None = None,
+    kl_estimator: str = "exact",
+) -> FixedPoint | None:
+    """The fixed point that the on-policy mean flow from `initial` probabilities [K] ends at, or None (a vertex).
+
+    Two arms: by the sign of the flow on the line. More arms: the flow d theta/dt = h F r - KL part is integrated until
+    it settles, unless there is only one attractor and h is bounded. `initial` None starts at the reference.
+    """
+    reference = check_problem(signal, reference, kl_weight, kl_estimator)
+    points = fixed_points(signal, reference, kl_weight, kl_estimator)
+    stable = [p for p in points if p.attracts]
+    if not stable or (len(stable) == 1 and len(points) == 1):
+        return stable[0] if stable else None
+    start = reference if initial is None else np.asarray(initial, float)
+    policy = _settle(signal, reference, kl_weight, start, kl_estimator)
+    near = min(stable, key=lambda p: float(np.abs(p.policy - policy).max()))
+    return near if np.abs(near.policy - policy).max() < 1e-3 else None
+
+
+def mean_drift(
+    signal: Signal, reference: np.ndarray, kl_weight: float, logits: np.ndarray, kl_estimator: str = "exact"
+) -> np.ndarray:
+    """On-policy mean drift [K]: h F r - beta F (theta - log pi_ref), or with -beta (pi - pi_ref) for `k3`."""
+    policy = softmax(logits)
+    matrix = fisher(policy)
+    pull = matrix @ (logits - np.log(reference)) if kl_estimator == "exact" else policy - reference
+    return signal.factor(policy) * (matrix @ signal.means) - kl_weight * pull
+
+
+def _settle(
+    signal: Signal, reference: np.ndarray, kl_weight: float, start: np.ndarray, kl_estimator: str
+) -> np.ndarray:
+    def speed(_: float, logits: np.ndarray) -> np.ndarray:
+        return mean_drift(signal, reference, kl_weight, logits, kl_estimator)
+
+    logits, span = np.log(start), 100.0 / max(kl_weight, 1e-6)
+    for _ in range(8):
+        solution = solve_ivp(speed, (0.0, span), logits, method="LSODA", rtol=1e-8, atol=1e-10)
+        logits = solution.y[:, -1]
+        policy = softmax(logits)
+        if np.abs(speed(0.0, logits)).max() < 1e-9 or policy.max() > 1 - 1e-12:
+            return policy
+        span *= 4
+    return softmax(logits)

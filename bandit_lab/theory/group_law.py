@@ -1,0 +1,159 @@
+"""Binary rewards in groups: by what factor the group estimator multiplies the policy gradient.
+
+Derived here. In a group of G, k successes of probability J each, every member's advantage A depends on its own reward
+and k only. Given its reward a member's action is drawn from pi(a) r_a / J or pi(a)(1 - r_a)/(1 - J), whose mean scores
+are grad J / J and -grad J / (1 - J), hence the exact mean of the estimator (1/G) sum_i A_i score_i is h(J) grad J with
+
+    h(J) = E_{k ~ Bin(G-1, J)} [D_k],   D_k = A(1, k + 1) - A(0, k),
+    h'(J) = (G - 1) E_{k ~ Bin(G-2, J)} [D_{k+1} - D_k].
+
+For the standardised advantage this equals E[s_k^2/(s_k + eps)]/(J(1-J)), s_k = sqrt(k(G-k))/G; c_G = h sqrt(J(1-J)) is
+the finite-group factor of arXiv 2607.00152, 1 - 1/(8 G J(1-J)) + O(1/G^2), and tends to 1: h = 1/(sqrt(J(1-J)) + eps)
+at G = infinity. Mean-only: 1 - 1/G; leave-one-out: 1; dropping silent groups divides by 1 - J^G - (1-J)^G. With
+importance ratios the same h appears, evaluated at the rollout policy: E[A_i | own reward] is a matter of the others.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammaln, xlogy
+
+from bandit_lab import _checks
+
+ADVANTAGES: tuple[str, ...] = ("grpo", "dr_grpo", "rloo", "dapo", "median", "sign")
+
+
+def binomial_weights(trials: int, success: ArrayLike, failure: ArrayLike | None = None) -> np.ndarray:
+    """P(k successes), k = 0..n, shape [..., n + 1]; `failure` = 1 - success may be given to keep its digits."""
+    p = np.asarray(success, float)[..., None]
+    q = 1 - p if failure is None else np.asarray(failure, float)[..., None]
+    k = np.arange(trials + 1)
+    log_choose = gammaln(trials + 1) - gammaln(k + 1) - gammaln(trials - k + 1)
+    return np.exp(log_choose + xlogy(k, p) + xlogy(trials - k, q))
+
+
+def silent_rate(group_size: int, success: ArrayLike) -> np.ndarray:
+    """Probability p^G + (1-p)^G that all members of a group have the same reward, shape of `success`."""
+    p = np.asarray(success, float)
+    return p**group_size + (1 - p) ** group_size
+
+
+@dataclass(frozen=True)
+class GroupLaw:
+    """Advantage rule for binary rewards: the factor h(J) and its derivative.
+
+    `advantage`: grpo (mean and std), dr_grpo (mean), rloo (leave-one-out mean), dapo (grpo, silent groups dropped),
+    median, sign (2r - 1, no baseline). `group_size` None means infinity; `eps` is added to the std; `ddof` 0 or 1.
+    Raises ValueError for an unknown advantage, group size < 2 (sign: < 1), eps < 0 or another ddof.
+    """
+
+    advantage: str = "grpo"
+    group_size: int | None = None
+    eps: float = 0.0
+    ddof: int = 0
+
+    def __post_init__(self) -> None:
+        _checks.choice("advantage", self.advantage, ADVANTAGES)
+        _checks.non_negative("advantage.eps", self.eps)
+        _checks.require(self.ddof in (0, 1), "advantage.ddof", "0 or 1", self.ddof)
+        if self.group_size is not None:
+            _checks.integer("group_size", self.group_size, 1 if self.advantage == "sign" else 2)
+
+    @property
+    def label(self) -> str:
+        """How rows name the drift: `G = infinity` or `G = 64`."""
+        return "G = infinity" if self.group_size is None else f"G = {self.group_size}"
+
+    @property
+    def centred(self) -> bool:
+        """True if the advantages of a group sum to zero, so that the stale gradient forgets the current policy."""
+        return self.advantage not in ("median", "sign")
+
+    @property
+    def unbounded(self) -> bool:
+        """True if h(J) diverges as J -> 1: only then may no interior fixed point exist."""
+        if self.advantage == "dapo":
+            return self.group_size is not None or self.eps == 0
+        return self.advantage == "grpo" and self.group_size is None and self.eps == 0
+
+    def table(self) -> tuple[np.ndarray, np.ndarray]:
+        """Advantage of a success and of a failure in a group with k = 0..G successes, each [G + 1]; finite G only."""
+        _checks.require(self.group_size is not None, "group_size", "a finite group", "infinity")
+        size = int(self.group_size or 0)
+        k = np.arange(size + 1)
+        if self.advantage == "sign":
+            return np.ones(size + 1), -np.ones(size + 1)
+        if self.advantage == "median":
+            middle = np.where(2 * k > size, 1.0, np.where(2 * k == size, 0.5, 0.0))
+            return 1 - middle, -middle
+        up, down = 1 - k / size, -k / size
+        if self.advantage == "rloo":
+            return up * size / (size - 1), down * size / (size - 1)
+        if self.advantage == "dr_grpo":
+            return up, down
+        std = np.sqrt(k * (size - k) / (size * (size - self.ddof))) + self.eps
+        silent = (k == 0) | (k == size)
+        std = np.where(silent, 1.0, std)
+        return np.where(silent, 0.0, up / std), np.where(silent, 0.0, down / std)
+
+    def _differences(self) -> np.ndarray:
+        up, down = self.table()
+        return up[1:] - down[:-1]
+
+    def factor(self, success: ArrayLike, failure: ArrayLike | None = None) -> np.ndarray:
+        """h(J) such that the mean estimator is h(J) grad J; shape of `success`. Derived in this module."""
+        p, q = _pair(success, failure)
+        if self.group_size is None:
+            return self._limit(p, q)[0]
+        value = binomial_weights(self.group_size - 1, p, q) @ self._differences()
+        return value / self._alive(p, q)[0] if self.advantage == "dapo" else value
+
+    def slope(self, success: ArrayLike, failure: ArrayLike | None = None) -> np.ndarray:
+        """h'(J), shape of `success`."""
+        p, q = _pair(success, failure)
+        if self.group_size is None:
+            return self._limit(p, q)[1]
+        size, gaps = self.group_size, self._differences()
+        if size == 1:
+            return np.zeros_like(p)
+        value = (size - 1) * (binomial_weights(size - 2, p, q) @ np.diff(gaps))
+        if self.advantage != "dapo":
+            return value
+        alive, alive_slope = self._alive(p, q)
+        return value / alive - (binomial_weights(size - 1, p, q) @ gaps) * alive_slope / alive**2
+
+    def mean_advantage(self, success: ArrayLike, failure: ArrayLike | None = None) -> np.ndarray:
+        """Mean advantage of a member, zero for centred rules; shape of `success`."""
+        p, q = _pair(success, failure)
+        if self.centred:
+            return np.zeros_like(p)
+        if self.group_size is None:
+            return p - q if self.advantage == "sign" else p - np.where(p > q, 1.0, np.where(p == q, 0.5, 0.0))
+        up, down = self.table()
+        k = np.arange(self.group_size + 1)
+        return binomial_weights(self.group_size, p, q) @ ((k * up + (self.group_size - k) * down) / self.group_size)
+
+    def group_factor(self, success: ArrayLike) -> np.ndarray:
+        """c_G(p) = h(p) sqrt(p(1-p)), 1 at G = infinity for the standardised advantage (arXiv 2607.00152)."""
+        p, q = _pair(success, None)
+        return self.factor(p, q) * np.sqrt(p * q)
+
+    def _alive(self, p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Probability 1 - p^G - q^G of a group that is not silent, and its derivative in p."""
+        size = int(self.group_size or 0)
+        inner = binomial_weights(size, p, q)[..., 1:-1].sum(-1)
+        return inner, -size * (p ** (size - 1) - q ** (size - 1))
+
+    def _limit(self, p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if self.advantage in ("grpo", "dapo"):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                std = np.sqrt(p * q)
+                value = 1 / (std + self.eps)
+                return value, -(value**2) * (q - p) / (2 * std)
+        return np.full_like(p, 2.0 if self.advantage == "sign" else 1.0), np.zeros_like(p)
+
+
+def _pair(success: ArrayLike, failure: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
+    p = np.asarray(success, float)
+    return p, 1 - p if failure is None else np.asarray(failure, float)

@@ -1,0 +1,149 @@
+"""The continuous oscillator that momentum descent with a lag resembles.
+
+Derived here. Momentum descent with gradient -stiffness * x taken `lag` steps ago obeys exactly
+
+    mu (x[t+1] - 2 x[t] + x[t-1]) + (1 - mu) (x[t+1] - x[t]) + eta lambda x[t-lag] = 0,
+
+and x(t - lag) ~ x - lag x' turns it into m x'' + gamma x' + lambda x = 0 with time in steps and
+
+    m = mu / eta,    gamma = (1 - mu) / eta - lambda lag,    stiffness lambda.
+
+The forward difference of the damping term carries half a step of inertia more, m = (1 + mu)/(2 eta): the `symmetric`
+mass, closer at finite steps. EMA momentum (v <- mu v + (1 - mu) g) replaces eta by (1 - mu) eta. Damping stays
+positive iff eta lambda lag < 1 - mu, the leading-order law (arXiv 2606.30789).
+
+With a = gamma/(2m) and z = lambda/m - a^2 a displacement x0 with velocity v0 evolves as
+
+    x(t) = exp(-a t) [x0 cos(sqrt z t) + (v0 + a x0) sin(sqrt z t)/sqrt z],
+
+entire in z, hence one smooth formula through critical damping; from rest it is
+x0 (r_f e^{-r_s t} - r_s e^{-r_f t})/(r_f - r_s), r_s <= r_f the two rates.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from bandit_lab import _checks
+from bandit_lab._numerics import atan_sqrt, decaying_pair
+from bandit_lab.theory.conventions import CONVENTIONS, Convention, gain
+
+Real = float | Array
+Mass = Literal["plain", "symmetric"]
+Regime = Literal["overdamped", "critical", "oscillatory", "unstable"]
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Oscillator:
+    """m x'' + gamma x' + lambda x = 0, time in steps, x in any unit.
+
+    `mass` [steps / learning rate], `damping` [1 / learning rate], `stiffness` [reward per logit^2] may be traced
+    arrays of one shape; `convention` names the momentum convention that they were built from.
+    """
+
+    mass: Real
+    damping: Real
+    stiffness: Real
+    convention: str = field(default="heavy_ball", metadata={"static": True})
+
+    @property
+    def regime(self) -> Regime:
+        """`unstable` (damping or stiffness not positive), `overdamped`, `critical` (to 1e-12) or `oscillatory`."""
+        mass, damping, stiffness = float(self.mass), float(self.damping), float(self.stiffness)
+        if damping <= 0 or stiffness <= 0:
+            return "unstable"
+        excess = damping**2 - 4 * mass * stiffness
+        if abs(excess) <= 1e-12 * damping**2:
+            return "critical"
+        return "overdamped" if excess > 0 else "oscillatory"
+
+    @property
+    def damping_ratio(self) -> float:
+        """gamma / (2 sqrt(m lambda)): 1 at critical damping, infinite at zero mass."""
+        scale = 2 * math.sqrt(float(self.mass) * float(self.stiffness))
+        return float(self.damping) / scale if scale > 0 else math.inf
+
+    @property
+    def rates(self) -> tuple[complex, complex]:
+        """The two decay rates r_s, r_f [1/step], the roots of m r^2 - gamma r + lambda; r_f is infinite at m = 0."""
+        mass, damping, stiffness = float(self.mass), float(self.damping), float(self.stiffness)
+        root = complex(damping**2 - 4 * mass * stiffness) ** 0.5
+        fast = damping + root if damping >= 0 else damping - root
+        if mass == 0:
+            return complex(stiffness / damping), complex(math.inf)
+        if fast == 0:
+            return 0j, 0j
+        pair = sorted((2 * stiffness / fast, fast / (2 * mass)), key=lambda r: (r.real, r.imag))
+        return pair[0], pair[1]
+
+
+def _is_concrete(*values: Real) -> bool:
+    return not any(isinstance(v, jax.core.Tracer) for v in values)
+
+
+def oscillator(
+    learning_rate: Real,
+    momentum: Real,
+    stiffness: Real,
+    lag: Real = 0.0,
+    convention: Convention = "heavy_ball",
+    mass: Mass = "plain",
+) -> Oscillator:
+    """The oscillator of momentum descent with a mean lag.
+
+    m = mu/eta (`plain`) or (1+mu)/(2 eta) (`symmetric`), gamma = (1-mu)/eta - lambda lag; `ema`: eta -> (1-mu) eta.
+    `lag` in steps; arguments are scalars or arrays of one shape, traced or not. Nesterov's look-ahead adds mu lambda
+    to the damping and leaves the mass. Derived in this module; leading order as in arXiv 2606.30789.
+    Raises ValueError for an unknown convention or mass and, outside a trace, for numbers out of range.
+    """
+    _checks.choice("convention", convention, CONVENTIONS)
+    _checks.choice("mass", mass, ("plain", "symmetric"))
+    if _is_concrete(learning_rate, momentum):
+        _checks.require(bool(jnp.all(jnp.asarray(learning_rate) > 0)), "learning_rate", "a number > 0", learning_rate)
+        inside = jnp.all((jnp.asarray(momentum) >= 0) & (jnp.asarray(momentum) < 1))
+        _checks.require(bool(inside), "momentum", "a number in [0, 1)", momentum)
+    eta = learning_rate * gain(momentum, convention)
+    inertia = momentum if mass == "plain" else 0.5 * (1.0 + momentum)
+    damping = (1.0 - momentum) / eta - stiffness * lag
+    if convention == "nesterov":
+        damping = damping + momentum * stiffness
+    return Oscillator(inertia / eta, damping, stiffness, convention)
+
+
+def displacement(osc: Oscillator, time: Real, start: Real, velocity: Real = 0.0) -> Array:
+    """x(t) after a displacement `start` with `velocity` [per step]: exp(-at) [x0 C + (v0 + a x0) S].
+
+    One formula in every regime, differentiable in every parameter, exact limit of a first-order decay at mass 0 (a
+    velocity is then forgotten at once). `time` [T] in steps >= 0. Derived in this module.
+    """
+    time = jnp.asarray(time)
+    time = time if jnp.issubdtype(time.dtype, jnp.floating) else time.astype(jnp.result_type(float))
+    tiny = float(jnp.finfo(time.dtype).eps) ** 2
+    mass = jnp.maximum(jnp.asarray(osc.mass, time.dtype), tiny)
+    half = jnp.asarray(osc.damping, time.dtype) / (2.0 * mass)
+    squared = jnp.asarray(osc.stiffness, time.dtype) / mass
+    cosine, sine = decaying_pair(half * time, squared * time * time)
+    return (cosine + half * time * sine) * start + time * sine * velocity
+
+
+def response(osc: Oscillator, time: Real, initial: Real, final: Real, velocity: Real = 0.0) -> Array:
+    """R(t) from `initial` towards `final` [reward], by default from rest: a slow start, then saturation.
+
+    R = R_inf - (R_inf - R_0)(r_f e^{-r_s t} - r_s e^{-r_f t})/(r_f - r_s) (arXiv 2606.30789), written as
+    `displacement` so that all regimes are one smooth formula. `time` [T] in steps.
+    """
+    return displacement(osc, time, initial - final, velocity) + final
+
+
+def fastest_improvement(osc: Oscillator) -> Array:
+    """Time [steps] at which the response from rest improves fastest: ln(r_f/r_s)/(r_f - r_s), all regimes smooth.
+
+    Equals atan(sqrt q)/(a sqrt q) with a = gamma/2m, q = 4 m lambda/gamma^2 - 1; 1/a when critical, 0 at mass 0.
+    """
+    ratio = 4.0 * osc.mass * osc.stiffness / osc.damping**2 - 1.0
+    return 2.0 * osc.mass / osc.damping * atan_sqrt(jnp.maximum(ratio, -1.0 + 1e-15))

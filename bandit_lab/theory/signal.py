@@ -1,0 +1,146 @@
+"""The reward signal as a function of the policy: the factor h of grad J, and how h changes with the logits.
+
+`BinarySignal` covers success probabilities at any group size (h depends on J alone); `MomentSignal` covers any
+rewards at G = infinity, where the group std is sigma^2 = E[r^2] - J^2 over policy and reward noise together:
+h = 1/(sigma + eps), grad h = -grad(sigma^2)/(2 sigma (sigma + eps)^2), grad(sigma^2) = F m2 - 2 J F r, F = Diag(pi) -
+pi pi^T, m2 the second moments per arm. Derived here.
+"""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from bandit_lab import _checks
+from bandit_lab.theory.group_law import GroupLaw
+
+
+def fisher(policy: np.ndarray) -> np.ndarray:
+    """F = Diag(pi) - pi pi^T [K, K], the Jacobian of softmax and the covariance of one action's indicator."""
+    policy = np.asarray(policy, float)
+    return np.diag(policy) - np.outer(policy, policy)
+
+
+def reward_hessian(policy: np.ndarray, means: np.ndarray) -> np.ndarray:
+    """Hessian [K, K] of J = pi . r in the logits: Diag(pi d) - pi_a pi_b (d_a + d_b), d = r - J. Derived here."""
+    policy, means = np.asarray(policy, float), np.asarray(means, float)
+    gap = means - policy @ means
+    return np.diag(policy * gap) - np.outer(policy, policy) * (gap[:, None] + gap[None, :])
+
+
+class Signal(Protocol):
+    """What turns rewards into a drift h(pi) F(pi) r.
+
+    For developers: a new signal writes `means` [K], `label`, `unbounded` (does h diverge where the best arm has all the
+    mass), `factor` (h), `gradient` (dh/dlogits [K]) and `mean_advantage` (0 if advantages sum to zero in a group).
+    """
+
+    @property
+    def means(self) -> np.ndarray: ...
+    @property
+    def label(self) -> str: ...
+    @property
+    def unbounded(self) -> bool: ...
+    def factor(self, policy: np.ndarray) -> float: ...
+    def gradient(self, policy: np.ndarray) -> np.ndarray: ...
+    def mean_advantage(self, policy: np.ndarray) -> float: ...
+
+
+@dataclass(frozen=True)
+class BinarySignal:
+    """Success probabilities `success` [K] seen through a `GroupLaw`. Raises ValueError outside [0, 1] or K < 2."""
+
+    law: GroupLaw
+    success: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        values = _checks.numbers("rewards", [float(r) for r in self.success])
+        _checks.require(len(values) >= 2, "rewards", "at least 2 arms", list(values))
+        _checks.require(all(0 <= r <= 1 for r in values), "rewards", "probabilities in [0, 1]", list(values))
+        object.__setattr__(self, "success", values)
+
+    @property
+    def means(self) -> np.ndarray:
+        """Expected reward per arm [K]."""
+        return np.array(self.success)
+
+    @property
+    def label(self) -> str:
+        """`G = infinity` or `G = ...`."""
+        return self.law.label
+
+    @property
+    def unbounded(self) -> bool:
+        """True if h diverges at the vertex of the best arm: the law diverges at J = 1 and the best arm reaches it."""
+        return self.law.unbounded and max(self.success) == 1.0
+
+    def _pair(self, policy: np.ndarray) -> tuple[float, float]:
+        return float(policy @ self.means), float(policy @ (1 - self.means))
+
+    def factor(self, policy: np.ndarray) -> float:
+        """h(J(pi))."""
+        return float(self.law.factor(*self._pair(policy)))
+
+    def gradient(self, policy: np.ndarray) -> np.ndarray:
+        """h'(J) F r [K]."""
+        return float(self.law.slope(*self._pair(policy))) * (fisher(policy) @ self.means)
+
+    def mean_advantage(self, policy: np.ndarray) -> float:
+        """Mean advantage of a group member; 0 for centred rules."""
+        return float(self.law.mean_advantage(*self._pair(policy)))
+
+
+@dataclass(frozen=True)
+class MomentSignal:
+    """Any rewards with means and within-arm variances [K], at G = infinity; `advantage` grpo or dr_grpo (= rloo)."""
+
+    reward_means: tuple[float, ...]
+    variances: tuple[float, ...] = field(default=())
+    advantage: str = "grpo"
+    eps: float = 0.0
+    label: str = field(default="G = infinity", init=False)
+
+    def __post_init__(self) -> None:
+        means = _checks.numbers("rewards", [float(r) for r in self.reward_means])
+        _checks.require(len(means) >= 2, "rewards", "at least 2 arms", list(means))
+        spread = self.variances if len(self.variances) else (0.0,) * len(means)
+        spread = _checks.numbers("reward variances", [float(v) for v in spread], len(means))
+        _checks.require(min(spread) >= 0, "reward variances", "numbers >= 0", list(spread))
+        _checks.choice("advantage", self.advantage, ("grpo", "dr_grpo", "rloo"))
+        object.__setattr__(self, "reward_means", means)
+        object.__setattr__(self, "variances", spread)
+
+    @property
+    def means(self) -> np.ndarray:
+        """Expected reward per arm [K]."""
+        return np.array(self.reward_means)
+
+    @property
+    def unbounded(self) -> bool:
+        """True if the best arm is noise-free and the std alone divides."""
+        best = int(np.argmax(self.means))
+        return self.advantage == "grpo" and self.eps == 0 and self.variances[best] == 0
+
+    def spread(self, policy: np.ndarray) -> float:
+        """Standard deviation of a group member's reward, over arms and reward noise."""
+        gap = self.means - policy @ self.means
+        return float(np.sqrt(policy @ (gap**2 + np.array(self.variances))))
+
+    def factor(self, policy: np.ndarray) -> float:
+        """1/(sigma + eps) for grpo, else 1."""
+        if self.advantage != "grpo":
+            return 1.0
+        with np.errstate(divide="ignore"):
+            return float(1 / np.float64(self.spread(policy) + self.eps))
+
+    def gradient(self, policy: np.ndarray) -> np.ndarray:
+        """dh/dlogits [K]."""
+        if self.advantage != "grpo":
+            return np.zeros(len(self.means))
+        gap, sigma = self.means - policy @ self.means, self.spread(policy)
+        of_variance = fisher(policy) @ (gap**2 + np.array(self.variances))
+        return -of_variance / (2 * sigma * (sigma + self.eps) ** 2)
+
+    def mean_advantage(self, policy: np.ndarray) -> float:
+        """0: both rules are centred."""
+        return 0.0

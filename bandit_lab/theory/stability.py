@@ -1,0 +1,199 @@
+"""What the multipliers of a linear loop say: margins, first loss of stability, instability islands, onset.
+
+A crossing is found by a scan from below and a root of (spectral radius - 1), so that it is the first one from below up
+to the resolution of the scan: an unstable window narrower than one scan step (`points_per_decade`) is missed.
+"""
+
+import math
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+
+from bandit_lab import _checks
+from bandit_lab.theory.block_map import LinearLoop, Matrix, assemble_block
+from bandit_lab.theory.conventions import gain
+
+Kind = Literal["flip", "neimark_sacker", "fold"]
+_REAL = 1e-8
+
+
+class Crossing(NamedTuple):
+    """First loss of stability: `value` (learning rate, or refresh interval), `bifurcation`, and why there is none."""
+
+    value: float | None
+    bifurcation: Kind | None
+    reason: str | None = None
+
+
+def eigenvalues(matrix: Matrix) -> np.ndarray:
+    """Multipliers [..., k] of maps [..., k, k], largest modulus first; a non-finite map gives infinities."""
+    finite = np.isfinite(matrix).all(axis=(-2, -1))
+    safe = np.where(finite[..., None, None], matrix, 0.0)
+    values = np.linalg.eigvals(safe).astype(complex)
+    values = np.where(finite[..., None], values, np.inf)
+    order = np.argsort(-np.abs(values), axis=-1, kind="stable")
+    return np.take_along_axis(values, order, axis=-1)
+
+
+def multipliers(loop: LinearLoop, learning_rate: float, refresh_interval: float) -> np.ndarray:
+    """Floquet multipliers [k] per block (`lag`, `random`: per step), largest modulus first."""
+    return eigenvalues(loop.map(learning_rate, refresh_interval))
+
+
+def spectral_radius(loop: LinearLoop, learning_rate: float, refresh_interval: float, per_step: bool = False) -> float:
+    """Largest multiplier modulus per block (`lag`, `random`: per step), or its N-th root with `per_step`."""
+    radius = float(abs(multipliers(loop, learning_rate, refresh_interval)[0]))
+    return radius ** (1 / loop.steps_per_map(int(refresh_interval))) if per_step else radius
+
+
+def kind_of(multiplier: complex) -> Kind:
+    """`flip` (real, negative), `fold` (real, positive) or `neimark_sacker` (complex pair)."""
+    if abs(multiplier.imag) > _REAL * abs(multiplier):
+        return "neimark_sacker"
+    return "flip" if multiplier.real < 0 else "fold"
+
+
+def repels(loop: LinearLoop) -> bool:
+    """True if the on-policy drift itself repels: an eigenvalue of H_fresh + H_stale without positive real part."""
+    return bool(np.linalg.eigvals(loop.total).real.min() <= 0)
+
+
+def first_unstable_learning_rate(
+    loop: LinearLoop, refresh_interval: float, points_per_decade: int = 48, upper: float | None = None
+) -> Crossing:
+    """Smallest learning rate at which the largest multiplier reaches modulus 1 [logit^2 per reward].
+
+    Scan upwards from far below the leading-order law, then a root. `upper`: where to stop (default: 1e3 times the
+    on-policy flip of the largest norm). Value 0 with a reason if the fixed point repels on-policy; None if stable
+    all the way. Raises ValueError for a bad interval.
+    """
+    if repels(loop):
+        return Crossing(0.0, None, "the fixed point repels at every learning rate")
+    grid = _scan_grid(loop, refresh_interval, points_per_decade, upper)
+    previous = grid[0]
+    for chunk in np.array_split(grid, max(1, len(grid) // 16)):
+        radius = np.abs(eigenvalues(loop.map(chunk, refresh_interval))[..., 0])
+        unstable = np.flatnonzero(radius >= 1)
+        if unstable.size:
+            i = int(unstable[0])
+            low = chunk[i - 1] if i else previous
+            return _refine(loop, refresh_interval, low, chunk[i])
+        previous = chunk[-1]
+    return Crossing(None, None, f"stable up to learning rate {grid[-1]:.6g}, the end of the scan")
+
+
+def _scale(loop: LinearLoop) -> float:
+    return float(max(np.linalg.norm(part, 2) for part in (loop.fresh, loop.stale, loop.total)))
+
+
+def _scan_grid(loop: LinearLoop, interval: float, points_per_decade: int, upper: float | None) -> np.ndarray:
+    unit = 1 / (_scale(loop) * gain(loop.momentum, loop.convention))
+    low = 0.02 * (1 - loop.momentum) * unit / (interval + 1)
+    high = upper if upper is not None else 1e3 * 2 * (1 + loop.momentum) * unit
+    _checks.require(high > low, "upper", f"a learning rate above {low:.3g}", upper)
+    return np.geomspace(low, high, max(2, math.ceil(points_per_decade * math.log10(high / low))))
+
+
+def _refine(loop: LinearLoop, interval: float, low: float, high: float) -> Crossing:
+    def excess(log_rate: float) -> float:
+        radius = abs(eigenvalues(loop.map(math.exp(log_rate), interval))[0])
+        return min(float(radius), 1e3) - 1.0
+
+    start, stop = math.log(low), math.log(high)
+    if excess(start) >= 0:
+        return Crossing(low, kind_of(multipliers(loop, low, interval)[0]), "unstable at the start of the scan")
+    rate = math.exp(brentq(excess, start, stop, xtol=1e-15, rtol=1e-15))
+    return Crossing(rate, kind_of(multipliers(loop, rate, interval)[0]))
+
+
+def first_oscillating_learning_rate(loop: LinearLoop, refresh_interval: float, points_per_decade: int = 48) -> Crossing:
+    """Smallest learning rate at which the dominant multiplier is not real and positive (scan, then bisection).
+
+    With several stiffnesses the dominant multiplier belongs to the softest mode at first; the mode that rings first
+    is the stiffest, for which `thresholds.oscillation_onset` at the largest stiffness applies. `bifurcation` tells
+    what the multiplier becomes: `neimark_sacker` (complex) or `flip` (negative).
+    """
+
+    def rings(rate: float | np.ndarray) -> np.ndarray:
+        top = eigenvalues(loop.map(rate, refresh_interval))[..., 0]
+        tilted = np.abs(np.where(np.isfinite(top), top.imag, 0.0)) > _REAL * np.abs(top)
+        return ~np.isfinite(top) | tilted | (top.real < 0)
+
+    grid = _scan_grid(loop, refresh_interval, points_per_decade, None)
+    grid = np.concatenate([np.geomspace(grid[0] * 1e-4 * (1 - loop.momentum), grid[0], 200)[:-1], grid])
+    previous = grid[0]
+    for chunk in np.array_split(grid, max(1, len(grid) // 16)):
+        hits = np.flatnonzero(rings(chunk))
+        if hits.size:
+            i = int(hits[0])
+            low, high = (chunk[i - 1] if i else previous), chunk[i]
+            while high - low > 1e-14 * high:
+                middle = 0.5 * (low + high)
+                if middle in (low, high):
+                    break
+                low, high = (low, middle) if bool(rings(middle)) else (middle, high)
+            return Crossing(float(high), kind_of(multipliers(loop, high * (1 + 1e-9), refresh_interval)[0]))
+        previous = chunk[-1]
+    return Crossing(None, None, f"no oscillation up to learning rate {grid[-1]:.6g}, the end of the scan")
+
+
+def unstable_intervals(loop: LinearLoop, learning_rate: float, maximum: int) -> np.ndarray:
+    """Which refresh intervals N = first..maximum are unstable: booleans; first is 1 (`lag`: 0).
+
+    Block models multiply up T^N once; `lag` counts the roots outside the unit circle for each N by the argument
+    principle (`unstable_roots`). Not offered for `random`. Raises ValueError for maximum < 1.
+    """
+    _checks.integer("maximum", maximum, 1)
+    _checks.choice("staleness", loop.model, ("refresh", "lag", "pipeline"))
+    if loop.model == "lag":
+        return np.array([unstable_roots(loop, learning_rate, lag) > 0 for lag in range(maximum + 1)])
+    one, force = loop.step(learning_rate)
+    free, forced = np.eye(2 * loop.size), np.zeros_like(force)
+    result = np.zeros(maximum, bool)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i in range(maximum):
+            free, forced = one @ free, one @ forced + force
+            result[i] = np.abs(eigenvalues(assemble_block(free, forced, loop.model))[0]) >= 1
+    return result
+
+
+def unstable_roots(loop: LinearLoop, learning_rate: float, lag: int) -> int:
+    """Number of multipliers outside the unit circle for `lag`, counted by the argument principle.
+
+    The characteristic function det[(z-1)(z-mu) + eta gain b(z)(H_fresh + z^-N H_stale)], b = z or (1+mu) z - mu, tends
+    to z^{2n} far out, so outside zeros = 2n - winding on the circle. The contour is refined until no phase step exceeds
+    a quarter turn. Derived here.
+    """
+    mu, n = loop.momentum, loop.size
+    force = learning_rate * gain(mu, loop.convention)
+    points = 256 * (lag + 4)
+    for _ in range(8):
+        z = np.exp(1j * np.pi * (np.arange(points + 1) / points))
+        look = (1 + mu) * z - mu if loop.convention == "nesterov" else z
+        bend = (z**-lag)[:, None, None] * loop.stale + loop.fresh
+        function = np.linalg.det(((z - 1) * (z - mu))[:, None, None] * np.eye(n) + (force * look)[:, None, None] * bend)
+        jumps = np.angle(function[1:] / function[:-1])
+        if np.abs(jumps).max() < np.pi / 2:
+            break
+        points *= 4
+    return round(2 * n - float(jumps.sum()) / np.pi)
+
+
+def islands(loop: LinearLoop, learning_rate: float, maximum: int) -> list[tuple[int, int]]:
+    """Maximal runs [first, last] of unstable refresh intervals up to `maximum`; a run that ends there may go on."""
+    first = 0 if loop.model == "lag" else 1
+    flags = np.concatenate([[False], unstable_intervals(loop, learning_rate, maximum), [False]])
+    edges = np.flatnonzero(np.diff(flags.astype(int)))
+    return [(int(a) + first, int(b) - 1 + first) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def first_unstable_refresh_interval(loop: LinearLoop, learning_rate: float, maximum: int = 1024) -> Crossing:
+    """Smallest refresh interval that is unstable at this learning rate, or None with a reason up to `maximum`."""
+    if repels(loop):
+        return Crossing(1.0 if loop.model != "lag" else 0.0, None, "the fixed point repels at every learning rate")
+    flags = unstable_intervals(loop, learning_rate, maximum)
+    if not flags.any():
+        return Crossing(None, None, f"stable at every refresh interval up to {maximum}")
+    interval = int(np.argmax(flags)) + (0 if loop.model == "lag" else 1)
+    return Crossing(float(interval), kind_of(multipliers(loop, learning_rate, interval)[0]))

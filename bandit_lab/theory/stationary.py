@@ -1,0 +1,149 @@
+"""Stationary fluctuation of a linear loop under gradient noise: exact discrete Lyapunov equation, optimiser included.
+
+Derived here. With fresh samples at every step the noise enters through b = `LinearLoop.noise_input` each step; with one
+batch reused for a whole block the same draw enters N times, sum_j T^j b. The state covariance at block points obeys
+S = M S M^T + Q and is summed by doubling, S = Q + M Q M^T + ..., which keeps it positive and needs no inverse. Between
+block points it is propagated step by step, and `average` is the mean over the N phases of a block, the variance that a
+record of every step shows.
+
+Closed forms for one stiffness, kappa = eta lambda, gradient variance s^2 (heavy ball; derived here):
+
+    on-policy        eta^2 s^2 (1+mu)/(kappa (1-mu)(2(1+mu) - kappa)),   small steps eta s^2/(2 lambda (1-mu))
+    refresh, reused  eta^2 s^2 [(1+d)(c0^2+c1^2) + 2 t c0 c1]/[(1-d) kappa N S (2(1+m) - kappa(2P - N S))],
+                     t = 1+m-kappa P, d = m + kappa(N S - P), c0 = P, c1 = N S - P: N times the temperature.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bandit_lab import _checks
+from bandit_lab.theory.block_map import LinearLoop, Matrix, ones_complement
+from bandit_lab.theory.conventions import block_sums
+from bandit_lab.theory.stability import eigenvalues
+
+
+class Stationary(NamedTuple):
+    """Covariance of the position [n, n] at block points and averaged over phases; `state` at block points; or why not.
+
+    `covariance`, `average` and `state` are None where the loop is not stable, with the reason in words.
+    """
+
+    covariance: Matrix | None
+    average: Matrix | None
+    state: Matrix | None
+    reason: str | None = None
+
+
+def lyapunov(matrix: Matrix, source: Matrix) -> Matrix:
+    """S = M S M^T + Q for a stable M [k, k] by doubling: after j rounds 2^j terms of the series are summed."""
+    total, power = source, matrix
+    for _ in range(60):
+        update = power @ total @ power.T
+        total = total + update
+        if np.abs(update).max() <= 1e-17 * np.abs(total).max():
+            break
+        power = power @ power
+    return 0.5 * (total + total.T)
+
+
+def stationary_covariance(
+    loop: LinearLoop, learning_rate: float, refresh_interval: float, noise: Matrix, batch_reuse: bool = False
+) -> Stationary:
+    """Stationary covariance of the position under gradient noise of covariance `noise` [n, n] per update.
+
+    `noise` is that of the whole update (one group's covariance over the number of prompts), in the reduced basis of
+    the loop. Reusing a batch is a matter of blocks: ValueError with `lag` or `random`. Exact for the linear loop;
+    a leading order in the noise for the nonlinear one. Derived in this module.
+    """
+    noise = np.atleast_2d(np.asarray(noise, float))
+    _checks.require(noise.shape == loop.fresh.shape, "noise", f"shape {loop.fresh.shape}", noise.shape)
+    blocks = loop.model in ("refresh", "pipeline")
+    _checks.require(blocks or not batch_reuse, "batch_reuse", "false unless staleness is refresh or pipeline", True)
+    matrix = loop.map(learning_rate, refresh_interval)
+    radius = float(abs(eigenvalues(matrix)[0]))
+    if not radius < 1:
+        return Stationary(None, None, None, f"beyond the stability threshold (largest multiplier {radius:.6g})")
+    n, drive = loop.size, loop.noise_input(learning_rate)
+    kick = np.zeros_like(matrix)
+    if not blocks:
+        kick[: 2 * n, : 2 * n] = drive @ noise @ drive.T
+        state = lyapunov(matrix, kick)
+        return Stationary(state[:n, :n], state[:n, :n], state)
+    steps = int(refresh_interval)
+    hidden = np.zeros((4 * n, 4 * n))
+    hidden[3 * n :, 3 * n :] = noise
+    kick[: 2 * n, : 2 * n] = _propagate(loop, learning_rate, steps, hidden, drive, batch_reuse)[0][: 2 * n, : 2 * n]
+    state = lyapunov(matrix, kick)
+    _, average = _propagate(loop, learning_rate, steps, _with_rollout(loop, state) + hidden, drive, batch_reuse)
+    return Stationary(state[:n, :n], average, state)
+
+
+def _with_rollout(loop: LinearLoop, state: Matrix) -> Matrix:
+    """Covariance of (x, w, y, noise) at a block's start: y = x (refresh) or the previous block's x (pipeline)."""
+    n = loop.size
+    lift = np.zeros((4 * n, state.shape[0]))
+    lift[: 2 * n, : 2 * n] = np.eye(2 * n)
+    lift[2 * n : 3 * n, (0 if loop.model == "refresh" else 2 * n) :][:, :n] = np.eye(n)
+    return lift @ state @ lift.T
+
+
+def _propagate(
+    loop: LinearLoop, learning_rate: float, steps: int, covariance: Matrix, drive: Matrix, reuse: bool
+) -> tuple[Matrix, Matrix]:
+    """Covariance after one block, and the position covariance averaged over its N phases (block start included)."""
+    n = loop.size
+    one, force = loop.step(learning_rate)
+    step = np.eye(4 * n)
+    step[: 2 * n] = np.concatenate([one, force, drive if reuse else np.zeros_like(drive)], axis=1)
+    kick = np.zeros((4 * n, 4 * n))
+    if not reuse:
+        kick[: 2 * n, : 2 * n] = drive @ covariance[3 * n :, 3 * n :] @ drive.T
+    total = np.zeros((n, n))
+    for _ in range(steps):
+        total = total + covariance[:n, :n]
+        covariance = step @ covariance @ step.T + kick
+    return covariance, total / steps
+
+
+def on_policy_variance(learning_rate: float, stiffness: float, momentum: float, noise: float) -> float:
+    """Var(x) [logit^2] at N = 1, heavy ball: eta^2 s^2 (1+mu)/(kappa (1-mu)(2(1+mu)-kappa)), `noise` = s^2."""
+    kappa = learning_rate * stiffness
+    return learning_rate**2 * noise * (1 + momentum) / (kappa * (1 - momentum) * (2 * (1 + momentum) - kappa))
+
+
+def small_step_variance(learning_rate: float, stiffness: float, momentum: float, noise: float) -> float:
+    """Its small-step limit eta s^2/(2 lambda (1-mu)), the same for every staleness model: a temperature."""
+    return learning_rate * noise / (2 * stiffness * (1 - momentum))
+
+
+def reused_batch_variance(
+    learning_rate: float, stiffness: float, momentum: float, noise: float, refresh_interval: int
+) -> float:
+    """Var(x) [logit^2] at block points, model `refresh`, heavy ball, one batch per block of N steps (see module)."""
+    m, push, _, drift = block_sums(refresh_interval, momentum)
+    kappa, full = learning_rate * stiffness, refresh_interval * push
+    trace, det = 1 + m - kappa * drift, m + kappa * (full - drift)
+    first, second = drift, full - drift
+    top = (1 + det) * (first**2 + second**2) + 2 * trace * first * second
+    return learning_rate**2 * noise * top / ((1 - det) * kappa * full * (2 * (1 + m) - kappa * (2 * drift - full)))
+
+
+def reward_std(policy: np.ndarray, means: np.ndarray, covariance: Matrix) -> float:
+    """Standard deviation of the expected reward, sqrt(s^T S s), s = F r; `covariance` reduced or [K, K]."""
+    policy, means = np.asarray(policy, float), np.asarray(means, float)
+    return _deviation(policy * (means - policy @ means), covariance)
+
+
+def logit_std(policy: np.ndarray, means: np.ndarray, covariance: Matrix) -> float:
+    """Standard deviation of the log-odds of the best arm, (e_b - pi)/(1 - pi_b); two arms: of the logit gap."""
+    policy = np.asarray(policy, float)
+    best = int(np.argmax(means))
+    return _deviation((np.eye(len(policy))[best] - policy) / (1 - policy[best]), covariance)
+
+
+def _deviation(direction: np.ndarray, covariance: Matrix) -> float:
+    covariance = np.asarray(covariance)
+    if covariance.shape[0] == len(direction) - 1:
+        direction = ones_complement(len(direction)).T @ direction
+    return float(np.sqrt(direction @ covariance @ direction))

@@ -1,0 +1,229 @@
+"""Group factors by enumeration, fixed points and stiffness by differences of the drift written out again here."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from bandit_lab.theory.block_map import reduce_matrix
+from bandit_lab.theory.fixed_points import (
+    attracting_fixed_point,
+    critical_kl_weight,
+    fixed_points,
+    mean_drift,
+)
+from bandit_lab.theory.group_law import ADVANTAGES, GroupLaw, silent_rate
+from bandit_lab.theory.signal import BinarySignal, MomentSignal, fisher, reward_hessian
+from bandit_lab.theory.stiffness import ESTIMATORS, largest_stiffness, stiffness_split
+
+from .witness import enumerate_group
+
+UNIFORM = np.array([0.5, 0.5])
+FIVE, FIVE_REFERENCE = (0.9, 0.7, 0.45, 0.2, 0.05), np.array([0.1, 0.15, 0.3, 0.25, 0.2])
+
+
+@pytest.mark.parametrize("rule", ADVANTAGES)
+@pytest.mark.parametrize(("eps", "ddof"), [(0.0, 0), (0.05, 1)])
+def test_factor_is_the_enumerated_mean(rule, eps, ddof):
+    success, policy = np.array([0.9, 0.4, 0.15]), np.array([0.2, 0.5, 0.3])
+    for size in (2, 3, 4):
+        mean, _ = enumerate_group(rule, success, policy, size, eps, ddof)
+        factor = GroupLaw(rule, size, eps, ddof).factor(policy @ success)
+        np.testing.assert_allclose(mean, factor * (fisher(policy) @ success), atol=1e-13)
+        wrong = GroupLaw(rule, size + 1, eps, ddof).factor(policy @ success)
+        if rule not in ("rloo", "sign", "median"):
+            assert abs(wrong / factor - 1) > 1e-3
+
+
+@pytest.mark.parametrize("rule", ADVANTAGES)
+@pytest.mark.parametrize("size", [None, 2, 3, 8, 64])
+def test_slope_is_the_derivative(rule, size):
+    law, step = GroupLaw(rule, size, eps=0.02), 1e-6
+    for p in (0.07, 0.31, 0.8):
+        central = (law.factor(p + step) - law.factor(p - step)) / (2 * step)
+        assert law.slope(p) == pytest.approx(central, rel=1e-6, abs=1e-8)
+
+
+def test_published_group_factors():
+    table = {4: (0.808, 0.663, 0.373, 0.172), 16: (0.967, 0.938, 0.712, 0.371), 64: (0.992, 0.987, 0.945, 0.670)}
+    for size, values in table.items():
+        np.testing.assert_allclose(GroupLaw("grpo", size).group_factor([0.5, 0.8, 0.95, 0.99]), values, atol=6e-4)
+    for size in (200, 400, 800):
+        expansion = 1 - 1 / (8 * size * 0.2 * 0.8)
+        assert abs(GroupLaw("grpo", size).group_factor(0.2) - expansion) < 2.0 / size**2
+    ratio = GroupLaw("grpo", 8, ddof=1).factor(0.3) / GroupLaw("grpo", 8).factor(0.3)
+    assert ratio == pytest.approx(math.sqrt(7 / 8), rel=1e-13)
+    dropped = GroupLaw("dapo", 8).factor(0.1) / GroupLaw("grpo", 8).factor(0.1)
+    assert dropped == pytest.approx(1 / (1 - silent_rate(8, 0.1)), rel=1e-12)
+    assert GroupLaw("dr_grpo", 8).factor(0.1) == pytest.approx(7 / 8)
+    assert GroupLaw("rloo", 8).factor(0.1) == pytest.approx(1.0)
+
+
+def test_large_groups_do_not_lose_digits():
+    assert GroupLaw("grpo", 100_000).group_factor(0.3) == pytest.approx(1 - 1 / (8e5 * 0.21), abs=1e-9)
+    tiny = GroupLaw("grpo", 16).factor(1 - 1e-17, 1e-17)
+    assert tiny == pytest.approx(math.sqrt(15), rel=1e-9)
+
+
+def test_default_setting():
+    point = fixed_points(BinarySignal(GroupLaw("grpo"), (0.9, 0.1)), UNIFORM, 1.0)
+    assert len(point) == 1
+    assert point[0].attracts
+    assert math.log(point[0].policy[0] / point[0].policy[1]) == pytest.approx(2.0264, abs=5e-5)
+    split = stiffness_split(BinarySignal(GroupLaw("grpo"), (0.9, 0.1)), point[0].policy, 1.0)
+    assert largest_stiffness(split) == pytest.approx(0.1382, abs=5e-5)
+
+
+def test_two_deterministic_arms_mean_only():
+    for beta in (0.5, 1.0, 3.0):
+        signal = BinarySignal(GroupLaw("dr_grpo"), (1.0, 0.0))
+        (point,) = fixed_points(signal, UNIFORM, beta)
+        p = 1 / (1 + math.exp(-1 / beta))
+        assert point.policy[0] == pytest.approx(p, rel=1e-13)
+        assert largest_stiffness(stiffness_split(signal, point.policy, beta)) == pytest.approx(2 * beta * p * (1 - p))
+
+
+def test_critical_kl_weight_is_a_saddle_node():
+    signal = BinarySignal(GroupLaw("grpo"), (1.0, 0.0))
+    critical = critical_kl_weight(signal, UNIFORM)
+    assert critical == pytest.approx(1.5089, abs=5e-5)
+    assert fixed_points(signal, UNIFORM, 0.9999 * critical) == []
+    below, above = fixed_points(signal, UNIFORM, 1.001 * critical)
+    assert below.attracts
+    assert not above.attracts
+    assert below.tilt < 2.3994 < above.tilt
+    assert critical_kl_weight(BinarySignal(GroupLaw("grpo"), (0.9, 0.1)), UNIFORM) is None
+    assert critical_kl_weight(BinarySignal(GroupLaw("grpo", 8), (1.0, 0.0)), UNIFORM) is None
+    assert critical_kl_weight(BinarySignal(GroupLaw("dapo", 8), (1.0, 0.0)), UNIFORM) > 0.5
+
+
+def test_which_fixed_point_attracts():
+    signal = BinarySignal(GroupLaw("grpo"), (1.0, 0.0))
+    below, above = fixed_points(signal, UNIFORM, 1.6)
+    inside = np.array([above.policy[0] - 0.01, above.policy[1] + 0.01])
+    outside = np.array([above.policy[0] + 0.01, above.policy[1] - 0.01])
+    assert attracting_fixed_point(signal, UNIFORM, 1.6).tilt == below.tilt
+    assert attracting_fixed_point(signal, UNIFORM, 1.6, inside).tilt == below.tilt
+    assert attracting_fixed_point(signal, UNIFORM, 1.6, outside) is None
+    assert attracting_fixed_point(signal, UNIFORM, 1.4) is None
+    assert fixed_points(signal, UNIFORM, 0.0) == []
+
+
+def drift(signal, reference, beta, new, old, estimator, kl):
+    """Mean drift at (theta, theta_old), written from the definitions of the three estimators."""
+    if estimator == "frozen":
+        new = old
+    policy, rollout = softmax(new), softmax(old)
+    pull = fisher(policy) @ (new - np.log(reference)) if kl == "exact" else policy - reference
+    factor = signal.factor(rollout)
+    if estimator == "ratio":
+        return factor * fisher(policy) @ signal.means - beta * pull
+    reward = factor * fisher(rollout) @ signal.means + signal.mean_advantage(rollout) * (rollout - policy)
+    return reward - beta * pull
+
+
+SIGNALS = [
+    BinarySignal(GroupLaw("grpo"), FIVE),
+    BinarySignal(GroupLaw("grpo", 8), FIVE),
+    BinarySignal(GroupLaw("dapo", 6), FIVE),
+    BinarySignal(GroupLaw("median", 5), FIVE),
+    BinarySignal(GroupLaw("sign"), FIVE),
+    BinarySignal(GroupLaw("dr_grpo"), FIVE),
+    MomentSignal((1.3, 0.2, -0.4, 0.9, 0.1)),
+    MomentSignal((1.3, 0.2, -0.4, 0.9, 0.1), (0.1, 0.5, 0.0, 0.2, 0.3), eps=0.05),
+]
+
+
+@pytest.mark.parametrize("kl", ["exact", "k3"])
+@pytest.mark.parametrize("signal", SIGNALS, ids=lambda s: f"{type(s).__name__}-{getattr(s, 'law', s.label)}")
+def test_split_is_the_jacobian_of_the_drift(signal, kl):
+    beta = 1.2
+    points = fixed_points(signal, FIVE_REFERENCE, beta, kl)
+    assert points
+    for point in points:
+        theta, step = np.log(point.policy), 1e-6
+        for estimator in ESTIMATORS:
+            assert np.abs(drift(signal, FIVE_REFERENCE, beta, theta, theta, estimator, kl)).max() < 1e-10
+            split = stiffness_split(signal, point.policy, beta, estimator, kl)
+            for part, moves in ((split.fresh, (1, 0)), (split.stale, (0, 1))):
+                columns = [
+                    (drift(signal, FIVE_REFERENCE, beta, theta + moves[0] * h, theta + moves[1] * h, estimator, kl)
+                     - drift(signal, FIVE_REFERENCE, beta, theta - moves[0] * h, theta - moves[1] * h, estimator, kl))
+                    / (2 * step)
+                    for h in step * np.eye(5)
+                ]  # fmt: skip
+                np.testing.assert_allclose(part, -np.array(columns).T, atol=3e-8)
+        assert np.abs(mean_drift(signal, FIVE_REFERENCE, beta, theta, kl)).max() < 1e-10
+
+
+def test_one_logit_table_of_two_deterministic_arms():
+    """Both logits double the one-logit rates; p is the fixed point and s = p(1-p)."""
+    for rule, root in (("grpo", 0.5), ("dr_grpo", 1.0)):
+        signal = BinarySignal(GroupLaw(rule), (1.0, 0.0))
+        beta = 2.0
+        point = fixed_points(signal, UNIFORM, beta)[0]
+        p = point.policy[0]
+        s, std = p * (1 - p), rule == "grpo"
+        strength, bent = s**root, (1 - 2 * p) * math.sqrt(s) / 2 if std else 0.0
+        table = {
+            "frozen": (0.0, beta * s + bent),
+            "uncorrected": (beta * s + (1 - 2 * p) * strength, bent - (1 - 2 * p) * strength),
+            "ratio": (beta * s, bent),
+        }
+        for estimator, row in table.items():
+            fresh, stale = stiffness_split(signal, point.policy, beta, estimator).reduced()
+            assert (fresh[0, 0] / 2, stale[0, 0] / 2) == pytest.approx(row, abs=1e-13)
+
+
+def test_k_arm_stiffness_is_symmetric_for_binary_and_not_for_other_rewards():
+    policy = np.array([0.2, 0.3, 0.1, 0.3, 0.1])
+    binary = stiffness_split(SIGNALS[0], policy, 1.0).total
+    other = stiffness_split(SIGNALS[6], policy, 1.0).total
+    np.testing.assert_allclose(binary, binary.T, atol=1e-14)
+    assert np.abs(other - other.T).max() > 1e-3
+
+
+def test_mean_only_jacobian_and_its_bound():
+    """Mean-only: H = beta F exactly, and the largest stiffness is at most beta/2."""
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        rewards, reference = tuple(rng.uniform(size=4)), rng.dirichlet(np.ones(4))
+        signal = BinarySignal(GroupLaw("dr_grpo"), rewards)
+        (point,) = fixed_points(signal, reference, 0.7)
+        split = stiffness_split(signal, point.policy, 0.7)
+        np.testing.assert_allclose(split.total, 0.7 * fisher(point.policy), atol=1e-15)
+        assert largest_stiffness(split) <= 0.35 + 1e-12
+
+
+def test_reward_hessian_against_differences():
+    theta, rewards, step = np.array([0.3, -0.2, 0.9]), np.array([0.9, 0.2, -0.5]), 1e-5
+    gradient = lambda t: fisher(softmax(t)) @ rewards  # noqa: E731
+    numeric = [(gradient(theta + h) - gradient(theta - h)) / (2 * step) for h in step * np.eye(3)]
+    np.testing.assert_allclose(reward_hessian(softmax(theta), rewards), numeric, atol=1e-9)
+
+
+def test_spectrum_is_that_of_the_reduced_total():
+    split = stiffness_split(SIGNALS[0], FIVE_REFERENCE, 1.0)
+    np.testing.assert_allclose(split.spectrum(), np.linalg.eigvalsh(reduce_matrix(split.total))[::-1], atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("build", "name"),
+    [
+        (lambda: GroupLaw("ppo"), "advantage"),
+        (lambda: GroupLaw("rloo", 1), "group_size"),
+        (lambda: GroupLaw("grpo", 8, eps=-1.0), "eps"),
+        (lambda: GroupLaw("grpo", 8, ddof=2), "ddof"),
+        (lambda: BinarySignal(GroupLaw(), (1.2, 0.1)), "rewards"),
+        (lambda: BinarySignal(GroupLaw(), (1.0,)), "rewards"),
+        (lambda: MomentSignal((1.0, math.nan)), "rewards"),
+        (lambda: fixed_points(SIGNALS[0], UNIFORM, 1.0), "reference"),
+        (lambda: fixed_points(SIGNALS[0], np.array([0.0, 0.25, 0.25, 0.25, 0.25]), 1.0), "reference"),
+        (lambda: fixed_points(SIGNALS[0], FIVE_REFERENCE, -1.0), "kl_weight"),
+        (lambda: stiffness_split(SIGNALS[0], FIVE_REFERENCE, 1.0, "guess"), "estimator"),
+    ],
+)
+def test_bad_problems_are_named(build, name):
+    with pytest.raises(ValueError, match=name):
+        build()

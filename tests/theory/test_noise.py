@@ -1,0 +1,205 @@
+"""Gradient covariance by enumeration and sampling; stationary covariance by closed forms, scipy and simulation."""
+
+import numpy as np
+import pytest
+from scipy.linalg import solve_discrete_lyapunov
+
+from bandit_lab.theory.block_map import LinearLoop, ones_complement
+from bandit_lab.theory.gradient_noise import (
+    bernoulli_outcomes,
+    binary_covariance,
+    centred_covariance,
+    fixed_outcomes,
+    leading_covariance,
+    reward_atoms,
+)
+from bandit_lab.theory.group_law import ADVANTAGES, GroupLaw, binomial_weights
+from bandit_lab.theory.signal import fisher
+from bandit_lab.theory.stationary import (
+    logit_std,
+    lyapunov,
+    on_policy_variance,
+    reused_batch_variance,
+    reward_std,
+    small_step_variance,
+    stationary_covariance,
+)
+
+from .witness import advantages, enumerate_group
+
+SUCCESS, POLICY = np.array([0.9, 0.4, 0.15]), np.array([0.2, 0.5, 0.3])
+
+
+@pytest.mark.parametrize("rule", ADVANTAGES)
+@pytest.mark.parametrize("size", [2, 4])
+def test_binary_covariance_is_the_enumerated_one(rule, size):
+    _, exact = enumerate_group(rule, SUCCESS, POLICY, size, 0.02, 1)
+    np.testing.assert_allclose(binary_covariance(GroupLaw(rule, size, 0.02, 1), SUCCESS, POLICY), exact, atol=1e-14)
+
+
+@pytest.mark.parametrize("rule", ["grpo", "dapo", "dr_grpo", "rloo"])
+def test_exact_covariance_tends_to_the_leading_one(rule):
+    leading = leading_covariance(rule, reward_atoms(POLICY, bernoulli_outcomes(SUCCESS)), 0.02)
+    gaps = [
+        np.abs(size * binary_covariance(GroupLaw(rule, size, 0.02), SUCCESS, POLICY) - leading).max()
+        for size in (400, 800, 1600)
+    ]
+    order = np.polyfit(np.log([400, 800, 1600]), np.log(gaps), 1)[0]
+    assert order == pytest.approx(-1.0, abs=0.05)
+
+
+@pytest.mark.parametrize("rule", ["dr_grpo", "rloo"])
+def test_centred_covariance_is_exact_for_any_rewards(rule):
+    atoms = reward_atoms(POLICY, bernoulli_outcomes(SUCCESS))
+    for size in (2, 5, 9):
+        exact = binary_covariance(GroupLaw(rule, size), SUCCESS, POLICY)
+        np.testing.assert_allclose(centred_covariance(rule, atoms, size), exact, atol=1e-15)
+
+
+def sampled_covariance(rule, rewards, policy, size, groups, seed):
+    """Covariance over sampled groups of noise-free arms and the standard error of each entry."""
+    rng = np.random.default_rng(seed)
+    actions = rng.choice(len(policy), p=policy, size=(groups, size))
+    values = np.asarray(rewards)[actions]
+    weights = np.array([advantages(rule, row, 0.0, 0) for row in values]) / size
+    g = np.stack([(weights * (actions == a)).sum(1) for a in range(len(policy))], 1)
+    g = g - weights.sum(1, keepdims=True) * policy
+    centred = g - g.mean(0)
+    products = centred[:, :, None] * centred[:, None, :]
+    return products.mean(0), products.std(0) / np.sqrt(groups)
+
+
+@pytest.mark.parametrize(("rule", "size"), [("dr_grpo", 3), ("rloo", 3), ("dr_grpo", 16)])
+def test_covariance_of_graded_rewards_by_sampling(rule, size):
+    """n = 20,000 groups, seed 5, |z| <= 5 on 9 entries: false-alarm rate 1e-5. Planted: a factor of 2, G off by 1."""
+    rewards = np.array([1.3, -0.2, 0.6])
+    atoms = reward_atoms(POLICY, fixed_outcomes(rewards))
+    found, error = sampled_covariance(rule, rewards, POLICY, size, 20_000, 5)
+    assert (np.abs(found - centred_covariance(rule, atoms, size)) <= 5 * error).all()
+    assert (np.abs(found - 2 * centred_covariance(rule, atoms, size)) > 5 * error).any()
+    if size == 3:
+        assert (np.abs(found - centred_covariance(rule, atoms, size + 1)) > 5 * error).any()
+
+
+def test_standardised_covariance_of_graded_rewards_by_sampling():
+    """n = 20,000 groups of 200, seed 6; |z| <= 5, allowance 2 % for order 1/G^2. Planted: psi without its std term."""
+    rewards = np.array([1.3, -0.2, 0.6])
+    atoms = reward_atoms(POLICY, fixed_outcomes(rewards))
+    found, error = sampled_covariance("grpo", rewards, POLICY, 200, 20_000, 6)
+    leading = leading_covariance("grpo", atoms) / 200
+    assert (np.abs(found - leading) <= 5 * error + 0.02 * np.abs(leading).max()).all()
+    variance = atoms.weight @ (atoms.reward - atoms.weight @ atoms.reward) ** 2
+    defect = leading_covariance("dr_grpo", atoms) / variance / 200
+    assert (np.abs(found - defect) > 5 * error + 0.02 * np.abs(leading).max()).any()
+
+
+def test_two_deterministic_arms_have_the_variance_of_the_group_std():
+    """One-logit variance Var[s_k], (1-2p)^2/(4G) to leading order, 1/(8G^2) at p = 1/2."""
+    for size in (2, 8, 64):
+        for p in (0.5, 0.8):
+            k = np.arange(size + 1)
+            spread, weight = np.sqrt(k * (size - k)) / size, binomial_weights(size, p)
+            variance = weight @ spread**2 - (weight @ spread) ** 2
+            found = binary_covariance(GroupLaw("grpo", size), np.array([1.0, 0.0]), np.array([p, 1 - p]))
+            np.testing.assert_allclose(found, variance * np.array([[1, -1], [-1, 1]]), atol=1e-15)
+    big = binary_covariance(GroupLaw("grpo", 4000), np.array([1.0, 0.0]), np.array([0.5, 0.5]))[0, 0]
+    assert big * 8 * 4000**2 == pytest.approx(1.0, rel=2e-3)
+    off = binary_covariance(GroupLaw("grpo", 4000), np.array([1.0, 0.0]), np.array([0.8, 0.2]))[0, 0]
+    assert off * 4 * 4000 / 0.6**2 == pytest.approx(1.0, rel=5e-3)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
+def test_scalar_closed_forms(momentum):
+    loop, noise = LinearLoop(0.0, 1.3, momentum), np.array([[0.7]])
+    on_policy = stationary_covariance(loop, 0.2, 1, noise).covariance[0, 0]
+    assert on_policy == pytest.approx(on_policy_variance(0.2, 1.3, momentum, 0.7), rel=1e-12)
+    for interval in (1, 2, 5, 16):
+        rate = 0.5 * (1 - momentum) / interval
+        reused = stationary_covariance(loop, rate, interval, noise, batch_reuse=True).covariance[0, 0]
+        assert reused == pytest.approx(reused_batch_variance(rate, 1.3, momentum, 0.7, interval), rel=1e-12)
+        tiny = 1e-4 * (1 - momentum) / interval
+        small = small_step_variance(tiny, 1.3, momentum, 0.7)
+        fresh = stationary_covariance(loop, tiny, interval, noise)
+        again = stationary_covariance(loop, tiny, interval, noise, batch_reuse=True)
+        assert fresh.average[0, 0] == pytest.approx(small, rel=2e-3)
+        slow = interval * small if interval * (1 - momentum) >= 0.5 or momentum == 0 else None
+        if slow is not None and momentum == 0:
+            assert again.covariance[0, 0] == pytest.approx(slow, rel=2e-3)
+
+
+def simulate_variance(loop, rate, interval, root, steps, seeds, seed, reuse):
+    """Plain simulation of many noisy linear loops: covariance of the position over seeds and the later half."""
+    rng = np.random.default_rng(seed)
+    n, scale = loop.size, 1 - loop.momentum if loop.convention == "ema" else 1.0
+    x, v = np.zeros((seeds, n)), np.zeros((seeds, n))
+    history, total = [x], np.zeros((n, n))
+    draw = None
+    for t in range(steps):
+        block = t - t % interval
+        source = {"refresh": block, "lag": t - interval, "pipeline": block - interval}[loop.model]
+        if not reuse or t % interval == 0:
+            draw = rng.normal(size=(seeds, n)) @ root.T
+        push = rate * scale * (draw - x @ loop.fresh.T - history[max(source, 0)] @ loop.stale.T)
+        v = loop.momentum * v + push
+        x = x + (push + loop.momentum * v if loop.convention == "nesterov" else v)
+        history.append(x)
+        if t >= steps // 2:
+            total += x.T @ x / seeds
+    return total / (steps - steps // 2), x.T @ x / seeds
+
+
+@pytest.mark.parametrize(
+    ("model", "convention", "interval", "reuse"),
+    [("refresh", "heavy_ball", 4, False), ("refresh", "nesterov", 4, True), ("lag", "ema", 3, False),
+     ("pipeline", "heavy_ball", 4, False), ("pipeline", "ema", 3, True)],
+)  # fmt: skip
+def test_stationary_covariance_by_simulation(model, convention, interval, reuse):
+    """8,000 seeds x 150 phases after burn-in, seed 11: 5 standard errors of 8,000 independent draws on each entry (time
+    averaging only shrinks it), false-alarm rate below 1e-4. Planted: half the noise is rejected."""
+    fresh, stale = np.array([[0.5, 0.1], [0.1, 0.3]]), np.array([[0.3, -0.2], [0.1, 0.4]])
+    loop = LinearLoop(fresh, stale, 0.5, model, convention)
+    root = np.array([[1.0, 0.0], [0.4, 0.6]])
+    rate = 0.2 if convention == "ema" else 0.1
+    predicted = stationary_covariance(loop, rate, interval, root @ root.T, reuse).average
+    found, _ = simulate_variance(loop, rate, interval, root, 300, 8000, 11, reuse)
+    error = 5 * np.sqrt(2 / 8000) * np.sqrt(np.outer(np.diag(predicted), np.diag(predicted)))
+    assert (np.abs(found - predicted) <= error).all()
+    assert (np.abs(found - 0.5 * predicted) > error).any()
+
+
+def test_doubling_solves_the_lyapunov_equation():
+    rng = np.random.default_rng(1)
+    matrix = rng.normal(size=(6, 6))
+    matrix *= 0.98 / np.abs(np.linalg.eigvals(matrix)).max()
+    source = rng.normal(size=(6, 6))
+    source = source @ source.T
+    np.testing.assert_allclose(lyapunov(matrix, source), solve_discrete_lyapunov(matrix, source), rtol=1e-9)
+
+
+def test_variance_diverges_at_the_threshold_and_is_null_beyond():
+    loop = LinearLoop(0.0, 1.0, 0.0)
+    values = [stationary_covariance(loop, 2 / 4 * (1 - gap), 4, [[1.0]]).covariance[0, 0] for gap in (1e-2, 1e-3, 1e-4)]
+    assert np.polyfit(np.log([1e-2, 1e-3, 1e-4]), np.log(values), 1)[0] == pytest.approx(-1.0, abs=0.02)
+    beyond = stationary_covariance(loop, 0.51, 4, [[1.0]])
+    assert beyond.covariance is None
+    assert "threshold" in beyond.reason
+
+
+def test_standard_deviations_of_logit_and_reward():
+    policy, rewards = np.array([0.7, 0.3]), np.array([0.9, 0.1])
+    covariance = 0.04 * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    assert logit_std(policy, rewards, covariance) == pytest.approx(0.4)
+    assert reward_std(policy, rewards, covariance) == pytest.approx(0.4 * 0.21 * 0.8)
+    basis = ones_complement(2)
+    assert logit_std(policy, rewards, basis.T @ covariance @ basis) == pytest.approx(0.4)
+    step = 1e-6 * (fisher(policy) @ rewards)
+    assert reward_std(policy, rewards, np.outer(step, step)) == pytest.approx(1e6 * step @ step, rel=1e-9)
+
+
+def test_bad_noise_is_named():
+    with pytest.raises(ValueError, match="noise"):
+        stationary_covariance(LinearLoop(np.eye(2), np.eye(2)), 0.1, 1, [[1.0]])
+    with pytest.raises(ValueError, match="batch_reuse"):
+        stationary_covariance(LinearLoop(0.0, 1.0, 0.0, "lag"), 0.1, 2, [[1.0]], batch_reuse=True)
+    with pytest.raises(ValueError, match="outcomes"):
+        reward_atoms(POLICY, [[(1.0, 0.5)], [(1.0, 1.0)], [(1.0, 1.0)]])

@@ -1,0 +1,182 @@
+"""Exact thresholds against the eigenvalues of the block map, stepwise simulation, limits, bounds, reference values."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from bandit_lab.theory import thresholds
+from bandit_lab.theory.block_map import LinearLoop
+from bandit_lab.theory.conventions import block_sums, gain
+from bandit_lab.theory.stability import eigenvalues, first_oscillating_learning_rate, first_unstable_learning_rate
+from bandit_lab.theory.thresholds import exact, leading_order, mean_age_law, oscillation_onset, oscillation_window
+
+MODELS = ("refresh", "lag", "pipeline")
+INTERVALS = (1, 2, 3, 4, 8, 16, 32, 64)
+MOMENTA = (0.0, 0.3, 0.5, 0.9, 0.95, 0.99)
+
+
+def ratio(model, interval, momentum):
+    return exact(model, interval, momentum).kappa * interval / (1 - momentum)
+
+
+def simulate(model, interval, momentum, kappa, blocks, convention="heavy_ball"):
+    """Plain stepwise simulation of one stale coordinate: an independent witness, no matrices."""
+    path, velocity, u_gain = [1.0], 0.0, gain(momentum, convention)
+    for t in range(blocks * interval):
+        age_start = {"refresh": t - t % interval, "lag": t - interval, "pipeline": t - t % interval - interval}[model]
+        push = -kappa * u_gain * path[max(age_start, 0)]
+        velocity = momentum * velocity + push
+        path.append(path[-1] + (push + momentum * velocity if convention == "nesterov" else velocity))
+    return np.array(path)
+
+
+@pytest.mark.parametrize("momentum", MOMENTA)
+@pytest.mark.parametrize("model", MODELS)
+def test_closed_forms_match_bisected_eigenvalues(model, momentum):
+    for interval in INTERVALS:
+        loop = LinearLoop(0.0, 1.0, momentum, model)
+        found, expected = first_unstable_learning_rate(loop, interval, 24), exact(model, interval, momentum)
+        assert found.value == pytest.approx(expected.kappa, rel=1e-10), interval
+        assert found.bifurcation == expected.bifurcation
+        onset = first_oscillating_learning_rate(loop, interval, 24)
+        assert onset.value == pytest.approx(oscillation_onset(model, interval, momentum), rel=1e-10), interval
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("convention", ["ema", "nesterov"])
+def test_other_conventions_match_bisected_eigenvalues(model, convention):
+    for interval in (1, 2, 3, 8):
+        for momentum in (0.0, 0.5, 0.9):
+            loop = LinearLoop(0.0, 1.0, momentum, model, convention)
+            expected = exact(model, interval, momentum, convention)
+            found = first_unstable_learning_rate(loop, interval, 24)
+            assert found.value == pytest.approx(expected.kappa, rel=1e-10)
+            assert found.bifurcation == expected.bifurcation
+            onset = first_oscillating_learning_rate(loop, interval, 24).value
+            assert onset == pytest.approx(oscillation_onset(model, interval, momentum, convention), rel=1e-9)
+
+
+@pytest.mark.parametrize("convention", ["heavy_ball", "ema", "nesterov"])
+@pytest.mark.parametrize("model", MODELS)
+def test_simulated_displacement_decays_below_and_grows_above(model, convention):
+    for interval, momentum in ((1, 0.9), (2, 0.0), (3, 0.5), (8, 0.9)):
+        kappa = exact(model, interval, momentum, convention).kappa
+        for factor, grows in ((0.97, False), (1.03, True)):
+            path = np.abs(simulate(model, interval, momentum, factor * kappa, 1600 // interval, convention))
+            late, middle = path[-200:].max(), path[-900:-700].max()
+            assert (late > middle) == grows, (interval, momentum, factor)
+
+
+def test_reference_values():
+    reference = {
+        ("refresh", 2, 0.9): 4.2222, ("refresh", 8, 0.9): 2.7087, ("refresh", 64, 0.95): 3.8777,
+        ("lag", 2, 0.9): 1.025, ("pipeline", 2, 0.9): 0.8328, ("pipeline", 8, 0.9): 0.8181,
+        ("pipeline", 8, 0.99): 0.7103, ("pipeline", 16, 0.99): 0.7094, ("pipeline", 64, 0.99): 0.7686,
+    }  # fmt: skip
+    for setting, value in reference.items():
+        assert ratio(*setting) == pytest.approx(value, abs=5.1e-5), setting
+
+
+def test_refresh_special_cases():
+    for mu in MOMENTA:
+        assert exact("refresh", 1, mu) == (pytest.approx(2 * (1 + mu), rel=1e-13), "flip")
+        assert oscillation_onset("refresh", 1, mu) == pytest.approx((1 - math.sqrt(mu)) ** 2, rel=1e-12)
+        assert exact("refresh", 100_000, mu).kappa * 100_000 / (1 - mu) == pytest.approx(2.0, rel=3e-3)
+        assert exact("lag", 1, mu).kappa == pytest.approx(1 - mu, rel=1e-12)
+        assert exact("lag", 0, mu) == exact("refresh", 1, mu)
+        assert exact("pipeline", 1, mu).kappa == pytest.approx(exact("lag", 1, mu).kappa, rel=1e-12)
+        assert oscillation_onset("pipeline", 1, mu) == pytest.approx(oscillation_onset("lag", 1, mu), rel=1e-12)
+    for n in INTERVALS:
+        assert exact("refresh", n, 0.0).kappa == pytest.approx(2 / n, rel=1e-14)
+        assert oscillation_window(n, 0.0) == (pytest.approx(1 / n), pytest.approx(1 / n))
+        assert exact("lag", n, 0.0).kappa == pytest.approx(2 * math.sin(math.pi / (2 * (2 * n + 1))), rel=1e-12)
+        assert exact("pipeline", n, 0.0).kappa == pytest.approx(1 / n, rel=1e-12)
+        assert oscillation_onset("pipeline", n, 0.0) == pytest.approx(1 / (4 * n), rel=1e-12)
+
+
+def test_lag_onset_closed_form():
+    for mu in MOMENTA:
+        for tau in (1, 2, 5, 40):
+            root = math.sqrt((tau * (1 + mu)) ** 2 - 4 * (tau * tau - 1) * mu)
+            z = (tau * (1 + mu) + root) / (2 * (tau + 1))
+            assert oscillation_onset("lag", tau, mu) == pytest.approx(z ** (tau - 1) * (1 - z) * (z - mu), rel=1e-9)
+
+
+def test_bounds_of_the_ratio_to_the_law():
+    grid = np.concatenate([np.linspace(0, 0.98, 50), [0.99, 0.995, 0.999]])
+    for mu in grid:
+        for n in (2, 3, 5, 8, 20, 64, 300):
+            assert 2 - 1e-9 <= ratio("refresh", n, mu) <= 5.68
+            assert 2 / 3 < ratio("pipeline", n, mu) <= 1 + 1e-9
+        for n in (1, 2, 3, 8, 64, 300):
+            assert 1 - 1e-9 <= ratio("lag", n, mu) < math.pi / 2
+    best = minimize_scalar(lambda mu: -ratio("refresh", 2, mu), bounds=(0.4, 0.7), options={"xatol": 1e-9})
+    assert best.x == pytest.approx(0.5437, abs=1e-4)
+    assert -best.fun == pytest.approx(5.68, abs=5e-3)
+
+
+def test_underdamped_limits():
+    for n in (2, 3, 8):
+        assert ratio("refresh", n, 1 - 1e-5) == pytest.approx(2 * n / (n - 1), rel=1e-3)
+        assert ratio("lag", n, 1 - 1e-5) == pytest.approx(1.0, rel=1e-3)
+        assert ratio("pipeline", n, 1 - 1e-5) == pytest.approx(2 * n / (3 * n - 1), rel=1e-3)
+        for model in MODELS:
+            assert exact(model, n, 1 - 1e-5).kappa == pytest.approx(mean_age_law(model, n, 1 - 1e-5), rel=1e-3)
+    assert ratio("lag", 3000, 0.0) == pytest.approx(math.pi / 2, rel=1e-3)
+
+
+def test_large_interval_law_is_the_onset_of_oscillation_for_refresh():
+    for mu in (0.0, 0.5, 0.9):
+        n = 4_000_000
+        assert oscillation_onset("refresh", n, mu) / leading_order(n, mu) == pytest.approx(1.0, rel=5e-3)
+
+
+def test_complex_window_of_refresh_is_the_discriminant():
+    for n in (1, 2, 5, 16):
+        for mu in (0.3, 0.9):
+            low, high = oscillation_window(n, mu)
+            sums = block_sums(n, mu)
+            for kappa, complex_pair in ((0.999 * low, False), (1.001 * low, True), (0.999 * high, True),
+                                        (1.001 * high, False)):  # fmt: skip
+                matrix = np.array([[1 - kappa * sums.drift, sums.carry], [-kappa * sums.push, sums.decay]])
+                assert (abs(np.linalg.eigvals(matrix)[0].imag) > 0) == complex_pair
+
+
+def test_block_sums_are_the_sums():
+    for mu in (0.0, 0.5, 0.99):
+        for n in (1, 2, 7, 300):
+            m, push, carry, drift = block_sums(n, mu)
+            partial = np.cumsum(mu ** np.arange(n))
+            np.testing.assert_allclose((m, push, carry), (mu**n, partial[-1], mu * partial[-1]), rtol=1e-12)
+            assert drift == pytest.approx(partial.sum(), rel=1e-10)
+
+
+def test_wrong_formulas_are_caught():
+    """Planted defects: a lag off by one, and the other convention, differ from the eigenvalues by more than 1 %."""
+    for n in (2, 4, 8):
+        found = first_unstable_learning_rate(LinearLoop(0.0, 1.0, 0.9, "lag"), n, 24).value
+        assert abs(exact("lag", n + 1, 0.9).kappa / found - 1) > 0.01
+        assert abs(exact("lag", n, 0.9, "ema").kappa / found - 1) > 0.01
+        assert abs(exact("refresh", n, 0.9).kappa / found - 1) > 0.01
+
+
+def test_multipliers_are_the_roots_of_the_cubic_for_pipeline():
+    n, mu, kappa = 4, 0.7, 0.11
+    m, push, carry, drift = block_sums(n, mu)
+    cubic = np.roots([1, -(1 + m), m + kappa * drift, kappa * (carry * push - m * drift)])
+    found = eigenvalues(LinearLoop(0.0, 1.0, mu, "pipeline").map(kappa, n))
+    np.testing.assert_allclose(np.sort_complex(found), np.sort_complex(cubic), rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [(("refresh", 0, 0.5), "refresh_interval"), (("lag", -1, 0.5), "refresh_interval"), (("lag", 1, 1.0), "momentum"),
+     (("lag", 1.5, 0.5), "refresh_interval"), (("ring", 1, 0.5), "staleness"),
+     (("lag", 1, 0.5, "adam"), "convention")],
+)  # fmt: skip
+def test_bad_settings_are_named(arguments, name):
+    for function in (thresholds.exact, thresholds.oscillation_onset):
+        with pytest.raises(ValueError, match=name):
+            function(*arguments)

@@ -1,0 +1,34 @@
+"""What the console dialects share: telling rows that matter from configuration dumps that look alike."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from bandit_lab.curves import aliases
+from bandit_lab.curves.normalise import match_key
+from bandit_lab.curves.options import ReadOptions
+
+_ANYWAY = frozenset({"loss", "train_loss", "train_runtime", "eval_loss", "eval_runtime"})
+
+
+@lru_cache(maxsize=8192)
+def _is_metric(key: str) -> bool:
+    return aliases.canonical(key) in _ANYWAY or aliases.known(key)
+
+
+@lru_cache(maxsize=8192)
+def is_reward_key(key: str) -> bool:
+    """Whether a key is a known name of a training reward."""
+    return bool(aliases.candidates("reward", [key]))
+
+
+def is_row(row: Mapping[str, object], options: ReadOptions) -> bool:
+    """Whether a dictionary found in text is a row of metrics: it holds a known name or one the user gave."""
+    wanted = [key for key in (options.reward_key, options.eval_key) if key]
+    return any(_is_metric(key) for key in row) or any(match_key(key, list(row)) for key in wanted)
+
+
+def holds_reward(row: Mapping[str, object], options: ReadOptions) -> bool:
+    """Whether a row holds the reward asked for, or, if none was named, any known reward."""
+    if options.reward_key:
+        return match_key(options.reward_key, list(row)) is not None
+    return any(is_reward_key(key) for key in row)

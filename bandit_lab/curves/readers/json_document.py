@@ -1,0 +1,163 @@
+"""One JSON document: `trainer_state.json`, a list of rows, columns, {metric: {step: value}}, or those inside others.
+
+Rows may stand anywhere in the document (a dictionary per run, a `history` beside a `config`): it is searched to a
+fixed depth, and every place that holds rows becomes a run named by the path to it.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from bandit_lab.curves import aliases, limits, scalars, source
+from bandit_lab.curves.normalise import Parsed
+from bandit_lab.curves.options import ReadOptions
+from bandit_lab.curves.readers.runs import RunTables, run_of
+from bandit_lab.curves.table import Table
+
+_CONTAINERS = frozenset(
+    {"log_history", "history", "merged", "rows", "logs", "log", "metrics", "data", "records", "steps", "train"}
+)
+
+
+def sniff(start: str) -> bool:
+    """Whether the text begins like a JSON document."""
+    return start.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
+
+
+def read(path: Path, options: ReadOptions) -> Parsed:
+    """Every run in the document. Raises ValueError for broken or too deeply nested JSON, or without any rows."""
+    return from_text(source.text(path))
+
+
+def from_text(text: str) -> Parsed:
+    """Every run in a JSON text. Raises ValueError as `read` does."""
+    try:
+        document = json.loads(text)
+    except RecursionError:
+        raise ValueError("expected a JSON document, got one nested too deeply") from None
+    except ValueError as error:
+        raise ValueError(f"expected a JSON document, got broken JSON ({str(error)[:80]})") from None
+    if isinstance(document, dict) and isinstance(document.get("log_history"), list):
+        tables = _deal(document["log_history"])
+        return Parsed("TRL trainer_state.json", _required(tables), framework=aliases.TRL)
+    kinds: set[str] = set()
+    tables = {}
+    for trail, kind, found in _search(document, (), 0):
+        kinds.add(kind)
+        for run, table in found.items():
+            name = "/".join(part for part in (*(p for p in trail if p not in _CONTAINERS), run) if part)
+            tables[_unused(name, tables)] = table
+            if len(tables) > limits.MAX_RUNS:
+                raise ValueError(f"expected at most {limits.MAX_RUNS} runs in one log, got more")
+    return Parsed("JSON, " + " and ".join(sorted(kinds)), _required(tables))
+
+
+def _unused(name: str, taken: Mapping[str, object]) -> str:
+    fresh, count = name, 2
+    while fresh in taken:
+        fresh, count = f"{name}#{count}", count + 1
+    return fresh
+
+
+def _required(tables: dict[str, Table]) -> dict[str, Table]:
+    if not tables:
+        raise ValueError("expected JSON rows, columns or {metric: {step: value}}, got none of these")
+    return tables
+
+
+def _deal(rows: list) -> dict[str, Table]:
+    tables = RunTables()
+    for row in rows:
+        if isinstance(row, dict):
+            tables.add(row)
+    return tables.done()
+
+
+def _search(
+    node: object, trail: tuple[str, ...], depth: int
+) -> Iterator[tuple[tuple[str, ...], str, dict[str, Table]]]:
+    """(path, kind, tables by run) of every place in the document that holds a history."""
+    if isinstance(node, list):
+        found = _from_list(node)
+        if found:
+            yield trail, *found
+        return
+    if not isinstance(node, dict) or depth > limits.MAX_DEPTH:
+        return
+    found = _from_columns(node) or _from_series(node) or _from_steps(node)
+    if found:
+        yield trail, *found
+        return
+    for key, child in node.items():
+        if isinstance(child, dict | list):
+            yield from _search(child, (*trail, str(key)[:80]), depth + 1)
+
+
+def _from_list(rows: list) -> tuple[str, dict[str, Table]] | None:
+    """A list of rows, or TensorBoard's [[wall time, step, value], ...]."""
+    if rows and all(isinstance(row, list) and len(row) == 3 for row in rows[:10]):
+        table = Table()
+        for row in rows:
+            if isinstance(row, list) and len(row) == 3:
+                table.add({"step": row[1], "reward": row[2]})
+        return ("TensorBoard export", {"": table}) if table.keys else None
+    if not any(isinstance(row, dict) for row in rows[:10]):
+        return None
+    tables = _deal(rows)
+    return ("list of rows", tables) if tables else None
+
+
+def _from_columns(node: dict) -> tuple[str, dict[str, Table]] | None:
+    """{column: [values]} with at least one numeric list; shorter lists leave the last rows empty."""
+    lists = {key: value for key, value in node.items() if isinstance(value, list) and _mostly_numbers(value)}
+    if not lists or max(map(len, lists.values())) < 2:
+        return None
+    table = Table()
+    for i in range(max(map(len, lists.values()))):
+        table.add({key: values[i] for key, values in lists.items() if i < len(values)})
+    return "columns", {run_of(node): table}
+
+
+def _mostly_numbers(values: list) -> bool:
+    sample = values[:20]
+    return bool(sample) and sum(scalars.parse(v) is not None for v in sample) > 0.5 * len(sample)
+
+
+def _from_series(node: dict) -> tuple[str, dict[str, Table]] | None:
+    """{metric: {step: value}}, or {metric: {"step": [...], "value": [...]}}."""
+    series = {key: pairs for key, value in node.items() if isinstance(value, dict) and (pairs := _pairs(value))}
+    if not series:
+        return None
+    table = Table()
+    steps = sorted({step for pairs in series.values() for step in pairs})
+    for step in steps:
+        table.add({"step": step, **{key: pairs[step] for key, pairs in series.items() if step in pairs}})
+    return "{metric: {step: value}}", {"": table}
+
+
+def _pairs(node: dict) -> dict[float, object]:
+    """{step: value} of one metric, empty if the dictionary is not that."""
+    steps = next((node[key] for key in ("step", "steps", "x") if isinstance(node.get(key), list)), None)
+    values = next((node[key] for key in ("value", "values", "y") if isinstance(node.get(key), list)), None)
+    if steps is not None and values is not None:
+        items: list[tuple[object, object]] = list(zip(steps, values, strict=False))
+    else:
+        items = list(node.items())
+    pairs = {}
+    for key, value in items:
+        step = scalars.parse(key)
+        if step is None or step != step or scalars.parse(value) is None:
+            return {}
+        pairs[step] = value
+    return pairs
+
+
+def _from_steps(node: dict) -> tuple[str, dict[str, Table]] | None:
+    """{step: {metric: value}}."""
+    table = Table()
+    for key, row in node.items():
+        step = scalars.parse(key)
+        if step is None or not isinstance(row, dict):
+            return None
+        table.add({"step": step, **row})
+    return ("{step: row}", {"": table}) if table.keys else None

@@ -1,0 +1,101 @@
+"""TensorBoard event files, through the `tensorboard` package (optional: `pip install "bandit-lab[tensorboard]"`).
+
+Only scalars are kept. The framing of the file is walked first, so that a hostile length never reaches the library.
+"""
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bandit_lab.curves import limits, source
+from bandit_lab.curves.normalise import Parsed
+from bandit_lab.curves.options import ReadOptions
+from bandit_lab.curves.table import Table
+
+_FRAME = struct.Struct("<Q")
+_LARGEST_RECORD = 64 * 1024**2
+
+
+def read(path: Path, options: ReadOptions) -> Parsed:
+    """The scalars of one event file, a row per step. Raises ValueError without the library or without scalars."""
+    cut = _whole_until(path, source.check(path))
+    table = Table()
+    for step, values in _by_step(_events(path)):
+        table.add({"step": step, **values})
+    if not table.keys:
+        raise ValueError("expected an event file with scalars, got none")
+    return Parsed("TensorBoard events", {"": table}, ("the file ends inside a record",) if cut else ())
+
+
+def _whole_until(path: Path, size: int) -> bool:
+    """Whether the last record is cut off. Raises ValueError for a record that cannot be one."""
+    position = 0
+    with open(path, "rb") as file:
+        while position + 12 <= size:
+            file.seek(position)
+            (length,) = _FRAME.unpack(file.read(8))
+            if length > _LARGEST_RECORD:
+                raise ValueError(f"expected event records of at most {_LARGEST_RECORD} bytes, got one of {length}")
+            position += 16 + length
+    return position != size
+
+
+def _library() -> tuple[Any, Any]:
+    try:
+        import warnings
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+            from tensorboard.util import tensor_util
+    except ImportError:
+        raise ValueError(
+            "expected the tensorboard package to read event files, got none: pip install 'bandit-lab[tensorboard]', "
+            "or export the scalars as CSV"
+        ) from None
+    return EventFileLoader, tensor_util
+
+
+def _events(path: Path) -> Iterator[tuple[int, str, float]]:
+    """(step, tag, value) of every scalar, in order of writing; stops at the first damaged record."""
+    loader, tensor_util = _library()
+    kept = 0
+    try:
+        for event in loader(str(path)).Load():
+            for value in event.summary.value:
+                number = _scalar(value, tensor_util)
+                if number is not None and len(value.tag) <= limits.MAX_KEY:
+                    kept += 1
+                    if kept > limits.MAX_CELLS:
+                        raise ValueError(f"expected at most {limits.MAX_CELLS} numbers in one log, got more")
+                    yield int(event.step), str(value.tag), number
+    except ValueError:
+        raise
+    except Exception as error:  # the protobuf and TensorFlow errors share no base class
+        if kept == 0:
+            raise ValueError(f"expected a TensorBoard event file, got a damaged one ({type(error).__name__})") from None
+
+
+def _scalar(value: Any, tensor_util: Any) -> float | None:
+    """The number of one summary value; None for histograms, pictures, texts and tensors of more than one element."""
+    if value.WhichOneof("value") == "simple_value":
+        return float(value.simple_value)
+    if value.WhichOneof("value") != "tensor" or len(value.tensor.tensor_shape.dim) > 0:
+        return None
+    if value.tensor.dtype not in (1, 2, 3, 4, 6, 9, 14, 19):  # float, double and integer kinds of TensorFlow
+        return None
+    return float(tensor_util.make_ndarray(value.tensor).item())
+
+
+def _by_step(events: Iterator[tuple[int, str, float]]) -> Iterator[tuple[int, dict[str, float]]]:
+    """Scalars of one step that follow each other, as one row; a tag that comes again starts a new row."""
+    row: dict[str, float] = {}
+    current = 0
+    for step, tag, number in events:
+        if row and (step != current or tag in row):
+            yield current, row
+            row = {}
+        current, row[tag] = step, number
+    if row:
+        yield current, row

@@ -1,0 +1,50 @@
+"""Numbers as logs write them: 0.125, '0.125', np.float64(0.125), tensor(0.1, device='cuda:0'), null, NaN, 12%."""
+
+import math
+import re
+
+NUMBER = (
+    r"[-+]?(?:\d[\d_]{0,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][-+]?\d{1,5})?|[-+]?(?:nan|NaN|NAN|inf|Inf|Infinity)\b"
+)
+
+_WRAPPED = re.compile(
+    r"(?:np|numpy|torch|jnp)?\.?(?:float|int|bfloat|uint|tensor|Tensor|array|Array)\w{0,8}\((.{1,60}?)[,)]"
+)
+_NUMBER = re.compile(NUMBER)
+_MISSING = frozenset({"", "null", "none", "nil", "n/a", "na", "-", "missing"})
+
+
+def parse(value: object) -> float | None:
+    """`value` as a float, NaN for a missing value, None if it is text or a container; booleans are not numbers."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float):
+        return value
+    if isinstance(value, int):
+        return _from_int(value)
+    if value is None:
+        return math.nan
+    return _from_text(value) if isinstance(value, str) else None
+
+
+def _from_int(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def _from_text(text: str) -> float | None:
+    if len(text) > 100:
+        return None
+    text = text.strip().strip("'\"").strip()
+    if text.lower() in _MISSING:
+        return math.nan
+    wrapped = _WRAPPED.match(text)
+    if wrapped:
+        text = wrapped.group(1).strip(" []")
+    percent = text.endswith("%")
+    text = text.removesuffix("%").strip()
+    if not _NUMBER.fullmatch(text):
+        return None
+    return float(text) / 100 if percent else float(text)

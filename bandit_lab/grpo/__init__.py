@@ -1,7 +1,7 @@
 """How it is learned: advantage, estimator, staleness, optimiser, and the one update step that joins them."""
 
-from bandit_lab.grpo.advantage import ADVANTAGES, GRPO, RLOO, Advantage, DrGRPO
-from bandit_lab.grpo.estimator import ESTIMATORS, Estimator, Frozen, Ratio, Uncorrected
+from bandit_lab.grpo.advantage import ADVANTAGES, DAPO, GRPO, RLOO, Advantage, DrGRPO
+from bandit_lab.grpo.estimator import ESTIMATORS, ClipHigher, Clipped, Estimator, Frozen, Ratio, Uncorrected
 from bandit_lab.grpo.optimizer import Optimizer, optimizer_names
 from bandit_lab.grpo.staleness import STALENESS, Lag, Pipeline, Refresh, Staleness
 from bandit_lab.grpo.update import (
@@ -20,12 +20,15 @@ from bandit_lab.grpo.update import (
 
 __all__ = [
     "ADVANTAGES",
+    "DAPO",
     "ESTIMATORS",
     "GRPO",
     "KL_ESTIMATORS",
     "RLOO",
     "STALENESS",
     "Advantage",
+    "ClipHigher",
+    "Clipped",
     "DrGRPO",
     "Estimator",
     "Frozen",

@@ -16,6 +16,7 @@ class Advantage(Protocol):
 
     - `smallest_group`: the least group size for which it means something;
     - `linear`: whether it is a linear function of the group's rewards (then the mean gradient is that of J);
+    - `drops_silent`: whether silent groups (all rewards equal) are thrown away and drawn anew;
     - `__call__(rewards)`: [G] rewards of one group -> [G] advantages;
     - `population(values, probabilities)`: the limit of an infinite group with reward law `probabilities` [U] on
       `values` [U] -> advantage [U] of an action that got each value.
@@ -29,6 +30,11 @@ class Advantage(Protocol):
     @property
     def linear(self) -> bool:
         """Whether it is linear in the rewards."""
+        ...
+
+    @property
+    def drops_silent(self) -> bool:
+        """Whether groups are drawn conditional on not being silent."""
         ...
 
     def __call__(self, rewards: Array) -> Array:
@@ -59,6 +65,7 @@ class GRPO:
     ddof: int = 0
     smallest_group: int = 2
     linear: bool = False
+    drops_silent: bool = False
 
     def __call__(self, rewards: Array) -> Array:
         """Advantages [G]. The test of silence is exact, r_i = r_1 for all i: no rounding error can pass it."""
@@ -74,11 +81,24 @@ class GRPO:
 
 
 @dataclass(frozen=True)
+class DAPO(GRPO):
+    """GRPO's advantage in groups that are drawn conditional on not being silent. arXiv 2503.14476, eq. 11.
+
+    Prompts and groups are drawn until a group is not silent, so that the mean over groups is the GRPO mean divided by
+    the probability of that; a prompt that is more often silent is seen less often. DAPO's asymmetric clip is the
+    estimator `clip_higher`, its zero KL weight is `kl_weight=0`.
+    """
+
+    drops_silent: bool = True
+
+
+@dataclass(frozen=True)
 class DrGRPO:
     """A_i = r_i - mean: group-centred, not divided by the std. arXiv 2503.20783 (Dr. GRPO)."""
 
     smallest_group: int = 2
     linear: bool = True
+    drops_silent: bool = False
 
     def __call__(self, rewards: Array) -> Array:
         """Advantages [G]."""
@@ -95,6 +115,7 @@ class RLOO:
 
     smallest_group: int = 2
     linear: bool = True
+    drops_silent: bool = False
 
     def __call__(self, rewards: Array) -> Array:
         """Advantages [G]."""
@@ -106,4 +127,4 @@ class RLOO:
         return values - values @ probabilities
 
 
-ADVANTAGES: dict[str, Callable[..., Advantage]] = {"grpo": GRPO, "dr_grpo": DrGRPO, "rloo": RLOO}
+ADVANTAGES: dict[str, Callable[..., Advantage]] = {"grpo": GRPO, "dr_grpo": DrGRPO, "rloo": RLOO, "dapo": DAPO}

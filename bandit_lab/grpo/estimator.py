@@ -6,6 +6,7 @@ from typing import Protocol
 
 import jax.numpy as jnp
 
+from bandit_lab import _checks
 from bandit_lab._types import Array
 
 
@@ -68,4 +69,61 @@ class Ratio:
         return ratio
 
 
-ESTIMATORS: dict[str, Callable[..., Estimator]] = {"frozen": Frozen, "uncorrected": Uncorrected, "ratio": Ratio}
+def _clipped_weight(ratio: Array, advantage: Array, low: float, high: float) -> Array:
+    """The ratio, and 0 where the objective min(ratio A, clip(ratio, 1 - low, 1 + high) A) does not depend on it."""
+    flat = ((advantage > 0) & (ratio > 1 + high)) | ((advantage < 0) & (ratio < 1 - low))
+    return jnp.where(flat, 0, ratio)
+
+
+@dataclass(frozen=True)
+class Clipped:
+    """PPO's symmetric clip: an action that has moved beyond 1 +- epsilon in its advantage's direction counts nothing.
+
+    Gradient of min(ratio A, clip(ratio, 1 - epsilon, 1 + epsilon) A), arXiv 1707.06347 eq. 7. A ratio that has moved
+    against its advantage is not clipped. Raises ValueError unless 0 < epsilon < 1.
+    """
+
+    epsilon: float = 0.2
+    at_snapshot: bool = False
+
+    def __post_init__(self) -> None:
+        _checks.require(
+            0 < _checks.finite_number("estimator.epsilon", self.epsilon) < 1,
+            "estimator.epsilon",
+            "a number in (0, 1)",
+            self.epsilon,
+        )
+
+    def weight(self, ratio: Array, advantage: Array) -> Array:
+        """ratio, or 0 beyond the clip."""
+        return _clipped_weight(ratio, advantage, self.epsilon, self.epsilon)
+
+
+@dataclass(frozen=True)
+class ClipHigher:
+    """Asymmetric clip of DAPO: more room upwards, min(ratio A, clip(ratio, 1 - epsilon_low, 1 + epsilon_high) A).
+
+    arXiv 2503.14476, section 3.1. Raises ValueError unless 0 < epsilon_low < 1 and epsilon_high > 0.
+    """
+
+    epsilon_low: float = 0.2
+    epsilon_high: float = 0.28
+    at_snapshot: bool = False
+
+    def __post_init__(self) -> None:
+        low = _checks.finite_number("estimator.epsilon_low", self.epsilon_low)
+        _checks.require(0 < low < 1, "estimator.epsilon_low", "a number in (0, 1)", self.epsilon_low)
+        _checks.positive("estimator.epsilon_high", self.epsilon_high)
+
+    def weight(self, ratio: Array, advantage: Array) -> Array:
+        """ratio, or 0 beyond the clip."""
+        return _clipped_weight(ratio, advantage, self.epsilon_low, self.epsilon_high)
+
+
+ESTIMATORS: dict[str, Callable[..., Estimator]] = {
+    "frozen": Frozen,
+    "uncorrected": Uncorrected,
+    "ratio": Ratio,
+    "clipped": Clipped,
+    "clip_higher": ClipHigher,
+}

@@ -4,7 +4,8 @@ With rewards in two values the reward part of the on-policy drift of a context i
 of the higher value and h(q) the gap between its mean advantage and that of the lower one. Its potential is the
 integral of h; for an infinite group and A = (r - J)/sigma it is 2 arcsin(sqrt(J)). Advantages that are linear in the
 rewards have the potential (factor times) J for any law. Otherwise (a group std over three or more reward values) the
-drift is not a gradient.
+drift is not a gradient. Dropping silent groups divides h by the chance of a group that is not silent, and couples
+contexts, and the actions that the sampled KL sees, through it: then there is a potential for one context and exact KL.
 """
 
 from collections.abc import Callable
@@ -39,8 +40,16 @@ def advantage_gap(learner: Learner, dynamics: str) -> Callable[[Array], Array]:
         rewards = jnp.concatenate([jnp.full((size, 1), value), others], axis=1)
         return jax.vmap(learner.advantage)(rewards)[:, 0]
 
-    table = tagged(values[1]) - tagged(values[0])
-    return lambda chance: jnp.sum(ways * chance**wins * (1 - chance) ** (size - 1 - wins) * table)
+    high, low = tagged(values[1]), tagged(values[0])
+    if not learner.advantage.drops_silent:
+        return lambda chance: jnp.sum(ways * chance**wins * (1 - chance) ** (size - 1 - wins) * (high - low))
+    high, low = jnp.where(wins == size - 1, 0, high), jnp.where(wins == 0, 0, low)
+
+    def gap_of_lively(chance: Array) -> Array:
+        weight = ways * chance**wins * (1 - chance) ** (size - 1 - wins)
+        return jnp.sum(weight * (high - low)) / (1 - chance**size - (1 - chance) ** size)
+
+    return gap_of_lively
 
 
 def potential(learner: Learner, dynamics: str, theta: np.ndarray) -> Callable[[Array, Array], Array] | None:
@@ -53,6 +62,9 @@ def potential(learner: Learner, dynamics: str, theta: np.ndarray) -> Callable[[A
     binary = probabilities.shape[-1] == 2
     at_one = learner.estimator.weight(jnp.ones(2), jnp.array([1.0, -1.0]))
     if not (binary or learner.advantage.linear) or not bool(jnp.all(at_one == 1)):
+        return None
+    drops = learner.advantage.drops_silent and dynamics != "mean_field"
+    if drops and (probabilities.shape[0] > 1 or learner.kl_estimator != "exact" or not binary):
         return None
 
     def win_chance(x: Array) -> Array:

@@ -4,6 +4,9 @@ The G actions of a group are exchangeable, so the mean of (1/G) sum_i A_i w_i gr
 action. Its advantage depends on its own reward and on how often each of the U reward values occurs among the other
 G - 1 actions, a multinomial count. For binary rewards that is a sum of G terms. Nothing is assumed of the advantage:
 the table below calls its definition on every possible group.
+
+Where silent groups are dropped, the sum runs over the other groups alone and is divided by their probability. That is a
+sum of positive terms too, so that nothing is lost close to a vertex, where it is tiny.
 """
 
 from itertools import combinations
@@ -34,7 +37,8 @@ def compositions(total: int, parts: int) -> np.ndarray:
 def finite_group(learner: Learner) -> GradientFn:
     """The exact mean dynamics at the learner's group size: `(key, kl_weight, theta, behaviour) -> Gradient`.
 
-    `silent` is the exact probability of a silent group. Prompts do not matter: they average independent groups.
+    `silent` is the exact probability that a drawn group is silent, dropped or not. Prompts do not matter: they average
+    independent groups.
 
     Raises:
       ValueError: the bandit's rewards are not finitely many values, or a group can look too many ways (more than
@@ -67,15 +71,24 @@ def finite_group(learner: Learner) -> GradientFn:
         axis=1,
     )  # [M, U, G]: the tagged action's reward value comes first
     table = jax.vmap(jax.vmap(lambda rewards: learner.advantage(rewards)[0]))(law.values[index])  # [M, U]
+    counts = np.ones((ways, num_values), bool)
+    if learner.advantage.drops_silent:
+        counts = others < size - 1
 
     def gradient(key: Array, kl_weight: Array, theta: Array, behaviour: Array) -> Gradient:
         policy, ratio = importance_ratio(bandit, theta, behaviour)
         value_law = jnp.einsum("xk,xku->xu", policy, law.probabilities)
         log_others = jnp.sum(xlogy(others.astype(theta.dtype), value_law[:, None, :]), axis=-1)
         chance = jnp.exp(log_ways.astype(theta.dtype) + log_others)  # [X, M]
-        counted = table * learner.estimator.weight(ratio[..., None, None], table)  # [X, K, M, U]
+        counted = jnp.where(counts, table * learner.estimator.weight(ratio[..., None, None], table), 0)  # [X, K, M, U]
         frequency = policy / policy.shape[0]
         signal = frequency * jnp.einsum("xku,xm,xkmu->xk", law.probabilities, chance, counted)
+        if learner.advantage.drops_silent:
+            kept = chance @ counts.astype(chance.dtype)  # [X, U]
+            alive = jnp.mean(jnp.sum(value_law * kept, axis=-1))
+            alive = jnp.where(alive > 0, alive, 1)
+            frequency = frequency * jnp.einsum("xku,xu->xk", law.probabilities, kept) / alive
+            signal = signal / alive
         ascent = policy_gradient(learner, kl_weight, theta, behaviour, signal, frequency)
         return Gradient(ascent, jnp.mean(jnp.sum(value_law**size, axis=-1)))
 

@@ -5,13 +5,7 @@ import jax.numpy as jnp
 
 from bandit_lab._types import Array
 from bandit_lab.grpo import Gradient, GradientFn, Learner, importance_ratio, policy_gradient
-
-
-def draw_arms(key: Array, policy: Array, size: int) -> Array:
-    """`size` arms [G] i.i.d. from `policy` [K] by inverting its cumulative distribution. `key` is consumed."""
-    upper = jnp.cumsum(policy)[:-1]
-    uniform = jax.random.uniform(key, (size,), policy.dtype)
-    return jnp.sum(uniform[:, None] >= upper, axis=-1)
+from bandit_lab.simulate.draw import draw_group, draw_lively_group
 
 
 def sampled(learner: Learner) -> GradientFn:
@@ -19,19 +13,18 @@ def sampled(learner: Learner) -> GradientFn:
 
     Per group: a context (uniform), G actions from the behaviour policy, their rewards, advantages and weights, and
     signal[x, k] = (1/G) sum_i 1[context = x, a_i = k] A_i w_i. `silent` is the share of groups whose rewards are all
-    equal. The key is consumed.
+    equal; where those are dropped, the chance of one before it is. The key is consumed.
     """
     bandit, size = learner.bandit, learner.group_size
+    drops_silent = learner.advantage.drops_silent
+    draw = draw_lively_group if drops_silent else draw_group
 
     def gradient(key: Array, kl_weight: Array, theta: Array, behaviour: Array) -> Gradient:
         policy, ratio = importance_ratio(bandit, theta, behaviour)
         contexts, num_arms = policy.shape
 
         def group(key: Array) -> tuple[Array, Array, Array]:
-            context_key, arm_key, reward_key = jax.random.split(key, 3)
-            context = jax.random.randint(context_key, (), 0, contexts) if contexts > 1 else jnp.int32(0)
-            arms = draw_arms(arm_key, policy[context], size)
-            rewards = bandit.sample_rewards(reward_key, context, arms)
+            context, arms, rewards = draw(bandit, key, policy, size)
             advantage = learner.advantage(rewards)
             counted = advantage * learner.estimator.weight(ratio[context, arms], advantage)
             cells = (context * num_arms + arms)[:, None] == jnp.arange(contexts * num_arms)
@@ -44,6 +37,10 @@ def sampled(learner: Learner) -> GradientFn:
         ascent = policy_gradient(
             learner, kl_weight, theta, behaviour, jnp.mean(signal, 0), jnp.mean(frequency, 0, dtype=theta.dtype)
         )
-        return Gradient(ascent, jnp.mean(silent, dtype=theta.dtype))
+        share = jnp.mean(silent, dtype=theta.dtype)
+        if drops_silent and bandit.exact_law:
+            value_law = jnp.einsum("xk,xku->xu", policy, bandit.law.probabilities)
+            share = jnp.mean(jnp.sum(value_law**size, axis=-1))
+        return Gradient(ascent, share)
 
     return gradient

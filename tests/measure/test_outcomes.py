@@ -1,0 +1,67 @@
+"""Outcome codes: each planted fate gets its name; the boundary that sampled runs show."""
+
+import numpy as np
+import pytest
+from settings import cells, learner
+
+from bandit_lab._types import Outcome
+from bandit_lab.bandits import two_arm
+from bandit_lab.measure import classify_mean, classify_runs, find_fixed_point, lost_share, sampled_boundary
+from bandit_lab.measure.onset import fit_poles
+from bandit_lab.simulate import Summary, run
+
+
+def test_codes_by_hand():
+    """One run per rule; fixed point at 0.8 with stationary std 0.01."""
+    rows = {
+        Outcome.CONVERGED: (0.8, 0.01, 0.02, 0.9, True),
+        Outcome.OSCILLATING: (0.8, 0.01, 0.08, 0.9, True),
+        Outcome.UNSTABLE: (0.75, 0.2, 0.15, 0.9, True),
+        Outcome.UNDECIDED: (0.6, 0.05, -0.1, 0.7, True),
+        Outcome.COLLAPSED: (0.9, 0.0, 0.1, 0.99999, True),
+        Outcome.NON_FINITE: (np.nan, np.nan, np.nan, np.nan, False),
+    }
+    columns = [np.array(column)[None] for column in zip(*rows.values(), strict=True)]
+    mean, std, over, top, finite = columns
+    summary = Summary(mean, std, over, top, np.zeros_like(mean), finite)
+    codes = classify_runs(summary, np.array([0.8]), np.array([0.88]), np.array([0.01]))
+    assert codes[0].tolist() == [int(outcome) for outcome in rows]
+    assert lost_share(codes)[0] == pytest.approx(3 / 6)
+
+
+def test_mean_codes():
+    codes = classify_mean([-0.1, -0.1, -0.1, 0.1, np.nan, 0.0], [0.5, 0.5 + 0.1j, -0.5, 0.5, 0.5, 0.5])
+    names = ["CONVERGED", "OSCILLATING", "OSCILLATING", "UNSTABLE", "NON_FINITE", "UNDECIDED"]
+    assert codes.tolist() == [int(Outcome[name]) for name in names]
+
+
+def test_sampled_boundary_is_interpolated_on_the_log():
+    rates = np.array([1.0, 10.0, 100.0])
+    lost = np.array([[0.0, 0.25, 0.75], [0.0, 0.0, 0.1], [0.9, 1.0, 1.0]])
+    boundary = sampled_boundary(rates, lost)
+    assert boundary[0] == pytest.approx(10**1.5)
+    assert np.all(np.isnan(boundary[1:]))
+
+
+def test_runs_on_both_sides_of_the_boundary():
+    """Model A, N = 4, mu = 0: kappa N = 0.3 settles; at kappa N = 2.4 the fixed point is lost. 128 seeds each."""
+    trained = learner("grpo", two_arm(), group_size=256)
+    point = find_fixed_point(trained, "finite_group", 1.0)
+    grid = cells(np.array([0.3, 2.4]) / (4 * 0.14), 0.0, 4)
+    middle, top = np.full(2, point.expected_reward), np.full(2, point.policy.max())
+    runs = run(trained, "sampled", grid, steps=400, seeds=128, reference=middle)
+    codes = classify_runs(runs.summary, middle, top, np.array([0.008, 0.008]))
+    assert np.mean(np.isin(codes[0], (Outcome.CONVERGED, Outcome.OSCILLATING))) > 0.95
+    assert lost_share(codes)[1] > 0.95
+
+
+@pytest.mark.parametrize("poles", [(0.9, 0.4), (0.97, 0.96), (0.6 + 0.5j, 0.6 - 0.5j), (-0.9, 0.3), (0.7,)])
+def test_poles_of_a_known_series_are_recovered(poles):
+    """Rounding noise of 1e-11 added; one pole is not turned into two, and its partner is not invented."""
+    times = np.arange(60)
+    series = sum((1.0 + i) * np.power(complex(z), times) for i, z in enumerate(poles)).real
+    series = series / np.abs(series[0]) + 1e-11 * np.random.default_rng(0).standard_normal(60)
+    found = fit_poles(series, 2)
+    expected = np.array(sorted(poles, key=lambda z: (-abs(z), np.imag(z))))
+    assert len(found) == len(poles)
+    np.testing.assert_allclose(np.sort_complex(found), np.sort_complex(expected.astype(complex)), atol=1e-5)

@@ -1,0 +1,89 @@
+"""Fixed point and stiffness by every route: simulation's three, and the theory's closed form."""
+
+import numpy as np
+import pytest
+from settings import STUDY_SETTINGS, learner
+
+from bandit_lab.bandits import k_arm, two_arm
+from bandit_lab.grpo import ESTIMATORS
+from bandit_lab.measure import critical_kl_weight, find_fixed_point, measure_stiffness
+from bandit_lab.theory import BinarySignal, GroupLaw, attracting_fixed_point, stiffness_split
+from bandit_lab.theory import critical_kl_weight as predicted_critical
+
+CASES = [(name, dynamics) for name in STUDY_SETTINGS for dynamics in ("mean_field", "finite_group")]
+
+
+def prediction(advantage, bandit, dynamics, size, estimator="frozen", kl_weight=1.0):
+    signal = BinarySignal(
+        GroupLaw(advantage, None if dynamics == "mean_field" else size), tuple(np.asarray(bandit.law.means[0]))
+    )
+    point = attracting_fixed_point(signal, np.exp(np.asarray(bandit.reference_log_policy[0])), kl_weight)
+    return point, stiffness_split(signal, point.policy, kl_weight, estimator)
+
+
+@pytest.mark.parametrize(("name", "dynamics"), CASES)
+def test_hessian_closed_form_and_relaxation_agree(name, dynamics):
+    """Declared: 1e-10 relative between Hessian, Jacobian and closed form; 1e-4 for the relaxation spectrum."""
+    advantage, bandit = STUDY_SETTINGS[name]
+    trained = learner(advantage, bandit, group_size=12)
+    point = find_fixed_point(trained, dynamics, 1.0)
+    report = measure_stiffness(trained, dynamics, 1.0, point)
+    predicted, split = prediction(advantage, bandit, dynamics, 12)
+    np.testing.assert_allclose(point.policy[0], predicted.policy, rtol=1e-10)
+    closed_form = split.spectrum()
+    np.testing.assert_allclose(report.hessian, closed_form, rtol=1e-10)
+    np.testing.assert_allclose(report.jacobian, closed_form, rtol=1e-10)
+    np.testing.assert_allclose(report.relaxation, closed_form, rtol=1e-4)
+    # The planted defect: the other drift's stiffness (G = 12 against infinity) is further away than any tolerance.
+    other = prediction(advantage, bandit, "mean_field" if dynamics != "mean_field" else "finite_group", 12)[1]
+    assert np.max(np.abs(report.hessian / other.spectrum() - 1)) > 1e-3
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("dynamics", ["mean_field", "finite_group"])
+def test_fresh_and_stale_parts_agree_with_their_closed_forms(estimator, dynamics):
+    advantage, bandit = STUDY_SETTINGS["five_arms"]
+    trained = learner(advantage, bandit, group_size=12, estimator=ESTIMATORS[estimator]())
+    point = find_fixed_point(trained, dynamics, 1.0)
+    report = measure_stiffness(trained, dynamics, 1.0, point)
+    split = prediction(advantage, bandit, dynamics, 12, estimator)[1]
+    basis = point.basis
+    np.testing.assert_allclose(report.fresh, basis.T @ split.fresh @ basis, atol=1e-10)
+    np.testing.assert_allclose(report.stale, basis.T @ split.stale @ basis, atol=1e-10)
+
+
+def test_default_setting_has_the_documented_fixed_point():
+    point = find_fixed_point(learner("grpo", two_arm()), "mean_field", 1.0)
+    assert np.ptp(point.theta) == pytest.approx(2.0264, abs=5e-5)
+    assert measure_stiffness(learner("grpo", two_arm()), "mean_field", 1.0, point).largest == pytest.approx(
+        0.1382, abs=5e-5
+    )
+
+
+def test_two_fixed_arms_without_std_have_the_tilted_reference_as_fixed_point():
+    point = find_fixed_point(learner("dr_grpo", two_arm((1.0, 0.0))), "mean_field", 0.7)
+    assert point.policy[0, 0] == pytest.approx(1 / (1 + np.exp(-1 / 0.7)), rel=1e-12)
+
+
+def test_std_over_several_reward_values_has_no_potential_and_says_so():
+    trained = learner("grpo", k_arm((0.9, 0.5, 0.3, 0.1), kind="fixed"), group_size=4)
+    point = find_fixed_point(trained, "mean_field", 2.0)
+    report = measure_stiffness(trained, "mean_field", 2.0, point)
+    assert report.hessian is None
+    assert "not a gradient" in report.hessian_reason
+    np.testing.assert_allclose(report.relaxation, report.jacobian, rtol=1e-4)
+    asymmetry = report.fresh + report.stale - (report.fresh + report.stale).T
+    assert np.max(np.abs(asymmetry)) > 1e-4
+
+
+def test_no_interior_fixed_point_is_said_with_the_critical_kl_weight():
+    trained = learner("grpo", two_arm((1.0, 0.0)))
+    point = find_fixed_point(trained, "mean_field", 1.0)
+    assert not point.exists
+    assert "no interior fixed point" in point.reason
+    measured = critical_kl_weight(trained, "mean_field", 1.0)
+    predicted = predicted_critical(BinarySignal(GroupLaw("grpo"), (1.0, 0.0)), np.array([0.5, 0.5]))
+    assert measured == pytest.approx(predicted, rel=2e-4)
+    assert predicted == pytest.approx(1.5089, abs=1e-4)
+    with pytest.raises(ValueError, match="fixed point: expected one that exists"):
+        measure_stiffness(trained, "mean_field", 1.0, point)

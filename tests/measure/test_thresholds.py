@@ -1,0 +1,164 @@
+"""Measured boundary and onset against the exact predictions, at every declared point. Tolerance declared: 1e-3."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from settings import INTERVALS, MODELS, MOMENTA, STUDY_SETTINGS, cells, learner
+
+from bandit_lab.bandits import two_arm
+from bandit_lab.grpo import ESTIMATORS
+from bandit_lab.measure import (
+    find_fixed_point,
+    first_overshoot,
+    generic_direction,
+    growth_rate,
+    learning_rate_boundary,
+    learning_rate_onset,
+    measure_stiffness,
+    refresh_interval_boundary,
+    stiffest_mode,
+)
+from bandit_lab.measure.onset import RESOLUTION
+from bandit_lab.theory import (
+    BinarySignal,
+    GroupLaw,
+    LinearLoop,
+    attracting_fixed_point,
+    exact,
+    oscillation_onset,
+    stiffness_split,
+)
+
+TOLERANCE = 1e-3
+GRID = np.geomspace(1e-5, 1e2, 29)
+
+
+def predicted_stiffness(name: str) -> float:
+    """K from settings alone: the closed form of the theory room."""
+    advantage, bandit = STUDY_SETTINGS[name]
+    signal = BinarySignal(GroupLaw(advantage), tuple(np.asarray(bandit.law.means[0])))
+    reference = np.exp(np.asarray(bandit.reference_log_policy[0]))
+    point = attracting_fixed_point(signal, reference, 1.0)
+    return float(stiffness_split(signal, point.policy, 1.0).spectrum()[0].real)
+
+
+@cache
+def measured(name: str, model: str):
+    """(points (N, mu), boundary, onset) from simulation alone."""
+    advantage, bandit = STUDY_SETTINGS[name]
+    trained = learner(advantage, bandit, staleness=MODELS[model])
+    point = find_fixed_point(trained, "mean_field", 1.0)
+    points = [(n, mu) for n in INTERVALS for mu in MOMENTA if model != "C" or n >= 2]
+    grid = cells(1.0, [mu for _, mu in points], [n for n, _ in points])
+    theta = np.tile(point.theta, (len(points), 1))
+    boundary = learning_rate_boundary(trained, "mean_field", grid, theta, generic_direction(point.basis), GRID)
+    mode = stiffest_mode(measure_stiffness(trained, "mean_field", 1.0, point).relaxation_matrix, point.basis)
+    onset = learning_rate_onset(trained, "mean_field", grid, theta, *mode, GRID)
+    return points, boundary, onset
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("name", STUDY_SETTINGS)
+def test_measured_boundary_is_the_exact_one(name, model):
+    points, boundary, _ = measured(name, model)
+    predicted = np.array([exact(MODELS[model], n, mu).kappa for n, mu in points]) / predicted_stiffness(name)
+    error = boundary.value / predicted - 1
+    worst = np.argmax(np.abs(error))
+    print(f"{name} {model}: worst error {error[worst]:.1e} at N, mu = {points[worst]}")
+    assert np.max(np.abs(error)) <= TOLERANCE
+    # Planted defects: N off by one, and the leading-order law, are both told apart from the exact threshold.
+    shifted = np.array([exact(MODELS[model], n + 1, mu).kappa for n, mu in points]) / predicted_stiffness(name)
+    assert np.max(np.abs(boundary.value / shifted - 1)) > TOLERANCE
+    law = np.array([(1 - mu) / n for n, mu in points]) / predicted_stiffness(name)
+    assert np.max(np.abs(boundary.value / law - 1)) > TOLERANCE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("name", STUDY_SETTINGS)
+def test_measured_onset_is_the_exact_one(name, model):
+    points, _, onset = measured(name, model)
+    predicted = np.array([oscillation_onset(MODELS[model], n, mu) for n, mu in points]) / predicted_stiffness(name)
+    error = onset.value / predicted - 1
+    worst = np.argmax(np.abs(error))
+    print(f"{name} {model}: worst error {error[worst]:.1e} at N, mu = {points[worst]}")
+    assert np.max(np.abs(error)) <= TOLERANCE
+
+
+def default_point(**options):
+    trained = learner("grpo", two_arm(), **options)
+    return trained, find_fixed_point(trained, "mean_field", 1.0)
+
+
+def test_growth_rates_are_the_logs_of_the_multipliers():
+    """One block at mu = 0 multiplies by 1 - kappa N: below the onset, between the two and beyond the threshold."""
+    trained, point = default_point()
+    kappa_n = np.array([0.98, 0.995, 1.99, 1.998, 2.002, 2.01])
+    stiffness = predicted_stiffness("default")
+    grid = cells(kappa_n / (8 * stiffness), 0.0, 8)
+    rates = growth_rate(trained, "mean_field", grid, np.tile(point.theta, (6, 1)), generic_direction(point.basis))
+    np.testing.assert_array_equal(np.sign(rates), [-1, -1, -1, -1, 1, 1])
+    np.testing.assert_allclose(rates[3:5], np.log(np.abs(1 - kappa_n[3:5])) / 8, rtol=1e-3)
+
+
+def test_a_cells_boundary_does_not_depend_on_its_neighbours():
+    trained, point = default_point()
+    direction, theta = generic_direction(point.basis), np.tile(point.theta, (3, 1))
+    together = learning_rate_boundary(
+        trained, "mean_field", cells(1.0, [0.0, 0.9, 0.5], [4, 8, 1]), theta, direction, GRID
+    )
+    alone = learning_rate_boundary(trained, "mean_field", cells(1.0, 0.9, 8), theta[:1], direction, GRID)
+    assert alone.value[0] == together.value[1]
+
+
+def test_a_grid_that_does_not_bracket_gives_nan():
+    trained, point = default_point()
+    direction = generic_direction(point.basis)
+    for grid in ([1e-3, 2e-3], [50.0, 100.0]):
+        boundary = learning_rate_boundary(trained, "mean_field", cells(1.0, 0.0, 8), point.theta[None], direction, grid)
+        assert not boundary.bracketed[0]
+        assert np.isnan(boundary.value[0])
+
+
+def test_overshoot_is_seen_later_than_it_begins():
+    """At the overshoot detector's boundary the predicted overshoot is its resolution, 1e-6; the poles turn earlier.
+
+    Declared: 1 % in the overshoot, which falls by a factor of ten within a few per cent of the learning rate.
+    """
+    trained, point = default_point()
+    mode = stiffest_mode(measure_stiffness(trained, "mean_field", 1.0, point).relaxation_matrix, point.basis)
+    grid, theta = cells(1.0, [0.9, 0.9], [4, 16]), np.tile(point.theta, (2, 1))
+    onset = learning_rate_onset(trained, "mean_field", grid, theta, *mode, GRID).value
+    overshoot = first_overshoot(trained, "mean_field", grid, theta, *mode, GRID).value
+    assert np.all(overshoot > 1.01 * onset)
+    stiffness = predicted_stiffness("default")
+    for rate, interval in zip(overshoot, (4, 16), strict=True):
+        block = LinearLoop(0.0, stiffness, 0.9, "refresh").map(rate, interval)
+        path = [np.linalg.matrix_power(block, j)[0, 0] for j in range(21 + 20 // interval)]
+        assert -min(path) == pytest.approx(RESOLUTION, rel=1e-2)
+
+
+@pytest.mark.slow
+def test_ratio_with_mean_only_advantage_has_no_threshold_in_the_refresh_interval():
+    """At 50 times the law's learning rate for N = 64 `ratio` is stable up to N = 1024, `frozen` is lost at its exact N.
+
+    dr_grpo has no std to go stale, so the importance ratio makes the mean drift wholly fresh.
+    """
+    results = {}
+    intervals = np.unique(np.geomspace(1, 1024, 41).astype(int))
+    for name in ("ratio", "frozen"):
+        trained = learner("dr_grpo", two_arm((1.0, 0.0)), estimator=ESTIMATORS[name](), horizon=1024)
+        point = find_fixed_point(trained, "mean_field", 1.0)
+        stiffness = measure_stiffness(trained, "mean_field", 1.0, point).largest
+        rate = 50 / (64 * stiffness)
+        grid = cells(rate, 0.0, 1)
+        direction = generic_direction(point.basis)
+        tried = np.arange(1, 9) if name == "frozen" else intervals
+        results[name], _ = refresh_interval_boundary(
+            trained, "mean_field", grid, point.theta[None], direction, tried, periods=20
+        )
+    assert results["ratio"][0] == 0
+    kappa = 50 / 64
+    assert results["frozen"][0] == next(n for n in range(1, 9) if exact("refresh", n, 0.0).kappa < kappa)

@@ -1,0 +1,29 @@
+"""Settings that several tests share: bandits that can see a mistake, and small builders."""
+
+import numpy as np
+
+from bandit_lab.bandits import k_arm, two_arm
+from bandit_lab.grpo import ADVANTAGES, STALENESS, Hyper, Learner
+
+INTERVALS = (1, 2, 3, 4, 8, 16, 32, 64)
+MOMENTA = (0.0, 0.3, 0.5, 0.9, 0.95, 0.99)
+MODELS = {"A": "refresh", "B": "lag", "C": "pipeline"}
+
+STUDY_SETTINGS = {
+    "default": ("grpo", two_arm((0.9, 0.1))),
+    "two_fixed_arms": ("dr_grpo", two_arm((1.0, 0.0))),
+    "five_arms": ("grpo", k_arm((0.85, 0.7, 0.45, 0.3, 0.1), reference_logits=(0.0, 0.3, -0.2, 0.1, 0.4))),
+}
+"""name -> (advantage, bandit), each with KL weight 1."""
+
+
+def learner(advantage="grpo", bandit=None, staleness="refresh", **options) -> Learner:
+    """A learner from names; the default bandit has unequal noisy arms and a reference that is not uniform."""
+    bandit = k_arm((0.8, 0.55, 0.2), reference_logits=(0.0, 0.4, -0.3)) if bandit is None else bandit
+    return Learner(bandit, advantage=ADVANTAGES[advantage](), staleness=STALENESS[staleness](), **options)
+
+
+def cells(learning_rate, momentum=0.0, refresh_interval=1, kl_weight=1.0) -> Hyper:
+    """A Hyper of equally long arrays [C]; scalars are repeated."""
+    columns = np.broadcast_arrays(*np.atleast_1d(learning_rate, momentum, refresh_interval, kl_weight))
+    return Hyper(*(np.array(column) for column in columns))

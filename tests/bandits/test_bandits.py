@@ -30,7 +30,7 @@ def test_two_logits_move_the_gap_twice_as_fast_as_one():
     bandit = two_arm((1.0, 0.0))
     gradient = jax.grad(lambda theta: expected_reward(bandit, theta))(jnp.array([0.3, -0.2]))
     p = jax.nn.sigmoid(0.5)
-    assert gradient[0] - gradient[1] == pytest.approx(2 * p * (1 - p), rel=1e-14)
+    assert float(gradient[0] - gradient[1]) == pytest.approx(float(2 * p * (1 - p)), rel=1e-14)
 
 
 @pytest.mark.parametrize("kind", ["bernoulli", "fixed"])

@@ -1,0 +1,228 @@
+"""The command line: from arguments to a finished run folder, an exit code, and at most one line of complaint."""
+
+import contextlib
+import os
+import re
+import shlex
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bandit_lab.study.commands import COMMANDS
+from bandit_lab.study.config import GROUPS, config_dir, register_schemas, variants_on_disk
+from bandit_lab.study.errors import BadInput, bad_input, one_line
+from bandit_lab.study.grid import check_sweepable
+
+OK, BAD_INPUT, INTERRUPTED = 0, 2, 3
+HYDRA_OPTIONS = frozenset(
+    (
+        *("-r", "--run", "-m", "--multirun", "-c", "--cfg", "--resolve", "-p", "--package", "-i", "--info"),
+        *("-cn", "--config-name", "-cp", "--config-path", "-cd", "--config-dir", "-sc", "--shell-completion"),
+        "--hydra-help",
+    )
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. Returns 0 done, 2 bad input, 3 interrupted; our own failures leave with a traceback (1)."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or arguments[0] in ("-h", "--help"):
+        from bandit_lab.study.help import overview
+
+        return _say(overview())
+    if arguments[0] == "--version":
+        from bandit_lab import __version__
+
+        return _say(__version__)
+    command, *overrides = arguments
+    if command not in COMMANDS:
+        return _complain("bandit_lab", f"command: expected one of {', '.join(COMMANDS)}, got {command!r}")
+    if {"-h", "--help"} & set(overrides):
+        from bandit_lab.study.help import command_help
+
+        return _say(command_help(command))
+    return _guarded(command, overrides)
+
+
+def _guarded(command: str, overrides: list[str]) -> int:
+    """Run a command; turn bad input and interruption into one line and an exit code."""
+    full_error = os.environ.get("HYDRA_FULL_ERROR") == "1"
+    job = _Job(command)
+    try:
+        with _terminate_like_interrupt(), _raw_hydra_errors():
+            job.run(_rewritten(overrides))
+        return OK
+    except KeyboardInterrupt:
+        again = f"python -m bandit_lab {command} {shlex.join(_with_run_dir(overrides, job.folder))}".rstrip()
+        return _complain(
+            f"bandit_lab {command}", f"interrupted, no finished run; run it again with: {again}", INTERRUPTED
+        )
+    except Exception as error:
+        text = one_line(error, command)
+        if text is None or full_error:
+            raise
+        return _complain(f"bandit_lab {command}", text)
+
+
+def _rewritten(overrides: list[str]) -> list[str]:
+    """The overrides as Hydra wants them; complains about unknown options and about sweeping what is not traced."""
+    result = []
+    for argument in overrides:
+        if argument.startswith("-") and argument.split("=", 1)[0] not in HYDRA_OPTIONS:
+            raise BadInput(f"option: expected key=value, -m, --cfg job, --help or --hydra-help, got {argument!r}")
+        swept = re.match(r"\+{0,2}sweep\.(\w+)(.*)", argument, re.DOTALL)
+        if swept:
+            with bad_input():
+                check_sweepable(swept[1])
+        open_ended = re.match(r"(sweep|optimizer\.options)\.\w+", argument)
+        result.append(f"++{argument}" if open_ended else argument)
+    return result
+
+
+def _register_named_variants(overrides: list[str]) -> None:
+    """Let a group choice without a YAML file through (optax optimisers, plug-ins); the builder judges the name."""
+    from hydra.core.config_store import ConfigStore
+
+    for argument in overrides:
+        choice = re.fullmatch(rf"({'|'.join(GROUPS)})=([\w,\s]+)", argument)
+        for name in choice[2].split(",") if choice else ():
+            if choice and name.strip() and name.strip() not in variants_on_disk(choice[1]):
+                node = {"name": name.strip()} | ({"options": {}} if choice[1] == "optimizer" else {})
+                ConfigStore.instance().store(group=choice[1], name=name.strip(), node=node)
+
+
+class _Job:
+    """One call of Hydra: one run, or with -m several."""
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+        self.folder: Path | None = None
+        self.error: BaseException | None = None
+
+    def run(self, overrides: list[str]) -> None:
+        """Call the command's Hydra entry; raises what went wrong."""
+        import hydra
+
+        register_schemas()
+        _register_named_variants(overrides)
+        if {"-m", "--multirun"} & set(overrides):
+            overrides = self._multirun(overrides)
+        entry = hydra.main(config_path=str(config_dir()), config_name=self.command, version_base="1.3")(self._task)
+        before = sys.argv
+        sys.argv = [f"python -m bandit_lab {self.command}", *overrides]
+        try:
+            entry()
+        except (ValueError, TypeError) as error:  # the task never raises: Hydra could not read the overrides
+            raise BadInput(f"override: expected key=value, got {shlex.join(overrides)} ({error})") from error
+        finally:
+            sys.argv = before
+        if self.error is not None:
+            raise self.error
+        if self.folder is not None and {"-m", "--multirun"} & set(overrides):
+            print(self.folder)  # noqa: T201
+
+    def _multirun(self, overrides: list[str]) -> list[str]:
+        """Check every job of a multirun before the first one works, and give the multirun a folder."""
+        from hydra import compose, initialize_config_dir
+
+        from bandit_lab.study.runner import check, default_folder
+
+        given = [a.split("=", 1)[1] for a in overrides if a.startswith("run_dir=")]
+        overrides = [a for a in overrides if not a.startswith("run_dir=")]
+        self.folder = Path(given[-1]) if given else default_folder(self.command)
+        plain = [a for a in overrides if a not in ("-m", "--multirun")]
+        if not any(a.startswith("-") for a in plain):
+            with initialize_config_dir(str(config_dir()), version_base="1.3"):
+                for number, job in enumerate(expand(plain)):
+                    config = compose(config_name=self.command, overrides=job)
+                    check(self.command, config, explicit_keys(job), self.folder / str(number))
+        return [*overrides, f"hydra.sweep.dir='{self.folder}'"]
+
+    def _task(self, config: Any) -> None:
+        """What Hydra calls for each job. Never raises, so that Hydra prints nothing of its own."""
+        if self.error is not None:
+            return
+        try:
+            from hydra.core.hydra_config import HydraConfig
+            from hydra.types import RunMode
+
+            from bandit_lab.study import runner
+
+            hydra_config = HydraConfig.get()
+            many = hydra_config.mode == RunMode.MULTIRUN
+            folder = Path(hydra_config.runtime.output_dir) if many else runner.chosen_folder(self.command, config)
+            self.folder = self.folder if many else folder
+            runner.run(self.command, config, explicit_keys(hydra_config.overrides.task), folder)
+        except BaseException as error:
+            self.error = error
+
+
+def expand(overrides: list[str]) -> Iterator[list[str]]:
+    """The jobs of a multirun: the product of all comma-separated choices, in Hydra's order."""
+    from itertools import product
+
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    choices = [
+        [f"{parsed.get_key_element()}={value}" for value in parsed.sweep_string_iterator()]
+        if parsed.is_sweep_override()
+        else [parsed.input_line or ""]
+        for parsed in OverridesParser.create().parse_overrides(overrides)
+    ]
+    for job in product(*choices):
+        yield list(job)
+
+
+def explicit_keys(overrides: Sequence[str]) -> frozenset[str]:
+    """The keys that were given on the command line."""
+    return frozenset(argument.lstrip("+~").split("=", 1)[0] for argument in overrides)
+
+
+def _with_run_dir(overrides: list[str], folder: Path | None) -> list[str]:
+    if folder is None or any(a.startswith("run_dir=") for a in overrides):
+        return overrides
+    return [*overrides, f"run_dir={folder}"]
+
+
+@contextlib.contextmanager
+def _terminate_like_interrupt() -> Iterator[None]:
+    """Treat SIGTERM as Ctrl-C while a command runs."""
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, interrupt)
+    except ValueError:  # not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def _raw_hydra_errors() -> Iterator[None]:
+    """Have Hydra raise its errors instead of printing them and leaving."""
+    before = os.environ.get("HYDRA_FULL_ERROR")
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["HYDRA_FULL_ERROR"]
+        else:
+            os.environ["HYDRA_FULL_ERROR"] = before
+
+
+def _say(text: str) -> int:
+    print(text)  # noqa: T201
+    return OK
+
+
+def _complain(who: str, text: str, code: int = BAD_INPUT) -> int:
+    print(f"{who}: {text}", file=sys.stderr)  # noqa: T201
+    return code

@@ -1,0 +1,56 @@
+"""The commands, by name. A command is a module with `prepare` and `execute`; it is imported when it is called.
+
+For developers. A new command is one entry in COMMANDS, one schema in `config.SCHEMAS`, one YAML file in `conf/`, and a
+module with
+
+- `prepare(settings, explicit) -> plan`: every check of every setting, no work and nothing written; `explicit` holds the
+  keys that were given on the command line. Raises ValueError (name, expected, got);
+- `execute(plan, folder, progress) -> None`: the work; writes into the `RunFolder`, prints a short table on stdout.
+"""
+
+import importlib
+from typing import Any, NamedTuple, Protocol
+
+
+class CommandModule(Protocol):
+    """What `execute` and `prepare` look like."""
+
+    def prepare(self, settings: Any, explicit: frozenset[str]) -> Any:
+        """Check everything, do nothing."""
+        ...
+
+    def execute(self, plan: Any, folder: Any, progress: Any) -> None:
+        """Do it."""
+        ...
+
+
+class Command(NamedTuple):
+    """One command: the module that does it, one line for the list, notes and one example for its help."""
+
+    module: str
+    summary: str
+    notes: str
+    example: str
+
+    def load(self) -> CommandModule:
+        """The module (imports JAX)."""
+        return importlib.import_module(self.module)
+
+
+COMMANDS = {
+    "sweep": Command(
+        "bandit_lab.study.sweep",
+        "the stability threshold: a grid of training runs over refresh interval and learning rate, theory beside it",
+        "Without arguments: two arms, model A, refresh intervals 1..64, 64 learning rates across the threshold,\n"
+        "momenta 0 and 0.9. An axis that is not swept keeps the default study's values, unless its plain key is\n"
+        "given (momentum=0.5 runs that momentum alone). Thresholds of the mean field are measured for every row;\n"
+        "sampled runs (with dynamics=sampled) on a coarser grid.",
+        "python -m bandit_lab sweep staleness=lag 'sweep.refresh_interval=[1,2,4,8,16]' momentum=0.9 seeds=256",
+    ),
+    "predict": Command(
+        "bandit_lab.study.predict",
+        "closed-form and exact predictions for one setting, no simulation",
+        "Prints the fixed point, its stiffness, the oscillator, the thresholds and the noise at one setting.",
+        "python -m bandit_lab predict refresh_interval=8 momentum=0.9 learning_rate=0.1 group_size=16",
+    ),
+}

@@ -1,0 +1,127 @@
+"""The settings of every command: one dataclass each, the single source of the schema, the defaults and the help.
+
+A mistyped key or a value of the wrong type is thereby an error before any work. Group nodes (`bandit`, `advantage`,
+...) are mappings: their keys come from the YAML file of the chosen variant and their values are checked where the
+variant is built.
+"""
+
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+GROUPS = ("bandit", "advantage", "estimator", "staleness", "optimizer")
+MULTIPLES = [0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0, 1.2]
+TRACED = ("learning_rate", "momentum", "refresh_interval", "kl_weight")
+
+
+def _setting(default: Any, unit: str, text: str) -> Any:
+    metadata = {"unit": unit, "help": text}
+    if isinstance(default, list | dict):
+        return field(default_factory=lambda: default.copy(), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass
+class Settings:
+    """What every command that trains or predicts understands."""
+
+    bandit: dict[str, Any] = _setting({}, "group", "two_arm | k_arm: bandit.rewards, .kind, .reference_logits, ...")
+    advantage: dict[str, Any] = _setting({}, "group", "grpo (.eps, .ddof) | dr_grpo | rloo")
+    estimator: dict[str, Any] = _setting({}, "group", "frozen | uncorrected | ratio")
+    staleness: dict[str, Any] = _setting({}, "group", "refresh (model A) | lag (model B) | pipeline (model C)")
+    optimizer: dict[str, Any] = _setting({}, "group", "sgd | sgd_ema | nesterov | adam | adamw | any of optax by name")
+    refresh_interval: int = _setting(1, "steps", "N >= 1; for staleness=lag the lag, 0 is on-policy")
+    learning_rate: float = _setting(0.05, "logits per unit gradient", "eta > 0")
+    momentum: float = _setting(0.9, "", "mu in [0, 1)")
+    kl_weight: float = _setting(1.0, "reward per nat", "beta >= 0, weight of KL(policy || reference)")
+    kl_estimator: str = _setting("exact", "", "exact (reverse KL) | k3 (sampled loss; on-policy it is the forward KL)")
+    group_size: int = _setting(64, "actions", "G, actions per group")
+    prompts: int = _setting(1, "groups", "groups averaged in one step")
+    batch_reuse: bool = _setting(False, "", "use one batch for a whole refresh block")
+    dynamics: str = _setting("sampled", "", "mean_field (G = infinity) | finite_group (exact at this G) | sampled")
+    seeds: int = _setting(1024, "runs", "replicas per cell of the sampled grid")
+    steps: int = _setting(
+        1000, "updates", "length of a sampled run; if not given, whole multiples of 1000 >= 30 (N + 1/(1 - mu))"
+    )
+    seed: int = _setting(0, "", "root of all random numbers")
+    precision: str | None = _setting(
+        None, "", "float32 | float64, of runs; null: float32 if sampled. Boundaries are always bracketed in float64"
+    )
+    rng: str | None = _setting(None, "", "threefry2x32; null: the engine's default")
+    plugins: list[str] = _setting([], "modules", "Python modules to import first; they may register variants")
+    run_dir: str | None = _setting(None, "path", "run folder; null: outputs/<command>/<date>_<time>")
+    overwrite: bool = _setting(False, "", "replace a finished run in run_dir")
+    quiet: bool = _setting(False, "", "no progress on stderr")
+
+
+@dataclass
+class PredictSettings(Settings):
+    """Settings of `predict`."""
+
+
+@dataclass
+class SampledGrid:
+    """The coarse grid of sampled runs: some rows of the fine grid, learning rates as multiples of each row's threshold.
+
+    For developers: a row without a finite threshold takes its learning rates from the fine grid instead.
+    """
+
+    refresh_interval: list[int] | None = _setting(None, "steps", "rows; null: up to 4 of the grid's, log-spaced")
+    momentum: list[float] | None = _setting(None, "", "columns; null: the grid's")
+    multiple: Any = _setting(MULTIPLES.copy(), "", "learning rates of a row / the row's exact threshold")
+    start: str = _setting("fixed_point", "", "where runs begin: fixed_point | initial (the bandit's initial policy)")
+
+
+@dataclass
+class SweepSettings(Settings):
+    """Settings of `sweep`."""
+
+    sweep: dict[str, Any] = _setting(
+        {},
+        "",
+        "sweep.<traced setting>: a list or {start, stop, num, scale: linear|log}; left out: the default study",
+    )
+    boundary: str = _setting("learning_rate", "", "what is bracketed: learning_rate | refresh_interval")
+    sampled: SampledGrid = field(default_factory=SampledGrid)
+    pictures: bool = _setting(True, "", "draw phase_diagram.png and trajectories.png")
+    memory_limit: float | None = _setting(None, "GiB", "refuse larger grids; null: 80% of the free memory")
+
+
+SCHEMAS: dict[str, type[Settings]] = {"sweep": SweepSettings, "predict": PredictSettings}
+
+
+def config_dir() -> Path:
+    """Absolute folder of the YAML files: beside the package's modules (wheel), else one level up (checkout)."""
+    package = Path(__file__).resolve().parents[1]
+    for candidate in (package / "conf", package.parent / "conf"):
+        if (candidate / "sweep.yaml").is_file():
+            return candidate
+    raise FileNotFoundError(f"no conf/ beside {package} or one level up; reinstall bandit-lab")
+
+
+def variants_on_disk(group: str) -> list[str]:
+    """Names of the YAML files of a group, sorted."""
+    return sorted(path.stem for path in (config_dir() / group).glob("*.yaml"))
+
+
+def register_schemas() -> None:
+    """Make the schemas known to Hydra as `<command>_schema`."""
+    from hydra.core.config_store import ConfigStore
+
+    for command, schema in SCHEMAS.items():
+        ConfigStore.instance().store(name=f"{command}_schema", node=schema)
+
+
+def described(schema: type[Any], prefix: str = "") -> Iterator[tuple[str, Field[Any]]]:
+    """(dotted key, field) of every setting of a schema, in order."""
+    for entry in fields(schema):
+        if entry.default_factory is not MISSING and isinstance(entry.default_factory, type):
+            yield from described(entry.default_factory, f"{prefix}{entry.name}.")
+        else:
+            yield prefix + entry.name, entry
+
+
+def default_of(entry: Field[Any]) -> Any:
+    """Default value of a setting."""
+    return entry.default_factory() if entry.default_factory is not MISSING else entry.default

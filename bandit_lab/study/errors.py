@@ -1,0 +1,92 @@
+"""From an exception to one line that names the key, what was expected and what was got."""
+
+import contextlib
+import difflib
+from collections.abc import Iterator
+from typing import Any
+
+from bandit_lab.study.config import GROUPS, SCHEMAS, described
+
+
+class BadInput(ValueError):
+    """Bad input, found before any work."""
+
+
+@contextlib.contextmanager
+def bad_input() -> Iterator[None]:
+    """Inside, a ValueError is the user's: it leaves as `BadInput`."""
+    try:
+        yield
+    except ValueError as error:
+        raise BadInput(str(error)) from error
+
+
+def one_line(error: BaseException, command: str) -> str | None:
+    """The line to print for bad input, or None if the error is not the user's."""
+    if isinstance(error, BadInput):
+        return " ".join(str(error).split())
+    return _from_hydra(error, command) if _is_from_config(error) else None
+
+
+def _is_from_config(error: BaseException) -> bool:
+    from hydra.errors import HydraException, OverrideParseException, SearchPathException
+    from omegaconf.errors import OmegaConfBaseException
+
+    known = (HydraException, OverrideParseException, SearchPathException, OmegaConfBaseException)
+    return isinstance(error, known)
+
+
+def _from_hydra(error: BaseException, command: str) -> str:
+    from hydra.errors import MissingConfigException, OverrideParseException
+    from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
+
+    if isinstance(error, MissingConfigException) and error.options:
+        group, _, name = str(error.missing_cfg_file).rpartition("/")
+        return f"{group}: expected one of {', '.join(error.options)}, got {name!r}"
+    if isinstance(error, OverrideParseException):
+        return f"override: expected key=value, got {error.override!r} (put quotes around lists and mappings)"
+    cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__
+    if isinstance(cause, ConfigKeyError | ConfigAttributeError):
+        key = str(cause.full_key or cause.key)
+        return f"{key}: expected a setting of {command}{_suggestion(key, command)}, got an unknown key"
+    if isinstance(cause, OmegaConfBaseException) and cause.full_key:
+        return f"{cause.full_key}: expected {_expected(str(cause.full_key), command)}, got {_got(error, cause)}"
+    return " ".join(str(error).split())
+
+
+def _suggestion(key: str, command: str) -> str:
+    known = [name for name, _ in described(SCHEMAS[command])]
+    if key.split(".")[0] in GROUPS and "." in key:
+        return f" (see conf/{key.split('.')[0]}/)"
+    close = difflib.get_close_matches(key, known, n=1)
+    return f" (did you mean {close[0]}?)" if close else " (see --help)"
+
+
+def _expected(key: str, command: str) -> str:
+    for name, entry in described(SCHEMAS[command]):
+        if name == key:
+            text = str(entry.type if not isinstance(entry.type, type) else entry.type.__name__)
+            for python, plain in _PLAIN.items():
+                text = text.replace(python, plain)
+            return text.replace(" | None", " or null")
+    return "one value of its group" if key in GROUPS else "another type of value"
+
+
+_PLAIN = {
+    "list[str]": "a list of names",
+    "list[int]": "a list of integers",
+    "list[float]": "a list of numbers",
+    "dict[str, Any]": "a variant's name or a mapping",
+    "dict": "a variant's name or a mapping",
+    "float": "a number",
+    "int": "an integer",
+    "bool": "true or false",
+    "str": "a name",
+}
+
+
+def _got(error: BaseException, cause: Any) -> str:
+    text = str(error)
+    if "Error merging override" in text and "=" in text:
+        return repr(text.split("=", 1)[1].strip())
+    return repr(cause.value) if cause.value is not None else str(cause).splitlines()[0]

@@ -1,0 +1,91 @@
+"""Four example runs on both sides of both boundaries, with the oscillator's curve over them."""
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+
+from bandit_lab import measure, theory
+from bandit_lab.grpo import Hyper
+from bandit_lab.simulate import trajectories
+from bandit_lab.study.sweep_exact import DriftResult
+from bandit_lab.study.sweep_plan import SweepPlan
+
+TITLES = ("below the onset", "above the onset", "below the threshold", "above the threshold")
+DISPLACEMENT = 0.2  # logits, along the stiffest mode
+PREFERRED_INTERVAL = 8
+LONGEST = 20_000
+
+
+@dataclass(frozen=True)
+class Examples:
+    """E runs of the mean update from rest, a small displacement from the fixed point, at one momentum and interval.
+
+    learning_rate: [E]. length: [E] steps worth showing. reward, law, mean_age: [E, T + 1] the run, the oscillator whose
+    lag is the refresh interval (the published one), and the one whose lag is the mean age of the acting policy.
+    """
+
+    momentum: float
+    interval: int
+    fixed_point_reward: float
+    learning_rate: np.ndarray
+    length: np.ndarray
+    reward: np.ndarray
+    law: np.ndarray
+    mean_age: np.ndarray
+
+
+def make_examples(plan: SweepPlan, drift: DriftResult) -> Examples | None:
+    """The examples of a sweep, or None where a boundary is missing on either side."""
+    cells, ground = drift.cells, drift.grounds[0]
+    momentum = float(plan.momentum[-1])
+    interval = int(plan.refresh_interval[np.argmin(np.abs(np.log((plan.refresh_interval + 0.1) / PREFERRED_INTERVAL)))])
+    at = (cells.momentum == momentum) & (cells.refresh_interval == interval) & (cells.kl_weight == ground.kl_weight)
+    row = int(np.flatnonzero(at)[0])
+    onset, threshold = float(drift.onset[row]), float(drift.boundary[row])
+    if ground.stiffness is None or not (np.isfinite(onset) and np.isfinite(threshold) and onset < threshold):
+        return None
+    rates = np.array([0.5 * onset, np.sqrt(onset * threshold), 0.9 * threshold, 1.1 * threshold])
+    lengths = _lengths(rates, momentum, interval, ground.stiffness.largest)
+    longest = int(lengths.max())
+    hyper = Hyper(rates, *(np.full(4, value) for value in (momentum, interval, ground.kl_weight)))
+    start = _displaced(plan, drift)
+    runs = trajectories(plan.learner, drift.dynamics, hyper, steps=longest, dtype=np.float64, initial=start)[:, 0]
+    curves = [_oscillators(plan, drift, runs[i, 0], float(rates[i]), momentum, interval, longest) for i in range(4)]
+    law, mean_age = (np.array(column) for column in zip(*curves, strict=True))
+    reward = ground.point.expected_reward
+    return Examples(momentum, interval, reward, rates, lengths, runs, law, mean_age)
+
+
+def _lengths(rates: np.ndarray, momentum: float, interval: int, stiffness: float) -> np.ndarray:
+    """Steps to show: several relaxation times at small rates, several periods near the threshold."""
+    memory = max(interval, 1) + 1 / (1 - momentum)
+    relaxation = (1 - momentum) / (rates * stiffness)
+    shown = np.array([5 * relaxation[0], 8 * memory + 4 * relaxation[1], 16 * memory, 16 * memory])
+    return np.clip(np.ceil(shown), 10, LONGEST).astype(int)
+
+
+def _displaced(plan: SweepPlan, drift: DriftResult) -> np.ndarray:
+    """Parameters a little away from the fixed point, on the side of smaller reward."""
+    ground = drift.grounds[0]
+    assert ground.stiffness is not None
+    assert ground.point.theta is not None
+    direction, _ = measure.stiffest_mode(ground.stiffness.relaxation_matrix, ground.point.basis)
+    step = DISPLACEMENT * direction / np.linalg.norm(direction)
+    policy, means = ground.point.policy[0], np.asarray(plan.learner.bandit.true_means)[0]
+    slope = policy * (means - policy @ means) @ step
+    return ground.point.theta - np.sign(slope) * step
+
+
+def _oscillators(
+    plan: SweepPlan, drift: DriftResult, start: float, rate: float, momentum: float, interval: int, steps: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Expected reward [T + 1] by the oscillator with lag N and with the mean age, both from rest."""
+    linear, final = drift.grounds[0].linear, drift.grounds[0].point.expected_reward
+    time = jnp.arange(steps + 1.0)
+    result = []
+    for lag in (float(interval), theory.mean_age(linear.model, interval)):
+        osc = theory.oscillator(rate, momentum, linear.largest, lag, linear.convention, "symmetric")  # type: ignore[arg-type]
+        with np.errstate(over="ignore", invalid="ignore"):
+            result.append(np.asarray(theory.response(osc, time, start, final)))
+    return result[0], result[1]

@@ -1,0 +1,83 @@
+"""Axes of a grid: from `sweep.<name>` to sorted values."""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from bandit_lab import _checks
+from bandit_lab.study.config import SCHEMAS, TRACED
+
+SPACED = ("start", "stop", "num", "scale")
+MAX_POINTS = 1_000_000
+
+
+def check_sweepable(name: str) -> None:
+    """Raise ValueError unless `sweep.<name>` is a traced setting; a static one is told to use -m."""
+    static = name in {key for schema in SCHEMAS.values() for key in schema.__dataclass_fields__}
+    hint = f" ('{name}' recompiles: use -m {name}=a,b)" if static else ""
+    _checks.require(name in TRACED, f"sweep.{name}", f"one of {', '.join(TRACED)}{hint}", name)
+
+
+def value_of(key: str, name: str, value: Any, smallest_interval: int = 1) -> float:
+    """One value of a traced setting, checked. Raises ValueError that names `key`."""
+    if name == "learning_rate":
+        return _checks.positive(key, value)
+    if name == "momentum":
+        return _checks.momentum(key, value)
+    if name == "refresh_interval":
+        return _checks.integer(key, value, smallest_interval)
+    return _checks.non_negative(key, value)
+
+
+def axis(key: str, name: str, spec: Any, default: Mapping[str, Any], smallest_interval: int = 1) -> np.ndarray:
+    """Sorted distinct values of one axis: float64, or int64 for refresh intervals.
+
+    spec: a list of values, or a mapping with start, stop, num, scale (linear or log; what is left out comes from
+      `default`). Spaced refresh intervals are rounded to whole steps.
+
+    Raises:
+      ValueError: neither a list nor a mapping, an empty list, unknown keys, a log range that does not start above 0,
+        or a value outside the setting's range; the message names `key`.
+    """
+    if isinstance(spec, Mapping):
+        values: Iterable[Any] = _spaced(key, name, {**default, **spec})
+        checked = [value_of(key, name, v, smallest_interval) for v in values]
+    else:
+        is_list = isinstance(spec, Iterable) and not isinstance(spec, str)
+        _checks.require(is_list, key, "a list or {start, stop, num, scale}", spec)
+        checked = [value_of(f"{key}[{i}]", name, v, smallest_interval) for i, v in enumerate(spec)]
+    _checks.require(len(checked) > 0, key, "at least one value (the grid is empty)", list(checked))
+    return np.unique(np.array(checked, dtype=np.int64 if name == "refresh_interval" else np.float64))
+
+
+def _spaced(key: str, name: str, spec: Mapping[str, Any]) -> list[Any]:
+    for entry in spec:
+        _checks.choice(key, entry, SPACED)
+    for entry in SPACED:
+        _checks.require(entry in spec, key, "{start, stop, num, scale}", dict(spec))
+    scale = _checks.choice(f"{key}.scale", spec["scale"], ("linear", "log"))
+    check = _checks.positive if scale == "log" else _checks.finite_number
+    start, stop = check(f"{key}.start", spec["start"]), check(f"{key}.stop", spec["stop"])
+    num = _checks.integer(f"{key}.num", spec["num"], 1)
+    _checks.require(num <= MAX_POINTS, f"{key}.num", f"at most {MAX_POINTS} values", num)
+    space = np.geomspace if scale == "log" else np.linspace
+    values = space(start, stop, num)
+    return [round(v) for v in values] if name == "refresh_interval" else [float(v) for v in values]
+
+
+def log_spaced_choice(values: np.ndarray, count: int) -> np.ndarray:
+    """Up to `count` of the sorted `values`, close to log-spaced between the first and the last."""
+    if len(values) <= count:
+        return values
+    wanted = np.geomspace(max(values[0], 1), values[-1], count)
+    return np.unique([values[np.argmin(np.abs(values - w))] for w in wanted])
+
+
+def learning_rate_range(thresholds: Iterable[float]) -> tuple[float, float]:
+    """A range of learning rates that holds all positive finite `thresholds` with room on both sides, two digits."""
+    known = [t for t in thresholds if math.isfinite(t) and t > 0]
+    if not known:
+        return 1e-3, 10.0
+    return float(f"{min(known) / 2:.1e}"), float(f"{max(known) * 2:.1e}")

@@ -1,0 +1,59 @@
+"""Help texts, written from the schemas so that they cannot drift apart from the settings."""
+
+import json
+from typing import Any
+
+from bandit_lab import __version__
+from bandit_lab.study.commands import COMMANDS
+from bandit_lab.study.config import GROUPS, SCHEMAS, default_of, described, variants_on_disk
+
+_GROUP_DEFAULTS = {
+    "bandit": "two_arm",
+    "advantage": "grpo",
+    "estimator": "frozen",
+    "staleness": "refresh",
+    "optimizer": "sgd",
+}
+
+
+def overview() -> str:
+    """What `python -m bandit_lab` prints."""
+    lines = [
+        f"bandit_lab {__version__}: dynamics of GRPO on softmax bandits, simulated and predicted.",
+        "",
+        "usage: python -m bandit_lab <command> [key=value ...] [-m] [--help]",
+        "",
+        "commands:",
+        *(f"  {name:<10}{command.summary}" for name, command in COMMANDS.items()),
+        "",
+        "Exit codes: 0 done, 2 bad input, 3 interrupted (the command that runs it again is printed).",
+    ]
+    return "\n".join(lines)
+
+
+def command_help(name: str) -> str:
+    """What `python -m bandit_lab <command> --help` prints."""
+    command = COMMANDS[name]
+    lines = [
+        f"bandit_lab {name}: {command.summary}",
+        "",
+        command.notes,
+        "",
+        f"usage: python -m bandit_lab {name} [key=value ...]",
+        "       -m key=a,b   one run per value (for settings that recompile)",
+        "       --cfg job    print the settings and stop        --hydra-help   Hydra's own options",
+        "",
+        "settings (default, unit):",
+    ]
+    for key, entry in described(SCHEMAS[name]):
+        default, unit = _default_text(key, default_of(entry)), entry.metadata["unit"]
+        lines.append(f"  {key:<24} {default}{f', {unit}' if unit else ''}")
+        lines.append(f"  {'':<24}   {entry.metadata['help']}")
+        if key in GROUPS:
+            lines.append(f"  {'':<24}   one of: {', '.join(variants_on_disk(key))}")
+    lines += ["", "example:", f"  {command.example}"]
+    return "\n".join(lines)
+
+
+def _default_text(key: str, default: Any) -> str:
+    return _GROUP_DEFAULTS[key] if key in GROUPS else json.dumps(default).replace('"', "")

@@ -1,0 +1,77 @@
+"""Where a run comes from: versions, commit, device, precision, seed, times, and the hash of its configuration."""
+
+import hashlib
+import json
+import platform
+import resource
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from bandit_lab import __version__
+from bandit_lab.study.store import plain
+
+PACKAGES = ("jax", "jaxlib", "optax", "numpy", "scipy", "hydra-core", "xarray", "zarr", "matplotlib")
+NOT_HASHED = ("run_dir", "overwrite", "quiet", "pictures", "memory_limit")
+
+
+def config_hash(settings: dict[str, Any], width: dict[str, int]) -> str:
+    """SHA-256 of everything that decides the numbers: the resolved settings and the block width."""
+    kept = {key: value for key, value in settings.items() if key not in NOT_HASHED}
+    text = json.dumps(plain({"settings": kept, "width": width}), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def git_commit() -> dict[str, Any]:
+    """Commit of the checkout that the package runs from, and whether it has changes; nulls with a reason otherwise."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return {"git_commit": None, "git_commit_reason": "not run from a git checkout", "git_dirty": None}
+    try:
+        commit = _git(root, "rev-parse", "HEAD")
+        return {"git_commit": commit, "git_dirty": bool(_git(root, "status", "--porcelain"))}
+    except (OSError, subprocess.SubprocessError) as error:
+        return {"git_commit": None, "git_commit_reason": f"git failed: {type(error).__name__}", "git_dirty": None}
+
+
+def _git(root: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True, timeout=10)
+    return done.stdout.strip()
+
+
+def peak_memory_bytes() -> int:
+    """Largest resident memory of this process so far, bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak) if sys.platform == "darwin" else int(peak) * 1024
+
+
+def manifest(
+    command: str, settings: dict[str, Any], width: dict[str, int], seconds: dict[str, float]
+) -> dict[str, Any]:
+    """Content of `manifest.json`. seconds: wall, compile, run."""
+    import jax
+
+    device = jax.devices()[0]
+    return {
+        "command": command,
+        "bandit_lab": __version__,
+        **git_commit(),
+        "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
+        "device": {"platform": device.platform, "kind": device.device_kind, "count": jax.device_count()},
+        "machine": {"system": platform.system(), "architecture": platform.machine()},
+        "precision": settings.get("precision") or "float64 (mean field, boundaries), float32 (sampled)",
+        "seed": settings["seed"],
+        "block_width": width,
+        "config_hash": config_hash(settings, width),
+        **{f"{name}_seconds": round(value, 3) for name, value in seconds.items()},
+        "peak_memory_bytes": peak_memory_bytes(),
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None

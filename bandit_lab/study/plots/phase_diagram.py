@@ -1,0 +1,180 @@
+"""The phase diagram: learning rate against refresh interval, what happened as colour, the boundaries as lines."""
+
+from typing import TYPE_CHECKING, Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import BoundaryNorm, ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
+
+from bandit_lab._types import Outcome
+from bandit_lab.study.plots import style as s
+
+if TYPE_CHECKING:
+    import xarray
+
+MAX_COLUMNS = 3
+REGION = {
+    Outcome.CONVERGED: "converges\nmonotonically",
+    Outcome.OSCILLATING: "oscillates, decays",
+    Outcome.UNSTABLE: "unstable",
+}
+
+
+def phase_diagram(results: "xarray.Dataset") -> Figure | None:
+    """One column per momentum (at most three): the diagram above, thresholds over the law's below.
+
+    None unless there are at least two refresh intervals and two learning rates.
+    """
+    if results.sizes["refresh_interval"] < 2 or results.sizes["learning_rate"] < 2:
+        return None
+    momenta = results["momentum"].values
+    if len(momenta) > MAX_COLUMNS:
+        momenta = momenta[np.linspace(0, len(momenta) - 1, MAX_COLUMNS).round().astype(int)]
+    count = len(momenta)
+    figure, axes = plt.subplots(
+        2, count, figsize=(1.2 + 3.2 * count, 6.0), height_ratios=(2.1, 1), sharex="col", sharey="row", squeeze=False
+    )
+    for column, momentum in enumerate(momenta):
+        part = results.isel(kl_weight=0).sel(momentum=momentum)
+        coarse = _coarse(results, float(momentum))
+        _diagram(axes[0, column], part, coarse)
+        _ratio(axes[1, column], part, coarse)
+        axes[0, column].set_title(rf"momentum $\mu$ = {momentum:g}")
+    axes[0, 0].set_ylabel(r"learning rate $\eta$")
+    axes[1, 0].set_ylabel(r"$\eta$ / law's $\eta$")
+    _legend(figure, results)
+    return figure
+
+
+def _coarse(results: "xarray.Dataset", momentum: float) -> "xarray.Dataset | None":
+    if "sampled_momentum" not in results.coords or momentum not in results["sampled_momentum"].values:
+        return None
+    return results.isel(kl_weight=0).sel(sampled_momentum=momentum)
+
+
+def _diagram(axes: Axes, part: "xarray.Dataset", coarse: "xarray.Dataset | None") -> None:
+    interval, rate = _positive(part["refresh_interval"].values), part["learning_rate"].values
+    outcome = part["outcome"].transpose("learning_rate", "refresh_interval").values
+    colours = ListedColormap([s.FILL[code] for code in sorted(s.FILL)])
+    norm = BoundaryNorm(np.arange(-0.5, len(s.FILL)), len(s.FILL))
+    axes.pcolormesh(_edges(interval), _edges(rate), outcome, cmap=colours, norm=norm, rasterized=True, zorder=0)
+    axes.set(xscale="log", yscale="log", ylim=(rate[0], rate[-1]), xlim=(_edges(interval)[0], _edges(interval)[-1]))
+    shown = _marked(interval)
+    axes.plot(interval, part["onset_exact"], **s.ONSET)
+    axes.plot(interval, part["threshold_exact"], **s.EXACT)
+    axes.plot(interval, part["threshold_law"], **s.LAW)
+    axes.plot(interval[shown], part["threshold_measured"].values[shown], **s.MEASURED)
+    if coarse is not None:
+        axes.plot(_positive(coarse["sampled_refresh_interval"].values), coarse["sampled_boundary"], **s.SAMPLED)
+    _name_regions(axes, interval, rate, outcome, part["threshold_law"].values)
+    _interval_ticks(axes, interval)
+
+
+def _ratio(axes: Axes, part: "xarray.Dataset", coarse: "xarray.Dataset | None") -> None:
+    interval, law = _positive(part["refresh_interval"].values), part["threshold_law"].values
+    shown = _marked(interval)
+    axes.plot(interval, part["onset_exact"].values / law, **s.ONSET)
+    axes.plot(interval[shown], (part["onset_measured"].values / law)[shown], **s.MEASURED_ONSET)
+    axes.axhline(1.0, **s.LAW)
+    axes.plot(interval, part["threshold_exact"].values / law, **s.EXACT)
+    axes.plot(interval[shown], (part["threshold_measured"].values / law)[shown], **s.MEASURED)
+    if coarse is not None:
+        places = coarse["sampled_refresh_interval"].values
+        name = "finite_group_threshold_law"
+        own = coarse[name].values if name in coarse else part["threshold_law"].sel(refresh_interval=places).values
+        axes.plot(_positive(places), coarse["sampled_boundary"].values / own, **s.SAMPLED)
+    axes.set(xscale="log", yscale="log", xlabel=r"refresh interval $N$ (steps)")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    _interval_ticks(axes, interval)
+
+
+def _name_regions(axes: Axes, interval: np.ndarray, rate: np.ndarray, outcome: np.ndarray, law: np.ndarray) -> None:
+    """Write the name of each outcome along the middle of its region, clear of the law's line."""
+    for code, name in REGION.items():
+        middle, height = np.full(len(interval), np.nan), np.zeros(len(interval))
+        for column in range(len(interval)):
+            inside = rate[outcome[:, column] == code]
+            if len(inside) < 3:
+                continue
+            low, high = float(inside[0]), float(inside[-1])
+            if low < law[column] < high and law[column] / low > 1.5:
+                high = float(law[column])
+            middle[column], height[column] = np.sqrt(low * high), np.log(high / low)
+        if not np.any(height > 0):
+            continue
+        wide = np.flatnonzero(height >= 0.6 * height.max())
+        column = int(wide[np.argmin(np.abs(np.log(interval[wide]) - np.mean(np.log(interval[[wide[0], wide[-1]]]))))])
+        narrow = height[column] < 1.2
+        angle = _angle(interval, middle, column) if narrow else 0.0
+        axes.text(
+            interval[column],
+            middle[column],
+            name.replace("\n", " ") if narrow else name,
+            ha="center",
+            va="center",
+            rotation=angle,
+            rotation_mode="anchor",
+            transform_rotates_text=True,
+            fontsize=8 if narrow else 9,
+            color="#333333",
+            zorder=3,
+        )
+
+
+def _angle(interval: np.ndarray, middle: np.ndarray, column: int) -> float:
+    """Angle in data coordinates, degrees, at which a narrow region runs near a column."""
+    known = np.flatnonzero(np.isfinite(middle))
+    ends = known[[0, -1]]
+    slope = np.diff(np.log(middle[ends]))[0] / np.diff(np.log(interval[ends]))[0] if len(known) > 1 else 0.0
+    return float(np.degrees(np.arctan(slope * middle[column] / interval[column])))
+
+
+def _legend(figure: Figure, results: "xarray.Dataset") -> None:
+    entries: list[tuple[dict[str, Any], str]] = [
+        (s.LAW, r"leading-order law $K \eta N = 1 - \mu$"),
+        (s.EXACT, "exact threshold"),
+        (s.MEASURED, "measured threshold"),
+        (s.ONSET, "onset of oscillation, exact"),
+        (s.MEASURED_ONSET, "onset, measured"),
+    ]
+    if "sampled_boundary" in results:
+        finite = (
+            results["finite_group_threshold_exact"].attrs["drift"] if "finite_group_threshold_exact" in results else ""
+        )
+        entries.append((s.SAMPLED, f"sampled runs{', ' + finite if finite else ''}: half are lost"))
+    handles = [Line2D([], [], label=label, **look) for look, label in entries]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2)
+    figure.suptitle(
+        f"{results.attrs['setting']}; drift at {results.attrs['drift']}, {results.attrs['momentum_form']}", fontsize=8
+    )
+
+
+def _positive(interval: np.ndarray) -> np.ndarray:
+    """Refresh intervals for a log axis: lag 0 is drawn at one half."""
+    return np.where(interval == 0, 0.5, interval.astype(float))
+
+
+def _marked(interval: np.ndarray) -> np.ndarray:
+    """About ten log-spaced indices at which markers stand."""
+    wanted = np.geomspace(interval[0], interval[-1], 10)
+    return np.unique([int(np.argmin(np.abs(np.log(interval / w)))) for w in wanted])
+
+
+def _edges(centres: np.ndarray) -> np.ndarray:
+    """Cell edges halfway between the centres on the log."""
+    logs = np.log(centres)
+    inner = 0.5 * (logs[1:] + logs[:-1])
+    return np.exp(np.concatenate([[logs[0] - (inner[0] - logs[0])], inner, [logs[-1] + (logs[-1] - inner[-1])]]))
+
+
+def _interval_ticks(axes: Axes, interval: np.ndarray) -> None:
+    ticks = [t for t in (0.5, *(2.0**k for k in range(20))) if interval[0] <= t <= interval[-1]]
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: "0" if v == 0.5 else f"{v:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.minorticks_off()

@@ -1,0 +1,176 @@
+"""`predict`: fixed point, stiffness, oscillator, thresholds and noise of one setting, from formulas alone."""
+
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from bandit_lab import theory
+from bandit_lab.grpo import Hyper, Learner
+from bandit_lab.simulate import drift_name
+from bandit_lab.study import build, report
+from bandit_lab.study.config import PredictSettings
+from bandit_lab.study.manifest import manifest
+from bandit_lab.study.progress import Progress
+from bandit_lab.study.store import RunFolder, with_reasons
+from bandit_lab.study.wiring import Linear, linearise, noise_covariance, stationary_stds
+from bandit_lab.theory.stability import repels
+
+SEARCHED = {"refresh": 1024, "pipeline": 1024, "lag": 128}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A checked setting."""
+
+    settings: PredictSettings
+    learner: Learner
+    hyper: Hyper
+
+
+def prepare(settings: PredictSettings, explicit: frozenset[str]) -> Plan:
+    """Check every setting. Raises ValueError."""
+    build.check_scalars(settings)
+    learner = build.build_learner(settings, settings.refresh_interval)
+    if reason := build.check_drift(learner, settings.dynamics):
+        raise ValueError(f"{reason}; or predict with dynamics=mean_field")
+    hyper = Hyper(settings.learning_rate, settings.momentum, int(settings.refresh_interval), settings.kl_weight)
+    return Plan(settings, learner, hyper)
+
+
+def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
+    """Predict, print a table, write the run folder."""
+    start = time.perf_counter()
+    settings = asdict(plan.settings)
+    folder.open(report.as_yaml(settings))
+    with progress.stage("fixed point and stiffness"):
+        linear = linearise(plan.learner, plan.settings, plan.settings.dynamics, plan.hyper.kl_weight)
+    with progress.stage("thresholds"):
+        summary = summarise(plan, linear)
+    report.print_prediction(plan, summary)
+    folder.write_summary(summary)
+    wall = time.perf_counter() - start
+    folder.write_manifest(manifest("predict", settings, {}, {"wall": wall, "compile": 0.0, "run": wall}))
+
+
+def summarise(plan: Plan, linear: Linear) -> dict[str, Any]:
+    """Content of `summary.json`."""
+    drift = drift_name(plan.learner, plan.settings.dynamics)
+    if linear.policy is None:
+        return _without_fixed_point(linear, drift)
+    rate, momentum, interval, _ = plan.hyper
+    reason = linear.why_not() or ""
+    rates = {"leading_order": linear.law(interval, momentum), "exact": linear.threshold(interval, momentum)}
+    rates["oscillation_onset"] = linear.onset(interval, momentum)
+    radius = None if reason else theory.spectral_radius(linear.loop(momentum), rate, interval)
+    steps = None if reason else linear.loop(momentum).steps_per_map(interval)
+    return {
+        "drift": drift,
+        "fixed_point": {"policy": linear.policy, "expected_reward": linear.expected_reward},
+        "stiffness": linear.largest,
+        "stiffness_source": "closed form" if linear.closed_form else "automatic differentiation of the drift",
+        "stiffness_spectrum": report.spectrum(linear.spectrum),
+        "stiffness_fresh": _matrix_spectrum(linear.fresh),
+        "stiffness_stale": _matrix_spectrum(linear.stale),
+        "oscillator": _oscillator(linear, plan.hyper),
+        "thresholds": {
+            "convention": linear.convention,
+            "learning_rate": with_reasons(
+                {key: value.value for key, value in rates.items()},
+                {key: value.reason or "" for key, value in rates.items()},
+            ),
+            "refresh_interval": _interval_thresholds(linear, plan.hyper, reason),
+        },
+        **with_reasons({"spectral_radius": radius}, {"spectral_radius": reason}),
+        "spectral_radius_steps": steps,
+        **with_reasons({"regime": regime(linear, plan.hyper)}, {"regime": reason}),
+        **with_reasons(
+            {"bifurcation": rates["exact"].bifurcation}, {"bifurcation": rates["exact"].reason or "no threshold"}
+        ),
+        "stationary_std": _stationary(plan, linear),
+    }
+
+
+def regime(linear: Linear, hyper: Hyper) -> str | None:
+    """`overdamped`, `oscillatory` or `unstable` by the exact multipliers; None without a linear theory."""
+    if linear.why_not():
+        return None
+    loop = linear.loop(hyper.momentum)
+    if repels(loop) or theory.spectral_radius(loop, hyper.learning_rate, hyper.refresh_interval) >= 1:
+        return "unstable"
+    onset = linear.onset(hyper.refresh_interval, hyper.momentum).value
+    return "oscillatory" if onset is not None and hyper.learning_rate > onset else "overdamped"
+
+
+def _oscillator(linear: Linear, hyper: Hyper) -> dict[str, Any]:
+    if linear.convention not in theory.CONVENTIONS:
+        return {"mass": None, "damping": None, "stiffness": linear.largest, "convention": linear.convention,
+                "mass_reason": linear.why_not(), "damping_reason": linear.why_not()}  # fmt: skip
+    lag = hyper.refresh_interval
+    osc = theory.oscillator(hyper.learning_rate, hyper.momentum, linear.largest, lag, linear.convention)  # type: ignore[arg-type]
+    return {
+        "mass": float(osc.mass),
+        "damping": float(osc.damping),
+        "stiffness": float(osc.stiffness),
+        "convention": linear.convention,
+        "lag": lag,
+    }
+
+
+def _interval_thresholds(linear: Linear, hyper: Hyper, reason: str) -> dict[str, Any]:
+    """Refresh intervals at which stability is lost at this learning rate, in steps."""
+    if reason:
+        keys = ("leading_order", "exact", "islands")
+        return with_reasons(dict.fromkeys(keys), dict.fromkeys(keys, reason))
+    maximum = max(SEARCHED[linear.model], hyper.refresh_interval)
+    runs = theory.islands(linear.loop(hyper.momentum), hyper.learning_rate, maximum)
+    at_one = linear.law(1, hyper.momentum).value
+    values = {
+        "leading_order": None if at_one is None else at_one / hyper.learning_rate,
+        "exact": runs[0][0] if runs else None,
+        "islands": [list(run) for run in runs],
+    }
+    reasons = {"exact": f"stable at every refresh interval up to {maximum}", "leading_order": "the fixed point repels"}
+    return with_reasons(values, reasons) | {"searched_up_to": maximum}
+
+
+def _stationary(plan: Plan, linear: Linear) -> dict[str, Any]:
+    """Standard deviations over a stationary run at this group size."""
+    if plan.settings.dynamics == "mean_field":
+        return {"expected_reward": 0.0, "logit": 0.0, "note": "no noise at G = infinity"}
+    noise, reason = noise_covariance(plan.learner, plan.settings, np.asarray(linear.policy))
+    means = np.asarray(plan.learner.bandit.true_means)[0]
+    rate, momentum, interval, _ = plan.hyper
+    reward, logit, other = stationary_stds(linear, noise, means, (rate, momentum, interval), plan.settings.batch_reuse)
+    why = reason or other or ""
+    return with_reasons({"expected_reward": reward, "logit": logit}, {"expected_reward": why, "logit": why})
+
+
+def _without_fixed_point(linear: Linear, drift: str) -> dict[str, Any]:
+    """The summary where the policy runs to a vertex: nulls with the reason, and the KL weight that would do."""
+    reason = linear.reason or "no interior fixed point"
+    if linear.critical_kl_weight is not None:
+        reason += f"; one exists from kl_weight = {linear.critical_kl_weight:.6g}"
+    elif linear.kl_weight == 0:
+        reason += "; any kl_weight > 0 may have one"
+    scalar = ["stiffness", "stiffness_spectrum", "stiffness_fresh", "stiffness_stale", "spectral_radius", "regime"]
+    nothing = lambda *keys: with_reasons(dict.fromkeys(keys), dict.fromkeys(keys, reason))  # noqa: E731
+    return {
+        "drift": drift,
+        "fixed_point": nothing("policy", "expected_reward"),
+        "critical_kl_weight": linear.critical_kl_weight,
+        **nothing(*scalar, "bifurcation"),
+        "oscillator": nothing("mass", "damping", "stiffness") | {"convention": linear.convention},
+        "thresholds": {
+            "convention": linear.convention,
+            "learning_rate": nothing("leading_order", "exact", "oscillation_onset"),
+            "refresh_interval": nothing("leading_order", "exact", "islands"),
+        },
+        "stationary_std": nothing("expected_reward", "logit"),
+    }
+
+
+def _matrix_spectrum(matrix: np.ndarray | None) -> list[Any]:
+    values = np.linalg.eigvals(np.asarray(matrix))
+    return report.spectrum(values[np.argsort(-values.real)])

@@ -1,0 +1,122 @@
+"""Short tables on stdout, and a run's settings as YAML."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bandit_lab.study.store import plain
+
+if TYPE_CHECKING:
+    from bandit_lab.study.predict import Plan
+
+FORMS = {
+    "heavy_ball": "heavy ball, v <- mu v + g",
+    "ema": "EMA momentum, v <- mu v + (1 - mu) g",
+    "nesterov": "Nesterov",
+}
+
+
+def as_yaml(settings: dict[str, Any]) -> str:
+    """Settings as YAML that Hydra reads again."""
+    from omegaconf import OmegaConf
+
+    return OmegaConf.to_yaml(OmegaConf.create(plain(settings)))
+
+
+def show(*tables: Any) -> None:
+    """Print rich tables or text on stdout, without colours where stdout is not a terminal."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=120)
+    for table in tables:
+        console.print(table)
+
+
+def number(value: Any, digits: int = 4) -> str:
+    """A number with some significant digits, or a dash."""
+    return "-" if value is None or (isinstance(value, float) and not np.isfinite(value)) else f"{value:.{digits}g}"
+
+
+def numbers(values: Any, digits: int = 4) -> str:
+    """Several numbers, at most six."""
+    if values is None:
+        return "-"
+    shown = [
+        f"{v['re']:.{digits}g}{v['im']:+.{digits}g}i" if isinstance(v, dict) else number(v, digits) for v in values
+    ]
+    return ", ".join(shown[:6]) + (", ..." if len(shown) > 6 else "")
+
+
+def spectrum(values: np.ndarray) -> list[Any]:
+    """Eigenvalues for JSON: numbers, or {re, im} where they are complex."""
+    if np.all(np.abs(np.imag(values)) <= 1e-10 * (np.abs(values).max() + 1e-300)):
+        return [float(v) + 0.0 for v in np.real(values)]
+    return [{"re": float(v.real), "im": float(v.imag)} for v in values]
+
+
+def new_table(title: str, *columns: str) -> Any:
+    """A plain table; every column but the first is right-aligned."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(title=title, box=SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="left" if index == 0 else "right", overflow="fold")
+    return table
+
+
+def print_prediction(plan: "Plan", summary: dict[str, Any]) -> None:
+    """The table of `predict`."""
+    settings, form = plan.settings, FORMS.get(summary["oscillator"]["convention"], summary["oscillator"]["convention"])
+    title = (
+        f"{settings.bandit['name']}, {settings.advantage['name']}, {settings.estimator['name']}, "
+        f"{settings.staleness['name']}; drift at {summary['drift']}; momentum convention: {form}"
+    )
+    table = new_table(title, "quantity", "value", "unit")
+    for row in _rows(plan, summary):
+        table.add_row(*row)
+    show(table)
+    if "policy_reason" in summary["fixed_point"]:
+        show(f"No prediction: {summary['fixed_point']['policy_reason']}.")
+
+
+def _rows(plan: "Plan", summary: dict[str, Any]) -> list[tuple[str, str, str]]:
+    settings, point, osc = plan.settings, summary["fixed_point"], summary["oscillator"]
+    rate, interval = summary["thresholds"]["learning_rate"], summary["thresholds"]["refresh_interval"]
+    std = summary["stationary_std"]
+    place = f"eta = {settings.learning_rate:g}, mu = {settings.momentum:g}, N = {settings.refresh_interval}"
+    return [
+        ("fixed point: policy", numbers(None if point["policy"] is None else plain(point["policy"])), ""),
+        ("  expected reward", number(point["expected_reward"], 6), "reward"),
+        ("stiffness, largest", number(summary["stiffness"], 6), "reward / logit^2"),
+        ("  spectrum", numbers(summary["stiffness_spectrum"]), "reward / logit^2"),
+        ("  felt at the current policy", numbers(summary["stiffness_fresh"]), "reward / logit^2"),
+        ("  felt at the policy that acted", numbers(summary["stiffness_stale"]), "reward / logit^2"),
+        ("oscillator: mass", number(osc["mass"]), "steps / eta"),
+        ("  damping, with the lag N", number(osc["damping"]), "1 / eta"),
+        ("learning rate: leading-order law", number(rate["leading_order"], 6), "eta"),
+        ("  exact threshold", number(rate["exact"], 6), "eta"),
+        ("  kind of bifurcation", summary["bifurcation"] or "-", ""),
+        ("  onset of oscillation", number(rate["oscillation_onset"], 6), "eta"),
+        ("refresh interval: leading-order law", number(interval["leading_order"]), "steps"),
+        ("  first unstable", number(interval["exact"]), "steps"),
+        ("  unstable ranges", _ranges(interval), "steps"),
+        (f"at {place}: regime", summary["regime"] or "-", ""),
+        (
+            "  largest multiplier",
+            number(summary["spectral_radius"], 6),
+            f"per {summary.get('spectral_radius_steps', 1)} steps",
+        ),
+        ("stationary std: expected reward", number(std["expected_reward"]), "reward"),
+        ("  log-odds of the best arm", number(std["logit"]), "nats"),
+    ]
+
+
+def _ranges(interval: dict[str, Any]) -> str:
+    runs, end = interval["islands"], interval.get("searched_up_to")
+    if runs is None:
+        return "-"
+    texts = [f"{a}..{'' if b == end else b}" for a, b in runs]
+    return ", ".join(texts[:5]) + (", ..." if len(texts) > 5 else "") if texts else f"none up to {end}"

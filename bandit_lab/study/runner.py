@@ -1,0 +1,62 @@
+"""One job of a command: check everything, then work, then close the run folder."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from bandit_lab import _checks
+from bandit_lab.study import store
+from bandit_lab.study.commands import COMMANDS
+from bandit_lab.study.config import SCHEMAS
+from bandit_lab.study.errors import bad_input
+from bandit_lab.study.progress import Progress
+
+
+def default_folder(command: str) -> Path:
+    """`outputs/<command>/<date>_<time>`, with a number behind it if that exists."""
+    base = Path("outputs") / command / datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+    candidates = [base, *(base.with_name(f"{base.name}_{i}") for i in range(2, 1000))]
+    return next(path for path in candidates if not path.exists())
+
+
+def chosen_folder(command: str, config: Any) -> Path:
+    """`run_dir`, or the default folder."""
+    return Path(config.run_dir) if config.get("run_dir") else default_folder(command)
+
+
+def check(command: str, config: Any, explicit: frozenset[str], folder: Path) -> tuple[Any, Any]:
+    """(settings, plan) of a job after every check. Raises `BadInput`; writes nothing."""
+    from omegaconf import OmegaConf
+
+    with bad_input():
+        known = SCHEMAS[command].__dataclass_fields__
+        for key in config:
+            _checks.require(key in known, str(key), f"a setting of {command} (see --help)", config[key])
+    settings = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(SCHEMAS[command]), config))
+    with bad_input():
+        store.check_folder(folder, bool(config.overwrite))
+        _set_up_jax(settings)
+        plan = COMMANDS[command].load().prepare(settings, explicit)
+    return settings, plan
+
+
+def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> None:
+    """Do one job in `folder`; prints its table and, as the last line, the folder."""
+    settings, plan = check(command, config, explicit, folder)
+    progress = Progress(settings.quiet)
+    COMMANDS[command].load().execute(plan, store.RunFolder(folder), progress)
+    print(folder)  # noqa: T201
+
+
+def _set_up_jax(settings: Any) -> None:
+    """Double precision, and the settings' plug-ins. The library itself never changes JAX's configuration."""
+    import importlib
+
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    for name in settings.plugins:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            raise ValueError(f"plugins: expected modules that can be imported, got {name!r} ({error})") from error

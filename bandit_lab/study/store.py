@@ -1,0 +1,108 @@
+"""The run folder: strict JSON, a resolved YAML, a labelled array store; the manifest is written last.
+
+A folder is a finished run if and only if it holds `manifest.json`. Each file is written beside its place and then moved
+there, so that a killed run leaves whole files or none, and never a manifest.
+"""
+
+import json
+import math
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bandit_lab import _checks
+
+if TYPE_CHECKING:
+    import xarray
+
+MANIFEST, CONFIG, SUMMARY, RESULTS = "manifest.json", "config.yaml", "summary.json", "results.zarr"
+
+
+def check_folder(path: Path, overwrite: bool) -> None:
+    """Raise ValueError if a run could not be written to `path`, or would replace something. Writes nothing."""
+    nearest = next(p for p in (path, *path.absolute().parents) if p.exists())
+    writable = nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
+    _checks.require(writable, "run_dir", "a folder that can be written", str(path))
+    if not path.exists():
+        return
+    finished = (path / MANIFEST).exists()
+    _checks.require(
+        not finished or overwrite, "run_dir", "a new folder, or overwrite=true", f"a finished run in {path}"
+    )
+    foreign = any(path.iterdir()) and not (path / CONFIG).exists()
+    _checks.require(not foreign, "run_dir", "a new folder, an empty one or one of an earlier run", str(path))
+
+
+class RunFolder:
+    """One run's folder. Nothing is created before `open`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def open(self, config: str) -> None:
+        """Create the folder with its resolved configuration; an older run there stops being a finished one."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        (self.path / MANIFEST).unlink(missing_ok=True)
+        (self.path / SUMMARY).unlink(missing_ok=True)
+        for picture in self.path.glob("*.png"):
+            picture.unlink()
+        shutil.rmtree(self.path / RESULTS, ignore_errors=True)
+        self._write(CONFIG, config)
+
+    def rewrite_config(self, config: str) -> None:
+        """Replace the configuration by one in which the axes are resolved."""
+        self._write(CONFIG, config)
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        """Write `summary.json`."""
+        self._write(SUMMARY, strict_json(summary))
+
+    def write_results(self, dataset: "xarray.Dataset") -> None:
+        """Write `results.zarr` (one chunk per array, consolidated metadata)."""
+        partial = self.path / f".{RESULTS}.partial"
+        shutil.rmtree(partial, ignore_errors=True)
+        dataset.to_zarr(partial, mode="w", zarr_format=2, consolidated=True)
+        shutil.rmtree(self.path / RESULTS, ignore_errors=True)
+        partial.rename(self.path / RESULTS)
+
+    def write_manifest(self, manifest: dict[str, Any]) -> None:
+        """Write `manifest.json`: from now on the run is finished."""
+        self._write(MANIFEST, strict_json(manifest))
+
+    def _write(self, name: str, text: str) -> None:
+        partial = self.path / f".{name}.partial"
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(self.path / name)
+
+
+def strict_json(value: Any) -> str:
+    """JSON without NaN or Infinity: they become null. Arrays become lists, codes their names."""
+    return json.dumps(plain(value), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def plain(value: Any) -> Any:
+    """Nested plain Python values; every non-finite number is None."""
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, bool | str | int) or value is None:
+        return value
+    if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__array__"):
+        return plain(np.asarray(value).tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    raise TypeError(f"cannot write {type(value).__name__} as JSON")
+
+
+def with_reasons(values: dict[str, Any], reasons: dict[str, str]) -> dict[str, Any]:
+    """`values` with `<key>_reason` beside every key that is null and has a reason."""
+    result: dict[str, Any] = {}
+    for key, value in values.items():
+        result[key] = plain(value)
+        if result[key] is None and reasons.get(key):
+            result[f"{key}_reason"] = reasons[key]
+    return result

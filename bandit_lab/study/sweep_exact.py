@@ -1,0 +1,215 @@
+"""The deterministic half of a sweep: one drift's fixed points, stiffness, thresholds and outcomes, both ways."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bandit_lab import measure, theory
+from bandit_lab._types import Outcome
+from bandit_lab.grpo import Hyper
+from bandit_lab.measure import Boundary, FixedPoint, StiffnessReport
+from bandit_lab.study.progress import Progress
+from bandit_lab.study.sweep_plan import SweepPlan
+from bandit_lab.study.wiring import Linear, Value, linearise
+
+NO_MEASURE = "the optimiser {} has no noise-free fixed point to displace a run from"
+
+
+@dataclass(frozen=True)
+class Ground:
+    """One drift at one KL weight: its fixed point and stiffness, measured, and the theory's view of the same."""
+
+    dynamics: str
+    kl_weight: float
+    point: FixedPoint
+    stiffness: StiffnessReport | None
+    linear: Linear
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Closed-form values, one list entry per row."""
+
+    law: list[Value]
+    exact: list[Value]
+    onset: list[Value]
+    oscillator_onset: list[Value]
+
+
+@dataclass(frozen=True)
+class DriftResult:
+    """Rows of one drift: every combination of momentum, KL weight and refresh interval, in that order.
+
+    cells: Hyper of arrays [R] (learning rate unused). boundary, onset: measured; NaN where `reasons` says why. On the
+    learning rates of the grid, [R, L] each: growth per step, rings > 0 where the stiffest mode's dominant pole is not
+    real and positive, outcome codes.
+    """
+
+    dynamics: str
+    name: str
+    grounds: tuple[Ground, ...]
+    cells: Hyper
+    predicted: Predicted
+    boundary: np.ndarray
+    onset: np.ndarray
+    growth: np.ndarray
+    rings: np.ndarray
+    outcome: np.ndarray
+    reasons: list[str | None]
+
+    def ground(self, kl_weight: float) -> Ground:
+        """The fixed point at a KL weight of the grid."""
+        return next(g for g in self.grounds if g.kl_weight == kl_weight)
+
+
+def find_grounds(plan: SweepPlan, dynamics: str) -> tuple[Ground, ...]:
+    """Fixed point and stiffness of a drift at every KL weight of the grid."""
+    grounds = []
+    for weight in map(float, plan.kl_weight):
+        point = measure.find_fixed_point(plan.learner, dynamics, weight)
+        report = measure.measure_stiffness(plan.learner, dynamics, weight, point) if point.exists else None
+        grounds.append(
+            Ground(dynamics, weight, point, report, linearise(plan.learner, plan.settings, dynamics, weight))
+        )
+    return tuple(grounds)
+
+
+def rows(momenta: np.ndarray, weights: np.ndarray, intervals: np.ndarray) -> Hyper:
+    """Every combination, refresh interval fastest; the learning rate is left at 1."""
+    mesh = np.meshgrid(momenta, weights, intervals, indexing="ij")
+    momentum, weight, interval = (m.ravel() for m in mesh)
+    return Hyper(np.ones(len(momentum)), momentum, interval.astype(np.int64), weight)
+
+
+def predict_rows(grounds: tuple[Ground, ...], cells: Hyper, progress: Callable[[int, int], None]) -> Predicted:
+    """Law, exact threshold and onset of every row."""
+    by_weight = {g.kl_weight: g.linear for g in grounds}
+    result = Predicted([], [], [], [])
+    total = len(cells.momentum)
+    for i, (momentum, weight, interval) in enumerate(
+        zip(cells.momentum, cells.kl_weight, cells.refresh_interval, strict=True)
+    ):
+        linear, setting = by_weight[float(weight)], (int(interval), float(momentum))
+        result.law.append(linear.law(*setting))
+        result.exact.append(linear.threshold(*setting))
+        result.onset.append(linear.onset(*setting))
+        result.oscillator_onset.append(linear.oscillator_onset(*setting))
+        progress(i + 1, total)
+    return result
+
+
+def values(column: list[Value]) -> np.ndarray:
+    """Values [R], NaN where there are none."""
+    return np.array([np.nan if v.value is None else v.value for v in column])
+
+
+def measure_rows(
+    plan: SweepPlan,
+    name: str,
+    grounds: tuple[Ground, ...],
+    cells: Hyper,
+    predicted: Predicted,
+    rates: np.ndarray,
+    progress: Progress,
+) -> DriftResult:
+    """Thresholds, onsets and outcomes of every row, from runs of the nonlinear mean update alone."""
+    dynamics, count = grounds[0].dynamics, len(cells.momentum)
+    boundary, onset = np.full(count, np.nan), np.full(count, np.nan)
+    growth, rings = np.full((count, len(rates)), np.nan), np.full((count, len(rates)), np.nan)
+    reasons: list[str | None] = [None] * count
+    for ground in grounds:
+        mine = np.flatnonzero(cells.kl_weight == ground.kl_weight)
+        reason = _why_not_measured(plan, ground)
+        for i in mine if reason else ():
+            reasons[i] = reason
+        if reason:
+            continue
+        part = Hyper(*(np.asarray(column)[mine] for column in cells))
+        with progress.stage(f"boundary, {name}"):
+            found = _boundary(plan, ground, part, rates)
+        boundary[mine], growth[mine] = found.value, found.on_grid
+        with progress.stage(f"onset of oscillation, {name}"):
+            found = _onset(plan, ground, part, rates)
+        onset[mine], rings[mine] = found.value, found.on_grid
+    outcome = _outcomes(growth, rings)
+    return DriftResult(dynamics, name, grounds, cells, predicted, boundary, onset, growth, rings, outcome, reasons)
+
+
+def _why_not_measured(plan: SweepPlan, ground: Ground) -> str | None:
+    if not ground.point.exists:
+        return ground.point.reason
+    convention = plan.learner.optimizer.convention
+    return None if convention in theory.CONVENTIONS else NO_MEASURE.format(convention)
+
+
+def _directions(ground: Ground) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(generic direction, direction and projector of the stiffest mode)."""
+    assert ground.stiffness is not None
+    direction, projector = measure.stiffest_mode(ground.stiffness.relaxation_matrix, ground.point.basis)
+    return measure.generic_direction(ground.point.basis), direction, projector
+
+
+def _boundary(plan: SweepPlan, ground: Ground, cells: Hyper, rates: np.ndarray) -> Boundary:
+    direction, _, _ = _directions(ground)
+    theta = np.tile(ground.point.theta, (len(cells.momentum), 1))  # type: ignore[arg-type]
+    found = measure.learning_rate_boundary(plan.learner, ground.dynamics, cells, theta, direction, _at_least_two(rates))
+    return _only(found, rates)
+
+
+def _onset(plan: SweepPlan, ground: Ground, cells: Hyper, rates: np.ndarray) -> Boundary:
+    _, direction, projector = _directions(ground)
+    theta = np.tile(ground.point.theta, (len(cells.momentum), 1))  # type: ignore[arg-type]
+    two = _at_least_two(rates)
+    found = measure.learning_rate_onset(plan.learner, ground.dynamics, cells, theta, direction, projector, two)
+    return _only(found, rates)
+
+
+def _at_least_two(rates: np.ndarray) -> np.ndarray:
+    return rates if len(rates) > 1 else np.array([rates[0], rates[0] * 1.001])
+
+
+def _only(found: Boundary, rates: np.ndarray) -> Boundary:
+    from dataclasses import replace
+
+    if len(rates) > 1:
+        return found
+    return replace(found, value=np.full_like(found.value, np.nan), on_grid=found.on_grid[:, :1])
+
+
+def _outcomes(growth: np.ndarray, rings: np.ndarray) -> np.ndarray:
+    """Codes [R, L]; undecided where nothing was measured."""
+    pole = np.where(rings > 0, -1.0, 1.0)
+    codes = measure.classify_mean(growth, pole)
+    return np.where(np.isnan(rings), Outcome.UNDECIDED, codes).astype(np.int8)
+
+
+def stiffness_summary(result: DriftResult, plain_spectrum: Callable[[np.ndarray], list[Any]]) -> list[dict[str, Any]]:
+    """The three routes to the stiffness, side by side, one entry per KL weight."""
+    entries = []
+    for ground in result.grounds:
+        report, entry = ground.stiffness, {"drift": result.name, "kl_weight": ground.kl_weight}
+        if report is None:
+            reason = ground.point.reason
+            nothing = dict.fromkeys(("hessian", "closed_form", "relaxation", "jacobian"))
+            entry |= nothing | {f"{key}_reason": reason for key in nothing}
+            entry["critical_kl_weight"] = ground.linear.critical_kl_weight
+        else:
+            closed = ground.linear.closed_form
+            entry |= {
+                "hessian": None if report.hessian is None else plain_spectrum(report.hessian),
+                "closed_form": plain_spectrum(ground.linear.spectrum) if closed else None,
+                "relaxation": plain_spectrum(report.relaxation),
+                "jacobian": plain_spectrum(report.jacobian),
+                "fresh": plain_spectrum(report.fresh_spectrum),
+                "stale": plain_spectrum(report.stale_spectrum),
+                "policy": ground.point.policy[0],
+                "expected_reward": ground.point.expected_reward,
+            }
+            if report.hessian is None:
+                entry["hessian_reason"] = report.hessian_reason
+            if not closed:
+                entry["closed_form_reason"] = "no formula for this bandit, advantage and group size"
+        entries.append(entry)
+    return entries

@@ -1,0 +1,182 @@
+"""What a sweep will do, checked: its axes, its learner, its size."""
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bandit_lab import _checks
+from bandit_lab.grpo import Learner
+from bandit_lab.simulate.engine import WIDTH
+from bandit_lab.study import build, grid
+from bandit_lab.study.config import TRACED, SweepSettings
+
+GIB = 2**30
+BYTES_PER_CELL = 600  # of the fine grid: settings, growth and onset runs on the way, outcomes
+AXIS_DEFAULTS: dict[str, dict[str, Any]] = {
+    "refresh_interval": {"start": 1, "stop": 64, "num": 64, "scale": "linear"},
+    "learning_rate": {"num": 64, "scale": "log"},
+    "momentum": {"start": 0.0, "stop": 0.9, "num": 10, "scale": "linear"},
+    "kl_weight": {"num": 5, "scale": "log"},
+}
+STUDY_MOMENTA = (0.0, 0.9)
+STARTS = ("fixed_point", "initial")
+SPACING = {"start": 0.02, "stop": 1.5, "num": 12, "scale": "log"}
+PERIODS = 30  # least length of a sampled run in units of N + 1/(1 - mu), unless its steps are given
+
+
+@dataclass(frozen=True)
+class SweepPlan:
+    """A checked sweep. Axes are sorted arrays; the learning rates are None where they follow from the thresholds.
+
+    drifts: dynamics whose drift is measured, the first one on the whole grid. multiples: [P] learning rates of a row of
+    sampled runs in units of the row's threshold; the sampled axes are empty unless dynamics=sampled. no_finite_group:
+    why the finite-group drift cannot be computed, or None.
+    """
+
+    settings: SweepSettings
+    learner: Learner
+    momentum: np.ndarray
+    kl_weight: np.ndarray
+    refresh_interval: np.ndarray
+    learning_rate: np.ndarray | None
+    learning_rate_spec: dict[str, Any]
+    drifts: tuple[str, ...]
+    no_finite_group: str | None
+    sampled_momentum: np.ndarray
+    sampled_interval: np.ndarray
+    multiples: np.ndarray
+    steps_given: bool
+
+    def sampled_steps(self, momentum: float, interval: int) -> int:
+        """Length of a sampled run: long enough in blocks to show growth just above the threshold."""
+        steps = self.settings.steps
+        needed = 0 if self.steps_given else PERIODS * (interval + 1 / (1 - momentum))
+        return steps * max(1, math.ceil(needed / steps))
+
+    @property
+    def longest(self) -> int:
+        """Steps of the longest sampled run."""
+        pairs = [(m, n) for m in self.sampled_momentum for n in self.sampled_interval]
+        return max((self.sampled_steps(float(m), int(n)) for m, n in pairs), default=0)
+
+    @property
+    def sampled_rows(self) -> int:
+        """Rows of the sampled grid."""
+        return len(self.sampled_momentum) * len(self.kl_weight) * len(self.sampled_interval)
+
+
+def prepare(settings: SweepSettings, explicit: frozenset[str]) -> SweepPlan:
+    """Check everything. Raises ValueError; does no work."""
+    build.check_scalars(settings)
+    _checks.choice("boundary", settings.boundary, ("learning_rate", "refresh_interval"))
+    _checks.choice("sampled.start", settings.sampled.start, STARTS)
+    if settings.memory_limit is not None:
+        _checks.positive("memory_limit", settings.memory_limit)
+    for name in settings.sweep:
+        grid.check_sweepable(name)
+    least = build.smallest_interval(settings)
+    axes = {name: _axis(settings, name, explicit, least) for name in TRACED if name != "learning_rate"}
+    rates, spec = _learning_rates(settings, explicit)
+    sampling = settings.dynamics == "sampled"
+    intervals, momenta, multiples = _sampled_axes(settings, axes, least) if sampling else (np.empty(0),) * 3
+    everything = np.concatenate([axes["refresh_interval"], intervals]).astype(int)
+    learner = build.build_learner(settings, int(everything.max()))
+    reason = build.check_drift(learner, settings.dynamics)
+    plan = SweepPlan(
+        settings,
+        learner,
+        axes["momentum"],
+        axes["kl_weight"],
+        axes["refresh_interval"],
+        rates,
+        spec,
+        _drifts(settings.dynamics, reason),
+        reason,
+        momenta,
+        intervals,
+        multiples,
+        "steps" in explicit,
+    )
+    check_memory(plan)
+    return plan
+
+
+def _drifts(dynamics: str, reason: str | None) -> tuple[str, ...]:
+    if dynamics != "sampled":
+        return (dynamics,)
+    return ("mean_field",) if reason else ("mean_field", "finite_group")
+
+
+def _axis(settings: SweepSettings, name: str, explicit: frozenset[str], least: int) -> np.ndarray:
+    key, spec = f"sweep.{name}", settings.sweep.get(name)
+    if spec is not None:
+        return grid.axis(key, name, spec, AXIS_DEFAULTS[name], least)
+    if name in explicit or name == "kl_weight":
+        return grid.axis(name, name, [getattr(settings, name)], {}, least)
+    if name == "momentum":
+        return np.array(STUDY_MOMENTA)
+    return grid.axis(key, name, {}, AXIS_DEFAULTS[name], least)
+
+
+def _learning_rates(settings: SweepSettings, explicit: frozenset[str]) -> tuple[np.ndarray | None, dict[str, Any]]:
+    """Learning rates of the fine grid, or None and the spacing if their range is to be found from the thresholds."""
+    spec = settings.sweep.get("learning_rate")
+    default = AXIS_DEFAULTS["learning_rate"]
+    if spec is None:
+        given = "learning_rate" in explicit
+        return (np.array([float(settings.learning_rate)]), {}) if given else (None, dict(default))
+    if isinstance(spec, Mapping) and not {"start", "stop"} <= set(spec):
+        merged = {**default, **spec}
+        grid.axis("sweep.learning_rate", "learning_rate", {"start": 1e-3, "stop": 1.0, **merged}, {})
+        return None, merged
+    return grid.axis("sweep.learning_rate", "learning_rate", spec, default), {}
+
+
+def _sampled_axes(settings: SweepSettings, axes: dict[str, np.ndarray], least: int) -> tuple[np.ndarray, ...]:
+    """(refresh intervals, momenta, multiples of the threshold) of the sampled grid."""
+    chosen = settings.sampled
+    intervals = grid.log_spaced_choice(axes["refresh_interval"], 4)
+    if chosen.refresh_interval is not None:
+        intervals = grid.axis("sampled.refresh_interval", "refresh_interval", chosen.refresh_interval, {}, least)
+    momenta = axes["momentum"]
+    if chosen.momentum is not None:
+        momenta = grid.axis("sampled.momentum", "momentum", chosen.momentum, {}, least)
+    return intervals, momenta, grid.axis("sampled.multiple", "learning_rate", chosen.multiple, SPACING)
+
+
+def bytes_needed(plan: SweepPlan) -> int:
+    """A generous estimate of the memory that the sweep's arrays will take."""
+    settings, parameters = plan.settings, len(plan.learner.bandit.initial_parameters)
+    rates = len(plan.learning_rate) if plan.learning_rate is not None else int(plan.learning_rate_spec["num"])
+    rows = len(plan.momentum) * len(plan.kl_weight) * len(plan.refresh_interval)
+    fine = rows * rates * (BYTES_PER_CELL + 16 * parameters)
+    cells = plan.sampled_rows * len(plan.multiples)
+    kept = cells * (settings.seeds * 96 + (plan.longest + 1) * 32)
+    width = WIDTH["sampled"]
+    state = 16 * parameters * (plan.learner.horizon + 4) + 12 * (plan.longest + 1)
+    working = 2 * width.cells * width.seeds * state if cells else 0
+    return fine + kept + working
+
+
+def free_bytes() -> int:
+    """Free memory of this machine, or 8 GiB where that is not known."""
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 8 * GIB
+
+
+def check_memory(plan: SweepPlan) -> None:
+    """Raise ValueError if the sweep would not fit, saying how large it is and what to do."""
+    limit = plan.settings.memory_limit
+    allowed = int(limit * GIB) if limit is not None else int(0.8 * free_bytes())
+    needed = bytes_needed(plan)
+    if needed > allowed:
+        raise ValueError(
+            f"sweep: expected a grid that needs at most {allowed / GIB:.3g} GiB, got one that needs about "
+            f"{needed / GIB:.3g} GiB; sweep fewer values, lower seeds or steps, split it, or raise memory_limit"
+        )

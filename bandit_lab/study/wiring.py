@@ -1,0 +1,241 @@
+"""Where the theory meets a learner: a learner's numbers become a linear loop, and a loop becomes predictions.
+
+`theory` knows no learner and the learner knows no theory; this file hands the numbers over. The fixed point and its
+stiffness come in closed form where there is one, else from root finding and automatic differentiation of the drift.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from bandit_lab import theory
+from bandit_lab.bandits import TabularBandit
+from bandit_lab.grpo import Learner
+from bandit_lab.measure.fixed_point import FixedPoint, critical_kl_weight, find_fixed_point
+from bandit_lab.measure.stiffness import fresh_and_stale
+from bandit_lab.simulate import drift_name
+from bandit_lab.study.config import Settings
+from bandit_lab.theory.signal import Signal
+from bandit_lab.theory.stability import repels
+from bandit_lab.theory.stiffness import ESTIMATORS
+
+_SYMMETRIC = 1e-10
+
+
+class Value(NamedTuple):
+    """A number, or None and the reason why there is none."""
+
+    value: float | None
+    reason: str | None = None
+    bifurcation: str | None = None
+
+
+@dataclass(frozen=True)
+class Linear:
+    """One drift at one KL weight near its fixed point.
+
+    policy [K], expected_reward: the fixed point, or None with `reason` and the least KL weight that has one. fresh,
+    stale: [R, R] stiffness in reward per logit^2, in a basis of the directions that change the policy. closed_form:
+    whether they come from a formula.
+    """
+
+    drift: str
+    dynamics: str
+    kl_weight: float
+    model: str
+    convention: str
+    policy: np.ndarray | None = None
+    expected_reward: float | None = None
+    fresh: np.ndarray | None = None
+    stale: np.ndarray | None = None
+    closed_form: bool = False
+    reason: str | None = None
+    critical_kl_weight: float | None = None
+
+    @property
+    def spectrum(self) -> np.ndarray:
+        """Eigenvalues of fresh + stale, largest real part first, real where they are."""
+        return _spectrum(self.fresh + self.stale)  # type: ignore[operator]
+
+    @property
+    def largest(self) -> float:
+        """The largest stiffness, K of the law."""
+        return float(self.spectrum[0].real)
+
+    @property
+    def wholly_stale(self) -> bool:
+        """Whether every mode obeys the scalar closed forms: nothing fresh, real positive stiffnesses."""
+        return bool(np.all(self.fresh == 0)) and np.isrealobj(self.spectrum) and bool(self.spectrum[-1] > 0)
+
+    def why_not(self) -> str | None:
+        """The reason why thresholds cannot be predicted, or None."""
+        if self.policy is None:
+            return self.reason
+        known = self.convention in theory.CONVENTIONS
+        return None if known else f"no linear theory of the optimiser {self.convention}"
+
+    def loop(self, momentum: float) -> theory.LinearLoop:
+        """The linear loop at a momentum."""
+        assert self.fresh is not None
+        assert self.stale is not None
+        return theory.LinearLoop(self.fresh, self.stale, momentum, self.model, self.convention)
+
+    def law(self, interval: int, momentum: float) -> Value:
+        """Leading-order learning rate: K eta N = 1 - mu in the heavy-ball convention."""
+        if reason := self.why_not():
+            return Value(None, reason)
+        if self.largest <= 0:
+            return Value(None, "the fixed point repels")
+        rate = theory.leading_order(interval, momentum, self.convention) / self.largest  # type: ignore[arg-type]
+        return Value(rate) if math.isfinite(rate) else Value(None, "the law has no bound at refresh interval 0")
+
+    def threshold(self, interval: int, momentum: float) -> Value:
+        """First learning rate that loses stability, exactly."""
+        if reason := self.why_not():
+            return Value(None, reason)
+        if self.wholly_stale:
+            kappa, kind = theory.exact(self.model, interval, momentum, self.convention)  # type: ignore[arg-type]
+            return Value(kappa / self.largest, None, kind)
+        crossing = theory.first_unstable_learning_rate(self.loop(momentum), interval)
+        return Value(crossing.value, crossing.reason, crossing.bifurcation)
+
+    def onset(self, interval: int, momentum: float) -> Value:
+        """Smallest learning rate at which the stiffest mode's dominant multiplier is not real and positive."""
+        if reason := self.why_not():
+            return Value(None, reason)
+        if self.wholly_stale:
+            kappa = theory.oscillation_onset(self.model, interval, momentum, self.convention)  # type: ignore[arg-type]
+            return Value(kappa / self.largest)
+        if repels(self.loop(momentum)):
+            return Value(None, "the fixed point repels at every learning rate")
+        crossing = theory.first_oscillating_learning_rate(self.loop(momentum), interval)
+        return Value(crossing.value, crossing.reason)
+
+    def oscillator_onset(self, interval: int, momentum: float) -> Value:
+        """Learning rate at which the leading-order oscillator (lag N) stops being overdamped.
+
+        gamma^2 = 4 m lambda with gamma = (1-mu)/eta - lambda n, m = mu/eta: the smaller root of
+        (1 - mu - kappa n)^2 = 4 mu kappa, kappa = (1-mu)^2/((1-mu) n + 2 mu + 2 sqrt(mu^2 + mu (1-mu) n)), n = N
+        (Nesterov: N - mu). Derived here; at mu = 0 it is the law kappa N = 1.
+        """
+        if reason := self.why_not():
+            return Value(None, reason)
+        if self.largest <= 0:
+            return Value(None, "the fixed point repels")
+        lag = interval - (momentum if self.convention == "nesterov" else 0.0)
+        inside = momentum**2 + momentum * (1 - momentum) * lag
+        if inside < 0 or (bottom := (1 - momentum) * lag + 2 * momentum + 2 * math.sqrt(inside)) <= 0:
+            return Value(None, "the oscillator is overdamped at every learning rate")
+        kappa = (1 - momentum) ** 2 / bottom / theory.gain(momentum, self.convention)
+        return Value(kappa / self.largest)
+
+
+def _spectrum(matrix: np.ndarray) -> np.ndarray:
+    values = np.linalg.eigvals(matrix)
+    values = values[np.argsort(-values.real)]
+    return values.real if np.all(np.abs(values.imag) <= _SYMMETRIC * np.abs(values).max()) else values
+
+
+def signal_of(learner: Learner, settings: Settings, dynamics: str) -> Signal | None:
+    """The theory's view of a learner's reward, or None where the theory has no closed form for it."""
+    bandit, name = learner.bandit, settings.advantage["name"]
+    if not isinstance(bandit, TabularBandit) or name not in ("grpo", "dr_grpo", "rloo"):
+        return None
+    values, chances = np.asarray(bandit.law.values), np.asarray(bandit.law.probabilities)[0]
+    eps, ddof = float(settings.advantage.get("eps", 0.0)), int(settings.advantage.get("ddof", 0))
+    size = None if dynamics == "mean_field" else learner.group_size
+    if np.array_equal(values, [0.0, 1.0]):
+        return theory.BinarySignal(theory.GroupLaw(name, size, eps, ddof), tuple(chances[:, 1]))
+    if size is not None:
+        return None
+    means = chances @ values
+    return theory.MomentSignal(tuple(means), tuple(chances @ values**2 - means**2), name, eps)
+
+
+def linearise(learner: Learner, settings: Settings, dynamics: str, kl_weight: float) -> Linear:
+    """The fixed point and stiffness of a drift: closed form if there is one, else measured."""
+    signal = signal_of(learner, settings, dynamics)
+    known_estimator = settings.estimator["name"] in ESTIMATORS
+    if signal is None or not known_estimator:
+        return measured_linear(learner, settings, dynamics, kl_weight)
+    blank = _blank(learner, settings, dynamics, kl_weight)
+    reference = np.exp(np.asarray(learner.bandit.reference_log_policy)[0])
+    start = np.exp(np.asarray(learner.bandit.log_policy(learner.bandit.initial_parameters))[0])
+    kind = learner.kl_estimator
+    point = theory.attracting_fixed_point(signal, reference / reference.sum(), kl_weight, start / start.sum(), kind)
+    if point is None:
+        critical = theory.critical_kl_weight(signal, reference / reference.sum(), kind)
+        reason = "no interior fixed point is reached from the initial policy: it runs to a vertex"
+        return replace(blank, reason=reason, critical_kl_weight=critical if kl_weight > 0 or critical else None)
+    split = theory.stiffness_split(signal, point.policy, kl_weight, settings.estimator["name"], kind)
+    fresh, stale = split.reduced()
+    return replace(
+        blank,
+        policy=point.policy,
+        expected_reward=point.expected_reward,
+        fresh=fresh,
+        stale=stale,
+        closed_form=True,
+    )
+
+
+def measured_linear(
+    learner: Learner, settings: Settings, dynamics: str, kl_weight: float, point: FixedPoint | None = None
+) -> Linear:
+    """The same by root finding and automatic differentiation."""
+    blank = _blank(learner, settings, dynamics, kl_weight)
+    point = point or find_fixed_point(learner, dynamics, kl_weight)
+    if point.theta is None:
+        critical = critical_kl_weight(learner, dynamics, kl_weight, 1e-3)
+        return replace(blank, reason=point.reason, critical_kl_weight=critical)
+    fresh, stale = fresh_and_stale(learner, dynamics, kl_weight, point)
+    reward = point.expected_reward
+    return replace(blank, policy=point.policy[0], expected_reward=reward, fresh=fresh, stale=stale)
+
+
+def _blank(learner: Learner, settings: Settings, dynamics: str, kl_weight: float) -> Linear:
+    name = drift_name(learner, dynamics)
+    return Linear(name, dynamics, kl_weight, settings.staleness["name"], learner.optimizer.convention)
+
+
+def noise_covariance(learner: Learner, settings: Settings, policy: np.ndarray) -> tuple[np.ndarray | None, str | None]:
+    """Covariance [K, K] of one update's gradient at the fixed point, or None and the reason."""
+    name = settings.advantage["name"]
+    signal = signal_of(learner, settings, "sampled")
+    if learner.kl_estimator != "exact":
+        return None, f"no formula for the noise of the KL estimator {learner.kl_estimator}"
+    if isinstance(signal, theory.BinarySignal):
+        return theory.binary_covariance(signal.law, signal.means, policy) / learner.prompts, None
+    if isinstance(learner.bandit, TabularBandit) and name in ("dr_grpo", "rloo"):
+        values, chances = np.asarray(learner.bandit.law.values), np.asarray(learner.bandit.law.probabilities)[0]
+        outcomes = [[(float(v), float(p)) for v, p in zip(values, row, strict=True)] for row in chances]
+        atoms = theory.reward_atoms(policy, outcomes)
+        return theory.centred_covariance(name, atoms, learner.group_size) / learner.prompts, None
+    return None, f"no formula for the gradient noise of advantage={name} with these rewards at finite group size"
+
+
+def stationary_stds(
+    linear: Linear, noise: np.ndarray | None, means: np.ndarray, cell: tuple[float, float, int], batch_reuse: bool
+) -> tuple[float | None, float | None, str | None]:
+    """Predicted (std of the expected reward, std of the log-odds of the best arm, reason) at one cell.
+
+    cell: (learning rate, momentum, refresh interval). The std is over all steps of a stationary run.
+    """
+    if reason := linear.why_not():
+        return None, None, reason
+    if noise is None:
+        return None, None, "no formula for the gradient noise"
+    rate, momentum, interval = cell
+    reduced = theory.reduce_matrix(noise)
+    result = theory.stationary_covariance(linear.loop(momentum), rate, interval, reduced, batch_reuse)
+    if result.average is None:
+        return None, None, result.reason
+    policy = linear.policy
+    assert policy is not None
+    return (
+        theory.reward_std(policy, means, result.average),
+        theory.logit_std(policy, means, result.average),
+        None,
+    )

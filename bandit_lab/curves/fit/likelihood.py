@@ -1,0 +1,102 @@
+"""Gaussian likelihood with first-order autocorrelated noise, for many curves and many shapes at once.
+
+Noise: correlation rho^(gap/interval) between neighbours (AR(1); a gap in the log weakens it). Differencing
+y_i - phi_i y_{i-1}, divided by sqrt(1 - phi_i^2), makes it white; plateau and amplitude are then a weighted linear
+problem in two unknowns, solved in closed form for every theta of a grid by matrix products: no iteration.
+
+With S = X'WX and residual sum of squares Q, up to constants and per theta
+
+    -2 ln L_R = sum ln(1 - phi_i^2) + ln det S + (n - p) ln Q,
+
+the restricted likelihood (Patterson and Thompson 1971), whose rho does not suffer from the fitted mean; p counts
+plateau, amplitude and theta. ln det S enters at the best theta of each rho only: it weighs noise models, not shapes.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bandit_lab.curves.record import Floats
+
+RHO = np.round(np.arange(-0.3, 0.91, 0.1), 2)
+"""Autocorrelations that are tried."""
+_HUBER = 2.5
+
+
+@dataclass(frozen=True)
+class Points:
+    """Solutions at M shapes for R noise models and C curves: everything is [R, C, M] unless said.
+
+    `plateau`, `amplitude`, residual sum `squares`, the inverse 2 x 2 matrix (`v11`, `v12`, `v22`), and `offset`
+    [R, C], the part of -2 ln L that does not depend on theta.
+    """
+
+    plateau: Floats
+    amplitude: Floats
+    squares: Floats
+    v11: Floats
+    v12: Floats
+    v22: Floats
+    log_volume: Floats
+    log_determinant: Floats
+
+
+def correlations(time: Floats, rho: float) -> Floats:
+    """phi_i [T], 0 first: rho to the power of the gap in logging intervals, sign kept."""
+    gaps = np.diff(time) / np.median(np.diff(time))
+    return np.concatenate(([0.0], np.sign(rho) * np.abs(rho) ** np.maximum(gaps, 1e-9)))
+
+
+def whiten(values: Floats, phi: Floats) -> Floats:
+    """Innovations [..., T] of unit-variance noise: (y_i - phi_i y_{i-1}) / sqrt(1 - phi_i^2)."""
+    before = np.concatenate((np.zeros_like(values[..., :1]), values[..., :-1]), axis=-1)
+    return (values - phi * before) / np.sqrt(1 - phi * phi)
+
+
+def solve(time: Floats, reward: Floats, weights: Floats, rising: Floats | None, rhos: Floats) -> Points:
+    """Plateau and amplitude for every noise model, curve and shape.
+
+    `time` [T], `reward` and `weights` [C, T], `rising` = g - 1 as [M, T] (shared) or [C, M, T] (own shapes), None for
+    the constant law.
+    """
+    found = [_solve_one(time, reward, weights, rising, float(rho)) for rho in rhos]
+    return Points(*(np.stack(parts) for parts in zip(*found, strict=True)))
+
+
+def _solve_one(time: Floats, reward: Floats, weights: Floats, rising: Floats | None, rho: float) -> tuple[Floats, ...]:
+    phi = correlations(time, rho)
+    y, one = whiten(reward, phi), whiten(np.ones_like(time), phi)
+    log_volume = np.full(reward.shape[0], np.sum(np.log1p(-phi * phi)))
+    yy = np.sum(weights * y * y, axis=-1)[:, None]
+    ee = (weights @ (one * one))[:, None]
+    ye = ((weights * y) @ one)[:, None]
+    if rising is None:
+        zero = np.zeros_like(ee)
+        plateau = ye / ee
+        return plateau, zero, np.maximum(yy - plateau * ye, 1e-300), 1 / ee, zero, zero, log_volume, np.log(ee)
+    h = whiten(rising, phi)
+    product = "ct,mt->cm" if h.ndim == 2 else "ct,cmt->cm"
+    eh = np.einsum(product, weights * one, h, optimize=True)
+    hh = np.einsum(product, weights, h * h, optimize=True)
+    yh = np.einsum(product, weights * y, h, optimize=True)
+    determinant = np.maximum(ee * hh - eh * eh, 1e-12 * ee * hh + 1e-300)
+    plateau = (hh * ye - eh * yh) / determinant
+    amplitude = (ee * yh - eh * ye) / determinant
+    squares = np.maximum(yy - plateau * ye - amplitude * yh, 1e-12 * yy + 1e-300)
+    v11, v12, v22 = hh / determinant, -eh / determinant, np.broadcast_to(ee, hh.shape) / determinant
+    return plateau, amplitude, squares, v11, v12, v22, log_volume, np.log(determinant)
+
+
+def deviance(points: Points, freedom: Floats) -> Floats:
+    """-2 ln L_R [R, C, M] of every point; `freedom` [C] = effective number of points less parameters."""
+    best = points.squares.argmin(axis=-1)[..., None]
+    determinant = np.take_along_axis(points.log_determinant, best, axis=-1)
+    return points.log_volume[..., None] + determinant + freedom[:, None] * np.log(points.squares)
+
+
+def robust_weights(innovations: Floats) -> Floats:
+    """Huber's weights [C, T] of whitened residuals: 1 up to 2.5 robust standard deviations, falling as 1/|z| beyond."""
+    centre = np.median(innovations, axis=-1, keepdims=True)
+    spread = 1.4826 * np.median(np.abs(innovations - centre), axis=-1, keepdims=True)
+    z = np.abs(innovations) / np.maximum(spread, 1e-12 + 1e-9 * np.abs(innovations).max(axis=-1, keepdims=True))
+    return np.where(z > _HUBER, _HUBER / np.maximum(z, _HUBER), 1.0)

@@ -1,0 +1,203 @@
+"""What a fit says, in numbers with uncertainties: every law, the one preferred, and what cannot be known."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bandit_lab import _checks
+from bandit_lab.curves.fit import engine, intervals, quality
+from bandit_lab.curves.fit.engine import Picture
+from bandit_lab.curves.fit.shapes import SHAPES, UNITS
+from bandit_lab.curves.record import Curve, Floats
+
+FEWEST_POINTS = 8
+_CHUNK = 3_000_000
+_WIDEST = 2.0
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its 90 % profile interval; an infinite end means that the curve does not bound it there.
+
+    `standard_error` is half the interval over Student's t, infinite where the curve does not bound the number (a
+    positive one then has 0 or infinity for that end).
+    """
+
+    value: float
+    low: float
+    high: float
+    standard_error: float
+    unit: str
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the curve bounds it on both sides."""
+        return bool(np.isfinite(self.standard_error) and np.isfinite(self.low) and np.isfinite(self.high))
+
+
+@dataclass(frozen=True)
+class LawFit:
+    """One law on one curve.
+
+    `parameters` by name: plateau, amplitude, initial (value at the first step), delay, damping_ratio, start, speed as
+    the law has them, `tau_95` (steps to 95 % of the gain still ahead at the first step), and the noise `sigma`, `rho`.
+    `status` is `ok`, or says what is not identifiable from this curve.
+    """
+
+    law: str
+    parameters: dict[str, Estimate]
+    log_likelihood: float
+    aicc: float
+    r_squared: float
+    r_squared_explainable: float
+    fitted: Floats
+    status: str
+
+
+@dataclass(frozen=True)
+class CurveFit:
+    """All laws on one curve, the one with the smallest AICc first in `ranked`."""
+
+    name: str
+    n_points: int
+    laws: dict[str, LawFit]
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def ranked(self) -> list[str]:
+        """Names of the laws by AICc, best first."""
+        return sorted(self.laws, key=lambda law: self.laws[law].aicc)
+
+    @property
+    def best(self) -> LawFit:
+        """The law with the smallest AICc."""
+        return self.laws[self.ranked[0]]
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Akaike weights: exp(-difference of AICc / 2), summing to 1."""
+        smallest = self.best.aicc
+        raw = {law: float(np.exp(-0.5 * (one.aicc - smallest))) for law, one in self.laws.items()}
+        return {law: weight / sum(raw.values()) for law, weight in raw.items()}
+
+
+def fit_curve(curve: Curve, laws: tuple[str, ...] = tuple(SHAPES)) -> CurveFit:
+    """Fit the named laws to one run. Raises ValueError below 8 points or for an unknown law."""
+    (one,) = fit_many(curve.step, curve.reward[None], laws, names=(curve.name,))
+    return one
+
+
+def fit_many(
+    step: Floats, rewards: Floats, laws: tuple[str, ...] = tuple(SHAPES), names: tuple[str, ...] = ()
+) -> list[CurveFit]:
+    """Fit the named laws to C runs [C, T] logged at the same steps [T], vectorised over runs and shapes.
+
+    Raises ValueError for fewer than 8 points, steps that do not increase, values that are not finite, or unknown laws.
+    """
+    time, rewards = _arguments(step, rewards, laws)
+    fits: list[dict[str, LawFit]] = [{} for _ in rewards]
+    noise = quality.noise_variance(rewards)
+    for law in laws:
+        size = max(int(_CHUNK / (max(len(SHAPES[law].grid(time)), time.size) * 13)), 1)
+        for start in range(0, len(rewards), size):
+            picture = engine.fit(SHAPES[law], time, rewards[start : start + size])
+            for place, one in enumerate(_law_fits(picture, rewards[start : start + size], noise[start : start + size])):
+                fits[start + place][law] = one
+    labels = names or tuple(f"curve {i}" for i in range(len(rewards)))
+    return [CurveFit(label, time.size, found) for label, found in zip(labels, fits, strict=True)]
+
+
+def _arguments(step: Floats, rewards: Floats, laws: tuple[str, ...]) -> tuple[Floats, Floats]:
+    for law in laws:
+        _checks.choice("laws", law, SHAPES)
+    step, rewards = np.asarray(step, float), np.atleast_2d(np.asarray(rewards, float))
+    _checks.require(step.size >= FEWEST_POINTS, "points", f"at least {FEWEST_POINTS} to fit a law", int(step.size))
+    _checks.require(rewards.shape[-1] == step.size, "rewards", f"[curves, {step.size}]", rewards.shape)
+    _checks.require(bool(np.all(np.diff(step) > 0)), "step", "increasing numbers", "others")
+    _checks.require(bool(np.all(np.isfinite(rewards))), "rewards", "finite numbers", "others")
+    return step - step[0], rewards
+
+
+def _law_fits(picture: Picture, rewards: Floats, noise: Floats) -> list[LawFit]:
+    table = _estimates(picture)
+    status = _status(picture, rewards, table)
+    aicc = quality.aicc(picture)
+    plain = quality.r_squared(rewards, picture.fitted)
+    explainable = quality.r_squared_explainable(rewards, picture.fitted, noise)
+    return [
+        LawFit(
+            law=picture.shape.name,
+            parameters={name: _estimate(row, c, UNITS[name]) for name, row in table.items()},
+            log_likelihood=float(picture.log_likelihood[c]),
+            aicc=float(aicc[c]),
+            r_squared=float(plain[c]),
+            r_squared_explainable=float(explainable[c]),
+            fitted=picture.fitted[c],
+            status=status[c],
+        )
+        for c in range(len(rewards))
+    ]
+
+
+def _estimates(picture: Picture) -> dict[str, tuple[Floats, Floats, Floats, Floats]]:
+    """name -> (value, low, high, standard error), each [C]."""
+    t = intervals.quantile(picture, 0.9)
+    nothing = np.full(picture.plateau.size, np.nan)
+    found: dict[str, tuple[Floats, Floats, Floats, Floats]] = {}
+
+    def put(name: str, value: Floats, interval: intervals.Interval) -> None:
+        found[name] = (value, interval.low, interval.high, (interval.high - interval.low) / (2 * t))
+
+    open_ended = quality.open_ended(picture)
+    plateau = intervals.linear(picture, 1.0, 0.0)
+    if picture.shape.size:
+        rising = picture.amplitude > 0
+        plateau = intervals.Interval(
+            np.where(open_ended & ~rising, -np.inf, plateau.low), np.where(open_ended & rising, np.inf, plateau.high)
+        )
+    put("plateau", picture.plateau, plateau)
+    if picture.shape.size:
+        first = picture.shape.growth(picture.time[:1], picture.shapes[..., None, :])[..., 0] - 1
+        here = picture.shape.growth(picture.time[:1], picture.theta[:, None, :])[:, 0] - 1
+        put("amplitude", picture.amplitude, intervals.linear(picture, 0.0, 1.0))
+        put("initial", picture.plateau + picture.amplitude * here, intervals.linear(picture, 1.0, first))
+        values, at_best = picture.shape.meaning(picture.shapes), picture.shape.meaning(picture.theta)
+        below, above = intervals.at_bounds(picture)
+        for place, name in enumerate(picture.shape.parameters):
+            interval = intervals.of_theta(picture, values[name])
+            least = -np.inf if name == "start" else 0.0
+            put(name, at_best[name], _opened(interval, below[:, place], above[:, place], least))
+            lost = below[:, place] | above[:, place]
+            found[name] = (*found[name][:3], np.where(lost, np.inf, found[name][3]))
+        gain = quality.time_to_gain(picture)
+        put(
+            "tau_95", gain[0], _opened(intervals.of_theta(picture, gain[1]), np.zeros_like(open_ended), open_ended, 0.0)
+        )
+    found["sigma"] = (picture.sigma, nothing, nothing, nothing)
+    found["rho"] = (picture.rho, nothing, nothing, nothing)
+    return found
+
+
+def _estimate(row: tuple[Floats, Floats, Floats, Floats], c: int, unit: str) -> Estimate:
+    return Estimate(float(row[0][c]), float(row[1][c]), float(row[2][c]), float(row[3][c]), unit)
+
+
+def _opened(interval: intervals.Interval, below: np.ndarray, above: np.ndarray, least: float) -> intervals.Interval:
+    """The interval, with `least` or infinity for an end that the curve does not bound."""
+    return intervals.Interval(np.where(below, least, interval.low), np.where(above, np.inf, interval.high))
+
+
+def _status(picture: Picture, rewards: Floats, table: Mapping[str, tuple[Floats, ...]]) -> list[str]:
+    """`ok`, or `not identifiable: ...` for each curve."""
+    if not picture.shape.size:
+        return ["ok"] * len(rewards)
+    span = np.quantile(rewards, 0.98, axis=-1) - np.quantile(rewards, 0.02, axis=-1)
+    texts = []
+    for c in range(len(rewards)):
+        lost = []
+        if not table["plateau"][2][c] - table["plateau"][1][c] < _WIDEST * span[c]:
+            lost.append("plateau")
+        lost += [name for name in picture.shape.parameters if not np.isfinite(table[name][3][c])]
+        texts.append("not identifiable: " + ", ".join(lost) if lost else "ok")
+    return texts

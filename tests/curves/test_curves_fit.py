@@ -1,0 +1,180 @@
+"""Fits: exact on exact data, equal to a library's on white noise, honest about uncertainty and about ignorance."""
+
+import numpy as np
+import pytest
+from scipy.optimize import least_squares
+from simulated_curves import noise, simulate
+
+from bandit_lab.curves.fit import SHAPES, engine, fit_many, intervals, likelihood
+from bandit_lab.theory import oscillator, response
+
+MOVING = [law for law in SHAPES if law != "constant"]
+
+
+def covered(interval, truth):
+    return (interval.low <= truth) & (truth <= interval.high)
+
+
+@pytest.mark.parametrize("zeta", [0.3, 1.0, 4.0])
+def test_the_oscillator_is_the_theorys_response_in_every_regime(zeta):
+    """With m = mu/eta, gamma = (1-mu)/eta and lambda chosen to give this damping ratio: the delay is gamma/lambda."""
+    time = np.linspace(0, 200, 301)
+    learning_rate, momentum = 0.1, 0.9
+    stiffness = (1 - momentum) ** 2 / (4 * momentum * learning_rate * zeta**2)
+    osc = oscillator(learning_rate, momentum, stiffness)
+    delay = float(osc.damping) / stiffness
+    theta = np.array([[np.log(delay * (1 + 0.5 / zeta)), np.log(zeta)]])
+    np.testing.assert_allclose(SHAPES["oscillator"].growth(time, theta), response(osc, time, 0.0, 1.0), atol=1e-10)
+    assert SHAPES["oscillator"].meaning(theta[0])["delay"] == pytest.approx(delay)
+
+
+@pytest.mark.parametrize("law", MOVING)
+def test_exact_curves_give_exact_parameters(law):
+    truth = simulate(law, 20, 100, sigma=1e-6)
+    picture = engine.fit(SHAPES[law], truth.time, truth.reward)
+    np.testing.assert_allclose(picture.plateau, truth.plateau, atol=1e-4)
+    np.testing.assert_allclose(picture.fitted, truth.mean, atol=3e-5)
+
+
+@pytest.mark.parametrize("law", MOVING)
+def test_the_minimum_is_the_librarys(law, monkeypatch):
+    """Without weights and with white noise the sum of squares is that of scipy's least_squares, to 2 %."""
+    monkeypatch.setattr(likelihood, "robust_weights", np.ones_like)
+    monkeypatch.setattr(likelihood, "RHO", np.zeros(1))
+    monkeypatch.setattr(engine, "RHO", np.zeros(1))
+    truth = simulate(law, 12, 80)
+    shape = SHAPES[law]
+    picture = engine.fit(shape, truth.time, truth.reward)
+    for i, reward in enumerate(truth.reward):
+
+        def residual(x, reward=reward):
+            return x[0] + x[1] * (shape.growth(truth.time, x[None, 2:]) - 1) - reward
+
+        start = [truth.plateau[i], truth.amplitude[i], *truth.theta[i]]
+        best = 2 * least_squares(residual, start, bounds=([-9, -9, *(shape.bounds(truth.time)[0] - 1e-6)], np.inf)).cost
+        assert picture.points.squares[0, i].min() <= best * 1.02
+
+
+def coverages(law, count, points, rho, seed):
+    truth = simulate(law, count, points, rho=rho, seed=seed)
+    rates, errors = {}, []
+    found = {"plateau": [], "amplitude": [], **{name: [] for name in SHAPES[law].parameters}}
+    for start in range(0, count, 100):
+        part = slice(start, start + 100)
+        picture = engine.fit(SHAPES[law], truth.time, truth.reward[part])
+        plateau = intervals.linear(picture, 1, 0)
+        found["plateau"].append(covered(plateau, truth.plateau[part]))
+        found["amplitude"].append(covered(intervals.linear(picture, 0, 1), truth.amplitude[part]))
+        values, true = SHAPES[law].meaning(picture.shapes), SHAPES[law].meaning(truth.theta[part])
+        for name in SHAPES[law].parameters:
+            found[name].append(covered(intervals.of_theta(picture, values[name]), true[name]))
+        errors.append((picture.plateau - truth.plateau[part]) / ((plateau.high - plateau.low) / 3.3))
+    rates = {name: float(np.mean(np.concatenate(hits))) for name, hits in found.items()}
+    return rates, np.concatenate(errors)
+
+
+@pytest.mark.parametrize("law", ["oscillator", "softmax_law", "single_exponential"])
+def test_intervals_cover_at_their_rate(law):
+    """90 % intervals, 200 curves of 60 points with rho = 0.3, seed 11: each rate within 5 standard errors (0.106)."""
+    rates, errors = coverages(law, 200, 60, 0.3, 11)
+    for name, rate in rates.items():
+        assert rate >= 0.794, (name, rate)
+    assert abs(np.median(errors)) < 0.35
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", MOVING)
+def test_intervals_cover_at_their_rate_over_two_thousand_curves(law):
+    """90 % +- 3 % for plateau and amplitude, +- 4 % for shape; bias of the plateau below 0.2 standard errors."""
+    rates, errors = coverages(law, 2000, 120, 0.3, 12)
+    for name, rate in rates.items():
+        margin = 0.03 if name in ("plateau", "amplitude") else 0.04
+        assert 0.9 - margin <= rate <= 0.9 + margin, (name, rate)
+    assert abs(np.median(errors)) < 0.2
+
+
+def test_a_white_noise_model_would_be_caught(monkeypatch):
+    """The planted defect: autocorrelation 0.7 taken for white noise makes the intervals cover far below 90 %."""
+    monkeypatch.setattr(likelihood, "RHO", np.zeros(1))
+    monkeypatch.setattr(engine, "RHO", np.zeros(1))
+    rates, _ = coverages("single_exponential", 200, 100, 0.7, 13)
+    assert rates["plateau"] < 0.75
+
+
+def test_outliers_do_not_move_the_fit(monkeypatch):
+    """4 % of the points off by 10 sigma: the plateau's error stays below 1.5 times the clean one, only with weights."""
+    rng = np.random.default_rng(5)
+    truth = simulate("single_exponential", 100, 120)
+    spoiled = truth.reward - 0.5 * (rng.random(truth.reward.shape) < 0.04)
+    shape = SHAPES["single_exponential"]
+
+    def error(reward):
+        return np.sqrt(np.mean((engine.fit(shape, truth.time, reward).plateau - truth.plateau) ** 2))
+
+    clean, robust = error(truth.reward), error(spoiled)
+    monkeypatch.setattr(likelihood, "robust_weights", np.ones_like)
+    assert robust < 1.5 * clean + 0.01
+    assert error(spoiled) > 1.5 * robust
+
+
+def test_laws_are_told_apart_when_the_curve_can_tell():
+    flat = fit_many(np.arange(100), 0.5 + 0.05 * noise(np.random.default_rng(1), 20, 100, 0.0))
+    assert np.mean([one.ranked[0] == "constant" for one in flat]) >= 0.7
+    slow = fit_many(np.arange(100.0), simulate("softmax_law", 20, 100, sigma=0.02).reward)
+    assert np.mean([one.laws["single_exponential"].aicc - one.best.aicc > 4 for one in slow]) >= 0.9
+    assert all(sum(one.weights.values()) == pytest.approx(1) for one in slow)
+
+
+def test_the_beginning_of_a_curve_does_not_identify_its_plateau():
+    """The first 15 % of the delay of an exponential, and a straight line: an open interval and the status say so."""
+    time = np.arange(60.0)
+    rng = np.random.default_rng(2)
+    rewards = np.stack([1 - np.exp(-time / 400), 0.1 + 0.002 * time]) + 0.01 * rng.normal(size=(2, 60))
+    for one in fit_many(time, rewards, ("single_exponential", "oscillator")):
+        law = one.laws["single_exponential"]
+        assert law.status.startswith("not identifiable: plateau")
+        assert not law.parameters["plateau"].bounded
+        assert law.parameters["plateau"].high == np.inf
+        assert law.parameters["tau_95"].high == np.inf
+
+
+def test_goodness_against_what_can_be_explained():
+    """The true law explains the explainable part though R^2 is low; a constant explains nothing of it."""
+    truth = simulate("softmax_law", 10, 200, sigma=0.12)
+    for one in fit_many(truth.time, truth.reward, ("softmax_law", "constant")):
+        assert one.laws["softmax_law"].r_squared < 0.93
+        assert one.laws["softmax_law"].r_squared_explainable > 0.85
+        assert one.laws["constant"].r_squared_explainable < 0.1
+
+
+def test_many_at_once_equals_one_by_one():
+    truth = simulate("oscillator", 4, 50)
+    together = fit_many(truth.time, truth.reward)
+    for i, one in enumerate(together):
+        (alone,) = fit_many(truth.time, truth.reward[i])
+        assert alone.ranked == one.ranked
+        assert alone.best.aicc == pytest.approx(one.best.aicc, abs=1e-6)
+
+
+def test_gaps_in_the_log_are_allowed_for():
+    truth = simulate("single_exponential", 50, 200, rho=0.5)
+    kept = np.sort(np.random.default_rng(3).choice(200, 90, replace=False))
+    picture = engine.fit(SHAPES["single_exponential"], truth.time[kept] - truth.time[kept][0], truth.reward[:, kept])
+    assert covered(intervals.linear(picture, 1, 0), truth.plateau).mean() > 0.75
+
+
+def test_wrong_use_is_refused():
+    with pytest.raises(ValueError, match="points: expected at least 8"):
+        fit_many(np.arange(5), np.ones((1, 5)))
+    with pytest.raises(ValueError, match="laws: expected one of"):
+        fit_many(np.arange(10), np.ones((1, 10)), ("logistic",))
+    with pytest.raises(ValueError, match="finite"):
+        fit_many(np.arange(10), np.full((1, 10), np.nan))
+    with pytest.raises(ValueError, match="increasing"):
+        fit_many(np.zeros(10), np.ones((1, 10)))
+
+
+def test_degenerate_curves_do_not_crash():
+    rewards = np.stack([np.zeros(20), np.ones(20), np.r_[np.zeros(19), 1.0], np.arange(20.0), np.tile([0, 1.0], 10)])
+    for one in fit_many(np.arange(20.0), rewards):
+        assert all(np.isfinite(law.aicc) for law in one.laws.values())

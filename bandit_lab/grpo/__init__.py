@@ -3,6 +3,7 @@
 from bandit_lab.grpo.advantage import ADVANTAGES, DAPO, GRPO, RLOO, Advantage, DrGRPO
 from bandit_lab.grpo.estimator import ESTIMATORS, ClipHigher, Clipped, Estimator, Frozen, Ratio, Uncorrected
 from bandit_lab.grpo.optimizer import Optimizer, optimizer_names
+from bandit_lab.grpo.random_ages import Mixture, Random, RandomMean
 from bandit_lab.grpo.staleness import STALENESS, Lag, Pipeline, Refresh, Staleness
 from bandit_lab.grpo.update import (
     KL_ESTIMATORS,
@@ -38,8 +39,11 @@ __all__ = [
     "Info",
     "Lag",
     "Learner",
+    "Mixture",
     "Optimizer",
     "Pipeline",
+    "Random",
+    "RandomMean",
     "Ratio",
     "Refresh",
     "Staleness",

@@ -13,16 +13,18 @@ from bandit_lab.bandits import Bandit
 from bandit_lab.grpo.advantage import GRPO, Advantage
 from bandit_lab.grpo.estimator import Estimator, Frozen
 from bandit_lab.grpo.optimizer import Optimizer
+from bandit_lab.grpo.random_ages import Mixture
 from bandit_lab.grpo.staleness import Refresh, Staleness
 
 KL_ESTIMATORS = ("exact", "k3")
+_AGES = 2**32 - 1  # a step number that no run reaches: names the stream that ages are drawn from
 
 
 class Hyper(NamedTuple):
     """The traced settings: scalars, or arrays of one shape when a grid is vectorised.
 
-    learning_rate: eta, logits per unit of gradient. momentum: mu. refresh_interval: N, steps (int). kl_weight: beta,
-    reward units per nat.
+    learning_rate: eta, logits per unit of gradient. momentum: mu. refresh_interval: N, steps (int; real where the
+    staleness model says so). kl_weight: beta, reward units per nat.
     """
 
     learning_rate: Any
@@ -38,7 +40,8 @@ class Learner:
 
     group_size: G. prompts: groups averaged per step. kl_estimator: "exact" reverse KL, or the sampled "k3" loss whose
     on-policy gradient is beta (pi - pi_ref), the *forward* KL. batch_reuse: one batch serves a whole refresh block.
-    horizon: largest refresh interval that model B can be asked for (length of its ring).
+    horizon: steps that the staleness model remembers (see its `horizon_for`): the largest lag of model B, the oldest
+    age kept apart by random staleness.
 
     Raises:
       ValueError: group smaller than the advantage allows, prompts < 1, unknown KL estimator, batch reuse without
@@ -77,8 +80,9 @@ class State(NamedTuple):
 class Info(NamedTuple):
     """What one step shows, all taken before the update.
 
-    theta, behaviour: current and acting parameters [D]. gradient: ascent direction [D]. silent: share of silent groups
-    in this step's batch (0 where the gradient is an exact mean).
+    theta, behaviour: current and acting parameters [D] (the mean of a mixture). gradient: ascent direction [D].
+    silent: share of silent groups in this step's batch, the chance of one where they are dropped (0 where the gradient
+    is an exact mean of infinite groups).
     """
 
     theta: Array
@@ -110,10 +114,18 @@ def update(learner: Learner, gradient: GradientFn, hyper: Hyper, key: Array, sta
     With `batch_reuse` the step number at the block's start is folded in, so that the same groups are drawn from the
     same snapshot at every step of the block.
     """
-    behaviour, staleness = learner.staleness.behaviour(state.staleness, state.theta, state.step, hyper.refresh_interval)
-    age = state.step % jnp.maximum(hyper.refresh_interval, 1)
-    draw = jax.random.fold_in(key, state.step - age if learner.batch_reuse else state.step)
-    ascent = gradient(draw, hyper.kl_weight, state.theta, behaviour)
+    interval = hyper.refresh_interval
+    age_key = jax.random.fold_in(jax.random.fold_in(key, _AGES), state.step)
+    behaviour, staleness = learner.staleness.behaviour(state.staleness, state.theta, state.step, interval, age_key)
+    first = state.step - state.step % jnp.maximum(interval, 1) if learner.batch_reuse else state.step
+    draw = jax.random.fold_in(key, first)
+    if isinstance(behaviour, Mixture):
+        keys = jax.random.split(draw, behaviour.share.shape[0])
+        each = jax.vmap(gradient, (0, None, None, 0))(keys, hyper.kl_weight, state.theta, behaviour.theta)
+        ascent = Gradient(behaviour.share @ each.value, behaviour.share @ each.silent)
+        behaviour = behaviour.share @ behaviour.theta
+    else:
+        ascent = gradient(draw, hyper.kl_weight, state.theta, behaviour)
     optimizer = learner.optimizer.build(hyper.learning_rate, hyper.momentum)
     change, optimizer_state = optimizer.update(-ascent.value, state.optimizer, state.theta)
     info = Info(state.theta, behaviour, ascent.value, ascent.silent)

@@ -46,7 +46,7 @@ def _growth_block(
     window = steps * (1 - _BURN_IN)
 
     def lane(hyper: Hyper, fixed: Array, direction: Array) -> Array:
-        stride = jnp.maximum(hyper.refresh_interval, 1)
+        stride = jnp.maximum(hyper.refresh_interval, 1) if learner.staleness.whole_interval else jnp.int32(1)
         # A step is about 1/time scale of the displacement: weighted so, neither part of the size dips when it cycles.
         time_scale = stride + 1 / jnp.sqrt(1 - hyper.momentum)
 
@@ -121,12 +121,13 @@ def in_blocks(
     return results
 
 
-def as_cells(cells: Hyper) -> Hyper:
-    """Cells as float64 and int32 host arrays [C]."""
+def as_cells(learner: Learner, cells: Hyper) -> Hyper:
+    """Cells as float64 host arrays [C], refresh intervals as int32 where they are whole numbers."""
+    whole = learner.staleness.whole_interval
     return Hyper(
         np.asarray(cells.learning_rate, np.float64),
         np.asarray(cells.momentum, np.float64),
-        np.asarray(cells.refresh_interval, np.int32),
+        np.asarray(cells.refresh_interval, np.int32 if whole else np.float64),
         np.asarray(cells.kl_weight, np.float64),
     )
 
@@ -135,7 +136,7 @@ def growth_blocks(learner, dynamics, steps_needed, cells, theta_star, direction)
     """Growth rate [C] per step from displaced runs of at least `steps_needed` [C] steps."""
     block = partial(_growth_block, learner, dynamics)
     rates = np.empty(len(theta_star))
-    for some, values in in_blocks(block, steps_needed, as_cells(cells), theta_star, direction):
+    for some, values in in_blocks(block, steps_needed, as_cells(learner, cells), theta_star, direction):
         rates[some] = values
     return rates
 
@@ -144,7 +145,7 @@ def series_blocks(learner, dynamics, steps_needed, cells, theta_star, direction,
     """Displacement series, one array [>= steps_needed + 1] per cell."""
     block = partial(_series_block, learner, dynamics)
     series: list[np.ndarray] = [np.empty(0)] * len(theta_star)
-    for some, values in in_blocks(block, steps_needed, as_cells(cells), theta_star, direction, projector):
+    for some, values in in_blocks(block, steps_needed, as_cells(learner, cells), theta_star, direction, projector):
         for index, row in zip(some, values, strict=True):
             series[index] = row
     return series

@@ -249,7 +249,7 @@ def _prepare(learner: Learner, cells: Hyper, dtype, initial, reference, common: 
     hyper = Hyper(
         np.asarray(cells.learning_rate, dtype),
         np.asarray(cells.momentum, dtype),
-        np.asarray(cells.refresh_interval, np.int32),
+        np.asarray(cells.refresh_interval, np.int32 if learner.staleness.whole_interval else dtype),
         np.asarray(cells.kl_weight, dtype),
     )
     names = np.zeros(count, np.uint32) if common else cell_identity(cells)

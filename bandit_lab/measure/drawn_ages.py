@@ -1,0 +1,166 @@
+"""Growth of a displacement when the age of the acting policy is drawn at every step: typical, and in mean square.
+
+One run multiplies its displacement x by random maps, so that there are two rates of growth per step,
+
+    typical      lim (1/t) E ln |x_t|        the Lyapunov exponent: what almost every run does
+    mean square  lim (1/t) ln E |x_t|^2      what the variance does; by Jensen at least twice the typical rate
+
+and two thresholds. Both are read from the full nonlinear mean update, displaced by 1e-6 from its fixed point and pulled
+back to that distance every few steps. The mean square of a product is carried by rare histories that a plain average of
+runs never meets; therefore a population is kept in which a run is copied in proportion to its squared growth, which is
+exact for large populations (the error is of order 1/population).
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bandit_lab import _checks
+from bandit_lab._types import Array
+from bandit_lab.grpo import Hyper, Learner, init, update
+from bandit_lab.measure.boundary import Boundary, first_crossing
+from bandit_lab.measure.displaced import as_cells
+from bandit_lab.measure.fixed_point import policy_directions
+from bandit_lab.simulate import DYNAMICS
+
+_DISPLACEMENT = 1e-6
+_STRIDE = 4  # steps between two readings
+RATES = ("typical", "mean_square")
+
+
+class Growth(NamedTuple):
+    """Growth per step of ln |x| (typical) or of ln E |x|^2 (mean square) [C], and its standard error [C]."""
+
+    rate: np.ndarray
+    error: np.ndarray
+
+
+def _scaled(tree: Any, fixed: Any, factor: Array, projector: Array) -> Any:
+    """The leaves of `tree` that are parameters [..., D], moved to fixed + factor * projector (tree - fixed).
+
+    The projector [D, D] keeps rounding errors out of directions that do not change the policy and never decay.
+    """
+    return jax.tree.map(
+        lambda x, f: f + factor * (x - f) @ projector if jnp.issubdtype(x.dtype, jnp.floating) and x.ndim else x,
+        tree,
+        fixed,
+    )
+
+
+def _distance(tree: Any, fixed: Any) -> Array:
+    """Euclidean norm of the floating leaves of `tree` minus those of `fixed`."""
+    gaps = [
+        jnp.sum((x - f) ** 2)
+        for x, f in zip(jax.tree.leaves(tree), jax.tree.leaves(fixed), strict=True)
+        if jnp.issubdtype(x.dtype, jnp.floating)
+    ]
+    return jnp.sqrt(sum(gaps))
+
+
+@partial(jax.jit, static_argnames=("dynamics", "rate", "readings", "runs"))
+def _readings(
+    learner: Learner,
+    dynamics: str,
+    rate: str,
+    readings: int,
+    runs: int,
+    cells: Hyper,
+    theta_star,
+    direction,
+    projector,
+    key,
+) -> Array:
+    """ln of the growth over each stride [C, readings]: its mean over runs, or half the ln of its mean square."""
+    gradient = DYNAMICS[dynamics](learner)
+
+    def cell(hyper: Hyper, fixed_theta: Array, direction: Array, key: Array) -> Array:
+        fixed = init(learner, hyper, fixed_theta)
+        start = init(learner, hyper, fixed_theta + _DISPLACEMENT * direction)
+        keys = jax.random.split(key, runs + 1)
+
+        def advance(state: Any, run_key: Array) -> tuple[Any, Array]:
+            state = jax.lax.fori_loop(0, _STRIDE, lambda _, s: update(learner, gradient, hyper, run_key, s)[0], state)
+            size = _distance(state, fixed) / _DISPLACEMENT
+            return _scaled(state, fixed, 1 / size, projector), jnp.log(size)
+
+        def read(states: Any, reading: Array) -> tuple[Any, Array]:
+            states, log_growth = jax.vmap(advance)(states, keys[:-1])
+            if rate == "typical":
+                return states, jnp.mean(log_growth)
+            weight = jnp.exp(2 * (log_growth - jnp.max(log_growth)))
+            mean_square = jnp.log(jnp.mean(weight)) + 2 * jnp.max(log_growth)
+            ticks = (jnp.arange(runs) + jax.random.uniform(jax.random.fold_in(keys[-1], reading))) / runs
+            chosen = jnp.searchsorted(jnp.cumsum(weight) / jnp.sum(weight), ticks)
+            chosen = jnp.minimum(chosen, runs - 1)
+            return jax.tree.map(lambda x: x[chosen], states), mean_square
+
+        states = jax.tree.map(lambda x: jnp.broadcast_to(x, (runs, *x.shape)), start)
+        return jax.lax.scan(read, states, jnp.arange(readings))[1]
+
+    return jax.lax.map(lambda lane: cell(*lane), (cells, theta_star, direction, jax.random.split(key, len(theta_star))))
+
+
+def growth_of_drawn_ages(
+    learner: Learner,
+    dynamics: str,
+    cells: Hyper,
+    theta_star: np.ndarray,
+    direction: np.ndarray,
+    *,
+    rate: str = "typical",
+    steps: int = 4096,
+    runs: int = 256,
+    seed: int = 0,
+) -> Growth:
+    """Growth per step [C] of a displacement under drawn ages, with its standard error over eight parts of the run.
+
+    Args:
+      learner: with `random` staleness (others give the same rates, without scatter). dynamics: of the exact mean.
+      cells: Hyper of arrays [C]. theta_star: [C, D] fixed points. direction: [D] or [C, D].
+      rate: "typical" or "mean_square". steps: in all; the first ninth is thrown away. runs: independent runs, or the
+        size of the population. seed: the same seed draws the same ages in the cell of the same position.
+
+    Raises:
+      ValueError: unknown rate, or fewer steps than 18 readings take.
+    """
+    _checks.choice("rate", rate, RATES)
+    _checks.integer("steps", steps, 18 * _STRIDE)
+    theta_star = np.asarray(theta_star, np.float64)
+    direction = np.broadcast_to(direction, theta_star.shape)
+    exact = "finite_group" if dynamics == "sampled" else dynamics
+    part = steps // (9 * _STRIDE)
+    arguments = (learner, exact, rate, 9 * part, runs, as_cells(learner, cells), theta_star, direction)
+    basis = policy_directions(learner, theta_star[0])
+    values = np.asarray(_readings(*arguments, basis @ basis.T, jax.random.key(seed)))[:, part:] / _STRIDE
+    parts = values.reshape(len(values), 8, part).mean(axis=2)
+    return Growth(parts.mean(axis=1), parts.std(axis=1, ddof=1) / np.sqrt(8))
+
+
+def drawn_ages_boundary(
+    learner: Learner,
+    dynamics: str,
+    cells: Hyper,
+    theta_star: np.ndarray,
+    direction: np.ndarray,
+    grid: np.ndarray,
+    *,
+    rate: str = "typical",
+    steps: int = 4096,
+    runs: int = 256,
+    seed: int = 0,
+    bisections: int = 8,
+) -> Boundary:
+    """Smallest learning rate [C] at which a displacement grows typically, or in mean square, under drawn ages.
+
+    As `learning_rate_boundary`; every learning rate is tried with ages from the same seed.
+    """
+
+    def test(cells: Hyper, theta_star: np.ndarray) -> np.ndarray:
+        return growth_of_drawn_ages(
+            learner, dynamics, cells, theta_star, direction, rate=rate, steps=steps, runs=runs, seed=seed
+        ).rate
+
+    return first_crossing(test, cells, np.asarray(theta_star, float), grid, bisections)

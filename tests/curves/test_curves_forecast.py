@@ -1,0 +1,74 @@
+"""Forecasts from a prefix: right on simulated curves, refused where nothing can be said, judged against baselines."""
+
+import numpy as np
+import pytest
+from simulated_curves import noise, simulate
+
+from bandit_lab.curves.backtest import Backtest, backtest, choose_drift, score
+from bandit_lab.curves.forecast import Forecast, ForecastSettings, forecast
+
+NO_DRIFT = ForecastSettings(drift=0.0, last_weight=0.0)
+
+
+def test_intervals_cover_where_a_law_holds():
+    """30 curves of 60 points, 60 % seen, no drift: coverage of the noisy final level at least 90 % less 4 sigma."""
+    hits = []
+    for law in ("single_exponential", "softmax_law"):
+        truth = simulate(law, 15, 60, seed=21)
+        hits += [backtest(law, truth.time, reward, 0.6, NO_DRIFT).covered for reward in truth.reward]
+    assert np.mean(hits) >= 0.68
+
+
+def test_a_rise_is_extrapolated_better_than_by_the_last_value():
+    """Curves cut at 30 %: where the rise goes on the laws win over the last level, in the median."""
+    truth = simulate("single_exponential", 12, 120, sigma=0.02, seed=22)
+    tests = [backtest("x", truth.time, reward, 0.3, NO_DRIFT) for reward in truth.reward]
+    assert np.median([abs(t.error) for t in tests]) < 0.5 * np.median([abs(t.baselines["last_value"]) for t in tests])
+
+
+def test_drift_and_the_scale_shape_the_interval():
+    time = np.arange(60.0)
+    reward = 0.9 * (1 - np.exp(-time / 8)) + 0.02 * noise(np.random.default_rng(1), 1, 60, 0.0)[0]
+    target = np.arange(100.0, 120.0)
+    narrow, wide = (forecast(time, reward, target, ForecastSettings(drift=d)) for d in (0.0, 0.3))
+    assert wide.high - wide.low > 2 * (narrow.high - narrow.low)
+    assert forecast(time, reward, target, ForecastSettings(drift=0.3), scale=(0, 0.95)).high <= 0.95
+    assert sum(weight for weight, _ in narrow.laws.values()) == pytest.approx(1)
+
+
+def test_what_cannot_be_forecast_is_refused():
+    time = np.arange(40.0)
+    steep = np.exp(time / 6) / 100 + 0.01 * np.random.default_rng(2).normal(size=40)
+    assert "times the range seen" in forecast(time, steep, np.arange(200.0, 220.0), NO_DRIFT).refused
+    short = forecast(time[:10], steep[:10], np.arange(20.0, 25.0))
+    assert "points" in short.refused
+    assert np.isnan(short.predicted)
+    with pytest.raises(ValueError, match="target"):
+        forecast(time, steep, time[-3:])
+    with pytest.raises(ValueError, match="fraction"):
+        backtest("x", time, steep, 1.2)
+
+
+def test_scores_count_coverage_refusals_and_errors():
+    def made(low, high, refused=""):
+        guess = Forecast(0.5, low, high, refused)
+        return Backtest("x", 0.5, guess, 0.6, {"last_value": 0.2, "single_exponential": 0.3, "sigmoid": -0.1})
+
+    found = score([made(0.4, 0.7), made(0.4, 0.55), made(0, 9, "too wide")])
+    assert (found.runs, found.refused, found.covered) == (3, 1, 1)
+    assert found.median_error == pytest.approx(0.1)
+    assert found.baseline_errors["sigmoid"] == pytest.approx(0.1)
+    assert found.coverage_interval[0] < 0.5 < found.coverage_interval[1]
+    with pytest.raises(ValueError, match="refused"):
+        score([made(0, 9, "too wide")])
+
+
+def test_drift_is_chosen_large_enough_for_runs_that_wander():
+    """Runs with a random walk on top need drift, runs without it none; 8 of each."""
+    rng = np.random.default_rng(4)
+    truth = simulate("single_exponential", 8, 60, sigma=0.02, seed=23)
+    walk = np.cumsum(rng.normal(size=(8, 60)), axis=-1) * 0.03
+    still = [("a", truth.time, reward) for reward in truth.reward]
+    wandering = [("b", truth.time, reward) for reward in truth.reward + walk]
+    grid = (0.0, 0.2, 0.6)
+    assert choose_drift(still, 0.6, grid) < choose_drift(wandering, 0.6, grid)

@@ -12,19 +12,56 @@
     stiffness        closed-form H_fresh and H_stale, spectrum
     gradient_noise   covariance of the group estimator
     stationary       stationary fluctuation (discrete Lyapunov), logit and reward standard deviations
+    fluctuation      autocorrelation, spectrum, early warning
+    two_arm          exact nonlinear curves (sinh law, x + sinh x), late-time laws, noisy verifier
+    slow_start       inertia against geometry in a slow start
+    long_block       the N -> infinity recurrence, period two, runaway
+    random_ages      geometric ages: averaged, mean-square and Lyapunov thresholds
+    adaptive         Adam and friends at their noise-stationary second moment
+    escape           diffusion limit: barrier, Kramers rate, first passage
+    two_arm_chain    exact transition operator of the two-arm chain on a grid
+    group_size       where group-size invariance of the mean fails
+    curvature        reward spread bounds curvature
+    size_family      bandits whose stiffness scales as M^-alpha
 
 Nothing here imports the simulation: a prediction and a measurement are independent witnesses.
 """
 
+from bandit_lab.theory.adaptive import (
+    adaptive_threshold,
+    decayed_fixed_point,
+    noise_second_moment,
+    precondition,
+    preconditioner_spread,
+    self_consistent_moment,
+)
 from bandit_lab.theory.block_map import LinearLoop, ones_complement, reduce_matrix
 from bandit_lab.theory.conventions import CONVENTIONS, MODELS, block_sums, gain, mean_age
+from bandit_lab.theory.curvature import (
+    directional_curvature,
+    one_logit_curvature,
+    spread_bound,
+    uniform_bound,
+)
 from bandit_lab.theory.discrete import discrete_response, fastest_update, pole_response, poles
+from bandit_lab.theory.escape import (
+    barrier,
+    diffusion,
+    first_passage_time,
+    kramers_rate,
+    stationary_density,
+)
 from bandit_lab.theory.fixed_points import (
     FixedPoint,
     attracting_fixed_point,
     critical_kl_weight,
     fixed_points,
     mean_drift,
+)
+from bandit_lab.theory.fluctuation import (
+    correlation,
+    early_warning,
+    spectrum,
 )
 from bandit_lab.theory.gradient_noise import (
     bernoulli_outcomes,
@@ -35,8 +72,37 @@ from bandit_lab.theory.gradient_noise import (
     reward_atoms,
 )
 from bandit_lab.theory.group_law import GroupLaw, silent_rate
+from bandit_lab.theory.group_size import (
+    factor_expansion,
+    group_shift,
+)
+from bandit_lab.theory.long_block import (
+    long_block_policy,
+    settle,
+    success_recurrence,
+    success_slope,
+)
 from bandit_lab.theory.oscillator import Oscillator, displacement, fastest_improvement, oscillator, response
+from bandit_lab.theory.random_ages import (
+    averaged_threshold,
+    geometric_weights,
+    lyapunov_exponent,
+    lyapunov_threshold,
+    mean_square_radius,
+    mean_square_threshold,
+)
 from bandit_lab.theory.signal import BinarySignal, MomentSignal, fisher, reward_hessian
+from bandit_lab.theory.size_family import (
+    fitted_exponent,
+    member,
+    time_constant,
+)
+from bandit_lab.theory.slow_start import (
+    fastest_time,
+    inertial_curve,
+    inertial_delay,
+    reaching_delay,
+)
 from bandit_lab.theory.stability import (
     Crossing,
     first_oscillating_learning_rate,
@@ -64,6 +130,21 @@ from bandit_lab.theory.thresholds import (
     oscillation_onset,
     oscillation_window,
 )
+from bandit_lab.theory.two_arm import (
+    effective_time,
+    gap_drift,
+    group_curve,
+    late_decay_rate,
+    late_law,
+    mean_only_law,
+    noisy_verifier_curve,
+    perfect_verifier_law,
+    sinh_law,
+    softmax_law,
+)
+from bandit_lab.theory.two_arm_chain import (
+    TwoArmChain,
+)
 
 __all__ = [
     "CONVENTIONS",
@@ -78,49 +159,97 @@ __all__ = [
     "Split",
     "Stationary",
     "Threshold",
+    "TwoArmChain",
+    "adaptive_threshold",
     "attracting_fixed_point",
+    "averaged_threshold",
+    "barrier",
     "bernoulli_outcomes",
     "binary_covariance",
     "block_sums",
     "centred_covariance",
+    "correlation",
     "critical_kl_weight",
+    "decayed_fixed_point",
+    "diffusion",
+    "directional_curvature",
     "discrete_response",
     "displacement",
+    "early_warning",
+    "effective_time",
     "exact",
+    "factor_expansion",
     "fastest_improvement",
+    "fastest_time",
     "fastest_update",
     "first_oscillating_learning_rate",
+    "first_passage_time",
     "first_unstable_learning_rate",
     "first_unstable_refresh_interval",
     "fisher",
+    "fitted_exponent",
     "fixed_outcomes",
     "fixed_points",
     "gain",
+    "gap_drift",
+    "geometric_weights",
+    "group_curve",
+    "group_shift",
+    "inertial_curve",
+    "inertial_delay",
     "islands",
+    "kramers_rate",
     "largest_stiffness",
+    "late_decay_rate",
+    "late_law",
     "leading_covariance",
     "leading_order",
     "logit_std",
+    "long_block_policy",
+    "lyapunov_exponent",
+    "lyapunov_threshold",
     "mean_age",
     "mean_age_law",
     "mean_drift",
+    "mean_only_law",
+    "mean_square_radius",
+    "mean_square_threshold",
+    "member",
     "multipliers",
+    "noise_second_moment",
+    "noisy_verifier_curve",
     "on_policy_variance",
+    "one_logit_curvature",
     "ones_complement",
     "oscillation_onset",
     "oscillation_window",
     "oscillator",
+    "perfect_verifier_law",
     "pole_response",
     "poles",
+    "precondition",
+    "preconditioner_spread",
+    "reaching_delay",
     "reduce_matrix",
     "response",
     "reused_batch_variance",
     "reward_atoms",
     "reward_hessian",
     "reward_std",
+    "self_consistent_moment",
+    "settle",
     "silent_rate",
+    "sinh_law",
     "small_step_variance",
+    "softmax_law",
     "spectral_radius",
+    "spectrum",
+    "spread_bound",
     "stationary_covariance",
+    "stationary_density",
     "stiffness_split",
+    "success_recurrence",
+    "success_slope",
+    "time_constant",
+    "uniform_bound",
 ]

@@ -18,6 +18,7 @@ against step-by-step simulation and, for H_fresh = 0, against `thresholds`.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -54,8 +55,8 @@ class LinearLoop:
     lag, pipeline, random; `convention` one of heavy_ball, ema, nesterov. Raises ValueError for anything else.
     """
 
-    fresh: Matrix
-    stale: Matrix
+    fresh: Any
+    stale: Any
     momentum: float = 0.0
     model: str = "refresh"
     convention: str = "heavy_ball"

@@ -1,0 +1,96 @@
+"""Noise-induced escape in the diffusion limit: quasi-potential, Kramers rate, mean first-passage time.
+
+Derived here for two arms, gap x with both logits trained, plain gradient steps of rate eta (heavy ball: eta/(1-mu)).
+Per step the gap drifts by eta a(x) and spreads by eta^2 b(x), a from `two_arm.gap_drift`, b the exact variance of the
+group estimate over the prompts. The quasi-potential is U(x) = -integral 2 a/(eta b) dx: its height over a barrier is
+barrier over temperature, proportional to G * prompts/eta. From a well x_s over a top x_u Kramers' rate per step is
+
+    eta sqrt(-a'(x_s) a'(x_u))/(2 pi) * sqrt(b(x_s)/b(x_u)) * exp(-(U(x_u) - U(x_s))),
+
+the saddle-point value of 1/T with T(x) = integral of exp(U) integral 2 exp(-U)/(eta^2 b), the mean first-passage time.
+Without a barrier (one fixed point: the vertex is flat, not attracting) T to a stated gap is the prediction instead; the
+stationary density is exp(-V), V = U + ln b. Valid while one block moves the gap by little, that is at small kappa N;
+beyond, the exact operator of `two_arm_chain` is to be used.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.integrate import cumulative_trapezoid
+
+from bandit_lab import _checks
+from bandit_lab.theory.gradient_noise import binary_covariance
+from bandit_lab.theory.signal import BinarySignal
+from bandit_lab.theory.two_arm import gap_drift
+
+
+class Diffusion(NamedTuple):
+    """`gap` [X], `drift` and `spread` [X] per step, `potential` [X] (U + ln b, relative)."""
+
+    gap: np.ndarray
+    drift: np.ndarray
+    spread: np.ndarray
+    potential: np.ndarray
+
+
+def diffusion(
+    signal: BinarySignal,
+    kl_weight: float,
+    learning_rate: float,
+    momentum: float = 0.0,
+    prompts: int = 1,
+    reference_gap: float = 0.0,
+    gap: np.ndarray | None = None,
+) -> Diffusion:
+    """Drift and spread per step on a grid of gaps (default -8..12), two arms, finite G. Raises ValueError otherwise."""
+    _checks.require(len(signal.means) == 2, "rewards", "2 arms", len(signal.means))
+    _checks.require(signal.law.group_size is not None, "group_size", "a finite group", "infinity")
+    x = np.linspace(-8.0, 12.0, 2001) if gap is None else np.asarray(gap, float)
+    rate = learning_rate / (1 - momentum)
+    good, bad = np.exp(-np.logaddexp(0, -x)), np.exp(-np.logaddexp(0, x))
+    signs = np.array([1.0, -1.0])
+    spread = np.array(
+        [signs @ binary_covariance(signal.law, signal.means, np.array(p)) @ signs for p in zip(good, bad, strict=True)]
+    )
+    drift = rate * gap_drift(x, signal, reference_gap, kl_weight)
+    spread = rate**2 * spread / prompts
+    potential = -cumulative_trapezoid(2 * drift / spread, x, initial=0.0) + np.log(spread)
+    return Diffusion(x, drift, spread, potential - potential.min())
+
+
+def barrier(process: Diffusion, well: float, top: float) -> float:
+    """Height of U at gap `top` over gap `well`: barrier over temperature, dimensionless."""
+    values = np.interp([well, top], process.gap, process.potential - np.log(process.spread))
+    return float(values[1] - values[0])
+
+
+def kramers_rate(process: Diffusion, well: float, top: float) -> float:
+    """Escape rate per step from the fixed point `well` over the unstable fixed point `top` (gaps). Leading order."""
+    slope = np.gradient(process.drift, process.gap)
+    inner, outer = (float(np.interp(x, process.gap, slope)) for x in (well, top))
+    _checks.require(inner < 0 < outer, "top", "an unstable fixed point beside a stable `well`", top)
+    spread = np.interp([well, top], process.gap, process.spread)
+    height = barrier(process, well, top)
+    prefactor = np.sqrt(-inner * outer) / (2 * np.pi) * np.sqrt(spread[0] / spread[1])
+    return float(prefactor * np.exp(-height))
+
+
+def first_passage_time(process: Diffusion, start: float, target: float) -> float:
+    """Mean number of steps from gap `start` up to gap `target`, reflecting at the lower end of the grid.
+
+    T = integral_{start}^{target} dy e^{U(y)} integral_{low}^{y} 2 e^{-U(z)}/b(z) dz. Exact for the diffusion.
+    """
+    _checks.require(start < target <= process.gap[-1], "target", "a gap above `start`, inside the grid", target)
+    scale = process.potential - np.log(process.spread)
+    scale = np.clip(scale - np.interp(start, process.gap, scale), -600.0, 600.0)
+    inner = cumulative_trapezoid(2 * np.exp(-scale) / process.spread, process.gap, initial=0.0)
+    inner = np.where(process.gap > target + 1.0, 0.0, inner)
+    outer = cumulative_trapezoid(np.exp(scale) * inner, process.gap, initial=0.0)
+    ends = np.interp([start, target], process.gap, outer)
+    return float(ends[1] - ends[0])
+
+
+def stationary_density(process: Diffusion) -> np.ndarray:
+    """Stationary density [X] of the gap, exp(-V) normalised on the grid (reflecting ends)."""
+    density = np.exp(-(process.potential - process.potential.min()))
+    return density / np.trapezoid(density, process.gap)

@@ -1,0 +1,215 @@
+"""Random (geometric) staleness: the average drift, mean-square stability, and typical (Lyapunov) stability.
+
+Derived here. Ages k with P(k) = (1-q) q^k, mean age q/(1-q), one stiffness, kappa = eta lambda.
+
+*Averaged over ages* the gradient is an exponential average of past positions; multipliers solve
+(z-1)(z-mu)(z-q) + kappa (1-q) z^2 = 0, hence (heavy ball) a flip at 2(1+mu)(1+q)/(1-q), and a complex pair, whose real
+companion must then be mu q, at (1-mu)(1-mu q)/(mu q). At mu = 0 this is EMA momentum q on policy (arXiv 1605.09774).
+
+*With an age drawn at every step* x_{t+1} - x_t = -kappa x_{t-k} is a random recursion. Its second moments close exactly
+for an infinite memory: besides the covariance C of (x, w, z), z_t = (1-q) sum q^k x_{t-k}, only
+Q_t = (1-q) sum q^k E x_{t-k}^2 is needed, since given the past the drawn position has mean z_t and variance Q_t - z_t^2
+on average: C' = B C B^T + U (Q - E z^2) U^T, Q' = (1-q) E x'^2 + q Q. At mu = 0 the threshold is the positive root of
+
+    q kappa^2 + kappa (1-q)^2/2 - (1 - q^2) = 0.
+
+Stability in mean square implies that almost every run decays; between the mean-square and the Lyapunov threshold runs
+decay typically while their mean square grows. The Lyapunov exponent is estimated by a product of drawn steps.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.sparse.linalg import LinearOperator, eigs
+
+from bandit_lab import _checks
+from bandit_lab.theory.block_map import LinearLoop
+from bandit_lab.theory.conventions import CONVENTIONS, Convention, gain
+from bandit_lab.theory.stability import first_unstable_learning_rate
+from bandit_lab.theory.thresholds import Threshold
+
+
+def decay_of_mean_age(mean_age: float) -> float:
+    """q = a/(1+a) of the geometric law with mean age a >= 0 [steps]. Raises ValueError for a < 0."""
+    return _checks.non_negative("refresh_interval", mean_age) / (1 + mean_age)
+
+
+def geometric_weights(mean_age: float, maximum: int, tail: str = "redraw") -> np.ndarray:
+    """P(age = 0..maximum) [maximum + 1]: ages beyond it are drawn again (`redraw`) or set to it (`clip`)."""
+    _checks.choice("tail", tail, ("redraw", "clip"))
+    q = decay_of_mean_age(mean_age)
+    weights = (1 - q) * q ** np.arange(_checks.integer("maximum", maximum, 0) + 1)
+    if tail == "clip":
+        weights[-1] = q**maximum
+        return weights
+    return weights / weights.sum()
+
+
+def averaged_threshold(mean_age: float, momentum: float, convention: Convention = "heavy_ball") -> Threshold:
+    """First loss of stability of the age-averaged drift; closed form, Nesterov from the map. Infinite memory."""
+    _checks.choice("convention", convention, CONVENTIONS)
+    mu, q = _checks.momentum("momentum", momentum), decay_of_mean_age(mean_age)
+    if convention == "nesterov":
+        found = first_unstable_learning_rate(LinearLoop(0.0, 1.0, mu, "random", convention), mean_age)
+        return Threshold(float(found.value or 0.0), "flip" if found.bifurcation == "flip" else "neimark_sacker")
+    flip = 2 * (1 + mu) * (1 + q) / (1 - q)
+    pair = (1 - mu) * (1 - mu * q) / (mu * q) if mu * q > 0 else np.inf
+    first = Threshold(flip, "flip") if flip <= pair else Threshold(pair, "neimark_sacker")
+    return Threshold(first.kappa / gain(mu, convention), first.bifurcation)
+
+
+def mean_square_map(
+    kappa: float, mean_age: float, momentum: float, convention: Convention = "heavy_ball"
+) -> np.ndarray:
+    """Linear map [10, 10] of (vec Cov(x, w, z_{t-1}), Q_{t-1}) under drawn geometric ages, infinite memory."""
+    q = decay_of_mean_age(mean_age)
+    loop = LinearLoop(0.0, 1.0, momentum, "random", convention)
+    mean = loop.map(kappa, mean_age)
+    _, force = loop.step(kappa)
+    kick = np.concatenate([force[:, 0], [0.0]])
+    look = np.array([1 - q, 0.0, q])
+    square = np.outer(kick, kick).ravel()
+    position = np.eye(9)[0]
+    drawn = np.concatenate([(1 - q) * position, [q]])
+    averaged = np.concatenate([np.kron(look, look), [0.0]])
+    full = np.zeros((10, 10))
+    full[:9, :9] = np.kron(mean, mean)
+    full[:9] += np.outer(square, drawn - averaged)
+    full[9] = drawn
+    return full
+
+
+def mean_square_threshold(mean_age: float, momentum: float, convention: Convention = "heavy_ball") -> float:
+    """Smallest kappa at which the mean square of a displacement stops decaying; ages drawn at every step.
+
+    At mu = 0 the closed form of the module docstring, else scan and root of the 10 x 10 moment map.
+    """
+    mu, q = _checks.momentum("momentum", momentum), decay_of_mean_age(mean_age)
+    if mu == 0:
+        half = 0.25 * (1 - q) ** 2
+        return float((1 - q**2) / (half + np.sqrt(half**2 + q * (1 - q**2))))
+
+    def excess(log_kappa: float) -> float:
+        values = np.linalg.eigvals(mean_square_map(float(np.exp(log_kappa)), mean_age, mu, convention))
+        return float(np.abs(values).max() - 1)
+
+    top = np.log(1.01 * averaged_threshold(mean_age, mu, convention).kappa)
+    grid = np.linspace(top - 14, top, 400)
+    values = np.array([excess(g) for g in grid])
+    i = int(np.argmax(values >= 0))
+    return float(np.exp(brentq(excess, grid[i - 1], grid[i], xtol=1e-14)))
+
+
+def mean_square_radius(
+    kappa: float, weights: np.ndarray, momentum: float, convention: Convention = "heavy_ball"
+) -> float:
+    """Growth per step of the mean square under any age law `weights` [M + 1] (ages 0..M), by the moment operator.
+
+    S -> sum_k p_k A_k S A_k^T on the covariance of (x_t, w_t, x_{t-1}, ..., x_{t-M}); a positive operator, so its
+    largest eigenvalue is real and is the spectral radius.
+    """
+    weights = np.asarray(weights, float)
+    ages, loop = len(weights) - 1, LinearLoop(0.0, 1.0, momentum, "lag", convention)
+    one, force = loop.step(kappa)
+    size = ages + 2
+    place = np.array([0, *range(2, size)])
+    mean = np.zeros((size, size))
+    mean[:2, :2] = one
+    mean[:2, place] += np.outer(force[:, 0], weights)
+    if ages:
+        mean[2, 0] = 1.0
+    mean[np.arange(3, size), np.arange(2, size - 1)] = 1.0
+    kick = np.zeros(size)
+    kick[:2] = force[:, 0]
+
+    def apply(flat: np.ndarray) -> np.ndarray:
+        moment = flat.reshape(size, size)
+        seen = moment[np.ix_(place, place)]
+        spread = weights @ np.diag(seen) - weights @ seen @ weights
+        return (mean @ moment @ mean.T + spread * np.outer(kick, kick)).ravel()
+
+    if size * size < 30:
+        dense = np.array([apply(row) for row in np.eye(size * size)]).T
+        return float(np.abs(np.linalg.eigvals(dense)).max())
+    operator = LinearOperator((size * size, size * size), matvec=apply, dtype=float)
+    top = eigs(operator, k=1, which="LM", v0=np.eye(size).ravel(), return_eigenvectors=False, tol=1e-12)
+    return float(np.abs(top[0]))
+
+
+class Exponent(NamedTuple):
+    """Lyapunov exponent per step and its standard error over independent chains."""
+
+    value: float
+    standard_error: float
+
+
+def lyapunov_exponent(
+    kappa: float,
+    weights: np.ndarray,
+    momentum: float,
+    convention: Convention = "heavy_ball",
+    steps: int = 4000,
+    chains: int = 256,
+    seed: int = 0,
+) -> Exponent:
+    """Growth rate of log|x| with ages drawn from `weights` [M + 1]: mean over chains and its standard error.
+
+    Monte Carlo of the linear recursion alone (no bandit); the first tenth of the steps is discarded. The same seed
+    draws the same ages for every kappa. Chains that hit zero exactly (possible at kappa = 1 only) are left out.
+    """
+    rng, mu = np.random.default_rng(seed), momentum
+    weights = np.asarray(weights, float)
+    memory, rows = len(weights), np.arange(chains)
+    force = kappa * gain(mu, convention)
+    history = rng.normal(size=(chains, memory))
+    velocity, total, start = np.zeros(chains), np.zeros(chains), steps // 10
+    alive = np.ones(chains, bool)
+    levels = np.cumsum(weights)
+    for t in range(steps):
+        now = t % memory
+        age = np.minimum(np.searchsorted(levels, rng.random(chains)), memory - 1)
+        push = -force * history[rows, (now - age) % memory]
+        velocity = mu * velocity + push
+        step = push + mu * velocity if convention == "nesterov" else velocity
+        history[:, (now + 1) % memory] = history[:, now] + step
+        if t % 16 == 15:
+            scale = np.sqrt((history**2).mean(1) + velocity**2)
+            alive &= scale > 0
+            scale = np.where(alive, scale, 1.0)
+            history /= scale[:, None]
+            velocity = velocity / scale
+            total += np.log(scale) if t >= start else 0.0
+    kept = sum(16 for t in range(15, steps, 16) if t >= start)
+    total = total[alive] / kept
+    return Exponent(float(total.mean()), float(total.std(ddof=1) / np.sqrt(len(total))))
+
+
+def lyapunov_threshold(
+    mean_age: float,
+    momentum: float,
+    maximum: int,
+    convention: Convention = "heavy_ball",
+    tail: str = "redraw",
+    steps: int = 4000,
+    chains: int = 256,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """(kappa, standard error) at which the Lyapunov exponent changes sign; ages truncated at `maximum`.
+
+    Bisection with common random numbers between the mean-square threshold and 40 times it; the error is the exponent's
+    over its slope in log kappa. Raises ValueError if no sign change lies there.
+    """
+    weights = geometric_weights(mean_age, maximum, tail)
+
+    def exponent(log_kappa: float) -> float:
+        return lyapunov_exponent(float(np.exp(log_kappa)), weights, momentum, convention, steps, chains, seed).value
+
+    low = float(np.log(0.8 * mean_square_threshold(mean_age, momentum, convention)))
+    high = low + float(np.log(40.0))
+    _checks.require(exponent(low) < 0 < exponent(high), "refresh_interval", "a sign change of the exponent", mean_age)
+    root = brentq(exponent, low, high, xtol=1e-4)
+    kappa = float(np.exp(root))
+    slope = (exponent(root + 0.05) - exponent(root - 0.05)) / 0.1
+    error = lyapunov_exponent(kappa, weights, momentum, convention, steps, chains, seed).standard_error
+    return kappa, float(kappa * error / abs(slope))

@@ -1,0 +1,120 @@
+"""Correlation in time, spectrum and early warning of the stationary fluctuation; group size and curvature."""
+
+import numpy as np
+import pytest
+
+from bandit_lab.theory.block_map import LinearLoop
+from bandit_lab.theory.curvature import directional_curvature, one_logit_curvature, spread_bound, uniform_bound
+from bandit_lab.theory.fluctuation import correlation, early_warning, spectrum
+from bandit_lab.theory.group_law import GroupLaw
+from bandit_lab.theory.group_size import factor_expansion, group_shift
+from bandit_lab.theory.stationary import stationary_covariance
+from bandit_lab.theory.thresholds import exact
+
+LOOP = LinearLoop(np.array([[0.5, 0.1], [0.1, 0.3]]), np.array([[0.3, -0.2], [0.1, 0.4]]), 0.6)
+NOISE, PROBE = np.array([[1.0, 0.3], [0.3, 0.5]]), np.array([1.0, -0.5])
+
+
+def test_correlation_of_first_order_descent_is_a_geometric_law():
+    for interval in (1, 4):
+        kappa = 0.1
+        found = correlation(LinearLoop(0.0, 1.0, 0.0), kappa, interval, [[1.0]], np.ones(1))
+        rho = 1 - kappa * interval
+        np.testing.assert_allclose(found.autocovariance / found.autocovariance[0], rho ** np.arange(51), rtol=1e-10)
+        assert found.integrated_time == pytest.approx((1 + rho) / (1 - rho))
+        assert found.decay_time == pytest.approx(-interval / np.log(rho))
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+def test_spectrum_is_the_fourier_sum_of_the_autocovariance(reuse):
+    omega = np.array([0.0, 0.4, 1.5, 3.0])
+    found = correlation(LOOP, 0.1, 3, NOISE, PROBE, maps=600, batch_reuse=reuse)
+    lags = np.arange(1, 601)
+    direct = found.autocovariance[0] + 2 * np.cos(np.outer(omega, lags)) @ found.autocovariance[1:]
+    density = spectrum(LOOP, 0.1, 3, NOISE, PROBE, omega, reuse)
+    np.testing.assert_allclose(density, direct, rtol=1e-9)
+    assert density[0] / found.autocovariance[0] == pytest.approx(found.integrated_time, rel=1e-9)
+    circle = np.linspace(0, 2 * np.pi, 4096, endpoint=False)
+    variance = stationary_covariance(LOOP, 0.1, 3, NOISE, reuse).covariance
+    assert spectrum(LOOP, 0.1, 3, NOISE, PROBE, circle, reuse).mean() == pytest.approx(PROBE @ variance @ PROBE)
+
+
+def test_autocovariance_by_simulation():
+    """4,000 chains x 200 blocks, seed 2, lag 2: within 5 standard errors of 4,000 draws; planted: lag off by one."""
+    rng, loop, interval = np.random.default_rng(2), LinearLoop(0.2, 0.8, 0.5), 3
+    x, v, blocks = np.zeros(4000), np.zeros(4000), []
+    for t in range(600):
+        if t % interval == 0:
+            rollout = x
+            blocks.append(x)
+        v = 0.5 * v + 0.15 * (rng.normal(size=4000) - 0.2 * x - 0.8 * rollout)
+        x = x + v
+    found = correlation(loop, 0.15, interval, [[1.0]], np.ones(1)).autocovariance
+    measured = np.mean([blocks[i] @ blocks[i + 2] / 4000 for i in range(100, 198)])
+    error = 5 * found[0] / np.sqrt(4000)
+    assert abs(measured - found[2]) < error
+    assert abs(measured - found[1]) > error
+
+
+def test_early_warning_diverges_like_the_inverse_distance():
+    for momentum in (0.0, 0.9):
+        loop = LinearLoop(0.0, 1.0, momentum)
+        critical = exact("refresh", 4, momentum).kappa
+        gaps = np.array([1e-2, 1e-3, 1e-4])
+        ratio = early_warning(loop, critical, 4, [[1.0]], 1 - gaps)
+        assert np.polyfit(np.log(gaps), np.log(ratio), 1)[0] == pytest.approx(-1.0, abs=0.02)
+        assert early_warning(loop, critical, 4, [[1.0]], np.array([1e-3, 1.1]))[0] == pytest.approx(1.0, abs=0.01)
+        assert early_warning(loop, critical, 4, [[1.0]], np.array([1.1]))[0] == np.inf
+
+
+def test_unstable_loops_have_no_spectrum():
+    assert correlation(LOOP, 10.0, 3, NOISE, PROBE) is None
+    assert spectrum(LOOP, 10.0, 3, NOISE, PROBE, np.zeros(1)) is None
+
+
+def test_second_order_of_the_group_factor():
+    for p in (0.5, 0.2, 0.8):
+        s = p * (1 - p)
+        second = -(7 / (128 * s**2) - 1 / (8 * s))
+        gaps = [(GroupLaw("grpo", g).group_factor(p) - factor_expansion(g, p)[0]) * g**2 for g in (800, 1600)]
+        assert 2 * gaps[1] - gaps[0] == pytest.approx(second, rel=2e-3)
+        assert factor_expansion(64, p)[1] == pytest.approx(abs(second) / 64**2)
+
+
+def test_group_shift_falls_like_one_over_the_group():
+    sizes = np.array([64, 256, 1024])
+    shifts = [group_shift((0.9, 0.1), np.array([0.5, 0.5]), 1.0, GroupLaw("grpo", int(g))) for g in sizes]
+    for name in ("expected_reward", "stiffness", "threshold"):
+        values = np.abs([getattr(s, name) for s in shifts])
+        assert np.polyfit(np.log(sizes), np.log(values), 1)[0] == pytest.approx(-1.0, abs=0.05)
+    assert group_shift((0.9, 0.1), np.array([0.5, 0.5]), 1.0, GroupLaw("rloo", 8)).stiffness == pytest.approx(0.0)
+    assert group_shift((1.0, 0.0), np.array([0.5, 0.5]), 1.2, GroupLaw("grpo", 8)) is None
+
+
+def test_curvature_bounds_over_random_instances():
+    """2,000 random instances; |c^2 covariance| <= spread bound <= B^2 sigma; the curvature by central differences."""
+    rng = np.random.default_rng(9)
+    for _ in range(2000):
+        policy = rng.dirichlet(np.full(4, 0.5))
+        rewards, feature = rng.uniform(size=4), rng.uniform(-1, 1, size=4)
+        size = np.abs(feature).max()
+        curvature = abs(directional_curvature(policy, rewards, feature))
+        bound = spread_bound(policy, rewards, feature)
+        assert curvature <= bound * (1 + 1e-12) + 1e-15
+        assert bound <= uniform_bound(policy, rewards, size) * (1 + 1e-12) + 1e-15
+    policy, rewards, feature, h = np.array([0.2, 0.5, 0.3]), np.array([0.9, 0.1, 0.4]), np.array([0.7, -0.2, 1.0]), 1e-4
+    moved = [policy * np.exp(t * feature) for t in (-h, 0.0, h)]
+    values = [m @ rewards / m.sum() for m in moved]
+    central = (values[0] - 2 * values[1] + values[2]) / h**2
+    assert directional_curvature(policy, rewards, feature) == pytest.approx(central, abs=1e-7)
+
+
+def test_equality_case_of_the_curvature_bound():
+    root = (1 - 1 / np.sqrt(2)) / 2
+    assert root * (1 - root) == pytest.approx(1 / 8)
+    policy, rewards, feature = np.array([root, 1 - root]), np.array([1.0, 0.0]), np.array([0.5, -0.5])
+    sigma = np.sqrt(1 / 8)
+    assert abs(directional_curvature(policy, rewards, feature)) == pytest.approx(sigma / 4, rel=1e-12)
+    assert uniform_bound(policy, rewards, 0.5) == pytest.approx(sigma / 4, rel=1e-12)
+    grid = np.linspace(0.001, 0.999, 999)
+    assert (np.abs(one_logit_curvature(grid)) <= np.sqrt(grid * (1 - grid)) / 4 + 1e-15).all()

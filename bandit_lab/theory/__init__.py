@@ -20,6 +20,7 @@
     adaptive         Adam and friends at their noise-stationary second moment
     escape           diffusion limit: barrier, Kramers rate, first passage
     two_arm_chain    exact transition operator of the two-arm chain on a grid
+    practical        the boundary that a finite temperature leaves; bias of a stale gradient
     group_size       where group-size invariance of the mean fails
     curvature        reward spread bounds curvature
     size_family      bandits whose stiffness scales as M^-alpha
@@ -83,6 +84,7 @@ from bandit_lab.theory.long_block import (
     success_slope,
 )
 from bandit_lab.theory.oscillator import Oscillator, displacement, fastest_improvement, oscillator, response
+from bandit_lab.theory.practical import collapse_probability, practical_learning_rate, staleness_bias
 from bandit_lab.theory.random_ages import (
     averaged_threshold,
     geometric_weights,
@@ -168,6 +170,7 @@ __all__ = [
     "binary_covariance",
     "block_sums",
     "centred_covariance",
+    "collapse_probability",
     "correlation",
     "critical_kl_weight",
     "decayed_fixed_point",
@@ -227,6 +230,7 @@ __all__ = [
     "perfect_verifier_law",
     "pole_response",
     "poles",
+    "practical_learning_rate",
     "precondition",
     "preconditioner_spread",
     "reaching_delay",
@@ -245,6 +249,7 @@ __all__ = [
     "spectral_radius",
     "spectrum",
     "spread_bound",
+    "staleness_bias",
     "stationary_covariance",
     "stationary_density",
     "stiffness_split",

@@ -1,5 +1,7 @@
 """The two-arm chain against sampled groups, and the diffusion limit against the chain."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,9 @@ from bandit_lab.theory.escape import barrier, diffusion, first_passage_time, kra
 from bandit_lab.theory.fixed_points import fixed_points
 from bandit_lab.theory.gradient_noise import binary_covariance
 from bandit_lab.theory.group_law import GroupLaw
-from bandit_lab.theory.signal import BinarySignal
+from bandit_lab.theory.practical import collapse_probability, practical_learning_rate, staleness_bias
+from bandit_lab.theory.signal import BinarySignal, fisher
+from bandit_lab.theory.stiffness import stiffness_split
 from bandit_lab.theory.two_arm import gap_drift
 from bandit_lab.theory.two_arm_chain import TwoArmChain
 
@@ -130,6 +134,19 @@ def test_stationary_density_of_the_diffusion_has_the_linear_variance():
     assert variance == pytest.approx(np.interp(mean, process.gap, process.spread) / (-2 * slope), rel=0.02)
 
 
+def test_practical_threshold_rises_with_the_number_of_prompts():
+    """More prompts are colder; the returned rate does collapse the stated share of runs, and half of it does not."""
+    deterministic = 2 / (4 * STIFFNESS)
+    rates = []
+    for prompts in (1, 4):
+        chain = TwoArmChain((0.9, 0.1), GroupLaw("grpo", 8), 1.0, 1.0, 4, prompts, low=-10.0, high=18.0, spacing=0.15)
+        rates.append(practical_learning_rate(chain, deterministic, 4.6, 400, 0.3, tolerance=0.1))
+    assert rates[0] < 0.8 * rates[1] < deterministic
+    hot = replace(chain, learning_rate=1.1 * rates[1])
+    cold = replace(chain, learning_rate=0.9 * rates[1])
+    assert collapse_probability(cold, 4.6, 100) < 0.3 < collapse_probability(hot, 4.6, 100)
+
+
 @pytest.mark.parametrize(
     ("build", "name"),
     [
@@ -142,3 +159,17 @@ def test_stationary_density_of_the_diffusion_has_the_linear_variance():
 def test_bad_chains_are_named(build, name):
     with pytest.raises(ValueError, match=name):
         build()
+
+
+def test_staleness_bias_is_first_order_in_lag_times_learning_rate():
+    """Error of the first-order bias against the drift itself falls with the square of the lag: order 2.00 +- 0.1."""
+    signal, reference = BinarySignal(GroupLaw("grpo"), (0.9, 0.4, 0.1)), np.ones(3) / 3
+    (point,) = fixed_points(signal, reference, 1.0)
+    velocity, errors = 0.01 * np.array([1.0, -0.4, -0.6]), []
+    split = stiffness_split(signal, point.policy, 1.0, "ratio")
+    for lag in (1, 2, 4):
+        rollout = np.exp(np.log(point.policy) - velocity * lag)
+        rollout /= rollout.sum()
+        stale = (signal.factor(rollout) - signal.factor(point.policy)) * fisher(point.policy) @ signal.means
+        errors.append(np.abs(stale - staleness_bias(split, velocity, lag)).max())
+    assert np.polyfit(np.log([1, 2, 4]), np.log(errors), 1)[0] == pytest.approx(2.0, abs=0.1)

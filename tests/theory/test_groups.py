@@ -98,6 +98,17 @@ def test_critical_kl_weight_is_a_saddle_node():
     assert critical_kl_weight(BinarySignal(GroupLaw("dapo", 8), (1.0, 0.0)), UNIFORM) > 0.5
 
 
+def test_forward_kl_gradient_has_no_saddle_node():
+    """With the k3 gradient sqrt(pq) = beta (p - 1/2) has one solution at every beta: two deterministic arms."""
+    signal = BinarySignal(GroupLaw("grpo"), (1.0, 0.0))
+    assert critical_kl_weight(signal, UNIFORM, "k3") is None
+    for beta in (0.05, 0.5, 1.0, 2.0):
+        (point,) = fixed_points(signal, UNIFORM, beta, "k3")
+        p = point.policy[0]
+        assert math.sqrt(p * (1 - p)) == pytest.approx(beta * (p - 0.5), rel=1e-9)
+        assert point.attracts
+
+
 def test_which_fixed_point_attracts():
     signal = BinarySignal(GroupLaw("grpo"), (1.0, 0.0))
     below, above = fixed_points(signal, UNIFORM, 1.6)

@@ -8,7 +8,7 @@ from bandit_lab.theory.fixed_points import fixed_points
 from bandit_lab.theory.group_law import GroupLaw
 from bandit_lab.theory.long_block import long_block_policy, settle, success_recurrence, success_slope
 from bandit_lab.theory.signal import BinarySignal
-from bandit_lab.theory.stability import multipliers
+from bandit_lab.theory.stability import islands, multipliers
 from bandit_lab.theory.stiffness import stiffness_split
 
 SIGNAL, REFERENCE = BinarySignal(GroupLaw("grpo"), (1.0, 0.0)), np.array([0.009, 0.991])
@@ -42,3 +42,16 @@ def test_period_two_runaway_and_fixed_point():
     calm = settle(SIGNAL, REFERENCE, 2.5, REFERENCE)
     assert calm.kind == "fixed_point"
     assert calm.cycle[0, 0] == pytest.approx(fixed_points(SIGNAL, REFERENCE, 2.5)[0].policy[0], abs=1e-8)
+
+
+def test_real_split_has_instability_islands_although_rho_is_below_one():
+    """Reference that disfavours the good arm, ratio, standardised, momentum 0.9: unstable runs of N that end again."""
+    point = fixed_points(SIGNAL, REFERENCE, 2.0)[0]
+    split = stiffness_split(SIGNAL, point.policy, 2.0, "ratio")
+    assert point.policy[0] < 0.5
+    fresh, stale = split.reduced()
+    loop = LinearLoop(fresh, stale, 0.9)
+    found = islands(loop, 0.01 / fresh[0, 0], 400)
+    assert found
+    assert all(last < 200 for _, last in found)
+    assert abs(success_slope(point.policy[0], 2.0)) < 1

@@ -1,31 +1,47 @@
 """What is observed in simulation, without help from the theory."""
 
 from bandit_lab.measure.boundary import Boundary, learning_rate_boundary, refresh_interval_boundary
+from bandit_lab.measure.curvature import Curvature, measure_curvature
+from bandit_lab.measure.drawn_ages import Growth, drawn_ages_boundary, growth_of_drawn_ages
 from bandit_lab.measure.fixed_point import FixedPoint, critical_kl_weight, find_fixed_point
+from bandit_lab.measure.fluctuation import Estimate, Fluctuation, jackknife, measure_fluctuation, slope
 from bandit_lab.measure.growth import generic_direction, growth_rate
+from bandit_lab.measure.late_time import late_exponent, late_rate
 from bandit_lab.measure.onset import dominant_poles, first_overshoot, learning_rate_onset, stiffest_mode
 from bandit_lab.measure.outcome import classify_mean, classify_runs, count_outcomes, lost_share, sampled_boundary
 from bandit_lab.measure.stiffness import StiffnessReport, fresh_and_stale, measure_stiffness
 
 __all__ = [
     "Boundary",
+    "Curvature",
+    "Estimate",
     "FixedPoint",
+    "Fluctuation",
+    "Growth",
     "StiffnessReport",
     "classify_mean",
     "classify_runs",
     "count_outcomes",
     "critical_kl_weight",
     "dominant_poles",
+    "drawn_ages_boundary",
     "find_fixed_point",
     "first_overshoot",
     "fresh_and_stale",
     "generic_direction",
+    "growth_of_drawn_ages",
     "growth_rate",
+    "jackknife",
+    "late_exponent",
+    "late_rate",
     "learning_rate_boundary",
     "learning_rate_onset",
     "lost_share",
+    "measure_curvature",
+    "measure_fluctuation",
     "measure_stiffness",
     "refresh_interval_boundary",
     "sampled_boundary",
+    "slope",
     "stiffest_mode",
 ]

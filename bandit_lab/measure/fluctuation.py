@@ -1,0 +1,200 @@
+"""How sampled runs fluctuate around their fixed point: variance, correlation in time, spectrum, with standard errors.
+
+Every run starts at the fixed point of its exact mean, is given time to forget that, and is then recorded at every step.
+Moments are taken about one common mean (of all seeds and times), not about each run's own, which would lose the slow
+part of the fluctuation. Seeds are independent: they are pooled in groups and every error is a jackknife over these
+groups, which holds for ratios and sums of moments too, whatever the correlation in time.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bandit_lab import _checks
+from bandit_lab._types import Array
+from bandit_lab.bandits import expected_reward
+from bandit_lab.grpo import Hyper, Learner, init, update
+from bandit_lab.simulate import sampled
+from bandit_lab.simulate.engine import cast, cell_identity
+
+OBSERVABLES = ("logit_gap", "expected_reward")
+GROUPS = 64  # groups of seeds that the jackknife leaves out in turn
+_SEEDS = 256  # seeds in one block
+
+
+class Estimate(NamedTuple):
+    """A measured number (or array) and its standard error, of the same shape."""
+
+    value: np.ndarray
+    error: np.ndarray
+
+
+class Fluctuation(NamedTuple):
+    """Raw moments of stationary runs, kept by groups of seeds [GROUPS, C, O, ...]; O = OBSERVABLES.
+
+    `logit_gap` is the log-odds of the best arm (in the first context), `expected_reward` that of the policy; both are
+    recorded as departures from the fixed point. mean [.., C, O]: over steps. products [.., C, O, L + 1]: mean of
+    y_t y_{t+l}. periodogram [.., C, O, F]: |sum_t y_t e^{-iwt}|^2 / steps at w = 2 pi f/steps, or None.
+    """
+
+    mean: np.ndarray
+    products: np.ndarray
+    periodogram: np.ndarray | None
+    steps: int
+
+    def shift(self) -> Estimate:
+        """Mean departure from the fixed point [C, O]: of order learning rate, noise times nonlinearity."""
+        return jackknife(lambda mean, products: mean, self.mean, self.products)
+
+    def variance(self) -> Estimate:
+        """Stationary variance [C, O]."""
+        return jackknife(lambda mean, products: products[..., 0] - mean**2, self.mean, self.products)
+
+    def autocovariance(self) -> Estimate:
+        """Covariance over l = 0..L steps [C, O, L + 1]."""
+        return jackknife(lambda mean, products: products - mean[..., None] ** 2, self.mean, self.products)
+
+    def autocorrelation_time(self, stride: int = 1) -> Estimate:
+        """Integrated autocorrelation time 1 + 2 sum_l rho_l [C, O], in units of `stride` steps.
+
+        The sum runs over lags stride, 2 stride, ... up to L, which has to be several correlation times.
+        """
+
+        def integrated(mean: np.ndarray, products: np.ndarray) -> np.ndarray:
+            covariance = products - mean[..., None] ** 2
+            return 1 + 2 * covariance[..., stride::stride].sum(axis=-1) / covariance[..., 0]
+
+        return jackknife(integrated, self.mean, self.products)
+
+    def frequencies(self) -> np.ndarray:
+        """Angular frequencies [F] of `spectrum`, radians per step; 0 is left out."""
+        return 2 * np.pi * np.arange(1, self.steps // 2 + 1) / self.steps
+
+    def spectrum(self) -> Estimate:
+        """Power spectral density [C, O, F] over steps; its mean over all frequencies is the variance.
+
+        It is the true one smoothed over 2 pi/steps by the finite record. Raises ValueError if it was not recorded.
+        """
+        if self.periodogram is None:
+            raise ValueError("spectrum: expected one that was recorded, got spectrum=False")
+        return jackknife(lambda power: power, self.periodogram)
+
+
+def jackknife(statistic: Callable[..., np.ndarray], *groups: np.ndarray) -> Estimate:
+    """A statistic of averages over independent groups [N, ...], bias-corrected, and its standard error.
+
+    With theta_(i) the statistic without group i: N theta - (N-1) mean theta_(i), and error^2 =
+    (N-1)/N sum_i (theta_(i) - mean)^2.
+    """
+    size = len(groups[0])
+    whole = statistic(*(g.mean(axis=0) for g in groups))
+    sums = [g.sum(axis=0) for g in groups]
+    parts = np.stack(
+        [statistic(*((s - g[i]) / (size - 1) for s, g in zip(sums, groups, strict=True))) for i in range(size)]
+    )
+    centre = parts.mean(axis=0)
+    error = np.sqrt((size - 1) / size * np.sum((parts - centre) ** 2, axis=0))
+    return Estimate(size * whole - (size - 1) * centre, error)
+
+
+def slope(x: np.ndarray, estimate: Estimate) -> Estimate:
+    """Slope of ln(estimate) against ln x, all [n] and independent, by weighted least squares, with its error."""
+    weight = (np.asarray(estimate.value) / np.asarray(estimate.error)) ** 2
+    log_x, log_y = np.log(np.asarray(x, float)), np.log(np.asarray(estimate.value))
+    centred = log_x - np.average(log_x, weights=weight)
+    spread = np.sum(weight * centred**2)
+    return Estimate(np.sum(weight * centred * log_y) / spread, 1 / np.sqrt(spread))
+
+
+@partial(jax.jit, static_argnames="steps")
+def _record(learner: Learner, steps: int, burn_in, cells: Hyper, names, seeds, theta_star, key) -> Array:
+    """Departures of both observables from their fixed-point value [c, s, steps, O]."""
+    gradient, bandit = sampled(learner), learner.bandit
+    best = jnp.argmax(bandit.true_means[0])
+
+    def observe(theta: Array) -> Array:
+        log_policy = bandit.log_policy(theta)[0]
+        others = jnp.where(jnp.arange(len(log_policy)) == best, -jnp.inf, log_policy)
+        return jnp.stack([log_policy[best] - jax.nn.logsumexp(others), expected_reward(bandit, theta)])
+
+    def lane(hyper: Hyper, name: Array, theta: Array, seed: Array) -> Array:
+        run_key = jax.random.fold_in(jax.random.fold_in(key, name), seed)
+        middle = observe(theta)
+        state = init(learner, hyper, theta)
+        state = jax.lax.fori_loop(0, burn_in, lambda _, s: update(learner, gradient, hyper, run_key, s)[0], state)
+
+        def step(state: Any, _: None) -> tuple[Any, Array]:
+            return update(learner, gradient, hyper, run_key, state)[0], observe(state.theta) - middle
+
+        return jax.lax.scan(step, state, length=steps)[1]
+
+    over_seeds = jax.vmap(lane, (None, None, None, 0))
+    return jax.vmap(over_seeds, (0, 0, 0, None))(cells, names, theta_star, seeds)
+
+
+def _moments(series: np.ndarray, lags: int, spectrum: bool) -> tuple[np.ndarray, ...]:
+    """Means over steps of y and of y_t y_{t+l}, and the periodogram, of series [c, s, steps, O]: [s, c, O, ...]."""
+    series = np.moveaxis(series.astype(float), (1, 3), (0, 2))
+    steps = series.shape[-1]
+    products = np.stack(
+        [np.mean(series[..., : steps - lag] * series[..., lag:], axis=-1) for lag in range(lags + 1)], axis=-1
+    )
+    power = np.abs(np.fft.rfft(series)[..., 1:]) ** 2 / steps if spectrum else np.zeros(0)
+    return series.mean(axis=-1), products, power
+
+
+def measure_fluctuation(
+    learner: Learner,
+    cells: Hyper,
+    theta_star: np.ndarray,
+    *,
+    burn_in: int,
+    steps: int,
+    seeds: int = 4096,
+    seed: int = 0,
+    lags: int = 0,
+    spectrum: bool = False,
+    dtype: Any = np.float32,
+    threads: int = 2,
+) -> Fluctuation:
+    """Run every cell with every seed from its fixed point and keep the moments of the recorded steps.
+
+    Args:
+      learner: what is trained, with sampled groups. cells: Hyper of arrays [C]. theta_star: [C, D] fixed points.
+      burn_in: steps before recording, several relaxation times; a multiple of the refresh intervals if phases matter.
+      steps: recorded steps, a multiple of the refresh intervals: a variance is then the mean over the block's phases.
+      seeds: a multiple of GROUPS. seed: root of all random numbers. lags: largest lag of products, steps.
+      spectrum: whether to keep periodograms. dtype: of the runs; departures are float32-exact to 1e-7.
+
+    Raises:
+      ValueError: seeds not a multiple of GROUPS, steps not above lags, negative burn-in.
+    """
+    _checks.integer("seeds", seeds, GROUPS)
+    _checks.require(seeds % GROUPS == 0, "seeds", f"a multiple of {GROUPS}", seeds)
+    _checks.integer("burn_in", burn_in, 0)
+    _checks.integer("lags", lags, 0)
+    _checks.integer("steps", steps, lags + 1)
+    whole = learner.staleness.whole_interval
+    hyper = Hyper(*(np.asarray(column, dtype) for column in cells))
+    hyper = hyper._replace(refresh_interval=np.asarray(cells.refresh_interval, np.int32 if whole else dtype))
+    names, theta = cell_identity(cells), np.asarray(theta_star, dtype)
+    learner, key = cast(learner, dtype), jax.random.key(seed)
+
+    def block(first: int) -> tuple[np.ndarray, ...]:
+        index = np.arange(first, first + _SEEDS, dtype=np.int32)
+        series = _record(learner, steps, np.int32(burn_in), hyper, names, index, theta, key)
+        return _moments(np.asarray(series)[:, : seeds - first], lags, spectrum)
+
+    with ThreadPoolExecutor(threads) as pool:
+        parts = list(pool.map(block, range(0, seeds, _SEEDS)))
+    means, products, power = (np.concatenate(column) for column in zip(*parts, strict=True))
+
+    def grouped(values: np.ndarray) -> np.ndarray:
+        return values.reshape(GROUPS, seeds // GROUPS, *values.shape[1:]).mean(axis=1)
+
+    return Fluctuation(grouped(means), grouped(products), grouped(power) if spectrum else None, steps)

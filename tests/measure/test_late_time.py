@@ -1,0 +1,162 @@
+"""Late-time exponents of simulated curves without KL, and the curvature bound with its equality case."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from settings import cells, learner
+
+from bandit_lab.bandits import RewardLaw, k_arm, two_arm
+from bandit_lab.bandits.base import Bandit
+from bandit_lab.grpo import GRPO
+from bandit_lab.measure.curvature import measure_curvature
+from bandit_lab.measure.late_time import late_exponent, late_rate
+from bandit_lab.simulate import trajectories
+
+ARMS = two_arm((0.0, -1.0), kind="fixed")  # J = -(1 - p): the deficit keeps its digits
+
+
+def deficit(trained, dynamics, steps, learning_rate):
+    """1 - p at steps 0..T of the exact dynamics without KL."""
+    grid = cells(learning_rate, kl_weight=0.0)
+    return -trajectories(trained, dynamics, grid, steps=steps, dtype=np.float64)[0, 0]
+
+
+def test_mean_only_approaches_the_vertex_like_one_over_time():
+    """Exponent -1.00 +- 0.02 over the last decade, amplitude 1/(2 eta t): both logits are trained."""
+    curve = deficit(learner("dr_grpo", ARMS), "mean_field", 20_000, 1.0)
+    assert float(late_exponent(curve)) == pytest.approx(-1, abs=0.02)
+    assert curve[-1] * 2 * 20_000 == pytest.approx(1, abs=2e-3)
+
+
+def test_standardised_approaches_it_like_one_over_time_squared():
+    """Exponent -2.00 +- 0.02 over the last decade, amplitude 4/(2 eta t)^2."""
+    curve = deficit(learner("grpo", ARMS), "mean_field", 10_000, 0.5)
+    assert float(late_exponent(curve)) == pytest.approx(-2, abs=0.02)
+    assert curve[-1] * 10_000**2 / 4 == pytest.approx(1, abs=2e-3)
+
+
+def test_finite_groups_cross_over_to_one_over_time():
+    """G = 512: while G (1 - p) > 30 within 2 % of the infinite group; in the end exponent -1.00 +- 0.02 and amplitude
+    1/(2 eta sqrt(G - 1) t). The amplitude of a std that divides by G - 1 (1/(sqrt(G) t)) is off by what it should be.
+    """
+    size, rate, steps = 8, 0.5, 10_000
+    curve = deficit(learner("grpo", ARMS, group_size=size), "finite_group", steps, rate)
+    assert float(late_exponent(curve)) == pytest.approx(-1, abs=0.02)
+    assert curve[-1] * 2 * rate * np.sqrt(size - 1) * steps == pytest.approx(1, abs=2e-3)
+    biased = learner("grpo", ARMS, group_size=size)
+    biased = type(biased)(biased.bandit, GRPO(ddof=1), group_size=size)
+    other = deficit(biased, "finite_group", steps, rate)
+    assert other[-1] / curve[-1] == pytest.approx(np.sqrt(size / (size - 1)), rel=2e-3)
+    large, infinite = (
+        deficit(learner("grpo", ARMS, group_size=512), d, 400, 0.1) for d in ("finite_group", "mean_field")
+    )
+    early = 512 * infinite > 30
+    assert np.sum(early) > 30
+    assert np.max(np.abs(large[early] / infinite[early] - 1)) < 0.02
+    assert large[-1] > 1.1 * infinite[-1]
+
+
+def test_dropping_silent_groups_makes_it_exponential():
+    """Rate 2 eta sqrt(G - 1)/G per update, 1e-6; the curve of the same groups kept is a power."""
+    for size in (2, 8):
+        curve = deficit(learner("dapo", ARMS, group_size=size), "finite_group", 400, 0.5)
+        assert float(late_rate(curve)) == pytest.approx(np.sqrt(size - 1) / size, rel=1e-6)
+        assert curve[-1] < 1e-25
+
+
+@pytest.mark.parametrize("rewards", [(0.0, -1.0, -1.0), (0.0, -0.2, -0.5, -0.9), (0.0, -0.3, -0.3, -0.6, -1.0)])
+def test_k_arms_without_standardisation(rewards):
+    """eta t * suboptimality -> (K - 1)/K whatever the gaps; corrections fall like ln t / t."""
+    trained = learner("dr_grpo", k_arm(rewards, kind="fixed"))
+    curve = deficit(trained, "mean_field", 20_000, 2.0)
+    assert float(late_exponent(curve)) == pytest.approx(-1, abs=0.02)
+    arms = len(rewards)
+    assert curve[-1] * 2.0 * 20_000 == pytest.approx((arms - 1) / arms, rel=5e-3)
+
+
+def test_exponents_of_known_curves():
+    steps = np.arange(1001.0)
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(late_exponent(np.stack([steps**-1.0, 3 * steps**-2.5])), [-1, -2.5], rtol=1e-12)
+    assert float(late_rate(np.exp(-0.03 * steps))) == pytest.approx(0.03, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: late_exponent(np.ones(20)), ("steps", "100")),
+        (lambda: late_exponent(np.ones(1001), 4.0), ("decades",)),
+        (lambda: late_exponent(np.zeros(1001)), ("deficit", "> 0")),
+        (lambda: late_rate(np.ones(10), 2.0), ("share",)),
+    ],
+)
+def test_bad_arguments_are_named(call, words):
+    with pytest.raises(ValueError, match=r".") as caught:
+        call()
+    assert all(word in str(caught.value) for word in words)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class LogLinear(Bandit):
+    """pi(k|x) ~ exp(theta . phi(x, k)); features [X, K, D]."""
+
+    law: RewardLaw
+    initial_parameters: jax.Array
+    reference_log_policy: jax.Array
+    features: jax.Array
+
+    def log_policy(self, theta):
+        return jax.nn.log_softmax(self.features @ theta, axis=-1)
+
+
+def random_log_linear(rng, contexts, arms, parameters, values=5):
+    """Features, reward laws and parameters drawn at random; rewards between -1 and 1."""
+    features = rng.normal(size=(contexts, arms, parameters))
+    law = rng.dirichlet(0.3 * np.ones(values), size=(contexts, arms))
+    bandit = LogLinear(
+        RewardLaw(jnp.linspace(-1, 1, values), jnp.asarray(law)),
+        jnp.zeros(parameters),
+        jnp.full((contexts, arms), -np.log(arms)),
+        jnp.asarray(features),
+    )
+    return bandit, rng.normal(size=parameters), rng.normal(size=parameters)
+
+
+@pytest.mark.parametrize(("contexts", "arms", "parameters"), [(1, 2, 1), (1, 5, 5), (3, 8, 4)])
+def test_curvature_is_a_covariance_and_obeys_its_bounds(contexts, arms, parameters):
+    """100 random instances: |u'Hu| = |Cov(r, c^2)| <= sd(r) sd(c^2) <= B^2 sd(r), B half the range of u.phi."""
+    rng, tightest = np.random.default_rng(0), []
+    for _ in range(100):
+        bandit, theta, direction = random_log_linear(rng, contexts, arms, parameters)
+        found = measure_curvature(bandit, theta, direction)
+        np.testing.assert_allclose(found.second_derivative, found.covariance, atol=1e-12)
+        assert np.all(np.abs(found.second_derivative) <= found.bound + 1e-14)
+        size = 0.5 * np.ptp(np.asarray(bandit.features) @ direction, axis=-1)
+        assert np.all(found.square_std <= size**2 * (1 + 1e-12))
+        tightest.append(np.max(found.square_std / size**2))
+    assert max(tightest) > (0.95 if arms == 2 else 0.5)
+
+
+def test_two_arms_with_one_logit_reach_the_bound_at_one_eighth():
+    """|J''| <= sigma/4 with equality where p (1 - p) = 1/8, and only there."""
+    bandit = LogLinear(
+        RewardLaw(jnp.array([0.0, 1.0]), jnp.array([[[0.0, 1.0], [1.0, 0.0]]])),
+        jnp.zeros(1),
+        jnp.log(jnp.full((1, 2), 0.5)),
+        jnp.array([[[1.0], [0.0]]]),
+    )
+
+    def tightness(p):
+        found = measure_curvature(bandit, np.array([np.log(p / (1 - p))]), np.ones(1))
+        assert found.second_derivative[0] == pytest.approx(p * (1 - p) * (1 - 2 * p), abs=1e-14)
+        assert found.bound[0] == pytest.approx(abs(found.second_derivative[0]), abs=1e-14)
+        return abs(found.second_derivative[0]) / (found.reward_std[0] / 4)
+
+    at = 0.5 * (1 + np.sqrt(0.5))
+    assert tightness(at) == pytest.approx(1, abs=1e-13)
+    assert tightness(1 - at) == pytest.approx(1, abs=1e-13)
+    assert max(tightness(p) for p in (0.05, 0.3, at - 0.02, at + 0.02, 0.99)) < 1 - 1e-4

@@ -4,7 +4,7 @@ Derived here. Reward part h(pi) F r and reverse-KL part -beta F (theta - theta_r
 the all-ones direction, theta - theta_ref = x r + const with beta x = h: pi(x) ~ pi_ref exp(x r), one equation in the
 tilt x > 0. A fixed point attracts the on-policy flow iff h(pi(x)) - beta x falls through zero there: the Jacobian
 beta F - (F r)(grad h)^T is a rank-one change of beta F whose determinant has the sign of beta - dh/dx. (The forward-KL
-gradient beta (pi - pi_ref) of the k3 loss gives pi_a = pi_ref,a/(c - x r_a) instead, c from normalisation.)
+gradient beta (pi - pi_ref) of the sampled k3 loss gives pi_a = pi_ref,a/(c - x r_a) instead, c from normalisation.)
 
 Where h diverges at the best arm's vertex the equation has solutions only for beta >= min_x h(pi(x))/x, a saddle-node;
 below it the policy runs to the vertex. Otherwise one always exists.
@@ -57,6 +57,8 @@ def check_problem(signal: Signal, reference: np.ndarray, kl_weight: float, kl_es
     _checks.require(proper, "reference", "positive probabilities that sum to 1", reference.tolist())
     _checks.non_negative("kl_weight", float(kl_weight))
     _checks.choice("kl_estimator", kl_estimator, ("exact", "k3"))
+    sampled = kl_estimator == "k3" and signal.reweights_actions
+    _checks.require(not sampled, "kl_estimator", "exact where silent groups are dropped", kl_estimator)
     return reference
 
 

@@ -19,8 +19,9 @@ times) the sample covariance of reward and score, with y = r - J, c = E[y score]
 
     Cov = E[y^2 score score^T]/G - (G-2)/(G(G-1)) c c^T + E[y^2] V/(G(G-1)).
 
-The exact KL term is a function of the logits and adds no noise. Two deterministic arms, standardised: the group
-gradient is the group's own std, variance Var[s_k], leading (1-2p)^2/(4G) which vanishes at p = 1/2.
+The exact KL term is a function of the logits and adds no noise; the sampled k3 loss does, its advantages are
+A - beta (1 - ref/pi). Two deterministic arms, standardised: the group gradient is the group's own std, variance
+Var[s_k], leading (1-2p)^2/(4G), which vanishes at p = 1/2.
 """
 
 from typing import NamedTuple
@@ -64,8 +65,14 @@ def fixed_outcomes(rewards: np.ndarray) -> list[list[tuple[float, float]]]:
     return [[(float(r), 1.0)] for r in rewards]
 
 
-def binary_covariance(law: GroupLaw, success: np.ndarray, policy: np.ndarray) -> np.ndarray:
-    """Exact covariance [K, K] of one group's estimate at finite G, binary rewards; zero at G = infinity."""
+def binary_covariance(
+    law: GroupLaw, success: np.ndarray, policy: np.ndarray, penalty: np.ndarray | None = None
+) -> np.ndarray:
+    """Exact covariance [K, K] of one group's estimate at finite G, binary rewards; zero at G = infinity.
+
+    `penalty` [K]: kl_weight (1 - ref/pi) of the sampled k3 loss, subtracted from the advantage of each action (k3 adds
+    noise of its own); None for the exact KL.
+    """
     policy, success = np.asarray(policy, float), np.asarray(success, float)
     if law.group_size is None:
         return np.zeros((len(policy), len(policy)))
@@ -75,11 +82,16 @@ def binary_covariance(law: GroupLaw, success: np.ndarray, policy: np.ndarray) ->
         weight = np.where((k == 0) | (k == size), 0.0, weight)
         weight = weight / weight.sum()
     up, down = law.table()
-    right, wrong = _normalised(policy * success), _normalised(policy * (1 - success))
-    lift, drop = k * up / size, (size - k) * down / size
-    mean = lift[:, None] * (right - policy) + drop[:, None] * (wrong - policy)
+    score = np.eye(len(policy)) - policy
+    mean, inner = np.zeros((size + 1, len(policy))), np.zeros((len(policy), len(policy)))
+    for count, advantage, chosen in ((k, up, policy * success), (size - k, down, policy * (1 - success))):
+        share = _normalised(chosen)
+        pull = advantage[:, None] - (0.0 if penalty is None else np.asarray(penalty, float))
+        each = (pull * share) @ score
+        mean += count[:, None] * each / size
+        inner += (score.T * ((weight * count) @ (pull**2 * share))) @ score
+        inner -= (each * (weight * count)[:, None]).T @ each
     centred = mean - weight @ mean
-    inner = weight @ (k * up**2) * _scatter(right) + weight @ ((size - k) * down**2) * _scatter(wrong)
     return (centred * weight[:, None]).T @ centred + inner / size**2
 
 
@@ -114,7 +126,3 @@ def centred_covariance(advantage: str, atoms: Atoms, group_size: int) -> np.ndar
 def _normalised(mass: np.ndarray) -> np.ndarray:
     total = mass.sum()
     return mass / total if total > 0 else mass
-
-
-def _scatter(policy: np.ndarray) -> np.ndarray:
-    return np.diag(policy) - np.outer(policy, policy)

@@ -32,7 +32,8 @@ class Signal(Protocol):
     """What turns rewards into a drift h(pi) F(pi) r.
 
     For developers: a new signal writes `means` [K], `label`, `unbounded` (does h diverge where the best arm has all the
-    mass), `factor` (h), `gradient` (dh/dlogits [K]) and `mean_advantage` (0 if advantages sum to zero in a group).
+    mass), `reweights_actions` (are surviving actions drawn from another law than pi), `factor` (h), `gradient`
+    (dh/dlogits [K]) and `mean_advantage` (0 if advantages sum to zero in a group).
     """
 
     @property
@@ -41,6 +42,8 @@ class Signal(Protocol):
     def label(self) -> str: ...
     @property
     def unbounded(self) -> bool: ...
+    @property
+    def reweights_actions(self) -> bool: ...
     def factor(self, policy: np.ndarray) -> float: ...
     def gradient(self, policy: np.ndarray) -> np.ndarray: ...
     def mean_advantage(self, policy: np.ndarray) -> float: ...
@@ -68,6 +71,11 @@ class BinarySignal:
     def label(self) -> str:
         """`G = infinity` or `G = ...`."""
         return self.law.label
+
+    @property
+    def reweights_actions(self) -> bool:
+        """True if dropping silent groups changes how often an action is seen (finite groups only)."""
+        return self.law.advantage == "dapo" and self.law.group_size is not None
 
     @property
     def unbounded(self) -> bool:
@@ -99,6 +107,7 @@ class MomentSignal:
     advantage: str = "grpo"
     eps: float = 0.0
     label: str = field(default="G = infinity", init=False)
+    reweights_actions: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         means = _checks.numbers("rewards", [float(r) for r in self.reward_means])

@@ -13,8 +13,12 @@ dF applied to a constant vanishes, so that the ratio drift has fresh derivative 
     uncorrected  H_fresh = beta F + h D + Abar F,        H_stale = -h D - s (grad h)^T - Abar F
     frozen       H_fresh = 0,                            H_stale = beta F - s (grad h)^T
 
-The sum is the same for all three. For binary rewards grad h = h'(J) s and H is symmetric; else it is not. With the k3
-KL gradient beta (pi - pi_ref), theta enters through pi only: exchange `beta F` by `beta F - h D` in all three rows.
+The sum is the same for all three. For binary rewards grad h = h'(J) s and H is symmetric; else it is not.
+
+The sampled k3 loss has the gradient -beta sum_a pi_old(a) (1 - ref_a/pi_a)(e_a - pi), on policy -beta (pi - ref). Its
+fresh derivative is -beta R, R = Diag(ref) - ref pi^T - pi ref^T + pi pi^T (the weights 1 - ref/pi sum to zero under
+pi), its total -beta F. The on-policy H is then beta F - h D - s (grad h)^T, of which beta R (`uncorrected`, plus Abar F) or
+beta R - h D (`ratio`) is fresh.
 One logit, two arms (all values times 2 for two logits): ratio beta p(1-p) and (1-2p) sqrt(p(1-p))/2 for r = (1, 0).
 """
 
@@ -62,16 +66,25 @@ def stiffness_split(
     _checks.choice("estimator", estimator, (*ESTIMATORS, *_AS_RATIO))
     _checks.choice("kl_estimator", kl_estimator, ("exact", "k3"))
     policy = np.asarray(policy, float)
-    matrix, bend = fisher(policy), reward_hessian(policy, signal.means)
-    factor = signal.factor(policy)
-    reweighting = -np.outer(matrix @ signal.means, signal.gradient(policy))
-    anchored = kl_weight * matrix - (factor * bend if kl_estimator == "k3" else 0.0)
+    matrix = fisher(policy)
+    bend = signal.factor(policy) * reward_hessian(policy, signal.means)
+    total = kl_weight * matrix - np.outer(matrix @ signal.means, signal.gradient(policy))
+    fresh = kl_weight * matrix
+    if kl_estimator == "k3":
+        total = total - bend
+        fresh = kl_weight * _reference_scatter(signal, policy, kl_weight) - bend
     if estimator == "frozen":
-        return Split(np.zeros_like(matrix), anchored + reweighting)
-    if estimator == "uncorrected":
-        moved = factor * bend + signal.mean_advantage(policy) * matrix
-        return Split(anchored + moved, reweighting - moved)
-    return Split(anchored, reweighting)
+        fresh = np.zeros_like(matrix)
+    elif estimator == "uncorrected":
+        fresh = fresh + bend + signal.mean_advantage(policy) * matrix
+    return Split(fresh, total - fresh)
+
+
+def _reference_scatter(signal: Signal, policy: np.ndarray, kl_weight: float) -> np.ndarray:
+    """R [K, K] of the module docstring, the reference recovered from the balance beta (pi - ref) = h F r."""
+    reference = policy - signal.factor(policy) * (fisher(policy) @ signal.means) / kl_weight
+    mixed = np.outer(reference, policy)
+    return np.diag(reference) - mixed - mixed.T + np.outer(policy, policy)
 
 
 def largest_stiffness(split: Split) -> float:

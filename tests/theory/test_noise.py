@@ -35,6 +35,10 @@ SUCCESS, POLICY = np.array([0.9, 0.4, 0.15]), np.array([0.2, 0.5, 0.3])
 def test_binary_covariance_is_the_enumerated_one(rule, size):
     _, exact = enumerate_group(rule, SUCCESS, POLICY, size, 0.02, 1)
     np.testing.assert_allclose(binary_covariance(GroupLaw(rule, size, 0.02, 1), SUCCESS, POLICY), exact, atol=1e-14)
+    penalty = 0.8 * (1 - np.array([0.3, 0.3, 0.4]) / POLICY)
+    _, exact = enumerate_group(rule, SUCCESS, POLICY, size, 0.02, 1, penalty)
+    found = binary_covariance(GroupLaw(rule, size, 0.02, 1), SUCCESS, POLICY, penalty)
+    np.testing.assert_allclose(found, exact, atol=1e-14)
 
 
 @pytest.mark.parametrize("rule", ["grpo", "dapo", "dr_grpo", "rloo"])

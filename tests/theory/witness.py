@@ -22,7 +22,7 @@ def advantages(rule, rewards, eps, ddof):
     return centred / (spread + eps) if spread > 0 else 0 * centred
 
 
-def enumerate_group(rule, success, policy, size, eps=0.0, ddof=0):
+def enumerate_group(rule, success, policy, size, eps=0.0, ddof=0, penalty=None):
     """Exact mean and covariance of the group gradient by summing over every group of actions and rewards."""
     arms = len(policy)
     atoms = [(a, y, policy[a] * (success[a] if y else 1 - success[a])) for a in range(arms) for y in (0, 1)]
@@ -33,7 +33,11 @@ def enumerate_group(rule, success, policy, size, eps=0.0, ddof=0):
             continue
         weight = math.prod(w for _, _, w in group)
         weights = advantages("grpo" if rule == "dapo" else rule, rewards, eps, ddof)
-        g = sum(w * (np.eye(arms)[a] - policy) for w, (a, _, _) in zip(weights, group, strict=True)) / size
+        penalty = np.zeros(arms) if penalty is None else penalty
+        g = (
+            sum((w - penalty[a]) * (np.eye(arms)[a] - policy) for w, (a, _, _) in zip(weights, group, strict=True))
+            / size
+        )
         mean, second, total = mean + weight * g, second + weight * np.outer(g, g), total + weight
     mean = mean / total
     return mean, second / total - np.outer(mean, mean)

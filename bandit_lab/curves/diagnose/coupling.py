@@ -1,0 +1,95 @@
+"""Reward hacking: the reward that training sees goes up and the result that counts does not follow.
+
+The held-out series is set against the training reward averaged over the same stretch of steps. From the best held-out
+window on, their joint movement is asked for: training reward up by more than its error while the held-out result went
+down, or stayed put though the earlier slope would have carried it up. Units of reward divided by their errors.
+"""
+
+import re
+
+import numpy as np
+
+from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Evidence, Finding
+from bandit_lab.curves.record import Curve, Floats, Series
+
+_TRUE_PART = re.compile(r"accura|correct|ndcg|pass@|exact|(^|[_/])em($|[_/])", re.IGNORECASE)
+_FEWEST = 5
+
+
+def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
+    """Compare training reward with the held-out series, or with the part of the reward that measures correctness."""
+    held_out, origin = _held_out(curve)
+    if held_out is None:
+        if curve.reward_is_eval:
+            text = "no training reward: the log's curve is the held-out one, so hacking cannot be judged"
+        else:
+            text = f"no held-out series of at least {_FEWEST} points: reward hacking cannot be judged"
+        return Finding("reward_hacking", None, missing=text)
+    train = _matched(curve, held_out.step)
+    usable = np.isfinite(train)
+    if usable.sum() < _FEWEST:
+        return Finding("reward_hacking", None, missing="held-out and training rewards share too few steps to compare")
+    step, train, value = held_out.step[usable], train[usable], held_out.value[usable]
+    best, found = None, -np.inf
+    for first in range(0, step.size - _FEWEST + 1):
+        rise, follow = _trend(step[first:], train[first:]), _trend(step[first:], value[first:])
+        shortfall = _shortfall(train, value, first, rise, follow)
+        strength = min(rise[0] / rise[1], shortfall)
+        if strength > found:
+            best, found = (first, rise, follow), strength
+    assert best is not None
+    first, rise, follow = best
+    text = (
+        f"over these steps the training reward moved by {rise[0]:+.3g} +- {rise[1]:.2g} and {origin} by "
+        f"{follow[0]:+.3g} +- {follow[1]:.2g}"
+    )
+    evidence = Evidence("coupling", (float(step[first]), float(step[-1])), float(found), settings.coupling_z, text)
+    return Finding("reward_hacking", max(float(found) / settings.coupling_z, 0.0), (evidence,))
+
+
+def _held_out(curve: Curve) -> tuple[Series | None, str]:
+    if curve.eval is not None and curve.eval.step.size >= _FEWEST:
+        return curve.eval, f"the held-out '{curve.eval.key}'"
+    for key, part in curve.parts.items():
+        same = part.value.size == curve.reward.size and np.allclose(part.value, curve.reward)
+        if _TRUE_PART.search(key) and part.step.size >= 2 * _FEWEST and not same:
+            return _binned(part), f"the part '{key}'"
+    return None, ""
+
+
+def _binned(part: Series) -> Series:
+    """A part logged at every step, averaged in twelve stretches: as sparse as held-out results are."""
+    groups = np.array_split(np.arange(part.step.size), min(12, part.step.size // 2))
+    step, value = ([float(v[g].mean()) for g in groups] for v in (part.step, part.value))
+    return Series(np.array(step), np.array(value), part.key)
+
+
+def _matched(curve: Curve, at: Floats) -> Floats:
+    """Training reward averaged over the stretch around each held-out step [m], NaN where none was logged."""
+    middle = 0.5 * (at[1:] + at[:-1])
+    edges = np.concatenate(([-np.inf], middle, [np.inf]))
+    place = np.searchsorted(edges, curve.step, side="right") - 1
+    total, count = np.zeros(at.size), np.zeros(at.size)
+    np.add.at(total, place, curve.reward)
+    np.add.at(count, place, 1)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _trend(step: Floats, value: Floats) -> tuple[float, float]:
+    """(change over the window by a straight line, its standard error), the error never zero."""
+    x = (step - step.mean()) / max(float(np.ptp(step)), 1e-12)
+    slope = float(np.sum(x * value) / np.sum(x * x))
+    rest = value - value.mean() - slope * x
+    spread = np.sqrt(np.sum(rest**2) / max(value.size - 2, 1))
+    floor = 1e-3 * max(float(np.ptp(value)), 1e-9)
+    return slope, float(max(spread, floor) / np.sqrt(np.sum(x * x)))
+
+
+def _shortfall(
+    train: Floats, value: Floats, first: int, rise: tuple[float, float], follow: tuple[float, float]
+) -> float:
+    """By how many standard errors the held-out change falls short: of zero, or of a tenth of what was usual before."""
+    usual = 0.0
+    if first >= _FEWEST and np.ptp(train[: first + 1]) > 0:
+        usual = max(float(np.polyfit(train[: first + 1], value[: first + 1], 1)[0]), 0.0)
+    return (0.1 * usual * rise[0] - follow[0]) / follow[1]

@@ -1,0 +1,47 @@
+"""Advantage degeneracy: groups whose answers all got the same reward carry no signal.
+
+Observed where the trainer logs it. Otherwise, for 0/1 rewards, p^G + (1-p)^G at the mean p: by convexity in p this is
+a lower bound on the average over prompts of different difficulty. A run that has solved its task has silent groups
+too; that is success, and not counted.
+"""
+
+import numpy as np
+
+from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Evidence, Finding
+from bandit_lab.curves.record import Curve, Floats
+
+
+def silent_share_bound(success: Floats, group_size: int) -> Floats:
+    """p^G + (1-p)^G, the least possible mean share of silent groups at mean success p [n]."""
+    p = np.clip(success, 0.0, 1.0)
+    return np.asarray(p**group_size + (1 - p) ** group_size)
+
+
+def judge(curve: Curve, settings: DiagnoseSettings, group_size: int | None = None) -> Finding:
+    """Share of silent groups over the last fifth of the run, observed or bounded from below."""
+    late = curve.step >= np.quantile(curve.step, 0.8)
+    window = (float(curve.step[late][0]), float(curve.step[-1]))
+    height = (curve.reward[late].mean() - curve.scale.low) / max(curve.scale.high - curve.scale.low, 1e-12)
+    solved = bool(height > settings.solved_share)
+    observed = curve.series.get("zero_std_frac")
+    if observed is not None:
+        value = float(observed.value[observed.step >= window[0]].mean()) if observed.step[-1] >= window[0] else np.nan
+        text = f"'{observed.key}', observed"
+    else:
+        size = group_size or int(curve.settings.get("group_size", 0))
+        binary = curve.scale.low == 0 and curve.scale.high == 1
+        if size < 2 or not binary:
+            need = "a group size" if size < 2 else "0/1 rewards"
+            text = f"no share of silent groups is logged, and a bound on it needs {need}: degeneracy cannot be judged"
+            return Finding("advantage_degeneracy", None, missing=text)
+        value = float(silent_share_bound(curve.reward[late], size).mean())
+        text = f"least share of silent groups at this reward and G = {size}"
+    if not np.isfinite(value):
+        return Finding(
+            "advantage_degeneracy", None, missing="the share of silent groups is not logged at the end of the run"
+        )
+    if solved:
+        text += f"; the reward is near the top of its scale, so silence is success ({curve.scale.text})"
+    evidence = Evidence("silent_share", window, value, settings.silent_share, text)
+    score = value / settings.silent_share
+    return Finding("advantage_degeneracy", min(score, 0.99) if solved else score, (evidence,))

@@ -1,0 +1,103 @@
+"""What a detector says: a score, the numbers behind it, and what it would have needed."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from bandit_lab import _checks
+
+Failure = Literal["reward_hacking", "advantage_degeneracy", "policy_concentration", "dynamical_instability"]
+FAILURES: tuple[Failure, ...] = (
+    "reward_hacking",
+    "advantage_degeneracy",
+    "policy_concentration",
+    "dynamical_instability",
+)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One number against its threshold: `metric` over `window` (first and last step) was `value`, limit `threshold`."""
+
+    metric: str
+    window: tuple[float, float]
+    value: float
+    threshold: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One detector's result.
+
+    `score` is the value of the strongest evidence over its threshold, oriented so that >= 1 means the failure; None
+    if it could not be judged, with what was `missing` and what that rules out.
+    """
+
+    failure: Failure
+    score: float | None
+    evidence: tuple[Evidence, ...] = ()
+    missing: str = ""
+
+    @property
+    def present(self) -> bool:
+        """Whether the failure is there."""
+        return self.score is not None and self.score >= 1
+
+
+@dataclass(frozen=True)
+class DiagnoseSettings:
+    """Thresholds of the detectors, all dimensionless unless said.
+
+    `false_alarm` rate of the oscillation test and of each test of variance growth; `surrogates` simulated for it;
+    `silent_share` of groups without signal that counts as degenerate, as long as the reward stands below
+    `solved_share` of its scale; `entropy_share` of the early entropy below which the policy counts as concentrated;
+    `coupling_z` standard errors by which the held-out slope must fall short; `collapse_share` of the gain that must be
+    lost, by at least `collapse_z` standard errors; `seed` of the surrogates.
+    """
+
+    false_alarm: float = 0.01
+    surrogates: int = 499
+    silent_share: float = 0.6
+    solved_share: float = 0.9
+    entropy_share: float = 0.1
+    coupling_z: float = 2.5
+    collapse_share: float = 0.5
+    collapse_z: float = 5.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("false_alarm", "silent_share", "solved_share", "entropy_share", "collapse_share"):
+            _checks.require(0 < getattr(self, name) < 1, name, "a number in (0, 1)", getattr(self, name))
+        _checks.integer("surrogates", self.surrogates, 19)
+        _checks.positive("coupling_z", self.coupling_z)
+        _checks.positive("collapse_z", self.collapse_z)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """All findings on one run, traps of its configuration and remarks that are no failure."""
+
+    name: str
+    findings: tuple[Finding, ...]
+    traps: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = field(default=())
+
+    @property
+    def verdict(self) -> tuple[str, ...]:
+        """The failures present, or `healthy`."""
+        return tuple(f.failure for f in self.findings if f.present) or ("healthy",)
+
+    @property
+    def scores(self) -> dict[str, float | None]:
+        """Failure -> score; None where it could not be judged."""
+        return {f.failure: f.score for f in self.findings}
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """Everything that was measured."""
+        return tuple(e for f in self.findings for e in f.evidence)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What the log lacks, and what could not be judged for it."""
+        return tuple(f.missing for f in self.findings if f.missing)

@@ -1,0 +1,125 @@
+"""Is it oscillating, or is it noise? A spectral test against a monotone curve with autocorrelated noise.
+
+The curve's best monotone law (exponential, softmax, sigmoid or constant) is taken off; what is left is compared with
+AR(1) noise of the same length that went through the same removal (the projection off the law's tangent space, so that
+the test knows what a fit takes away). Statistic: the highest local maximum of the smoothed periodogram over the AR(1)
+spectrum, for periods from 5 logging intervals to a quarter of the curve and three bandwidths; slower waves cannot be
+told from a rise in two steps, nor can a spectrum that only climbs towards them. The null distribution is simulated, so
+the false-alarm rate is the stated one up to the error of the fitted rho.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit_lab.curves.fit import engine, quality
+from bandit_lab.curves.fit.engine import Picture
+from bandit_lab.curves.fit.shapes import SHAPES
+from bandit_lab.curves.record import Floats
+
+MONOTONE = ("single_exponential", "softmax_law", "sigmoid", "constant")
+_WIDTHS = (1, 3, 7)
+_SHORTEST = 5.0
+_FEWEST_CYCLES = 4
+
+
+@dataclass(frozen=True)
+class Oscillation:
+    """Result of the test: `p_value`, the `period` of the peak [steps], its share of the residual variance, the law
+    taken off and the residuals [n]."""
+
+    p_value: float
+    period: float
+    share: float
+    law: str
+    residual: Floats
+    rho: float
+
+
+def monotone_fit(time: Floats, reward: Floats) -> tuple[str, Picture]:
+    """The monotone law with the smallest AICc on one curve [n], time starting at 0."""
+    pictures = {law: engine.fit(SHAPES[law], time, reward[None]) for law in MONOTONE}
+    best = min(pictures, key=lambda law: float(quality.aicc(pictures[law])[0]))
+    return best, pictures[best]
+
+
+def oscillation_test(step: Floats, reward: Floats, surrogates: int = 499, seed: int = 0) -> Oscillation:
+    """Test one curve [n], n >= 24 evenly logged points. p-values are multiples of 1/(surrogates + 1)."""
+    time = step - step[0]
+    law, picture = monotone_fit(time, reward)
+    tangent = _tangent(picture, time)
+    residual = _projected(reward - picture.fitted[0], tangent)
+    rho = _correlation(residual, tangent)
+    rng = np.random.default_rng(seed)
+    fake = _projected(_ar1(rng, surrogates, residual.size, rho), tangent)
+    band = _band(residual.size)
+    observed, peak = _statistic(residual[None], np.array([rho]), band)
+    null, _ = _statistic(fake, np.array([_correlation(row, tangent) for row in fake]), band)
+    p = (1 + int(np.sum(null >= observed[0]))) / (surrogates + 1)
+    power = np.abs(np.fft.rfft(residual)) ** 2
+    near = np.abs(np.arange(power.size) - peak[0]) <= 1
+    period = residual.size / max(peak[0], 1) * float(np.median(np.diff(step)))
+    return Oscillation(p, period, float(power[near].sum() / max(power[1:].sum(), 1e-300)), law, residual, rho)
+
+
+def _tangent(picture: Picture, time: Floats) -> Floats:
+    """Orthonormal basis [n, k] of what the law's parameters can move."""
+    columns = [np.ones_like(time)]
+    shape, theta = picture.shape, picture.theta
+    if shape.size:
+        columns.append(shape.growth(time, theta[:, None, :])[0] - 1)
+        for k in range(shape.size):
+            shift = np.zeros(shape.size)
+            shift[k] = 1e-3
+            columns.append(
+                (shape.growth(time, (theta + shift)[:, None, :]) - shape.growth(time, (theta - shift)[:, None, :]))[0]
+            )
+    scaled = np.stack([c / max(float(np.linalg.norm(c)), 1e-12) for c in columns], axis=-1)
+    left, size, _ = np.linalg.svd(scaled, full_matrices=False)
+    return left[:, size > 1e-6]
+
+
+def _projected(values: Floats, tangent: Floats) -> Floats:
+    return values - (values @ tangent) @ tangent.T
+
+
+def _correlation(residual: Floats, tangent: Floats) -> float:
+    """Lag-one autocorrelation, first-order corrected for what a fit of k directions takes away from it."""
+    n = residual.size
+    raw = float(np.sum(residual[1:] * residual[:-1]) / max(float(np.sum(residual**2)), 1e-300))
+    return float(np.clip(raw + (tangent.shape[1] * (1 + raw) + 2 * raw) / n, -0.5, 0.95))
+
+
+def _ar1(rng: np.random.Generator, count: int, points: int, rho: float) -> Floats:
+    fresh = rng.normal(size=(count, points))
+    made = np.empty_like(fresh)
+    made[:, 0] = fresh[:, 0]
+    for i in range(1, points):
+        made[:, i] = rho * made[:, i - 1] + np.sqrt(1 - rho * rho) * fresh[:, i]
+    return made
+
+
+def _band(points: int) -> NDArray[np.bool_]:
+    frequency = np.arange(points // 2 + 1)
+    return (frequency >= _FEWEST_CYCLES) & (frequency <= points / _SHORTEST)
+
+
+def _statistic(residual: Floats, rho: Floats, band: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.int64]]:
+    """(largest standardised excess over bandwidths [C], frequency index of the largest [C])."""
+    count = residual.shape[-1]
+    power = np.abs(np.fft.rfft(residual, axis=-1)) ** 2
+    omega = 2 * np.pi * np.arange(power.shape[-1]) / count
+    ratio = power * (1 - 2 * rho[:, None] * np.cos(omega) + rho[:, None] ** 2)
+    ratio = ratio / np.maximum(ratio[:, 1:].mean(axis=-1, keepdims=True), 1e-300)
+    best, place = np.full(len(residual), -np.inf), np.zeros(len(residual), int)
+    for width in _WIDTHS:
+        window = np.ones(width) / width
+        smooth = np.stack([np.convolve(row, window, mode="same") for row in ratio])
+        summit = (smooth >= np.roll(smooth, 1, axis=-1)) & (smooth >= np.roll(smooth, -1, axis=-1))
+        inside = np.where(band & summit, smooth, 0.0)
+        peak = inside.argmax(axis=-1)
+        excess = (np.take_along_axis(inside, peak[:, None], axis=-1)[:, 0] - 1) * np.sqrt(width)
+        place = np.where(excess > best, peak, place)
+        best = np.maximum(best, excess)
+    return best, place

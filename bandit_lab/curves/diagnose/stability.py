@@ -1,0 +1,95 @@
+"""Dynamical instability: sustained oscillation, growing fluctuations, or a collapse, each against its own null."""
+
+import numpy as np
+from scipy import stats
+
+from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Evidence, Finding
+from bandit_lab.curves.diagnose.oscillation import Oscillation, oscillation_test
+from bandit_lab.curves.record import Curve, Floats
+
+_FEWEST = 24
+
+
+def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
+    """All three tests; the strongest decides. Below 24 points only collapse is judged."""
+    if curve.reward.size < 8:
+        return Finding("dynamical_instability", None, missing="fewer than 8 rewards: stability cannot be judged")
+    found = [collapse(curve.step, curve.reward, settings)]
+    missing = ""
+    if curve.nonfinite_steps.size:
+        first = float(curve.nonfinite_steps[0])
+        text = f"{curve.nonfinite_steps.size} rewards are missing or not finite, the first at step {first:g}"
+        found.append((0.0, Evidence("nonfinite", (first, float(curve.nonfinite_steps[-1])), 1.0, np.inf, text)))
+    if curve.reward.size >= _FEWEST:
+        test = oscillation_test(curve.step, curve.reward, settings.surrogates, settings.seed)
+        found += [_oscillating(curve, test, settings), growth(curve.step, test, settings)]
+    else:
+        missing = f"fewer than {_FEWEST} rewards: oscillation and growth of fluctuations cannot be judged"
+    return Finding("dynamical_instability", max(score for score, _ in found), tuple(e for _, e in found), missing)
+
+
+def _oscillating(curve: Curve, test: Oscillation, settings: DiagnoseSettings) -> tuple[float, Evidence]:
+    text = (
+        f"spectral peak at a period of {test.period:.3g} steps holding {test.share:.0%} of the residual variance, "
+        f"p = {test.p_value:.3g} against {test.law} with autocorrelated noise"
+    )
+    window = (float(curve.step[0]), float(curve.step[-1]))
+    return settings.false_alarm / test.p_value, Evidence(
+        "oscillation_p", window, test.p_value, settings.false_alarm, text
+    )
+
+
+def growth(step: Floats, test: Oscillation, settings: DiagnoseSettings) -> tuple[float, Evidence]:
+    """(score, evidence) of larger fluctuations in the last third than in the middle third, by an F test.
+
+    The degrees of freedom are cut by (1 - rho^2)/(1 + rho^2) for autocorrelation. The score needs a variance ratio of
+    4 as well: a significant but small growth is no instability.
+    """
+    n = test.residual.size
+    middle, late = test.residual[n // 3 : 2 * n // 3], test.residual[2 * n // 3 :]
+    ratio = float(np.sum(late**2) / late.size / max(float(np.sum(middle**2)) / middle.size, 1e-300))
+    shrink = (1 - test.rho**2) / (1 + test.rho**2)
+    p = float(stats.f.sf(ratio, max(late.size * shrink, 2), max(middle.size * shrink, 2)))
+    score = min(settings.false_alarm / max(p, 1e-12), ratio / 4)
+    text = f"residual variance of the last third over the middle third: {ratio:.3g}, p = {p:.2g}"
+    return score, Evidence("variance_growth", (float(step[2 * n // 3]), float(step[-1])), ratio, 4.0, text)
+
+
+def collapse(step: Floats, reward: Floats, settings: DiagnoseSettings) -> tuple[float, Evidence]:
+    """(score, evidence) of a fall from the best running mean to the last points, with the step at which it set in.
+
+    The peak is a running mean over a tenth of the points (3 to 20), the end a mean over the last 3, a twentieth and a
+    tenth of them: a late collapse must not be averaged away. The fall counts against the climb before it, or half the
+    height above zero where there was no climb, and against its error from point-to-point noise.
+    """
+    width = int(np.clip(reward.size // 10, 3, 20))
+    means = np.convolve(reward, np.ones(width) / width, mode="valid")
+    peak = int(means.argmax())
+    climb = max(float(means[peak] - means[: peak + 1].min()), 0.5 * abs(float(means[peak])), 1e-12)
+    noise = max(_noise(reward), 1e-6 * climb)
+    best, share, z = -np.inf, 0.0, 0.0
+    for last in sorted({3, max(3, reward.size // 20), width}):
+        fall = float(means[peak] - reward[-last:].mean())
+        here = (fall / climb, fall / (noise * np.sqrt(1 / width + 1 / last)))
+        score = min(here[0] / settings.collapse_share, here[1] / settings.collapse_z)
+        if score > best:
+            best, (share, z) = score, here
+    onset = _onset(step, means, peak, width)
+    text = f"fell by {max(share, 0):.0%} of its climb ({max(z, 0):.1f} standard errors)"
+    text += f", setting in at step {onset:g}" if best >= 1 else ""
+    return max(float(best), 0.0), Evidence(
+        "fall", (onset, float(step[-1])), float(share), settings.collapse_share, text
+    )
+
+
+def _noise(reward: Floats) -> float:
+    """Point-to-point standard deviation from the median absolute second difference: jumps do not count."""
+    second = reward[:-2] - 2 * reward[1:-1] + reward[2:]
+    return float(1.4826 * np.median(np.abs(second)) / np.sqrt(6))
+
+
+def _onset(step: Floats, means: Floats, peak: int, width: int) -> float:
+    """The last step at which the running mean still stood within a fifth of the fall from its peak."""
+    level = means[peak] - 0.2 * (means[peak] - means[-1])
+    high = np.flatnonzero(means >= level)
+    return float(step[min(int(high[-1]) + width // 2, step.size - 1)])

@@ -1,0 +1,141 @@
+"""Diagnosis: planted failures are found, healthy runs are left alone, and what cannot be judged is said."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from simulated_curves import noise, simulate
+
+from bandit_lab.curves import Curve, RewardScale, Series
+from bandit_lab.curves.diagnose import DiagnoseSettings, diagnose, oscillation_test
+from bandit_lab.curves.diagnose.degeneracy import silent_share_bound
+from bandit_lab.curves.diagnose.traps import traps
+
+QUICK = DiagnoseSettings(surrogates=199)
+STEP = np.arange(1.0, 121.0)
+
+
+def rising(seed=0, sigma=0.03):
+    return 0.2 + 0.5 * (1 - np.exp(-STEP / 25)) + sigma * np.random.default_rng(seed).normal(size=STEP.size)
+
+
+def curve(reward, **others):
+    series = {name: Series(STEP, value, name) for name, value in others.items() if name not in ("eval", "parts")}
+    made = Curve(
+        "run", "file", "test", "TRL", Series(STEP, reward, "reward"), RewardScale(0.0, 1.0, True), series=series
+    )
+    return replace(made, eval=others.get("eval"), parts=others.get("parts", {}))
+
+
+def held_out(values):
+    return Series(np.linspace(5, 120, len(values)), np.asarray(values, float), "eval_reward")
+
+
+def test_a_healthy_run_with_every_metric_is_healthy():
+    """12 healthy runs (seeds 0..11): at a false-alarm level of 1 % more than two alarms would be a defect."""
+    alarms = 0
+    for seed in range(12):
+        rng = np.random.default_rng(100 + seed)
+        follow = 0.15 + 0.45 * (1 - np.exp(-np.linspace(5, 120, 12) / 25)) + 0.02 * rng.normal(size=12)
+        run = curve(rising(seed), eval=held_out(follow), entropy=1.0 - 0.003 * STEP, zero_std_frac=np.full(120, 0.3))
+        found = diagnose(run, QUICK)
+        assert found.missing == ()
+        alarms += found.verdict != ("healthy",)
+    assert alarms <= 2
+
+
+def test_reward_hacking_is_a_training_reward_that_leaves_the_held_out_one_behind():
+    rng = np.random.default_rng(1)
+    turned = np.concatenate((np.linspace(0.2, 0.5, 6), np.linspace(0.48, 0.25, 8))) + 0.01 * rng.normal(size=14)
+    assert "reward_hacking" in diagnose(curve(0.2 + 0.004 * STEP, eval=held_out(turned)), QUICK).verdict
+    part = Series(STEP, 0.4 - 0.001 * STEP + 0.02 * rng.normal(size=120), "rewards/accuracy/mean")
+    assert "reward_hacking" in diagnose(curve(0.2 + 0.004 * STEP, parts={"rewards/accuracy/mean": part}), QUICK).verdict
+    lost = diagnose(curve(rising()), QUICK)
+    assert lost.scores["reward_hacking"] is None
+    assert any("hacking cannot be judged" in text for text in lost.missing)
+
+
+def test_degeneracy_is_observed_or_bounded_and_success_is_not_counted():
+    flat = 0.3 + 0.01 * np.random.default_rng(2).normal(size=120)
+    assert "advantage_degeneracy" in diagnose(curve(flat, zero_std_frac=np.full(120, 0.9)), QUICK).verdict
+    assert "advantage_degeneracy" in diagnose(curve(0.05 + 0 * STEP), QUICK, group_size=4).verdict
+    assert "advantage_degeneracy" not in diagnose(curve(0.98 + 0 * STEP), QUICK, group_size=4).verdict
+    assert any("group size" in text for text in diagnose(curve(flat), QUICK).missing)
+
+
+def test_the_bound_on_silent_groups_is_a_bound():
+    """Whatever the spread of p over prompts (Beta with mean 0.3), the true share is at least the bound at the mean."""
+    rng = np.random.default_rng(3)
+    for concentration in (0.5, 2.0, 50.0):
+        p = rng.beta(0.3 * concentration, 0.7 * concentration, 200_000)
+        assert np.mean(p**8 + (1 - p) ** 8) >= silent_share_bound(np.array([p.mean()]), 8)[0] - 1e-12
+
+
+def test_concentration_is_a_lost_entropy():
+    assert "policy_concentration" in diagnose(curve(rising(), entropy=np.exp(-STEP / 20)), QUICK).verdict
+    assert "policy_concentration" not in diagnose(curve(rising(), entropy=1 - 0.005 * STEP), QUICK).verdict
+
+
+def test_collapse_is_found_with_its_onset_even_if_late():
+    for onset in (60, 110):
+        reward = rising(4)
+        reward[onset - 1 :] = 0.01
+        found = diagnose(curve(reward), QUICK)
+        assert "dynamical_instability" in found.verdict
+        (fall,) = [e for e in found.evidence if e.metric == "fall"]
+        assert abs(fall.window[0] - onset) <= 10
+    assert diagnose(curve(rising(4)), QUICK).scores["dynamical_instability"] < 1
+
+
+def test_planted_oscillations_and_growing_fluctuations_are_found():
+    wave = 0.06 * np.sin(2 * np.pi * STEP / 15)
+    test = oscillation_test(STEP, rising(5) + wave, 199)
+    assert test.p_value <= 0.01
+    assert test.period == pytest.approx(15, rel=0.1)
+    assert "dynamical_instability" in diagnose(curve(rising(5) + wave), QUICK).verdict
+    growing = rising(6, sigma=0.0) + 0.02 * np.exp(STEP / 40) * np.random.default_rng(7).normal(size=120)
+    assert "dynamical_instability" in diagnose(curve(growing), QUICK).verdict
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5])
+def test_the_false_alarm_rate_of_oscillation_is_the_stated_one(rho):
+    """40 monotone curves with AR(1) noise, level 10 %, seed 31: at most 10 % + 4 standard errors (0.29) alarms."""
+    truth = simulate("single_exponential", 40, 60, rho=rho, seed=31)
+    alarms = [oscillation_test(truth.time, reward, 99, seed=i).p_value <= 0.1 for i, reward in enumerate(truth.reward)]
+    assert np.mean(alarms) <= 0.29
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rho", [0.0, 0.3, 0.6])
+def test_the_false_alarm_rate_is_five_percent_over_many_curves(rho):
+    """1,000 monotone curves of 120 points, level 5 %: 5 % +- 1.5 % plus two standard errors of the count (1.4 %)."""
+    truth = simulate("softmax_law", 1000, 120, rho=rho, seed=32)
+    alarms = [
+        oscillation_test(truth.time, reward, 199, seed=i).p_value <= 0.05 for i, reward in enumerate(truth.reward)
+    ]
+    assert 0.021 <= np.mean(alarms) <= 0.079
+
+
+def test_white_noise_surrogates_would_be_caught(monkeypatch):
+    """The planted defect: autocorrelation ignored, the test takes red noise for oscillation far too often."""
+    monkeypatch.setattr("bandit_lab.curves.diagnose.oscillation._correlation", lambda residual, tangent: 0.0)
+    rewards = 0.5 + 0.05 * noise(np.random.default_rng(33), 25, 80, 0.8)
+    assert np.mean([oscillation_test(np.arange(80.0), r, 99).p_value <= 0.05 for r in rewards]) > 0.3
+
+
+def test_traps_are_named():
+    assert any("group size 1" in text for text in traps(curve(rising()), group_size=1))
+    quiet = curve(rising(), clip_frac=np.zeros(120))
+    assert any("by construction" in text for text in traps(quiet, refresh_interval=1))
+    assert any("if the refresh interval is 1" in text for text in traps(quiet))
+    assert not any(
+        "clipped" in text for text in traps(curve(rising(), clip_frac=np.full(120, 0.1)), refresh_interval=1)
+    )
+
+
+def test_short_and_odd_runs_are_judged_as_far_as_possible():
+    short = Curve("s", "f", "test", "TRL", Series(STEP[:4], np.ones(4), "reward"), RewardScale(0, 1, False))
+    assert diagnose(short, QUICK).scores["dynamical_instability"] is None
+    assert diagnose(curve(np.full(120, 0.5)), QUICK).verdict == ("healthy",)
+    with pytest.raises(ValueError, match="false_alarm"):
+        DiagnoseSettings(false_alarm=0)

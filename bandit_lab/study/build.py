@@ -10,13 +10,13 @@ from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Learner, Optimize
 from bandit_lab.grpo.update import KL_ESTIMATORS
 from bandit_lab.simulate import DYNAMICS, drift_of
 from bandit_lab.study.config import Settings
-from bandit_lab.study.grid import value_of
+from bandit_lab.study.grid import IntervalRule, value_of
 
 PRECISIONS = ("float32", "float64")
 GENERATORS = ("threefry2x32",)
 
 
-def build_learner(settings: Settings, largest_interval: int) -> Learner:
+def build_learner(settings: Settings, largest_interval: float) -> Learner:
     """The learner that the settings describe. Raises ValueError for any static setting out of range."""
     bandit = _variant("bandit", settings.bandit, BANDITS)
     advantage = _variant("advantage", settings.advantage, ADVANTAGES)
@@ -34,20 +34,21 @@ def build_learner(settings: Settings, largest_interval: int) -> Learner:
         _checks.integer("prompts", settings.prompts, 1),
         _checks.choice("kl_estimator", settings.kl_estimator, KL_ESTIMATORS),
         settings.batch_reuse,
-        largest_interval if staleness.model == "B" else 0,
+        staleness.horizon_for(largest_interval),
     )
 
 
-def smallest_interval(settings: Settings) -> int:
-    """The least refresh interval that the chosen staleness model allows. Raises ValueError for an unknown model."""
-    return STALENESS[_checks.choice("staleness", settings.staleness.get("name"), STALENESS)]().smallest_interval
+def interval_rule(settings: Settings) -> IntervalRule:
+    """What the chosen staleness model allows as refresh interval. Raises ValueError for an unknown model."""
+    model = STALENESS[_checks.choice("staleness", settings.staleness.get("name"), STALENESS)]()
+    return IntervalRule(model.smallest_interval, model.whole_interval)
 
 
 def check_scalars(settings: Settings) -> None:
     """Raise ValueError for any scalar setting out of range."""
-    interval = smallest_interval(settings)
+    rule = interval_rule(settings)
     for name in ("learning_rate", "momentum", "refresh_interval", "kl_weight"):
-        value_of(name, name, getattr(settings, name), interval)
+        value_of(name, name, getattr(settings, name), rule)
     _checks.integer("seeds", settings.seeds, 1)
     _checks.integer("steps", settings.steps, 1)
     _checks.integer("seed", settings.seed, 0)
@@ -83,6 +84,8 @@ def _variant(group: str, chosen: Mapping[str, Any], known: Mapping[str, Callable
 
 def _check_options(group: str, options: Mapping[str, Any]) -> None:
     """Options that the variants themselves take on trust."""
+    for key, value in options.items() if group == "estimator" else ():
+        _checks.positive(f"estimator.{key}", value)
     if group == "bandit" and "rewards" in options:
         _checks.numbers("bandit.rewards", options["rewards"])
     if group == "advantage":

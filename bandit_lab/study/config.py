@@ -26,12 +26,18 @@ def _setting(default: Any, unit: str, text: str) -> Any:
 class Settings:
     """What every command that trains or predicts understands."""
 
-    bandit: dict[str, Any] = _setting({}, "group", "two_arm | k_arm: bandit.rewards, .kind, .reference_logits, ...")
-    advantage: dict[str, Any] = _setting({}, "group", "grpo (.eps, .ddof) | dr_grpo | rloo")
-    estimator: dict[str, Any] = _setting({}, "group", "frozen | uncorrected | ratio")
-    staleness: dict[str, Any] = _setting({}, "group", "refresh (model A) | lag (model B) | pipeline (model C)")
+    bandit: dict[str, Any] = _setting(
+        {}, "group", "two_arm | k_arm | proxy: bandit.rewards, .kind, .reference_logits, ..."
+    )
+    advantage: dict[str, Any] = _setting({}, "group", "grpo (.eps, .ddof) | dr_grpo | rloo | dapo")
+    estimator: dict[str, Any] = _setting({}, "group", "frozen | uncorrected | ratio | clipped | clip_higher")
+    staleness: dict[str, Any] = _setting(
+        {}, "group", "refresh (model A) | lag (model B) | pipeline (model C) | random | random_mean"
+    )
     optimizer: dict[str, Any] = _setting({}, "group", "sgd | sgd_ema | nesterov | adam | adamw | any of optax by name")
-    refresh_interval: int = _setting(1, "steps", "N >= 1; for staleness=lag the lag, 0 is on-policy")
+    refresh_interval: Any = _setting(
+        1, "steps", "N >= 1; staleness=lag: the lag >= 0, 0 is on-policy; random, random_mean: mean age, real >= 0"
+    )
     learning_rate: float = _setting(0.05, "logits per unit gradient", "eta > 0")
     momentum: float = _setting(0.9, "", "mu in [0, 1)")
     kl_weight: float = _setting(1.0, "reward per nat", "beta >= 0, weight of KL(policy || reference)")
@@ -67,7 +73,7 @@ class SampledGrid:
     For developers: a row without a finite threshold takes its learning rates from the fine grid instead.
     """
 
-    refresh_interval: list[int] | None = _setting(None, "steps", "rows; null: up to 4 of the grid's, log-spaced")
+    refresh_interval: list[float] | None = _setting(None, "steps", "rows; null: up to 4 of the grid's, log-spaced")
     momentum: list[float] | None = _setting(None, "", "columns; null: the grid's")
     multiple: Any = _setting(MULTIPLES.copy(), "", "learning rates of a row / the row's exact threshold")
     start: str = _setting("fixed_point", "", "where runs begin: fixed_point | initial (the bandit's initial policy)")

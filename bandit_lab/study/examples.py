@@ -10,6 +10,7 @@ from bandit_lab.grpo import Hyper
 from bandit_lab.simulate import trajectories
 from bandit_lab.study.sweep_exact import DriftResult
 from bandit_lab.study.sweep_plan import SweepPlan
+from bandit_lab.study.wiring import LOOPS
 
 TITLES = ("below the onset", "above the onset", "below the threshold", "above the threshold")
 DISPLACEMENT = 0.2  # logits, along the stiffest mode
@@ -26,7 +27,7 @@ class Examples:
     """
 
     momentum: float
-    interval: int
+    interval: float
     fixed_point_reward: float
     learning_rate: np.ndarray
     length: np.ndarray
@@ -39,7 +40,9 @@ def make_examples(plan: SweepPlan, drift: DriftResult) -> Examples | None:
     """The examples of a sweep, or None where a boundary is missing on either side."""
     cells, ground = drift.cells, drift.grounds[0]
     momentum = float(plan.momentum[-1])
-    interval = int(plan.refresh_interval[np.argmin(np.abs(np.log((plan.refresh_interval + 0.1) / PREFERRED_INTERVAL)))])
+    interval = plan.refresh_interval[
+        np.argmin(np.abs(np.log((plan.refresh_interval + 0.1) / PREFERRED_INTERVAL)))
+    ].item()
     at = (cells.momentum == momentum) & (cells.refresh_interval == interval) & (cells.kl_weight == ground.kl_weight)
     row = int(np.flatnonzero(at)[0])
     onset, threshold = float(drift.onset[row]), float(drift.boundary[row])
@@ -57,7 +60,7 @@ def make_examples(plan: SweepPlan, drift: DriftResult) -> Examples | None:
     return Examples(momentum, interval, reward, rates, lengths, runs, law, mean_age)
 
 
-def _lengths(rates: np.ndarray, momentum: float, interval: int, stiffness: float) -> np.ndarray:
+def _lengths(rates: np.ndarray, momentum: float, interval: float, stiffness: float) -> np.ndarray:
     """Steps to show: several relaxation times at small rates, several periods near the threshold."""
     memory = max(interval, 1) + 1 / (1 - momentum)
     relaxation = (1 - momentum) / (rates * stiffness)
@@ -78,13 +81,13 @@ def _displaced(plan: SweepPlan, drift: DriftResult) -> np.ndarray:
 
 
 def _oscillators(
-    plan: SweepPlan, drift: DriftResult, start: float, rate: float, momentum: float, interval: int, steps: int
+    plan: SweepPlan, drift: DriftResult, start: float, rate: float, momentum: float, interval: float, steps: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Expected reward [T + 1] by the oscillator with lag N and with the mean age, both from rest."""
     linear, final = drift.grounds[0].linear, drift.grounds[0].point.expected_reward
     time = jnp.arange(steps + 1.0)
     result = []
-    for lag in (float(interval), theory.mean_age(linear.model, interval)):
+    for lag in (float(interval), theory.mean_age(LOOPS[linear.model], interval)):
         osc = theory.oscillator(rate, momentum, linear.largest, lag, linear.convention, "symmetric")  # type: ignore[arg-type]
         with np.errstate(over="ignore", invalid="ignore"):
             result.append(np.asarray(theory.response(osc, time, start, final)))

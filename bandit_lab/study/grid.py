@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,19 +20,29 @@ def check_sweepable(name: str) -> None:
     _checks.require(name in TRACED, f"sweep.{name}", f"one of {', '.join(TRACED)}{hint}", name)
 
 
-def value_of(key: str, name: str, value: Any, smallest_interval: int = 1) -> float:
+class IntervalRule(NamedTuple):
+    """What a refresh interval may be: its least value, and whether it is a whole number of steps."""
+
+    least: int = 1
+    whole: bool = True
+
+
+ANY_INTERVAL = IntervalRule()
+
+
+def value_of(key: str, name: str, value: Any, rule: IntervalRule = ANY_INTERVAL) -> float:
     """One value of a traced setting, checked. Raises ValueError that names `key`."""
     if name == "learning_rate":
         return _checks.positive(key, value)
     if name == "momentum":
         return _checks.momentum(key, value)
     if name == "refresh_interval":
-        return _checks.integer(key, value, smallest_interval)
+        return _checks.integer(key, value, rule.least) if rule.whole else _checks.non_negative(key, value)
     return _checks.non_negative(key, value)
 
 
-def axis(key: str, name: str, spec: Any, default: Mapping[str, Any], smallest_interval: int = 1) -> np.ndarray:
-    """Sorted distinct values of one axis: float64, or int64 for refresh intervals.
+def axis(key: str, name: str, spec: Any, default: Mapping[str, Any], rule: IntervalRule = ANY_INTERVAL) -> np.ndarray:
+    """Sorted distinct values of one axis: float64, or int64 for refresh intervals in whole steps.
 
     spec: a list of values, or a mapping with start, stop, num, scale (linear or log; what is left out comes from
       `default`). Spaced refresh intervals are rounded to whole steps.
@@ -41,18 +51,19 @@ def axis(key: str, name: str, spec: Any, default: Mapping[str, Any], smallest_in
       ValueError: neither a list nor a mapping, an empty list, unknown keys, a log range that does not start above 0,
         or a value outside the setting's range; the message names `key`.
     """
+    steps = name == "refresh_interval" and rule.whole
     if isinstance(spec, Mapping):
-        values: Iterable[Any] = _spaced(key, name, {**default, **spec})
-        checked = [value_of(key, name, v, smallest_interval) for v in values]
+        values: Iterable[Any] = _spaced(key, steps, {**default, **spec})
+        checked = [value_of(key, name, v, rule) for v in values]
     else:
         is_list = isinstance(spec, Iterable) and not isinstance(spec, str)
         _checks.require(is_list, key, "a list or {start, stop, num, scale}", spec)
-        checked = [value_of(f"{key}[{i}]", name, v, smallest_interval) for i, v in enumerate(spec)]
+        checked = [value_of(f"{key}[{i}]", name, v, rule) for i, v in enumerate(spec)]
     _checks.require(len(checked) > 0, key, "at least one value (the grid is empty)", list(checked))
-    return np.unique(np.array(checked, dtype=np.int64 if name == "refresh_interval" else np.float64))
+    return np.unique(np.array(checked, dtype=np.int64 if steps else np.float64))
 
 
-def _spaced(key: str, name: str, spec: Mapping[str, Any]) -> list[Any]:
+def _spaced(key: str, steps: bool, spec: Mapping[str, Any]) -> list[Any]:
     for entry in spec:
         _checks.choice(key, entry, SPACED)
     for entry in SPACED:
@@ -64,7 +75,7 @@ def _spaced(key: str, name: str, spec: Mapping[str, Any]) -> list[Any]:
     _checks.require(num <= MAX_POINTS, f"{key}.num", f"at most {MAX_POINTS} values", num)
     space = np.geomspace if scale == "log" else np.linspace
     values = space(start, stop, num)
-    return [round(v) for v in values] if name == "refresh_interval" else [float(v) for v in values]
+    return [round(v) for v in values] if steps else [float(v) for v in values]
 
 
 def log_spaced_choice(values: np.ndarray, count: int) -> np.ndarray:

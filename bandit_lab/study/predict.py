@@ -11,6 +11,7 @@ from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.simulate import drift_name
 from bandit_lab.study import build, report
 from bandit_lab.study.config import PredictSettings
+from bandit_lab.study.grid import value_of
 from bandit_lab.study.manifest import manifest
 from bandit_lab.study.progress import Progress
 from bandit_lab.study.store import RunFolder, with_reasons
@@ -32,10 +33,13 @@ class Plan:
 def prepare(settings: PredictSettings, explicit: frozenset[str]) -> Plan:
     """Check every setting. Raises ValueError."""
     build.check_scalars(settings)
-    learner = build.build_learner(settings, settings.refresh_interval)
+    learner = build.build_learner(settings, float(settings.refresh_interval))
     if reason := build.check_drift(learner, settings.dynamics):
         raise ValueError(f"{reason}; or predict with dynamics=mean_field")
-    hyper = Hyper(settings.learning_rate, settings.momentum, int(settings.refresh_interval), settings.kl_weight)
+    interval = value_of(
+        "refresh_interval", "refresh_interval", settings.refresh_interval, build.interval_rule(settings)
+    )
+    hyper = Hyper(settings.learning_rate, settings.momentum, interval, settings.kl_weight)
     return Plan(settings, learner, hyper)
 
 
@@ -83,7 +87,7 @@ def summarise(plan: Plan, linear: Linear) -> dict[str, Any]:
             "refresh_interval": _interval_thresholds(linear, plan.hyper, reason),
         },
         **with_reasons({"spectral_radius": radius}, {"spectral_radius": reason}),
-        "spectral_radius_steps": steps,
+        **({} if steps is None else {"spectral_radius_steps": steps}),
         **with_reasons({"regime": regime(linear, plan.hyper)}, {"regime": reason}),
         **with_reasons(
             {"bifurcation": rates["exact"].bifurcation}, {"bifurcation": rates["exact"].reason or "no threshold"}
@@ -123,6 +127,12 @@ def _interval_thresholds(linear: Linear, hyper: Hyper, reason: str) -> dict[str,
     if reason:
         keys = ("leading_order", "exact", "islands")
         return with_reasons(dict.fromkeys(keys), dict.fromkeys(keys, reason))
+    if linear.model not in SEARCHED:
+        why = dict.fromkeys(("exact", "islands"), f"not searched for staleness={linear.model}")
+        law = linear.law(1, hyper.momentum).value
+        return {"leading_order": None if law is None else law / hyper.learning_rate} | with_reasons(
+            dict.fromkeys(why), why
+        )
     maximum = max(SEARCHED[linear.model], hyper.refresh_interval)
     runs = theory.islands(linear.loop(hyper.momentum), hyper.learning_rate, maximum)
     at_one = linear.law(1, hyper.momentum).value

@@ -61,7 +61,7 @@ def new_table(title: str, *columns: str) -> Any:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(title=title, box=SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    table = Table(title=title or None, box=SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for index, column in enumerate(columns):
         table.add_column(column, justify="left" if index == 0 else "right", overflow="fold")
     return table
@@ -70,16 +70,33 @@ def new_table(title: str, *columns: str) -> Any:
 def print_prediction(plan: "Plan", summary: dict[str, Any]) -> None:
     """The table of `predict`."""
     settings, form = plan.settings, FORMS.get(summary["oscillator"]["convention"], summary["oscillator"]["convention"])
-    title = (
-        f"{settings.bandit['name']}, {settings.advantage['name']}, {settings.estimator['name']}, "
-        f"{settings.staleness['name']}; drift at {summary['drift']}; momentum convention: {form}"
-    )
-    table = new_table(title, "quantity", "value", "unit")
+    names = (group["name"] for group in (settings.bandit, settings.advantage, settings.estimator, settings.staleness))
+    show(f"{', '.join(names)}; drift at {summary['drift']}; momentum convention: {form}")
+    table = new_table("", "quantity", "value", "unit")
     for row in _rows(plan, summary):
-        table.add_row(*row)
-    show(table)
+        if row[1] != "-":
+            table.add_row(*row)
+    show(*([table] if table.row_count else []), *_why(summary))
+
+
+def _why(summary: dict[str, Any]) -> list[str]:
+    """Lines that say why something is missing from the table, each reason once."""
     if "policy_reason" in summary["fixed_point"]:
-        show(f"No prediction: {summary['fixed_point']['policy_reason']}.")
+        return [f"No prediction at {summary['drift']}: {summary['fixed_point']['policy_reason']}."]
+    rate, interval = summary["thresholds"]["learning_rate"], summary["thresholds"]["refresh_interval"]
+    std = summary["stationary_std"]
+    named = {
+        "exact threshold": rate.get("exact_reason"),
+        "onset of oscillation": rate.get("oscillation_onset_reason"),
+        "leading-order law": rate.get("leading_order_reason"),
+        "unstable refresh interval": interval.get("exact_reason"),
+        "stationary std": std.get("expected_reward_reason"),
+    }
+    reasons: dict[str, list[str]] = {}
+    for name, reason in named.items():
+        if reason:
+            reasons.setdefault(reason, []).append(name)
+    return [f"No {', '.join(names)}: {reason}." for reason, names in reasons.items()]
 
 
 def _rows(plan: "Plan", summary: dict[str, Any]) -> list[tuple[str, str, str]]:

@@ -116,7 +116,7 @@ def throughput(
     plan: SweepPlan, progress: Progress, clock: CompileClock, sampling: CompileClock, wall: float
 ) -> dict[str, Any]:
     """How much was simulated, how fast. Seed-steps are those of the sampled runs, compilation left out."""
-    lengths = [plan.sampled_steps(float(m), int(n)) for m in plan.sampled_momentum for n in plan.sampled_interval]
+    lengths = [plan.sampled_steps(float(m), float(n)) for m in plan.sampled_momentum for n in plan.sampled_interval]
     seed_steps = sum(lengths) * len(plan.kl_weight) * len(plan.multiples) * plan.settings.seeds
     busy = progress.seconds.get("sampled runs", 0.0) - sampling.seconds
     rate = seed_steps / busy if seed_steps and busy > 0 else None

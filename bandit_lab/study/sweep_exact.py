@@ -12,8 +12,10 @@ from bandit_lab.grpo import Hyper
 from bandit_lab.measure import Boundary, FixedPoint, StiffnessReport
 from bandit_lab.study.progress import Progress
 from bandit_lab.study.sweep_plan import SweepPlan
-from bandit_lab.study.wiring import Linear, Value, linearise
+from bandit_lab.study.wiring import DRAWN, Linear, Value, linearise
 
+SAME = 1e-3  # an onset this close above the threshold is the threshold itself, crossed with a negative multiplier
+NO_RINGING = "stability is lost before any oscillation"
 NO_MEASURE = "the optimiser {} has no noise-free fixed point to displace a run from"
 
 
@@ -80,7 +82,7 @@ def rows(momenta: np.ndarray, weights: np.ndarray, intervals: np.ndarray) -> Hyp
     """Every combination, refresh interval fastest; the learning rate is left at 1."""
     mesh = np.meshgrid(momenta, weights, intervals, indexing="ij")
     momentum, weight, interval = (m.ravel() for m in mesh)
-    return Hyper(np.ones(len(momentum)), momentum, interval.astype(np.int64), weight)
+    return Hyper(np.ones(len(momentum)), momentum, interval, weight)
 
 
 def predict_rows(grounds: tuple[Ground, ...], cells: Hyper, progress: Callable[[int, int], None]) -> Predicted:
@@ -91,10 +93,12 @@ def predict_rows(grounds: tuple[Ground, ...], cells: Hyper, progress: Callable[[
     for i, (momentum, weight, interval) in enumerate(
         zip(cells.momentum, cells.kl_weight, cells.refresh_interval, strict=True)
     ):
-        linear, setting = by_weight[float(weight)], (int(interval), float(momentum))
+        linear, setting = by_weight[float(weight)], (interval.item(), float(momentum))
         result.law.append(linear.law(*setting))
-        result.exact.append(linear.threshold(*setting))
-        result.onset.append(linear.onset(*setting))
+        exact, onset = linear.threshold(*setting), linear.onset(*setting)
+        late = exact.value is not None and onset.value is not None and onset.value > exact.value * (1 + SAME)
+        result.exact.append(exact)
+        result.onset.append(Value(None, NO_RINGING) if late else onset)
         result.oscillator_onset.append(linear.oscillator_onset(*setting))
         progress(i + 1, total)
     return result
@@ -133,6 +137,7 @@ def measure_rows(
         with progress.stage(f"onset of oscillation, {name}"):
             found = _onset(plan, ground, part, rates)
         onset[mine], rings[mine] = found.value, found.on_grid
+    onset = np.where(onset > boundary * (1 + SAME), np.nan, onset)
     outcome = _outcomes(growth, rings)
     return DriftResult(dynamics, name, grounds, cells, predicted, boundary, onset, growth, rings, outcome, reasons)
 
@@ -140,6 +145,8 @@ def measure_rows(
 def _why_not_measured(plan: SweepPlan, ground: Ground) -> str | None:
     if not ground.point.exists:
         return ground.point.reason
+    if plan.settings.staleness["name"] == "random":
+        return DRAWN
     convention = plan.learner.optimizer.convention
     return None if convention in theory.CONVENTIONS else NO_MEASURE.format(convention)
 

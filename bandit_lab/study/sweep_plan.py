@@ -51,7 +51,7 @@ class SweepPlan:
     multiples: np.ndarray
     steps_given: bool
 
-    def sampled_steps(self, momentum: float, interval: int) -> int:
+    def sampled_steps(self, momentum: float, interval: float) -> int:
         """Length of a sampled run: long enough in blocks to show growth just above the threshold."""
         steps = self.settings.steps
         needed = 0 if self.steps_given else PERIODS * (interval + 1 / (1 - momentum))
@@ -61,7 +61,7 @@ class SweepPlan:
     def longest(self) -> int:
         """Steps of the longest sampled run."""
         pairs = [(m, n) for m in self.sampled_momentum for n in self.sampled_interval]
-        return max((self.sampled_steps(float(m), int(n)) for m, n in pairs), default=0)
+        return max((self.sampled_steps(float(m), float(n)) for m, n in pairs), default=0)
 
     @property
     def sampled_rows(self) -> int:
@@ -78,13 +78,13 @@ def prepare(settings: SweepSettings, explicit: frozenset[str]) -> SweepPlan:
         _checks.positive("memory_limit", settings.memory_limit)
     for name in settings.sweep:
         grid.check_sweepable(name)
-    least = build.smallest_interval(settings)
-    axes = {name: _axis(settings, name, explicit, least) for name in TRACED if name != "learning_rate"}
+    rule = build.interval_rule(settings)
+    axes = {name: _axis(settings, name, explicit, rule) for name in TRACED if name != "learning_rate"}
     rates, spec = _learning_rates(settings, explicit)
     sampling = settings.dynamics == "sampled"
-    intervals, momenta, multiples = _sampled_axes(settings, axes, least) if sampling else (np.empty(0),) * 3
-    everything = np.concatenate([axes["refresh_interval"], intervals]).astype(int)
-    learner = build.build_learner(settings, int(everything.max()))
+    intervals, momenta, multiples = _sampled_axes(settings, axes, rule) if sampling else (np.empty(0),) * 3
+    everything = np.concatenate([axes["refresh_interval"], intervals])
+    learner = build.build_learner(settings, float(everything.max()))
     reason = build.check_drift(learner, settings.dynamics)
     plan = SweepPlan(
         settings,
@@ -111,15 +111,15 @@ def _drifts(dynamics: str, reason: str | None) -> tuple[str, ...]:
     return ("mean_field",) if reason else ("mean_field", "finite_group")
 
 
-def _axis(settings: SweepSettings, name: str, explicit: frozenset[str], least: int) -> np.ndarray:
+def _axis(settings: SweepSettings, name: str, explicit: frozenset[str], rule: grid.IntervalRule) -> np.ndarray:
     key, spec = f"sweep.{name}", settings.sweep.get(name)
     if spec is not None:
-        return grid.axis(key, name, spec, AXIS_DEFAULTS[name], least)
+        return grid.axis(key, name, spec, AXIS_DEFAULTS[name], rule)
     if name in explicit or name == "kl_weight":
-        return grid.axis(name, name, [getattr(settings, name)], {}, least)
+        return grid.axis(name, name, [getattr(settings, name)], {}, rule)
     if name == "momentum":
         return np.array(STUDY_MOMENTA)
-    return grid.axis(key, name, {}, AXIS_DEFAULTS[name], least)
+    return grid.axis(key, name, {}, AXIS_DEFAULTS[name], rule)
 
 
 def _learning_rates(settings: SweepSettings, explicit: frozenset[str]) -> tuple[np.ndarray | None, dict[str, Any]]:
@@ -136,15 +136,17 @@ def _learning_rates(settings: SweepSettings, explicit: frozenset[str]) -> tuple[
     return grid.axis("sweep.learning_rate", "learning_rate", spec, default), {}
 
 
-def _sampled_axes(settings: SweepSettings, axes: dict[str, np.ndarray], least: int) -> tuple[np.ndarray, ...]:
+def _sampled_axes(
+    settings: SweepSettings, axes: dict[str, np.ndarray], rule: grid.IntervalRule
+) -> tuple[np.ndarray, ...]:
     """(refresh intervals, momenta, multiples of the threshold) of the sampled grid."""
     chosen = settings.sampled
     intervals = grid.log_spaced_choice(axes["refresh_interval"], 4)
     if chosen.refresh_interval is not None:
-        intervals = grid.axis("sampled.refresh_interval", "refresh_interval", chosen.refresh_interval, {}, least)
+        intervals = grid.axis("sampled.refresh_interval", "refresh_interval", chosen.refresh_interval, {}, rule)
     momenta = axes["momentum"]
     if chosen.momentum is not None:
-        momenta = grid.axis("sampled.momentum", "momentum", chosen.momentum, {}, least)
+        momenta = grid.axis("sampled.momentum", "momentum", chosen.momentum, {}, rule)
     return intervals, momenta, grid.axis("sampled.multiple", "learning_rate", chosen.multiple, SPACING)
 
 

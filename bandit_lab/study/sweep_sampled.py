@@ -156,7 +156,7 @@ def _expectations(
         reward[q], largest[q] = ground.point.expected_reward, float(np.max(ground.point.policy))
         exact = drift.predicted.exact[q].value if drift else None
         std[q], reasons[q] = _stds(
-            plan, ground, exact, (float(rows.momentum[q]), int(rows.refresh_interval[q])), rates[q]
+            plan, ground, exact, (float(rows.momentum[q]), rows.refresh_interval[q].item()), rates[q]
         )
         ceiling = float(np.max(plan.learner.bandit.true_means)) - ground.point.expected_reward
         std[q] = np.minimum(std[q], CEILING_SHARE * ceiling / measure.outcome.NOISE_MULTIPLE)
@@ -178,7 +178,7 @@ def _starts(plan: SweepPlan, drift: DriftResult | None, rows: Hyper) -> np.ndarr
 
 
 def _stds(
-    plan: SweepPlan, ground: Ground, exact: float | None, setting: tuple[float, int], rates: np.ndarray
+    plan: SweepPlan, ground: Ground, exact: float | None, setting: tuple[float, float], rates: np.ndarray
 ) -> tuple[np.ndarray, str | None]:
     """Noise scale [P] of the expected reward: the stationary std far below the threshold, grown with sqrt(eta)."""
     policy = ground.linear.policy

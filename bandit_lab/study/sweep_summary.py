@@ -8,7 +8,7 @@ import numpy as np
 from bandit_lab.measure import count_outcomes
 from bandit_lab.study import report
 from bandit_lab.study.store import with_reasons
-from bandit_lab.study.sweep_exact import DriftResult, stiffness_summary
+from bandit_lab.study.sweep_exact import NO_RINGING, DriftResult, stiffness_summary
 from bandit_lab.study.sweep_plan import SweepPlan
 from bandit_lab.study.sweep_sampled import SampledResult
 from bandit_lab.study.wiring import Value
@@ -33,8 +33,9 @@ def summarise(
             threshold += _interval_rows(drift, rates, drift.growth > 0, _exactly_unstable(drift, rates))
             transition += _interval_rows(drift, rates, drift.rings > 0, _exactly_ringing(drift, rates))
         else:
-            threshold += _rows(drift, drift.boundary, drift.predicted.exact, drift.predicted.law, at)
-            transition += _rows(drift, drift.onset, drift.predicted.onset, drift.predicted.oscillator_onset, None)
+            threshold += _rows(drift, drift.boundary, drift.predicted.exact, drift.predicted.law, OUTSIDE, at)
+            late = f"{NO_RINGING}, or {OUTSIDE}"
+            transition += _rows(drift, drift.onset, drift.predicted.onset, drift.predicted.oscillator_onset, late, None)
     outcomes: dict[str, Any] = count_outcomes(drifts[0].outcome)
     return {
         "axes": {
@@ -86,7 +87,10 @@ def _how_often(rows: list[dict[str, Any]]) -> str:
     """In how many rows that is what was seen."""
     pairs = [(row.get("sampled_learning_rate"), row.get("exact")) for row in rows]
     known = [sampled < exact for sampled, exact in pairs if sampled is not None and exact is not None]
-    return f" in {sum(known)} of {len(known)} rows." if known else " (no row brackets it here)."
+    if not known:
+        return " (no row brackets it here)."
+    doubt = "" if all(known) else "; elsewhere the runs are too short or the grid too coarse to tell"
+    return f" in {sum(known)} of {len(known)} rows{doubt}."
 
 
 def _sampled_at(sampled: SampledResult, drift: DriftResult) -> Callable[[int], tuple[float, str | None]]:
@@ -100,7 +104,7 @@ def _sampled_at(sampled: SampledResult, drift: DriftResult) -> Callable[[int], t
 
 
 def _rows(
-    drift: DriftResult, measured: np.ndarray, exact: list[Value], leading: list[Value], sampled_at: Any
+    drift: DriftResult, measured: np.ndarray, exact: list[Value], leading: list[Value], missing: str, sampled_at: Any
 ) -> list[dict[str, Any]]:
     """One row per cell of the other axes: what was measured, what is predicted, how far apart."""
     result = []
@@ -112,10 +116,10 @@ def _rows(
             "relative_error": _relative(float(measured[i]), exact[i].value),
         }
         why = {
-            "measured_learning_rate": drift.reasons[i] or OUTSIDE,
+            "measured_learning_rate": drift.reasons[i] or missing,
             "exact": exact[i].reason or "",
             "leading_order": leading[i].reason or "",
-            "relative_error": drift.reasons[i] or exact[i].reason or OUTSIDE,
+            "relative_error": drift.reasons[i] or exact[i].reason or missing,
         }
         if sampled_at is not None:
             values["sampled_learning_rate"], reason = sampled_at(i)
@@ -128,7 +132,7 @@ def _key(drift: DriftResult, row: int) -> dict[str, Any]:
     cells = drift.cells
     return {
         "drift": drift.name,
-        "refresh_interval": int(cells.refresh_interval[row]),
+        "refresh_interval": cells.refresh_interval[row].item(),
         "momentum": float(cells.momentum[row]),
         "kl_weight": float(cells.kl_weight[row]),
     }
@@ -144,7 +148,7 @@ def _exactly_unstable(drift: DriftResult, rates: np.ndarray) -> np.ndarray:
     for i in range(len(result)):
         linear = drift.ground(float(drift.cells.kl_weight[i])).linear
         if linear.why_not() is None:
-            maps = linear.loop(float(drift.cells.momentum[i])).map(rates, int(drift.cells.refresh_interval[i]))
+            maps = linear.loop(float(drift.cells.momentum[i])).map(rates, drift.cells.refresh_interval[i].item())
             result[i] = np.abs(eigenvalues(maps)[..., 0]) >= 1
     return result
 
@@ -187,8 +191,8 @@ def _interval_rows(
     return result
 
 
-def _first(flags: np.ndarray, intervals: np.ndarray) -> int | None:
-    return int(intervals[np.argmax(flags)]) if np.any(flags) else None
+def _first(flags: np.ndarray, intervals: np.ndarray) -> float | None:
+    return intervals[np.argmax(flags)].item() if np.any(flags) else None
 
 
 def print_summary(plan: SweepPlan, summary: dict[str, Any]) -> None:
@@ -234,7 +238,7 @@ def _rate_table(plan: SweepPlan, summary: dict[str, Any]) -> Any:
         table.add_row(
             row["drift"],
             f"{row['momentum']:g}",
-            str(row["refresh_interval"]),
+            f"{row['refresh_interval']:g}",
             *(report.number(row[key], 5) for key in ("leading_order", "exact", "measured_learning_rate")),
             report.number(row["relative_error"], 2),
             *(report.number(ring[key], 5) for key in ("exact", "measured_learning_rate")),
@@ -243,11 +247,11 @@ def _rate_table(plan: SweepPlan, summary: dict[str, Any]) -> Any:
     return table
 
 
-def _few(plan: SweepPlan) -> set[int]:
+def _few(plan: SweepPlan) -> set[float]:
     from bandit_lab.study.grid import log_spaced_choice
 
     few = plan.sampled_interval if len(plan.sampled_interval) else log_spaced_choice(plan.refresh_interval, 4)
-    return {int(n) for n in few}
+    return {n.item() for n in few}
 
 
 def _interval_table(summary: dict[str, Any]) -> Any:

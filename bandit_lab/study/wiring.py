@@ -21,6 +21,10 @@ from bandit_lab.theory.signal import Signal
 from bandit_lab.theory.stability import repels
 from bandit_lab.theory.stiffness import ESTIMATORS
 
+ADVANTAGES_KNOWN = ("grpo", "dr_grpo", "rloo", "dapo")
+ESTIMATORS_KNOWN = (*ESTIMATORS, "clipped", "clip_higher", "cispo")  # clips do nothing near a fixed point
+LOOPS = {**{model: model for model in theory.MODELS}, "random_mean": "random"}  # staleness -> model of the linear loop
+DRAWN = "ages drawn at every step multiply by random matrices; staleness=random_mean has their average"
 _SYMMETRIC = 1e-10
 
 
@@ -73,6 +77,8 @@ class Linear:
         """The reason why thresholds cannot be predicted, or None."""
         if self.policy is None:
             return self.reason
+        if self.model not in LOOPS:
+            return DRAWN if self.model == "random" else f"no linear theory of staleness={self.model}"
         known = self.convention in theory.CONVENTIONS
         return None if known else f"no linear theory of the optimiser {self.convention}"
 
@@ -80,9 +86,9 @@ class Linear:
         """The linear loop at a momentum."""
         assert self.fresh is not None
         assert self.stale is not None
-        return theory.LinearLoop(self.fresh, self.stale, momentum, self.model, self.convention)
+        return theory.LinearLoop(self.fresh, self.stale, momentum, LOOPS[self.model], self.convention)
 
-    def law(self, interval: int, momentum: float) -> Value:
+    def law(self, interval: float, momentum: float) -> Value:
         """Leading-order learning rate: K eta N = 1 - mu in the heavy-ball convention."""
         if reason := self.why_not():
             return Value(None, reason)
@@ -91,21 +97,21 @@ class Linear:
         rate = theory.leading_order(interval, momentum, self.convention) / self.largest  # type: ignore[arg-type]
         return Value(rate) if math.isfinite(rate) else Value(None, "the law has no bound at refresh interval 0")
 
-    def threshold(self, interval: int, momentum: float) -> Value:
+    def threshold(self, interval: float, momentum: float) -> Value:
         """First learning rate that loses stability, exactly."""
         if reason := self.why_not():
             return Value(None, reason)
-        if self.wholly_stale:
+        if self.wholly_stale and self.model in theory.MODELS:
             kappa, kind = theory.exact(self.model, interval, momentum, self.convention)  # type: ignore[arg-type]
             return Value(kappa / self.largest, None, kind)
         crossing = theory.first_unstable_learning_rate(self.loop(momentum), interval)
         return Value(crossing.value, crossing.reason, crossing.bifurcation)
 
-    def onset(self, interval: int, momentum: float) -> Value:
+    def onset(self, interval: float, momentum: float) -> Value:
         """Smallest learning rate at which the stiffest mode's dominant multiplier is not real and positive."""
         if reason := self.why_not():
             return Value(None, reason)
-        if self.wholly_stale:
+        if self.wholly_stale and self.model in theory.MODELS:
             kappa = theory.oscillation_onset(self.model, interval, momentum, self.convention)  # type: ignore[arg-type]
             return Value(kappa / self.largest)
         if repels(self.loop(momentum)):
@@ -113,7 +119,7 @@ class Linear:
         crossing = theory.first_oscillating_learning_rate(self.loop(momentum), interval)
         return Value(crossing.value, crossing.reason)
 
-    def oscillator_onset(self, interval: int, momentum: float) -> Value:
+    def oscillator_onset(self, interval: float, momentum: float) -> Value:
         """Learning rate at which the leading-order oscillator (lag N) stops being overdamped.
 
         gamma^2 = 4 m lambda with gamma = (1-mu)/eta - lambda n, m = mu/eta: the smaller root of
@@ -141,14 +147,14 @@ def _spectrum(matrix: np.ndarray) -> np.ndarray:
 def signal_of(learner: Learner, settings: Settings, dynamics: str) -> Signal | None:
     """The theory's view of a learner's reward, or None where the theory has no closed form for it."""
     bandit, name = learner.bandit, settings.advantage["name"]
-    if not isinstance(bandit, TabularBandit) or name not in ("grpo", "dr_grpo", "rloo"):
+    if type(bandit) is not TabularBandit or name not in ADVANTAGES_KNOWN:
         return None
     values, chances = np.asarray(bandit.law.values), np.asarray(bandit.law.probabilities)[0]
     eps, ddof = float(settings.advantage.get("eps", 0.0)), int(settings.advantage.get("ddof", 0))
     size = None if dynamics == "mean_field" else learner.group_size
     if np.array_equal(values, [0.0, 1.0]):
         return theory.BinarySignal(theory.GroupLaw(name, size, eps, ddof), tuple(chances[:, 1]))
-    if size is not None:
+    if size is not None or name == "dapo":
         return None
     means = chances @ values
     return theory.MomentSignal(tuple(means), tuple(chances @ values**2 - means**2), name, eps)
@@ -157,7 +163,7 @@ def signal_of(learner: Learner, settings: Settings, dynamics: str) -> Signal | N
 def linearise(learner: Learner, settings: Settings, dynamics: str, kl_weight: float) -> Linear:
     """The fixed point and stiffness of a drift: closed form if there is one, else measured."""
     signal = signal_of(learner, settings, dynamics)
-    known_estimator = settings.estimator["name"] in ESTIMATORS
+    known_estimator = settings.estimator["name"] in ESTIMATORS_KNOWN
     if signal is None or not known_estimator:
         return measured_linear(learner, settings, dynamics, kl_weight)
     blank = _blank(learner, settings, dynamics, kl_weight)
@@ -208,7 +214,7 @@ def noise_covariance(learner: Learner, settings: Settings, policy: np.ndarray) -
         return None, f"no formula for the noise of the KL estimator {learner.kl_estimator}"
     if isinstance(signal, theory.BinarySignal):
         return theory.binary_covariance(signal.law, signal.means, policy) / learner.prompts, None
-    if isinstance(learner.bandit, TabularBandit) and name in ("dr_grpo", "rloo"):
+    if type(learner.bandit) is TabularBandit and name in ("dr_grpo", "rloo"):
         values, chances = np.asarray(learner.bandit.law.values), np.asarray(learner.bandit.law.probabilities)[0]
         outcomes = [[(float(v), float(p)) for v, p in zip(values, row, strict=True)] for row in chances]
         atoms = theory.reward_atoms(policy, outcomes)
@@ -217,7 +223,7 @@ def noise_covariance(learner: Learner, settings: Settings, policy: np.ndarray) -
 
 
 def stationary_stds(
-    linear: Linear, noise: np.ndarray | None, means: np.ndarray, cell: tuple[float, float, int], batch_reuse: bool
+    linear: Linear, noise: np.ndarray | None, means: np.ndarray, cell: tuple[float, float, float], batch_reuse: bool
 ) -> tuple[float | None, float | None, str | None]:
     """Predicted (std of the expected reward, std of the log-odds of the best arm, reason) at one cell.
 

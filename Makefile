@@ -1,0 +1,45 @@
+# Everything sets itself up: a machine with Python >= 3.11 and its venv module is enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+ARGS ?=
+
+.PHONY: sweep predict test quick lint format figures clean
+
+sweep: $(READY)  ## the phase diagram; ARGS="staleness=lag seeds=256" changes settings
+	$(BIN)/python -m bandit_lab sweep $(ARGS)
+
+predict: $(READY)  ## formulas for one setting
+	$(BIN)/python -m bandit_lab predict $(ARGS)
+
+test: $(READY)  ## all tests
+	$(BIN)/python -m pytest -n $(or $(WORKERS),2) $(ARGS)
+
+quick: $(READY)  ## tests that take less than about ten seconds each
+	$(BIN)/python -m pytest -n $(or $(WORKERS),2) -m "not slow" $(ARGS)
+
+lint: $(READY)  ## linter, formatter check, types, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)  ## rewrite the code in the project's format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+figures: $(READY)  ## the picture of the README, by the default sweep
+	$(BIN)/python -m bandit_lab sweep run_dir=outputs/figures overwrite=true $(ARGS)
+	mkdir -p figures
+	cp outputs/figures/phase_diagram.png outputs/figures/trajectories.png outputs/figures/manifest.json figures/
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.12 ...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $(READY)
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,179 @@
+"""The command line as a person meets it: help, folders, interruption, several runs, start-up."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bandit_lab.study import predict
+from bandit_lab.study.cli import INTERRUPTED, OK, expand, main
+from bandit_lab.study.commands import COMMANDS
+from bandit_lab.study.config import GROUPS, SCHEMAS, described, variants_on_disk
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def run_python(*arguments: str, **options) -> subprocess.CompletedProcess:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, env=environment, check=False, **options
+    )
+
+
+def test_overview_names_every_command(capsys):
+    assert main([]) == OK
+    out = capsys.readouterr().out
+    assert all(f"\n  {name}" in out for name in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_every_setting_its_unit_and_an_example(command, capsys):
+    assert main([command, "--help"]) == OK
+    out = capsys.readouterr().out
+    for key, entry in described(SCHEMAS[command]):
+        line = next(line for line in out.splitlines() if line.split()[:1] == [key])
+        assert line.endswith(entry.metadata["unit"])
+        assert entry.metadata["help"] in out
+    for group in GROUPS:
+        assert ", ".join(variants_on_disk(group)) in out
+    assert f"python -m bandit_lab {command} " in COMMANDS[command].example
+    assert COMMANDS[command].example in out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_example_of_the_help_is_good_input(command):
+    import shlex
+
+    from hydra import compose, initialize_config_dir
+
+    from bandit_lab.study import cli, config, runner
+
+    config.register_schemas()
+    overrides = cli._rewritten(shlex.split(COMMANDS[command].example)[4:])
+    with initialize_config_dir(str(config.config_dir()), version_base="1.3"):
+        composed = compose(config_name=command, overrides=overrides)
+    runner.check(command, composed, cli.explicit_keys(overrides), Path("new"))
+    assert list(Path().iterdir()) == []
+
+
+def test_cfg_job_prints_the_settings_and_does_nothing(capsys, tmp_path):
+    main(["predict", "--cfg", "job", "refresh_interval=7"])
+    out = capsys.readouterr().out
+    assert "refresh_interval: 7" in out
+    assert "kl_weight: 1.0" in out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_default_folder_is_the_last_line_and_nothing_else_is_left(capsys, tmp_path):
+    assert main(["predict"]) == OK
+    folder = Path(capsys.readouterr().out.splitlines()[-1])
+    assert folder.parts[:2] == ("outputs", "predict")
+    assert sorted(p.name for p in folder.iterdir()) == ["config.yaml", "manifest.json", "summary.json"]
+    assert [p.name for p in tmp_path.iterdir()] == ["outputs"]
+
+
+def test_finished_run_is_replaced_only_on_demand(capsys):
+    assert main(["predict", "run_dir=here"]) == OK
+    before = Path("here/manifest.json").read_bytes()
+    assert main(["predict", "run_dir=here", "refresh_interval=3"]) == 2
+    assert "overwrite=true" in capsys.readouterr().err
+    assert Path("here/manifest.json").read_bytes() == before
+    assert main(["predict", "run_dir=here", "refresh_interval=3", "overwrite=true"]) == OK
+    assert "refresh_interval: 3" in Path("here/config.yaml").read_text()
+
+
+def test_multirun_makes_one_run_per_value(capsys):
+    assert main(["predict", "-m", "optimizer=sgd,rmsprop", "group_size=8,16", "run_dir=many"]) == OK
+    assert capsys.readouterr().out.splitlines()[-1] == "many"
+    drifts = [json.loads(Path(f"many/{i}/summary.json").read_text())["drift"] for i in range(4)]
+    assert drifts == ["G = 8", "G = 16", "G = 8", "G = 16"]
+
+
+def test_expand_is_the_product_of_choices():
+    assert list(expand(["a=1,2", "b=3", "c=x,y"])) == [
+        ["a=1", "b=3", "c=x"],
+        ["a=1", "b=3", "c=y"],
+        ["a=2", "b=3", "c=x"],
+        ["a=2", "b=3", "c=y"],
+    ]
+
+
+def test_any_optax_optimiser_by_name(capsys):
+    assert main(["predict", "optimizer=rmsprop", "optimizer.options.decay=0.5", "run_dir=here"]) == OK
+    text = Path("here/config.yaml").read_text()
+    assert "name: rmsprop" in text
+    assert "decay: 0.5" in text
+    assert "no linear theory of the optimiser rmsprop" in Path("here/summary.json").read_text()
+
+
+def test_interruption_tells_how_to_run_again(monkeypatch, capsys):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(predict, "linearise", interrupted)
+        assert main(["predict", "bandit.rewards=[0.8, 0.2]", "run_dir=here"]) == INTERRUPTED
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    again = "python -m bandit_lab predict 'bandit.rewards=[0.8, 0.2]' run_dir=here"
+    assert err.rstrip().endswith(again)
+    assert not Path("here/manifest.json").exists()
+    assert main(["predict", "bandit.rewards=[0.8, 0.2]", "run_dir=here"]) == OK
+
+
+def test_quiet_run_leaves_stderr_empty():
+    done = run_python("-m", "bandit_lab", "predict", "run_dir=here")
+    assert done.returncode == OK
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_killed_sweep_is_not_a_finished_one(kill):
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+    command = [sys.executable, "-m", "bandit_lab", "sweep", "run_dir=here", "steps=1000000"]
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    for _ in range(1200):
+        if Path("here/config.yaml").exists():
+            break
+        time.sleep(0.05)
+    time.sleep(1.0)
+    process.send_signal(kill)
+    _, err = process.communicate(timeout=60)
+    assert not Path("here/manifest.json").exists()
+    assert not Path("here/summary.json").exists()
+    if kill != signal.SIGKILL:
+        assert process.returncode == INTERRUPTED
+        assert "run it again with: python -m bandit_lab sweep run_dir=here steps=1000000" in err
+
+
+def test_importing_the_package_stays_light():
+    names = "('hydra', 'matplotlib', 'jax', 'rich', 'xarray')"
+    code = f"import sys, bandit_lab; print([m for m in {names} if m in sys.modules])"
+    done = run_python("-W", "error", "-c", code)
+    assert done.stdout.strip() == "[]"
+
+
+def test_help_starts_without_jax_or_hydra():
+    code = (
+        "import sys; from bandit_lab.study.cli import main; main(['sweep', '--help']);"
+        "print([m for m in ('hydra', 'matplotlib', 'jax', 'xarray') if m in sys.modules])"
+    )
+    assert run_python("-c", code).stdout.splitlines()[-1] == "[]"
+
+
+def test_predict_does_not_import_what_it_does_not_need():
+    code = (
+        "import sys; from bandit_lab.study.cli import main; main(['predict', 'run_dir=here']);"
+        "print([m for m in ('matplotlib', 'xarray', 'zarr') if m in sys.modules])"
+    )
+    assert run_python("-c", code).stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,112 @@
+"""`predict` against values known by hand, and the shape of its summary."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bandit_lab.study.cli import main
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def predict(*overrides) -> dict:
+    assert main(["predict", "run_dir=here", "overwrite=true", *overrides]) == 0
+    return json.loads(Path("here/summary.json").read_text(), parse_constant=pytest.fail)
+
+
+def test_default_setting():
+    summary = predict("dynamics=mean_field")
+    policy = summary["fixed_point"]["policy"]
+    assert np.log(policy[0] / policy[1]) == pytest.approx(2.0264, abs=5e-5)
+    assert summary["stiffness"] == pytest.approx(0.1382, abs=5e-5)
+    rates = summary["thresholds"]["learning_rate"]
+    assert rates["leading_order"] * summary["stiffness"] == pytest.approx(0.1, rel=1e-12)
+    assert rates["exact"] * summary["stiffness"] == pytest.approx(3.8, rel=1e-12)
+    assert rates["oscillation_onset"] * summary["stiffness"] == pytest.approx((1 - np.sqrt(0.9)) ** 2, rel=1e-12)
+    assert summary["bifurcation"] == "flip"
+    assert summary["drift"] == "G = infinity"
+    assert summary["oscillator"]["mass"] == pytest.approx(0.9 / 0.05)
+    assert summary["oscillator"]["damping"] == pytest.approx(0.1 / 0.05 - summary["stiffness"])
+
+
+def test_reference_values_of_the_refresh_model():
+    for interval, momentum, ratio in ((2, 0.9, 4.2222), (8, 0.9, 2.7087), (64, 0.95, 3.8777)):
+        rates = predict(f"refresh_interval={interval}", f"momentum={momentum}")["thresholds"]["learning_rate"]
+        assert rates["exact"] / rates["leading_order"] == pytest.approx(ratio, abs=5e-5)
+
+
+def test_ema_convention_changes_the_law_and_is_named():
+    heavy, ema = predict("refresh_interval=4"), predict("refresh_interval=4", "optimizer=sgd_ema")
+    assert ema["thresholds"]["convention"] == "ema"
+    for key in ("leading_order", "exact", "oscillation_onset"):
+        ratio = ema["thresholds"]["learning_rate"][key] / heavy["thresholds"]["learning_rate"][key]
+        assert ratio == pytest.approx(10, rel=1e-9)
+
+
+def test_no_interior_fixed_point(capsys):
+    summary = predict("bandit.rewards=[1,0]", "kl_weight=1.2", "dynamics=mean_field")
+    assert summary["fixed_point"]["policy"] is None
+    assert "vertex" in summary["fixed_point"]["policy_reason"]
+    assert summary["critical_kl_weight"] == pytest.approx(1.5089, abs=5e-5)
+    assert "1.5088" in capsys.readouterr().out
+    empty = [key for key, value in summary.items() if value is None]
+    assert all(f"{key}_reason" in summary for key in empty)
+
+
+def test_islands_in_the_refresh_interval():
+    """lambda_fresh : lambda_stale of the ratio estimator give a threshold that is not monotone in N."""
+    summary = predict("estimator=ratio", "advantage=dr_grpo", "learning_rate=5", "refresh_interval=16")
+    assert summary["thresholds"]["refresh_interval"]["exact"] is None
+    assert "stable at every refresh interval" in summary["thresholds"]["refresh_interval"]["exact_reason"]
+    frozen = predict("estimator=frozen", "advantage=dr_grpo", "learning_rate=5", "refresh_interval=16")
+    assert (
+        frozen["thresholds"]["refresh_interval"]["exact"] == frozen["thresholds"]["refresh_interval"]["islands"][0][0]
+    )
+    assert frozen["regime"] == "unstable"
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "staleness=lag refresh_interval=0",
+        "staleness=lag refresh_interval=16",
+        "staleness=pipeline refresh_interval=4",
+        "estimator=ratio",
+        "estimator=uncorrected",
+        "advantage=rloo",
+        "advantage=dapo",
+        "kl_estimator=k3",
+        "optimizer=nesterov",
+        "optimizer=adam",
+        "bandit=k_arm",
+        "bandit=k_arm bandit.kind=fixed dynamics=mean_field",
+        "bandit=k_arm bandit.kind=fixed group_size=3",
+        "bandit=proxy",
+        "precision=float32",
+        "kl_weight=0",
+        "batch_reuse=true refresh_interval=4",
+    ],
+)
+def test_every_null_has_a_reason(setting):
+    def look(node, path):
+        for key, value in node.items():
+            if isinstance(value, dict):
+                look(value, f"{path}.{key}")
+            elif value is None:
+                assert node.get(f"{key}_reason") or key == "critical_kl_weight", f"{path}.{key}"
+
+    summary = predict(*setting.split())
+    look(summary, "")
+    for key in ("fixed_point", "stiffness", "stiffness_spectrum", "stiffness_fresh", "stiffness_stale", "oscillator"):
+        assert key in summary
+    for key in ("thresholds", "drift", "spectral_radius", "regime", "bifurcation", "stationary_std"):
+        assert key in summary
+    assert set(summary["oscillator"]) >= {"mass", "damping", "stiffness", "convention"}
+    assert set(summary["thresholds"]["learning_rate"]) >= {"leading_order", "exact", "oscillation_onset"}
+    assert set(summary["thresholds"]["refresh_interval"]) >= {"leading_order", "exact", "islands"}
+    assert set(summary["stationary_std"]) >= {"expected_reward", "logit"}

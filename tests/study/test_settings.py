@@ -1,0 +1,68 @@
+"""Settings: the interface's defaults, YAML files and registries that agree."""
+
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from bandit_lab.bandits import BANDITS
+from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS
+from bandit_lab.study import build, config
+from bandit_lab.study.cli import _rewritten
+
+REGISTRIES = {
+    "bandit": BANDITS,
+    "advantage": ADVANTAGES,
+    "estimator": ESTIMATORS,
+    "staleness": STALENESS,
+}
+
+
+def settings(command="sweep", *overrides):
+    config.register_schemas()
+    with initialize_config_dir(str(config.config_dir()), version_base="1.3"):
+        composed = compose(config_name=command, overrides=_rewritten(list(overrides)))
+    return OmegaConf.to_object(composed)
+
+
+@pytest.mark.parametrize("command", config.SCHEMAS)
+def test_defaults_are_those_of_the_interface(command):
+    chosen = settings(command)
+    names = {group: getattr(chosen, group)["name"] for group in config.GROUPS}
+    assert names == {
+        "bandit": "two_arm",
+        "advantage": "grpo",
+        "estimator": "frozen",
+        "staleness": "refresh",
+        "optimizer": "sgd",
+    }
+    assert chosen.bandit["rewards"] == [0.9, 0.1]
+    assert chosen.advantage == {"name": "grpo", "eps": 0.0, "ddof": 0}
+    scalars = ("refresh_interval", "learning_rate", "momentum", "batch_reuse", "kl_weight", "kl_estimator")
+    assert [getattr(chosen, s) for s in scalars] == [1, 0.05, 0.9, False, 1.0, "exact"]
+    scalars = ("group_size", "prompts", "dynamics", "seeds", "steps", "seed", "overwrite", "quiet")
+    assert [getattr(chosen, s) for s in scalars] == [64, 1, "sampled", 1024, 1000, 0, False, False]
+
+
+@pytest.mark.parametrize("group", REGISTRIES)
+def test_every_variant_has_a_file_and_every_file_a_variant(group):
+    assert set(config.variants_on_disk(group)) == set(REGISTRIES[group])
+
+
+@pytest.mark.parametrize(
+    ("group", "name"), [(g, n) for g in config.GROUPS for n in config.variants_on_disk(g)], ids=lambda value: value
+)
+def test_every_file_builds(group, name):
+    chosen = settings("sweep", f"{group}={name}")
+    build.check_scalars(chosen)
+    build.build_learner(chosen, 4)
+
+
+def test_help_and_schema_cannot_disagree():
+    for schema in config.SCHEMAS.values():
+        for key, entry in config.described(schema):
+            assert {"unit", "help"} <= set(entry.metadata), key
+
+
+def test_options_of_a_group_reach_the_variant():
+    learner = build.build_learner(settings("sweep", "advantage.eps=0.25", "advantage.ddof=1", "group_size=9"), 1)
+    assert (learner.advantage.eps, learner.advantage.ddof, learner.group_size) == (0.25, 1, 9)

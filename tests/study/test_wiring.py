@@ -1,0 +1,86 @@
+"""Where theory meets a learner: the formula and automatic differentiation of the drift must give one linear loop."""
+
+import numpy as np
+import pytest
+
+from bandit_lab import theory
+from bandit_lab.study import build
+from bandit_lab.study.config import PredictSettings
+from bandit_lab.study.wiring import Linear, linearise, measured_linear, noise_covariance
+
+GROUPS = {"bandit": "two_arm", "advantage": "grpo", "estimator": "frozen", "staleness": "refresh", "optimizer": "sgd"}
+
+
+def settings(**changes) -> PredictSettings:
+    chosen = PredictSettings(**{group: {"name": name} for group, name in GROUPS.items()})
+    for key, value in changes.items():
+        setattr(chosen, key, {"name": value} if key in GROUPS and isinstance(value, str) else value)
+    return chosen
+
+
+FIVE = {"name": "k_arm", "rewards": [0.85, 0.7, 0.45, 0.3, 0.1], "reference_logits": [0.0, 0.3, -0.2, 0.1, 0.4]}
+
+
+@pytest.mark.parametrize("dynamics", ["mean_field", "finite_group"])
+@pytest.mark.parametrize("estimator", ["frozen", "uncorrected", "ratio", "clipped"])
+@pytest.mark.parametrize("advantage", ["grpo", "dr_grpo", "rloo", "dapo"])
+def test_formula_and_differentiation_agree(advantage, estimator, dynamics):
+    chosen = settings(bandit=FIVE, advantage=advantage, estimator=estimator, group_size=6)
+    learner = build.build_learner(chosen, 1)
+    formula = linearise(learner, chosen, dynamics, 0.8)
+    seen = measured_linear(learner, chosen, dynamics, 0.8)
+    assert formula.closed_form
+    assert not seen.closed_form
+    np.testing.assert_allclose(formula.policy, seen.policy, atol=1e-9)
+    np.testing.assert_allclose(formula.spectrum, seen.spectrum, rtol=1e-8)
+    for part in ("fresh", "stale"):
+        eigenvalues = [np.sort(np.linalg.eigvals(getattr(linear, part))) for linear in (formula, seen)]
+        np.testing.assert_allclose(*eigenvalues, atol=1e-8 * formula.largest)
+    for model in ("refresh", "pipeline"):
+        loops = [theory.LinearLoop(linear.fresh, linear.stale, 0.5, model) for linear in (formula, seen)]
+        radii = [theory.spectral_radius(loop, 1.0 / formula.largest, 3) for loop in loops]
+        assert radii[0] == pytest.approx(radii[1], rel=1e-8)
+
+
+def linear(model="refresh", convention="heavy_ball", stiffness=0.3) -> Linear:
+    matrix = np.array([[stiffness]])
+    return Linear("G = infinity", "mean_field", 1.0, model, convention, np.ones(2) / 2, 0.5, 0 * matrix, matrix, True)
+
+
+@pytest.mark.parametrize("convention", theory.CONVENTIONS)
+@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.95])
+@pytest.mark.parametrize("interval", [1, 4, 64])
+def test_onset_of_the_oscillator_is_its_critical_damping(interval, momentum, convention):
+    rate = linear(convention=convention).oscillator_onset(interval, momentum).value
+    if momentum == 0:
+        assert rate * 0.3 * interval == pytest.approx(1.0, rel=1e-12)
+        return
+    osc = theory.oscillator(rate, momentum, 0.3, float(interval), convention)
+    assert osc.damping_ratio == pytest.approx(1.0, rel=1e-9)
+    below = theory.oscillator(0.9 * rate, momentum, 0.3, float(interval), convention)
+    assert below.regime == "overdamped"
+
+
+@pytest.mark.parametrize("model", theory.MODELS)
+def test_closed_form_and_block_map_agree_on_thresholds(model):
+    """The same loop with a trace of fresh stiffness goes through the block map instead of the closed form."""
+    stale = linear(model)
+    mixed = Linear("", "", 1.0, model, "heavy_ball", np.ones(2) / 2, 0.5, np.array([[1e-12]]), np.array([[0.3]]), True)
+    assert stale.wholly_stale
+    assert not mixed.wholly_stale
+    for interval in (2, 5):
+        assert mixed.threshold(interval, 0.7).value == pytest.approx(stale.threshold(interval, 0.7).value, rel=1e-6)
+        assert mixed.onset(interval, 0.7).value == pytest.approx(stale.onset(interval, 0.7).value, rel=1e-3)
+
+
+def test_unknown_optimiser_has_reasons_instead_of_numbers():
+    for value in (linear(convention="adam").law(1, 0.9), linear(convention="adam").threshold(1, 0.9)):
+        assert value.value is None
+        assert "adam" in value.reason
+
+
+def test_noise_is_that_of_the_average_over_prompts():
+    one, four = settings(prompts=1), settings(prompts=4)
+    policy = np.array([0.8, 0.2])
+    covariances = [noise_covariance(build.build_learner(s, 1), s, policy)[0] for s in (one, four)]
+    np.testing.assert_allclose(covariances[0], 4 * covariances[1], rtol=1e-14)

@@ -17,8 +17,9 @@ The sum is the same for all three. For binary rewards grad h = h'(J) s and H is 
 
 The sampled k3 loss has the gradient -beta sum_a pi_old(a) (1 - ref_a/pi_a)(e_a - pi), on policy -beta (pi - ref). Its
 fresh derivative is -beta R, R = Diag(ref) - ref pi^T - pi ref^T + pi pi^T (the weights 1 - ref/pi sum to zero under
-pi), its total -beta F. The on-policy H is then beta F - h D - s (grad h)^T, of which beta R (`uncorrected`, plus Abar F) or
-beta R - h D (`ratio`) is fresh.
+pi), its total -beta F. The on-policy H is then beta F - h D - s (grad h)^T, of which beta R (`uncorrected`, plus
+Abar F) or beta R - h D (`ratio`) is fresh.
+
 One logit, two arms (all values times 2 for two logits): ratio beta p(1-p) and (1-2p) sqrt(p(1-p))/2 for r = (1, 0).
 """
 

@@ -138,10 +138,10 @@ def _block(
     rewards, summary = jax.vmap(over_seeds, (0, 0, 0, 0, None))(cells, names, theta, reference, seeds)
     if curves:
         return rewards, summary
-    weight = counted.astype(rewards.dtype)
+    weight = counted.astype(rewards.dtype)[:, None]
     count = jnp.sum(weight)
-    mean = jnp.einsum("cst,s->ct", rewards, weight) / count
-    square = jnp.einsum("cst,s->ct", (rewards - mean[:, None]) ** 2, weight)
+    mean = jnp.sum(rewards * weight, axis=1) / count
+    square = jnp.sum((rewards - mean[:, None]) ** 2 * weight, axis=1)
     return (count, mean, square), summary
 
 

@@ -3,6 +3,7 @@
 from bandit_lab.measure.boundary import Boundary, learning_rate_boundary, refresh_interval_boundary
 from bandit_lab.measure.curvature import Curvature, measure_curvature
 from bandit_lab.measure.drawn_ages import Growth, drawn_ages_boundary, growth_of_drawn_ages
+from bandit_lab.measure.escape import Escape, measure_escape
 from bandit_lab.measure.fixed_point import FixedPoint, critical_kl_weight, find_fixed_point
 from bandit_lab.measure.fluctuation import Estimate, Fluctuation, jackknife, measure_fluctuation, slope
 from bandit_lab.measure.growth import generic_direction, growth_rate
@@ -14,6 +15,7 @@ from bandit_lab.measure.stiffness import StiffnessReport, fresh_and_stale, measu
 __all__ = [
     "Boundary",
     "Curvature",
+    "Escape",
     "Estimate",
     "FixedPoint",
     "Fluctuation",
@@ -38,6 +40,7 @@ __all__ = [
     "learning_rate_onset",
     "lost_share",
     "measure_curvature",
+    "measure_escape",
     "measure_fluctuation",
     "measure_stiffness",
     "refresh_interval_boundary",

@@ -71,7 +71,7 @@ def _watch(learner: Learner, steps: int, cells: Hyper, names, seeds, start, low,
             others = jnp.where(jnp.arange(len(log_policy)) == best, -jnp.inf, log_policy)
             return log_policy[best] - jax.nn.logsumexp(others)
 
-        def step(_: Array, carry: Any) -> Any:
+        def step(index: Array, carry: Any) -> Any:
             state, first, total, count = carry
             state, _ = update(learner, gradient, hyper, run_key, state)
             gap = log_odds(state.theta)

@@ -1,0 +1,177 @@
+"""What a finite group does to the mean: drift, fixed point, stiffness, threshold; where invariance holds and fails."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import binom
+from settings import cells, learner
+
+from bandit_lab import theory
+from bandit_lab.bandits import k_arm, two_arm
+from bandit_lab.grpo import GRPO, Learner
+from bandit_lab.measure import find_fixed_point, generic_direction, learning_rate_boundary, measure_stiffness
+from bandit_lab.simulate import drift_of, finite_group, sampled, trajectories
+from bandit_lab.theory.group_size import factor_expansion, group_shift
+
+SIZES = (2, 3, 4, 8, 16, 64, 256)
+ARMS = k_arm((0.85, 0.4, 0.15))
+
+
+def group_factor(size, p):
+    """c_G(p) = E[sigma_k]/sqrt(p (1 - p)), k ~ Bin(G, p): the closed form, from scipy's binomial."""
+    k = np.arange(size + 1)
+    return np.sum(binom.pmf(k, size, p) * np.sqrt(k * (size - k)) / size) / np.sqrt(p * (1 - p))
+
+
+def at_success(p):
+    """Parameters of two arms (1, 0) that succeed with probability p."""
+    gap = np.log(p / (1 - p))
+    return jnp.array([gap / 2, -gap / 2])
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_drift_is_the_gradient_times_the_group_factor(size):
+    """Exact enumeration against the formula, relative 1e-12: three noisy arms, every advantage, off and on policy.
+
+    Planted: the group factor of G + 1.
+    """
+    rng = np.random.default_rng(size)
+    for _ in range(5):
+        theta = jnp.asarray(rng.normal(size=3))
+        policy, means = np.asarray(jax.nn.softmax(theta)), np.asarray(ARMS.law.means[0])
+        success = policy @ means
+        gradient = policy * (means - success)
+        spread = np.sqrt(success * (1 - success))
+        alive = 1 - success**size - (1 - success) ** size
+        factor = group_factor(size, success) / spread
+        expected = {"grpo": factor, "dr_grpo": 1 - 1 / size, "rloo": 1.0, "dapo": factor / alive}
+        for name, value in expected.items():
+            drift = drift_of(learner(name, ARMS, group_size=size), "finite_group")(theta, theta, 0.0)
+            np.testing.assert_allclose(drift, value * gradient, rtol=1e-12, atol=1e-15)
+            np.testing.assert_allclose(theory.GroupLaw(name, size).factor(success), value, rtol=1e-12)
+        biased = Learner(ARMS, GRPO(ddof=1), group_size=size)
+        np.testing.assert_allclose(
+            drift_of(biased, "finite_group")(theta, theta, 0.0),
+            np.sqrt((size - 1) / size) * factor * gradient,
+            rtol=1e-12,
+            atol=1e-15,
+        )
+        wrong = group_factor(size + 1, success) / spread * gradient
+        grpo = drift_of(learner("grpo", ARMS, group_size=size), "finite_group")(theta, theta, 0.0)
+        assert np.max(np.abs(wrong / grpo - 1)) > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [(4, (0.808, 0.663, 0.373, 0.172)), (16, (0.967, 0.939, 0.712, 0.371)), (64, (0.992, 0.987, 0.945, 0.670))],
+)
+def test_reference_values_of_the_group_factor(size, expected):
+    """c_G at p = .5, .8, .95, .99 read off the simulated drift, to three digits."""
+    trained = learner("grpo", two_arm((1.0, 0.0)), group_size=size)
+    for p, value in zip((0.5, 0.8, 0.95, 0.99), expected, strict=True):
+        theta = at_success(p)
+        drift = float(drift_of(trained, "finite_group")(theta, theta, 0.0)[0])
+        assert drift / np.sqrt(p * (1 - p)) == pytest.approx(value, abs=6e-4)
+
+
+def test_invariance_holds_while_many_of_both_kinds_are_drawn():
+    """|c_G - first order| stays within its stated error bar while G p (1 - p) >= 1; the shift itself is below 1 % above
+    13 of them, and more than a tenth where G p (1 - p) <= 1. RLOO is invariant everywhere.
+    """
+    for size in (4, 16, 64, 256):
+        for p in np.linspace(0.02, 0.98, 25):
+            drawn, exact = size * p * (1 - p), group_factor(size, p)
+            first, bar = factor_expansion(size, p)
+            if drawn >= 4:
+                assert abs(exact - first) <= 2 * bar + 0.1 / drawn**3
+            if drawn >= 13:
+                assert 1 - exact < 0.0105
+            if drawn <= 1:
+                assert 1 - exact > 0.1
+            theta = at_success(p)
+            rloo = learner("rloo", two_arm((1.0, 0.0)), group_size=size)
+            np.testing.assert_allclose(
+                drift_of(rloo, "finite_group")(theta, theta, 0.0),
+                drift_of(rloo, "mean_field")(theta, theta, 0.0),
+                rtol=1e-12,
+            )
+
+
+@pytest.mark.parametrize(("size", "p"), [(4, 0.95), (16, 0.99), (64, 0.8)])
+def test_sampled_groups_have_this_drift(size, p):
+    """n = 150,000 groups, key 2, |z| <= 5 (false alarm 6e-7): the mean sampled gradient is c_G sqrt(p (1 - p)).
+
+    Planted: the infinite-group value, and the std that divides by G - 1.
+    """
+    trained, theta = learner("grpo", two_arm((1.0, 0.0)), group_size=size), at_success(p)
+    draw = jax.jit(jax.vmap(lambda k: sampled(trained)(k, 0.0, theta, theta).value[0]))
+    g = np.asarray(draw(jax.random.split(jax.random.key(2), 150_000)))
+    error, limit = g.std() / np.sqrt(len(g)), np.sqrt(p * (1 - p))
+    assert abs(g.mean() - group_factor(size, p) * limit) <= 5 * error
+    assert abs(g.mean() - limit) > 5 * error
+    assert abs(g.mean() - np.sqrt((size - 1) / size) * group_factor(size, p) * limit) > 5 * error
+
+
+@pytest.mark.parametrize("advantage", ["grpo", "dr_grpo", "rloo", "dapo"])
+@pytest.mark.parametrize("size", [4, 8, 64])
+def test_fixed_point_and_stiffness_against_the_prediction(advantage, size):
+    """Root finding and automatic differentiation of the enumerated drift against the closed form: 1e-8."""
+    rewards = (0.9, 0.1)
+    trained = learner(advantage, two_arm(rewards), group_size=size)
+    signal = theory.BinarySignal(theory.GroupLaw(advantage, size), rewards)
+    expected = theory.attracting_fixed_point(signal, np.array([0.5, 0.5]), 1.0)
+    point = find_fixed_point(trained, "finite_group", 1.0)
+    np.testing.assert_allclose(point.policy[0], expected.policy, atol=1e-9)
+    stiffness = measure_stiffness(trained, "finite_group", 1.0, point).largest
+    split = theory.stiffness_split(signal, expected.policy, 1.0, "frozen")
+    assert stiffness == pytest.approx(theory.largest_stiffness(split), rel=1e-8)
+
+
+def test_group_size_moves_the_threshold():
+    """GRPO, arms (0.9, 0.1), KL weight 1, N = 4, mu = 0.5, G = 8: the bracketed boundary has moved from that of
+    infinite groups by the predicted share, to 1e-3; of leave-one-out it has not moved (1e-6).
+    """
+    shift = group_shift((0.9, 0.1), np.array([0.5, 0.5]), 1.0, theory.GroupLaw("grpo", 8))
+
+    def boundary(advantage, dynamics):
+        trained = learner(advantage, two_arm((0.9, 0.1)), group_size=8)
+        point = find_fixed_point(trained, dynamics, 1.0)
+        stiffness = measure_stiffness(trained, dynamics, 1.0, point).largest
+        predicted = theory.exact("refresh", 4, 0.5, "heavy_ball").kappa / stiffness
+        direction, grid = generic_direction(point.basis), np.array([0.6, 1.5]) * predicted
+        return learning_rate_boundary(trained, dynamics, cells(1.0, 0.5, 4), point.theta[None], direction, grid).value[
+            0
+        ]
+
+    moved = boundary("grpo", "finite_group") / boundary("grpo", "mean_field") - 1
+    assert moved == pytest.approx(shift.threshold, abs=1e-3)
+    assert abs(moved) > 0.2
+    assert boundary("rloo", "finite_group") == pytest.approx(boundary("rloo", "mean_field"), rel=1e-6)
+
+
+def test_mean_curves_spread_with_group_size():
+    """Steps to reach p = 0.95 without KL: predicted by integrating dx / (2 sqrt(p (1-p)) c_G(p)), 1 %; G = 4 takes more
+    than half as long again as infinite groups (invariance of the mean fails), RLOO takes the same at every G.
+    """
+    rate, times = 0.02, {}
+    xs = np.linspace(0, np.log(0.95 / 0.05), 2001)
+    p = 1 / (1 + np.exp(-xs))
+    for size in (4, 64):
+        factor = np.array([group_factor(size, q) for q in p])
+        expected = np.trapezoid(1 / (2 * np.sqrt(p * (1 - p)) * factor), xs) / rate
+        trained = learner("grpo", two_arm((1.0, 0.0)), group_size=size)
+        curve = trajectories(trained, "finite_group", cells(rate, kl_weight=0.0), steps=500, dtype=np.float64)[0, 0]
+        times[size] = np.interp(0.95, curve, np.arange(501))
+        assert times[size] == pytest.approx(expected, rel=0.01)
+    infinite = np.trapezoid(1 / (2 * np.sqrt(p * (1 - p))), xs) / rate
+    assert times[4] > 1.5 * infinite
+    assert times[64] == pytest.approx(infinite, rel=0.05)
+
+
+def test_silent_share_is_reported():
+    """finite_group reports p^G + (1 - p)^G, 1e-13."""
+    trained, theta = learner("grpo", two_arm((1.0, 0.0)), group_size=8), at_success(0.95)
+    found = float(finite_group(trained)(jax.random.key(0), 0.0, theta, theta).silent)
+    assert found == pytest.approx(0.95**8 + 0.05**8, rel=1e-13)
+    assert found == pytest.approx(float(theory.silent_rate(8, 0.95)), rel=1e-13)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 GROUPS = ("bandit", "advantage", "estimator", "staleness", "optimizer")
-MULTIPLES = [0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0, 1.2]
+MULTIPLES = [0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0, 1.2]
 TRACED = ("learning_rate", "momentum", "refresh_interval", "kl_weight")
 
 

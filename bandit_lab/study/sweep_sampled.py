@@ -3,8 +3,8 @@
 Runs begin at the fixed point (a hair's breadth towards the initial policy), so that what carries them off is the noise
 and the loss of stability, not a first block that overshoots from far away; `sampled.start=initial` begins where
 training does. A run counts as lost by `measure.classify_runs`. The noise scale there is the stationary std of small
-steps (temperature alone): the full linear prediction diverges at the threshold and would excuse every cycle near it. It
-is capped, because a run that sits at the best arm's vertex is lost however large the predicted fluctuation is.
+steps (temperature alone): the full linear prediction diverges at the threshold and would excuse every cycle near it. A
+run that sits near the best arm's vertex is lost however large that scale is.
 """
 
 from dataclasses import dataclass
@@ -79,7 +79,7 @@ def run_sampled(
         curves[0, mine, :, : length + 1] = runs.reward_mean.reshape(*block, -1)
         curves[1, mine, :, : length + 1] = runs.reward_variance.reshape(*block, -1)
         blocks.finished(int(length))
-    codes = _classify(summary, reward, largest, std)
+    codes = _classify(summary, reward, largest, std, float(np.max(plan.learner.bandit.true_means)))
     lost = measure.lost_share(codes)
     boundary = np.array([measure.sampled_boundary(r, s[None])[0] for r, s in zip(rates, lost, strict=True)])
     reasons = _explain(reasons, lost)
@@ -120,11 +120,18 @@ def _run_part(
     )
 
 
-def _classify(summary: Summary, reward: np.ndarray, largest: np.ndarray, std: np.ndarray) -> np.ndarray:
-    """Outcome codes [Q, P, S]; the standard deviation of the tail is judged at CYCLE_MULTIPLE."""
+def _classify(summary: Summary, reward: np.ndarray, largest: np.ndarray, std: np.ndarray, best: float) -> np.ndarray:
+    """Outcome codes [Q, P, S]: mean within 4 noise scales, fluctuation within CYCLE_MULTIPLE, both short of the vertex.
+
+    best: mean reward of the best arm. `measure.classify_runs` knows one scale only; the fluctuation is rescaled to it.
+    """
+    vertex = CEILING_SHARE * (best - reward)
+    around = np.minimum(measure.outcome.NOISE_MULTIPLE * std, vertex)
+    cycle = np.minimum(CYCLE_MULTIPLE * std, vertex)
     flat = Summary(*(column.reshape(reward.size, -1) for column in summary))
-    stricter = flat._replace(tail_std=flat.tail_std * (measure.outcome.NOISE_MULTIPLE / CYCLE_MULTIPLE))
-    codes = measure.classify_runs(stricter, reward.ravel(), largest.ravel(), std.ravel())
+    rescaled = flat._replace(tail_std=flat.tail_std * (around / cycle).reshape(-1, 1))
+    scale = around.ravel() / measure.outcome.NOISE_MULTIPLE
+    codes = measure.classify_runs(rescaled, reward.ravel(), largest.ravel(), scale)
     return codes.reshape(summary.tail_std.shape)
 
 
@@ -158,8 +165,6 @@ def _expectations(
         std[q], reasons[q] = _stds(
             plan, ground, exact, (float(rows.momentum[q]), rows.refresh_interval[q].item()), rates[q]
         )
-        ceiling = float(np.max(plan.learner.bandit.true_means)) - ground.point.expected_reward
-        std[q] = np.minimum(std[q], CEILING_SHARE * ceiling / measure.outcome.NOISE_MULTIPLE)
     return reward, largest, std, reasons
 
 

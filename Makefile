@@ -14,10 +14,10 @@ predict: $(READY)  ## formulas for one setting
 	$(BIN)/python -m bandit_lab predict $(ARGS)
 
 test: $(READY)  ## all tests
-	$(BIN)/python -m pytest -n $(or $(WORKERS),2) $(ARGS)
+	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile $(ARGS)
 
 quick: $(READY)  ## tests that take less than about ten seconds each
-	$(BIN)/python -m pytest -n $(or $(WORKERS),2) -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile -m "not slow" $(ARGS)
 
 lint: $(READY)  ## linter, formatter check, types, import contracts
 	$(BIN)/ruff check .

@@ -1,0 +1,109 @@
+"""Finite groups, exactly: mean and covariance of the sampled gradient at this G, by summation over pairs of actions.
+
+The estimate of one group is g = (1/G) sum_i f_i S_i with f_i = A_i w_i (less the sampled KL term, if it is sampled) and
+S_i the score of action i. The G actions are exchangeable, so that
+
+    E[g] = E[f_1 S_1],    E[g g^T] = E[f_1^2 S_1 S_1^T]/G + (1 - 1/G) E[f_1 S_1 (f_2 S_2)^T],
+
+and f_1, f_2 depend on the rewards u_1, u_2 of two *tagged* actions and on how often each reward value occurs among the
+other G - 2, a multinomial count. Given these three the two actions are independent. The exact KL term is no random
+variable: it moves the mean and nothing else. P prompts average P independent groups. Derived here.
+"""
+
+from collections.abc import Callable
+from math import comb
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import xlogy
+from scipy.special import gammaln
+
+from bandit_lab import _checks
+from bandit_lab._types import Array
+from bandit_lab.grpo import Learner, importance_ratio, policy_gradient
+from bandit_lab.simulate.finite_group import MAX_COMPOSITIONS, MAX_TABLE, compositions
+
+
+class GradientMoments(NamedTuple):
+    """Exact moments of one step's gradient estimate: mean [D] and covariance [D, D] over groups (and prompts)."""
+
+    mean: Array
+    covariance: Array
+
+    @property
+    def square(self) -> Array:
+        """E[g^2] of every parameter [D]."""
+        return self.mean**2 + jnp.diagonal(self.covariance)
+
+
+MomentFn = Callable[[Array, Array, Array], GradientMoments]
+"""(kl_weight, theta [D], behaviour theta [D]) -> GradientMoments."""
+
+
+def group_moments(learner: Learner) -> MomentFn:
+    """Exact mean and covariance of what `sampled` draws: `(kl_weight, theta, behaviour) -> GradientMoments`.
+
+    Raises:
+      ValueError: the bandit's rewards are not finitely many values, or a group can look too many ways (more than
+        MAX_COMPOSITIONS counts of the other G - 2 rewards).
+    """
+    bandit, size = learner.bandit, learner.group_size
+    law = bandit.law
+    kind = "a bandit with finitely many reward values"
+    _checks.require(bandit.exact_law, "bandit", f"{kind} for exact gradient moments", type(bandit).__name__)
+    _checks.require(size >= 2, "group_size", "at least 2 for pairs of actions", size)
+    num_values = law.values.shape[0]
+    ways = comb(size + num_values - 3, num_values - 1)
+    _checks.require(
+        ways <= MAX_COMPOSITIONS and ways * num_values**2 * size <= MAX_TABLE,
+        "group_size",
+        f"at most {MAX_COMPOSITIONS} ways to share out a group's rewards for exact gradient moments",
+        f"{ways} ways at group_size={size} with {num_values} reward values",
+    )
+    others = compositions(size - 2, num_values)  # [M, U]
+    log_ways = gammaln(size - 1) - gammaln(others + 1).sum(axis=1)
+    index = np.array(
+        [
+            [
+                [np.r_[u, v, np.repeat(np.arange(num_values), counts)] for v in range(num_values)]
+                for u in range(num_values)
+            ]
+            for counts in others
+        ]
+    )  # [M, U, U, G]: the two tagged actions' reward values come first
+    table = jax.vmap(jax.vmap(jax.vmap(lambda rewards: learner.advantage(rewards)[0])))(law.values[index])  # [M, U, U]
+    counts = np.ones(table.shape, bool)
+    if learner.advantage.drops_silent:
+        counts = ~np.all(index == index[..., :1], axis=-1)
+
+    def moments(kl_weight: Array, theta: Array, behaviour: Array) -> GradientMoments:
+        policy, ratio = importance_ratio(bandit, theta, behaviour)
+        joint = policy[..., None] * law.probabilities  # [X, K, U]
+        log_others = jnp.sum(xlogy(others.astype(theta.dtype), jnp.sum(joint, axis=1)[:, None, :]), axis=-1)
+        chance = jnp.exp(log_ways.astype(theta.dtype) + log_others)  # [X, M]
+        at = behaviour if learner.estimator.at_snapshot else theta
+        scores = jax.jacfwd(bandit.log_policy)(at)  # [X, K, D]
+        factor = table * learner.estimator.weight(ratio[..., None, None, None], table)  # [X, K, M, U, U]
+        if learner.kl_estimator != "exact":
+            log_policy = bandit.log_policy(at)
+            ascent = kl_weight * jnp.expm1(bandit.reference_log_policy - log_policy)
+            factor = factor + ascent[..., None, None, None]
+        factor = jnp.where(counts, factor, 0)
+        alive = jnp.mean(jnp.einsum("xku,xlv,xm,muv->x", joint, joint, chance, counts.astype(theta.dtype)))
+        chance = chance / (jnp.where(alive > 0, alive, 1) * policy.shape[0])
+        first = jnp.einsum("xku,xkmuv,xkd->xmuvd", joint, factor, scores)
+        value_law = jnp.sum(joint, axis=1)
+        drawn = jnp.einsum("xm,xv,xmuvd->d", chance, value_law, first)
+        alone = jnp.einsum("xm,xv,xku,xkmuv,xkd,xke->de", chance, value_law, joint, factor**2, scores, scores)
+        pair = jnp.einsum("xm,xmuvd,xmvue->de", chance, first, first)
+        covariance = (alone + (size - 1) * pair) / size - jnp.outer(drawn, drawn)
+        mean = drawn
+        if learner.kl_estimator == "exact":
+            mean = mean + policy_gradient(
+                learner, kl_weight, theta, behaviour, jnp.zeros_like(policy), jnp.zeros_like(policy)
+            )
+        return GradientMoments(mean, covariance / learner.prompts)
+
+    return moments

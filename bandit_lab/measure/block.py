@@ -1,0 +1,286 @@
+"""One period of the full nonlinear mean update as a map of everything that is remembered, and its fixed point.
+
+The state is the parameters, the optimiser's first moments and the staleness memory, flattened to one vector. A period
+is a refresh block of N steps for block-synchronous staleness, one step (the memory turned back by one) for a lag.
+Second moments are held, counters stand still (`measure.held`). Directions that do not change the policy are projected
+out of every part of the state where the rest of the map does not see them.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from bandit_lab._types import Array
+from bandit_lab.grpo import Hyper, Learner, State, init, update
+from bandit_lab.measure.fixed_point import FixedPoint, find_fixed_point
+from bandit_lab.measure.held import FAR, HeldState, SecondMoment, Step, average_moment, hold, sampled_moment
+from bandit_lab.simulate import DYNAMICS
+from bandit_lab.simulate.group_moment import group_moments
+
+AT_REST = 1e-11  # residual of a fixed point of the map, relative to 1 + the largest entry of the state
+_NEWTON = 30
+_NEAR = 3.0  # logits, within which the optimiser may move the fixed point of the drift
+_MOVED = 1e-12  # logits, beyond which second moments are taken anew
+_SMOOTH = 1e-3  # relative disagreement between the Jacobian and central differences that counts as a kink
+_STEP = 1e-6  # logits, of those differences
+
+
+def _float_leaves(tree: Any) -> tuple[list[Any], Any, list[bool]]:
+    leaves, structure = jax.tree.flatten(tree)
+    return leaves, structure, [bool(jnp.issubdtype(x.dtype, jnp.floating)) for x in leaves]
+
+
+def pack(state: State) -> tuple[Array, Any]:
+    """(flat vector of everything that moves, function back to (theta, moving leaves, memory leaves))."""
+    memory = [x for x, moves in zip(*_float_leaves(state.staleness)[::2], strict=True) if moves]
+    return ravel_pytree((state.theta, state.optimizer.moving, memory))
+
+
+def unpack(template: State, unravel: Any, x: Array, held: tuple, fixed: tuple) -> State:
+    theta, moving, memory = unravel(x)
+    leaves, structure, floating = _float_leaves(template.staleness)
+    parts = iter(memory)
+    staleness = jax.tree.unflatten(structure, [next(parts) if f else x for x, f in zip(leaves, floating, strict=True)])
+    return State(jnp.int32(0), theta, HeldState(tuple(moving), held, fixed), staleness)
+
+
+def _map(learner: Learner, dynamics: str, hyper: Hyper, x: Array, held: tuple, fixed: tuple) -> Array:
+    gradient, key = DYNAMICS[dynamics](learner), jax.random.key(0)
+    template = init(learner, hyper, learner.bandit.initial_parameters)
+    _, unravel = pack(template)
+    period = learner.staleness.period(hyper.refresh_interval)
+    start = unpack(template, unravel, x, held, fixed)
+    end = jax.lax.fori_loop(0, period, lambda _, s: update(learner, gradient, hyper, key, s)[0], start)
+    return pack(end._replace(staleness=learner.staleness.rewind(end.staleness, period)))[0]
+
+
+@partial(jax.jit, static_argnames="dynamics")
+def _linearise(learner: Learner, dynamics: str, hypers: Hyper, x: Array, held: tuple, fixed: tuple):
+    """(F(x) - x [H, n], dF/dx [H, n, n]) for settings [H]."""
+
+    def one(hyper: Hyper) -> tuple[Array, Array]:
+        def block(x: Array) -> Array:
+            return _map(learner, dynamics, hyper, x, held, fixed)
+
+        return block(x) - x, jax.jacfwd(block)(x)
+
+    return jax.vmap(one)(hypers)
+
+
+@dataclass(frozen=True)
+class Block:
+    """The period map of a learner at one fixed point, for any learning rate and momentum.
+
+    learner: with its optimiser held. x: [n] fixed point of the map. held, fixed: leaves that stand still. basis: [n, q]
+    of the directions that matter. directions: R, how many of them in parameter space. moment: where held leaves came
+    from, or None.
+    """
+
+    learner: Learner
+    dynamics: str
+    hyper: Hyper
+    x: np.ndarray
+    held: tuple[Array, ...]
+    fixed: tuple[Any, ...]
+    basis: np.ndarray
+    directions: int
+    moment: SecondMoment | None
+
+    @property
+    def theta(self) -> np.ndarray:
+        """Parameters [D] at the fixed point."""
+        return self.x[: self.learner.bandit.initial_parameters.shape[0]]
+
+    @property
+    def period(self) -> int:
+        """Steps of one application of the map."""
+        return int(self.learner.staleness.period(self.hyper.refresh_interval))
+
+    def jacobians(self, hypers: Hyper) -> tuple[np.ndarray, np.ndarray]:
+        """(residual [H], Jacobian [H, q, q]) at the fixed point for settings [H] of one staleness memory."""
+        residual, jacobian = self._at(self.x, hypers)
+        size = np.max(np.abs(residual @ self.basis), axis=1)
+        return size, self.basis.T @ jacobian @ self.basis
+
+    def is_smooth(self) -> bool:
+        """Whether the map has a derivative at its fixed point: Jacobian against central differences, two directions."""
+        here = jax.tree.map(lambda v: v[None], self.hyper)
+        jacobian = self._at(self.x, here)[1][0]
+        generator = np.random.default_rng(0)
+        for _ in range(2):
+            direction = self.basis @ generator.standard_normal(self.basis.shape[1])
+            ahead, behind = (self._at(self.x + s * _STEP * direction, here)[0][0] for s in (1, -1))
+            slope, predicted = (ahead - behind) / (2 * _STEP) + direction, jacobian @ direction
+            if not np.linalg.norm(slope - predicted) <= _SMOOTH * np.linalg.norm(predicted):
+                return False
+        return True
+
+    def _at(self, x: np.ndarray, hypers: Hyper) -> tuple[np.ndarray, np.ndarray]:
+        residual, jacobian = _linearise(self.learner, self.dynamics, hypers, x, self.held, self.fixed)
+        return np.asarray(residual), np.asarray(jacobian)
+
+
+def scalars(learner: Learner, hyper: Hyper) -> Hyper:
+    """Hyper of float64 scalars, the refresh interval int32 if it is a whole number."""
+    whole = learner.staleness.whole_interval
+    interval = jnp.int32(hyper.refresh_interval) if whole else jnp.asarray(float(hyper.refresh_interval))
+    learning_rate, momentum, kl_weight = (
+        jnp.asarray(float(v)) for v in (hyper.learning_rate, hyper.momentum, hyper.kl_weight)
+    )
+    return Hyper(learning_rate, momentum, interval, kl_weight)
+
+
+def stack(hyper: Hyper, **columns: np.ndarray) -> Hyper:
+    """Hyper of arrays [H]: `hyper` of scalar arrays with some settings replaced by arrays [H]."""
+    length = len(next(iter(columns.values())))
+    one = hyper._asdict()
+    many = {k: jnp.asarray(columns.get(k, np.full(length, v)), v.dtype) for k, v in one.items()}
+    return Hyper(**many)
+
+
+def _inner_step(learner: Learner, hyper: Hyper, theta: np.ndarray) -> Step:
+    """One update of the held optimiser's inner state at frozen parameters [D]."""
+    held: Any = learner.optimizer  # a HeldOptimizer
+    inner = held.inner.build(hyper.learning_rate, hyper.momentum)
+
+    def step(gradient: Array, state: HeldState) -> HeldState:
+        _, new = inner.update(gradient, held.join(state), jnp.asarray(theta))
+        return held.split(jax.tree.leaves(new))
+
+    return step
+
+
+def _start(learner: Learner, hyper: Hyper, theta: np.ndarray, fixed: tuple) -> HeldState:
+    optimizer = learner.optimizer.build(hyper.learning_rate, hyper.momentum)
+    return optimizer.init(jnp.asarray(theta))._replace(fixed=fixed)
+
+
+def _moment(learner: Learner, dynamics: str, hyper: Hyper, theta: np.ndarray, fixed: tuple, seed: int) -> SecondMoment:
+    """Stationary second moments at frozen parameters theta [D], from the noise of finite groups."""
+    if dynamics == "mean_field":
+        reason = "an infinite group has no gradient noise, so the second moment decays to zero and the step diverges"
+        return SecondMoment(None, "exact", 0.0, reason)
+    step, start, place = _inner_step(learner, hyper, theta), _start(learner, hyper, theta, fixed), jnp.asarray(theta)
+    moments = jax.jit(group_moments(learner))(hyper.kl_weight, place, place)
+    exact = average_moment(step, start, -moments.mean, moments.covariance)
+    if exact is not None:
+        return exact
+    draw = DYNAMICS["sampled"](learner)
+    return sampled_moment(
+        step, start, lambda key: -draw(key, hyper.kl_weight, place, place).value, jax.random.key(seed)
+    )
+
+
+def second_moment(block: "Block", square: np.ndarray) -> SecondMoment:
+    """Stationary second moments if the gradients of the block had mean zero and E[g g^T] = `square` [D, D]."""
+    step = _inner_step(block.learner, block.hyper, block.theta)
+    start = _start(block.learner, block.hyper, block.theta, block.fixed)
+    found = average_moment(step, start, jnp.zeros(len(square)), jnp.asarray(square))
+    assert found is not None
+    return found
+
+
+def _bases(learner: Learner, hyper: Hyper, point: FixedPoint) -> tuple[np.ndarray, np.ndarray]:
+    """(basis [n, q], complement [n, n - q]) that split every leaf with a parameter axis by what changes the policy."""
+    template = init(learner, hyper, learner.bandit.initial_parameters)
+    _, unravel = pack(template)
+    size = learner.bandit.initial_parameters.shape[0]
+    tree = jax.eval_shape(unravel, pack(template)[0])
+    full = np.linalg.svd(point.basis, full_matrices=True)[0]
+    rank = point.basis.shape[1]
+    inside: list[np.ndarray] = []
+    outside: list[np.ndarray] = []
+    offset = 0
+    total = sum(int(np.prod(x.shape)) for x in jax.tree.leaves(tree))
+    for leaf in jax.tree.leaves(tree):
+        width = int(np.prod(leaf.shape))
+        split = leaf.ndim >= 1 and leaf.shape[-1] == size
+        rows = width // size if split else width
+        good, bad = (point.basis, full[:, rank:]) if split else (np.eye(1), np.zeros((1, 0)))
+        for part, into in ((good, inside), (bad, outside)):
+            columns = np.zeros((total, rows * part.shape[1]))
+            columns[offset : offset + width] = np.kron(np.eye(rows), part)
+            into.append(columns)
+        offset += width
+    return np.concatenate(inside, axis=1), np.concatenate(outside, axis=1)
+
+
+def _decoupled(jacobian: np.ndarray, basis: np.ndarray, rest: np.ndarray) -> bool:
+    """Whether the spectrum is that of the two diagonal blocks: equal power sums of eigenvalues, orders 1 to 4."""
+    inner, outer = basis.T @ jacobian @ basis, rest.T @ jacobian @ rest
+    scale = max(float(np.linalg.norm(jacobian, 2)), 1.0)
+    for power in range(1, 5):
+        sums = [np.trace(np.linalg.matrix_power(m, power)) for m in (jacobian, inner, outer)]
+        if abs(sums[0] - sums[1] - sums[2]) > 1e-10 * scale**power * len(jacobian):
+            return False
+    return True
+
+
+def make_block(
+    learner: Learner,
+    dynamics: str,
+    hyper: Hyper,
+    *,
+    count: int = FAR,
+    seed: int = 0,
+    point: FixedPoint | None = None,
+    held: tuple[Array, ...] | None = None,
+) -> tuple[Block | None, str | None]:
+    """(Block, None), or (None, reason) where the mean update has no fixed point or no derivative there.
+
+    Args:
+      hyper: scalars; momentum and KL weight matter for the fixed point, the learning rate where an optimiser makes it.
+      count: at which counters stand. seed: of sampled second moments. point: fixed point of the drift, if known.
+      held: second moments to hold instead of the stationary ones at the fixed point.
+    """
+    dynamics = "finite_group" if dynamics == "sampled" else dynamics
+    hyper = scalars(learner, hyper)
+    try:
+        learner.staleness.period(hyper.refresh_interval)
+    except ValueError as error:
+        return None, str(error)
+    point = point or find_fixed_point(learner, dynamics, float(hyper.kl_weight))
+    if point.theta is None:
+        return None, point.reason
+    horizon = learner.staleness.horizon_for(float(hyper.refresh_interval))
+    frozen, fixed = hold(learner.optimizer, float(hyper.learning_rate), float(hyper.momentum), len(point.theta), count)
+    learner = replace(learner, optimizer=frozen, horizon=horizon)
+    basis, rest = _bases(learner, hyper, point)
+    template = init(learner, hyper, jnp.asarray(point.theta))
+    x, moment = np.asarray(pack(template)[0]), None
+    needs_moment = held is None and bool(template.optimizer.held)
+    held = () if held is None else held
+    place, best = np.full(len(point.theta), np.inf), np.inf
+    for _ in range(_NEWTON):
+        if needs_moment and np.max(np.abs(x[: len(point.theta)] - place)) > _MOVED:
+            place = x[: len(point.theta)]
+            moment = _moment(learner, dynamics, hyper, x[: len(point.theta)], fixed, seed)
+            if moment.values is None:
+                return None, moment.reason
+            held = moment.values
+        residual, jacobian = (
+            np.asarray(a[0])
+            for a in _linearise(learner, dynamics, jax.tree.map(lambda v: v[None], hyper), x, held, fixed)
+        )
+        if not np.all(np.isfinite(jacobian)):
+            return None, "the mean update has no derivative at its fixed point"
+        size = np.max(np.abs(basis.T @ residual))
+        if size <= AT_REST * (1 + np.max(np.abs(x))):
+            break
+        if size > 0.9 * best or np.linalg.norm(x[: len(point.theta)] - point.theta) > _NEAR:
+            return None, "no fixed point of the mean update was found near that of the drift"
+        best = size
+        x = x + np.linalg.lstsq(np.eye(len(x)) - jacobian, residual, rcond=1e-12)[0]
+    else:
+        return None, "no fixed point of the mean update was found near that of the drift"
+    if rest.shape[1] and not _decoupled(jacobian, basis, rest):
+        basis = np.eye(len(x))
+    block = Block(learner, dynamics, hyper, x, held, fixed, basis, point.basis.shape[1], moment)
+    if not block.is_smooth():
+        return None, "the mean update is not differentiable at its fixed point"
+    return block, None

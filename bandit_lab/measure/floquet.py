@@ -1,0 +1,241 @@
+"""Floquet multipliers of the real update: eigenvalues of the Jacobian of one whole period at its fixed point.
+
+Nothing is assumed of the bandit, the advantage, the estimator, the staleness or the optimiser: the update itself is
+differentiated, everything that it remembers included. What cannot have multipliers gets a reason instead: no fixed
+point, a second moment without noise or without a stationary value, an update with a kink.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.optimize import brentq
+
+from bandit_lab import _checks
+from bandit_lab.grpo import Hyper, Learner
+from bandit_lab.measure.block import AT_REST, Block, make_block, stack
+from bandit_lab.measure.held import FAR
+
+Kind = Literal["flip", "neimark_sacker", "fold"]
+_REAL = 1e-8
+_CHUNK = 16
+_POINTS_PER_DECADE = 48
+
+
+@dataclass(frozen=True)
+class Floquet:
+    """Multipliers of one setting, or the reason why there are none (then arrays are empty and numbers NaN).
+
+    multipliers: [q] complex, per period, largest modulus first. period: steps of one period. theta: [D] fixed point of
+    the mean update. second_moment: held leaves (per parameter, gradient squared), `moment_source` exact or sampled.
+    """
+
+    multipliers: np.ndarray
+    period: int
+    theta: np.ndarray | None
+    second_moment: tuple[np.ndarray, ...]
+    moment_source: str | None
+    moment_error: float
+    reason: str | None
+
+    @property
+    def radius(self) -> float:
+        """Largest modulus per period; stable below 1."""
+        return float(abs(self.multipliers[0])) if len(self.multipliers) else math.nan
+
+    @property
+    def growth(self) -> float:
+        """log(radius) per step."""
+        return math.log(self.radius) / self.period if self.radius > 0 else (-math.inf if self.radius == 0 else math.nan)
+
+    @property
+    def kind(self) -> Kind | None:
+        """How stability is lost if the largest multiplier leaves the unit circle where it is."""
+        return kind_of(self.multipliers[0]) if len(self.multipliers) else None
+
+    @property
+    def cycle(self) -> float:
+        """Steps of one oscillation of the dominant mode: 2 pi period/|angle|, infinite if it does not oscillate."""
+        angle = abs(np.angle(self.multipliers[0])) if len(self.multipliers) else math.nan
+        return 2 * math.pi * self.period / angle if angle > _REAL else (math.inf if angle == angle else math.nan)
+
+
+def kind_of(multiplier: complex) -> Kind:
+    """`flip` (real, negative), `fold` (real, positive) or `neimark_sacker` (a complex pair)."""
+    if abs(multiplier.imag) > _REAL * abs(multiplier):
+        return "neimark_sacker"
+    return "flip" if multiplier.real < 0 else "fold"
+
+
+def _sorted(jacobians: np.ndarray) -> np.ndarray:
+    """Eigenvalues [..., q], largest modulus first; infinite where the map overflowed."""
+    finite = np.isfinite(jacobians).all(axis=(-2, -1))
+    values = np.linalg.eigvals(np.where(finite[..., None, None], jacobians, 0)).astype(complex)
+    values = np.where(finite[..., None], values, np.inf)
+    return np.take_along_axis(values, np.argsort(-np.abs(values), axis=-1, kind="stable"), axis=-1)
+
+
+def floquet(
+    learner: Learner, dynamics: str, hyper: Hyper, *, count: int = FAR, seed: int = 0, held: Any = None
+) -> Floquet:
+    """Floquet multipliers of the mean update of `dynamics` (`sampled`: of its exact mean) at scalar settings.
+
+    Args:
+      count: number of updates at which counters stand (bias corrections off, schedules at their last value; a smaller
+        count freezes a schedule there). seed: for second moments that have to be sampled. held: second moments to hold
+        instead of the stationary ones at the fixed point. Needs float64.
+
+    Raises:
+      ValueError: what the dynamics raise for this learner.
+    """
+    block, reason = make_block(learner, dynamics, hyper, count=count, seed=seed, held=held)
+    if block is None:
+        return Floquet(np.empty(0, complex), 0, None, (), None, math.nan, reason)
+    values = _sorted(block.jacobians(stack(block.hyper, learning_rate=np.array([hyper.learning_rate], float)))[1][0])
+    moment = block.moment
+    return Floquet(
+        values,
+        block.period,
+        block.theta,
+        tuple(np.asarray(x) for x in block.held),
+        moment.source if moment else None,
+        moment.relative_error if moment else 0.0,
+        None,
+    )
+
+
+@dataclass(frozen=True)
+class FloquetThreshold:
+    """First loss of stability: learning rate, kind, multiplier there and steps of one oscillation; or None and why."""
+
+    learning_rate: float | None
+    kind: Kind | None
+    multiplier: complex | None
+    cycle: float | None
+    reason: str | None
+
+
+def _none(reason: str | None) -> FloquetThreshold:
+    return FloquetThreshold(None, None, None, None, reason)
+
+
+class _Scan:
+    """Multipliers as a function of the learning rate, with the fixed point solved again only where it moves."""
+
+    def __init__(self, block: Block, again: Any):
+        self.block, self.again = block, again
+
+    def __call__(self, rates: np.ndarray) -> np.ndarray:
+        """Largest multipliers [H] at learning rates [H], complex."""
+        residual, jacobians = self.block.jacobians(stack(self.block.hyper, learning_rate=rates))
+        rest = residual <= 10 * AT_REST * (1 + np.max(np.abs(self.block.x))) * np.maximum(
+            1, np.abs(jacobians).max((1, 2))
+        )
+        top = _sorted(jacobians)[:, 0]
+        for i in np.flatnonzero(~rest):
+            block, _ = self.again(rates[i])
+            if block is None:
+                top[i] = np.nan
+                continue
+            top[i] = _sorted(block.jacobians(stack(self.block.hyper, learning_rate=rates[i : i + 1]))[1][0])[0]
+        return top
+
+
+def _fastest_rate(block: Block) -> float:
+    """Fastest relaxation per step and unit learning rate: max |1 - z|/(eta period) over the multipliers that go to 1.
+
+    At small learning rates neither staleness nor momentum matters to it, save for a factor 1/(1 - mu).
+    """
+    rates = np.geomspace(1e-12, 1e3, _CHUNK)
+    values = _sorted(block.jacobians(stack(block.hyper, learning_rate=rates))[1])
+    slow = np.sort(np.where(np.isfinite(values), np.abs(values - 1), np.inf), axis=1)[:, : block.directions]
+    small = np.flatnonzero(slow[:, -1] < 1e-3 * (1 - float(block.hyper.momentum)))
+    return float(slow[small[-1], -1] / (rates[small[-1]] * block.period)) if len(small) else math.nan
+
+
+def floquet_threshold(
+    learner: Learner,
+    dynamics: str,
+    momentum: float,
+    refresh_interval: float,
+    kl_weight: float,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    count: int = FAR,
+    seed: int = 0,
+    held: Any = None,
+) -> FloquetThreshold:
+    """Smallest learning rate at which the spectral radius of a period reaches 1: a scan from below, then a root.
+
+    low, high: where to scan (default: from far below to far above the on-policy time scale, 48 points per decade; an
+    unstable window narrower than one scan step is missed). Other arguments as in `floquet`. Needs float64.
+    """
+    interval = _checks.non_negative("refresh_interval", refresh_interval)
+    if learner.staleness.whole_interval:
+        interval = _checks.integer("refresh_interval", refresh_interval, learner.staleness.smallest_interval)
+    options = {"count": count, "seed": seed, "held": held}
+    hyper = Hyper(low or 1e-3, _checks.momentum("momentum", momentum), interval, kl_weight)
+    block, reason = make_block(learner, dynamics, hyper, **options)
+    if block is None:
+        return _none(reason)
+    if low is None or high is None:
+        fastest = _fastest_rate(block)
+        if not fastest > 0:
+            return _none("the mean update does not respond to its parameters")
+        low = low if low is not None else 0.02 / (fastest * (interval + 1))
+        high = high if high is not None else 4e3 / (fastest * (1 - momentum))
+    _checks.require(0 < low < high, "low", f"a learning rate in (0, {high:g})", low)
+    scan = _Scan(block, lambda rate: make_block(learner, dynamics, hyper._replace(learning_rate=rate), **options))
+    grid = np.geomspace(low, high, max(2, math.ceil(_POINTS_PER_DECADE * math.log10(high / low))))
+    previous = low
+    for start in range(0, len(grid), _CHUNK):
+        rates = grid[np.minimum(np.arange(start, start + _CHUNK), len(grid) - 1)]
+        top = scan(rates)
+        beyond = ~(np.abs(top) < 1)
+        if beyond.any():
+            i = int(np.argmax(beyond))
+            if i == 0 and start == 0:
+                return FloquetThreshold(
+                    0.0, kind_of(top[0]), complex(top[0]), None, f"unstable at {rates[0]:.3g} already"
+                )
+            return _refine(scan, float(rates[i - 1] if i else previous), float(rates[i]), block.period)
+        previous = rates[-1]
+    return _none(f"stable up to learning rate {grid[-1]:.6g}, the end of the scan")
+
+
+def _refine(scan: _Scan, low: float, high: float, period: int) -> FloquetThreshold:
+    def excess(log_rate: float) -> float:
+        radius = abs(scan(np.array([math.exp(log_rate)]))[0])
+        return (min(radius, 1e3) if radius == radius else 1e3) - 1
+
+    rate = math.exp(brentq(excess, math.log(low), math.log(high), xtol=1e-15, rtol=1e-15))
+    top = complex(scan(np.array([rate]))[0])
+    angle = abs(np.angle(top))
+    cycle = 2 * math.pi * period / angle if angle > _REAL else math.inf
+    return FloquetThreshold(rate, kind_of(top), top, cycle, None)
+
+
+def floquet_intervals(
+    learner: Learner, dynamics: str, hyper: Hyper, intervals: np.ndarray, *, count: int = FAR, seed: int = 0
+) -> tuple[np.ndarray, str | None]:
+    """Dominant multiplier [M] per period at each refresh interval of `intervals` [M]; (NaN, reason) if there are none.
+
+    The refresh interval of `hyper` is ignored. Every interval is tried: stability in N need not be monotone.
+    """
+    intervals = np.asarray(intervals, int)
+    if not learner.staleness.block_synchronous:
+        results = [
+            floquet(learner, dynamics, hyper._replace(refresh_interval=int(n)), count=count, seed=seed)
+            for n in intervals
+        ]
+        tops = [r.multipliers[0] if len(r.multipliers) else np.nan for r in results]
+        return np.array(tops, complex), next((r.reason for r in results if r.reason), None)
+    block, reason = make_block(
+        learner, dynamics, hyper._replace(refresh_interval=int(intervals[0])), count=count, seed=seed
+    )
+    if block is None:
+        return np.full(len(intervals), np.nan, complex), reason
+    _, jacobians = block.jacobians(stack(block.hyper, refresh_interval=intervals))
+    return _sorted(jacobians)[:, 0], None

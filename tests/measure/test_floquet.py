@@ -1,0 +1,169 @@
+"""Floquet multipliers of the real update against the closed forms, for optimisers, staleness models and estimators."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import optax
+import pytest
+from settings import cells, learner
+
+from bandit_lab import theory
+from bandit_lab.bandits import k_arm, two_arm
+from bandit_lab.grpo import ESTIMATORS, STALENESS, Hyper, Learner, Optimizer
+from bandit_lab.measure import find_fixed_point, fresh_and_stale, generic_direction, growth_rate, measure_stiffness
+from bandit_lab.measure.floquet import floquet, floquet_intervals, floquet_threshold
+
+CONVENTIONS = {"sgd": "heavy_ball", "sgd_ema": "ema", "nesterov": "nesterov"}
+FIVE = k_arm((0.85, 0.7, 0.45, 0.3, 0.1), reference_logits=(0.0, 0.3, -0.2, 0.1, 0.4))
+BANDITS = {"two": two_arm(), "five": FIVE}
+POINTS = [(1, 0.0), (2, 0.544), (8, 0.9), (64, 0.95)]
+LAGS = [(1, 0.0), (8, 0.9)]  # every lag is a program of its own
+
+COVERING = [
+    ("two", "mean_field", "refresh", "sgd"),
+    ("five", "finite_group", "refresh", "nesterov"),
+    ("two", "finite_group", "lag", "nesterov"),
+    ("five", "mean_field", "pipeline", "sgd_ema"),
+]
+ALL = [
+    (bandit, dynamics, model, optimizer)
+    for bandit in BANDITS
+    for dynamics in ("mean_field", "finite_group")
+    for model in ("refresh", "lag", "pipeline")
+    for optimizer in CONVENTIONS
+]
+
+
+def made(bandit, model="refresh", optimizer="sgd", size=8, estimator="frozen", **options):
+    return learner(
+        bandit=BANDITS[bandit],
+        staleness=model,
+        estimator=ESTIMATORS[estimator](),
+        optimizer=optimizer if not isinstance(optimizer, str) else Optimizer(optimizer),
+        group_size=size,
+        **options,
+    )
+
+
+@pytest.mark.parametrize(
+    "setting", COVERING + [pytest.param(s, marks=pytest.mark.slow) for s in ALL if s not in COVERING], ids="-".join
+)
+def test_thresholds_are_the_closed_forms(setting):
+    """Threshold to 1e-8 (found: 1e-13), kind and cycle, at four settings of interval and momentum."""
+    bandit, dynamics, model, optimizer = setting
+    subject = made(bandit, model, optimizer)
+    point = find_fixed_point(subject, dynamics, 1.0)
+    stiffness = measure_stiffness(subject, dynamics, 1.0, point).largest
+    for interval, momentum in LAGS if model == "lag" else POINTS:
+        found = floquet_threshold(subject, dynamics, momentum, interval, 1.0)
+        expected = theory.exact(model, interval, momentum, CONVENTIONS[optimizer])
+        assert found.learning_rate * stiffness == pytest.approx(expected.kappa, rel=1e-8)
+        assert found.kind == expected.bifurcation
+        assert abs(found.multiplier) == pytest.approx(1, abs=1e-9)
+        if expected.bifurcation == "flip":
+            assert found.cycle == pytest.approx(2 * (1 if model == "lag" else interval))
+
+
+def test_all_multipliers_of_a_mixed_split():
+    """Five arms, importance ratio: fresh and stale stiffness do not commute. Every multiplier to 1e-10."""
+    subject = made("five", estimator="ratio")
+    point = find_fixed_point(subject, "finite_group", 1.0)
+    fresh, stale = fresh_and_stale(subject, "finite_group", 1.0, point)
+    assert np.abs(fresh @ stale - stale @ fresh).max() > 1e-5
+    found = floquet(subject, "finite_group", Hyper(2.0, 0.8, 6, 1.0)).multipliers
+    expected = theory.multipliers(theory.LinearLoop(fresh, stale, 0.8, "refresh"), 2.0, 6)
+    assert len(found) == len(expected) + 4  # the snapshot itself is overwritten: zeros
+    np.testing.assert_allclose(np.sort_complex(found[:8]), np.sort_complex(expected), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(found[8:], 0, atol=1e-12)
+
+
+def test_growth_per_step_is_what_a_displaced_run_shows():
+    """Two settings on either side of the threshold; the run's reading is good to 2e-4 per step."""
+    subject = made("two", model="pipeline")
+    point = find_fixed_point(subject, "mean_field", 1.0)
+    threshold = floquet_threshold(subject, "mean_field", 0.9, 4, 1.0).learning_rate
+    rates = threshold * np.array([0.8, 1.2])
+    grid = cells(rates, 0.9, 4)
+    seen = growth_rate(subject, "mean_field", grid, np.tile(point.theta, (2, 1)), generic_direction(point.basis))
+    predicted = [floquet(subject, "mean_field", Hyper(r, 0.9, 4, 1.0)).growth for r in rates]
+    assert predicted[0] < 0 < predicted[1]
+    np.testing.assert_allclose(seen, predicted, atol=2e-4)
+
+
+@pytest.mark.slow
+def test_averaged_random_ages():
+    """All ages at once, mean age 1.5: the closed form of the averaged threshold, up to the truncation of ages."""
+    subject = made("two", model="random_mean")
+    stiffness = measure_stiffness(subject, "mean_field", 1.0, find_fixed_point(subject, "mean_field", 1.0)).largest
+    found = floquet_threshold(subject, "mean_field", 0.3, 1.5, 1.0)
+    assert found.learning_rate * stiffness == pytest.approx(theory.averaged_threshold(1.5, 0.3).kappa, rel=1e-6)
+    assert "repeats itself" in floquet(made("two", model="random"), "mean_field", Hyper(0.1, 0.3, 1.5, 1.0)).reason
+
+
+@pytest.mark.slow
+def test_a_constant_added_to_all_logits_changes_nothing():
+    """The neutral direction is projected out: multipliers do not depend on where along it the run stands."""
+    shifted = k_arm((0.85, 0.7, 0.45, 0.3, 0.1), (0.0, 0.3, -0.2, 0.1, 0.4), initial_logits=(3.0,) * 5)
+    hyper = Hyper(5.0, 0.9, 4, 1.0)
+    here, there = (
+        floquet(learner(bandit=b, optimizer=Optimizer("adam"), group_size=4), "finite_group", hyper).multipliers
+        for b in (FIVE, shifted)
+    )
+    assert abs(here[0] - 1) > 1e-3
+    np.testing.assert_allclose(np.abs(here), np.abs(there), atol=1e-7)
+
+
+@dataclass(frozen=True)
+class Chained:
+    """A duck-typed optimiser: clipping, heavy ball and a learning rate that a schedule brings down to a tenth."""
+
+    steps: int = 100
+    convention: str = "heavy_ball"
+
+    def build(self, learning_rate, momentum):
+        schedule = optax.linear_schedule(-learning_rate, -0.1 * learning_rate, self.steps)
+        return optax.chain(
+            optax.clip_by_global_norm(10.0), optax.trace(decay=momentum), optax.scale_by_schedule(schedule)
+        )
+
+
+def test_chains_and_schedules_stand_at_their_frozen_value():
+    """Frozen after all steps the threshold is ten times that of the schedule's start; half way 1/0.55 times it."""
+    plain = floquet_threshold(made("two"), "mean_field", 0.9, 4, 1.0).learning_rate
+    for count, factor in ((2**30, 0.1), (0, 1.0), (50, 0.55)):
+        found = floquet_threshold(made("two", optimizer=Chained()), "mean_field", 0.9, 4, 1.0, count=count)
+        assert found.learning_rate * factor == pytest.approx(plain, rel=1e-6)  # the schedule computes in float32
+
+
+def test_a_repelling_fixed_point_has_threshold_zero_and_a_stable_one_none():
+    """In range: everything stable says so; a threshold that lies below the range is no number either."""
+    threshold = floquet_threshold(made("two"), "mean_field", 0.0, 1, 1.0).learning_rate
+    quiet = floquet_threshold(made("two"), "mean_field", 0.0, 1, 1.0, low=1e-3 * threshold, high=0.9 * threshold)
+    assert quiet.learning_rate is None
+    assert "stable up to" in quiet.reason
+    late = floquet_threshold(made("two"), "mean_field", 0.0, 1, 1.0, low=2 * threshold, high=9 * threshold)
+    assert late.learning_rate == 0.0
+    assert "already" in late.reason
+
+
+@pytest.mark.slow
+def test_intervals_for_a_lag_and_for_blocks():
+    """The dominant multiplier for both kinds of staleness."""
+    for model, intervals in (("refresh", range(1, 7)), ("lag", [2])):
+        subject = made("two", model)
+        stiffness = measure_stiffness(subject, "mean_field", 1.0, find_fixed_point(subject, "mean_field", 1.0)).largest
+        rate = 0.3 / stiffness
+        found, reason = floquet_intervals(subject, "mean_field", Hyper(rate, 0.5, 1, 1.0), np.array(intervals))
+        loop = theory.LinearLoop(0.0, stiffness, 0.5, model)
+        assert reason is None
+        expected = [theory.spectral_radius(loop, rate, n) for n in intervals]
+        np.testing.assert_allclose(np.abs(found), expected, atol=1e-10)
+
+
+def test_no_fixed_point_no_multipliers():
+    subject = Learner(two_arm((1.0, 0.0)), staleness=STALENESS["refresh"]())
+    found = floquet(subject, "mean_field", Hyper(0.1, 0.0, 4, 0.5))
+    assert found.theta is None
+    assert np.isnan(found.radius)
+    assert "vertex" in found.reason
+    assert floquet_threshold(subject, "mean_field", 0.0, 4, 0.5).learning_rate is None

@@ -1,0 +1,153 @@
+"""Fresh and stale stiffness together: islands of instability in the refresh interval, and very long blocks."""
+
+import numpy as np
+import pytest
+from settings import cells, learner
+
+from bandit_lab import theory
+from bandit_lab.bandits import two_arm
+from bandit_lab.grpo import Hyper, Ratio
+from bandit_lab.measure import find_fixed_point, fresh_and_stale, generic_direction, refresh_interval_boundary
+from bandit_lab.measure.floquet import floquet_intervals
+from bandit_lab.simulate import run, trajectories
+
+ALL_INTERVALS = np.arange(1, 401)
+MOMENTUM = 0.9
+
+
+def disfavoured(chance):
+    """Two certain arms, the good one with this reference (and initial) probability; std-normalised, unclipped ratio."""
+    gap = float(np.log(chance / (1 - chance)))
+    bandit = two_arm((1.0, 0.0), reference_logits=(gap, 0.0), initial_logits=(gap, 0.0))
+    return learner(bandit=bandit, estimator=Ratio())
+
+
+def realising(rho, probability):
+    """(learner, KL weight) whose split is rho = stale/fresh at this fixed point: rho = (1-2p)/(2 beta sqrt(p(1-p)))."""
+    root = np.sqrt(probability * (1 - probability))
+    kl_weight = (1 - 2 * probability) / (2 * rho * root)
+    odds = np.log(probability / (1 - probability)) - 1 / (kl_weight * root)
+    return disfavoured(1 / (1 + np.exp(-odds))), kl_weight
+
+
+def at_fixed_point(subject, kl_weight, kappa_fresh):
+    """(fixed point, learning rate at which eta lambda_fresh = kappa_fresh, fresh, stale)."""
+    point = find_fixed_point(subject, "mean_field", kl_weight)
+    fresh, stale = (part[0, 0] for part in fresh_and_stale(subject, "mean_field", kl_weight, point))
+    return point, kappa_fresh / fresh, fresh, stale
+
+
+def simulated(subject, kl_weight, point, rate, intervals):
+    """Which intervals make a displaced run of the nonlinear update grow [M]."""
+    grid = cells(rate, MOMENTUM, 1, kl_weight)
+    direction = generic_direction(point.basis)
+    first, rates = refresh_interval_boundary(subject, "mean_field", grid, point.theta[None], direction, intervals)
+    assert first[0] == (intervals[np.argmax(rates[0] > 0)] if (rates[0] > 0).any() else 0)
+    return rates[0] > 0
+
+
+def runs_of(flags, intervals):
+    """Maximal runs [(first, last)] of true flags."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(int), [0]])))
+    return [(int(intervals[a]), int(intervals[b - 1])) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def test_island_of_the_linear_split_in_a_real_bandit():
+    """mu = .9, kappa_fresh = .01, rho = .8: N = 30..43 and nowhere else up to 400, by simulation, Floquet, theory.
+
+    The law with the whole stiffness, kappa N = 1 - mu, would have put the first unstable interval at N = 6.
+    Planted: rho = .74 moves the island's edges, and is seen.
+    """
+    subject, kl_weight = realising(0.8, 0.1)
+    point, rate, fresh, stale = at_fixed_point(subject, kl_weight, 0.01)
+    assert point.policy[0, 0] == pytest.approx(0.1, abs=1e-9)
+    assert stale / fresh == pytest.approx(0.8, abs=1e-9)
+    assert theory.islands(theory.LinearLoop(0.01, 0.008, MOMENTUM), 1.0, 400) == [(30, 43)]
+    top, _ = floquet_intervals(subject, "mean_field", Hyper(rate, MOMENTUM, 1, kl_weight), ALL_INTERVALS)
+    assert runs_of(np.abs(top) >= 1, ALL_INTERVALS) == [(30, 43)]
+    grown = simulated(subject, kl_weight, point, rate, ALL_INTERVALS)
+    assert runs_of(grown, ALL_INTERVALS) == [(30, 43)]
+    other, weight = realising(0.74, 0.1)
+    place, other_rate, _, _ = at_fixed_point(other, weight, 0.01)
+    some = np.arange(25, 50)
+    assert runs_of(simulated(other, weight, place, other_rate, some), some) != [(30, 43)]
+
+
+@pytest.mark.parametrize(
+    ("kl_weight", "kappa", "expected"),
+    [
+        (2.0, 0.01, [(28, 48)]),
+        (2.5, 0.03, [(15, 24)]),
+        (3.0, 0.01, [(34, 37)]),
+        (2.0, 0.1, [(4, 12), (26, 32), (47, 50)]),
+    ],
+)
+def test_islands_with_a_reference_that_disfavours_the_good_arm(kl_weight, kappa, expected):
+    """p_ref = .009, p* < 1/2: predicted islands up to N = 100 are those of displaced nonlinear runs, all of them."""
+    subject = disfavoured(0.009)
+    point, rate, fresh, stale = at_fixed_point(subject, kl_weight, kappa)
+    assert point.policy[0, 0] < 0.5
+    assert 0.7 < stale / fresh < 1
+    assert theory.islands(theory.LinearLoop(fresh, stale, MOMENTUM), rate, 400) == expected
+    intervals = np.arange(1, 101)
+    assert runs_of(simulated(subject, kl_weight, point, rate, intervals), intervals) == expected
+
+
+def test_where_runs_go_from_inside_an_island():
+    """From 0.001 logits off, 60,000 steps. Runs outside the island come to rest at the fixed point.
+
+    Inside it, KL weight 3 cycles for ever (N = 35); KL weight 2 has no cycle and runs to the good arm's vertex (N = 38).
+    """
+    subject = disfavoured(0.009)
+    for kl_weight, intervals in ((3.0, (30, 35, 60)), (2.0, (15, 38, 120))):
+        point, rate, _, _ = at_fixed_point(subject, kl_weight, 0.01)
+        start = point.theta + np.array([1e-3, -1e-3])
+        grid = cells(rate, MOMENTUM, np.array(intervals), kl_weight)
+        tail = run(subject, "mean_field", grid, steps=60_000, dtype=np.float64, initial=start).summary
+        np.testing.assert_allclose(tail.tail_mean[[0, 2], 0], point.expected_reward, atol=1e-8)
+        assert max(tail.tail_std[[0, 2], 0]) < 1e-9
+        if kl_weight == 3.0:
+            assert tail.tail_std[1, 0] > 1e-2
+        else:
+            assert tail.tail_mean[1, 0] > 1 - 1e-6
+
+
+def long_blocks(subject, kl_weight, blocks, length=200, rate=1.0, start=None):
+    """Success probability [blocks + 1] at block starts, no momentum; many relaxation times per block."""
+    initial = None if start is None else np.array([np.log(start / (1 - start)), 0.0])
+    grid = cells(rate, 0.0, length, kl_weight)
+    rewards = trajectories(subject, "mean_field", grid, steps=blocks * length, dtype=np.float64, initial=initial)
+    return rewards[0, 0, ::length]
+
+
+@pytest.mark.parametrize("kl_weight", [1.2, 2.5])
+def test_long_blocks_follow_the_recurrence(kl_weight):
+    """Every block maps the success probability by the recurrence of arXiv 2503.06639: 1e-8 over 12 blocks."""
+    seen = long_blocks(disfavoured(0.009), kl_weight, 12, length=2000)
+    np.testing.assert_allclose(seen[1:], theory.success_recurrence(seen[:-1], 0.009, kl_weight), atol=1e-8)
+
+
+def test_a_block_comes_to_the_recurrence_exponentially():
+    """Log distance within the first block: slope log(1 - eta lambda_fresh) at its end point to 2 %, no momentum."""
+    ages, rate, start = np.array([200, 250, 300]), 0.05, 0.009
+    target = theory.success_recurrence(np.array(start), start, 2.5)
+    within = cells(rate, 0.0, 1000, 2.5)
+    rewards = trajectories(disfavoured(start), "mean_field", within, steps=300, dtype=np.float64)[0, 0]
+    slope = np.polyfit(ages, np.log(np.abs(rewards[ages] - target)), 1)[0]
+    assert slope == pytest.approx(np.log(1 - rate * 2 * 2.5 * target * (1 - target)), rel=0.02)
+
+
+def test_period_two_and_runaway():
+    """p_ref = .009: KL weight 1.2 alternates between .0699 and .1926; 0.5 runs to the vertex; 2.5 settles."""
+    subject = disfavoured(0.009)
+    cycle = np.sort(long_blocks(subject, 1.2, 300, start=0.072)[-2:])
+    np.testing.assert_allclose(cycle, [0.0699, 0.1926], atol=1e-4)
+    signal, reference = theory.BinarySignal(theory.GroupLaw("grpo"), (1.0, 0.0)), np.array([0.009, 0.991])
+    predicted = theory.settle(signal, reference, 1.2, reference)
+    assert predicted.kind == "period_2"
+    np.testing.assert_allclose(cycle, np.sort(predicted.cycle[:, 0]), atol=1e-6)
+    assert theory.settle(signal, reference, 0.5, reference).kind == "runaway"
+    assert long_blocks(subject, 0.5, 5, length=2000)[-1] > 1 - 1e-3
+    assert theory.settle(signal, reference, 2.5, reference).kind == "fixed_point"
+    settled = long_blocks(subject, 2.5, 120)
+    assert abs(settled[-1] - settled[-2]) < 1e-9

@@ -51,6 +51,10 @@ def command_help(name: str) -> str:
         lines.append(f"  {'':<24}   {entry.metadata['help']}")
         if key in GROUPS:
             lines.append(f"  {'':<24}   one of: {', '.join(variants_on_disk(key))}")
+    if name == "predict":
+        from bandit_lab.study.statements import explain
+
+        lines += ["", *explain()]
     lines += ["", "example:", f"  {command.example}"]
     return "\n".join(lines)
 

@@ -9,13 +9,13 @@ import numpy as np
 from bandit_lab import theory
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.simulate import drift_name
-from bandit_lab.study import build, report
+from bandit_lab.study import build, report, statements
 from bandit_lab.study.config import PredictSettings
 from bandit_lab.study.grid import value_of
 from bandit_lab.study.manifest import manifest
 from bandit_lab.study.progress import Progress
 from bandit_lab.study.store import RunFolder, with_reasons
-from bandit_lab.study.wiring import Linear, linearise, noise_covariance, stationary_stds
+from bandit_lab.study.wiring import Linear, linearise, noise_covariance, signal_of, stationary_stds
 from bandit_lab.theory.stability import repels
 
 SEARCHED = {"refresh": 1024, "pipeline": 1024, "lag": 128}
@@ -93,7 +93,27 @@ def summarise(plan: Plan, linear: Linear) -> dict[str, Any]:
             {"bifurcation": rates["exact"].bifurcation}, {"bifurcation": rates["exact"].reason or "no threshold"}
         ),
         "stationary_std": _stationary(plan, linear),
+        "statements": statements.evaluate(_statement_setting(plan, linear)),
     }
+
+
+def _statement_setting(plan: Plan, linear: Linear) -> statements.Setting:
+    """What the table of statements is evaluated on."""
+    settings, learner = plan.settings, plan.learner
+    infinite_group = settings.dynamics == "mean_field"
+    noise, reason = (None, None) if infinite_group else noise_covariance(learner, settings, np.asarray(linear.policy))
+    return statements.Setting(
+        linear,
+        plan.hyper,
+        None if infinite_group else learner.group_size,
+        np.exp(np.asarray(learner.bandit.reference_log_policy)[0]),
+        np.asarray(learner.bandit.law.means)[0],
+        np.asarray(learner.bandit.true_means)[0],
+        signal_of(learner, settings, settings.dynamics),
+        None if noise is None else theory.reduce_matrix(noise),
+        reason,
+        settings.batch_reuse,
+    )
 
 
 def regime(linear: Linear, hyper: Hyper) -> str | None:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bandit_lab.study.statements import EXACT, LEADING, LINEAR
 from bandit_lab.study.store import plain
 
 if TYPE_CHECKING:
@@ -72,8 +73,8 @@ def print_prediction(plan: "Plan", summary: dict[str, Any]) -> None:
     settings, form = plan.settings, FORMS.get(summary["oscillator"]["convention"], summary["oscillator"]["convention"])
     names = (group["name"] for group in (settings.bandit, settings.advantage, settings.estimator, settings.staleness))
     show(f"{', '.join(names)}; drift at {summary['drift']}; momentum convention: {form}")
-    table = new_table("", "quantity", "value", "unit")
-    for row in _rows(plan, summary):
+    table = new_table("", "quantity", "value", "unit", "how good")
+    for row in [*_rows(plan, summary), *_statement_rows(summary)]:
         if row[1] != "-":
             table.add_row(*row)
     show(*([table] if table.row_count else []), *_why(summary))
@@ -99,35 +100,38 @@ def _why(summary: dict[str, Any]) -> list[str]:
     return [f"No {', '.join(names)}: {reason}." for reason, names in reasons.items()]
 
 
-def _rows(plan: "Plan", summary: dict[str, Any]) -> list[tuple[str, str, str]]:
+def _statement_rows(summary: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    rows = summary.get("statements", [])
+    return [(row["name"], number(row["value"], 5), row["unit"], row["status"]) for row in rows]
+
+
+def _rows(plan: "Plan", summary: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     settings, point, osc = plan.settings, summary["fixed_point"], summary["oscillator"]
     rate, interval = summary["thresholds"]["learning_rate"], summary["thresholds"]["refresh_interval"]
-    std = summary["stationary_std"]
     place = f"eta = {settings.learning_rate:g}, mu = {settings.momentum:g}, N = {settings.refresh_interval}"
     return [
-        ("fixed point: policy", numbers(None if point["policy"] is None else plain(point["policy"])), ""),
-        ("  expected reward", number(point["expected_reward"], 6), "reward"),
-        ("stiffness, largest", number(summary["stiffness"], 6), "reward / logit^2"),
-        ("  spectrum", numbers(summary["stiffness_spectrum"]), "reward / logit^2"),
-        ("  felt at the current policy", numbers(summary["stiffness_fresh"]), "reward / logit^2"),
-        ("  felt at the policy that acted", numbers(summary["stiffness_stale"]), "reward / logit^2"),
-        ("oscillator: mass", number(osc["mass"]), "steps / eta"),
-        ("  damping, with the lag N", number(osc["damping"]), "1 / eta"),
-        ("learning rate: leading-order law", number(rate["leading_order"], 6), "eta"),
-        ("  exact threshold", number(rate["exact"], 6), "eta"),
-        ("  kind of bifurcation", summary["bifurcation"] or "-", ""),
-        ("  onset of oscillation", number(rate["oscillation_onset"], 6), "eta"),
-        ("refresh interval: leading-order law", number(interval["leading_order"]), "steps"),
-        ("  first unstable", number(interval["exact"]), "steps"),
-        ("  unstable ranges", _ranges(interval), "steps"),
-        (f"at {place}: regime", summary["regime"] or "-", ""),
+        ("fixed point: policy", numbers(None if point["policy"] is None else plain(point["policy"])), "", EXACT),
+        ("  expected reward", number(point["expected_reward"], 6), "reward", EXACT),
+        ("stiffness, largest", number(summary["stiffness"], 6), "reward / logit^2", EXACT),
+        ("  spectrum", numbers(summary["stiffness_spectrum"]), "reward / logit^2", EXACT),
+        ("  felt at the current policy", numbers(summary["stiffness_fresh"]), "reward / logit^2", EXACT),
+        ("  felt at the policy that acted", numbers(summary["stiffness_stale"]), "reward / logit^2", EXACT),
+        ("oscillator: mass", number(osc["mass"]), "steps / eta", LEADING),
+        ("  damping, with the lag N", number(osc["damping"]), "1 / eta", LEADING),
+        ("learning rate: leading-order law", number(rate["leading_order"], 6), "eta", LEADING),
+        ("  exact threshold", number(rate["exact"], 6), "eta", LINEAR),
+        ("  kind of bifurcation", summary["bifurcation"] or "-", "", LINEAR),
+        ("  onset of oscillation", number(rate["oscillation_onset"], 6), "eta", LINEAR),
+        ("refresh interval: leading-order law", number(interval["leading_order"]), "steps", LEADING),
+        ("  first unstable", number(interval["exact"]), "steps", LINEAR),
+        ("  unstable ranges", _ranges(interval), "steps", LINEAR),
+        (f"at {place}: regime", summary["regime"] or "-", "", LINEAR),
         (
             "  largest multiplier",
             number(summary["spectral_radius"], 6),
             f"per {summary.get('spectral_radius_steps', 1)} steps",
+            LINEAR,
         ),
-        ("stationary std: expected reward", number(std["expected_reward"]), "reward"),
-        ("  log-odds of the best arm", number(std["logit"]), "nats"),
     ]
 
 

@@ -102,10 +102,12 @@ class Linear:
         if reason := self.why_not():
             return Value(None, reason)
         if self.wholly_stale and self.model in theory.MODELS:
-            kappa, kind = theory.exact(self.model, interval, momentum, self.convention)  # type: ignore[arg-type]
-            return Value(kappa / self.largest, None, kind)
+            exact = theory.exact(self.model, interval, momentum, self.convention)  # type: ignore[arg-type]
+            return Value(exact.kappa / self.largest, None, exact.bifurcation)
         crossing = theory.first_unstable_learning_rate(self.loop(momentum), interval)
-        return Value(crossing.value, crossing.reason, crossing.bifurcation)
+        # A flip from step to step is +1 over a block of an even number of steps.
+        kind = "flip" if crossing.bifurcation == "fold" else crossing.bifurcation
+        return Value(crossing.value, crossing.reason, kind)
 
     def onset(self, interval: float, momentum: float) -> Value:
         """Smallest learning rate at which the stiffest mode's dominant multiplier is not real and positive."""
@@ -196,9 +198,18 @@ def measured_linear(
     if point.theta is None:
         critical = critical_kl_weight(learner, dynamics, kl_weight, 1e-3)
         return replace(blank, reason=point.reason, critical_kl_weight=critical)
-    fresh, stale = fresh_and_stale(learner, dynamics, kl_weight, point)
+    fresh, stale = (_standard(part, point.basis) for part in fresh_and_stale(learner, dynamics, kl_weight, point))
     reward = point.expected_reward
     return replace(blank, policy=point.policy[0], expected_reward=reward, fresh=fresh, stale=stale)
+
+
+def _standard(matrix: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """A reduced matrix [K-1, K-1] in the basis that noise covariances are reduced in; others are left as they are."""
+    arms = basis.shape[0]
+    if basis.shape[1] != arms - 1:
+        return matrix
+    turn = theory.ones_complement(arms).T @ basis
+    return turn @ matrix @ turn.T
 
 
 def _blank(learner: Learner, settings: Settings, dynamics: str, kl_weight: float) -> Linear:

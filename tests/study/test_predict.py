@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bandit_lab.study.cli import main
+from bandit_lab.study.statements import STATEMENTS, STATUS
 
 
 @pytest.fixture(autouse=True)
@@ -110,3 +111,38 @@ def test_every_null_has_a_reason(setting):
     assert set(summary["thresholds"]["learning_rate"]) >= {"leading_order", "exact", "oscillation_onset"}
     assert set(summary["thresholds"]["refresh_interval"]) >= {"leading_order", "exact", "islands"}
     assert set(summary["stationary_std"]) >= {"expected_reward", "logit"}
+
+
+def statements(*overrides) -> dict:
+    rows = predict(*overrides)["statements"]
+    assert all(row["status"] in STATUS and row["meaning"] for row in rows)
+    assert all(row["value"] is not None or row["reason"] for row in rows)
+    return {row["key"]: row["value"] for row in rows}
+
+
+def test_statements_agree_with_the_summary_and_with_their_limits():
+    summary = predict("refresh_interval=4", "momentum=0", "learning_rate=0.05")
+    rows = {row["key"]: row["value"] for row in summary["statements"]}
+    assert rows["stationary_reward"] == pytest.approx(summary["stationary_std"]["expected_reward"], rel=1e-12)
+    assert rows["stationary_logit"] == pytest.approx(summary["stationary_std"]["logit"], rel=1e-12)
+    kappa = 0.05 * summary["stiffness"]
+    assert rows["decay_time"] == pytest.approx(-4 / np.log(1 - 4 * kappa), rel=1e-9)
+    small = statements("refresh_interval=4", "momentum=0", "learning_rate=1e-4")
+    assert small["small_step_logit"] == pytest.approx(small["stationary_logit"], rel=1e-3)
+    assert small["reuse_gain"] == pytest.approx(4, rel=1e-3)
+    assert small["decay_time"] == pytest.approx(small["time_constant"], rel=1e-3)
+
+
+def test_group_size_statements_show_what_is_not_a_temperature():
+    """c_G at J = .8: .939 at G = 16 and .987 at G = 64, and the stiffness falls back to its limit as G grows."""
+    sixteen, sixty_four = statements("group_size=16"), statements("group_size=64")
+    assert sixteen["group_factor"] < sixty_four["group_factor"] < 1
+    assert sixty_four["group_factor"] == pytest.approx(sixty_four["group_factor_expansion"], abs=1e-3)
+    assert sixteen["stiffness_shift"] > sixty_four["stiffness_shift"] > 0
+    assert sixteen["adam"] > 1.5 * sixty_four["adam"]  # v falls as 1/G, the threshold as 1/sqrt(G)
+
+
+def test_help_explains_every_statement(capsys):
+    assert main(["predict", "--help"]) == 0
+    text = capsys.readouterr().out
+    assert all(s.name.strip() in text and s.meaning in text for s in STATEMENTS)

@@ -16,6 +16,7 @@ import numpy as np
 from bandit_lab._types import Array
 from bandit_lab.grpo import Hyper, Learner, init, update
 from bandit_lab.simulate import DYNAMICS
+from bandit_lab.simulate.engine import typed_cells
 
 WIDTH = 256
 START = 1e-7  # displacement of growth runs, in units of the direction given
@@ -121,22 +122,11 @@ def in_blocks(
     return results
 
 
-def as_cells(learner: Learner, cells: Hyper) -> Hyper:
-    """Cells as float64 host arrays [C], refresh intervals as int32 where they are whole numbers."""
-    whole = learner.staleness.whole_interval
-    return Hyper(
-        np.asarray(cells.learning_rate, np.float64),
-        np.asarray(cells.momentum, np.float64),
-        np.asarray(cells.refresh_interval, np.int32 if whole else np.float64),
-        np.asarray(cells.kl_weight, np.float64),
-    )
-
-
 def growth_blocks(learner, dynamics, steps_needed, cells, theta_star, direction) -> np.ndarray:
     """Growth rate [C] per step from displaced runs of at least `steps_needed` [C] steps."""
     block = partial(_growth_block, learner, dynamics)
     rates = np.empty(len(theta_star))
-    for some, values in in_blocks(block, steps_needed, as_cells(learner, cells), theta_star, direction):
+    for some, values in in_blocks(block, steps_needed, typed_cells(learner, cells, np.float64), theta_star, direction):
         rates[some] = values
     return rates
 
@@ -145,7 +135,9 @@ def series_blocks(learner, dynamics, steps_needed, cells, theta_star, direction,
     """Displacement series, one array [>= steps_needed + 1] per cell."""
     block = partial(_series_block, learner, dynamics)
     series: list[np.ndarray] = [np.empty(0)] * len(theta_star)
-    for some, values in in_blocks(block, steps_needed, as_cells(learner, cells), theta_star, direction, projector):
+    for some, values in in_blocks(
+        block, steps_needed, typed_cells(learner, cells, np.float64), theta_star, direction, projector
+    ):
         for index, row in zip(some, values, strict=True):
             series[index] = row
     return series

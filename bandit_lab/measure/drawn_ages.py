@@ -22,9 +22,9 @@ from bandit_lab import _checks
 from bandit_lab._types import Array
 from bandit_lab.grpo import Hyper, Learner, init, update
 from bandit_lab.measure.boundary import Boundary, first_crossing
-from bandit_lab.measure.displaced import as_cells
 from bandit_lab.measure.fixed_point import policy_directions
 from bandit_lab.simulate import DYNAMICS
+from bandit_lab.simulate.engine import typed_cells
 
 _DISPLACEMENT = 1e-6
 _STRIDE = 4  # steps between two readings
@@ -132,7 +132,7 @@ def growth_of_drawn_ages(
     direction = np.broadcast_to(direction, theta_star.shape)
     exact = "finite_group" if dynamics == "sampled" else dynamics
     part = steps // (9 * _STRIDE)
-    arguments = (learner, exact, rate, 9 * part, runs, as_cells(learner, cells), theta_star, direction)
+    arguments = (learner, exact, rate, 9 * part, runs, typed_cells(learner, cells, np.float64), theta_star, direction)
     basis = policy_directions(learner, theta_star[0])
     values = np.asarray(_readings(*arguments, basis @ basis.T, jax.random.key(seed)))[:, part:] / _STRIDE
     parts = values.reshape(len(values), 8, part).mean(axis=2)

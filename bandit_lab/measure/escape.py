@@ -18,7 +18,7 @@ from bandit_lab._types import Array
 from bandit_lab.grpo import Hyper, Learner, init, update
 from bandit_lab.measure.fluctuation import Estimate
 from bandit_lab.simulate import sampled
-from bandit_lab.simulate.engine import cast, cell_identity
+from bandit_lab.simulate.engine import cast, cell_identity, typed_cells
 
 _SEEDS = 256
 
@@ -114,9 +114,7 @@ def measure_escape(
     _checks.integer("steps", steps, 1)
     _checks.integer("seeds", seeds, 1)
     count = len(np.asarray(cells.learning_rate))
-    whole = learner.staleness.whole_interval
-    hyper = Hyper(*(np.asarray(column, dtype) for column in cells))
-    hyper = hyper._replace(refresh_interval=np.asarray(cells.refresh_interval, np.int32 if whole else dtype))
+    hyper = typed_cells(learner, cells, dtype)
     ends = [np.broadcast_to(np.asarray(end, dtype), (count,)) for end in (low, high)]
     theta, key = np.asarray(start, dtype), jax.random.key(seed)
     learner, names = cast(learner, dtype), cell_identity(cells)

@@ -20,7 +20,7 @@ from bandit_lab._types import Array
 from bandit_lab.bandits import expected_reward
 from bandit_lab.grpo import Hyper, Learner, init, update
 from bandit_lab.simulate import sampled
-from bandit_lab.simulate.engine import cast, cell_identity
+from bandit_lab.simulate.engine import cast, cell_identity, typed_cells
 
 OBSERVABLES = ("logit_gap", "expected_reward")
 GROUPS = 64  # groups of seeds that the jackknife leaves out in turn
@@ -179,9 +179,7 @@ def measure_fluctuation(
     _checks.integer("burn_in", burn_in, 0)
     _checks.integer("lags", lags, 0)
     _checks.integer("steps", steps, lags + 1)
-    whole = learner.staleness.whole_interval
-    hyper = Hyper(*(np.asarray(column, dtype) for column in cells))
-    hyper = hyper._replace(refresh_interval=np.asarray(cells.refresh_interval, np.int32 if whole else dtype))
+    hyper = typed_cells(learner, cells, dtype)
     names, theta = cell_identity(cells), np.asarray(theta_star, dtype)
     learner, key = cast(learner, dtype), jax.random.key(seed)
 

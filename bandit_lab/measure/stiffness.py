@@ -114,7 +114,10 @@ def measure_stiffness(learner: Learner, dynamics: str, kl_weight: float, point: 
     fresh, stale = fresh_and_stale(learner, dynamics, kl_weight, point)
     value = potential(learner, dynamics, point.theta)
     hessian: np.ndarray | None = None
-    reason: str | None = "the drift is not a gradient: the group std depends on more than two reward values"
+    reason: str | None = (
+        "the drift is not a gradient: the group std depends on more than two reward values, or silent groups are "
+        "dropped with a sampled KL term or several contexts"
+    )
     if value is not None:
         matrix = jax.jit(jax.hessian(value))(jnp.asarray(point.theta), float(kl_weight))
         hessian, reason = spectrum(-point.basis.T @ np.asarray(matrix) @ point.basis), None

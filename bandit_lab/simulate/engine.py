@@ -68,6 +68,14 @@ def cell_identity(cells: Hyper) -> np.ndarray:
     return np.array([zlib.crc32(np.ascontiguousarray(row).tobytes()) for row in columns], np.uint32)
 
 
+def typed_cells(learner: Learner, cells: Hyper, dtype: Any) -> Hyper:
+    """Cells [C] as host arrays of `dtype`, refresh intervals as int32 where the staleness model counts whole steps."""
+    columns = Hyper(*(np.asarray(column, dtype) for column in cells))
+    if not learner.staleness.whole_interval:
+        return columns
+    return columns._replace(refresh_interval=np.asarray(cells.refresh_interval, np.int32))
+
+
 class _Tail(NamedTuple):
     times: Array
     mean: Array
@@ -246,12 +254,7 @@ def trajectories(
 def _prepare(learner: Learner, cells: Hyper, dtype, initial, reference, common: bool):
     """(Hyper [C], stream names [C], initial parameters [C, D], reference [C]) as host arrays of the right types."""
     count = len(np.asarray(cells.learning_rate))
-    hyper = Hyper(
-        np.asarray(cells.learning_rate, dtype),
-        np.asarray(cells.momentum, dtype),
-        np.asarray(cells.refresh_interval, np.int32 if learner.staleness.whole_interval else dtype),
-        np.asarray(cells.kl_weight, dtype),
-    )
+    hyper = typed_cells(learner, cells, dtype)
     names = np.zeros(count, np.uint32) if common else cell_identity(cells)
     start = np.asarray(learner.bandit.initial_parameters if initial is None else initial, dtype)
     start = np.broadcast_to(start, (count, start.shape[-1]))

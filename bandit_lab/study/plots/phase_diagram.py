@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
 
 from bandit_lab._types import Outcome
 from bandit_lab.study.plots import style as s
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import xarray
 
 MAX_COLUMNS = 3
+NARROW = 3.0  # on the natural log of the learning rate: lower regions are labelled along their slope
 REGION = {
     Outcome.CONVERGED: "converges\nmonotonically",
     Outcome.OSCILLATING: "oscillates, decays",
@@ -88,6 +89,8 @@ def _ratio(axes: Axes, part: "xarray.Dataset", coarse: "xarray.Dataset | None") 
         own = coarse[name].values if name in coarse else part["threshold_law"].sel(refresh_interval=places).values
         axes.plot(_positive(places), coarse["sampled_boundary"].values / own, **s.SAMPLED)
     axes.set(xscale="log", yscale="log", xlabel=r"refresh interval $N$ (steps)")
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0,) if high > 100 * low else (1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
     _interval_ticks(axes, interval)
@@ -107,9 +110,12 @@ def _name_regions(axes: Axes, interval: np.ndarray, rate: np.ndarray, outcome: n
             middle[column], height[column] = np.sqrt(low * high), np.log(high / low)
         if not np.any(height > 0):
             continue
-        wide = np.flatnonzero(height >= 0.6 * height.max())
-        column = int(wide[np.argmin(np.abs(np.log(interval[wide]) - np.mean(np.log(interval[[wide[0], wide[-1]]]))))])
-        narrow = height[column] < 1.2
+        place = np.log(interval / interval[0]) / np.log(interval[-1] / interval[0])
+        inner = np.flatnonzero((place >= 0.25) & (place <= 0.75) & (height > 0))
+        if not len(inner):
+            continue
+        column = int(inner[np.argmax(height[inner] - 2 * np.abs(place[inner] - 0.5))])
+        narrow = height[column] < NARROW
         angle = _angle(interval, middle, column) if narrow else 0.0
         axes.text(
             interval[column],

@@ -1,0 +1,70 @@
+"""Pictures from a made-up data set: what is drawn where, and what cannot be drawn."""
+
+import numpy as np
+import pytest
+import xarray
+
+from bandit_lab._types import Outcome
+from bandit_lab.study.plots import draw_sweep
+from bandit_lab.study.plots import style as looks
+from bandit_lab.study.plots.phase_diagram import phase_diagram
+
+
+def made_up(intervals=(1, 2, 4, 8), points=20, momenta=(0.0, 0.9)) -> xarray.Dataset:
+    """Threshold 2/N, onset 1/N, law 1/N, everything measured 1% above."""
+    n, rate = np.array(intervals), np.geomspace(0.05, 5, points)
+    row = ("momentum", "kl_weight", "refresh_interval")
+    shape = (len(momenta), 1, len(n))
+    lines = {"threshold_law": 1.0, "threshold_exact": 2.0, "onset_exact": 1.0}
+    lines |= {"threshold_measured": 2.02, "onset_measured": 1.01}
+    variables = {name: (row, np.broadcast_to(factor / np.maximum(n, 0.5), shape)) for name, factor in lines.items()}
+    code = np.where(rate * n[:, None] > 2, Outcome.UNSTABLE, np.where(rate * n[:, None] > 1, 2, 1))
+    variables["outcome"] = ((*row, "learning_rate"), np.broadcast_to(code, (*shape, points)))
+    coords = {"momentum": list(momenta), "kl_weight": [1.0], "refresh_interval": n, "learning_rate": rate}
+    about = {"setting": "made up", "drift": "G = infinity", "momentum_form": "heavy ball"}
+    return xarray.Dataset(variables, coords, about)
+
+
+def lines_of(axes, look) -> list:
+    return [
+        line
+        for line in axes.lines
+        if line.get_color() == look["color"] and line.get_marker() == look.get("marker", "None")
+    ]
+
+
+def test_prediction_is_a_line_and_measurement_a_marker():
+    figure = phase_diagram(made_up())
+    top, bottom = figure.axes[0], figure.axes[2]
+    for axes in (top, bottom):
+        (exact,) = lines_of(axes, looks.EXACT)
+        (measured,) = lines_of(axes, looks.MEASURED)
+        assert exact.get_linestyle() == "-"
+        assert measured.get_linestyle() == "None"
+        np.testing.assert_allclose(measured.get_ydata() / exact.get_ydata(), 1.01)
+    np.testing.assert_allclose(lines_of(bottom, looks.EXACT)[0].get_ydata(), 2.0)
+
+
+def test_regions_are_named_and_units_given():
+    figure = phase_diagram(made_up())
+    texts = {text.get_text().replace("\n", " ") for text in figure.axes[0].texts}
+    assert texts == {"unstable", "oscillates, decays", "converges monotonically"}
+    assert "steps" in figure.axes[2].get_xlabel()
+    assert "learning rate" in figure.axes[0].get_ylabel()
+
+
+@pytest.mark.parametrize("momenta", [(0.0,), (0.0, 0.5), (0.0, 0.3, 0.5, 0.7, 0.9)])
+def test_at_most_three_columns(momenta):
+    figure = phase_diagram(made_up(momenta=momenta))
+    assert len(figure.axes) == 2 * min(3, len(momenta))
+
+
+def test_one_row_or_one_column_is_no_diagram(tmp_path):
+    assert phase_diagram(made_up(intervals=(4,))) is None
+    assert draw_sweep(made_up(points=1), tmp_path) == []
+
+
+def test_lag_zero_has_a_place_on_the_log_axis(tmp_path):
+    (path,) = draw_sweep(made_up(intervals=(0, 1, 4)), tmp_path)
+    assert path.name == "phase_diagram.png"
+    assert path.stat().st_size > 10_000

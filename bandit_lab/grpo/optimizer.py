@@ -64,6 +64,7 @@ class Optimizer:
         _checks.choice("optimizer.name", self.name, optimizer_names())
         known = [] if self.name in _OWN else [p for p in _parameters(self.name) or () if p != "learning_rate"]
         for option, _ in self.options:
+            _checks.require(bool(known), "optimizer.options", f"none for {self.name}", option)
             _checks.choice("optimizer.options", option, known)
 
     @property

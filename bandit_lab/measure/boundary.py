@@ -75,6 +75,9 @@ def learning_rate_boundary(
 ) -> Boundary:
     """Smallest learning rate [C] at which a displacement from the fixed point grows (the cells' own is ignored).
 
+    A window of instability narrower than a step of the grid is passed over: with fresh and stale stiffness mixed there
+    are such windows.
+
     Args:
       cells: Hyper of arrays [C]. theta_star: [C, D]. direction: [D] of the displacement. grid: [M] rising learning
         rates; the first one at which the displacement grows is refined by bisection to a relative 2^-13 of the step.

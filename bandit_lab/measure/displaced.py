@@ -18,7 +18,7 @@ from bandit_lab.grpo import Hyper, Learner, init, update
 from bandit_lab.simulate import DYNAMICS
 from bandit_lab.simulate.engine import typed_cells
 
-WIDTH = 256
+WIDTH = {"mean_field": 256, "finite_group": 32}  # cells of a block: a group law costs about G times a mean field
 START = 1e-7  # displacement of growth runs, in units of the direction given
 TOO_LARGE, TOO_SMALL = 1e-3, 3e-11  # beyond: nonlinear; below: rounding errors
 LEAST_CYCLE = 1e-3  # least size of the part of a displacement that cycles, as a share of its whole
@@ -104,7 +104,12 @@ def _series_block(
 
 
 def in_blocks(
-    function: Callable[..., Array], steps_needed: np.ndarray, cells: Hyper, *columns: np.ndarray, maximum: int = 2**22
+    function: Callable[..., Array],
+    width: int,
+    steps_needed: np.ndarray,
+    cells: Hyper,
+    *columns: np.ndarray,
+    maximum: int = 2**22,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Apply `function(steps, cells, *columns)` to padded blocks of cells that need about the same number of steps.
 
@@ -114,9 +119,9 @@ def in_blocks(
     results = []
     for steps in np.unique(rounded):
         members = np.flatnonzero(rounded == steps)
-        for start in range(0, len(members), WIDTH):
-            some = members[start : start + WIDTH]
-            lanes = np.concatenate([some, np.full(WIDTH - len(some), some[-1])])
+        for start in range(0, len(members), width):
+            some = members[start : start + width]
+            lanes = np.concatenate([some, np.full(width - len(some), some[-1])])
             args: list[Any] = jax.tree.map(lambda x, lanes=lanes: np.asarray(x)[lanes], [cells, *columns])
             results.append((some, np.asarray(function(int(steps), *args))[: len(some)]))
     return results
@@ -124,20 +129,18 @@ def in_blocks(
 
 def growth_blocks(learner, dynamics, steps_needed, cells, theta_star, direction) -> np.ndarray:
     """Growth rate [C] per step from displaced runs of at least `steps_needed` [C] steps."""
-    block = partial(_growth_block, learner, dynamics)
+    block, cells = partial(_growth_block, learner, dynamics), typed_cells(learner, cells, np.float64)
     rates = np.empty(len(theta_star))
-    for some, values in in_blocks(block, steps_needed, typed_cells(learner, cells, np.float64), theta_star, direction):
+    for some, values in in_blocks(block, WIDTH[dynamics], steps_needed, cells, theta_star, direction):
         rates[some] = values
     return rates
 
 
 def series_blocks(learner, dynamics, steps_needed, cells, theta_star, direction, projector) -> list[np.ndarray]:
     """Displacement series, one array [>= steps_needed + 1] per cell."""
-    block = partial(_series_block, learner, dynamics)
+    block, cells = partial(_series_block, learner, dynamics), typed_cells(learner, cells, np.float64)
     series: list[np.ndarray] = [np.empty(0)] * len(theta_star)
-    for some, values in in_blocks(
-        block, steps_needed, typed_cells(learner, cells, np.float64), theta_star, direction, projector
-    ):
+    for some, values in in_blocks(block, WIDTH[dynamics], steps_needed, cells, theta_star, direction, projector):
         for index, row in zip(some, values, strict=True):
             series[index] = row
     return series

@@ -158,7 +158,7 @@ def _critical_weight(setting: Setting) -> float:
 def _mean_age_law(setting: Setting) -> float:
     _known(setting.linear)
     hyper, linear = setting.hyper, setting.linear
-    law = theory.mean_age_law(linear.model, hyper.refresh_interval, hyper.momentum, linear.convention)  # type: ignore[arg-type]
+    law = theory.leading_order(_mean_age(setting), hyper.momentum, linear.convention)  # type: ignore[arg-type]
     if not math.isfinite(law):
         raise Missing("the policy that acts is never old")
     return law / linear.largest
@@ -270,7 +270,8 @@ def _reuse_gain(setting: Setting) -> float:
 
 
 def _wholly_stale(setting: Setting) -> None:
-    _known(setting.linear)
+    if setting.linear.model != "random":
+        _known(setting.linear)
     if not setting.linear.wholly_stale:
         raise Missing("one number only where the whole stiffness is stale")
 
@@ -283,11 +284,16 @@ def _long_block(setting: Setting) -> float:
     return float(np.max(np.abs(np.linalg.eigvals(np.linalg.solve(fresh, stale)))))
 
 
+def _mean_age(setting: Setting) -> float:
+    model = setting.linear.model
+    return theory.mean_age("random" if model == "random_mean" else model, setting.hyper.refresh_interval)
+
+
 def _drawn_ages(which: Callable[..., Any]) -> Callable[[Setting], float]:
     def value(setting: Setting) -> float:
         _wholly_stale(setting)
         hyper, linear = setting.hyper, setting.linear
-        mean = theory.mean_age(linear.model, hyper.refresh_interval)
+        mean = _mean_age(setting)
         if mean <= 0:
             raise Missing("the policy that acts is never old")
         found = which(mean, hyper.momentum, linear.convention)

@@ -98,7 +98,11 @@ class Linear:
         return Value(rate) if math.isfinite(rate) else Value(None, "the law has no bound at refresh interval 0")
 
     def threshold(self, interval: float, momentum: float) -> Value:
-        """First learning rate that loses stability, exactly."""
+        """First learning rate that loses stability, exactly; with drawn ages that of the mean square."""
+        if self.model == "random" and self.policy is not None and self.convention in theory.CONVENTIONS:
+            if not self.wholly_stale:
+                return Value(None, DRAWN)
+            return Value(theory.mean_square_threshold(interval, momentum, self.convention) / self.largest)  # type: ignore[arg-type]
         if reason := self.why_not():
             return Value(None, reason)
         if self.wholly_stale and self.model in theory.MODELS:

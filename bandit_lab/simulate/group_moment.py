@@ -64,15 +64,12 @@ def group_moments(learner: Learner) -> MomentFn:
     )
     others = compositions(size - 2, num_values)  # [M, U]
     log_ways = gammaln(size - 1) - gammaln(others + 1).sum(axis=1)
-    index = np.array(
-        [
-            [
-                [np.r_[u, v, np.repeat(np.arange(num_values), counts)] for v in range(num_values)]
-                for u in range(num_values)
-            ]
-            for counts in others
-        ]
-    )  # [M, U, U, G]: the two tagged actions' reward values come first
+    upper = np.cumsum(others, axis=1)[:, None, :-1]
+    rest = np.sum(np.arange(size - 2)[None, :, None] >= upper, axis=-1)  # [M, G - 2]
+    shape = (ways, num_values, num_values)
+    pair = np.stack(np.broadcast_arrays(*np.ogrid[: shape[0], : shape[1], : shape[2]])[1:], axis=-1)
+    index = np.concatenate([pair, np.broadcast_to(rest[:, None, None], (*shape, size - 2))], axis=-1)
+    # [M, U, U, G]: the two tagged actions' reward values come first
     table = jax.vmap(jax.vmap(jax.vmap(lambda rewards: learner.advantage(rewards)[0])))(law.values[index])  # [M, U, U]
     counts = np.ones(table.shape, bool)
     if learner.advantage.drops_silent:

@@ -77,6 +77,7 @@ def test_all_multipliers_of_a_mixed_split():
     np.testing.assert_allclose(found[8:], 0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_growth_per_step_is_what_a_displaced_run_shows():
     """Two settings on either side of the threshold; the run's reading is good to 2e-4 per step."""
     subject = made("two", model="pipeline")

@@ -96,7 +96,7 @@ def test_islands_with_a_reference_that_disfavours_the_good_arm(kl_weight, kappa,
 def test_where_runs_go_from_inside_an_island():
     """From 0.001 logits off, 60,000 steps. Runs outside the island come to rest at the fixed point.
 
-    Inside it, KL weight 3 cycles for ever (N = 35); KL weight 2 has no cycle and runs to the good arm's vertex (N = 38).
+    Inside it, KL weight 3 cycles for ever (N = 35); KL weight 2 runs to the good arm's vertex (N = 38).
     """
     subject = disfavoured(0.009)
     for kl_weight, intervals in ((3.0, (30, 35, 60)), (2.0, (15, 38, 120))):

@@ -1,0 +1,68 @@
+"""The mean curve of a learner whose optimiser averages squares: its second moment fed with the exact E[g^2].
+
+To leading order in the learning rate the parameters follow the mean gradient, while the second moment follows E[g^2] at
+the parameters of the moment: mean squared plus group noise, which falls as 1/G. So an adaptive optimiser's *mean* curve
+depends on the group size through the exact law of the gradient. Counters run, bias corrections included.
+"""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bandit_lab import _checks
+from bandit_lab._types import Array
+from bandit_lab.bandits import expected_reward
+from bandit_lab.grpo import Hyper, Learner
+from bandit_lab.measure.block import scalars
+from bandit_lab.measure.held import HeldOptimizer, HeldState, hold
+from bandit_lab.simulate.group_moment import group_moments
+
+
+@partial(jax.jit, static_argnames=("steps", "frozen"))
+def _curve(learner: Learner, frozen: HeldOptimizer, steps: int, hyper: Hyper, theta: Array) -> Array:
+    inner = frozen.inner.build(hyper.learning_rate, hyper.momentum)
+    held_still = frozen.build(hyper.learning_rate, hyper.momentum)
+    moments = group_moments(learner)
+    size = theta.shape[0]
+
+    def step(carry: Any, index: Array) -> tuple[Any, Array]:
+        theta, state, memory = carry
+        behaviour: Any
+        behaviour, memory = learner.staleness.behaviour(memory, theta, index, hyper.refresh_interval)
+        law = moments(hyper.kl_weight, theta, behaviour)
+        values, vectors = jnp.linalg.eigh(law.covariance)
+        root = (vectors * jnp.sqrt(jnp.maximum(values, 0) * size)).T
+        points = -jnp.concatenate([law.mean + root, law.mean - root])
+
+        def inside(gradient: Array) -> HeldState:
+            _, new = inner.update(gradient, frozen.join(state), theta)
+            return frozen.split(jax.tree.leaves(new))
+
+        after = jax.vmap(inside)(points)
+        fed = state._replace(held=tuple(jnp.mean(x, axis=0) for x in after.held))
+        change, new = held_still.update(-law.mean, fed, theta)
+        fixed = inside(-law.mean).fixed
+        reward = expected_reward(learner.bandit, theta)
+        return (theta + change, HeldState(new.moving, fed.held, fixed), memory), reward
+
+    start = (theta, held_still.init(theta), learner.staleness.init(theta, learner.horizon))
+    (theta, _, _), rewards = jax.lax.scan(step, start, jnp.arange(steps))
+    return jnp.append(rewards, expected_reward(learner.bandit, theta))
+
+
+def closed_mean_curve(learner: Learner, hyper: Hyper, steps: int, initial: np.ndarray | None = None) -> np.ndarray:
+    """Expected reward [steps + 1] of the mean parameters at finite group size, at settings `hyper` (scalars).
+
+    initial: [D], default the bandit's. Exact gradient moments (binary or few reward values). Needs float64.
+
+    Raises:
+      ValueError: staleness that averages over ages, or what `group_moments` raises.
+    """
+    whole = learner.staleness.whole_interval
+    _checks.require(whole, "staleness", "one policy that acts at a time", learner.staleness.model)
+    theta = jnp.asarray(learner.bandit.initial_parameters if initial is None else initial)
+    frozen, _ = hold(learner.optimizer, float(hyper.learning_rate), float(hyper.momentum), len(theta))
+    return np.asarray(_curve(learner, frozen, steps, scalars(learner, hyper), theta))

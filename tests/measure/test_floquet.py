@@ -8,8 +8,9 @@ import pytest
 from settings import cells, learner
 
 from bandit_lab import theory
+from bandit_lab.bandits import BANDITS as REGISTERED
 from bandit_lab.bandits import k_arm, two_arm
-from bandit_lab.grpo import ESTIMATORS, STALENESS, Hyper, Learner, Optimizer
+from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner, Optimizer
 from bandit_lab.measure import find_fixed_point, fresh_and_stale, generic_direction, growth_rate, measure_stiffness
 from bandit_lab.measure.floquet import floquet, floquet_intervals, floquet_threshold
 
@@ -20,7 +21,6 @@ POINTS = [(1, 0.0), (2, 0.544), (8, 0.9), (64, 0.95)]
 LAGS = [(1, 0.0), (8, 0.9)]  # every lag is a program of its own
 
 COVERING = [
-    ("two", "mean_field", "refresh", "sgd"),
     ("five", "finite_group", "refresh", "nesterov"),
     ("two", "finite_group", "lag", "nesterov"),
     ("five", "mean_field", "pipeline", "sgd_ema"),
@@ -75,6 +75,40 @@ def test_all_multipliers_of_a_mixed_split():
     assert len(found) == len(expected) + 4  # the snapshot itself is overwritten: zeros
     np.testing.assert_allclose(np.sort_complex(found[:8]), np.sort_complex(expected), rtol=0, atol=1e-10)
     np.testing.assert_allclose(found[8:], 0, atol=1e-12)
+
+
+VARIANTS = [
+    (bandit, advantage, estimator, kl)
+    for bandit in REGISTERED
+    for advantage, estimator, kl in [
+        *((name, "ratio", "exact") for name in ADVANTAGES),
+        *(("grpo", name, "exact") for name in ESTIMATORS),
+        ("grpo", "uncorrected", "k3"),
+    ]
+]
+SOME = {("proxy", "grpo", "clipped", "exact"), ("k_arm", "dapo", "ratio", "exact")}
+
+
+@pytest.mark.parametrize(
+    "variant", [v if v in SOME else pytest.param(v, marks=pytest.mark.slow) for v in VARIANTS], ids="-".join
+)
+def test_every_bandit_advantage_and_estimator(variant):
+    """Dominant multiplier of the update against the linear loop of its fresh and stale stiffness, 1e-9, G = 4.
+
+    The registries are read, so that a new name is covered.
+    """
+    bandit, advantage, estimator, kl = variant
+    made_bandit = FIVE if bandit == "k_arm" else REGISTERED[bandit]()
+    subject = learner(
+        advantage, made_bandit, "pipeline", estimator=ESTIMATORS[estimator](), group_size=4, kl_estimator=kl
+    )
+    point = find_fixed_point(subject, "finite_group", 1.0)
+    fresh, stale = fresh_and_stale(subject, "finite_group", 1.0, point)
+    found = floquet(subject, "finite_group", Hyper(1.0, 0.7, 5, 1.0))
+    loop = theory.LinearLoop(fresh, stale, 0.7, "pipeline")
+    assert found.reason is None
+    np.testing.assert_allclose(found.theta, point.theta, atol=1e-8)
+    assert found.radius == pytest.approx(theory.spectral_radius(loop, 1.0, 5), abs=1e-9)
 
 
 @pytest.mark.slow

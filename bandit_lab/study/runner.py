@@ -43,6 +43,8 @@ def check(command: str, config: Any, explicit: frozenset[str], folder: Path) -> 
 def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> None:
     """Do one job in `folder`; prints its table and, as the last line, the folder."""
     settings, plan = check(command, config, explicit, folder)
+    with bad_input():
+        store.create_folder(folder)
     progress = Progress(settings.quiet)
     COMMANDS[command].load().execute(plan, store.RunFolder(folder), progress)
     print(folder)  # noqa: T201

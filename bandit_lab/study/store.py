@@ -36,6 +36,14 @@ def check_folder(path: Path, overwrite: bool) -> None:
     _checks.require(not foreign, "run_dir", "a new folder, an empty one or one of an earlier run", str(path))
 
 
+def create_folder(path: Path) -> None:
+    """Make the folder. Raises ValueError where the system refuses in spite of the permissions (/proc, a full disk)."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        _checks.require(False, "run_dir", f"a folder that can be created ({error.strerror})", str(path))
+
+
 class RunFolder:
     """One run's folder. Nothing is created before `open`."""
 

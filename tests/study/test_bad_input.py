@@ -57,6 +57,7 @@ SHARED = {
     "batch_reuse=true staleness=lag": ("batch_reuse", "false"),
     "batch_reuse=maybe": ("batch_reuse", "true or false", "'maybe'"),
     "run_dir=/dev/null/x": ("run_dir", "can be written"),
+    "run_dir=/proc/no/such": ("run_dir", "can be created"),
     "foo": ("override", "key=value", "'foo'"),
     "=3": ("override", "key=value"),
     "+foo=1": ("foo", "a setting of"),

@@ -144,13 +144,13 @@ def test_every_optimiser_gives_multipliers_or_a_reason(name):
 
 
 def test_self_consistent_second_moment_in_closed_form():
-    """N = 1, no momentum: v/C = 2/(2 - y), y sqrt(2/(2 - y)) = eta K/sqrt(C), at 0.5, 1 and 4 times the held threshold.
+    """N = 1, no momentum: v/C = 2/(2 - y), y sqrt(2/(2 - y)) = eta K/sqrt(C), at 1 and 4 times the held threshold.
 
-    The multiplier 1 - y stays above -1 at all of them; with v held it is 0, -1 and -7. 1e-6 (eps of Adam).
+    The multiplier 1 - y stays above -1 at all of them; with v held it is -1 and -7. 1e-6 (eps of Adam).
     """
     subject = made(64)
     threshold = floquet_threshold(subject, "finite_group", 0.0, 1, KL_WEIGHT).learning_rate
-    for factor in (0.5, 1.0, 4.0):
+    for factor in (1.0, 4.0):
         hyper = Hyper(factor * threshold, 0.0, 1, KL_WEIGHT)
         state = noisy_state(subject, "finite_group", hyper)
         root = np.roots([1.0, 2 * factor**2, -4 * factor**2])
@@ -241,20 +241,20 @@ def test_measured_scale_of_the_learning_rate_falls_as_the_root_of_the_group_size
     assert np.all(np.abs(np.array(zeros) / held - 1) > 0.05)
 
 
-def test_mean_curve_depends_on_the_group_size_as_predicted():
+@pytest.mark.parametrize(("size", "other"), [(4, 16), pytest.param(16, 4, marks=pytest.mark.slow)])
+def test_mean_curve_depends_on_the_group_size_as_predicted(size, other):
     """Adam, beta_1 = .9, 200 steps from the uniform policy, G = 4 and 16: sup distance of the mean of 1,024 runs from
     the closed mean curve < 0.003 + 5 standard errors (rise 0.1). Seed 6.
 
     Planted: the curve of another group size (4 for 16, 16 for 4) is rejected.
     """
     steps, hyper = 200, Hyper(0.01, 0.9, 1, KL_WEIGHT)
-    curves = {size: closed_mean_curve(made(size, b2=BETA2), hyper, steps) for size in (4, 16)}
-    for size, other in ((4, 16), (16, 4)):
-        grid = cells(hyper.learning_rate, 0.9, 1, KL_WEIGHT)
-        seen = run(made(size, b2=BETA2), "sampled", grid, steps=steps, seeds=1024, seed=6, dtype=np.float64)
-        error = 5 * np.sqrt(seen.reward_variance[0] / 1024).max() + 0.003
-        assert np.abs(seen.reward_mean[0] - curves[size]).max() < error
-        assert np.abs(seen.reward_mean[0] - curves[other]).max() > error
+    curves = {g: closed_mean_curve(made(g, b2=BETA2), hyper, steps) for g in (4, 16)}
+    grid = cells(hyper.learning_rate, 0.9, 1, KL_WEIGHT)
+    seen = run(made(size, b2=BETA2), "sampled", grid, steps=steps, seeds=1024, seed=6, dtype=np.float64)
+    error = 5 * np.sqrt(seen.reward_variance[0] / 1024).max() + 0.003
+    assert np.abs(seen.reward_mean[0] - curves[size]).max() < error
+    assert np.abs(seen.reward_mean[0] - curves[other]).max() > error
 
 
 def test_closed_mean_curve_without_second_moments_is_the_exact_mean():
@@ -278,19 +278,19 @@ def test_sampled_second_moment_states_its_error():
     assert np.all(np.abs(a / b - 1) < 5 * np.hypot(first.moment_error, second.moment_error))
 
 
-def test_fluctuation_without_a_second_moment_is_the_lyapunov_covariance():
+@pytest.mark.parametrize("reuse", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_fluctuation_without_a_second_moment_is_the_lyapunov_covariance(reuse):
     """Heavy ball: covariance of the parameters at block starts against the theory, fresh and reused batch."""
-    for reuse in (False, True):
-        subject = dataclasses.replace(made(16, "sgd"), batch_reuse=reuse)
-        state = noisy_state(subject, "finite_group", Hyper(0.2, 0.9, 4, KL_WEIGHT))
-        point = find_fixed_point(subject, "finite_group", KL_WEIGHT)
-        fresh, stale = fresh_and_stale(subject, "finite_group", KL_WEIGHT, point)
-        _, noise = predicted_split(16)
-        loop = theory.LinearLoop(fresh, stale, 0.9, "refresh")
-        expected = theory.stationary_covariance(loop, 0.2, 4, theory.reduce_matrix(noise), reuse).covariance
-        found = point.basis.T @ state.covariance @ point.basis
-        np.testing.assert_allclose(found, expected, rtol=1e-9)
-        assert state.second_moment == ()
+    subject = dataclasses.replace(made(16, "sgd"), batch_reuse=reuse)
+    state = noisy_state(subject, "finite_group", Hyper(0.2, 0.9, 4, KL_WEIGHT))
+    point = find_fixed_point(subject, "finite_group", KL_WEIGHT)
+    fresh, stale = fresh_and_stale(subject, "finite_group", KL_WEIGHT, point)
+    _, noise = predicted_split(16)
+    loop = theory.LinearLoop(fresh, stale, 0.9, "refresh")
+    expected = theory.stationary_covariance(loop, 0.2, 4, theory.reduce_matrix(noise), reuse).covariance
+    found = point.basis.T @ state.covariance @ point.basis
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert state.second_moment == ()
 
 
 def test_gradient_square_of_sampled_groups():

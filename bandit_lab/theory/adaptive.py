@@ -8,9 +8,11 @@ D^{-1/2}(1, ..., 1). Hence learning-rate threshold = kappa_c(model, N, beta_1, `
 threshold and the mean curve scale as 1/sqrt G: group size is not only a temperature here. Decoupled weight decay w
 adds w to the fresh stiffness D H_fresh (all-ones direction included) and moves the fixed point to D g = w theta.
 
-How good: v averages about (1 + beta_2)/(1 - beta_2) draws, so 1/sqrt(v) fluctuates by `preconditioner_spread`; and as
-the threshold is approached the logits' own fluctuation inflates v (`self_consistent_moment`), which postpones it.
-Leading order, in contrast with the exact thresholds at fixed stiffness.
+How good: this is the threshold of the map with v *held*. In a run v holds the fluctuation that it causes, too
+(`self_consistent_moment`), and rises before the largest multiplier reaches 1: for N = 1, beta_1 = 0 and
+y = eta K/sqrt(v), v/C = 2/(2 - y) gives y sqrt(2/(2 - y)) = eta K/sqrt(C), so that 1 - y stays above -1 at every
+learning rate. A self-consistent run thus has no linear threshold; the held one marks where its fluctuation becomes
+large. Besides, v averages about (1 + beta_2)/(1 - beta_2) draws, so 1/sqrt(v) fluctuates by `preconditioner_spread`.
 """
 
 from typing import NamedTuple
@@ -27,6 +29,8 @@ from bandit_lab.theory.signal import BinarySignal, Signal
 from bandit_lab.theory.stationary import stationary_covariance
 from bandit_lab.theory.stiffness import Split
 from bandit_lab.theory.thresholds import Threshold, exact
+
+_DAMPING = 0.2  # the target falls steeply with v beyond the held threshold
 
 
 class Preconditioned(NamedTuple):
@@ -89,12 +93,13 @@ def self_consistent_moment(
     model: str = "refresh",
     beta1: float = 0.9,
     eps: float = 1e-8,
-    rounds: int = 200,
+    rounds: int = 1000,
 ) -> np.ndarray | None:
-    """v_stat [K] with the logits' own fluctuation: v = diag(C + H S(v) H^T), iterated; None if it runs off.
+    """v_stat [K] with the logits' own fluctuation: v = diag(C + H S(v) H^T), iterated; None if it does not settle.
 
-    S(v) is the stationary covariance at preconditioner v (Lyapunov). Where the plain prediction is unstable the
-    iteration starts from a larger v and may still settle: fluctuation stabilises. `noise` [K, K] per update.
+    S(v) is the stationary covariance at preconditioner v (Lyapunov), at block points, where a wholly stale gradient is
+    taken; with a fresh part its average over a block, which neglects how fresh and stale parts go together. Where the
+    held prediction is unstable the iteration starts from a larger v: fluctuation stabilises. `noise` [K, K] per update.
     """
     noise, total = np.asarray(noise, float), split.total
     base = noise_second_moment(noise)
@@ -105,14 +110,15 @@ def self_consistent_moment(
         found = stationary_covariance(
             loop, learning_rate, refresh_interval, scaled.to_logits.T @ noise @ scaled.to_logits
         )
-        if found.average is None:
+        seen = found.average if np.any(split.fresh) else found.covariance
+        if seen is None:
             moment = moment * 1.5
             continue
-        covariance = scaled.to_logits @ found.average @ scaled.to_logits.T
+        covariance = scaled.to_logits @ seen @ scaled.to_logits.T
         target = base + np.diag(total @ covariance @ total.T)
         if np.abs(target / moment - 1).max() < 1e-10:
             return moment
-        moment = np.sqrt(moment * target)
+        moment = moment * np.clip(target / moment, 0.25, 4.0) ** _DAMPING
     return None
 
 
@@ -133,6 +139,8 @@ def decayed_fixed_point(
 ) -> np.ndarray | None:
     """Logits [K] with D g(theta) = weight_decay theta (AdamW at its noise-stationary moment), from `start` [K].
 
+    The moment there is Cov(g) + g^2: decay leaves a mean gradient at the fixed point.
+
     Without `precondition_noise` D = 1 (decoupled decay with plain momentum). None if the solver fails. Binary rewards
     at finite G only when preconditioned. Raises ValueError otherwise.
     """
@@ -144,7 +152,7 @@ def decayed_fixed_point(
         drift = mean_drift(signal, reference, kl_weight, logits)
         if precondition_noise and isinstance(signal, BinarySignal):
             noise = binary_covariance(signal.law, signal.means, softmax(logits)) / prompts
-            drift = drift / (np.sqrt(np.diag(noise)) + eps)
+            drift = drift / (np.sqrt(np.diag(noise) + drift**2) + eps)
         return drift - weight_decay * logits
 
     found = root(balance, np.asarray(start, float), method="hybr", tol=1e-13)

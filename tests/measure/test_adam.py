@@ -175,8 +175,8 @@ def test_self_consistent_second_moment_in_closed_form():
 )
 def test_noisy_adam_responds_as_the_self_consistent_state_does(size, interval, beta1, factor):
     """At and beyond the held threshold: response after one period within 0.05 + 5 standard errors of the prediction,
-    second moment within 8 % (18 % at twice the threshold, where the neglected memory of v, 1/(1 - beta_2) = 100 steps,
-    is only three times the relaxation time: found 12 %), spread within 8 %. 2,048 seeds, seed 11; false alarm < 1e-6.
+    second moment (at the threshold) within 8 %, spread within 8 %. 2,048 seeds, seed 11; false alarm < 1e-6. At twice
+    the threshold the prediction of the second moment is not good to 8 % (12 % off); its error is printed, not judged.
 
     Planted: the second moment held at the group noise alone (the naive prediction) is rejected by all three.
     """
@@ -187,7 +187,9 @@ def test_noisy_adam_responds_as_the_self_consistent_state_does(size, interval, b
     plain = floquet(subject, "finite_group", hyper)
     burn_in = 600 // interval
     seen = mean_response(subject, hyper, plain.theta, 0.05 * ALONG, burn_in=burn_in, periods=4, seeds=2048, seed=11)
-    assert seen.second_moment[0] == pytest.approx(state.second_moment[0].mean(), rel=0.08 if factor == 1 else 0.18)
+    off = seen.second_moment[0] / state.second_moment[0].mean() - 1
+    print(f"G = {size}, N = {interval}, beta_1 = {beta1}, {factor} x threshold: second moment off by {off:.1%}")
+    assert factor > 1 or abs(off) <= 0.08
     assert seen.second_moment[0] > 1.5 * plain.second_moment[0].mean()
     assert seen.spread == pytest.approx(np.sqrt(ALONG @ state.covariance @ ALONG), rel=0.08)
 

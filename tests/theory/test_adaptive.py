@@ -148,8 +148,26 @@ def test_weight_decay_moves_the_fixed_point():
     signal, policy, _, _ = setting((0.9, 0.1), np.array([0.5, 0.5]), size=64)
     logits = decayed_fixed_point(signal, np.array([0.5, 0.5]), 1.0, 0.05, np.log(policy) - np.log(policy).mean())
     drift = mean_drift(signal, np.array([0.5, 0.5]), 1.0, logits)
-    spread = np.sqrt(np.diag(binary_covariance(signal.law, signal.means, softmax(logits))))
+    spread = np.sqrt(np.diag(binary_covariance(signal.law, signal.means, softmax(logits))) + drift**2)
     np.testing.assert_allclose(drift / spread, 0.05 * logits, rtol=1e-5)
     assert softmax(logits)[0] < policy[0]
     with pytest.raises(ValueError, match="signal"):
         decayed_fixed_point(BinarySignal(GroupLaw(), (0.9, 0.1)), np.array([0.5, 0.5]), 1.0, 0.05, logits)
+
+
+@pytest.mark.parametrize(("factor", "inflation"), [(1.0, (3 + np.sqrt(5)) / 2), (2.0, None)])
+def test_self_consistent_moment_has_no_threshold(factor, inflation):
+    """N = 1, beta_1 = 0: v/C = 2/(2 - y) with y sqrt(2/(2 - y)) = eta K/sqrt(C), (3 + sqrt 5)/2 at the held threshold.
+
+    Frozen, N = 4: v/C = 1 + y/(N (2 - y)) with y = eta N K/sqrt(v), from the covariance at block starts.
+    """
+    _, _, noise, split = setting((0.9, 0.1), np.array([0.5, 0.5]), size=64)
+    for interval in (1, 4):
+        held = adaptive_threshold(split, noise_second_moment(noise), "refresh", interval, 0.0, 0.0).kappa
+        moment = self_consistent_moment(split, noise, factor * held, interval, "refresh", 0.0, 0.0)
+        ratio = moment[0] / noise[0, 0]
+        y = 2 * factor / np.sqrt(ratio)  # the held threshold is at eta N K/sqrt(C) = 2
+        assert 0 < y < 2
+        assert ratio == pytest.approx(1 + y / (interval * (2 - y)), rel=1e-6)
+        if interval == 1 and inflation is not None:
+            assert ratio == pytest.approx(inflation, rel=1e-6)

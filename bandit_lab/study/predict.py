@@ -14,6 +14,7 @@ from bandit_lab.study.config import PredictSettings
 from bandit_lab.study.grid import value_of
 from bandit_lab.study.manifest import manifest
 from bandit_lab.study.progress import Progress
+from bandit_lab.study.statement import Setting
 from bandit_lab.study.store import RunFolder, with_reasons
 from bandit_lab.study.wiring import Linear, linearise, noise_covariance, signal_of, stationary_stds
 from bandit_lab.theory.stability import repels
@@ -97,22 +98,24 @@ def summarise(plan: Plan, linear: Linear) -> dict[str, Any]:
     }
 
 
-def _statement_setting(plan: Plan, linear: Linear) -> statements.Setting:
+def _statement_setting(plan: Plan, linear: Linear) -> Setting:
     """What the table of statements is evaluated on."""
     settings, learner = plan.settings, plan.learner
     infinite_group = settings.dynamics == "mean_field"
     noise, reason = (None, None) if infinite_group else noise_covariance(learner, settings, np.asarray(linear.policy))
-    return statements.Setting(
+    return Setting(
         linear,
         plan.hyper,
         None if infinite_group else learner.group_size,
         np.exp(np.asarray(learner.bandit.reference_log_policy)[0]),
+        np.exp(np.asarray(learner.bandit.log_policy(learner.bandit.initial_parameters))[0]),
         np.asarray(learner.bandit.law.means)[0],
         np.asarray(learner.bandit.true_means)[0],
         signal_of(learner, settings, settings.dynamics),
         None if noise is None else theory.reduce_matrix(noise),
         reason,
         settings.batch_reuse,
+        learner.prompts,
     )
 
 

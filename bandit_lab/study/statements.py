@@ -5,68 +5,29 @@ The table below is the single source of what `predict` prints, of `statements` i
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from bandit_lab import theory
-from bandit_lab.grpo import Hyper
-from bandit_lab.study.wiring import Linear
-from bandit_lab.theory.signal import Signal
-
-EXACT, LINEAR, LEADING = "exact", "exact, linear", "leading order"
-STATUS = {
-    EXACT: "exact for the mean update",
-    LINEAR: "exact for the update linearised at the fixed point",
-    LEADING: "first term of an expansion, a law or an oscillator",
-}
-_NO_NOISE = "no noise at G = infinity"
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What a statement may look at.
-
-    group_size: None at G = infinity. reference: [K] probabilities. means, reported: [K] mean trained and reported
-    reward of each arm. noise: reduced covariance [R, R] of one update's gradient, or None with noise_reason.
-    """
-
-    linear: Linear
-    hyper: Hyper
-    group_size: int | None
-    reference: np.ndarray
-    means: np.ndarray
-    reported: np.ndarray
-    signal: Signal | None
-    noise: np.ndarray | None
-    noise_reason: str | None
-    batch_reuse: bool
-
-    @property
-    def kappa(self) -> float:
-        """Learning rate times the largest stiffness."""
-        return self.hyper.learning_rate * self.linear.largest
-
-    @property
-    def loop(self) -> theory.LinearLoop:
-        """The linear loop at this momentum."""
-        return self.linear.loop(self.hyper.momentum)
-
-
-class Missing(Exception):
-    """There is no such value here, for the reason given."""
-
-
-class Statement(NamedTuple):
-    """One line of the table. value: raises `Missing` with the reason where there is none."""
-
-    key: str
-    name: str
-    unit: str
-    status: str
-    meaning: str
-    value: Callable[[Setting], Any]
+from bandit_lab.study.statement import (
+    EXACT,
+    LEADING,
+    LINEAR,
+    STATUS,
+    Missing,
+    Setting,
+    Statement,
+    binary,
+    finite_group,
+    known,
+    mean_age,
+    noise_of,
+    success_chance,
+    wholly_stale,
+)
+from bandit_lab.study.statements_nonlinear import HORIZON, collapsed, half_rise
 
 
 def evaluate(setting: Setting) -> list[dict[str, Any]]:
@@ -91,59 +52,29 @@ def explain() -> list[str]:
     return lines + [f"  {name}: {text}" for name, text in STATUS.items()]
 
 
-def _known(linear: Linear) -> None:
-    if reason := linear.why_not():
-        raise Missing(reason)
-
-
-def _binary(setting: Setting) -> theory.BinarySignal:
-    if not isinstance(setting.signal, theory.BinarySignal):
-        raise Missing("in closed form only for rewards 0 and 1")
-    return setting.signal
-
-
-def _success(setting: Setting) -> float:
-    _binary(setting)
-    return float(setting.linear.policy @ setting.means)
-
-
-def _finite(setting: Setting) -> int:
-    if setting.group_size is None:
-        raise Missing(_NO_NOISE)
-    return setting.group_size
-
-
-def _value(found: Any) -> float:
-    if found.value is None:
-        raise Missing(found.reason or "none")
-    return float(found.value)
-
-
 def _stiffness_shift(setting: Setting) -> float:
-    _finite(setting)
-    found = theory.group_shift(
-        _binary(setting).success, setting.reference, setting.hyper.kl_weight, _binary(setting).law
-    )
+    finite_group(setting)
+    found = theory.group_shift(binary(setting).success, setting.reference, setting.hyper.kl_weight, binary(setting).law)
     if found is None:
         raise Missing("one of the two drifts has no attracting fixed point")
     return found.stiffness
 
 
 def _silent(setting: Setting) -> float:
-    return float(theory.silent_rate(_finite(setting), _success(setting)))
+    return float(theory.silent_rate(finite_group(setting), success_chance(setting)))
 
 
 def _group_factor(setting: Setting) -> float:
-    _finite(setting)
-    law, win = _binary(setting).law, _success(setting)
+    finite_group(setting)
+    law, win = binary(setting).law, success_chance(setting)
     return float(law.factor(win) / replace(law, group_size=None).factor(win))
 
 
 def _group_expansion(setting: Setting) -> float:
-    size, signal = _finite(setting), _binary(setting)
+    size, signal = finite_group(setting), binary(setting)
     if signal.law.advantage != "grpo":
         raise Missing("an expansion of the std-normalised advantage")
-    return float(theory.factor_expansion(size, np.array(_success(setting)))[0])
+    return float(theory.factor_expansion(size, np.array(success_chance(setting)))[0])
 
 
 def _critical_weight(setting: Setting) -> float:
@@ -156,16 +87,16 @@ def _critical_weight(setting: Setting) -> float:
 
 
 def _mean_age_law(setting: Setting) -> float:
-    _known(setting.linear)
+    known(setting.linear)
     hyper, linear = setting.hyper, setting.linear
-    law = theory.leading_order(_mean_age(setting), hyper.momentum, linear.convention)  # type: ignore[arg-type]
+    law = theory.leading_order(mean_age(setting), hyper.momentum, linear.convention)  # type: ignore[arg-type]
     if not math.isfinite(law):
         raise Missing("the policy that acts is never old")
     return law / linear.largest
 
 
 def _multiplier(setting: Setting) -> complex:
-    _known(setting.linear)
+    known(setting.linear)
     return complex(theory.multipliers(setting.loop, setting.hyper.learning_rate, setting.hyper.refresh_interval)[0])
 
 
@@ -188,7 +119,7 @@ def _period(setting: Setting) -> float:
 
 
 def _damping_ratio(setting: Setting) -> float:
-    _known(setting.linear)
+    known(setting.linear)
     hyper = setting.hyper
     osc = theory.oscillator(
         hyper.learning_rate,
@@ -203,26 +134,18 @@ def _damping_ratio(setting: Setting) -> float:
 
 
 def _fastest(setting: Setting) -> float:
-    _known(setting.linear)
+    known(setting.linear)
     return theory.fastest_update(setting.kappa, setting.hyper.momentum, setting.linear.convention)  # type: ignore[arg-type]
 
 
 def _time_constant(setting: Setting) -> float:
-    _known(setting.linear)
+    known(setting.linear)
     hyper = setting.hyper
     return theory.time_constant(setting.linear.largest, hyper.learning_rate, hyper.momentum, setting.linear.convention)
 
 
-def _noise(setting: Setting) -> np.ndarray:
-    _known(setting.linear)
-    _finite(setting)
-    if setting.noise is None:
-        raise Missing(setting.noise_reason or "no formula for the gradient noise")
-    return setting.noise
-
-
 def _stds(setting: Setting) -> tuple[float, float]:
-    hyper, noise = setting.hyper, _noise(setting)
+    hyper, noise = setting.hyper, noise_of(setting)
     found = theory.stationary_covariance(
         setting.loop, hyper.learning_rate, hyper.refresh_interval, noise, setting.batch_reuse
     )
@@ -234,7 +157,7 @@ def _stds(setting: Setting) -> tuple[float, float]:
 
 
 def _small_step_logit(setting: Setting) -> float:
-    noise, hyper = _noise(setting), setting.hyper
+    noise, hyper = noise_of(setting), setting.hyper
     if noise.shape != (1, 1):
         raise Missing("one number only for two arms")
     gain = theory.gain(hyper.momentum, setting.linear.convention)
@@ -246,7 +169,7 @@ def _small_step_logit(setting: Setting) -> float:
 
 
 def _correlation_time(setting: Setting) -> float:
-    noise, hyper = _noise(setting), setting.hyper
+    noise, hyper = noise_of(setting), setting.hyper
     direction = np.linalg.eigh(noise)[1][:, -1]
     found = theory.correlation(
         setting.loop, hyper.learning_rate, hyper.refresh_interval, noise, direction, 1, setting.batch_reuse
@@ -257,7 +180,7 @@ def _correlation_time(setting: Setting) -> float:
 
 
 def _reuse_gain(setting: Setting) -> float:
-    noise, hyper = _noise(setting), setting.hyper
+    noise, hyper = noise_of(setting), setting.hyper
     if setting.linear.model not in ("refresh", "pipeline"):
         raise Missing("no blocks to reuse a batch in")
     pair = [
@@ -269,31 +192,19 @@ def _reuse_gain(setting: Setting) -> float:
     return float(np.trace(pair[0]) / np.trace(pair[1]))
 
 
-def _wholly_stale(setting: Setting) -> None:
-    if setting.linear.model != "random":
-        _known(setting.linear)
-    if not setting.linear.wholly_stale:
-        raise Missing("one number only where the whole stiffness is stale")
-
-
 def _long_block(setting: Setting) -> float:
-    _known(setting.linear)
+    known(setting.linear)
     fresh, stale = setting.linear.fresh, setting.linear.stale
     if fresh is None or stale is None or np.min(np.linalg.eigvals(fresh).real) <= 0:
         raise Missing("nothing fresh that could settle within a block")
     return float(np.max(np.abs(np.linalg.eigvals(np.linalg.solve(fresh, stale)))))
 
 
-def _mean_age(setting: Setting) -> float:
-    model = setting.linear.model
-    return theory.mean_age("random" if model == "random_mean" else model, setting.hyper.refresh_interval)
-
-
 def _drawn_ages(which: Callable[..., Any]) -> Callable[[Setting], float]:
     def value(setting: Setting) -> float:
-        _wholly_stale(setting)
+        wholly_stale(setting)
         hyper, linear = setting.hyper, setting.linear
-        mean = _mean_age(setting)
+        mean = mean_age(setting)
         if mean <= 0:
             raise Missing("the policy that acts is never old")
         found = which(mean, hyper.momentum, linear.convention)
@@ -304,7 +215,7 @@ def _drawn_ages(which: Callable[..., Any]) -> Callable[[Setting], float]:
 
 def _adam(setting: Setting) -> float:
     noise = setting.noise
-    _finite(setting)
+    finite_group(setting)
     if noise is None:
         raise Missing(setting.noise_reason or "no formula for the gradient noise")
     if setting.linear.fresh is None or setting.linear.stale is None or np.any(setting.linear.fresh != 0):
@@ -318,7 +229,7 @@ def _adam(setting: Setting) -> float:
 
 
 def _reward_spread(setting: Setting) -> float:
-    win = _success(setting)
+    win = success_chance(setting)
     return math.sqrt(win * (1 - win))
 
 
@@ -365,6 +276,11 @@ STATEMENTS: tuple[Statement, ...] = (
               lambda s: _stds(s)[1]),
     Statement("small_step_logit", "  small-step temperature", "nats", LEADING,
               "sqrt(eta s^2/(2 lambda (1-mu))), N-fold variance with batch reuse", _small_step_logit),
+    Statement("half_rise", "rise from the initial policy, half-way", "steps", LEADING,
+              "of the gradient flow, softmax geometry without inertia; momentum adds mu/(1-mu) (1 + ln speed-up) steps",
+              half_rise),
+    Statement("collapsed", f"collapsed after {HORIZON} steps", "share", EXACT,
+              "runs carried by noise from the fixed point to the vertex: below the threshold, too", collapsed),
     Statement("correlation_time", "  correlation time", "steps", LINEAR,
               "integrated autocorrelation time of the noisiest direction", _correlation_time),
     Statement("reuse_gain", "  variance gain of reusing a batch", "", LINEAR,

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from bandit_lab.study.cli import main
-from bandit_lab.study.statements import STATEMENTS, STATUS
+from bandit_lab.study.statement import STATUS
+from bandit_lab.study.statements import STATEMENTS
 
 
 @pytest.fixture(autouse=True)
@@ -146,3 +147,23 @@ def test_help_explains_every_statement(capsys):
     assert main(["predict", "--help"]) == 0
     text = capsys.readouterr().out
     assert all(s.name.strip() in text and s.meaning in text for s in STATEMENTS)
+
+
+def test_rise_from_the_initial_policy_is_the_exact_flow():
+    """Two fixed arms without std: the same time by integrating the flow step by step, to the step's own order."""
+    rows = statements("bandit.rewards=[1,0]", "advantage=dr_grpo", "momentum=0", "learning_rate=0.001")
+    gap, end, steps = 0.0, 1 - 1 / 64, 0  # drift of the gap 2 p (1-p) (h - gap) with h = 1 - 1/G
+    half = 0.5 * (0.5 + 1 / (1 + np.exp(-end)))
+    while 1 / (1 + np.exp(-gap)) < half:
+        p = 1 / (1 + np.exp(-gap))
+        gap, steps = gap + 0.001 * 2 * p * (1 - p) * (end - gap), steps + 1
+    assert rows["half_rise"] == pytest.approx(steps, rel=2e-3)
+
+
+def test_the_hotter_a_run_the_more_collapse_below_the_threshold():
+    """kappa N = 1.5 at N = 4, where the deterministic threshold is 2; the chain's grid is too coarse for G = 1024."""
+    common = ("momentum=0", "refresh_interval=4", "learning_rate=2.7134")
+    hot, warm, cold = (statements(*common, f"group_size={size}")["collapsed"] for size in (16, 64, 1024))
+    assert 0.5 < hot <= 1
+    assert 0 < warm < hot
+    assert cold is None

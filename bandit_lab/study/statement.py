@@ -1,0 +1,116 @@
+"""What a statement of the theory about one setting is, and what it may look at."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bandit_lab import theory
+from bandit_lab.grpo import Hyper
+from bandit_lab.study.wiring import Linear
+from bandit_lab.theory.signal import Signal
+
+EXACT, LINEAR, LEADING = "exact", "exact, linear", "leading order"
+STATUS = {
+    EXACT: "exact for the mean update",
+    LINEAR: "exact for the update linearised at the fixed point",
+    LEADING: "first term of an expansion, a law or an oscillator",
+}
+NO_NOISE = "no noise at G = infinity"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a statement may look at.
+
+    group_size: None at G = infinity. reference, initial: [K] probabilities. means, reported: [K] mean trained and
+    reported reward of each arm. noise: reduced covariance [R, R] of one update's gradient, or None with noise_reason.
+    prompts: groups per step.
+    """
+
+    linear: Linear
+    hyper: Hyper
+    group_size: int | None
+    reference: np.ndarray
+    initial: np.ndarray
+    means: np.ndarray
+    reported: np.ndarray
+    signal: Signal | None
+    noise: np.ndarray | None
+    noise_reason: str | None
+    batch_reuse: bool
+    prompts: int
+
+    @property
+    def kappa(self) -> float:
+        """Learning rate times the largest stiffness."""
+        return self.hyper.learning_rate * self.linear.largest
+
+    @property
+    def loop(self) -> theory.LinearLoop:
+        """The linear loop at this momentum."""
+        return self.linear.loop(self.hyper.momentum)
+
+
+class Missing(Exception):
+    """There is no such value here, for the reason given."""
+
+
+class Statement(NamedTuple):
+    """One line of the table. value: raises `Missing` with the reason where there is none."""
+
+    key: str
+    name: str
+    unit: str
+    status: str
+    meaning: str
+    value: Callable[[Setting], Any]
+
+
+def known(linear: Linear) -> None:
+    if reason := linear.why_not():
+        raise Missing(reason)
+
+
+def binary(setting: Setting) -> theory.BinarySignal:
+    if not isinstance(setting.signal, theory.BinarySignal):
+        raise Missing("in closed form only for rewards 0 and 1")
+    return setting.signal
+
+
+def success_chance(setting: Setting) -> float:
+    binary(setting)
+    return float(setting.linear.policy @ setting.means)
+
+
+def finite_group(setting: Setting) -> int:
+    if setting.group_size is None:
+        raise Missing(NO_NOISE)
+    return setting.group_size
+
+
+def value_of(found: Any) -> float:
+    if found.value is None:
+        raise Missing(found.reason or "none")
+    return float(found.value)
+
+
+def noise_of(setting: Setting) -> np.ndarray:
+    known(setting.linear)
+    finite_group(setting)
+    if setting.noise is None:
+        raise Missing(setting.noise_reason or "no formula for the gradient noise")
+    return setting.noise
+
+
+def wholly_stale(setting: Setting) -> None:
+    if setting.linear.model != "random":
+        known(setting.linear)
+    if not setting.linear.wholly_stale:
+        raise Missing("one number only where the whole stiffness is stale")
+
+
+def mean_age(setting: Setting) -> float:
+    model = setting.linear.model
+    return theory.mean_age("random" if model == "random_mean" else model, setting.hyper.refresh_interval)

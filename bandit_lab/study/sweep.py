@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bandit_lab.measure import displaced
 from bandit_lab.simulate import drift_name
 from bandit_lab.simulate.engine import WIDTH
 from bandit_lab.study import grid, report, sweep_summary
@@ -56,6 +57,7 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> None:
     wall = time.perf_counter() - start
     seconds = {"wall": wall, "compile": clock.seconds, "run": wall - clock.seconds}
     width = {f"{name}_{part}": getattr(w, part) for name, w in WIDTH.items() for part in ("cells", "seeds")}
+    width |= {f"displaced_{name}_cells": cells for name, cells in displaced.WIDTH.items()}
     stages = {name: round(value, 3) for name, value in progress.seconds.items()}
     folder.write_manifest(manifest("sweep", resolved, width, seconds) | {"stage_seconds": stages})
 

@@ -1,0 +1,88 @@
+"""Random words without state: word i of step t of a lane is a function of the lane's key, of t and of i.
+
+A lane is one replica of one cell. Its key, two words (a, b), is Threefry-2x32-20 of (name of the cell, index of the
+replica) under the root key: no two lanes of a run share a key, and neighbours are unrelated. The words of a step do not
+depend on how many are asked for, nor on which lanes are computed together, nor on the device.
+
+`hash` (the default). One round for the step, two for the word, all arithmetic modulo 2^32:
+
+    s = a + t W0,    s <- (s ^ s >> 17) M0,    s <- s ^ s >> 11
+    x = s + i W2,    x <- (x ^ x >> 16) M1 + (b + t W1),    x <- (x ^ x >> 15) M2,    x ^ x >> 15
+
+The second key word enters between the multiplications, so that the state is 64 bits wide: with the first alone a lane
+would never draw a word twice, and lanes would share stretches of words. Two lanes whose keys lie on one orbit do that;
+among N lanes of T steps about N^2 T / 2^64 pairs are expected to.
+
+`threefry`. Threefry-2x32-20 of (t, j) under (a, b) gives the words 2j and 2j + 1: cryptographic design, dearer.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from bandit_lab._checks import require
+from bandit_lab._types import Array
+from bandit_lab.simulate.fast.barrier import computed_once
+from bandit_lab.simulate.fast.threefry import threefry2x32
+
+Keys = tuple[Array, Array]
+
+_STEP_WEYL, _STEP_WEYL_2, _WORD_WEYL = np.uint32(0x9E3779B9), np.uint32(0x85157AF5), np.uint32(0xC2B2AE3D)
+_M0, _M1, _M2 = np.uint32(0xED5AD4BB), np.uint32(0x21F0AAAD), np.uint32(0x735A2D97)
+_WORDS_PER_LANE = 2**32
+
+
+@dataclass(frozen=True)
+class Generator:
+    """A stateless generator. For developers: write `words`; an entry of `GENERATORS` is all that the engine needs.
+
+    words(keys, step, count): words [count, L] uint32 of step `step` (uint32 scalar, may be traced) for the lanes `keys`
+    ([L] each); `count` is static. The first words of a step are the same for every `count`.
+    """
+
+    name: str
+    words: Callable[[Keys, Array, int], Array]
+
+
+def lane_keys(root: Array, names: Array, seeds: Array) -> Keys:
+    """Two key words [L] per lane: Threefry of (name, seed) under the root key.
+
+    root: `jax.random.key_data(key)`, [2] uint32; names [L]: of the cells; seeds [L]: indices of the replicas.
+    Different (name, seed) give different keys; lanes of cells that share a name and a seed share their random numbers.
+    """
+    names, seeds = jnp.asarray(names, jnp.uint32), jnp.asarray(seeds, jnp.uint32)
+    root = jnp.asarray(root, jnp.uint32)
+    return threefry2x32((root[0], root[1]), (names, seeds))
+
+
+def require_enough_words(steps: int, count: int) -> None:
+    """Raises ValueError unless `steps` steps of `count` words stay within the 2^32 words of a lane."""
+    require(steps * count < _WORDS_PER_LANE, "steps", f"fewer than 2^32 / {count} (words of a lane)", steps)
+
+
+def _shift_xor(x: Array, distance: int) -> Array:
+    return x ^ (x >> np.uint32(distance))
+
+
+def _hash_words(keys: Keys, step: Array, count: int) -> Array:
+    step = jnp.asarray(step).astype(jnp.uint32)
+    s = _shift_xor(_shift_xor(keys[0] + step * _STEP_WEYL, 17) * _M0, 11)
+    s = computed_once(s) if count > 1 else s
+    second = keys[1] + step * _STEP_WEYL_2
+    x = s[None] + lax.broadcasted_iota(jnp.uint32, (count, 1), 0) * _WORD_WEYL
+    x = _shift_xor(x, 16) * _M1 + second[None]
+    return _shift_xor(_shift_xor(x, 15) * _M2, 15)
+
+
+def _threefry_words(keys: Keys, step: Array, count: int) -> Array:
+    step = jnp.asarray(step).astype(jnp.uint32)
+    pairs = lax.broadcasted_iota(jnp.uint32, ((count + 1) // 2, 1), 0)
+    both = threefry2x32((keys[0][None], keys[1][None]), (step, pairs))
+    return jnp.stack(both, axis=1).reshape(-1, keys[0].shape[0])[:count]
+
+
+GENERATORS = {g.name: g for g in (Generator("hash", _hash_words), Generator("threefry", _threefry_words))}
+DEFAULT_GENERATOR = "hash"

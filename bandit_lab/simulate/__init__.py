@@ -1,21 +1,26 @@
 """Many runs at once: exact mean dynamics and sampled groups."""
 
-from bandit_lab.simulate.dynamics import DYNAMICS, Drift, drift_name, drift_of
+from bandit_lab.simulate.dynamics import DYNAMICS, Drift, check_drift, drift_name, drift_of
 from bandit_lab.simulate.engine import Runs, Summary, Width, run, trajectories
 from bandit_lab.simulate.finite_group import finite_group
 from bandit_lab.simulate.mean_field import mean_field
+from bandit_lab.simulate.moments import UNIT, Moments, pool
 from bandit_lab.simulate.sampled import sampled
 
 __all__ = [
     "DYNAMICS",
+    "UNIT",
     "Drift",
+    "Moments",
     "Runs",
     "Summary",
     "Width",
+    "check_drift",
     "drift_name",
     "drift_of",
     "finite_group",
     "mean_field",
+    "pool",
     "run",
     "sampled",
     "trajectories",

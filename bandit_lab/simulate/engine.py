@@ -22,6 +22,7 @@ from bandit_lab._types import Array
 from bandit_lab.bandits import expected_reward
 from bandit_lab.grpo import Hyper, Learner, init, update
 from bandit_lab.simulate.dynamics import DYNAMICS
+from bandit_lab.simulate.moments import UNIT, Moments, check_first_seed, merge, no_moments, pool
 
 Progress = Callable[[int, int], None]
 """Called with (blocks done, blocks in all)."""
@@ -55,11 +56,15 @@ class Summary(NamedTuple):
 
 
 class Runs(NamedTuple):
-    """Results of `run`. reward_mean, reward_variance: [C, T + 1] over seeds (population variance), steps 0..T."""
+    """Results of `run`. reward_mean, reward_variance: [C, T + 1] over seeds (population variance), steps 0..T.
+
+    moments: the same for every unit of seeds, from which `moments.pool` makes them over several calls.
+    """
 
     reward_mean: np.ndarray
     reward_variance: np.ndarray
     summary: Summary
+    moments: Moments
 
 
 def cell_identity(cells: Hyper) -> np.ndarray:
@@ -171,6 +176,7 @@ def run(
     steps: int,
     seeds: int = 1,
     seed: int = 0,
+    first_seed: int = 0,
     dtype: Any = np.float32,
     initial: np.ndarray | None = None,
     reference: np.ndarray | None = None,
@@ -184,6 +190,8 @@ def run(
       learner: what is trained. dynamics: `mean_field`, `finite_group` (both ignore `seeds` beyond 1) or `sampled`.
       cells: Hyper of four equally long 1-D arrays [C].
       steps: T updates. seeds: S replicas. seed: root of all random numbers.
+      first_seed: index of the first replica, a multiple of `moments.UNIT`: one long range of seeds may be run as
+        several calls, and `moments.pool` over their moments gives the bits of a single call.
       dtype: float32 or float64 (needs x64 enabled).
       initial: [D] or [C, D] parameters at step 0; default the bandit's.
       reference: [C] expected reward of the fixed point, from which overshoot is measured; default NaN.
@@ -194,11 +202,12 @@ def run(
       `Runs`, as float64 numpy arrays.
 
     Raises:
-      ValueError: steps or seeds < 1, cells of unequal length, unknown dynamics.
+      ValueError: steps or seeds < 1, first_seed within a unit, cells of unequal length, unknown dynamics.
     """
     _checks.choice("dynamics", dynamics, DYNAMICS)
     _checks.integer("steps", steps, 1)
     _checks.integer("seeds", seeds, 1)
+    check_first_seed(first_seed)
     count = len(np.asarray(cells.learning_rate))
     for name, column in cells._asdict().items():
         _checks.require(np.shape(column) == (count,), name, f"an array of {count} cells", np.shape(column))
@@ -211,10 +220,9 @@ def run(
         cell, replica = block
         part = jax.tree.map(lambda x: _pad(x, cell, width.cells), arrays)
         index = np.arange(replica, replica + width.seeds)
+        counted, index = index < seeds, (first_seed + index).astype(np.int32)
         hyper, names, theta, start = part
-        out = _block(
-            learner, dynamics, steps, False, hyper, names, index.astype(np.int32), index < seeds, key, theta, start
-        )
+        out = _block(learner, dynamics, steps, False, hyper, names, index, counted, key, theta, start)
         return jax.tree.map(np.asarray, out)
 
     blocks = [(c, s) for c in range(0, count, width.cells) for s in range(0, seeds, width.seeds)]
@@ -279,20 +287,20 @@ def _map(function: Callable, items: list, threads: int, progress: Progress | Non
 
 
 def _collect(blocks: list, results: list, count: int, seeds: int, steps: int) -> Runs:
-    """Pool blocks of seeds by Chan's formula in their fixed order, in float64."""
-    size, mean, square = np.zeros((count, 1)), np.zeros((count, steps + 1)), np.zeros((count, steps + 1))
+    """Pool blocks of seeds within their unit and then units, in their fixed order, in float64."""
+    moments = no_moments(count, seeds, steps + 1)
     shape = (count, seeds)
     summary = Summary(*(np.empty(shape, bool if name == "finite" else float) for name in Summary._fields))
+    sizes = np.zeros((count, len(moments.seeds)))
     for (c, s), ((n, part_mean, part_square), part_summary) in zip(blocks, results, strict=True):
-        rows = slice(c, min(c + len(part_mean), count))
+        rows, unit = slice(c, min(c + len(part_mean), count)), s // UNIT
         keep = rows.stop - rows.start
-        old, total = size[rows], size[rows] + float(n)
-        change = part_mean[:keep].astype(float) - mean[rows]
-        square[rows] += part_square[:keep] + change**2 * (old * float(n) / total)
-        mean[rows] += change * (float(n) / total)
-        size[rows] = total
+        so_far = float(sizes[c, unit]), moments.mean[rows, unit], moments.square[rows, unit]
+        part = float(n), part_mean[:keep].astype(float), part_square[:keep].astype(float)
+        sizes[rows, unit], moments.mean[rows, unit], moments.square[rows, unit] = merge(so_far, part)
         for name, target in summary._asdict().items():
-            part = getattr(part_summary, name)
-            columns = slice(s, min(s + part.shape[1], seeds))
-            target[rows, columns] = part[:keep, : columns.stop - s]
-    return Runs(mean, square / size, summary)
+            lanes = getattr(part_summary, name)
+            columns = slice(s, min(s + lanes.shape[1], seeds))
+            target[rows, columns] = lanes[:keep, : columns.stop - s]
+    moments = moments._replace(seeds=sizes[0])
+    return Runs(*pool([moments]), summary, moments)

@@ -1,0 +1,71 @@
+"""Means and variances over very many seeds: the same bits however the seeds were split.
+
+Floating-point sums depend on their order, so the order is fixed: seeds are gathered in units of `UNIT`, each unit's
+moments are formed in the same way everywhere, and units are pooled one after the other. Work may then be cut between
+units at will: into calls, chunks, devices or hosts.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from bandit_lab import _checks
+
+UNIT = 4096
+"""Seeds of a unit, a multiple of every block width. Part of what defines a result, bit for bit."""
+
+
+class Moments(NamedTuple):
+    """Moments of the expected reward in U units of seeds, float64.
+
+    seeds: [U] how many. mean: [C, U, T + 1]. square: [C, U, T + 1] sum of squared deviations from that mean.
+    """
+
+    seeds: np.ndarray
+    mean: np.ndarray
+    square: np.ndarray
+
+
+def no_moments(cells: int, seeds: int, times: int) -> Moments:
+    """Moments of as many units as `seeds` take, with nothing in them yet."""
+    units = -(-seeds // UNIT)
+    return Moments(np.zeros(units), np.zeros((cells, units, times)), np.zeros((cells, units, times)))
+
+
+def merge(
+    total: tuple[float, np.ndarray, np.ndarray], part: tuple[float, np.ndarray, np.ndarray]
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """(count, mean, square) of two sets of seeds together (Chan, Golub and LeVeque 1983, eq 2.1)."""
+    old, mean, square = total
+    more, part_mean, part_square = part
+    count = old + more
+    change = part_mean - mean
+    return count, mean + change * (more / count), square + (part_square + change**2 * (old * more / count))
+
+
+def pool(parts: Iterable[Moments]) -> tuple[np.ndarray, np.ndarray]:
+    """(mean [C, T + 1], population variance [C, T + 1]) over all seeds: units in the order in which they come.
+
+    Args:
+      parts: moments of consecutive ranges of seeds, one at a time in memory.
+
+    Raises:
+      ValueError: no part.
+    """
+    total = None
+    for part in parts:
+        if total is None:
+            zero = np.zeros_like(part.mean[:, 0])
+            total = (0.0, zero, zero)
+        for unit, count in enumerate(part.seeds):
+            total = merge(total, (float(count), part.mean[:, unit], part.square[:, unit]))
+    _checks.require(total is not None, "parts", "at least one range of seeds", "none")
+    count, mean, square = total  # type: ignore[misc]
+    return mean, square / count
+
+
+def check_first_seed(first_seed: int) -> None:
+    """Raise ValueError unless a range of seeds may start there."""
+    _checks.integer("first_seed", first_seed, 0)
+    _checks.require(first_seed % UNIT == 0, "first_seed", f"a multiple of {UNIT} seeds", first_seed)

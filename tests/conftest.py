@@ -1,6 +1,9 @@
 """Strict numerics for every test: double precision on, warnings as errors (pyproject.toml)."""
 
 import gc
+import os
+
+os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # no test may depend on what an earlier run left on disk
 
 import jax
 import pytest

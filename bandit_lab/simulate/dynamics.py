@@ -7,7 +7,7 @@ import jax
 from bandit_lab import _checks
 from bandit_lab._types import Array
 from bandit_lab.grpo import GradientFn, Learner
-from bandit_lab.simulate.finite_group import finite_group
+from bandit_lab.simulate.finite_group import check_finite_group, finite_group
 from bandit_lab.simulate.mean_field import mean_field
 from bandit_lab.simulate.sampled import sampled
 
@@ -35,6 +35,13 @@ def drift_of(learner: Learner, dynamics: str) -> Drift:
         return exact(unused, kl_weight, theta, behaviour).value
 
     return drift
+
+
+def check_drift(learner: Learner, dynamics: str) -> None:
+    """Raise what `drift_of` raises, without working the drift out."""
+    _checks.choice("dynamics", dynamics, DYNAMICS)
+    if dynamics != "mean_field":
+        check_finite_group(learner)
 
 
 def drift_name(learner: Learner, dynamics: str) -> str:

@@ -9,6 +9,7 @@ Where silent groups are dropped, the sum runs over the other groups alone and is
 sum of positive terms too, so that nothing is lost close to a vertex, where it is tiny.
 """
 
+from functools import partial
 from itertools import combinations
 from math import comb
 
@@ -20,7 +21,7 @@ from scipy.special import gammaln
 
 from bandit_lab import _checks
 from bandit_lab._types import Array
-from bandit_lab.grpo import Gradient, GradientFn, Learner, importance_ratio, policy_gradient
+from bandit_lab.grpo import Advantage, Gradient, GradientFn, Learner, importance_ratio, policy_gradient
 
 MAX_COMPOSITIONS = 20_000
 MAX_TABLE = 50_000_000
@@ -34,23 +35,14 @@ def compositions(total: int, parts: int) -> np.ndarray:
     return np.diff(edges, axis=1) - 1
 
 
-def finite_group(learner: Learner) -> GradientFn:
-    """The exact mean dynamics at the learner's group size: `(key, kl_weight, theta, behaviour) -> Gradient`.
-
-    `silent` is the exact probability that a drawn group is silent, dropped or not. Prompts do not matter: they average
-    independent groups.
-
-    Raises:
-      ValueError: the bandit's rewards are not finitely many values, or a group can look too many ways (more than
-        MAX_COMPOSITIONS counts of the other G - 1 rewards).
-    """
-    bandit, size = learner.bandit, learner.group_size
-    law = bandit.law
+def check_finite_group(learner: Learner) -> None:
+    """Raise ValueError where a group of the learner can look too many ways, or the rewards are not finitely many."""
+    law, size = learner.bandit.law, learner.group_size
     _checks.require(
-        bandit.exact_law,
+        learner.bandit.exact_law,
         "dynamics",
         "a bandit with finitely many reward values for finite_group",
-        type(bandit).__name__,
+        type(learner.bandit).__name__,
     )
     num_values = law.values.shape[0]
     ways = comb(size + num_values - 2, num_values - 1)
@@ -61,6 +53,27 @@ def finite_group(learner: Learner) -> GradientFn:
         "(fewer reward values or a smaller group; dynamics=sampled has no such limit)",
         f"{ways} ways at group_size={size} with {num_values} reward values",
     )
+
+
+@partial(jax.jit, static_argnames="advantage")
+def _first_advantage(advantage: Advantage, rewards: Array) -> Array:
+    """Advantage [M, U] of the first action of every group in [M, U, G]."""
+    return jax.vmap(jax.vmap(lambda group: advantage(group)[0]))(rewards)
+
+
+def finite_group(learner: Learner) -> GradientFn:
+    """The exact mean dynamics at the learner's group size: `(key, kl_weight, theta, behaviour) -> Gradient`.
+
+    `silent` is the exact probability that a drawn group is silent, dropped or not. Prompts do not matter: they average
+    independent groups.
+
+    Raises:
+      ValueError: the bandit's rewards are not finitely many values, or a group can look too many ways (more than
+        MAX_COMPOSITIONS counts of the other G - 1 rewards).
+    """
+    check_finite_group(learner)
+    bandit, size = learner.bandit, learner.group_size
+    law, num_values = bandit.law, bandit.law.values.shape[0]
     others = compositions(size - 1, num_values)
     log_ways = gammaln(size) - gammaln(others + 1).sum(axis=1)
     index = np.stack(
@@ -70,8 +83,8 @@ def finite_group(learner: Learner) -> GradientFn:
         ],
         axis=1,
     )  # [M, U, G]: the tagged action's reward value comes first
-    table = jax.vmap(jax.vmap(lambda rewards: learner.advantage(rewards)[0]))(law.values[index])  # [M, U]
-    counts = np.ones((ways, num_values), bool)
+    table = _first_advantage(learner.advantage, law.values[index])  # [M, U]
+    counts = np.ones(others.shape, bool)
     if learner.advantage.drops_silent:
         counts = others < size - 1
 

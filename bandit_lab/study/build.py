@@ -4,11 +4,11 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bandit_lab import _checks
+from bandit_lab import _checks, simulate
 from bandit_lab.bandits import BANDITS
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Learner, Optimizer
 from bandit_lab.grpo.update import KL_ESTIMATORS
-from bandit_lab.simulate import DYNAMICS, drift_of
+from bandit_lab.simulate import DYNAMICS
 from bandit_lab.study.config import Settings
 from bandit_lab.study.grid import IntervalRule, value_of
 
@@ -63,7 +63,7 @@ def check_scalars(settings: Settings) -> None:
 def check_drift(learner: Learner, dynamics: str) -> str | None:
     """None if the drift of a dynamics can be computed, else the reason. Raises ValueError if the dynamics needs it."""
     try:
-        drift_of(learner, dynamics)
+        simulate.check_drift(learner, dynamics)
     except ValueError as error:
         if dynamics == "finite_group":
             raise

@@ -56,6 +56,9 @@ class Settings:
     )
     rng: str | None = _setting(None, "", "threefry2x32; null: the engine's default")
     plugins: list[str] = _setting([], "modules", "Python modules to import first; they may register variants")
+    compilation_cache: Any = _setting(
+        "auto", "path", "keeps compiled programs for the next run; auto: the user's cache folder; null, false: nowhere"
+    )
     run_dir: str | None = _setting(None, "path", "run folder; null: outputs/<command>/<date>_<time>")
     overwrite: bool = _setting(False, "", "replace a finished run in run_dir")
     quiet: bool = _setting(False, "", "no progress on stderr")

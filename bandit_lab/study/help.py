@@ -6,6 +6,7 @@ from typing import Any
 from bandit_lab import __version__
 from bandit_lab.study.commands import COMMANDS
 from bandit_lab.study.config import GROUPS, SCHEMAS, default_of, described, variants_on_disk
+from bandit_lab.study.quantities import explain
 
 _GROUP_DEFAULTS = {
     "bandit": "two_arm",
@@ -52,8 +53,6 @@ def command_help(name: str) -> str:
         if key in GROUPS:
             lines.append(f"  {'':<24}   one of: {', '.join(variants_on_disk(key))}")
     if name == "predict":
-        from bandit_lab.study.statements import explain
-
         lines += ["", *explain()]
     lines += ["", "example:", f"  {command.example}"]
     return "\n".join(lines)

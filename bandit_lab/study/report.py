@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bandit_lab.study.statement import EXACT, LEADING, LINEAR
+from bandit_lab.study.quantities import EXACT, LEADING, LINEAR
 from bandit_lab.study.store import plain
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
-from bandit_lab.study import store
+from bandit_lab.study import compilation_cache, store
 from bandit_lab.study.commands import COMMANDS
 from bandit_lab.study.config import SCHEMAS
 from bandit_lab.study.errors import bad_input
@@ -51,9 +51,10 @@ def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> No
 
 
 def _set_up_jax(settings: Any) -> None:
-    """Double precision, and the settings' plug-ins. The library itself never changes JAX's configuration."""
+    """Double precision, compiled programs kept, plug-ins. The library itself never changes JAX's configuration."""
     import importlib
 
+    compilation_cache.enable(getattr(settings, "compilation_cache", None))  # a command that compiles little has none
     import jax
 
     jax.config.update("jax_enable_x64", True)

@@ -1,8 +1,7 @@
 """What a statement of the theory about one setting is, and what it may look at."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,12 +10,6 @@ from bandit_lab.grpo import Hyper
 from bandit_lab.study.wiring import Linear
 from bandit_lab.theory.signal import Signal
 
-EXACT, LINEAR, LEADING = "exact", "exact, linear", "leading order"
-STATUS = {
-    EXACT: "exact for the mean update",
-    LINEAR: "exact for the update linearised at the fixed point",
-    LEADING: "first term of an expansion, a law or an oscillator",
-}
 NO_NOISE = "no noise at G = infinity"
 
 
@@ -55,17 +48,6 @@ class Setting:
 
 class Missing(Exception):
     """There is no such value here, for the reason given."""
-
-
-class Statement(NamedTuple):
-    """One line of the table. value: raises `Missing` with the reason where there is none."""
-
-    key: str
-    name: str
-    unit: str
-    status: str
-    meaning: str
-    value: Callable[[Setting], Any]
 
 
 def known(linear: Linear) -> None:

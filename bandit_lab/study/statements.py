@@ -1,7 +1,4 @@
-"""Every statement of the theory about one setting, each with its unit, its meaning and how good it is.
-
-The table below is the single source of what `predict` prints, of `statements` in its summary and of its help text.
-"""
+"""The value of every quantity in `quantities`, for one setting."""
 
 import math
 from collections.abc import Callable
@@ -11,14 +8,10 @@ from typing import Any
 import numpy as np
 
 from bandit_lab import theory
+from bandit_lab.study.quantities import QUANTITIES
 from bandit_lab.study.statement import (
-    EXACT,
-    LEADING,
-    LINEAR,
-    STATUS,
     Missing,
     Setting,
-    Statement,
     binary,
     finite_group,
     known,
@@ -27,29 +20,20 @@ from bandit_lab.study.statement import (
     success_chance,
     wholly_stale,
 )
-from bandit_lab.study.statements_nonlinear import HORIZON, collapsed, half_rise
+from bandit_lab.study.statements_nonlinear import collapsed, half_rise
 
 
 def evaluate(setting: Setting) -> list[dict[str, Any]]:
     """All statements at an existing fixed point: key, name, value, unit, status, meaning; `reason` beside a null."""
     rows = []
-    for statement in STATEMENTS:
-        row: dict[str, Any] = {"key": statement.key, "name": statement.name}
+    for quantity in QUANTITIES:
+        row: dict[str, Any] = {"key": quantity.key, "name": quantity.name}
         try:
-            row["value"] = statement.value(setting)
+            row["value"] = VALUES[quantity.key](setting)
         except (Missing, ValueError) as reason:
             row |= {"value": None, "reason": str(reason)}
-        rows.append(row | {"unit": statement.unit, "status": statement.status, "meaning": statement.meaning})
+        rows.append(row | {"unit": quantity.unit, "status": quantity.status, "meaning": quantity.meaning})
     return rows
-
-
-def explain() -> list[str]:
-    """Lines for `predict --help`: every quantity with its unit, status and meaning."""
-    lines = ["quantities (unit; how good):"]
-    for s in STATEMENTS:
-        lines.append(f"  {s.name} ({s.unit or 'pure number'}; {s.status})")
-        lines.append(f"      {s.meaning}")
-    return lines + [f"  {name}: {text}" for name, text in STATUS.items()]
 
 
 def _stiffness_shift(setting: Setting) -> float:
@@ -233,56 +217,29 @@ def _reward_spread(setting: Setting) -> float:
     return math.sqrt(win * (1 - win))
 
 
-STATEMENTS: tuple[Statement, ...] = (
-    Statement("critical_kl_weight", "critical KL weight", "reward/nat", EXACT,
-              "below it the policy runs to a vertex: no interior fixed point", _critical_weight),
-    Statement("group_factor", "group factor", "", EXACT,
-              "mean reward gradient at this G over that at G = infinity, at the fixed point; c_G for grpo",
-              _group_factor),
-    Statement("group_factor_expansion", "  first order 1 - 1/(8 G J (1-J))", "", LEADING,
-              "the same to first order in 1/G; fails where G J (1-J) is of order 1", _group_expansion),
-    Statement("stiffness_shift", "  stiffness at G over infinity, less 1", "", EXACT,
-              "group size is not only a temperature: thresholds move the other way", _stiffness_shift),
-    Statement("silent_groups", "silent groups", "share", EXACT,
-              "probability that all rewards of a group are equal", _silent),
-    Statement("reward_spread", "within-group reward std", "reward", EXACT,
-              "by which GRPO divides; bounds the local curvature (arXiv 2601.23135)", _reward_spread),
-    Statement("mean_age_law", "learning rate: law with the mean age", "eta", LEADING,
-              "K eta (mean age of the acting policy) = 1 - mu, the limit of the exact threshold", _mean_age_law),
-    Statement("averaged_ages", "  random ages, age-averaged drift", "eta", LINEAR,
-              "threshold if ages were geometric with the same mean and averaged over",
-              _drawn_ages(theory.averaged_threshold)),
-    Statement("drawn_ages", "  random ages, drawn: mean square", "eta", LINEAR,
-              "threshold of the mean square if such an age were drawn at every step",
-              _drawn_ages(theory.mean_square_threshold)),
-    Statement("adam", "  Adam at this noise, b1 = mu", "eta", LEADING,
-              "threshold with the second moment held at its noise-stationary value; falls about as 1/sqrt(G)", _adam),
-    Statement("long_block", "long blocks: multiplier", "", LINEAR,
-              "N -> infinity limit of the block map, |H_fresh^-1 H_stale|; below 1 every N is safe at small steps",
-              _long_block),
-    Statement("time_constant", "time constant (1-mu)/(eta K)", "steps", LEADING,
-              "of the single exponential, the over-damped limit", _time_constant),
-    Statement("decay_time", "  slowest decay", "steps", LINEAR,
-              "1/e time of a displacement by the dominant multiplier", _decay_time),
-    Statement("period", "  period", "steps", LINEAR, "of the cycle of the dominant multiplier", _period),
-    Statement("damping_ratio", "  damping ratio", "", LEADING,
-              "of the oscillator with lag N; below 1 it rings, below 0 it grows", _damping_ratio),
-    Statement("fastest_update", "  fastest update, from rest, N = 1", "update", LINEAR,
-              "number of the update that moves most: the inertial part of a slow start", _fastest),
-    Statement("stationary_reward", "stationary std: expected reward", "reward", LINEAR,
-              "over all steps of a long run, discrete Lyapunov equation with the optimiser's state",
-              lambda s: _stds(s)[0]),
-    Statement("stationary_logit", "  log-odds of the best arm", "nats", LINEAR, "the same for the log-odds",
-              lambda s: _stds(s)[1]),
-    Statement("small_step_logit", "  small-step temperature", "nats", LEADING,
-              "sqrt(eta s^2/(2 lambda (1-mu))), N-fold variance with batch reuse", _small_step_logit),
-    Statement("half_rise", "rise from the initial policy, half-way", "steps", LEADING,
-              "of the gradient flow, softmax geometry without inertia; momentum adds mu/(1-mu) (1 + ln speed-up) steps",
-              half_rise),
-    Statement("collapsed", f"collapsed after {HORIZON} steps", "share", EXACT,
-              "runs carried by noise from the fixed point to the vertex: below the threshold, too", collapsed),
-    Statement("correlation_time", "  correlation time", "steps", LINEAR,
-              "integrated autocorrelation time of the noisiest direction", _correlation_time),
-    Statement("reuse_gain", "  variance gain of reusing a batch", "", LINEAR,
-              "variance with one batch per block over variance with fresh groups; N at small steps", _reuse_gain),
-)  # fmt: skip
+VALUES: dict[str, Callable[[Setting], Any]] = {
+    "critical_kl_weight": _critical_weight,
+    "group_factor": _group_factor,
+    "group_factor_expansion": _group_expansion,
+    "stiffness_shift": _stiffness_shift,
+    "silent_groups": _silent,
+    "reward_spread": _reward_spread,
+    "mean_age_law": _mean_age_law,
+    "averaged_ages": _drawn_ages(theory.averaged_threshold),
+    "drawn_ages": _drawn_ages(theory.mean_square_threshold),
+    "adam": _adam,
+    "long_block": _long_block,
+    "time_constant": _time_constant,
+    "decay_time": _decay_time,
+    "period": _period,
+    "damping_ratio": _damping_ratio,
+    "fastest_update": _fastest,
+    "stationary_reward": lambda s: _stds(s)[0],
+    "stationary_logit": lambda s: _stds(s)[1],
+    "small_step_logit": _small_step_logit,
+    "half_rise": half_rise,
+    "collapsed": collapsed,
+    "correlation_time": _correlation_time,
+    "reuse_gain": _reuse_gain,
+}
+"""key of `QUANTITIES` -> its value; raises `Missing` with the reason where there is none."""

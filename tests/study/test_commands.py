@@ -163,9 +163,10 @@ def test_importing_the_package_stays_light():
     assert done.stdout.strip() == "[]"
 
 
-def test_help_starts_without_jax_or_hydra():
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_starts_without_jax_or_hydra(command):
     code = (
-        "import sys; from bandit_lab.study.cli import main; main(['sweep', '--help']);"
+        f"import sys; from bandit_lab.study.cli import main; main([{command!r}, '--help']);"
         "print([m for m in ('hydra', 'matplotlib', 'jax', 'xarray') if m in sys.modules])"
     )
     assert run_python("-c", code).stdout.splitlines()[-1] == "[]"

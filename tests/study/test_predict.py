@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bandit_lab.study.cli import main
-from bandit_lab.study.statement import STATUS
-from bandit_lab.study.statements import STATEMENTS
+from bandit_lab.study.quantities import QUANTITIES, STATUS
+from bandit_lab.study.statements import VALUES
 
 
 @pytest.fixture(autouse=True)
@@ -146,7 +146,8 @@ def test_group_size_statements_show_what_is_not_a_temperature():
 def test_help_explains_every_statement(capsys):
     assert main(["predict", "--help"]) == 0
     text = capsys.readouterr().out
-    assert all(s.name.strip() in text and s.meaning in text for s in STATEMENTS)
+    assert all(q.name.strip() in text and q.meaning in text for q in QUANTITIES)
+    assert [q.key for q in QUANTITIES] == list(VALUES)
 
 
 def test_rise_from_the_initial_policy_is_the_exact_flow():

@@ -1,0 +1,85 @@
+"""Compiled programs kept on disk: never another number, never an error, whatever state the folder is in."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import pytest
+
+from bandit_lab.study import compilation_cache, manifest
+
+ROOT = Path(__file__).resolve().parents[2]
+PREDICT = (sys.executable, "-m", "bandit_lab", "predict", "bandit=proxy", "dynamics=mean_field")
+"""A setting without closed form: root finding and automatic differentiation compile."""
+
+
+def start(name: str, folder: Path, *overrides: str) -> subprocess.Popen:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", "XDG_CACHE_HOME": str(folder / "auto")}
+    environment.pop("JAX_ENABLE_COMPILATION_CACHE", None)
+    command = [*PREDICT, f"run_dir={folder / name}", *overrides]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def summary(name: str, folder: Path, process: subprocess.Popen) -> bytes:
+    _, err = process.communicate(timeout=300)
+    assert (process.returncode, err) == (0, "")
+    return (folder / name / "summary.json").read_bytes()
+
+
+def test_same_bytes_cold_shared_warm_and_damaged(tmp_path):
+    """Two processes fill one folder, a third reads it, a fourth finds every entry cut in half; all as without."""
+    plain = summary("plain", tmp_path, start("plain", tmp_path, "compilation_cache=null"))
+    assert not (tmp_path / "auto").exists()
+    together = [start(name, tmp_path) for name in ("one", "two")]
+    assert [summary(name, tmp_path, process) for name, process in zip(("one", "two"), together, strict=True)] == [
+        plain,
+        plain,
+    ]
+    entries = list((tmp_path / "auto" / "bandit_lab").rglob("*-cache"))
+    written = {path: path.stat().st_mtime_ns for path in entries}
+    assert len(entries) >= 2
+    assert summary("warm", tmp_path, start("warm", tmp_path)) == plain
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "auto").rglob("*-cache")} == written
+    for path in entries:
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    assert summary("damaged", tmp_path, start("damaged", tmp_path)) == plain
+
+
+def test_folder_that_cannot_be_made_is_not_used(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    name = f"compilation_cache={tmp_path / 'file' / 'below'}"
+    summary("run", tmp_path, start("run", tmp_path, name))
+    assert not (tmp_path / "auto").exists()
+
+
+def test_library_and_tests_run_without():
+    assert jax.config.jax_compilation_cache_dir is None
+    assert compilation_cache.enable("auto") is None  # switched off for tests
+    assert "compilation_cache" in manifest.NOT_HASHED
+
+
+@pytest.mark.parametrize("chosen", [3, 0.5, ["a"]])
+def test_only_a_folder_or_nothing(chosen):
+    with pytest.raises(ValueError, match="compilation_cache: expected auto, a folder, or null"):
+        compilation_cache.enable(chosen)
+
+
+def test_least_recently_used_entries_make_room(tmp_path, monkeypatch):
+    for age in range(5):
+        path = tmp_path / f"{age}-cache"
+        path.write_bytes(bytes(100))
+        os.utime(path, (1000 - age, 1000 - age))
+    monkeypatch.setattr(compilation_cache, "LARGEST", 250)
+    compilation_cache._make_room(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0-cache", "1-cache"]
+
+
+@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="only Linux tells")
+def test_processor_is_stable_and_names_the_instructions(monkeypatch):
+    before = compilation_cache.processor()
+    assert before == compilation_cache.processor()
+    read = Path.read_text
+    monkeypatch.setattr(Path, "read_text", lambda *a, **k: read(*a, **k).replace("sse2", ""))
+    assert (compilation_cache.processor() != before) == ("sse2" in read(Path("/proc/cpuinfo")))

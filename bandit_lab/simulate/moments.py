@@ -36,7 +36,7 @@ def no_moments(cells: int, seeds: int, times: int) -> Moments:
 def merge(
     total: tuple[float, np.ndarray, np.ndarray], part: tuple[float, np.ndarray, np.ndarray]
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """(count, mean, square) of two sets of seeds together (Chan, Golub and LeVeque 1983, eq 2.1)."""
+    """(count, mean, square) of two sets of seeds together (Chan, Golub and LeVeque 1983)."""
     old, mean, square = total
     more, part_mean, part_square = part
     count = old + more

@@ -1,0 +1,28 @@
+"""Work that survives anything: cut into chunks, each kept on disk as soon as it is finished.
+
+`durable` writes files that are whole or absent, `store` keeps the chunks of one run folder, `lock` keeps a second
+process out, `run` computes what is missing. None of them knows what a chunk computes.
+"""
+
+from bandit_lab.study.chunks.lock import Held, RunLock, holder
+from bandit_lab.study.chunks.run import Mine, Report, Work, everything, run_chunks
+from bandit_lab.study.chunks.store import DONE, FAILED, ChunkStore, Damaged, Plan, Planned, Record, hash_of
+
+__all__ = [
+    "DONE",
+    "FAILED",
+    "ChunkStore",
+    "Damaged",
+    "Held",
+    "Mine",
+    "Plan",
+    "Planned",
+    "Record",
+    "Report",
+    "RunLock",
+    "Work",
+    "everything",
+    "hash_of",
+    "holder",
+    "run_chunks",
+]

@@ -1,0 +1,140 @@
+"""Compute the chunks that are missing; a chunk that fails is noted and the rest goes on."""
+
+import gc
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from bandit_lab.study.chunks.store import FAILED, FORMAT, ChunkStore, Planned, Record, hash_of
+
+Mine = Callable[[int], bool]
+"""(index of a chunk in its list) -> whether this process computes it."""
+
+WORKING = "working"
+
+
+def everything(index: int) -> bool:
+    """One process computes all."""
+    return True
+
+
+class Work(Protocol):
+    """One chunk.
+
+    For developers. What a chunk computes may depend on `identity()` alone, to the last bit: not on how it is split,
+    on the device count or on other chunks. `halves` and `join` serve to compute it in less memory.
+    """
+
+    kind: str
+    what: str
+    size: float
+
+    def identity(self) -> dict[str, Any]:
+        """Everything that decides the numbers, as plain values. Hashed, it is the chunk's key."""
+        ...
+
+    def compute(self) -> Mapping[str, np.ndarray]:
+        """The arrays. Any exception makes it a failed chunk; its text becomes the reason."""
+        ...
+
+    def halves(self) -> Sequence["Work"]:
+        """The same work as smaller pieces, or nothing where it cannot be cut without changing bits."""
+        ...
+
+    def join(self, parts: Sequence[Mapping[str, np.ndarray]]) -> Mapping[str, np.ndarray]:
+        """The arrays of the whole from those of `halves()`."""
+        ...
+
+
+def key_of(work: Work) -> str:
+    """The key of a chunk: SHA-256 of its identity and of the format of the files."""
+    return hash_of({"format": FORMAT, "kind": work.kind, **work.identity()})
+
+
+def planned(work: Sequence[Work]) -> list[Planned]:
+    """The plan's entries of some chunks."""
+    return [Planned(key_of(w), w.size) for w in work]
+
+
+@dataclass
+class Report:
+    """What became of a list of chunks. computed: by this call. failed: index -> reason. left: to other processes."""
+
+    keys: list[str]
+    found: int = 0
+    computed: int = 0
+    failed: dict[int, str] = field(default_factory=dict)
+    left: list[int] = field(default_factory=list)
+
+
+def run_chunks(
+    store: ChunkStore,
+    chunks: Sequence[Work],
+    progress: Callable[[int, int], None],
+    mine: Mine = everything,
+) -> Report:
+    """Compute every chunk of this process that the store does not hold; failed ones are tried again.
+
+    Raises:
+      OSError: the store cannot be written. What was finished before stays finished.
+    """
+    report = Report([key_of(work) for work in chunks])
+    for index, (work, key) in enumerate(zip(chunks, report.keys, strict=True)):
+        if store.is_done(key):
+            report.found += 1
+        elif mine(index):
+            reason = _one(store, work, key)
+            report.computed += reason is None
+            if reason is not None:
+                report.failed[index] = reason
+        else:
+            report.left.append(index)
+        progress(index + 1, len(chunks))
+    return report
+
+
+def _one(store: ChunkStore, work: Work, key: str) -> str | None:
+    """Compute and keep one chunk; the reason if it failed."""
+    start = time.perf_counter()
+    reason, arrays = None, {}
+    try:
+        arrays = dict(within_memory(work))
+    except Exception as error:
+        reason = reason_of(error)
+    record = Record(key, work.kind, work.what, WORKING, time.perf_counter() - start, work=work.size)
+    if reason is None:
+        store.save(record, arrays)
+    else:
+        store.fail(record, reason)
+    return reason
+
+
+def within_memory(work: Work) -> Mapping[str, np.ndarray]:
+    """The arrays of a chunk; where memory runs out, computed in smaller and smaller pieces of whole blocks."""
+    try:
+        return work.compute()
+    except Exception as error:
+        pieces = work.halves() if is_out_of_memory(error) else ()
+        if not pieces:
+            raise
+    gc.collect()  # out here the failed attempt's arrays are no longer held by its traceback
+    return work.join([within_memory(piece) for piece in pieces])
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an exception says that the host or the device has no memory left."""
+    text = str(error)
+    return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in text or "Out of memory" in text
+
+
+def reason_of(error: BaseException) -> str:
+    """One line for a table: kind and first line of an exception."""
+    lines = str(error).strip().splitlines()
+    text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    return text if len(text) <= 300 else f"{text[:297]}..."
+
+
+__all__ = ["FAILED", "Mine", "Report", "Work", "everything", "is_out_of_memory", "key_of", "planned", "run_chunks"]

@@ -1,0 +1,300 @@
+"""The chunk store without a sweep: kills and write errors at every operation, locks, failures, damage."""
+
+import errno
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from faulty_disk import FaultyDisk, PowerCut
+
+from bandit_lab.study.chunks import (
+    DONE,
+    FAILED,
+    ChunkStore,
+    Damaged,
+    Held,
+    Planned,
+    RunLock,
+    hash_of,
+    holder,
+    run_chunks,
+)
+from bandit_lab.study.chunks.run import is_out_of_memory, key_of, within_memory
+
+SETTINGS = {"hash": "a" * 64}
+
+
+@dataclass
+class Squares:
+    """Chunk of a toy run: the squares of a range of numbers, each computed alone."""
+
+    start: int
+    stop: int
+    kind: str = "squares"
+    room: int = 10**9
+    error: Exception | None = None
+
+    @property
+    def what(self):
+        return f"{self.start}..{self.stop - 1}"
+
+    @property
+    def size(self):
+        return float(self.stop - self.start)
+
+    def identity(self):
+        return {"range": [self.start, self.stop]}
+
+    def compute(self):
+        if self.error:
+            raise self.error
+        if self.stop - self.start > self.room:
+            raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1 bytes")
+        return {"square": np.arange(self.start, self.stop) ** 2.0}
+
+    def halves(self):
+        middle = (self.start + self.stop) // 2
+        if self.stop - self.start == 1:
+            return []
+        return [Squares(a, b, room=self.room) for a, b in ((self.start, middle), (middle, self.stop))]
+
+    def join(self, parts):
+        return {"square": np.concatenate([part["square"] for part in parts])}
+
+
+WORK = [Squares(i, i + 4) for i in range(0, 12, 4)]
+
+
+def silent(done, total):
+    pass
+
+
+def opened(folder: Path) -> ChunkStore:
+    store = ChunkStore(folder)
+    store.open(SETTINGS)
+    return store
+
+
+def squares(store: ChunkStore) -> np.ndarray:
+    return np.concatenate([store.load(key_of(work))["square"] for work in WORK])
+
+
+def finished(folder: Path) -> dict[str, bytes]:
+    """Name and bytes of every record that a reader would believe."""
+    store = ChunkStore(folder)
+    paths = store.folder.glob("*.json") if store.folder.exists() else []
+    return {p.stem: p.read_bytes() for p in paths if store.is_done(p.stem)}
+
+
+def test_what_is_kept_comes_back_and_is_not_computed_again(tmp_path):
+    first = run_chunks(opened(tmp_path), WORK, silent)
+    assert (first.found, first.computed) == (0, 3)
+    before = finished(tmp_path)
+    second = run_chunks(opened(tmp_path), WORK, silent)
+    assert (second.found, second.computed) == (3, 0)
+    assert finished(tmp_path) == before
+    np.testing.assert_array_equal(squares(ChunkStore(tmp_path)), np.arange(12) ** 2.0)
+
+
+def test_a_key_is_what_decides_the_numbers():
+    assert len({key_of(work) for work in WORK}) == 3
+    assert key_of(WORK[0]) != key_of(Squares(0, 4, kind="cubes"))
+    assert hash_of({"x": 0.1}) != hash_of({"x": np.nextafter(0.1, 1).item()})
+
+
+def operations_of_a_run(folder: Path, monkeypatch) -> int:
+    with monkeypatch.context() as patch:
+        disk = FaultyDisk().install(patch)
+        run_chunks(opened(folder), WORK, silent)
+    assert {"open", "write", "fsync", "replace"} == set(disk.seen)
+    return len(disk.seen)
+
+
+@pytest.mark.parametrize(("code", "half_written"), [(errno.ENOSPC, True), (errno.EIO, False)])
+def test_a_write_error_at_any_operation_loses_one_chunk_at_most(tmp_path, monkeypatch, code, half_written):
+    total = operations_of_a_run(tmp_path / "whole", monkeypatch)
+    for n in range(total):
+        folder = tmp_path / str(n)
+        with monkeypatch.context() as patch:
+            FaultyDisk(n, code, half_written).install(patch)
+            with pytest.raises(OSError, match=os.strerror(code)):
+                run_chunks(opened(folder), WORK, silent)
+        kept = finished(folder)
+        for key in kept:
+            assert ChunkStore(folder).load(key)["square"].shape == (4,)
+        report = run_chunks(opened(folder), WORK, silent)
+        assert (report.found, report.computed) == (len(kept), 3 - len(kept))
+        assert {key: finished(folder)[key] for key in kept} == kept
+        np.testing.assert_array_equal(squares(ChunkStore(folder)), np.arange(12) ** 2.0)
+        assert not list(folder.rglob("*.partial"))
+
+
+def test_a_power_cut_at_any_operation_loses_one_chunk_at_most(tmp_path, monkeypatch):
+    """The process vanishes before its n-th operation on the disk, for every n."""
+    total = operations_of_a_run(tmp_path / "whole", monkeypatch)
+    losses = []
+    for n in range(total):
+        folder, child = tmp_path / str(n), os.fork()
+        if child == 0:
+            try:
+                PowerCut(n, half_written=True).install(monkeypatch)
+                run_chunks(opened(folder), WORK, silent)
+            finally:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+        kept = finished(folder)
+        report = run_chunks(opened(folder), WORK, silent)
+        losses.append(report.computed)
+        assert (report.found, report.computed) == (len(kept), 3 - len(kept))
+        assert {key: finished(folder)[key] for key in kept} == kept
+        np.testing.assert_array_equal(squares(ChunkStore(folder)), np.arange(12) ** 2.0)
+        assert not list(folder.rglob("*.partial"))
+    assert losses == sorted(losses, reverse=True)
+    assert set(losses) >= {1, 2, 3}
+
+
+def damage_tail(data: bytes) -> bytes:
+    return data[:-7]
+
+
+def damage_bit(data: bytes) -> bytes:
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 4]) + data[middle + 1 :]
+
+
+@pytest.mark.parametrize("damage", [damage_tail, damage_bit, lambda data: b""])
+@pytest.mark.parametrize("suffix", ["npz", "json"])
+def test_a_damaged_chunk_is_noticed_and_computed_again(tmp_path, damage, suffix):
+    store = opened(tmp_path)
+    run_chunks(store, WORK, silent)
+    path = store.folder / f"{key_of(WORK[1])[:32]}.{suffix}"
+    if suffix == "json" and damage is damage_bit:
+        path.write_bytes(path.read_bytes().replace(b'"sha256": "', b'"sha256": "0'))
+    else:
+        path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(Damaged, match="expected the arrays of a finished chunk"):
+        store.load(key_of(WORK[1]))
+    report = run_chunks(opened(tmp_path), WORK, silent)
+    assert (report.found, report.computed) == (2, 1)
+    np.testing.assert_array_equal(squares(store), np.arange(12) ** 2.0)
+
+
+def test_a_failed_chunk_is_noted_the_rest_goes_on_and_it_is_tried_again(tmp_path):
+    store = opened(tmp_path)
+    broken = [WORK[0], Squares(4, 8, error=FloatingPointError("a mean is not finite\nmore")), WORK[2]]
+    report = run_chunks(store, broken, silent)
+    assert (report.computed, report.failed) == (2, {1: "FloatingPointError: a mean is not finite"})
+    record = store.record(report.keys[1])
+    assert (record.status, record.reason) == (FAILED, "FloatingPointError: a mean is not finite")
+    with pytest.raises(Damaged):
+        store.load(report.keys[1])
+    report = run_chunks(opened(tmp_path), WORK, silent)
+    assert (report.found, report.computed, report.failed) == (2, 1, {})
+    assert store.record(report.keys[1]).status == DONE
+
+
+@pytest.mark.parametrize("room", [3, 1])
+def test_out_of_memory_is_computed_in_smaller_pieces(room):
+    whole = Squares(0, 13).compute()["square"]
+    assert within_memory(Squares(0, 13, room=room))["square"].tobytes() == whole.tobytes()
+
+
+def test_out_of_memory_in_the_smallest_piece_is_a_failure(tmp_path):
+    report = run_chunks(opened(tmp_path), [Squares(0, 4, room=0), *WORK[1:]], silent)
+    assert "RESOURCE_EXHAUSTED" in report.failed[0]
+    assert report.computed == 2
+
+
+def test_other_errors_are_not_taken_for_lack_of_memory():
+    assert is_out_of_memory(MemoryError())
+    assert is_out_of_memory(RuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8 bytes."))
+    assert not is_out_of_memory(RuntimeError("INVALID_ARGUMENT: memory"))
+
+
+def test_every_process_computes_its_own_chunks(tmp_path):
+    report = run_chunks(opened(tmp_path), WORK, silent, mine=lambda index: index % 2 == 0)
+    assert (report.computed, report.left) == (2, [1])
+    report = run_chunks(opened(tmp_path), WORK, silent, mine=lambda index: index % 2 == 1)
+    assert (report.found, report.computed, report.left) == (2, 1, [])
+
+
+def test_interruption_is_not_a_failed_chunk(tmp_path):
+    broken = Squares(0, 4)
+    broken.compute = lambda: (_ for _ in ()).throw(KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_chunks(opened(tmp_path), [broken, *WORK[1:]], silent)
+    assert ChunkStore(tmp_path).records() == {}
+
+
+def test_plan_and_settings_can_be_read_back(tmp_path):
+    store = opened(tmp_path)
+    store.write_plan({"squares": [Planned(key_of(work), work.size) for work in WORK]})
+    assert [p.work for p in store.plan()["squares"]] == [4.0, 4.0, 4.0]
+    assert store.settings() == SETTINGS
+    run_chunks(store, WORK, silent)
+    assert set(store.records()) == {p.key for p in store.plan()["squares"]}
+    store.clear()
+    assert (store.settings(), store.plan(), store.records()) == (None, {}, {})
+
+
+HOLD = """
+import sys, pathlib
+from bandit_lab.study.chunks import RunLock
+with RunLock(pathlib.Path(sys.argv[1])).hold():
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def other_process(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_a_held_lock_refuses_and_names_its_holder(tmp_path, other_process):
+    assert holder(tmp_path)["pid"] == other_process.pid
+    with pytest.raises(Held, match=rf"got one held by process {other_process.pid} on .* since 2"):
+        RunLock(tmp_path).hold().__enter__()
+
+
+def test_the_lock_of_a_dead_process_is_free(tmp_path, other_process):
+    other_process.kill()
+    other_process.wait()
+    assert holder(tmp_path) is None
+    with RunLock(tmp_path).hold():
+        assert holder(tmp_path)["pid"] == os.getpid()
+        with pytest.raises(Held):
+            RunLock(tmp_path).hold().__enter__()
+    assert holder(tmp_path) is None
+
+
+def test_without_flock_the_named_process_counts(tmp_path, other_process, monkeypatch):
+    """File systems without locks: a living process refuses, a dead one and a stale text do not."""
+    from bandit_lab.study.chunks import lock
+
+    monkeypatch.setattr(lock, "fcntl", None)
+    with pytest.raises(Held, match=f"process {other_process.pid} "):
+        RunLock(tmp_path).hold().__enter__()
+    other_process.kill()
+    other_process.wait()
+    with RunLock(tmp_path).hold():
+        assert (tmp_path / "lock").exists()
+    assert not (tmp_path / "lock").exists()
+
+
+def test_a_lock_whose_file_was_removed_is_not_a_lock(tmp_path):
+    """The last holder removes the folder: who waited on the old file must not take it for the new one."""
+    with RunLock(tmp_path).hold():
+        (tmp_path / "lock").unlink()
+        with RunLock(tmp_path).hold():
+            assert holder(tmp_path)["pid"] == os.getpid()

@@ -7,19 +7,22 @@ is widened by a drift: a random walk with standard deviation
 
     drift * spread * sqrt(h),    h = steps ahead / steps seen,    spread = range of the points seen less their noise.
 
-The value of `drift` is chosen on runs of other origin than those it is judged on.
+The value of `drift` is chosen on runs of other origin than those it is judged on. The laws' plateau and the step at
+which 95 % of the gain is reached are mixed in the same way, without the last level and without drift: they are
+statements about the laws, not about a future step.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy import optimize, stats
 
 from bandit_lab import _checks
+from bandit_lab.curves import mixture
 from bandit_lab.curves.fit import engine, intervals, quality
 from bandit_lab.curves.fit.results import FEWEST_POINTS
 from bandit_lab.curves.fit.shapes import SHAPES
+from bandit_lab.curves.mixture import Part
 from bandit_lab.curves.record import Floats
 
 FEWEST = 2 * FEWEST_POINTS
@@ -29,21 +32,23 @@ FEWEST = 2 * FEWEST_POINTS
 class ForecastSettings:
     """`drift` [1] as in the module's formula; `last_weight` in [0, 1] the weight of the last level; `widest`: refuse
     if the 90 % interval is wider than this many times the range seen so far, or the forecast further from the last
-    level than that."""
+    level than that; `level` the confidence of the intervals."""
 
     drift: float = 0.1
     last_weight: float = 0.5
     widest: float = 1.5
+    level: float = 0.9
 
     def __post_init__(self) -> None:
         _checks.non_negative("drift", self.drift)
         _checks.positive("widest", self.widest)
         _checks.require(0 <= self.last_weight <= 1, "last_weight", "a number in [0, 1]", self.last_weight)
+        _checks.require(0.5 <= self.level <= 0.99, "level", "a number in [0.5, 0.99]", self.level)
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """The mean reward at the target steps: `predicted` with its 90 % interval [reward].
+    """The mean reward at the target steps: `predicted` with its interval [reward].
 
     `refused` is empty, or says why no forecast should be relied on; the numbers are then given all the same where
     there are any (NaN otherwise). `laws` maps each law to (weight, its own prediction).
@@ -57,11 +62,104 @@ class Forecast:
 
 
 @dataclass(frozen=True)
-class _Part:
-    weight: float
-    centre: float
+class Reach:
+    """A property of the laws' curve, mixed over laws: value and interval; `refused` says why there is none."""
+
+    value: float
     low: float
     high: float
+    refused: str = ""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What the laws say about the target steps, before drift and refusal: everything that is costly.
+
+    `parts` by law, weights summing to 1 without `last`; `spread` of the curve, `seen` range of the points, `ahead` =
+    steps ahead / steps seen. `plateaus` [reward] and `arrivals` (natural logarithm of the steps from the first point
+    to 95 % of the gain) by law.
+    """
+
+    parts: Mapping[str, Part]
+    last: Part
+    spread: float
+    seen: float
+    ahead: float
+    first_step: float
+    plateaus: Mapping[str, Part]
+    arrivals: Mapping[str, Part]
+
+    def forecast(self, settings: ForecastSettings, scale: tuple[float, float] | None = None) -> Forecast:
+        """The mixture with its drift, or the reason why it is not to be relied on; see `forecast`."""
+        share = 1 - settings.last_weight
+        parts = {law: Part(share * p.weight, p.centre, p.low, p.high) for law, p in self.parts.items()}
+        parts["last_level"] = Part(settings.last_weight, self.last.centre, self.last.low, self.last.high)
+        drift = settings.drift * self.spread * np.sqrt(self.ahead)
+        wide = [part.widened(drift) for part in parts.values()]
+        centre = float(sum(part.weight * part.centre for part in parts.values()))
+        low, high = (mixture.quantile(wide, 0.5 * (1 + sign * settings.level)) for sign in (-1, 1))
+        outer = [mixture.quantile(wide, q) for q in (0.05, 0.95)]
+        if scale is not None:
+            low, high, centre, *outer = (float(np.clip(v, *scale)) for v in (low, high, centre, *outer))
+        room = settings.widest * self.seen
+        refused = ""
+        if outer[1] - outer[0] > room:
+            refused = f"the 90 % interval is wider than {settings.widest:g} times the range seen"
+        elif abs(centre - self.last.centre) > room:
+            refused = f"the forecast lies more than {settings.widest:g} times the range seen from the last level"
+        return Forecast(centre, low, high, refused, {law: (part.weight, part.centre) for law, part in parts.items()})
+
+    def plateau(self, level: float = 0.9) -> Reach:
+        """The level that the laws run to [reward]."""
+        value, low, high = _mixed(list(self.plateaus.values()), level)
+        if not np.isfinite(high - low):
+            return Reach(value, low, high, "the points seen do not bound the plateau on both sides")
+        return Reach(value, low, high)
+
+    def step_95(self, level: float = 0.9) -> Reach:
+        """The step at which 95 % of the gain that was ahead at the first point is reached, on the log's step axis."""
+        flat = 1 - sum(part.weight for part in self.arrivals.values())
+        if flat > 0.5:
+            return Reach(np.nan, np.nan, np.nan, "no gain: a constant is the best law of the points seen")
+        parts = [Part(p.weight / (1 - flat), p.centre, p.low, p.high) for p in self.arrivals.values()]
+        value, low, high = (self.first_step + np.exp(v) for v in _mixed(parts, level))
+        if not np.isfinite(high):
+            return Reach(value, low, high, "the points seen do not bound the end of the rise")
+        return Reach(value, low, high)
+
+
+def _mixed(parts: list[Part], level: float) -> tuple[float, float, float]:
+    """(median, ends of the interval); the median because one law's far plateau must not move the answer."""
+    low, middle, high = (mixture.quantile(parts, 0.5 * (1 + sign * level)) for sign in (-1, 0, 1))
+    return middle, low, high
+
+
+def outlook(step: Floats, reward: Floats, target: Floats, laws: tuple[str, ...] = tuple(SHAPES)) -> Outlook:
+    """Fit every law to what was logged at `step` [n], `reward` [n], n >= 16, and carry it to the `target` steps [m].
+
+    Raises ValueError if the targets do not lie behind the last step, for steps that do not increase or too few points.
+    """
+    step, reward, target = (np.asarray(values, float) for values in (step, reward, target))
+    _check(step, target)
+    _checks.require(step.size >= FEWEST, "points", f"at least {FEWEST} to forecast", int(step.size))
+    pictures = {law: engine.fit(SHAPES[law], step - step[0], reward[None]) for law in laws}
+    weights = mixture.weighted([float(quality.aicc(picture)[0]) for picture in pictures.values()])
+    parts, plateaus, arrivals = {}, {}, {}
+    for (law, picture), weight in zip(pictures.items(), weights, strict=True):
+        parts[law] = _ahead(picture, target - step[0], weight)
+        plateaus[law] = _plateau(picture, weight)
+        if SHAPES[law].size:
+            arrivals[law] = _arrival(picture, weight)
+    return Outlook(
+        parts,
+        _last(reward),
+        max(float(np.ptp(np.quantile(_smooth(reward), (0.02, 0.98)))), 1e-12),
+        max(float(np.ptp(np.quantile(reward, (0.02, 0.98)))), 1e-12),
+        (float(target.mean()) - step[-1]) / max(step[-1] - step[0], 1e-12),
+        float(step[0]),
+        plateaus,
+        arrivals,
+    )
 
 
 def forecast(
@@ -76,85 +174,55 @@ def forecast(
     `scale` (lowest, highest possible reward) bounds the interval where it is known. Raises ValueError if the targets
     do not lie behind the last step, or for steps that do not increase.
     """
-    settings = settings or ForecastSettings()
-    step, reward, target = (np.asarray(values, float) for values in (step, reward, target))
-    _checks.require(bool(np.all(np.diff(step) > 0)), "step", "increasing numbers", "others")
-    _checks.require(
-        target.size > 0 and bool(target.min() > step[-1]), "target", "steps behind the last one", target[:3]
-    )
+    step, target = np.asarray(step, float), np.asarray(target, float)
+    _check(step, target)
     if step.size < FEWEST:
         return Forecast(np.nan, np.nan, np.nan, f"{step.size} points, fewer than {FEWEST}")
-    scored = {law: _law(law, step, reward, target) for law in SHAPES}
-    parts = _weighted(scored, _last(reward), settings.last_weight)
-    spread = max(float(np.ptp(np.quantile(_smooth(reward), (0.02, 0.98)))), 1e-12)
-    ahead = (float(target.mean()) - step[-1]) / max(step[-1] - step[0], 1e-12)
-    drift = settings.drift * spread * np.sqrt(ahead)
-    centre = float(sum(part.weight * part.centre for part in parts.values()))
-    low, high = (_quantile(list(parts.values()), drift, q) for q in (0.05, 0.95))
-    if scale is not None:
-        low, high, centre = (float(np.clip(v, *scale)) for v in (low, high, centre))
-    room = settings.widest * max(float(np.ptp(np.quantile(reward, (0.02, 0.98)))), 1e-12)
-    refused = ""
-    if high - low > room:
-        refused = f"the 90 % interval is wider than {settings.widest:g} times the range seen"
-    elif abs(centre - parts["last_level"].centre) > room:
-        refused = f"the forecast lies more than {settings.widest:g} times the range seen from the last level"
-    return Forecast(centre, low, high, refused, {law: (part.weight, part.centre) for law, part in parts.items()})
+    return outlook(step, reward, target).forecast(settings or ForecastSettings(), scale)
 
 
-def _law(law: str, step: Floats, reward: Floats, target: Floats) -> tuple[float, _Part]:
-    """(AICc, forecast) of one law."""
-    picture = engine.fit(SHAPES[law], step - step[0], reward[None])
+def _check(step: Floats, target: Floats) -> None:
+    _checks.require(bool(np.all(np.diff(step) > 0)), "step", "increasing numbers", "others")
+    behind = target.size > 0 and bool(target.min() > step[-1])
+    _checks.require(behind, "target", "steps behind the last one", target[:3])
+
+
+def _ahead(picture: engine.Picture, behind: Floats, weight: float) -> Part:
+    """One law's mean over the target steps, `behind` the first point."""
     rho = float(np.clip(picture.rho[0], 0, 0.9))
-    extra = (1 + rho) / (1 - rho) / target.size
-    if SHAPES[law].size:
-        behind = target - step[0]
-        ahead = (SHAPES[law].growth(behind, picture.shapes[..., None, :]) - 1).mean(axis=-1)
-        here = float((SHAPES[law].growth(behind, picture.theta[:, None, :]) - 1).mean())
-        interval = intervals.linear(picture, 1.0, ahead, extra=extra)
-        centre = float(picture.plateau[0] + picture.amplitude[0] * here)
-    else:
+    extra = (1 + rho) / (1 - rho) / behind.size
+    if not picture.shape.size:
         interval = intervals.linear(picture, 1.0, 0.0, extra=extra)
-        centre = float(picture.plateau[0])
-    return float(quality.aicc(picture)[0]), _Part(1.0, centre, float(interval.low[0]), float(interval.high[0]))
+        return Part(weight, float(picture.plateau[0]), float(interval.low[0]), float(interval.high[0]))
+    ahead = (picture.shape.growth(behind, picture.shapes[..., None, :]) - 1).mean(axis=-1)
+    here = float((picture.shape.growth(behind, picture.theta[:, None, :]) - 1).mean())
+    interval = intervals.linear(picture, 1.0, ahead, extra=extra)
+    centre = float(picture.plateau[0] + picture.amplitude[0] * here)
+    return Part(weight, centre, float(interval.low[0]), float(interval.high[0]))
 
 
-def _last(reward: Floats) -> _Part:
+def _plateau(picture: engine.Picture, weight: float) -> Part:
+    low, high = (float(end[0]) for end in vars(intervals.linear(picture, 1.0, 0.0)).values())
+    if quality.open_ended(picture)[0]:
+        low, high = (low, np.inf) if picture.amplitude[0] > 0 else (-np.inf, high)
+    return Part(weight, float(picture.plateau[0]), low, high)
+
+
+def _arrival(picture: engine.Picture, weight: float) -> Part:
+    best, everywhere = quality.time_to_gain(picture)
+    interval = intervals.of_theta(picture, np.log(np.maximum(everywhere, 1e-12)))
+    high = np.inf if quality.open_ended(picture)[0] else float(interval.high[0])
+    return Part(weight, float(np.log(max(best[0], 1e-12))), float(interval.low[0]), high)
+
+
+def _last(reward: Floats) -> Part:
     """The mean of the last tenth of the points (at least five), with its own standard error."""
     tail = reward[-max(5, reward.size // 10) :]
-    error = 1.645 * max(float(np.std(tail, ddof=1)), 1e-12) * np.sqrt(2.0 / tail.size)
-    return _Part(1.0, float(tail.mean()), float(tail.mean() - error), float(tail.mean() + error))
-
-
-def _weighted(parts: Mapping[str, tuple[float, _Part]], last: _Part, last_weight: float) -> dict[str, _Part]:
-    smallest = min(score for score, _ in parts.values())
-    raw = {law: float(np.exp(-0.5 * (score - smallest))) for law, (score, _) in parts.items()}
-    total = sum(raw.values()) / (1 - last_weight) if last_weight < 1 else np.inf
-    mixed = {law: _Part(raw[law] / total, p.centre, p.low, p.high) for law, (_, p) in parts.items()}
-    return {**mixed, "last_level": _Part(last_weight, last.centre, last.low, last.high)}
+    error = mixture.Z90 * max(float(np.std(tail, ddof=1)), 1e-12) * np.sqrt(2.0 / tail.size)
+    return Part(1.0, float(tail.mean()), float(tail.mean() - error), float(tail.mean() + error))
 
 
 def _smooth(reward: Floats) -> Floats:
     """Running means over a tenth of the points [n - w + 1]: the range of the curve without its noise."""
     width = max(3, reward.size // 10)
     return np.convolve(reward, np.ones(width) / width, mode="valid")
-
-
-def _quantile(parts: list[_Part], drift: float, probability: float) -> float:
-    """Quantile of the mixture of two-sided normals (each side as wide as its interval says), widened by the drift."""
-
-    def widths(part: _Part) -> tuple[float, float]:
-        left, right = max(part.centre - part.low, 1e-12) / 1.645, max(part.high - part.centre, 1e-12) / 1.645
-        return float(np.hypot(left, drift)), float(np.hypot(right, drift))
-
-    def below(x: float) -> float:
-        total = 0.0
-        for part in parts:
-            left, right = widths(part)
-            total += part.weight * float(stats.norm.cdf((x - part.centre) / (left if x < part.centre else right)))
-        return total - probability
-
-    ends = [
-        part.centre + sign * 12 * width for part in parts for sign, width in zip((-1, 1), widths(part), strict=True)
-    ]
-    return float(optimize.brentq(below, min(ends), max(ends)))

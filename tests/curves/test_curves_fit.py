@@ -56,21 +56,25 @@ def test_the_minimum_is_the_librarys(law, monkeypatch):
 
 
 def coverages(law, count, points, rho, seed):
+    """(share of 90 % intervals that hold the truth, errors in standard errors [count]) of every number of the law."""
     truth = simulate(law, count, points, rho=rho, seed=seed)
-    rates, errors = {}, []
-    found = {"plateau": [], "amplitude": [], **{name: [] for name in SHAPES[law].parameters}}
+    hits, errors = {}, {}
+
+    def put(name, interval, value, true):
+        hits.setdefault(name, []).append(covered(interval, true))
+        with np.errstate(invalid="ignore"):
+            errors.setdefault(name, []).append((value - true) / ((interval.high - interval.low) / 3.3))
+
     for start in range(0, count, 100):
         part = slice(start, start + 100)
         picture = engine.fit(SHAPES[law], truth.time, truth.reward[part])
-        plateau = intervals.linear(picture, 1, 0)
-        found["plateau"].append(covered(plateau, truth.plateau[part]))
-        found["amplitude"].append(covered(intervals.linear(picture, 0, 1), truth.amplitude[part]))
-        values, true = SHAPES[law].meaning(picture.shapes), SHAPES[law].meaning(truth.theta[part])
+        put("plateau", intervals.linear(picture, 1, 0), picture.plateau, truth.plateau[part])
+        put("amplitude", intervals.linear(picture, 0, 1), picture.amplitude, truth.amplitude[part])
+        values, best, true = (SHAPES[law].meaning(v) for v in (picture.shapes, picture.theta, truth.theta[part]))
         for name in SHAPES[law].parameters:
-            found[name].append(covered(intervals.of_theta(picture, values[name]), true[name]))
-        errors.append((picture.plateau - truth.plateau[part]) / ((plateau.high - plateau.low) / 3.3))
-    rates = {name: float(np.mean(np.concatenate(hits))) for name, hits in found.items()}
-    return rates, np.concatenate(errors)
+            put(name, intervals.of_theta(picture, values[name]), best[name], true[name])
+    rates = {name: float(np.mean(np.concatenate(found))) for name, found in hits.items()}
+    return rates, {name: np.concatenate(found) for name, found in errors.items()}
 
 
 @pytest.mark.parametrize("law", ["oscillator", "softmax_law", "single_exponential"])
@@ -79,18 +83,22 @@ def test_intervals_cover_at_their_rate(law):
     rates, errors = coverages(law, 200, 60, 0.3, 11)
     for name, rate in rates.items():
         assert rate >= 0.794, (name, rate)
-    assert abs(np.median(errors)) < 0.35
+        assert abs(np.median(errors[name])) < 0.35
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("rho", [0.0, 0.3, 0.6])
 @pytest.mark.parametrize("law", MOVING)
-def test_intervals_cover_at_their_rate_over_two_thousand_curves(law):
-    """90 % +- 3 % for plateau and amplitude, +- 4 % for shape; bias of the plateau below 0.2 standard errors."""
-    rates, errors = coverages(law, 2000, 120, 0.3, 12)
+def test_intervals_cover_at_their_rate_over_two_thousand_curves(law, rho):
+    """90 % +- 3 % for every number of every law, 2,000 curves of 60 points, seed 12; median bias below 0.2 errors.
+
+    One standard error of a rate is 0.7 %. Damping ratios run from 0.3 to 3, starts from before to after the first
+    point; at rho = 0.6 the 60 points are worth 15 independent ones.
+    """
+    rates, errors = coverages(law, 2000, 60, rho, 12)
     for name, rate in rates.items():
-        margin = 0.03 if name in ("plateau", "amplitude") else 0.04
-        assert 0.9 - margin <= rate <= 0.9 + margin, (name, rate)
-    assert abs(np.median(errors)) < 0.2
+        assert 0.87 <= rate <= 0.93, (name, rate)
+        assert abs(np.median(errors[name])) < 0.2, name
 
 
 def test_a_white_noise_model_would_be_caught(monkeypatch):
@@ -132,7 +140,7 @@ def test_the_beginning_of_a_curve_does_not_identify_its_plateau():
     rewards = np.stack([1 - np.exp(-time / 400), 0.1 + 0.002 * time]) + 0.01 * rng.normal(size=(2, 60))
     for one in fit_many(time, rewards, ("single_exponential", "oscillator")):
         law = one.laws["single_exponential"]
-        assert law.status.startswith("not identifiable: plateau")
+        assert law.status.startswith("not identifiable: plateau (the curve ends before it bends)")
         assert not law.parameters["plateau"].bounded
         assert law.parameters["plateau"].high == np.inf
         assert law.parameters["tau_95"].high == np.inf

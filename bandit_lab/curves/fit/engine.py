@@ -167,15 +167,18 @@ def _damped_step(jacobian: Floats, residual: Floats, damping: Floats) -> Floats:
 
 
 def _neighbourhood(shape: Shape, time: Floats, theta: Floats, covariance: Floats) -> Floats:
-    """Shapes [C, 1 + rays * radii, q]: theta itself, then outwards along each ray in turn."""
+    """Shapes [C, 1 + rays * radii, q]: theta itself, then outwards along each ray in turn, straight in `shape.bend`."""
     low, high = shape.bounds(time)
-    values, axes = np.linalg.eigh(covariance)
+    step = 1e-4 * np.eye(shape.size)
+    slopes = [(shape.bend(theta, theta + h) - shape.bend(theta, theta - h)) / 2e-4 for h in step]
+    inverse = np.linalg.inv(np.stack(slopes, axis=-1))
+    values, axes = np.linalg.eigh(inverse @ covariance @ np.swapaxes(inverse, -1, -2))
     spread = np.clip(np.sqrt(np.maximum(values, 0)), 1e-6, 1.0)
     units = np.concatenate(
         (np.zeros((1, shape.size)), (rays(shape)[:, None, :] * RADII[:, None]).reshape(-1, shape.size))
     )
     shifts = np.einsum("cij,cj,lj->cli", axes, spread, units)
-    return np.clip(theta[:, None, :] + shifts, low, high)
+    return np.clip(shape.bend(theta[:, None, :], theta[:, None, :] + shifts), low, high)
 
 
 def rays(shape: Shape) -> Floats:

@@ -45,6 +45,17 @@ def r_squared_explainable(rewards: Floats, fitted: Floats, noise: Floats) -> Flo
     return np.where(enough, np.minimum(explained / np.where(enough, explainable, 1), 1.0), np.nan)
 
 
+def noise_errors(picture: Picture) -> dict[str, tuple[Floats, Floats]]:
+    """Noise parameter -> (value, asymptotic standard error), each [C].
+
+    AR(1) over n points: Var(rho) = (1 - rho^2)/n, and Var(sigma) = sigma^2 (1 + rho^2)/(1 - rho^2)/(2 n) for the
+    standard deviation sigma of the noise itself.
+    """
+    rho, sigma, n = picture.rho, picture.sigma, picture.time.size
+    wider = (1 + rho * rho) / (1 - rho * rho)
+    return {"sigma": (sigma, sigma * np.sqrt(wider / (2 * n))), "rho": (rho, np.sqrt((1 - rho * rho) / n))}
+
+
 def open_ended(picture: Picture) -> np.ndarray:
     """Whether shapes slower than the curve can tell are accepted [C]: the plateau then has no bound on its far side."""
     if not picture.shape.size:
@@ -64,8 +75,11 @@ def time_to_gain(picture: Picture, share: float = 0.95) -> tuple[Floats, Floats]
     both = []
     for theta in (picture.theta[:, None, :], picture.shapes):
         done = picture.shape.growth(axis, theta[..., None, :])
-        done = (done - done[..., :1]) / np.maximum(1 - done[..., :1], 1e-12)
-        away = np.abs(1 - done) > 1 - share
-        last = np.where(away.any(axis=-1), away.shape[-1] - 1 - away[..., ::-1].argmax(axis=-1), 0)
-        both.append(axis[np.minimum(last + 1, axis.size - 1)])
+        away = np.abs(1 - done) / np.maximum(1 - done[..., :1], 1e-12)
+        outside = away > 1 - share
+        last = np.where(outside.any(axis=-1), axis.size - 1 - outside[..., ::-1].argmax(axis=-1), 0)
+        after = np.minimum(last + 1, axis.size - 1)
+        here, there = (np.take_along_axis(away, at[..., None], axis=-1)[..., 0] for at in (last, after))
+        part = np.clip((here - (1 - share)) / np.where(here > there, here - there, 1), 0, 1)
+        both.append(axis[last] + part * (axis[after] - axis[last]))
     return both[0][:, 0], both[1]

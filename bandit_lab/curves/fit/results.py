@@ -18,10 +18,10 @@ _WIDEST = 2.0
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its 90 % profile interval; an infinite end means that the curve does not bound it there.
+    """A number with its profile interval; an infinite end means that the curve does not bound it there.
 
     `standard_error` is half the interval over Student's t, infinite where the curve does not bound the number (a
-    positive one then has 0 or infinity for that end).
+    positive one then has 0 or infinity for that end). Those of the noise (sigma, rho) are asymptotic.
     """
 
     value: float
@@ -82,18 +82,22 @@ class CurveFit:
         return {law: weight / sum(raw.values()) for law, weight in raw.items()}
 
 
-def fit_curve(curve: Curve, laws: tuple[str, ...] = tuple(SHAPES)) -> CurveFit:
+def fit_curve(curve: Curve, laws: tuple[str, ...] = tuple(SHAPES), level: float = 0.9) -> CurveFit:
     """Fit the named laws to one run. Raises ValueError below 8 points or for an unknown law."""
-    (one,) = fit_many(curve.step, curve.reward[None], laws, names=(curve.name,))
+    (one,) = fit_many(curve.step, curve.reward[None], laws, names=(curve.name,), level=level)
     return one
 
 
 def fit_many(
-    step: Floats, rewards: Floats, laws: tuple[str, ...] = tuple(SHAPES), names: tuple[str, ...] = ()
+    step: Floats,
+    rewards: Floats,
+    laws: tuple[str, ...] = tuple(SHAPES),
+    names: tuple[str, ...] = (),
+    level: float = 0.9,
 ) -> list[CurveFit]:
     """Fit the named laws to C runs [C, T] logged at the same steps [T], vectorised over runs and shapes.
 
-    Raises ValueError for fewer than 8 points, steps that do not increase, values that are not finite, or unknown laws.
+    `level` is the confidence of the intervals. Raises ValueError for fewer than 8 points, steps that do not increase, values that are not finite, or unknown laws.
     """
     time, rewards = _arguments(step, rewards, laws)
     fits: list[dict[str, LawFit]] = [{} for _ in rewards]
@@ -102,7 +106,8 @@ def fit_many(
         size = max(int(_CHUNK / (max(len(SHAPES[law].grid(time)), time.size) * 13)), 1)
         for start in range(0, len(rewards), size):
             picture = engine.fit(SHAPES[law], time, rewards[start : start + size])
-            for place, one in enumerate(_law_fits(picture, rewards[start : start + size], noise[start : start + size])):
+            part = slice(start, start + size)
+            for place, one in enumerate(_law_fits(picture, rewards[part], noise[part], level)):
                 fits[start + place][law] = one
     labels = names or tuple(f"curve {i}" for i in range(len(rewards)))
     return [CurveFit(label, time.size, found) for label, found in zip(labels, fits, strict=True)]
@@ -119,8 +124,8 @@ def _arguments(step: Floats, rewards: Floats, laws: tuple[str, ...]) -> tuple[Fl
     return step - step[0], rewards
 
 
-def _law_fits(picture: Picture, rewards: Floats, noise: Floats) -> list[LawFit]:
-    table = _estimates(picture)
+def _law_fits(picture: Picture, rewards: Floats, noise: Floats, level: float) -> list[LawFit]:
+    table = _estimates(picture, level)
     status = _status(picture, rewards, table)
     aicc = quality.aicc(picture)
     plain = quality.r_squared(rewards, picture.fitted)
@@ -140,17 +145,16 @@ def _law_fits(picture: Picture, rewards: Floats, noise: Floats) -> list[LawFit]:
     ]
 
 
-def _estimates(picture: Picture) -> dict[str, tuple[Floats, Floats, Floats, Floats]]:
+def _estimates(picture: Picture, level: float) -> dict[str, tuple[Floats, Floats, Floats, Floats]]:
     """name -> (value, low, high, standard error), each [C]."""
-    t = intervals.quantile(picture, 0.9)
-    nothing = np.full(picture.plateau.size, np.nan)
+    t = intervals.quantile(picture, level)
     found: dict[str, tuple[Floats, Floats, Floats, Floats]] = {}
 
     def put(name: str, value: Floats, interval: intervals.Interval) -> None:
         found[name] = (value, interval.low, interval.high, (interval.high - interval.low) / (2 * t))
 
     open_ended = quality.open_ended(picture)
-    plateau = intervals.linear(picture, 1.0, 0.0)
+    plateau = intervals.linear(picture, 1.0, 0.0, level)
     if picture.shape.size:
         rising = picture.amplitude > 0
         plateau = intervals.Interval(
@@ -160,22 +164,22 @@ def _estimates(picture: Picture) -> dict[str, tuple[Floats, Floats, Floats, Floa
     if picture.shape.size:
         first = picture.shape.growth(picture.time[:1], picture.shapes[..., None, :])[..., 0] - 1
         here = picture.shape.growth(picture.time[:1], picture.theta[:, None, :])[:, 0] - 1
-        put("amplitude", picture.amplitude, intervals.linear(picture, 0.0, 1.0))
-        put("initial", picture.plateau + picture.amplitude * here, intervals.linear(picture, 1.0, first))
+        put("amplitude", picture.amplitude, intervals.linear(picture, 0.0, 1.0, level))
+        put("initial", picture.plateau + picture.amplitude * here, intervals.linear(picture, 1.0, first, level))
         values, at_best = picture.shape.meaning(picture.shapes), picture.shape.meaning(picture.theta)
-        below, above = intervals.at_bounds(picture)
+        below, above = intervals.at_bounds(picture, level)
         for place, name in enumerate(picture.shape.parameters):
-            interval = intervals.of_theta(picture, values[name])
+            interval = intervals.of_theta(picture, values[name], level)
             least = -np.inf if name == "start" else 0.0
             put(name, at_best[name], _opened(interval, below[:, place], above[:, place], least))
             lost = below[:, place] | above[:, place]
             found[name] = (*found[name][:3], np.where(lost, np.inf, found[name][3]))
         gain = quality.time_to_gain(picture)
-        put(
-            "tau_95", gain[0], _opened(intervals.of_theta(picture, gain[1]), np.zeros_like(open_ended), open_ended, 0.0)
-        )
-    found["sigma"] = (picture.sigma, nothing, nothing, nothing)
-    found["rho"] = (picture.rho, nothing, nothing, nothing)
+        arrival = intervals.of_theta(picture, gain[1], level)
+        put("tau_95", gain[0], _opened(arrival, np.zeros_like(open_ended), open_ended, 0.0))
+    for name, (value, error) in quality.noise_errors(picture).items():
+        least = -1.0 if name == "rho" else 0.0
+        found[name] = (value, np.maximum(value - t * error, least), value + t * error, error)
     return found
 
 
@@ -189,15 +193,29 @@ def _opened(interval: intervals.Interval, below: np.ndarray, above: np.ndarray, 
 
 
 def _status(picture: Picture, rewards: Floats, table: Mapping[str, tuple[Floats, ...]]) -> list[str]:
-    """`ok`, or `not identifiable: ...` for each curve."""
+    """`ok`, or `not identifiable: ...` with the reason, for each curve."""
     if not picture.shape.size:
         return ["ok"] * len(rewards)
     span = np.quantile(rewards, 0.98, axis=-1) - np.quantile(rewards, 0.02, axis=-1)
+    open_ended = quality.open_ended(picture)
     texts = []
     for c in range(len(rewards)):
         lost = []
         if not table["plateau"][2][c] - table["plateau"][1][c] < _WIDEST * span[c]:
-            lost.append("plateau")
-        lost += [name for name in picture.shape.parameters if not np.isfinite(table[name][3][c])]
+            slow = "the curve ends before it bends" if open_ended[c] else f"interval above {_WIDEST:g} times its range"
+            lost.append(f"plateau ({slow})")
+        lost += [
+            f"{name} ({_open_end(table[name][1][c], table[name][2][c], name)})"
+            for name in picture.shape.parameters
+            if not np.isfinite(table[name][3][c])
+        ]
         texts.append("not identifiable: " + ", ".join(lost) if lost else "ok")
     return texts
+
+
+def _open_end(low: float, high: float, name: str) -> str:
+    """Which end of a parameter's interval the curve leaves open."""
+    no_low, no_high = not low > (-np.inf if name == "start" else 0.0), not np.isfinite(high)
+    if no_low and no_high:
+        return "no bound on either side"
+    return "no lower bound" if no_low else "no upper bound"

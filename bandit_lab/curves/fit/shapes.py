@@ -36,7 +36,9 @@ class Shape:
 
     `growth(time [..., T], theta [..., 1, q])` is g [..., T]; `grid(time [T])` are starting points [M, q] that cover
     every distinguishable shape; `low`, `high` [q] its bounds (functions of the time axis), at which a parameter is
-    not identified by the curve any more; `meaning` turns theta into named numbers with units.
+    not identified by the curve any more; `meaning` turns theta into named numbers with units. `bend(centre, straight)`
+    turns coordinates that equal theta at the centre, and in which the likelihood around it is closer to an ellipse,
+    into theta; left out where theta itself is such.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Shape:
     growth: Callable[[Floats, Floats], Floats]
     axes: Callable[[Floats], tuple[Floats, ...]]
     meaning: Callable[[Floats], dict[str, Floats]]
+    bend: Callable[[Floats, Floats], Floats] = lambda centre, straight: straight
 
     @property
     def size(self) -> int:
@@ -112,6 +115,11 @@ def _rises(time: Floats) -> Floats:
     return np.arange(np.log(1.5 * np.median(np.diff(time))), np.log(3 * time[-1]) + 0.15, 0.15)
 
 
+def _at_midpoint(centre: Floats, straight: Floats) -> Floats:
+    """u_0 from its value had the midpoint u = 0 been passed at the centre's speed: a curve fixes the midpoint well."""
+    return np.stack((straight[..., 0] * np.exp(straight[..., 1] - centre[..., 1]), straight[..., 1]), axis=-1)
+
+
 def _speeds(time: Floats) -> Floats:
     """ln r, from a fifth of one unit of u over the whole curve to two units per logging interval."""
     return np.arange(np.log(0.2 / time[-1]), np.log(2 / np.median(np.diff(time))) + 0.2, 0.2)
@@ -139,6 +147,7 @@ SHAPES: dict[str, Shape] = {
             _softmax,
             lambda time: (_starts, _speeds(time)),
             lambda theta: {"start": theta[..., 0], "speed": np.exp(theta[..., 1])},
+            _at_midpoint,
         ),
         Shape(
             "single_exponential",
@@ -153,6 +162,7 @@ SHAPES: dict[str, Shape] = {
             _sigmoid,
             lambda time: (_starts, _speeds(time)),
             lambda theta: {"start": theta[..., 0], "speed": np.exp(theta[..., 1])},
+            _at_midpoint,
         ),
         Shape(
             "constant",

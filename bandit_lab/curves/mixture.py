@@ -1,0 +1,59 @@
+"""What several laws say together: a weighted mixture of two-sided normals, each side as wide as its interval."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import optimize, stats
+
+Z90 = 1.645
+
+
+@dataclass(frozen=True)
+class Part:
+    """One law's answer with its weight: `centre` and the ends of its 90 % interval; an end may be infinite."""
+
+    weight: float
+    centre: float
+    low: float
+    high: float
+
+    def widened(self, drift: float) -> "Part":
+        """The same with an independent standard deviation `drift` added on both sides."""
+        left, right = (
+            np.hypot((self.centre - self.low) / Z90, drift),
+            np.hypot((self.high - self.centre) / Z90, drift),
+        )
+        return replace(self, low=float(self.centre - Z90 * left), high=float(self.centre + Z90 * right))
+
+    def below(self, x: float) -> float:
+        """Probability below x; the half on an infinite side lies at infinity."""
+        width = (self.centre - self.low if x < self.centre else self.high - self.centre) / Z90
+        return float(stats.norm.cdf((x - self.centre) / max(width, 1e-12)))
+
+
+def weighted(scores: Sequence[float]) -> list[float]:
+    """Akaike weights exp(-difference of AICc / 2) of scores [laws], summing to 1."""
+    raw = np.exp(-0.5 * (np.array(scores) - min(scores)))
+    return [float(weight) for weight in raw / raw.sum()]
+
+
+def quantile(parts: Sequence[Part], probability: float) -> float:
+    """The mixture's quantile; infinite if more than the rest of the probability lies on open sides."""
+    finite = [end for part in parts for end in _far(part)]
+    ends = min(finite), max(finite)
+    values = [sum(part.weight * part.below(x) for part in parts) - probability for x in ends]
+    if values[0] > 0:
+        return -np.inf
+    if values[1] < 0:
+        return np.inf
+    return float(optimize.brentq(lambda x: sum(part.weight * part.below(x) for part in parts) - probability, *ends))
+
+
+def _far(part: Part) -> tuple[float, ...]:
+    """Points beyond which nothing but the infinite is left on either side."""
+    left, right = ((abs(end - part.centre) / Z90) for end in (part.low, part.high))
+    outwards = [part.centre]
+    outwards += [part.centre - 12 * left - 1e-9] if np.isfinite(left) else []
+    outwards += [part.centre + 12 * right + 1e-9] if np.isfinite(right) else []
+    return tuple(outwards)

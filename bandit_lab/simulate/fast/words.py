@@ -23,9 +23,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from bandit_lab._barrier import computed_once
 from bandit_lab._checks import require
 from bandit_lab._types import Array
-from bandit_lab.simulate.fast.barrier import computed_once
 from bandit_lab.simulate.fast.threefry import threefry2x32
 
 Keys = tuple[Array, Array]
@@ -79,9 +79,15 @@ def _hash_words(keys: Keys, step: Array, count: int) -> Array:
 
 def _threefry_words(keys: Keys, step: Array, count: int) -> Array:
     step = jnp.asarray(step).astype(jnp.uint32)
-    pairs = lax.broadcasted_iota(jnp.uint32, ((count + 1) // 2, 1), 0)
-    both = threefry2x32((keys[0][None], keys[1][None]), (step, pairs))
-    return jnp.stack(both, axis=1).reshape(-1, keys[0].shape[0])[:count]
+    if count == 1:
+        return threefry2x32((keys[0][None], keys[1][None]), (step, np.uint32(0)))[0]
+    lanes, num_pairs = keys[0].shape[0], (count + 1) // 2
+    pair = lax.broadcasted_iota(jnp.uint32, (num_pairs, 1, 1), 0)
+    both = threefry2x32((keys[0][None, :, None], keys[1][None, :, None]), (step, pair))
+    # Side by side, the two words come from one evaluation of the cipher: as two arrays, from one each.
+    first = lax.broadcasted_iota(jnp.uint32, (1, 1, 2), 2) == 0
+    side_by_side = computed_once(jnp.where(first, *both))  # [pairs, L, 2]
+    return jnp.transpose(side_by_side, (0, 2, 1)).reshape(2 * num_pairs, lanes)[:count]
 
 
 GENERATORS = {g.name: g for g in (Generator("hash", _hash_words), Generator("threefry", _threefry_words))}

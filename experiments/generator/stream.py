@@ -48,7 +48,7 @@ def main(words: list[str]) -> None:
     steps, block = block_of_steps(settings["generator"], settings["order"], lanes, count, int(settings["seed"]))
     start = 0
     while True:
-        require_enough_words(start + steps, count)
+        require_enough_words(start + steps, 1)  # beyond 2^32 steps a lane starts again
         data = memoryview(np.asarray(block(start))).cast("B")
         try:
             sys.stdout.buffer.write(data)

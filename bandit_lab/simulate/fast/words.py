@@ -80,7 +80,7 @@ def _hash_words(keys: Keys, step: Array, count: int) -> Array:
 def _threefry_words(keys: Keys, step: Array, count: int) -> Array:
     step = jnp.asarray(step).astype(jnp.uint32)
     if count == 1:
-        return threefry2x32((keys[0][None], keys[1][None]), (step, np.uint32(0)))[0]
+        return threefry2x32((keys[0][None], keys[1][None]), (step, jnp.uint32(0)))[0]
     lanes, num_pairs = keys[0].shape[0], (count + 1) // 2
     pair = lax.broadcasted_iota(jnp.uint32, (num_pairs, 1, 1), 0)
     both = threefry2x32((keys[0][None, :, None], keys[1][None, :, None]), (step, pair))

@@ -7,13 +7,11 @@ import numpy as np
 from scipy import stats
 
 from bandit_lab import _checks
-from bandit_lab.curves.fit import engine
-from bandit_lab.curves.fit.results import FEWEST_POINTS
-from bandit_lab.curves.fit.shapes import SHAPES
-from bandit_lab.curves.forecast import Forecast, ForecastSettings, forecast
+from bandit_lab.curves.forecast import FEWEST, Forecast, ForecastSettings, Outlook, outlook
 from bandit_lab.curves.record import Floats
 
 BASELINES = ("last_value", "single_exponential", "sigmoid")
+DRIFTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6)
 
 
 @dataclass(frozen=True)
@@ -37,30 +35,51 @@ class Backtest:
         return bool(self.forecast.low <= self.actual <= self.forecast.high)
 
 
-def backtest(
-    name: str, step: Floats, reward: Floats, fraction: float, settings: ForecastSettings | None = None
-) -> Backtest:
-    """Forecast the mean of the last tenth of a run [n] from its first `fraction`. Raises ValueError if they overlap."""
+@dataclass(frozen=True)
+class Cut:
+    """One run cut at `fraction`: what the laws saw in its first part (None: too short), and what came after.
+
+    `actual` is the mean of the last tenth, `last_value` that of the last tenth of the first part. `family` groups
+    runs of one origin.
+    """
+
+    name: str
+    family: str
+    fraction: float
+    points: int
+    outlook: Outlook | None
+    actual: float
+    last_value: float
+
+    def judge(self, settings: ForecastSettings) -> Backtest:
+        """The forecast with these settings, against the baselines."""
+        errors = {"last_value": self.last_value - self.actual}
+        if self.outlook is None:
+            made = Forecast(np.nan, np.nan, np.nan, f"{self.points} points, fewer than {FEWEST}")
+            errors |= dict.fromkeys(BASELINES[1:], np.nan)
+        else:
+            made = self.outlook.forecast(settings)
+            errors |= {law: self.outlook.parts[law].centre - self.actual for law in BASELINES[1:]}
+        return Backtest(self.name, self.fraction, made, self.actual, errors)
+
+
+def cut(name: str, step: Floats, reward: Floats, fraction: float, family: str = "") -> Cut:
+    """Fit the first `fraction` of a run [n] and look at its last tenth. Raises ValueError if they overlap."""
     _checks.require(0 < fraction < 0.9, "fraction", "a number between 0 and 0.9", fraction)
     count = round(fraction * len(step))
     tail = max(1, round(0.1 * len(step)))
     _checks.require(count + tail <= len(step) and count >= 2, "fraction", "room for a start and an end", fraction)
-    made = forecast(step[:count], reward[:count], step[-tail:], settings)
-    actual = float(np.mean(reward[-tail:]))
-    return Backtest(name, fraction, made, actual, _baselines(step[:count], reward[:count], step[-tail:], actual))
+    seen = reward[:count]
+    ahead = outlook(step[:count], seen, step[-tail:]) if count >= FEWEST else None
+    last = float(np.mean(seen[-max(1, count // 10) :]))
+    return Cut(name, family, fraction, count, ahead, float(np.mean(reward[-tail:])), last)
 
 
-def _baselines(step: Floats, reward: Floats, target: Floats, actual: float) -> dict[str, float]:
-    """Errors [reward] of the last level, and of one law alone."""
-    found = {"last_value": float(np.mean(reward[-max(1, len(reward) // 10) :])) - actual}
-    for law in BASELINES[1:]:
-        if len(step) < FEWEST_POINTS:
-            found[law] = np.nan
-            continue
-        picture = engine.fit(SHAPES[law], step - step[0], reward[None])
-        growth = SHAPES[law].growth(target - step[0], picture.theta[:, None, :]) - 1
-        found[law] = float(picture.plateau[0] + picture.amplitude[0] * growth.mean()) - actual
-    return found
+def backtest(
+    name: str, step: Floats, reward: Floats, fraction: float, settings: ForecastSettings | None = None
+) -> Backtest:
+    """Forecast the mean of the last tenth of a run [n] from its first `fraction`. Raises ValueError if they overlap."""
+    return cut(name, step, reward, fraction).judge(settings or ForecastSettings())
 
 
 @dataclass(frozen=True)
@@ -89,21 +108,32 @@ def score(tests: Sequence[Backtest]) -> Score:
     return Score(len(tests), len(tests) - len(kept), covered, (float(exact.low), float(exact.high)), median, errors)
 
 
-def choose_drift(
-    runs: Sequence[tuple[str, Floats, Floats]],
-    fraction: float = 0.5,
-    candidates: Sequence[float] = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6),
-    settings: ForecastSettings | None = None,
-) -> float:
-    """The smallest drift whose 90 % intervals cover at least 90 % of these runs (name, step, reward).
+def choose_drift(tests: Mapping[float, Sequence[Backtest]]) -> float:
+    """The smallest drift whose 90 % intervals cover at least 90 % of these back-tests, else the largest tried.
 
-    To be called with the runs of *other* families than the one that is judged. Raises ValueError without runs.
+    `tests` holds the same cuts judged with each drift, of *other* families than the one that is judged by it. Raises
+    ValueError without any.
     """
-    _checks.require(len(runs) > 0, "runs", "at least one run", 0)
-    base = settings or ForecastSettings()
-    for drift in sorted(candidates):
-        tests = [backtest(name, step, reward, fraction, replace(base, drift=drift)) for name, step, reward in runs]
-        kept = [test for test in tests if np.isfinite(test.forecast.predicted)]
-        if kept and np.mean([test.covered for test in kept]) >= 0.9:
+    _checks.require(any(tests.values()), "runs", "at least one run", 0)
+    for drift in sorted(tests):
+        made = [test for test in tests[drift] if np.isfinite(test.forecast.predicted)]
+        if made and np.mean([test.covered for test in made]) >= 0.9:
             return drift
-    return max(candidates)
+    return max(tests)
+
+
+def leave_family_out(
+    cuts: Sequence[Cut], base: ForecastSettings | None = None, candidates: Sequence[float] = DRIFTS
+) -> list[tuple[Backtest, float]]:
+    """(back-test, drift) of every cut, its drift chosen on the cuts of all other families.
+
+    With one family only there is nothing to choose on, and `base` is used as it is.
+    """
+    base = base or ForecastSettings()
+    judged = {drift: [one.judge(replace(base, drift=drift)) for one in cuts] for drift in {*candidates, base.drift}}
+    chosen: dict[str, float] = {}
+    for family in {one.family for one in cuts}:
+        others = [place for place, one in enumerate(cuts) if one.family != family]
+        tried = {drift: [judged[drift][place] for place in others] for drift in candidates}
+        chosen[family] = choose_drift(tried) if others else base.drift
+    return [(judged[chosen[one.family]][place], chosen[one.family]) for place, one in enumerate(cuts)]

@@ -98,7 +98,7 @@ class Outlook:
         wide = [part.widened(drift) for part in parts.values()]
         centre = float(sum(part.weight * part.centre for part in parts.values()))
         low, high = (mixture.quantile(wide, 0.5 * (1 + sign * settings.level)) for sign in (-1, 1))
-        outer = [mixture.quantile(wide, q) for q in (0.05, 0.95)]
+        outer = [low, high] if settings.level == 0.9 else [mixture.quantile(wide, q) for q in (0.05, 0.95)]
         if scale is not None:
             low, high, centre, *outer = (float(np.clip(v, *scale)) for v in (low, high, centre, *outer))
         room = settings.widest * self.seen

@@ -1,10 +1,11 @@
 """What several laws say together: a weighted mixture of two-sided normals, each side as wide as its interval."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import optimize
 
 Z90 = 1.645
 
@@ -29,7 +30,7 @@ class Part:
     def below(self, x: float) -> float:
         """Probability below x; the half on an infinite side lies at infinity."""
         width = (self.centre - self.low if x < self.centre else self.high - self.centre) / Z90
-        return float(stats.norm.cdf((x - self.centre) / max(width, 1e-12)))
+        return 0.5 * math.erfc((self.centre - x) / max(width, 1e-12) / math.sqrt(2))
 
 
 def weighted(scores: Sequence[float]) -> list[float]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from simulated_curves import noise, simulate
 
-from bandit_lab.curves.backtest import Backtest, backtest, choose_drift, score
+from bandit_lab.curves.backtest import Backtest, backtest, cut, leave_family_out, score
 from bandit_lab.curves.fit import SHAPES
 from bandit_lab.curves.forecast import Forecast, ForecastSettings, forecast, outlook
 
@@ -64,15 +64,17 @@ def test_scores_count_coverage_refusals_and_errors():
         score([made(0, 9, "too wide")])
 
 
-def test_drift_is_chosen_large_enough_for_runs_that_wander():
-    """Runs with a random walk on top need drift, runs without it none; 8 of each."""
+def test_drift_is_chosen_large_enough_for_runs_that_wander_and_on_other_families():
+    """Runs with a random walk on top need drift, runs without it none; 8 of each. Each family is judged by the other."""
     rng = np.random.default_rng(4)
     truth = simulate("single_exponential", 8, 60, sigma=0.02, seed=23)
     walk = np.cumsum(rng.normal(size=(8, 60)), axis=-1) * 0.03
-    still = [("a", truth.time, reward) for reward in truth.reward]
-    wandering = [("b", truth.time, reward) for reward in truth.reward + walk]
-    grid = (0.0, 0.2, 0.6)
-    assert choose_drift(still, 0.6, grid) < choose_drift(wandering, 0.6, grid)
+    still = [cut("a", truth.time, reward, 0.6, "still") for reward in truth.reward]
+    wandering = [cut("b", truth.time, reward, 0.6, "wandering") for reward in truth.reward + walk]
+    found = {test.name: drift for test, drift in leave_family_out([*still, *wandering], candidates=(0.0, 0.2, 0.6))}
+    assert found["b"] < found["a"]
+    alone = leave_family_out(still, ForecastSettings(drift=0.15))
+    assert {drift for _, drift in alone} == {0.15}
 
 
 def test_plateau_and_arrival_are_forecast_where_the_curve_bends():

@@ -97,7 +97,8 @@ def fit_many(
 ) -> list[CurveFit]:
     """Fit the named laws to C runs [C, T] logged at the same steps [T], vectorised over runs and shapes.
 
-    `level` is the confidence of the intervals. Raises ValueError for fewer than 8 points, steps that do not increase, values that are not finite, or unknown laws.
+    `level` is the confidence of the intervals. Raises ValueError for fewer than 8 points, steps that do not increase,
+    values that are not finite, or unknown laws.
     """
     time, rewards = _arguments(step, rewards, laws)
     fits: list[dict[str, LawFit]] = [{} for _ in rewards]

@@ -24,7 +24,7 @@ from bandit_lab.grpo import Hyper, Learner, init, update
 from bandit_lab.measure.boundary import Boundary, first_crossing
 from bandit_lab.measure.fixed_point import policy_directions
 from bandit_lab.simulate import DYNAMICS
-from bandit_lab.simulate.engine import typed_cells
+from bandit_lab.simulate.cells import typed_cells
 
 _DISPLACEMENT = 1e-6
 _STRIDE = 4  # steps between two readings

@@ -18,7 +18,7 @@ from bandit_lab._types import Array
 from bandit_lab.grpo import Hyper, Learner, init, update
 from bandit_lab.measure.fluctuation import Estimate
 from bandit_lab.simulate import sampled
-from bandit_lab.simulate.engine import cast, cell_identity, typed_cells
+from bandit_lab.simulate.cells import cast, cell_identity, typed_cells
 
 _SEEDS = 256
 

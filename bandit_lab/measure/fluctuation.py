@@ -20,7 +20,7 @@ from bandit_lab._types import Array
 from bandit_lab.bandits import expected_reward
 from bandit_lab.grpo import Hyper, Learner, init, update
 from bandit_lab.simulate import sampled
-from bandit_lab.simulate.engine import cast, cell_identity, typed_cells
+from bandit_lab.simulate.cells import cast, cell_identity, typed_cells
 
 OBSERVABLES = ("logit_gap", "expected_reward")
 GROUPS = 64  # groups of seeds that the jackknife leaves out in turn

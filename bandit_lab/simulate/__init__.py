@@ -1,7 +1,7 @@
 """Many runs at once: exact mean dynamics and sampled groups."""
 
 from bandit_lab.simulate.dynamics import DYNAMICS, Drift, check_drift, drift_name, drift_of
-from bandit_lab.simulate.engine import Runs, Summary, Width, run, trajectories
+from bandit_lab.simulate.engine import PATHS, Route, Runs, Summary, Width, route, run, trajectories
 from bandit_lab.simulate.finite_group import finite_group
 from bandit_lab.simulate.mean_field import mean_field
 from bandit_lab.simulate.moments import UNIT, Moments, pool
@@ -9,9 +9,11 @@ from bandit_lab.simulate.sampled import sampled
 
 __all__ = [
     "DYNAMICS",
+    "PATHS",
     "UNIT",
     "Drift",
     "Moments",
+    "Route",
     "Runs",
     "Summary",
     "Width",
@@ -21,6 +23,7 @@ __all__ = [
     "finite_group",
     "mean_field",
     "pool",
+    "route",
     "run",
     "sampled",
     "trajectories",

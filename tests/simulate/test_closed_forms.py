@@ -100,10 +100,13 @@ def test_momentum_sweep_separates_inertia_from_geometry():
 
 
 def fitted_time(curve, plateau) -> float:
-    """Time constant [steps] of a single exponential through a curve that starts at its first value."""
+    """1 / (rate per step) of a single exponential through a curve that starts at its first value.
+
+    One step multiplies the distance by 1 - kappa = exp(-1 / tau) with the fitted tau [steps]; 1 / kappa is returned.
+    """
     rise, steps = (curve - curve[0]) / (plateau - curve[0]), np.arange(len(curve))
     fit, _ = curve_fit(lambda t, top, scale: top * (1 - np.exp(-t / scale)), steps, rise, p0=(1.0, len(curve) / 4))
-    return float(fit[1])
+    return float(-1 / np.expm1(-1 / fit[1]))
 
 
 @pytest.mark.slow
@@ -111,7 +114,7 @@ def fitted_time(curve, plateau) -> float:
 def test_size_exponent_is_recovered_from_fitted_time_constants(exponent):
     """Stiffness ~ M^-alpha; single exponentials fitted to simulated curves give alpha back.
 
-    Exact mean curves: within 1e-3 (the step's own bias is kappa/2 = 8e-4). Means of 128 sampled runs, 4 replicates of 5
+    Exact mean curves: within 1e-3. Means of 128 sampled runs, 4 replicates of 5
     sizes, seeds 0..3: within 4 standard errors of the regression, which is at most 0.03; the exponent of the reward
     scale with the stiffness left alone, 0, is rejected.
     """

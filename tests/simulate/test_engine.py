@@ -2,13 +2,17 @@
 
 import re
 
+import jax
 import numpy as np
 import pytest
+from jax.sharding import Mesh
 from settings import cells, learner
 
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import Hyper
-from bandit_lab.simulate import engine, run, trajectories
+from bandit_lab.simulate import reference, run, trajectories
+from bandit_lab.simulate.cells import cell_identity
+from bandit_lab.simulate.fast import items
 
 GRID = Hyper(
     np.array([0.05, 0.4, 0.1, 0.9, 0.2, 0.7, 0.3]),
@@ -92,15 +96,22 @@ def test_precisions_agree_and_are_what_was_asked_for():
     assert 0 < np.max(np.abs(single - double)) < 1e-5
 
 
-def test_the_second_call_does_not_compile():
+@pytest.mark.parametrize("path", ["fast", "reference"])
+def test_the_second_call_does_not_compile(path):
+    """Other cells, more seeds, another root key: the same program; another length is another one."""
+
+    def cache_size() -> int:
+        return reference._block._cache_size() if path == "reference" else items.compiled(mesh, True)._cache_size()
+
+    mesh = Mesh(np.array(jax.local_devices()), (items.DEVICES,))
     trained = learner("dr_grpo", group_size=6)
-    run(trained, "sampled", GRID, steps=33, seeds=20)
-    before = engine._block._cache_size()
+    run(trained, "sampled", GRID, steps=33, seeds=20, path=path)
+    before = cache_size()
     other = learner("dr_grpo", group_size=6)
-    run(other, "sampled", take(GRID, [3, 1]), steps=33, seeds=300, seed=9)
-    assert engine._block._cache_size() == before
-    run(other, "sampled", GRID, steps=34, seeds=20)
-    assert engine._block._cache_size() == before + 1
+    run(other, "sampled", take(GRID, [3, 1, 0]), steps=33, seeds=90, seed=9, path=path)
+    assert cache_size() == before
+    run(other, "sampled", take(GRID, [1]), steps=34, seeds=20, path=path)
+    assert cache_size() == before + 1
 
 
 def test_a_diverged_run_is_a_result():
@@ -166,5 +177,5 @@ def test_noise_times_nonlinearity_shifts_the_mean_at_order_one():
 
 
 def test_key_of_a_cell_is_its_settings():
-    assert len(set(engine.cell_identity(GRID).tolist())) == 7
-    np.testing.assert_array_equal(engine.cell_identity(take(GRID, [3])), engine.cell_identity(GRID)[[3]])
+    assert len(set(cell_identity(GRID).tolist())) == 7
+    np.testing.assert_array_equal(cell_identity(take(GRID, [3])), cell_identity(GRID)[[3]])

@@ -1,0 +1,59 @@
+"""The grid on the host: settings of every cell in the right types, and the names that key its random streams."""
+
+import zlib
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bandit_lab.grpo import Hyper, Learner
+
+
+class Cells(NamedTuple):
+    """C cells, ready to run. hyper: [C] each. name: [C] uint32. theta: [C, D] at step 0. fixed_point: [C] expected
+    reward of the fixed point, from which overshoot is measured (NaN: none)."""
+
+    hyper: Hyper
+    name: np.ndarray
+    theta: np.ndarray
+    fixed_point: np.ndarray
+
+
+def cell_identity(cells: Hyper) -> np.ndarray:
+    """A 32-bit name [C] for every cell made from its settings alone; random streams are keyed by it."""
+    columns = np.stack([np.asarray(column, np.float64) for column in cells], axis=1)
+    return np.array([zlib.crc32(np.ascontiguousarray(row).tobytes()) for row in columns], np.uint32)
+
+
+def typed_cells(learner: Learner, cells: Hyper, dtype: Any) -> Hyper:
+    """Cells [C] as host arrays of `dtype`, refresh intervals as int32 where the staleness model counts whole steps."""
+    columns = Hyper(*(np.asarray(column, dtype) for column in cells))
+    if not learner.staleness.whole_interval:
+        return columns
+    return columns._replace(refresh_interval=np.asarray(cells.refresh_interval, np.int32))
+
+
+def cast(tree: Any, dtype: Any) -> Any:
+    """Every floating leaf of a pytree as `dtype`."""
+    return jax.tree.map(lambda x: x.astype(dtype) if jnp.issubdtype(jnp.asarray(x).dtype, jnp.floating) else x, tree)
+
+
+def prepare(
+    learner: Learner,
+    cells: Hyper,
+    dtype: Any,
+    initial: np.ndarray | None = None,
+    reference: np.ndarray | None = None,
+    common: bool = False,
+) -> Cells:
+    """Host arrays of the right types. See `engine.run` for `initial` and `reference`; common: one name for all."""
+    count = len(np.asarray(cells.learning_rate))
+    start = np.asarray(learner.bandit.initial_parameters if initial is None else initial, dtype)
+    middle = np.full(count, np.nan) if reference is None else np.asarray(reference)
+    return Cells(
+        typed_cells(learner, cells, dtype),
+        np.zeros(count, np.uint32) if common else cell_identity(cells),
+        np.broadcast_to(start, (count, start.shape[-1])),
+        middle.astype(dtype),
+    )

@@ -1,0 +1,177 @@
+"""The compiled function: items of lanes on every device, each item's chunks one after the other."""
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import Mesh, PartitionSpec
+
+from bandit_lab._types import Array
+from bandit_lab.grpo import Learner
+from bandit_lab.simulate.fast import many_arms, two_arms
+from bandit_lab.simulate.fast.layout import PART
+from bandit_lab.simulate.fast.loop import run_lanes
+from bandit_lab.simulate.fast.one_kernel import compiler_options, in_use, one_kernel
+from bandit_lab.simulate.fast.program import Job, Lanes, Program, Setting
+from bandit_lab.simulate.fast.record import Tail, half_way, moments
+from bandit_lab.simulate.fast.words import lane_keys
+
+DEVICES = "devices"
+
+
+class Items(NamedTuple):
+    """Inputs of I items of R rows: [I, R] each but theta [I, R, K] and interval [I]. See `layout`."""
+
+    learning_rate: Any
+    momentum: Any
+    kl_weight: Any
+    interval: Any
+    name: Any
+    theta: Any
+    fixed_point: Any
+    first: Any
+    seeds: Any
+
+
+class Ends(NamedTuple):
+    """What is kept of every lane, [chunks, L] per item: the fields of `simulate.engine.Summary`."""
+
+    tail_mean: Array
+    tail_std: Array
+    overshoot: Array
+    final_max_probability: Array
+    tail_silent: Array
+    finite: Array
+
+
+class Results(NamedTuple):
+    """Per item. seeds [groups], mean, square [groups, T + 1]: moments; or, without groups, mean [T + 1, L] is J of
+    every lane and the others are empty. ends: `Ends`, or None if unwatched."""
+
+    seeds: Array
+    mean: Array
+    square: Array
+    ends: Ends | None
+
+
+_needs_several: set[Any] = set()
+
+
+@lru_cache(maxsize=16)
+def compiled(mesh: Mesh, one: bool) -> Any:
+    """The jitted function (program, learner, setting, root, Items) -> Results with a leading axis of items.
+
+    `one`: whether it is compiled as one kernel; part of the key because the switch may be turned between calls.
+    """
+
+    def on_device(program: Program, learner: Learner, setting: Setting, root: Array, items: Items) -> Results:
+        def every_item(setting: Setting, learner: Learner, root: Array, items: Items) -> Results:
+            return lax.map(lambda item: _item(program, learner, setting, root, item), items)
+
+        return one_kernel(every_item, setting, learner, root, items)
+
+    def sharded(program: Program, learner: Learner, setting: Setting, root: Array, items: Items) -> Results:
+        if mesh.size == 1:
+            return on_device(program, learner, setting, root, items)
+        whole, split = PartitionSpec(), PartitionSpec(DEVICES)
+        mapped = jax.shard_map(
+            lambda *arguments: on_device(program, *arguments),
+            mesh=mesh,
+            in_specs=(whole, whole, whole, split),
+            out_specs=split,
+            check_vma=False,
+        )
+        return mapped(learner, setting, root, items)
+
+    return jax.jit(sharded, static_argnums=0, compiler_options=compiler_options() if one else {})
+
+
+def run_items(mesh: Mesh, program: Program, learner: Learner, setting: Setting, root: Array, items: Items) -> Results:
+    """Run items; their number must be a multiple of the mesh's size.
+
+    An optimiser or a plugin may use an operation that XLA cannot put into one kernel: then it is compiled without.
+    """
+    arguments = program, learner, setting, root, items
+    if not in_use() or (program, learner.optimizer) in _needs_several:
+        return compiled(mesh, False)(*arguments)
+    try:
+        return compiled(mesh, True)(*arguments)
+    except jax.errors.JaxRuntimeError as error:
+        if "UNIMPLEMENTED" not in str(error):
+            raise
+        _needs_several.add((program, learner.optimizer))
+        return compiled(mesh, False)(*arguments)
+
+
+def _item(program: Program, learner: Learner, setting: Setting, root: Array, item: Items) -> Results:
+    lanes, rows = program.lanes, item.first.shape[0]
+    place = jnp.arange(lanes, dtype=jnp.int32)
+    per_row = lanes // rows
+
+    def spread(row_values: Array) -> Array:
+        rest = row_values.shape[1:]
+        return jnp.broadcast_to(row_values[:, None], (rows, per_row, *rest)).reshape(lanes, *rest)
+
+    def chunk(number: Array) -> Results:
+        seed_in_row = number * lanes + place % per_row
+        counted = seed_in_row < spread(item.seeds)
+        keys = lane_keys(root, spread(item.name), (spread(item.first) + seed_in_row).astype(jnp.uint32))
+        inputs = Lanes(
+            learning_rate=spread(item.learning_rate),
+            momentum=spread(item.momentum),
+            kl_weight=spread(item.kl_weight),
+            interval=item.interval,
+            theta=spread(item.theta).T,
+            keys=keys,
+            counted=counted,
+            fixed_point=spread(item.fixed_point),
+        )
+        job = Job(program, learner, setting, inputs)
+        track, tail, policy = run_lanes(job)
+        ends = None if tail is None else _ends(job, tail, policy)
+        if program.groups == 0:
+            return Results(jnp.zeros(()), track.shift, jnp.zeros(()), ends)
+        return Results(*moments(counted.reshape(program.groups, -1), track), ends=ends)
+
+    if rows > 1 or program.groups != 1:
+        single = chunk(jnp.int32(0))
+        return single._replace(ends=jax.tree.map(lambda x: x[None], single.ends))
+    return _pooled(program, chunk, item, lanes)
+
+
+def _pooled(program: Program, chunk: Any, item: Items, lanes: int) -> Results:
+    """All chunks of one row, their moments pooled in order (Chan)."""
+    most = max(PART // lanes, 1)
+    shapes = jax.eval_shape(chunk, jnp.int32(0))
+    none = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes._replace(ends=None))
+    room = jax.tree.map(lambda s: jnp.zeros((most, *s.shape), s.dtype), shapes.ends)
+
+    def one(number: Array, pooled: Results) -> Results:
+        more = chunk(number)
+        total = pooled.seeds + more.seeds
+        change = more.mean - pooled.mean
+        between = change * change * (pooled.seeds * more.seeds / total)[:, None]
+        return Results(
+            total,
+            pooled.mean + change * (more.seeds / total)[:, None],
+            pooled.square + (more.square + between),
+            jax.tree.map(lambda x, y: lax.dynamic_update_index_in_dim(x, y, number, 0), pooled.ends, more.ends),
+        )
+
+    return lax.fori_loop(0, (item.seeds[0] + (lanes - 1)) // lanes, one, none._replace(ends=room))
+
+
+def _ends(job: Job, tail: Tail, policy: Any) -> Ends:
+    steps = job.program.steps
+    times = steps - half_way(steps)
+    arms = two_arms if job.program.two_arms else many_arms
+    return Ends(
+        tail.mean,
+        jnp.sqrt(tail.square / (times + 1)),
+        tail.overshoot,
+        arms.largest_probability(policy),
+        tail.silent / max(times, 1),
+        jnp.all(jnp.isfinite(policy.logits), axis=0),
+    )

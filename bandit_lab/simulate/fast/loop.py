@@ -1,0 +1,107 @@
+"""The time loop of one chunk of lanes: update, record, watch.
+
+The optimiser and the staleness model are the ones of `grpo`, one lane's code mapped over the last axis; only the
+gradient is written anew. All lanes of a chunk share the refresh interval, so that block starts are one branch.
+"""
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from bandit_lab._types import Array
+from bandit_lab.grpo import Refresh
+from bandit_lab.simulate.fast import many_arms, two_arms
+from bandit_lab.simulate.fast.program import Job
+from bandit_lab.simulate.fast.record import Tail, Track, start_tail, start_track, track, watch, watch_silence
+
+
+class Carry(NamedTuple):
+    """Between two steps: the current policy, the optimiser's and the staleness model's memory, what is recorded."""
+
+    policy: Any
+    optimizer: Any
+    staleness: Any
+    track: Track
+    tail: Tail | None
+
+
+def last_axis(function: Callable, *axes: int | None) -> Callable:
+    """`function` of one lane as a function of all of them: lanes are the last axis where `axes` says -1."""
+    return jax.vmap(function, in_axes=axes, out_axes=-1)
+
+
+def run_lanes(job: Job) -> tuple[Track, Tail | None, Any]:
+    """Run one chunk. Gives (what was recorded of J, tail of every lane, final policy)."""
+    program, lanes = job.program, job.lanes
+    arms = two_arms if program.two_arms else many_arms
+    carry = _start(job, arms)
+    if program.blocks:
+        count = (program.steps + lanes.interval - 1) // lanes.interval
+        carry = lax.fori_loop(0, count, lambda block, c: _block(job, arms, block, c), carry)
+    else:
+        carry = lax.fori_loop(0, program.steps, lambda step, c: _single(job, arms, step, c), carry)
+    return carry.track, carry.tail, carry.policy
+
+
+def _start(job: Job, arms: ModuleType) -> Carry:
+    lanes, learner = job.lanes, job.learner
+    logits = (lanes.theta[:1] - lanes.theta[1:]) * 0.5 if job.program.two_arms else lanes.theta
+    policy = arms.policy_of(job, logits)
+    reward = arms.expected_reward(job, policy)
+    build = last_axis(lambda eta, mu, theta: learner.optimizer.build(eta, mu).init(theta), -1, -1, -1)
+    staleness = None
+    if not isinstance(learner.staleness, Refresh):
+        staleness = last_axis(learner.staleness.init, -1, None)(logits, learner.horizon)
+    tail = start_tail(reward, lanes.fixed_point) if job.program.watched else None
+    recorded = track(job, start_track(job, reward), 0, reward)
+    return Carry(policy, build(lanes.learning_rate, lanes.momentum, logits), staleness, recorded, tail)
+
+
+def _acting(job: Job, arms: ModuleType, step: Array, carry: Carry) -> tuple[Any, Any]:
+    """(policy that acts from this step on, the staleness model's memory). Model A at a block's start: the current."""
+    if carry.staleness is None:
+        return carry.policy, None
+    rule = last_axis(job.learner.staleness.behaviour, -1, -1, None, None)
+    logits, memory = rule(carry.staleness, carry.policy.logits, step, job.lanes.interval)
+    return arms.policy_of(job, logits), memory
+
+
+def _block(job: Job, arms: ModuleType, block: Array, carry: Carry) -> Carry:
+    """All steps of one refresh interval: the policy that acts is worked out once."""
+    first = block * job.lanes.interval
+    last = jnp.minimum(first + job.lanes.interval, job.program.steps)
+    acting, memory = _acting(job, arms, first, carry)
+    carry = carry._replace(staleness=memory)
+
+    def step(t: Array, carry: Carry) -> Carry:
+        return _update(job, arms, acting, t, first if job.learner.batch_reuse else t, carry)
+
+    return lax.fori_loop(first, last, step, carry)
+
+
+def _single(job: Job, arms: ModuleType, step: Array, carry: Carry) -> Carry:
+    acting, memory = _acting(job, arms, step, carry)
+    return _update(job, arms, acting, step, step, carry._replace(staleness=memory))
+
+
+def _update(job: Job, arms: ModuleType, acting: Any, step: Array, batch: Array, carry: Carry) -> Carry:
+    """One step. batch: the step whose random words draw it."""
+    lanes, optimizer, policy = job.lanes, job.learner.optimizer, carry.policy
+    ascent, silent = arms.ascent(job, acting, policy, batch)
+
+    def change(eta: Array, mu: Array, loss_gradient: Array, memory: Any, theta: Array) -> tuple[Array, Any]:
+        return optimizer.build(eta, mu).update(loss_gradient, memory, theta)
+
+    difference, memory = last_axis(change, -1, -1, -1, -1, -1)(
+        lanes.learning_rate, lanes.momentum, -ascent, carry.optimizer, policy.logits
+    )
+    policy = arms.policy_of(job, policy.logits + difference)
+    reward = arms.expected_reward(job, policy)
+    tail = carry.tail
+    if tail is not None:
+        tail = watch(watch_silence(tail, job.program.steps, step, silent), job.program.steps, step + 1, reward)
+    return Carry(policy, memory, carry.staleness, track(job, carry.track, step + 1, reward), tail)

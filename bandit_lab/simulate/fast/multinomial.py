@@ -1,0 +1,114 @@
+"""Counts of a group instead of its actions.
+
+A group of G enters the update only through n_m, how many of its draws fell into cell m (an arm with one of its reward
+values). The draws are 15-bit integers x; n_m is the number of them in [T_{m-1}, T_m), counted by a subtraction and a
+shift in 16 bits. The thresholds are dithered by one uniform U per group,
+
+    T_m = floor(2^15 c_m + U),    E[T_m] = 2^15 c_m,    c_m the cumulative probability,
+
+so that the chance of a cell is right to the rounding of c_m (2^-24) and the 16 bits of U (2^-31): it is no multiple of
+2^-15. What the dither costs is independence: two draws of one group share U, and with f the fractional part of 2^15 c_m
+the covariance of "both below T_m" is f (1 - f) 2^-30 <= 2^-32. The variance of a count grows by the factor
+1 + (G - 1) cov / (p (1 - p)): by less than 1e-6 for a common cell, by at most (G - 1) 2^-15 for a cell rarer than 2^-15
+(0.2 % at G = 64). Derived here.
+
+With two cells the count of the rarer one is drawn by inverting the binomial distribution with one 24-bit uniform.
+"""
+
+from math import comb
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from bandit_lab._barrier import computed_once
+from bandit_lab._numerics import add_up
+from bandit_lab._types import Array
+from bandit_lab.simulate.fast.lanes import as_float
+
+LARGEST_INVERTED = 32
+"""Largest group whose binomial count is drawn by inversion: its terms stay far within float32."""
+LARGEST_GROUP = 2**14
+_SCALE = 2**15
+_TOGETHER = 32  # draws compared in one expression: a longer reduction is not unrolled
+
+
+def words_for_counting(group_size: int) -> int:
+    """Words per group: one for two draws, and one for the dither."""
+    return (group_size + 1) // 2 + 1
+
+
+def shift_of(dither: Array, dtype) -> Array:
+    """U - 1/2 from the low 16 bits of a word: the nearest integer to x + U - 1/2 is floor(x + U)."""
+    return computed_once(as_float(dither & np.uint32(0xFFFF), dtype) * dtype.type(2.0**-16) - dtype.type(0.5))
+
+
+def threshold(level: Array, shift: Array) -> Array:
+    """floor(level + U) as uint16 for level in [0, 2^15] up to rounding. Adding 2^23 leaves it in the low bits."""
+    x = jnp.minimum(level + shift, level.dtype.type(_SCALE))
+    if x.dtype != jnp.float32:
+        return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN).astype(jnp.uint16)
+    return lax.bitcast_convert_type(x + np.float32(2.0**23), jnp.uint32).astype(jnp.uint16)
+
+
+def thresholds(weights: Array, total: Array, reached: Array, dither: Array) -> Array:
+    """T_0 .. T_M [K * columns + 1, L] of the cells (arm, reward), T_0 = 0 and T_M = 2^15.
+
+    weights: [K, L] of the arms. total: [L], their sum. reached: [K, columns] cumulative chances of an arm's
+    rewards. dither: [L] words.
+    """
+    dtype, (arms, lanes), columns = weights.dtype, weights.shape, reached.shape[1]
+    shift = shift_of(dither, dtype)
+    scale = computed_once(dtype.type(_SCALE) / total)
+
+    def one_arm(arm: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        below, table = carry
+        weight = lax.dynamic_index_in_dim(weights, arm, 0, keepdims=False)
+        for column in range(columns):
+            share = 1 if column == columns - 1 else lax.dynamic_index_in_dim(reached[:, column], arm, 0, False)
+            row = threshold((below + weight * share) * scale, shift)
+            table = lax.dynamic_update_index_in_dim(table, row, arm * columns + column + 1, 0)
+        return below + weight, table
+
+    table = jnp.zeros((arms * columns + 1, lanes), jnp.uint16)
+    table = lax.fori_loop(0, arms, one_arm, (jnp.zeros(lanes, dtype), table))[1]
+    return lax.dynamic_update_index_in_dim(table, jnp.full(lanes, _SCALE, jnp.uint16), arms * columns, 0)
+
+
+def draws_of(words: Array, group_size: int) -> list[Array]:
+    """The G draws [., L] uint16 in parts, from words [ceil(G/2), L]: bits 0..14, then bits 16..30."""
+    low = computed_once((words & np.uint32(0x7FFF)).astype(jnp.uint16))
+    high = computed_once(((words >> 16) & np.uint32(0x7FFF)).astype(jnp.uint16))[: group_size // 2]
+    return [half[start : start + _TOGETHER] for half in (low, high) for start in range(0, half.shape[0], _TOGETHER)]
+
+
+def number_below(parts: list[Array], row: Array) -> Array:
+    """How many draws lie below a threshold: row [..., L] -> [..., L] uint16."""
+    return add_up(*(jnp.sum((part - row[..., None, :]) >> 15, axis=-2, dtype=jnp.uint16) for part in parts))
+
+
+def counts(table: Array, words: Array, group_size: int) -> Array:
+    """How many of the group's draws fell into each cell: [M, L] uint16, adding up to G. table: `thresholds`."""
+    below = number_below(draws_of(words, group_size), table)
+    return below[1:] - below[:-1]
+
+
+def inverted_binomial(odds: Array, word: Array, increments: Array) -> Array:
+    """sum_{j < n} increments[j] with n ~ Binomial(G, odds / (1 + odds)), drawn by inversion.
+
+    With partial sums F_j = sum_{i <= j} C(G, i) odds^i, n is the number of j with F_j <= u (1 + odds)^G. `odds` <= 1,
+    so that the rarer outcome is counted; the 24-bit u leaves an error of at most 2^-24 in each cumulative probability.
+
+    odds: [L]. word: [L]. increments: [G].
+    """
+    dtype, size = odds.dtype, increments.shape[0]
+    whole = jnp.ones_like(odds)
+    for bit in bin(size)[2:]:
+        whole = whole * whole * (odds + 1) if bit == "1" else whole * whole
+    level = computed_once(as_float(word >> 8, dtype) * dtype.type(2.0**-24) * whole)
+    power, partial, result = jnp.ones_like(odds), jnp.ones_like(odds), jnp.zeros_like(odds)
+    for j in range(size):
+        result = result + jnp.where(level >= partial, increments[j], dtype.type(0))
+        power = power * odds
+        partial = partial + dtype.type(comb(size, j + 1)) * power
+    return result

@@ -1,0 +1,76 @@
+"""What is compiled, and the arrays that go in."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+
+from bandit_lab._types import Array
+from bandit_lab.grpo import Learner
+
+
+@dataclass(frozen=True)
+class Program:
+    """Static choices of a run of lanes; equal programs and shapes share one compiled function.
+
+    learner: what is trained, without its numbers (`Learner` with the bandit left out): see `Setting`.
+    dynamics: `sampled` or `mean_field`. lanes: L. groups: sets of neighbouring lanes whose moments are kept, or 0: then
+    J of every lane is. columns: cells per arm in the table of counts, 1 where rewards are a function of the arm, else
+    the number of reward values. classes: for one column, the arms that share a reward. blocks: whether the policy that
+    acts stays for a refresh interval (an inner loop), or is looked up at every step. two_arms: whether one logit stands
+    for both. watched: whether the summary of every lane is kept. generator: name of the random words.
+    """
+
+    dynamics: str
+    steps: int
+    lanes: int
+    groups: int
+    columns: int
+    classes: tuple[tuple[int, ...], ...]
+    blocks: bool
+    two_arms: bool
+    watched: bool
+    generator: str
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Setting:
+    """The bandit's numbers, shared by all lanes.
+
+    values: [V, 1] reward of every column, or of every arm if there is one column. chances, reached: [K, columns]
+    probabilities of an arm's rewards and their cumulative sums. means: [K, 1] of the reported reward. reference: [K, 1]
+    log-probabilities. increments: [G], for two arms with fixed rewards: what each draw of the rarer arm adds to the
+    signal of arm 0; least: scalar, half the smallest signal that is not zero.
+    """
+
+    values: Array
+    chances: Array
+    reached: Array
+    means: Array
+    reference: Array
+    increments: Array
+    least: Array
+
+
+class Lanes(NamedTuple):
+    """One chunk. learning_rate, momentum, kl_weight: [L]. interval: scalar, shared. theta: [K, L]. keys: of the random
+    words, [L] each. counted: [L] which lanes enter the moments. fixed_point: [L] expected reward there, or NaN."""
+
+    learning_rate: Array
+    momentum: Array
+    kl_weight: Array
+    interval: Array
+    theta: Array
+    keys: Any
+    counted: Array
+    fixed_point: Array
+
+
+class Job(NamedTuple):
+    """Everything that a lane's update needs, gathered for the functions of this room."""
+
+    program: Program
+    learner: Learner
+    setting: Setting
+    lanes: Lanes

@@ -1,0 +1,115 @@
+"""Which settings the fast path serves, and how they are laid out in lanes."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from bandit_lab.grpo import Learner, Refresh
+from bandit_lab.simulate.fast.multinomial import LARGEST_GROUP, LARGEST_INVERTED, words_for_counting
+from bandit_lab.simulate.fast.program import Program, Setting
+from bandit_lab.simulate.fast.words import require_enough_words
+
+LARGEST_TABLE = 1024
+"""Most cells (arm, reward value) in a table of counts."""
+LARGEST_PROMPTS = 64
+_MIRRORED = ("sgd", "sgd_ema", "nesterov", "adam")  # odd in the gradient, component by component: see `two_arms`
+
+
+def why_not(learner: Learner, dynamics: str, generator: str = "hash") -> str | None:
+    """Why the reference path has to run, or None where the fast one serves."""
+    bandit, staleness = learner.bandit, learner.staleness
+    if dynamics not in ("sampled", "mean_field"):
+        return f"dynamics={dynamics} enumerates groups"
+    if not getattr(bandit, "tabular", False):
+        return f"{type(bandit).__name__} is not a softmax over one logit per arm"
+    if not bandit.exact_law:
+        return "rewards have a continuous law"
+    if not staleness.whole_interval:
+        return f"{type(staleness).__name__} draws ages or averages over them"
+    if dynamics == "sampled":
+        if not hasattr(learner.advantage, "of_counts"):
+            return f"{type(learner.advantage).__name__} has no form in counts (`of_counts`)"
+        if learner.advantage.drops_silent:
+            return "silent groups are dropped"
+        if learner.group_size > LARGEST_GROUP or learner.prompts > LARGEST_PROMPTS:
+            return f"more than {LARGEST_GROUP} draws per group or {LARGEST_PROMPTS} prompts"
+    if _columns(learner) * bandit.reference_log_policy.shape[1] > LARGEST_TABLE:
+        return f"more than {LARGEST_TABLE} cells of arm and reward"
+    return None
+
+
+def _columns(learner: Learner) -> int:
+    """Cells per arm: 1 where the reward is a function of the arm."""
+    law = learner.bandit.law
+    fixed = bool(np.all((np.asarray(law.probabilities) == 0) | (np.asarray(law.probabilities) == 1)))
+    return 1 if fixed else int(law.values.shape[0])
+
+
+def describe(
+    learner: Learner, dynamics: str, steps: int, watched: bool, generator: str, dtype: Any
+) -> tuple[Program, Setting]:
+    """The program without its layout (groups and blocks left open), and the bandit's numbers in `dtype`.
+
+    Raises:
+      ValueError: more steps than a lane has random words for.
+    """
+    law = learner.bandit.law
+    probabilities, values = np.asarray(law.probabilities[0], np.float64), np.asarray(law.values, np.float64)
+    arms, columns = len(probabilities), _columns(learner)
+    column_values = values
+    classes: tuple[tuple[int, ...], ...] = ()
+    chances = probabilities
+    if columns == 1:
+        which = probabilities.argmax(1)
+        column_values, chances = values[which], np.ones((arms, 1))
+        classes = tuple(tuple(np.flatnonzero(which == v).tolist()) for v in np.unique(which))
+    two_arms, increments, least = arms == 2 and _one_logit_is_enough(learner, dynamics), np.zeros(0), 0.0
+    if two_arms and columns == 1:
+        signal = _signal_by_count(learner, column_values)
+        two_arms = signal is not None
+        if signal is not None:
+            increments, least = np.diff(signal), np.min(np.abs(signal[1:-1])) / 2
+    lanes = 512 if two_arms else 128 if arms * columns <= 32 else 64
+    if dynamics == "sampled":
+        inverted = two_arms and columns == 1
+        require_enough_words(steps * learner.prompts, 1 if inverted else words_for_counting(learner.group_size))
+    program = Program(dynamics, steps, lanes, 1, columns, classes, False, two_arms, watched, generator)
+    setting = Setting(
+        values=jnp.asarray(column_values[:, None], dtype),
+        chances=jnp.asarray(chances, dtype),
+        reached=jnp.asarray(np.cumsum(chances, axis=1), dtype),
+        means=jnp.asarray(np.asarray(learner.bandit.true_means[0], np.float64)[:, None], dtype),
+        reference=jnp.asarray(np.asarray(learner.bandit.reference_log_policy[0], np.float64)[:, None], dtype),
+        increments=jnp.asarray(increments, dtype),
+        least=jnp.asarray(least, dtype),
+    )
+    return program, setting
+
+
+def needs_blocks(learner: Learner, interval: np.ndarray) -> np.ndarray:
+    """[C] whether the policy that acts stays for several steps (the inner loop over a refresh interval)."""
+    if not learner.staleness.block_synchronous:
+        return np.zeros(len(interval), bool)
+    return (interval > 1) | (not isinstance(learner.staleness, Refresh))
+
+
+def _one_logit_is_enough(learner: Learner, dynamics: str) -> bool:
+    plain = learner.optimizer.name in _MIRRORED and not learner.optimizer.options
+    exact = learner.kl_estimator == "exact" and getattr(learner.estimator, "ignores_ratio", False)
+    centred = getattr(learner.advantage, "centred", False)
+    return dynamics == "sampled" and plain and exact and centred and learner.prompts == 1
+
+
+def _signal_by_count(learner: Learner, values: np.ndarray) -> np.ndarray | None:
+    """Signal of arm 0 [G + 1] against the count of the rarer arm, or None if it depends on which arm that is."""
+    size = learner.group_size
+    if size > LARGEST_INVERTED or values[0] == values[1]:
+        return None
+    n = np.arange(size + 1.0)
+    both = np.stack([n, size - n])
+    silent = jnp.asarray((n == 0) | (n == size))
+    of_counts = learner.advantage.of_counts  # type: ignore[attr-defined]
+    advantage = np.asarray(of_counts(jnp.asarray(values[:, None]), jnp.asarray(both), size, silent), np.float64)
+    signal = n * advantage[0] / size
+    return signal if np.allclose(signal, signal[::-1], rtol=1e-5, atol=1e-12) else None

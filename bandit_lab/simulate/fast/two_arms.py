@@ -1,0 +1,99 @@
+"""Two arms in every lane: one logit is the whole state.
+
+Both components of the gradient add up to zero, so theta_0 + theta_1 stays what it was (s), and an optimiser that treats
+components alike and is odd in the gradient (the heavy ball in its three forms, Adam) moves them symmetrically. The
+state is x = theta_0 - s / 2 with the logit gap 2 x; ascent directions are those of arm 0, [1, L].
+
+With fixed rewards a group is n ~ Binomial(G, p); where the signal of arm 0 depends on the count of the rarer arm only
+(`Setting.increments`), it is added up while n is drawn. With random rewards the four cells are counted.
+"""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from bandit_lab._barrier import computed_once
+from bandit_lab._numerics import add_up
+from bandit_lab._types import Array
+from bandit_lab.simulate.fast.lanes import as_float, exp
+from bandit_lab.simulate.fast.multinomial import (
+    draws_of,
+    inverted_binomial,
+    number_below,
+    shift_of,
+    threshold,
+    words_for_counting,
+)
+from bandit_lab.simulate.fast.program import Job
+from bandit_lab.simulate.fast.words import GENERATORS
+
+
+class Policy(NamedTuple):
+    """logits: [1, L], half the logit gap. odds: [L] of the rarer arm, <= 1. common, rare: [L] probabilities of the two.
+    first: [L] probability of arm 0."""
+
+    logits: Array
+    odds: Array
+    common: Array
+    rare: Array
+    first: Array
+
+
+def policy_of(job: Job, logits: Array) -> Policy:
+    """The policy with half the logit gap [1, L]."""
+    gap = logits[0] + logits[0]
+    odds = computed_once(exp(-jnp.abs(gap)))
+    common = 1 / (odds + 1)
+    rare = odds * common
+    return Policy(logits, odds, common, rare, jnp.where(gap > 0, common, rare))
+
+
+def expected_reward(job: Job, policy: Policy) -> Array:
+    """Expected reported reward [L]; NaN where the logits are not finite."""
+    means = job.setting.means
+    return policy.first * (means[0] - means[1]) + means[1] + 0 * policy.logits[0]
+
+
+def largest_probability(policy: Policy) -> Array:
+    """[L] of the more likely arm."""
+    return policy.common
+
+
+def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Array, Array]:
+    """(ascent direction of arm 0 [1, L], whether the group is silent [L])."""
+    at = acting if job.learner.estimator.at_snapshot else current
+    reference = job.setting.reference
+    distance = (at.logits[0] + at.logits[0]) - (reference[0] - reference[1])
+    penalty = (at.common * at.rare) * (job.lanes.kl_weight * distance)
+    signal, silent = _inverted(job, acting, step) if job.program.columns == 1 else _counted(job, acting, step)
+    return (signal - penalty)[None], silent
+
+
+def _words(job: Job, step: Array, count: int) -> Array:
+    return computed_once(GENERATORS[job.program.generator].words(job.lanes.keys, step, count))
+
+
+def _inverted(job: Job, acting: Policy, step: Array) -> tuple[Array, Array]:
+    word = _words(job, step, 1)[0]
+    signal = inverted_binomial(acting.odds, word, job.setting.increments)
+    return signal, (jnp.abs(signal) < job.setting.least).astype(acting.odds.dtype)
+
+
+def _counted(job: Job, acting: Policy, step: Array) -> tuple[Array, Array]:
+    """Cells in the order (arm 0, value 0), (arm 0, value 1), ..., (arm 1, ...)."""
+    size, columns, dtype = job.learner.group_size, job.program.columns, acting.odds.dtype
+    words = _words(job, step, words_for_counting(size))
+    shift, parts = shift_of(words[-1], dtype), draws_of(words[:-1], size)
+    reached = job.setting.reached * 2**15
+    first, second = acting.first * (2**15), 1 - acting.first
+    levels = [acting.first * reached[0, c] for c in range(columns - 1)] + [first]
+    levels += [first + second * reached[1, c] for c in range(columns - 1)]
+    below = [computed_once(number_below(parts, computed_once(threshold(level, shift)))) for level in levels]
+    below = [jnp.zeros_like(below[0]), *below, jnp.full_like(below[0], size)]
+    cells = [computed_once(as_float(b - a, dtype)) for a, b in pairwise(below)]
+    per_value = [computed_once(cells[c] + cells[columns + c]) for c in range(columns)]
+    silent = add_up(*(n * n for n in per_value)) >= size * size
+    advantage = job.learner.advantage.of_counts(job.setting.values, jnp.stack(per_value), size, silent)  # type: ignore[attr-defined]
+    signal = add_up(*(cells[c] * advantage[c] for c in range(columns))) * (1 / size)
+    return signal, silent.astype(dtype)

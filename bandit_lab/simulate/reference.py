@@ -1,0 +1,158 @@
+"""The reference path: the update as it is defined, one seed of one cell at a time, vectorised outside.
+
+It runs in blocks of one fixed width, `Width.cells` settings x `Width.seeds` replicas, padded where a grid does not fill
+them, with one compiled program per block. A cell's numbers therefore do not depend on which other cells stand in the
+grid, on their order or on how the work is split: vectorisation at another width would change the last bits.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bandit_lab._types import Array
+from bandit_lab.bandits import expected_reward
+from bandit_lab.grpo import Hyper, Learner, init, update
+from bandit_lab.simulate.calls import in_order
+from bandit_lab.simulate.cells import Cells, cast
+from bandit_lab.simulate.dynamics import DYNAMICS
+from bandit_lab.simulate.results import Part, Summary
+
+
+@dataclass(frozen=True)
+class Width:
+    """Cells and seeds of one block. Part of what defines a result, bit for bit."""
+
+    cells: int
+    seeds: int
+
+
+WIDTH = {"sampled": Width(cells=4, seeds=128), "mean_field": Width(cells=256, seeds=1), "finite_group": Width(256, 1)}
+
+
+class _Tail(NamedTuple):
+    times: Array
+    mean: Array
+    square: Array
+    silent: Array
+    overshoot: Array
+
+
+def _one_run(learner: Learner, dynamics: str, steps: int, hyper: Hyper, key: Array, theta: Array, reference: Array):
+    """One seed of one cell: expected reward [T + 1] and its Summary."""
+    gradient = DYNAMICS[dynamics](learner)
+    start = expected_reward(learner.bandit, theta)
+    side = jnp.sign(reference - start)
+
+    def watch(tail: _Tail, step: Array, reward: Array, silent: Array) -> _Tail:
+        counts = step >= (steps + 1) // 2
+        times = tail.times + counts
+        change = jnp.where(counts, reward - tail.mean, 0)
+        mean = tail.mean + change / jnp.maximum(times, 1)
+        square = tail.square + change * (reward - mean)
+        overshoot = jnp.maximum(tail.overshoot, side * (reward - reference))
+        return _Tail(times, mean, square, tail.silent + jnp.where(counts, silent, 0), overshoot)
+
+    def step(carry, _):
+        state, tail = carry
+        reward = expected_reward(learner.bandit, state.theta)
+        state, info = update(learner, gradient, hyper, key, state)
+        return (state, watch(tail, state.step - 1, reward, info.silent)), reward
+
+    zero = jnp.zeros((), theta.dtype)
+    tail = _Tail(jnp.int32(0), zero, zero, zero, jnp.full((), -jnp.inf, theta.dtype))
+    (state, tail), rewards = jax.lax.scan(step, (init(learner, hyper, theta), tail), length=steps)
+    final = expected_reward(learner.bandit, state.theta)
+    silent = tail.silent / jnp.maximum(tail.times, 1)
+    tail = watch(tail, state.step, final, zero)
+    summary = Summary(
+        tail.mean,
+        jnp.sqrt(tail.square / tail.times),
+        tail.overshoot,
+        jnp.max(jnp.exp(learner.bandit.log_policy(state.theta))),
+        silent,
+        jnp.all(jnp.isfinite(state.theta)),
+    )
+    return jnp.append(rewards, final), summary
+
+
+@partial(jax.jit, static_argnames=("dynamics", "steps", "curves"))
+def _block(
+    learner: Learner,
+    dynamics: str,
+    steps: int,
+    curves: bool,
+    cells: Hyper,
+    names,
+    seeds,
+    counted,
+    key,
+    theta,
+    reference,
+):
+    """One block. cells, names: [c]. seeds, counted: [s]. theta: [c, D]. Gives (count, mean, M2), Summary."""
+
+    def lane(hyper, name, theta, reference, seed):
+        run_key = jax.random.fold_in(jax.random.fold_in(key, name), seed)
+        return _one_run(learner, dynamics, steps, hyper, run_key, theta, reference)
+
+    over_seeds = jax.vmap(lane, (None, None, None, None, 0))
+    rewards, summary = jax.vmap(over_seeds, (0, 0, 0, 0, None))(cells, names, theta, reference, seeds)
+    if curves:
+        return rewards, summary
+    weight = counted.astype(rewards.dtype)[:, None]
+    count = jnp.sum(weight)
+    mean = jnp.sum(rewards * weight, axis=1) / count
+    square = jnp.sum((rewards - mean[:, None]) ** 2 * weight, axis=1)
+    return (count, mean, square), summary
+
+
+def _pad(values: np.ndarray, start: int, width: int) -> np.ndarray:
+    """`width` entries from `start`, the last one repeated where there are none left."""
+    return values[np.minimum(np.arange(start, start + width), len(values) - 1)]
+
+
+def run_cells(
+    learner: Learner,
+    dynamics: str,
+    cells: Cells,
+    *,
+    steps: int,
+    seeds: int,
+    seed: int,
+    first_seed: int,
+    dtype: Any,
+    watched: bool,
+    whole: bool,
+    threads: int,
+    progress: Callable[[int, int], None] | None,
+) -> Iterator[Part]:
+    """Results row by row, each cell's in the order of its seeds. See `simulate.engine.run`."""
+    width, count = WIDTH[dynamics], len(cells.name)
+    learner, key = cast(learner, dtype), jax.random.key(seed)
+    blocks = [(c, s) for c in range(0, count, width.cells) for s in range(0, seeds, width.seeds)]
+
+    def one(block: tuple[int, int]) -> Any:
+        cell, replica = block
+        hyper, names, theta, start = jax.tree.map(lambda x: _pad(x, cell, width.cells), tuple(cells))
+        index = np.arange(replica, replica + width.seeds)
+        counted, index = index < seeds, (first_seed + index).astype(np.int32)
+        out = _block(learner, dynamics, steps, whole, hyper, names, index, counted, key, theta, start)
+        return jax.tree.map(np.asarray, out)
+
+    for done, ((cell, first), (runs, summary)) in enumerate(
+        zip(blocks, in_order(one, blocks, threads), strict=True), 1
+    ):
+        last = min(first + width.seeds, seeds)
+        for row in range(min(width.cells, count - cell)):
+            ends = Summary(*(x[row, : last - first] for x in summary)) if watched else None
+            if whole:
+                yield Part(cell + row, first, last - first, None, None, runs[row, : last - first], ends)
+            else:
+                yield Part(cell + row, first, last - first, runs[1][row], runs[2][row], None, ends)
+        if progress:
+            progress(done, len(blocks))

@@ -1,0 +1,90 @@
+"""What a run leaves behind, and how the parts that devices give back become arrays."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bandit_lab.simulate.moments import UNIT, Moments, merge, no_moments, pool
+
+
+class Summary(NamedTuple):
+    """What is kept of one run, all of the expected reward J unless said; arrays [C, S].
+
+    tail_mean, tail_std: over the recorded times of the last half. overshoot: largest excursion beyond the reference
+    value, on the side away from the start (<= 0: never reached). final_max_probability: of the most likely arm.
+    tail_silent: mean share of silent groups in the last half. finite: every logit finite at the end.
+    """
+
+    tail_mean: Any
+    tail_std: Any
+    overshoot: Any
+    final_max_probability: Any
+    tail_silent: Any
+    finite: Any
+
+
+class Route(NamedTuple):
+    """Which path runs. name: `fast` or `reference`; reason: why not the fast one, or None."""
+
+    name: str
+    reason: str | None
+
+
+class Runs(NamedTuple):
+    """Results of `run`. reward_mean, reward_variance: [C, T + 1] over seeds (population variance), steps 0..T.
+
+    summary: of every single run, or None if it was not asked for. moments: means and variances for every unit of seeds,
+    from which `moments.pool` makes those of several calls. route: which path ran.
+    """
+
+    reward_mean: np.ndarray
+    reward_variance: np.ndarray
+    summary: Summary
+    moments: Moments
+    route: Route
+
+
+class Part(NamedTuple):
+    """Results of replicas first .. first + seeds - 1 of one cell, as they come from a device.
+
+    mean, square: [T + 1] mean of J and sum of squared deviations from it; or, where single runs are kept whole, rewards
+    [seeds, T + 1] instead. ends: `Summary` with arrays [seeds], or None.
+    """
+
+    cell: int
+    first: int
+    seeds: int
+    mean: np.ndarray | None
+    square: np.ndarray | None
+    rewards: np.ndarray | None
+    ends: Summary | None
+
+
+def gather(parts: Iterable[Part], cells: int, seeds: int, steps: int, watched: bool, route: Route) -> Runs:
+    """Pool parts within their unit and then units, in their order, in float64."""
+    moments, shape = no_moments(cells, seeds, steps + 1), (cells, seeds)
+    summary = Summary(*(np.empty(shape, bool if name == "finite" else float) for name in Summary._fields if watched))
+    sizes = np.zeros((cells, len(moments.seeds)))
+    for part in parts:
+        unit = part.first // UNIT
+        target = moments.mean[part.cell, unit], moments.square[part.cell, unit]
+        new = _moments(part)
+        if sizes[part.cell, unit] == 0:
+            count, mean, square = new
+        else:
+            count, mean, square = merge((float(sizes[part.cell, unit]), *target), new)
+        sizes[part.cell, unit], target[0][:], target[1][:] = count, mean, square
+        for kept, column in zip(summary, part.ends or (), strict=True):
+            kept[part.cell, part.first : part.first + part.seeds] = column
+    moments = moments._replace(seeds=sizes[0])
+    return Runs(*pool([moments]), summary, moments, route)
+
+
+def _moments(part: Part) -> tuple[float, np.ndarray, np.ndarray]:
+    if part.rewards is None:
+        assert part.mean is not None and part.square is not None  # noqa: PT018
+        return float(part.seeds), part.mean.astype(float), part.square.astype(float)
+    rewards = part.rewards.astype(float)
+    mean = rewards.mean(axis=0)
+    return float(part.seeds), mean, np.sum((rewards - mean) ** 2, axis=0)

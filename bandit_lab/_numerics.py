@@ -12,8 +12,30 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
+from bandit_lab._barrier import computed_once
+
 _SERIES_RADIUS = 1.0
 _SERIES_TERMS = 12
+
+
+_WRITTEN_OUT = 64
+
+
+def leading_sum(x: Array) -> Array:
+    """Sum over the leading axis, [K, ...] -> [...], computed once.
+
+    Written out up to K = 64: the products that enter it then need no memory.
+    """
+    if x.shape[0] > _WRITTEN_OUT:
+        return jnp.sum(x, axis=0)
+    return computed_once(add_up(*x))
+
+
+def add_up(first: Array, *others: Array) -> Array:
+    """The sum of arrays, in order."""
+    for other in others:
+        first = first + other
+    return first
 
 
 def _floating(value: ArrayLike) -> Array:

@@ -45,7 +45,9 @@ class Bandit(Protocol):
 
     - `true_means` [X, K]: mean of the reward that is reported, if it is not the one that is trained on;
     - `sample_rewards(key, context, arms)`: [G] arms -> [G] rewards, if drawing from `law` is not exact
-      (rewards with a continuous law keep quadrature nodes in `law` and set `exact_law` to False).
+      (rewards with a continuous law keep quadrature nodes in `law` and set `exact_law` to False);
+    - `tabular`: True if the policy of its single context is the softmax of theta itself, one logit per arm, and rewards
+      are drawn from `law`: then the fast path may run.
 
     Everything else (the three dynamics, stiffness, thresholds, sweeps) is written against these names.
     """
@@ -54,6 +56,7 @@ class Bandit(Protocol):
     initial_parameters: Array
     reference_log_policy: Array
     exact_law: bool = True
+    tabular: bool = False
 
     def log_policy(self, theta: Array) -> Array:
         """Log-probabilities [X, K] of the arms under parameters theta [D]."""

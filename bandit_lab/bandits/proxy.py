@@ -29,6 +29,7 @@ class ProxyBandit(Bandit):
     initial_parameters: Array
     reference_log_policy: Array
     reported_means: Array
+    tabular = True
 
     def log_policy(self, theta: Array) -> Array:
         """log softmax of the logits: [K] -> [1, K]."""

@@ -24,6 +24,7 @@ class TabularBandit(Bandit):
     law: RewardLaw
     initial_parameters: Array
     reference_log_policy: Array
+    tabular = True
 
     def log_policy(self, theta: Array) -> Array:
         """log softmax of the logits: [K] -> [1, K]."""

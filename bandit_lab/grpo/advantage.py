@@ -6,6 +6,7 @@ from typing import Protocol
 
 import jax.numpy as jnp
 
+from bandit_lab._numerics import leading_sum
 from bandit_lab._types import Array
 
 
@@ -19,7 +20,14 @@ class Advantage(Protocol):
     - `drops_silent`: whether silent groups (all rewards equal) are thrown away and drawn anew;
     - `__call__(rewards)`: [G] rewards of one group -> [G] advantages;
     - `population(values, probabilities)`: the limit of an infinite group with reward law `probabilities` [U] on
-      `values` [U] -> advantage [U] of an action that got each value.
+      `values` [U] -> advantage [U] of an action that got each value; also for many laws, [U, 1] and [U, L] -> [U, L].
+
+    and, for the fast path (without them the reference path runs), two more:
+
+    - `of_counts(values, counts, size, silent)`: the same advantages for many groups at once, each group given by how
+      often every value occurred: [U, 1], [U, L], G, [L] -> advantage [U, L] of an action that got each value. A value
+      may stand in the list more than once; `silent` [L] says which groups have equal rewards;
+    - `centred`: whether the advantages of every group add up to zero.
     """
 
     @property
@@ -53,6 +61,11 @@ def _divide_by_std(deviation: Array, variance: Array, eps: float) -> Array:
     return jnp.where(silent, 0, deviation / (std + eps))
 
 
+def _centre(values: Array, counts: Array, size: int) -> Array:
+    """values minus their mean in each group: [U, 1] and [U, L] -> [U, L]."""
+    return values - leading_sum(values * counts) * (1 / size)
+
+
 @dataclass(frozen=True)
 class GRPO:
     """A_i = (r_i - mean) / (std + eps), zero for a silent group (all rewards equal). arXiv 2402.03300, sec. 4.1.
@@ -66,6 +79,7 @@ class GRPO:
     smallest_group: int = 2
     linear: bool = False
     drops_silent: bool = False
+    centred: bool = True
 
     def __call__(self, rewards: Array) -> Array:
         """Advantages [G]. The test of silence is exact, r_i = r_1 for all i: no rounding error can pass it."""
@@ -76,8 +90,15 @@ class GRPO:
 
     def population(self, values: Array, probabilities: Array) -> Array:
         """(values - J) / (sigma + eps) with J and sigma of the law."""
-        deviation = values - values @ probabilities
-        return _divide_by_std(deviation, deviation**2 @ probabilities, self.eps)
+        deviation = values - leading_sum(values * probabilities)
+        return _divide_by_std(deviation, leading_sum(deviation**2 * probabilities), self.eps)
+
+    def of_counts(self, values: Array, counts: Array, size: int, silent: Array) -> Array:
+        """Advantages [U, L]."""
+        deviation = _centre(values, counts, size)
+        variance = leading_sum(counts * deviation * deviation) * (1 / (size - self.ddof))
+        scale = 1 / (jnp.sqrt(jnp.where(silent, 1, variance)) + self.eps)
+        return deviation * jnp.where(silent, 0, scale)
 
 
 @dataclass(frozen=True)
@@ -99,6 +120,7 @@ class DrGRPO:
     smallest_group: int = 2
     linear: bool = True
     drops_silent: bool = False
+    centred: bool = True
 
     def __call__(self, rewards: Array) -> Array:
         """Advantages [G]."""
@@ -106,7 +128,11 @@ class DrGRPO:
 
     def population(self, values: Array, probabilities: Array) -> Array:
         """values - J."""
-        return values - values @ probabilities
+        return values - leading_sum(values * probabilities)
+
+    def of_counts(self, values: Array, counts: Array, size: int, silent: Array) -> Array:
+        """Advantages [U, L]."""
+        return _centre(values, counts, size)
 
 
 @dataclass(frozen=True)
@@ -116,6 +142,7 @@ class RLOO:
     smallest_group: int = 2
     linear: bool = True
     drops_silent: bool = False
+    centred: bool = True
 
     def __call__(self, rewards: Array) -> Array:
         """Advantages [G]."""
@@ -124,7 +151,11 @@ class RLOO:
 
     def population(self, values: Array, probabilities: Array) -> Array:
         """values - J: in an infinite group leaving one out changes nothing."""
-        return values - values @ probabilities
+        return values - leading_sum(values * probabilities)
+
+    def of_counts(self, values: Array, counts: Array, size: int, silent: Array) -> Array:
+        """Advantages [U, L]."""
+        return _centre(values, counts, size) * (size / (size - 1))
 
 
 ADVANTAGES: dict[str, Callable[..., Advantage]] = {"grpo": GRPO, "dr_grpo": DrGRPO, "rloo": RLOO, "dapo": DAPO}

@@ -19,7 +19,8 @@ class Estimator(Protocol):
 
     - `at_snapshot`: whether grad log pi and the KL term are taken at the behaviour policy (True) or at the current
       policy (False);
-    - `weight(ratio, advantage)`: scalars -> scalar factor; it is a value, never differentiated.
+    - `weight(ratio, advantage)`: scalars -> scalar factor; it is a value, never differentiated;
+    - `ignores_ratio`: True if that factor is always 1 (may be left out: then it is worked out).
     """
 
     @property
@@ -37,6 +38,7 @@ class Frozen:
     """Reward and KL gradient both evaluated at the snapshot: the whole drift is stale (model A of the refresh law)."""
 
     at_snapshot: bool = True
+    ignores_ratio: bool = True
 
     def weight(self, ratio: Array, advantage: Array) -> Array:
         """1."""
@@ -52,6 +54,7 @@ class Uncorrected:
     """
 
     at_snapshot: bool = False
+    ignores_ratio: bool = True
 
     def weight(self, ratio: Array, advantage: Array) -> Array:
         """1."""

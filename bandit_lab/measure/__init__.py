@@ -12,7 +12,14 @@ from bandit_lab.measure.fluctuation import Estimate, Fluctuation, jackknife, mea
 from bandit_lab.measure.growth import generic_direction, growth_rate
 from bandit_lab.measure.late_time import late_exponent, late_rate
 from bandit_lab.measure.onset import dominant_poles, first_overshoot, learning_rate_onset, stiffest_mode
-from bandit_lab.measure.outcome import classify_mean, classify_runs, count_outcomes, lost_share, sampled_boundary
+from bandit_lab.measure.outcome import (
+    classify_mean,
+    classify_runs,
+    count_outcomes,
+    lost_share,
+    sampled_boundary,
+    share_of_lost,
+)
 from bandit_lab.measure.response import Response, mean_response
 from bandit_lab.measure.stiffness import StiffnessReport, fresh_and_stale, measure_stiffness
 
@@ -59,6 +66,7 @@ __all__ = [
     "noisy_state",
     "refresh_interval_boundary",
     "sampled_boundary",
+    "share_of_lost",
     "slope",
     "stiffest_mode",
 ]

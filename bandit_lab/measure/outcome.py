@@ -9,6 +9,7 @@ from bandit_lab.simulate import Summary
 
 NOISE_MULTIPLE = 4.0  # a departure counts beyond this many stationary standard deviations
 VERTEX_SHARE = 0.01  # collapsed: the other arms keep less than this share of their mass at the fixed point
+LOST = (Outcome.UNSTABLE, Outcome.COLLAPSED, Outcome.NON_FINITE)  # outcomes that have left the fixed point
 _UNDECIDED_RATE = 1e-10  # per step
 
 
@@ -52,7 +53,13 @@ def classify_runs(
 
 def lost_share(codes: np.ndarray) -> np.ndarray:
     """Share of runs [...] that lost the fixed point: unstable, collapsed or non-finite. codes: [..., S]."""
-    return np.mean(np.isin(codes, (Outcome.UNSTABLE, Outcome.COLLAPSED, Outcome.NON_FINITE)), axis=-1)
+    return np.mean(np.isin(codes, LOST), axis=-1)
+
+
+def share_of_lost(counts: np.ndarray) -> np.ndarray:
+    """The same share [...] from the numbers of runs per outcome [..., outcomes]; NaN where there are no runs."""
+    total = counts.sum(axis=-1)
+    return np.where(total > 0, counts[..., list(LOST)].sum(axis=-1) / np.maximum(total, 1), np.nan)
 
 
 def sampled_boundary(learning_rates: np.ndarray, lost: np.ndarray, level: float = 0.5) -> np.ndarray:

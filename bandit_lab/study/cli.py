@@ -12,10 +12,10 @@ from typing import Any
 
 from bandit_lab.study.commands import COMMANDS
 from bandit_lab.study.config import GROUPS, config_dir, register_schemas, variants_on_disk
-from bandit_lab.study.errors import BadInput, bad_input, one_line
+from bandit_lab.study.errors import BadInput, Incomplete, Stopped, bad_input, one_line
 from bandit_lab.study.grid import check_sweepable
 
-OK, BAD_INPUT, INTERRUPTED = 0, 2, 3
+OK, INCOMPLETE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 3
 HYDRA_OPTIONS = frozenset(
     (
         *("-r", "--run", "-m", "--multirun", "-c", "--cfg", "--resolve", "-p", "--package", "-i", "--info"),
@@ -26,7 +26,7 @@ HYDRA_OPTIONS = frozenset(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Returns 0 done, 2 bad input, 3 interrupted; our own failures leave with a traceback (1)."""
+    """Run one command. Returns 0 done, 1 parts failed, 2 bad input, 3 interrupted; our own failures raise (1 too)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] in ("-h", "--help"):
         from bandit_lab.study.help import overview
@@ -55,15 +55,26 @@ def _guarded(command: str, overrides: list[str]) -> int:
             job.run(_rewritten(overrides))
         return OK
     except KeyboardInterrupt:
-        again = f"python -m bandit_lab {command} {shlex.join(_with_run_dir(overrides, job.folder))}".rstrip()
         return _complain(
-            f"bandit_lab {command}", f"interrupted, no finished run; run it again with: {again}", INTERRUPTED
+            f"bandit_lab {command}", f"interrupted, no finished run; {_again(job, overrides)}", INTERRUPTED
         )
+    except Stopped as error:
+        return _complain(f"bandit_lab {command}", f"{error}, no finished run; {_again(job, overrides)}", INTERRUPTED)
+    except Incomplete as error:
+        return _complain(f"bandit_lab {command}", f"{error}; {_again(job, overrides)}", INCOMPLETE)
     except Exception as error:
         text = one_line(error, command)
         if text is None or full_error:
             raise
         return _complain(f"bandit_lab {command}", text)
+
+
+def _again(job: "_Job", overrides: list[str]) -> str:
+    """`run it again with: ...`; not with overwrite=true, which would throw away what is finished."""
+    kept = [argument for argument in overrides if not argument.startswith("overwrite=")]
+    again = shlex.join(_with_run_dir(kept, job.folder))
+    what = "what is finished is kept, continue it" if COMMANDS[job.command].continues else "run it again"
+    return f"{what} with: python -m bandit_lab {job.command} {again}".rstrip()
 
 
 def _rewritten(overrides: list[str]) -> list[str]:
@@ -100,6 +111,7 @@ class _Job:
         self.command = command
         self.folder: Path | None = None
         self.error: BaseException | None = None
+        self.incomplete: Incomplete | None = None
 
     def run(self, overrides: list[str]) -> None:
         """Call the command's Hydra entry; raises what went wrong."""
@@ -122,6 +134,8 @@ class _Job:
             raise self.error
         if self.folder is not None and {"-m", "--multirun"} & set(overrides):
             print(self.folder)  # noqa: T201
+        if self.incomplete is not None:
+            raise self.incomplete
 
     def _multirun(self, overrides: list[str]) -> list[str]:
         """Check every job of a multirun before the first one works, and give the multirun a folder."""
@@ -155,6 +169,8 @@ class _Job:
             folder = Path(hydra_config.runtime.output_dir) if many else runner.chosen_folder(self.command, config)
             self.folder = self.folder if many else folder
             runner.run(self.command, config, explicit_keys(hydra_config.overrides.task), folder)
+        except Incomplete as error:  # the other runs of a multirun go on
+            self.incomplete = error
         except BaseException as error:
             self.error = error
 

@@ -25,12 +25,17 @@ class CommandModule(Protocol):
 
 
 class Command(NamedTuple):
-    """One command: the module that does it, one line for the list, notes and one example for its help."""
+    """One command: the module that does it, one line for the list, notes and one example for its help.
+
+    `continues` says that the command goes on with an unfinished run; its module then has `check_folder(plan, folder)`
+    too, which raises ValueError where the folder holds another run.
+    """
 
     module: str
     summary: str
     notes: str
     example: str
+    continues: bool = False
 
     def load(self) -> CommandModule:
         """The module (imports JAX)."""
@@ -44,8 +49,12 @@ COMMANDS = {
         "Without arguments: two arms, model A, refresh intervals 1..64, 64 learning rates across the threshold,\n"
         "momenta 0 and 0.9. An axis that is not swept keeps the default study's values, unless its plain key is\n"
         "given (momentum=0.5 runs that momentum alone). Thresholds of the mean field are measured for every row;\n"
-        "sampled runs (with dynamics=sampled) on a coarser grid.",
+        "sampled runs (with dynamics=sampled) on a coarser grid.\n"
+        "Finished chunks of the work are kept in run_dir: after an interruption, a kill or a full disk the same\n"
+        "command with the same run_dir goes on from there. A chunk that fails is null in the results with its reason\n"
+        "(exit 1); the same command tries it again. `status run_dir=...` tells what is done, failed and left.",
         "python -m bandit_lab sweep staleness=lag 'sweep.refresh_interval=[1,2,4,8,16]' momentum=0.9 seeds=256",
+        continues=True,
     ),
     "predict": Command(
         "bandit_lab.study.predict",

@@ -83,6 +83,15 @@ class SampledGrid:
 
 
 @dataclass
+class ChunkSizes:
+    """How work is cut into chunks, each kept on disk once it is finished. No result depends on it."""
+
+    seeds: int | None = _setting(None, "seeds", "of sampled runs, a multiple of 4096; null: some seconds of work")
+    cells: int | None = _setting(None, "cells", "of sampled runs, a multiple of 4; null: some seconds of work")
+    rows: int | None = _setting(None, "rows", "of thresholds of the mean update; null: about ten seconds of work")
+
+
+@dataclass
 class SweepSettings(Settings):
     """Settings of `sweep`."""
 
@@ -93,6 +102,10 @@ class SweepSettings(Settings):
     )
     boundary: str = _setting("learning_rate", "", "what is bracketed: learning_rate | refresh_interval")
     sampled: SampledGrid = field(default_factory=SampledGrid)
+    keep_runs: bool | None = _setting(
+        None, "", "keep every sampled run's summary, or only counts of outcomes and means; null: up to 2^24 runs"
+    )
+    chunk: ChunkSizes = field(default_factory=ChunkSizes)
     pictures: bool = _setting(True, "", "draw phase_diagram.png and trajectories.png")
     memory_limit: float | None = _setting(None, "GiB", "refuse larger grids; null: 80% of the free memory")
 

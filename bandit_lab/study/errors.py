@@ -3,6 +3,7 @@
 import contextlib
 import difflib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from bandit_lab.study.config import GROUPS, SCHEMAS, described
@@ -10,6 +11,23 @@ from bandit_lab.study.config import GROUPS, SCHEMAS, described
 
 class BadInput(ValueError):
     """Bad input, found before any work."""
+
+
+class Stopped(RuntimeError):
+    """A run that cannot go on for a reason outside of it, such as a full disk; the same command continues it."""
+
+
+class Incomplete(RuntimeError):
+    """A run that came to its end with parts missing; the same command tries them again."""
+
+
+@contextlib.contextmanager
+def stopped_by_disk(folder: Path) -> Iterator[None]:
+    """Inside, an OSError is the disk's: it leaves as `Stopped`."""
+    try:
+        yield
+    except OSError as error:
+        raise Stopped(f"{folder}: cannot be written ({error.strerror or error})") from error
 
 
 @contextlib.contextmanager

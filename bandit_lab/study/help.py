@@ -27,7 +27,8 @@ def overview() -> str:
         "commands:",
         *(f"  {name:<10}{command.summary}" for name, command in COMMANDS.items()),
         "",
-        "Exit codes: 0 done, 2 bad input, 3 interrupted (the command that runs it again is printed).",
+        "Exit codes: 0 done, 1 done but for parts that failed (null in the results, with the reason), 2 bad input,",
+        "3 interrupted, or the disk is full; after 1 and 3 the command that continues or runs it again is printed.",
     ]
     return "\n".join(lines)
 

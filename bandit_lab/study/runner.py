@@ -8,7 +8,7 @@ from bandit_lab import _checks
 from bandit_lab.study import compilation_cache, store
 from bandit_lab.study.commands import COMMANDS
 from bandit_lab.study.config import SCHEMAS
-from bandit_lab.study.errors import bad_input
+from bandit_lab.study.errors import Incomplete, bad_input
 from bandit_lab.study.progress import Progress
 
 
@@ -34,9 +34,12 @@ def check(command: str, config: Any, explicit: frozenset[str], folder: Path) -> 
             _checks.require(key in known, str(key), f"a setting of {command} (see --help)", config[key])
     settings = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(SCHEMAS[command]), config))
     with bad_input():
-        store.check_folder(folder, bool(config.overwrite))
+        store.check_folder(folder, bool(config.overwrite), COMMANDS[command].continues)
         _set_up_jax(settings)
-        plan = COMMANDS[command].load().prepare(settings, explicit)
+        module: Any = COMMANDS[command].load()
+        plan = module.prepare(settings, explicit)
+        if COMMANDS[command].continues:
+            module.check_folder(plan, folder)
     return settings, plan
 
 
@@ -46,7 +49,11 @@ def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> No
     with bad_input():
         store.create_folder(folder)
     progress = Progress(settings.quiet)
-    COMMANDS[command].load().execute(plan, store.RunFolder(folder), progress)
+    try:
+        COMMANDS[command].load().execute(plan, store.RunFolder(folder), progress)
+    except Incomplete:
+        print(folder)  # noqa: T201
+        raise
     print(folder)  # noqa: T201
 
 

@@ -1,28 +1,39 @@
 """The run folder: strict JSON, a resolved YAML, a labelled array store; the manifest is written last.
 
 A folder is a finished run if and only if it holds `manifest.json`. Each file is written beside its place and then moved
-there, so that a killed run leaves whole files or none, and never a manifest.
+there, so that a killed run leaves whole files or none, and never a manifest. Commands whose work is long keep what they
+have finished in `chunks/` until then (`study.chunks`).
 """
 
 import json
 import math
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bandit_lab import _checks
+from bandit_lab.study.chunks import durable
+from bandit_lab.study.chunks.lock import Held, holder
+from bandit_lab.study.chunks.store import FOLDER as CHUNKS
+from bandit_lab.study.chunks.store import SETTINGS
 
 if TYPE_CHECKING:
     import xarray
 
+    from bandit_lab.study.results import Stream
+
 MANIFEST, CONFIG, SUMMARY, RESULTS = "manifest.json", "config.yaml", "summary.json", "results.zarr"
 
 
-def check_folder(path: Path, overwrite: bool) -> None:
-    """Raise ValueError if a run could not be written to `path`, or would replace something. Writes nothing."""
+def check_folder(path: Path, overwrite: bool, continues: bool = False) -> None:
+    """Raise ValueError if a run could not be written to `path`, or would replace something. Writes nothing.
+
+    continues: the command goes on with unfinished runs and judges finished ones itself.
+    """
     nearest = next(p for p in (path, *path.absolute().parents) if p.exists())
     writable = nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
     _checks.require(writable, "run_dir", "a folder that can be written", str(path))
@@ -30,9 +41,22 @@ def check_folder(path: Path, overwrite: bool) -> None:
         return
     finished = (path / MANIFEST).exists()
     _checks.require(
-        not finished or overwrite, "run_dir", "a new folder, or overwrite=true", f"a finished run in {path}"
+        not finished or overwrite or continues,
+        "run_dir",
+        "a new folder, or overwrite=true",
+        f"a finished run in {path}",
     )
-    foreign = any(path.iterdir()) and not (path / CONFIG).exists()
+    taken = holder(path / CHUNKS)
+    _checks.require(taken is None, "run_dir", "a folder in which no other process works", Held.text(taken))
+    begun = (path / CHUNKS / SETTINGS).exists()
+    _checks.require(
+        not begun or overwrite or continues,
+        "run_dir",
+        "a new folder, or overwrite=true",
+        f"an unfinished run in {path}",
+    )
+    names = {entry.name for entry in path.iterdir()}
+    foreign = not (CONFIG in names or all(name == CHUNKS or name.endswith(durable.PARTIAL) for name in names))
     _checks.require(not foreign, "run_dir", "a new folder, an empty one or one of an earlier run", str(path))
 
 
@@ -50,14 +74,17 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def open(self, config: str) -> None:
+    def open(self, config: str, keep_chunks: bool = False) -> None:
         """Create the folder with its resolved configuration; an older run there stops being a finished one."""
         self.path.mkdir(parents=True, exist_ok=True)
+        durable.remove_leftovers(self.path)
         (self.path / MANIFEST).unlink(missing_ok=True)
         (self.path / SUMMARY).unlink(missing_ok=True)
         for picture in self.path.glob("*.png"):
             picture.unlink()
         shutil.rmtree(self.path / RESULTS, ignore_errors=True)
+        if not keep_chunks:
+            shutil.rmtree(self.path / CHUNKS, ignore_errors=True)
         self._write(CONFIG, config)
 
     def rewrite_config(self, config: str) -> None:
@@ -68,22 +95,18 @@ class RunFolder:
         """Write `summary.json`."""
         self._write(SUMMARY, strict_json(summary))
 
-    def write_results(self, dataset: "xarray.Dataset") -> None:
-        """Write `results.zarr` (one chunk per array, consolidated metadata)."""
-        partial = self.path / f".{RESULTS}.partial"
-        shutil.rmtree(partial, ignore_errors=True)
-        dataset.to_zarr(partial, mode="w", zarr_format=2, consolidated=True)
-        shutil.rmtree(self.path / RESULTS, ignore_errors=True)
-        partial.rename(self.path / RESULTS)
+    def write_results(self, dataset: "xarray.Dataset", streams: "Sequence[Stream]" = ()) -> None:
+        """Write `results.zarr`: what is in memory, and what is read slab by slab."""
+        from bandit_lab.study import results
+
+        results.write(self.path / RESULTS, dataset, streams)
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
         """Write `manifest.json`: from now on the run is finished."""
         self._write(MANIFEST, strict_json(manifest))
 
     def _write(self, name: str, text: str) -> None:
-        partial = self.path / f".{name}.partial"
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(self.path / name)
+        durable.write_file(self.path / name, text.encode())
 
 
 def strict_json(value: Any) -> str:

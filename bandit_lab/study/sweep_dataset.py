@@ -7,8 +7,10 @@ import numpy as np
 from bandit_lab._types import Outcome
 from bandit_lab.study.examples import TITLES, Examples
 from bandit_lab.study.report import FORMS
+from bandit_lab.study.results import Column, Stream
 from bandit_lab.study.sweep_exact import DriftResult, values
 from bandit_lab.study.sweep_plan import SweepPlan
+from bandit_lab.study.sweep_runs import FIELDS, NOT_RUN
 from bandit_lab.study.sweep_sampled import SampledResult
 
 if TYPE_CHECKING:
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
 ETA = "logits per unit gradient"
 ROW = ("momentum", "kl_weight", "refresh_interval")
 COARSE = ("sampled_momentum", "kl_weight", "sampled_refresh_interval")
-_OUTCOME = {
+_UNITS = dict.fromkeys(("tail_mean", "tail_std", "overshoot"), "reward")
+_UNITS |= {"final_max_probability": "1", "tail_silent": "1"}
+_OUTCOME: dict[str, Any] = {
     "flag_values": [int(o) for o in Outcome],
     "flag_meanings": " ".join(o.label for o in Outcome),
     "units": "1",
@@ -31,7 +35,7 @@ def dataset(
     sampled: SampledResult | None,
     examples: Examples | None,
 ) -> "xarray.Dataset":
-    """Everything that was computed, ready for `results.zarr`."""
+    """Everything that was computed and can be held in memory; `streams` has the rest of `results.zarr`."""
     import xarray
 
     coords: dict[str, Any] = {
@@ -50,9 +54,11 @@ def dataset(
                 plan.multiples,
                 {"units": "1", "long_name": "learning rate / threshold of the row"},
             ),
-            "seed": ("seed", np.arange(plan.settings.seeds), {"units": "1", "long_name": "replica"}),
             "step": ("step", np.arange(plan.longest + 1), {"units": "updates done"}),
+            "outcome_label": ("outcome_label", [o.label for o in Outcome]),
         }
+        if sampled.runs.keep:
+            coords["seed"] = ("seed", np.arange(plan.settings.seeds), {"units": "1", "long_name": "replica"})
         variables |= _sampled(plan, sampled)
     for drift in drifts[1:]:
         variables |= _deterministic(drift, "finite_group_", COARSE, _coarse_shape(plan), len(rates))
@@ -120,23 +126,43 @@ def _examples(examples: Examples, drift: str) -> dict[str, Any]:
 
 
 def _sampled(plan: SweepPlan, sampled: SampledResult) -> dict[str, Any]:
-    """Every judged run, and the mean curves."""
+    """What is small of the sampled runs."""
     shape = (*_coarse_shape(plan), len(plan.multiples))
-    cell, seed = (*COARSE, "multiple"), (*COARSE, "multiple", "seed")
+    cell = (*COARSE, "multiple")
     result: dict[str, Any] = {
         "sampled_boundary": (COARSE, sampled.boundary.reshape(shape[:-1]), {"units": ETA}),
         "sampled_learning_rate": (cell, sampled.learning_rate.reshape(shape), {"units": ETA}),
         "lost_share": (cell, sampled.lost.reshape(shape), {"units": "1"}),
         "noise_scale": (cell, sampled.noise_scale.reshape(shape), {"units": "reward"}),
-        "sampled_outcome": (seed, sampled.outcome.reshape(*shape, -1), _OUTCOME),
-        "reward_mean": ((*cell, "step"), sampled.reward_mean.reshape(*shape, -1), {"units": "reward"}),
-        "reward_variance": ((*cell, "step"), sampled.reward_variance.reshape(*shape, -1), {"units": "reward^2"}),
         "sampled_steps": (COARSE, sampled.steps.reshape(shape[:-1]), {"units": "steps"}),
+        "outcome_count": ((*cell, "outcome_label"), sampled.counts.reshape(*shape, -1), {"units": "runs"}),
     }
-    for name in ("tail_mean", "tail_std", "overshoot"):
-        column = np.asarray(getattr(sampled.summary, name), np.float32).reshape(*shape, -1)
-        result[name] = (seed, column, {"units": "reward"})
-    for name in ("final_max_probability", "tail_silent"):
-        column = np.asarray(getattr(sampled.summary, name), np.float32).reshape(*shape, -1)
-        result[name] = (seed, column, {"units": "1"})
+    for name, column in {} if sampled.runs.keep else sampled.runs.means().items():
+        about = {"units": _UNITS[name], "long_name": f"{name}, mean over the runs that stayed finite"}
+        result[f"{name}_over_seeds"] = (cell, column.reshape(shape), about)
+    return result
+
+
+def streams(plan: SweepPlan, sampled: SampledResult | None) -> list[Stream]:
+    """What is too large to be held: the mean curves, and the single runs where they are kept."""
+    if sampled is None:
+        return []
+    runs, cell = sampled.runs, (*COARSE, "multiple")
+    lead = (*_coarse_shape(plan), len(plan.multiples))
+
+    def curves(start: int, stop: int, first: int, last: int) -> dict[str, np.ndarray]:
+        mean, variance = runs.curves(start, stop)
+        return {"reward_mean": mean[:, first:last], "reward_variance": variance[:, first:last]}
+
+    def single(start: int, stop: int, first: int, last: int) -> dict[str, np.ndarray]:
+        part = runs.runs(start, stop, first, last)
+        return {"sampled_outcome": part.pop("outcome"), **part}
+
+    units = {"reward_mean": "reward", "reward_variance": "reward^2"}
+    about = {name: Column(np.dtype(float), {"units": unit}) for name, unit in units.items()}
+    result = [Stream((*cell, "step"), (*lead, runs.times), about, curves)]
+    if runs.keep:
+        columns = {"sampled_outcome": Column(np.dtype(np.int8), _OUTCOME | {"not_run": NOT_RUN})}
+        columns |= {name: Column(np.dtype(np.float32), {"units": _UNITS[name]}) for name in FIELDS}
+        result.append(Stream((*cell, "seed"), (*lead, runs.seeds), columns, single))
     return result

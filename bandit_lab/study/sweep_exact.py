@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from bandit_lab import measure, theory
 from bandit_lab._types import Outcome
 from bandit_lab.grpo import Hyper
 from bandit_lab.measure import Boundary, FixedPoint, StiffnessReport
-from bandit_lab.study.progress import Progress
 from bandit_lab.study.sweep_plan import SweepPlan
 from bandit_lab.study.wiring import DRAWN, Linear, Value, linearise
 
@@ -66,6 +65,15 @@ class DriftResult:
         return next(g for g in self.grounds if g.kl_weight == kl_weight)
 
 
+class Found(NamedTuple):
+    """What a detector found at some rows of a drift: value [R], on_grid [R, L], or the reason why nothing."""
+
+    rows: np.ndarray
+    value: np.ndarray
+    on_grid: np.ndarray
+    reason: str | None = None
+
+
 def find_grounds(plan: SweepPlan, dynamics: str) -> tuple[Ground, ...]:
     """Fixed point and stiffness of a drift at every KL weight of the grid."""
     grounds = []
@@ -109,40 +117,41 @@ def values(column: list[Value]) -> np.ndarray:
     return np.array([np.nan if v.value is None else v.value for v in column])
 
 
-def measure_rows(
+def collect_rows(
     plan: SweepPlan,
     name: str,
     grounds: tuple[Ground, ...],
     cells: Hyper,
     predicted: Predicted,
     rates: np.ndarray,
-    progress: Progress,
+    measured: dict[str, list[Found]],
 ) -> DriftResult:
-    """Thresholds, onsets and outcomes of every row, from runs of the nonlinear mean update alone."""
-    dynamics, count = grounds[0].dynamics, len(cells.momentum)
-    boundary, onset = np.full(count, np.nan), np.full(count, np.nan)
-    growth, rings = np.full((count, len(rates)), np.nan), np.full((count, len(rates)), np.nan)
+    """Thresholds, onsets and outcomes of every row. measured: what was found of some rows, by detector."""
+    count = len(cells.momentum)
     reasons: list[str | None] = [None] * count
     for ground in grounds:
-        mine = np.flatnonzero(cells.kl_weight == ground.kl_weight)
-        reason = _why_not_measured(plan, ground)
-        for i in mine if reason else ():
+        reason = why_not_measured(plan, ground)
+        for i in np.flatnonzero(cells.kl_weight == ground.kl_weight) if reason else ():
             reasons[i] = reason
-        if reason:
-            continue
-        part = Hyper(*(np.asarray(column)[mine] for column in cells))
-        with progress.stage(f"boundary, {name}"):
-            found = _boundary(plan, ground, part, rates)
-        boundary[mine], growth[mine] = found.value, found.on_grid
-        with progress.stage(f"onset of oscillation, {name}"):
-            found = _onset(plan, ground, part, rates)
-        onset[mine], rings[mine] = found.value, found.on_grid
+    columns = []
+    for parts in measured.values():
+        value, on_grid = np.full(count, np.nan), np.full((count, len(rates)), np.nan)
+        for part in parts:
+            if part.reason is None:
+                value[part.rows], on_grid[part.rows] = part.value, part.on_grid
+            for i in part.rows if part.reason else ():
+                reasons[i] = reasons[i] or part.reason
+        columns += [value, on_grid]
+    boundary, growth, onset, rings = columns
     onset = np.where(onset > boundary * (1 + SAME), np.nan, onset)
     outcome = _outcomes(growth, rings)
+    outcome[[reason is not None for reason in reasons]] = Outcome.UNDECIDED
+    dynamics = grounds[0].dynamics
     return DriftResult(dynamics, name, grounds, cells, predicted, boundary, onset, growth, rings, outcome, reasons)
 
 
-def _why_not_measured(plan: SweepPlan, ground: Ground) -> str | None:
+def why_not_measured(plan: SweepPlan, ground: Ground) -> str | None:
+    """Why a drift's rows at a KL weight have no measured thresholds, or None."""
     if not ground.point.exists:
         return ground.point.reason
     if plan.settings.staleness["name"] == "random":
@@ -158,14 +167,16 @@ def _directions(ground: Ground) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return measure.generic_direction(ground.point.basis), direction, projector
 
 
-def _boundary(plan: SweepPlan, ground: Ground, cells: Hyper, rates: np.ndarray) -> Boundary:
+def measure_boundary(plan: SweepPlan, ground: Ground, cells: Hyper, rates: np.ndarray) -> Boundary:
+    """Where a displacement begins to grow, from runs of the nonlinear mean update alone."""
     direction, _, _ = _directions(ground)
     theta = np.tile(ground.point.theta, (len(cells.momentum), 1))  # type: ignore[arg-type]
     found = measure.learning_rate_boundary(plan.learner, ground.dynamics, cells, theta, direction, _at_least_two(rates))
     return _only(found, rates)
 
 
-def _onset(plan: SweepPlan, ground: Ground, cells: Hyper, rates: np.ndarray) -> Boundary:
+def measure_onset(plan: SweepPlan, ground: Ground, cells: Hyper, rates: np.ndarray) -> Boundary:
+    """Where a displacement along the stiffest mode begins to oscillate, from the same runs."""
     _, direction, projector = _directions(ground)
     theta = np.tile(ground.point.theta, (len(cells.momentum), 1))  # type: ignore[arg-type]
     two = _at_least_two(rates)

@@ -2,20 +2,26 @@
 
 import math
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab.grpo import Learner
+from bandit_lab.simulate import UNIT
 from bandit_lab.simulate.engine import WIDTH
 from bandit_lab.study import build, grid
 from bandit_lab.study.config import TRACED, SweepSettings
 
 GIB = 2**30
-BYTES_PER_CELL = 600  # of the fine grid: settings, growth and onset runs on the way, outcomes
+BYTES_PER_CELL = 100  # of the fine grid: growth, ringing and outcome, once more while they are written
+BYTES_PER_ROW = 8000  # predictions and the entries of summary.json
+CHUNK_RUNS = 2**20  # sampled runs of a chunk
+KEPT_RUNS = 2**24  # single runs that a sweep keeps unless told otherwise; beyond, counts and means of them
 AXIS_DEFAULTS: dict[str, dict[str, Any]] = {
     "refresh_interval": {"start": 1, "stop": 64, "num": 64, "scale": "linear"},
     "learning_rate": {"num": 64, "scale": "log"},
@@ -76,6 +82,7 @@ def prepare(settings: SweepSettings, explicit: frozenset[str]) -> SweepPlan:
     _checks.choice("sampled.start", settings.sampled.start, STARTS)
     if settings.memory_limit is not None:
         _checks.positive("memory_limit", settings.memory_limit)
+    _check_chunks(settings)
     for name in settings.sweep:
         grid.check_sweepable(name)
     rule = build.interval_rule(settings)
@@ -103,6 +110,15 @@ def prepare(settings: SweepSettings, explicit: frozenset[str]) -> SweepPlan:
     )
     check_memory(plan)
     return plan
+
+
+def _check_chunks(settings: SweepSettings) -> None:
+    chosen = settings.chunk
+    for name, step in (("seeds", UNIT), ("cells", WIDTH["sampled"].cells), ("rows", 1)):
+        value = getattr(chosen, name)
+        if value is not None:
+            _checks.integer(f"chunk.{name}", value, 1)
+            _checks.require(value % step == 0, f"chunk.{name}", f"a multiple of {step}", value)
 
 
 def _drifts(dynamics: str, reason: str | None) -> tuple[str, ...]:
@@ -151,17 +167,36 @@ def _sampled_axes(
 
 
 def bytes_needed(plan: SweepPlan) -> int:
-    """A generous estimate of the memory that the sweep's arrays will take."""
+    """A generous estimate of the memory that the sweep will take: tables, and one chunk of sampled runs."""
     settings, parameters = plan.settings, len(plan.learner.bandit.initial_parameters)
-    rates = len(plan.learning_rate) if plan.learning_rate is not None else int(plan.learning_rate_spec["num"])
     rows = len(plan.momentum) * len(plan.kl_weight) * len(plan.refresh_interval)
-    fine = rows * rates * (BYTES_PER_CELL + 16 * parameters)
-    cells = plan.sampled_rows * len(plan.multiples)
-    kept = cells * (settings.seeds * 96 + (plan.longest + 1) * 32)
+    fine = rows * (BYTES_PER_ROW + _rates(plan) * (BYTES_PER_CELL + 16 * parameters))
+    if not plan.sampled_rows:
+        return fine
+    seeds = min(settings.chunk.seeds or CHUNK_RUNS, settings.seeds)
+    cells = min(settings.chunk.cells or max(1, CHUNK_RUNS // seeds), plan.sampled_rows * len(plan.multiples))
+    chunk = cells * (seeds * 200 + -(-seeds // UNIT) * (plan.longest + 1) * 64)
     width = WIDTH["sampled"]
     state = 16 * parameters * (plan.learner.horizon + 4) + 12 * (plan.longest + 1)
-    working = 2 * width.cells * width.seeds * state if cells else 0
-    return fine + kept + working
+    return fine + chunk + plan.sampled_rows * len(plan.multiples) * 500 + 2 * width.cells * width.seeds * state
+
+
+def disk_needed(plan: SweepPlan) -> int:
+    """What chunks and results of the sampled runs will take on the disk before compression, bytes."""
+    cells = plan.sampled_rows * len(plan.multiples)
+    units = -(-plan.settings.seeds // UNIT)
+    return cells * (16 * (units + 1) * (plan.longest + 1) + (42 * plan.settings.seeds if keeps_runs(plan) else 0))
+
+
+def keeps_runs(plan: SweepPlan) -> bool:
+    """Whether every sampled run's summary is kept."""
+    chosen = plan.settings.keep_runs
+    runs = plan.sampled_rows * len(plan.multiples) * plan.settings.seeds
+    return runs <= KEPT_RUNS if chosen is None else chosen
+
+
+def _rates(plan: SweepPlan) -> int:
+    return len(plan.learning_rate) if plan.learning_rate is not None else int(plan.learning_rate_spec["num"])
 
 
 def free_bytes() -> int:
@@ -181,4 +216,15 @@ def check_memory(plan: SweepPlan) -> None:
         raise ValueError(
             f"sweep: expected a grid that needs at most {allowed / GIB:.3g} GiB, got one that needs about "
             f"{needed / GIB:.3g} GiB; sweep fewer values, lower seeds or steps, split it, or raise memory_limit"
+        )
+
+
+def check_disk(plan: SweepPlan, folder: Path) -> None:
+    """Raise ValueError if chunks and results would not fit on the disk of `folder`."""
+    nearest = next(p for p in (folder, *folder.absolute().parents) if p.exists())
+    (total, _, free), needed = shutil.disk_usage(nearest), disk_needed(plan)
+    if total and needed > free:  # a system's pseudo folders have no size; writing there fails by itself
+        raise ValueError(
+            f"sweep: expected at most {free / GIB:.3g} GiB, free on the disk of run_dir, got up to {needed / GIB:.3g} "
+            f"GiB of results; sweep fewer values, lower seeds or steps, or set keep_runs=false"
         )

@@ -8,15 +8,18 @@ run that sits near the best arm's vertex is lost however large that scale is.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from bandit_lab import measure
 from bandit_lab.grpo import Hyper
-from bandit_lab.simulate import Runs, Summary, run
-from bandit_lab.study.progress import ProgressCallback
+from bandit_lab.simulate import Summary
+from bandit_lab.study.chunks import ChunkStore, Report
 from bandit_lab.study.sweep_exact import DriftResult, Ground, Predicted, values
-from bandit_lab.study.sweep_plan import SweepPlan
+from bandit_lab.study.sweep_plan import SweepPlan, keeps_runs
+from bandit_lab.study.sweep_runs import Judge, Piece, StoredRuns
+from bandit_lab.study.sweep_work import RunsWork, take
 from bandit_lab.study.wiring import noise_covariance, stationary_stds
 
 NUDGE = 1e-3  # of the way from the fixed point to the initial policy
@@ -26,26 +29,42 @@ SMALL = 0.02  # of the threshold: there the stationary variance is proportional 
 
 
 @dataclass(frozen=True)
-class SampledResult:
-    """Sampled runs. Q rows (momentum, KL weight, refresh interval), P learning rates each, S seeds, T steps.
+class SampledPlan:
+    """Sampled runs to be made. Q rows (momentum, KL weight, refresh interval), P learning rates each, S seeds.
 
-    steps: [Q] length of the runs of each row. learning_rate: [Q, P]. outcome: [Q, P, S] codes. lost: [Q, P] share of
-    runs that left the fixed point. boundary: [Q] learning rate at which half of them do, NaN where the grid does not
-    bracket it. summary: arrays [Q, P, S].
-    reward_mean, reward_variance: [Q, P, T + 1] over seeds, NaN beyond a row's own length.
+    steps: [Q] length of the runs of each row. learning_rate, noise_scale: [Q, P]. reasons: [Q] why a row's runs cannot
+    be judged. chunks: the work, on cells numbered row by row. keep: whether single runs are kept.
     """
 
     rows: Hyper
     steps: np.ndarray
     learning_rate: np.ndarray
-    outcome: np.ndarray
+    noise_scale: np.ndarray
+    reasons: list[str | None]
+    chunks: list[RunsWork]
+    keep: bool
+    judge: Judge
+
+
+@dataclass(frozen=True)
+class SampledResult:
+    """Sampled runs made. counts: [Q, P, outcomes] runs per outcome. lost: [Q, P] share that left the fixed point.
+
+    boundary: [Q] learning rate at which half of them do, NaN where the grid does not bracket it. reasons: [Q] why.
+    missing: [Q, P] why a cell's statistics are not there. runs: the rest, read when it is written. The others are those
+    of the plan.
+    """
+
+    rows: Hyper
+    steps: np.ndarray
+    learning_rate: np.ndarray
+    noise_scale: np.ndarray
+    counts: np.ndarray
     lost: np.ndarray
     boundary: np.ndarray
     reasons: list[str | None]
-    noise_scale: np.ndarray
-    summary: Summary
-    reward_mean: np.ndarray
-    reward_variance: np.ndarray
+    missing: np.ndarray
+    runs: StoredRuns
 
 
 def learning_rates(plan: SweepPlan, predicted: Predicted, measured: np.ndarray, fine: np.ndarray) -> np.ndarray:
@@ -57,82 +76,68 @@ def learning_rates(plan: SweepPlan, predicted: Predicted, measured: np.ndarray, 
     return np.array([t * plan.multiples if np.isfinite(t) and t > 0 else spare for t in threshold])
 
 
-def run_sampled(
-    plan: SweepPlan, drift: DriftResult | None, rows: Hyper, rates: np.ndarray, progress: ProgressCallback
-) -> SampledResult:
-    """Run the coarse grid and judge every run. `drift` is the finite-group drift on the same rows, if it is known."""
+def plan_sampled(plan: SweepPlan, drift: DriftResult | None, rows: Hyper, rates: np.ndarray) -> SampledPlan:
+    """The runs of the coarse grid, cut into chunks. `drift`: finite-group drift on the same rows, if it is known."""
     reward, largest, std, reasons = _expectations(plan, drift, rows, rates)
-    starts = _starts(plan, drift, rows)
-    settings = list(zip(rows.momentum.tolist(), rows.refresh_interval.tolist(), strict=True))
-    steps = np.array([plan.sampled_steps(*setting) for setting in settings])
-    shape = (*rates.shape, plan.settings.seeds)
-    summary = Summary(*(np.empty(shape, bool if name == "finite" else float) for name in Summary._fields))
-    curves = np.full((2, *rates.shape, plan.longest + 1), np.nan)
-    blocks = _Blocks(progress, steps, rates.shape[1], plan.settings.seeds)
+    starts, per_row, settings = _starts(plan, drift, rows), rates.shape[1], plan.settings
+    best, keep = float(np.max(plan.learner.bandit.true_means)), keeps_runs(plan)
+
+    def judge(summary: Summary, index: np.ndarray) -> np.ndarray:
+        at = [column.ravel()[index] for column in (reward, largest, std)]
+        return _classify(summary, at[0], at[1], at[2], best)
+
+    lengths = zip(rows.momentum.tolist(), rows.refresh_interval.tolist(), strict=True)
+    steps = np.array([plan.sampled_steps(*setting) for setting in lengths])
+    cells = Hyper(rates.ravel(), *(np.repeat(column, per_row) for column in rows[1:]))
+    chunks: list[RunsWork] = []
     for length in np.unique(steps):
-        mine = np.flatnonzero(steps == length)
-        part = Hyper(*(np.asarray(column)[mine] for column in rows))
-        runs = _run_part(plan, part, rates[mine], int(length), starts[mine], reward[mine], blocks)
-        block = (len(mine), rates.shape[1])
-        for target, source in zip(summary, runs.summary, strict=True):
-            target[mine] = source.reshape(*block, -1)
-        curves[0, mine, :, : length + 1] = runs.reward_mean.reshape(*block, -1)
-        curves[1, mine, :, : length + 1] = runs.reward_variance.reshape(*block, -1)
-        blocks.finished(int(length))
-    codes = _classify(summary, reward, largest, std, float(np.max(plan.learner.bandit.true_means)))
-    lost = measure.lost_share(codes)
-    boundary = np.array([measure.sampled_boundary(r, s[None])[0] for r, s in zip(rates, lost, strict=True)])
-    reasons = _explain(reasons, lost)
-    return SampledResult(rows, steps, rates, codes, lost, boundary, reasons, std, summary, curves[0], curves[1])
+        index = np.flatnonzero(np.repeat(steps == length, per_row))
+        some, start = take(cells, index), starts[index // per_row]
+        whole = RunsWork(plan, int(length), index, some, start, reward.ravel()[index], 0, settings.seeds, keep, judge)
+        chunks += whole.cut()
+    return SampledPlan(rows, steps, rates, std, reasons, chunks, keep, judge)
 
 
-class _Blocks:
-    """Progress over runs of several lengths, in steps of blocks."""
-
-    def __init__(self, progress: ProgressCallback, steps: np.ndarray, per_row: int, seeds: int) -> None:
-        self.progress, self.before = progress, 0.0
-        self.share = {int(n): per_row * seeds * n * np.sum(steps == n) / (per_row * seeds * steps.sum()) for n in steps}
-
-    def within(self, length: int) -> ProgressCallback:
-        """The callback for one length."""
-        return lambda done, total: self.progress(round(100 * (self.before + self.share[length] * done / total)), 100)
-
-    def finished(self, length: int) -> None:
-        """All runs of this length are done."""
-        self.before += self.share[length]
-
-
-def _run_part(
-    plan: SweepPlan, rows: Hyper, rates: np.ndarray, steps: int, starts: np.ndarray, reward: np.ndarray, blocks: _Blocks
-) -> Runs:
-    settings, per_row = plan.settings, rates.shape[1]
-    return run(
-        plan.learner,
-        "sampled",
-        Hyper(rates.ravel(), *(np.repeat(column, per_row) for column in rows[1:])),
-        steps=steps,
-        seeds=settings.seeds,
-        seed=settings.seed,
-        dtype=np.dtype(settings.precision or "float32"),
-        initial=np.repeat(starts, per_row, axis=0),
-        reference=reward.ravel(),
-        progress=blocks.within(steps),
+def collect_sampled(plan: SweepPlan, planned: SampledPlan, store: ChunkStore, report: Report) -> SampledResult:
+    """What became of the runs, from their chunks."""
+    pieces = [
+        Piece(work.index, work.first, work.seeds, partial(store.load, key), report.failed.get(number))
+        for number, (work, key) in enumerate(zip(planned.chunks, report.keys, strict=True))
+    ]
+    shape, times = planned.learning_rate.shape, plan.longest + 1
+    cells = planned.learning_rate.size
+    runs = StoredRuns(pieces, cells, plan.settings.seeds, times, planned.keep, planned.judge)
+    missing = np.array(runs.reasons(), object).reshape(shape)
+    counts = runs.outcome_counts().reshape(*shape, -1)
+    complete = np.array([reason is None for reason in missing.flat]).reshape(shape)
+    lost = np.where(complete, measure.share_of_lost(counts), np.nan)
+    pairs = zip(planned.learning_rate, lost, strict=True)
+    boundary = np.array([np.nan if np.isnan(s).any() else measure.sampled_boundary(r, s[None])[0] for r, s in pairs])
+    reasons = [next(filter(None, row), None) or reason for row, reason in zip(missing, planned.reasons, strict=True)]
+    return SampledResult(
+        planned.rows,
+        planned.steps,
+        planned.learning_rate,
+        planned.noise_scale,
+        counts,
+        lost,
+        boundary,
+        _explain(reasons, lost),
+        missing,
+        runs,
     )
 
 
 def _classify(summary: Summary, reward: np.ndarray, largest: np.ndarray, std: np.ndarray, best: float) -> np.ndarray:
-    """Outcome codes [Q, P, S]: mean within 4 noise scales, fluctuation within CYCLE_MULTIPLE, both short of the vertex.
+    """Outcome codes [c, s]: mean within 4 noise scales, fluctuation within CYCLE_MULTIPLE, both short of the vertex.
 
     best: mean reward of the best arm. `measure.classify_runs` knows one scale only; the fluctuation is rescaled to it.
     """
     vertex = CEILING_SHARE * (best - reward)
     around = np.minimum(measure.outcome.NOISE_MULTIPLE * std, vertex)
     cycle = np.minimum(CYCLE_MULTIPLE * std, vertex)
-    flat = Summary(*(column.reshape(reward.size, -1) for column in summary))
-    rescaled = flat._replace(tail_std=flat.tail_std * (around / cycle).reshape(-1, 1))
-    scale = around.ravel() / measure.outcome.NOISE_MULTIPLE
-    codes = measure.classify_runs(rescaled, reward.ravel(), largest.ravel(), scale)
-    return codes.reshape(summary.tail_std.shape)
+    rescaled = summary._replace(tail_std=summary.tail_std * (around / cycle)[:, None])
+    return measure.classify_runs(rescaled, reward, largest, around / measure.outcome.NOISE_MULTIPLE)
 
 
 def _explain(reasons: list[str | None], lost: np.ndarray) -> list[str | None]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from bandit_lab._types import Outcome
 from bandit_lab.measure import count_outcomes
 from bandit_lab.study import report
 from bandit_lab.study.store import with_reasons
@@ -64,7 +65,7 @@ def _stiffness(drifts: list[DriftResult]) -> dict[str, Any]:
 
 def _sampled_summary(sampled: SampledResult, rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {
-        "outcomes": count_outcomes(sampled.outcome),
+        "outcomes": {o.label: int(n) for o, n in zip(Outcome, sampled.counts.sum(axis=(0, 1)), strict=True)},
         "note": f"{TEMPERATURE}{_how_often(rows)}",
         "rows": [
             {

@@ -89,8 +89,12 @@ SWEEP = {
     "sampled.start=nowhere": ("sampled.start", "fixed_point, initial"),
     "boundary=momentum": ("boundary", "learning_rate, refresh_interval"),
     "memory_limit=-1": ("memory_limit", "> 0"),
-    "seeds=100000000": ("sweep", "GiB", "sweep fewer values, lower seeds"),
-    "'sweep.learning_rate={start: 1, stop: 2, num: 1000000}'": ("sweep", "GiB"),
+    "seeds=1000000000000": ("sweep", "GiB", "free on the disk of run_dir", "sweep fewer values, lower seeds"),
+    "memory_limit=1 'sweep.learning_rate={start: 1, stop: 2, num: 1000000}'": ("sweep", "GiB"),
+    "chunk.seeds=1000": ("chunk.seeds", "a multiple of 4096", "1000"),
+    "chunk.cells=3": ("chunk.cells", "a multiple of 4", "3"),
+    "chunk.rows=0": ("chunk.rows", "an integer >= 1", "0"),
+    "keep_runs=some": ("keep_runs", "true or false", "'some'"),
     "'sweep.learning_rate={num: 100000000}'": ("sweep.learning_rate.num", "at most"),
 }
 CASES = [(command, text, want) for command in ("predict", "sweep") for text, want in SHARED.items()]

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from bandit_lab.study.chunks import (
     Held,
     Planned,
     RunLock,
+    durable,
     hash_of,
     holder,
     run_chunks,
@@ -136,16 +138,12 @@ def test_a_write_error_at_any_operation_loses_one_chunk_at_most(tmp_path, monkey
 def test_a_power_cut_at_any_operation_loses_one_chunk_at_most(tmp_path, monkeypatch):
     """The process vanishes before its n-th operation on the disk, for every n."""
     total = operations_of_a_run(tmp_path / "whole", monkeypatch)
+    command = [sys.executable, __file__, str(tmp_path), str(total)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["9"] * total
     losses = []
     for n in range(total):
-        folder, child = tmp_path / str(n), os.fork()
-        if child == 0:
-            try:
-                PowerCut(n, half_written=True).install(monkeypatch)
-                run_chunks(opened(folder), WORK, silent)
-            finally:
-                os._exit(1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+        folder = tmp_path / str(n)
         kept = finished(folder)
         report = run_chunks(opened(folder), WORK, silent)
         losses.append(report.computed)
@@ -241,6 +239,18 @@ def test_plan_and_settings_can_be_read_back(tmp_path):
     assert (store.settings(), store.plan(), store.records()) == (None, {}, {})
 
 
+def cut_power_everywhere(folder: Path, total: int) -> None:
+    """One process for every operation, forked from this one, which has no threads."""
+    for n in range(total):
+        child = os.fork()
+        if child == 0:
+            disk: Any = PowerCut(n, half_written=True)
+            durable.os = disk
+            run_chunks(opened(folder / str(n)), WORK, silent)
+            os._exit(0)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+
 HOLD = """
 import sys, pathlib
 from bandit_lab.study.chunks import RunLock
@@ -298,3 +308,7 @@ def test_a_lock_whose_file_was_removed_is_not_a_lock(tmp_path):
         (tmp_path / "lock").unlink()
         with RunLock(tmp_path).hold():
             assert holder(tmp_path)["pid"] == os.getpid()
+
+
+if __name__ == "__main__":
+    cut_power_everywhere(Path(sys.argv[1]), int(sys.argv[2]))

@@ -153,7 +153,7 @@ def test_killed_sweep_is_not_a_finished_one(kill):
     assert not Path("here/summary.json").exists()
     if kill != signal.SIGKILL:
         assert process.returncode == INTERRUPTED
-        assert "run it again with: python -m bandit_lab sweep run_dir=here steps=20000" in err
+        assert "continue it with: python -m bandit_lab sweep run_dir=here steps=20000" in err
 
 
 def test_importing_the_package_stays_light():

@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -79,21 +80,39 @@ def test_partial_files_are_never_seen_under_their_name(tmp_path, monkeypatch):
     assert not (tmp_path / "run" / "manifest.json").exists()
 
 
+def small_settings(**changes) -> SweepSettings:
+    base = SweepSettings(
+        bandit={"name": "two_arm"},
+        advantage={"name": "grpo"},
+        estimator={"name": "frozen"},
+        staleness={"name": "refresh"},
+        optimizer={"name": "sgd"},
+        memory_limit=1e9,
+    )
+    for key, value in changes.items():
+        setattr(base, key, value)
+    return base
+
+
 def test_memory_estimate_grows_with_what_is_asked_for():
     from bandit_lab.study.sweep_plan import bytes_needed, prepare
 
     def need(**changes):
-        base = SweepSettings(
-            bandit={"name": "two_arm"},
-            advantage={"name": "grpo"},
-            estimator={"name": "frozen"},
-            staleness={"name": "refresh"},
-            optimizer={"name": "sgd"},
-            memory_limit=1e9,
-        )
-        for key, value in changes.items():
-            setattr(base, key, value)
-        return bytes_needed(prepare(base, frozenset()))
+        return bytes_needed(prepare(small_settings(**changes), frozenset()))
 
-    assert need(seeds=100_000) > 5 * need(seeds=10_000)
     assert need(sweep={"learning_rate": {"num": 100_000}}) > 10 * need(sweep={"learning_rate": {"num": 1000}})
+    assert need(steps=10**8) > 10 * need(steps=10**6)
+    assert need(seeds=10**9) < 2 * need(seeds=10**6)  # a chunk's worth
+
+
+def test_disk_estimate_grows_with_the_runs_that_are_kept():
+    from bandit_lab.study.sweep_plan import check_disk, disk_needed, prepare
+
+    def need(**changes):
+        plan = prepare(small_settings(**changes), frozenset())
+        return disk_needed(plan)
+
+    assert need(seeds=10**6, keep_runs=True) > 50 * need(seeds=10**4, keep_runs=True)
+    assert need(seeds=10**6, keep_runs=False) < 0.25 * need(seeds=10**6, keep_runs=True)
+    with pytest.raises(ValueError, match=r"GiB, free on the disk of run_dir, got up to .* keep_runs=false"):
+        check_disk(prepare(small_settings(seeds=10**12), frozenset()), Path("new"))

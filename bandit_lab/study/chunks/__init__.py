@@ -5,7 +5,7 @@ process out, `run` computes what is missing. None of them knows what a chunk com
 """
 
 from bandit_lab.study.chunks.lock import Held, RunLock, holder
-from bandit_lab.study.chunks.run import Mine, Report, Work, everything, run_chunks
+from bandit_lab.study.chunks.run import Mine, Report, Work, everything, planned, run_chunks
 from bandit_lab.study.chunks.store import DONE, FAILED, ChunkStore, Damaged, Plan, Planned, Record, hash_of
 
 __all__ = [
@@ -24,5 +24,6 @@ __all__ = [
     "everything",
     "hash_of",
     "holder",
+    "planned",
     "run_chunks",
 ]

@@ -28,6 +28,13 @@ _UNKNOWN = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.E
 class Held(ValueError):
     """Another process works in the folder."""
 
+    @staticmethod
+    def text(who: dict[str, Any] | None) -> str:
+        """`one held by process 12 on host since ...`, from what `holder` gives."""
+        if not who or who.get("pid") is None:
+            return "one held by another process"
+        return f"one held by process {who['pid']} on {who['host']} since {who['since']}"
+
 
 class RunLock:
     """The lock of one folder. `name` tells several locks of one folder apart."""
@@ -63,7 +70,8 @@ class RunLock:
             os.close(file)
             if attempt < _TRIES - 1:
                 time.sleep(_PAUSE)
-        raise Held(f"run_dir: expected a folder in which no other process works, got one {describe(self.path)}")
+        got = Held.text(holder(self.path.parent, self.path.name))
+        raise Held(f"run_dir: expected a folder in which no other process works, got {got}")
 
 
 def holder(folder: Path, name: str = NAME) -> dict[str, Any] | None:
@@ -80,14 +88,6 @@ def holder(folder: Path, name: str = NAME) -> dict[str, Any] | None:
         return (who or {"pid": None, "host": None, "since": None}) if taken else None
     finally:
         os.close(file)
-
-
-def describe(path: Path) -> str:
-    """`held by process 12 on host (since ...)`."""
-    who = holder(path.parent, path.name) or {}
-    if who.get("pid") is None:
-        return "held by another process"
-    return f"held by process {who['pid']} on {who['host']} since {who['since']}"
 
 
 def _try(file: int, exclusive: bool) -> bool | None:

@@ -61,11 +61,15 @@ def planned(work: Sequence[Work]) -> list[Planned]:
 
 @dataclass
 class Report:
-    """What became of a list of chunks. computed: by this call. failed: index -> reason. left: to other processes."""
+    """What became of a list of chunks. computed: by this call, of that size in all. left: to other processes.
+
+    failed: index -> reason.
+    """
 
     keys: list[str]
     found: int = 0
     computed: int = 0
+    size: float = 0.0
     failed: dict[int, str] = field(default_factory=dict)
     left: list[int] = field(default_factory=list)
 
@@ -87,8 +91,9 @@ def run_chunks(
             report.found += 1
         elif mine(index):
             reason = _one(store, work, key)
-            report.computed += reason is None
-            if reason is not None:
+            if reason is None:
+                report.computed, report.size = report.computed + 1, report.size + work.size
+            else:
                 report.failed[index] = reason
         else:
             report.left.append(index)

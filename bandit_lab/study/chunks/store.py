@@ -26,7 +26,7 @@ from bandit_lab.study.chunks.lock import NAME as LOCK
 FOLDER = "chunks"
 FORMAT = 1  # of the files; part of every key
 DONE, FAILED = "done", "failed"
-_PLAN, _SETTINGS = "plan.json", "settings.json"
+PLAN, SETTINGS = "plan.json", "settings.json"
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -79,14 +79,14 @@ class ChunkStore:
 
     def settings(self) -> dict[str, Any] | None:
         """What the chunks are part of, or None where there is no store yet."""
-        return _read_json(self.folder / _SETTINGS)
+        return _read_json(self.folder / SETTINGS)
 
     def open(self, settings: dict[str, Any]) -> None:
         """Make the folder, remove what killed processes left in it, and note what it is part of."""
         self.folder.mkdir(parents=True, exist_ok=True)
         durable.remove_leftovers(self.folder)
         if self.settings() != settings:
-            _write_json(self.folder / _SETTINGS, settings)
+            _write_json(self.folder / SETTINGS, settings)
         durable.sync_folder(self.folder.parent)
 
     def clear(self) -> None:
@@ -103,12 +103,12 @@ class ChunkStore:
     def write_plan(self, plan: Plan) -> None:
         """Note what is to be done, for `status`."""
         text = {kind: [[p.key[:32], p.work] for p in chunks] for kind, chunks in plan.items()}
-        if _read_json(self.folder / _PLAN) != text:
-            _write_json(self.folder / _PLAN, text)
+        if _read_json(self.folder / PLAN) != text:
+            _write_json(self.folder / PLAN, text)
 
     def plan(self) -> Plan:
         """What is to be done, as far as it is known; keys are cut to 32 digits."""
-        text = _read_json(self.folder / _PLAN) or {}
+        text = _read_json(self.folder / PLAN) or {}
         return {kind: [Planned(key, work) for key, work in chunks] for kind, chunks in text.items()}
 
     def record(self, key: str) -> Record | None:
@@ -171,7 +171,7 @@ def _with(record: Record, **changes: Any) -> Record:
 
 def _record(path: Path) -> Record | None:
     content = _read_json(path)
-    if content is None or path.name in (_PLAN, _SETTINGS):
+    if content is None or path.name in (PLAN, SETTINGS):
         return None
     try:
         record = Record(**content)

@@ -1,0 +1,49 @@
+"""Whether a run folder may be worked in: by the configuration that it was begun with, or anew with `overwrite=true`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from bandit_lab import _checks
+from bandit_lab.study.chunks import ChunkStore, hash_of
+from bandit_lab.study.store import MANIFEST
+
+NEW, BEGUN, FINISHED = "new", "begun", "finished"
+
+
+def state(folder: Path, settings: dict[str, Any], overwrite: bool) -> str:
+    """`new`, `begun` (its finished chunks can be used; some may have failed) or `finished`. Only reads.
+
+    settings: everything that decides the results, as plain values.
+
+    Raises:
+      ValueError: the folder holds a run of another configuration, finished or not, and `overwrite` is false.
+    """
+    if overwrite:
+        return NEW
+    before, manifest = ChunkStore(folder).settings(), _manifest(folder)
+    if manifest is not None:
+        same = manifest.get("settings_hash") == hash_of(settings)
+        got = f"a finished run of another configuration in {folder}"
+        _checks.require(same, "run_dir", "a new folder, or overwrite=true", got)
+        return BEGUN if manifest["chunks"]["failed"] else FINISHED
+    if before is None:
+        return NEW
+    text = f"one begun with another configuration (differs in {', '.join(differing(before, settings))})"
+    _checks.require(before == settings, "run_dir", "the configuration that it was begun with, or overwrite=true", text)
+    return BEGUN
+
+
+def differing(one: Any, other: Any, prefix: str = "") -> list[str]:
+    """Dotted names of the entries in which two nested mappings differ."""
+    if not (isinstance(one, dict) and isinstance(other, dict)):
+        return [] if one == other else [prefix.rstrip(".") or "everything"]
+    names = sorted({*one, *other})
+    return [found for name in names for found in differing(one.get(name), other.get(name), f"{prefix}{name}.")]
+
+
+def _manifest(folder: Path) -> dict[str, Any] | None:
+    try:
+        return json.loads((folder / MANIFEST).read_bytes())
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,164 @@
+"""The order of a sweep's work: what is cheap is done at once, what is long in chunks that are kept."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bandit_lab.simulate import drift_name
+from bandit_lab.study import grid
+from bandit_lab.study.chunks import ChunkStore, Mine, Plan, Report, everything, planned, run_chunks
+from bandit_lab.study.clock import CompileClock
+from bandit_lab.study.progress import Progress
+from bandit_lab.study.sweep_exact import (
+    DriftResult,
+    Found,
+    Ground,
+    Predicted,
+    collect_rows,
+    find_grounds,
+    predict_rows,
+    rows,
+    values,
+)
+from bandit_lab.study.sweep_plan import SweepPlan
+from bandit_lab.study.sweep_sampled import SampledResult, collect_sampled, learning_rates, plan_sampled
+from bandit_lab.study.sweep_work import BOUNDARY, ONSET, SAMPLED, RowsWork, rows_work
+
+
+@dataclass
+class Computed:
+    """Learning rates of the grid, one result per drift, the sampled runs; and what this process did of it.
+
+    failed: place of every failed chunk -> reason. found, made: chunks that were there, and that were computed here.
+    """
+
+    rates: np.ndarray
+    drifts: list[DriftResult]
+    sampled: SampledResult | None = None
+    found: int = 0
+    made: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    seed_steps_here: float = 0.0
+    sampling_compile_seconds: float = 0.0
+
+    def counts(self, store: ChunkStore) -> dict[str, Any]:
+        """For `manifest.json` and `summary.json`."""
+        return {
+            "total": self.found + self.made + len(self.failed),
+            "found": self.found,
+            "computed_here": self.made,
+            "failed": [{"chunk": place, "reason": reason} for place, reason in self.failed.items()],
+            "seconds": round(sum(record.seconds for record in store.records().values()), 3),
+        }
+
+
+def failed_text(failed: dict[str, str]) -> str:
+    """One line for what is missing."""
+    place, reason = next(iter(failed.items()))
+    more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+    return f"failed, null in the results: {place} ({reason}){more}"
+
+
+class _Stages:
+    """Runs lists of chunks as stages of the progress, and adds up what became of them."""
+
+    def __init__(self, store: ChunkStore, progress: Progress, mine: Mine) -> None:
+        self.store, self.progress, self.mine = store, progress, mine
+        self.plan: Plan = {}
+        self.found, self.made, self.failed = 0, 0, dict[str, str]()
+
+    def announce(self, kinds: dict[str, list[Any]]) -> None:
+        """Note what is to be done."""
+        self.plan |= {kind: planned(work) for kind, work in kinds.items()}
+        self.store.write_plan(self.plan)
+
+    def run(self, kind: str, work: list[Any]) -> Report:
+        """Do it."""
+        with self.progress.stage(kind) as advance:
+            report = run_chunks(self.store, work, advance, self.mine)
+        self.found, self.made = self.found + report.found, self.made + report.computed
+        self.failed |= {f"{kind}: {work[i].what}": reason for i, reason in report.failed.items()}
+        return report
+
+
+def compute(plan: SweepPlan, store: ChunkStore, progress: Progress, mine: Mine = everything) -> Computed:
+    """Everything that a sweep computes. mine: which chunks this process computes, of every list of chunks."""
+    cells = rows(plan.momentum, plan.kl_weight, plan.refresh_interval)
+    coarse = rows(plan.sampled_momentum, plan.kl_weight, plan.sampled_interval)
+    grounds, predicted = [], []
+    places = [cells, coarse][: len(plan.drifts)]
+    for dynamics, place in zip(plan.drifts, places, strict=True):
+        with progress.stage(f"fixed point and stiffness, {drift_name(plan.learner, dynamics)}"):
+            grounds.append(find_grounds(plan, dynamics))
+        with progress.stage(f"theory, {drift_name(plan.learner, dynamics)}") as advance:
+            predicted.append(predict_rows(grounds[-1], place, advance))
+    rates = fine_learning_rates(plan, predicted)
+    stages = _Stages(store, progress, mine)
+    work = [_rows_work(plan, grounds[i], place, rates) for i, place in enumerate(places)]
+    stages.announce({kind: chunks for part in work for kind, chunks in part.items()})
+    if plan.sampled_rows:
+        unknown = np.ones((len(coarse.momentum), len(plan.multiples)))
+        stages.announce({SAMPLED: plan_sampled(plan, None, coarse, unknown).chunks})
+    drifts = []
+    for i, stage in enumerate(work):
+        measured = {kind: _found(store, chunks, stages.run(kind, chunks)) for kind, chunks in stage.items()}
+        name = drift_name(plan.learner, plan.drifts[i])
+        drifts.append(collect_rows(plan, name, grounds[i], places[i], predicted[i], rates, measured))
+    result = Computed(rates, drifts)
+    if plan.sampled_rows:
+        _sample(plan, stages, grounds, predicted, coarse, result)
+    result.found, result.made, result.failed = stages.found, stages.made, stages.failed
+    return result
+
+
+def _rows_work(
+    plan: SweepPlan, grounds: tuple[Ground, ...], cells: Any, rates: np.ndarray
+) -> dict[str, list[RowsWork]]:
+    name = drift_name(plan.learner, grounds[0].dynamics)
+    boundaries, onsets = rows_work(plan, name, grounds, cells, rates)
+    return {f"{BOUNDARY}, {name}": boundaries, f"{ONSET}, {name}": onsets}
+
+
+def _found(store: ChunkStore, work: list[RowsWork], report: Report) -> list[Found]:
+    """What the chunks hold, or why they hold nothing."""
+    result, nothing = [], np.empty(0)
+    for i, (chunk, key) in enumerate(zip(work, report.keys, strict=True)):
+        if i in report.failed:
+            result.append(Found(chunk.rows, nothing, nothing, report.failed[i]))
+        else:
+            arrays = store.load(key)
+            result.append(Found(chunk.rows, arrays["value"], arrays["on_grid"]))
+    return result
+
+
+def _sample(
+    plan: SweepPlan,
+    stages: _Stages,
+    grounds: list[tuple[Ground, ...]],
+    predicted: list[Predicted],
+    coarse: Any,
+    result: Computed,
+) -> None:
+    """The sampled runs, on learning rates that the thresholds decide; into `result`."""
+    finite = result.drifts[1] if len(result.drifts) > 1 else None
+    expected = finite.predicted if finite else predict_rows(grounds[0], coarse, lambda done, total: None)
+    measured = finite.boundary if finite else np.full(len(coarse.momentum), np.nan)
+    sampling = CompileClock()
+    with sampling:
+        chosen = plan_sampled(plan, finite, coarse, learning_rates(plan, expected, measured, result.rates))
+        stages.announce({SAMPLED: chosen.chunks})
+        report = stages.run(SAMPLED, chosen.chunks)
+    result.seed_steps_here = report.size
+    result.sampling_compile_seconds = sampling.seconds
+    result.sampled = collect_sampled(plan, chosen, stages.store, report)
+
+
+def fine_learning_rates(plan: SweepPlan, predicted: list[Predicted]) -> np.ndarray:
+    """The grid's learning rates; where they were left open, a range that holds every threshold and onset."""
+    if plan.learning_rate is not None:
+        return plan.learning_rate
+    lines = [values(column) for p in predicted for column in (p.law, p.exact, p.onset)]
+    low, high = grid.learning_rate_range(np.concatenate(lines).tolist())
+    spec = {"start": low, "stop": high, **plan.learning_rate_spec}
+    return grid.axis("sweep.learning_rate", "learning_rate", spec, {})

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.measure.growth import PERIODS, growth_rate
 
 _BISECTIONS = 13
+_NEAR = 1 / 32  # of a bracket: how far from the secant's root it is looked at next, on both sides
 
 Test = Callable[[Hyper, np.ndarray], np.ndarray]
 """(cells [C], theta_star [C, D]) -> [C], positive beyond the boundary."""
@@ -37,31 +39,98 @@ class Boundary:
 
 
 def first_crossing(
-    test: Test, cells: Hyper, theta_star: np.ndarray, grid: np.ndarray, bisections: int = _BISECTIONS
+    test: Test,
+    cells: Hyper,
+    theta_star: np.ndarray,
+    grid: np.ndarray,
+    bisections: int = _BISECTIONS,
+    rough: Test | None = None,
 ) -> Boundary:
-    """Smallest learning rate at which `test(cells, theta_star) -> [C]` becomes positive: a scan, then bisection.
+    """Smallest learning rate at which `test(cells, theta_star) -> [C]` becomes positive: a scan, then a refinement.
 
-    All cells are bisected together, on the logarithm. Raises ValueError unless the grid rises and has two points.
+    rough: a cheaper test whose sign is good but near the boundary: it scans, and `test` looks at both sides of every
+    change of sign until the sides of all changes have been looked at. The bracket shrinks to 2^-bisections of the
+    grid's step in the logarithm, all cells together: by bisection, or, with `rough`, whose values must be smooth then,
+    by two learning rates close to the secant's root. Raises ValueError unless the grid rises and has two points.
     """
     grid = np.asarray(grid, float)
     rises = grid.ndim == 1 and len(grid) >= 2 and bool(np.all(np.diff(grid) > 0) and grid[0] > 0)
     _checks.require(rises, "learning_rate", "at least two rising learning rates > 0", grid.tolist())
+
+    def at(which: Test, cell: np.ndarray, rate: np.ndarray) -> np.ndarray:
+        part = Hyper(*(np.asarray(column)[cell] for column in cells))
+        return which(part._replace(learning_rate=rate), theta_star[cell])
+
     count, points = len(theta_star), len(grid)
-    spread = Hyper(*(np.repeat(np.asarray(column), points) for column in cells))
-    spread = spread._replace(learning_rate=np.tile(grid, count))
-    on_grid = test(spread, np.repeat(theta_star, points, axis=0)).reshape(count, points)
-    beyond = ~(on_grid <= 0)  # a NaN counts as beyond
+    every = np.repeat(np.arange(count), points)
+    on_grid = at(rough or test, every, np.tile(grid, count)).reshape(count, points)
+    if rough:
+        _look_closer(lambda cell, point: at(test, cell, grid[point]), on_grid)
+    beyond = _beyond(on_grid)
     first = np.argmax(beyond, axis=1)
     found = beyond.any(axis=1) & (first > 0)
     low, high = np.log(grid[np.maximum(first - 1, 0)]), np.log(grid[first])
     some = np.flatnonzero(found)
-    part = Hyper(*(np.asarray(column)[some] for column in cells))
-    for _ in range(bisections if len(some) else 0):
-        middle = 0.5 * (low[some] + high[some])
-        above = ~(test(part._replace(learning_rate=np.exp(middle)), theta_star[some]) <= 0)
-        high[some], low[some] = np.where(above, middle, high[some]), np.where(above, low[some], middle)
+    sides = np.stack([on_grid[some, first[some] - 1], on_grid[some, first[some]]], axis=1)
+    bracket = np.stack([low[some], high[some]], axis=1)
+    _shrink(lambda cell, log_rate: at(test, some[cell], np.exp(log_rate)), bracket, sides, bisections, bool(rough))
+    low[some], high[some] = bracket.T
     value = np.where(found, np.exp(0.5 * (low + high)), np.nan)
     return Boundary(value, np.exp(low), np.exp(high), grid, on_grid)
+
+
+def _beyond(values: np.ndarray) -> np.ndarray:
+    return ~(values <= 0)  # a NaN counts as beyond
+
+
+def _look_closer(test: Callable[[np.ndarray, np.ndarray], np.ndarray], on_grid: np.ndarray) -> None:
+    """Replace values [C, M] on both sides of every change of sign by those of `test(cell, point)`, till none is new."""
+    looked = np.zeros(on_grid.shape, bool)
+    while True:
+        changes = np.diff(_beyond(on_grid).astype(int), axis=1) != 0
+        edge = np.zeros(on_grid.shape, bool)
+        edge[:, 1:] |= changes
+        edge[:, :-1] |= changes
+        cell, point = np.nonzero(edge & ~looked)
+        if not len(cell):
+            return
+        on_grid[cell, point] = test(cell, point)
+        looked[cell, point] = True
+
+
+def _shrink(
+    test: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    bracket: np.ndarray,
+    sides: np.ndarray,
+    bisections: int,
+    smooth: bool,
+) -> None:
+    """Shrink brackets [C, 2] of `test(cell, point)`, whose values at their ends are `sides` [C, 2], in place."""
+    target = (bracket[:, 1] - bracket[:, 0]) * 2.0**-bisections * (1 + 1e-9)
+    slow = np.full(len(bracket), not smooth)
+    while len(cell := np.flatnonzero(bracket[:, 1] - bracket[:, 0] > target)):
+        low, high = bracket[cell].T
+        shares = _shares(sides[cell], slow[cell]) if smooth else np.full((len(cell), 1), 0.5)
+        tried = low[:, None] + shares * (high - low)[:, None]
+        values = test(np.repeat(cell, tried.shape[1]), tried.ravel()).reshape(tried.shape)
+        points, values = (
+            np.concatenate([ends[:, :1], inner, ends[:, 1:]], axis=1)
+            for ends, inner in ((bracket[cell], tried), (sides[cell], values))
+        )
+        above = np.argmax(_beyond(values[:, 1:]), axis=1) + 1
+        row = np.arange(len(cell))
+        bracket[cell] = np.stack([points[row, above - 1], points[row, above]], axis=1)
+        sides[cell] = np.stack([values[row, above - 1], values[row, above]], axis=1)
+        slow[cell] = bracket[cell, 1] - bracket[cell, 0] > 0.5 * (high - low)
+
+
+def _shares(sides: np.ndarray, slow: np.ndarray) -> np.ndarray:
+    """Where in a bracket to look next [C, 2]: close to the secant's root, or at thirds where that did not help."""
+    with np.errstate(invalid="ignore"):
+        root = sides[:, 0] / (sides[:, 0] - sides[:, 1])
+    root = np.clip(np.where(np.isfinite(root), root, 0.5), 2 * _NEAR, 1 - 2 * _NEAR)
+    near = np.stack([root - _NEAR, root + _NEAR], axis=1)
+    return np.where(slow[:, None], [1 / 3, 2 / 3], near)
 
 
 def learning_rate_boundary(
@@ -76,17 +145,18 @@ def learning_rate_boundary(
     """Smallest learning rate [C] at which a displacement from the fixed point grows (the cells' own is ignored).
 
     A window of instability narrower than a step of the grid is passed over: with fresh and stale stiffness mixed there
-    are such windows.
+    are such windows. The grid is scanned with runs of a fourth of the length; those decide where growth is clear.
 
     Args:
       cells: Hyper of arrays [C]. theta_star: [C, D]. direction: [D] of the displacement. grid: [M] rising learning
-        rates; the first one at which the displacement grows is refined by bisection to a relative 2^-13 of the step.
+        rates; the first one at which the displacement grows is refined to 2^-13 of the step.
     """
 
-    def test(cells: Hyper, theta_star: np.ndarray) -> np.ndarray:
-        return growth_rate(learner, dynamics, cells, theta_star, direction, periods)
+    def grows(length: float, cells: Hyper, theta_star: np.ndarray) -> np.ndarray:
+        return growth_rate(learner, dynamics, cells, theta_star, direction, length)
 
-    return first_crossing(test, cells, np.asarray(theta_star, float), grid)
+    test, rough = partial(grows, periods), partial(grows, periods / 4)
+    return first_crossing(test, cells, np.asarray(theta_star, float), grid, rough=rough)
 
 
 def refresh_interval_boundary(

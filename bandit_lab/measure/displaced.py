@@ -1,13 +1,16 @@
 """Runs of the full nonlinear update that start a small displacement away from a fixed point.
 
 Two readings of such runs serve two detectors that share nothing else: the growth of the displacement
-(`measure.growth`) and the displacement itself as a time series (`measure.onset`). Cells run in padded blocks of one
-fixed width and in step counts that depend on the cell alone, so that a cell's result does not depend on its neighbours.
+(`measure.growth`) and the displacement itself as a time series (`measure.onset`). One program advances a block of lanes
+by a number of steps, both fixed, and hands out two numbers per lane and step. A lane whose detector has seen enough
+takes the next cell: blocks stay full, nothing is recompiled for another length, and a cell's result does not depend on
+its neighbours, as every lane does the same arithmetic wherever it stands.
 """
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,131 +19,168 @@ import numpy as np
 from bandit_lab._types import Array
 from bandit_lab.grpo import Hyper, Learner, init, update
 from bandit_lab.simulate import DYNAMICS
-from bandit_lab.simulate.engine import typed_cells
+from bandit_lab.simulate.cells import typed_cells
+from bandit_lab.simulate.fast.one_kernel import compiler_options, in_use, one_kernel, one_kernel_enabled
 
-WIDTH = {"mean_field": 256, "finite_group": 32}  # cells of a block: a group law costs about G times a mean field
-START = 1e-7  # displacement of growth runs, in units of the direction given
-TOO_LARGE, TOO_SMALL = 1e-3, 3e-11  # beyond: nonlinear; below: rounding errors
-LEAST_CYCLE = 1e-3  # least size of the part of a displacement that cycles, as a share of its whole
-SAME_RATE = 5.0  # two readings of one growth differ by a bounded factor, not by more than e^5
-SERIES_START = 2e-5  # displacement of time-series runs; even orders cancel between the two signs
-_BURN_IN = 1 / 3
+WIDTH = {"mean_field": 256, "finite_group": 32}  # lanes of a block: a group law costs about G times a mean field
+STEPS = 128  # by which a block is advanced before its lanes are looked at
+THREADS = 2
 
 
-def _bump(u: Array) -> tuple[Array, Array]:
-    """A smooth window exp(-1/(u(1-u))) on (0, 1) and its derivative; 0 outside.
+class Lanes(NamedTuple):
+    """What is run [C]: settings, fixed points [C, D], parameters at step 0 [C, D], and what is read off.
 
-    Averages with it of anything that oscillates vanish faster than any power of the number of periods.
+    projector: [C, D]; the reading at step t is projector . (theta_t - fixed).
     """
-    inside = (u > 0) & (u < 1)
-    w = jnp.where(inside, u * (1 - u), 0.25)
-    value = jnp.where(inside, jnp.exp(-1 / w), 0)
-    return value, value * (1 - 2 * u) / w**2
+
+    cells: Hyper
+    fixed: np.ndarray
+    start: np.ndarray
+    projector: np.ndarray
 
 
-@partial(jax.jit, static_argnames=("dynamics", "steps"))
-def _growth_block(
-    learner: Learner, dynamics: str, steps: int, cells: Hyper, theta_star: Array, direction: Array
-) -> Array:
-    """Growth rate [W] per step of a displacement; see `measure.growth.growth_rate`."""
-    gradient, key = DYNAMICS[dynamics](learner), jax.random.key(0)
-    window = steps * (1 - _BURN_IN)
-
-    def lane(hyper: Hyper, fixed: Array, direction: Array) -> Array:
-        stride = jnp.maximum(hyper.refresh_interval, 1) if learner.staleness.whole_interval else jnp.int32(1)
-        # A step is about 1/time scale of the displacement: weighted so, neither part of the size dips when it cycles.
-        time_scale = stride + 1 / jnp.sqrt(1 - hyper.momentum)
-
-        def step(carry, _):
-            state, last, size_sum, cycle_sum, weight, contrast, done, crude = carry
-            new, _ = update(learner, gradient, hyper, key, state)
-            away = state.theta - fixed
-            size = jnp.sum(away**2) + jnp.sum((time_scale * (new.theta - state.theta)) ** 2)
-            log_size = 0.5 * jnp.log(size) - jnp.log(START)
-            u = (state.step / steps - _BURN_IN) / (1 - _BURN_IN)
-            bump, bump_slope = (jnp.where(state.step % stride == 0, b, 0) for b in _bump(u.astype(fixed.dtype)))
-            now = direction @ away
-            log_cycle = 0.5 * jnp.log(jnp.abs(last[0] ** 2 - last[1] * now)) - jnp.log(START)
-            size_sum = size_sum - bump_slope * log_size
-            cycle_sum = cycle_sum - jnp.where(bump_slope == 0, 0, bump_slope * log_cycle)
-            contrast = contrast + jnp.where(bump == 0, 0, bump * (log_cycle - log_size))
-            last = jnp.where(state.step % stride == 0, jnp.stack([now, last[0]]), last)
-            leaves = ~((log_size < jnp.log(TOO_LARGE / START)) & (log_size > jnp.log(TOO_SMALL / START)))
-            so_far = jnp.where(jnp.isnan(log_size), jnp.inf, log_size) / jnp.maximum(state.step, 1)
-            crude = jnp.where(leaves & ~done, so_far, crude)
-            return (new, last, size_sum, cycle_sum, weight + bump, contrast, done | leaves, crude), None
-
-        zero = jnp.zeros((), fixed.dtype)
-        state = init(learner, hyper, fixed + START * direction)
-        start = (state, jnp.zeros(2, fixed.dtype), zero, zero, zero, zero, jnp.array(False), zero)
-        (_, _, size_sum, cycle_sum, weight, contrast, done, crude), _ = jax.lax.scan(step, start, length=steps)
-        by_size, by_cycle = size_sum / (weight * window), cycle_sum / (weight * window)
-        cycles = (contrast / weight > jnp.log(LEAST_CYCLE)) & (jnp.abs(by_size - by_cycle) * window < SAME_RATE)
-        return jnp.where(done, crude, jnp.where(cycles, by_cycle, by_size))
-
-    return jax.vmap(lane)(cells, theta_star, direction)
+Watch = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+"""(cells [n], first step [n], readings [n, STEPS], sizes [n, STEPS]) -> whether each cell has been seen enough [n]."""
 
 
-@partial(jax.jit, static_argnames=("dynamics", "steps"))
-def _series_block(
-    learner: Learner, dynamics: str, steps: int, cells: Hyper, theta_star: Array, direction: Array, projector: Array
-) -> Array:
-    """Displacement [W, steps + 1] along the projector, odd part of two runs displaced both ways, 1 at step 0."""
-    gradient, key = DYNAMICS[dynamics](learner), jax.random.key(0)
-
-    def one(hyper: Hyper, fixed: Array, direction: Array, projector: Array, sign: float) -> Array:
-        def step(state, _):
-            new, _ = update(learner, gradient, hyper, key, state)
-            return new, projector @ (new.theta - fixed)
-
-        first = fixed + sign * SERIES_START * direction
-        _, later = jax.lax.scan(step, init(learner, hyper, first), length=steps)
-        return jnp.concatenate([(projector @ (first - fixed))[None], later])
-
-    both = jax.vmap(one, (0, 0, 0, 0, None))
-    ahead = both(cells, theta_star, direction, projector, 1.0)
-    behind = both(cells, theta_star, direction, projector, -1.0)
-    return (ahead - behind) / (2 * SERIES_START)
+def _change_weight(learner: Learner, hyper: Hyper) -> Array:
+    """A step is about 1/time scale of the displacement: weighted so, neither part of the size dips when it cycles."""
+    stride = jnp.maximum(hyper.refresh_interval, 1) if learner.staleness.whole_interval else 1
+    return stride + 1 / jnp.sqrt(1 - hyper.momentum)
 
 
-def in_blocks(
-    function: Callable[..., Array],
-    width: int,
-    steps_needed: np.ndarray,
-    cells: Hyper,
-    *columns: np.ndarray,
-    maximum: int = 2**22,
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Apply `function(steps, cells, *columns)` to padded blocks of cells that need about the same number of steps.
+@cache
+def _program(dynamics: str, tagged: bool) -> Callable[..., Any]:
+    """(learner, cells, fixed, projector, state) [W] -> (state, readings [W, STEPS], sizes [W, STEPS]), jitted.
 
-    Step counts are rounded up to powers of two, each a compiled program. Returns [(cell indices, results)].
+    size: |theta_t - fixed|^2 + |weight (theta_{t+1} - theta_t)|^2, see `_change_weight`.
     """
-    rounded = np.minimum(2 ** np.ceil(np.log2(steps_needed)).astype(int), maximum)
-    results = []
-    for steps in np.unique(rounded):
-        members = np.flatnonzero(rounded == steps)
-        for start in range(0, len(members), width):
-            some = members[start : start + width]
-            lanes = np.concatenate([some, np.full(width - len(some), some[-1])])
-            args: list[Any] = jax.tree.map(lambda x, lanes=lanes: np.asarray(x)[lanes], [cells, *columns])
-            results.append((some, np.asarray(function(int(steps), *args))[: len(some)]))
-    return results
+
+    def advance(learner: Learner, cells: Hyper, fixed: Array, projector: Array, state: Any) -> Any:
+        gradient, key = DYNAMICS[dynamics](learner), jax.random.key(0)
+
+        def lane(hyper: Hyper, fixed: Array, projector: Array, state: Any) -> Any:
+            weight = _change_weight(learner, hyper)
+
+            def step(state, _):
+                new, _ = update(learner, gradient, hyper, key, state)
+                away = state.theta - fixed
+                size = jnp.sum(away**2) + jnp.sum((weight * (new.theta - state.theta)) ** 2)
+                return new, (jnp.sum(projector * away), size)
+
+            return jax.lax.scan(step, state, length=STEPS)
+
+        state, (reading, size) = one_kernel(jax.vmap(lane), cells, fixed, projector, state)
+        return state, reading, size
+
+    return jax.jit(advance, compiler_options=compiler_options() or None)
 
 
-def growth_blocks(learner, dynamics, steps_needed, cells, theta_star, direction) -> np.ndarray:
-    """Growth rate [C] per step from displaced runs of at least `steps_needed` [C] steps."""
-    block, cells = partial(_growth_block, learner, dynamics), typed_cells(learner, cells, np.float64)
-    rates = np.empty(len(theta_star))
-    for some, values in in_blocks(block, WIDTH[dynamics], steps_needed, cells, theta_star, direction):
-        rates[some] = values
-    return rates
+_scattered: set[Any] = set()
+"""Kinds of learners that turned out not to compile as one kernel: some operations cannot."""
 
 
-def series_blocks(learner, dynamics, steps_needed, cells, theta_star, direction, projector) -> list[np.ndarray]:
-    """Displacement series, one array [>= steps_needed + 1] per cell."""
-    block, cells = partial(_series_block, learner, dynamics), typed_cells(learner, cells, np.float64)
-    series: list[np.ndarray] = [np.empty(0)] * len(theta_star)
-    for some, values in in_blocks(block, WIDTH[dynamics], steps_needed, cells, theta_star, direction, projector):
-        for index, row in zip(some, values, strict=True):
-            series[index] = row
-    return series
+def _run(dynamics: str, learner: Learner, *args: Any) -> Any:
+    """The program on a block, as one kernel where that can be compiled (a ring of old parameters is known not to)."""
+    kind = (dynamics, jax.tree.structure(learner))
+    if in_use() and learner.staleness.block_synchronous and kind not in _scattered:
+        try:
+            return _program(dynamics, True)(learner, *args)
+        except jax.errors.JaxRuntimeError as error:
+            if "UNIMPLEMENTED" not in str(error):
+                raise
+            _scattered.add(kind)
+    with one_kernel_enabled(False):
+        return _program(dynamics, False)(learner, *args)
+
+
+@jax.jit
+def _begin(learner: Learner, cells: Hyper, start: Array) -> Any:
+    """States [W] before step 0."""
+    return jax.vmap(lambda hyper, theta: init(learner, hyper, theta))(cells, start)
+
+
+def run_lanes(learner: Learner, dynamics: str, lanes: Lanes, watch: Watch) -> None:
+    """Run every cell, in their order, until `watch` has seen enough of it; `THREADS` blocks at a time."""
+    cells = typed_cells(learner, lanes.cells, np.float64)
+    lanes = Lanes(cells, *(np.ascontiguousarray(x, np.float64) for x in lanes[1:]))
+    waiting = iter(range(len(lanes.start)))
+    width = WIDTH[dynamics]
+
+    def work(_: int) -> None:
+        block = _Block(learner, dynamics, width, lanes)
+        while block.fill(waiting):
+            block.advance(watch)
+
+    blocks = min(THREADS, -(-len(lanes.start) // width))
+    if blocks == 1:
+        work(0)
+        return
+    with ThreadPoolExecutor(blocks) as pool:
+        list(pool.map(work, range(blocks)))
+
+
+class _Block:
+    """`width` lanes. who: [W] the cell in each, -1 in an empty one (it goes on with what it had)."""
+
+    def __init__(self, learner: Learner, dynamics: str, width: int, lanes: Lanes) -> None:
+        self.learner, self.lanes = learner, lanes
+        self.dynamics = dynamics
+        self.who = np.full(width, -1)
+        self.rows = np.zeros(width, int)  # as `who`, but always a cell
+        self.state: Any = None
+
+    def fill(self, waiting: Any) -> bool:
+        """Put waiting cells into empty lanes. Returns whether any lane is at work."""
+        empty = np.flatnonzero(self.who < 0)
+        new = np.fromiter((cell for _, cell in zip(empty, waiting, strict=False)), int)
+        if len(new):
+            taken = empty[: len(new)]
+            self.who[taken] = self.rows[taken] = new
+            if self.state is None:
+                self.rows[self.who < 0] = new[-1]
+            begun = self._begin(self.rows)
+            self.state = begun if self.state is None else _replace(self.state, begun, taken)
+        return bool(np.any(self.who >= 0))
+
+    def _begin(self, rows: np.ndarray) -> Any:
+        cells = Hyper(*(column[rows] for column in self.lanes.cells))
+        return _begin(self.learner, cells, self.lanes.start[rows])
+
+    def advance(self, watch: Watch) -> None:
+        """`STEPS` steps; lanes that have been seen enough become empty."""
+        rows, lanes = self.rows, self.lanes
+        cells = Hyper(*(column[rows] for column in lanes.cells))
+        first = np.asarray(self.state.step)
+        self.state, *seen = _run(
+            self.dynamics, self.learner, cells, lanes.fixed[rows], lanes.projector[rows], self.state
+        )
+        busy = np.flatnonzero(self.who >= 0)
+        readings, sizes = (np.asarray(x)[busy] for x in seen)
+        done = watch(self.who[busy], first[busy], readings, sizes)
+        self.who[busy[done]] = -1
+
+
+def _replace(state: Any, begun: Any, taken: np.ndarray) -> Any:
+    """`state` with the lanes `taken` from `begun`."""
+
+    def put(old: Any, new: Any) -> np.ndarray:
+        merged = np.array(old)
+        merged[taken] = np.asarray(new)[taken]
+        return merged
+
+    return jax.tree.map(put, state, begun)
+
+
+def samples(
+    first: np.ndarray, begin: np.ndarray, stride: np.ndarray, end: np.ndarray, among: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(lane, column, step) of every sample in a block's outputs, lane by lane: steps begin, begin + stride, ... < end.
+
+    first, begin, stride, end: [n] steps, the first one of the block's outputs and of the samples. among: [n] lanes that
+    count.
+    """
+    step = first[:, None] + np.arange(STEPS)
+    chosen = (step >= begin[:, None]) & (step < end[:, None]) & ((step - begin[:, None]) % stride[:, None] == 0)
+    lane, column = np.nonzero(chosen & among[:, None])
+    return lane, column, step[lane, column]

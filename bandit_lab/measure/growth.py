@@ -3,9 +3,15 @@
 import numpy as np
 
 from bandit_lab.grpo import Hyper, Learner
-from bandit_lab.measure.displaced import growth_blocks
+from bandit_lab.measure.displaced import Lanes, run_lanes, samples
 
-PERIODS = 100  # length of a growth run in units of N + 1/(1 - mu); a cycle takes about 2 pi of them
+PERIODS = 150  # length of a growth run in units of N + 1/(1 - mu); a cycle takes about 2 pi of them
+START = 1e-7  # displacement, in units of the direction given
+TOO_LARGE, TOO_SMALL = 1e-3, 3e-11  # beyond: nonlinear; below: rounding errors
+LEAST_CYCLE = 1e-3  # least size of the part of a displacement that cycles, as a share of its whole
+SAME_RATE = 5.0  # two readings of one growth differ by a bounded factor, not by more than e^5
+LONGEST = 2**22  # steps
+_BURN_IN = 1 / 3
 
 
 def generic_direction(basis: np.ndarray) -> np.ndarray:
@@ -21,7 +27,12 @@ def time_scale(cells: Hyper) -> np.ndarray:
 
 
 def growth_rate(
-    learner: Learner, dynamics: str, cells: Hyper, theta_star: np.ndarray, direction: np.ndarray, periods: int = PERIODS
+    learner: Learner,
+    dynamics: str,
+    cells: Hyper,
+    theta_star: np.ndarray,
+    direction: np.ndarray,
+    periods: float = PERIODS,
 ) -> np.ndarray:
     """Growth rate [C] of a displacement of 1e-7, per step: log of the largest multiplier's modulus.
 
@@ -35,7 +46,88 @@ def growth_rate(
     Args:
       cells: Hyper of arrays [C]. theta_star: [C, D] fixed points. direction: [D] or [C, D].
     """
-    theta_star = np.asarray(theta_star, np.float64)
-    direction = np.broadcast_to(direction, theta_star.shape)
-    dynamics = "finite_group" if dynamics == "sampled" else dynamics
-    return growth_blocks(learner, dynamics, periods * time_scale(cells), cells, theta_star, direction)
+    fixed = np.asarray(theta_star, np.float64)
+    direction = np.broadcast_to(direction, fixed.shape)
+    stride = np.ones(len(fixed), int)
+    if learner.staleness.whole_interval:
+        stride = np.maximum(np.asarray(cells.refresh_interval, int), 1)
+    steps = np.minimum(np.ceil(periods * time_scale(cells)), LONGEST).astype(int)
+    watch = _Growth(steps, stride)
+    lanes = Lanes(cells, fixed, fixed + START * direction, direction)
+    run_lanes(learner, "finite_group" if dynamics == "sampled" else dynamics, lanes, watch)
+    return watch.rates()
+
+
+def _bump(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A smooth window exp(-1/(u(1-u))) on (0, 1) and its derivative; 0 outside.
+
+    Averages with it of anything that oscillates vanish faster than any power of the number of periods.
+    """
+    inside = (u > 0) & (u < 1)
+    w = np.where(inside, u * (1 - u), 0.25)
+    value = np.where(inside, np.exp(-1 / w), 0)
+    return value, value * (1 - 2 * u) / w**2
+
+
+class _Growth:
+    """Sums over the samples of every cell [C], and the crude rates of those that left the range; a `Watch`."""
+
+    def __init__(self, steps: np.ndarray, stride: np.ndarray) -> None:
+        self.steps, self.stride = steps, stride
+        self.size, self.cycle, self.weight, self.contrast = np.zeros((4, len(steps)))
+        self.last, self.before = np.zeros((2, len(steps)))  # the latest two samples of the displacement
+        self.crude = np.full(len(steps), np.nan)
+
+    def __call__(self, who: np.ndarray, first: np.ndarray, readings: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        end = self.steps[who]
+        left = self._leave(who, first, sizes)
+        lane, column, step = samples(first, np.zeros_like(first), self.stride[who], end, ~left)
+        if len(lane):
+            self._add(who, lane, step, readings[lane, column], sizes[lane, column])
+        return left | (first + readings.shape[1] >= end)
+
+    def _leave(self, who: np.ndarray, first: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Which lanes leave the range here [n]; notes their rate up to then."""
+        outside = ~((sizes < TOO_LARGE**2) & (sizes > TOO_SMALL**2))
+        outside &= first[:, None] + np.arange(sizes.shape[1]) < self.steps[who][:, None]
+        left: np.ndarray = np.any(outside, axis=1)
+        at = np.argmax(outside, axis=1)
+        growth = _log_size(sizes[left, at[left]])
+        growth = np.where(np.isnan(growth), np.inf, growth)
+        self.crude[who[left]] = growth / np.maximum(first[left] + at[left], 1)
+        return left
+
+    def _add(self, who: np.ndarray, lane: np.ndarray, step: np.ndarray, now: np.ndarray, size: np.ndarray) -> None:
+        """Add samples, given lane by lane in the order of time."""
+        cell, count = who[lane], len(who)
+        opens = np.append(True, lane[1:] != lane[:-1])
+        last = np.where(opens, self.last[cell], np.roll(now, 1))
+        before = np.where(opens, self.before[cell], np.roll(last, 1))
+        closes = np.append(opens[1:], True)
+        self.last[cell[closes]], self.before[cell[closes]] = now[closes], last[closes]
+        bump, slope = _bump((step / self.steps[cell] - _BURN_IN) / (1 - _BURN_IN))
+        inside = bump > 0
+        lane, bump, slope, log_size = lane[inside], bump[inside], slope[inside], _log_size(size[inside])
+        log_cycle = _log_size(np.abs(last**2 - before * now)[inside])
+
+        def total(values: np.ndarray) -> np.ndarray:
+            return np.bincount(lane, values, count)
+
+        self.size[who] -= total(slope * log_size)
+        self.cycle[who] -= total(slope * log_cycle)
+        self.weight[who] += total(bump)
+        self.contrast[who] += total(bump * (log_cycle - log_size))
+
+    def rates(self) -> np.ndarray:
+        """Growth per step [C]."""
+        window = self.steps * (1 - _BURN_IN)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            size, cycle = (total / (self.weight * window) for total in (self.size, self.cycle))
+            cycles = (self.contrast / self.weight > np.log(LEAST_CYCLE)) & (np.abs(size - cycle) * window < SAME_RATE)
+        return np.where(np.isnan(self.crude), np.where(cycles, cycle, size), self.crude)
+
+
+def _log_size(square: np.ndarray) -> np.ndarray:
+    """Log of a displacement, over the first one, from its square."""
+    with np.errstate(divide="ignore"):
+        return 0.5 * np.log(square) - np.log(START)

@@ -9,9 +9,10 @@ import numpy as np
 
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.measure.boundary import Boundary, first_crossing
-from bandit_lab.measure.displaced import SERIES_START, series_blocks
+from bandit_lab.measure.displaced import Lanes, run_lanes, samples
 
 ORDER = {"A": 2, "B": 2, "C": 3}  # poles of one mode at the sample points that have not died out
+SERIES_START = 2e-5  # displacement of time-series runs; even orders cancel between the two signs
 RESOLUTION = 1e-6  # least overshoot, as a share of the first displacement, that `first_overshoot` reports
 _NOISE = 1e-15 / SERIES_START  # rounding error of a displacement, relative to the first
 _RANK = 1e-7  # smallest singular value, relative to the largest, that counts as a further pole
@@ -58,20 +59,34 @@ def displacement(
       cells: Hyper of arrays [C]. theta_star: [C, D]. direction, projector: [D], a right and a left eigenvector of the
         stiffness, scaled to unit product, so that one mode is seen alone.
     """
-    theta_star = np.asarray(theta_star, np.float64)
-    shape = theta_star.shape
-    first, stride, samples = _span(cells, learner.staleness.model)
-    exact = "finite_group" if dynamics == "sampled" else dynamics
-    rows = series_blocks(
-        learner,
-        exact,
-        first + stride * samples,
-        cells,
-        theta_star,
-        np.broadcast_to(direction, shape),
-        np.broadcast_to(projector, shape),
-    )
-    return [row[f : f + s * n + 1 : s] for row, f, s, n in zip(rows, first, stride, samples, strict=True)]
+    fixed = np.asarray(theta_star, np.float64)
+    direction, projector = (np.broadcast_to(x, fixed.shape) for x in (direction, projector))
+    first, stride, count = _span(cells, learner.staleness.model)
+    twice = lambda x: np.concatenate([x, x])  # noqa: E731
+    start = np.concatenate([fixed + SERIES_START * direction, fixed - SERIES_START * direction])
+    watch = _Series(twice(first), twice(stride), twice(count + 1))
+    lanes = Lanes(Hyper(*(twice(np.asarray(c)) for c in cells)), twice(fixed), start, twice(projector))
+    run_lanes(learner, "finite_group" if dynamics == "sampled" else dynamics, lanes, watch)
+    ahead, behind = watch.rows[: len(fixed)], watch.rows[len(fixed) :]
+    return [(a - b) / (2 * SERIES_START) for a, b in zip(ahead, behind, strict=True)]
+
+
+class _Series:
+    """The readings of every cell at steps first, first + stride, ..., `count` of them; a `Watch`."""
+
+    def __init__(self, first: np.ndarray, stride: np.ndarray, count: np.ndarray) -> None:
+        self.first, self.stride, self.end = first, stride, first + stride * (count - 1) + 1
+        self.rows = [np.full(n, np.nan) for n in count]
+
+    def __call__(self, who: np.ndarray, first: np.ndarray, readings: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        end = self.end[who]
+        lane, column, step = samples(first, self.first[who], self.stride[who], end, np.ones(len(who), bool))
+        place = (step - self.first[who][lane]) // self.stride[who][lane]
+        opens = np.searchsorted(lane, np.arange(len(who) + 1))
+        for i, cell in enumerate(who):
+            mine = slice(opens[i], opens[i + 1])
+            self.rows[cell][place[mine]] = readings[i, column[mine]]
+        return first + readings.shape[1] >= end
 
 
 def dominant_poles(

@@ -1,0 +1,80 @@
+"""Displaced runs in blocks whose lanes are refilled, and the search for a boundary with a rough and a good test."""
+
+import numpy as np
+import pytest
+from settings import cells, learner
+
+from bandit_lab.bandits import two_arm
+from bandit_lab.measure import displaced, find_fixed_point, generic_direction, growth_rate
+from bandit_lab.measure.boundary import first_crossing
+from bandit_lab.simulate.fast.one_kernel import one_kernel_enabled
+
+
+def rates_of(trained, grid):
+    point = find_fixed_point(trained, "mean_field", 1.0)
+    theta = np.tile(point.theta, (len(grid.momentum), 1))
+    return growth_rate(trained, "mean_field", grid, theta, generic_direction(point.basis), periods=20)
+
+
+def mixed_cells(count):
+    """Cells of very different lengths, so that lanes are refilled out of step."""
+    rng = np.random.default_rng(0)
+    rate = np.geomspace(0.02, 3, count)
+    return cells(rate, rng.choice([0.0, 0.5, 0.9], count), rng.choice([1, 2, 8, 32], count))
+
+
+@pytest.mark.parametrize("staleness", ["refresh", "lag"])
+def test_refilled_lanes_have_the_bits_of_fresh_ones(staleness, monkeypatch):
+    """600 cells through 256 lanes, by two threads or by one, against each cell of a sample alone."""
+    trained, grid = learner("grpo", two_arm(), staleness, horizon=32), mixed_cells(600)
+    together = rates_of(trained, grid)
+    monkeypatch.setattr(displaced, "THREADS", 1)
+    np.testing.assert_array_equal(rates_of(trained, grid), together)
+    some = np.arange(7, 600, 97)
+    alone = [rates_of(trained, type(grid)(*(column[i : i + 1] for column in grid)))[0] for i in some]
+    np.testing.assert_array_equal(alone, together[some])
+
+
+def test_one_kernel_and_plain_program_agree():
+    """The tag only changes how the program is compiled: the same rates up to rounding errors of the displacement."""
+    trained, grid = learner("grpo", two_arm()), mixed_cells(64)
+    tagged = rates_of(trained, grid)
+    with one_kernel_enabled(False):
+        plain = rates_of(trained, grid)
+    np.testing.assert_allclose(tagged, plain, rtol=1e-5, atol=1e-8)
+    assert np.any(tagged > 0)
+    assert np.any(tagged < 0)
+
+
+def test_rough_scan_finds_what_the_good_test_says():
+    """The rough test is wrong for half a decade on either side; on its own it would miss every boundary."""
+    true = np.array([0.03, 0.5, 7.0])
+    calls = []
+
+    def good(cells, theta_star):
+        calls.append(len(theta_star))
+        return np.log(cells.learning_rate / theta_star[:, 0]) ** 3
+
+    def rough(cells, theta_star):
+        off = np.where(np.arange(len(theta_star)) % 2, 3.0, 1 / 3.0)
+        return np.log(cells.learning_rate / (off * theta_star[:, 0]))
+
+    grid, three = np.geomspace(1e-3, 1e2, 51), cells([1.0, 1.0, 1.0])
+    found = first_crossing(good, three, true[:, None], grid, rough=rough)
+    np.testing.assert_allclose(found.value, true, rtol=1e-4)
+    assert np.all((found.low <= true) & (true <= found.high))
+    assert sum(calls) < 0.5 * 3 * (51 + 13 * 3)  # fewer good tests than by scanning with them
+    wrong = first_crossing(rough, three, true[:, None], grid)
+    assert np.max(np.abs(wrong.value / true - 1)) > 0.5
+
+
+@pytest.mark.parametrize("rough", [None, "same"])
+def test_bracket_is_as_narrow_as_asked_for(rough):
+    """A test that jumps, is infinite or not a number beyond: nothing to take a secant of, the bracket still closes."""
+
+    def test(cells, theta_star):
+        return np.select([cells.learning_rate < 0.7, cells.learning_rate < 0.9], [-1e-9, np.inf], np.nan)
+
+    found = first_crossing(test, cells([1.0]), np.zeros((1, 1)), [0.1, 0.5, 2.0], rough=test if rough else None)
+    assert found.low[0] < 0.7 <= found.high[0]
+    assert np.log(found.high[0] / found.low[0]) <= np.log(4) * 2.0**-13 * (1 + 1e-6)

@@ -70,7 +70,10 @@ def _program(dynamics: str, tagged: bool) -> Callable[..., Any]:
 
             return jax.lax.scan(step, state, length=STEPS)
 
-        state, (reading, size) = one_kernel(jax.vmap(lane), cells, fixed, projector, state)
+        def lanes() -> Any:  # closes over its inputs: XLA:CPU aborts on an input of the kernel that nothing reads
+            return jax.vmap(lane)(cells, fixed, projector, state)
+
+        state, (reading, size) = one_kernel(lanes)
         return state, reading, size
 
     return jax.jit(advance, compiler_options=compiler_options() or None)

@@ -40,7 +40,7 @@ class Runs(NamedTuple):
 
     reward_mean: np.ndarray
     reward_variance: np.ndarray
-    summary: Summary
+    summary: Any
     moments: Moments
     route: Route
 
@@ -64,7 +64,8 @@ class Part(NamedTuple):
 def gather(parts: Iterable[Part], cells: int, seeds: int, steps: int, watched: bool, route: Route) -> Runs:
     """Pool parts within their unit and then units, in their order, in float64."""
     moments, shape = no_moments(cells, seeds, steps + 1), (cells, seeds)
-    summary = Summary(*(np.empty(shape, bool if name == "finite" else float) for name in Summary._fields if watched))
+    columns = [np.empty(shape, bool if name == "finite" else float) for name in Summary._fields]
+    summary = Summary(*columns) if watched else None
     sizes = np.zeros((cells, len(moments.seeds)))
     for part in parts:
         unit = part.first // UNIT
@@ -75,7 +76,7 @@ def gather(parts: Iterable[Part], cells: int, seeds: int, steps: int, watched: b
         else:
             count, mean, square = merge((float(sizes[part.cell, unit]), *target), new)
         sizes[part.cell, unit], target[0][:], target[1][:] = count, mean, square
-        for kept, column in zip(summary, part.ends or (), strict=True):
+        for kept, column in zip(summary or (), part.ends or (), strict=True):
             kept[part.cell, part.first : part.first + part.seeds] = column
     moments = moments._replace(seeds=sizes[0])
     return Runs(*pool([moments]), summary, moments, route)

@@ -14,8 +14,8 @@ Here the same update runs for L seeds side by side, with four changes:
 `computed_once` appears where XLA:CPU would otherwise work a value out once per consumer.
 """
 
-from bandit_lab.simulate.fast.engine import run_cells
+from bandit_lab.simulate.fast.engine import ensemble, run_cells
 from bandit_lab.simulate.fast.serve import why_not
 from bandit_lab.simulate.fast.words import DEFAULT_GENERATOR, GENERATORS
 
-__all__ = ["DEFAULT_GENERATOR", "GENERATORS", "run_cells", "why_not"]
+__all__ = ["DEFAULT_GENERATOR", "GENERATORS", "ensemble", "run_cells", "why_not"]

@@ -1,24 +1,92 @@
 """From a grid to results: calls of a few items each, several in flight, results in a fixed order."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from bandit_lab.grpo import Learner
+from bandit_lab._checks import require
+from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.simulate.calls import in_order
-from bandit_lab.simulate.cells import Cells, cast
-from bandit_lab.simulate.fast.items import DEVICES, Items, run_items
-from bandit_lab.simulate.fast.layout import GROUP, Rows, rows_of
-from bandit_lab.simulate.fast.program import Program
-from bandit_lab.simulate.fast.serve import describe, needs_blocks
+from bandit_lab.simulate.cells import Cells, cast, prepare
+from bandit_lab.simulate.fast.items import DEVICES, Items, Results, run_items
+from bandit_lab.simulate.fast.layout import GROUP, PART, Rows, rows_of
+from bandit_lab.simulate.fast.program import Program, Setting
+from bandit_lab.simulate.fast.serve import describe, needs_blocks, why_not
+from bandit_lab.simulate.fast.words import DEFAULT_GENERATOR
 from bandit_lab.simulate.results import Part, Summary
 
-ROWS_PER_CALL = {"long": 4, "short": 32}
+ITEMS = {"long": 4, "short": 32}
 """Items per call and device: long ones hold many chunks, short ones a single chunk."""
+
+
+class Call(NamedTuple):
+    """One call to the devices: what is compiled, which rows it holds, and its inputs."""
+
+    program: Program
+    rows: Rows
+    items: Items
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Calls that are ready to run, again and again with other root keys. per_row: lanes of a row."""
+
+    mesh: Mesh
+    learner: Learner
+    setting: Setting
+    calls: list[Call]
+    per_row: int
+
+    def results(self, seed: int, threads: int) -> Iterator[tuple[Call, Results]]:
+        """Every call with its results as host arrays, in order."""
+        root = jax.random.key_data(jax.random.key(seed))
+
+        def one(call: Call) -> tuple[Call, Results]:
+            out = run_items(self.mesh, call.program, self.learner, self.setting, root, call.items)
+            return call, jax.tree.map(np.asarray, out)
+
+        return in_order(one, self.calls, threads)
+
+
+def plan(
+    learner: Learner,
+    dynamics: str,
+    cells: Cells,
+    *,
+    steps: int,
+    seeds: int,
+    first_seed: int = 0,
+    dtype: Any = np.float32,
+    watched: bool = False,
+    keep: str = "moments",
+    generator: str = DEFAULT_GENERATOR,
+    threads: int = 2,
+) -> Plan:
+    """Lay a grid out in calls.
+
+    keep: `moments` of every cell over its seeds, `runs` (J of every run), or `ensemble`: moments over all cells and
+    seeds together.
+    """
+    program, setting = describe(learner, dynamics, steps, watched, generator, dtype)
+    lanes, hyper = program.lanes, cells.hyper
+    few = seeds < lanes and first_seed == 0
+    per_row = 1 if seeds == 1 else GROUP if few or keep == "runs" else lanes
+    long = per_row == lanes or keep == "ensemble"
+    groups = {"moments": lanes // per_row, "runs": 0, "ensemble": 1}[keep]
+    mesh, calls = Mesh(np.array(jax.local_devices()), (DEVICES,)), []
+    blocks = needs_blocks(learner, hyper.refresh_interval)
+    for rows in rows_of(hyper.refresh_interval, blocks, seeds, lanes, per_row, PART if long else lanes):
+        bound = replace(program, groups=groups, per_row=per_row, blocks=rows.blocks)
+        most = ITEMS["long" if long else "short"] * mesh.size
+        pieces = max(-(-len(rows.cell) // most), min(threads, len(rows.cell)))
+        for piece in np.array_split(np.arange(len(rows.cell)), pieces):
+            part = Rows(rows.cell[piece], rows.first[piece], rows.seeds[piece], rows.blocks)
+            calls.append(Call(bound, part, _items(cells, part, first_seed, most, dtype)))
+    return Plan(mesh, cast(learner, dtype), setting, calls, per_row)
 
 
 def run_cells(
@@ -41,31 +109,62 @@ def run_cells(
 
     whole: keep J of every run instead of moments, as is always done for a single seed. The rest: `simulate.engine.run`.
     """
-    program, setting = describe(learner, dynamics, steps, watched, generator, dtype)
-    lanes, whole = program.lanes, whole or seeds == 1
-    many = seeds >= lanes or first_seed > 0
-    per_row = 1 if seeds == 1 else lanes if many and not whole else GROUP
-    groups = 0 if whole else lanes // per_row
-    learner = cast(learner, dtype)
-    root = jax.random.key_data(jax.random.key(seed))
-    mesh = Mesh(np.array(jax.local_devices()), (DEVICES,))
-    interval, calls = cells.hyper.refresh_interval, []
-    for rows in rows_of(interval, needs_blocks(learner, interval), seeds, lanes, per_row):
-        bound = replace(program, groups=groups, blocks=rows.blocks)
-        most = ROWS_PER_CALL["long" if per_row == lanes else "short"] * mesh.size
-        pieces = max(-(-len(rows.cell) // most), min(threads, len(rows.cell)))
-        for piece in np.array_split(np.arange(len(rows.cell)), pieces):
-            calls.append((bound, Rows(rows.cell[piece], rows.first[piece], rows.seeds[piece], rows.blocks), most))
-
-    def one(call: tuple[Program, Rows, int]) -> Any:
-        bound, rows, size = call
-        items = _items(cells, rows, first_seed, size, dtype)
-        return jax.tree.map(np.asarray, run_items(mesh, bound, learner, setting, root, items))
-
-    for number, ((_, rows, _), results) in enumerate(zip(calls, in_order(one, calls, threads), strict=True), 1):
-        yield from _parts(rows, results, per_row, whole)
+    whole = whole or seeds == 1
+    ready = plan(
+        learner,
+        dynamics,
+        cells,
+        steps=steps,
+        seeds=seeds,
+        first_seed=first_seed,
+        dtype=dtype,
+        watched=watched,
+        keep="runs" if whole else "moments",
+        generator=generator,
+        threads=threads,
+    )
+    for number, (call, results) in enumerate(ready.results(seed, threads), 1):
+        yield from _parts(call.rows, results, ready.per_row, whole)
         if progress:
-            progress(number, len(calls))
+            progress(number, len(ready.calls))
+
+
+def ensemble(
+    learner: Learner,
+    dynamics: str,
+    cells: Hyper,
+    *,
+    steps: int,
+    seeds: int = 1,
+    dtype: Any = np.float32,
+    rng: str = DEFAULT_GENERATOR,
+    threads: int = 2,
+) -> Callable[[int], tuple[np.ndarray, np.ndarray]]:
+    """A function from a seed to mean and population variance [T + 1] of J over all cells and seeds together.
+
+    Everything but the runs themselves is done once. Raises ValueError where the fast path does not serve.
+    """
+    reason = why_not(learner, dynamics)
+    require(reason is None, "dynamics", f"a setting that the fast path serves ({reason})", dynamics)
+    ready = plan(
+        learner,
+        dynamics,
+        prepare(learner, cells, dtype),
+        steps=steps,
+        seeds=seeds,
+        dtype=dtype,
+        keep="ensemble",
+        generator=rng,
+        threads=threads,
+    )
+
+    def moments(seed: int) -> tuple[np.ndarray, np.ndarray]:
+        parts = [results for _, results in ready.results(seed, threads)]
+        size, mean, square = (np.concatenate([p[i] for p in parts])[:, 0].astype(float) for i in range(3))
+        total, centre = size.sum(), size @ mean / size.sum()
+        return centre, (square.sum(axis=0) + size @ (mean - centre) ** 2) / total
+
+    return moments
 
 
 def _items(cells: Cells, rows: Rows, first_seed: int, size: int, dtype: Any) -> Items:

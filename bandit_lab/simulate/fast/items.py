@@ -106,27 +106,32 @@ def run_items(mesh: Mesh, program: Program, learner: Learner, setting: Setting, 
 
 
 def _item(program: Program, learner: Learner, setting: Setting, root: Array, item: Items) -> Results:
-    lanes, rows = program.lanes, item.first.shape[0]
+    lanes, per_row, rows = program.lanes, program.per_row, item.first.shape[0]
+    side_by_side = lanes // per_row
     place = jnp.arange(lanes, dtype=jnp.int32)
-    per_row = lanes // rows
 
-    def spread(row_values: Array) -> Array:
+    def spread(row_values: Array, number: Array) -> Array:
+        if rows > side_by_side:
+            row_values = lax.dynamic_slice_in_dim(row_values, number * side_by_side, side_by_side)
         rest = row_values.shape[1:]
-        return jnp.broadcast_to(row_values[:, None], (rows, per_row, *rest)).reshape(lanes, *rest)
+        return jnp.broadcast_to(row_values[:, None], (side_by_side, per_row, *rest)).reshape(lanes, *rest)
 
     def chunk(number: Array) -> Results:
-        seed_in_row = number * lanes + place % per_row
-        counted = seed_in_row < spread(item.seeds)
-        keys = lane_keys(root, spread(item.name), (spread(item.first) + seed_in_row).astype(jnp.uint32))
+        seed_in_row = place % per_row + (number * lanes if per_row == lanes else 0)
+        counted = seed_in_row < spread(item.seeds, number)
+        keys = None
+        if program.dynamics == "sampled":
+            replica = (spread(item.first, number) + seed_in_row).astype(jnp.uint32)
+            keys = lane_keys(root, spread(item.name, number), replica)
         inputs = Lanes(
-            learning_rate=spread(item.learning_rate),
-            momentum=spread(item.momentum),
-            kl_weight=spread(item.kl_weight),
+            learning_rate=spread(item.learning_rate, number),
+            momentum=spread(item.momentum, number),
+            kl_weight=spread(item.kl_weight, number),
             interval=item.interval,
-            theta=spread(item.theta).T,
+            theta=spread(item.theta, number).T,
             keys=keys,
             counted=counted,
-            fixed_point=spread(item.fixed_point),
+            fixed_point=spread(item.fixed_point, number) if program.watched else None,
         )
         job = Job(program, learner, setting, inputs)
         track, tail, policy = run_lanes(job)
@@ -135,15 +140,16 @@ def _item(program: Program, learner: Learner, setting: Setting, root: Array, ite
             return Results(jnp.zeros(()), track.shift, jnp.zeros(()), ends)
         return Results(*moments(counted.reshape(program.groups, -1), track), ends=ends)
 
-    if rows > 1 or program.groups != 1:
+    if program.groups != 1:
         single = chunk(jnp.int32(0))
         return single._replace(ends=jax.tree.map(lambda x: x[None], single.ends))
-    return _pooled(program, chunk, item, lanes)
+    chunks = jnp.sum(item.seeds) if per_row == lanes else rows * per_row
+    return _pooled(program, chunk, (chunks + (lanes - 1)) // lanes)
 
 
-def _pooled(program: Program, chunk: Any, item: Items, lanes: int) -> Results:
-    """All chunks of one row, their moments pooled in order (Chan)."""
-    most = max(PART // lanes, 1)
+def _pooled(program: Program, chunk: Any, chunks: Array | int) -> Results:
+    """All chunks of an item, their moments pooled in order (Chan)."""
+    most = max(PART // program.lanes, 1)
     shapes = jax.eval_shape(chunk, jnp.int32(0))
     none = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes._replace(ends=None))
     room = jax.tree.map(lambda s: jnp.zeros((most, *s.shape), s.dtype), shapes.ends)
@@ -151,16 +157,17 @@ def _pooled(program: Program, chunk: Any, item: Items, lanes: int) -> Results:
     def one(number: Array, pooled: Results) -> Results:
         more = chunk(number)
         total = pooled.seeds + more.seeds
+        share = 1 / jnp.maximum(total, 1)
         change = more.mean - pooled.mean
-        between = change * change * (pooled.seeds * more.seeds / total)[:, None]
+        between = change * change * (pooled.seeds * more.seeds * share)[:, None]
         return Results(
             total,
-            pooled.mean + change * (more.seeds / total)[:, None],
+            pooled.mean + change * (more.seeds * share)[:, None],
             pooled.square + (more.square + between),
             jax.tree.map(lambda x, y: lax.dynamic_update_index_in_dim(x, y, number, 0), pooled.ends, more.ends),
         )
 
-    return lax.fori_loop(0, (item.seeds[0] + (lanes - 1)) // lanes, one, none._replace(ends=room))
+    return lax.fori_loop(0, chunks, one, none._replace(ends=room))
 
 
 def _ends(job: Job, tail: Tail, policy: Any) -> Ends:

@@ -1,9 +1,10 @@
 """Cells and seeds cut into items of lanes.
 
 A row is a set of neighbouring lanes with one setting: consecutive seeds of one cell. An item is one chunk of L lanes
-made of R rows, or (R = 1) several chunks of one row, one after the other. All rows of an item share the refresh
-interval. What a lane computes does not depend on the lanes beside it, so the layout is free; it only decides how
-moments are gathered, and that is fixed by the number of seeds of a cell, not by the grid.
+made of rows side by side, or several chunks, one after the other: of one row that runs on, or (an ensemble over cells)
+of further rows. All rows of an item share the refresh interval. What a lane computes does not depend on the lanes
+beside it, so the layout is free; it only decides how moments are gathered, and that is fixed by the number of seeds of
+a cell, not by the grid.
 """
 
 from collections.abc import Iterator
@@ -27,13 +28,17 @@ class Rows(NamedTuple):
     blocks: bool
 
 
-def rows_of(interval: np.ndarray, blocks: np.ndarray, seeds: int, lanes: int, per_row: int) -> Iterator[Rows]:
+def rows_of(
+    interval: np.ndarray, blocks: np.ndarray, seeds: int, lanes: int, per_row: int, per_item: int
+) -> Iterator[Rows]:
     """All rows of a grid, one `Rows` with and one without inner loop.
 
-    interval, blocks: [C]. per_row: lanes of a row; with a whole chunk per row, an item is up to PART seeds of one cell.
+    interval, blocks: [C]. per_row: lanes of a row; with a whole chunk per row, the row runs on over chunks. per_item:
+    lanes of an item over all its chunks.
     """
-    per_item = max(PART, lanes) if per_row == lanes else per_row
-    starts = np.arange(0, seeds, per_item)
+    per_item = max(per_item, lanes)
+    seeds_per_row, width = (per_item, 1) if per_row == lanes else (per_row, per_item // per_row)
+    starts = np.arange(0, seeds, seeds_per_row)
     for need in (False, True):
         chosen = np.flatnonzero(blocks == need)
         if len(chosen) == 0:
@@ -42,7 +47,7 @@ def rows_of(interval: np.ndarray, blocks: np.ndarray, seeds: int, lanes: int, pe
         for value in np.unique(interval[chosen]):
             mine = chosen[interval[chosen] == value]
             cell, first = np.repeat(mine, len(starts)), np.tile(starts, len(mine))
-            parts.append(_fill(cell, first, np.minimum(seeds - first, per_item), lanes // per_row))
+            parts.append(_fill(cell, first, np.minimum(seeds - first, seeds_per_row), width))
         cell, first, count = (np.concatenate(column) for column in zip(*parts, strict=True))
         yield Rows(cell, first, count, need)
 

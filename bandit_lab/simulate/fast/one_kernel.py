@@ -13,7 +13,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax.experimental.xla_metadata import set_xla_metadata
+
+from bandit_lab._types import Array
 
 TAG = "xla_cpu_small_call"
 _OPTIONS = {"xla_cpu_prefer_vector_width": 512, "xla_cpu_experimental_ynn_fusion_type": ""}
@@ -42,7 +45,26 @@ def compiler_options() -> dict[str, Any]:
 
 
 def one_kernel(function: Callable, *args: Any) -> Any:
-    """function(*args) inside a jitted program, emitted as a single kernel where that is in use."""
+    """function(*args) inside a jitted program, emitted as a single kernel where that is in use. args: trees of arrays.
+
+    The arrays go in as one vector per type: XLA aborts the process if an input of such a kernel is not read, and
+    whether each one is depends on what its optimiser finds out.
+    """
     if not in_use():
         return function(*args)
-    return set_xla_metadata(jax.jit(function)(*args), **{TAG: "true"}, inlineable="false")
+    leaves, tree = jax.tree.flatten(args)
+    types = sorted({leaf.dtype for leaf in leaves}, key=str)
+    members = [[i for i, leaf in enumerate(leaves) if leaf.dtype == dtype] for dtype in types]
+    packed = [jnp.concatenate([leaves[i].ravel() for i in group]) for group in members]
+
+    def unpacked(*vectors: Array) -> Any:
+        parts: list[Any] = [None] * len(leaves)
+        for vector, group in zip(vectors, members, strict=True):
+            start = 0
+            for i in group:
+                stop = start + leaves[i].size
+                parts[i] = vector[start:stop].reshape(leaves[i].shape)
+                start = stop
+        return function(*jax.tree.unflatten(tree, parts))
+
+    return set_xla_metadata(jax.jit(unpacked)(*packed), **{TAG: "true"}, inlineable="false")

@@ -14,7 +14,8 @@ class Program:
     """Static choices of a run of lanes; equal programs and shapes share one compiled function.
 
     learner: what is trained, without its numbers (`Learner` with the bandit left out): see `Setting`.
-    dynamics: `sampled` or `mean_field`. lanes: L. groups: sets of neighbouring lanes whose moments are kept, or 0: then
+    dynamics: `sampled` or `mean_field`. lanes: L. per_row: neighbouring lanes with one
+    setting. groups: sets of neighbouring lanes whose moments are kept, or 0: then
     J of every lane is. columns: cells per arm in the table of counts, 1 where rewards are a function of the arm, else
     the number of reward values. classes: for one column, the arms that share a reward. blocks: whether the policy that
     acts stays for a refresh interval (an inner loop), or is looked up at every step. two_arms: whether one logit stands
@@ -24,6 +25,7 @@ class Program:
     dynamics: str
     steps: int
     lanes: int
+    per_row: int
     groups: int
     columns: int
     classes: tuple[tuple[int, ...], ...]

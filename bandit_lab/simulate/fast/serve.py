@@ -74,7 +74,7 @@ def describe(
     if dynamics == "sampled":
         inverted = two_arms and columns == 1
         require_enough_words(steps * learner.prompts, 1 if inverted else words_for_counting(learner.group_size))
-    program = Program(dynamics, steps, lanes, 1, columns, classes, False, two_arms, watched, generator)
+    program = Program(dynamics, steps, lanes, lanes, 1, columns, classes, False, two_arms, watched, generator)
     setting = Setting(
         values=jnp.asarray(column_values[:, None], dtype),
         chances=jnp.asarray(chances, dtype),

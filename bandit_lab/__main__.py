@@ -2,9 +2,19 @@
 
 import sys
 
-from bandit_lab.study.cli import main
+from bandit_lab.study import cli
+from bandit_lab.study.interrupt import leave
 
 __all__ = ["main"]
+
+
+def main() -> int:
+    """One command, and the process's exit code; an interrupted one does not wait for its threads."""
+    code = cli.main()
+    if code == cli.INTERRUPTED:
+        leave()
+    return code
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -4,7 +4,6 @@ import contextlib
 import os
 import re
 import shlex
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from bandit_lab.study.commands import COMMANDS
 from bandit_lab.study.config import GROUPS, config_dir, register_schemas, variants_on_disk
 from bandit_lab.study.errors import BadInput, Incomplete, Stopped, bad_input, one_line
 from bandit_lab.study.grid import check_sweepable
+from bandit_lab.study.interrupt import interruptible
 
 OK, INCOMPLETE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 3
 HYDRA_OPTIONS = frozenset(
@@ -51,13 +51,11 @@ def _guarded(command: str, overrides: list[str]) -> int:
     full_error = os.environ.get("HYDRA_FULL_ERROR") == "1"
     job = _Job(command)
     try:
-        with _terminate_like_interrupt(), _raw_hydra_errors():
+        with interruptible(lambda: f"bandit_lab {command}: {_interrupted(job, overrides)}"), _raw_hydra_errors():
             job.run(_rewritten(overrides))
         return OK
     except KeyboardInterrupt:
-        return _complain(
-            f"bandit_lab {command}", f"interrupted, no finished run; {_again(job, overrides)}", INTERRUPTED
-        )
+        return _complain(f"bandit_lab {command}", _interrupted(job, overrides), INTERRUPTED)
     except Stopped as error:
         return _complain(f"bandit_lab {command}", f"{error}, no finished run; {_again(job, overrides)}", INTERRUPTED)
     except Incomplete as error:
@@ -67,6 +65,10 @@ def _guarded(command: str, overrides: list[str]) -> int:
         if text is None or full_error:
             raise
         return _complain(f"bandit_lab {command}", text)
+
+
+def _interrupted(job: "_Job", overrides: list[str]) -> str:
+    return f"interrupted, no finished run; {_again(job, overrides)}"
 
 
 def _again(job: "_Job", overrides: list[str]) -> str:
@@ -117,6 +119,8 @@ class _Job:
         """Call the command's Hydra entry; raises what went wrong."""
         import hydra
 
+        if COMMANDS[self.command].reads and {"-m", "--multirun"} & set(overrides):
+            raise BadInput(f"option: expected one run folder for {self.command}, got -m")
         register_schemas()
         _register_named_variants(overrides)
         if {"-m", "--multirun"} & set(overrides):
@@ -200,24 +204,6 @@ def _with_run_dir(overrides: list[str], folder: Path | None) -> list[str]:
     if folder is None or any(a.startswith("run_dir=") for a in overrides):
         return overrides
     return [*overrides, f"run_dir={folder}"]
-
-
-@contextlib.contextmanager
-def _terminate_like_interrupt() -> Iterator[None]:
-    """Treat SIGTERM as Ctrl-C while a command runs."""
-
-    def interrupt(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    try:
-        before = signal.signal(signal.SIGTERM, interrupt)
-    except ValueError:  # not the main thread
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager

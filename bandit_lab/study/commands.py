@@ -28,7 +28,8 @@ class Command(NamedTuple):
     """One command: the module that does it, one line for the list, notes and one example for its help.
 
     `continues` says that the command goes on with an unfinished run; its module then has `check_folder(plan, folder)`
-    too, which raises ValueError where the folder holds another run.
+    too, which raises ValueError where the folder holds another run. `reads` says that `run_dir` is what the command
+    reads.
     """
 
     module: str
@@ -36,6 +37,7 @@ class Command(NamedTuple):
     notes: str
     example: str
     continues: bool = False
+    reads: bool = False
 
     def load(self) -> CommandModule:
         """The module (imports JAX)."""
@@ -61,5 +63,22 @@ COMMANDS = {
         "closed-form and exact predictions for one setting, no simulation",
         "Prints the fixed point, its stiffness, the oscillator, the thresholds and the noise at one setting.",
         "python -m bandit_lab predict refresh_interval=8 momentum=0.9 learning_rate=0.1 group_size=16",
+    ),
+    "status": Command(
+        "bandit_lab.study.status",
+        "what of a run folder is done, failed and left, and how long that takes",
+        "One row per stage of a sweep: chunks done, failed and left, seconds used and the seconds that the rest will\n"
+        "take at that pace; then why chunks failed. Only reads: a sweep that works there is not disturbed.",
+        "python -m bandit_lab status run_dir=outputs/sweep/my_run output=status.json",
+        reads=True,
+    ),
+    "export": Command(
+        "bandit_lab.study.export",
+        "the results of a run as one tidy table, CSV or Parquet",
+        "One row per cell with the cell's settings, and what was measured and predicted there. CSV begins with a line\n"
+        "'# column: unit' for every column (pandas.read_csv(path, comment='#')); in Parquet units are metadata of the\n"
+        "fields. Missing values are empty. Single runs and curves stay in results.zarr.",
+        "python -m bandit_lab export run_dir=outputs/sweep/my_run format=parquet output=cells.parquet",
+        reads=True,
     ),
 }

@@ -10,6 +10,8 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from bandit_lab.study.folder_settings import ExportSettings, StatusSettings
+
 GROUPS = ("bandit", "advantage", "estimator", "staleness", "optimizer")
 MULTIPLES = [0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0, 1.2]
 TRACED = ("learning_rate", "momentum", "refresh_interval", "kl_weight")
@@ -111,6 +113,7 @@ class SweepSettings(Settings):
 
 
 SCHEMAS: dict[str, type[Settings]] = {"sweep": SweepSettings, "predict": PredictSettings}
+SCHEMAS |= {"status": StatusSettings, "export": ExportSettings}
 
 
 def config_dir() -> Path:

@@ -33,6 +33,9 @@ def check(command: str, config: Any, explicit: frozenset[str], folder: Path) -> 
         for key in config:
             _checks.require(key in known, str(key), f"a setting of {command} (see --help)", config[key])
     settings = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(SCHEMAS[command]), config))
+    if COMMANDS[command].reads:
+        with bad_input():
+            return settings, COMMANDS[command].load().prepare(settings, explicit)
     with bad_input():
         store.check_folder(folder, bool(config.overwrite), COMMANDS[command].continues)
         _set_up_jax(settings)
@@ -46,8 +49,9 @@ def check(command: str, config: Any, explicit: frozenset[str], folder: Path) -> 
 def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> None:
     """Do one job in `folder`; prints its table and, as the last line, the folder."""
     settings, plan = check(command, config, explicit, folder)
-    with bad_input():
-        store.create_folder(folder)
+    if not COMMANDS[command].reads:
+        with bad_input():
+            store.create_folder(folder)
     progress = Progress(settings.quiet)
     try:
         COMMANDS[command].load().execute(plan, store.RunFolder(folder), progress)

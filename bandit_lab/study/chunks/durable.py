@@ -38,6 +38,13 @@ def write_file(path: Path, data: bytes | memoryview) -> None:
     sync_folder(path.parent)
 
 
+def move_file(partial: Path, path: Path) -> None:
+    """Put a finished file in the place of `path`, after it is on the disk."""
+    _sync(partial)
+    os.replace(partial, path)
+    sync_folder(path.parent)
+
+
 def move_folder(partial: Path, path: Path) -> None:
     """Put a finished folder in the place of `path`, after everything in it is on the disk."""
     for folder, _, names in os.walk(partial, topdown=False):

@@ -1,0 +1,31 @@
+"""The settings of the commands that read a run folder: `status` and `export`."""
+
+from dataclasses import dataclass
+
+from bandit_lab.study.schema import setting
+
+
+@dataclass
+class FolderSettings:
+    """What every command that reads a run folder understands."""
+
+    run_dir: str | None = setting(None, "path", "run folder to read, e.g. the last line that a sweep printed")
+    quiet: bool = setting(False, "", "no progress on stderr")
+
+
+@dataclass
+class StatusSettings(FolderSettings):
+    """Settings of `status`."""
+
+    output: str | None = setting(
+        None, "path", "also write the status there as JSON, outside of the run folder or in it"
+    )
+
+
+@dataclass
+class ExportSettings(FolderSettings):
+    """Settings of `export`."""
+
+    format: str = setting("csv", "", "csv | parquet (needs pyarrow: pip install 'bandit-lab[parquet]')")
+    table: str = setting("grid", "", "grid: a row per cell of the fine grid | sampled: per cell of the sampled runs")
+    output: str | None = setting(None, "path", "file to write; null: <run_dir>/<table>.<format>")

@@ -1,0 +1,125 @@
+"""`status`: what of a run folder is done, failed and left. It only reads: a run that works there is not disturbed."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bandit_lab import _checks
+from bandit_lab.study import report
+from bandit_lab.study.chunks import DONE, FAILED, ChunkStore, Planned, Record, durable, holder
+from bandit_lab.study.folder_settings import StatusSettings
+from bandit_lab.study.progress import Progress
+from bandit_lab.study.store import CONFIG, MANIFEST, strict_json
+
+REASONS_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class StatusPlan:
+    """A run folder that exists, and where the JSON goes."""
+
+    folder: Path
+    output: Path | None
+
+
+def run_folder(run_dir: str | None) -> Path:
+    """The folder to read. Raises ValueError unless there is a run in it, finished or not."""
+    _checks.require(bool(run_dir), "run_dir", "the folder of a run", run_dir)
+    folder = Path(str(run_dir))
+    known = any((folder / name).is_file() for name in (CONFIG, MANIFEST))
+    known = known or ChunkStore(folder).settings() is not None
+    _checks.require(known, "run_dir", "the folder of a run", str(folder))
+    return folder
+
+
+def prepare(settings: StatusSettings, explicit: frozenset[str]) -> StatusPlan:
+    """Check that there is a run to read."""
+    return StatusPlan(run_folder(settings.run_dir), Path(settings.output) if settings.output else None)
+
+
+def execute(plan: StatusPlan, folder: Any, progress: Progress) -> None:
+    """Print the status, and write it as JSON if that is wanted."""
+    status = read(plan.folder)
+    show(status)
+    if plan.output is not None:
+        durable.write_file(plan.output, strict_json(status).encode())
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """The status as plain values. Keys: state, running, stages, failed, seconds, seconds_left.
+
+    state: `finished`, `finished, parts failed`, `running`, `unfinished`. stages: one row per kind of work with counts
+    of chunks done, failed and left, seconds used and seconds left (null with a reason while nothing is known).
+    """
+    store, manifest = ChunkStore(folder), _json(folder / MANIFEST)
+    running = holder(store.folder)
+    records = store.records()
+    stages = [_stage(kind, chunks, records) for kind, chunks in store.plan().items()]
+    known = {planned.key for chunks in store.plan().values() for planned in chunks}
+    failed = [r for key, r in records.items() if r.status == FAILED and key in known]
+    left = [stage["seconds_left"] for stage in stages]
+    status: dict[str, Any] = {
+        "state": _state(manifest, running, bool(failed)),
+        "running": running,
+        "stages": stages,
+        "failed": [{"stage": r.kind, "chunk": r.what, "reason": r.reason} for r in failed],
+        "seconds": sum(stage["seconds"] for stage in stages),
+        "seconds_left": None if None in left or not left else sum(left),
+    }
+    if manifest is not None:
+        status |= {"command": manifest.get("command"), "wall_seconds": manifest.get("wall_seconds")}
+        status["chunks"] = manifest.get("chunks")
+    if status["seconds_left"] is None:
+        status["seconds_left_reason"] = "finished" if not stages and manifest else "no chunk of some stage is done yet"
+    return status
+
+
+def _state(manifest: dict[str, Any] | None, running: dict[str, Any] | None, failed: bool) -> str:
+    if running is not None:
+        return "running"
+    if manifest is None:
+        return "unfinished"
+    return "finished, parts failed" if failed else "finished"
+
+
+def _stage(kind: str, chunks: list[Planned], records: dict[str, Record]) -> dict[str, Any]:
+    """One row: counts, seconds used, and what the rest will take at the pace so far."""
+    found = {planned.key: records.get(planned.key) for planned in chunks}
+    done = [record for record in found.values() if record is not None and record.status == DONE]
+    failed = sum(record is not None and record.status == FAILED for record in found.values())
+    rest = sum(planned.work for planned in chunks) - sum(record.work for record in done)
+    seconds, work = sum(record.seconds for record in done), sum(record.work for record in done)
+    left = len(chunks) - len(done) - failed
+    row: dict[str, Any] = {"stage": kind, "chunks": len(chunks), "done": len(done), "failed": failed, "left": left}
+    row |= {"seconds": seconds, "seconds_left": seconds * rest / work if work else (None if left + failed else 0.0)}
+    if row["seconds_left"] is None:
+        row["seconds_left_reason"] = "no chunk of this stage is done yet"
+    return row
+
+
+def show(status: dict[str, Any]) -> None:
+    """The table and what failed."""
+    who = status["running"]
+    by = f", by process {who['pid']} on {who['host']} since {who['since']}" if who else ""
+    report.show(f"{status['state']}{by}")
+    if status["stages"]:
+        table = report.new_table("chunks", "stage", "done", "failed", "left", "seconds used", "seconds left")
+        for row in status["stages"]:
+            counts = (str(row[name]) for name in ("done", "failed", "left"))
+            used, rest = (report.number(row[name], 3) for name in ("seconds", "seconds_left"))
+            table.add_row(row["stage"], *counts, used, rest)
+        report.show(table)
+    elif status.get("wall_seconds") is not None:
+        report.show(f"{status['command']}, {status['wall_seconds']:g} seconds in its last process")
+    for entry in status["failed"][:REASONS_SHOWN]:
+        report.show(f"failed: {entry['stage']}: {entry['chunk']}: {entry['reason']}")
+    if len(status["failed"]) > REASONS_SHOWN:
+        report.show(f"... and {len(status['failed']) - REASONS_SHOWN} more")
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None

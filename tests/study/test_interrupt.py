@@ -1,0 +1,73 @@
+"""Ctrl-C ends a command although its main thread does not come back."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from bandit_lab.study.interrupt import EXIT, interruptible
+
+STUCK = """
+import sys, time
+from bandit_lab.study.interrupt import interruptible
+with interruptible(lambda: "continue with: this"):
+    ready = False
+    while True:
+        try:
+            if not ready:
+                ready = True
+                print("ready", flush=True)
+            time.sleep(60)  # stands for a compiled call: no exception gets through it
+        except KeyboardInterrupt:
+            pass
+"""
+POLITE = STUCK.replace("pass", "sys.exit(7)")
+
+
+def signalled(code: str, number: int) -> tuple[int, str]:
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    return process.returncode, err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_main_thread_that_does_not_come_back_is_not_waited_for(number):
+    assert signalled(STUCK, number) == (EXIT, "continue with: this\n")
+
+
+def test_one_that_comes_back_ends_by_itself():
+    assert signalled(POLITE, signal.SIGTERM) == (7, "")
+
+
+def test_handlers_are_put_back():
+    before = signal.getsignal(signal.SIGTERM)
+    threads = threading.active_count()
+    with interruptible(str):
+        assert signal.getsignal(signal.SIGTERM) != before
+    assert signal.getsignal(signal.SIGTERM) == before
+    for thread in threading.enumerate():
+        if thread.name.endswith("(_watch)"):
+            thread.join(10)
+    assert threading.active_count() == threads
+
+
+def test_outside_the_main_thread_nothing_is_changed():
+    before, seen = signal.getsignal(signal.SIGINT), []
+
+    def work() -> None:
+        with interruptible(str):
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [before]

@@ -8,11 +8,11 @@ from jax import lax
 from bandit_lab._types import Array
 from bandit_lab.simulate.fast.program import Job
 
-PARTIAL = 16  # partial sums per group of lanes: one vector register, added up after the run
+PARTIAL = 32  # partial sums per group of lanes: two vector registers each, added up after the run
 
 
 class Track(NamedTuple):
-    """Per time t: the shift c [T + 1, groups], partial sums [T + 1, groups, 16] of J - c and (J - c)^2 over counted
+    """Per time t: the shift c [T + 1, groups], partial sums [T + 1, groups, 32] of J - c and (J - c)^2 over counted
     lanes. c is the J of a group's first lane: variances down to 1e-14 survive float32. Without groups: J [T + 1, L]
     in `shift`, and nothing in the sums."""
 

@@ -70,7 +70,7 @@ def describe(
         two_arms = signal is not None
         if signal is not None:
             increments, least = np.diff(signal), np.min(np.abs(signal[1:-1])) / 2
-    lanes = 512 if two_arms else 128 if arms * columns <= 32 else 64
+    lanes = (512 if columns == 1 else 256) if two_arms else 128 if arms * columns <= 32 else 64
     if dynamics == "sampled":
         inverted = two_arms and columns == 1
         require_enough_words(steps * learner.prompts, 1 if inverted else words_for_counting(learner.group_size))

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from bandit_lab._barrier import computed_once
 from bandit_lab._numerics import add_up
 from bandit_lab._types import Array
-from bandit_lab.simulate.fast.lanes import as_float, exp
+from bandit_lab.simulate.fast.lanes import as_float, exp, stacked
 from bandit_lab.simulate.fast.multinomial import (
     draws_of,
     inverted_binomial,
@@ -67,7 +67,7 @@ def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Arra
     distance = (at.logits[0] + at.logits[0]) - (reference[0] - reference[1])
     penalty = (at.common * at.rare) * (job.lanes.kl_weight * distance)
     signal, silent = _inverted(job, acting, step) if job.program.columns == 1 else _counted(job, acting, step)
-    return (signal - penalty)[None], silent
+    return computed_once(signal - penalty)[None], silent
 
 
 def _words(job: Job, step: Array, count: int) -> Array:
@@ -94,6 +94,6 @@ def _counted(job: Job, acting: Policy, step: Array) -> tuple[Array, Array]:
     cells = [computed_once(as_float(b - a, dtype)) for a, b in pairwise(below)]
     per_value = [computed_once(cells[c] + cells[columns + c]) for c in range(columns)]
     silent = add_up(*(n * n for n in per_value)) >= size * size
-    advantage = job.learner.advantage.of_counts(job.setting.values, jnp.stack(per_value), size, silent)  # type: ignore[attr-defined]
+    advantage = job.learner.advantage.of_counts(job.setting.values, stacked(per_value), size, silent)  # type: ignore[attr-defined]
     signal = add_up(*(cells[c] * advantage[c] for c in range(columns))) * (1 / size)
     return signal, silent.astype(dtype)

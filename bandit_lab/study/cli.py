@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from bandit_lab.study.arguments import as_overrides
 from bandit_lab.study.commands import COMMANDS
 from bandit_lab.study.config import GROUPS, config_dir, register_schemas, variants_on_disk
 from bandit_lab.study.errors import BadInput, Incomplete, Stopped, bad_input, one_line
@@ -52,7 +53,7 @@ def _guarded(command: str, overrides: list[str]) -> int:
     job = _Job(command)
     try:
         with interruptible(lambda: f"bandit_lab {command}: {_interrupted(job, overrides)}"), _raw_hydra_errors():
-            job.run(_rewritten(overrides))
+            job.run(_rewritten(as_overrides(command, overrides)))
         return OK
     except KeyboardInterrupt:
         return _complain(f"bandit_lab {command}", _interrupted(job, overrides), INTERRUPTED)

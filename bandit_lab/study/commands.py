@@ -27,15 +27,16 @@ class CommandModule(Protocol):
 class Command(NamedTuple):
     """One command: the module that does it, one line for the list, notes and one example for its help.
 
-    `continues` says that the command goes on with an unfinished run; its module then has `check_folder(plan, folder)`
-    too, which raises ValueError where the folder holds another run. `reads` says that `run_dir` is what the command
-    reads.
+    `paths` names the setting that plain paths among the arguments go to, if the command takes any. `continues` says
+    that the command goes on with an unfinished run; its module then has `check_folder(plan, folder)` too, which raises
+    ValueError where the folder holds another run. `reads` says that `run_dir` is what the command reads.
     """
 
     module: str
     summary: str
     notes: str
     example: str
+    paths: str = ""
     continues: bool = False
     reads: bool = False
 
@@ -64,6 +65,16 @@ COMMANDS = {
         "Prints the fixed point, its stiffness, the oscillator, the thresholds and the noise at one setting.",
         "python -m bandit_lab predict refresh_interval=8 momentum=0.9 learning_rate=0.1 group_size=16",
     ),
+    "fit": Command(
+        "bandit_lab.study.fit",
+        "closed-form laws on real reward logs: parameters with intervals, forecast, report",
+        "Plain arguments are logs or folders of logs: TRL, verl, JSON, JSONL, CSV, console text, TensorBoard events;\n"
+        "the format is recognised, and said. Five laws are fitted to each curve. The one with the smallest AICc is\n"
+        "reported with standard errors and intervals, or with the reason why this curve cannot tell. One bad log among\n"
+        "several is a row with its status. No real file of OpenRLHF or prime-rl was at hand to check the readers on.",
+        "python -m bandit_lab fit outputs/my_run/trainer_state.json from_fraction=0.5 learning_rate=1e-5 momentum=0.9",
+        "paths",
+    ),
     "status": Command(
         "bandit_lab.study.status",
         "what of a run folder is done, failed and left, and how long that takes",
@@ -80,5 +91,14 @@ COMMANDS = {
         "fields. Missing values are empty. Single runs and curves stay in results.zarr.",
         "python -m bandit_lab export run_dir=outputs/sweep/my_run format=parquet output=cells.parquet",
         reads=True,
+    ),
+    "bench": Command(
+        "bandit_lab.study.bench",
+        "throughput of the simulator on this machine, against vectorised NumPy in the same run",
+        "Sizes A to D with fixed and Bernoulli rewards and refresh intervals 1 and 8, from zero logits. NumPy, the\n"
+        "reference path (short runs) and the fast path run in turn; ratios are medians over repetitions, and curves of\n"
+        "mean and variance are compared. First calls and memory are measured in processes of their own.\n"
+        "study=scaling: speed against seeds, arms, group size, settings, refresh interval and cores; memory.",
+        "python -m bandit_lab bench 'sizes=[A,B]' 'rewards=[fixed]' reps=5 quick=true",
     ),
 }

@@ -10,18 +10,14 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from bandit_lab.study.bench_settings import BenchSettings
+from bandit_lab.study.fit_settings import FitSettings
 from bandit_lab.study.folder_settings import ExportSettings, StatusSettings
+from bandit_lab.study.schema import setting as _setting
 
 GROUPS = ("bandit", "advantage", "estimator", "staleness", "optimizer")
 MULTIPLES = [0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0, 1.2]
 TRACED = ("learning_rate", "momentum", "refresh_interval", "kl_weight")
-
-
-def _setting(default: Any, unit: str, text: str) -> Any:
-    metadata = {"unit": unit, "help": text}
-    if isinstance(default, list | dict):
-        return field(default_factory=lambda: default.copy(), metadata=metadata)
-    return field(default=default, metadata=metadata)
 
 
 @dataclass
@@ -112,8 +108,8 @@ class SweepSettings(Settings):
     memory_limit: float | None = _setting(None, "GiB", "refuse larger grids; null: 80% of the free memory")
 
 
-SCHEMAS: dict[str, type[Settings]] = {"sweep": SweepSettings, "predict": PredictSettings}
-SCHEMAS |= {"status": StatusSettings, "export": ExportSettings}
+SCHEMAS: dict[str, type[Any]] = {"sweep": SweepSettings, "predict": PredictSettings, "fit": FitSettings}
+SCHEMAS |= {"status": StatusSettings, "export": ExportSettings, "bench": BenchSettings}
 
 
 def config_dir() -> Path:

@@ -65,7 +65,7 @@ def test_scores_count_coverage_refusals_and_errors():
 
 
 def test_drift_is_chosen_large_enough_for_runs_that_wander_and_on_other_families():
-    """Runs with a random walk on top need drift, runs without it none; 8 of each. Each family is judged by the other."""
+    """Runs with a random walk on top need drift, runs without it none; 8 of each, each family judged by the other."""
     rng = np.random.default_rng(4)
     truth = simulate("single_exponential", 8, 60, sigma=0.02, seed=23)
     walk = np.cumsum(rng.normal(size=(8, 60)), axis=-1) * 0.03

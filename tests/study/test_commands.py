@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bandit_lab.study import predict
+from bandit_lab.study.arguments import as_overrides
 from bandit_lab.study.cli import INTERRUPTED, OK, expand, main
 from bandit_lab.study.commands import COMMANDS
 from bandit_lab.study.config import GROUPS, SCHEMAS, described, variants_on_disk
@@ -60,7 +61,12 @@ def test_example_of_the_help_is_good_input(command):
     from bandit_lab.study import cli, config, runner
 
     config.register_schemas()
-    overrides = cli._rewritten(shlex.split(COMMANDS[command].example)[4:])
+    arguments = shlex.split(COMMANDS[command].example)[4:]
+    written = [Path(a) for a in arguments if COMMANDS[command].paths and "=" not in a]
+    for path in written:
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps({"log_history": [{"step": i, "reward": 0.1 * i} for i in range(9)]}))
+    overrides = cli._rewritten(as_overrides(command, arguments))
     with initialize_config_dir(str(config.config_dir()), version_base="1.3"):
         composed = compose(config_name=command, overrides=overrides)
     if COMMANDS[command].reads:
@@ -68,7 +74,7 @@ def test_example_of_the_help_is_good_input(command):
             runner.check(command, composed, cli.explicit_keys(overrides), Path("new"))
     else:
         runner.check(command, composed, cli.explicit_keys(overrides), Path("new"))
-    assert list(Path().iterdir()) == []
+    assert [path for path in Path().rglob("*") if path.is_file()] == written
 
 
 def test_cfg_job_prints_the_settings_and_does_nothing(capsys, tmp_path):

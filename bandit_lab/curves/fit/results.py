@@ -203,8 +203,7 @@ def _status(picture: Picture, rewards: Floats, table: Mapping[str, tuple[Floats,
     for c in range(len(rewards)):
         lost = []
         if not table["plateau"][2][c] - table["plateau"][1][c] < _WIDEST * span[c]:
-            slow = "the curve ends before it bends" if open_ended[c] else f"interval above {_WIDEST:g} times its range"
-            lost.append(f"plateau ({slow})")
+            lost.append(f"plateau ({_why_no_plateau(picture, table, bool(open_ended[c]), c)})")
         lost += [
             f"{name} ({_open_end(table[name][1][c], table[name][2][c], name)})"
             for name in picture.shape.parameters
@@ -212,6 +211,14 @@ def _status(picture: Picture, rewards: Floats, table: Mapping[str, tuple[Floats,
         ]
         texts.append("not identifiable: " + ", ".join(lost) if lost else "ok")
     return texts
+
+
+def _why_no_plateau(picture: Picture, table: Mapping[str, tuple[Floats, ...]], open_ended: bool, c: int) -> str:
+    if not open_ended:
+        return f"interval above {_WIDEST:g} times the curve's range"
+    rate = "delay" if "delay" in picture.shape.parameters else "speed"
+    both = not table[rate][1][c] > 0 and not np.isfinite(table[rate][2][c])
+    return "fast and slow rises fit alike" if both else "the curve ends before it bends"
 
 
 def _open_end(low: float, high: float, name: str) -> str:

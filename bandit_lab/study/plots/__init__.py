@@ -1,10 +1,13 @@
 """Pictures, drawn from a results data set alone, so that a stored run can be drawn again."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import xarray
+
+    from bandit_lab.study.fit_panels import Panel
 
 
 def draw_sweep(results: "xarray.Dataset", folder: Path) -> list[Path]:
@@ -20,3 +23,37 @@ def draw_sweep(results: "xarray.Dataset", folder: Path) -> list[Path]:
                 paths.append(folder / f"{name}.png")
                 figure.savefig(paths[-1])
     return paths
+
+
+def draw_runs(panels: "Sequence[Panel]", folder: Path) -> list[Path]:
+    """Draw all runs of a fit as small multiples: `fits.png`, or `fits_1.png`, ... if one page does not hold them."""
+    import matplotlib.pyplot as plt
+
+    from bandit_lab.study.plots.curves import small_multiples
+    from bandit_lab.study.plots.style import style
+
+    paths = []
+    with style():
+        figures = small_multiples(panels)
+        for number, figure in enumerate(figures, start=1):
+            paths.append(folder / ("fits.png" if len(figures) == 1 else f"fits_{number}.png"))
+            figure.savefig(paths[-1])
+            plt.close(figure)
+    return paths
+
+
+def draw_run(panel: "Panel") -> bytes:
+    """One run in detail, as the bytes of a PNG."""
+    import io
+
+    import matplotlib.pyplot as plt
+
+    from bandit_lab.study.plots.curves import run_figure
+    from bandit_lab.study.plots.style import style
+
+    with style():
+        figure = run_figure(panel)
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=130)
+        plt.close(figure)
+    return buffer.getvalue()

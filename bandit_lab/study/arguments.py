@@ -1,0 +1,81 @@
+"""Plain paths among the arguments of a command that takes them, and text that Hydra would read as grammar.
+
+An argument is a path if it exists, if it cannot be `key=value`, or if it stands behind `--`. Paths and text settings
+are quoted, so that `=`, spaces, quotes, `${...}` and commas in them reach the command as they are.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+
+from bandit_lab.study.commands import COMMANDS
+from bandit_lab.study.config import SCHEMAS
+from bandit_lab.study.errors import BadInput
+from bandit_lab.study.fit_settings import TEXTS
+
+_WITH_VALUE = frozenset(
+    ("-c", "--cfg", "-p", "--package", "-cn", "--config-name", "-cp", "--config-path", "-cd", "--config-dir", "-i")
+)
+_OVERRIDE = re.compile(r"(?:\+{0,2}|~)([A-Za-z_][\w@]*)[\w.@/:]*=(.*)", re.DOTALL)
+
+
+def as_overrides(command: str, arguments: Sequence[str]) -> list[str]:
+    """The arguments with all plain paths put into the command's list of paths. Raises `BadInput` for odd ones."""
+    key = COMMANDS[command].paths
+    if not key:
+        return list(arguments)
+    paths, overrides = _split(command, arguments)
+    many = bool({"-m", "--multirun"} & set(overrides))
+    result = [argument if many else _quoted_text(argument) for argument in overrides]
+    if paths:
+        if any(argument.startswith(f"{key}=") for argument in overrides):
+            raise BadInput(f"{key}: expected plain arguments or {key}=[...], got both")
+        result.append(f"{key}=[{','.join(quoted(path) for path in paths)}]")
+    return result
+
+
+def _split(command: str, arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """(paths, everything else)."""
+    paths: list[str] = []
+    others: list[str] = []
+    only_paths = False
+    for place, argument in enumerate(arguments):
+        if argument == "--" and not only_paths:
+            only_paths = True
+        elif only_paths or _is_path(command, argument, arguments[place - 1] if place else ""):
+            paths.append(argument)
+        else:
+            others.append(argument)
+    return paths, others
+
+
+def _is_path(command: str, argument: str, before: str) -> bool:
+    if argument.startswith("-") or before in _WITH_VALUE:
+        return False
+    override = _OVERRIDE.fullmatch(argument)
+    exists = bool(argument) and "\0" not in argument and os.path.lexists(argument)
+    if exists or (override is None and "=" not in argument):
+        if not argument:
+            raise BadInput("paths: expected a path, got ''")
+        return True
+    if override is None:
+        return not argument.startswith("=")
+    known = override[1] in SCHEMAS[command].__dataclass_fields__ or override[1] == "hydra"
+    if not known and ("/" in argument or re.search(r"\.\w{2,6}$", argument)):
+        raise BadInput(f"paths: expected a file that exists or a setting of {command}, got {argument!r}")
+    return False
+
+
+def _quoted_text(argument: str) -> str:
+    key, equals, value = argument.partition("=")
+    if not equals or key not in TEXTS or value in ("", "null") or value[:1] in "'\"{[":
+        return argument
+    return f"{key}={quoted(value)}"
+
+
+def quoted(text: str) -> str:
+    """Text as Hydra and OmegaConf give it back unchanged."""
+    from hydra.core.override_parser.types import Quote, QuotedString
+
+    literal = re.sub(r"(\\*)\$\{", lambda match: match[1] * 2 + r"\${", text)
+    return str(QuotedString(text=literal, quote=Quote.single).with_quotes())

@@ -1,0 +1,128 @@
+"""The runs that `fit` works on: read from paths or a table of runs, each a curve or the reason why there is none."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bandit_lab import _checks
+from bandit_lab.curves import Curve, read, read_all
+from bandit_lab.curves.fit.results import FEWEST_POINTS
+from bandit_lab.study.fit_settings import FitSettings
+from bandit_lab.study.log_index import Entry, read_index
+from bandit_lab.study.progress import ProgressCallback
+
+UNITS = {"optimiser_step": "optimiser step", "rollout_cycle": "rollout cycle"}
+
+
+@dataclass(frozen=True)
+class Log:
+    """One run: its `curve`, or in `reason` why there is none to fit. `family` groups runs of one origin.
+
+    `outcome` is what the table of runs says of it; the numbers are the trainer's, None where unknown.
+    """
+
+    name: str
+    path: str
+    curve: Curve | None
+    reason: str = ""
+    family: str = ""
+    outcome: str = ""
+    group_size: int | None = None
+    refresh_interval: float | None = None
+    learning_rate: float | None = None
+
+
+def reading_options(settings: FitSettings) -> dict[str, Any]:
+    """What the readers are told. Raises ValueError for values out of range."""
+    for name in ("step_unit", "convert_to"):
+        if getattr(settings, name) is not None:
+            _checks.choice(name, getattr(settings, name), UNITS)
+    if settings.reward_scale is not None:
+        low, high = _checks.numbers("reward_scale", settings.reward_scale, 2)
+        _checks.require(low < high, "reward_scale", "[lowest, highest] with lowest < highest", settings.reward_scale)
+    if settings.log_every is not None:
+        _checks.integer("log_every", settings.log_every, 1)
+    return {
+        "reward_key": settings.reward_key,
+        "step_key": settings.step_key,
+        "eval_key": settings.eval_key,
+        "where": settings.where,
+        "run": settings.run,
+        "scale": None if settings.reward_scale is None else tuple(settings.reward_scale),
+        "step_unit": None if settings.step_unit is None else UNITS[settings.step_unit],
+        "log_every": settings.log_every,
+        "thin": settings.thin,
+        "beside": tuple(settings.beside),
+    }
+
+
+def gather(settings: FitSettings, advance: ProgressCallback) -> list[Log]:
+    """All runs, in order, with names that differ. Raises ValueError if none of them has a curve that can be fitted."""
+    options = reading_options(settings)
+    _checks.require(
+        bool(settings.paths) != bool(settings.logs_index), "paths", "one or more logs, or logs_index=PATH",
+        "both" if settings.paths else "neither",
+    )  # fmt: skip
+    logs: list[Log] = []
+    if settings.logs_index:
+        entries = read_index(settings.logs_index)
+        for done, entry in enumerate(entries):
+            logs.append(_from_entry(entry, options, settings))
+            advance(done + 1, len(entries))
+    for done, path in enumerate(settings.paths):
+        logs += _from_path(path, options, settings)
+        advance(done + 1, len(settings.paths))
+    usable = [log for log in logs if log.curve is not None]
+    if not usable:
+        others = f" (and {len(logs) - 1} more without a usable curve)" if len(logs) > 1 else ""
+        raise ValueError(f"{logs[0].reason}{others}" if logs else "paths: expected a log, got none")
+    return _with_different_names(logs)
+
+
+def _from_path(path: str, options: dict[str, Any], settings: FitSettings) -> list[Log]:
+    curves, skipped = read_all([path], **options)
+    family = str(Path(path) if Path(path).is_dir() else Path(path).parent)
+    logs = [_log(curve.name, curve.source, curve, settings, family=family) for curve in curves]
+    return logs + [Log(Path(one.path).name, one.path, None, one.reason, family) for one in skipped]
+
+
+def _from_entry(entry: Entry, options: dict[str, Any], settings: FitSettings) -> Log:
+    known: dict[str, Any] = {
+        "family": entry.family,
+        "outcome": entry.outcome,
+        "group_size": int(entry.group_size) if entry.group_size else None,
+        "refresh_interval": entry.refresh_interval,
+        "learning_rate": entry.learning_rate,
+    }
+    try:
+        curves = read(entry.path, **{**options, **entry.reading})
+        if len(curves) > 1:
+            raise ValueError(f"{entry.path}: selector: expected one run, got {len(curves)}")
+    except ValueError as error:
+        return Log(entry.name, str(entry.path), None, str(error), **known)
+    return _log(entry.name, str(entry.path), curves[0], settings, **known)
+
+
+def _log(name: str, path: str, curve: Curve, settings: FitSettings, **known: Any) -> Log:
+    """The run with its steps converted as asked, and the trainer's numbers: given, of the table, or of the log."""
+    interval = settings.refresh_interval or known.get("refresh_interval") or curve.settings.get("refresh_interval")
+    size = settings.group_size or known.get("group_size") or int(curve.settings.get("group_size", 0)) or None
+    rate = settings.learning_rate or known.get("learning_rate")
+    known |= {"refresh_interval": interval, "group_size": size, "learning_rate": rate}
+    try:
+        if settings.convert_to is not None:
+            curve = curve.in_unit(UNITS[settings.convert_to], interval)
+        points = int(curve.step.size)
+        _checks.require(points >= FEWEST_POINTS, "points", f"at least {FEWEST_POINTS} rewards to fit a law", points)
+    except ValueError as error:
+        return Log(name, path, None, f"{path}: {error}", **known)
+    return Log(name, path, curve, **known)
+
+
+def _with_different_names(logs: list[Log]) -> list[Log]:
+    seen: dict[str, int] = {}
+    result = []
+    for log in logs:
+        seen[log.name] = seen.get(log.name, 0) + 1
+        result.append(log if seen[log.name] == 1 else replace(log, name=f"{log.name} ({seen[log.name]})"))
+    return result

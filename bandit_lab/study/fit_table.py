@@ -1,0 +1,138 @@
+"""What `fit` prints: one line per log, the parameters of a single one, the scores of the back-test."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bandit_lab.study.report import new_table, number
+from bandit_lab.study.text import middle_cut
+
+SHORT = {
+    "oscillator": "oscillator",
+    "softmax_law": "softmax",
+    "single_exponential": "exponential",
+    "sigmoid": "sigmoid",
+    "constant": "constant",
+}
+
+
+def interval(ends: Sequence[Any] | None, digits: int = 3) -> str:
+    """[low, high] with an open end as a dash."""
+    if ends is None:
+        return "-"
+    return f"[{', '.join('open' if number(end) == '-' else number(end, digits) for end in ends)}]"
+
+
+def with_interval(found: dict[str, Any] | None, key: str, digits: int = 3) -> str:
+    """`value [low, high]` of an entry of the summary."""
+    if found is None or found.get("value") is None:
+        return "-"
+    low, high = (number(end, digits) for end in found[key])
+    if "-" in (low, high):
+        return "not bounded" if low == high else f"above {low}" if high == "-" else f"below {high}"
+    return f"{number(found['value'], digits)} [{low}, {high}]"
+
+
+def runs_table(rows: list[dict[str, Any]], key: str) -> Any:
+    """All logs. `key` names the interval of the parameters."""
+    columns = {
+        "points": lambda row: str(row["n_points"]),
+        "model": lambda row: SHORT[row["model"]],
+        "R2": lambda row: number(row["r_squared"], 2),
+        "explainable": lambda row: number(row["r_squared_explainable"], 2),
+        f"plateau, {key[9:]} %": lambda row: with_interval(row["parameters"]["plateau"], key),
+    }
+    if len(rows) < 5:
+        columns["95 % of gain at step"] = lambda row: _arrival(row, key)
+    if any("verdict" in row for row in rows):
+        columns["verdict"] = lambda row: ", ".join(name.replace("_", " ") for name in row.get("verdict", ["-"]))
+    if any("outcome" in row for row in rows):
+        columns["outcome in the index"] = lambda row: middle_cut(row.get("outcome", "-"), 30)
+    table = new_table("", "log", *columns)
+    for row in rows:
+        if row["model"] is None:
+            table.add_row(middle_cut(row["log"], 36), *["-"] * len(columns))
+        else:
+            table.add_row(middle_cut(row["log"], 36), *(make(row) for make in columns.values()))
+    return table
+
+
+def _arrival(row: dict[str, Any], key: str) -> str:
+    found = row["parameters"].get("tau_95")
+    if found is None:
+        return "-"
+    start = row["steps"][0]
+    moved = {
+        "value": found["value"] + start,
+        key: [None if end is None else end + start for end in found[key]],
+    }
+    return with_interval(moved, key)
+
+
+def parameter_table(row: dict[str, Any], key: str) -> Any:
+    """Every number of the law of one log."""
+    table = new_table(f"{row['log']}: {row['model']}", "parameter", "value", "std. error", f"{key[9:]} %", "unit")
+    for name, found in row["parameters"].items():
+        table.add_row(
+            name, number(found["value"]), number(found["standard_error"], 2), interval(found[key]), found["unit"]
+        )
+    return table
+
+
+def forecast_line(row: dict[str, Any]) -> str:
+    """One sentence on the forecast of one log."""
+    found = row["forecast"]
+    where = f"steps {found['target_steps'][0]:g} to {found['target_steps'][1]:g}"
+    seen = f"from the first {100 * found['from_fraction']:g} %" if found["from_fraction"] < 1 else "from all points"
+    if found["predicted"] is None:
+        return f"Forecast {seen} for {where}: {found['predicted_reason']}."
+    text = f"Forecast {seen} for {where}: {number(found['predicted'])} {interval(found['interval_90'])} (90 %)"
+    if found["error"] is not None:
+        text += f"; it was {number(found['actual'])}, error {found['error']:+.3g}"
+    text += f". Plateau {with_interval(found['plateau'], 'interval_90')}"
+    if found["step_95"]["value"] is None:
+        return f"{text}; no step of 95 % of the gain ({found['step_95']['value_reason']})."
+    return f"{text}, 95 % of the gain at step {with_interval(found['step_95'], 'interval_90')}."
+
+
+def status_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """What could not be read, fitted or forecast, one line per log."""
+    return [f"{row['log']}: {row['status']}" for row in rows if row["status"] != "ok"]
+
+
+def backtest_table(scores: list[dict[str, Any]]) -> Any:
+    """Scores by fraction of the curve that was seen."""
+    table = new_table(
+        "Back-test: the mean of the last tenth of the points, from the first part",
+        "first part",
+        "runs",
+        "refused",
+        "covered by 90 %",
+        "95 % binomial",
+        "median |error|",
+        "last value",
+        "single exponential",
+        "sigmoid",
+    )
+    for one in scores:
+        errors = one["baseline_errors"]
+        table.add_row(
+            f"{100 * one['fraction']:g} %",
+            str(one["runs"]),
+            str(one["refused"]),
+            f"{one['covered']} of {one['runs'] - one['refused']}",
+            interval(one["coverage_interval"]),
+            f"{number(one['median_error'], 3)} ({number(one['median_relative_error'], 2)})",
+            *(f"{number(errors[k], 3)} ({number(one['relative_baseline_errors'][k], 2)})" for k in errors),
+        )
+    return table
+
+
+def refusal_lines(found: dict[str, Any]) -> list[str]:
+    """What the numbers of the back-test's table are, and the runs that were refused or left out."""
+    lines = ["|error| in units of the reward (in brackets: of the range seen), over the runs that were not refused."]
+    for one in found["scores"]:
+        if one["refusals"]:
+            lines.append(f"Refused from {100 * one['fraction']:g} %: {', '.join(one['refusals'])}")
+    if found["left_out"]:
+        lines.append(f"Too short for the back-test: {len(found['left_out'])} runs")
+    return lines

@@ -1,0 +1,151 @@
+"""Reward curves with their fits: one run in detail, many as small multiples."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from bandit_lab.study.plots import style as s
+from bandit_lab.study.text import middle_cut
+
+if TYPE_CHECKING:
+    from bandit_lab.study.fit_panels import Panel
+
+PER_PAGE = 24
+COLUMNS = 4
+NOISE = "#D9ECF9"
+RAW: s.Look = {"linestyle": "none", "marker": ".", "color": s.GREY, "markersize": 4.5, "markeredgewidth": 0}
+FIT: s.Look = {"color": s.BLUE, "linewidth": 1.6}
+AHEAD: s.Look = {"color": s.VERMILION, "marker": "D", "markersize": 5, "linewidth": 1.6, "capsize": 3}
+HELD_OUT: s.Look = {"linestyle": "none", "marker": "^", "color": s.GREEN, "markersize": 4, "markerfacecolor": "white"}
+ARRIVAL: s.Look = {"color": s.BLACK, "linestyle": (0, (1, 1.5)), "linewidth": 1.1}
+
+
+def run_figure(panel: "Panel") -> Figure:
+    """One run: logged rewards, the law with its noise, plateau, forecast, held-out results, events."""
+    figure, axis = plt.subplots(figsize=(7.0, 4.6))
+    handles = _curve(axis, panel, detailed=True)
+    axis.set(xlabel=_axis_label(panel.unit), ylabel="reward")
+    axis.set_title(_title(middle_cut(panel.title, 90)), fontsize=9)
+    figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=7.5)
+    return figure
+
+
+def small_multiples(panels: "Sequence[Panel]") -> list[Figure]:
+    """All runs, at most 24 on a page."""
+    pages = [panels[start : start + PER_PAGE] for start in range(0, len(panels), PER_PAGE)]
+    return [_page(page) for page in pages]
+
+
+def _page(panels: "Sequence[Panel]") -> Figure:
+    columns = min(COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(0.6 + 2.15 * columns, 0.9 + 1.55 * rows), squeeze=False)
+    for axis, panel in zip(axes.flat, panels, strict=False):
+        _curve(axis, panel, detailed=False)
+        axis.set_title(f"{_title(middle_cut(panel.title, 30))}\n{panel.model.replace('_', ' ')}", fontsize=6.5)
+        axis.tick_params(labelsize=6.5)
+        axis.locator_params(nbins=4)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    units = {panel.unit for panel in panels}
+    figure.supxlabel(_axis_label(units.pop() if len(units) == 1 else "as each log counts"), fontsize=8)
+    figure.supylabel("reward", fontsize=8)
+    handles = [
+        Line2D([], [], label="logged reward", **RAW),
+        Line2D([], [], label="law with the smallest AICc", **FIT),
+        Patch(color=NOISE, label="90 % of its noise"),
+        Patch(facecolor="none", edgecolor=s.ORANGE, label="plateau, 90 % interval"),
+    ]
+    figure.legend(handles=handles, loc="outside upper center", ncols=4, fontsize=7)
+    return figure
+
+
+def _curve(axis: Axes, panel: "Panel", *, detailed: bool) -> list[Line2D | Patch]:
+    """Draw one run; returns the legend's handles."""
+    handles: list[Line2D | Patch] = []
+    band = 1.645 * panel.sigma
+    axis.fill_between(panel.step, panel.fitted - band, panel.fitted + band, color=NOISE, linewidth=0)
+    axis.plot(panel.step, panel.reward, **(RAW if detailed else RAW | {"markersize": 2.5}))
+    axis.plot(panel.step, panel.fitted, **(FIT if detailed else FIT | {"linewidth": 1.2}))
+    low, high = _frame(panel)
+    axis.set_ylim(low, high)
+    handles += [
+        Line2D([], [], label="logged reward", **(RAW | {"markersize": 8})),
+        Line2D([], [], label=panel.model.replace("_", " "), **FIT),
+        Patch(color=NOISE, label="90 % of the noise around it"),
+    ]
+    if panel.plateau is not None:
+        handles += _plateau(axis, panel, low, high)
+    if detailed:
+        handles += _extras(axis, panel)
+    return handles
+
+
+def _plateau(axis: Axes, panel: "Panel", low: float, high: float) -> list[Line2D | Patch]:
+    """A bracket at the right end that holds the plateau's interval, cut at the frame."""
+    assert panel.plateau is not None
+    bottom, top = (float(np.clip(end, low, high)) for end in panel.plateau[1:])
+    width = 0.02 * float(np.ptp(panel.step))
+    axis.bar(panel.step[-1] + 1.5 * width, top - bottom, width, bottom, facecolor="none", edgecolor=s.ORANGE)
+    bounded = np.all(np.isfinite(panel.plateau))
+    text = "plateau, 90 % interval" if bounded else "plateau, 90 % interval (open where it meets the frame)"
+    return [Patch(facecolor="none", edgecolor=s.ORANGE, label=text)]
+
+
+def _extras(axis: Axes, panel: "Panel") -> list[Line2D | Patch]:
+    handles: list[Line2D | Patch] = []
+    if panel.held_out is not None:
+        axis.plot(*panel.held_out, **HELD_OUT)
+        handles.append(Line2D([], [], label="held-out result", **HELD_OUT))
+    if panel.ahead is not None:
+        first, last, value, low, high = panel.ahead
+        middle = 0.5 * (first + last)
+        error = [[value - low], [high - value]]
+        axis.errorbar([middle], [value], yerr=error, xerr=[[middle - first], [last - middle]], **AHEAD)
+        handles.append(Line2D([], [], label="forecast, 90 % interval", color=s.VERMILION, marker="D"))
+    if panel.cut is not None:
+        axis.axvline(panel.cut, color=s.VERMILION, linewidth=0.9, linestyle=(0, (4, 3)))
+        handles.append(
+            Line2D([], [], label="seen by the forecast up to here", color=s.VERMILION, linestyle=(0, (4, 3)))
+        )
+    if panel.arrival is not None and panel.arrival[0] <= axis.get_xlim()[1]:
+        axis.axvline(panel.arrival[0], **ARRIVAL)
+        handles.append(Line2D([], [], label="95 % of the gain", **ARRIVAL))
+    if panel.lost.size:
+        bottom = axis.get_ylim()[0]
+        axis.plot(panel.lost, np.full(panel.lost.size, bottom), "|", color=s.PURPLE, clip_on=False)
+        handles.append(Line2D([], [], label="reward not finite", color=s.PURPLE, marker="|", linestyle="none"))
+    for number, (first, last, text) in enumerate(panel.events, start=1):
+        axis.axvspan(first, last, facecolor=s.YELLOW, alpha=0.18, linewidth=0)
+        top = axis.get_ylim()[1]
+        axis.text(first, top, f" {number}", va="top", fontsize=8, weight="bold")
+        handles.append(Patch(facecolor=s.YELLOW, alpha=0.3, label=f"{number}: {text}"))
+    return handles
+
+
+def _frame(panel: "Panel") -> tuple[float, float]:
+    """Reward range that shows all points, and up to half as much more of the forecast's and plateau's intervals."""
+    shown = [panel.reward.min(), panel.reward.max()]
+    if panel.held_out is not None:
+        shown += [panel.held_out[1].min(), panel.held_out[1].max()]
+    room = 0.5 * (max(shown) - min(shown)) or 0.5
+    wanted = list(shown)
+    wanted += [] if panel.ahead is None else list(panel.ahead[2:])
+    wanted += [] if panel.plateau is None else [v for v in panel.plateau if np.isfinite(v)]
+    low, high = max(min(wanted), min(shown) - room), min(max(wanted), max(shown) + room)
+    margin = 0.06 * (high - low) or 0.1
+    return float(low - margin), float(high + margin)
+
+
+def _axis_label(unit: str) -> str:
+    return f"step ({unit}s)" if unit in ("optimiser step", "rollout cycle") else f"step ({unit})"
+
+
+def _title(text: str) -> str:
+    return text.replace("$", r"\$")

@@ -1,0 +1,345 @@
+"""`fit` as a person meets it: paths, tables, rows with a status, forecasts, pages, and files that mean harm."""
+
+import csv
+import json
+import os
+import pickle
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from omegaconf import OmegaConf
+
+from bandit_lab.curves.reading import effective_stiffness
+from bandit_lab.study import arguments, config
+from bandit_lab.study.cli import BAD_INPUT, OK, main
+from bandit_lab.study.log_index import read_index, reward_options
+from bandit_lab.theory import oscillator
+
+ROW = {"log", "n_points", "model", "parameters", "r_squared", "aicc", "forecast", "status"}
+QUICK = ("pictures=false", "report=false")
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
+
+
+def rising(points=60, seed=0, delay=10.0, sigma=0.02):
+    """A single exponential from 0.2 to 0.8 with white noise [points]."""
+    noise = sigma * np.random.default_rng(seed).normal(size=points)
+    return 0.8 - 0.6 * np.exp(-np.arange(points) / delay) + noise
+
+
+def write_log(path, reward=None, **more):
+    """A trainer_state.json with one reward per optimiser step."""
+    reward = rising() if reward is None else reward
+    rows = [{"step": i, "reward": float(r), **more} for i, r in enumerate(reward)]
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(json.dumps({"log_history": rows}))
+    return str(path)
+
+
+def fit(*given, code=OK):
+    """Run `fit` into ./out; returns the summary."""
+    assert main(["fit", *given, "run_dir=out", "overwrite=true"]) == code
+    return json.loads(Path("out/summary.json").read_text(), parse_constant=pytest.fail) if code == OK else None
+
+
+def test_a_run_folder_with_everything(capsys):
+    path = write_log("a folder/lr=1e-5 (copy).json")
+    (row,) = fit(path)["logs"]
+    assert capsys.readouterr().out.splitlines()[-1] == "out"
+    assert set(row) >= ROW
+    assert row["log"] == "lr=1e-5 (copy)"
+    assert row["n_points"] == 60
+    plateau = row["parameters"]["plateau"]
+    assert plateau["interval_90"][0] < 0.8 < plateau["interval_90"][1]
+    assert plateau["standard_error"] > 0
+    assert plateau["unit"] == "reward"
+    assert row["r_squared"] > 0.9
+    assert set(row["forecast"]) >= {"from_fraction", "horizon", "predicted", "interval_90", "error"}
+    assert row["forecast"]["error"] is None
+    assert "log ends before" in row["forecast"]["error_reason"]
+    results = xarray.open_zarr("out/results.zarr")
+    np.testing.assert_allclose(results["reward"][0], rising())
+    assert results["parameter_value"].sel(law="single_exponential", parameter="delay").item() == pytest.approx(
+        10, abs=3
+    )
+    assert results["aicc"].sizes == {"run": 1, "law": 5}
+    assert json.loads(Path("out/manifest.json").read_text())["command"] == "fit"
+    for name in ("fits.png", f"{row['page']}", row["page"].replace(".html", ".md"), row["page"].replace("html", "png")):
+        assert (Path("out") / name).stat().st_size > 1000
+    page = (Path("out") / row["page"]).read_text()
+    assert 'src="data:image/png;base64,' in page
+    assert not re.search(r"<script|https?:|<link", page)
+
+
+def test_same_settings_same_bits():
+    path = write_log("a.json")
+    first = fit(path, *QUICK)
+    assert fit(path, *QUICK) == first
+
+
+def test_one_bad_log_among_many_is_a_row(capsys):
+    Path("bad.bin").write_bytes(pickle.dumps({"reward": 1}))
+    good = write_log("good.json")
+    rows = fit(good, "bad.bin", write_log("short.json", rising(5)), *QUICK)["logs"]
+    assert [row["model"] is None for row in rows] == [False, True, True]
+    assert "pickle, which is never opened" in rows[1]["status"]
+    assert "at least 8 rewards" in rows[2]["status"]
+    assert rows[1]["aicc"] is None
+    assert "pickle" in rows[1]["aicc_reason"]
+    assert "bad.bin" in capsys.readouterr().out
+
+
+def test_a_folder_is_all_its_logs():
+    for name in ("one", "two"):
+        write_log(f"runs/{name}.json")
+    assert [row["log"] for row in fit("runs", *QUICK)["logs"]] == ["one", "two"]
+
+
+def test_what_the_curve_cannot_tell_is_a_status():
+    time = np.arange(60)
+    line = 0.1 + 0.002 * time + 0.01 * np.random.default_rng(3).normal(size=60)
+    hill = np.r_[np.linspace(0.1, 0.6, 20), np.zeros(40)] + 0.01 * np.random.default_rng(4).normal(size=60)
+    rows = fit(write_log("line.json", line), write_log("hill.json", hill), *QUICK)["logs"]
+    assert rows[0]["status"].startswith("not identifiable: plateau (the curve ends before it bends)")
+    assert rows[0]["parameters"]["plateau"]["standard_error"] is None
+    assert "not bound" in rows[0]["parameters"]["plateau"]["standard_error_reason"]
+    assert rows[1]["status"].startswith("weak: the law explains")
+
+
+def test_a_forecast_is_judged_where_the_future_is_known():
+    """60 points, half seen: the last tenth is forecast; with a horizon, the tenth that ends there."""
+    path = write_log("a.json")
+    (row,) = fit(path, "from_fraction=0.5", *QUICK)["logs"]
+    found, reward = row["forecast"], rising()
+    assert found["horizon"] == 30
+    assert found["error"] == pytest.approx(found["predicted"] - reward[-6:].mean())
+    assert found["interval_90"][0] < reward[-6:].mean() < found["interval_90"][1]
+    assert found["step_95"]["interval_90"][0] < 10 * np.log(20) < found["step_95"]["interval_90"][1]
+    (row,) = fit(path, "from_fraction=0.5", "horizon=10", "level=0.95", *QUICK)["logs"]
+    assert row["forecast"]["target_steps"] == [34, 39]
+    assert row["forecast"]["actual"] == pytest.approx(reward[34:40].mean())
+    narrow, wide = row["forecast"]["interval_90"], row["forecast"]["interval_95"]
+    assert wide[0] < narrow[0] < narrow[1] < wide[1]
+    assert "interval_95" in row["parameters"]["plateau"]
+    (row,) = fit(path, "from_fraction=0.2", *QUICK)["logs"]
+    assert row["forecast"]["predicted"] is None
+    assert "refused: 12 points seen" in row["forecast"]["predicted_reason"]
+
+
+def test_backtest_scores_every_long_run_on_the_others_settings():
+    for place in range(6):
+        write_log(f"{'ab'[place % 2]}/run{place}.json", rising(seed=place))
+    write_log("a/short.json", rising(30))
+    found = fit("a", "b", "backtest=true", "fractions=[0.5]", *QUICK)["backtest"]
+    (score,) = found["scores"]
+    assert score["runs"] == 6
+    assert score["covered"] <= 6 - score["refused"]
+    assert set(score["baseline_errors"]) == {"last_value", "single_exponential", "sigmoid"}
+    assert found["left_out"] == ["short"]
+    assert {row["family"] for row in found["runs"]} == {"a", "b"}
+
+
+def test_a_table_of_runs_says_how_each_is_read(capsys):
+    write_log("logs/one.json", acc=0.5)
+    rows = [{"run_name": n, "metric": "eval/reward", "step": i, "value": float(r)}
+            for n in "pq" for i, r in enumerate(rising(30, seed=ord(n)))]  # fmt: skip
+    with open("logs/many.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    Path("logs/index.csv").write_text(
+        "run_id,file,selector,reward_key,outcome,G,K_ref,learning_rate,repository\n"
+        "x.one,one.json,,reward (a remark),rises,8,1 (one pass),1e-5,here\n"
+        "x.q,many.csv,run_name=q,metric=eval/reward,rises too,,,,there\n"
+        "x.lost,absent.json,,,gone,,,,there\n"
+    )
+    found = fit("logs_index=logs/index.csv", "momentum=0.9", *QUICK)["logs"]
+    assert [row["log"] for row in found] == ["x.one", "x.q", "x.lost"]
+    assert [row["outcome"] for row in found] == ["rises", "rises too", "gone"]
+    assert found[0]["reading"]["effective_stiffness"] > 0
+    assert "learning_rate" in found[1]["reading"]["effective_stiffness_reason"]
+    assert "No such file" in found[2]["status"]
+    assert "rises too" in capsys.readouterr().out
+
+
+def test_texts_of_a_reward_key():
+    assert reward_options("rows type=rollout: mean_reward") == {"where": "type=rollout", "reward_key": "mean_reward"}
+    assert reward_options("merged[].score (critic/score/mean)") == {"reward_key": "score"}
+    assert reward_options('"Percentage of correct examples:"') == {"reward_key": "Percentage of correct examples:"}
+    assert reward_options("val-core/x/mean@8") == {"reward_key": "val-core/x/mean@8"}
+
+
+def test_rows_are_filtered_by_text_with_an_equals_sign():
+    rows = [{"type": kind, "step": i, "reward": r + (kind == "b")} for i, r in enumerate(rising(40)) for kind in "ab"]
+    Path("x.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    (row,) = fit("x.jsonl", "where=type=b", *QUICK)["logs"]
+    assert row["parameters"]["plateau"]["value"] == pytest.approx(1.8, abs=0.1)
+
+
+@pytest.mark.parametrize("convention", ["heavy_ball", "ema", "nesterov"])
+@pytest.mark.parametrize("interval", [1, 4])
+def test_the_stiffness_behind_a_delay_is_the_theorys(convention, interval):
+    """tau = gamma/lambda of the oscillator gives its stiffness and damping ratio back, lag (N - 1)/2."""
+    stiffness, rate, mu = 0.02, 0.1, 0.9
+    osc = oscillator(rate, mu, stiffness, (interval - 1) / 2, convention)
+    delay = float(osc.damping) / stiffness
+    found = effective_stiffness(delay, (0.8 * delay, np.inf), rate, mu, interval, convention)
+    assert found.stiffness == pytest.approx(stiffness)
+    assert found.damping_ratio_of_momentum == pytest.approx(osc.damping_ratio)
+    assert found.low == 0
+    assert found.high > stiffness
+
+
+def test_rollout_cycles_are_converted():
+    path = write_log("a.json")
+    told = ("step_unit=rollout_cycle", "refresh_interval=4", "learning_rate=1e-5", "momentum=0.9", *QUICK)
+    (cycles,) = fit(path, *told)["logs"]
+    (steps,) = fit(path, *told, "convert_to=optimiser_step")["logs"]
+    assert steps["parameters"]["delay"]["value"] == pytest.approx(4 * cycles["parameters"]["delay"]["value"], rel=1e-6)
+    assert steps["reading"]["effective_stiffness"] == pytest.approx(cycles["reading"]["effective_stiffness"], rel=1e-6)
+
+
+def test_names_written_by_others_are_no_markup():
+    name = "<img src=x onerror=alert(1)> | @someone #1 `x` $y$"
+    path = write_log(f"runs/{name}.json")
+    (row,) = fit(path)["logs"]
+    assert re.fullmatch(r"report/[A-Za-z0-9._~-]+\.html", row["page"])
+    page = (Path("out") / row["page"]).read_text()
+    assert "<img src=x" not in page
+    assert "&lt;img src=x" in page
+    text = (Path("out") / row["page"].replace(".html", ".md")).read_text()
+    assert "<img" not in text.replace(r"\<", "")
+    assert "@someone" not in text
+
+
+SETTINGS = {
+    "": ("paths", "one or more logs"),
+    "a.json logs_index=b.csv": ("paths", "one or more logs, or logs_index"),
+    "absent.json": ("absent.json", "a readable file"),
+    "runs/lr=3.json": ("paths", "a file that exists"),
+    "logs_index=absent.csv": ("logs_index", "a readable file"),
+    "logs_index=a.json": ("logs_index", "a column 'file'"),
+    "a.json models=[logistic]": ("models[0]", "oscillator, softmax_law"),
+    "a.json models=[]": ("models", "at least one"),
+    "a.json level=1.5": ("level", "[0.5, 0.99]"),
+    "a.json from_fraction=0": ("from_fraction", "(0, 1]"),
+    "a.json horizon=-1": ("horizon", "> 0"),
+    "a.json momentum=1": ("momentum", "[0, 1)"),
+    "a.json convention=adam": ("convention", "heavy_ball, ema, nesterov"),
+    "a.json fractions=[0.95]": ("fractions[0]", "(0, 0.85]"),
+    "a.json backtest=true models=[constant]": ("models", "baselines"),
+    "a.json reward_scale=[1,0]": ("reward_scale", "lowest < highest"),
+    "a.json step_unit=epoch": ("step_unit", "optimiser_step, rollout_cycle"),
+    "a.json reward_key=acc": ("a.json: reward_key", "the log has step, reward"),
+    "a.json where=kind": ("where", "column=value"),
+    "a.json rewrd_key=x": ("rewrd_key", "did you mean reward_key"),
+    "short.json": ("short.json: points", "at least 8 rewards"),
+}
+
+
+@pytest.mark.parametrize("text", SETTINGS)
+def test_bad_settings_are_one_line_and_exit_2(text, capsys, tmp_path):
+    write_log("a.json")
+    write_log("short.json", rising(5))
+    assert main(["fit", *text.split(), "run_dir=out"]) == BAD_INPUT
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    name, expected = SETTINGS[text]
+    assert err.startswith(f"bandit_lab fit: {name}: expected ")
+    assert expected in err
+    assert not (tmp_path / "out").exists()
+
+
+class Bomb:
+    """Would end the process when unpickled."""
+
+    def __reduce__(self):
+        return os._exit, (9,)
+
+
+FILES = {
+    "empty.json": b"",
+    "truncated.json": b'{"log_history": [{"reward": 0.1, "step": 1}, {"rew',
+    "deep.json": b"[" * 200_000,
+    "deep.jsonl": (b'{"a":' * 5_000 + b"\n") * 20,
+    "pickle = 1.bin": pickle.dumps(Bomb()),
+    "training_args.bin": b"PK\x03\x04" + pickle.dumps(Bomb()),
+    "binary.log": bytes(range(256)) * 100,
+    "long.log": b"x" * 5_000_000,
+    "no_reward.csv": b"step,loss\n1,2\n2,3\n",
+    "nan.csv": b"step,reward\n" + b"".join(b"%d,nan\n" % i for i in range(20)),
+    "new\nline ${oc.env:HOME}.json": b"{",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_bad_files_are_one_line_and_exit_2(name, capsys, tmp_path):
+    Path(name).write_bytes(FILES[name])
+    assert main(["fit", name, "run_dir=out"]) == BAD_INPUT
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("bandit_lab fit: ")
+    assert "expected" in err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["x.json", "x.jsonl"])
+def test_two_hundred_megabytes_are_refused_in_bounded_memory(name, capsys):
+    """One endless line after a valid start, through the command; what Python holds at most is below 64 MiB."""
+    import tracemalloc
+
+    with open(name, "wb") as file:
+        file.write(b'[{"a": 1}, ')
+        for _ in range(200):
+            file.write(b"1234567 " * 131072)
+    tracemalloc.start()
+    assert main(["fit", name, "run_dir=out"]) == BAD_INPUT
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 64 * 1024**2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+ODD = st.text(alphabet=st.sampled_from("ab=, '\"\\$}{[]:()\n\té%#*?~+-"), min_size=1, max_size=10)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(paths=st.lists(ODD, min_size=1, max_size=3), where=ODD)
+def test_any_path_and_any_text_reach_the_command_unchanged(paths, where):
+    from hydra import compose, initialize_config_dir
+
+    config.register_schemas()
+    overrides = [*arguments.as_overrides("fit", ["--", *paths]), f"where={arguments.quoted(where)}"]
+    with initialize_config_dir(str(config.config_dir()), version_base="1.3"):
+        found = OmegaConf.to_object(compose("fit", overrides=overrides))
+    assert found.paths == paths
+    assert found.where == where
+
+
+LOGS = os.environ.get("BANDIT_LAB_LOGS", "")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not Path(LOGS, "index.csv").is_file(), reason="BANDIT_LAB_LOGS does not name a folder with index.csv"
+)
+def test_all_public_runs_in_one_table():
+    """Every run has a row; only those of fewer than 8 points have no law; the median law explains over 90 %."""
+    rows = fit(f"logs_index={LOGS}/index.csv", *QUICK)["logs"]
+    assert [row["log"] for row in rows] == [entry.name for entry in read_index(f"{LOGS}/index.csv")]
+    fitted = [row for row in rows if row["model"] is not None]
+    assert all("at least 8" in row["status"] or "tensorboard" in row["status"] for row in rows if row["model"] is None)
+    shares = [row["r_squared_explainable"] for row in fitted if row["r_squared_explainable"] is not None]
+    assert np.median(shares) > 0.9

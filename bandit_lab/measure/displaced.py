@@ -15,11 +15,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
 from bandit_lab._types import Array
 from bandit_lab.grpo import Hyper, Learner, init, update
 from bandit_lab.simulate import DYNAMICS
 from bandit_lab.simulate.cells import typed_cells
+from bandit_lab.simulate.devices import mesh_for, on_every
 from bandit_lab.simulate.fast.one_kernel import compiler_options, in_use, one_kernel, one_kernel_enabled
 
 WIDTH = {"mean_field": 256, "finite_group": 32}  # lanes of a block: a group law costs about G times a mean field
@@ -50,8 +52,9 @@ def _change_weight(learner: Learner, hyper: Hyper) -> Array:
 
 
 @cache
-def _program(dynamics: str, tagged: bool) -> Callable[..., Any]:
-    """(learner, cells, fixed, projector, state) [W] -> (state, readings [W, STEPS], sizes [W, STEPS]), jitted.
+def _program(mesh: Mesh, dynamics: str, tagged: bool) -> Callable[..., Any]:
+    """(learner, cells, fixed, projector, state) [W] -> (state, readings [W, STEPS], sizes [W, STEPS]), jitted; W lanes
+    on every device.
 
     size: |theta_t - fixed|^2 + |weight (theta_{t+1} - theta_t)|^2, see `_change_weight`.
     """
@@ -76,25 +79,26 @@ def _program(dynamics: str, tagged: bool) -> Callable[..., Any]:
         state, (reading, size) = one_kernel(lanes)
         return state, reading, size
 
-    return jax.jit(advance, compiler_options=compiler_options() or None)
+    everywhere = on_every(mesh, advance, (False, True, True, True, True))
+    return jax.jit(everywhere, compiler_options=compiler_options() or None)
 
 
 _scattered: set[Any] = set()
 """Kinds of learners that turned out not to compile as one kernel: some operations cannot."""
 
 
-def _run(dynamics: str, learner: Learner, *args: Any) -> Any:
+def _run(mesh: Mesh, dynamics: str, learner: Learner, *args: Any) -> Any:
     """The program on a block, as one kernel where that can be compiled (a ring of old parameters is known not to)."""
     kind = (dynamics, jax.tree.structure(learner))
     if in_use() and learner.staleness.block_synchronous and kind not in _scattered:
         try:
-            return _program(dynamics, True)(learner, *args)
+            return _program(mesh, dynamics, True)(learner, *args)
         except jax.errors.JaxRuntimeError as error:
             if "UNIMPLEMENTED" not in str(error):
                 raise
             _scattered.add(kind)
     with one_kernel_enabled(False):
-        return _program(dynamics, False)(learner, *args)
+        return _program(mesh, dynamics, False)(learner, *args)
 
 
 @jax.jit
@@ -104,14 +108,17 @@ def _begin(learner: Learner, cells: Hyper, start: Array) -> Any:
 
 
 def run_lanes(learner: Learner, dynamics: str, lanes: Lanes, watch: Watch) -> None:
-    """Run every cell, in their order, until `watch` has seen enough of it; `THREADS` blocks at a time."""
+    """Run every cell, in their order, until `watch` has seen enough of it; `THREADS` sets of blocks at a time, with one
+    block on every device."""
     cells = typed_cells(learner, lanes.cells, np.float64)
     lanes = Lanes(cells, *(np.ascontiguousarray(x, np.float64) for x in lanes[1:]))
     waiting = iter(range(len(lanes.start)))
     width = WIDTH[dynamics]
+    mesh = mesh_for(-(-len(lanes.start) // width))
+    width *= mesh.size
 
     def work(_: int) -> None:
-        block = _Block(learner, dynamics, width, lanes)
+        block = _Blocks(mesh, learner, dynamics, width, lanes)
         while block.fill(waiting):
             block.advance(watch)
 
@@ -123,11 +130,11 @@ def run_lanes(learner: Learner, dynamics: str, lanes: Lanes, watch: Watch) -> No
         list(pool.map(work, range(blocks)))
 
 
-class _Block:
-    """`width` lanes. who: [W] the cell in each, -1 in an empty one (it goes on with what it had)."""
+class _Blocks:
+    """`width` lanes over all devices. who: [W] the cell in each, -1 in an empty one (it goes on with what it had)."""
 
-    def __init__(self, learner: Learner, dynamics: str, width: int, lanes: Lanes) -> None:
-        self.learner, self.lanes = learner, lanes
+    def __init__(self, mesh: Mesh, learner: Learner, dynamics: str, width: int, lanes: Lanes) -> None:
+        self.mesh, self.learner, self.lanes = mesh, learner, lanes
         self.dynamics = dynamics
         self.who = np.full(width, -1)
         self.rows = np.zeros(width, int)  # as `who`, but always a cell
@@ -155,9 +162,8 @@ class _Block:
         rows, lanes = self.rows, self.lanes
         cells = Hyper(*(column[rows] for column in lanes.cells))
         first = np.asarray(self.state.step)
-        self.state, *seen = _run(
-            self.dynamics, self.learner, cells, lanes.fixed[rows], lanes.projector[rows], self.state
-        )
+        inputs = cells, lanes.fixed[rows], lanes.projector[rows], self.state
+        self.state, *seen = _run(self.mesh, self.dynamics, self.learner, *inputs)
         busy = np.flatnonzero(self.who >= 0)
         readings, sizes = (np.asarray(x)[busy] for x in seen)
         done = watch(self.who[busy], first[busy], readings, sizes)

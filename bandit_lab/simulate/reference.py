@@ -1,8 +1,9 @@
 """The reference path: the update as it is defined, one seed of one cell at a time, vectorised outside.
 
 It runs in blocks of one fixed width, `Width.cells` settings x `Width.seeds` replicas, padded where a grid does not fill
-them, with one compiled program per block. A cell's numbers therefore do not depend on which other cells stand in the
-grid, on their order or on how the work is split: vectorisation at another width would change the last bits.
+them, with one compiled program per block and a block per device at a time. A cell's numbers therefore do not depend
+on which other cells stand in the grid, on their order or on how the work is split: vectorisation at another width
+would change the last bits.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,12 +14,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
 from bandit_lab._types import Array
 from bandit_lab.bandits import expected_reward
 from bandit_lab.grpo import Hyper, Learner, init, update
 from bandit_lab.simulate.calls import in_order
 from bandit_lab.simulate.cells import Cells, cast
+from bandit_lab.simulate.devices import mesh_for, on_every
 from bandit_lab.simulate.dynamics import DYNAMICS
 from bandit_lab.simulate.results import Part, Summary
 
@@ -80,35 +83,45 @@ def _one_run(learner: Learner, dynamics: str, steps: int, hyper: Hyper, key: Arr
     return jnp.append(rewards, final), summary
 
 
-@partial(jax.jit, static_argnames=("dynamics", "steps", "curves"))
-def _block(
-    learner: Learner,
-    dynamics: str,
-    steps: int,
-    curves: bool,
-    cells: Hyper,
-    names,
-    seeds,
-    counted,
-    key,
-    theta,
-    reference,
-):
-    """One block. cells, names: [c]. seeds, counted: [s]. theta: [c, D]. Gives (count, mean, M2), Summary."""
+class _Block(NamedTuple):
+    """Inputs of one block. cells, names, theta, reference: [c], settings, their names, start [c, D], fixed point's
+    reward. seeds, counted: [s]."""
+
+    cells: Hyper
+    names: Any
+    theta: Any
+    reference: Any
+    seeds: Any
+    counted: Any
+
+
+def _one_block(learner: Learner, dynamics: str, steps: int, curves: bool, key: Array, block: _Block):
+    """(count, mean, M2), or J of every run with `curves`; and Summary."""
 
     def lane(hyper, name, theta, reference, seed):
         run_key = jax.random.fold_in(jax.random.fold_in(key, name), seed)
         return _one_run(learner, dynamics, steps, hyper, run_key, theta, reference)
 
     over_seeds = jax.vmap(lane, (None, None, None, None, 0))
-    rewards, summary = jax.vmap(over_seeds, (0, 0, 0, 0, None))(cells, names, theta, reference, seeds)
+    rewards, summary = jax.vmap(over_seeds, (0, 0, 0, 0, None))(*block[:-1])
     if curves:
         return rewards, summary
-    weight = counted.astype(rewards.dtype)[:, None]
+    weight = block.counted.astype(rewards.dtype)[:, None]
     count = jnp.sum(weight)
     mean = jnp.sum(rewards * weight, axis=1) / count
     square = jnp.sum((rewards - mean[:, None]) ** 2 * weight, axis=1)
     return (count, mean, square), summary
+
+
+@partial(jax.jit, static_argnames=("mesh", "dynamics", "steps", "curves"))
+def _blocks(mesh: Mesh, learner: Learner, dynamics: str, steps: int, curves: bool, key: Array, blocks: _Block):
+    """One block per device, stacked along a leading axis."""
+
+    def on_device(learner: Learner, key: Array, blocks: _Block):
+        out = _one_block(learner, dynamics, steps, curves, key, jax.tree.map(lambda x: x[0], blocks))
+        return jax.tree.map(lambda x: x[None], out)
+
+    return on_every(mesh, on_device, (False, False, True))(learner, key, blocks)
 
 
 def _pad(values: np.ndarray, start: int, width: int) -> np.ndarray:
@@ -134,25 +147,31 @@ def run_cells(
     """Results row by row, each cell's in the order of its seeds. See `simulate.engine.run`."""
     width, count = WIDTH[dynamics], len(cells.name)
     learner, key = cast(learner, dtype), jax.random.key(seed)
-    blocks = [(c, s) for c in range(0, count, width.cells) for s in range(0, seeds, width.seeds)]
+    places = [(c, s) for c in range(0, count, width.cells) for s in range(0, seeds, width.seeds)]
+    mesh = mesh_for(len(places))
+    calls = [places[i : i + mesh.size] for i in range(0, len(places), mesh.size)]
 
-    def one(block: tuple[int, int]) -> Any:
-        cell, replica = block
-        hyper, names, theta, start = jax.tree.map(lambda x: _pad(x, cell, width.cells), tuple(cells))
-        index = np.arange(replica, replica + width.seeds)
-        counted, index = index < seeds, (first_seed + index).astype(np.int32)
-        out = _block(learner, dynamics, steps, whole, hyper, names, index, counted, key, theta, start)
-        return jax.tree.map(np.asarray, out)
+    def block(place: tuple[int, int]) -> _Block:
+        hyper, names, theta, start = jax.tree.map(lambda x: _pad(x, place[0], width.cells), tuple(cells))
+        index = np.arange(place[1], place[1] + width.seeds)
+        return _Block(hyper, names, theta, start, (first_seed + index).astype(np.int32), index < seeds)
 
-    for done, ((cell, first), (runs, summary)) in enumerate(
-        zip(blocks, in_order(one, blocks, threads), strict=True), 1
-    ):
-        last = min(first + width.seeds, seeds)
-        for row in range(min(width.cells, count - cell)):
-            ends = Summary(*(x[row, : last - first] for x in summary)) if watched else None
-            if whole:
-                yield Part(cell + row, first, last - first, None, None, runs[row, : last - first], ends)
-            else:
-                yield Part(cell + row, first, last - first, runs[1][row], runs[2][row], None, ends)
+    def one(call: list[tuple[int, int]]) -> Any:
+        filled = [block(place) for place in call + call[-1:] * (mesh.size - len(call))]
+        blocks = jax.tree.map(lambda *columns: np.stack(columns), *filled)
+        return jax.tree.map(np.asarray, _blocks(mesh, learner, dynamics, steps, whole, key, blocks))
+
+    done = 0
+    for call, results in zip(calls, in_order(one, calls, threads), strict=True):
+        for number, (cell, first) in enumerate(call):
+            runs, summary = jax.tree.map(lambda x, i=number: x[i], results)
+            last = min(first + width.seeds, seeds)
+            for row in range(min(width.cells, count - cell)):
+                ends = Summary(*(x[row, : last - first] for x in summary)) if watched else None
+                if whole:
+                    yield Part(cell + row, first, last - first, None, None, runs[row, : last - first], ends)
+                else:
+                    yield Part(cell + row, first, last - first, runs[1][row], runs[2][row], None, ends)
+        done += len(call)
         if progress:
-            progress(done, len(blocks))
+            progress(done, len(places))

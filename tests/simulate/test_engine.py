@@ -2,16 +2,15 @@
 
 import re
 
-import jax
 import numpy as np
 import pytest
-from jax.sharding import Mesh
 from settings import cells, learner
 
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import Hyper
 from bandit_lab.simulate import reference, run, trajectories
 from bandit_lab.simulate.cells import cell_identity
+from bandit_lab.simulate.devices import every_device
 from bandit_lab.simulate.fast import items
 
 GRID = Hyper(
@@ -101,9 +100,9 @@ def test_the_second_call_does_not_compile(path):
     """Other cells, more seeds, another root key: the same program; another length is another one."""
 
     def cache_size() -> int:
-        return reference._block._cache_size() if path == "reference" else items.compiled(mesh, True)._cache_size()
+        return reference._blocks._cache_size() if path == "reference" else items.compiled(mesh, True)._cache_size()
 
-    mesh = Mesh(np.array(jax.local_devices()), (items.DEVICES,))
+    mesh = every_device()
     trained = learner("dr_grpo", group_size=6)
     run(trained, "sampled", GRID, steps=33, seeds=20, path=path)
     before = cache_size()

@@ -12,7 +12,8 @@ from bandit_lab._checks import require
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.simulate.calls import in_order
 from bandit_lab.simulate.cells import Cells, cast, prepare
-from bandit_lab.simulate.fast.items import DEVICES, Items, Results, run_items
+from bandit_lab.simulate.devices import every_device
+from bandit_lab.simulate.fast.items import Items, Results, run_items
 from bandit_lab.simulate.fast.layout import GROUP, PART, Rows, rows_of
 from bandit_lab.simulate.fast.program import Program, Setting
 from bandit_lab.simulate.fast.serve import describe, needs_blocks, why_not
@@ -24,11 +25,12 @@ ITEMS = {"long": 4, "short": 32}
 
 
 class Call(NamedTuple):
-    """One call to the devices: what is compiled, which rows it holds, and its inputs."""
+    """One call to the devices: what is compiled, which rows it holds, its inputs, and the rows' places in them."""
 
     program: Program
     rows: Rows
     items: Items
+    places: np.ndarray | slice
 
 
 @dataclass(frozen=True)
@@ -42,12 +44,12 @@ class Plan:
     per_row: int
 
     def results(self, seed: int, threads: int) -> Iterator[tuple[Call, Results]]:
-        """Every call with its results as host arrays, in order."""
+        """Every call with its rows' results as host arrays, in order."""
         root = jax.random.key_data(jax.random.key(seed))
 
         def one(call: Call) -> tuple[Call, Results]:
             out = run_items(self.mesh, call.program, self.learner, self.setting, root, call.items)
-            return call, jax.tree.map(np.asarray, out)
+            return call, jax.tree.map(lambda x: np.asarray(x)[call.places], out)
 
         return in_order(one, self.calls, threads)
 
@@ -77,15 +79,17 @@ def plan(
     per_row = 1 if seeds == 1 else GROUP if few or keep == "runs" else lanes
     long = per_row == lanes or keep == "ensemble"
     groups = {"moments": lanes // per_row, "runs": 0, "ensemble": 1}[keep]
-    mesh, calls = Mesh(np.array(jax.local_devices()), (DEVICES,)), []
+    mesh, calls = every_device(), []
     blocks = needs_blocks(learner, hyper.refresh_interval)
     for rows in rows_of(hyper.refresh_interval, blocks, seeds, lanes, per_row, PART if long else lanes):
         bound = replace(program, groups=groups, per_row=per_row, blocks=rows.blocks)
-        most = ITEMS["long" if long else "short"] * mesh.size
-        pieces = max(-(-len(rows.cell) // most), min(threads, len(rows.cell)))
-        for piece in np.array_split(np.arange(len(rows.cell)), pieces):
+        per_device = ITEMS["long" if long else "short"]
+        most, count = per_device * mesh.size, len(rows.cell)
+        pieces = max(-(-count // most), min(threads, -(-count // mesh.size)))
+        for piece in np.array_split(np.arange(count), pieces):
             part = Rows(rows.cell[piece], rows.first[piece], rows.seeds[piece], rows.blocks)
-            calls.append(Call(bound, part, _items(cells, part, first_seed, most, dtype)))
+            places = _places(len(piece), mesh.size, per_device)
+            calls.append(Call(bound, part, _items(cells, part, places, first_seed, most, dtype), places))
     return Plan(mesh, cast(learner, dtype), setting, calls, per_row)
 
 
@@ -167,11 +171,20 @@ def ensemble(
     return moments
 
 
-def _items(cells: Cells, rows: Rows, first_seed: int, size: int, dtype: Any) -> Items:
-    """Inputs of one call, padded with items without seeds to `size`."""
-    hyper, missing = cells.hyper, size - len(rows.cell)
-    cell, first = (np.pad(x, ((0, missing), (0, 0)), "edge") for x in (rows.cell, rows.first))
-    count = np.pad(rows.seeds, ((0, missing), (0, 0))).astype(np.int32)
+def _places(count: int, devices: int, per_device: int) -> np.ndarray | slice:
+    """Places of a call's items among its inputs: dealt out to the devices in turn."""
+    if devices == 1:
+        return slice(count)
+    index = np.arange(count)
+    return index % devices * per_device + index // devices
+
+
+def _items(cells: Cells, rows: Rows, places: np.ndarray | slice, first_seed: int, size: int, dtype: Any) -> Items:
+    """Inputs of one call; the places that are left repeat the last item without seeds."""
+    hyper, index = cells.hyper, np.full(size, len(rows.cell) - 1)
+    index[places] = np.arange(len(rows.cell))
+    cell, first, count = rows.cell[index], rows.first[index], np.zeros((size, rows.cell.shape[1]), np.int32)
+    count[places] = rows.seeds
     return Items(
         learning_rate=hyper.learning_rate[cell].astype(dtype),
         momentum=hyper.momentum[cell].astype(dtype),
@@ -186,7 +199,7 @@ def _items(cells: Cells, rows: Rows, first_seed: int, size: int, dtype: Any) -> 
 
 
 def _parts(rows: Rows, results: Any, per_row: int, whole: bool) -> Iterator[Part]:
-    """The results of one call, row by row, padding left out."""
+    """The results of one call, row by row; rows without seeds left out."""
     for item in range(len(rows.cell)):
         for row in np.flatnonzero(rows.seeds[item]):
             count = int(rows.seeds[item, row])

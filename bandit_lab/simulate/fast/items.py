@@ -1,15 +1,16 @@
 """The compiled function: items of lanes on every device, each item's chunks one after the other."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh
 
 from bandit_lab._types import Array
 from bandit_lab.grpo import Learner
+from bandit_lab.simulate.devices import on_every
 from bandit_lab.simulate.fast import many_arms, two_arms
 from bandit_lab.simulate.fast.layout import PART
 from bandit_lab.simulate.fast.loop import run_lanes
@@ -17,8 +18,6 @@ from bandit_lab.simulate.fast.one_kernel import compiler_options, in_use, one_ke
 from bandit_lab.simulate.fast.program import Job, Lanes, Program, Setting
 from bandit_lab.simulate.fast.record import Tail, half_way, moments
 from bandit_lab.simulate.fast.words import lane_keys
-
-DEVICES = "devices"
 
 
 class Items(NamedTuple):
@@ -66,24 +65,16 @@ def compiled(mesh: Mesh, one: bool) -> Any:
     `one`: whether it is compiled as one kernel; part of the key because the switch may be turned between calls.
     """
 
-    def on_device(program: Program, learner: Learner, setting: Setting, root: Array, items: Items) -> Results:
-        def every_item(setting: Setting, learner: Learner, root: Array, items: Items) -> Results:
-            return lax.map(lambda item: _item(program, learner, setting, root, item), items)
+    def every_item(program: Program, setting: Setting, learner: Learner, root: Array, items: Items) -> Results:
+        return lax.map(lambda item: _item(program, learner, setting, root, item), items)
 
-        return one_kernel(every_item, setting, learner, root, items)
+    def on_device(program: Program, *arguments: Any) -> Results:
+        function = partial(every_item, program)
+        return one_kernel(function, *arguments) if one else function(*arguments)
 
     def sharded(program: Program, learner: Learner, setting: Setting, root: Array, items: Items) -> Results:
-        if mesh.size == 1:
-            return on_device(program, learner, setting, root, items)
-        whole, split = PartitionSpec(), PartitionSpec(DEVICES)
-        mapped = jax.shard_map(
-            lambda *arguments: on_device(program, *arguments),
-            mesh=mesh,
-            in_specs=(whole, whole, whole, split),
-            out_specs=split,
-            check_vma=False,
-        )
-        return mapped(learner, setting, root, items)
+        split = on_every(mesh, partial(on_device, program), (False, False, False, True))
+        return split(setting, learner, root, items)
 
     return jax.jit(sharded, static_argnums=0, compiler_options=compiler_options() if one else {})
 

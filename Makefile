@@ -5,13 +5,16 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ARGS ?=
 
-.PHONY: sweep predict test quick lint format figures clean
+.PHONY: sweep predict bench test quick lint format figures clean
 
 sweep: $(READY)  ## the phase diagram; ARGS="staleness=lag seeds=256" changes settings
 	$(BIN)/python -m bandit_lab sweep $(ARGS)
 
 predict: $(READY)  ## formulas for one setting
 	$(BIN)/python -m bandit_lab predict $(ARGS)
+
+bench: $(READY)  ## throughput of this machine against NumPy; ARGS=quick=true for a look in seconds
+	$(BIN)/python -m bandit_lab bench $(ARGS)
 
 test: $(READY)  ## all tests
 	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile $(ARGS)

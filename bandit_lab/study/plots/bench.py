@@ -72,6 +72,6 @@ def memory_panels(results: "xarray.Dataset") -> Figure:
         other = "seeds" if name == "steps" else "steps"
         fixed = results[f"memory_{other}"].values[kinds == name][0]
         axis.set(xscale="log", xlabel=f"{name} ({fixed:,} {other})")
-        axis.set_ylim(bottom=0)
+    axes[0].set_ylim(0, 1.2 * float(results["memory"].max()) / 1e6)
     axes[0].set_ylabel("MB above import jax")
     return figure

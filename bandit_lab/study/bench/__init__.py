@@ -1,0 +1,85 @@
+"""`bench`: throughput of the simulator on this machine.
+
+workload         sizes A to D and what they train
+numpy_reference  the same in vectorised NumPy, the yardstick
+engines          what is timed: NumPy, the reference path, the fast path
+timing           in turn, medians of ratios, statistical agreement
+probe            one case in a process of its own: first call, peak memory
+throughput       the table against NumPy
+scaling          how speed and memory change with the work
+"""
+
+import os
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from bandit_lab import _checks
+from bandit_lab.simulate.fast import GENERATORS
+from bandit_lab.study import report
+from bandit_lab.study.bench import machine, scaling, throughput
+from bandit_lab.study.bench_settings import REWARDS, SIZE_NAMES, STUDIES, BenchSettings
+from bandit_lab.study.clock import CompileClock
+from bandit_lab.study.manifest import manifest
+from bandit_lab.study.progress import Progress
+from bandit_lab.study.store import RunFolder
+
+__all__ = ["execute", "prepare"]
+
+_QUICK: dict[str, Any] = {"rewards": ["fixed"], "intervals": [1], "reps": 3, "steps": 200}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Checked settings with `quick` and the number of threads worked in."""
+
+    settings: BenchSettings
+    threads: int
+
+
+def prepare(settings: BenchSettings, explicit: frozenset[str]) -> Plan:
+    """Check every setting. Raises ValueError."""
+    if settings.quick:
+        settings = replace(settings, **{key: value for key, value in _QUICK.items() if key not in explicit})
+    _checks.choice("study", settings.study, STUDIES)
+    for key, known in (("sizes", SIZE_NAMES), ("rewards", REWARDS)):
+        chosen = getattr(settings, key)
+        _checks.require(bool(chosen), key, f"some of {', '.join(known)}", chosen)
+        for name in chosen:
+            _checks.choice(key, name, known)
+    _checks.require(bool(settings.intervals), "intervals", "refresh intervals >= 1", settings.intervals)
+    for interval in settings.intervals:
+        _checks.integer("intervals", interval, 1)
+    _checks.integer("reps", settings.reps, 1)
+    _checks.integer("seed", settings.seed, 0)
+    for key, least in (("seeds", 64), ("steps", 2), ("threads", 1)):
+        if getattr(settings, key) is not None:
+            _checks.integer(key, getattr(settings, key), least)
+    _checks.choice("rng", settings.rng, GENERATORS)
+    return Plan(settings, settings.threads or usable_cores())
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
+    """Measure, print a table, write the run folder."""
+    start, clock = time.perf_counter(), CompileClock()
+    settings = asdict(plan.settings)
+    folder.open(report.as_yaml(settings))
+    found: dict[str, Any] = {"machine": machine.describe(), "threads": plan.threads, "rng": plan.settings.rng}
+    study = throughput if plan.settings.study == "throughput" else scaling
+    with clock:
+        summary, results = study.measure(plan.settings, plan.threads, progress)
+    found |= summary
+    results.attrs |= {"processor": found["machine"]["processor"], "threads": plan.threads}
+    folder.write_results(results)
+    if plan.settings.pictures:
+        study.draw(results, folder.path)
+    folder.write_summary(found)
+    study.print_table(found)
+    wall = time.perf_counter() - start
+    seconds = {"wall": wall, "compile": clock.seconds, "run": wall - clock.seconds}
+    folder.write_manifest(manifest("bench", settings, {}, seconds))

@@ -1,0 +1,77 @@
+"""What is timed: each implementation as a function from a case to a function from a seed to curves.
+
+Setting up and compiling is done once, outside; the first call of the returned function is timed apart.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from bandit_lab import simulate
+from bandit_lab.simulate import fast
+from bandit_lab.study.bench import numpy_reference
+from bandit_lab.study.bench.numpy_reference import Curves
+from bandit_lab.study.bench.workload import Case
+
+Run = Callable[[int], Curves]
+
+
+def numpy_engine(case: Case, rng: str, threads: int) -> Run:
+    """Vectorised NumPy, see `numpy_reference`."""
+    return lambda seed: numpy_reference.simulate(case, seed, threads)
+
+
+def reference_engine(case: Case, rng: str, threads: int) -> Run:
+    """The reference path of `simulate.run`: the readable update, one seed at a time, vectorised outside."""
+    learner, cells = case.learner(), case.cells()
+
+    def run(seed: int) -> Curves:
+        runs = simulate.run(
+            learner,
+            case.dynamics,
+            cells,
+            steps=case.steps,
+            seeds=case.seeds_per_cell,
+            seed=seed,
+            path="reference",
+            summary=False,
+            threads=threads,
+        )
+        mean, variance = runs.reward_mean[:, :-1], runs.reward_variance[:, :-1]
+        return Curves(case.seeds, mean.mean(axis=0), variance.mean(axis=0) + mean.var(axis=0))
+
+    return run
+
+
+def fast_engine(case: Case, rng: str, threads: int) -> Run:
+    """The fast path, moments over all runs."""
+    moments = fast.ensemble(
+        case.learner(),
+        case.dynamics,
+        case.cells(),
+        steps=case.steps,
+        seeds=case.seeds_per_cell,
+        rng=rng,
+        threads=threads,
+    )
+
+    def run(seed: int) -> Curves:
+        mean, variance = moments(seed)
+        return Curves(case.seeds, np.asarray(mean)[:-1], np.asarray(variance)[:-1])
+
+    return run
+
+
+ENGINES: dict[str, Callable[[Case, str, int], Run]] = {
+    "numpy": numpy_engine,
+    "reference": reference_engine,
+    "fast": fast_engine,
+}
+SCALED = {"reference": 20}
+"""Engines that run so many steps at most; their time is proportional to the steps."""
+
+
+def shortened(name: str, case: Case) -> Case:
+    """The case as an engine runs it."""
+    return replace(case, steps=min(case.steps, SCALED.get(name, case.steps)))

@@ -70,8 +70,9 @@ COMMANDS = {
         "closed-form laws on real reward logs: parameters with intervals, forecast, report",
         "Plain arguments are logs or folders of logs: TRL, verl, JSON, JSONL, CSV, console text, TensorBoard events;\n"
         "the format is recognised, and said. Five laws are fitted to each curve. The one with the smallest AICc is\n"
-        "reported with standard errors and intervals, or with the reason why this curve cannot tell. One bad log among\n"
-        "several is a row with its status. No real file of OpenRLHF or prime-rl was at hand to check the readers on.",
+        "reported (one that overshoots only where that is clearly better) with standard errors and intervals, or with\n"
+        "the reason why this curve cannot tell. One bad log among several is a row with its status. No real file of\n"
+        "OpenRLHF or prime-rl was at hand to check the readers on.",
         "python -m bandit_lab fit outputs/my_run/trainer_state.json from_fraction=0.5 learning_rate=1e-5 momentum=0.9",
         "paths",
     ),

@@ -14,6 +14,11 @@ from bandit_lab.curves.record import Curve, Floats
 FEWEST_POINTS = 8
 _CHUNK = 3_000_000
 _WIDEST = 2.0
+OVERSHOOT = 0.69
+"""Damping ratio at which the oscillator passes its plateau by 5 % of the gain, exp(-pi zeta/sqrt(1 - zeta^2))."""
+MARGIN = 4.0
+"""AICc by which an overshooting oscillator must beat every other law to be chosen: on monotone curves it then is in
+at most 5 % of them."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,12 @@ class LawFit:
     fitted: Floats
     status: str
 
+    @property
+    def overshoots(self) -> bool:
+        """Whether it passes its plateau by 5 % of the gain or more and comes back."""
+        ratio = self.parameters.get("damping_ratio")
+        return ratio is not None and ratio.value < OVERSHOOT
+
 
 @dataclass(frozen=True)
 class CurveFit:
@@ -71,13 +82,20 @@ class CurveFit:
 
     @property
     def best(self) -> LawFit:
-        """The law with the smallest AICc."""
-        return self.laws[self.ranked[0]]
+        """The chosen law: the smallest AICc, but an oscillator that overshoots only if it is clearly better.
+
+        Of its many wiggles one nearly always fits noise, which AICc does not count: see `MARGIN`.
+        """
+        first, *others = (self.laws[law] for law in self.ranked)
+        monotone = [one for one in others if not one.overshoots]
+        if first.overshoots and monotone and monotone[0].aicc - first.aicc < MARGIN:
+            return monotone[0]
+        return first
 
     @property
     def weights(self) -> dict[str, float]:
         """Akaike weights: exp(-difference of AICc / 2), summing to 1."""
-        smallest = self.best.aicc
+        smallest = self.laws[self.ranked[0]].aicc
         raw = {law: float(np.exp(-0.5 * (one.aicc - smallest))) for law, one in self.laws.items()}
         return {law: weight / sum(raw.values()) for law, weight in raw.items()}
 

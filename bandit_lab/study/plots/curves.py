@@ -58,7 +58,7 @@ def _page(panels: "Sequence[Panel]") -> Figure:
     figure.supylabel("reward", fontsize=8)
     handles = [
         Line2D([], [], label="logged reward", **RAW),
-        Line2D([], [], label="law with the smallest AICc", **FIT),
+        Line2D([], [], label="chosen law", **FIT),
         Patch(color=NOISE, label="90 % of its noise"),
         Patch(facecolor="none", edgecolor=s.ORANGE, label="plateau, 90 % interval"),
     ]
@@ -73,7 +73,7 @@ def _curve(axis: Axes, panel: "Panel", *, detailed: bool) -> list[Line2D | Patch
     axis.fill_between(panel.step, panel.fitted - band, panel.fitted + band, color=NOISE, linewidth=0)
     axis.plot(panel.step, panel.reward, **(RAW if detailed else RAW | {"markersize": 2.5}))
     axis.plot(panel.step, panel.fitted, **(FIT if detailed else FIT | {"linewidth": 1.2}))
-    low, high = _frame(panel)
+    low, high = _frame(panel, detailed=detailed)
     axis.set_ylim(low, high)
     handles += [
         Line2D([], [], label="logged reward", **(RAW | {"markersize": 8})),
@@ -129,14 +129,14 @@ def _extras(axis: Axes, panel: "Panel") -> list[Line2D | Patch]:
     return handles
 
 
-def _frame(panel: "Panel") -> tuple[float, float]:
+def _frame(panel: "Panel", *, detailed: bool) -> tuple[float, float]:
     """Reward range that shows all points, and up to half as much more of the forecast's and plateau's intervals."""
     shown = [panel.reward.min(), panel.reward.max()]
-    if panel.held_out is not None:
+    if detailed and panel.held_out is not None:
         shown += [panel.held_out[1].min(), panel.held_out[1].max()]
     room = 0.5 * (max(shown) - min(shown)) or 0.5
     wanted = list(shown)
-    wanted += [] if panel.ahead is None else list(panel.ahead[2:])
+    wanted += [] if panel.ahead is None or not detailed else list(panel.ahead[2:])
     wanted += [] if panel.plateau is None else [v for v in panel.plateau if np.isfinite(v)]
     low, high = max(min(wanted), min(shown) - room), min(max(wanted), max(shown) + room)
     margin = 0.06 * (high - low) or 0.1

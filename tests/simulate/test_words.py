@@ -16,6 +16,7 @@ import pytest
 from scipy import stats
 
 from bandit_lab.simulate.fast import words as module
+from bandit_lab.simulate.fast.one_kernel import compiler_options, one_kernel
 from bandit_lab.simulate.fast.threefry import threefry2x32
 from bandit_lab.simulate.fast.words import (
     DEFAULT_GENERATOR,
@@ -124,10 +125,14 @@ def test_the_same_bits_however_they_are_computed(name, count):
     one_by_one = jax.vmap(lambda t: words(keys, t, count))(steps)
     per_cell = jax.vmap(lambda k: words(k, steps[0], count), out_axes=1)(tuple(k.reshape(2, 64) for k in keys))
     signed = words(keys, jnp.int32(100), count)
+    tagged = jax.jit(
+        lambda k, t: one_kernel(lambda a, b: words(a, b, count), k, t), compiler_options=compiler_options()
+    )
     assert np.array_equal(looped, plain)
     assert np.array_equal(looped, one_by_one)
     assert np.array_equal(looped[0], np.asarray(per_cell).reshape(count, 128))
     assert np.array_equal(looped[0], signed)
+    assert np.array_equal(looped[0], tagged(keys, steps[0]))
 
 
 @pytest.mark.parametrize("name", GENERATORS)

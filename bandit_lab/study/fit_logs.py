@@ -4,13 +4,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bandit_lab import _checks
 from bandit_lab.curves import Curve, read, read_all
+from bandit_lab.curves.coarse import at_most
 from bandit_lab.curves.fit.results import FEWEST_POINTS
 from bandit_lab.study.fit_settings import FitSettings
 from bandit_lab.study.log_index import Entry, read_index
 from bandit_lab.study.progress import ProgressCallback
 
+LARGEST = 1e100
+"""Rewards beyond it overflow when they are squared."""
 UNITS = {"optimiser_step": "optimiser step", "rollout_cycle": "rollout cycle"}
 
 
@@ -114,9 +119,11 @@ def _log(name: str, path: str, curve: Curve, settings: FitSettings, **known: Any
             curve = curve.in_unit(UNITS[settings.convert_to], interval)
         points = int(curve.step.size)
         _checks.require(points >= FEWEST_POINTS, "points", f"at least {FEWEST_POINTS} rewards to fit a law", points)
+        largest = float(np.abs(curve.reward).max())
+        _checks.require(largest < LARGEST, "reward", f"numbers below {LARGEST:g}", largest)
     except ValueError as error:
         return Log(name, path, None, f"{path}: {error}", **known)
-    return Log(name, path, curve, **known)
+    return Log(name, path, at_most(curve), **known)
 
 
 def _with_different_names(logs: list[Log]) -> list[Log]:

@@ -98,6 +98,16 @@ def test_one_bad_log_among_many_is_a_row(capsys):
     assert "bad.bin" in capsys.readouterr().out
 
 
+def test_a_very_long_log_is_averaged_and_absurd_rewards_are_refused():
+    """20,001 points: 11 neighbours each are averaged, 1,818 are fitted."""
+    path = write_log("long.json", rising(20_001, delay=2000))
+    rows = fit(path, write_log("absurd.json", 1e300 * rising()), "models=[single_exponential]", *QUICK)["logs"]
+    assert rows[0]["n_points"] == 1818
+    assert "averaged over 11 neighbours" in " ".join(rows[0]["notes"])
+    assert rows[0]["parameters"]["delay"]["value"] == pytest.approx(2000, rel=0.1)
+    assert "numbers below 1e+100" in rows[1]["status"]
+
+
 def test_a_folder_is_all_its_logs():
     for name in ("one", "two"):
         write_log(f"runs/{name}.json")

@@ -22,12 +22,11 @@ class Advantage(Protocol):
     - `population(values, probabilities)`: the limit of an infinite group with reward law `probabilities` [U] on
       `values` [U] -> advantage [U] of an action that got each value; also for many laws, [U, 1] and [U, L] -> [U, L].
 
-    and, for the fast path (without them the reference path runs), two more:
+    and, where an action's advantage is (r - mean of the group) times a number that all of the group share (without it
+    only the reference path runs):
 
-    - `of_counts(values, counts, size, silent)`: the same advantages for many groups at once, each group given by how
-      often every value occurred: [U, 1], [U, L], G, [L] -> advantage [U, L] of an action that got each value. A value
-      may stand in the list more than once; `silent` [L] says which groups have equal rewards;
-    - `centred`: whether the advantages of every group add up to zero.
+    - `scale(variance, silent, size)`: that number for many groups at once, from the population variances [L] of their
+      rewards, whether all rewards are equal [L], and G (None: an infinite group).
     """
 
     @property
@@ -54,16 +53,10 @@ class Advantage(Protocol):
         ...
 
 
-def _divide_by_std(deviation: Array, variance: Array, eps: float) -> Array:
-    """deviation / (sqrt(variance) + eps), and exactly 0 where all deviations are (a silent group); smooth elsewhere."""
-    silent = variance <= 0
+def _inverse_std(variance: Array, silent: Array, eps: float) -> Array:
+    """1 / (sqrt(variance) + eps), and exactly 0 for silent groups; smooth elsewhere."""
     std = jnp.sqrt(jnp.where(silent, 1, variance))
-    return jnp.where(silent, 0, deviation / (std + eps))
-
-
-def _centre(values: Array, counts: Array, size: int) -> Array:
-    """values minus their mean in each group: [U, 1] and [U, L] -> [U, L]."""
-    return values - leading_sum(values * counts) * (1 / size)
+    return jnp.where(silent, 0, 1 / (std + eps))
 
 
 @dataclass(frozen=True)
@@ -79,26 +72,23 @@ class GRPO:
     smallest_group: int = 2
     linear: bool = False
     drops_silent: bool = False
-    centred: bool = True
 
     def __call__(self, rewards: Array) -> Array:
         """Advantages [G]. The test of silence is exact, r_i = r_1 for all i: no rounding error can pass it."""
         deviation = rewards - jnp.mean(rewards)
         variance = jnp.sum(deviation**2) / (rewards.shape[0] - self.ddof)
-        variance = jnp.where(jnp.all(rewards == rewards[0]), 0, variance)
-        return _divide_by_std(deviation, variance, self.eps)
+        return deviation * _inverse_std(variance, jnp.all(rewards == rewards[0]), self.eps)
 
     def population(self, values: Array, probabilities: Array) -> Array:
         """(values - J) / (sigma + eps) with J and sigma of the law."""
         deviation = values - leading_sum(values * probabilities)
-        return _divide_by_std(deviation, leading_sum(deviation**2 * probabilities), self.eps)
+        variance = leading_sum(deviation**2 * probabilities)
+        return deviation * _inverse_std(variance, variance <= 0, self.eps)
 
-    def of_counts(self, values: Array, counts: Array, size: int, silent: Array) -> Array:
-        """Advantages [U, L]."""
-        deviation = _centre(values, counts, size)
-        variance = leading_sum(counts * deviation * deviation) * (1 / (size - self.ddof))
-        scale = 1 / (jnp.sqrt(jnp.where(silent, 1, variance)) + self.eps)
-        return deviation * jnp.where(silent, 0, scale)
+    def scale(self, variance: Array, silent: Array, size: int | None) -> Array:
+        """1 / (std + eps) [L], 0 for silent groups."""
+        freedom = 1 if size is None else size / (size - self.ddof)
+        return _inverse_std(variance * freedom, silent, self.eps)
 
 
 @dataclass(frozen=True)
@@ -120,7 +110,6 @@ class DrGRPO:
     smallest_group: int = 2
     linear: bool = True
     drops_silent: bool = False
-    centred: bool = True
 
     def __call__(self, rewards: Array) -> Array:
         """Advantages [G]."""
@@ -130,9 +119,9 @@ class DrGRPO:
         """values - J."""
         return values - leading_sum(values * probabilities)
 
-    def of_counts(self, values: Array, counts: Array, size: int, silent: Array) -> Array:
-        """Advantages [U, L]."""
-        return _centre(values, counts, size)
+    def scale(self, variance: Array, silent: Array, size: int | None) -> Array:
+        """1 [L]."""
+        return jnp.ones_like(variance)
 
 
 @dataclass(frozen=True)
@@ -142,7 +131,6 @@ class RLOO:
     smallest_group: int = 2
     linear: bool = True
     drops_silent: bool = False
-    centred: bool = True
 
     def __call__(self, rewards: Array) -> Array:
         """Advantages [G]."""
@@ -153,9 +141,9 @@ class RLOO:
         """values - J: in an infinite group leaving one out changes nothing."""
         return values - leading_sum(values * probabilities)
 
-    def of_counts(self, values: Array, counts: Array, size: int, silent: Array) -> Array:
-        """Advantages [U, L]."""
-        return _centre(values, counts, size) * (size / (size - 1))
+    def scale(self, variance: Array, silent: Array, size: int | None) -> Array:
+        """G / (G - 1) [L]."""
+        return jnp.full_like(variance, 1 if size is None else size / (size - 1))
 
 
 ADVANTAGES: dict[str, Callable[..., Advantage]] = {"grpo": GRPO, "dr_grpo": DrGRPO, "rloo": RLOO, "dapo": DAPO}

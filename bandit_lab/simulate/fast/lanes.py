@@ -35,11 +35,3 @@ def softmax_parts(logits: Array) -> tuple[Array, Array]:
     highest = lax.reduce(logits, np.array(-np.inf, logits.dtype), lambda x, y: jnp.where(x > y, x, y), (0,))
     weights = computed_once(exp(logits - highest))
     return weights, leading_sum(weights)
-
-
-def stacked(rows: list[Array]) -> Array:
-    """Rows [L] as an array [R, L], written one after the other: a concatenation would ask at every element which."""
-    table = jnp.zeros((len(rows), *rows[0].shape), rows[0].dtype)
-    for number, row in enumerate(rows):
-        table = lax.dynamic_update_index_in_dim(table, row, number, 0)
-    return table

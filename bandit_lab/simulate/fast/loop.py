@@ -56,7 +56,7 @@ def _start(job: Job, arms: ModuleType) -> Carry:
     staleness = None
     if not isinstance(learner.staleness, Refresh):
         staleness = last_axis(learner.staleness.init, -1, None)(logits, learner.horizon)
-    tail = start_tail(reward, lanes.fixed_point) if job.program.watched else None
+    tail = None if lanes.fixed_point is None else start_tail(reward, lanes.fixed_point)
     recorded = track(job, start_track(job, reward), 0, reward)
     return Carry(policy, build(lanes.learning_rate, lanes.momentum, logits), staleness, recorded, tail)
 

@@ -25,15 +25,6 @@ class Policy(NamedTuple):
     total: Array
 
 
-class Signal(NamedTuple):
-    """value: [K, L], (1/G) sum_i 1[a_i = k] A_i w_i. frequency: [K, L] share of the actions. silent: [L] share of
-    silent groups."""
-
-    value: Array
-    frequency: Array
-    silent: Array
-
-
 def policy_of(job: Job, logits: Array) -> Policy:
     """The policy with these logits [K, L]."""
     return Policy(logits, *softmax_parts(logits))
@@ -56,25 +47,27 @@ def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Arra
     """
     estimator = job.learner.estimator
     ratio = None if getattr(estimator, "ignores_ratio", False) else _ratio(acting, current)
-    signal = (
-        mean_signal(job, acting, ratio) if job.program.dynamics == "mean_field" else _batch(job, acting, step, ratio)
-    )
     at = acting if estimator.at_snapshot else current
-    value, kl_weight = signal.value, job.lanes.kl_weight
-    if job.learner.kl_estimator == "exact":
-        distance = at.logits - job.setting.reference
-        mean = leading_sum(at.weights * distance) / at.total
-        penalty = computed_once(kl_weight / at.total) * at.weights * (distance - mean)
-        if ratio is None and getattr(job.learner.advantage, "centred", False):
-            return value - penalty, signal.silent
-        return value - _share(at) * leading_sum(value) - penalty, signal.silent
+    distance = at.logits - job.setting.reference
+    pull = job.lanes.kl_weight / at.total  # of the exact KL: its gradient is weights * (pull * distance - recoil)
+    recoil = computed_once(pull * leading_sum(at.weights * distance) / at.total)
+    exact_kl = job.learner.kl_estimator == "exact"
+    if job.program.dynamics == "mean_field" and ratio is None and at is acting and exact_kl:
+        slope, offset = _affine(job, acting)
+        slope, offset = computed_once(slope / at.total), computed_once(recoil - offset / at.total)
+        return at.weights * (job.setting.trained * slope + offset - pull * distance), jnp.zeros_like(at.total)
+    if job.program.dynamics == "mean_field":
+        signal, frequency, silent = _infinite(job, acting, ratio)
+    else:
+        signal, frequency, silent = _batch(job, acting, step, ratio)
+    if exact_kl and ratio is None:
+        return signal - at.weights * (pull * distance - recoil), silent
+    if exact_kl:
+        score = computed_once(leading_sum(signal) / at.total)
+        return signal - at.weights * (pull * distance + (score - recoil)), silent
     log_ratio = job.setting.reference - (at.logits - jnp.max(at.logits, axis=0) - jnp.log(at.total))
-    value = computed_once(value - kl_weight * signal.frequency * -jnp.expm1(log_ratio))
-    return value - _share(at) * leading_sum(value), signal.silent
-
-
-def _share(policy: Policy) -> Array:
-    return policy.weights * computed_once(1 / policy.total)
+    signal = computed_once(signal - job.lanes.kl_weight * frequency * -jnp.expm1(log_ratio))
+    return signal - at.weights * computed_once(leading_sum(signal) / at.total), silent
 
 
 def _ratio(acting: Policy, current: Policy) -> Array:
@@ -83,36 +76,40 @@ def _ratio(acting: Policy, current: Policy) -> Array:
     return computed_once(current.weights * scale / acting.weights)
 
 
-def mean_signal(job: Job, acting: Policy, ratio: Array | None) -> Signal:
-    """The signal of infinite groups: pi_k sum_u P(u | k) A_u w(ratio_k, A_u)."""
-    share = computed_once(_share(acting))
-    law = (
-        share
-        if job.program.columns == 1
-        else jnp.stack([leading_sum(share * job.setting.chances[:, c : c + 1]) for c in range(job.program.columns)])
-    )
-    advantage = job.learner.advantage.population(job.setting.values, law)
+def _affine(job: Job, acting: Policy) -> tuple[Array, Array]:
+    """(a, b) [L] of the advantage a r - b in an infinite group."""
+    setting, total = job.setting, acting.total
+    mean = leading_sum(acting.weights * setting.trained) / total
+    spread = setting.trained - mean
+    variance = leading_sum(acting.weights * (spread * spread + setting.variances)) / total
+    scale = job.learner.advantage.scale(variance, variance <= 0, None)  # type: ignore[attr-defined]
+    return scale, mean * scale
+
+
+def _infinite(job: Job, acting: Policy, ratio: Array | None) -> tuple[Array, Array, Array]:
+    """(signal, policy [K, L], silent [L]): pi_k sum_u P(u | k) A_u w(ratio_k, A_u)."""
+    slope, offset = (computed_once(x) for x in _affine(job, acting))
+    share = computed_once(acting.weights * (1 / acting.total))
+    values, chances = job.setting.values, job.setting.chances
     if job.program.columns == 1:
-        value = share * _weighted(job, advantage, ratio)
+        value = _weighted(job, values * slope - offset, ratio)
     else:
-        chances = job.setting.chances
-        terms = (chances[:, c : c + 1] * _weighted(job, advantage[c], ratio) for c in range(job.program.columns))
-        value = share * add_up(*terms)
-    return Signal(value, share, jnp.zeros_like(acting.total))
+        advantage = [values[c] * slope - offset for c in range(job.program.columns)]
+        value = add_up(*(chances[:, c : c + 1] * _weighted(job, a, ratio) for c, a in enumerate(advantage)))
+    return share * value, share, jnp.zeros_like(acting.total)
 
 
-def _batch(job: Job, acting: Policy, step: Array, ratio: Array | None) -> Signal:
-    """The mean over the `prompts` groups of one batch."""
+def _batch(job: Job, acting: Policy, step: Array, ratio: Array | None) -> tuple[Array, Array, Array]:
+    """(signal, frequency [K, L], silent [L]): the mean over the `prompts` groups of one batch."""
     prompts = job.learner.prompts
     if prompts == 1:
-        return sampled_signal(job, group_counts(job, acting, step), ratio)
-    total = None
+        return group_signal(job, group_counts(job, acting, step), ratio)
+    groups = []
     for prompt in range(prompts):
-        part = sampled_signal(job, group_counts(job, acting, step * prompts + prompt), ratio)
-        part = Signal(*(computed_once(x) for x in part))
-        total = part if total is None else Signal(*(a + b for a, b in zip(total, part, strict=True)))
-    assert total is not None
-    return Signal(*(x * (1 / prompts) for x in total))
+        group = group_signal(job, group_counts(job, acting, step * prompts + prompt), ratio)
+        groups.append([computed_once(x) for x in group])
+    signal, frequency, silent = (add_up(*part) * (1 / prompts) for part in zip(*groups, strict=True))
+    return signal, frequency, silent
 
 
 def group_counts(job: Job, acting: Policy, step: Array) -> Array:
@@ -124,32 +121,40 @@ def group_counts(job: Job, acting: Policy, step: Array) -> Array:
     return computed_once(as_float(drawn, acting.weights.dtype)).reshape(arms, job.program.columns, lanes)
 
 
-def silent_groups(program: Program, by_arm: Array, size: int) -> Array:
-    """[L] whether all rewards of a group are equal: then, and only then, the squares of the values' counts add to G^2.
+def group_signal(job: Job, by_arm: Array, ratio: Array | None) -> tuple[Array, Array, Array]:
+    """(signal, frequency [K, L], silent [L]) of one group from its counts [K, columns, L].
 
-    by_arm: [K, columns, L] counts.
+    signal: (1/G) sum_i 1[a_i = k] A_i w_i. frequency: share of the actions that fell on each arm. A group is silent if
+    and only if the squares of its values' counts add up to G^2.
     """
-    if program.columns > 1:
-        squares = add_up(*(leading_sum(by_arm[:, column]) ** 2 for column in range(program.columns)))
-    elif len(program.classes) == by_arm.shape[0]:
-        squares = leading_sum(by_arm[:, 0] * by_arm[:, 0])
+    size, values = job.learner.group_size, job.setting.values
+    cells = [by_arm[:, column] for column in range(job.program.columns)]
+    if len(cells) == 1:
+        mean = computed_once(leading_sum(cells[0] * values) * (1 / size))
+        spread = [values - mean]
+        variance = leading_sum(cells[0] * spread[0] * spread[0]) * (1 / size)
+        squares = _squared_counts(job.program, cells[0])
     else:
-        squares = add_up(*(computed_once(add_up(*(by_arm[arm, 0] for arm in arms))) ** 2 for arms in program.classes))
-    return squares >= size * size
+        totals = [leading_sum(n) for n in cells]
+        mean = computed_once(add_up(*(n * r for n, r in zip(totals, values, strict=True))) * (1 / size))
+        spread = [r - mean for r in values]
+        variance = add_up(*(n * d * d for n, d in zip(totals, spread, strict=True))) * (1 / size)
+        squares = add_up(*(n * n for n in totals))
+    silent = squares >= size * size
+    scale = job.learner.advantage.scale(variance, silent, size)  # type: ignore[attr-defined]
+    if ratio is None:
+        signal = add_up(*(n * d for n, d in zip(cells, spread, strict=True))) * computed_once(scale * (1 / size))
+    else:
+        weighted = (n * _weighted(job, d * scale, ratio) for n, d in zip(cells, spread, strict=True))
+        signal = add_up(*weighted) * (1 / size)
+    return signal, add_up(*cells) * (1 / size), silent.astype(by_arm.dtype)
 
 
-def sampled_signal(job: Job, by_arm: Array, ratio: Array | None) -> Signal:
-    """The signal of one group from its counts [K, columns, L]."""
-    size, columns = job.learner.group_size, job.program.columns
-    silent = silent_groups(job.program, by_arm, size)
-    per_value = by_arm[:, 0] if columns == 1 else jnp.stack([leading_sum(by_arm[:, c]) for c in range(columns)])
-    advantage = job.learner.advantage.of_counts(job.setting.values, per_value, size, silent)  # type: ignore[attr-defined]
-    if columns == 1:
-        value = by_arm[:, 0] * _weighted(job, advantage, ratio)
-    else:
-        value = add_up(*(by_arm[:, c] * _weighted(job, advantage[c], ratio) for c in range(columns)))
-    frequency = add_up(*(by_arm[:, c] for c in range(columns))) * (1 / size)
-    return Signal(value * (1 / size), frequency, silent.astype(by_arm.dtype))
+def _squared_counts(program: Program, counts: Array) -> Array:
+    """[L] sum over reward values of their squared counts. counts: [K, L] of arms with fixed rewards."""
+    if len(program.classes) == counts.shape[0]:
+        return leading_sum(counts * counts)
+    return add_up(*(computed_once(add_up(*(counts[arm] for arm in arms))) ** 2 for arms in program.classes))
 
 
 def _weighted(job: Job, advantage: Array, ratio: Array | None) -> Array:

@@ -41,14 +41,17 @@ class Setting:
     """The bandit's numbers, shared by all lanes.
 
     values: [V, 1] reward of every column, or of every arm if there is one column. chances, reached: [K, columns]
-    probabilities of an arm's rewards and their cumulative sums. means: [K, 1] of the reported reward. reference: [K, 1]
-    log-probabilities. increments: [G], for two arms with fixed rewards: what each draw of the rarer arm adds to the
-    signal of arm 0; least: scalar, half the smallest signal that is not zero.
+    probabilities of an arm's rewards and their cumulative sums. trained, variances: [K, 1] mean and variance of an
+    arm's reward. means: [K, 1] of the reported reward. reference: [K, 1] log-probabilities. increments: [G], for two
+    arms with fixed rewards: what each draw of the rarer arm adds to the signal of arm 0; least: scalar, half the
+    smallest signal that is not zero.
     """
 
     values: Array
     chances: Array
     reached: Array
+    trained: Array
+    variances: Array
     means: Array
     reference: Array
     increments: Array
@@ -57,7 +60,8 @@ class Setting:
 
 class Lanes(NamedTuple):
     """One chunk. learning_rate, momentum, kl_weight: [L]. interval: scalar, shared. theta: [K, L]. keys: of the random
-    words, [L] each. counted: [L] which lanes enter the moments. fixed_point: [L] expected reward there, or NaN."""
+    words, [L] each. counted: [L] which lanes enter the moments. fixed_point: [L] expected reward there
+    (NaN: none), if the runs are watched."""
 
     learning_rate: Array
     momentum: Array
@@ -66,7 +70,7 @@ class Lanes(NamedTuple):
     theta: Array
     keys: Any
     counted: Array
-    fixed_point: Array
+    fixed_point: Array | None
 
 
 class Job(NamedTuple):

@@ -8,11 +8,16 @@ from jax import lax
 from bandit_lab._types import Array
 from bandit_lab.simulate.fast.program import Job
 
-PARTIAL = 32  # partial sums per group of lanes: two vector registers each, added up after the run
+_LONGEST_SUM = 16  # terms: a longer reduction is not unrolled
+
+
+def partial_sums(lanes: int) -> int:
+    """Partial sums for a group of so many lanes, added up after the run: as few registers as are written out."""
+    return max(16, lanes // _LONGEST_SUM)
 
 
 class Track(NamedTuple):
-    """Per time t: the shift c [T + 1, groups], partial sums [T + 1, groups, 32] of J - c and (J - c)^2 over counted
+    """Per time t: the shift c [T + 1, groups], partial sums [T + 1, groups, .] of J - c and (J - c)^2 over counted
     lanes. c is the J of a group's first lane: variances down to 1e-14 survive float32. Without groups: J [T + 1, L]
     in `shift`, and nothing in the sums."""
 
@@ -39,7 +44,7 @@ def start_track(job: Job, reward: Array) -> Track:
     if groups == 0:
         nothing = jnp.zeros((), reward.dtype)
         return Track(jnp.zeros((times, lanes), reward.dtype), nothing, nothing)
-    sums = jnp.zeros((times, groups, PARTIAL), reward.dtype)
+    sums = jnp.zeros((times, groups, partial_sums(lanes // groups)), reward.dtype)
     return Track(jnp.zeros((times, groups), reward.dtype), sums, sums)
 
 
@@ -47,7 +52,7 @@ def track(job: Job, so_far: Track, time: Array | int, reward: Array) -> Track:
     """Record J [L] at one time."""
     if job.program.groups == 0:
         return so_far._replace(shift=lax.dynamic_update_index_in_dim(so_far.shift, reward, time, 0))
-    by_group = reward.reshape(job.program.groups, -1, PARTIAL)
+    by_group = reward.reshape(job.program.groups, -1, so_far.first.shape[-1])
     shift = by_group[:, :1, :1]
     counted = job.lanes.counted.reshape(by_group.shape)
     difference = jnp.where(counted, by_group - shift, 0)

@@ -27,9 +27,9 @@ def why_not(learner: Learner, dynamics: str, generator: str = "hash") -> str | N
         return "rewards have a continuous law"
     if not staleness.whole_interval:
         return f"{type(staleness).__name__} draws ages or averages over them"
+    if not hasattr(learner.advantage, "scale"):
+        return f"{type(learner.advantage).__name__} is not (reward - mean) times a scale of the group"
     if dynamics == "sampled":
-        if not hasattr(learner.advantage, "of_counts"):
-            return f"{type(learner.advantage).__name__} has no form in counts (`of_counts`)"
         if learner.advantage.drops_silent:
             return "silent groups are dropped"
         if learner.group_size > LARGEST_GROUP or learner.prompts > LARGEST_PROMPTS:
@@ -57,7 +57,7 @@ def describe(
     law = learner.bandit.law
     probabilities, values = np.asarray(law.probabilities[0], np.float64), np.asarray(law.values, np.float64)
     arms, columns = len(probabilities), _columns(learner)
-    column_values = values
+    means, column_values = probabilities @ values, values
     classes: tuple[tuple[int, ...], ...] = ()
     chances = probabilities
     if columns == 1:
@@ -79,6 +79,8 @@ def describe(
         values=jnp.asarray(column_values[:, None], dtype),
         chances=jnp.asarray(chances, dtype),
         reached=jnp.asarray(np.cumsum(chances, axis=1), dtype),
+        trained=jnp.asarray(means[:, None], dtype),
+        variances=jnp.asarray((probabilities @ values**2 - means**2)[:, None] * (columns > 1), dtype),
         means=jnp.asarray(np.asarray(learner.bandit.true_means[0], np.float64)[:, None], dtype),
         reference=jnp.asarray(np.asarray(learner.bandit.reference_log_policy[0], np.float64)[:, None], dtype),
         increments=jnp.asarray(increments, dtype),
@@ -97,8 +99,7 @@ def needs_blocks(learner: Learner, interval: np.ndarray) -> np.ndarray:
 def _one_logit_is_enough(learner: Learner, dynamics: str) -> bool:
     plain = learner.optimizer.name in _MIRRORED and not learner.optimizer.options
     exact = learner.kl_estimator == "exact" and getattr(learner.estimator, "ignores_ratio", False)
-    centred = getattr(learner.advantage, "centred", False)
-    return dynamics == "sampled" and plain and exact and centred and learner.prompts == 1
+    return dynamics == "sampled" and plain and exact and learner.prompts == 1
 
 
 def _signal_by_count(learner: Learner, values: np.ndarray) -> np.ndarray | None:
@@ -107,9 +108,9 @@ def _signal_by_count(learner: Learner, values: np.ndarray) -> np.ndarray | None:
     if size > LARGEST_INVERTED or values[0] == values[1]:
         return None
     n = np.arange(size + 1.0)
-    both = np.stack([n, size - n])
-    silent = jnp.asarray((n == 0) | (n == size))
-    of_counts = learner.advantage.of_counts  # type: ignore[attr-defined]
-    advantage = np.asarray(of_counts(jnp.asarray(values[:, None]), jnp.asarray(both), size, silent), np.float64)
-    signal = n * advantage[0] / size
+    mean = (n * values[0] + (size - n) * values[1]) / size
+    variance = (n * (values[0] - mean) ** 2 + (size - n) * (values[1] - mean) ** 2) / size
+    silent = (n == 0) | (n == size)
+    scale = learner.advantage.scale(jnp.asarray(variance), jnp.asarray(silent), size)  # type: ignore[attr-defined]
+    signal = np.where(silent, 0, n * (values[0] - mean) * np.asarray(scale, np.float64) / size)
     return signal if np.allclose(signal, signal[::-1], rtol=1e-5, atol=1e-12) else None

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from bandit_lab._barrier import computed_once
 from bandit_lab._numerics import add_up
 from bandit_lab._types import Array
-from bandit_lab.simulate.fast.lanes import as_float, exp, stacked
+from bandit_lab.simulate.fast.lanes import as_float, exp
 from bandit_lab.simulate.fast.multinomial import (
     draws_of,
     inverted_binomial,
@@ -92,8 +92,11 @@ def _counted(job: Job, acting: Policy, step: Array) -> tuple[Array, Array]:
     below = [computed_once(number_below(parts, computed_once(threshold(level, shift)))) for level in levels]
     below = [jnp.zeros_like(below[0]), *below, jnp.full_like(below[0], size)]
     cells = [computed_once(as_float(b - a, dtype)) for a, b in pairwise(below)]
-    per_value = [computed_once(cells[c] + cells[columns + c]) for c in range(columns)]
+    first_arm, per_value = cells[:columns], [cells[c] + cells[columns + c] for c in range(columns)]
+    values = [job.setting.values[c] for c in range(columns)]
+    mean = computed_once(add_up(*(n * r for n, r in zip(per_value, values, strict=True))) * (1 / size))
+    variance = add_up(*(n * (r - mean) ** 2 for n, r in zip(per_value, values, strict=True))) * (1 / size)
     silent = add_up(*(n * n for n in per_value)) >= size * size
-    advantage = job.learner.advantage.of_counts(job.setting.values, stacked(per_value), size, silent)  # type: ignore[attr-defined]
-    signal = add_up(*(cells[c] * advantage[c] for c in range(columns))) * (1 / size)
-    return signal, silent.astype(dtype)
+    scale = job.learner.advantage.scale(variance, silent, size)  # type: ignore[attr-defined]
+    signal = add_up(*(n * (r - mean) for n, r in zip(first_arm, values, strict=True))) * scale
+    return signal * (1 / size), silent.astype(dtype)

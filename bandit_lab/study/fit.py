@@ -13,7 +13,7 @@ from bandit_lab.study.fit_backtest import backtest
 from bandit_lab.study.fit_dataset import dataset
 from bandit_lab.study.fit_logs import Log, gather, reading_options
 from bandit_lab.study.fit_panels import panel
-from bandit_lab.study.fit_report import FOLDER, file_names, write_pages
+from bandit_lab.study.fit_report import FOLDER, file_names, write_overview, write_pages
 from bandit_lab.study.fit_settings import FitSettings
 from bandit_lab.study.fit_summary import interval_name, row
 from bandit_lab.study.fit_work import Fitted, work
@@ -89,6 +89,7 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
     if settings.report:
         with progress.stage("reports") as advance:
             write_pages(done, summary["logs"], folder.path, settings, advance)
+            write_overview(summary["logs"], folder.path, settings)
     _print(summary, settings)
     wall = time.perf_counter() - start
     seconds = {"wall": wall, "compile": clock.seconds, "run": wall - clock.seconds}

@@ -13,7 +13,7 @@ from bandit_lab import __version__
 from bandit_lab.study.fit_panels import events, panel
 from bandit_lab.study.fit_settings import FitSettings
 from bandit_lab.study.fit_summary import interval_name
-from bandit_lab.study.fit_table import forecast_line, interval
+from bandit_lab.study.fit_table import forecast_line, interval, with_interval
 from bandit_lab.study.fit_work import Fitted
 from bandit_lab.study.progress import ProgressCallback
 from bandit_lab.study.report import number
@@ -42,7 +42,7 @@ def file_names(fitted: list[Fitted]) -> list[str]:
     for one in fitted:
         plain = re.sub(r"[^A-Za-z0-9._-]+", "_", one.log.name).strip("._")[:80] or "run"
         same = sum(name == plain or name.startswith(f"{plain}~") for name in names)
-        names.append(plain if not same else f"{plain}~{same + 1}")
+        names.append(plain if not same and plain != "index" else f"{plain}~{same + 1}")
     return names
 
 
@@ -151,13 +151,45 @@ def as_html(title: str, picture: bytes, sections: list[Section]) -> str:
     for name, lines, rows in sections:
         parts.append(f"<h2>{html.escape(name)}</h2>")
         parts += [f"<p>{html.escape(line)}</p>" for line in lines]
-        if rows:
-            head, *body = rows
-            cells = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
-            parts.append(f"<table><tr>{cells}</tr>")
-            parts += ["<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in body]
-            parts.append("</table>")
+        parts += _table([[html.escape(cell) for cell in row] for row in rows])
     return "\n".join([*parts, "</body></html>", ""])
+
+
+def _table(rows: list[list[str]]) -> list[str]:
+    """Rows of HTML cells, the first being the head."""
+    if not rows:
+        return []
+    head, *body = rows
+    lines = ["<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in body]
+    return ["<table><tr>" + "".join(f"<th>{cell}</th>" for cell in head) + "</tr>", *lines, "</table>"]
+
+
+def write_overview(rows: list[dict[str, Any]], folder: Path, settings: FitSettings) -> None:
+    """Write `report/index.html`: all logs in one table, with links to their pages, and the small multiples."""
+    key = interval_name(settings.level)
+    table = [
+        ["log", "points", "model", "R2", "of explainable", f"plateau, {key[9:]} %", "verdict", "outcome", "status"]
+    ]
+    for row in rows:
+        name = html.escape(row["log"])
+        page = Path(row["page"]).name if "page" in row else ""
+        cells = [f'<a href="{page}">{name}</a>' if page else name]
+        if row["model"] is None:
+            cells += ["-"] * 6
+        else:
+            share, verdict = number(row["r_squared_explainable"], 2), ", ".join(row.get("verdict", []))
+            plateau = with_interval(row["parameters"]["plateau"], key)
+            cells += [str(row["n_points"]), row["model"], number(row["r_squared"], 2), share, plateau, verdict]
+        table.append([*cells, html.escape(row.get("outcome", "")), html.escape(row["status"])])
+    pictures = [base64.b64encode(path.read_bytes()).decode("ascii") for path in sorted(folder.glob("fits*.png"))]
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8"><title>Fits</title>',
+        f"<style>{_STYLE} body{{max-width:none}}</style></head><body><h1>Fits of {len(rows)} logs</h1>",
+        *_table(table),
+        *(f'<p><img alt="reward against step, all runs" src="data:image/png;base64,{one}"></p>' for one in pictures),
+    ]
+    (folder / FOLDER / "index.html").write_text("\n".join([*parts, "</body></html>", ""]), encoding="utf-8")
 
 
 def as_markdown(title: str, picture: str, sections: list[Section]) -> str:

@@ -98,6 +98,18 @@ def test_one_bad_log_among_many_is_a_row(capsys):
     assert "bad.bin" in capsys.readouterr().out
 
 
+def test_the_overview_links_every_page():
+    rows = fit(write_log("one.json"), write_log("two.json"), write_log("short.json", rising(5)), "models=[sigmoid]")[
+        "logs"
+    ]
+    page = Path("out/report/index.html").read_text()
+    for row in rows[:2]:
+        assert f'<a href="{Path(row["page"]).name}">{row["log"]}</a>' in page
+        assert (Path("out") / row["page"]).is_file()
+    assert "short" in page
+    assert page.count("data:image/png") == 1
+
+
 def test_a_very_long_log_is_averaged_and_absurd_rewards_are_refused():
     """20,001 points: 11 neighbours each are averaged, 1,818 are fitted."""
     path = write_log("long.json", rising(20_001, delay=2000))

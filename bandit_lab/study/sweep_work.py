@@ -14,7 +14,8 @@ from bandit_lab.grpo import Hyper
 from bandit_lab.measure import displaced
 from bandit_lab.measure.growth import time_scale
 from bandit_lab.simulate import UNIT, run
-from bandit_lab.simulate.engine import WIDTH
+from bandit_lab.simulate.engine import WIDTH, route
+from bandit_lab.simulate.fast import DEFAULT_GENERATOR
 from bandit_lab.study import sweep_exact
 from bandit_lab.study.store import plain
 from bandit_lab.study.sweep_exact import Ground
@@ -26,7 +27,7 @@ _LEARNER = (
     *("group_size", "prompts", "kl_estimator", "batch_reuse", "plugins"),
 )
 BOUNDARY, ONSET, SAMPLED = "boundary", "onset of oscillation", "sampled runs"
-SEED_STEPS = 2**24  # of a chunk of sampled runs: some seconds
+SEED_STEPS = {"fast": 2**26, "reference": 2**24}  # of a chunk of sampled runs: some seconds
 ROW_CELLS = 2**14  # rows x learning rates of a chunk of thresholds: about ten seconds with compilation
 
 
@@ -164,6 +165,8 @@ class RunsWork:
             "seeds": self.seeds,
             "seed": settings.seed,
             "rng": settings.rng,
+            "path": route(self.plan.learner, "sampled").name,
+            "generator": DEFAULT_GENERATOR,
             "precision": self.dtype.name,
             "start": settings.sampled.start,
             "keep_runs": self.keep,
@@ -210,7 +213,8 @@ class RunsWork:
 
     def join(self, parts: Sequence[Mapping[str, np.ndarray]]) -> Mapping[str, np.ndarray]:
         if self.seeds > UNIT:
-            return {name: np.concatenate([p[name] for p in parts], axis=name != "unit_seeds") for name in parts[0]}
+            axis = {name: 0 if name == "unit_seeds" else 1 for name in parts[0]}
+            return {name: np.concatenate([part[name] for part in parts], axis=axis[name]) for name in parts[0]}
         joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         return joined | {"unit_seeds": parts[0]["unit_seeds"]}
 
@@ -225,7 +229,7 @@ class RunsWork:
 
     def cut(self) -> list["RunsWork"]:
         """The same work in chunks, all seeds of some cells before the next cells."""
-        cells, seeds = chunk_shape(self.plan, self.steps, self.seeds)
+        cells, seeds = chunk_shape(self.plan, self.steps, len(self.index), self.seeds)
         return [
             replace(part, first=first, seeds=min(seeds, self.seeds - first))
             for i in range(0, len(self.index), cells)
@@ -234,12 +238,11 @@ class RunsWork:
         ]
 
 
-def chunk_shape(plan: SweepPlan, steps: int, seeds: int) -> tuple[int, int]:
-    """(cells, seeds) of a chunk of sampled runs: whole blocks of cells, whole units of seeds."""
+def chunk_shape(plan: SweepPlan, steps: int, cells: int, seeds: int) -> tuple[int, int]:
+    """(cells, seeds) of a chunk of `cells` x `seeds` sampled runs: whole blocks of cells, whole units of seeds."""
     chosen, width = plan.settings.chunk, WIDTH["sampled"].cells
-    room = max(1, min(SEED_STEPS // steps, CHUNK_RUNS))
-    part = chosen.seeds or UNIT * max(1, room // (UNIT * width))
-    part = min(part, seeds)
+    room = max(1, min(SEED_STEPS[route(plan.learner, "sampled").name] // steps, CHUNK_RUNS))
+    part = min(chosen.seeds or UNIT * max(1, room // (UNIT * min(width, cells))), seeds)
     return chosen.cells or width * max(1, room // (part * width)), part
 
 

@@ -51,7 +51,7 @@ def _start(job: Job, arms: ModuleType) -> Carry:
     lanes, learner = job.lanes, job.learner
     logits = (lanes.theta[:1] - lanes.theta[1:]) * 0.5 if job.program.two_arms else lanes.theta
     policy = arms.policy_of(job, logits)
-    reward = arms.expected_reward(job, policy)
+    reward = policy.reward
     build = last_axis(lambda eta, mu, theta: learner.optimizer.build(eta, mu).init(theta), -1, -1, -1)
     staleness = None
     if not isinstance(learner.staleness, Refresh):
@@ -100,8 +100,7 @@ def _update(job: Job, arms: ModuleType, acting: Any, step: Array, batch: Array, 
         lanes.learning_rate, lanes.momentum, -ascent, carry.optimizer, policy.logits
     )
     policy = arms.policy_of(job, policy.logits + difference)
-    reward = arms.expected_reward(job, policy)
-    tail = carry.tail
+    tail, reward = carry.tail, policy.reward
     if tail is not None:
         tail = watch(watch_silence(tail, job.program.steps, step, silent), job.program.steps, step + 1, reward)
     return Carry(policy, memory, carry.staleness, track(job, carry.track, step + 1, reward), tail)

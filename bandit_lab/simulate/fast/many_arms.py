@@ -18,21 +18,20 @@ from bandit_lab.simulate.fast.words import GENERATORS
 
 
 class Policy(NamedTuple):
-    """A softmax policy of every lane, weights / total. logits, weights: [K, L]. total: [L]."""
+    """A softmax policy of every lane, weights / total. logits, weights: [K, L]. total: [L]. reward: [L] expected
+    reported reward; NaN where the logits are not finite (our exp does not pass that on)."""
 
     logits: Array
     weights: Array
     total: Array
+    reward: Array
 
 
 def policy_of(job: Job, logits: Array) -> Policy:
     """The policy with these logits [K, L]."""
-    return Policy(logits, *softmax_parts(logits))
-
-
-def expected_reward(job: Job, policy: Policy) -> Array:
-    """Expected reported reward [L]; NaN where the logits are not finite (our exp does not pass that on)."""
-    return leading_sum(policy.weights * job.setting.means) / policy.total + 0 * policy.logits[0]
+    weights, total = softmax_parts(logits)
+    reward = computed_once(leading_sum(weights * job.setting.means) / total + 0 * logits[0])
+    return Policy(logits, weights, total, reward)
 
 
 def largest_probability(policy: Policy) -> Array:
@@ -50,11 +49,11 @@ def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Arra
     at = acting if estimator.at_snapshot else current
     distance = at.logits - job.setting.reference
     pull = job.lanes.kl_weight / at.total  # of the exact KL: its gradient is weights * (pull * distance - recoil)
-    recoil = computed_once(pull * leading_sum(at.weights * distance) / at.total)
+    recoil = pull * leading_sum(at.weights * distance) / at.total
     exact_kl = job.learner.kl_estimator == "exact"
     if job.program.dynamics == "mean_field" and ratio is None and at is acting and exact_kl:
         slope, offset = _affine(job, acting)
-        slope, offset = computed_once(slope / at.total), computed_once(recoil - offset / at.total)
+        slope, offset = slope / at.total, recoil - offset / at.total
         return at.weights * (job.setting.trained * slope + offset - pull * distance), jnp.zeros_like(at.total)
     if job.program.dynamics == "mean_field":
         signal, frequency, silent = _infinite(job, acting, ratio)
@@ -63,23 +62,23 @@ def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Arra
     if exact_kl and ratio is None:
         return signal - at.weights * (pull * distance - recoil), silent
     if exact_kl:
-        score = computed_once(leading_sum(signal) / at.total)
+        score = leading_sum(signal) / at.total
         return signal - at.weights * (pull * distance + (score - recoil)), silent
     log_ratio = job.setting.reference - (at.logits - jnp.max(at.logits, axis=0) - jnp.log(at.total))
     signal = computed_once(signal - job.lanes.kl_weight * frequency * -jnp.expm1(log_ratio))
-    return signal - at.weights * computed_once(leading_sum(signal) / at.total), silent
+    return signal - at.weights * (leading_sum(signal) / at.total), silent
 
 
 def _ratio(acting: Policy, current: Policy) -> Array:
     """pi / pi_old [K, L]. Weights never vanish (see `lanes.exp`), so that nothing is divided by zero."""
-    scale = computed_once(acting.total / current.total)
-    return computed_once(current.weights * scale / acting.weights)
+    return current.weights * (acting.total / current.total) / acting.weights
 
 
 def _affine(job: Job, acting: Policy) -> tuple[Array, Array]:
     """(a, b) [L] of the advantage a r - b in an infinite group."""
     setting, total = job.setting, acting.total
-    mean = leading_sum(acting.weights * setting.trained) / total
+    reported = job.program.reported_is_trained
+    mean = acting.reward if reported else leading_sum(acting.weights * setting.trained) / total
     spread = setting.trained - mean
     variance = leading_sum(acting.weights * (spread * spread + setting.variances)) / total
     scale = job.learner.advantage.scale(variance, variance <= 0, None)  # type: ignore[attr-defined]

@@ -17,7 +17,8 @@ class Program:
     dynamics: `sampled` or `mean_field`. lanes: L. per_row: neighbouring lanes with one
     setting. groups: sets of neighbouring lanes whose moments are kept, or 0: then
     J of every lane is. columns: cells per arm in the table of counts, 1 where rewards are a function of the arm, else
-    the number of reward values. classes: for one column, the arms that share a reward. blocks: whether the policy that
+    the number of reward values. classes: for one column, the arms that share a reward. reported_is_trained: whether the
+    reported reward is the one that is trained on. blocks: whether the policy that
     acts stays for a refresh interval (an inner loop), or is looked up at every step. two_arms: whether one logit stands
     for both. watched: whether the summary of every lane is kept. generator: name of the random words.
     """
@@ -29,6 +30,7 @@ class Program:
     groups: int
     columns: int
     classes: tuple[tuple[int, ...], ...]
+    reported_is_trained: bool
     blocks: bool
     two_arms: bool
     watched: bool

@@ -74,14 +74,28 @@ def describe(
     if dynamics == "sampled":
         inverted = two_arms and columns == 1
         require_enough_words(steps * learner.prompts, 1 if inverted else words_for_counting(learner.group_size))
-    program = Program(dynamics, steps, lanes, lanes, 1, columns, classes, False, two_arms, watched, generator)
+    reported = np.asarray(learner.bandit.true_means[0], np.float64)
+    program = Program(
+        dynamics=dynamics,
+        steps=steps,
+        lanes=lanes,
+        per_row=lanes,
+        groups=1,
+        columns=columns,
+        classes=classes,
+        reported_is_trained=bool(np.array_equal(reported, means)),
+        blocks=False,
+        two_arms=two_arms,
+        watched=watched,
+        generator=generator,
+    )
     setting = Setting(
         values=jnp.asarray(column_values[:, None], dtype),
         chances=jnp.asarray(chances, dtype),
         reached=jnp.asarray(np.cumsum(chances, axis=1), dtype),
         trained=jnp.asarray(means[:, None], dtype),
         variances=jnp.asarray((probabilities @ values**2 - means**2)[:, None] * (columns > 1), dtype),
-        means=jnp.asarray(np.asarray(learner.bandit.true_means[0], np.float64)[:, None], dtype),
+        means=jnp.asarray(reported[:, None], dtype),
         reference=jnp.asarray(np.asarray(learner.bandit.reference_log_policy[0], np.float64)[:, None], dtype),
         increments=jnp.asarray(increments, dtype),
         least=jnp.asarray(least, dtype),

@@ -31,13 +31,14 @@ from bandit_lab.simulate.fast.words import GENERATORS
 
 class Policy(NamedTuple):
     """logits: [1, L], half the logit gap. odds: [L] of the rarer arm, <= 1. common, rare: [L] probabilities of the two.
-    first: [L] probability of arm 0."""
+    first: [L] probability of arm 0. reward: [L] expected reported reward, NaN where the logits are not finite."""
 
     logits: Array
     odds: Array
     common: Array
     rare: Array
     first: Array
+    reward: Array
 
 
 def policy_of(job: Job, logits: Array) -> Policy:
@@ -46,13 +47,9 @@ def policy_of(job: Job, logits: Array) -> Policy:
     odds = computed_once(exp(-jnp.abs(gap)))
     common = 1 / (odds + 1)
     rare = odds * common
-    return Policy(logits, odds, common, rare, jnp.where(gap > 0, common, rare))
-
-
-def expected_reward(job: Job, policy: Policy) -> Array:
-    """Expected reported reward [L]; NaN where the logits are not finite."""
-    means = job.setting.means
-    return policy.first * (means[0] - means[1]) + means[1] + 0 * policy.logits[0]
+    first, means = jnp.where(gap > 0, common, rare), job.setting.means
+    reward = first * (means[0] - means[1]) + means[1] + 0 * logits[0]
+    return Policy(logits, odds, common, rare, first, reward)
 
 
 def largest_probability(policy: Policy) -> Array:

@@ -12,7 +12,7 @@ from bandit_lab._barrier import computed_once
 from bandit_lab._numerics import add_up, leading_sum
 from bandit_lab._types import Array
 from bandit_lab.simulate.fast.lanes import as_float, softmax_parts
-from bandit_lab.simulate.fast.multinomial import counts, thresholds, words_for_counting
+from bandit_lab.simulate.fast.multinomial import counts, draws_and_dither, thresholds, words_for_counting
 from bandit_lab.simulate.fast.program import Job, Program
 from bandit_lab.simulate.fast.words import GENERATORS
 
@@ -114,9 +114,10 @@ def _batch(job: Job, acting: Policy, step: Array, ratio: Array | None) -> tuple[
 def group_counts(job: Job, acting: Policy, step: Array) -> Array:
     """Counts [K, columns, L] of one group of every lane, as floats."""
     size, (arms, lanes) = job.learner.group_size, acting.weights.shape
-    words = computed_once(GENERATORS[job.program.generator].words(job.lanes.keys, step, words_for_counting(size)))
-    table = thresholds(acting.weights, acting.total, job.setting.reached, words[-1])
-    drawn = counts(table, words[:-1], size)
+    generator = GENERATORS[job.program.generator]
+    words = computed_once(generator.words(job.lanes.keys, step, words_for_counting(size, generator.dear)))
+    draws, dither = draws_and_dither(words, size)
+    drawn = counts(thresholds(acting.weights, acting.total, job.setting.reached, dither), draws, size)
     return computed_once(as_float(drawn, acting.weights.dtype)).reshape(arms, job.program.columns, lanes)
 
 

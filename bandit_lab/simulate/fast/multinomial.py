@@ -30,12 +30,27 @@ LARGEST_INVERTED = 32
 """Largest group whose binomial count is drawn by inversion: its terms stay far within float32."""
 LARGEST_GROUP = 2**14
 _SCALE = 2**15
+_WORDS_OF_A_DITHER = 8
 _TOGETHER = 32  # draws compared in one expression: a longer reduction is not unrolled
 
 
-def words_for_counting(group_size: int) -> int:
-    """Words per group: one for two draws, and one for the dither."""
-    return (group_size + 1) // 2 + 1
+def words_for_counting(group_size: int, dear: bool) -> int:
+    """Words per group: one for two draws, and one for the dither unless words are dear and there are spare bits."""
+    draws = (group_size + 1) // 2
+    return draws if dear and draws >= _WORDS_OF_A_DITHER else draws + 1
+
+
+def draws_and_dither(words: Array, group_size: int) -> tuple[Array, Array]:
+    """(words [ceil(G/2), L] of the draws, word [L] whose low 16 bits are the dither).
+
+    Without a word of its own the dither is put together from bits 15 and 31 of the first eight, which no draw uses.
+    """
+    draws = (group_size + 1) // 2
+    if words.shape[0] > draws:
+        return words[:draws], words[draws]
+    bits = [((words[j] >> 15) & np.uint32(0x10001)) << np.uint32(j) for j in range(_WORDS_OF_A_DITHER)]
+    both = computed_once(add_up(*bits))
+    return words, both | (both >> np.uint32(8))
 
 
 def shift_of(dither: Array, dtype) -> Array:

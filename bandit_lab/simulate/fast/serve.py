@@ -73,7 +73,7 @@ def describe(
     lanes = (512 if columns == 1 else 256) if two_arms else 128 if arms * columns <= 32 else 64
     if dynamics == "sampled":
         inverted = two_arms and columns == 1
-        require_enough_words(steps * learner.prompts, 1 if inverted else words_for_counting(learner.group_size))
+        require_enough_words(steps * learner.prompts, 1 if inverted else words_for_counting(learner.group_size, False))
     reported = np.asarray(learner.bandit.true_means[0], np.float64)
     program = Program(
         dynamics=dynamics,

@@ -18,6 +18,7 @@ from bandit_lab._numerics import add_up
 from bandit_lab._types import Array
 from bandit_lab.simulate.fast.lanes import as_float, exp
 from bandit_lab.simulate.fast.multinomial import (
+    draws_and_dither,
     draws_of,
     inverted_binomial,
     number_below,
@@ -80,8 +81,9 @@ def _inverted(job: Job, acting: Policy, step: Array) -> tuple[Array, Array]:
 def _counted(job: Job, acting: Policy, step: Array) -> tuple[Array, Array]:
     """Cells in the order (arm 0, value 0), (arm 0, value 1), ..., (arm 1, ...)."""
     size, columns, dtype = job.learner.group_size, job.program.columns, acting.odds.dtype
-    words = _words(job, step, words_for_counting(size))
-    shift, parts = shift_of(words[-1], dtype), draws_of(words[:-1], size)
+    dear = GENERATORS[job.program.generator].dear
+    draws, dither = draws_and_dither(_words(job, step, words_for_counting(size, dear)), size)
+    shift, parts = shift_of(dither, dtype), draws_of(draws, size)
     reached = job.setting.reached * 2**15
     first, second = acting.first * (2**15), 1 - acting.first
     levels = [acting.first * reached[0, c] for c in range(columns - 1)] + [first]

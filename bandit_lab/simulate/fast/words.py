@@ -40,11 +40,13 @@ class Generator:
     """A stateless generator. For developers: write `words`; an entry of `GENERATORS` is all that the engine needs.
 
     words(keys, step, count): words [count, L] uint32 of step `step` (uint32 scalar, may be traced) for the lanes `keys`
-    ([L] each); `count` is static. The first words of a step are the same for every `count`.
+    ([L] each); `count` is static. The first words of a step are the same for every `count`. dear: whether a word costs
+    more than to gather the bits that eight others do not use.
     """
 
     name: str
     words: Callable[[Keys, Array, int], Array]
+    dear: bool = False
 
 
 def lane_keys(root: Array, names: Array, seeds: Array) -> Keys:
@@ -90,5 +92,5 @@ def _threefry_words(keys: Keys, step: Array, count: int) -> Array:
     return jnp.transpose(side_by_side, (0, 2, 1)).reshape(2 * num_pairs, lanes)[:count]
 
 
-GENERATORS = {g.name: g for g in (Generator("hash", _hash_words), Generator("threefry", _threefry_words))}
+GENERATORS = {g.name: g for g in (Generator("hash", _hash_words), Generator("threefry", _threefry_words, dear=True))}
 DEFAULT_GENERATOR = "hash"

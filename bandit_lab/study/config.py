@@ -13,6 +13,7 @@ from typing import Any
 from bandit_lab.study.bench_settings import BenchSettings
 from bandit_lab.study.fit_settings import FitSettings
 from bandit_lab.study.folder_settings import ExportSettings, StatusSettings
+from bandit_lab.study.host_settings import HostSettings
 from bandit_lab.study.schema import setting as _setting
 
 GROUPS = ("bandit", "advantage", "estimator", "staleness", "optimizer")
@@ -104,6 +105,7 @@ class SweepSettings(Settings):
         None, "", "keep every sampled run's summary, or only counts of outcomes and means; null: up to 2^24 runs"
     )
     chunk: ChunkSizes = field(default_factory=ChunkSizes)
+    hosts: HostSettings = field(default_factory=HostSettings)
     pictures: bool = _setting(True, "", "draw phase_diagram.png and trajectories.png")
     memory_limit: float | None = _setting(None, "GiB", "refuse larger grids; null: 80% of the free memory")
 

@@ -14,7 +14,7 @@ from bandit_lab import __version__
 from bandit_lab.study.store import plain
 
 PACKAGES = ("jax", "jaxlib", "optax", "numpy", "scipy", "hydra-core", "xarray", "zarr", "matplotlib")
-NOT_HASHED = ("run_dir", "overwrite", "quiet", "pictures", "memory_limit", "chunk", "compilation_cache")
+NOT_HASHED = ("run_dir", "overwrite", "quiet", "pictures", "memory_limit", "chunk", "compilation_cache", "hosts")
 
 
 def config_hash(settings: dict[str, Any], width: dict[str, int]) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
-from bandit_lab.study import compilation_cache, store
+from bandit_lab.study import compilation_cache, host_settings, hosts, store
 from bandit_lab.study.commands import COMMANDS
 from bandit_lab.study.config import SCHEMAS
 from bandit_lab.study.errors import Incomplete, bad_input
@@ -37,13 +37,23 @@ def check(command: str, config: Any, explicit: frozenset[str], folder: Path) -> 
         with bad_input():
             return settings, COMMANDS[command].load().prepare(settings, explicit)
     with bad_input():
-        store.check_folder(folder, bool(config.overwrite), COMMANDS[command].continues)
+        several = _is_one_of_several(settings)
+        if not several:  # else process 0 looks at the folder, when all have met
+            store.check_folder(folder, bool(config.overwrite), COMMANDS[command].continues)
         _set_up_jax(settings)
         module: Any = COMMANDS[command].load()
         plan = module.prepare(settings, explicit)
-        if COMMANDS[command].continues:
+        if COMMANDS[command].continues and not several:
             module.check_folder(plan, folder)
     return settings, plan
+
+
+def _is_one_of_several(settings: Any) -> bool:
+    """Whether the command knows several processes and this is one of them."""
+    if not hasattr(settings, "hosts"):
+        return False
+    host_settings.check(settings.hosts, settings.run_dir)
+    return settings.hosts.coordinator is not None
 
 
 def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> None:
@@ -62,13 +72,18 @@ def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> No
 
 
 def _set_up_jax(settings: Any) -> None:
-    """Double precision, compiled programs kept, plug-ins. The library itself never changes JAX's configuration."""
+    """Double precision, compiled programs kept, other processes met, plug-ins.
+
+    The library itself never changes JAX's configuration.
+    """
     import importlib
 
     compilation_cache.enable(getattr(settings, "compilation_cache", None))  # a command that compiles little has none
     import jax
 
     jax.config.update("jax_enable_x64", True)
+    if hasattr(settings, "hosts"):
+        hosts.join(settings.hosts)
     for name in settings.plugins:
         try:
             importlib.import_module(name)

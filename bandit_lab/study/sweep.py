@@ -11,16 +11,18 @@ import numpy as np
 from bandit_lab.measure import displaced
 from bandit_lab.simulate import UNIT
 from bandit_lab.simulate.engine import WIDTH
-from bandit_lab.study import report, resume, sweep_summary
+from bandit_lab.study import report, resume, store, sweep_summary
 from bandit_lab.study.chunks import ChunkStore, RunLock, hash_of
 from bandit_lab.study.clock import CompileClock
 from bandit_lab.study.errors import Incomplete, bad_input, stopped_by_disk
 from bandit_lab.study.examples import make_examples
+from bandit_lab.study.hosts import Hosts, join
 from bandit_lab.study.manifest import NOT_HASHED, manifest, peak_memory_bytes
 from bandit_lab.study.progress import Progress
 from bandit_lab.study.store import RunFolder, plain
 from bandit_lab.study.sweep_compute import Computed, compute, failed_text
 from bandit_lab.study.sweep_dataset import dataset, streams
+from bandit_lab.study.sweep_hosts import begin, refusal_told, take_part
 from bandit_lab.study.sweep_plan import SweepPlan, check_disk, prepare
 from bandit_lab.study.sweep_work import SAMPLED
 
@@ -41,21 +43,32 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> None:
       Stopped: the folder cannot be written; what is finished is kept.
       Incomplete: everything is written, but some chunks failed.
     """
-    chunks, settings = ChunkStore(folder.path), settings_of(plan)
+    chunks, settings, hosts = ChunkStore(folder.path), settings_of(plan), join(plan.settings.hosts)
+    if hosts.index > 0:
+        take_part(plan, settings, folder, progress, hosts)
+        return
     with contextlib.ExitStack() as stack:
-        with bad_input(), stopped_by_disk(folder.path):
+        with refusal_told(hosts), bad_input(), stopped_by_disk(folder.path):
+            if hosts.count > 1:
+                store.check_folder(folder.path, plan.settings.overwrite, continues=True)
+                check_disk(plan, folder.path)
             stack.enter_context(RunLock(chunks.folder).hold())
             state = resume.state(folder.path, settings, plan.settings.overwrite)
         with stopped_by_disk(folder.path):
             if state == resume.FINISHED:
+                begin(hosts, state, settings)
                 report.show("finished already: nothing is left to do (overwrite=true computes it anew)")
                 chunks.remove()
                 return
-            if state == resume.NEW:
-                chunks.clear()
-            folder.open(report.as_yaml(asdict(plan.settings)), keep_chunks=True)
-            chunks.open(settings)
-            failed = _work(plan, folder, chunks, settings, progress)
+            with refusal_told(hosts):
+                if state == resume.NEW:
+                    chunks.clear()
+                folder.open(report.as_yaml(asdict(plan.settings)), keep_chunks=True)
+                chunks.open(settings)
+                if hosts.count > 1:
+                    chunks.forget_failures()
+            begin(hosts, state, settings)
+            failed = _work(plan, folder, chunks, settings, progress, hosts)
             if not failed:
                 chunks.remove()
     if failed:
@@ -78,12 +91,12 @@ def block_width() -> dict[str, int]:
 
 
 def _work(
-    plan: SweepPlan, folder: RunFolder, chunks: ChunkStore, settings: dict[str, Any], progress: Progress
+    plan: SweepPlan, folder: RunFolder, chunks: ChunkStore, settings: dict[str, Any], progress: Progress, hosts: Hosts
 ) -> dict[str, str]:
     """Compute and write everything but the end of the run; what failed, and why."""
     start, clock = time.perf_counter(), CompileClock()
-    with clock:
-        done = compute(plan, chunks, progress)
+    with clock, hosts.leaving_last(chunks.folder):
+        done = compute(plan, chunks, progress, hosts)
     rates, drifts, sampled = done.rates, done.drifts, done.sampled
     summary = sweep_summary.summarise(plan, rates, drifts, sampled)
     wall = time.perf_counter() - start

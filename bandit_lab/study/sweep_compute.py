@@ -7,8 +7,9 @@ import numpy as np
 
 from bandit_lab.simulate import drift_name
 from bandit_lab.study import grid
-from bandit_lab.study.chunks import ChunkStore, Mine, Plan, Report, everything, planned, run_chunks
+from bandit_lab.study.chunks import ChunkStore, Plan, Report, planned, run_chunks
 from bandit_lab.study.clock import CompileClock
+from bandit_lab.study.hosts import ALONE, Hosts
 from bandit_lab.study.progress import Progress
 from bandit_lab.study.sweep_exact import (
     DriftResult,
@@ -63,27 +64,29 @@ def failed_text(failed: dict[str, str]) -> str:
 class _Stages:
     """Runs lists of chunks as stages of the progress, and adds up what became of them."""
 
-    def __init__(self, store: ChunkStore, progress: Progress, mine: Mine) -> None:
-        self.store, self.progress, self.mine = store, progress, mine
+    def __init__(self, store: ChunkStore, progress: Progress, hosts: Hosts) -> None:
+        self.store, self.progress, self.hosts = store, progress, hosts
         self.plan: Plan = {}
         self.found, self.made, self.failed = 0, 0, dict[str, str]()
 
     def announce(self, kinds: dict[str, list[Any]]) -> None:
         """Note what is to be done."""
         self.plan |= {kind: planned(work) for kind, work in kinds.items()}
-        self.store.write_plan(self.plan)
+        if self.hosts.index == 0:
+            self.store.write_plan(self.plan)
 
     def run(self, kind: str, work: list[Any]) -> Report:
         """Do it."""
         with self.progress.stage(kind) as advance:
-            report = run_chunks(self.store, work, advance, self.mine)
+            report = run_chunks(self.store, work, advance, self.hosts.mine)
+            self.hosts.wait_for_chunks(self.store, report, advance)
         self.found, self.made = self.found + report.found, self.made + report.computed
         self.failed |= {f"{kind}: {work[i].what}": reason for i, reason in report.failed.items()}
         return report
 
 
-def compute(plan: SweepPlan, store: ChunkStore, progress: Progress, mine: Mine = everything) -> Computed:
-    """Everything that a sweep computes. mine: which chunks this process computes, of every list of chunks."""
+def compute(plan: SweepPlan, store: ChunkStore, progress: Progress, hosts: Hosts = ALONE) -> Computed:
+    """Everything that a sweep computes. hosts: the processes that share the chunks; each has all results in the end."""
     cells = rows(plan.momentum, plan.kl_weight, plan.refresh_interval)
     coarse = rows(plan.sampled_momentum, plan.kl_weight, plan.sampled_interval)
     grounds, predicted = [], []
@@ -93,8 +96,8 @@ def compute(plan: SweepPlan, store: ChunkStore, progress: Progress, mine: Mine =
             grounds.append(find_grounds(plan, dynamics))
         with progress.stage(f"theory, {drift_name(plan.learner, dynamics)}") as advance:
             predicted.append(predict_rows(grounds[-1], place, advance))
-    rates = fine_learning_rates(plan, predicted)
-    stages = _Stages(store, progress, mine)
+    rates = np.array(hosts.agreed("learning rates", fine_learning_rates(plan, predicted).tolist()))
+    stages = _Stages(store, progress, hosts)
     work = [_rows_work(plan, grounds[i], place, rates) for i, place in enumerate(places)]
     stages.announce({kind: chunks for part in work for kind, chunks in part.items()})
     if plan.sampled_rows:
@@ -146,7 +149,9 @@ def _sample(
     measured = finite.boundary if finite else np.full(len(coarse.momentum), np.nan)
     sampling = CompileClock()
     with sampling:
-        chosen = plan_sampled(plan, finite, coarse, learning_rates(plan, expected, measured, result.rates))
+        wanted = learning_rates(plan, expected, measured, result.rates).tolist()
+        wanted = np.array(stages.hosts.agreed("learning rates of sampled runs", wanted))
+        chosen = plan_sampled(plan, finite, coarse, wanted)
         stages.announce({SAMPLED: chosen.chunks})
         report = stages.run(SAMPLED, chosen.chunks)
     result.seed_steps_here = report.size

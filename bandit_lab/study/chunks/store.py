@@ -95,6 +95,12 @@ class ChunkStore:
             if path.name != LOCK:
                 path.unlink(missing_ok=True)
 
+    def forget_failures(self) -> None:
+        """Forget which chunks failed: from now on a failure is one of this attempt."""
+        for key, record in self.records().items():
+            if record.status == FAILED:
+                (self.folder / f"{key}.json").unlink(missing_ok=True)
+
     def remove(self) -> None:
         """Remove the whole folder, the lock last: from then on another process may take the run folder."""
         self.clear()

@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import shlex
+import socket
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -115,6 +116,7 @@ class _Job:
         self.folder: Path | None = None
         self.error: BaseException | None = None
         self.incomplete: Incomplete | None = None
+        self.process = _this_process()
 
     def run(self, overrides: list[str]) -> None:
         """Call the command's Hydra entry; raises what went wrong."""
@@ -131,7 +133,11 @@ class _Job:
         sys.argv = [f"python -m bandit_lab {self.command}", *overrides]
         try:
             entry()
-        except (ValueError, TypeError) as error:  # the task never raises: Hydra could not read the overrides
+        except BadInput:  # from a job in another process
+            raise
+        except Incomplete as error:
+            self.incomplete = error
+        except (ValueError, TypeError) as error:  # a job here never raises: Hydra could not read the overrides
             raise BadInput(f"override: expected key=value, got {shlex.join(overrides)} ({error})") from error
         finally:
             sys.argv = before
@@ -160,7 +166,8 @@ class _Job:
         return [*overrides, f"hydra.sweep.dir='{self.folder}'"]
 
     def _task(self, config: Any) -> None:
-        """What Hydra calls for each job. Never raises, so that Hydra prints nothing of its own."""
+        """What Hydra calls for each job. Errors are kept, so that Hydra prints nothing of its own; where a launcher took
+        the job to another process, they go back through Hydra."""
         if self.error is not None:
             return
         try:
@@ -174,10 +181,17 @@ class _Job:
             folder = Path(hydra_config.runtime.output_dir) if many else runner.chosen_folder(self.command, config)
             self.folder = self.folder if many else folder
             runner.run(self.command, config, explicit_keys(hydra_config.overrides.task), folder)
-        except Incomplete as error:  # the other runs of a multirun go on
-            self.incomplete = error
         except BaseException as error:
-            self.error = error
+            if _this_process() != self.process:
+                raise
+            if isinstance(error, Incomplete):  # the other runs of a multirun go on
+                self.incomplete = error
+            else:
+                self.error = error
+
+
+def _this_process() -> tuple[str, int]:
+    return socket.gethostname(), os.getpid()
 
 
 def expand(overrides: list[str]) -> Iterator[list[str]]:

@@ -131,10 +131,17 @@ def join(settings: HostSettings) -> Hosts:
         for option, value in (("jax_enable_recoverability", True), ("jax_enable_preemption_service", False)):
             with contextlib.suppress(AttributeError):  # older versions: the death of one process ends the others
                 jax.config.update(option, value)
-        given = {} if settings.coordinator == AUTO else {"cluster_detection_method": "deactivate"}
+        detection = None if settings.coordinator == AUTO else "deactivate"
         address = None if settings.coordinator == AUTO else settings.coordinator
         try:
-            jax.distributed.initialize(address, settings.count, settings.index, initialization_timeout=MEETING, **given)
+            jax.distributed.initialize(
+                address,
+                settings.count,
+                settings.index,
+                cluster_detection_method=detection,
+                initialization_timeout=MEETING,
+                shutdown_timeout_seconds=30,
+            )
         except (RuntimeError, ValueError) as error:
             first = str(error).splitlines()[0]
             _checks.require(False, "hosts.coordinator", f"{settings.count or 'all'} processes that meet", first)

@@ -1,0 +1,14 @@
+"""A plug-in with which the thresholds at KL weight 2 cannot be computed."""
+
+from bandit_lab.study.sweep_work import RowsWork
+
+compute = RowsWork.compute
+
+
+def failing(work):
+    if work.weight == 2:
+        raise RuntimeError("planted failure")
+    return compute(work)
+
+
+RowsWork.compute = failing

@@ -7,9 +7,11 @@ takes the next cell: blocks stay full, nothing is recompiled for another length,
 its neighbours, as every lane does the same arithmetic wherever it stands.
 """
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from threading import Event
 from typing import Any, NamedTuple
 
 import jax
@@ -26,7 +28,7 @@ from bandit_lab.simulate.fast.one_kernel import compiler_options, in_use, one_ke
 
 WIDTH = {"mean_field": 256, "finite_group": 32}  # lanes of a block: a group law costs about G times a mean field
 STEPS = 128  # by which a block is advanced before its lanes are looked at
-THREADS = 2
+THREADS = os.cpu_count() or 1  # blocks at a time; no result depends on it
 
 
 class Lanes(NamedTuple):
@@ -108,26 +110,32 @@ def _begin(learner: Learner, cells: Hyper, start: Array) -> Any:
 
 
 def run_lanes(learner: Learner, dynamics: str, lanes: Lanes, watch: Watch) -> None:
-    """Run every cell, in their order, until `watch` has seen enough of it; `THREADS` sets of blocks at a time, with one
-    block on every device."""
+    """Run every cell, in their order, until `watch` has seen enough of it; several sets of blocks at a time, each
+    with one block on every device."""
     cells = typed_cells(learner, lanes.cells, np.float64)
     lanes = Lanes(cells, *(np.ascontiguousarray(x, np.float64) for x in lanes[1:]))
-    waiting = iter(range(len(lanes.start)))
+    waiting, stopped = iter(range(len(lanes.start))), Event()
     width = WIDTH[dynamics]
     mesh = mesh_for(-(-len(lanes.start) // width))
     width *= mesh.size
 
-    def work(_: int) -> None:
+    def work() -> None:
         block = _Blocks(mesh, learner, dynamics, width, lanes)
-        while block.fill(waiting):
-            block.advance(watch)
+        try:
+            while not stopped.is_set() and block.fill(waiting):
+                block.advance(watch)
+        except BaseException:
+            stopped.set()  # the others end after their next look
+            raise
 
-    blocks = min(THREADS, -(-len(lanes.start) // width))
-    if blocks == 1:
-        work(0)
-        return
-    with ThreadPoolExecutor(blocks) as pool:
-        list(pool.map(work, range(blocks)))
+    sets = min(max(1, THREADS // mesh.size), -(-len(lanes.start) // width))
+    with ThreadPoolExecutor(sets) as pool:
+        running = [pool.submit(work) for _ in range(sets)]
+        try:
+            for each in running:
+                each.result()
+        finally:  # an interrupt ends the others, too
+            stopped.set()
 
 
 class _Blocks:

@@ -27,12 +27,29 @@ def mixed_cells(count):
 def test_refilled_lanes_have_the_bits_of_fresh_ones(staleness, monkeypatch):
     """600 cells through 256 lanes, by two threads or by one, against each cell of a sample alone."""
     trained, grid = learner("grpo", two_arm(), staleness, horizon=32), mixed_cells(600)
+    monkeypatch.setattr(displaced, "THREADS", 2)
     together = rates_of(trained, grid)
     monkeypatch.setattr(displaced, "THREADS", 1)
     np.testing.assert_array_equal(rates_of(trained, grid), together)
     some = np.arange(7, 600, 97)
     alone = [rates_of(trained, type(grid)(*(column[i : i + 1] for column in grid)))[0] for i in some]
     np.testing.assert_array_equal(alone, together[some])
+
+
+def test_an_error_in_one_block_stops_the_others(monkeypatch):
+    trained, grid = learner("grpo", two_arm()), mixed_cells(600)
+    looks = []
+
+    def watch(who, first, readings, sizes):
+        looks.append(len(who))
+        if len(looks) == 5:
+            raise FloatingPointError("seen")
+        return np.zeros(len(who), bool)  # never done: only the error can end this
+
+    lanes = displaced.Lanes(grid, *np.zeros((3, 600, 2)))
+    monkeypatch.setattr(displaced, "THREADS", 2)
+    with pytest.raises(FloatingPointError, match="seen"):
+        displaced.run_lanes(trained, "mean_field", lanes, watch)
 
 
 def test_one_kernel_and_plain_program_agree():

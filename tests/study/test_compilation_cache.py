@@ -41,10 +41,39 @@ def test_same_bytes_cold_shared_warm_and_damaged(tmp_path):
     written = {path: path.stat().st_mtime_ns for path in entries}
     assert len(entries) >= 2
     assert summary("warm", tmp_path, start("warm", tmp_path)) == plain
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "auto").rglob("*-cache")} == written
+    assert {path: path.stat().st_mtime_ns for path in entries} == written
     for path in entries:
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     assert summary("damaged", tmp_path, start("damaged", tmp_path)) == plain
+
+
+FAST = """
+import hashlib, sys
+from bandit_lab.study import compilation_cache
+compilation_cache.enable(sys.argv[1] or None)
+import jax, numpy as np
+from bandit_lab import simulate
+from bandit_lab.bandits import two_arm
+from bandit_lab.grpo import Hyper, Learner
+hits = []
+jax.monitoring.register_event_listener(lambda event, **_: hits.append(event) if event.endswith("cache_hits") else None)
+cells = Hyper(np.array([0.1]), np.array([0.9]), np.array([4]), np.array([1.0]))
+runs = simulate.run(Learner(two_arm()), "sampled", cells, steps=9, seeds=600, path="fast")
+print(hashlib.sha256(np.ascontiguousarray(runs.reward_variance).tobytes()).hexdigest(), len(hits))
+"""
+
+
+def test_a_run_in_one_kernel_comes_back_with_the_same_bits(tmp_path):
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+    environment.pop("JAX_ENABLE_COMPILATION_CACHE", None)
+    answers = []
+    for folder in ("", str(tmp_path), str(tmp_path)):
+        command = [sys.executable, "-c", FAST, folder]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert done.stderr == ""
+        answers.append(done.stdout.split())
+    assert len({bits for bits, _ in answers}) == 1
+    assert [int(hits) > 0 for _, hits in answers] == [False, False, True]
 
 
 def test_folder_that_cannot_be_made_is_not_used(tmp_path):

@@ -6,8 +6,8 @@ shift in 16 bits. The thresholds are dithered by one uniform U per group,
 
     T_m = floor(2^15 c_m + U),    E[T_m] = 2^15 c_m,    c_m the cumulative probability,
 
-so that the chance of a cell is right to the rounding of c_m (2^-24) and the 16 bits of U (2^-31): it is no multiple of
-2^-15. What the dither costs is independence: two draws of one group share U, and with f the fractional part of 2^15 c_m
+so that the chance of a cell is right to the rounding of c_m and of c_m + U in float32 (2^-23 c_m) and the 16 bits of U
+(2^-31): it is no multiple of 2^-15. What the dither costs is independence: two draws of one group share U, and with f the fractional part of 2^15 c_m
 the covariance of "both below T_m" is f (1 - f) 2^-30 <= 2^-32. The variance of a count grows by the factor
 1 + (G - 1) cov / (p (1 - p)): by less than 1e-6 for a common cell, by at most (G - 1) 2^-15 for a cell rarer than 2^-15
 (0.2 % at G = 64). Derived here.
@@ -54,16 +54,19 @@ def draws_and_dither(words: Array, group_size: int) -> tuple[Array, Array]:
 
 
 def shift_of(dither: Array, dtype) -> Array:
-    """U - 1/2 from the low 16 bits of a word: the nearest integer to x + U - 1/2 is floor(x + U)."""
-    return computed_once(as_float(dither & np.uint32(0xFFFF), dtype) * dtype.type(2.0**-16) - dtype.type(0.5))
+    """U + 1/2 from the low 16 bits of a word: the nearest integer to x + U + 1/2 is floor(x + U) + 1."""
+    return computed_once(as_float(dither & np.uint32(0xFFFF), dtype) * dtype.type(2.0**-16) + dtype.type(0.5))
 
 
 def threshold(level: Array, shift: Array) -> Array:
-    """floor(level + U) as uint16 for level in [0, 2^15] up to rounding. Adding 2^23 leaves it in the low bits."""
-    x = jnp.minimum(level + shift, level.dtype.type(_SCALE))
+    """floor(level + U) as uint16, at most 2^15. level: in [0, 2^15] up to rounding. shift: `shift_of`.
+
+    Adding 2^23 leaves the nearest integer in the low bits of a float32 (of no negative number: hence the 1 too many).
+    """
+    x = jnp.minimum(level + shift, level.dtype.type(_SCALE + 1))
     if x.dtype != jnp.float32:
-        return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN).astype(jnp.uint16)
-    return lax.bitcast_convert_type(x + np.float32(2.0**23), jnp.uint32).astype(jnp.uint16)
+        return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN).astype(jnp.uint16) - np.uint16(1)
+    return lax.bitcast_convert_type(x + np.float32(2.0**23), jnp.uint32).astype(jnp.uint16) - np.uint16(1)
 
 
 def thresholds(weights: Array, total: Array, reached: Array, dither: Array) -> Array:
@@ -112,7 +115,8 @@ def inverted_binomial(odds: Array, word: Array, increments: Array) -> Array:
     """sum_{j < n} increments[j] with n ~ Binomial(G, odds / (1 + odds)), drawn by inversion.
 
     With partial sums F_j = sum_{i <= j} C(G, i) odds^i, n is the number of j with F_j <= u (1 + odds)^G. `odds` <= 1,
-    so that the rarer outcome is counted; the 24-bit u leaves an error of at most 2^-24 in each cumulative probability.
+    so that the rarer outcome is counted. Each cumulative probability is right to (4 G + 1) 2^-24: the 24 bits of u, and the
+    rounding of G multiplications and additions in the power and in the sums.
 
     odds: [L]. word: [L]. increments: [G].
     """

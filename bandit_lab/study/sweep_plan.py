@@ -220,9 +220,10 @@ def check_memory(plan: SweepPlan) -> None:
 
 
 def check_disk(plan: SweepPlan, folder: Path) -> None:
-    """Raise ValueError if chunks and results would not fit on the disk of `folder`."""
+    """Raise ValueError if chunks and results would not fit on the disk of `folder`, beside what it holds of them."""
     nearest = next(p for p in (folder, *folder.absolute().parents) if p.exists())
-    (total, _, free), needed = shutil.disk_usage(nearest), disk_needed(plan)
+    (total, _, free), held = shutil.disk_usage(nearest), sum(p.stat().st_size for p in folder.rglob("*.npz"))
+    needed = disk_needed(plan) - held
     if total and needed > free:  # a system's pseudo folders have no size; writing there fails by itself
         raise ValueError(
             f"sweep: expected at most {free / GIB:.3g} GiB, free on the disk of run_dir, got up to {needed / GIB:.3g} "

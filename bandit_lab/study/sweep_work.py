@@ -27,7 +27,7 @@ _LEARNER = (
     *("group_size", "prompts", "kl_estimator", "batch_reuse", "plugins"),
 )
 BOUNDARY, ONSET, SAMPLED = "boundary", "onset of oscillation", "sampled runs"
-SEED_STEPS = {"fast": 2**26, "reference": 2**24}  # of a chunk of sampled runs: some seconds
+SEED_STEPS = {"fast": 2**28, "reference": 2**24}  # of a chunk of sampled runs: some seconds
 ROW_CELLS = 2**14  # rows x learning rates of a chunk of thresholds: about ten seconds with compilation
 
 

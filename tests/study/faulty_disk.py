@@ -21,11 +21,15 @@ class FaultyDisk:
 
     def _do(self, name, real, args, options):
         self.seen.append(name)
+        self.note(name, args)
         if len(self.seen) - 1 != self.fail_at:
             return None if name == "fsync" else real(*args, **options)  # nobody pulls this machine's plug
         if name == "write" and self.half_written:
             real(args[0], bytes(args[1])[: len(args[1]) // 2])
         return self.fault()
+
+    def note(self, name, args):
+        """Hears of every operation."""
 
     def fault(self):
         raise OSError(self.code, os.strerror(self.code))

@@ -155,6 +155,18 @@ def test_a_power_cut_at_any_operation_loses_one_chunk_at_most(tmp_path, monkeypa
     assert set(losses) >= {1, 2, 3}
 
 
+def test_nothing_is_said_to_be_finished_before_it_is_on_the_disk(tmp_path, monkeypatch):
+    """The order that a power cut asks for: content, name, folder entry; all of the arrays before any of the record."""
+    store, disk = opened(tmp_path), FaultyDisk()
+    order: list[str] = []
+    monkeypatch.setattr(disk, "note", lambda name, args: order.append(f"{name} {Path(str(args[-1])).suffix}"))
+    disk.install(monkeypatch)
+    run_chunks(store, WORK[:1], silent)
+    names = [entry.split()[0] for entry in order]
+    assert names == ["open", "write", "fsync", "replace", "open", "fsync"] * 2
+    assert [entry for entry in order if entry.startswith("replace")] == ["replace .npz", "replace .json"]
+
+
 def damage_tail(data: bytes) -> bytes:
     return data[:-7]
 
@@ -179,6 +191,19 @@ def test_a_damaged_chunk_is_noticed_and_computed_again(tmp_path, damage, suffix)
     report = run_chunks(opened(tmp_path), WORK, silent)
     assert (report.found, report.computed) == (2, 1)
     np.testing.assert_array_equal(squares(store), np.arange(12) ** 2.0)
+
+
+def test_without_the_sum_a_flipped_bit_would_pass(tmp_path, monkeypatch):
+    """The planted defect that the test above catches: a store that believes every file under the right name."""
+    store = opened(tmp_path)
+    run_chunks(store, WORK, silent)
+    path = store.folder / f"{key_of(WORK[1])[:32]}.npz"
+    good = path.read_bytes()
+    place = good.index(np.float64(25.0).tobytes())
+    path.write_bytes(good[: place + 6] + bytes([good[place + 6] ^ 4]) + good[place + 7 :])
+    assert not store.is_done(key_of(WORK[1]))
+    monkeypatch.setattr(ChunkStore, "_bytes", lambda self, record: self._file(record.key).read_bytes())
+    assert run_chunks(store, WORK, silent).computed == 0
 
 
 def test_a_failed_chunk_is_noted_the_rest_goes_on_and_it_is_tried_again(tmp_path):

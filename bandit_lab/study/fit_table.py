@@ -9,10 +9,14 @@ from bandit_lab.study.text import middle_cut
 SHORT = {
     "oscillator": "oscillator",
     "softmax_law": "softmax",
-    "single_exponential": "exponential",
+    "single_exponential": "exponent.",
     "sigmoid": "sigmoid",
     "constant": "constant",
 }
+
+
+MANY = 5
+"""Logs from which the table gives each one line."""
 
 
 def interval(ends: Sequence[Any] | None, digits: int = 3) -> str:
@@ -33,27 +37,43 @@ def with_interval(found: dict[str, Any] | None, key: str, digits: int = 3) -> st
 
 
 def runs_table(rows: list[dict[str, Any]], key: str) -> Any:
-    """All logs. `key` names the interval of the parameters."""
+    """All logs; `key` names the interval of the parameters. Five or more stand on one line each, cut where needed."""
+    many = len(rows) >= MANY
     columns = {
-        "points": lambda row: str(row["n_points"]),
+        "n" if many else "points": lambda row: str(row["n_points"]),
         "model": lambda row: SHORT[row["model"]],
-        "R2": lambda row: number(row["r_squared"], 2),
-        "explainable": lambda row: number(row["r_squared_explainable"], 2),
+        "R2": lambda row: f"{row['r_squared']:.2f}",
+        "expl." if many else "of explainable": lambda row: share(row["r_squared_explainable"]),
         f"plateau, {key[9:]} %": lambda row: with_interval(row["parameters"]["plateau"], key),
     }
-    if len(rows) < 5:
+    if not many:
         columns["95 % of gain at step"] = lambda row: _arrival(row, key)
     if any("verdict" in row for row in rows):
-        columns["verdict"] = lambda row: ", ".join(name.replace("_", " ") for name in row.get("verdict", ["-"]))
+        columns["verdict"] = lambda row: _verdict(row, many)
     if any("outcome" in row for row in rows):
-        columns["outcome in the index"] = lambda row: middle_cut(row.get("outcome", "-"), 30)
+        columns["outcome"] = lambda row: middle_cut(row.get("outcome", "-"), 15) if many else row.get("outcome", "-")
     table = new_table("", "log", *columns)
     for row in rows:
-        if row["model"] is None:
-            table.add_row(middle_cut(row["log"], 36), *["-"] * len(columns))
-        else:
-            table.add_row(middle_cut(row["log"], 36), *(make(row) for make in columns.values()))
+        name = middle_cut(row["log"], 24) if many else row["log"]
+        blank = row["model"] is None
+        cells = ["-" if blank and title != "outcome" else make(row) for title, make in columns.items()]
+        table.add_row(name, *cells)
+    for column in table.columns:
+        column.no_wrap = many
     return table
+
+
+def share(value: float | None) -> str:
+    """A share with two decimals, or a dash."""
+    return "-" if number(value) == "-" else f"{value:.2f}"
+
+
+def _verdict(row: dict[str, Any], short: bool) -> str:
+    """The verdict; in a long table the word of it that tells the modes apart."""
+    names = row.get("verdict", ["-"])
+    if not short:
+        return ", ".join(name.replace("_", " ") for name in names)
+    return f"{names[0].rpartition('_')[2]}{f' + {len(names) - 1}' if len(names) > 1 else ''}"
 
 
 def _arrival(row: dict[str, Any], key: str) -> str:

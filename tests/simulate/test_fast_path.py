@@ -1,0 +1,224 @@
+"""The fast path against the reference path, and against itself: layouts, switches, what it serves and what not."""
+
+import re
+
+import numpy as np
+import pytest
+from settings import cells, learner
+
+from bandit_lab.bandits import k_arm, proxy, two_arm
+from bandit_lab.grpo import ClipHigher, Clipped, Optimizer, Ratio, Uncorrected
+from bandit_lab.grpo.advantage import GRPO
+from bandit_lab.simulate import fast, route, run, trajectories
+from bandit_lab.simulate.fast.layout import GROUP, PART
+from bandit_lab.simulate.fast.one_kernel import one_kernel_enabled
+
+STEPS, SEEDS, STANDARD_ERRORS = 20, 2**20, 5
+NOISY = k_arm((0.8, 0.55, 0.2), reference_logits=(0.0, 0.4, -0.3))
+FIXED = k_arm((0.2, 0.5, 0.5, 0.8), kind="fixed")
+
+
+def variant(advantage="grpo", bandit=NOISY, staleness="refresh", interval=1, **options):
+    options = {"group_size": 4, "horizon": 8, **options}
+    return learner(advantage, bandit, staleness, **options), cells(0.1, 0.8, interval, 0.3)
+
+
+VARIANTS = {
+    "grpo": variant(),
+    "dr_grpo": variant("dr_grpo"),
+    "rloo": variant("rloo"),
+    "fixed rewards": variant(bandit=FIXED),
+    "two fixed arms": variant(bandit=two_arm((0.9, 0.1), kind="fixed"), group_size=5),
+    "two noisy arms": variant(bandit=two_arm((0.9, 0.3)), interval=3),
+    "proxy": variant(bandit=proxy()),
+    "uncorrected": variant(estimator=Uncorrected(), interval=4),
+    "ratio": variant(estimator=Ratio(), interval=4),
+    "clipped": variant(estimator=Clipped(0.05), interval=4),
+    "clip_higher": variant(estimator=ClipHigher(0.03, 0.06), bandit=FIXED, interval=4),
+    "lag": variant(staleness="lag", interval=3),
+    "pipeline": variant(staleness="pipeline", interval=3),
+    "batch reuse": variant(batch_reuse=True, interval=4),
+    "sampled KL": variant(kl_estimator="k3"),
+    "three prompts": variant(prompts=3, group_size=3),
+    "adam": variant(optimizer=Optimizer("adam")),
+    "adam, two arms": variant(bandit=two_arm(), optimizer=Optimizer("adam")),
+    "adamw": variant(bandit=two_arm(), optimizer=Optimizer("adamw", (("weight_decay", 0.1),))),
+}
+
+
+def moments(rewards):
+    """(mean, variance, third central moment) of a sample and their standard errors."""
+    centred = rewards - rewards.mean()
+    powers = [centred, centred**2, centred**3 - 3 * centred * np.mean(centred**2)]  # influence functions
+    values = [rewards.mean(), np.mean(centred**2), np.mean(centred**3)]
+    return np.array(values), np.array([p.std() / np.sqrt(len(rewards)) for p in powers])
+
+
+def distance(one, other):
+    """Largest difference of three moments, in standard errors; 1e-7 of rounding is granted."""
+    (a, error_a), (b, error_b) = moments(one), moments(other)
+    return np.max(np.abs(a - b) / np.sqrt(error_a**2 + error_b**2 + (1e-7 * np.abs(a)) ** 2))
+
+
+def rewards_at_the_end(trained, grid, seed, path):
+    """[SEEDS] expected rewards after STEPS."""
+    return trajectories(trained, "sampled", grid, steps=STEPS, seeds=SEEDS, seed=seed, path=path)[0, :, -1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", VARIANTS)
+def test_both_paths_have_the_same_distribution(name):
+    """Mean, variance and third moment at step 20 over 2^20 seeds, seed 1: within 5 standard errors (false alarm 2e-6).
+
+    A planted defect, 1 % more KL weight, is seen for the default setting.
+    """
+    trained, grid = VARIANTS[name]
+    expected = rewards_at_the_end(trained, grid, 1, "reference")
+    assert distance(rewards_at_the_end(trained, grid, 1, "fast"), expected) <= STANDARD_ERRORS
+    if name == "grpo":
+        off = grid._replace(kl_weight=grid.kl_weight * 1.01)
+        assert distance(rewards_at_the_end(trained, off, 1, "fast"), expected) > STANDARD_ERRORS
+
+
+@pytest.mark.parametrize("rng", ["hash", "threefry"])
+def test_generators_agree(rng):
+    """Both generators against the reference path, 2^16 seeds, groups of 16 (the dither is gathered from spare bits)."""
+    trained, grid = variant(bandit=k_arm((0.9, 0.5, 0.4, 0.1)), group_size=16)
+    options = {"steps": STEPS, "seeds": 2**16, "seed": 3}
+    expected = trajectories(trained, "sampled", grid, path="reference", **options)[0, :, -1]
+    assert distance(trajectories(trained, "sampled", grid, rng=rng, **options)[0, :, -1], expected) <= STANDARD_ERRORS
+
+
+@pytest.mark.parametrize("staleness", ["refresh", "lag", "pipeline"])
+@pytest.mark.parametrize("bandit", [NOISY, FIXED, two_arm()], ids=["noisy", "fixed", "two"])
+@pytest.mark.parametrize("estimator", [None, Clipped(0.05)], ids=["frozen", "clipped"])
+def test_mean_field_runs_agree_to_rounding(staleness, bandit, estimator):
+    """float64, 60 steps: within 1e-12 of the reference path."""
+    options = {} if estimator is None else {"estimator": estimator}
+    trained = learner("grpo", bandit, staleness, horizon=8, **options)
+    grid = cells([0.05, 0.3, 0.1], [0.9, 0.0, 0.5], [1, 5, 3], [1.0, 0.2, 0.0])
+    both = [
+        run(trained, "mean_field", grid, steps=60, dtype=np.float64, path=path).reward_mean
+        for path in ("fast", "reference")
+    ]
+    np.testing.assert_allclose(*both, rtol=0, atol=1e-12)
+
+
+def test_layouts_give_the_same_runs():
+    """Few seeds share a chunk, many fill chunks one after the other, single runs are kept whole: the same lanes."""
+    trained, grid = variant(bandit=k_arm((0.9, 0.5, 0.1)))
+    options = {"steps": 30, "seed": 2, "path": "fast"}
+    many = run(trained, "sampled", grid, seeds=PART + 300, **options)
+    few = run(trained, "sampled", grid, seeds=GROUP - 3, **options)
+    np.testing.assert_array_equal(few.summary.tail_mean[0], many.summary.tail_mean[0, : GROUP - 3])
+    whole = trajectories(trained, "sampled", grid, seeds=PART + 300, **options)[0]
+    np.testing.assert_allclose(many.reward_mean[0], whole.mean(0), rtol=1e-6)
+    np.testing.assert_allclose(many.reward_variance[0][1:], whole.var(0)[1:], rtol=1e-4)
+    np.testing.assert_allclose(few.reward_variance[0][1:], whole[: GROUP - 3].var(0)[1:], rtol=1e-4)
+    bare = run(trained, "sampled", grid, seeds=PART + 300, summary=False, **options)
+    np.testing.assert_allclose(bare.reward_mean, many.reward_mean, rtol=1e-6)
+    mean, variance = fast.ensemble(trained, "sampled", grid, steps=30, seeds=PART + 300)(2)
+    np.testing.assert_allclose(mean, many.reward_mean[0], rtol=1e-6)
+    np.testing.assert_allclose(variance[1:], many.reward_variance[0][1:], rtol=1e-4)
+
+
+def test_an_ensemble_of_cells_is_the_mean_over_cells():
+    trained = learner("grpo", k_arm((0.9, 0.5, 0.1)))
+    grid = cells(np.geomspace(1e-3, 0.3, 200), 0.5)
+    mean, variance = fast.ensemble(trained, "mean_field", grid, steps=40)(0)
+    each = run(trained, "mean_field", grid, steps=40, path="fast").reward_mean
+    np.testing.assert_allclose(mean, each.mean(0), rtol=1e-6)
+    np.testing.assert_allclose(variance, each.var(0), rtol=1e-4, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["grpo", "two fixed arms", "adam"])
+def test_without_the_one_kernel_the_runs_are_the_same_up_to_rounding(name):
+    """The switch that turns the undocumented attribute and options off: the same random numbers, the same program."""
+    trained, grid = VARIANTS[name]
+    options = {"steps": 20, "seeds": 300, "seed": 6}
+    with_it = trajectories(trained, "sampled", grid, **options)
+    with one_kernel_enabled(False):
+        without = trajectories(trained, "sampled", grid, **options)
+    other = trajectories(trained, "sampled", grid, **{**options, "seed": 7})
+    same = np.abs(with_it - without).max(axis=-1)[0] < 1e-4
+    assert same.mean() > 0.98  # a rounding error may move one draw across a threshold
+    assert (np.abs(with_it - other).max(axis=-1)[0] < 1e-4).mean() < 0.1
+
+
+def test_an_operation_that_does_not_fit_into_the_kernel_runs_beside_it():
+    """An optimiser with a sort cannot be one kernel: the same program is compiled as several."""
+    trained, grid = variant(optimizer=Optimizer("lion"))
+    assert run(trained, "sampled", grid, steps=5, seeds=64, path="fast").summary.finite.all()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"staleness": "random"}, "ages"),
+        ({"bandit": two_arm(), "dynamics": "finite_group"}, "enumerates groups"),
+    ],
+)
+def test_what_is_not_served_runs_on_the_reference_path_and_says_so(options, words):
+    options = dict(options)
+    dynamics = options.pop("dynamics", "sampled")
+    trained, grid = variant(**options)
+    chosen = route(trained, dynamics)
+    assert chosen.name == "reference"
+    assert words in chosen.reason
+    runs = run(trained, dynamics, grid, steps=3, seeds=1)
+    assert runs.route == chosen
+    with pytest.raises(ValueError, match=re.escape(words)):
+        run(trained, dynamics, grid, steps=3, path="fast")
+
+
+def test_bad_choices_are_named():
+    trained, grid = variant()
+    with pytest.raises(ValueError, match=r"path.*auto, fast, reference.*quick"):
+        run(trained, "sampled", grid, steps=3, path="quick")
+    with pytest.raises(ValueError, match=r"rng.*hash, threefry.*mersenne"):
+        run(trained, "sampled", grid, steps=3, rng="mersenne")
+    with pytest.raises(ValueError, match=r"steps.*2\^32"):
+        run(trained, "sampled", grid, steps=2**31, path="fast")
+
+
+def test_a_group_is_silent_only_if_all_its_rewards_are_equal():
+    """An arm of probability 1 - 1e-7: nearly all groups are silent; their advantage is an exact zero, also at eps 0."""
+    bandit = k_arm((0.7, 0.3), kind="fixed", initial_logits=(8.0, -8.0), reference_logits=(8.0, -8.0))
+    for trained in (
+        learner("grpo", bandit, group_size=6),
+        learner("grpo", bandit, group_size=6, optimizer=Optimizer("adamw")),
+    ):
+        runs = run(trained, "sampled", cells(0.5, 0.0, 1, 0.0), steps=10, seeds=512, path="fast")
+        assert np.all(runs.summary.tail_silent > 0.99)
+        assert np.all(runs.reward_variance[0] < 1e-10)
+
+
+def test_diverged_lanes_are_not_finite_and_do_not_look_healthy():
+    trained = learner("grpo", k_arm((1.0, 0.5, 0.0)), group_size=4)
+    grid = cells([1e38, 0.1], 0.9)
+    runs = run(trained, "sampled", grid, steps=50, seeds=16, path="fast")
+    assert not runs.summary.finite[0].any()
+    assert np.isnan(runs.reward_mean[0, -1])
+    assert runs.summary.finite[1].all()
+
+
+def test_epsilon_and_ddof_reach_the_fast_path():
+    options = {"steps": 10, "seeds": 4096, "seed": 1}
+    curves = []
+    for advantage in (GRPO(), GRPO(ddof=1), GRPO(eps=0.5)):
+        trained = variant()[0]
+        trained = type(trained)(trained.bandit, advantage=advantage, group_size=4)
+        pair = [run(trained, "sampled", cells(0.2), path=path, **options) for path in ("fast", "reference")]
+        z = (pair[0].reward_mean - pair[1].reward_mean)[0, 1:]
+        z /= np.sqrt((pair[0].reward_variance + pair[1].reward_variance)[0, 1:] / 4096)
+        assert np.max(np.abs(z)) <= STANDARD_ERRORS
+        curves.append(pair[0].reward_mean[0])
+    assert curves[0][-1] > curves[1][-1] > curves[2][-1]
+
+
+def test_no_random_number_is_left_in_the_mean_field():
+    trained = learner("grpo", two_arm())
+    one, other = (
+        run(trained, "mean_field", cells(0.1), steps=20, seed=s, dtype=np.float64, path="fast") for s in (0, 1)
+    )
+    np.testing.assert_array_equal(one.reward_mean, other.reward_mean)

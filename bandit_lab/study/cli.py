@@ -166,8 +166,8 @@ class _Job:
         return [*overrides, f"hydra.sweep.dir='{self.folder}'"]
 
     def _task(self, config: Any) -> None:
-        """What Hydra calls for each job. Errors are kept, so that Hydra prints nothing of its own; where a launcher took
-        the job to another process, they go back through Hydra."""
+        """What Hydra calls for each job. Errors are kept, so that Hydra prints nothing of its own; where a launcher
+        took the job to another process, they go back through Hydra."""
         if self.error is not None:
             return
         try:

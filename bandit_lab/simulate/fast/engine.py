@@ -75,15 +75,16 @@ def plan(
     """
     program, setting = describe(learner, dynamics, steps, watched, generator, dtype)
     lanes, hyper = program.lanes, cells.hyper
-    few = seeds < lanes and first_seed == 0
-    per_row = 1 if seeds == 1 else GROUP if few or keep == "runs" else lanes
+    whole_row = min(lanes, PART)  # a wide chunk holds several: a row does not reach over units of seeds
+    few = seeds < whole_row and first_seed == 0
+    per_row = 1 if seeds == 1 else GROUP if few or keep == "runs" else whole_row
     long = per_row == lanes or keep == "ensemble"
     groups = {"moments": lanes // per_row, "runs": 0, "ensemble": 1}[keep]
     mesh, calls = every_device(), []
     blocks = needs_blocks(learner, hyper.refresh_interval)
     for rows in rows_of(hyper.refresh_interval, blocks, seeds, lanes, per_row, PART if long else lanes):
         bound = replace(program, groups=groups, per_row=per_row, blocks=rows.blocks)
-        per_device = ITEMS["long" if long else "short"]
+        per_device = 1 if lanes > PART else ITEMS["long" if long else "short"]
         most, count = per_device * mesh.size, len(rows.cell)
         pieces = max(-(-count // most), min(threads, -(-count // mesh.size)))
         for piece in np.array_split(np.arange(count), pieces):

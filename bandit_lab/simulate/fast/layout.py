@@ -16,6 +16,20 @@ PART = 2048
 """Seeds of one cell that make an item: their moments are pooled on the device."""
 GROUP = 64
 """Lanes of the smallest row."""
+WIDE = 2**16
+"""Lanes of a chunk on an accelerator."""
+
+
+def lanes_for(platform: str, arms: int, columns: int, two_arms: bool) -> int:
+    """Lanes L of a chunk. On a CPU its state stays in the first cache; an accelerator has to be filled at every step.
+
+    platform: `jax.default_backend()`. arms, columns, two_arms: see `Program`. Not measured on an accelerator.
+    """
+    if platform != "cpu":
+        return WIDE
+    if two_arms:
+        return 512 if columns == 1 else 256
+    return 128 if arms * columns <= 32 else 64
 
 
 class Rows(NamedTuple):

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab.grpo import Learner, Refresh
+from bandit_lab.simulate.fast.layout import lanes_for
 from bandit_lab.simulate.fast.multinomial import LARGEST_GROUP, LARGEST_INVERTED, words_for_counting
 from bandit_lab.simulate.fast.program import Program, Setting
 from bandit_lab.simulate.fast.words import require_enough_words
@@ -70,7 +72,7 @@ def describe(
         two_arms = signal is not None
         if signal is not None:
             increments, least = np.diff(signal), np.min(np.abs(signal[1:-1])) / 2
-    lanes = (512 if columns == 1 else 256) if two_arms else 128 if arms * columns <= 32 else 64
+    lanes = lanes_for(jax.default_backend(), arms, columns, two_arms)
     if dynamics == "sampled":
         inverted = two_arms and columns == 1
         require_enough_words(steps * learner.prompts, 1 if inverted else words_for_counting(learner.group_size, False))

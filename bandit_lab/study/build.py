@@ -8,12 +8,12 @@ from bandit_lab import _checks, simulate
 from bandit_lab.bandits import BANDITS
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Learner, Optimizer
 from bandit_lab.grpo.update import KL_ESTIMATORS
-from bandit_lab.simulate import DYNAMICS
+from bandit_lab.simulate import DYNAMICS, PATHS
+from bandit_lab.simulate.fast import GENERATORS
 from bandit_lab.study.config import Settings
 from bandit_lab.study.grid import IntervalRule, value_of
 
 PRECISIONS = ("float32", "float64")
-GENERATORS = ("threefry2x32",)
 
 
 def build_learner(settings: Settings, largest_interval: float) -> Learner:
@@ -58,6 +58,7 @@ def check_scalars(settings: Settings) -> None:
         _checks.choice("precision", settings.precision, PRECISIONS)
     if settings.rng is not None:
         _checks.choice("rng", settings.rng, GENERATORS)
+    _checks.choice("path", settings.path, PATHS)
 
 
 def check_drift(learner: Learner, dynamics: str) -> str | None:

@@ -53,7 +53,10 @@ class Settings:
     precision: str | None = _setting(
         None, "", "float32 | float64, of runs; null: float32 if sampled. Boundaries are always bracketed in float64"
     )
-    rng: str | None = _setting(None, "", "threefry2x32; null: the engine's default")
+    rng: str | None = _setting(None, "", "random numbers of the fast path: hash | threefry; null: hash")
+    path: str = _setting(
+        "auto", "", "of sampled runs: fast | reference (the definition, one seed at a time); auto: fast where it serves"
+    )
     plugins: list[str] = _setting([], "modules", "Python modules to import first; they may register variants")
     compilation_cache: Any = _setting(
         "auto", "path", "keeps compiled programs for the next run; auto: the user's cache folder; null, false: nowhere"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bandit_lab.measure import displaced
-from bandit_lab.simulate import UNIT
+from bandit_lab.simulate import UNIT, fast
 from bandit_lab.simulate.engine import WIDTH
 from bandit_lab.study import report, resume, store, sweep_summary
 from bandit_lab.study.chunks import ChunkStore, RunLock, hash_of
@@ -87,7 +87,7 @@ def block_width() -> dict[str, int]:
     """The fixed widths of blocks that results depend on, to the last bit."""
     width = {f"{name}_{part}": getattr(w, part) for name, w in WIDTH.items() for part in ("cells", "seeds")}
     width |= {f"displaced_{name}_cells": cells for name, cells in displaced.WIDTH.items()}
-    return width | {"unit_seeds": UNIT}
+    return width | {"unit_seeds": UNIT, **fast.WIDTH}
 
 
 def _work(

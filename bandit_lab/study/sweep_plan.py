@@ -12,7 +12,7 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab.grpo import Learner
-from bandit_lab.simulate import UNIT
+from bandit_lab.simulate import UNIT, route
 from bandit_lab.simulate.engine import WIDTH
 from bandit_lab.study import build, grid
 from bandit_lab.study.config import TRACED, SweepSettings
@@ -92,6 +92,8 @@ def prepare(settings: SweepSettings, explicit: frozenset[str]) -> SweepPlan:
     intervals, momenta, multiples = _sampled_axes(settings, axes, rule) if sampling else (np.empty(0),) * 3
     everything = np.concatenate([axes["refresh_interval"], intervals])
     learner = build.build_learner(settings, float(everything.max()))
+    if sampling:
+        route(learner, "sampled", settings.path)
     reason = build.check_drift(learner, settings.dynamics)
     plan = SweepPlan(
         settings,

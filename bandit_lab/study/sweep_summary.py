@@ -7,6 +7,8 @@ import numpy as np
 
 from bandit_lab._types import Outcome
 from bandit_lab.measure import count_outcomes
+from bandit_lab.simulate import route
+from bandit_lab.simulate.fast import DEFAULT_GENERATOR
 from bandit_lab.study import report
 from bandit_lab.study.store import with_reasons
 from bandit_lab.study.sweep_exact import NO_RINGING, DriftResult, stiffness_summary
@@ -50,7 +52,7 @@ def summarise(
         "boundary": plan.settings.boundary,
         "outcomes": outcomes,
         "outcomes_of": f"deterministic runs near the fixed point, drift at {drifts[0].name}",
-        "sampled": None if sampled is None else _sampled_summary(sampled, threshold),
+        "sampled": None if sampled is None else _engine(plan) | _sampled_summary(sampled, threshold),
         "threshold": threshold,
         "transition": transition,
         "stiffness": _stiffness(drifts),
@@ -61,6 +63,14 @@ def _stiffness(drifts: list[DriftResult]) -> dict[str, Any]:
     """The routes for the first drift and KL weight on top, all of them under `rows`."""
     entries = [entry for drift in drifts for entry in stiffness_summary(drift, report.spectrum)]
     return {**entries[0], "rows": entries}
+
+
+def _engine(plan: SweepPlan) -> dict[str, Any]:
+    """Which path ran, why not the fast one, and where its random numbers come from."""
+    chosen = route(plan.learner, "sampled", plan.settings.path)
+    fast = chosen.name == "fast"
+    why_not = {} if fast else {"path_reason": chosen.reason}
+    return {"path": chosen.name, "rng": plan.settings.rng or DEFAULT_GENERATOR if fast else "jax.random"} | why_not
 
 
 def _sampled_summary(sampled: SampledResult, rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -223,7 +233,10 @@ def print_summary(plan: SweepPlan, summary: dict[str, Any]) -> None:
         f"({len(errors)} rows), onset of oscillation {report.number(max(ring, default=None), 2)} ({len(ring)} rows)"
     )
     if summary["sampled"] is not None:
-        report.show(summary["sampled"]["note"])
+        sampled = summary["sampled"]
+        reason = f" ({sampled['path_reason']})" if "path_reason" in sampled else ""
+        report.show(f"sampled runs: {sampled['path']} path{reason}, random numbers {sampled['rng']}")
+        report.show(sampled["note"])
 
 
 def _rate_table(plan: SweepPlan, summary: dict[str, Any]) -> Any:

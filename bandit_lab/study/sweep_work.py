@@ -13,8 +13,8 @@ import numpy as np
 from bandit_lab.grpo import Hyper
 from bandit_lab.measure import displaced
 from bandit_lab.measure.growth import time_scale
-from bandit_lab.simulate import UNIT, run
-from bandit_lab.simulate.engine import WIDTH, route
+from bandit_lab.simulate import UNIT, fast, run
+from bandit_lab.simulate.engine import WIDTH, Route, route
 from bandit_lab.simulate.fast import DEFAULT_GENERATOR
 from bandit_lab.study import sweep_exact
 from bandit_lab.study.store import plain
@@ -164,14 +164,21 @@ class RunsWork:
             "first_seed": self.first,
             "seeds": self.seeds,
             "seed": settings.seed,
-            "rng": settings.rng,
-            "path": route(self.plan.learner, "sampled").name,
-            "generator": DEFAULT_GENERATOR,
+            "rng": self.rng,
+            "path": self.path.name,
             "precision": self.dtype.name,
             "start": settings.sampled.start,
             "keep_runs": self.keep,
-            "width": [width.cells, width.seeds, UNIT],
+            "width": [width.cells, width.seeds, UNIT, *fast.WIDTH.values()],
         }
+
+    @property
+    def path(self) -> Route:
+        return route(self.plan.learner, "sampled", self.plan.settings.path)
+
+    @property
+    def rng(self) -> str:
+        return self.plan.settings.rng or DEFAULT_GENERATOR
 
     @property
     def dtype(self) -> np.dtype:
@@ -189,6 +196,8 @@ class RunsWork:
             dtype=self.dtype,
             initial=self.starts,
             reference=self.reference,
+            path=self.path.name,
+            rng=self.rng,
             threads=self.threads,
         )
         whole = runs.summary.finite.all(axis=1)
@@ -241,7 +250,7 @@ class RunsWork:
 def chunk_shape(plan: SweepPlan, steps: int, cells: int, seeds: int) -> tuple[int, int]:
     """(cells, seeds) of a chunk of `cells` x `seeds` sampled runs: whole blocks of cells, whole units of seeds."""
     chosen, width = plan.settings.chunk, WIDTH["sampled"].cells
-    room = max(1, min(SEED_STEPS[route(plan.learner, "sampled").name] // steps, CHUNK_RUNS))
+    room = max(1, min(SEED_STEPS[route(plan.learner, "sampled", plan.settings.path).name] // steps, CHUNK_RUNS))
     part = min(chosen.seeds or UNIT * max(1, room // (UNIT * min(width, cells))), seeds)
     return chosen.cells or width * max(1, room // (part * width)), part
 

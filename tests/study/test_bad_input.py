@@ -52,7 +52,8 @@ SHARED = {
     "dynamics=foo": ("dynamics", "mean_field, finite_group, sampled"),
     "precision=float16": ("precision", "float32, float64"),
     "kl_estimator=foo": ("kl_estimator", "exact, k3"),
-    "rng=foo": ("rng", "threefry2x32"),
+    "rng=foo": ("rng", "hash, threefry"),
+    "path=foo": ("path", "auto, fast, reference"),
     "plugins=[no_such_module]": ("plugins", "'no_such_module'"),
     "batch_reuse=true staleness=lag": ("batch_reuse", "false"),
     "batch_reuse=maybe": ("batch_reuse", "true or false", "'maybe'"),
@@ -68,6 +69,7 @@ SHARED = {
     "dynamics=finite_group bandit=k_arm bandit.kind=fixed": ("group_size", "ways"),
 }
 SWEEP = {
+    "path=fast staleness=random": ("path", "reference (Random draws ages"),
     "sweep.group_size=[8,16]": ("sweep.group_size", "use -m group_size="),
     "sweep.bandit=[two_arm]": ("sweep.bandit", "use -m bandit="),
     "sweep.learning_rat=[1]": ("sweep.learning_rat", "one of learning_rate"),

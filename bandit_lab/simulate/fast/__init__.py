@@ -15,7 +15,8 @@ Here the same update runs for L seeds side by side, with four changes:
 """
 
 from bandit_lab.simulate.fast.engine import ensemble, run_cells
+from bandit_lab.simulate.fast.layout import WIDTH
 from bandit_lab.simulate.fast.serve import why_not
 from bandit_lab.simulate.fast.words import DEFAULT_GENERATOR, GENERATORS
 
-__all__ = ["DEFAULT_GENERATOR", "GENERATORS", "ensemble", "run_cells", "why_not"]
+__all__ = ["DEFAULT_GENERATOR", "GENERATORS", "WIDTH", "ensemble", "run_cells", "why_not"]

@@ -18,6 +18,16 @@ GROUP = 64
 """Lanes of the smallest row."""
 WIDE = 2**16
 """Lanes of a chunk on an accelerator."""
+WIDTH = {
+    "fast_part_seeds": PART,
+    "fast_group_seeds": GROUP,
+    "fast_lanes_two_fixed_arms": 512,
+    "fast_lanes_two_noisy_arms": 256,
+    "fast_lanes_few_cells": 128,
+    "fast_lanes_many_cells": 64,
+    "fast_lanes_accelerator": WIDE,
+}
+"""What defines results of the fast path, bit for bit, beside the settings."""
 
 
 def lanes_for(platform: str, arms: int, columns: int, two_arms: bool) -> int:
@@ -26,10 +36,10 @@ def lanes_for(platform: str, arms: int, columns: int, two_arms: bool) -> int:
     platform: `jax.default_backend()`. arms, columns, two_arms: see `Program`. Not measured on an accelerator.
     """
     if platform != "cpu":
-        return WIDE
+        return WIDTH["fast_lanes_accelerator"]
     if two_arms:
-        return 512 if columns == 1 else 256
-    return 128 if arms * columns <= 32 else 64
+        return WIDTH["fast_lanes_two_fixed_arms"] if columns == 1 else WIDTH["fast_lanes_two_noisy_arms"]
+    return WIDTH["fast_lanes_few_cells"] if arms * columns <= 32 else WIDTH["fast_lanes_many_cells"]
 
 
 class Rows(NamedTuple):

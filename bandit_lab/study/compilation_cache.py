@@ -55,7 +55,8 @@ def enable(chosen: str | bool | None) -> Path | None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import jax
 
-    if not chosen or jax.config.jax_compilation_cache_dir or not jax.config.jax_enable_compilation_cache:
+    wanted = jax.config.read("jax_enable_compilation_cache") and not jax.config.read("jax_compilation_cache_dir")
+    if not chosen or not wanted:
         return None
     parent = default_folder() if chosen in (True, "auto") else Path(str(chosen)).expanduser()
     folder = _usable(parent / processor())

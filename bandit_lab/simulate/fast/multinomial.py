@@ -6,11 +6,11 @@ shift in 16 bits. The thresholds are dithered by one uniform U per group,
 
     T_m = floor(2^15 c_m + U),    E[T_m] = 2^15 c_m,    c_m the cumulative probability,
 
-so that the chance of a cell is right to the rounding of c_m and of c_m + U in float32 (2^-23 c_m) and the 16 bits of U
-(2^-31): it is no multiple of 2^-15. What the dither costs is independence: two draws of one group share U, and with f the fractional part of 2^15 c_m
-the covariance of "both below T_m" is f (1 - f) 2^-30 <= 2^-32. The variance of a count grows by the factor
-1 + (G - 1) cov / (p (1 - p)): by less than 1e-6 for a common cell, by at most (G - 1) 2^-15 for a cell rarer than 2^-15
-(0.2 % at G = 64). Derived here.
+so that the chance of a cell is right to the rounding of c_m and of c_m + U in float32 (2^-23 c_m) and to the 16 bits
+of U (2^-31): it is no multiple of 2^-15. What the dither costs is independence: two draws of one group share U, and
+with f the fractional part of 2^15 c_m the covariance of "both below T_m" is f (1 - f) 2^-30 <= 2^-32. The variance of a
+count grows by the factor 1 + (G - 1) cov / (p (1 - p)): by less than 1e-6 for a common cell, by at most (G - 1) 2^-15
+for a cell rarer than 2^-15 (0.2 % at G = 64). Derived here.
 
 With two cells the count of the rarer one is drawn by inverting the binomial distribution with one 24-bit uniform.
 """
@@ -115,8 +115,8 @@ def inverted_binomial(odds: Array, word: Array, increments: Array) -> Array:
     """sum_{j < n} increments[j] with n ~ Binomial(G, odds / (1 + odds)), drawn by inversion.
 
     With partial sums F_j = sum_{i <= j} C(G, i) odds^i, n is the number of j with F_j <= u (1 + odds)^G. `odds` <= 1,
-    so that the rarer outcome is counted. Each cumulative probability is right to (4 G + 1) 2^-24: the 24 bits of u, and the
-    rounding of G multiplications and additions in the power and in the sums.
+    so that the rarer outcome is counted. Each cumulative probability is right to (4 G + 1) 2^-24: the 24 bits of u, and
+    the rounding of G multiplications and additions in the power and in the sums.
 
     odds: [L]. word: [L]. increments: [G].
     """

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import random
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -104,7 +105,7 @@ def test_fifty_random_kills(zygote, whole, tmp_path):
         assert_same(folder, reference)
         counts = read(folder, "manifest.json")["chunks"]
         assert counts["total"] == counts["found"] + counts["computed_here"]
-        assert counts["found"] == last or folders == 0
+        assert counts["found"] == last
     print(f"{kills} kills, {folders} sweeps finished")
 
 
@@ -126,7 +127,7 @@ def test_kills_at_the_moments_of_writing(zygote, whole, tmp_path):
     for i, end in enumerate(ENDS):
         folder = tmp_path / ("run" if i < 6 else str(i))
         if i >= 6:
-            os.system(f"cp -r {tmp_path / 'run'} {folder}")
+            shutil.copytree(tmp_path / "run", folder)
         arguments = [*SWEEP, *CHUNKS, f"run_dir={folder}"]
         assert zygote.run(arguments, tmp_path / "log", die=end) == -signal.SIGKILL, end
         if end == {"replace": "results.zarr"}:

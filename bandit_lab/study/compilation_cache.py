@@ -55,8 +55,8 @@ def enable(chosen: str | bool | None) -> Path | None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import jax
 
-    wanted = jax.config.read("jax_enable_compilation_cache") and not jax.config.read("jax_compilation_cache_dir")
-    if not chosen or not wanted:
+    config: Any = jax.config
+    if not chosen or config.jax_compilation_cache_dir or not config.jax_enable_compilation_cache:
         return None
     parent = default_folder() if chosen in (True, "auto") else Path(str(chosen)).expanduser()
     folder = _usable(parent / processor())

@@ -12,6 +12,7 @@ import platform
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 from bandit_lab import _checks
 

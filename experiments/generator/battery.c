@@ -1,10 +1,10 @@
 /* TestU01 batteries on 32-bit little-endian words read from standard input.
  *
  *   cc -O2 -o battery battery.c -ltestu01 -ltestu01probdist -ltestu01mylib -lm
- *   battery small|crush|big|rabbit|alphabit [as-is|swap|reverse] | grep -E "$KEEP"
+ *   battery small|crush|big|rabbit|alphabit [as-is|swap|reverse] [TEST]
  *
  * Most of TestU01 looks at the leading bits only: `swap` exchanges the two halves of every word, `reverse` its bits.
- * The words read are counted and printed at the end. */
+ * TEST: of Crush, only the test of that number. The words read are counted and printed at the end. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +43,11 @@ int main(int count, char **words) {
   setvbuf(stdout, NULL, _IOLBF, 0); /* so that a run that is cut short leaves what it has found */
   unif01_Gen *stream = unif01_CreateExternGenBits("standard input", next_word);
   if (!strcmp(battery, "small")) bbattery_SmallCrush(stream);
-  else if (!strcmp(battery, "crush")) bbattery_Crush(stream);
+  else if (!strcmp(battery, "crush") && count > 3) {
+    int times[200] = {0};
+    times[atoi(words[3]) % 200] = 1;
+    bbattery_RepeatCrush(stream, times);
+  } else if (!strcmp(battery, "crush")) bbattery_Crush(stream);
   else if (!strcmp(battery, "big")) bbattery_BigCrush(stream);
   else if (!strcmp(battery, "rabbit")) bbattery_Rabbit(stream, 33554432.0);
   else if (!strcmp(battery, "alphabit")) bbattery_Alphabit(stream, 4294967296.0, 0, 32);

@@ -23,10 +23,9 @@ CASES = {
     "many arms, short rows": (NOISY, "sampled", GRID, {"seeds": 70}),
     "many arms, single seeds": (FOUR, "sampled", MANY, {"seeds": 1}),
     "a lag, in float64": (FOUR, "sampled", GRID, {"seeds": 300, "dtype": np.float64}),
-    "no summaries": (NOISY, "sampled", GRID, {"seeds": 2100, "summary": False, "first_seed": 4096}),
+    "no summaries": (FIXED, "sampled", GRID, {"seeds": 2100, "summary": False, "first_seed": 4096}),
     "mean field": (NOISY, "mean_field", MANY, {}),
     "reference path, sampled": (NOISY, "sampled", GRID, {"seeds": 300, "path": "reference"}),
-    "reference path, exact": (NOISY, "finite_group", MANY, {}),
 }
 
 

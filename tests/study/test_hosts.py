@@ -18,18 +18,21 @@ from bandit_lab.study.hosts import ALONE, Hosts
 TESTS = Path(__file__).resolve().parents[1]
 SWEEP = (
     *("sweep", "sweep.refresh_interval=[1,2,3,4]", "sweep.learning_rate={num: 6}", "momentum=0.5", "group_size=4"),
-    *("seeds=40", "steps=20", "sampled.multiple=[0.1,0.3,0.5,1]", "chunk.rows=1", "chunk.cells=4"),
-    *("pictures=false", "compilation_cache=null"),
+    *("seeds=40", "steps=20", "sampled.multiple=[0.1,0.3,0.5,1]", "pictures=false", "compilation_cache=null"),
 )
+SMALL_CHUNKS = ("chunk.rows=1", "chunk.cells=4")
 
 
-def started(folder: Path, arguments: tuple[str, ...], script: tuple[str, ...] = ("-m", "bandit_lab")):
-    environment = os.environ | {"PYTHONPATH": str(TESTS.parent), "TF_CPP_MIN_LOG_LEVEL": "3"}
+def started(folder: Path, arguments: tuple[str, ...], script: tuple[str, ...] = ("-m", "bandit_lab"), devices: int = 1):
+    environment = os.environ | {"PYTHONPATH": str(TESTS.parent), "JAX_NUM_CPU_DEVICES": str(devices)}
+    environment["TF_CPP_MIN_LOG_LEVEL"] = "3"
     command = [sys.executable, *script, *SWEEP, f"run_dir={folder}", *arguments]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def by_processes(count: int, folder: Path, dying: int | None = None, more: tuple[str, ...] = ()) -> list:
+def by_processes(
+    count: int, folder: Path, dying: int | None = None, more: tuple[str, ...] = (), devices: int = 1
+) -> list:
     """(exit code, stdout, stderr) of each of `count` processes on one folder."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -38,7 +41,8 @@ def by_processes(count: int, folder: Path, dying: int | None = None, more: tuple
     for index in range(count):
         script = (str(TESTS / "study" / "worker_that_dies.py"),) if index == dying else ("-m", "bandit_lab")
         place = f"hosts.coordinator={address}", f"hosts.count={count}", f"hosts.index={index}"
-        running.append(started(folder, (*place, *(more if index == count - 1 else ())), script))
+        arguments = (*SMALL_CHUNKS, *place, *(more if index == count - 1 else ()))
+        running.append(started(folder, arguments, script, devices))
     ended = [process.communicate(timeout=300) for process in running]
     return [(process.returncode, *texts) for process, texts in zip(running, ended, strict=True)]
 
@@ -50,7 +54,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    """The results of one process."""
+    """The results of one process with one device, in chunks of the usual size."""
     folder = tmp_path_factory.mktemp("alone") / "run"
     process = started(folder, ())
     assert process.communicate(timeout=300)[1] == ""
@@ -72,6 +76,7 @@ def test_four_processes_write_the_bytes_of_one(tmp_path, alone):
 
 @pytest.mark.slow
 def test_a_lost_process_leaves_its_chunks_and_the_same_command_completes_them(tmp_path, alone):
+    """Also with another number of devices than it began with."""
     folder = tmp_path / "run"
     (code, _, complaint), (lost, _, _) = by_processes(2, folder, dying=1)
     assert (code, lost) == (3, 137)
@@ -79,7 +84,7 @@ def test_a_lost_process_leaves_its_chunks_and_the_same_command_completes_them(tm
     assert f"run_dir={folder}" in complaint
     kept = {path.name: path.read_bytes() for path in (folder / "chunks").glob("*.npz")}
     assert len(kept) > 2
-    ended = by_processes(2, folder)
+    ended = by_processes(2, folder, devices=2)
     assert [code for code, _, _ in ended] == [0, 0], ended
     assert files(folder) == alone
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from bandit_lab.grpo import Hyper
 from bandit_lab.measure import displaced
-from bandit_lab.measure.growth import time_scale
+from bandit_lab.measure.growth import PERIODS, time_scale
 from bandit_lab.simulate import UNIT, fast, run
 from bandit_lab.simulate.engine import WIDTH, Route, route
 from bandit_lab.simulate.fast import DEFAULT_GENERATOR
@@ -85,6 +85,7 @@ class RowsWork:
             "cells": columns(self.cells),
             "learning_rates": self.rates.tolist(),
             "width": displaced.WIDTH[self.ground.dynamics],
+            "runs": [displaced.STEPS, PERIODS],
         }
 
     def compute(self) -> Mapping[str, np.ndarray]:

@@ -17,7 +17,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import xlogy
-from scipy.special import gammaln
 
 from bandit_lab import _checks
 from bandit_lab._types import Array
@@ -61,6 +60,13 @@ def _first_advantage(advantage: Advantage, rewards: Array) -> Array:
     return jax.vmap(jax.vmap(lambda group: advantage(group)[0]))(rewards)
 
 
+def log_orders(counts: np.ndarray) -> np.ndarray:
+    """log of the number of orders in which counted things can stand, [M, U] -> [M]."""
+    from scipy.special import gammaln  # 12 MB that sampled runs do without
+
+    return gammaln(counts.sum(axis=1) + 1) - gammaln(counts + 1).sum(axis=1)
+
+
 def finite_group(learner: Learner) -> GradientFn:
     """The exact mean dynamics at the learner's group size: `(key, kl_weight, theta, behaviour) -> Gradient`.
 
@@ -75,7 +81,7 @@ def finite_group(learner: Learner) -> GradientFn:
     bandit, size = learner.bandit, learner.group_size
     law, num_values = bandit.law, bandit.law.values.shape[0]
     others = compositions(size - 1, num_values)
-    log_ways = gammaln(size) - gammaln(others + 1).sum(axis=1)
+    log_ways = log_orders(others)
     index = np.stack(
         [
             np.array([np.concatenate([[u], np.repeat(np.arange(num_values), counts)]) for counts in others])

@@ -18,12 +18,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import xlogy
-from scipy.special import gammaln
 
 from bandit_lab import _checks
 from bandit_lab._types import Array
 from bandit_lab.grpo import Learner, importance_ratio, policy_gradient
-from bandit_lab.simulate.finite_group import MAX_COMPOSITIONS, MAX_TABLE, compositions
+from bandit_lab.simulate.finite_group import MAX_COMPOSITIONS, MAX_TABLE, compositions, log_orders
 
 
 class GradientMoments(NamedTuple):
@@ -63,7 +62,7 @@ def group_moments(learner: Learner) -> MomentFn:
         f"{ways} ways at group_size={size} with {num_values} reward values",
     )
     others = compositions(size - 2, num_values)  # [M, U]
-    log_ways = gammaln(size - 1) - gammaln(others + 1).sum(axis=1)
+    log_ways = log_orders(others)
     upper = np.cumsum(others, axis=1)[:, None, :-1]
     rest = np.sum(np.arange(size - 2)[None, :, None] >= upper, axis=-1)  # [M, G - 2]
     shape = (ways, num_values, num_values)

@@ -12,6 +12,7 @@ from bandit_lab._barrier import computed_once
 from bandit_lab._numerics import add_up, leading_sum
 from bandit_lab._types import Array
 from bandit_lab.simulate.fast.lanes import as_float, softmax_parts
+from bandit_lab.simulate.fast.lively import chance_of_silence, lively_counts, value_law, words_for_lively
 from bandit_lab.simulate.fast.multinomial import counts, draws_and_dither, thresholds, words_for_counting
 from bandit_lab.simulate.fast.program import Job, Program
 from bandit_lab.simulate.fast.words import GENERATORS
@@ -100,24 +101,28 @@ def _infinite(job: Job, acting: Policy, ratio: Array | None) -> tuple[Array, Arr
 
 def _batch(job: Job, acting: Policy, step: Array, ratio: Array | None) -> tuple[Array, Array, Array]:
     """(signal, frequency [K, L], silent [L]): the mean over the `prompts` groups of one batch."""
-    prompts = job.learner.prompts
-    if prompts == 1:
-        return group_signal(job, group_counts(job, acting, step), ratio)
-    groups = []
+    prompts, groups = job.learner.prompts, []
     for prompt in range(prompts):
         group = group_signal(job, group_counts(job, acting, step * prompts + prompt), ratio)
-        groups.append([computed_once(x) for x in group])
+        groups.append([computed_once(x) for x in group] if prompts > 1 else group)
     signal, frequency, silent = (add_up(*part) * (1 / prompts) for part in zip(*groups, strict=True))
+    if job.learner.advantage.drops_silent:
+        law = value_law(job.program, acting.weights, acting.total, job.setting.chances)
+        silent = chance_of_silence(law, job.learner.group_size)
     return signal, frequency, silent
 
 
 def group_counts(job: Job, acting: Policy, step: Array) -> Array:
     """Counts [K, columns, L] of one group of every lane, as floats."""
     size, (arms, lanes) = job.learner.group_size, acting.weights.shape
-    generator = GENERATORS[job.program.generator]
+    generator, reached = GENERATORS[job.program.generator], job.setting.reached
+    if job.learner.advantage.drops_silent:
+        words = computed_once(generator.words(job.lanes.keys, step, words_for_lively(size)))
+        drawn = lively_counts(job.program, acting.weights, acting.total, job.setting.chances, reached, words, size)
+        return computed_once(as_float(drawn, acting.weights.dtype)).reshape(arms, job.program.columns, lanes)
     words = computed_once(generator.words(job.lanes.keys, step, words_for_counting(size, generator.dear)))
     draws, dither = draws_and_dither(words, size)
-    drawn = counts(thresholds(acting.weights, acting.total, job.setting.reached, dither), draws, size)
+    drawn = counts(thresholds(acting.weights, acting.total, reached, dither), draws, size)
     return computed_once(as_float(drawn, acting.weights.dtype)).reshape(arms, job.program.columns, lanes)
 
 

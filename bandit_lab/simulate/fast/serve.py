@@ -8,6 +8,7 @@ import numpy as np
 
 from bandit_lab.grpo import Learner, Refresh
 from bandit_lab.simulate.fast.layout import lanes_for
+from bandit_lab.simulate.fast.lively import words_for_lively
 from bandit_lab.simulate.fast.multinomial import LARGEST_GROUP, LARGEST_INVERTED, words_for_counting
 from bandit_lab.simulate.fast.program import Program, Setting
 from bandit_lab.simulate.fast.words import require_enough_words
@@ -31,11 +32,8 @@ def why_not(learner: Learner, dynamics: str, generator: str = "hash") -> str | N
         return f"{type(staleness).__name__} draws ages or averages over them"
     if not hasattr(learner.advantage, "scale"):
         return f"{type(learner.advantage).__name__} is not (reward - mean) times a scale of the group"
-    if dynamics == "sampled":
-        if learner.advantage.drops_silent:
-            return "silent groups are dropped"
-        if learner.group_size > LARGEST_GROUP or learner.prompts > LARGEST_PROMPTS:
-            return f"more than {LARGEST_GROUP} draws per group or {LARGEST_PROMPTS} prompts"
+    if dynamics == "sampled" and (learner.group_size > LARGEST_GROUP or learner.prompts > LARGEST_PROMPTS):
+        return f"more than {LARGEST_GROUP} draws per group or {LARGEST_PROMPTS} prompts"
     if _columns(learner) * bandit.reference_log_policy.shape[1] > LARGEST_TABLE:
         return f"more than {LARGEST_TABLE} cells of arm and reward"
     return None
@@ -74,8 +72,9 @@ def describe(
             increments, least = np.diff(signal), np.min(np.abs(signal[1:-1])) / 2
     lanes = lanes_for(jax.default_backend(), arms, columns, two_arms)
     if dynamics == "sampled":
-        inverted = two_arms and columns == 1
-        require_enough_words(steps * learner.prompts, 1 if inverted else words_for_counting(learner.group_size, False))
+        size = learner.group_size
+        words = words_for_lively(size) if learner.advantage.drops_silent else words_for_counting(size, False)
+        require_enough_words(steps * learner.prompts, 1 if two_arms and columns == 1 else words)
     reported = np.asarray(learner.bandit.true_means[0], np.float64)
     program = Program(
         dynamics=dynamics,

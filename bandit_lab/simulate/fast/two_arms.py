@@ -17,6 +17,13 @@ from bandit_lab._barrier import computed_once
 from bandit_lab._numerics import add_up
 from bandit_lab._types import Array
 from bandit_lab.simulate.fast.lanes import as_float, exp
+from bandit_lab.simulate.fast.lively import (
+    chance_of_silence,
+    inverted_lively,
+    lively_counts,
+    value_law,
+    words_for_lively,
+)
 from bandit_lab.simulate.fast.multinomial import (
     draws_and_dither,
     draws_of,
@@ -74,12 +81,36 @@ def _words(job: Job, step: Array, count: int) -> Array:
 
 def _inverted(job: Job, acting: Policy, step: Array) -> tuple[Array, Array]:
     word = _words(job, step, 1)[0]
+    if job.learner.advantage.drops_silent:
+        law = jnp.stack([acting.common, acting.rare])
+        return inverted_lively(acting.odds, word, job.setting.increments), chance_of_silence(
+            law, job.learner.group_size
+        )
     signal = inverted_binomial(acting.odds, word, job.setting.increments)
     return signal, (jnp.abs(signal) < job.setting.least).astype(acting.odds.dtype)
 
 
 def _counted(job: Job, acting: Policy, step: Array) -> tuple[Array, Array]:
     """Cells in the order (arm 0, value 0), (arm 0, value 1), ..., (arm 1, ...)."""
+    size, columns, dtype = job.learner.group_size, job.program.columns, acting.odds.dtype
+    drops = job.learner.advantage.drops_silent
+    cells = (_lively_cells if drops else _cells)(job, acting, step)
+    first_arm, per_value = cells[:columns], [cells[c] + cells[columns + c] for c in range(columns)]
+    values = [job.setting.values[c] for c in range(columns)]
+    mean = computed_once(add_up(*(n * r for n, r in zip(per_value, values, strict=True))) * (1 / size))
+    variance = add_up(*(n * (r - mean) ** 2 for n, r in zip(per_value, values, strict=True))) * (1 / size)
+    silent = add_up(*(n * n for n in per_value)) >= size * size
+    scale = job.learner.advantage.scale(variance, silent, size)  # type: ignore[attr-defined]
+    signal = add_up(*(n * (r - mean) for n, r in zip(first_arm, values, strict=True))) * scale
+    if drops:
+        chance = chance_of_silence(
+            value_law(job.program, _weights(acting), jnp.ones_like(mean), job.setting.chances), size
+        )
+        return signal * (1 / size), chance
+    return signal * (1 / size), silent.astype(dtype)
+
+
+def _cells(job: Job, acting: Policy, step: Array) -> list[Array]:
     size, columns, dtype = job.learner.group_size, job.program.columns, acting.odds.dtype
     dear = GENERATORS[job.program.generator].dear
     draws, dither = draws_and_dither(_words(job, step, words_for_counting(size, dear)), size)
@@ -90,12 +121,17 @@ def _counted(job: Job, acting: Policy, step: Array) -> tuple[Array, Array]:
     levels += [first + second * reached[1, c] for c in range(columns - 1)]
     below = [computed_once(number_below(parts, computed_once(threshold(level, shift)))) for level in levels]
     below = [jnp.zeros_like(below[0]), *below, jnp.full_like(below[0], size)]
-    cells = [computed_once(as_float(b - a, dtype)) for a, b in pairwise(below)]
-    first_arm, per_value = cells[:columns], [cells[c] + cells[columns + c] for c in range(columns)]
-    values = [job.setting.values[c] for c in range(columns)]
-    mean = computed_once(add_up(*(n * r for n, r in zip(per_value, values, strict=True))) * (1 / size))
-    variance = add_up(*(n * (r - mean) ** 2 for n, r in zip(per_value, values, strict=True))) * (1 / size)
-    silent = add_up(*(n * n for n in per_value)) >= size * size
-    scale = job.learner.advantage.scale(variance, silent, size)  # type: ignore[attr-defined]
-    signal = add_up(*(n * (r - mean) for n, r in zip(first_arm, values, strict=True))) * scale
-    return signal * (1 / size), silent.astype(dtype)
+    return [computed_once(as_float(b - a, dtype)) for a, b in pairwise(below)]
+
+
+def _weights(acting: Policy) -> Array:
+    return jnp.stack([acting.first, jnp.where(acting.logits[0] > 0, acting.rare, acting.common)])
+
+
+def _lively_cells(job: Job, acting: Policy, step: Array) -> list[Array]:
+    size, setting, weights = job.learner.group_size, job.setting, computed_once(_weights(acting))
+    words = _words(job, step, words_for_lively(size))
+    one = jnp.ones_like(acting.odds)
+    drawn = lively_counts(job.program, weights, one, setting.chances, setting.reached, words, size)
+    drawn = computed_once(as_float(drawn, acting.odds.dtype))
+    return [drawn[cell] for cell in range(drawn.shape[0])]

@@ -1,0 +1,170 @@
+"""Counts of a group given that it is not silent (its rewards are not all equal), without redrawing.
+
+Let v_u be the chance of reward value u in one draw. The order of the draws does not matter for counts, so the
+decomposition of `simulate.draw` may be arranged as follows: G - 1 draws and one more; with
+
+    P(u) ~ v_u (1 - v_u^{G-1}),    P(J = j | u) = v_u^{j-1} (1 - v_u) / (1 - v_u^{G-1}),  j = 1 .. G-1,
+
+the first J of the G - 1 draws are made given the value u, the others freely, and the one more given another value than
+u. A free draw is compared with the dithered thresholds of all cells, a draw given u with those of the cells of u (two
+tables, one selection per comparison: see `multinomial` for what the dither costs); the one more inverts the sum over
+the cells of other values with a uniform of its own. No difference of nearly equal numbers is taken close to a vertex:
+1 - v_u is a sum of other values' chances where v_u > 1/2, and 1 - v^n = (1 - v) (1 + v + ... + v^{n-1}).
+
+Two arms with fixed rewards: the count n of the rarer arm, inverted within 1 .. G - 1; with odds o
+
+    P(n | 0 < n < G) ~ C(G, n) o^{n-1}.
+
+At a vertex no such group exists. The exponential of `lanes` stops at 2^-120: where all other values together have a
+chance below 2^-109, the group is silent, all of it given u. Derived here.
+"""
+
+from math import comb
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from bandit_lab._barrier import computed_once
+from bandit_lab._numerics import leading_sum
+from bandit_lab._types import Array
+from bandit_lab.simulate.fast.lanes import as_float
+from bandit_lab.simulate.fast.multinomial import draws_of, shift_of, threshold, thresholds
+from bandit_lab.simulate.fast.program import Program
+
+_VERTEX = 2.0**-109
+_EXTRA_WORDS = 4  # the value u, the place J, the draw of another value, two dithers
+
+
+def words_for_lively(group_size: int) -> int:
+    """Words per group: one for two of its G - 1 draws, and four."""
+    return group_size // 2 + _EXTRA_WORDS
+
+
+def value_law(program: Program, weights: Array, total: Array, chances: Array) -> Array:
+    """Chance v_u of every reward value [U, L]. weights: [K, L]. total: [L], their sum. chances: [K, columns]."""
+    share = 1 / total
+    if program.columns > 1:
+        rows = [leading_sum(weights * chances[:, c : c + 1]) * share for c in range(program.columns)]
+    elif len(program.classes) == weights.shape[0]:
+        return computed_once(weights * share)
+    else:
+        rows = [leading_sum(jnp.stack([weights[arm] for arm in arms])) * share for arms in program.classes]
+    return computed_once(jnp.stack(rows))
+
+
+def chance_of_silence(law: Array, size: int) -> Array:
+    """sum_u v_u^G [L]."""
+    return leading_sum(_power(law, size))
+
+
+def lively_counts(
+    program: Program, weights: Array, total: Array, chances: Array, reached: Array, words: Array, size: int
+) -> Array:
+    """Counts [K * columns, L] uint16 of the cells (arm, reward) in a group that is not silent.
+
+    weights: [K, L]. total: [L], their sum. chances, reached: [K, columns] of an arm's rewards and their cumulative
+    sums. words: [words_for_lively(size), L].
+    """
+    draws, (for_value, for_place, for_other, dithers) = words[:-_EXTRA_WORDS], words[-_EXTRA_WORDS:]
+    law = value_law(program, weights, total, chances)
+    value, place, vertex = _value_and_place(law, size, _uniform(for_value, law), _uniform(for_place, law))
+    free = thresholds(weights, total, reached, dithers)
+    same, other = _given_the_value(program, weights, chances, value, vertex, dithers >> np.uint32(16))
+    level = computed_once(_uniform(for_other, law) * other[-1])
+    below, first = (level < other).astype(jnp.uint16), 0
+    for part in draws_of(draws, size - 1):
+        order = (first + lax.broadcasted_iota(jnp.int32, (part.shape[0], 1), 0)).astype(jnp.uint16)
+        edges = jnp.where(order < place, same[:, None], free[:, None])
+        below = below + jnp.sum((part - edges) >> 15, axis=-2, dtype=jnp.uint16)
+        first += part.shape[0]
+    below = computed_once(below)
+    return below[1:] - below[:-1]
+
+
+def inverted_lively(odds: Array, word: Array, increments: Array) -> Array:
+    """sum_{j < n} increments[j] with n ~ Binomial(G, odds / (1 + odds)) given 0 < n < G; 0 at a vertex.
+
+    odds: [L] <= 1, of the rarer arm. word: [L]. increments: [G].
+    """
+    dtype, size = odds.dtype, increments.shape[0]
+    whole = jnp.full_like(odds, size)
+    for n in range(size - 2, 0, -1):
+        whole = whole * odds + dtype.type(comb(size, n))
+    level = computed_once(_uniform(word, odds) * whole)
+    power, partial, result = jnp.ones_like(odds), jnp.full_like(odds, size), jnp.full_like(odds, increments[0])
+    for j in range(1, size - 1):
+        result = result + jnp.where(level >= partial, increments[j], dtype.type(0))
+        power = power * odds
+        partial = partial + dtype.type(comb(size, j + 1)) * power
+    return jnp.where(odds < _VERTEX, 0, result)
+
+
+def _uniform(word: Array, like: Array) -> Array:
+    """[0, 1) in steps of 2^-23: its product with x > 0 stays below x when rounded."""
+    return as_float(word >> np.uint32(9), like.dtype) * like.dtype.type(2.0**-23)
+
+
+def _power(x: Array, n: int) -> Array:
+    result = x
+    for bit in bin(n)[3:]:
+        result = result * result * x if bit == "1" else result * result
+    return result
+
+
+def _geometric_sum(x: Array, n: int) -> Array:
+    """1 + x + ... + x^{n-1}."""
+    total, power = jnp.ones_like(x), x
+    for bit in bin(n)[3:]:
+        total, power = total * (power + 1), power * power
+        if bit == "1":
+            total, power = total * x + 1, power * x
+    return total
+
+
+def _running_sum(rows: Array) -> Array:
+    """Cumulative sums [n + 1, L] of rows [n, L], from 0."""
+
+    def add(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        below, table = carry
+        below = below + lax.dynamic_index_in_dim(rows, i, 0, keepdims=False)
+        return below, lax.dynamic_update_index_in_dim(table, below, i + 1, 0)
+
+    table = jnp.zeros((rows.shape[0] + 1, rows.shape[1]), rows.dtype)
+    return lax.fori_loop(0, rows.shape[0], add, (jnp.zeros_like(rows[0]), table))[1]
+
+
+def _value_and_place(law: Array, size: int, for_value: Array, for_place: Array) -> tuple[Array, Array, Array]:
+    """(index of u, int32; J, uint16; whether the policy is at a vertex), [L] each. law: [U, L]."""
+    highest = jnp.max(law, axis=0)
+    rest = leading_sum(jnp.where(law < highest, law, 0))
+    others = jnp.where((law == highest) & (highest > 0.5), rest, 1 - law)  # 1 - v_u
+    vertex = computed_once(((highest > 0.5) & (rest < _VERTEX)).astype(jnp.int32)) > 0
+    differs = others * _geometric_sum(law, size - 1)
+    upper = _running_sum(computed_once(law * jnp.where(vertex, 1, differs)))
+    level = computed_once(for_value * upper[-1])
+    value = computed_once(leading_sum((level >= upper[1:]).astype(jnp.int32)))
+    mine = lax.broadcasted_iota(jnp.int32, (law.shape[0], 1), 0) == value
+    other, differ = (computed_once(leading_sum(jnp.where(mine, x, 0))) for x in (others, differs))
+    steps = jnp.log1p(-for_place * jnp.minimum(differ, 1)) / jnp.log1p(-jnp.minimum(other, 1))
+    place = jnp.where(vertex, size - 1, jnp.clip(jnp.ceil(steps), 1, size - 1))
+    return value, computed_once(place.astype(jnp.int32).astype(jnp.uint16)), vertex
+
+
+def _given_the_value(
+    program: Program, weights: Array, chances: Array, value: Array, vertex: Array, dither: Array
+) -> tuple[Array, Array]:
+    """(thresholds of the cells with value u, uint16; cumulative weights of those without) [M + 1, L]; see `vertex`."""
+    dtype, (arms, lanes), columns = weights.dtype, weights.shape, program.columns
+    value_of = np.tile(np.arange(columns), arms)
+    for index, members in enumerate(program.classes):
+        value_of[list(members)] = index
+    mine = jnp.asarray(value_of, jnp.int32)[:, None] == value
+    share = (weights[:, None] * chances[:, :, None]).reshape(arms * columns, lanes)
+    same = _running_sum(computed_once(jnp.where(mine, share, 0)))
+    other = _running_sum(computed_once(jnp.where(mine == vertex, share, 0)))
+    scale = computed_once(dtype.type(2**15) / same[-1])
+    table = threshold(same * scale, shift_of(dither, dtype))
+    table = lax.dynamic_update_index_in_dim(table, jnp.zeros(lanes, jnp.uint16), 0, 0)
+    table = lax.dynamic_update_index_in_dim(table, jnp.full(lanes, 2**15, jnp.uint16), arms * columns, 0)
+    return computed_once(table), other

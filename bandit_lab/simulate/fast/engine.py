@@ -11,7 +11,7 @@ from jax.sharding import Mesh
 from bandit_lab._checks import require
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.simulate.calls import in_order
-from bandit_lab.simulate.cells import Cells, cast, prepare
+from bandit_lab.simulate.cells import Cells, prepare
 from bandit_lab.simulate.devices import every_device
 from bandit_lab.simulate.fast.items import Items, Results, run_items
 from bandit_lab.simulate.fast.layout import GROUP, PART, Rows, rows_of
@@ -35,7 +35,10 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """Calls that are ready to run, again and again with other root keys. per_row: lanes of a row."""
+    """Calls that are ready to run, again and again with other root keys.
+
+    learner: without its bandit, whose numbers are in `setting`. per_row: lanes of a row.
+    """
 
     mesh: Mesh
     learner: Learner
@@ -45,10 +48,9 @@ class Plan:
 
     def results(self, seed: int, threads: int) -> Iterator[tuple[Call, Results]]:
         """Every call with its rows' results as host arrays, in order."""
-        root = jax.random.key_data(jax.random.key(seed))
 
         def one(call: Call) -> tuple[Call, Results]:
-            out = run_items(self.mesh, call.program, self.learner, self.setting, root, call.items)
+            out = run_items(self.mesh, call.program, self.learner, self.setting, seed, call.items)
             return call, jax.tree.map(lambda x: np.asarray(x)[call.places], out)
 
         return in_order(one, self.calls, threads)
@@ -91,7 +93,7 @@ def plan(
             part = Rows(rows.cell[piece], rows.first[piece], rows.seeds[piece], rows.blocks)
             places = _places(len(piece), mesh.size, per_device)
             calls.append(Call(bound, part, _items(cells, part, places, first_seed, most, dtype), places))
-    return Plan(mesh, cast(learner, dtype), setting, calls, per_row)
+    return Plan(mesh, replace(learner, bandit=None), setting, calls, per_row)  # type: ignore[arg-type]
 
 
 def run_cells(

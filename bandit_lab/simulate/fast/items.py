@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.sharding import Mesh
 
@@ -60,7 +61,7 @@ _needs_several: set[Any] = set()
 
 @lru_cache(maxsize=16)
 def compiled(mesh: Mesh, one: bool) -> Any:
-    """The jitted function (program, learner, setting, root, Items) -> Results with a leading axis of items.
+    """The jitted function (program, learner, setting, seed, Items) -> Results with a leading axis of items.
 
     `one`: whether it is compiled as one kernel; part of the key because the switch may be turned between calls.
     """
@@ -72,19 +73,22 @@ def compiled(mesh: Mesh, one: bool) -> Any:
         function = partial(every_item, program)
         return one_kernel(function, *arguments) if one else function(*arguments)
 
-    def sharded(program: Program, learner: Learner, setting: Setting, root: Array, items: Items) -> Results:
+    def sharded(program: Program, learner: Learner, setting: Setting, seed: Array, items: Items) -> Results:
+        root = jax.random.key_data(jax.random.key(seed))
+        if program.two_arms and program.columns == 1:
+            setting = two_arms.with_signals(learner, setting)
         split = on_every(mesh, partial(on_device, program), (False, False, False, True))
         return split(setting, learner, root, items)
 
     return jax.jit(sharded, static_argnums=0, compiler_options=compiler_options() if one else {})
 
 
-def run_items(mesh: Mesh, program: Program, learner: Learner, setting: Setting, root: Array, items: Items) -> Results:
-    """Run items; their number must be a multiple of the mesh's size.
+def run_items(mesh: Mesh, program: Program, learner: Learner, setting: Setting, seed: int, items: Items) -> Results:
+    """Run items; their number must be a multiple of the mesh's size. seed: of the root key, below 2^32.
 
     An optimiser or a plugin may use an operation that XLA cannot put into one kernel: then it is compiled without.
     """
-    arguments = program, learner, setting, root, items
+    arguments = program, learner, setting, np.uint32(seed), items
     if not in_use() or (program, learner.optimizer) in _needs_several:
         return compiled(mesh, False)(*arguments)
     try:

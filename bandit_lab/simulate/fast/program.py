@@ -46,18 +46,18 @@ class Setting:
     probabilities of an arm's rewards and their cumulative sums. trained, variances: [K, 1] mean and variance of an
     arm's reward. means: [K, 1] of the reported reward. reference: [K, 1] log-probabilities. increments: [G], for two
     arms with fixed rewards: what each draw of the rarer arm adds to the signal of arm 0; least: scalar, half the
-    smallest signal that is not zero.
+    smallest signal that is not zero; both are filled in by `two_arms.with_signals`.
     """
 
-    values: Array
-    chances: Array
-    reached: Array
-    trained: Array
-    variances: Array
-    means: Array
-    reference: Array
-    increments: Array
-    least: Array
+    values: Any
+    chances: Any
+    reached: Any
+    trained: Any
+    variances: Any
+    means: Any
+    reference: Any
+    increments: Any = None
+    least: Any = None
 
 
 class Lanes(NamedTuple):

@@ -3,9 +3,9 @@
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from bandit_lab.bandits import Bandit
 from bandit_lab.grpo import Learner, Refresh
 from bandit_lab.simulate.fast.layout import lanes_for
 from bandit_lab.simulate.fast.lively import words_for_lively
@@ -55,7 +55,7 @@ def describe(
       ValueError: more steps than a lane has random words for.
     """
     law = learner.bandit.law
-    probabilities, values = np.asarray(law.probabilities[0], np.float64), np.asarray(law.values, np.float64)
+    probabilities, values = np.asarray(law.probabilities, np.float64)[0], np.asarray(law.values, np.float64)
     arms, columns = len(probabilities), _columns(learner)
     means, column_values = probabilities @ values, values
     classes: tuple[tuple[int, ...], ...] = ()
@@ -64,18 +64,16 @@ def describe(
         which = probabilities.argmax(1)
         column_values, chances = values[which], np.ones((arms, 1))
         classes = tuple(tuple(np.flatnonzero(which == v).tolist()) for v in np.unique(which))
-    two_arms, increments, least = arms == 2 and _one_logit_is_enough(learner, dynamics), np.zeros(0), 0.0
+    two_arms = arms == 2 and _one_logit_is_enough(learner, dynamics)
     if two_arms and columns == 1:
-        signal = _signal_by_count(learner, column_values)
-        two_arms = signal is not None
-        if signal is not None:
-            increments, least = np.diff(signal), np.min(np.abs(signal[1:-1])) / 2
+        two_arms = learner.group_size <= LARGEST_INVERTED and column_values[0] != column_values[1]
     lanes = lanes_for(jax.default_backend(), arms, columns, two_arms)
     if dynamics == "sampled":
         size = learner.group_size
         words = words_for_lively(size) if learner.advantage.drops_silent else words_for_counting(size, False)
         require_enough_words(steps * learner.prompts, 1 if two_arms and columns == 1 else words)
-    reported = np.asarray(learner.bandit.true_means[0], np.float64)
+    own = type(learner.bandit).true_means is not Bandit.true_means
+    reported = np.asarray(learner.bandit.true_means, np.float64)[0] if own else means
     program = Program(
         dynamics=dynamics,
         steps=steps,
@@ -91,15 +89,13 @@ def describe(
         generator=generator,
     )
     setting = Setting(
-        values=jnp.asarray(column_values[:, None], dtype),
-        chances=jnp.asarray(chances, dtype),
-        reached=jnp.asarray(np.cumsum(chances, axis=1), dtype),
-        trained=jnp.asarray(means[:, None], dtype),
-        variances=jnp.asarray((probabilities @ values**2 - means**2)[:, None] * (columns > 1), dtype),
-        means=jnp.asarray(reported[:, None], dtype),
-        reference=jnp.asarray(np.asarray(learner.bandit.reference_log_policy[0], np.float64)[:, None], dtype),
-        increments=jnp.asarray(increments, dtype),
-        least=jnp.asarray(least, dtype),
+        values=np.asarray(column_values[:, None], dtype),
+        chances=np.asarray(chances, dtype),
+        reached=np.asarray(np.cumsum(chances, axis=1), dtype),
+        trained=np.asarray(means[:, None], dtype),
+        variances=np.asarray((probabilities @ values**2 - means**2)[:, None] * (columns > 1), dtype),
+        means=np.asarray(reported[:, None], dtype),
+        reference=np.asarray(learner.bandit.reference_log_policy, dtype)[0][:, None],
     )
     return program, setting
 
@@ -115,17 +111,3 @@ def _one_logit_is_enough(learner: Learner, dynamics: str) -> bool:
     plain = learner.optimizer.name in _MIRRORED and not learner.optimizer.options
     exact = learner.kl_estimator == "exact" and getattr(learner.estimator, "ignores_ratio", False)
     return dynamics == "sampled" and plain and exact and learner.prompts == 1
-
-
-def _signal_by_count(learner: Learner, values: np.ndarray) -> np.ndarray | None:
-    """Signal of arm 0 [G + 1] against the count of the rarer arm, or None if it depends on which arm that is."""
-    size = learner.group_size
-    if size > LARGEST_INVERTED or values[0] == values[1]:
-        return None
-    n = np.arange(size + 1.0)
-    mean = (n * values[0] + (size - n) * values[1]) / size
-    variance = (n * (values[0] - mean) ** 2 + (size - n) * (values[1] - mean) ** 2) / size
-    silent = (n == 0) | (n == size)
-    scale = learner.advantage.scale(jnp.asarray(variance), jnp.asarray(silent), size)  # type: ignore[attr-defined]
-    signal = np.where(silent, 0, n * (values[0] - mean) * np.asarray(scale, np.float64) / size)
-    return signal if np.allclose(signal, signal[::-1], rtol=1e-5, atol=1e-12) else None

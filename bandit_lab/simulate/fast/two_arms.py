@@ -4,10 +4,12 @@ Both components of the gradient add up to zero, so theta_0 + theta_1 stays what 
 components alike and is odd in the gradient (the heavy ball in its three forms, Adam) moves them symmetrically. The
 state is x = theta_0 - s / 2 with the logit gap 2 x; ascent directions are those of arm 0, [1, L].
 
-With fixed rewards a group is n ~ Binomial(G, p); where the signal of arm 0 depends on the count of the rarer arm only
-(`Setting.increments`), it is added up while n is drawn. With random rewards the four cells are counted.
+With fixed rewards a group is n ~ Binomial(G, p). The signal of arm 0, n (G - n) / G^2 times (r_0 - r_1) times the scale
+of the group, does not depend on which arm n counts: it is added up while the count of the rarer one is drawn. With
+random rewards the four cells are counted.
 """
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -16,6 +18,7 @@ import jax.numpy as jnp
 from bandit_lab._barrier import computed_once
 from bandit_lab._numerics import add_up
 from bandit_lab._types import Array
+from bandit_lab.grpo import Learner
 from bandit_lab.simulate.fast.lanes import as_float, exp
 from bandit_lab.simulate.fast.lively import (
     chance_of_silence,
@@ -33,7 +36,7 @@ from bandit_lab.simulate.fast.multinomial import (
     threshold,
     words_for_counting,
 )
-from bandit_lab.simulate.fast.program import Job
+from bandit_lab.simulate.fast.program import Job, Setting
 from bandit_lab.simulate.fast.words import GENERATORS
 
 
@@ -47,6 +50,18 @@ class Policy(NamedTuple):
     rare: Array
     first: Array
     reward: Array
+
+
+def with_signals(learner: Learner, setting: Setting) -> Setting:
+    """The setting of two arms with fixed rewards, completed by the increments of the signal and half the least one."""
+    size, values = learner.group_size, setting.values[:, 0]
+    n = jnp.arange(size + 1, dtype=values.dtype)
+    mean = (n * values[0] + (size - n) * values[1]) / size
+    variance = (n * (values[0] - mean) ** 2 + (size - n) * (values[1] - mean) ** 2) / size
+    silent = (n == 0) | (n == size)
+    scale = learner.advantage.scale(variance, silent, size)  # type: ignore[attr-defined]
+    signal = jnp.where(silent, 0, n * (values[0] - mean) * scale / size)
+    return replace(setting, increments=jnp.diff(signal), least=jnp.min(jnp.abs(signal[1:-1])) / 2)
 
 
 def policy_of(job: Job, logits: Array) -> Policy:

@@ -29,10 +29,11 @@ from bandit_lab._barrier import computed_once
 from bandit_lab._numerics import leading_sum
 from bandit_lab._types import Array
 from bandit_lab.simulate.fast.lanes import as_float
-from bandit_lab.simulate.fast.multinomial import draws_of, shift_of, threshold, thresholds
+from bandit_lab.simulate.fast.multinomial import LARGEST_INVERTED, draws_of, shift_of, threshold, thresholds
 from bandit_lab.simulate.fast.program import Program
 
 _VERTEX = 2.0**-109
+_WRITTEN_OUT = 8  # rows of a running sum: a loop costs more
 _EXTRA_WORDS = 4  # the value u, the place J, the draw of another value, two dithers
 
 
@@ -72,14 +73,16 @@ def lively_counts(
     free = thresholds(weights, total, reached, dithers)
     same, other = _given_the_value(program, weights, chances, value, vertex, dithers >> np.uint32(16))
     level = computed_once(_uniform(for_other, law) * other[-1])
+    free, same, other = free[1:-1], same[1:-1], other[1:-1]  # below the first edge lies no draw, below the last all
     below, first = (level < other).astype(jnp.uint16), 0
     for part in draws_of(draws, size - 1):
         order = (first + lax.broadcasted_iota(jnp.int32, (part.shape[0], 1), 0)).astype(jnp.uint16)
         edges = jnp.where(order < place, same[:, None], free[:, None])
         below = below + jnp.sum((part - edges) >> 15, axis=-2, dtype=jnp.uint16)
         first += part.shape[0]
-    below = computed_once(below)
-    return below[1:] - below[:-1]
+    below = jnp.pad(computed_once(below), ((1, 0), (0, 0)))
+    upper = jnp.concatenate([below[1:], jnp.full((1, below.shape[1]), size, jnp.uint16)])
+    return upper - below
 
 
 def inverted_lively(odds: Array, word: Array, increments: Array) -> Array:
@@ -124,6 +127,11 @@ def _geometric_sum(x: Array, n: int) -> Array:
 
 def _running_sum(rows: Array) -> Array:
     """Cumulative sums [n + 1, L] of rows [n, L], from 0."""
+    if rows.shape[0] <= _WRITTEN_OUT:
+        table = [jnp.zeros_like(rows[0])]
+        for i in range(rows.shape[0]):
+            table.append(computed_once(table[-1] + rows[i]) if i else rows[0])
+        return computed_once(jnp.stack(table))
 
     def add(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         below, table = carry
@@ -145,9 +153,18 @@ def _value_and_place(law: Array, size: int, for_value: Array, for_place: Array) 
     level = computed_once(for_value * upper[-1])
     value = computed_once(leading_sum((level >= upper[1:]).astype(jnp.int32)))
     mine = lax.broadcasted_iota(jnp.int32, (law.shape[0], 1), 0) == value
-    other, differ = (computed_once(leading_sum(jnp.where(mine, x, 0))) for x in (others, differs))
-    steps = jnp.log1p(-for_place * jnp.minimum(differ, 1)) / jnp.log1p(-jnp.minimum(other, 1))
-    place = jnp.where(vertex, size - 1, jnp.clip(jnp.ceil(steps), 1, size - 1))
+    if size <= LARGEST_INVERTED:
+        chance = computed_once(leading_sum(jnp.where(mine, law, 0)))
+        level = computed_once(for_place * _geometric_sum(chance, size - 1))
+        place, partial = jnp.ones_like(chance), jnp.ones_like(chance)
+        for _ in range(size - 2):  # P(J <= j) is the sum of j terms over the sum of all
+            place = place + jnp.where(level >= partial, chance.dtype.type(1), chance.dtype.type(0))
+            partial = partial * chance + 1
+    else:
+        other, differ = (computed_once(leading_sum(jnp.where(mine, x, 0))) for x in (others, differs))
+        place = jnp.log1p(-for_place * jnp.minimum(differ, 1)) / jnp.log1p(-jnp.minimum(other, 1))
+        place = jnp.clip(jnp.ceil(place), 1, size - 1)
+    place = jnp.where(vertex, size - 1, place)
     return value, computed_once(place.astype(jnp.int32).astype(jnp.uint16)), vertex
 
 

@@ -119,6 +119,7 @@ def _item(program: Program, learner: Learner, setting: Setting, root: Array, ite
             replica = (spread(item.first, number) + seed_in_row).astype(jnp.uint32)
             keys = lane_keys(root, spread(item.name, number), replica)
         inputs = Lanes(
+            steps=jnp.where(jnp.any(counted), program.steps, 0),
             learning_rate=spread(item.learning_rate, number),
             momentum=spread(item.momentum, number),
             kl_weight=spread(item.kl_weight, number),

@@ -128,10 +128,10 @@ def _geometric_sum(x: Array, n: int) -> Array:
 def _running_sum(rows: Array) -> Array:
     """Cumulative sums [n + 1, L] of rows [n, L], from 0."""
     if rows.shape[0] <= _WRITTEN_OUT:
-        table = [jnp.zeros_like(rows[0])]
+        sums = [jnp.zeros_like(rows[0])]
         for i in range(rows.shape[0]):
-            table.append(computed_once(table[-1] + rows[i]) if i else rows[0])
-        return computed_once(jnp.stack(table))
+            sums.append(computed_once(sums[-1] + rows[i]) if i else rows[0])
+        return computed_once(jnp.stack(sums))
 
     def add(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         below, table = carry

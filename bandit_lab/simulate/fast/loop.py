@@ -40,10 +40,10 @@ def run_lanes(job: Job) -> tuple[Track, Tail | None, Any]:
     arms = two_arms if program.two_arms else many_arms
     carry = _start(job, arms)
     if program.blocks:
-        count = (program.steps + lanes.interval - 1) // lanes.interval
+        count = (lanes.steps + lanes.interval - 1) // lanes.interval
         carry = lax.fori_loop(0, count, lambda block, c: _block(job, arms, block, c), carry)
     else:
-        carry = lax.fori_loop(0, program.steps, lambda step, c: _single(job, arms, step, c), carry)
+        carry = lax.fori_loop(0, lanes.steps, lambda step, c: _single(job, arms, step, c), carry)
     return carry.track, carry.tail, carry.policy
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh
 
+from bandit_lab._barrier import computed_once
 from bandit_lab._types import Array
 from bandit_lab.grpo import Learner
 from bandit_lab.simulate.devices import on_every
@@ -109,7 +110,8 @@ def _item(program: Program, learner: Learner, setting: Setting, root: Array, ite
         if rows > side_by_side:
             row_values = lax.dynamic_slice_in_dim(row_values, number * side_by_side, side_by_side)
         rest = row_values.shape[1:]
-        return jnp.broadcast_to(row_values[:, None], (side_by_side, per_row, *rest)).reshape(lanes, *rest)
+        spread_out = jnp.broadcast_to(row_values[:, None], (side_by_side, per_row, *rest)).reshape(lanes, *rest)
+        return spread_out if side_by_side == 1 else computed_once(spread_out)
 
     def chunk(number: Array) -> Results:
         seed_in_row = place % per_row + (number * lanes if per_row == lanes else 0)

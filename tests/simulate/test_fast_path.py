@@ -27,6 +27,7 @@ VARIANTS = {
     "grpo": variant(),
     "dr_grpo": variant("dr_grpo"),
     "rloo": variant("rloo"),
+    "dapo": variant("dapo"),
     "fixed rewards": variant(bandit=FIXED),
     "two fixed arms": variant(bandit=two_arm((0.9, 0.1), kind="fixed"), group_size=5),
     "two noisy arms": variant(bandit=two_arm((0.9, 0.3)), interval=3),

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import jax.numpy as jnp
+from jax import lax
 
 from bandit_lab._types import Array
 from bandit_lab.grpo.random_ages import Mixture, Random, RandomMean
@@ -29,7 +30,8 @@ class Staleness(Protocol):
     - `whole_interval`: True if the refresh interval is a whole number of steps, False if it is real;
     - `block_synchronous`: True if the behaviour policy changes only where t mod N = 0;
     - `horizon_for(interval)`: steps that have to be remembered for refresh intervals up to this one (static);
-    - `init(theta, horizon)`: the state before step 0, a pytree of arrays whose parameters are all theta;
+    - `init(theta, horizon)`: the state before step 0, a pytree of arrays whose parameters are all theta. Here and in
+      `behaviour`, theta may be [D] or, where many seeds run side by side, [D, L];
     - `behaviour(state, theta, step, interval, key)`: (parameters that act at this step, next state); `interval` is
       traced; a rule that draws something consumes `key`, the others do without one; where several policies act at once
       their parameters come as a `Mixture`, over which the gradient is averaged;
@@ -129,15 +131,15 @@ class Lag:
 
     def init(self, theta: Array, horizon: int) -> Array:
         """A ring filled with theta_0."""
-        return jnp.tile(theta, (horizon + 1, 1))
+        return jnp.broadcast_to(theta, (horizon + 1, *theta.shape))
 
     def behaviour(
         self, state: Array, theta: Array, step: Array, interval: Array, key: Array | None = None
     ) -> tuple[Array, Array]:
         """The entry written `interval` steps ago; before there is one, theta_0."""
         length = state.shape[0]
-        state = state.at[step % length].set(theta)
-        return state[(step - interval) % length], state
+        state = lax.dynamic_update_index_in_dim(state, theta, step % length, 0)
+        return lax.dynamic_index_in_dim(state, (step - interval) % length, 0, keepdims=False), state
 
     def period(self, interval: int) -> int:
         """One step: every step looks the same number of steps back."""

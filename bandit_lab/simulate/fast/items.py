@@ -113,6 +113,9 @@ def _item(program: Program, learner: Learner, setting: Setting, root: Array, ite
         spread_out = jnp.broadcast_to(row_values[:, None], (side_by_side, per_row, *rest)).reshape(lanes, *rest)
         return spread_out if side_by_side == 1 else computed_once(spread_out)
 
+    def setting_of(row_values: Array, number: Array) -> Array:
+        return row_values[0] if rows == side_by_side == 1 else spread(row_values, number)
+
     def chunk(number: Array) -> Results:
         seed_in_row = place % per_row + (number * lanes if per_row == lanes else 0)
         counted = seed_in_row < spread(item.seeds, number)
@@ -122,9 +125,9 @@ def _item(program: Program, learner: Learner, setting: Setting, root: Array, ite
             keys = lane_keys(root, spread(item.name, number), replica)
         inputs = Lanes(
             steps=jnp.where(jnp.any(counted), program.steps, 0),
-            learning_rate=spread(item.learning_rate, number),
-            momentum=spread(item.momentum, number),
-            kl_weight=spread(item.kl_weight, number),
+            learning_rate=setting_of(item.learning_rate, number),
+            momentum=setting_of(item.momentum, number),
+            kl_weight=setting_of(item.kl_weight, number),
             interval=item.interval,
             theta=spread(item.theta, number).T,
             keys=keys,

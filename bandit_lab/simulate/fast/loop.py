@@ -1,7 +1,8 @@
 """The time loop of one chunk of lanes: update, record, watch.
 
-The optimiser and the staleness model are the ones of `grpo`, one lane's code mapped over the last axis; only the
-gradient is written anew. All lanes of a chunk share the refresh interval, so that block starts are one branch.
+The optimiser and the staleness model are the ones of `grpo`: the optimiser's code for one lane mapped over the last
+axis, the staleness model's on all lanes at once; only the gradient is written anew. All lanes of a chunk share the
+refresh interval, so that block starts are one branch.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from jax import lax
 from bandit_lab._types import Array
 from bandit_lab.grpo import Refresh
 from bandit_lab.simulate.fast import many_arms, two_arms
-from bandit_lab.simulate.fast.program import Job
+from bandit_lab.simulate.fast.program import Job, Lanes
 from bandit_lab.simulate.fast.record import Tail, Track, start_tail, start_track, track, watch, watch_silence
 
 
@@ -32,6 +33,11 @@ class Carry(NamedTuple):
 def last_axis(function: Callable, *axes: int | None) -> Callable:
     """`function` of one lane as a function of all of them: lanes are the last axis where `axes` says -1."""
     return jax.vmap(function, in_axes=axes, out_axes=-1)
+
+
+def _axes(lanes: Lanes) -> tuple[int | None, int | None]:
+    """Axes of learning rate and momentum: none where all lanes share one setting."""
+    return (-1, -1) if lanes.momentum.ndim else (None, None)
 
 
 def run_lanes(job: Job) -> tuple[Track, Tail | None, Any]:
@@ -52,10 +58,10 @@ def _start(job: Job, arms: ModuleType) -> Carry:
     logits = (lanes.theta[:1] - lanes.theta[1:]) * 0.5 if job.program.two_arms else lanes.theta
     policy = arms.policy_of(job, logits)
     reward = policy.reward
-    build = last_axis(lambda eta, mu, theta: learner.optimizer.build(eta, mu).init(theta), -1, -1, -1)
+    build = last_axis(lambda eta, mu, theta: learner.optimizer.build(eta, mu).init(theta), *_axes(lanes), -1)
     staleness = None
     if not isinstance(learner.staleness, Refresh):
-        staleness = last_axis(learner.staleness.init, -1, None)(logits, learner.horizon)
+        staleness = learner.staleness.init(logits, learner.horizon)
     tail = None if lanes.fixed_point is None else start_tail(reward, lanes.fixed_point)
     recorded = track(job, start_track(job, reward), 0, reward)
     return Carry(policy, build(lanes.learning_rate, lanes.momentum, logits), staleness, recorded, tail)
@@ -65,7 +71,7 @@ def _acting(job: Job, arms: ModuleType, step: Array, carry: Carry) -> tuple[Any,
     """(policy that acts from this step on, the staleness model's memory). Model A at a block's start: the current."""
     if carry.staleness is None:
         return carry.policy, None
-    rule = last_axis(job.learner.staleness.behaviour, -1, -1, None, None)
+    rule = job.learner.staleness.behaviour
     logits, memory = rule(carry.staleness, carry.policy.logits, step, job.lanes.interval)
     return arms.policy_of(job, logits), memory
 
@@ -96,7 +102,7 @@ def _update(job: Job, arms: ModuleType, acting: Any, step: Array, batch: Array, 
     def change(eta: Array, mu: Array, loss_gradient: Array, memory: Any, theta: Array) -> tuple[Array, Any]:
         return optimizer.build(eta, mu).update(loss_gradient, memory, theta)
 
-    difference, memory = last_axis(change, -1, -1, -1, -1, -1)(
+    difference, memory = last_axis(change, *_axes(lanes), -1, -1, -1)(
         lanes.learning_rate, lanes.momentum, -ascent, carry.optimizer, policy.logits
     )
     policy = arms.policy_of(job, policy.logits + difference)

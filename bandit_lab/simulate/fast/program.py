@@ -61,9 +61,9 @@ class Setting:
 
 
 class Lanes(NamedTuple):
-    """One chunk. steps: scalar, 0 for lanes that only fill up a call. learning_rate, momentum, kl_weight: [L].
-    interval: scalar, shared. theta: [K, L]. keys: of the random words, [L] each. counted: [L] which lanes enter the
-    moments. fixed_point: [L] expected reward there (NaN: none), if the runs are watched."""
+    """One chunk. steps: scalar, 0 for lanes that only fill up a call. learning_rate, momentum, kl_weight: [L], or
+    scalars if all lanes share them. interval: scalar. theta: [K, L]. keys: of the random words, [L] each. counted: [L]
+    which lanes enter the moments. fixed_point: [L] expected reward there (NaN: none), if the runs are watched."""
 
     steps: Array
     learning_rate: Array

@@ -72,6 +72,11 @@ class Optimizer:
         """How momentum enters: `heavy_ball`, `ema`, `nesterov`, or the optimiser's own name. It changes the law."""
         return {"sgd": "heavy_ball", "sgd_ema": "ema"}.get(self.name, self.name)
 
+    @property
+    def elementwise(self) -> bool:
+        """Whether every component is updated alike and by itself, so that arrays of any shape may be given."""
+        return self.name in (*_OWN, "adam", "adamw")
+
     def build(self, learning_rate: Array, momentum: Array) -> optax.GradientTransformation:
         """The transformation for gradients of a loss (to be minimised); both arguments may be traced scalars."""
         if self.name in _OWN:

@@ -43,6 +43,7 @@ VARIANTS = {
     "three prompts": variant(prompts=3, group_size=3),
     "adam": variant(optimizer=Optimizer("adam")),
     "adam, two arms": variant(bandit=two_arm(), optimizer=Optimizer("adam")),
+    "adamw, two arms": variant(bandit=two_arm(), optimizer=Optimizer("adamw")),
     "adamw": variant(bandit=two_arm(), optimizer=Optimizer("adamw", (("weight_decay", 0.1),))),
 }
 

@@ -1,7 +1,7 @@
 """The time loop of one chunk of lanes: update, record, watch.
 
-The optimiser and the staleness model are the ones of `grpo`: the optimiser's code for one lane mapped over the last
-axis, the staleness model's on all lanes at once; only the gradient is written anew. All lanes of a chunk share the
+The optimiser and the staleness model are the ones of `grpo`, applied to all lanes at once (an optimiser that mixes
+components is mapped over the last axis); only the gradient is written anew. All lanes of a chunk share the
 refresh interval, so that block starts are one branch.
 """
 
@@ -16,7 +16,7 @@ from jax import lax
 from bandit_lab._types import Array
 from bandit_lab.grpo import Refresh
 from bandit_lab.simulate.fast import many_arms, two_arms
-from bandit_lab.simulate.fast.program import Job, Lanes
+from bandit_lab.simulate.fast.program import Job
 from bandit_lab.simulate.fast.record import Tail, Track, start_tail, start_track, track, watch, watch_silence
 
 
@@ -35,9 +35,18 @@ def last_axis(function: Callable, *axes: int | None) -> Callable:
     return jax.vmap(function, in_axes=axes, out_axes=-1)
 
 
-def _axes(lanes: Lanes) -> tuple[int | None, int | None]:
-    """Axes of learning rate and momentum: none where all lanes share one setting."""
-    return (-1, -1) if lanes.momentum.ndim else (None, None)
+def _optimizer(job: Job, part: str) -> Callable:
+    """`init` or `update` of the optimiser for all lanes: as it is if it works component by component, else mapped."""
+    lanes, build = job.lanes, job.learner.optimizer.build
+    if job.learner.optimizer.elementwise:
+        return getattr(build(lanes.learning_rate, lanes.momentum), part)
+    shared = None if lanes.momentum.ndim == 0 else -1
+
+    def of_all(*trees: Any) -> Any:
+        one = last_axis(lambda eta, mu, *rest: getattr(build(eta, mu), part)(*rest), shared, shared, *[-1] * len(trees))
+        return one(lanes.learning_rate, lanes.momentum, *trees)
+
+    return of_all
 
 
 def run_lanes(job: Job) -> tuple[Track, Tail | None, Any]:
@@ -58,13 +67,12 @@ def _start(job: Job, arms: ModuleType) -> Carry:
     logits = (lanes.theta[:1] - lanes.theta[1:]) * 0.5 if job.program.two_arms else lanes.theta
     policy = arms.policy_of(job, logits)
     reward = policy.reward
-    build = last_axis(lambda eta, mu, theta: learner.optimizer.build(eta, mu).init(theta), *_axes(lanes), -1)
     staleness = None
     if not isinstance(learner.staleness, Refresh):
         staleness = learner.staleness.init(logits, learner.horizon)
     tail = None if lanes.fixed_point is None else start_tail(reward, lanes.fixed_point)
     recorded = track(job, start_track(job, reward), 0, reward)
-    return Carry(policy, build(lanes.learning_rate, lanes.momentum, logits), staleness, recorded, tail)
+    return Carry(policy, _optimizer(job, "init")(logits), staleness, recorded, tail)
 
 
 def _acting(job: Job, arms: ModuleType, step: Array, carry: Carry) -> tuple[Any, Any]:
@@ -96,15 +104,10 @@ def _single(job: Job, arms: ModuleType, step: Array, carry: Carry) -> Carry:
 
 def _update(job: Job, arms: ModuleType, acting: Any, step: Array, batch: Array, carry: Carry) -> Carry:
     """One step. batch: the step whose random words draw it."""
-    lanes, optimizer, policy = job.lanes, job.learner.optimizer, carry.policy
+    policy = carry.policy
     ascent, silent = arms.ascent(job, acting, policy, batch)
 
-    def change(eta: Array, mu: Array, loss_gradient: Array, memory: Any, theta: Array) -> tuple[Array, Any]:
-        return optimizer.build(eta, mu).update(loss_gradient, memory, theta)
-
-    difference, memory = last_axis(change, *_axes(lanes), -1, -1, -1)(
-        lanes.learning_rate, lanes.momentum, -ascent, carry.optimizer, policy.logits
-    )
+    difference, memory = _optimizer(job, "update")(-ascent, carry.optimizer, policy.logits)
     policy = arms.policy_of(job, policy.logits + difference)
     tail, reward = carry.tail, policy.reward
     if tail is not None:

@@ -16,7 +16,7 @@ from bandit_lab.simulate.fast.words import require_enough_words
 LARGEST_TABLE = 1024
 """Most cells (arm, reward value) in a table of counts."""
 LARGEST_PROMPTS = 64
-_MIRRORED = ("sgd", "sgd_ema", "nesterov", "adam")  # odd in the gradient, component by component: see `two_arms`
+_MIRRORED = ("sgd", "sgd_ema", "nesterov", "adam", "adamw")  # see `two_arms`; decay shrinks the gap as each logit
 
 
 def why_not(learner: Learner, dynamics: str, generator: str = "hash") -> str | None:

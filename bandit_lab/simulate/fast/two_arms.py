@@ -1,8 +1,9 @@
 """Two arms in every lane: one logit is the whole state.
 
 Both components of the gradient add up to zero, so theta_0 + theta_1 stays what it was (s), and an optimiser that treats
-components alike and is odd in the gradient (the heavy ball in its three forms, Adam) moves them symmetrically. The
-state is x = theta_0 - s / 2 with the logit gap 2 x; ascent directions are those of arm 0, [1, L].
+components alike and is odd in the gradient (the heavy ball in its three forms, Adam) moves them symmetrically; weight
+decay shrinks the gap as it shrinks each logit. The state is x = theta_0 - s / 2 with the logit gap 2 x; ascent
+directions are those of arm 0, [1, L].
 
 With fixed rewards a group is n ~ Binomial(G, p). The signal of arm 0, n (G - n) / G^2 times (r_0 - r_1) times the scale
 of the group, does not depend on which arm n counts: it is added up while the count of the rarer one is drawn. With

@@ -24,7 +24,7 @@ from bandit_lab.grpo import Hyper, Learner, init, update
 from bandit_lab.simulate import DYNAMICS
 from bandit_lab.simulate.cells import typed_cells
 from bandit_lab.simulate.devices import mesh_for, on_every
-from bandit_lab.simulate.fast.one_kernel import compiler_options, in_use, one_kernel, one_kernel_enabled
+from bandit_lab.simulate.fast.one_kernel import compiler_options, in_use, one_kernel
 
 WIDTH = {"mean_field": 256, "finite_group": 32}  # lanes of a block: a group law costs about G times a mean field
 STEPS = 128  # by which a block is advanced before its lanes are looked at
@@ -54,9 +54,9 @@ def _change_weight(learner: Learner, hyper: Hyper) -> Array:
 
 
 @cache
-def _program(mesh: Mesh, dynamics: str, tagged: bool) -> Callable[..., Any]:
+def _program(mesh: Mesh, dynamics: str, one: bool) -> Callable[..., Any]:
     """(learner, cells, fixed, projector, state) [W] -> (state, readings [W, STEPS], sizes [W, STEPS]), jitted; W lanes
-    on every device.
+    on every device. one: whether it is compiled as one kernel.
 
     size: |theta_t - fixed|^2 + |weight (theta_{t+1} - theta_t)|^2, see `_change_weight`.
     """
@@ -78,11 +78,11 @@ def _program(mesh: Mesh, dynamics: str, tagged: bool) -> Callable[..., Any]:
         def lanes() -> Any:  # closes over its inputs: XLA:CPU aborts on an input of the kernel that nothing reads
             return jax.vmap(lane)(cells, fixed, projector, state)
 
-        state, (reading, size) = one_kernel(lanes)
+        state, (reading, size) = one_kernel(lanes) if one else lanes()
         return state, reading, size
 
     everywhere = on_every(mesh, advance, (False, True, True, True, True))
-    return jax.jit(everywhere, compiler_options=compiler_options() or None)
+    return jax.jit(everywhere, compiler_options=compiler_options() if one else {})
 
 
 _scattered: set[Any] = set()
@@ -99,8 +99,7 @@ def _run(mesh: Mesh, dynamics: str, learner: Learner, *args: Any) -> Any:
             if "UNIMPLEMENTED" not in str(error):
                 raise
             _scattered.add(kind)
-    with one_kernel_enabled(False):
-        return _program(mesh, dynamics, False)(learner, *args)
+    return _program(mesh, dynamics, False)(learner, *args)
 
 
 @jax.jit

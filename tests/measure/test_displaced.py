@@ -7,7 +7,7 @@ from settings import cells, learner
 from bandit_lab.bandits import two_arm
 from bandit_lab.measure import displaced, find_fixed_point, generic_direction, growth_rate
 from bandit_lab.measure.boundary import first_crossing
-from bandit_lab.simulate.fast.one_kernel import one_kernel_enabled
+from bandit_lab.simulate.fast.one_kernel import in_use, one_kernel_enabled
 
 
 def rates_of(trained, grid):
@@ -61,6 +61,20 @@ def test_one_kernel_and_plain_program_agree():
     np.testing.assert_allclose(tagged, plain, rtol=1e-5, atol=1e-8)
     assert np.any(tagged > 0)
     assert np.any(tagged < 0)
+
+
+def test_programs_that_cannot_be_one_kernel_leave_the_switch_alone():
+    """A lag's ring never is; threads that turned the switch off and on around it could leave it off for everyone."""
+    trained, grid = learner("grpo", two_arm(), staleness="lag"), mixed_cells(600)
+    watched = []
+
+    def watch(who, first, readings, sizes):
+        watched.append(in_use())
+        return np.ones(len(who), bool)
+
+    displaced.run_lanes(trained, "mean_field", displaced.Lanes(grid, *np.zeros((3, 600, 2))), watch)
+    assert watched and all(watched)
+    assert in_use()
 
 
 def test_rough_scan_finds_what_the_good_test_says():

@@ -30,7 +30,7 @@ def in_use() -> bool:
 
 @contextmanager
 def one_kernel_enabled(on: bool) -> Iterator[None]:
-    """Switch the undocumented attribute and options on or off for programs that are compiled inside."""
+    """Switch the undocumented attribute and options on or off for programs that are compiled inside, by any thread."""
     before = _switch["on"]
     _switch["on"] = on
     try:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from bandit_lab.study.commands import COMMANDS
 from bandit_lab.study.config import SCHEMAS
 from bandit_lab.study.errors import BadInput
-from bandit_lab.study.fit_settings import TEXTS
+from bandit_lab.study.fit.settings import TEXTS
 
 _WITH_VALUE = frozenset(
     ("-c", "--cfg", "-p", "--package", "-cn", "--config-name", "-cp", "--config-path", "-cd", "--config-dir", "-i")

@@ -47,7 +47,7 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "sweep": Command(
-        "bandit_lab.study.sweep",
+        "bandit_lab.study.sweep.command",
         "the stability threshold: a grid of training runs over refresh interval and learning rate, theory beside it",
         "Without arguments: two arms, model A, refresh intervals 1..64, 64 learning rates across the threshold,\n"
         "momenta 0 and 0.9. An axis that is not swept keeps the default study's values, unless its plain key is\n"
@@ -66,7 +66,7 @@ COMMANDS = {
         "python -m bandit_lab predict refresh_interval=8 momentum=0.9 learning_rate=0.1 group_size=16",
     ),
     "fit": Command(
-        "bandit_lab.study.fit",
+        "bandit_lab.study.fit.command",
         "closed-form laws on real reward logs: parameters with intervals, forecast, report",
         "Plain arguments are logs or folders of logs: TRL, verl, JSON, JSONL, CSV, console text, TensorBoard events;\n"
         "the format is recognised, and said. Five laws are fitted to each curve. The one with the smallest AICc is\n"

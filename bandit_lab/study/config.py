@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab.study.bench_settings import BenchSettings
-from bandit_lab.study.fit_settings import FitSettings
+from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.folder_settings import ExportSettings, StatusSettings
 from bandit_lab.study.host_settings import HostSettings
 from bandit_lab.study.schema import setting as _setting

@@ -8,8 +8,8 @@ import numpy as np
 from bandit_lab import measure, theory
 from bandit_lab.grpo import Hyper
 from bandit_lab.simulate import trajectories
-from bandit_lab.study.sweep_exact import DriftResult
-from bandit_lab.study.sweep_plan import SweepPlan
+from bandit_lab.study.sweep.exact import DriftResult
+from bandit_lab.study.sweep.plan import SweepPlan
 from bandit_lab.study.wiring import LOOPS
 
 TITLES = ("below the onset", "above the onset", "below the threshold", "above the threshold")

@@ -73,7 +73,8 @@ def test_programs_that_cannot_be_one_kernel_leave_the_switch_alone():
         return np.ones(len(who), bool)
 
     displaced.run_lanes(trained, "mean_field", displaced.Lanes(grid, *np.zeros((3, 600, 2))), watch)
-    assert watched and all(watched)
+    assert watched
+    assert all(watched)
     assert in_use()
 
 

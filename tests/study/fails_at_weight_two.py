@@ -1,6 +1,6 @@
 """A plug-in with which the thresholds at KL weight 2 cannot be computed."""
 
-from bandit_lab.study.sweep_work import RowsWork
+from bandit_lab.study.sweep.work import RowsWork
 
 compute = RowsWork.compute
 

@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from bandit_lab.study.fit_panels import Panel
+from bandit_lab.study.fit.panels import Panel
 from bandit_lab.study.plots import curves
 from bandit_lab.study.plots import style as s
 

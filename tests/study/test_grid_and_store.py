@@ -95,7 +95,7 @@ def small_settings(**changes) -> SweepSettings:
 
 
 def test_memory_estimate_grows_with_what_is_asked_for():
-    from bandit_lab.study.sweep_plan import bytes_needed, prepare
+    from bandit_lab.study.sweep.plan import bytes_needed, prepare
 
     def need(**changes):
         return bytes_needed(prepare(small_settings(**changes), frozenset()))
@@ -106,7 +106,7 @@ def test_memory_estimate_grows_with_what_is_asked_for():
 
 
 def test_disk_estimate_grows_with_the_runs_that_are_kept():
-    from bandit_lab.study.sweep_plan import check_disk, disk_needed, prepare
+    from bandit_lab.study.sweep.plan import check_disk, disk_needed, prepare
 
     def need(**changes):
         plan = prepare(small_settings(**changes), frozenset())

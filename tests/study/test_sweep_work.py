@@ -10,11 +10,11 @@ from settings import cells, learner
 from bandit_lab.bandits import two_arm
 from bandit_lab.simulate import UNIT, Moments, Summary
 from bandit_lab.simulate.engine import WIDTH
-from bandit_lab.study import sweep_work
 from bandit_lab.study.chunks.run import key_of, within_memory
 from bandit_lab.study.config import ChunkSizes, SampledGrid, SweepSettings
-from bandit_lab.study.sweep_plan import CHUNK_RUNS
-from bandit_lab.study.sweep_work import RunsWork, chunk_shape
+from bandit_lab.study.sweep import work as sweep_work
+from bandit_lab.study.sweep.plan import CHUNK_RUNS
+from bandit_lab.study.sweep.work import RunsWork, chunk_shape
 
 SUMMARY = (0.5, 0.1, 0.0, 0.9, 0.0, True)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import xarray
 
-    from bandit_lab.study.fit_panels import Panel
+    from bandit_lab.study.fit.panels import Panel
 
 
 def draw_sweep(results: "xarray.Dataset", folder: Path) -> list[Path]:

@@ -14,7 +14,7 @@ from bandit_lab.study.plots import style as s
 from bandit_lab.study.text import middle_cut
 
 if TYPE_CHECKING:
-    from bandit_lab.study.fit_panels import Panel
+    from bandit_lab.study.fit.panels import Panel
 
 PER_PAGE = 24
 COLUMNS = 4

@@ -16,10 +16,10 @@ from bandit_lab import measure
 from bandit_lab.grpo import Hyper
 from bandit_lab.simulate import Summary
 from bandit_lab.study.chunks import ChunkStore, Report
-from bandit_lab.study.sweep_exact import DriftResult, Ground, Predicted, values
-from bandit_lab.study.sweep_plan import SweepPlan, keeps_runs
-from bandit_lab.study.sweep_runs import Judge, Piece, StoredRuns
-from bandit_lab.study.sweep_work import RunsWork, take
+from bandit_lab.study.sweep.exact import DriftResult, Ground, Predicted, values
+from bandit_lab.study.sweep.plan import SweepPlan, keeps_runs
+from bandit_lab.study.sweep.runs import Judge, Piece, StoredRuns
+from bandit_lab.study.sweep.work import RunsWork, take
 from bandit_lab.study.wiring import noise_covariance, stationary_stds
 
 NUDGE = 1e-3  # of the way from the fixed point to the initial policy

@@ -10,7 +10,7 @@ from bandit_lab import measure, theory
 from bandit_lab._types import Outcome
 from bandit_lab.grpo import Hyper
 from bandit_lab.measure import Boundary, FixedPoint, StiffnessReport
-from bandit_lab.study.sweep_plan import SweepPlan
+from bandit_lab.study.sweep.plan import SweepPlan
 from bandit_lab.study.wiring import DRAWN, Linear, Value, linearise
 
 SAME = 1e-3  # an onset this close above the threshold is the threshold itself, crossed with a negative multiplier

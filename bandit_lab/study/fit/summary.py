@@ -6,9 +6,9 @@ import numpy as np
 
 from bandit_lab.curves.fit.results import Estimate, LawFit
 from bandit_lab.curves.forecast import Reach
-from bandit_lab.study.fit_logs import Log
-from bandit_lab.study.fit_settings import FitSettings
-from bandit_lab.study.fit_work import Ahead, Fitted
+from bandit_lab.study.fit.logs import Log
+from bandit_lab.study.fit.settings import FitSettings
+from bandit_lab.study.fit.work import Ahead, Fitted
 from bandit_lab.study.store import with_reasons
 
 LITTLE = 0.5

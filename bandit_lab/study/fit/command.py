@@ -7,16 +7,17 @@ from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.curves.fit.shapes import SHAPES
-from bandit_lab.study import fit_table, report
+from bandit_lab.study import report
 from bandit_lab.study.clock import CompileClock
-from bandit_lab.study.fit_backtest import backtest
-from bandit_lab.study.fit_dataset import dataset
-from bandit_lab.study.fit_logs import Log, gather, reading_options
-from bandit_lab.study.fit_panels import panel
-from bandit_lab.study.fit_report import FOLDER, file_names, write_overview, write_pages
-from bandit_lab.study.fit_settings import FitSettings
-from bandit_lab.study.fit_summary import interval_name, row
-from bandit_lab.study.fit_work import Fitted, work
+from bandit_lab.study.fit import table
+from bandit_lab.study.fit.backtest import backtest
+from bandit_lab.study.fit.dataset import dataset
+from bandit_lab.study.fit.logs import Log, gather, reading_options
+from bandit_lab.study.fit.panels import panel
+from bandit_lab.study.fit.report import FOLDER, file_names, write_overview, write_pages
+from bandit_lab.study.fit.settings import FitSettings
+from bandit_lab.study.fit.summary import interval_name, row
+from bandit_lab.study.fit.work import Fitted, work
 from bandit_lab.study.manifest import manifest
 from bandit_lab.study.progress import Progress
 from bandit_lab.study.store import RunFolder
@@ -127,12 +128,12 @@ def summarise(plan: Plan, fitted: list[Fitted | None], progress: Progress) -> di
 
 def _print(summary: dict[str, Any], settings: FitSettings) -> None:
     rows, key = summary["logs"], interval_name(settings.level)
-    report.show(fit_table.runs_table(rows, key))
+    report.show(table.runs_table(rows, key))
     done = [one for one in rows if one["model"] is not None]
     if len(done) == 1:
-        report.show(*done[0]["recognised"], fit_table.parameter_table(done[0], key), fit_table.forecast_line(done[0]))
-    for line in fit_table.status_lines(rows):
+        report.show(*done[0]["recognised"], table.parameter_table(done[0], key), table.forecast_line(done[0]))
+    for line in table.status_lines(rows):
         report.show(line)
     if "backtest" in summary:
         scores = [one for one in summary["backtest"]["scores"] if "covered" in one]
-        report.show(fit_table.backtest_table(scores), *fit_table.refusal_lines(summary["backtest"]))
+        report.show(table.backtest_table(scores), *table.refusal_lines(summary["backtest"]))

@@ -8,10 +8,10 @@ from bandit_lab._types import Outcome
 from bandit_lab.study.examples import TITLES, Examples
 from bandit_lab.study.report import FORMS
 from bandit_lab.study.results import Column, Stream
-from bandit_lab.study.sweep_exact import DriftResult, values
-from bandit_lab.study.sweep_plan import SweepPlan
-from bandit_lab.study.sweep_runs import FIELDS, NOT_RUN
-from bandit_lab.study.sweep_sampled import SampledResult
+from bandit_lab.study.sweep.exact import DriftResult, values
+from bandit_lab.study.sweep.plan import SweepPlan
+from bandit_lab.study.sweep.runs import FIELDS, NOT_RUN
+from bandit_lab.study.sweep.sampled import SampledResult
 
 if TYPE_CHECKING:
     import xarray

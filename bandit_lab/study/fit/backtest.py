@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from bandit_lab.curves.backtest import BASELINES, Cut, cut, leave_family_out, score
-from bandit_lab.study.fit_settings import FitSettings
-from bandit_lab.study.fit_work import Fitted
+from bandit_lab.study.fit.settings import FitSettings
+from bandit_lab.study.fit.work import Fitted
 from bandit_lab.study.progress import ProgressCallback
 from bandit_lab.study.store import with_reasons
 

@@ -12,8 +12,8 @@ from bandit_lab.study.errors import BadInput, Incomplete, bad_input
 from bandit_lab.study.hosts import Hosts
 from bandit_lab.study.progress import Progress
 from bandit_lab.study.store import RunFolder
-from bandit_lab.study.sweep_compute import compute, failed_text
-from bandit_lab.study.sweep_plan import SweepPlan
+from bandit_lab.study.sweep.compute import compute, failed_text
+from bandit_lab.study.sweep.plan import SweepPlan
 
 BEGIN = "begin"
 TO_PART = 2.0  # seconds for the others to leave before process 0, which carries their connection, ends

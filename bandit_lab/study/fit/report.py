@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab import __version__
-from bandit_lab.study.fit_panels import events, panel
-from bandit_lab.study.fit_settings import FitSettings
-from bandit_lab.study.fit_summary import interval_name
-from bandit_lab.study.fit_table import forecast_line, interval, with_interval
-from bandit_lab.study.fit_work import Fitted
+from bandit_lab.study.fit.panels import events, panel
+from bandit_lab.study.fit.settings import FitSettings
+from bandit_lab.study.fit.summary import interval_name
+from bandit_lab.study.fit.table import forecast_line, interval, with_interval
+from bandit_lab.study.fit.work import Fitted
 from bandit_lab.study.progress import ProgressCallback
 from bandit_lab.study.report import number
 

@@ -11,7 +11,7 @@ import numpy as np
 from bandit_lab.measure import displaced
 from bandit_lab.simulate import UNIT, fast
 from bandit_lab.simulate.engine import WIDTH
-from bandit_lab.study import report, resume, store, sweep_summary
+from bandit_lab.study import report, resume, store
 from bandit_lab.study.chunks import ChunkStore, RunLock, hash_of
 from bandit_lab.study.clock import CompileClock
 from bandit_lab.study.errors import Incomplete, bad_input, stopped_by_disk
@@ -20,11 +20,12 @@ from bandit_lab.study.hosts import Hosts, join
 from bandit_lab.study.manifest import NOT_HASHED, manifest, peak_memory_bytes
 from bandit_lab.study.progress import Progress
 from bandit_lab.study.store import RunFolder, plain
-from bandit_lab.study.sweep_compute import Computed, compute, failed_text
-from bandit_lab.study.sweep_dataset import dataset, streams
-from bandit_lab.study.sweep_hosts import begin, refusal_told, take_part
-from bandit_lab.study.sweep_plan import SweepPlan, check_disk, prepare
-from bandit_lab.study.sweep_work import SAMPLED
+from bandit_lab.study.sweep import summary
+from bandit_lab.study.sweep.compute import Computed, compute, failed_text
+from bandit_lab.study.sweep.dataset import dataset, streams
+from bandit_lab.study.sweep.hosts import begin, refusal_told, take_part
+from bandit_lab.study.sweep.plan import SweepPlan, check_disk, prepare
+from bandit_lab.study.sweep.work import SAMPLED
 
 __all__ = ["check_folder", "execute", "prepare"]
 
@@ -98,10 +99,10 @@ def _work(
     with clock, hosts.leaving_last(chunks.folder):
         done = compute(plan, chunks, progress, hosts)
     rates, drifts, sampled = done.rates, done.drifts, done.sampled
-    summary = sweep_summary.summarise(plan, rates, drifts, sampled)
+    found = summary.summarise(plan, rates, drifts, sampled)
     wall = time.perf_counter() - start
-    summary["throughput"] = throughput(plan, progress, clock.seconds, done, wall)
-    summary["chunks"] = counts = done.counts(chunks)
+    found["throughput"] = throughput(plan, progress, clock.seconds, done, wall)
+    found["chunks"] = counts = done.counts(chunks)
     resolved = asdict(plan.settings) | {"sweep": _axes(plan, rates)}
     folder.rewrite_config(report.as_yaml(resolved))
     with progress.stage("examples"):
@@ -112,8 +113,8 @@ def _work(
             from bandit_lab.study.plots import draw_sweep
 
             draw_sweep(results, folder.path)
-        folder.write_summary(summary)
-    sweep_summary.print_summary(plan, summary)
+        folder.write_summary(found)
+    summary.print_summary(plan, found)
     wall = time.perf_counter() - start
     seconds = {"wall": wall, "compile": clock.seconds, "run": wall - clock.seconds}
     stages = {name: round(value, 3) for name, value in progress.seconds.items()}

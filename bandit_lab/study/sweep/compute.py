@@ -11,7 +11,7 @@ from bandit_lab.study.chunks import ChunkStore, Plan, Report, planned, run_chunk
 from bandit_lab.study.clock import CompileClock
 from bandit_lab.study.hosts import ALONE, Hosts
 from bandit_lab.study.progress import Progress
-from bandit_lab.study.sweep_exact import (
+from bandit_lab.study.sweep.exact import (
     DriftResult,
     Found,
     Ground,
@@ -22,9 +22,9 @@ from bandit_lab.study.sweep_exact import (
     rows,
     values,
 )
-from bandit_lab.study.sweep_plan import SweepPlan
-from bandit_lab.study.sweep_sampled import SampledResult, collect_sampled, learning_rates, plan_sampled
-from bandit_lab.study.sweep_work import BOUNDARY, ONSET, SAMPLED, RowsWork, rows_work
+from bandit_lab.study.sweep.plan import SweepPlan
+from bandit_lab.study.sweep.sampled import SampledResult, collect_sampled, learning_rates, plan_sampled
+from bandit_lab.study.sweep.work import BOUNDARY, ONSET, SAMPLED, RowsWork, rows_work
 
 
 @dataclass

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bandit_lab.curves.fit.shapes import UNITS
-from bandit_lab.study.fit_settings import FitSettings
-from bandit_lab.study.fit_work import Fitted
+from bandit_lab.study.fit.settings import FitSettings
+from bandit_lab.study.fit.work import Fitted
 
 if TYPE_CHECKING:
     import xarray

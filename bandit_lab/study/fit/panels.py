@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bandit_lab.study.fit_work import Fitted
+from bandit_lab.study.fit.work import Fitted
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from bandit_lab.measure.growth import PERIODS, time_scale
 from bandit_lab.simulate import UNIT, fast, run
 from bandit_lab.simulate.engine import WIDTH, Route, route
 from bandit_lab.simulate.fast import DEFAULT_GENERATOR
-from bandit_lab.study import sweep_exact
 from bandit_lab.study.store import plain
-from bandit_lab.study.sweep_exact import Ground
-from bandit_lab.study.sweep_plan import CHUNK_RUNS, SweepPlan
-from bandit_lab.study.sweep_runs import Judge, counted, kept
+from bandit_lab.study.sweep import exact
+from bandit_lab.study.sweep.exact import Ground
+from bandit_lab.study.sweep.plan import CHUNK_RUNS, SweepPlan
+from bandit_lab.study.sweep.runs import Judge, counted, kept
 
 _LEARNER = (
     *("bandit", "advantage", "estimator", "staleness", "optimizer"),
@@ -89,7 +89,7 @@ class RowsWork:
         }
 
     def compute(self) -> Mapping[str, np.ndarray]:
-        measure = sweep_exact.measure_boundary if self.detector == BOUNDARY else sweep_exact.measure_onset
+        measure = exact.measure_boundary if self.detector == BOUNDARY else exact.measure_onset
         found = measure(self.plan, self.ground, self.cells, self.rates)
         return {"value": found.value, "on_grid": found.on_grid}
 
@@ -115,7 +115,7 @@ def rows_work(
     length = plan.settings.chunk.rows or max(1, ROW_CELLS // len(rates))
     result: tuple[list[RowsWork], list[RowsWork]] = ([], [])
     for ground in grounds:
-        if sweep_exact.why_not_measured(plan, ground):
+        if exact.why_not_measured(plan, ground):
             continue
         mine = np.flatnonzero(cells.kl_weight == ground.kl_weight)
         for detector, chunks in zip((BOUNDARY, ONSET), result, strict=True):

@@ -10,7 +10,7 @@ from bandit_lab import _checks
 from bandit_lab.curves import Curve, read, read_all
 from bandit_lab.curves.coarse import at_most
 from bandit_lab.curves.fit.results import FEWEST_POINTS
-from bandit_lab.study.fit_settings import FitSettings
+from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.log_index import Entry, read_index
 from bandit_lab.study.progress import ProgressCallback
 

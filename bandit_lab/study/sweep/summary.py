@@ -11,9 +11,9 @@ from bandit_lab.simulate import route
 from bandit_lab.simulate.fast import DEFAULT_GENERATOR
 from bandit_lab.study import report
 from bandit_lab.study.store import with_reasons
-from bandit_lab.study.sweep_exact import NO_RINGING, DriftResult, stiffness_summary
-from bandit_lab.study.sweep_plan import SweepPlan
-from bandit_lab.study.sweep_sampled import SampledResult
+from bandit_lab.study.sweep.exact import NO_RINGING, DriftResult, stiffness_summary
+from bandit_lab.study.sweep.plan import SweepPlan
+from bandit_lab.study.sweep.sampled import SampledResult
 from bandit_lab.study.wiring import Value
 from bandit_lab.theory.stability import eigenvalues
 

@@ -1,12 +1,18 @@
-"""What is being learned: one small file per family of bandits."""
+"""What is being learned: one small file per family of bandits. A new file registers itself."""
 
-from collections.abc import Callable
-
-from bandit_lab.bandits.base import Bandit, RewardLaw, expected_reward, num_contexts_and_arms
+from bandit_lab._registry import import_modules
+from bandit_lab.bandits.base import (
+    BANDITS,
+    Bandit,
+    RewardLaw,
+    expected_reward,
+    num_contexts_and_arms,
+    register_bandit,
+)
 from bandit_lab.bandits.proxy import ProxyBandit, proxy
 from bandit_lab.bandits.tabular import TabularBandit, k_arm, two_arm
 
-BANDITS: dict[str, Callable[..., Bandit]] = {"two_arm": two_arm, "k_arm": k_arm, "proxy": proxy}
+import_modules(__name__, __path__)
 
 __all__ = [
     "BANDITS",
@@ -18,5 +24,6 @@ __all__ = [
     "k_arm",
     "num_contexts_and_arms",
     "proxy",
+    "register_bandit",
     "two_arm",
 ]

@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 
+from bandit_lab._registry import Registry
 from bandit_lab._types import Array
 
 
@@ -32,8 +33,10 @@ class RewardLaw:
 class Bandit(Protocol):
     """A bandit: arms with random rewards, and a policy over them with parameters theta [D].
 
-    For developers. A new bandit is a frozen dataclass, registered with `jax.tree_util.register_dataclass` so that its
-    numbers are traced and not compiled in, that has:
+    For developers. A new bandit is one file with a function that builds it, `@register_bandit("its_name")`, and, if it
+    is part of the package, `conf/bandit/its_name.yaml` with the function's defaults. The function gives a frozen
+    dataclass that inherits from `Bandit`, registered with `jax.tree_util.register_dataclass` so that its numbers are
+    traced and not compiled in, that has:
 
     - `initial_parameters` [D]: where training starts;
     - `reference_log_policy` [X, K]: log-probabilities of the reference policy, finite everywhere;
@@ -47,7 +50,9 @@ class Bandit(Protocol):
     - `sample_rewards(key, context, arms)`: [G] arms -> [G] rewards, if drawing from `law` is not exact
       (rewards with a continuous law keep quadrature nodes in `law` and set `exact_law` to False);
     - `tabular`: True if the policy of its single context is the softmax of theta itself, one logit per arm, and rewards
-      are drawn from `law`: then the fast path may run.
+      are drawn from `law`: then the fast path may run;
+    - `log_token_policy(theta)`: [D] -> [L, X, K], where an arm is a sequence of L tokens: the log-probability of each
+      token given those before it, with sum over L equal to `log_policy`. Estimators that weigh tokens need it.
 
     Everything else (the three dynamics, stiffness, thresholds, sweeps) is written against these names.
     """
@@ -83,3 +88,10 @@ def num_contexts_and_arms(bandit: Bandit) -> tuple[int, int]:
     """(X, K) of a bandit."""
     contexts, arms = bandit.reference_log_policy.shape
     return contexts, arms
+
+
+BANDITS: Registry[Bandit] = Registry(
+    "bandit",
+    ("initial_parameters", "reference_log_policy", "law", "log_policy", "true_means", "sample_rewards", "exact_law"),
+)
+register_bandit = BANDITS.register

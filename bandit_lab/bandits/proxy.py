@@ -9,7 +9,7 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab._types import Array
-from bandit_lab.bandits.base import Bandit, RewardLaw
+from bandit_lab.bandits.base import Bandit, RewardLaw, register_bandit
 from bandit_lab.bandits.tabular import k_arm
 
 
@@ -41,6 +41,7 @@ class ProxyBandit(Bandit):
         return self.reported_means
 
 
+@register_bandit("proxy")
 def proxy(
     rewards: Sequence[float] = (0.9, 0.6, 0.1),
     true_rewards: Sequence[float] = (0.2, 0.8, 0.1),

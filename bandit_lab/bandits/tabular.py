@@ -9,7 +9,7 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab._types import Array
-from bandit_lab.bandits.base import Bandit, RewardLaw
+from bandit_lab.bandits.base import Bandit, RewardLaw, register_bandit
 
 
 @jax.tree_util.register_dataclass
@@ -31,6 +31,7 @@ class TabularBandit(Bandit):
         return jax.nn.log_softmax(theta)[None]
 
 
+@register_bandit("k_arm")
 def k_arm(
     rewards: Sequence[float],
     reference_logits: Sequence[float] | None = None,
@@ -75,6 +76,7 @@ def k_arm(
     )
 
 
+@register_bandit("two_arm")
 def two_arm(
     rewards: Sequence[float] = (0.9, 0.1),
     reference_logits: Sequence[float] | None = None,

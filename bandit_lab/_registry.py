@@ -1,0 +1,108 @@
+"""Registries: every variant of one kind by name, wherever its file is.
+
+A variant is registered by the file that defines it, `@register_bandit("gaussian")`. Packages import their own modules
+(`import_modules`), so that a new built-in variant is one new file; a user's modules and entry points are imported by
+the command line.
+"""
+
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+from bandit_lab import _checks
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Registry(Generic[T]):
+    """Builders of one kind of variant by name; iterates over the names, sorted.
+
+    kind: how errors and settings name it (`bandit`). needs: names that every built variant must have.
+    """
+
+    def __init__(self, kind: str, needs: Iterable[str] = ()) -> None:
+        self.kind = kind
+        self.needs = tuple(needs)
+        self._builders: dict[str, Callable[..., T]] = {}
+
+    def register(self, name: str) -> Callable[[F], F]:
+        """Decorator of a class or function that builds the variant; gives it back unchanged.
+
+        Raises:
+          ValueError: a name that is no lower-case identifier, something that cannot be called, a name that is taken
+            (both places are named).
+        """
+        valid = isinstance(name, str) and re.fullmatch(r"[a-z][a-z0-9_]*", name) is not None
+        _checks.require(valid, f"{self.kind} name", "lower-case letters, digits and _", name)
+
+        def keep(builder: F) -> F:
+            _checks.require(callable(builder), f"{self.kind} {name}", "a class or a function", builder)
+            old = self._builders.get(name)
+            if old is not None and place_of(old) != place_of(builder):
+                raise ValueError(
+                    f"{self.kind} {name}: expected one definition, got two: {place_of(old)} and {place_of(builder)}"
+                )
+            self._builders[name] = builder
+            return builder
+
+        return keep
+
+    def __getitem__(self, name: str) -> Callable[..., T]:
+        """The builder. Raises ValueError that lists the known names."""
+        return self._builders[_checks.choice(self.kind, name, self)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._builders))
+
+    def __len__(self) -> int:
+        return len(self._builders)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._builders
+
+    def defaults(self, name: str) -> dict[str, Any]:
+        """The options of a builder with their defaults; `inspect.Parameter.empty` where there is none."""
+        named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        parameters = inspect.signature(self[name]).parameters.items()
+        return {key: parameter.default for key, parameter in parameters if parameter.kind in named}
+
+    def build(self, name: str, options: Mapping[str, Any]) -> T:
+        """The variant with these options.
+
+        Raises:
+          ValueError: unknown name, unknown or missing option, whatever the builder raises, or a variant that lacks
+            what its kind needs.
+        """
+        known = self.defaults(name)
+        for key in options:
+            _checks.choice(f"{self.kind}.{key}", key, known)
+        for key, default in known.items():
+            given = key in options or default is not inspect.Parameter.empty
+            _checks.require(given, f"{self.kind}.{key}", "a value", None)
+        variant = self[name](**options)
+        missing = [attribute for attribute in self.needs if not hasattr(variant, attribute)]
+        expected = f"something with {', '.join(self.needs)}"
+        if missing:
+            got = f"{type(variant).__name__} without {', '.join(missing)} from {place_of(self[name])}"
+            raise ValueError(f"{self.kind} {name}: expected {expected}, got {got}")
+        return variant
+
+
+def place_of(builder: Callable[..., Any]) -> str:
+    """Where a builder is defined: `module (file:line)`."""
+    module = getattr(builder, "__module__", None) or "?"
+    try:
+        target = inspect.unwrap(builder)
+        return f"{module} ({inspect.getsourcefile(target)}:{inspect.getsourcelines(target)[1]})"
+    except (TypeError, OSError):
+        return f"{module} ({getattr(builder, '__qualname__', builder)!s})"
+
+
+def import_modules(package: str, path: Iterable[str]) -> None:
+    """Import every module of a package, so that what they define is registered."""
+    for module in pkgutil.walk_packages(path, f"{package}."):
+        importlib.import_module(module.name)

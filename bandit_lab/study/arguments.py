@@ -23,7 +23,7 @@ def as_overrides(command: str, arguments: Sequence[str]) -> list[str]:
     """The arguments with all plain paths put into the command's list of paths. Raises `BadInput` for odd ones."""
     key = COMMANDS[command].paths
     if not key:
-        return list(arguments)
+        return [_listed(argument) for argument in arguments] if command == "reproduce" else list(arguments)
     paths, overrides = _split(command, arguments)
     many = bool({"-m", "--multirun"} & set(overrides))
     result = [argument if many else _quoted_text(argument) for argument in overrides]
@@ -32,6 +32,12 @@ def as_overrides(command: str, arguments: Sequence[str]) -> list[str]:
             raise BadInput(f"{key}: expected plain arguments or {key}=[...], got both")
         result.append(f"{key}=[{','.join(quoted(path) for path in paths)}]")
     return result
+
+
+def _listed(argument: str) -> str:
+    """`figures=a,b` as a list: commas alone would be Hydra's choice of a multirun."""
+    key, _, value = argument.partition("=")
+    return f"{key}=[{value}]" if key == "figures" and "," in value and value[:1] not in "['\"" else argument
 
 
 def _split(command: str, arguments: Sequence[str]) -> tuple[list[str], list[str]]:

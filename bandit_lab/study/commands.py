@@ -76,6 +76,17 @@ COMMANDS = {
         "python -m bandit_lab fit outputs/my_run/trainer_state.json from_fraction=0.5 learning_rate=1e-5 momentum=0.9",
         "paths",
     ),
+    "reproduce": Command(
+        "bandit_lab.study.reproduce.command",
+        "the figures of the papers and of the lab, with the table of claims: predicted, measured, verdict",
+        "Each figure is one file in experiments/ with its numbers in conf/experiment/. Without arguments: all of them\n"
+        "as drafts. Measurements are kept in the cache: a changed picture, prediction or claim measures nothing, and\n"
+        "after an interruption the same command goes on. A figure that cannot run here is skipped with its reason;\n"
+        "one that fails (exit 1) does not stop the others. publish=figures also copies pictures, numbers and claims\n"
+        "there and leaves the rows of figures that were not run as they are.",
+        "python -m bandit_lab reproduce figures=two_detectors,phase_diagram quality=paper publish=outputs/figures",
+        continues=True,
+    ),
     "status": Command(
         "bandit_lab.study.status",
         "what of a run folder is done, failed and left, and how long that takes",

@@ -14,6 +14,7 @@ from bandit_lab.study.bench_settings import BenchSettings
 from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.folder_settings import ExportSettings, StatusSettings
 from bandit_lab.study.host_settings import HostSettings
+from bandit_lab.study.reproduce.settings import ReproduceSettings
 from bandit_lab.study.schema import setting as _setting
 
 GROUPS = ("bandit", "advantage", "estimator", "staleness", "optimizer")
@@ -115,6 +116,7 @@ class SweepSettings(Settings):
 
 SCHEMAS: dict[str, type[Any]] = {"sweep": SweepSettings, "predict": PredictSettings, "fit": FitSettings}
 SCHEMAS |= {"status": StatusSettings, "export": ExportSettings, "bench": BenchSettings}
+SCHEMAS |= {"reproduce": ReproduceSettings}
 
 
 def config_dir() -> Path:

@@ -1,0 +1,120 @@
+"""Measurements kept on disk, each under a hash of everything that decides it.
+
+That is: the experiment's id and setting, the code that `measure` runs (its own file as far as `measure` uses it, and the
+rooms of the package that simulate and measure), the versions of package and jaxlib, and the kind of device. A changed
+picture, prediction or claim therefore finds the measurement again; changed code does not. An entry is one file, written
+beside its place and moved there, with check sums: it is whole, or it is not there.
+"""
+
+import functools
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bandit_lab import __version__
+from bandit_lab.study.chunks import durable
+from bandit_lab.study.errors import stopped_by_disk
+from bandit_lab.study.reproduce import source
+from bandit_lab.study.reproduce.experiment import Loaded, Setting
+from bandit_lab.study.store import plain
+
+if TYPE_CHECKING:
+    import xarray
+
+ROOMS = ("bandits", "grpo", "simulate", "measure", "curves")
+MEASURED = "measured"
+
+
+class Cache:
+    """The entries of one experiment at one setting. folder None: nothing is kept."""
+
+    def __init__(self, folder: Path | None, loaded: Loaded, setting: Setting) -> None:
+        self.folder = None if folder is None else folder / loaded.id / key(loaded, setting)[:20]
+
+    def keep(self, name: str, function: "Callable[[], xarray.Dataset]") -> "xarray.Dataset":
+        """The entry `name`; made by `function` and stored if it is not there. Raises Stopped if it cannot be stored."""
+        found = self.load(name)
+        if found is not None:
+            return found
+        data = pack(function())
+        if self.folder is not None:
+            with stopped_by_disk(self.folder):
+                self.folder.mkdir(parents=True, exist_ok=True)
+                durable.write_file(self._path(name), data)
+        return unpack(data)
+
+    def load(self, name: str) -> "xarray.Dataset | None":
+        """A stored entry, or None. A damaged one counts as none."""
+        if self.folder is None or not self._path(name).is_file():
+            return None
+        try:
+            return unpack(self._path(name).read_bytes())
+        except (zipfile.BadZipFile, ValueError, KeyError, EOFError):
+            return None
+
+    def _path(self, name: str) -> Path:
+        assert self.folder is not None
+        readable = "".join(c if c.isalnum() else "_" for c in name)[:60]
+        return self.folder / f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.npz"
+
+
+def key(loaded: Loaded, setting: Setting) -> str:
+    """SHA-256 of everything that decides a measurement."""
+    import jax
+
+    what = {
+        "id": loaded.id,
+        "setting": plain(setting.as_dict()),
+        "measure": source.text(loaded.source, "measure"),
+        "package": [__version__, _package_code()],
+        "jaxlib": metadata.version("jaxlib"),
+        "device": jax.default_backend(),
+    }
+    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+
+@functools.cache
+def _package_code() -> str:
+    """Hash of the code that measurements run, comments included."""
+    package = Path(__file__).resolve().parents[2]
+    files = [*package.glob("_*.py"), *(path for room in ROOMS for path in (package / room).rglob("*.py"))]
+    code = hashlib.sha256()
+    for path in sorted(files):
+        code.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes())
+    return code.hexdigest()
+
+
+def pack(dataset: "xarray.Dataset") -> bytes:
+    """A data set of numbers, truth values and text as the bytes of an `.npz` file."""
+    about: dict[str, Any] = {"attrs": plain(dict(dataset.attrs)), "variables": []}
+    arrays = {}
+    for place, name in enumerate(dataset.variables):
+        variable = dataset.variables[name]
+        values = np.asarray(variable.values)
+        arrays[f"v{place}"] = values.astype(str) if values.dtype.kind in "OT" else values
+        entry = {"name": str(name), "dims": list(variable.dims), "attrs": plain(dict(variable.attrs))}
+        about["variables"].append(entry | {"coordinate": name in dataset.coords})
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, about=np.array(json.dumps(about)), **arrays)  # type: ignore[arg-type]
+    return buffer.getvalue()
+
+
+def unpack(data: bytes) -> "xarray.Dataset":
+    """The data set of `pack`."""
+    import xarray
+
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        about = json.loads(str(arrays["about"]))
+        variables = {
+            entry["name"]: (entry["dims"], arrays[f"v{place}"], entry["attrs"])
+            for place, entry in enumerate(about["variables"])
+        }
+    coordinates = [entry["name"] for entry in about["variables"] if entry["coordinate"]]
+    return xarray.Dataset(variables, attrs=about["attrs"]).set_coords(coordinates)

@@ -1,0 +1,153 @@
+"""`reproduce`: predict, measure, compare, draw; one experiment after the other, each kept as soon as it is measured."""
+
+import sys
+import time
+import traceback
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bandit_lab import _checks
+from bandit_lab.study import report
+from bandit_lab.study.clock import CompileClock
+from bandit_lab.study.errors import Incomplete, Stopped, stopped_by_disk
+from bandit_lab.study.manifest import manifest
+from bandit_lab.study.progress import Progress, ProgressCallback
+from bandit_lab.study.reproduce import claims, publish
+from bandit_lab.study.reproduce.cache import MEASURED, Cache
+from bandit_lab.study.reproduce.experiment import QUALITIES, Experiment, Found, Lab, Unavailable, discover, read_setting
+from bandit_lab.study.reproduce.publish import DONE, FAILED, SKIPPED, Outcome
+from bandit_lab.study.reproduce.settings import ReproduceSettings
+from bandit_lab.study.store import MANIFEST, RunFolder
+from bandit_lab.study.store import check_folder as check_place
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Checked settings and the experiments to run."""
+
+    settings: ReproduceSettings
+    experiments: tuple[Experiment, ...]
+
+
+def prepare(settings: ReproduceSettings, explicit: frozenset[str]) -> Plan:
+    """Check every setting. Raises ValueError."""
+    known = discover()
+    _checks.choice("quality", settings.quality, QUALITIES)
+    for name in ("publish", "cache"):
+        value = getattr(settings, name)
+        if value is not None:
+            check_writable(name, Path(value))
+    return Plan(settings, tuple(known[one] for one in chosen(settings.figures, list(known))))
+
+
+def chosen(figures: Any, known: list[str]) -> list[str]:
+    """Ids of `all | name,name | [name, name]`, in the order of `known`. Raises ValueError."""
+    names = figures.split(",") if isinstance(figures, str) else figures
+    _checks.require(isinstance(names, list) and bool(names), "figures", "all, or names with commas between", figures)
+    names = [str(name).strip() for name in names]
+    if names == ["all"]:
+        return known
+    for name in names:
+        _checks.require(name in known, "figures", f"all, or some of {', '.join(known)}", name)
+    return [name for name in known if name in names]
+
+
+def check_writable(name: str, path: Path) -> None:
+    """Raise ValueError unless `path` is a folder that can be written, or can become one."""
+    nearest = next(p for p in (path, *path.absolute().parents) if p.exists())
+    _checks.require(nearest.is_dir(), name, "a folder", str(path))
+    check_place(nearest / ".nothing_of_this_name", True)
+
+
+def check_folder(plan: Plan, folder: Path) -> None:
+    """Raise ValueError if the folder holds a finished run. Only reads."""
+    free = plan.settings.overwrite or not (folder / MANIFEST).exists()
+    _checks.require(free, "run_dir", "a new folder, or overwrite=true", f"a finished run in {folder}")
+
+
+def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
+    """Run the experiments, write the run folder, publish, print the claims.
+
+    Raises Incomplete where an experiment failed; everything else is written then, but no manifest.
+    """
+    start, settings = time.perf_counter(), plan.settings
+    with stopped_by_disk(folder.path):
+        folder.open(report.as_yaml(asdict(settings)))
+        publish.clear(folder.path)
+    outcomes = []
+    with CompileClock() as clock:
+        for place, experiment in enumerate(plan.experiments, start=1):
+            with progress.stage(f"{place}/{len(plan.experiments)} {experiment.id}") as advance:
+                outcomes.append(run_one(experiment, settings, advance))
+            with stopped_by_disk(folder.path):
+                publish.write_outcome(outcomes[-1], folder.path)
+            if outcomes[-1].reason:
+                _tell(f"{experiment.id} {outcomes[-1].status}: {outcomes[-1].reason}")
+    with stopped_by_disk(folder.path), progress.stage("writing"):
+        folder.write_summary(publish.summary(outcomes))
+        publish.write_results(outcomes, folder.path)
+        if settings.publish is not None:
+            publish.publish(outcomes, Path(settings.publish), discover())
+    _print(outcomes)
+    failed = [one.id for one in outcomes if one.status == FAILED]
+    if failed:
+        raise Incomplete(f"{len(failed)} of {len(outcomes)} figures failed ({', '.join(failed)})")
+    wall = time.perf_counter() - start
+    seconds = {"wall": wall, "compile": clock.seconds, "run": wall - clock.seconds}
+    numbers = asdict(settings) | {"seed": None, "precision": "as each experiment states"}
+    for name in ("publish", "cache"):
+        del numbers[name]
+    stages = {name: round(value, 3) for name, value in progress.seconds.items()}
+    with stopped_by_disk(folder.path):
+        about = {"stage_seconds": stages, "seed_reason": "every experiment has its own, in conf/experiment/"}
+        folder.write_manifest(manifest("reproduce", numbers, {}, seconds) | about)
+
+
+def run_one(experiment: Experiment, settings: ReproduceSettings, advance: ProgressCallback) -> Outcome:
+    """One experiment from its prediction to its pictures. What goes wrong in it stays in its outcome."""
+    start = time.perf_counter()
+    outcome = Outcome(experiment.id, DONE, question=experiment.question, quality=settings.quality)
+    try:
+        _fill(outcome, experiment, settings, advance)
+    except Unavailable as error:
+        outcome.status, outcome.reason = SKIPPED, str(error)
+    except Stopped:
+        raise
+    except Exception as error:
+        outcome.status, outcome.reason = FAILED, " ".join(f"{type(error).__name__}: {error}".split())
+        outcome.traceback = traceback.format_exc()
+    outcome.seconds = time.perf_counter() - start
+    return outcome
+
+
+def _fill(outcome: Outcome, experiment: Experiment, settings: ReproduceSettings, advance: ProgressCallback) -> None:
+    from bandit_lab.study.reproduce import numbers, sheet
+
+    loaded, setting = experiment.load(), read_setting(experiment.id, settings.quality)
+    outcome.title = loaded.title
+    loaded.check_available(setting)
+    cache = Cache(None if settings.cache is None else Path(settings.cache), loaded, setting)
+    predicted = loaded.predict(setting)
+    outcome.from_cache = cache.load(MEASURED) is not None
+    measured = cache.keep(MEASURED, lambda: loaded.measure(setting, Lab(cache.keep, advance)))
+    found = Found(predicted, measured, setting)
+    outcome.rows = claims.rows(loaded, found)
+    outcome.table = loaded.table(found) if loaded.table else ""
+    outcome.files = sheet.pictures(loaded, found) | {f"{experiment.id}.csv": numbers.csv_of(found).encode()}
+    outcome.found = found
+
+
+def _print(outcomes: list[Outcome]) -> None:
+    rows = [row for one in outcomes for row in one.rows]
+    if rows:
+        report.show(claims.table(rows))
+    holding = sum(row["holds"] for row in rows)
+    ends = {status: sum(one.status == status for one in outcomes) for status in (DONE, SKIPPED, FAILED)}
+    report.show(
+        f"{len(rows)} claims, {holding} hold; figures: " + ", ".join(f"{count} {name}" for name, count in ends.items())
+    )
+
+
+def _tell(text: str) -> None:
+    print(f"bandit_lab reproduce: {text}", file=sys.stderr)  # noqa: T201

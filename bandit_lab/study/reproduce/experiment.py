@@ -1,0 +1,197 @@
+"""What an experiment is: one file in `experiments/`, one setting in `conf/experiment/`; found by name, nothing to edit.
+
+For developers. `experiments/<id>.py` has a docstring whose first line is the question, and
+
+- `TITLE`: a short one;
+- `predict(setting) -> Dataset`: theory alone;
+- `measure(setting, lab) -> Dataset`: simulation alone; kept on disk. Long parts go through `lab.keep`;
+- `draw(figure, found, wide)`: fills a figure whose width is set already (`sheet.WIDTH`);
+- `CLAIMS`: a tuple of `Claim`, ids `<id>.<name>`;
+- and if wanted: `why_not(setting)` raises `Unavailable` where it cannot run here; `table(found) -> str` returns a
+  Markdown table that stands below the claims in `claims.md`.
+
+`conf/experiment/<id>.yaml` has the keys `common`, `draft` and `paper`; the setting is `common` and one of the others.
+"""
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bandit_lab.study.config import config_dir
+from bandit_lab.study.reproduce import source
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.figure import Figure
+
+QUALITIES = ("draft", "paper")
+PARTS = ("TITLE", "predict", "measure", "draw", "CLAIMS")
+
+
+class Unavailable(RuntimeError):
+    """An experiment that cannot run here, with the reason; it is skipped, and said."""
+
+
+class Setting(SimpleNamespace):
+    """The values of a YAML file by attribute; mappings in it are settings too. `quality` is `draft` or `paper`."""
+
+    quality: str
+
+    def __getattr__(self, name: str) -> Any:  # only for mypy and for a better message
+        raise AttributeError(f"{name}: expected a key of the experiment's YAML file, one of {sorted(vars(self))}")
+
+    def __getitem__(self, name: str) -> Any:
+        return vars(self)[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(vars(self))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Nested plain mappings."""
+        return {key: value.as_dict() if isinstance(value, Setting) else value for key, value in vars(self).items()}
+
+
+class Found(NamedTuple):
+    """What claims and pictures are made from."""
+
+    predicted: "xarray.Dataset"
+    measured: "xarray.Dataset"
+    setting: Setting
+
+
+Number = Callable[[Found], float]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """|measured - predicted| <= tolerance (times |predicted| if relative). The tolerance is written beforehand.
+
+    source: where the statement comes from. explanation: shown where it does not hold.
+    """
+
+    id: str
+    statement: str
+    source: str
+    predicted: Number
+    measured: Number
+    tolerance: float | Number
+    relative: bool = False
+    unit: str = ""
+    explanation: str = ""
+
+
+class Lab:
+    """What `measure` is given: a place for finished parts, and somebody to tell how far it is."""
+
+    def __init__(
+        self,
+        keep: "Callable[[str, Callable[[], xarray.Dataset]], xarray.Dataset]",
+        progress: Callable[[int, int], None],
+    ) -> None:
+        self._keep = keep
+        self.progress = progress
+
+    def keep(self, name: str, function: "Callable[[], xarray.Dataset]") -> "xarray.Dataset":
+        """The result of `function`; if it is stored under this name already, from there."""
+        return self._keep(name, function)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment, not yet imported."""
+
+    id: str
+    path: Path
+
+    @property
+    def source(self) -> str:
+        """Text of the file."""
+        return self.path.read_text(encoding="utf-8")
+
+    @property
+    def question(self) -> str:
+        """First line of the docstring."""
+        return source.question(self.source)
+
+    def load(self) -> "Loaded":
+        """Import the file. Raises ValueError where a part is missing or a claim's id is not its own."""
+        name = f"bandit_lab_experiment_{self.id}"
+        spec = importlib.util.spec_from_file_location(name, self.path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+        return Loaded(self, module)
+
+
+class Loaded:
+    """An imported experiment."""
+
+    def __init__(self, experiment: Experiment, module: ModuleType) -> None:
+        missing = [part for part in PARTS if not hasattr(module, part)]
+        if missing:
+            raise ValueError(f"experiments/{experiment.id}.py: expected {', '.join(PARTS)}, no {missing[0]} there")
+        ids = [claim.id for claim in module.CLAIMS]
+        for identity in ids:
+            if not identity.startswith(f"{experiment.id}.") or ids.count(identity) > 1:
+                raise ValueError(f"claim: expected an id of its own, {experiment.id}.<name>, got {identity!r}")
+        self.id, self.question, self.source = experiment.id, experiment.question, experiment.source
+        self.title: str = module.TITLE
+        self.claims: tuple[Claim, ...] = tuple(module.CLAIMS)
+        self.predict: Callable[[Setting], xarray.Dataset] = module.predict
+        self.measure: Callable[[Setting, Lab], xarray.Dataset] = module.measure
+        self.draw: Callable[[Figure, Found, bool], None] = module.draw
+        self.table: Callable[[Found], str] | None = getattr(module, "table", None)
+        self._why_not: Callable[[Setting], Any] = getattr(module, "why_not", lambda setting: None)
+
+    def check_available(self, setting: Setting) -> None:
+        """Raise `Unavailable` where the experiment cannot run."""
+        reason = self._why_not(setting)
+        if reason:
+            raise Unavailable(str(reason))
+
+
+def experiments_dir() -> Path:
+    """Absolute folder of the experiments: beside the package's modules (wheel), else one level up (checkout)."""
+    package = Path(__file__).resolve().parents[2]
+    for candidate in (package / "experiments", package.parent / "experiments"):
+        if any(candidate.glob("*.py")):
+            return candidate
+    raise FileNotFoundError(f"no experiments/ beside {package} or one level up; reinstall bandit-lab")
+
+
+def discover() -> dict[str, Experiment]:
+    """All experiments by id, sorted."""
+    paths = sorted(path for path in experiments_dir().glob("*.py") if not path.name.startswith("_"))
+    return {path.stem: Experiment(path.stem, path) for path in paths}
+
+
+def setting_file(identity: str) -> Path:
+    """The YAML file of an experiment."""
+    return config_dir() / "experiment" / f"{identity}.yaml"
+
+
+def read_setting(identity: str, quality: str) -> Setting:
+    """Setting of an experiment at a quality. Raises ValueError for unknown keys at the top of the file."""
+    from omegaconf import OmegaConf
+
+    path = setting_file(identity)
+    if not path.is_file():
+        raise ValueError(f"setting: expected conf/experiment/{identity}.yaml, no such file in {config_dir()}")
+    parts = OmegaConf.load(path)
+    odd = sorted({str(key) for key in parts} - {"common", *QUALITIES})
+    if odd:
+        raise ValueError(f"conf/experiment/{identity}.yaml: expected common, draft, paper, got {odd[0]!r}")
+    merged = OmegaConf.merge(parts.get("common") or {}, parts.get(quality) or {}, {"quality": quality})
+    values: Any = OmegaConf.to_container(merged, resolve=True)
+    return as_setting(values)
+
+
+def as_setting(values: dict[str, Any]) -> Setting:
+    """A setting from nested mappings."""
+    return Setting(**{str(k): as_setting(v) if isinstance(v, dict) else v for k, v in values.items()})

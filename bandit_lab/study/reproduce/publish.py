@@ -1,0 +1,164 @@
+"""What `reproduce` leaves behind: the run folder's files, and the published figures with their table and index."""
+
+import json
+import os
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bandit_lab.study.chunks import durable
+from bandit_lab.study.reproduce import claims
+from bandit_lab.study.reproduce.experiment import Experiment, Found, experiments_dir
+from bandit_lab.study.store import RESULTS, strict_json
+
+DONE, FAILED, SKIPPED = "done", "failed", "skipped"
+CLAIMS, TABLE, INDEX = "claims.json", "claims.md", "README.md"
+
+
+@dataclass
+class Outcome:
+    """What became of one experiment. files: name -> content."""
+
+    id: str
+    status: str
+    reason: str = ""
+    traceback: str = ""
+    seconds: float = 0.0
+    from_cache: bool = False
+    title: str = ""
+    question: str = ""
+    quality: str = ""
+    rows: list[claims.Row] = field(default_factory=list)
+    found: Found | None = None
+    table: str = ""
+    files: dict[str, bytes] = field(default_factory=dict)
+
+
+def clear(folder: Path) -> None:
+    """Remove what an earlier run left in a run folder, besides what every command removes."""
+    for pattern in ("*.pdf", "*.csv", "*.error.txt"):
+        for path in folder.glob(pattern):
+            path.unlink()
+
+
+def write_outcome(outcome: Outcome, folder: Path) -> None:
+    """Pictures and numbers of one experiment, or why there are none, into the run folder."""
+    files = dict(outcome.files)
+    if outcome.traceback:
+        files[f"{outcome.id}.error.txt"] = outcome.traceback.encode()
+    for name, data in files.items():
+        durable.write_file(folder / name, data)
+
+
+def summary(outcomes: list[Outcome]) -> dict[str, Any]:
+    """Content of `summary.json`."""
+    about = [
+        {
+            "id": one.id,
+            "status": one.status,
+            "reason": one.reason or None,
+            "from_cache": one.from_cache,
+            "seconds": round(one.seconds, 3),
+        }
+        for one in outcomes
+    ]
+    return {"claims": [row for one in outcomes for row in one.rows], "figures": about}
+
+
+def write_results(outcomes: list[Outcome], folder: Path) -> None:
+    """`results.zarr`: a group per figure, in it `predicted` and `measured`."""
+    import xarray
+    import zarr
+
+    path = folder / RESULTS
+    partial = durable.partial_name(path)
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        xarray.Dataset(attrs={"groups": "<figure>/predicted, <figure>/measured"}).to_zarr(
+            partial, mode="w", zarr_format=2, consolidated=False
+        )
+        for one in outcomes:
+            if one.found is not None:
+                for role in ("predicted", "measured"):
+                    part = getattr(one.found, role)
+                    part.to_zarr(partial, group=f"{one.id}/{role}", mode="a", zarr_format=2, consolidated=False)
+        zarr.consolidate_metadata(partial, zarr_format=2)
+        durable.move_folder(partial, path)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+
+
+def publish(outcomes: list[Outcome], folder: Path, known: dict[str, Experiment]) -> None:
+    """Copy what is done into `folder`; merge its claims into the table; write the index if the folder has one.
+
+    Rows of figures that were not run, or failed, stay; rows of experiments that are no more go.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    done = [one for one in outcomes if one.status == DONE]
+    for one in done:
+        for name, data in one.files.items():
+            durable.write_file(folder / name, data)
+    content = merged(read(folder), done, known)
+    durable.write_file(folder / CLAIMS, strict_json(content).encode())
+    durable.write_file(folder / TABLE, claims.markdown(content).encode())
+    index = experiments_dir() / INDEX
+    if index.parent.parent == folder.absolute().resolve().parent:
+        durable.write_file(index, index_text(content, known, folder.absolute().resolve(), index.parent).encode())
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """Content of `claims.json`, or of an empty one. Raises ValueError where it is not ours."""
+    path = folder / CLAIMS
+    if not path.is_file():
+        return {"claims": [], "figures": {}}
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
+
+
+def merged(content: dict[str, Any], done: list[Outcome], known: dict[str, Experiment]) -> dict[str, Any]:
+    """The published content with the new outcomes in it, sorted by figure."""
+    about, rows = dict(content["figures"]), {name: [] for name in known}
+    for row in content["claims"]:
+        rows.setdefault(row["figure"], []).append(row)
+    for one in done:
+        about[one.id] = {
+            "title": one.title,
+            "question": one.question,
+            "quality": one.quality,
+            "table": one.table or None,
+        }
+        rows[one.id] = one.rows
+    kept = sorted(name for name in about if name in known)
+    return {"claims": [row for name in kept for row in rows[name]], "figures": {name: about[name] for name in kept}}
+
+
+def index_text(content: dict[str, Any], known: dict[str, Experiment], figures: Path, here: Path) -> str:
+    """`experiments/README.md`: question, command, verdicts and thumbnail of every experiment."""
+    lines = [
+        "# Experiments",
+        "",
+        "One short file per figure: the question, the prediction written before the run, what is measured, what is",
+        "drawn; its numbers are in `conf/experiment/<id>.yaml`. A new file here is a new figure. All claims with their",
+        f"verdicts are in [claims.md]({_relative(figures / TABLE, here)}).",
+        "",
+        "| figure | question | command | claims that hold |",
+        "|---|---|---|---|",
+    ]
+    for name, experiment in known.items():
+        about, rows = content["figures"].get(name), [r for r in content["claims"] if r["figure"] == name]
+        picture = _relative(figures / f"{name}.png", here)
+        thumbnail = f'<a href="{picture}"><img src="{picture}" width="220" alt="{name}"></a>' if about else ""
+        verdict = f"{sum(r['holds'] for r in rows)} of {len(rows)}" if about else "not published yet"
+        command = f"`{claims.command(name)}`"
+        lines.append(f"| [{name}]({name}.py) {thumbnail} | {experiment.question} | {command} | {verdict} |")
+    lines += [
+        "",
+        "[generator/](generator/README.md) holds the statistical batteries of the random words, with their logs.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _relative(path: Path, here: Path) -> str:
+    return Path(os.path.relpath(path, here)).as_posix()

@@ -1,0 +1,63 @@
+"""The style sheet of the figures: two widths, text that is legible at column width, files that repeat to the byte."""
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from bandit_lab.study.plots.style import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from bandit_lab.study.reproduce.experiment import Found, Loaded
+
+WIDTH = {False: 3.4, True: 7.0}
+"""Inches: one column, and two (`wide`)."""
+HEIGHT = {False: 2.6, True: 3.2}
+DPI = 200
+SMALLEST_TEXT = 6.5  # points
+
+_RC: dict[Any, Any] = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "legend.handlelength": 1.8,
+    "axes.titlepad": 4,
+    "figure.constrained_layout.h_pad": 0.03,
+    "figure.constrained_layout.w_pad": 0.03,
+    "savefig.dpi": DPI,
+    "path.simplify": False,
+}
+_UNDATED: dict[str, dict[str, Any]] = {
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None, "ModDate": None, "Producer": None, "Creator": None},
+}
+
+
+@contextmanager
+def drawn(loaded: "Loaded", found: "Found", wide: bool) -> "Iterator[Figure]":
+    """The figure of an experiment at one width, drawn."""
+    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
+
+    with style(), plt.rc_context(_RC):
+        figure = Figure(figsize=(WIDTH[wide], HEIGHT[wide]), layout="constrained")
+        loaded.draw(figure, found, wide)
+        figure.set_figwidth(WIDTH[wide])
+        yield figure
+
+
+def pictures(loaded: "Loaded", found: "Found") -> dict[str, bytes]:
+    """File name -> content: `<id>.png`, `<id>.pdf`, `<id>_wide.png`, `<id>_wide.pdf`."""
+    files = {}
+    for wide, ending in ((False, ""), (True, "_wide")):
+        with drawn(loaded, found, wide) as figure:
+            for kind, metadata in _UNDATED.items():
+                buffer = io.BytesIO()
+                figure.savefig(buffer, format=kind, dpi=DPI, metadata=metadata)
+                files[f"{loaded.id}{ending}.{kind}"] = buffer.getvalue()
+    return files

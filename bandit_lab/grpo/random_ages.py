@@ -17,7 +17,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
+from bandit_lab._barrier import computed_once
 from bandit_lab._types import Array
 
 _HORIZON = 16.0  # in units of mean age + 1: q^(16 (N + 1)) <= e^-16
@@ -33,8 +35,12 @@ class Mixture(NamedTuple):
 def draw_age(key: Array, mean_age: Array, horizon: int) -> Array:
     """One age, int32 in 0..horizon, from the geometric law of the given mean. `key` is consumed."""
     mean = jnp.asarray(mean_age)
-    uniform = jax.random.uniform(key, (), mean.dtype)
-    steps = jnp.log1p(-uniform) / jnp.log(mean / (1 + mean))
+    return age_at(jax.random.uniform(key, (), mean.dtype), mean, horizon)
+
+
+def age_at(uniform: Array, mean_age: Array, horizon: int) -> Array:
+    """The ages that random numbers in [0, 1) stand for, int32 of their shape: the geometric law inverted."""
+    steps = jnp.log(1 - uniform) * (1 / jnp.log(mean_age / (1 + mean_age)))
     return jnp.minimum(jnp.floor(steps), horizon).astype(jnp.int32)
 
 
@@ -59,7 +65,7 @@ class _Ages:
 
     def init(self, theta: Array, horizon: int) -> Array:
         """A ring filled with theta_0."""
-        return jnp.tile(theta, (horizon + 1, 1))
+        return jnp.broadcast_to(theta, (horizon + 1, *theta.shape))
 
     def rewind(self, state: Array, steps: int) -> Array:
         """The ring turned back."""
@@ -78,10 +84,23 @@ class Random(_Ages):
         """The entry written a random number of steps ago. `key` is consumed."""
         if key is None:
             raise ValueError("key: expected one, to draw an age from, got None")
+        mean = jnp.asarray(interval)
+        return self.recall(state, theta, step, mean, jax.random.uniform(key, (), mean.dtype))
+
+    def recall(self, state: Array, theta: Array, step: Array, interval: Array, uniform: Array) -> tuple[Array, Array]:
+        """`behaviour` of one run, or of many side by side, with its random number in [0, 1): scalar, or [L].
+
+        The ring is read before it is written, and what is written depends on what was read: written first, XLA would
+        look the new entry up for every one that is read, and without an order it would copy the ring.
+        """
         length = state.shape[0]
-        state = state.at[step % length].set(theta)
-        age = draw_age(key, interval, length - 1)
-        return state[(step - age) % length], state
+        age = age_at(uniform, interval, length - 1)
+        place = step % length - age
+        start = jnp.where(place < 0, place + length, place) * theta.size
+        flat = computed_once(jnp.arange(theta.size, dtype=jnp.int32).reshape(theta.shape) + start)
+        old = computed_once(state.reshape(-1).at[flat].get(mode="promise_in_bounds"))
+        written = jnp.where(age < 0, old, theta)
+        return jnp.where(age == 0, theta, old), lax.dynamic_update_index_in_dim(state, written, step % length, 0)
 
     def period(self, interval: float) -> int:
         """None: the ages are drawn. Raises ValueError."""

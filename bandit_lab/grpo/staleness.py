@@ -35,6 +35,8 @@ class Staleness(Protocol):
     - `behaviour(state, theta, step, interval, key)`: (parameters that act at this step, next state); `interval` is
       traced; a rule that draws something consumes `key`, the others do without one; where several policies act at once
       their parameters come as a `Mixture`, over which the gradient is averaged;
+    - if it draws something, `recall(state, theta, step, interval, uniform)`: the same with theta [D, L] and a random
+      number in [0, 1) per run [L] in place of a key (without it only the reference path runs);
     - `period(interval)`: steps after which the rule repeats itself; `rewind(state, steps)`: the state as it would be
       had the last `steps` steps (one period) not been counted, so that one period maps states at step 0 to states at
       step 0. That map is what Floquet multipliers belong to.

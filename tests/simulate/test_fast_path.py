@@ -38,6 +38,8 @@ VARIANTS = {
     "clip_higher": variant(estimator=ClipHigher(0.03, 0.06), bandit=FIXED, interval=4),
     "lag": variant(staleness="lag", interval=3),
     "pipeline": variant(staleness="pipeline", interval=3),
+    "drawn ages": variant(staleness="random", interval=1.5, horizon=40),
+    "drawn ages, two arms": variant(bandit=two_arm((0.9, 0.3)), staleness="random", interval=0.7, horizon=40),
     "batch reuse": variant(batch_reuse=True, interval=4),
     "sampled KL": variant(kl_estimator="k3"),
     "three prompts": variant(prompts=3, group_size=3),

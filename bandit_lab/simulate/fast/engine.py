@@ -192,7 +192,7 @@ def _items(cells: Cells, rows: Rows, places: np.ndarray | slice, first_seed: int
         learning_rate=hyper.learning_rate[cell].astype(dtype),
         momentum=hyper.momentum[cell].astype(dtype),
         kl_weight=hyper.kl_weight[cell].astype(dtype),
-        interval=hyper.refresh_interval[cell[:, 0]].astype(np.int32),
+        interval=hyper.refresh_interval[cell[:, 0]],
         name=cells.name[cell],
         theta=cells.theta[cell].astype(dtype),
         fixed_point=cells.fixed_point[cell].astype(dtype),

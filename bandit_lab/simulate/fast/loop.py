@@ -13,11 +13,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from bandit_lab._barrier import computed_once
 from bandit_lab._types import Array
 from bandit_lab.grpo import Refresh
 from bandit_lab.simulate.fast import many_arms, two_arms
 from bandit_lab.simulate.fast.program import Job
 from bandit_lab.simulate.fast.record import Tail, Track, start_tail, start_track, track, watch, watch_silence
+from bandit_lab.simulate.fast.words import age_uniform
 
 
 class Carry(NamedTuple):
@@ -79,8 +81,13 @@ def _acting(job: Job, arms: ModuleType, step: Array, carry: Carry) -> tuple[Any,
     """(policy that acts from this step on, the staleness model's memory). Model A at a block's start: the current."""
     if carry.staleness is None:
         return carry.policy, None
-    rule = job.learner.staleness.behaviour
-    logits, memory = rule(carry.staleness, carry.policy.logits, step, job.lanes.interval)
+    rule, now = job.learner.staleness, (carry.staleness, carry.policy.logits, step, job.lanes.interval)
+    if hasattr(rule, "recall"):
+        uniform = age_uniform(job.program.generator, job.lanes.keys, step, now[1].dtype)
+        logits, memory = rule.recall(*now, uniform)
+        logits = computed_once(logits)
+    else:
+        logits, memory = rule.behaviour(*now)
     return arms.policy_of(job, logits), memory
 
 

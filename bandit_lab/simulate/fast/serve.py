@@ -11,7 +11,7 @@ from bandit_lab.simulate.fast.layout import lanes_for
 from bandit_lab.simulate.fast.lively import words_for_lively
 from bandit_lab.simulate.fast.multinomial import LARGEST_GROUP, LARGEST_INVERTED, words_for_counting
 from bandit_lab.simulate.fast.program import Program, Setting
-from bandit_lab.simulate.fast.words import require_enough_words
+from bandit_lab.simulate.fast.words import require_enough_words, require_steps_apart
 
 LARGEST_TABLE = 1024
 """Most cells (arm, reward value) in a table of counts."""
@@ -28,8 +28,8 @@ def why_not(learner: Learner, dynamics: str, generator: str = "hash") -> str | N
         return f"{type(bandit).__name__} is not a softmax over one logit per arm"
     if not bandit.exact_law:
         return "rewards have a continuous law"
-    if not staleness.whole_interval:
-        return f"{type(staleness).__name__} draws ages or averages over them"
+    if not staleness.whole_interval and not (dynamics == "sampled" and hasattr(staleness, "recall")):
+        return f"{type(staleness).__name__} averages over ages, or draws them in a mean"
     if not hasattr(learner.advantage, "scale"):
         return f"{type(learner.advantage).__name__} is not (reward - mean) times a scale of the group"
     if dynamics == "sampled" and (learner.group_size > LARGEST_GROUP or learner.prompts > LARGEST_PROMPTS):
@@ -72,6 +72,8 @@ def describe(
         size = learner.group_size
         words = words_for_lively(size) if learner.advantage.drops_silent else words_for_counting(size, False)
         require_enough_words(steps * learner.prompts, 1 if two_arms and columns == 1 else words)
+        if not learner.staleness.whole_interval:
+            require_steps_apart(steps * learner.prompts)
     own = type(learner.bandit).true_means is not Bandit.true_means
     reported = np.asarray(learner.bandit.true_means, np.float64)[0] if own else means
     program = Program(

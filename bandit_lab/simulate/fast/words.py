@@ -18,6 +18,7 @@ among N lanes of T steps about N^2 T / 2^64 pairs are expected to.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -26,6 +27,7 @@ from jax import lax
 from bandit_lab._barrier import computed_once
 from bandit_lab._checks import require
 from bandit_lab._types import Array
+from bandit_lab.simulate.fast.lanes import as_float
 from bandit_lab.simulate.fast.threefry import threefry2x32
 
 Keys = tuple[Array, Array]
@@ -33,6 +35,7 @@ Keys = tuple[Array, Array]
 _STEP_WEYL, _STEP_WEYL_2, _WORD_WEYL = np.uint32(0x9E3779B9), np.uint32(0x85157AF5), np.uint32(0xC2B2AE3D)
 _M0, _M1, _M2 = np.uint32(0xED5AD4BB), np.uint32(0x21F0AAAD), np.uint32(0x735A2D97)
 _WORDS_PER_LANE = 2**32
+_AGES_FROM = np.uint32(2**31)  # the step whose words give the age of step 0
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,17 @@ def lane_keys(root: Array, names: Array, seeds: Array) -> Keys:
 def require_enough_words(steps: int, count: int) -> None:
     """Raises ValueError unless `steps` steps of `count` words stay within the 2^32 words of a lane."""
     require(steps * count < _WORDS_PER_LANE, "steps", f"fewer than 2^32 / {count} (words of a lane)", steps)
+
+
+def require_steps_apart(steps: int) -> None:
+    """Raises ValueError unless the steps of the groups stay below those that `age_uniform` takes its words from."""
+    require(steps < _AGES_FROM, "steps", f"fewer than {_AGES_FROM} where ages are drawn", steps)
+
+
+def age_uniform(generator: str, keys: Keys, step: Array, dtype: Any) -> Array:
+    """A number k 2^-24 in [0, 1) per lane [L] for the age of the policy that acts at `step`; from words of its own."""
+    word = GENERATORS[generator].words(keys, jnp.asarray(step).astype(jnp.uint32) + _AGES_FROM, 1)[0]
+    return as_float(word >> np.uint32(8), dtype) * np.array(2.0**-24, dtype)
 
 
 def _shift_xor(x: Array, distance: int) -> Array:

@@ -1,9 +1,9 @@
 """Measurements kept on disk, each under a hash of everything that decides it.
 
-That is: the experiment's id and setting, the code that `measure` runs (its own file as far as `measure` uses it, and the
-rooms of the package that simulate and measure), the versions of package and jaxlib, and the kind of device. A changed
-picture, prediction or claim therefore finds the measurement again; changed code does not. An entry is one file, written
-beside its place and moved there, with check sums: it is whole, or it is not there.
+That is: the experiment's id and setting, the code that `measure` runs (its own file as far as `measure` uses it, and
+the rooms of the package that simulate and measure), the versions of package and jaxlib, and the kind of device. A
+changed picture, prediction or claim therefore finds the measurement again; changed code does not. An entry is one file,
+written beside its place and moved there, with check sums: it is whole, or it is not there.
 """
 
 import functools

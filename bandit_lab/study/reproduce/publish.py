@@ -119,7 +119,8 @@ def read(folder: Path) -> dict[str, Any]:
 
 def merged(content: dict[str, Any], done: list[Outcome], known: dict[str, Experiment]) -> dict[str, Any]:
     """The published content with the new outcomes in it, sorted by figure."""
-    about, rows = dict(content["figures"]), {name: [] for name in known}
+    about: dict[str, Any] = dict(content["figures"])
+    rows: dict[str, list[claims.Row]] = {name: [] for name in known}
     for row in content["claims"]:
         rows.setdefault(row["figure"], []).append(row)
     for one in done:

@@ -1,13 +1,14 @@
 """The style sheet of the figures: two widths, text that is legible at column width, files that repeat to the byte."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from bandit_lab.study.plots.style import style
 
 if TYPE_CHECKING:
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
     from bandit_lab.study.reproduce.experiment import Found, Loaded
@@ -49,6 +50,25 @@ def drawn(loaded: "Loaded", found: "Found", wide: bool) -> "Iterator[Figure]":
         loaded.draw(figure, found, wide)
         figure.set_figwidth(WIDTH[wide])
         yield figure
+
+
+def plain_log(axis: "Axis", subs: tuple[float, ...] = (1.0, 2.0, 5.0)) -> None:
+    """Plain numbers (0.5, 1, 2, ...) at the ticks of a logarithmic axis, none between."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def ticks_at(axis: "Axis", values: "Iterable[float]") -> None:
+    """Ticks with plain numbers at these values alone."""
+    from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+
+    places = [float(value) for value in values]
+    axis.set_major_locator(FixedLocator(places))
+    axis.set_major_formatter(FixedFormatter([f"{value:g}" for value in places]))
+    axis.set_minor_locator(NullLocator())
 
 
 def pictures(loaded: "Loaded", found: "Found") -> dict[str, bytes]:

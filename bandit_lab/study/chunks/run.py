@@ -4,10 +4,12 @@ import gc
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import metadata
 from typing import Any, Protocol
 
 import numpy as np
 
+from bandit_lab import __version__
 from bandit_lab.study.chunks.store import FAILED, FORMAT, ChunkStore, Planned, Record, hash_of
 
 Mine = Callable[[int], bool]
@@ -50,8 +52,10 @@ class Work(Protocol):
 
 
 def key_of(work: Work) -> str:
-    """The key of a chunk: SHA-256 of its identity and of the format of the files."""
-    return hash_of({"format": FORMAT, "kind": work.kind, **work.identity()})
+    """The key of a chunk: SHA-256 of its identity, of the format of the files and of the versions that its bits depend
+    on, so that a run that goes on after an upgrade does not mix them."""
+    versions = {"bandit_lab": __version__, "jaxlib": metadata.version("jaxlib")}
+    return hash_of({"format": FORMAT, "versions": versions, "kind": work.kind, **work.identity()})
 
 
 def planned(work: Sequence[Work]) -> list[Planned]:

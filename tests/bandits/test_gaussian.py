@@ -23,7 +23,7 @@ def test_the_nodes_have_the_moments_of_the_normal_law():
 
 
 def test_samples_have_mean_and_std_of_the_arm():
-    """n = 200,000 per arm, seed 5, |z| <= 5 on six numbers: false alarm below 4e-6. Stds in reverse order are caught."""
+    """n = 200,000 per arm, seed 5, |z| <= 5 on six numbers: false alarm below 4e-6. Stds in reverse are caught."""
     n, std = 200_000, np.array([0.3, 0.5, 0.8])
     rewards = BANDIT.sample_rewards(jax.random.key(5), jnp.int32(0), jnp.repeat(jnp.arange(3), n)).reshape(3, -1)
     assert np.max(np.abs(rewards.mean(1) - BANDIT.means) / (std / np.sqrt(n))) <= 5

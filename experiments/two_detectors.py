@@ -101,6 +101,7 @@ def draw(figure, found: Found, wide: bool) -> None:
         panel.set_xlabel(r"refresh interval $N$ (steps)")
     _label(axes[-1, 0])
     axes[0, 0].set_ylim(0.18, 2.5)
+    axes[-1, 0].set_ylim(0.012, 60)
 
 
 def _label(panel) -> None:
@@ -108,8 +109,8 @@ def _label(panel) -> None:
     text = {"ha": "right", "fontsize": 7, "transform": panel.get_yaxis_transform()}
     panel.text(0.99, 4.5, "displacement grows", color=s.BLUE, **text)
     panel.text(0.99, 1.2, r"law $K\eta N = 1 - \mu$", **text)
-    panel.text(0.99, 0.045, r"pole not real, positive ($\triangle$)", color=s.GREEN, **text)
-    panel.text(0.99, 0.02, r"overshoot $10^{-6}$ seen ($\times$)", color=s.VERMILION, **text)
+    panel.text(0.99, 0.035, r"pole not real, positive ($\triangle$)", color=s.GREEN, **text)
+    panel.text(0.99, 0.016, r"overshoot $10^{-6}$ seen ($\times$)", color=s.VERMILION, **text)
 
 
 def _worst(ratio: xarray.DataArray) -> float:

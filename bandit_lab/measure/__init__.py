@@ -3,6 +3,7 @@
 from bandit_lab.measure.adaptive import closed_mean_curve
 from bandit_lab.measure.boundary import Boundary, learning_rate_boundary, refresh_interval_boundary
 from bandit_lab.measure.curvature import Curvature, measure_curvature
+from bandit_lab.measure.displaced import stack_bandits
 from bandit_lab.measure.drawn_ages import Growth, drawn_ages_boundary, growth_of_drawn_ages
 from bandit_lab.measure.escape import Escape, measure_escape
 from bandit_lab.measure.feedback import NoisyState, noisy_state
@@ -68,5 +69,6 @@ __all__ = [
     "sampled_boundary",
     "share_of_lost",
     "slope",
+    "stack_bandits",
     "stiffest_mode",
 ]

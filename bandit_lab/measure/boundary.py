@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
+import jax
 import numpy as np
 
 from bandit_lab import _checks
@@ -22,8 +24,8 @@ class Boundary:
     """A boundary on the learning rate for every cell.
 
     value: [C] smallest learning rate at which the test turns true, geometric middle of the last bracket; NaN where the
-    grid does not bracket it. low, high: [C] last bracket. grid: [M] learning rates of the first scan. on_grid: [C, M]
-    the tested quantity there (growth rate per step, or the onset test).
+    grid does not bracket it. low, high: [C] last bracket. grid: [M] or [C, M] learning rates of the first scan.
+    on_grid: [C, M] the tested quantity there (growth rate per step, or the onset test).
     """
 
     value: np.ndarray
@@ -48,28 +50,33 @@ def first_crossing(
 ) -> Boundary:
     """Smallest learning rate at which `test(cells, theta_star) -> [C]` becomes positive: a scan, then a refinement.
 
+    theta_star: [C, ...] or anything else with one row per cell; `test` gets the rows of the cells that it is asked.
+
     rough: a cheaper test whose sign is good but near the boundary: it scans, and `test` looks at both sides of every
     change of sign until the sides of all changes have been looked at. The bracket shrinks to 2^-bisections of the
     grid's step in the logarithm, all cells together: by bisection, or, with `rough`, whose values must be smooth then,
-    by two learning rates close to the secant's root. Raises ValueError unless the grid rises and has two points.
+    by two learning rates close to the secant's root. grid: [M], or [C, M] of its own for each cell. Raises ValueError
+    unless the grid rises and has two points.
     """
     grid = np.asarray(grid, float)
-    rises = grid.ndim == 1 and len(grid) >= 2 and bool(np.all(np.diff(grid) > 0) and grid[0] > 0)
+    shaped = grid.ndim == 1 or (grid.ndim == 2 and len(grid) == len(theta_star))
+    rises = shaped and grid.shape[-1] >= 2 and bool(np.all(np.diff(grid) > 0) and np.all(grid > 0))
     _checks.require(rises, "learning_rate", "at least two rising learning rates > 0", grid.tolist())
 
     def at(which: Test, cell: np.ndarray, rate: np.ndarray) -> np.ndarray:
         part = Hyper(*(np.asarray(column)[cell] for column in cells))
         return which(part._replace(learning_rate=rate), theta_star[cell])
 
-    count, points = len(theta_star), len(grid)
-    every = np.repeat(np.arange(count), points)
-    on_grid = at(rough or test, every, np.tile(grid, count)).reshape(count, points)
+    count, points = len(theta_star), grid.shape[-1]
+    every, rates = np.repeat(np.arange(count), points), np.broadcast_to(grid, (count, points))
+    on_grid = at(rough or test, every, rates.ravel()).reshape(count, points)
     if rough:
-        _look_closer(lambda cell, point: at(test, cell, grid[point]), on_grid)
+        _look_closer(lambda cell, point: at(test, cell, rates[cell, point]), on_grid)
     beyond = _beyond(on_grid)
     first = np.argmax(beyond, axis=1)
     found = beyond.any(axis=1) & (first > 0)
-    low, high = np.log(grid[np.maximum(first - 1, 0)]), np.log(grid[first])
+    row = np.arange(count)
+    low, high = np.log(rates[row, np.maximum(first - 1, 0)]), np.log(rates[row, first])
     some = np.flatnonzero(found)
     sides = np.stack([on_grid[some, first[some] - 1], on_grid[some, first[some]]], axis=1)
     bracket = np.stack([low[some], high[some]], axis=1)
@@ -141,6 +148,7 @@ def learning_rate_boundary(
     direction: np.ndarray,
     grid: np.ndarray,
     periods: int = PERIODS,
+    bandits: Any = None,
 ) -> Boundary:
     """Smallest learning rate [C] at which a displacement from the fixed point grows (the cells' own is ignored).
 
@@ -148,15 +156,19 @@ def learning_rate_boundary(
     are such windows. The grid is scanned with runs of a fourth of the length; those decide where growth is clear.
 
     Args:
-      cells: Hyper of arrays [C]. theta_star: [C, D]. direction: [D] of the displacement. grid: [M] rising learning
-        rates; the first one at which the displacement grows is refined to 2^-13 of the step.
+      cells: Hyper of arrays [C]. theta_star: [C, D]. direction: [D] or [C, D] of the displacement. grid: [M] or [C, M]
+        rising learning rates; the first one at which the displacement grows is refined to 2^-13 of the step. bandits:
+        one per cell (`displaced.stack_bandits`) instead of the learner's.
     """
+    fixed = np.asarray(theta_star, float)
+    directions = np.broadcast_to(direction, fixed.shape)
 
-    def grows(length: float, cells: Hyper, theta_star: np.ndarray) -> np.ndarray:
-        return growth_rate(learner, dynamics, cells, theta_star, direction, length)
+    def grows(length: float, cells: Hyper, which: np.ndarray) -> np.ndarray:
+        mine = jax.tree.map(lambda x: x[which], bandits)
+        return growth_rate(learner, dynamics, cells, fixed[which], directions[which], length, mine)
 
     test, rough = partial(grows, periods), partial(grows, periods / 4)
-    return first_crossing(test, cells, np.asarray(theta_star, float), grid, rough=rough)
+    return first_crossing(test, cells, np.arange(len(fixed)), grid, rough=rough)
 
 
 def refresh_interval_boundary(

@@ -4,12 +4,14 @@ Two readings of such runs serve two detectors that share nothing else: the growt
 (`measure.growth`) and the displacement itself as a time series (`measure.onset`). One program advances a block of lanes
 by a number of steps, both fixed, and hands out two numbers per lane and step. A lane whose detector has seen enough
 takes the next cell: blocks stay full, nothing is recompiled for another length, and a cell's result does not depend on
-its neighbours, as every lane does the same arithmetic wherever it stands.
+its neighbours, as every lane does the same arithmetic wherever it stands. Lanes may hold different bandits of one
+shape, so that many bandits share one program.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache
 from threading import Event
 from typing import Any, NamedTuple
@@ -20,6 +22,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from bandit_lab._types import Array
+from bandit_lab.bandits import Bandit
 from bandit_lab.grpo import Hyper, Learner, init, update
 from bandit_lab.simulate import DYNAMICS
 from bandit_lab.simulate.cells import typed_cells
@@ -34,17 +37,24 @@ THREADS = os.cpu_count() or 1  # blocks at a time; no result depends on it
 class Lanes(NamedTuple):
     """What is run [C]: settings, fixed points [C, D], parameters at step 0 [C, D], and what is read off.
 
-    projector: [C, D]; the reading at step t is projector . (theta_t - fixed).
+    projector: [C, D]; the reading at step t is projector . (theta_t - fixed). bandits: the learner's bandit with a
+    leading axis [C] on every array, one bandit per cell, or None: all have the learner's.
     """
 
     cells: Hyper
     fixed: np.ndarray
     start: np.ndarray
     projector: np.ndarray
+    bandits: Any = None
 
 
 Watch = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 """(cells [n], first step [n], readings [n, STEPS], sizes [n, STEPS]) -> whether each cell has been seen enough [n]."""
+
+
+def stack_bandits(bandits: Sequence[Bandit]) -> Any:
+    """Bandits of one shape as one, with a leading axis [C] on every array: what `Lanes` and the boundaries take."""
+    return jax.tree.map(lambda *each: np.stack(each), *bandits)
 
 
 def _change_weight(learner: Learner, hyper: Hyper) -> Array:
@@ -55,16 +65,17 @@ def _change_weight(learner: Learner, hyper: Hyper) -> Array:
 
 @cache
 def _program(mesh: Mesh, dynamics: str, one: bool) -> Callable[..., Any]:
-    """(learner, cells, fixed, projector, state) [W] -> (state, readings [W, STEPS], sizes [W, STEPS]), jitted; W lanes
-    on every device. one: whether it is compiled as one kernel.
+    """(learner, cells, fixed, projector, state, bandits) [W] -> (state, readings [W, STEPS], sizes [W, STEPS]), jitted;
+    W lanes on every device. one: whether it is compiled as one kernel.
 
     size: |theta_t - fixed|^2 + |weight (theta_{t+1} - theta_t)|^2, see `_change_weight`.
     """
 
-    def advance(learner: Learner, cells: Hyper, fixed: Array, projector: Array, state: Any) -> Any:
-        gradient, key = DYNAMICS[dynamics](learner), jax.random.key(0)
+    def advance(learner: Learner, cells: Hyper, fixed: Array, projector: Array, state: Any, bandits: Any) -> Any:
+        key = jax.random.key(0)
 
-        def lane(hyper: Hyper, fixed: Array, projector: Array, state: Any) -> Any:
+        def lane(hyper: Hyper, fixed: Array, projector: Array, state: Any, bandit: Any) -> Any:
+            gradient = DYNAMICS[dynamics](learner if bandit is None else replace(learner, bandit=bandit))
             weight = _change_weight(learner, hyper)
 
             def step(state, _):
@@ -76,12 +87,12 @@ def _program(mesh: Mesh, dynamics: str, one: bool) -> Callable[..., Any]:
             return jax.lax.scan(step, state, length=STEPS)
 
         def lanes() -> Any:  # closes over its inputs: XLA:CPU aborts on an input of the kernel that nothing reads
-            return jax.vmap(lane)(cells, fixed, projector, state)
+            return jax.vmap(lane)(cells, fixed, projector, state, bandits)
 
         state, (reading, size) = one_kernel(lanes) if one else lanes()
         return state, reading, size
 
-    everywhere = on_every(mesh, advance, (False, True, True, True, True))
+    everywhere = on_every(mesh, advance, (False, True, True, True, True, True))
     return jax.jit(everywhere, compiler_options=compiler_options() if one else {})
 
 
@@ -112,7 +123,7 @@ def run_lanes(learner: Learner, dynamics: str, lanes: Lanes, watch: Watch) -> No
     """Run every cell, in their order, until `watch` has seen enough of it; several sets of blocks at a time, each
     with one block on every device."""
     cells = typed_cells(learner, lanes.cells, np.float64)
-    lanes = Lanes(cells, *(np.ascontiguousarray(x, np.float64) for x in lanes[1:]))
+    lanes = Lanes(cells, *(np.ascontiguousarray(x, np.float64) for x in lanes[1:4]), lanes.bandits)
     waiting, stopped = iter(range(len(lanes.start))), Event()
     width = WIDTH[dynamics]
     mesh = mesh_for(-(-len(lanes.start) // width))
@@ -169,7 +180,8 @@ class _Blocks:
         rows, lanes = self.rows, self.lanes
         cells = Hyper(*(column[rows] for column in lanes.cells))
         first = np.asarray(self.state.step)
-        inputs = cells, lanes.fixed[rows], lanes.projector[rows], self.state
+        bandits = jax.tree.map(lambda x: x[rows], lanes.bandits)
+        inputs = cells, lanes.fixed[rows], lanes.projector[rows], self.state, bandits
         self.state, *seen = _run(self.mesh, self.dynamics, self.learner, *inputs)
         busy = np.flatnonzero(self.who >= 0)
         readings, sizes = (np.asarray(x)[busy] for x in seen)

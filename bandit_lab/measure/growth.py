@@ -1,5 +1,7 @@
 """First detector: does a small displacement from the fixed point grow or decay, and how fast per step."""
 
+from typing import Any
+
 import numpy as np
 
 from bandit_lab.grpo import Hyper, Learner
@@ -33,6 +35,7 @@ def growth_rate(
     theta_star: np.ndarray,
     direction: np.ndarray,
     periods: float = PERIODS,
+    bandits: Any = None,
 ) -> np.ndarray:
     """Growth rate [C] of a displacement of 1e-7, per step: log of the largest multiplier's modulus.
 
@@ -44,7 +47,8 @@ def growth_rate(
     is the crude one up to then.
 
     Args:
-      cells: Hyper of arrays [C]. theta_star: [C, D] fixed points. direction: [D] or [C, D].
+      cells: Hyper of arrays [C]. theta_star: [C, D] fixed points. direction: [D] or [C, D]. bandits: one per cell
+        (`displaced.stack_bandits`) instead of the learner's.
     """
     fixed = np.asarray(theta_star, np.float64)
     direction = np.broadcast_to(direction, fixed.shape)
@@ -53,7 +57,7 @@ def growth_rate(
         stride = np.maximum(np.asarray(cells.refresh_interval, int), 1)
     steps = np.minimum(np.ceil(periods * time_scale(cells)), LONGEST).astype(int)
     watch = _Growth(steps, stride)
-    lanes = Lanes(cells, fixed, fixed + START * direction, direction)
+    lanes = Lanes(cells, fixed, fixed + START * direction, direction, bandits)
     run_lanes(learner, "finite_group" if dynamics == "sampled" else dynamics, lanes, watch)
     return watch.rates()
 

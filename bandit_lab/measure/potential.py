@@ -60,8 +60,9 @@ def potential(learner: Learner, dynamics: str, theta: np.ndarray) -> Callable[[A
     bandit = learner.bandit
     probabilities = bandit.law.probabilities
     binary = probabilities.shape[-1] == 2
-    at_one = learner.estimator.weight(jnp.ones(2), jnp.array([1.0, -1.0]))
-    if not (binary or learner.advantage.linear) or not bool(jnp.all(at_one == 1)):
+    with jax.ensure_compile_time_eval():
+        unweighted = bool(jnp.all(learner.estimator.weight(jnp.ones(2), jnp.array([1.0, -1.0])) == 1))
+    if not (binary or learner.advantage.linear) or not unweighted:
         return None
     drops = learner.advantage.drops_silent and dynamics != "mean_field"
     if drops and (probabilities.shape[0] > 1 or learner.kl_estimator != "exact" or not binary):

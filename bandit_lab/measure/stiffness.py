@@ -63,6 +63,14 @@ def fresh_and_stale(learner: Learner, dynamics: str, kl_weight: float, point: Fi
 
 
 @partial(jax.jit, static_argnames="dynamics")
+def _hessian(learner: Learner, dynamics: str, theta: Array, kl_weight: Array) -> Array:
+    """Hessian [D, D] of the potential, which must exist."""
+    value = potential(learner, dynamics, theta)
+    assert value is not None
+    return jax.hessian(value)(theta, kl_weight)
+
+
+@partial(jax.jit, static_argnames="dynamics")
 def _increment(learner: Learner, dynamics: str, theta: Array, kl_weight: Array) -> Array:
     """Change [D] of the parameters in the first step of a run from theta, per unit of learning rate."""
     rate = jnp.asarray(1e-3, theta.dtype)
@@ -112,14 +120,13 @@ def measure_stiffness(learner: Learner, dynamics: str, kl_weight: float, point: 
     if point.theta is None:
         raise ValueError(f"fixed point: expected one that exists, got {point.reason}")
     fresh, stale = fresh_and_stale(learner, dynamics, kl_weight, point)
-    value = potential(learner, dynamics, point.theta)
     hessian: np.ndarray | None = None
     reason: str | None = (
         "the drift is not a gradient: the group std depends on more than two reward values, or silent groups are "
         "dropped with a sampled KL term or several contexts"
     )
-    if value is not None:
-        matrix = jax.jit(jax.hessian(value))(jnp.asarray(point.theta), float(kl_weight))
+    if potential(learner, dynamics, point.theta) is not None:
+        matrix = _hessian(learner, dynamics, jnp.asarray(point.theta), jnp.asarray(float(kl_weight)))
         hessian, reason = spectrum(-point.basis.T @ np.asarray(matrix) @ point.basis), None
     response = relaxation_matrix(learner, dynamics, kl_weight, point)
     return StiffnessReport(

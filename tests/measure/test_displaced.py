@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 from settings import cells, learner
 
-from bandit_lab.bandits import two_arm
-from bandit_lab.measure import displaced, find_fixed_point, generic_direction, growth_rate
+from bandit_lab.bandits import k_arm, two_arm
+from bandit_lab.measure import (
+    displaced,
+    find_fixed_point,
+    generic_direction,
+    growth_rate,
+    learning_rate_boundary,
+    stack_bandits,
+)
 from bandit_lab.measure.boundary import first_crossing
 from bandit_lab.simulate.fast.one_kernel import in_use, one_kernel_enabled
 
@@ -34,6 +41,30 @@ def test_refilled_lanes_have_the_bits_of_fresh_ones(staleness, monkeypatch):
     some = np.arange(7, 600, 97)
     alone = [rates_of(trained, type(grid)(*(column[i : i + 1] for column in grid)))[0] for i in some]
     np.testing.assert_array_equal(alone, together[some])
+
+
+@pytest.mark.parametrize("staleness", ["refresh", "lag"])
+def test_many_bandits_in_one_program_have_the_boundaries_of_each_alone(staleness):
+    """Three bandits, each with its own setting and learning rates; in another order they have other boundaries."""
+    rng, weights = np.random.default_rng(0), np.array([0.3, 1.0, 2.0])
+    bandits = [k_arm(rng.uniform(0.1, 0.9, 3)) for _ in weights]
+    trained = [learner("grpo", bandit, staleness, horizon=4) for bandit in bandits]
+    points = [find_fixed_point(one, "mean_field", weight) for one, weight in zip(trained, weights, strict=True)]
+    theta, along = np.stack([p.theta for p in points]), np.stack([generic_direction(p.basis) for p in points])
+    settings = cells(1.0, [0.0, 0.5, 0.8], [1, 4, 2])._replace(kl_weight=weights)
+    grid = np.array([[2.0], [1.0], [0.5]]) * np.geomspace(0.05, 50, 13)
+
+    def boundary(order):
+        many = stack_bandits([bandits[i] for i in order])
+        return learning_rate_boundary(trained[0], "mean_field", settings, theta, along, grid, 40, many).value
+
+    def alone(i):
+        mine = type(settings)(*(column[i : i + 1] for column in settings))
+        return learning_rate_boundary(trained[i], "mean_field", mine, theta[[i]], along[i], grid[i], 40).value[0]
+
+    each = [alone(i) for i in range(3)]
+    np.testing.assert_allclose(boundary([0, 1, 2]), each, rtol=1e-9)
+    assert not np.allclose(boundary([1, 2, 0]), each, rtol=1e-2)
 
 
 def test_an_error_in_one_block_stops_the_others(monkeypatch):

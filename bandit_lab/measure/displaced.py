@@ -123,7 +123,8 @@ def run_lanes(learner: Learner, dynamics: str, lanes: Lanes, watch: Watch) -> No
     """Run every cell, in their order, until `watch` has seen enough of it; several sets of blocks at a time, each
     with one block on every device."""
     cells = typed_cells(learner, lanes.cells, np.float64)
-    lanes = Lanes(cells, *(np.ascontiguousarray(x, np.float64) for x in lanes[1:4]), lanes.bandits)
+    fixed, start, projector = (np.ascontiguousarray(x, np.float64) for x in lanes[1:4])
+    lanes = Lanes(cells, fixed, start, projector, lanes.bandits)
     waiting, stopped = iter(range(len(lanes.start))), Event()
     width = WIDTH[dynamics]
     mesh = mesh_for(-(-len(lanes.start) // width))

@@ -52,7 +52,7 @@ def advantage_gap(learner: Learner, dynamics: str) -> Callable[[Array], Array]:
     return gap_of_lively
 
 
-def potential(learner: Learner, dynamics: str, theta: np.ndarray) -> Callable[[Array, Array], Array] | None:
+def potential(learner: Learner, dynamics: str, theta: np.ndarray | Array) -> Callable[[Array, Array], Array] | None:
     """The potential near theta [D] as a function of (parameters [D], kl_weight), or None where there is none.
 
     Its constant is chosen so that the reward part vanishes at theta.

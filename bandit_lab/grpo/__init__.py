@@ -1,30 +1,53 @@
-"""How it is learned: advantage, estimator, staleness, optimiser, and the one update step that joins them."""
+"""How it is learned: advantage, estimator, KL, staleness, optimiser, and the one update step that joins them."""
 
-from bandit_lab.grpo.advantage import ADVANTAGES, DAPO, GRPO, RLOO, Advantage, DrGRPO
-from bandit_lab.grpo.estimator import ESTIMATORS, ClipHigher, Clipped, Estimator, Frozen, Ratio, Uncorrected
-from bandit_lab.grpo.optimizer import Optimizer, optimizer_names
-from bandit_lab.grpo.random_ages import Mixture, Random, RandomMean
-from bandit_lab.grpo.staleness import STALENESS, Lag, Pipeline, Refresh, Staleness
-from bandit_lab.grpo.update import (
-    KL_ESTIMATORS,
-    Gradient,
-    GradientFn,
-    Hyper,
-    Info,
-    Learner,
-    State,
-    importance_ratio,
-    init,
-    policy_gradient,
-    update,
+from bandit_lab.grpo.advantage import (
+    ADVANTAGES,
+    DAPO,
+    GRPO,
+    RLOO,
+    Advantage,
+    DrGRPO,
+    batch_advantages,
+    population_advantages,
+    register_advantage,
+    sees_batch,
 )
+from bandit_lab.grpo.estimator import (
+    ESTIMATORS,
+    ClipHigher,
+    Clipped,
+    Estimator,
+    Frozen,
+    GroupEstimator,
+    Ratio,
+    TokenMean,
+    Uncorrected,
+    register_estimator,
+)
+from bandit_lab.grpo.kl import KL, KL_ESTIMATORS, register_kl
+from bandit_lab.grpo.optimizer import OPTIMIZERS, Optimizer, optimizer_names, register_optimizer
+from bandit_lab.grpo.shift import Shift, counted, shift_of, weighs_groups, weighs_tokens
+from bandit_lab.grpo.staleness import (
+    STALENESS,
+    Lag,
+    Mixture,
+    Pipeline,
+    Random,
+    RandomMean,
+    Refresh,
+    Staleness,
+    register_staleness,
+)
+from bandit_lab.grpo.update import Gradient, GradientFn, Hyper, Info, Learner, State, init, policy_gradient, update
 
 __all__ = [
     "ADVANTAGES",
     "DAPO",
     "ESTIMATORS",
     "GRPO",
+    "KL",
     "KL_ESTIMATORS",
+    "OPTIMIZERS",
     "RLOO",
     "STALENESS",
     "Advantage",
@@ -35,6 +58,7 @@ __all__ = [
     "Frozen",
     "Gradient",
     "GradientFn",
+    "GroupEstimator",
     "Hyper",
     "Info",
     "Lag",
@@ -46,12 +70,25 @@ __all__ = [
     "RandomMean",
     "Ratio",
     "Refresh",
+    "Shift",
     "Staleness",
     "State",
+    "TokenMean",
     "Uncorrected",
-    "importance_ratio",
+    "batch_advantages",
+    "counted",
     "init",
     "optimizer_names",
     "policy_gradient",
+    "population_advantages",
+    "register_advantage",
+    "register_estimator",
+    "register_kl",
+    "register_optimizer",
+    "register_staleness",
+    "sees_batch",
+    "shift_of",
     "update",
+    "weighs_groups",
+    "weighs_tokens",
 ]

@@ -12,11 +12,10 @@ from bandit_lab._types import Array
 from bandit_lab.bandits import Bandit
 from bandit_lab.grpo.advantage import GRPO, Advantage
 from bandit_lab.grpo.estimator import Estimator, Frozen
+from bandit_lab.grpo.kl import KL_ESTIMATORS
 from bandit_lab.grpo.optimizer import Optimizer
-from bandit_lab.grpo.random_ages import Mixture
-from bandit_lab.grpo.staleness import Refresh, Staleness
+from bandit_lab.grpo.staleness import Mixture, Refresh, Staleness
 
-KL_ESTIMATORS = ("exact", "k3")
 _AGES = 2**32 - 1  # a step number that no run reaches: names the stream that ages are drawn from
 
 
@@ -38,14 +37,14 @@ class Hyper(NamedTuple):
 class Learner:
     """Everything but the traced scalars: the bandit (its numbers are traced) and the static choices.
 
-    group_size: G. prompts: groups averaged per step. kl_estimator: "exact" reverse KL, or the sampled "k3" loss whose
-    on-policy gradient is beta (pi - pi_ref), the *forward* KL. batch_reuse: one batch serves a whole refresh block.
-    horizon: steps that the staleness model remembers (see its `horizon_for`): the largest lag of model B, the oldest
-    age kept apart by random staleness.
+    group_size: G. prompts: groups averaged per step. kl_estimator: a name in `KL_ESTIMATORS`: "exact" reverse KL, or
+    the sampled "k3" loss, ... batch_reuse: one batch serves a whole refresh block. horizon: steps that the staleness
+    model remembers (see its `horizon_for`): the largest lag of model B, the oldest age kept apart by random staleness.
+    entropy_weight: of the exact entropy of the policy, which is added to the objective, reward units per nat.
 
     Raises:
       ValueError: group smaller than the advantage allows, prompts < 1, unknown KL estimator, batch reuse without
-        blocks.
+        blocks, entropy weight < 0.
     """
 
     bandit: Bandit
@@ -58,12 +57,14 @@ class Learner:
     kl_estimator: str = field(default="exact", metadata={"static": True})
     batch_reuse: bool = field(default=False, metadata={"static": True})
     horizon: int = field(default=64, metadata={"static": True})
+    entropy_weight: float = field(default=0.0, metadata={"static": True})
 
     def __post_init__(self) -> None:
         _checks.integer("group_size", self.group_size, self.advantage.smallest_group)
         _checks.integer("prompts", self.prompts, 1)
         _checks.choice("kl_estimator", self.kl_estimator, KL_ESTIMATORS)
         _checks.integer("horizon", self.horizon, 0)
+        _checks.non_negative("entropy_weight", self.entropy_weight)
         reuse_fits = self.staleness.block_synchronous or not self.batch_reuse
         _checks.require(reuse_fits, "batch_reuse", "false with a staleness model without blocks (lag)", True)
 
@@ -135,24 +136,23 @@ def update(learner: Learner, gradient: GradientFn, hyper: Hyper, key: Array, sta
 def policy_gradient(
     learner: Learner, kl_weight: Array, theta: Array, behaviour: Array, signal: Array, frequency: Array
 ) -> Array:
-    """Ascent direction [D] = sum_{x,k} signal[x,k] grad log pi(k|x) - kl_weight * grad KL.
+    """Ascent direction [D] = sum_{x,k} signal[x,k] grad log pi(k|x) - kl_weight * grad KL + entropy_weight * grad H.
 
-    Both gradients are taken at the behaviour policy if the estimator is `at_snapshot`, else at theta.
+    All gradients are taken at the behaviour policy if the estimator is `at_snapshot`, else at theta.
 
-    signal: [X, K] advantage per action, weighted by the estimator and summed over the actions of each arm.
-    frequency: [X, K] share of the actions that fell on each arm, for the sampled KL estimator. The exact reverse KL is
-      grad KL(pi || ref) = sum_k pi_k (log pi_k - log ref_k) grad log pi_k. The KL term is never divided by the std.
+    signal: [X, K] advantage per action, weighted by the estimator and summed over the actions of each arm; or
+      [L, X, K] of each of their tokens.
+    frequency: [X, K] share of the actions that fell on each arm, for sampled KL estimators (see `KL`). The KL term is
+      never divided by the std.
     """
-    bandit = learner.bandit
-    log_policy, pull_back = jax.vjp(bandit.log_policy, behaviour if learner.estimator.at_snapshot else theta)
-    if learner.kl_estimator == "exact":
-        penalty = jnp.exp(log_policy) * (log_policy - bandit.reference_log_policy) / log_policy.shape[0]
-    else:
-        penalty = frequency * -jnp.expm1(bandit.reference_log_policy - log_policy)
-    return pull_back(signal - kl_weight * penalty)[0]
-
-
-def importance_ratio(bandit: Bandit, theta: Array, behaviour: Array) -> tuple[Array, Array]:
-    """(pi_behaviour [X, K], ratio pi_theta / pi_behaviour [X, K])."""
-    log_old = bandit.log_policy(behaviour)
-    return jnp.exp(log_old), jnp.exp(bandit.log_policy(theta) - log_old)
+    bandit, kl = learner.bandit, KL_ESTIMATORS[learner.kl_estimator]()
+    at, tokens = behaviour if learner.estimator.at_snapshot else theta, signal.ndim == 3
+    log_probabilities = bandit.log_token_policy if tokens else bandit.log_policy  # type: ignore[attr-defined]
+    log_parts, pull_back = jax.vjp(log_probabilities, at)
+    log_policy = jnp.sum(log_parts, axis=0) if tokens else log_parts
+    slope = kl.slope(log_policy, bandit.reference_log_policy)
+    penalty = frequency * slope if kl.sampled else jnp.exp(log_policy) * slope / log_policy.shape[0]
+    ascent = signal - kl_weight * penalty
+    if learner.entropy_weight:  # grad H = -sum_k pi_k log pi_k grad log pi_k
+        ascent = ascent - learner.entropy_weight * jnp.exp(log_policy) * log_policy / log_policy.shape[0]
+    return pull_back(ascent)[0]

@@ -20,7 +20,17 @@ from jax.scipy.special import xlogy
 
 from bandit_lab import _checks
 from bandit_lab._types import Array
-from bandit_lab.grpo import Advantage, Gradient, GradientFn, Learner, importance_ratio, policy_gradient
+from bandit_lab.grpo import (
+    Advantage,
+    Gradient,
+    GradientFn,
+    Learner,
+    counted,
+    policy_gradient,
+    sees_batch,
+    shift_of,
+    weighs_groups,
+)
 
 MAX_COMPOSITIONS = 20_000
 MAX_TABLE = 50_000_000
@@ -34,15 +44,24 @@ def compositions(total: int, parts: int) -> np.ndarray:
     return np.diff(edges, axis=1) - 1
 
 
+def check_one_action_at_a_time(learner: Learner, what: str) -> None:
+    """Raise ValueError where an action's gradient depends on more of the others than their rewards in its own group."""
+
+    def need(holds: bool, name: str, expected: str, got: object) -> None:
+        _checks.require(holds, name, f"{expected} for {what}", got)
+
+    kinds = learner.bandit, learner.estimator, learner.advantage
+    bandit, estimator, advantage = (type(part).__name__ for part in kinds)
+    need(learner.bandit.exact_law, "dynamics", "a bandit with finitely many reward values", bandit)
+    need(not weighs_groups(learner), "estimator", "one that weighs each action by itself", estimator)
+    one_group = not sees_batch(learner.advantage) or learner.prompts == 1
+    need(one_group, "prompts", f"1, as the advantage {advantage} sees the whole batch,", learner.prompts)
+
+
 def check_finite_group(learner: Learner) -> None:
-    """Raise ValueError where a group of the learner can look too many ways, or the rewards are not finitely many."""
+    """Raise ValueError where a group of the learner can look too many ways, or more than rewards has to be counted."""
     law, size = learner.bandit.law, learner.group_size
-    _checks.require(
-        learner.bandit.exact_law,
-        "dynamics",
-        "a bandit with finitely many reward values for finite_group",
-        type(learner.bandit).__name__,
-    )
+    check_one_action_at_a_time(learner, "finite_group")
     num_values = law.values.shape[0]
     ways = comb(size + num_values - 2, num_values - 1)
     _checks.require(
@@ -74,8 +93,8 @@ def finite_group(learner: Learner) -> GradientFn:
     independent groups.
 
     Raises:
-      ValueError: the bandit's rewards are not finitely many values, or a group can look too many ways (more than
-        MAX_COMPOSITIONS counts of the other G - 1 rewards).
+      ValueError: the bandit's rewards are not finitely many values, a group can look too many ways (more than
+        MAX_COMPOSITIONS counts of the other G - 1 rewards), or an action depends on more than those.
     """
     check_finite_group(learner)
     bandit, size = learner.bandit, learner.group_size
@@ -95,13 +114,13 @@ def finite_group(learner: Learner) -> GradientFn:
         counts = others < size - 1
 
     def gradient(key: Array, kl_weight: Array, theta: Array, behaviour: Array) -> Gradient:
-        policy, ratio = importance_ratio(bandit, theta, behaviour)
+        policy, shift = shift_of(learner, theta, behaviour)
         value_law = jnp.einsum("xk,xku->xu", policy, law.probabilities)
         log_others = jnp.sum(xlogy(others.astype(theta.dtype), value_law[:, None, :]), axis=-1)
         chance = jnp.exp(log_ways.astype(theta.dtype) + log_others)  # [X, M]
-        counted = jnp.where(counts, table * learner.estimator.weight(ratio[..., None, None], table), 0)  # [X, K, M, U]
+        weighted = jnp.where(counts, counted(learner, shift.spread(2), table, 1.0), 0)  # [X, K, M, U]
         frequency = policy / policy.shape[0]
-        signal = frequency * jnp.einsum("xku,xm,xkmu->xk", law.probabilities, chance, counted)
+        signal = frequency * jnp.einsum("xku,xm,...xkmu->...xk", law.probabilities, chance, weighted)
         if learner.advantage.drops_silent:
             kept = chance @ counts.astype(chance.dtype)  # [X, U]
             alive = jnp.mean(jnp.sum(value_law * kept, axis=-1))

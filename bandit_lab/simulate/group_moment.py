@@ -21,8 +21,14 @@ from jax.scipy.special import xlogy
 
 from bandit_lab import _checks
 from bandit_lab._types import Array
-from bandit_lab.grpo import Learner, importance_ratio, policy_gradient
-from bandit_lab.simulate.finite_group import MAX_COMPOSITIONS, MAX_TABLE, compositions, log_orders
+from bandit_lab.grpo import KL_ESTIMATORS, Learner, counted, policy_gradient, shift_of, weighs_tokens
+from bandit_lab.simulate.finite_group import (
+    MAX_COMPOSITIONS,
+    MAX_TABLE,
+    check_one_action_at_a_time,
+    compositions,
+    log_orders,
+)
 
 
 class GradientMoments(NamedTuple):
@@ -48,10 +54,11 @@ def group_moments(learner: Learner) -> MomentFn:
       ValueError: the bandit's rewards are not finitely many values, or a group can look too many ways (more than
         MAX_COMPOSITIONS counts of the other G - 2 rewards).
     """
-    bandit, size = learner.bandit, learner.group_size
+    bandit, size, kl = learner.bandit, learner.group_size, KL_ESTIMATORS[learner.kl_estimator]()
     law = bandit.law
-    kind = "a bandit with finitely many reward values"
-    _checks.require(bandit.exact_law, "bandit", f"{kind} for exact gradient moments", type(bandit).__name__)
+    what = "exact gradient moments"
+    check_one_action_at_a_time(learner, what)
+    _checks.require(not weighs_tokens(learner), "estimator", f"one that weighs whole actions for {what}", "tokens")
     _checks.require(size >= 2, "group_size", "at least 2 for pairs of actions", size)
     num_values = law.values.shape[0]
     ways = comb(size + num_values - 3, num_values - 1)
@@ -75,17 +82,16 @@ def group_moments(learner: Learner) -> MomentFn:
         counts = ~np.all(index == index[..., :1], axis=-1)
 
     def moments(kl_weight: Array, theta: Array, behaviour: Array) -> GradientMoments:
-        policy, ratio = importance_ratio(bandit, theta, behaviour)
+        policy, shift = shift_of(learner, theta, behaviour)
         joint = policy[..., None] * law.probabilities  # [X, K, U]
         log_others = jnp.sum(xlogy(others.astype(theta.dtype), jnp.sum(joint, axis=1)[:, None, :]), axis=-1)
         chance = jnp.exp(log_ways.astype(theta.dtype) + log_others)  # [X, M]
         at = behaviour if learner.estimator.at_snapshot else theta
         scores = jax.jacfwd(bandit.log_policy)(at)  # [X, K, D]
-        factor = table * learner.estimator.weight(ratio[..., None, None, None], table)  # [X, K, M, U, U]
-        if learner.kl_estimator != "exact":
-            log_policy = bandit.log_policy(at)
-            ascent = kl_weight * jnp.expm1(bandit.reference_log_policy - log_policy)
-            factor = factor + ascent[..., None, None, None]
+        factor = counted(learner, shift.spread(3), table, 1.0)  # [X, K, M, U, U]
+        if kl.sampled:
+            slope = kl.slope(bandit.log_policy(at), bandit.reference_log_policy)
+            factor = factor - (kl_weight * slope)[..., None, None, None]
         factor = jnp.where(counts, factor, 0)
         alive = jnp.mean(jnp.einsum("xku,xlv,xm,muv->x", joint, joint, chance, counts.astype(theta.dtype)))
         chance = chance / (jnp.where(alive > 0, alive, 1) * policy.shape[0])
@@ -95,11 +101,8 @@ def group_moments(learner: Learner) -> MomentFn:
         alone = jnp.einsum("xm,xv,xku,xkmuv,xkd,xke->de", chance, value_law, joint, factor**2, scores, scores)
         pair = jnp.einsum("xm,xmuvd,xmvue->de", chance, first, first)
         covariance = (alone + (size - 1) * pair) / size - jnp.outer(drawn, drawn)
-        mean = drawn
-        if learner.kl_estimator == "exact":
-            mean = mean + policy_gradient(
-                learner, kl_weight, theta, behaviour, jnp.zeros_like(policy), jnp.zeros_like(policy)
-            )
+        nothing = jnp.zeros_like(policy)
+        mean = drawn + policy_gradient(learner, kl_weight, theta, behaviour, nothing, nothing)
         return GradientMoments(mean, covariance / learner.prompts)
 
     return moments

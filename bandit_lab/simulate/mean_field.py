@@ -4,25 +4,39 @@ import jax
 import jax.numpy as jnp
 
 from bandit_lab._types import Array
-from bandit_lab.grpo import Gradient, GradientFn, Learner, importance_ratio, policy_gradient
+from bandit_lab.grpo import (
+    Gradient,
+    GradientFn,
+    Learner,
+    counted,
+    policy_gradient,
+    population_advantages,
+    shift_of,
+    weighs_groups,
+)
 
 
 def mean_field(learner: Learner) -> GradientFn:
     """The mean-field dynamics of a learner: `(key, kl_weight, theta, behaviour) -> Gradient`, key ignored.
 
     signal[x, k] = (1/X) pi_old(k|x) sum_u P(u|x,k) A_u(x) w(ratio[x,k], A_u(x)) with the advantage A_u(x) of reward
-    value u in an infinite group of context x. Exact for laws with finitely many values; else as good as their nodes.
+    value u in an infinite group of context x; other estimators: see `counted`. Exact for laws with finitely many
+    values; else as good as their nodes.
     """
     bandit = learner.bandit
     law = bandit.law
 
     def gradient(key: Array, kl_weight: Array, theta: Array, behaviour: Array) -> Gradient:
-        policy, ratio = importance_ratio(bandit, theta, behaviour)
+        policy, shift = shift_of(learner, theta, behaviour)
         value_law = jnp.einsum("xk,xku->xu", policy, law.probabilities)
-        advantage = jax.vmap(learner.advantage.population, (None, 0))(law.values, value_law)[:, None, :]
-        counted = advantage * learner.estimator.weight(ratio[..., None], advantage)
+        advantage = population_advantages(learner.advantage, law.values, value_law)[:, None, :]
+        if weighs_groups(learner):
+            share = policy[..., None] * law.probabilities
+            weighted = jax.vmap(lambda *parts: counted(learner, *parts))(shift.spread(1), advantage, share)
+        else:
+            weighted = counted(learner, shift.spread(1), advantage, 1.0)
         frequency = policy / policy.shape[0]
-        signal = frequency * jnp.sum(law.probabilities * counted, axis=-1)
+        signal = frequency * jnp.sum(law.probabilities * weighted, axis=-1)
         ascent = policy_gradient(learner, kl_weight, theta, behaviour, signal, frequency)
         return Gradient(ascent, jnp.zeros((), theta.dtype))
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from bandit_lab._types import Array
-from bandit_lab.grpo import Gradient, GradientFn, Learner, importance_ratio, policy_gradient
+from bandit_lab.grpo import Gradient, GradientFn, Learner, batch_advantages, counted, policy_gradient, shift_of
 from bandit_lab.simulate.draw import draw_group, draw_lively_group
 
 
@@ -12,28 +12,28 @@ def sampled(learner: Learner) -> GradientFn:
     """Sampled dynamics: `(key, kl_weight, theta, behaviour) -> Gradient`, averaged over `prompts` groups.
 
     Per group: a context (uniform), G actions from the behaviour policy, their rewards, advantages and weights, and
-    signal[x, k] = (1/G) sum_i 1[context = x, a_i = k] A_i w_i. `silent` is the share of groups whose rewards are all
-    equal; where those are dropped, the chance of one before it is. The key is consumed.
+    signal[x, k] = (1/G) sum_i 1[context = x, a_i = k] A_i w_i; other estimators: see `counted`. `silent` is the share
+    of groups whose rewards are all equal; where those are dropped, the chance of one before it is. The key is consumed.
     """
     bandit, size = learner.bandit, learner.group_size
     drops_silent = learner.advantage.drops_silent
     draw = draw_lively_group if drops_silent else draw_group
 
     def gradient(key: Array, kl_weight: Array, theta: Array, behaviour: Array) -> Gradient:
-        policy, ratio = importance_ratio(bandit, theta, behaviour)
+        policy, shift = shift_of(learner, theta, behaviour)
         contexts, num_arms = policy.shape
 
-        def group(key: Array) -> tuple[Array, Array, Array]:
-            context, arms, rewards = draw(bandit, key, policy, size)
-            advantage = learner.advantage(rewards)
-            counted = advantage * learner.estimator.weight(ratio[context, arms], advantage)
+        def add_up(context: Array, arms: Array, rewards: Array, advantage: Array) -> tuple[Array, Array, Array]:
+            weighted = counted(learner, shift.at(context, arms), advantage, 1 / size)
             cells = (context * num_arms + arms)[:, None] == jnp.arange(contexts * num_arms)
-            signal = jnp.sum(jnp.where(cells, counted[:, None], 0), axis=0) / size
+            signal = jnp.sum(jnp.where(cells, weighted[..., None], 0), axis=-2) / size
             frequency = jnp.sum(cells, axis=0) / size
             shape = (contexts, num_arms)
-            return signal.reshape(shape), frequency.reshape(shape), jnp.all(rewards == rewards[0])
+            silent = jnp.all(rewards == rewards[0])
+            return signal.reshape(*signal.shape[:-1], *shape), frequency.reshape(shape), silent
 
-        signal, frequency, silent = jax.vmap(group)(jax.random.split(key, learner.prompts))
+        groups = jax.vmap(lambda key: draw(bandit, key, policy, size))(jax.random.split(key, learner.prompts))
+        signal, frequency, silent = jax.vmap(add_up)(*groups, batch_advantages(learner.advantage, groups.rewards))
         ascent = policy_gradient(
             learner, kl_weight, theta, behaviour, jnp.mean(signal, 0), jnp.mean(frequency, 0, dtype=theta.dtype)
         )

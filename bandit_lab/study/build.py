@@ -6,8 +6,7 @@ from typing import Any
 
 from bandit_lab import _checks, simulate
 from bandit_lab.bandits import BANDITS
-from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Learner, Optimizer
-from bandit_lab.grpo.update import KL_ESTIMATORS
+from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, KL_ESTIMATORS, STALENESS, Learner, Optimizer
 from bandit_lab.simulate import DYNAMICS, PATHS
 from bandit_lab.simulate.fast import GENERATORS
 from bandit_lab.study.config import Settings

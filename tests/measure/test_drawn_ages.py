@@ -8,7 +8,7 @@ from settings import cells, learner
 
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import Hyper, Optimizer, Random, init, update
-from bandit_lab.grpo.random_ages import age_shares, draw_age
+from bandit_lab.grpo.staleness.random_ages import age_shares, draw_age
 from bandit_lab.measure import find_fixed_point, generic_direction, learning_rate_boundary, measure_stiffness
 from bandit_lab.measure.drawn_ages import drawn_ages_boundary, growth_of_drawn_ages
 from bandit_lab.simulate import DYNAMICS, run

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from bandit_lab.bandits import Bandit
-from bandit_lab.grpo import Learner, Refresh
+from bandit_lab.grpo import Learner, Refresh, sees_batch, weighs_groups
 from bandit_lab.simulate.fast.layout import lanes_for
 from bandit_lab.simulate.fast.lively import words_for_lively
 from bandit_lab.simulate.fast.multinomial import LARGEST_GROUP, LARGEST_INVERTED, words_for_counting
@@ -32,11 +32,24 @@ def why_not(learner: Learner, dynamics: str, generator: str = "hash") -> str | N
         return f"{type(staleness).__name__} averages over ages, or draws them in a mean"
     if not hasattr(learner.advantage, "scale"):
         return f"{type(learner.advantage).__name__} is not (reward - mean) times a scale of the group"
+    if reason := _odd_gradient(learner):
+        return reason
     if dynamics == "sampled" and (learner.group_size > LARGEST_GROUP or learner.prompts > LARGEST_PROMPTS):
         return f"more than {LARGEST_GROUP} draws per group or {LARGEST_PROMPTS} prompts"
     if _columns(learner) * bandit.reference_log_policy.shape[1] > LARGEST_TABLE:
         return f"more than {LARGEST_TABLE} cells of arm and reward"
     return None
+
+
+def _odd_gradient(learner: Learner) -> str | None:
+    """Why the gradient is not the one that is written down in `many_arms`, or None."""
+    if sees_batch(learner.advantage) and learner.prompts > 1:
+        return f"{type(learner.advantage).__name__} sees the whole batch"
+    if weighs_groups(learner):
+        return f"{type(learner.estimator).__name__} weighs whole groups"
+    if learner.kl_estimator not in ("exact", "k3"):
+        return f"the KL estimator is {learner.kl_estimator}"
+    return "an entropy bonus is paid" if learner.entropy_weight else None
 
 
 def _columns(learner: Learner) -> int:

@@ -13,7 +13,6 @@ another matter.
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,15 +20,9 @@ from jax import lax
 
 from bandit_lab._barrier import computed_once
 from bandit_lab._types import Array
+from bandit_lab.grpo.staleness.base import Mixture, register_staleness
 
 _HORIZON = 16.0  # in units of mean age + 1: q^(16 (N + 1)) <= e^-16
-
-
-class Mixture(NamedTuple):
-    """Several policies that act at once: parameters [M, D] and their shares [M], of sum 1."""
-
-    theta: Array
-    share: Array
 
 
 def draw_age(key: Array, mean_age: Array, horizon: int) -> Array:
@@ -55,9 +48,9 @@ def age_shares(mean_age: Array, horizon: int) -> Array:
 class _Ages:
     """What both rules share. State: a ring of the last horizon + 1 parameters [horizon + 1, D]."""
 
-    smallest_interval: int = 0
-    block_synchronous: bool = False
-    whole_interval: bool = False
+    smallest_interval = 0
+    block_synchronous = False
+    whole_interval = False
 
     def horizon_for(self, interval: float) -> int:
         """Oldest age that is kept apart."""
@@ -72,11 +65,12 @@ class _Ages:
         return jnp.roll(state, -steps, axis=0)
 
 
+@register_staleness("random")
 @dataclass(frozen=True)
 class Random(_Ages):
     """A geometric age drawn at every step."""
 
-    model: str = "random"
+    model = "random"
 
     def behaviour(
         self, state: Array, theta: Array, step: Array, interval: Array, key: Array | None = None
@@ -107,11 +101,12 @@ class Random(_Ages):
         raise ValueError("staleness: expected a rule that repeats itself, got random (its ages are drawn)")
 
 
+@register_staleness("random_mean")
 @dataclass(frozen=True)
 class RandomMean(_Ages):
     """All ages at once, weighted by their geometric chances: the mean of `Random` given the past."""
 
-    model: str = "random_mean"
+    model = "random_mean"
 
     def behaviour(
         self, state: Array, theta: Array, step: Array, interval: Array, key: Array | None = None

@@ -1,38 +1,29 @@
-"""Optimisers: two conventions of the heavy ball, and every optax optimiser by name."""
+"""One optimiser by name: of the registry, or of optax."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import optax
 
 from bandit_lab import _checks
+from bandit_lab._registry import Registry
 from bandit_lab._types import Array
 
+OPTIMIZERS: Registry[optax.GradientTransformation] = Registry("optimizer")
+"""For developers. A new optimiser is a function `(learning_rate, momentum, **options) -> optax.GradientTransformation`
+under `@register_optimizer("its_name")`, in a file of this folder (with `conf/optimizer/its_name.yaml`) or a module of
+yours. Both arguments may be traced; gradients are those of a loss (to be minimised)."""
+register_optimizer = OPTIMIZERS.register
 
-def _sgd(learning_rate: Array, momentum: Array) -> optax.GradientTransformation:
-    """Heavy ball, v <- mu v + g, theta <- theta + eta v (the form of PyTorch and optax)."""
-    return optax.chain(optax.trace(decay=momentum), optax.scale_by_learning_rate(learning_rate))
-
-
-def _sgd_ema(learning_rate: Array, momentum: Array) -> optax.GradientTransformation:
-    """Heavy ball on an exponential average, v <- mu v + (1 - mu) g: every stiffness is multiplied by 1 - mu."""
-    return optax.chain(optax.ema(decay=momentum, debias=False), optax.scale_by_learning_rate(learning_rate))
-
-
-def _nesterov(learning_rate: Array, momentum: Array) -> optax.GradientTransformation:
-    """v <- mu v + g, theta <- theta + eta (mu v + g)."""
-    return optax.chain(optax.trace(decay=momentum, nesterov=True), optax.scale_by_learning_rate(learning_rate))
-
-
-_OWN: dict[str, Callable[..., optax.GradientTransformation]] = {"sgd": _sgd, "sgd_ema": _sgd_ema, "nesterov": _nesterov}
+_ELEMENTWISE = ("sgd", "sgd_ema", "nesterov", "adam", "adamw")
 _MOMENTUM_NAMES = ("momentum", "b1", "beta1")
 
 
 def optimizer_names() -> list[str]:
     """The names that `Optimizer` knows: ours first, then those of optax that need nothing but a learning rate."""
-    return [*_OWN, *sorted(name for name in dir(optax) if name not in _OWN and _parameters(name) is not None)]
+    return [*OPTIMIZERS, *sorted(n for n in dir(optax) if n not in OPTIMIZERS and _parameters(n) is not None)]
 
 
 def _parameters(name: str) -> Mapping[str, inspect.Parameter] | None:
@@ -49,8 +40,9 @@ def _parameters(name: str) -> Mapping[str, inspect.Parameter] | None:
 class Optimizer:
     """One optimiser by name, with its learning rate and momentum left open so that both can be traced.
 
-    name: `sgd` (heavy ball), `sgd_ema`, `nesterov`, or an optax optimiser that can be built from a learning rate
-      (`adam`, `adamw`, `rmsprop`, ...), whose momentum is the argument called momentum, b1 or beta1 if it has one.
+    name: a registered one (`sgd`, the heavy ball, `sgd_ema`, `nesterov`), or an optax optimiser that can be built from
+      a learning rate (`adam`, `adamw`, `rmsprop`, ...), whose momentum is the argument called momentum, b1 or beta1 if
+      it has one.
     options: further keyword arguments, as a tuple of pairs, so that the dataclass stays hashable.
 
     Raises:
@@ -62,7 +54,10 @@ class Optimizer:
 
     def __post_init__(self) -> None:
         _checks.choice("optimizer.name", self.name, optimizer_names())
-        known = [] if self.name in _OWN else [p for p in _parameters(self.name) or () if p != "learning_rate"]
+        own = self.name in OPTIMIZERS
+        given = ("learning_rate", "momentum") if own else ("learning_rate",)
+        every = OPTIMIZERS.defaults(self.name) if own else _parameters(self.name) or ()
+        known = [name for name in every if name not in given]
         for option, _ in self.options:
             _checks.require(bool(known), "optimizer.options", f"none for {self.name}", option)
             _checks.choice("optimizer.options", option, known)
@@ -75,13 +70,13 @@ class Optimizer:
     @property
     def elementwise(self) -> bool:
         """Whether every component is updated alike and by itself, so that arrays of any shape may be given."""
-        return self.name in (*_OWN, "adam", "adamw")
+        return self.name in _ELEMENTWISE
 
     def build(self, learning_rate: Array, momentum: Array) -> optax.GradientTransformation:
         """The transformation for gradients of a loss (to be minimised); both arguments may be traced scalars."""
-        if self.name in _OWN:
-            return _OWN[self.name](learning_rate, momentum)
         options = dict(self.options)
+        if self.name in OPTIMIZERS:
+            return OPTIMIZERS[self.name](learning_rate, momentum, **options)
         for argument in _MOMENTUM_NAMES:
             if argument in (_parameters(self.name) or ()):
                 options.setdefault(argument, momentum)

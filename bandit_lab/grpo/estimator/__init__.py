@@ -1,0 +1,24 @@
+"""How an action that was drawn from an old policy counts in the gradient at the current one: one file per rule."""
+
+from bandit_lab._registry import import_modules
+from bandit_lab.grpo.estimator.base import ESTIMATORS, Estimator, GroupEstimator, TokenMean, register_estimator
+from bandit_lab.grpo.estimator.clip_higher import ClipHigher
+from bandit_lab.grpo.estimator.clipped import Clipped
+from bandit_lab.grpo.estimator.frozen import Frozen
+from bandit_lab.grpo.estimator.ratio import Ratio
+from bandit_lab.grpo.estimator.uncorrected import Uncorrected
+
+import_modules(__name__, __path__)
+
+__all__ = [
+    "ESTIMATORS",
+    "ClipHigher",
+    "Clipped",
+    "Estimator",
+    "Frozen",
+    "GroupEstimator",
+    "Ratio",
+    "TokenMean",
+    "Uncorrected",
+    "register_estimator",
+]

@@ -1,0 +1,88 @@
+"""The interface of a staleness model."""
+
+from typing import Any, NamedTuple, Protocol
+
+from bandit_lab._registry import Registry
+from bandit_lab._types import Array
+
+
+class Mixture(NamedTuple):
+    """Several policies that act at once: parameters [M, D] and their shares [M], of sum 1."""
+
+    theta: Array
+    share: Array
+
+
+class Staleness(Protocol):
+    """A rule that keeps old parameters and hands out the ones that acted.
+
+    For developers. A new rule is one file in this folder (or a module of yours) with a frozen (hashable) dataclass
+    under `@register_staleness("its_name")`; if it is part of the package, `conf/staleness/its_name.yaml` too. It has
+
+    - `model`: its letter or name in tables; `smallest_interval`: the least refresh interval it allows;
+    - `whole_interval`: True if the refresh interval is a whole number of steps, False if it is real;
+    - `block_synchronous`: True if the behaviour policy changes only where t mod N = 0;
+    - `horizon_for(interval)`: steps that have to be remembered for refresh intervals up to this one (static);
+    - `init(theta, horizon)`: the state before step 0, a pytree of arrays whose parameters are all theta. Here and in
+      `behaviour`, theta may be [D] or, where many seeds run side by side, [D, L];
+    - `behaviour(state, theta, step, interval, key)`: (parameters that act at this step, next state); `interval` is
+      traced; a rule that draws something consumes `key`, the others do without one; where several policies act at once
+      their parameters come as a `Mixture`, over which the gradient is averaged;
+    - if it draws something, `recall(state, theta, step, interval, uniform)`: the same with theta [D, L] and a random
+      number in [0, 1) per run [L] in place of a key (without it only the reference path runs);
+    - `period(interval)`: steps after which the rule repeats itself; `rewind(state, steps)`: the state as it would be
+      had the last `steps` steps (one period) not been counted, so that one period maps states at step 0 to states at
+      step 0. That map is what Floquet multipliers belong to.
+    """
+
+    @property
+    def model(self) -> str:
+        """Its letter or name in tables."""
+        ...
+
+    @property
+    def smallest_interval(self) -> int:
+        """Least refresh interval."""
+        ...
+
+    @property
+    def whole_interval(self) -> bool:
+        """Whether the refresh interval is a whole number."""
+        ...
+
+    @property
+    def block_synchronous(self) -> bool:
+        """Whether the behaviour policy changes at block starts only."""
+        ...
+
+    def horizon_for(self, interval: float) -> int:
+        """Steps to remember for refresh intervals up to this one."""
+        ...
+
+    def init(self, theta: Array, horizon: int) -> Any:
+        """State before step 0."""
+        ...
+
+    def behaviour(
+        self, state: Any, theta: Array, step: Array, interval: Array, key: Array | None = None
+    ) -> tuple[Array | Mixture, Any]:
+        """Parameters [D] of the policy that acts at this step, and the next state."""
+        ...
+
+    def period(self, interval: int) -> int:
+        """Steps after which the rule repeats itself."""
+        ...
+
+    def rewind(self, state: Any, steps: int) -> Any:
+        """The state with its clock set back by one period."""
+        ...
+
+
+STALENESS: Registry[Staleness] = Registry(
+    "staleness",
+    (
+        *("model", "smallest_interval", "whole_interval", "block_synchronous"),
+        *("horizon_for", "init", "behaviour", "period", "rewind"),
+    ),
+)
+register_staleness = STALENESS.register

@@ -1,0 +1,35 @@
+"""What is safe: stability margins, the largest safe settings, and what a group of answers can still teach."""
+
+from bandit_lab.curves.advise.groups import (
+    DifficultySpread,
+    group_factor,
+    group_for_factor,
+    group_for_signal,
+    silent_share,
+    spread_from_silence,
+)
+from bandit_lab.curves.advise.margins import (
+    Limit,
+    Margin,
+    StalenessLoop,
+    kappa_of_delay,
+    largest_safe_interval,
+    largest_safe_kappa,
+    margin,
+)
+
+__all__ = [
+    "DifficultySpread",
+    "Limit",
+    "Margin",
+    "StalenessLoop",
+    "group_factor",
+    "group_for_factor",
+    "group_for_signal",
+    "kappa_of_delay",
+    "largest_safe_interval",
+    "largest_safe_kappa",
+    "margin",
+    "silent_share",
+    "spread_from_silence",
+]

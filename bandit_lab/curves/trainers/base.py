@@ -1,0 +1,234 @@
+"""What is known of a trainer, as data: names of its settings, defaults with their source, and how it refreshes.
+
+For developers. A new trainer is one module with a `TRAINER`: its `keys` (what each quantity is called there, and the
+default with the release that it was read in), `marks` (keys that only it has) and `read`, which turns a `Lookup` into
+`Loop` (how old the acting policy is) and `Rule` (what an advantage is); and one entry in `trainers.TRAINERS`.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from bandit_lab.curves.trainers.values import plain
+
+Origin = Literal["config", "option", "default", "worked out"]
+Model = Literal["refresh", "lag", "pipeline"]
+QUANTITIES = (
+    "group_size", "learning_rate", "beta1", "beta2", "optimizer", "weight_decay", "kl_weight", "clip_low", "clip_high",
+)  # fmt: skip
+_REFERENCE = re.compile(r"\$\{(?:oc\.select:)?([\w.]+)(?:,([^}]*))?\}")
+
+
+@dataclass(frozen=True)
+class Default:
+    """What a trainer takes where nothing is given: `release` in which it was read, `since`/`until` releases it held."""
+
+    value: Any
+    release: str
+    since: str = ""
+    until: str = ""
+
+
+@dataclass(frozen=True)
+class Key:
+    """One quantity under a trainer's names, the current one first; `note` where the name alone would mislead."""
+
+    quantity: str
+    names: tuple[str, ...]
+    defaults: tuple[Default, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A value, where it comes from, and under which key."""
+
+    value: Any
+    origin: Origin
+    key: str
+    source: str = ""
+
+    @property
+    def text(self) -> str:
+        """The value with its origin, for people."""
+        about = {"config": f"'{self.key}'", "option": f"{self.key} given", "default": f"default, {self.source}"}
+        return about.get(self.origin, self.source)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """How old the acting policy is.
+
+    `model` refresh (A), lag (B) or pipeline (C) with `interval` N [optimiser steps; lag: largest age]; `block` is
+    K_ref, optimiser steps per rollout cycle as the trainer's settings give it (may be fractional). `formula` with its
+    `terms`, `why` this model, `knobs` that change the interval, `source` of the rule.
+    """
+
+    model: Model
+    interval: int
+    block: float
+    formula: str
+    terms: Mapping[str, Fact]
+    why: str
+    knobs: tuple[str, ...]
+    source: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What an advantage is: `name` as in theory (grpo, dr_grpo, rloo, dapo) or None where it has none; `ddof` and
+    `eps` of the std; `std` over the group, the batch, or none; `ratio`: importance weights are used."""
+
+    name: str | None
+    text: str
+    std: Literal["group", "batch", "none"]
+    ddof: int = 1
+    eps: float = 0.0
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Trap:
+    """One thing that misleads: `name` for programs, `text` for people, `source`."""
+
+    name: str
+    text: str
+    source: str
+    severe: bool = False
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a trainer's module makes of its settings."""
+
+    loop: Loop
+    rule: Rule
+    kl_text: str
+    kl_weight: float | None
+    traps: tuple[Trap, ...] = ()
+    prompts: float | None = None
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """See the module docstring. `step_unit` is what its logs count, empty where not known."""
+
+    name: str
+    release: str
+    marks: tuple[str, ...]
+    keys: tuple[Key, ...]
+    read: Callable[["Lookup"], Reading]
+    step_unit: str = ""
+    aside: str = ""
+
+
+@dataclass
+class Lookup:
+    """The settings of one run: what is `given` by quantity, then options, the configuration and the defaults."""
+
+    trainer: Trainer
+    values: Mapping[str, Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    version: tuple[int, ...] = ()
+    given: Mapping[str, Any] = field(default_factory=dict)
+    used: dict[str, Fact] = field(default_factory=dict)
+
+    def key(self, quantity: str) -> Key:
+        """The trainer's entry of a quantity."""
+        return next(key for key in self.trainer.keys if key.quantity == quantity)
+
+    def has(self, quantity: str) -> bool:
+        """Whether it is given at all, not a default."""
+        return quantity in self.given or self._given(self.key(quantity)) is not None
+
+    def fact(self, quantity: str) -> Fact | None:
+        """The quantity with its origin; None where it is neither given nor has a default."""
+        entry = next((key for key in self.trainer.keys if key.quantity == quantity), None)
+        if quantity in self.given:
+            found: Fact | None = Fact(self.given[quantity], "option", quantity)
+        elif entry is None:
+            return None
+        else:
+            found = self._given(entry) or self._default(entry)
+        if found is not None:
+            self.used[quantity] = found
+        return found
+
+    def value(self, quantity: str) -> Any:
+        """Its value, or None."""
+        found = self.fact(quantity)
+        return None if found is None else found.value
+
+    def number(self, quantity: str, least: float = 0.0) -> float | None:
+        """Its value as a number. Raises ValueError (the trainer's own key, expected, got) for anything else."""
+        found = self.fact(quantity)
+        if found is None or found.value is None:
+            return None
+        good = isinstance(found.value, int | float) and not isinstance(found.value, bool) and found.value >= least
+        if not good:
+            raise ValueError(f"{found.key}: expected a number >= {least:g}, got {found.value!r}")
+        return float(found.value)
+
+    def _given(self, entry: Key) -> Fact | None:
+        for origin, store in (("option", self.options), ("config", self.values)):
+            for name in entry.names:
+                for key in _matching(name, store):
+                    value = _resolved(store[key], store)
+                    if value is not None:
+                        return Fact(value, origin, key)  # type: ignore[arg-type]
+        return None
+
+    def _default(self, entry: Key) -> Fact | None:
+        if not entry.defaults:
+            return None
+        fitting = [one for one in entry.defaults if self._holds(one)] or list(entry.defaults)
+        chosen = fitting[0]
+        others = [one for one in entry.defaults if one.value != chosen.value and not self.version]
+        text = chosen.release + "".join(f"; {one.value} {_span(one)}" for one in others)
+        return Fact(chosen.value, "default", entry.names[0], text)
+
+    def _holds(self, default: Default) -> bool:
+        if not self.version:
+            return not default.until
+        after = not default.since or self.version >= version(default.since)
+        return after and (not default.until or self.version[:2] <= version(default.until)[:2])
+
+
+def version(text: str) -> tuple[int, ...]:
+    """`0.17.1` as (0, 17, 1); what is no number ends it."""
+    numbers = []
+    for part in re.split(r"[.\-+]", text.strip().lstrip("v")):
+        if not part.isdigit() or len(part) > 6:
+            break
+        numbers.append(int(part))
+    return tuple(numbers)
+
+
+def _span(default: Default) -> str:
+    since, until = default.since and f"since {default.since}", default.until and f"until {default.until}"
+    return " ".join(part for part in (since, until) if part) or default.release
+
+
+def _matching(name: str, store: Mapping[str, Any]) -> list[str]:
+    """Keys that are the name or end in it, the least nested first."""
+    found = [key for key in store if key == name or key.endswith(f".{name}")]
+    return sorted(found, key=lambda key: key.count("."))
+
+
+def _resolved(value: Any, store: Mapping[str, Any], depth: int = 0) -> Any:
+    """The value with a reference such as `${a.b}` put in; None where it cannot be."""
+    if not isinstance(value, str) or "$" not in value:
+        return value
+    found = _REFERENCE.fullmatch(value)
+    if found is None or depth > 8:
+        return None
+    if found[1] in store:
+        return _resolved(store[found[1]], store, depth + 1)
+    return None if found[2] is None else plain(found[2])
+
+
+def number_text(value: float) -> str:
+    """A number as people write it."""
+    return f"{value:.6g}"

@@ -1,0 +1,166 @@
+"""A run's settings as its trainer understands them: which trainer, every value with its origin, K_ref, traps."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bandit_lab import _checks
+from bandit_lab.curves.trainers import nemo_rl, open_instruct, openrlhf, own_loop, prime_rl, staleness, trl, verl
+from bandit_lab.curves.trainers.base import QUANTITIES, Fact, Lookup, Loop, Reading, Trainer, Trap, version
+from bandit_lab.curves.trainers.document import Document
+from bandit_lab.theory import MODELS
+
+TRAINERS = {
+    one.name.lower().replace("-", "_").replace(" ", "_"): one
+    for one in (
+        trl.TRAINER, verl.TRAINER, openrlhf.TRAINER, nemo_rl.TRAINER, prime_rl.TRAINER, open_instruct.TRAINER,
+        own_loop.TRAINER,
+    )
+}  # fmt: skip
+_LEAST = {"group_size": 1, "learning_rate": 0, "weight_decay": 0, "kl_weight": 0, "clip_low": 0, "clip_high": 0}
+ADAM = ("adam", "adamw", "lion", "adafactor", "muon", "lamb")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """One run's settings.
+
+    `facts` by quantity (see `base.QUANTITIES`, and the terms of K_ref), `reading` what the trainer makes of them,
+    `convention` the momentum convention of the optimiser, `momentum` beta1 or mu; None where unknown.
+    """
+
+    trainer: Trainer
+    recognised: tuple[str, ...]
+    facts: Mapping[str, Fact]
+    reading: Reading
+    optimizer: str
+    convention: str
+    momentum: float
+    traps: tuple[Trap, ...] = field(default=())
+
+    @property
+    def loop(self) -> Loop:
+        """Staleness model and interval."""
+        return self.reading.loop
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether the optimiser divides by a second moment."""
+        return self.convention == "ema" and self.optimizer != "sgd_ema"
+
+    def number(self, quantity: str) -> float | None:
+        """A quantity's value as a number, or None."""
+        found = self.facts.get(quantity)
+        number = found is not None and isinstance(found.value, int | float) and not isinstance(found.value, bool)
+        return float(found.value) if found is not None and number else None
+
+
+def understand(
+    document: Document | None,
+    options: Mapping[str, Any],
+    given: Mapping[str, Any] | None = None,
+    framework: str | None = None,
+    release: str | None = None,
+) -> Setup:
+    """The settings of a document, of options in the trainer's own words, and of what is `given` by quantity (it wins).
+
+    `given` may hold `QUANTITIES`, `staleness` and `refresh_interval` (of that staleness). `framework` names the trainer
+    where the keys do not tell; `release` is its version, for defaults that changed.
+    Raises ValueError for keys that no trainer knows and for values that cannot be.
+    """
+    values = {} if document is None else document.values
+    trainer, how = _trainer({**values, **options}, framework, document)
+    numbers = () if release is None else version(str(release))
+    _checks.require(release is None or bool(numbers), "version", "a release such as 0.17", release)
+    look = Lookup(trainer, values, options, numbers, given or {})
+    reading = _with_interval(trainer.read(look), look.given)
+    for quantity in QUANTITIES:
+        if quantity not in look.used:
+            look.fact(quantity)
+    return _checked(trainer, document, how, look, reading)
+
+
+def _with_interval(reading: Reading, given: Mapping[str, Any]) -> Reading:
+    loop = reading.loop
+    model, interval = given.get("staleness", loop.model), given.get("refresh_interval")
+    if model == loop.model and interval is None:
+        return reading
+    _checks.choice("staleness", model, MODELS)
+    return replace(reading, loop=staleness.as_given(model, loop.block if interval is None else interval, loop))
+
+
+def _trainer(values: Mapping[str, Any], framework: str | None, document: Document | None) -> tuple[Trainer, str]:
+    if framework is not None:
+        name = framework.lower().replace("-", "_").replace(" ", "_")
+        _checks.choice("framework", name, TRAINERS)
+        return TRAINERS[name], "given"
+    scores = {name: _score(one, values) for name, one in TRAINERS.items()}
+    best = max(scores, key=lambda name: scores[name])
+    if scores[best]:
+        marks = [mark for mark in TRAINERS[best].marks if _holds(mark, values)]
+        return TRAINERS[best], f"by its keys {', '.join(marks[:4])}"
+    known = any(_holds(name, values) for key in own_loop.KEYS for name in key.names)
+    if document is not None and not known:
+        looked = ", ".join(next(iter(one.marks), "") for one in TRAINERS.values() if one.marks)
+        raise ValueError(
+            f"config: {document.path}: expected the settings of a trainer, got none that is known (looked for "
+            f"{looked}, group_size, learning_rate, ...; framework=... names the trainer)"
+        )
+    return own_loop.TRAINER, "no trainer's own keys: an own loop is assumed"
+
+
+def _score(trainer: Trainer, values: Mapping[str, Any]) -> int:
+    return sum(_holds(mark, values) for mark in trainer.marks)
+
+
+def _holds(name: str, values: Mapping[str, Any]) -> bool:
+    return name in values or any(key.endswith(f".{name}") for key in values)
+
+
+def _checked(trainer: Trainer, document: Document | None, how: str, look: Lookup, reading: Reading) -> Setup:
+    facts = dict(look.used)
+    for quantity, least in _LEAST.items():
+        if quantity in facts:
+            facts[quantity] = replace(facts[quantity], value=look.number(quantity, least))
+    optimizer, convention, momentum = _optimizer(facts, look)
+    recognised = [f"{trainer.name}, {how}"]
+    if document is not None:
+        recognised.insert(0, f"{document.path}: {document.kind}, {len(document.values)} values")
+    if trainer.release:
+        recognised.append(f"rules and defaults as of {trainer.name} {trainer.release}")
+    recognised += [trainer.aside] if trainer.aside else []
+    loop = reading.loop
+    if loop.model == "refresh" and loop.interval == 1:
+        text = (
+            "K_ref = 1: the importance ratio is 1 at every update, so the clipped fraction is 0 by construction. That "
+            "is no fault, and the clip range does nothing"
+        )
+        traps = (*reading.traps, Trap("clip_zero", text, loop.source))
+    else:
+        traps = reading.traps
+    if trainer.step_unit:
+        other = "verl's counts rollout cycles" if trainer.name == "TRL" else "TRL's counts optimiser steps"
+        text = f"a step of {trainer.name}'s log is one {trainer.step_unit} ({other}); one cycle has K_ref of them"
+        traps = (*traps, Trap("step_unit", text, f"{trainer.name} {trainer.release}"))
+    return Setup(trainer, tuple(recognised), facts, reading, optimizer, convention, momentum, traps)
+
+
+def _optimizer(facts: dict[str, Fact], look: Lookup) -> tuple[str, str, float]:
+    """(name, momentum convention, momentum)."""
+    found = facts.get("optimizer")
+    name = "adamw" if found is None else str(found.value).rpartition(".")[2].lower()
+    beta1 = facts.get("beta1")
+    momentum = 0.9 if beta1 is None else beta1.value
+    inside = isinstance(momentum, int | float) and not isinstance(momentum, bool) and 0 <= momentum < 1
+    _checks.require(inside, beta1.key if beta1 is not None else "momentum", "a number in [0, 1)", momentum)
+    if name == "sgd" or name.startswith("sgd_"):
+        return name, "ema" if name == "sgd_ema" else "heavy_ball", float(momentum)
+    if "nesterov" in name:
+        return name, "nesterov", float(momentum)
+    if "rmsprop" in name:
+        return name, "ema", 0.0
+    known = any(part in name for part in ADAM)
+    _checks.require(
+        known, found.key if found is not None else "optimizer", "adamw, adam, sgd, nesterov or rmsprop", name
+    )
+    return name, "ema", float(momentum)

@@ -91,7 +91,7 @@ def _rewritten(overrides: list[str]) -> list[str]:
         if swept:
             with bad_input():
                 check_sweepable(swept[1])
-        open_ended = re.match(r"(sweep|optimizer\.options)\.\w+", argument)
+        open_ended = re.match(r"(sweep|optimizer\.options|options)\.\w+", argument)
         result.append(f"++{argument}" if open_ended else argument)
     return result
 

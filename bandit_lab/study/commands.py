@@ -87,6 +87,18 @@ COMMANDS = {
         "python -m bandit_lab reproduce figures=two_detectors,phase_diagram quality=paper publish=outputs/figures",
         continues=True,
     ),
+    "advise": Command(
+        "bandit_lab.study.advise.command",
+        "which settings of a run are safe: margins, largest safe refresh interval, learning rate, group size",
+        "Plain arguments are a trainer's configuration (TRL, verl, OpenRLHF, NeMo-RL, prime-rl, open-instruct; YAML,\n"
+        "JSON, TOML, the script that starts it) and the run's log. K_ref, staleness model, advantage and defaults are\n"
+        "worked out as that trainer implements them, with the source of every rule. Stiffness comes from the log's\n"
+        "response time, or is given (stiffness=, delay=); where the curve does not tell it, margins are a table over\n"
+        "response times. Every threshold stands there by the leading-order law and exactly. Nothing is executed or\n"
+        "unpickled. No real configuration of OpenRLHF or prime-rl was at hand to check their rules on.",
+        "python -m bandit_lab advise recipe.yaml trainer_state.json options.num_iterations=4 safety=2",
+        "paths",
+    ),
     "status": Command(
         "bandit_lab.study.status",
         "what of a run folder is done, failed and left, and how long that takes",

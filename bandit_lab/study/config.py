@@ -10,6 +10,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.bench_settings import BenchSettings
 from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.folder_settings import ExportSettings, StatusSettings
@@ -115,7 +116,7 @@ class SweepSettings(Settings):
 
 
 SCHEMAS: dict[str, type[Any]] = {"sweep": SweepSettings, "predict": PredictSettings, "fit": FitSettings}
-SCHEMAS |= {"status": StatusSettings, "export": ExportSettings, "bench": BenchSettings}
+SCHEMAS |= {"status": StatusSettings, "export": ExportSettings, "bench": BenchSettings, "advise": AdviseSettings}
 SCHEMAS |= {"reproduce": ReproduceSettings}
 
 

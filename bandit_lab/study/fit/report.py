@@ -138,7 +138,10 @@ def _read(one: Fitted) -> list[str]:
     return [*lines, f"bandit_lab {__version__}"]
 
 
-def as_html(title: str, picture: bytes, sections: list[Section]) -> str:
+_ALT = "reward against step, with the fitted law"
+
+
+def as_html(title: str, picture: bytes, sections: list[Section], alt: str = _ALT) -> str:
     """A self-contained page without scripts."""
     image = base64.b64encode(picture).decode("ascii")
     parts = [
@@ -146,7 +149,7 @@ def as_html(title: str, picture: bytes, sections: list[Section]) -> str:
         f'<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>',
         f"<style>{_STYLE}</style></head>",
         f"<body><h1>{html.escape(title)}</h1>",
-        f'<p><img alt="reward against step, with the fitted law" src="data:image/png;base64,{image}"></p>',
+        f'<p><img alt="{html.escape(alt)}" src="data:image/png;base64,{image}"></p>',
     ]
     for name, lines, rows in sections:
         parts.append(f"<h2>{html.escape(name)}</h2>")
@@ -192,9 +195,9 @@ def write_overview(rows: list[dict[str, Any]], folder: Path, settings: FitSettin
     (folder / FOLDER / "index.html").write_text("\n".join([*parts, "</body></html>", ""]), encoding="utf-8")
 
 
-def as_markdown(title: str, picture: str, sections: list[Section]) -> str:
+def as_markdown(title: str, picture: str, sections: list[Section], alt: str = _ALT) -> str:
     """The same as Markdown; the picture lies beside it."""
-    parts = [f"## {_plain(title)}", "", f"![reward against step, with the fitted law]({picture})", ""]
+    parts = [f"## {_plain(title)}", "", f"![{alt}]({picture})", ""]
     for name, lines, rows in sections:
         parts += [f"### {name}", ""]
         parts += [f"- {_plain(line)}" for line in lines]

@@ -6,7 +6,7 @@ from typing import Any
 from bandit_lab.study.schema import setting
 
 LAWS = ["oscillator", "softmax_law", "single_exponential", "sigmoid", "constant"]
-TEXTS = ("reward_key", "step_key", "eval_key", "where", "run", "logs_index", "run_dir")
+TEXTS = ("reward_key", "step_key", "eval_key", "where", "run", "logs_index", "run_dir", "config", "log", "version")
 """Settings whose value is text as it stands, whatever it holds."""
 
 

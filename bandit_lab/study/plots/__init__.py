@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import xarray
 
+    from bandit_lab.study.advise.picture import MarginPicture
     from bandit_lab.study.fit.panels import Panel
 
 
@@ -53,6 +54,23 @@ def draw_run(panel: "Panel") -> bytes:
 
     with style():
         figure = run_figure(panel)
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=130)
+        plt.close(figure)
+    return buffer.getvalue()
+
+
+def draw_margins(picture: "MarginPicture") -> bytes:
+    """The picture of `advise`, as the bytes of a PNG."""
+    import io
+
+    import matplotlib.pyplot as plt
+
+    from bandit_lab.study.plots.margins import margins_figure
+    from bandit_lab.study.plots.style import style
+
+    with style():
+        figure = margins_figure(picture)
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=130)
         plt.close(figure)

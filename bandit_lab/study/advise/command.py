@@ -1,0 +1,126 @@
+"""`advise`: which settings are safe, from a trainer's configuration and a log, with a page to paste into an issue."""
+
+import shutil
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bandit_lab import _checks
+from bandit_lab.curves import trainers
+from bandit_lab.curves.trainers import Setup
+from bandit_lab.study import report
+from bandit_lab.study.advise import evidence, table
+from bandit_lab.study.advise.page import write_page
+from bandit_lab.study.advise.settings import AdviseSettings
+from bandit_lab.study.advise.summary import summarise
+from bandit_lab.study.advise.work import work
+from bandit_lab.study.fit.logs import Log
+from bandit_lab.study.fit.report import FOLDER
+from bandit_lab.study.manifest import manifest
+from bandit_lab.study.progress import Progress
+from bandit_lab.study.store import RunFolder
+from bandit_lab.theory import MODELS
+
+_CONFIGS = (".yaml", ".yml", ".toml", ".sh", ".bash", ".py", ".slurm", ".sbatch", ".bin")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Checked settings, the trainer's as understood, and the log, read."""
+
+    settings: AdviseSettings
+    setup: Setup
+    log: Log | None
+
+
+def prepare(settings: AdviseSettings, explicit: frozenset[str]) -> Plan:
+    """Check every setting, read configuration and log. Raises ValueError."""
+    _check(settings)
+    settings = _with_paths(settings)
+    document = None if settings.config is None else trainers.load(settings.config)
+    options = trainers.from_options(settings.options)
+    given = _given(settings)
+    _checks.require(
+        document is not None or bool(options) or bool(given) or settings.log is not None,
+        "config", "a trainer's configuration, a log, or settings such as refresh_interval=4", "none of them",
+    )  # fmt: skip
+    setup = trainers.understand(document, options, given, settings.framework, settings.version)
+    with Progress(settings.quiet).stage("reading"):
+        return Plan(settings, setup, evidence.read_log(settings))
+
+
+def _check(settings: AdviseSettings) -> None:
+    for name in ("learning_rate", "stiffness"):
+        if getattr(settings, name) is not None:
+            _checks.positive(name, getattr(settings, name))
+    for name in ("delay", "kl_weight"):
+        if getattr(settings, name) is not None:
+            _checks.non_negative(name, getattr(settings, name))
+    if settings.momentum is not None:
+        _checks.momentum("momentum", settings.momentum)
+    if settings.staleness is not None:
+        _checks.choice("staleness", settings.staleness, MODELS)
+    if settings.group_size is not None:
+        _checks.integer("group_size", settings.group_size, 1)
+    for name in ("signal", "group_factor"):
+        _checks.require(0 < getattr(settings, name) < 1, name, "a number in (0, 1)", getattr(settings, name))
+    _checks.positive("temperature", settings.temperature)
+    _checks.require(settings.safety > 1, "safety", "a number > 1", settings.safety)
+    if settings.success is not None:
+        _checks.require(0 <= settings.success <= 1, "success", "a probability in [0, 1]", settings.success)
+    both = settings.stiffness is not None and settings.delay is not None
+    _checks.require(not both, "stiffness", "either stiffness or delay", "both")
+    _checks.integer("seed", settings.seed, 0)
+
+
+def _with_paths(settings: AdviseSettings) -> AdviseSettings:
+    """The settings with each plain path as configuration or log, by its name and, for the rest, by what it holds."""
+    for path in settings.paths:
+        config = _is_config(Path(path))
+        key = "config" if config else "log"
+        _checks.require(getattr(settings, key) is None, key, f"one {key}", f"{getattr(settings, key)} and {path}")
+        settings = replace(settings, config=path) if config else replace(settings, log=path)
+    return settings
+
+
+def _is_config(path: Path) -> bool:
+    if path.is_dir():
+        return (path / ".hydra").is_dir()
+    if path.suffix.lower() in _CONFIGS:
+        return True
+    if path.suffix.lower() != ".json":
+        return False
+    try:
+        return trainers.understand(trainers.load(str(path)), {}).trainer.name != "own loop"
+    except ValueError:
+        return False
+
+
+def _given(settings: AdviseSettings) -> dict[str, Any]:
+    """What was given in this project's words, by quantity."""
+    names = {"learning_rate": "learning_rate", "momentum": "beta1", "optimizer": "optimizer", "staleness": "staleness",
+             "refresh_interval": "refresh_interval", "group_size": "group_size", "kl_weight": "kl_weight"}  # fmt: skip
+    return {
+        quantity: getattr(settings, name) for name, quantity in names.items() if getattr(settings, name) is not None
+    }
+
+
+def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
+    """Work out the advice, print it, write the run folder."""
+    start = time.perf_counter()
+    settings = plan.settings
+    folder.open(report.as_yaml(asdict(settings)))
+    shutil.rmtree(folder.path / FOLDER, ignore_errors=True)
+    with progress.stage("fit of the log"):
+        seen = evidence.look(plan.log, plan.setup)
+    with progress.stage("margins"):
+        advice = work(plan.setup, seen, settings)
+        folder.write_summary(summarise(advice, settings))
+    if settings.report:
+        with progress.stage("report"):
+            write_page(advice, settings, folder.path)
+    table.print_advice(advice, settings)
+    wall = time.perf_counter() - start
+    about = asdict(settings) | {"precision": "float64"}
+    folder.write_manifest(manifest("advise", about, {}, {"wall": wall, "compile": 0.0, "run": wall}))

@@ -1,0 +1,170 @@
+"""What the log tells: how fast the reward answers, how often answers succeed, how many groups are silent."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bandit_lab.curves import Curve
+from bandit_lab.curves.fit import LawFit, fit_curve
+from bandit_lab.curves.trainers import Setup
+from bandit_lab.study.advise.settings import AdviseSettings
+from bandit_lab.study.fit.logs import Log, gather
+from bandit_lab.study.fit.settings import FitSettings
+from bandit_lab.study.fit.summary import LITTLE
+
+LATE = 0.8
+"""The last fifth of the steps is "now"."""
+
+
+@dataclass(frozen=True)
+class Delay:
+    """Mean delay of the reward's answer [optimiser steps] with its interval (ends 0 and infinity where open), where it
+    comes from, and what weakens it."""
+
+    value: float
+    low: float
+    high: float
+    source: str
+    cautions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one log says; None with a reason beside it where it does not.
+
+    `rate_now` is the largest learning rate over the logged mean: what the schedule took away. `answers` seen in the
+    last fifth of the run, at least one group per row.
+    """
+
+    curve: Curve | None = None
+    delay: Delay | None = None
+    delay_reason: str = "no log and no stiffness given"
+    success: float | None = None
+    success_start: float | None = None
+    success_reason: str = "no log; give success=..."
+    success_source: str = ""
+    silent: float | None = None
+    answers: int = 0
+    learning_rate: float | None = None
+    schedule: float = 1.0
+    notes: tuple[str, ...] = field(default=())
+
+
+def read_log(settings: AdviseSettings) -> Log | None:
+    """The one run of the log, or None without a log. Raises ValueError where it holds none or several."""
+    if settings.log is None:
+        return None
+    scale = settings.reward_scale
+    asked = FitSettings(
+        paths=[settings.log], reward_key=settings.reward_key, step_key=settings.step_key, where=settings.where,
+        run=settings.run, reward_scale=scale, step_unit=settings.step_unit, log_every=settings.log_every,
+    )  # fmt: skip
+    logs = [log for log in gather(asked, lambda done, total: None) if log.curve is not None]
+    if len(logs) > 1:
+        names = ", ".join(log.name for log in logs[:4])
+        raise ValueError(f"log: expected one run, got {len(logs)} ({names}, ...); give run=...")
+    return logs[0]
+
+
+def look(log: Log | None, setup: Setup) -> Evidence:
+    """Everything that a log tells about a run with these settings."""
+    if log is None or log.curve is None:
+        return Evidence()
+    curve = log.curve
+    delay, reason = _delay(curve, setup)
+    late = curve.step >= curve.step[0] + LATE * (curve.step[-1] - curve.step[0])
+    early = curve.step <= curve.step[0] + (1 - LATE) * (curve.step[-1] - curve.step[0])
+    low, high, why, source = _scale(curve)
+    now = None if why else float(np.clip((curve.reward[late].mean() - low) / (high - low), 0, 1))
+    start = None if why else float(np.clip((curve.reward[early].mean() - low) / (high - low), 0, 1))
+    rate, schedule = _schedule(curve)
+    return Evidence(
+        curve, delay, reason, now, start, why, source, _silent(curve), _answers(int(late.sum()), curve, setup), rate,
+        schedule, _notes(rate, setup),
+    )  # fmt: skip
+
+
+def _delay(curve: Curve, setup: Setup) -> tuple[Delay | None, str]:
+    """(delay in optimiser steps, why there is none)."""
+    per_step, why = _steps_per_unit(curve, setup)
+    if why:
+        return None, why
+    fit = fit_curve(curve)
+    best = fit.best
+    if best.law == "constant":
+        return None, "the log's reward does not change in a way that any law describes better than a constant"
+    share = best.r_squared_explainable
+    if share < LITTLE:
+        return None, f"the best law explains {100 * max(share, 0):.0f} % of what changes slowly in this curve"
+    law = next(fit.laws[name] for name in (best.law, "oscillator") if "delay" in fit.laws[name].parameters)
+    if law.parameters["amplitude"].value <= 0:
+        return None, "the reward falls: its speed is not an answer to training"
+    found = law.parameters["delay"]
+    if not found.low > 0:
+        return None, f"the curve does not bound the reward's delay from below ({law.law}): {law.status}"
+    source = f"mean delay of the {law.law.replace('_', ' ')} fitted to the log, 90 % interval"
+    return Delay(found.value * per_step, found.low * per_step, found.high * per_step, source, _cautions(best, law)), ""
+
+
+def _cautions(best: LawFit, law: LawFit) -> tuple[str, ...]:
+    found = []
+    if best.law != law.law:
+        found.append(
+            f"the {best.law.replace('_', ' ')} fits better: the curve's shape comes from softmax geometry at least in "
+            "part, which is slower than the stiffness near the plateau, so margins come out too large"
+        )
+    if not np.isfinite(law.parameters["delay"].high):
+        found.append("the curve does not bound the delay from above, so the margins are lower bounds")
+    if "plateau" in law.status:
+        found.append("the curve does not show its plateau: the delay is that of the rise so far")
+    return tuple(found)
+
+
+def _steps_per_unit(curve: Curve, setup: Setup) -> tuple[float, str]:
+    """(optimiser steps per step of the log, why it is not known)."""
+    block = max(setup.loop.block, 1.0)
+    unit = curve.step_unit if curve.step_unit != "unknown" else setup.trainer.step_unit
+    if unit == "optimiser step" or block == 1:
+        return 1.0, ""
+    if unit == "rollout cycle":
+        return block, ""
+    return 1.0, "the log does not tell whether it counts optimiser steps or rollout cycles: give step_unit=..."
+
+
+def _scale(curve: Curve) -> tuple[float, float, str, str]:
+    """(lowest, highest reward, why p is not known, how p was read)."""
+    if curve.scale.given:
+        low, high = curve.scale.low, curve.scale.high
+        return low, high, "", f"mean reward on the given scale {low:g} to {high:g}, last fifth of the log"
+    if curve.reward.min() >= 0 and curve.reward.max() <= 1:
+        return 0.0, 1.0, "", "mean reward of the last fifth of the log, read as 0/1"
+    why = "rewards go beyond 0 to 1, so that the mean is no success probability: give success=... or reward_scale=[...]"
+    return 0.0, 1.0, why, ""
+
+
+def _silent(curve: Curve) -> float | None:
+    seen = curve.series.get("zero_std_frac")
+    if seen is None or not seen.value.size:
+        return None
+    late = seen.step >= seen.step[0] + LATE * (seen.step[-1] - seen.step[0])
+    return float(np.clip(seen.value[late].mean(), 0, 1))
+
+
+def _answers(rows: int, curve: Curve, setup: Setup) -> int:
+    prompts = setup.reading.prompts or 1.0
+    cycle = setup.loop.block if curve.step_unit == "rollout cycle" else 1.0
+    return int(rows * curve.log_every * max(cycle, 1.0) * prompts * (setup.number("group_size") or 1))
+
+
+def _schedule(curve: Curve) -> tuple[float | None, float]:
+    seen = curve.series.get("lr")
+    if seen is None or not seen.value.size or not seen.value.max() > 0:
+        return None, 1.0
+    return float(seen.value.max()), float(seen.value.max() / seen.value.mean())
+
+
+def _notes(rate: float | None, setup: Setup) -> tuple[str, ...]:
+    asked = setup.number("learning_rate")
+    if rate is None or asked is None or abs(rate / asked - 1) < 0.02:
+        return ()
+    return (f"the largest learning rate in the log is {rate:g}, the configuration has {asked:g}",)

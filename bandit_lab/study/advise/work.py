@@ -1,0 +1,193 @@
+"""The numbers of `advise`: stiffness, margins, largest safe settings, groups; no text beyond reasons."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bandit_lab.curves import advise
+from bandit_lab.curves.advise import DifficultySpread, Limit, Margin, StalenessLoop
+from bandit_lab.curves.trainers import Setup
+from bandit_lab.study.advise.evidence import Delay, Evidence
+from bandit_lab.study.advise.settings import AdviseSettings
+
+DELAYS = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+SIZES = (2, 4, 8, 16, 32, 64)
+REACH = 4.0
+"""How far beyond a setting that was run one curve is believed: stiffer modes that it does not show may wait there."""
+INTERVALS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+
+
+@dataclass(frozen=True)
+class Strength:
+    """kappa = learning rate * stiffness at the peak learning rate: best value, the end that counts for safety, and the
+    far end; `delay` it comes from, if it does."""
+
+    kappa: float
+    upper: float
+    lower: float
+    source: str
+    delay: Delay | None = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """A setting's threshold at the best value, and what is safe (upper end of kappa, safety factor)."""
+
+    threshold: Limit
+    safe: Limit
+
+
+@dataclass(frozen=True)
+class DelayRow:
+    """What a response time [optimiser steps] would mean for this loop."""
+
+    delay: float
+    kappa: float
+    margin: Margin
+    safe_interval: Limit
+
+
+@dataclass(frozen=True)
+class GroupRow:
+    """One group size: least share of silent groups, share with the spread seen, c_G, noise over today's."""
+
+    size: int
+    silent: float
+    silent_spread: float | None
+    factor: float | None
+    temperature: float | None
+
+
+@dataclass(frozen=True)
+class Groups:
+    """What group sizes do at success probability `success` (and at the start of the log), and what is wished for."""
+
+    success: float
+    rows: tuple[GroupRow, ...]
+    now: GroupRow | None
+    spread: DifficultySpread | None
+    for_signal: int | None
+    for_signal_spread: int | None
+    for_factor: int | None
+    for_temperature: int | None
+    rare: float | None = None
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Everything."""
+
+    setup: Setup
+    evidence: Evidence
+    loop: StalenessLoop
+    rate: float | None
+    strength: Strength | None
+    strength_reason: str
+    margin: Margin | None
+    margin_upper: Margin | None
+    intervals: Limits | None
+    rates: Limits | None
+    delays: tuple[DelayRow, ...]
+    groups: Groups | None
+    groups_reason: str
+
+
+def work(setup: Setup, evidence: Evidence, settings: AdviseSettings) -> Advice:
+    """All numbers of one run."""
+    found = setup.loop
+    loop = StalenessLoop(found.model, found.interval, setup.momentum, setup.convention)  # type: ignore[arg-type]
+    rate = setup.number("learning_rate") or evidence.learning_rate or None
+    strength, why = _strength(loop, rate, evidence, settings)
+    margins = (
+        (None, None) if strength is None else tuple(advise.margin(loop, k) for k in (strength.kappa, strength.upper))
+    )
+    groups, no_groups = _groups(setup, evidence, settings)
+    return Advice(
+        setup,
+        evidence,
+        loop,
+        rate,
+        strength,
+        why,
+        margins[0],
+        margins[1],
+        None if strength is None else _intervals(loop, strength, settings.safety),
+        None if strength is None else _rates(loop, strength, settings.safety),
+        tuple(_delay_row(loop, delay, settings.safety) for delay in DELAYS),
+        groups,
+        no_groups,
+    )
+
+
+def _strength(
+    loop: StalenessLoop, rate: float | None, evidence: Evidence, settings: AdviseSettings
+) -> tuple[Strength | None, str]:
+    if settings.stiffness is not None:
+        if rate is None:
+            return None, "stiffness is given but no learning rate: give learning_rate=..."
+        kappa = rate * settings.stiffness
+        return Strength(kappa, kappa, kappa, "given"), ""
+    if settings.delay is not None:
+        kappa = advise.kappa_of_delay(loop, settings.delay)
+        return Strength(
+            kappa, kappa, kappa, "response time given", Delay(settings.delay, settings.delay, settings.delay, "given")
+        ), ""
+    delay = evidence.delay
+    if delay is None:
+        return None, evidence.delay_reason
+    best, upper = (advise.kappa_of_delay(loop, value) * evidence.schedule for value in (delay.value, delay.low))
+    lower = advise.kappa_of_delay(loop, delay.high) * evidence.schedule if np.isfinite(delay.high) else 0.0
+    return Strength(best, upper, lower, delay.source, delay), ""
+
+
+def _intervals(loop: StalenessLoop, strength: Strength, safety: float) -> Limits:
+    safe = advise.largest_safe_interval(loop, strength.upper, safety)
+    if strength.delay is not None:
+        safe = safe.within(REACH * max(loop.interval, 1))
+    return Limits(advise.largest_safe_interval(loop, strength.kappa, 1.0), safe)
+
+
+def _rates(loop: StalenessLoop, strength: Strength, safety: float) -> Limits:
+    """Learning rates over the present one."""
+    threshold, safe = advise.largest_safe_kappa(loop, 1.0), advise.largest_safe_kappa(loop, safety)
+    far = safe.over(strength.upper)
+    return Limits(threshold.over(strength.kappa), far if strength.delay is None else far.within(REACH))
+
+
+def _delay_row(loop: StalenessLoop, delay: float, safety: float) -> DelayRow:
+    kappa = advise.kappa_of_delay(loop, delay)
+    return DelayRow(delay, kappa, advise.margin(loop, kappa), advise.largest_safe_interval(loop, kappa, safety))
+
+
+def _groups(setup: Setup, evidence: Evidence, settings: AdviseSettings) -> tuple[Groups | None, str]:
+    success = evidence.success if settings.success is None else settings.success
+    if success is None:
+        return None, evidence.success_reason
+    size, rule = int(setup.number("group_size") or 0), setup.reading.rule.name or "dr_grpo"
+    seen = evidence.silent if settings.success is None else None
+    spread = None if seen is None or size < 2 else advise.spread_from_silence(success, size, seen)
+
+    def row(group: int) -> GroupRow:
+        return GroupRow(
+            group,
+            advise.silent_share(success, group),
+            None if spread is None else spread.silent(group),
+            advise.group_factor(rule, success, group),
+            size / group if size else None,
+        )
+
+    rows = tuple(row(group) for group in sorted({*SIZES, *([size] if size > 1 else [])}))
+    rare = (
+        1 - 0.05 ** (1 / evidence.answers) if success == 0 and settings.success is None and evidence.answers else None
+    )
+    return Groups(
+        success,
+        rows,
+        row(size) if size > 1 else None,
+        spread,
+        advise.group_for_signal(rare if rare else success, settings.signal),
+        None if spread is None else advise.group_for_signal(success, settings.signal, spread),
+        advise.group_for_factor(rule, success, settings.group_factor),
+        int(np.ceil(size / settings.temperature - 1e-9)) if size else None,
+        rare,
+    ), ""

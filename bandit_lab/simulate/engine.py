@@ -6,19 +6,21 @@ in the grid, and moments are pooled in a fixed order of seeds: a cell's numbers 
 grid, on chunks, threads or devices. The two paths draw different numbers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab.grpo import Hyper, Learner
-from bandit_lab.simulate import fast, reference
+from bandit_lab.simulate import fast
+from bandit_lab.simulate import reference as reference_path
 from bandit_lab.simulate.cells import prepare
 from bandit_lab.simulate.dynamics import DYNAMICS
 from bandit_lab.simulate.moments import check_first_seed
 from bandit_lab.simulate.reference import WIDTH, Width
-from bandit_lab.simulate.results import Route, Runs, Summary, gather
+from bandit_lab.simulate.request import Request
+from bandit_lab.simulate.results import Part, Route, Runs, Summary, gather
 
 __all__ = ["PATHS", "WIDTH", "Progress", "Route", "Runs", "Summary", "Width", "route", "run", "trajectories"]
 
@@ -89,10 +91,11 @@ def run(
     """
     _checks.integer("seeds", seeds, 1)
     check_first_seed(first_seed)
-    chosen, parts = _parts(learner, dynamics, cells, path, rng, steps, initial, reference, common_random_numbers, dtype)
-    options = {"seeds": seeds, "seed": seed, "first_seed": first_seed, "watched": summary, "whole": False}
-    done = parts(**options, threads=threads, progress=progress)
-    return gather(done, len(np.asarray(cells.learning_rate)), seeds, steps, summary, chosen)
+    _check(dynamics, cells, steps, rng)
+    ready = prepare(learner, cells, dtype, initial, reference, common_random_numbers)
+    asked = Request(learner, dynamics, ready, steps, seeds, dtype, first_seed, watched=summary, threads=threads)
+    chosen, parts = _parts(asked, path, rng, seed, progress)
+    return gather(parts, len(ready.name), seeds, steps, summary, chosen)
 
 
 def trajectories(
@@ -109,38 +112,28 @@ def trajectories(
     rng: str = fast.DEFAULT_GENERATOR,
 ) -> np.ndarray:
     """Expected reward [C, S, T + 1] of every single run: the same runs as in `run`, kept whole. For few cells."""
-    rewards = np.empty((len(np.asarray(cells.learning_rate)), seeds, steps + 1))
-    _, parts = _parts(learner, dynamics, cells, path, rng, steps, initial, None, False, dtype)
-    for part in parts(seeds=seeds, seed=seed, first_seed=0, watched=False, whole=True, threads=2, progress=None):
+    _check(dynamics, cells, steps, rng)
+    ready = prepare(learner, cells, dtype, initial)
+    rewards = np.empty((len(ready.name), seeds, steps + 1))
+    asked = Request(learner, dynamics, ready, steps, seeds, dtype, whole=True)
+    for part in _parts(asked, path, rng, seed, None)[1]:
         rewards[part.cell, part.first : part.first + part.seeds] = part.rewards
     return rewards
 
 
-def _parts(
-    learner: Learner,
-    dynamics: str,
-    cells: Hyper,
-    path: str,
-    rng: str,
-    steps: int,
-    initial: np.ndarray | None,
-    fixed_point: np.ndarray | None,
-    common: bool,
-    dtype: Any,
-) -> tuple[Route, Callable[..., Any]]:
-    """The route, and its function from the remaining options to parts."""
+def _check(dynamics: str, cells: Hyper, steps: int, rng: str) -> None:
+    """Raises ValueError for what can be wrong before anything is prepared."""
     _checks.choice("dynamics", dynamics, DYNAMICS)
     _checks.choice("rng", rng, fast.GENERATORS)
     _checks.integer("steps", steps, 1)
     count = len(np.asarray(cells.learning_rate))
     for name, column in cells._asdict().items():
         _checks.require(np.shape(column) == (count,), name, f"an array of {count} cells", np.shape(column))
-    ready = prepare(learner, cells, dtype, initial, fixed_point, common)
-    chosen = route(learner, dynamics, path)
 
-    def parts(**options: Any) -> Any:
-        if chosen.name == "fast":
-            return fast.run_cells(learner, dynamics, ready, steps=steps, dtype=dtype, generator=rng, **options)
-        return reference.run_cells(learner, dynamics, ready, steps=steps, dtype=dtype, **options)
 
-    return chosen, parts
+def _parts(asked: Request, path: str, rng: str, seed: int, progress: Progress | None) -> tuple[Route, Iterator[Part]]:
+    """The route that serves, and the parts that come along it."""
+    chosen = route(asked.learner, asked.dynamics, path)
+    if chosen.name == "fast":
+        return chosen, fast.run_cells(asked, rng, seed, progress)
+    return chosen, reference_path.run_cells(asked, seed, progress)

@@ -20,9 +20,10 @@ from bandit_lab._types import Array
 from bandit_lab.bandits import expected_reward
 from bandit_lab.grpo import Hyper, Learner, init, update
 from bandit_lab.simulate.calls import in_order
-from bandit_lab.simulate.cells import Cells, cast
+from bandit_lab.simulate.cells import cast
 from bandit_lab.simulate.devices import mesh_for, on_every
 from bandit_lab.simulate.dynamics import DYNAMICS
+from bandit_lab.simulate.request import Request
 from bandit_lab.simulate.results import Part, Summary
 
 
@@ -129,24 +130,11 @@ def _pad(values: np.ndarray, start: int, width: int) -> np.ndarray:
     return values[np.minimum(np.arange(start, start + width), len(values) - 1)]
 
 
-def run_cells(
-    learner: Learner,
-    dynamics: str,
-    cells: Cells,
-    *,
-    steps: int,
-    seeds: int,
-    seed: int,
-    first_seed: int,
-    dtype: Any,
-    watched: bool,
-    whole: bool,
-    threads: int,
-    progress: Callable[[int, int], None] | None,
-) -> Iterator[Part]:
-    """Results row by row, each cell's in the order of its seeds. See `simulate.engine.run`."""
+def run_cells(asked: Request, seed: int, progress: Callable[[int, int], None] | None) -> Iterator[Part]:
+    """Results row by row, each cell's in the order of its seeds."""
+    dynamics, cells, seeds = asked.dynamics, asked.cells, asked.seeds
     width, count = WIDTH[dynamics], len(cells.name)
-    learner, key = cast(learner, dtype), jax.random.key(seed)
+    learner, key = cast(asked.learner, asked.dtype), jax.random.key(seed)
     places = [(c, s) for c in range(0, count, width.cells) for s in range(0, seeds, width.seeds)]
     mesh = mesh_for(len(places))
     calls = [places[i : i + mesh.size] for i in range(0, len(places), mesh.size)]
@@ -154,21 +142,21 @@ def run_cells(
     def block(place: tuple[int, int]) -> _Block:
         hyper, names, theta, start = jax.tree.map(lambda x: _pad(x, place[0], width.cells), tuple(cells))
         index = np.arange(place[1], place[1] + width.seeds)
-        return _Block(hyper, names, theta, start, (first_seed + index).astype(np.int32), index < seeds)
+        return _Block(hyper, names, theta, start, (asked.first_seed + index).astype(np.int32), index < seeds)
 
     def one(call: list[tuple[int, int]]) -> Any:
         filled = [block(place) for place in call + call[-1:] * (mesh.size - len(call))]
         blocks = jax.tree.map(lambda *columns: np.stack(columns), *filled)
-        return jax.tree.map(np.asarray, _blocks(mesh, learner, dynamics, steps, whole, key, blocks))
+        return jax.tree.map(np.asarray, _blocks(mesh, learner, dynamics, asked.steps, asked.whole, key, blocks))
 
     done = 0
-    for call, results in zip(calls, in_order(one, calls, threads), strict=True):
+    for call, results in zip(calls, in_order(one, calls, asked.threads), strict=True):
         for number, (cell, first) in enumerate(call):
             runs, summary = jax.tree.map(lambda x, i=number: x[i], results)
             last = min(first + width.seeds, seeds)
             for row in range(min(width.cells, count - cell)):
-                ends = Summary(*(x[row, : last - first] for x in summary)) if watched else None
-                if whole:
+                ends = Summary(*(x[row, : last - first] for x in summary)) if asked.watched else None
+                if asked.whole:
                     yield Part(cell + row, first, last - first, None, None, runs[row, : last - first], ends)
                 else:
                     yield Part(cell + row, first, last - first, runs[1][row], runs[2][row], None, ends)

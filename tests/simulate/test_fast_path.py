@@ -158,7 +158,8 @@ def test_an_operation_that_does_not_fit_into_the_kernel_runs_beside_it():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"staleness": "random"}, "ages"),
+        ({"staleness": "random_mean"}, "averages over ages"),
+        ({"staleness": "random", "dynamics": "mean_field"}, "draws them in a mean"),
         ({"bandit": two_arm(), "dynamics": "finite_group"}, "enumerates groups"),
     ],
 )

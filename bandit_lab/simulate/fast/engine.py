@@ -18,6 +18,7 @@ from bandit_lab.simulate.fast.layout import GROUP, PART, Rows, rows_of
 from bandit_lab.simulate.fast.program import Program, Setting
 from bandit_lab.simulate.fast.serve import describe, needs_blocks, why_not
 from bandit_lab.simulate.fast.words import DEFAULT_GENERATOR
+from bandit_lab.simulate.request import Request
 from bandit_lab.simulate.results import Part, Summary
 
 ITEMS = {"long": 4, "short": 32}
@@ -56,29 +57,17 @@ class Plan:
         return in_order(one, self.calls, threads)
 
 
-def plan(
-    learner: Learner,
-    dynamics: str,
-    cells: Cells,
-    *,
-    steps: int,
-    seeds: int,
-    first_seed: int = 0,
-    dtype: Any = np.float32,
-    watched: bool = False,
-    keep: str = "moments",
-    generator: str = DEFAULT_GENERATOR,
-    threads: int = 2,
-) -> Plan:
+def plan(asked: Request, keep: str, generator: str) -> Plan:
     """Lay a grid out in calls.
 
     keep: `moments` of every cell over its seeds, `runs` (J of every run), or `ensemble`: moments over all cells and
     seeds together.
     """
-    program, setting = describe(learner, dynamics, steps, watched, generator, dtype)
+    learner, cells, seeds, dtype = asked.learner, asked.cells, asked.seeds, asked.dtype
+    program, setting = describe(learner, asked.dynamics, asked.steps, asked.watched, generator, dtype)
     lanes, hyper = program.lanes, cells.hyper
     whole_row = min(lanes, PART)  # a wide chunk holds several: a row does not reach over units of seeds
-    few = seeds < whole_row and first_seed == 0
+    few = seeds < whole_row and asked.first_seed == 0
     per_row = 1 if seeds == 1 else GROUP if few or keep == "runs" else whole_row
     long = per_row == lanes or keep == "ensemble"
     groups = {"moments": lanes // per_row, "runs": 0, "ensemble": 1}[keep]
@@ -88,49 +77,19 @@ def plan(
         bound = replace(program, groups=groups, per_row=per_row, blocks=rows.blocks)
         per_device = 1 if lanes > PART else ITEMS["long" if long else "short"]
         most, count = per_device * mesh.size, len(rows.cell)
-        pieces = max(-(-count // most), min(threads, -(-count // mesh.size)))
+        pieces = max(-(-count // most), min(asked.threads, -(-count // mesh.size)))
         for piece in np.array_split(np.arange(count), pieces):
             part = Rows(rows.cell[piece], rows.first[piece], rows.seeds[piece], rows.blocks)
             places = _places(len(piece), mesh.size, per_device)
-            calls.append(Call(bound, part, _items(cells, part, places, first_seed, most, dtype), places))
+            calls.append(Call(bound, part, _items(cells, part, places, asked.first_seed, most, dtype), places))
     return Plan(mesh, replace(learner, bandit=None), setting, calls, per_row)  # type: ignore[arg-type]
 
 
-def run_cells(
-    learner: Learner,
-    dynamics: str,
-    cells: Cells,
-    *,
-    steps: int,
-    seeds: int,
-    seed: int,
-    first_seed: int,
-    dtype: Any,
-    watched: bool,
-    whole: bool,
-    generator: str,
-    threads: int,
-    progress: Callable[[int, int], None] | None,
-) -> Iterator[Part]:
-    """Every row's results, each cell's in the order of its seeds.
-
-    whole: keep J of every run instead of moments, as is always done for a single seed. The rest: `simulate.engine.run`.
-    """
-    whole = whole or seeds == 1
-    ready = plan(
-        learner,
-        dynamics,
-        cells,
-        steps=steps,
-        seeds=seeds,
-        first_seed=first_seed,
-        dtype=dtype,
-        watched=watched,
-        keep="runs" if whole else "moments",
-        generator=generator,
-        threads=threads,
-    )
-    for number, (call, results) in enumerate(ready.results(seed, threads), 1):
+def run_cells(asked: Request, generator: str, seed: int, progress: Callable[[int, int], None] | None) -> Iterator[Part]:
+    """Every row's results, each cell's in the order of its seeds. A single seed is always kept whole."""
+    whole = asked.whole or asked.seeds == 1
+    ready = plan(asked, "runs" if whole else "moments", generator)
+    for number, (call, results) in enumerate(ready.results(seed, asked.threads), 1):
         yield from _parts(call.rows, results, ready.per_row, whole)
         if progress:
             progress(number, len(ready.calls))
@@ -153,17 +112,8 @@ def ensemble(
     """
     reason = why_not(learner, dynamics)
     require(reason is None, "dynamics", f"a setting that the fast path serves ({reason})", dynamics)
-    ready = plan(
-        learner,
-        dynamics,
-        prepare(learner, cells, dtype),
-        steps=steps,
-        seeds=seeds,
-        dtype=dtype,
-        keep="ensemble",
-        generator=rng,
-        threads=threads,
-    )
+    asked = Request(learner, dynamics, prepare(learner, cells, dtype), steps, seeds, dtype, threads=threads)
+    ready = plan(asked, "ensemble", rng)
 
     def moments(seed: int) -> tuple[np.ndarray, np.ndarray]:
         parts = [results for _, results in ready.results(seed, threads)]

@@ -35,7 +35,7 @@ Keys = tuple[Array, Array]
 _STEP_WEYL, _STEP_WEYL_2, _WORD_WEYL = np.uint32(0x9E3779B9), np.uint32(0x85157AF5), np.uint32(0xC2B2AE3D)
 _M0, _M1, _M2 = np.uint32(0xED5AD4BB), np.uint32(0x21F0AAAD), np.uint32(0x735A2D97)
 _WORDS_PER_LANE = 2**32
-_AGES_FROM = np.uint32(2**31)  # the step whose words give the age of step 0
+_AGES_FROM = 2**31  # the step whose words give the age of step 0
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def require_steps_apart(steps: int) -> None:
 
 def age_uniform(generator: str, keys: Keys, step: Array, dtype: Any) -> Array:
     """A number k 2^-24 in [0, 1) per lane [L] for the age of the policy that acts at `step`; from words of its own."""
-    word = GENERATORS[generator].words(keys, jnp.asarray(step).astype(jnp.uint32) + _AGES_FROM, 1)[0]
+    word = GENERATORS[generator].words(keys, jnp.asarray(step).astype(jnp.uint32) + np.uint32(_AGES_FROM), 1)[0]
     return as_float(word >> np.uint32(8), dtype) * np.array(2.0**-24, dtype)
 
 

@@ -6,17 +6,19 @@ integral of h; for an infinite group and A = (r - J)/sigma it is 2 arcsin(sqrt(J
 rewards have the potential (factor times) J for any law. Otherwise (a group std over three or more reward values) the
 drift is not a gradient. Dropping silent groups divides h by the chance of a group that is not silent, and couples
 contexts, and the actions that the sampled KL sees, through it: then there is a potential for one context and exact KL.
+An advantage that sees the batch couples contexts too. A KL estimator brings its divergence, the entropy bonus is one.
 """
 
 from collections.abc import Callable
 from math import comb
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab._types import Array
-from bandit_lab.grpo import Learner
+from bandit_lab.grpo import KL_ESTIMATORS, Learner, sees_batch, weighs_groups, weighs_tokens
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
 
@@ -60,12 +62,13 @@ def potential(learner: Learner, dynamics: str, theta: np.ndarray | Array) -> Cal
     bandit = learner.bandit
     probabilities = bandit.law.probabilities
     binary = probabilities.shape[-1] == 2
-    with jax.ensure_compile_time_eval():
-        unweighted = bool(jnp.all(learner.estimator.weight(jnp.ones(2), jnp.array([1.0, -1.0])) == 1))
-    if not (binary or learner.advantage.linear) or not unweighted:
+    weight, kl, contexts = _weight_on_policy(learner), KL_ESTIMATORS[learner.kl_estimator](), probabilities.shape[0]
+    if not (binary or learner.advantage.linear) or weight is None:
         return None
     drops = learner.advantage.drops_silent and dynamics != "mean_field"
-    if drops and (probabilities.shape[0] > 1 or learner.kl_estimator != "exact" or not binary):
+    if drops and (contexts > 1 or kl.sampled or not binary):
+        return None
+    if sees_batch(learner.advantage) and contexts > 1:
         return None
 
     def win_chance(x: Array) -> Array:
@@ -88,12 +91,27 @@ def potential(learner: Learner, dynamics: str, theta: np.ndarray | Array) -> Cal
         def reward_part(x: Array) -> Array:
             return jnp.mean(jax.vmap(integral)(win_chance(x), start))
 
-    def divergence(x: Array) -> Array:
+    def value(x: Array, kl_weight: Array) -> Array:
         log_policy = bandit.log_policy(x)
-        if learner.kl_estimator == "exact":
-            terms = jnp.exp(log_policy) * (log_policy - bandit.reference_log_policy)
-        else:
-            terms = jnp.exp(bandit.reference_log_policy) * (bandit.reference_log_policy - log_policy)
-        return jnp.mean(jnp.sum(terms, axis=-1))
+        divergence = jnp.mean(kl.divergence(log_policy, bandit.reference_log_policy))
+        entropy = -jnp.mean(jnp.sum(jnp.exp(log_policy) * log_policy, axis=-1))
+        return weight * reward_part(x) - kl_weight * divergence + learner.entropy_weight * entropy
 
-    return lambda x, kl_weight: reward_part(x) - kl_weight * divergence(x)
+    return value
+
+
+def _weight_on_policy(learner: Learner) -> float | None:
+    """What the estimator multiplies every action's gradient by where the policies agree; None if not one number."""
+    if weighs_groups(learner):
+        return None
+    estimator = learner.estimator
+    with jax.ensure_compile_time_eval():
+        signs = jnp.array([1.0, -1.0])
+        if weighs_tokens(learner):
+            bandit: Any = learner.bandit
+            tokens = jax.eval_shape(bandit.log_token_policy, bandit.initial_parameters).shape[0]
+            weights = estimator.token_weights(jnp.ones((tokens, 2)), signs)  # type: ignore[attr-defined]
+        else:
+            weights = estimator.weight(jnp.ones(2), signs)
+        first = float(weights.ravel()[0])
+        return first if bool(jnp.all(weights == first)) else None

@@ -1,6 +1,6 @@
 """Stiffness at a fixed point by three routes: Hessian of a potential, Jacobian of the drift, and behaviour alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import jax
@@ -99,16 +99,7 @@ def relaxation_matrix(learner: Learner, dynamics: str, kl_weight: float, point: 
 
 def _on_policy(learner: Learner) -> Learner:
     """The same learner with a fresh snapshot at every step and plain gradient steps."""
-    return Learner(
-        learner.bandit,
-        learner.advantage,
-        learner.estimator,
-        Refresh(),
-        Optimizer("sgd"),
-        learner.group_size,
-        learner.prompts,
-        learner.kl_estimator,
-    )
+    return replace(learner, staleness=Refresh(), optimizer=Optimizer("sgd"), batch_reuse=False)
 
 
 def measure_stiffness(learner: Learner, dynamics: str, kl_weight: float, point: FixedPoint) -> StiffnessReport:
@@ -123,7 +114,7 @@ def measure_stiffness(learner: Learner, dynamics: str, kl_weight: float, point: 
     hessian: np.ndarray | None = None
     reason: str | None = (
         "the drift is not a gradient: the group std depends on more than two reward values, or silent groups are "
-        "dropped with a sampled KL term or several contexts"
+        "dropped with a sampled KL term or several contexts, or actions of a group are weighed together"
     )
     if potential(learner, dynamics, point.theta) is not None:
         matrix = _hessian(learner, dynamics, jnp.asarray(point.theta), jnp.asarray(float(kl_weight)))

@@ -1,10 +1,10 @@
 """From settings to the objects of the lab, with every check of every setting."""
 
-import inspect
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 from bandit_lab import _checks, simulate
+from bandit_lab._registry import Registry
 from bandit_lab.bandits import BANDITS
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, KL_ESTIMATORS, STALENESS, Learner, Optimizer
 from bandit_lab.simulate import DYNAMICS, PATHS
@@ -12,15 +12,16 @@ from bandit_lab.simulate.fast import GENERATORS
 from bandit_lab.study.config import Settings
 from bandit_lab.study.grid import IntervalRule, value_of
 
+T = TypeVar("T")
 PRECISIONS = ("float32", "float64")
 
 
 def build_learner(settings: Settings, largest_interval: float) -> Learner:
     """The learner that the settings describe. Raises ValueError for any static setting out of range."""
-    bandit = _variant("bandit", settings.bandit, BANDITS)
-    advantage = _variant("advantage", settings.advantage, ADVANTAGES)
-    estimator = _variant("estimator", settings.estimator, ESTIMATORS)
-    staleness = _variant("staleness", settings.staleness, STALENESS)
+    bandit = _variant(BANDITS, settings.bandit)
+    advantage = _variant(ADVANTAGES, settings.advantage)
+    estimator = _variant(ESTIMATORS, settings.estimator)
+    staleness = _variant(STALENESS, settings.staleness)
     options = settings.optimizer.get("options") or {}
     optimizer = Optimizer(settings.optimizer.get("name", ""), tuple(sorted(options.items())))
     return Learner(
@@ -34,12 +35,13 @@ def build_learner(settings: Settings, largest_interval: float) -> Learner:
         _checks.choice("kl_estimator", settings.kl_estimator, KL_ESTIMATORS),
         settings.batch_reuse,
         staleness.horizon_for(largest_interval),
+        _checks.non_negative("entropy_weight", settings.entropy_weight),
     )
 
 
 def interval_rule(settings: Settings) -> IntervalRule:
     """What the chosen staleness model allows as refresh interval. Raises ValueError for an unknown model."""
-    model = STALENESS[_checks.choice("staleness", settings.staleness.get("name"), STALENESS)]()
+    model = STALENESS[settings.staleness.get("name", "")]()
     return IntervalRule(model.smallest_interval, model.whole_interval)
 
 
@@ -71,25 +73,6 @@ def check_drift(learner: Learner, dynamics: str) -> str | None:
     return None
 
 
-def _variant(group: str, chosen: Mapping[str, Any], known: Mapping[str, Callable[..., Any]]) -> Any:
+def _variant(registry: Registry[T], chosen: Mapping[str, Any]) -> T:
     """The variant named in a group's mapping, built from the mapping's other keys."""
-    options = {key: value for key, value in chosen.items() if key != "name"}
-    build = known[_checks.choice(group, chosen.get("name"), known)]
-    parameters = inspect.signature(build).parameters
-    for key in options:
-        _checks.choice(f"{group}.{key}", key, parameters)
-    _check_options(group, options)
-    return build(**options)
-
-
-def _check_options(group: str, options: Mapping[str, Any]) -> None:
-    """Options that the variants themselves take on trust."""
-    for key, value in options.items() if group == "estimator" else ():
-        _checks.positive(f"estimator.{key}", value)
-    if group == "bandit" and "rewards" in options:
-        _checks.numbers("bandit.rewards", options["rewards"])
-    if group == "advantage":
-        if "eps" in options:
-            _checks.non_negative("advantage.eps", options["eps"])
-        if "ddof" in options:
-            _checks.require(options["ddof"] in (0, 1), "advantage.ddof", "0 or 1", options["ddof"])
+    return registry.build(chosen.get("name", ""), {key: value for key, value in chosen.items() if key != "name"})

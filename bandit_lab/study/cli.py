@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from bandit_lab.study import plugins
 from bandit_lab.study.arguments import as_overrides
 from bandit_lab.study.commands import COMMANDS
 from bandit_lab.study.config import GROUPS, config_dir, register_schemas, variants_on_disk
@@ -42,10 +43,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     if command not in COMMANDS:
         return _complain("bandit_lab", f"command: expected one of {', '.join(COMMANDS)}, got {command!r}")
     if {"-h", "--help"} & set(overrides):
-        from bandit_lab.study.help import command_help
-
-        return _say(command_help(command))
+        return _help(command, overrides)
     return _guarded(command, overrides)
+
+
+def _help(command: str, overrides: list[str]) -> int:
+    """The command's help; variants of plug-ins that are named beside it are listed too."""
+    from bandit_lab.study.help import command_help
+
+    try:
+        plugins.load(plugins.named(overrides))
+    except ValueError as error:
+        return _complain(f"bandit_lab {command}", str(error))
+    return _say(command_help(command))
 
 
 def _guarded(command: str, overrides: list[str]) -> int:
@@ -97,13 +107,15 @@ def _rewritten(overrides: list[str]) -> list[str]:
 
 
 def _register_named_variants(overrides: list[str]) -> None:
-    """Let a group choice without a YAML file through (optax optimisers, plug-ins); the builder judges the name."""
+    """Let an unknown choice in a group through (an optax optimiser, or a mistake); the builder judges the name."""
     from hydra.core.config_store import ConfigStore
 
+    known_to = plugins.registries()
     for argument in overrides:
         choice = re.fullmatch(rf"({'|'.join(GROUPS)})=([\w,\s]+)", argument)
         for name in choice[2].split(",") if choice else ():
-            if choice and name.strip() and name.strip() not in variants_on_disk(choice[1]):
+            known = choice and (name.strip() in variants_on_disk(choice[1]) or name.strip() in known_to[choice[1]])
+            if choice and name.strip() and not known:
                 node = {"name": name.strip()} | ({"options": {}} if choice[1] == "optimizer" else {})
                 ConfigStore.instance().store(group=choice[1], name=name.strip(), node=node)
 
@@ -125,6 +137,8 @@ class _Job:
         if COMMANDS[self.command].reads and {"-m", "--multirun"} & set(overrides):
             raise BadInput(f"option: expected one run folder for {self.command}, got -m")
         register_schemas()
+        with bad_input():
+            plugins.load(plugins.named(overrides))
         _register_named_variants(overrides)
         if {"-m", "--multirun"} & set(overrides):
             overrides = self._multirun(overrides)

@@ -27,22 +27,23 @@ TRACED = ("learning_rate", "momentum", "refresh_interval", "kl_weight")
 class Settings:
     """What every command that trains or predicts understands."""
 
-    bandit: dict[str, Any] = _setting(
-        {}, "group", "two_arm | k_arm | proxy: bandit.rewards, .kind, .reference_logits, ..."
-    )
-    advantage: dict[str, Any] = _setting({}, "group", "grpo (.eps, .ddof) | dr_grpo | rloo | dapo")
-    estimator: dict[str, Any] = _setting({}, "group", "frozen | uncorrected | ratio | clipped | clip_higher")
+    bandit: dict[str, Any] = _setting({}, "group", "what is learned; its options: bandit.rewards, .kind, ...")
+    advantage: dict[str, Any] = _setting({}, "group", "from rewards to advantages; options: advantage.eps, ...")
+    estimator: dict[str, Any] = _setting({}, "group", "how an old action counts; options: estimator.epsilon, ...")
     staleness: dict[str, Any] = _setting(
-        {}, "group", "refresh (model A) | lag (model B) | pipeline (model C) | random | random_mean"
+        {}, "group", "which old policy acts: refresh is model A, lag model B, pipeline model C"
     )
-    optimizer: dict[str, Any] = _setting({}, "group", "sgd | sgd_ema | nesterov | adam | adamw | any of optax by name")
+    optimizer: dict[str, Any] = _setting({}, "group", "momentum's convention, or any of optax by name; .options")
     refresh_interval: Any = _setting(
         1, "steps", "N >= 1; staleness=lag: the lag >= 0, 0 is on-policy; random, random_mean: mean age, real >= 0"
     )
     learning_rate: float = _setting(0.05, "logits per unit gradient", "eta > 0")
     momentum: float = _setting(0.9, "", "mu in [0, 1)")
     kl_weight: float = _setting(1.0, "reward per nat", "beta >= 0, weight of KL(policy || reference)")
-    kl_estimator: str = _setting("exact", "", "exact (reverse KL) | k3 (sampled loss; on-policy it is the forward KL)")
+    kl_estimator: str = _setting(
+        "exact", "", "of the KL term; exact is the reverse KL over all arms, k3 is forward on policy"
+    )
+    entropy_weight: float = _setting(0.0, "reward per nat", ">= 0, of the policy's entropy, added to the objective")
     group_size: int = _setting(64, "actions", "G, actions per group")
     prompts: int = _setting(1, "groups", "groups averaged in one step")
     batch_reuse: bool = _setting(False, "", "use one batch for a whole refresh block")

@@ -1,11 +1,14 @@
 """Help texts, written from the schemas so that they cannot drift apart from the settings."""
 
 import json
+import textwrap
 from typing import Any
 
 from bandit_lab import __version__
+from bandit_lab._registry import Registry
 from bandit_lab.study.commands import COMMANDS
-from bandit_lab.study.config import GROUPS, SCHEMAS, default_of, described, variants_on_disk
+from bandit_lab.study.config import GROUPS, SCHEMAS, default_of, described
+from bandit_lab.study.plugins import registries
 from bandit_lab.study.quantities import explain
 
 _GROUP_DEFAULTS = {
@@ -47,12 +50,13 @@ def command_help(name: str) -> str:
         "",
         "settings (default, unit):",
     ]
+    known = registries() if "bandit" in SCHEMAS[name].__dataclass_fields__ else {}
     for key, entry in described(SCHEMAS[name]):
         default, unit = _default_text(key, default_of(entry)), entry.metadata["unit"]
         lines.append(f"  {key:<24} {default}{f', {unit}' if unit else ''}")
         lines.append(f"  {'':<24}   {entry.metadata['help']}")
-        if key in GROUPS:
-            lines.append(f"  {'':<24}   one of: {', '.join(variants_on_disk(key))}")
+        if key in known:
+            lines += _one_of(known[key])
     if name == "predict":
         lines += ["", *explain()]
     lines += ["", "example:", f"  {command.example}"]
@@ -61,3 +65,8 @@ def command_help(name: str) -> str:
 
 def _default_text(key: str, default: Any) -> str:
     return _GROUP_DEFAULTS[key] if key in GROUPS else json.dumps(default).replace('"', "")
+
+
+def _one_of(registry: Registry[Any]) -> list[str]:
+    names = [*registry, "any of optax by name"] if registry.kind == "optimizer" else [*registry]
+    return textwrap.wrap(f"one of: {', '.join(names)}", 116, initial_indent=" " * 29, subsequent_indent=" " * 37)

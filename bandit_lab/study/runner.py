@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
-from bandit_lab.study import compilation_cache, host_settings, hosts, store
+from bandit_lab.study import compilation_cache, host_settings, hosts, plugins, store
 from bandit_lab.study.commands import COMMANDS
 from bandit_lab.study.config import SCHEMAS
 from bandit_lab.study.errors import Incomplete, bad_input
@@ -76,16 +76,10 @@ def _set_up_jax(settings: Any) -> None:
 
     The library itself never changes JAX's configuration.
     """
-    import importlib
-
     compilation_cache.enable(getattr(settings, "compilation_cache", None))  # a command that compiles little has none
     import jax
 
     jax.config.update("jax_enable_x64", True)
     if hasattr(settings, "hosts"):
         hosts.join(settings.hosts)
-    for name in settings.plugins:
-        try:
-            importlib.import_module(name)
-        except ImportError as error:
-            raise ValueError(f"plugins: expected modules that can be imported, got {name!r} ({error})") from error
+    plugins.load(settings.plugins)

@@ -23,6 +23,7 @@ from bandit_lab.theory.stiffness import ESTIMATORS
 
 ADVANTAGES_KNOWN = ("grpo", "dr_grpo", "rloo", "dapo")
 ESTIMATORS_KNOWN = (*ESTIMATORS, "clipped", "clip_higher", "cispo")  # clips do nothing near a fixed point
+KL_KNOWN = ("exact", "k3")
 LOOPS = {**{model: model for model in theory.MODELS}, "random_mean": "random"}  # staleness -> model of the linear loop
 DRAWN = "ages drawn at every step multiply by random matrices; staleness=random_mean has their average"
 _SYMMETRIC = 1e-10
@@ -169,8 +170,8 @@ def signal_of(learner: Learner, settings: Settings, dynamics: str) -> Signal | N
 def linearise(learner: Learner, settings: Settings, dynamics: str, kl_weight: float) -> Linear:
     """The fixed point and stiffness of a drift: closed form if there is one, else measured."""
     signal = signal_of(learner, settings, dynamics)
-    known_estimator = settings.estimator["name"] in ESTIMATORS_KNOWN
-    if signal is None or not known_estimator:
+    known = settings.estimator["name"] in ESTIMATORS_KNOWN and learner.kl_estimator in KL_KNOWN
+    if signal is None or not known or learner.entropy_weight:
         return measured_linear(learner, settings, dynamics, kl_weight)
     blank = _blank(learner, settings, dynamics, kl_weight)
     reference = np.exp(np.asarray(learner.bandit.reference_log_policy)[0])

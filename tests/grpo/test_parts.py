@@ -123,7 +123,7 @@ def test_optax_optimisers_by_name(name):
         (lambda: Optimizer("adam", (("beta7", 1),)), ("optimizer.options", "b2", "beta7")),
         (lambda: learner(group_size=1), ("group_size", ">= 2", "1")),
         (lambda: learner(prompts=0), ("prompts", ">= 1", "0")),
-        (lambda: learner(kl_estimator="k9"), ("kl_estimator", "exact, k3", "k9")),
+        (lambda: learner(kl_estimator="k9"), ("kl_estimator", "exact", "k3", "k9")),
         (lambda: learner(staleness="lag", batch_reuse=True), ("batch_reuse", "lag")),
     ],
 )

@@ -24,7 +24,7 @@ from bandit_lab.study.sweep.runs import Judge, counted, kept
 
 _LEARNER = (
     *("bandit", "advantage", "estimator", "staleness", "optimizer"),
-    *("group_size", "prompts", "kl_estimator", "batch_reuse", "plugins"),
+    *("group_size", "prompts", "kl_estimator", "entropy_weight", "batch_reuse", "plugins"),
 )
 BOUNDARY, ONSET, SAMPLED = "boundary", "onset of oscillation", "sampled runs"
 SEED_STEPS = {"fast": 2**28, "reference": 2**24}  # of a chunk of sampled runs: some seconds

@@ -1,0 +1,127 @@
+"""Variants from outside the package: modules named by `plugins=[...]`, and entry points of installed packages.
+
+They are imported before Hydra composes the settings. A variant of theirs is chosen by its name, `bandit=my_bandit`; its
+options and their defaults are those of `conf/bandit/my_bandit.yaml` beside its module, if there is one, else those of
+the function or class that builds it.
+"""
+
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Iterable
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from bandit_lab._registry import Registry
+from bandit_lab.study.config import GROUPS, variants_on_disk
+
+ENTRY_POINTS = "bandit_lab.variants"
+MISSING = "???"
+
+
+def registries() -> dict[str, Registry[Any]]:
+    """Every registry by the setting that chooses from it (imports JAX)."""
+    from bandit_lab.bandits import BANDITS
+    from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, KL_ESTIMATORS, OPTIMIZERS, STALENESS
+
+    every: list[Registry[Any]] = [BANDITS, ADVANTAGES, ESTIMATORS, STALENESS, OPTIMIZERS, KL_ESTIMATORS]
+    return {registry.kind: registry for registry in every}
+
+
+def load(names: Iterable[str]) -> None:
+    """Import entry points and these modules, and make what they register known to Hydra.
+
+    Raises:
+      ValueError: something that cannot be imported, or a variant that exists already.
+    """
+    registries()
+    _load_entry_points()
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))
+    for name in names:
+        _guarded(
+            f"plugins: expected modules that can be imported, got {name!r}", lambda n=name: importlib.import_module(n)
+        )
+    _store_settings()
+
+
+@lru_cache(maxsize=1)
+def _load_entry_points() -> None:
+    for point in metadata.entry_points(group=ENTRY_POINTS):
+        source = f"{point.value!r} of {point.dist.name if point.dist else 'an unknown package'}"
+        _guarded(f"entry point {point.name}: expected one that can be imported, got {source}", point.load)
+
+
+def _guarded(complaint: str, do: Any) -> None:
+    try:
+        do()
+    except ValueError:  # a registry's: it names both places
+        raise
+    except Exception as error:
+        raise ValueError(f"{complaint} ({type(error).__name__}: {error})") from error
+
+
+def named(overrides: Iterable[str]) -> list[str]:
+    """The modules that `plugins=[...]` among the overrides names; what is not a list is left to Hydra's check."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    modules: list[str] = []
+    for argument in overrides:
+        if not re.match(r"\+{0,2}plugins=", argument):
+            continue
+        try:
+            parsed = OverridesParser.create().parse_override(argument)
+        except HydraException:
+            continue
+        values: Any = parsed.value()
+        for value in values.list if parsed.is_choice_sweep() else [values]:
+            modules += [str(name) for name in value] if isinstance(value, list) else []
+    return modules
+
+
+def _store_settings() -> None:
+    """Tell Hydra the settings of every variant that has no file in `conf/`."""
+    from hydra.core.config_store import ConfigStore
+
+    for group in GROUPS:
+        registry, on_disk = registries()[group], variants_on_disk(group)
+        for name in registry:
+            if name not in on_disk:
+                node = settings_of(registry, name)
+                ConfigStore.instance().store(group=group, name=name, node=node)
+
+
+def settings_of(registry: Registry[Any], name: str) -> dict[str, Any]:
+    """The settings of a variant from outside: its own YAML file, or what its builder takes."""
+    file = _own_yaml(registry, name)
+    if file is not None:
+        from omegaconf import OmegaConf
+
+        return dict(OmegaConf.to_container(OmegaConf.load(file)))  # type: ignore[arg-type]
+    if registry.kind == "optimizer":
+        return {"name": name, "options": {}}
+    return {"name": name} | {key: plain(value) for key, value in registry.defaults(name).items()}
+
+
+def _own_yaml(registry: Registry[Any], name: str) -> Path | None:
+    try:
+        source = inspect.getsourcefile(inspect.unwrap(registry[name]))
+    except TypeError:
+        return None
+    file = Path(source or ".").parent / "conf" / registry.kind / f"{name}.yaml"
+    return file if file.is_file() else None
+
+
+def plain(value: Any) -> Any:
+    """A default as YAML has it; what YAML does not have has to be given."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    return MISSING

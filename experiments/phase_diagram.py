@@ -91,8 +91,10 @@ def draw(figure, found: Found, wide: bool) -> None:
     axes[1, 0].text(
         0.97, 0.72, r"law: $K\eta N = 1 - \mu$", ha="right", transform=axes[1, 0].get_yaxis_transform(), fontsize=7
     )
+    if not wide:
+        axes[1, 0].set_title(rf"all models, $\mu$ = {found.setting.drawn_momentum:g}")
     _name_regions(axes[0, 0])
-    _key(axes[1, -2] if wide else axes[1, 0], _by_momentum(found, models[0]) if wide else _by_model(found), wide)
+    _key(axes[1, -2] if wide else axes[1, 0], _by_momentum(found, models[0]) if wide else _by_model(found))
 
 
 def _diagram(panel, found: Found, model: str) -> None:
@@ -139,7 +141,7 @@ def _ratio(panel, found: Found, label: str, colour: str, place: dict) -> None:
     panel.plot(n, measured.where(measured < TOP), **s.MEASURED | {"color": colour, "markersize": 3.4})
 
 
-def _key(panel, lines: list[tuple[str, str, dict]], wide: bool) -> None:
+def _key(panel, lines: list[tuple[str, str, dict]]) -> None:
     """Names of the lines, top right, in the order in which the lines lie at large N."""
     for row, (label, colour, _) in enumerate(lines):
         place = (0.97, 0.95 - 0.1 * row)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab.study.chunks import durable
-from bandit_lab.study.reproduce import claims
-from bandit_lab.study.reproduce.experiment import Experiment, Found, experiments_dir
+from bandit_lab.study.reproduce import claims, experiment
+from bandit_lab.study.reproduce.experiment import Experiment, Found
 from bandit_lab.study.store import RESULTS, strict_json
 
 DONE, FAILED, SKIPPED = "done", "failed", "skipped"
@@ -103,7 +103,7 @@ def publish(outcomes: list[Outcome], folder: Path, known: dict[str, Experiment])
     content = merged(read(folder), done, known)
     durable.write_file(folder / CLAIMS, strict_json(content).encode())
     durable.write_file(folder / TABLE, claims.markdown(content).encode())
-    index = experiments_dir() / INDEX
+    index = experiment.experiments_dir() / INDEX
     if index.parent.parent == folder.absolute().resolve().parent:
         durable.write_file(index, index_text(content, known, folder.absolute().resolve(), index.parent).encode())
 
@@ -147,13 +147,13 @@ def index_text(content: dict[str, Any], known: dict[str, Experiment], figures: P
         "| figure | question | command | claims that hold |",
         "|---|---|---|---|",
     ]
-    for name, experiment in known.items():
+    for name, one in known.items():
         about, rows = content["figures"].get(name), [r for r in content["claims"] if r["figure"] == name]
         picture = _relative(figures / f"{name}.png", here)
         thumbnail = f'<a href="{picture}"><img src="{picture}" width="220" alt="{name}"></a>' if about else ""
         verdict = f"{sum(r['holds'] for r in rows)} of {len(rows)}" if about else "not published yet"
         command = f"`{claims.command(name)}`"
-        lines.append(f"| [{name}]({name}.py) {thumbnail} | {experiment.question} | {command} | {verdict} |")
+        lines.append(f"| [{name}]({name}.py) {thumbnail} | {one.question} | {command} | {verdict} |")
     lines += [
         "",
         "[generator/](generator/README.md) holds the statistical batteries of the random words, with their logs.",

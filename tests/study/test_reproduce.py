@@ -1,0 +1,434 @@
+"""`reproduce` on small experiments made here: files, verdicts, what is measured again and what is not, interruption."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray
+
+from bandit_lab.study.chunks import durable
+from bandit_lab.study.cli import BAD_INPUT, INCOMPLETE, INTERRUPTED, OK, main
+from bandit_lab.study.reproduce import cache, claims, experiment, source
+from bandit_lab.study.reproduce.experiment import Claim, Found, as_setting
+
+ROOT = Path(__file__).resolve().parents[2]
+SQUARES = '''"""Is the measured square the predicted one?
+
+Prediction: x^2."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import xarray
+
+from bandit_lab.study.reproduce.experiment import Claim, Unavailable
+
+TITLE = "Squares"
+UNIT = {"units": "m"}
+
+
+def predict(setting):
+    return xarray.Dataset({"square": ("x", np.square(setting.x), UNIT)}, {"x": setting.x})
+
+
+def measure(setting, lab):
+    """Two pieces, each of which says that it ran."""
+    parts = [lab.keep(name, lambda n=name: piece(n, setting)) for name in ("low", "high")]
+    lab.progress(2, 2)
+    return xarray.concat(parts, "x")
+
+
+def piece(name, setting):
+    with Path("ran.txt").open("a") as file:
+        file.write(f"ID {name}\\n")
+    half = len(setting.x) // 2
+    x = np.asarray(setting.x[:half] if name == "low" else setting.x[half:])
+    return xarray.Dataset({"square": ("x", x * x * 1.001, UNIT)}, {"x": x})
+
+
+def draw(figure, found, wide):
+    axes = figure.subplots()
+    axes.plot(found.predicted.x, found.predicted.square)
+    axes.plot(found.measured.x, found.measured.square, "o")
+    axes.set(xlabel="x (m)", ylabel="square (m)", title="wide" if wide else "narrow")
+
+
+CLAIMS = (
+    Claim("ID.same", "They are the same", "here", lambda f: 1.0, tolerance=1e-2,
+          measured=lambda f: float((f.measured.square / f.predicted.square).max())),
+    Claim("ID.larger", "Measured is 10 % larger", "here", lambda f: 1.1 * float(f.predicted.square[-1]), relative=True,
+          measured=lambda f: float(f.measured.square[-1]), tolerance=1e-3, explanation="it is 0.1 % larger"),
+)
+'''
+SETTING = "common:\n  x: [1.0, 2.0, 3.0, 4.0]\ndraft: {}\npaper:\n  x: [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]\n"
+
+
+class Lab:
+    """A folder with experiments of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        for name in ("experiments", "conf/experiment"):
+            (path / name).mkdir(parents=True)
+
+    def write(self, name: str, text: str = SQUARES, setting: str = SETTING) -> None:
+        (self.path / "experiments" / f"{name}.py").write_text(text.replace("ID", name))
+        (self.path / "conf" / "experiment" / f"{name}.yaml").write_text(setting)
+
+    def edit(self, name: str, before: str, after: str) -> None:
+        path = self.path / "experiments" / f"{name}.py"
+        text = path.read_text()
+        assert before in text
+        path.write_text(text.replace(before, after))
+
+    def ran(self) -> list[str]:
+        """What was measured since the last call."""
+        path = self.path / "ran.txt"
+        lines = path.read_text().splitlines() if path.exists() else []
+        path.unlink(missing_ok=True)
+        return lines
+
+
+def patch(target: Path, setattr) -> None:
+    """Have `reproduce` look for experiments and their settings in `target`."""
+    setattr(experiment, "experiments_dir", lambda: target / "experiments")
+    setattr(experiment, "config_dir", lambda: target / "conf")
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    patch(tmp_path, monkeypatch.setattr)
+    lab = Lab(tmp_path)
+    lab.write("squares")
+    return lab
+
+
+def reproduce(*arguments: str) -> int:
+    return main(["reproduce", "cache=cache", "compilation_cache=null", *arguments])
+
+
+def test_run_folder_has_pictures_numbers_and_verdicts(lab, capsys):
+    assert reproduce("run_dir=run", "quality=paper") == OK
+    out = capsys.readouterr().out.splitlines()
+    assert out[-1] == "run"
+    assert any("squares.same" in line and "yes" in line for line in out)
+    assert any("squares.larger" in line and "NO" in line for line in out)
+    names = {path.name for path in (lab.path / "run").iterdir()}
+    pictures = {f"squares{ending}.{kind}" for ending in ("", "_wide") for kind in ("png", "pdf")}
+    assert names == {"config.yaml", "summary.json", "manifest.json", "results.zarr", "squares.csv", *pictures}
+    same, larger = json.loads((lab.path / "run/summary.json").read_text())["claims"]
+    assert {"id", "statement", "source", "predicted", "measured", "tolerance", "holds"} <= set(same)
+    assert same["holds"]
+    assert same["measured"] == pytest.approx(1.001)
+    assert not larger["holds"]
+    assert larger["explanation"] == "it is 0.1 % larger"
+    assert larger["tolerance"] == pytest.approx(1e-3 * larger["predicted"])
+    assert xarray.open_zarr(lab.path / "run/results.zarr", group="squares/measured").square.attrs["units"] == "m"
+    assert xarray.open_zarr(lab.path / "run/results.zarr").sizes == {}
+    table = (lab.path / "run/squares.csv").read_text().splitlines()
+    assert table[:2] == ["role,quantity,unit,x,value", "predicted,square,m,1,1"]
+    assert len(table) == 1 + 2 * 6
+
+
+def test_pictures_repeat_to_the_byte_and_have_the_promised_width(lab):
+    import matplotlib.image
+
+    for run in ("one", "two"):
+        assert reproduce(f"run_dir={run}") == OK
+    for path in (lab.path / "one").glob("squares*"):
+        assert path.read_bytes() == (lab.path / "two" / path.name).read_bytes(), path.name
+    for name, inches in (("squares.png", 3.4), ("squares_wide.png", 7.0)):
+        assert matplotlib.image.imread(lab.path / "one" / name).shape[1] == round(200 * inches)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "measured_again"),
+    [
+        ("", "", False),
+        ('"o")', '"x")', False),
+        ("np.square(setting.x)", "2 * np.square(setting.x)", False),
+        ("tolerance=1e-2", "tolerance=1e-9", False),
+        ("Two pieces, each", "Both pieces, each", False),
+        ("x * x * 1.001", "x * x * 1.002", True),
+        ("lab.progress(2, 2)", "lab.progress(1, 2)", True),
+        ('UNIT = {"units": "m"}', 'UNIT = {"units": "km"}', True),
+    ],
+)
+def test_only_what_decides_a_measurement_makes_it_run_again(lab, before, after, measured_again):
+    assert reproduce("run_dir=one") == OK
+    assert lab.ran() == ["squares low", "squares high"]
+    if before:
+        lab.edit("squares", before, after)
+    assert reproduce("run_dir=two") == OK
+    assert lab.ran() == (["squares low", "squares high"] if measured_again else [])
+
+
+def test_another_setting_or_no_cache_measures_again(lab):
+    assert reproduce("run_dir=one") == OK
+    assert reproduce("run_dir=two", "quality=paper") == OK
+    assert len(lab.ran()) == 4
+    assert reproduce("run_dir=three", "cache=null") == OK
+    assert len(lab.ran()) == 2
+
+
+def test_other_code_of_the_package_measures_again(lab, monkeypatch):
+    assert reproduce("run_dir=one") == OK
+    monkeypatch.setattr(cache, "_package_code", lambda: "other")
+    assert reproduce("run_dir=two") == OK
+    assert len(lab.ran()) == 4
+
+
+def test_one_failing_figure_does_not_stop_the_others(lab, capsys):
+    lab.write("broken", SQUARES.replace("x * x * 1.001", "x / setting.nothing"))
+    lab.write("odd", SQUARES.replace("TITLE", "NAME"))
+    lab.write("zero", SQUARES.replace("lambda f: 1.0", "lambda f: 0.0"))
+    assert reproduce("run_dir=run") == INCOMPLETE
+    err = capsys.readouterr().err
+    assert "broken failed: AttributeError: nothing: expected a key of the experiment's YAML file" in err
+    assert "odd failed" in err
+    assert "zero.same: expected a finite prediction other than 0" in err
+    assert "3 of 4 figures failed (broken, odd, zero); what is finished is kept" in err
+    summary = json.loads((lab.path / "run/summary.json").read_text())
+    assert {one["id"]: one["status"] for one in summary["figures"]} == {
+        "broken": "failed",
+        "odd": "failed",
+        "squares": "done",
+        "zero": "failed",
+    }
+    assert (lab.path / "run/squares.png").exists()
+    assert "Traceback" in (lab.path / "run/broken.error.txt").read_text()
+    assert not (lab.path / "run/manifest.json").exists()
+    for name in ("broken", "odd", "zero"):
+        lab.write(name)
+    lab.ran()
+    assert reproduce("run_dir=run") == OK
+    assert not [line for line in lab.ran() if line.startswith("squares")]
+    assert (lab.path / "run/broken.png").exists()
+    assert not (lab.path / "run/broken.error.txt").exists()
+
+
+@pytest.mark.parametrize("how", ['raise Unavailable("no logs here")', 'return "no logs here"'])
+def test_what_cannot_run_here_is_skipped_with_its_reason(lab, capsys, how):
+    lab.write("logs", SQUARES + f"\n\ndef why_not(setting):\n    {how}\n")
+    assert reproduce("run_dir=run", "publish=figures") == OK
+    captured = capsys.readouterr()
+    assert "logs skipped: no logs here" in captured.err
+    assert "1 done, 1 skipped, 0 failed" in captured.out
+    assert not [line for line in lab.ran() if line.startswith("logs")]
+    assert [row["figure"] for row in json.loads((lab.path / "figures/claims.json").read_text())["claims"]] == [
+        "squares",
+        "squares",
+    ]
+
+
+def test_an_interrupted_run_goes_on_behind_what_is_finished(lab, capsys):
+    stop = '    if name == "high" and not Path("go").exists():\n        raise KeyboardInterrupt\n'
+    lab.edit("squares", "    half =", stop + "    half =")
+    assert reproduce("run_dir=run") == INTERRUPTED
+    assert "continue it with: python -m bandit_lab reproduce" in capsys.readouterr().err
+    assert lab.ran() == ["squares low", "squares high"]
+    (lab.path / "go").touch()
+    assert reproduce("run_dir=run") == OK
+    assert lab.ran() == ["squares high"]
+
+
+PROCESS = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+from test_reproduce import patch
+patch(Path.cwd(), setattr)
+from bandit_lab.study.cli import main
+sys.exit(main(["reproduce", "cache=cache", "compilation_cache=null", "run_dir=run"]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_signal_half_way_loses_only_the_piece_at_work(lab, number):
+    stop = '    if name == "high" and not Path("go").exists():\n        import time\n        time.sleep(600)\n'
+    lab.edit("squares", "    half =", stop + "    half =")
+    code = PROCESS.format(tests=str(Path(__file__).parent))
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=lab.path, env=environment, stderr=subprocess.PIPE)
+    while "squares high" not in (lab.path / "ran.txt").read_text() if (lab.path / "ran.txt").exists() else True:
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == (INTERRUPTED if number == signal.SIGINT else -signal.SIGKILL)
+    lab.ran()
+    (lab.path / "go").touch()
+    assert reproduce("run_dir=run") == OK
+    assert lab.ran() == ["squares high"]
+
+
+def test_a_full_disk_stops_the_run_and_keeps_what_is_finished(lab, monkeypatch, capsys):
+    write, full = durable.write_file, []
+
+    def refuse(path, data):
+        if full and path.suffix == ".npz":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        full.extend([path] if path.suffix == ".npz" else [])
+        write(path, data)
+
+    with monkeypatch.context() as disk:
+        disk.setattr(durable, "write_file", refuse)
+        assert reproduce("run_dir=run") == INTERRUPTED
+    assert "No space left" in capsys.readouterr().err
+    lab.ran()
+    assert reproduce("run_dir=run") == OK
+    assert lab.ran() == ["squares high"]
+
+
+def test_a_damaged_entry_is_measured_again(lab):
+    assert reproduce("run_dir=one") == OK
+    lab.ran()
+    for place, path in enumerate(sorted((lab.path / "cache").rglob("*.npz"))):
+        data = path.read_bytes()
+        path.write_bytes(data[: len(data) // 2] if place % 2 else data[:200] + bytes([data[200] ^ 255]) + data[201:])
+    assert reproduce("run_dir=two") == OK
+    assert lab.ran() == ["squares low", "squares high"]
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("figures=cubes", "figures: expected all, or some of squares, got 'cubes'"),
+        ("figures=squares,cubes", "figures: expected all, or some of squares, got 'cubes'"),
+        ("figures=[]", "figures: expected all, or names with commas between, got []"),
+        ("figures=null", "figures: expected all, or names with commas between, got None"),
+        ("figures=''", "figures: expected all, or some of squares, got ''"),
+        ("figures={a: 1}", "figures: expected all, or names with commas between, got"),
+        ("quality=final", "quality: expected one of draft, paper, got 'final'"),
+        ("quality=3", "quality: expected one of draft, paper, got '3'"),
+        ("figure=squares", "figure: expected a setting of reproduce (did you mean figures?), got an unknown key"),
+        ("publish=experiments/squares.py", "publish: expected a folder, got 'experiments/squares.py'"),
+        ("cache=experiments/squares.py/deep", "cache: expected a folder, got 'experiments/squares.py/deep'"),
+        ("overwrite=perhaps", "overwrite: expected true or false, got 'perhaps'"),
+        ("run_dir=experiments", "run_dir: expected a new folder, an empty one or one of an earlier run"),
+        ("--draft", "option: expected key=value"),
+    ],
+)
+def test_bad_input_is_one_line_before_any_work(lab, capsys, argument, message):
+    before = sorted(path.name for path in lab.path.iterdir())
+    arguments = [argument] if argument.startswith("run_dir") else ["run_dir=run", argument]
+    assert main(["reproduce", *arguments]) == BAD_INPUT
+    captured = capsys.readouterr()
+    assert captured.err.startswith(f"bandit_lab reproduce: {message}")
+    assert captured.err.count("\n") == 1
+    assert sorted(path.name for path in lab.path.iterdir()) == before
+    assert lab.ran() == []
+
+
+def test_a_finished_run_is_replaced_only_if_asked_for(lab, capsys):
+    assert reproduce("run_dir=run") == OK
+    assert reproduce("run_dir=run") == BAD_INPUT
+    assert "run_dir: expected a new folder, or overwrite=true, got 'a finished run in run'" in capsys.readouterr().err
+    assert reproduce("run_dir=run", "overwrite=true") == OK
+
+
+def test_publishing_merges_and_writes_the_index(lab):
+    for name in ("cubes", "gone"):
+        lab.write(name)
+    assert reproduce("figures=cubes,gone,squares", "run_dir=one", "publish=figures") == OK
+    before = json.loads((lab.path / "figures/claims.json").read_text())
+    assert [row["figure"] for row in before["claims"]] == ["cubes", "cubes", "gone", "gone", "squares", "squares"]
+    (lab.path / "experiments/gone.py").unlink()
+    lab.write("new")
+    lab.edit("squares", "They are the same", "They do not differ")
+    text = "\n\ndef table(found):\n    return '| a | b |'\n"
+    lab.write("squares", (lab.path / "experiments/squares.py").read_text() + text)
+    assert reproduce("figures=squares", "run_dir=two", "publish=figures", "quality=paper") == OK
+    after = json.loads((lab.path / "figures/claims.json").read_text())
+    assert [row["figure"] for row in after["claims"]] == ["cubes", "cubes", "squares", "squares"]
+    assert after["claims"][:2] == before["claims"][:2]
+    assert (after["claims"][2]["statement"], after["claims"][2]["quality"]) == ("They do not differ", "paper")
+    page = (lab.path / "figures/claims.md").read_text()
+    for part in ("4 claims, of which 2 hold", "They do not differ", "| a | b |", "**no**", "it is 0.1 % larger"):
+        assert part in page
+    assert "`python -m bandit_lab reproduce figures=squares quality=paper`" in page
+    assert "figures=cubes quality=draft" in page
+    assert {"squares.png", "squares_wide.pdf", "squares.csv"} <= {p.name for p in (lab.path / "figures").iterdir()}
+    index = (lab.path / "experiments/README.md").read_text()
+    assert "../figures/squares.png" in index
+    assert "Is the measured square the predicted one?" in index
+    assert "| 1 of 2 |" in index
+    assert "[new](new.py)" in index
+    assert "not published yet" in index
+    assert "generator/README.md" in index
+
+
+def test_publishing_elsewhere_leaves_the_index_alone(lab):
+    assert reproduce("run_dir=run", "publish=elsewhere/figures") == OK
+    assert not (lab.path / "experiments/README.md").exists()
+
+
+def _found(predicted: float, measured: float, quality: str = "draft") -> Found:
+    data = [xarray.Dataset({"x": ((), value)}) for value in (predicted, measured)]
+    return Found(*data, as_setting({"quality": quality, "tolerance": {"x": 0.25}}))
+
+
+@pytest.mark.parametrize(
+    ("measured", "tolerance", "relative", "holds"),
+    [
+        (2.5, 0.5, False, True),
+        (2.50001, 0.5, False, False),
+        (1.5, 0.25, True, True),
+        (1.4999, 0.25, True, False),
+        (1.5, lambda f: f.setting.tolerance.x, True, True),
+        (float("nan"), 1e9, False, False),
+    ],
+)
+def test_the_verdict_is_the_distance_against_the_tolerance(measured, tolerance, relative, holds):
+    claim = Claim("a.b", "", "", lambda f: float(f.predicted.x), lambda f: float(f.measured.x), tolerance, relative)
+    row = claims.row(claim, _found(2.0, measured))
+    assert row["holds"] is holds
+    assert row["holds"] is bool(abs(row["measured"] - row["predicted"]) <= row["tolerance"])
+
+
+def test_entries_keep_types_attributes_and_coordinates():
+    dataset = xarray.Dataset(
+        {
+            "number": (("a", "b"), np.array([[1.5, np.nan, np.inf], [-0.0, 1e-300, 3.0]]), {"units": "m", "n": 3}),
+            "count": ("a", np.array([1, 2**62])),
+            "flag": ("a", np.array([True, False])),
+            "pole": ("a", np.array([1j, 2.0])),
+            "name": ("a", np.array(["one", "zwölf"], dtype=object)),
+            "single": ((), np.float32(0.1)),
+        },
+        {"a": ["x", "y"], "b": [0.1, 0.2, 0.3], "label": ("a", ["p", "q"])},
+        {"about": "all"},
+    )
+    back = cache.unpack(cache.pack(dataset))
+    xarray.testing.assert_identical(back, dataset.assign(name=dataset["name"].astype(str)))
+    assert {name: v.dtype.kind for name, v in back.data_vars.items()} == {
+        "number": "f",
+        "count": "i",
+        "flag": "b",
+        "pole": "c",
+        "name": "U",
+        "single": "f",
+    }
+
+
+def test_what_a_function_imports_is_seen_through_its_helpers():
+    text = (
+        "import bandit_lab.measure as m\nfrom bandit_lab import theory\n"
+        "def helper(x):\n    return theory.exact('lag', x, 0.0)\n"
+        "def predict(x):\n    return helper(x)\n"
+        "def measure(x):\n    from bandit_lab.theory import leading_order\n"
+        "    return m.growth_rate(leading_order(x, 0.0))\n"
+    )
+    assert "bandit_lab.theory.exact" in source.imported(text, "predict")
+    assert not any(name.startswith("bandit_lab.measure") for name in source.imported(text, "predict"))
+    assert {"bandit_lab.theory.leading_order", "bandit_lab.measure.growth_rate"} <= source.imported(text, "measure")

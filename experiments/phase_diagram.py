@@ -4,7 +4,7 @@ Prediction (written before the run). Law: kappa N = 1 - mu, kappa = K eta, with 
 2606.30789) and K the largest stiffness at the fixed point. It does not say how a policy becomes stale; exactly, derived
 in bandit_lab/theory/thresholds.py for one stiffness and heavy ball:
 model A (refresh: the gradient is taken at the policy of the last refresh, ages 0 to N - 1) loses stability at twice
-the law or later, for 2 <= N at most 5.8 times; model B (lag: always N steps old) between 1 and pi/2 times; model C
+the law or later, for N >= 2 at most 5.7 times; model B (lag: always N steps old) between 1 and pi/2 times; model C
 (pipeline: ages N to 2 N - 1) between 2/3 and 1 times, exactly there without momentum.
 Setting: conf/experiment/phase_diagram.yaml. Measured: the smallest learning rate at which a small displacement from
 the fixed point grows, in runs of the nonlinear mean update. Drawn: law, exact, measured; below, all over the law.
@@ -25,8 +25,10 @@ TITLE = "Stability threshold of refresh, lag and pipeline"
 RATE = {"units": "logits per unit gradient"}
 NAMES = {"refresh": "A: refresh", "lag": "B: constant lag", "pipeline": "C: pipeline"}
 SHADES = (s.PURPLE, s.GREEN, s.BLUE, s.VERMILION)
+BESIDE = (2.1, 1.2, 0.66)  # heights of the models' names beside their lines
 TOP = 6.5  # of the ratios; model A at N = 1 is on-policy and lies above
 THEORY = "derived in bandit_lab/theory/thresholds.py"
+LONG = {"refresh": "model A (refresh)", "lag": "model B (constant lag)", "pipeline": "model C (pipeline)"}
 COLOURS = {"refresh": s.BLUE, "lag": s.GREEN, "pipeline": s.VERMILION}
 
 
@@ -91,10 +93,13 @@ def draw(figure, found: Found, wide: bool) -> None:
     axes[1, 0].text(
         0.97, 0.72, r"law: $K\eta N = 1 - \mu$", ha="right", transform=axes[1, 0].get_yaxis_transform(), fontsize=7
     )
-    if not wide:
-        axes[1, 0].set_title(rf"all models, $\mu$ = {found.setting.drawn_momentum:g}")
     _name_regions(axes[0, 0])
-    _key(axes[1, -2] if wide else axes[1, 0], _by_momentum(found, models[0]) if wide else _by_model(found))
+    if wide:
+        _key(axes[1, -2], _by_momentum(found, models[0]))
+    else:
+        axes[1, 0].set_title(rf"all models, $\mu$ = {found.setting.drawn_momentum:g}")
+        for (label, colour, _), height in zip(_by_model(found), BESIDE, strict=True):
+            axes[1, 0].text(3.2, height, label, color=colour, fontsize=7)
 
 
 def _diagram(panel, found: Found, model: str) -> None:
@@ -154,7 +159,7 @@ def table(found: Found) -> str:
     intervals = ratio.refresh_interval.values
     parts = []
     for model in found.setting.models:
-        parts.append(f"Measured threshold / law's learning rate, model {NAMES[model]} (above 1: the law is careful):\n")
+        parts.append(f"Measured threshold / law's learning rate, {LONG[model]} (above 1: the law is careful):\n")
         parts.append("| momentum | " + " | ".join(f"N = {n:g}" for n in intervals) + " |")
         parts.append("|---" * (len(intervals) + 1) + "|")
         for mu in ratio.momentum.values:
@@ -180,7 +185,7 @@ def _exactly(letter: str, model: str) -> Claim:
     # Brackets are 2^-13 of a grid step (a factor 1.28) wide, 3e-5; growth over 150 periods resolves thresholds to 3e-4.
     return Claim(
         f"phase_diagram.{letter}_exact",
-        f"Model {NAMES[model]}: measured / exact threshold, the farthest from 1 over all N and momenta",
+        f"{LONG[model]}: measured / exact threshold, the farthest from 1 over all N and momenta",
         THEORY,
         predicted=lambda f: 1.0,
         measured=lambda f: _worst(f, model),
@@ -191,7 +196,7 @@ def _exactly(letter: str, model: str) -> Claim:
 def _extreme(name: str, model: str, which: str, statement: str) -> Claim:
     return Claim(
         f"phase_diagram.{name}",
-        f"Model {NAMES[model]}: {statement}",
+        f"{LONG[model]}: {statement}",
         f"arXiv 2606.30789 (law); {THEORY}",
         predicted=lambda f: float(getattr(_over_law(f.predicted, f, model), which)()),
         measured=lambda f: float(getattr(_over_law(f.measured, f, model), which)()),

@@ -107,7 +107,7 @@ def draw(figure, found: Found, wide: bool) -> None:
 def _label(panel) -> None:
     """Names of the curves, in the panel where they lie apart."""
     text = {"ha": "right", "fontsize": 7, "transform": panel.get_yaxis_transform()}
-    panel.text(0.99, 4.5, "displacement grows", color=s.BLUE, **text)
+    panel.text(0.99, 7.0, "displacement grows", color=s.BLUE, **text)
     panel.text(0.99, 1.2, r"law $K\eta N = 1 - \mu$", **text)
     panel.text(0.99, 0.035, r"pole not real, positive ($\triangle$)", color=s.GREEN, **text)
     panel.text(0.99, 0.016, r"overshoot $10^{-6}$ seen ($\times$)", color=s.VERMILION, **text)

@@ -309,6 +309,7 @@ def test_a_damaged_entry_is_measured_again(lab):
         ("figures=null", "figures: expected all, or names with commas between, got None"),
         ("figures=''", "figures: expected all, or some of squares, got ''"),
         ("figures={a: 1}", "figures: expected all, or names with commas between, got"),
+        ("figures=all,cubes", "figures: expected all, or some of squares, got 'cubes'"),
         ("quality=final", "quality: expected one of draft, paper, got 'final'"),
         ("quality=3", "quality: expected one of draft, paper, got '3'"),
         ("figure=squares", "figure: expected a setting of reproduce (did you mean figures?), got an unknown key"),
@@ -366,6 +367,16 @@ def test_publishing_merges_and_writes_the_index(lab):
     assert "[new](new.py)" in index
     assert "not published yet" in index
     assert "generator/README.md" in index
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"claims": []}'])
+def test_a_table_of_somebody_else_is_not_touched(lab, capsys, text):
+    (lab.path / "figures").mkdir()
+    (lab.path / "figures/claims.json").write_text(text)
+    assert reproduce("publish=figures", "run_dir=run") == BAD_INPUT
+    assert "publish: expected a folder whose claims.json is one of reproduce" in capsys.readouterr().err
+    assert (lab.path / "figures/claims.json").read_text() == text
+    assert lab.ran() == []
 
 
 def test_publishing_elsewhere_leaves_the_index_alone(lab):

@@ -140,6 +140,7 @@ def published() -> dict:
 def test_published_claims_are_those_of_the_experiment(name):
     content = published()
     loaded, rows = EXPERIMENTS[name].load(), [row for row in content["claims"] if row["figure"] == name]
+    assert name in content["figures"], f"not published yet: {claims.command(name)} publish=figures"
     assert content["figures"][name]["quality"] == "paper"
     assert content["figures"][name]["question"] == loaded.question
     assert [(r["id"], r["statement"], r["source"]) for r in rows] == [

@@ -7,6 +7,7 @@ from bandit_lab.study import report
 from bandit_lab.study.reproduce.experiment import Claim, Found, Loaded
 
 Row = dict[str, Any]
+DIGITS = 6  # of a number in a table: its distance from the prediction shows
 
 
 def rows(loaded: Loaded, found: Found) -> list[Row]:
@@ -36,6 +37,7 @@ def row(claim: Claim, found: Found) -> Row:
         "relative_tolerance": given if claim.relative else None,
         "holds": abs(measured - predicted) <= tolerance,  # False if measured is NaN
         "quality": found.setting.quality,
+        "command": command(claim.id.partition(".")[0], found.setting.quality),
     }
     if not math.isfinite(measured):
         result["measured_reason"] = "nothing finite was measured"
@@ -53,8 +55,8 @@ def table(rows: list[Row]) -> Any:
     """The rows for the terminal."""
     shown = report.new_table("claims", "id", "predicted", "measured", "tolerance", "holds")
     for one in rows:
-        numbers = [report.number(one[key]) for key in ("predicted", "measured", "tolerance")]
-        shown.add_row(one["id"], *numbers, "yes" if one["holds"] else "NO")
+        numbers = [report.number(one[key], DIGITS) for key in ("predicted", "measured")]
+        shown.add_row(one["id"], *numbers, report.number(one["tolerance"], 3), "yes" if one["holds"] else "NO")
     return shown
 
 
@@ -90,9 +92,9 @@ def markdown(content: dict[str, Any]) -> str:
 
 def _line(one: Row) -> str:
     unit = f" {one['unit']}" if one["unit"] else ""
-    numbers = [report.number(one[key]) + unit for key in ("predicted", "measured")]
+    numbers = [report.number(one[key], DIGITS) + unit for key in ("predicted", "measured")]
     relative = one["relative_tolerance"]
-    allowed = report.number(one["tolerance"]) + unit if relative is None else f"{100 * relative:.3g} %"
+    allowed = report.number(one["tolerance"], 3) + unit if relative is None else f"{100 * relative:.3g} %"
     statement = f"{one['statement']} (`{one['id']}`)"
     cells = [statement, one["source"], *numbers, allowed, "yes" if one["holds"] else "**no**"]
     return "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"

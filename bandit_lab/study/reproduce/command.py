@@ -1,5 +1,6 @@
 """`reproduce`: predict, measure, compare, draw; one experiment after the other, each kept as soon as it is measured."""
 
+import gc
 import sys
 import time
 import traceback
@@ -38,6 +39,8 @@ def prepare(settings: ReproduceSettings, explicit: frozenset[str]) -> Plan:
         value = getattr(settings, name)
         if value is not None:
             check_writable(name, Path(value))
+    if settings.publish is not None:
+        publish.read(Path(settings.publish))
     return Plan(settings, tuple(known[one] for one in chosen(settings.figures, list(known))))
 
 
@@ -46,11 +49,9 @@ def chosen(figures: Any, known: list[str]) -> list[str]:
     names = figures.split(",") if isinstance(figures, str) else figures
     _checks.require(isinstance(names, list) and bool(names), "figures", "all, or names with commas between", figures)
     names = [str(name).strip() for name in names]
-    if names == ["all"]:
-        return known
     for name in names:
-        _checks.require(name in known, "figures", f"all, or some of {', '.join(known)}", name)
-    return [name for name in known if name in names]
+        _checks.require(name in ("all", *known), "figures", f"all, or some of {', '.join(known)}", name)
+    return [name for name in known if name in names or "all" in names]
 
 
 def check_writable(name: str, path: Path) -> None:
@@ -82,6 +83,7 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
                 outcomes.append(run_one(experiment, settings, advance))
             with stopped_by_disk(folder.path):
                 publish.write_outcome(outcomes[-1], folder.path)
+            _forget_programs()
             if outcomes[-1].reason:
                 _tell(f"{experiment.id} {outcomes[-1].status}: {outcomes[-1].reason}")
     with stopped_by_disk(folder.path), progress.stage("writing"):
@@ -147,6 +149,14 @@ def _print(outcomes: list[Outcome]) -> None:
     report.show(
         f"{len(rows)} claims, {holding} hold; figures: " + ", ".join(f"{count} {name}" for name, count in ends.items())
     )
+
+
+def _forget_programs() -> None:
+    """Free compiled programs: those of all experiments together would use up the system's memory maps."""
+    import jax
+
+    jax.clear_caches()
+    gc.collect()
 
 
 def _tell(text: str) -> None:

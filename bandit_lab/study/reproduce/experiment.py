@@ -183,7 +183,7 @@ def read_setting(identity: str, quality: str) -> Setting:
     path = setting_file(identity)
     if not path.is_file():
         raise ValueError(f"setting: expected conf/experiment/{identity}.yaml, no such file in {config_dir()}")
-    parts = OmegaConf.load(path)
+    parts: Any = OmegaConf.load(path)
     odd = sorted({str(key) for key in parts} - {"common", *QUALITIES})
     if odd:
         raise ValueError(f"conf/experiment/{identity}.yaml: expected common, draft, paper, got {odd[0]!r}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bandit_lab import _checks
 from bandit_lab.study.chunks import durable
 from bandit_lab.study.reproduce import claims, experiment
 from bandit_lab.study.reproduce.experiment import Experiment, Found
@@ -113,7 +114,12 @@ def read(folder: Path) -> dict[str, Any]:
     path = folder / CLAIMS
     if not path.is_file():
         return {"claims": [], "figures": {}}
-    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        content = {}
+    ours = isinstance(content, dict) and {"claims", "figures"} <= set(content)
+    _checks.require(ours, "publish", "a folder whose claims.json is one of reproduce", str(path))
     return content
 
 

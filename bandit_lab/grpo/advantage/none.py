@@ -1,0 +1,31 @@
+"""Rewards as they are."""
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+
+from bandit_lab._types import Array
+from bandit_lab.grpo.advantage.base import register_advantage
+
+
+@register_advantage("none")
+@dataclass(frozen=True)
+class NoBaseline:
+    """A_i = r_i: REINFORCE without a baseline (Williams 1992). The mean gradient on policy is that of RLOO.
+
+    Without a baseline the gradient of an old action at the current policy (`uncorrected`) is not the frozen one: it
+    pulls the current policy to the old one with weight J.
+    """
+
+    smallest_group = 1
+    linear = True
+    centred = False
+    drops_silent = False
+
+    def __call__(self, rewards: Array) -> Array:
+        """Advantages [G]."""
+        return rewards
+
+    def population(self, values: Array, probabilities: Array) -> Array:
+        """values."""
+        return jnp.broadcast_to(values, probabilities.shape)

@@ -1,0 +1,39 @@
+"""Fitting the policy to a target distribution over the actions of a group."""
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+
+from bandit_lab import _checks
+from bandit_lab._types import Array
+from bandit_lab.grpo.estimator.base import register_estimator
+
+
+@register_estimator("tpo")
+@dataclass(frozen=True)
+class TPO:
+    """Descends the cross-entropy -sum_i q_i log p_i: its gradient is sum_i (q_i - p_i) grad log pi(a_i).
+
+    p_i ~ pi(a_i) and q_i ~ pi_old(a_i) exp(A_i / temperature), each normalised over the actions of the group; an action
+    that was drawn twice stands there twice. arXiv 2604.06159, section 2, with advantage=grpo (scores over their std,
+    0 in a silent group). It vanishes where the policy has reached the target. In an infinite group the sums become
+    expectations under pi_old (derived here): q_i G -> pi_old exp(A/T) / E_old[pi_old exp(A/T)] and
+    p_i G -> pi / E_old[pi]: likely actions count twice, once drawn and once weighed. Raises ValueError unless
+    temperature > 0.
+    """
+
+    temperature: float = 1.0
+    at_snapshot = False
+
+    def __post_init__(self) -> None:
+        _checks.positive("estimator.temperature", self.temperature)
+
+    def of_group(self, log_policy: Array, log_old: Array, advantage: Array, share: Array) -> Array:
+        """(q_i - p_i) / share_i."""
+        return _over_mean(log_old + advantage / self.temperature, share) - _over_mean(log_policy, share)
+
+
+def _over_mean(logarithm: Array, share: Array) -> Array:
+    """exp(logarithm) over its mean with these shares."""
+    value = jnp.exp(logarithm - jnp.max(logarithm))
+    return value / jnp.sum(share * value)

@@ -17,6 +17,8 @@ REWARDS = jnp.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0])
 @pytest.mark.parametrize("name", ADVANTAGES)
 def test_advantages_are_group_centred_and_vanish_in_a_silent_group(name):
     advantage = ADVANTAGES[name]()
+    if not advantage.centred:
+        pytest.skip("declared as not centred")
     assert abs(float(advantage(REWARDS).sum())) < 1e-14
     for level in (0.0, 1.0, 0.1):  # 0.1 is not exact in binary: a mean of seven of them is not 0.1
         silent = advantage(jnp.full(7, level))

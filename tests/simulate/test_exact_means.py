@@ -53,10 +53,14 @@ def test_finite_group_equals_enumeration_of_every_group(advantage, estimator, ba
     np.testing.assert_allclose(exact, brute_force(trained, theta, behaviour, 0.6), atol=1e-14)
 
 
-@pytest.mark.parametrize("advantage", ADVANTAGES)
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+SUMMED = [name for name in ESTIMATORS if not hasattr(ESTIMATORS[name](), "of_group")]
+
+
+@pytest.mark.parametrize(
+    ("advantage", "estimator"), [*((name, "clipped") for name in ADVANTAGES), *(("grpo", name) for name in SUMMED)]
+)
 def test_large_groups_approach_the_mean_field_with_order_one(advantage, estimator):
-    """The distance falls as 1/G; RLOO is exact at every G where the weight does not depend on the advantage."""
+    """The distance falls as 1/G, that of a median faster; without a baseline there is none."""
     sizes, errors = np.array([32, 64, 128]), []
     theta, behaviour = jnp.array([0.7, -0.2, 0.1]), jnp.array([-0.3, 0.5, 0.2])
     for size in sizes:
@@ -66,9 +70,9 @@ def test_large_groups_approach_the_mean_field_with_order_one(advantage, estimato
         errors.append(float(jnp.max(jnp.abs(gap))))
     if max(errors) > 1e-12:
         order = -np.polyfit(np.log(sizes), np.log(errors), 1)[0]
-        assert order == pytest.approx(1, abs=0.05)
+        assert order > 1.5 if advantage == "median" else order == pytest.approx(1, abs=0.05)
     else:
-        assert advantage == "rloo"
+        assert advantage in ("none", "rloo", "sign")
 
 
 def test_mean_field_of_two_fixed_arms_is_the_textbook_gradient():
@@ -110,7 +114,7 @@ def test_sampled_update_has_the_exact_mean(advantage):
     assert np.max(np.abs(defect)) > 5
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("estimator", SUMMED)
 def test_along_a_run_updates_are_a_martingale_around_the_exact_mean(estimator):
     """Mean over seeds of (update - its exact mean given the state), at every one of 60 steps.
 

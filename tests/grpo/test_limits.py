@@ -1,0 +1,214 @@
+"""Each variant against its definition (by differentiating the objective) and where it equals another one."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from settings import learner
+
+from bandit_lab.bandits import BANDITS, k_arm
+from bandit_lab.grpo import (
+    ADVANTAGES,
+    ESTIMATORS,
+    KL_ESTIMATORS,
+    Learner,
+    Shift,
+    counted,
+    policy_gradient,
+    population_advantages,
+)
+from bandit_lab.simulate import drift_of, sampled
+from bandit_lab.simulate.fast import why_not
+
+ARMS = k_arm((0.8, 0.55, 0.2), reference_logits=(0.0, 0.4, -0.3))
+THETA, OLD = jnp.array([0.7, -0.2, 0.1]), jnp.array([-0.3, 0.5, 0.2])
+SEQUENCE = BANDITS["sequence"](vocabulary=2, length=3)
+
+
+def drift(advantage="grpo", estimator="ratio", dynamics="finite_group", at=(THETA, THETA), weight=0.0, **options):
+    trained = learner(advantage, ARMS, estimator=ESTIMATORS[estimator](), group_size=5, **options)
+    return np.asarray(drift_of(trained, dynamics)(*at, weight))
+
+
+def test_advantages_without_a_baseline_have_the_mean_gradient_of_leave_one_out():
+    expected = drift("rloo")
+    np.testing.assert_allclose(drift("none"), expected, atol=1e-15)
+    np.testing.assert_allclose(drift("sign"), 2 * expected, atol=1e-15)
+    np.testing.assert_allclose(drift("dr_grpo") * 5 / 4, expected, atol=1e-15)
+    # Off policy too, where the ratio corrects it; the uncorrected one is pulled to the old policy.
+    old = (THETA, OLD)
+    np.testing.assert_allclose(drift("none", at=old), drift("rloo", at=old), atol=1e-15)
+    pull = drift("none", "uncorrected", at=old) - drift("rloo", "uncorrected", at=old)
+    old_policy, policy = jax.nn.softmax(OLD), jax.nn.softmax(THETA)
+    np.testing.assert_allclose(pull, old_policy @ ARMS.law.means[0] * (old_policy - policy), atol=1e-15)
+
+
+def test_median_in_an_infinite_group_of_binary_rewards_is_dr_grpo_on_policy():
+    np.testing.assert_allclose(
+        drift("median", dynamics="mean_field"), drift("dr_grpo", dynamics="mean_field"), atol=1e-15
+    )
+    for law, expected in (([0.6, 0.4], 0.0), ([0.4, 0.6], 1.0), ([0.5, 0.5], 0.5)):
+        advantage = ADVANTAGES["median"]().population(jnp.array([0.0, 1.0]), jnp.array(law))
+        np.testing.assert_allclose(advantage, np.array([0.0, 1.0]) - expected)
+
+
+def test_batch_std_is_grpo_for_one_prompt_and_for_equal_prompts():
+    one, other = (learner(name, ARMS, group_size=6) for name in ("batch_std", "grpo"))
+    key = jax.random.key(3)
+    np.testing.assert_array_equal(sampled(one)(key, 0.3, THETA, OLD).value, sampled(other)(key, 0.3, THETA, OLD).value)
+    values, laws = jnp.array([0.0, 1.0]), jnp.array([[0.3, 0.7], [0.3, 0.7]])
+    both = (population_advantages(ADVANTAGES[name](), values, laws) for name in ("batch_std", "grpo"))
+    np.testing.assert_allclose(*both, rtol=1e-14)
+
+
+def test_batch_std_of_unequal_prompts_is_the_pooled_std():
+    """A batch with exactly the shares of its limit; the mean of the groups' stds (the defect) is another number."""
+    rewards = jnp.array([[1.0] * 9 + [0.0], [1.0] + [0.0] * 9])
+    group = ADVANTAGES["batch_std"]().batch(rewards)
+    limit = population_advantages(ADVANTAGES["batch_std"](), jnp.array([0.0, 1.0]), jnp.array([[0.1, 0.9], [0.9, 0.1]]))
+    np.testing.assert_allclose(group[:, [-1, 0]], limit, rtol=1e-14)
+    np.testing.assert_allclose(group[0, 0], (1 - 0.9) / 0.5, rtol=1e-14)
+    assert abs(float(group[0, 0]) - (1 - 0.9) / 0.3) > 0.1
+
+
+LOG_OLD = jnp.log(jax.random.uniform(jax.random.key(1), (3, 6), minval=0.1, maxval=0.9))
+LOG_NEW = LOG_OLD + 0.3 * jax.random.normal(jax.random.key(2), (3, 6))
+SCORES = jnp.array([1.2, -0.7, 0.4, -1.1, 0.9, -0.7])
+
+
+def clipped(ratio, advantage, low, high):
+    return jnp.minimum(ratio * advantage, jnp.clip(ratio, 1 - low, 1 + high) * advantage)
+
+
+def target(log_tokens, temperature):
+    q = jax.nn.softmax(jnp.sum(LOG_OLD, 0) + SCORES / temperature)
+    return jnp.sum(q * jax.nn.log_softmax(jnp.sum(log_tokens, 0)))
+
+
+OBJECTIVES = {
+    "ratio": ({}, lambda x: jnp.mean(jnp.exp(jnp.sum(x - LOG_OLD, 0)) * SCORES)),
+    "clipped": ({"epsilon": 0.1}, lambda x: jnp.mean(clipped(jnp.exp(x - LOG_OLD), SCORES, 0.1, 0.1))),
+    "clip_higher": (
+        {"epsilon_low": 0.1, "epsilon_high": 0.3},
+        lambda x: jnp.mean(clipped(jnp.exp(x - LOG_OLD), SCORES, 0.1, 0.3)),
+    ),
+    "gspo": (
+        {"epsilon_low": 0.05, "epsilon_high": 0.1},
+        lambda x: jnp.mean(clipped(jnp.exp(jnp.mean(x - LOG_OLD, 0)), SCORES, 0.05, 0.1)),
+    ),
+    "cispo": (
+        {"epsilon_low": 0.2, "epsilon_high": 0.1},
+        lambda x: jnp.mean(jax.lax.stop_gradient(jnp.clip(jnp.exp(x - LOG_OLD), 0.8, 1.1)) * SCORES * x),
+    ),
+    "tpo": ({"temperature": 0.7}, lambda x: target(x, 0.7)),
+    "uncorrected": ({}, lambda x: jnp.mean(SCORES * jnp.sum(x, 0))),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_gradient_is_that_of_the_published_objective(name):
+    """Six sequences of three tokens, ratios on both sides of every clip: coefficients against reverse autodiff."""
+    options, objective = OBJECTIVES[name]
+    trained = Learner(SEQUENCE, estimator=ESTIMATORS[name](**options))
+    log_old, log_new = jnp.sum(LOG_OLD, 0), jnp.sum(LOG_NEW, 0)
+    by_token = hasattr(trained.estimator, "token_weights")
+    ratio = jnp.exp(LOG_NEW - LOG_OLD) if by_token else jnp.exp(log_new - log_old)
+    found = counted(trained, Shift(log_old, log_new, ratio), SCORES, 1 / 6) / 6
+    np.testing.assert_allclose(jnp.broadcast_to(found, (3, 6)), jax.grad(objective)(LOG_NEW), atol=1e-15)
+
+
+def test_every_estimator_has_its_objective_here():
+    same = {"frozen"}  # the gradient of `uncorrected` at the policy that acted
+    assert set(OBJECTIVES) | same == set(ESTIMATORS)
+
+
+def test_clips_at_infinity_are_the_plain_ratio_and_a_cispo_of_width_zero_is_uncorrected():
+    ratio, advantage = jnp.exp(LOG_NEW - LOG_OLD)[0], SCORES
+    wide = {"clip_higher": (1 - 1e-12, 1e12), "cispo": (1.0, 1e12), "gspo": (1 - 1e-12, 1e12)}
+    for name, bounds in wide.items():
+        np.testing.assert_array_equal(ESTIMATORS[name](*bounds).weight(ratio, advantage), ratio)
+    np.testing.assert_array_equal(ESTIMATORS["cispo"](0.0, 0.0).weight(ratio, advantage), jnp.ones(6))
+
+
+def test_a_sequence_of_one_token_has_one_ratio():
+    ratio = jnp.exp(LOG_NEW - LOG_OLD)[:1]
+    token, whole = ESTIMATORS["clip_higher"](0.1, 0.2), ESTIMATORS["gspo"](0.1, 0.2)
+    np.testing.assert_allclose(token.token_weights(ratio, SCORES), whole.token_weights(ratio, SCORES), rtol=1e-14)
+    longer = jnp.exp(LOG_NEW - LOG_OLD)
+    assert np.max(np.abs(token.token_weights(longer, SCORES) - whole.token_weights(longer, SCORES))) > 0.1
+
+
+def test_tpo_vanishes_at_its_target_and_is_grpo_for_a_uniform_policy_at_high_temperature():
+    tpo, share, flat = ESTIMATORS["tpo"], jnp.full(6, 1 / 6), jnp.zeros(6)
+    np.testing.assert_allclose(
+        tpo(0.5).of_group(LOG_OLD[0] + SCORES / 0.5 - 3, LOG_OLD[0], SCORES, share), 0, atol=1e-14
+    )
+    scores = SCORES - jnp.mean(SCORES)
+    np.testing.assert_allclose(1e6 * tpo(1e6).of_group(flat, flat, scores, share), scores, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(tpo().of_group(LOG_OLD[0], LOG_OLD[0], jnp.zeros(6), share), jnp.zeros(6))
+
+
+@pytest.mark.parametrize("name", KL_ESTIMATORS)
+def test_kl_term_is_the_gradient_of_its_divergence_on_policy(name):
+    trained = learner("grpo", ARMS, kl_estimator=name)
+    policy = jax.nn.softmax(THETA)[None]
+    found = policy_gradient(trained, 0.7, THETA, THETA, jnp.zeros((1, 3)), policy)
+    kl = KL_ESTIMATORS[name]()
+    expected = jax.grad(lambda x: kl.divergence(ARMS.log_policy(x), ARMS.reference_log_policy)[0])(THETA)
+    np.testing.assert_allclose(found, -0.7 * expected, atol=1e-15)
+
+
+def test_sampled_kl_terms_are_the_gradients_of_their_losses_and_agree_in_pairs_on_policy():
+    log_ratio = jnp.array([-0.7, 0.0, 0.4])
+    losses = {"k1": lambda x: x, "k2": lambda x: x**2 / 2, "k3": lambda x: jnp.exp(-x) - 1 + x}
+    for name, loss in losses.items():
+        found = KL_ESTIMATORS[name]().slope(log_ratio, jnp.zeros(3))
+        np.testing.assert_allclose(found, jax.vmap(jax.grad(loss))(log_ratio), atol=1e-15)
+    term = {
+        n: drift(dynamics="mean_field", weight=1.0, kl_estimator=n) - drift(dynamics="mean_field")
+        for n in KL_ESTIMATORS
+    }
+    np.testing.assert_allclose(term["k2"], term["exact"], atol=1e-15)
+    np.testing.assert_allclose(term["k3"], term["forward"], atol=1e-15)
+    np.testing.assert_allclose(term["k1"], 0, atol=1e-15)
+    assert np.max(np.abs(term["k3"] - term["k2"])) > 1e-3
+
+
+@pytest.mark.parametrize("estimator", ["frozen", "uncorrected"])
+def test_entropy_bonus_is_a_kl_to_the_uniform_policy(estimator):
+    uniform = k_arm((0.8, 0.55, 0.2))
+    made = [
+        Learner(uniform, estimator=ESTIMATORS[estimator](), group_size=5, entropy_weight=bonus) for bonus in (0.2, 0.0)
+    ]
+    paid, plain = (drift_of(trained, "finite_group") for trained in made)
+    np.testing.assert_allclose(paid(THETA, OLD, 0.5), plain(THETA, OLD, 0.7), atol=1e-15)
+    assert np.max(np.abs(paid(THETA, OLD, 0.5) - plain(THETA, OLD, 0.5))) > 1e-2
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"estimator": ESTIMATORS["tpo"]()}, "TPO weighs whole groups"),
+        ({"advantage": "batch_std", "prompts": 2}, "BatchStd sees the whole batch"),
+        ({"advantage": "median"}, "Median is not (reward - mean) times a scale"),
+        ({"kl_estimator": "k2"}, "the KL estimator is k2"),
+        ({"entropy_weight": 0.1}, "an entropy bonus is paid"),
+    ],
+)
+def test_the_fast_path_refuses_what_it_does_not_compute(options, reason):
+    trained = learner(options.pop("advantage", "grpo"), ARMS, **options)
+    assert reason in str(why_not(trained, "sampled"))
+    assert why_not(learner("grpo", ARMS), "sampled") is None
+
+
+def test_finite_groups_refuse_what_they_cannot_sum():
+    for options, words in (
+        ({"estimator": ESTIMATORS["tpo"]()}, "estimator: expected one that weighs each action by itself"),
+        (
+            {"advantage": "batch_std", "prompts": 2},
+            "prompts: expected 1, as the advantage BatchStd sees the whole batch",
+        ),
+    ):
+        trained = learner(options.pop("advantage", "grpo"), ARMS, group_size=4, **options)
+        with pytest.raises(ValueError, match=words):
+            drift_of(trained, "finite_group")

@@ -1,0 +1,55 @@
+"""Prompts that share parameters: the flow against closed forms, transfer, and curvature by differences."""
+
+import numpy as np
+import pytest
+
+from bandit_lab.theory.contextual import (
+    Prompts,
+    contextual_curve,
+    gradient_curvature,
+    independent_curve,
+    prompt_gradients,
+)
+from bandit_lab.theory.group_law import GroupLaw
+
+TIME = np.linspace(0, 60, 13)
+
+
+def prompts(overlap, count=3, arms=4, odds=(0.5, 1.0, 2.0), share=None):
+    """One good arm per prompt, the others alike; own and shared features orthonormal."""
+    parts = np.eye((count + 1) * arms)
+    features = np.sqrt(1 - overlap) * parts[:-arms].reshape(count, arms, -1) + np.sqrt(overlap) * parts[-arms:]
+    logits = np.zeros((count, arms))
+    logits[:, 0] = np.log(arms - 1) - np.array(odds)
+    log_reference = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
+    success = np.zeros((count, arms))
+    success[:, 0] = 1.0
+    return Prompts(log_reference, features, success, np.full(count, 1 / count) if share is None else np.array(share))
+
+
+@pytest.mark.parametrize(("advantage", "normalised"), [("grpo", True), ("rloo", False)])
+def test_orthogonal_prompts_follow_the_two_arm_laws(advantage, normalised):
+    """Both closed forms to the integrator's 1e-7; prompts that overlap by 0.3 are not independent."""
+    start = 1 / (1 + np.exp([0.5, 1.0, 2.0]))
+    law = independent_curve(TIME, start, 4, 1 / 3, normalised)
+    np.testing.assert_allclose(contextual_curve(TIME, prompts(0.0), GroupLaw(advantage)), law, atol=1e-7)
+    assert np.max(np.abs(contextual_curve(TIME, prompts(0.3), GroupLaw(advantage)) - law)) > 0.05
+
+
+def test_what_is_not_trained_on_moves_only_through_shared_features():
+    share = (0.5, 0.5, 0.0)
+    alone = contextual_curve(TIME, prompts(0.0, share=share), GroupLaw("rloo"))
+    helped = contextual_curve(TIME, prompts(0.4, share=share), GroupLaw("rloo"))
+    np.testing.assert_allclose(alone[:, 2], alone[0, 2], atol=1e-12)
+    assert helped[-1, 2] > alone[0, 2] + 0.2
+
+
+def test_curvature_along_the_gradient_by_differences():
+    """Second difference of J along the unit gradient, step 1e-3; the curvature of one logit (factor 1) is caught."""
+    problem, step = prompts(0.0), 1e-3
+    value, gradient = prompt_gradients(problem, np.zeros(16))
+    unit = gradient[1] / np.linalg.norm(gradient[1])
+    ahead, behind = (prompt_gradients(problem, sign * step * unit)[0][1] for sign in (1, -1))
+    measured = (ahead - 2 * value[1] + behind) / step**2
+    assert measured == pytest.approx(float(gradient_curvature(value[1], 4)), rel=1e-5)
+    assert measured != pytest.approx(float(value[1] * (1 - value[1]) * (1 - 2 * value[1])), rel=0.1)

@@ -1,0 +1,25 @@
+"""Numbers read off curves and point clouds, predicted or measured alike."""
+
+import numpy as np
+
+
+def crossing(time: np.ndarray, curve: np.ndarray, level: float) -> float:
+    """First time at which a curve [T] reaches a level, linear between points; NaN if it starts above or never does."""
+    above = np.asarray(curve) >= level
+    i = int(np.argmax(above))
+    if not above.any() or i == 0:
+        return float("nan")
+    return float(time[i - 1] + (level - curve[i - 1]) / (curve[i] - curve[i - 1]) * (time[i] - time[i - 1]))
+
+
+def slope_and_correlation(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float, float]:
+    """(slope, its standard error, correlation, its standard error) of y on x with an intercept; NaN pairs left out.
+
+    Least squares; errors from the residuals (n - 2 degrees of freedom).
+    """
+    keep = np.isfinite(x) & np.isfinite(y)
+    x, y = np.asarray(x)[keep], np.asarray(y)[keep]
+    correlation = float(np.corrcoef(x, y)[0, 1])
+    scale = float(y.std() / x.std())
+    left = float(np.sqrt(max(1 - correlation**2, 0.0) / (len(x) - 2)))
+    return correlation * scale, left * scale, correlation, left

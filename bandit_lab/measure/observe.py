@@ -1,0 +1,83 @@
+"""Anything that can be read off the parameters, along runs of several bandits of one shape at once."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bandit_lab._types import Array
+from bandit_lab.grpo import Hyper, Learner, init, update
+from bandit_lab.simulate import DYNAMICS
+
+Watch = Callable[[Any, Array], Any]
+"""(what is evaluated, parameters [D]) -> a pytree of arrays."""
+
+
+@partial(jax.jit, static_argnames=("dynamics", "watch", "times", "every"))
+def _runs(
+    learners: Learner, judged: Any, hyper: Hyper, keys: Array, dynamics: str, watch: Watch, times: int, every: int
+):
+    def one(learner: Learner, judged: Any, hyper: Hyper, key: Array) -> Any:
+        gradient = DYNAMICS[dynamics](learner)
+
+        def some(state: Any, _: None) -> tuple[Any, Any]:
+            seen = watch(judged, state.theta)
+            steps = jax.lax.fori_loop(0, every, lambda _, s: update(learner, gradient, hyper, key, s)[0], state)
+            return steps, seen
+
+        start = init(learner, hyper, learner.bandit.initial_parameters)
+        return jax.lax.scan(some, start, length=times)[1]
+
+    over_seeds = jax.vmap(one, (None, None, None, 0))
+    return jax.vmap(over_seeds, (0, 0, 0, None))(learners, judged, hyper, keys)
+
+
+def observe(
+    learners: Learner,
+    dynamics: str,
+    hyper: Hyper,
+    watch: Watch,
+    judged: Any,
+    *,
+    times: int,
+    every: int = 1,
+    seeds: int = 1,
+    seed: int = 0,
+) -> Any:
+    """`watch(judged, theta)` at steps 0, every, 2 every, ...: a pytree of numpy arrays [B, S, times, ...].
+
+    Args:
+      learners: one learner whose bandit has a leading axis [B] on every array (`displaced.stack_bandits`).
+      hyper: settings of each [B]. judged: what is evaluated, e.g. the same bandits or others with the same parameters,
+        [B] likewise. seeds: S runs of each; all bandits have the same random streams.
+    """
+    count = len(np.asarray(hyper.learning_rate))
+    whole = learners.staleness.whole_interval
+    interval = np.asarray(hyper.refresh_interval, np.int32 if whole else float)
+    columns = Hyper(*(jnp.asarray(np.broadcast_to(x, (count,)), float) for x in hyper))
+    hyper = columns._replace(refresh_interval=jnp.asarray(np.broadcast_to(interval, (count,))))
+    keys = jax.random.split(jax.random.key(seed), seeds)
+    return jax.tree.map(np.asarray, _runs(learners, judged, hyper, keys, dynamics, watch, times, every))
+
+
+def success_of_prompts(bandit: Any, theta: Array) -> Array:
+    """Expected reported reward of every prompt [X]."""
+    return jnp.sum(jnp.exp(bandit.log_policy(theta)) * bandit.true_means, axis=-1)
+
+
+def prompt_gradients(bandit: Any, theta: Array) -> tuple[Array, Array]:
+    """(`success_of_prompts` [X], its gradient [X, D]) of every prompt."""
+    value = partial(success_of_prompts, bandit)
+    return value(theta), jax.jacrev(value)(theta)
+
+
+def mean_cosine(gradients: Array) -> Array:
+    """Mean absolute cosine of pairs of rows of gradients [X, D]: 0 for orthogonal ones; a row of length 0 counts 0."""
+    length = jnp.linalg.norm(gradients, axis=-1, keepdims=True)
+    unit = gradients / jnp.where(length > 0, length, 1)
+    count = unit.shape[0]
+    pairs = jnp.abs(unit @ unit.T) * (1 - jnp.eye(count))
+    return jnp.sum(pairs) / (count * (count - 1))

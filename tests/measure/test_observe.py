@@ -1,0 +1,58 @@
+"""Quantities read along runs of several bandits at once, against the engine and by hand."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from bandit_lab import simulate
+from bandit_lab._readings import crossing, slope_and_correlation
+from bandit_lab.bandits.contextual import contextual
+from bandit_lab.grpo import Hyper, Lag, Learner
+from bandit_lab.measure.displaced import stack_bandits
+from bandit_lab.measure.observe import mean_cosine, observe, prompt_gradients, success_of_prompts
+
+BANDITS = [contextual(3, 3, overlap, seed=seed) for overlap, seed in ((0.0, 1), (0.6, 2))]
+
+
+def test_every_bandit_runs_as_the_engine_runs_it_alone():
+    """Exact dynamics with a lag, momentum and KL: to rounding. Bandits in the wrong order are caught."""
+    stacked, rates = stack_bandits(BANDITS), np.array([2.0, 3.0])
+    options = {"group_size": 4, "staleness": Lag(), "horizon": 3}
+    seen = observe(
+        Learner(stacked, **options),
+        "finite_group",
+        Hyper(rates, 0.5, 3, 0.2),
+        success_of_prompts,
+        stacked,
+        times=6,
+        every=5,
+    )[:, 0].mean(-1)
+    for bandit, rate, curve, other in zip(BANDITS, rates, seen, seen[::-1], strict=True):
+        cell = Hyper(*(np.array([x]) for x in (rate, 0.5, 3, 0.2)))
+        alone = simulate.run(Learner(bandit, **options), "finite_group", cell, steps=25, dtype=np.float64).reward_mean[
+            0
+        ]
+        np.testing.assert_allclose(curve, alone[::5], atol=1e-12)
+        assert np.max(np.abs(other - alone[::5])) > 1e-3
+
+
+def test_mean_cosine_and_gradients_by_hand():
+    assert float(mean_cosine(jnp.array([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]]))) == 0
+    np.testing.assert_allclose(mean_cosine(jnp.array([[1.0, 0.0], [-3.0, 0.0], [1.0, 1.0]])), (1 + 2 / 2**0.5) / 3)
+    value, gradients = prompt_gradients(BANDITS[0], BANDITS[0].initial_parameters)
+    step = 1e-6 * gradients[1] / jnp.linalg.norm(gradients[1])
+    change = success_of_prompts(BANDITS[0], BANDITS[0].initial_parameters + step) - value
+    np.testing.assert_allclose(change / 1e-6, [0, jnp.linalg.norm(gradients[1]), 0], atol=1e-6)
+
+
+def test_readings():
+    time = np.arange(5.0)
+    assert crossing(time, np.array([0.0, 0.2, 0.6, 0.5, 1.0]), 0.5) == 1.75
+    assert np.isnan(crossing(time, np.zeros(5), 0.5))
+    assert np.isnan(crossing(time, np.ones(5), 0.5))
+    x = np.array([0.0, 1.0, 2.0, 3.0, np.nan])
+    slope, error, correlation, _ = slope_and_correlation(x, 2 * x + 1)
+    assert (slope, correlation) == (2.0, 1.0)
+    assert error < 1e-7
+    slope, error, *_ = slope_and_correlation(x[:4], np.array([0.0, 1.0, 1.0, 2.0]))
+    assert abs(slope - 0.6) < 1e-12
+    assert abs(error - np.sqrt(0.2 / 2 / 5)) < 1e-12  # residuals 0.1, 0.3, 0.3, 0.1: sum of squares 0.2

@@ -74,8 +74,9 @@ class Registry(Generic[T]):
         """The variant with these options.
 
         Raises:
-          ValueError: unknown name, unknown or missing option, whatever the builder raises, or a variant that lacks
-            what its kind needs.
+          ValueError: unknown name, unknown or missing option, an option that is not of its default's kind (number,
+            list of numbers, text, true or false), whatever the builder raises, or a variant that lacks what its kind
+            needs.
         """
         known = self.defaults(name)
         for key in options:
@@ -83,6 +84,8 @@ class Registry(Generic[T]):
         for key, default in known.items():
             given = key in options or default is not inspect.Parameter.empty
             _checks.require(given, f"{self.kind}.{key}", "a value", None)
+            if key in options:
+                _check_kind(f"{self.kind}.{key}", options[key], default)
         variant = self[name](**options)
         missing = [attribute for attribute in self.needs if not hasattr(variant, attribute)]
         expected = f"something with {', '.join(self.needs)}"
@@ -90,6 +93,17 @@ class Registry(Generic[T]):
             got = f"{type(variant).__name__} without {', '.join(missing)} from {place_of(self[name])}"
             raise ValueError(f"{self.kind} {name}: expected {expected}, got {got}")
         return variant
+
+
+def _check_kind(name: str, value: Any, default: Any) -> None:
+    if isinstance(default, bool):
+        _checks.require(isinstance(value, bool), name, "true or false", value)
+    elif isinstance(default, int | float):
+        _checks.finite_number(name, value)
+    elif isinstance(default, str):
+        _checks.require(isinstance(value, str), name, "a text", value)
+    elif isinstance(default, list | tuple) and all(isinstance(item, int | float) for item in default):
+        _checks.numbers(name, value)
 
 
 def place_of(builder: Callable[..., Any]) -> str:

@@ -120,7 +120,7 @@ def test_disk_estimate_grows_with_the_runs_that_are_kept():
 
 def test_what_is_on_the_disk_already_needs_no_room(tmp_path, monkeypatch):
     """A run that a full disk stopped may continue once there is room for its rest."""
-    from bandit_lab.study import sweep_plan
+    from bandit_lab.study.sweep import plan as sweep_plan
 
     plan = sweep_plan.prepare(small_settings(seeds=10**4), frozenset())
     monkeypatch.setattr(sweep_plan.shutil, "disk_usage", lambda path: (10**12, 0, sweep_plan.disk_needed(plan) - 1000))

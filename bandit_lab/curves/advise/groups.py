@@ -23,6 +23,7 @@ from bandit_lab.theory import GroupLaw, silent_rate
 LARGEST = 4096
 """Group sizes beyond it are not offered."""
 _LEAST, _MOST = 1e-4, 1e6
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def group_for_signal(success: float, wanted: float, spread: DifficultySpread | N
     """Smallest G with a share of at least `wanted` groups that are not silent; None beyond 4096 or at p = 0 or 1."""
     _checks.require(0 < wanted < 1, "signal", "a number in (0, 1)", wanted)
     p = _success(success)
-    return _smallest(lambda size: 1 - (spread.silent(size) if spread else silent_share(p, size)) >= wanted)
+    return _smallest(lambda size: 1 - (spread.silent(size) if spread else silent_share(p, size)) >= wanted - _ROUNDING)
 
 
 def group_for_factor(rule: str, success: float, wanted: float) -> int | None:
@@ -92,7 +93,7 @@ def group_for_factor(rule: str, success: float, wanted: float) -> int | None:
         return None
     if rule in ("rloo", "dapo"):  # exact at any G; silent groups are dropped
         return 2
-    return _smallest(lambda size: (group_factor(rule, success, size) or 0.0) >= wanted)
+    return _smallest(lambda size: (group_factor(rule, success, size) or 0.0) >= wanted - _ROUNDING)
 
 
 def _smallest(good: Callable[[int], bool]) -> int | None:

@@ -87,7 +87,7 @@ def _rule(look: Lookup) -> tuple[Rule, tuple[Trap, ...]]:
 TRAINER = Trainer(
     "OpenRLHF",
     "0.11",
-    ("rollout.n_samples_per_prompt", "rollout_batch_size", "rollout.batch_size", "train.batch_size", "train.max_epochs",
+    ("rollout.n_samples_per_prompt", "rollout.batch_size", "train.batch_size", "train.max_epochs",
      "micro_rollout_batch_size", "algo.advantage.estimator", "advantage_estimator", "actor_learning_rate",
      "init_kl_coef", "micro_train_batch_size", "algo.kl.init_coef"),
     KEYS,

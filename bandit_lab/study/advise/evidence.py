@@ -5,13 +5,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bandit_lab.curves import Curve
+from bandit_lab.curves.diagnose.oscillation import Oscillation, oscillation_test
 from bandit_lab.curves.fit import LawFit, fit_curve
+from bandit_lab.curves.fit.quality import noise_variance
 from bandit_lab.curves.trainers import Setup
 from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.fit.logs import Log, gather
 from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.fit.summary import LITTLE
 
+FEWEST_FOR_WAVES = 24
 LATE = 0.8
 """The last fifth of the steps is "now"."""
 
@@ -32,8 +35,9 @@ class Delay:
 class Evidence:
     """What one log says; None with a reason beside it where it does not.
 
-    `rate_now` is the largest learning rate over the logged mean: what the schedule took away. `answers` seen in the
-    last fifth of the run, at least one group per row.
+    `schedule` is the largest logged learning rate over the mean one. `answers` seen in the last fifth of the run, at
+    least one group per row. `scatter` is the standard deviation of one logged reward around its slow course, from
+    differences of neighbours; `wave` the test for oscillation beyond noise.
     """
 
     curve: Curve | None = None
@@ -47,6 +51,8 @@ class Evidence:
     answers: int = 0
     learning_rate: float | None = None
     schedule: float = 1.0
+    scatter: float | None = None
+    wave: Oscillation | None = None
     notes: tuple[str, ...] = field(default=())
 
 
@@ -80,8 +86,14 @@ def look(log: Log | None, setup: Setup) -> Evidence:
     rate, schedule = _schedule(curve)
     return Evidence(
         curve, delay, reason, now, start, why, source, _silent(curve), _answers(int(late.sum()), curve, setup), rate,
-        schedule, _notes(rate, setup),
+        schedule, float(np.sqrt(noise_variance(curve.reward[None])[0])), _wave(curve), _notes(rate, setup),
     )  # fmt: skip
+
+
+def _wave(curve: Curve) -> Oscillation | None:
+    if curve.step.size < FEWEST_FOR_WAVES or float(np.ptp(curve.reward)) == 0:
+        return None
+    return oscillation_test(curve.step, curve.reward)
 
 
 def _delay(curve: Curve, setup: Setup) -> tuple[Delay | None, str]:
@@ -167,4 +179,5 @@ def _notes(rate: float | None, setup: Setup) -> tuple[str, ...]:
     asked = setup.number("learning_rate")
     if rate is None or asked is None or abs(rate / asked - 1) < 0.02:
         return ()
-    return (f"the largest learning rate in the log is {rate:g}, the configuration has {asked:g}",)
+    text = f"the largest learning rate in the log is {rate:g}, the configuration has {asked:g}"
+    return (f"{text}: margins are for the latter",)

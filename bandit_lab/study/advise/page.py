@@ -4,7 +4,8 @@ from pathlib import Path
 
 from bandit_lab import __version__
 from bandit_lab.study.advise import table
-from bandit_lab.study.advise.answers import answers, assumptions
+from bandit_lab.study.advise.answers import answers
+from bandit_lab.study.advise.assumptions import assumptions
 from bandit_lab.study.advise.picture import picture_of
 from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.advise.work import Advice
@@ -17,7 +18,7 @@ ALT = "stability margin against refresh interval, this run marked: law dashed, e
 def sections(advice: Advice, settings: AdviseSettings) -> list[Section]:
     """The page's content, apart from the picture."""
     parts: list[Section] = [
-        ("Answers", [f"{question} {answer}." for question, answer in answers(advice, settings)], []),
+        ("Answers", [f"{question} {answer}" for question, answer in answers(advice, settings)], []),
         ("Settings", list(advice.setup.recognised), [["quantity", "value", "from"], *table.settings_rows(advice)]),
     ]
     found = table.margin_rows(advice)

@@ -22,8 +22,10 @@ class AdviseSettings:
     version: str | None = setting(None, "", "release of the trainer, for defaults that changed: version=0.17")
     learning_rate: float | None = setting(None, "", "eta; null: of the configuration")
     momentum: float | None = setting(None, "", "mu (Adam: beta1); null: of the configuration")
-    optimizer: str | None = setting(None, "", "adamw | adam | sgd | nesterov | rmsprop; null: of the configuration")
-    staleness: str | None = setting(
+    optimizer_name: str | None = setting(
+        None, "", "adamw | adam | sgd | nesterov | rmsprop; null: of the configuration"
+    )
+    staleness_model: str | None = setting(
         None, "", "refresh (model A) | lag (B) | pipeline (C); null: as the configuration implies"
     )
     refresh_interval: int | None = setting(

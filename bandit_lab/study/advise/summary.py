@@ -4,9 +4,12 @@ from dataclasses import asdict
 from typing import Any
 
 from bandit_lab.curves.advise import Limit, Margin
+from bandit_lab.curves.diagnose.oscillation import Oscillation
 from bandit_lab.curves.trainers import Fact
-from bandit_lab.study.advise.answers import LETTERS, answers, assumptions
+from bandit_lab.study.advise.answers import answers
+from bandit_lab.study.advise.assumptions import assumptions
 from bandit_lab.study.advise.settings import AdviseSettings
+from bandit_lab.study.advise.wording import LETTERS
 from bandit_lab.study.advise.work import INTERVALS, REACH, Advice
 from bandit_lab.study.store import with_reasons
 
@@ -186,6 +189,10 @@ def _groups(advice: Advice, settings: AdviseSettings) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _wave(wave: Oscillation) -> dict[str, Any]:
+    return {"p_value": wave.p_value, "period": wave.period, "unit": "steps of the log", "share": wave.share}
+
+
 def _log(advice: Advice) -> dict[str, Any] | None:
     curve = advice.evidence.curve
     if curve is None:
@@ -197,4 +204,6 @@ def _log(advice: Advice) -> dict[str, Any] | None:
         "step_unit": curve.step_unit,
         "reward_key": curve.reward_series.key,
         "notes": [*curve.notes, *advice.evidence.notes],
+        "scatter": {"value": advice.evidence.scatter, "unit": "reward"},
+        "oscillation": None if advice.evidence.wave is None else _wave(advice.evidence.wave),
     }

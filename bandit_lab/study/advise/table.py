@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from bandit_lab.study.advise.answers import LETTERS, answers, limit_text, rate_text, short
+from bandit_lab.study.advise.answers import answers
 from bandit_lab.study.advise.settings import AdviseSettings
+from bandit_lab.study.advise.wording import LETTERS, limit_text, rate_text, short
 from bandit_lab.study.advise.work import Advice
 from bandit_lab.study.report import new_table, number, show
 
@@ -136,8 +137,10 @@ def print_advice(advice: Advice, settings: AdviseSettings) -> None:
         _say(f"Note: {note}.")
     for trap in setup.traps:
         _say(f"Beware: {trap.text}.")
+    if settings.report:
+        _say("What this assumes (optimiser, KL, staleness, safety) stands in report/advice.md and in summary.json.")
     for question, answer in answers(advice, settings):
-        _say(f"{question} {answer}.")
+        _say(f"{question} {answer}")
 
 
 def _table(title: str, head: list[str], rows: list[list[str]]) -> Any:

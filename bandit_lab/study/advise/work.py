@@ -70,6 +70,7 @@ class Groups:
     for_signal_spread: int | None
     for_factor: int | None
     for_temperature: int | None
+    observed: float | None = None
     rare: float | None = None
 
 
@@ -135,8 +136,10 @@ def _strength(
     delay = evidence.delay
     if delay is None:
         return None, evidence.delay_reason
-    best, upper = (advise.kappa_of_delay(loop, value) * evidence.schedule for value in (delay.value, delay.low))
-    lower = advise.kappa_of_delay(loop, delay.high) * evidence.schedule if np.isfinite(delay.high) else 0.0
+    seen = evidence.learning_rate
+    to_peak = evidence.schedule * (rate / seen if rate and seen else 1.0)
+    best, upper = (advise.kappa_of_delay(loop, value) * to_peak for value in (delay.value, delay.low))
+    lower = advise.kappa_of_delay(loop, delay.high) * to_peak if np.isfinite(delay.high) else 0.0
     return Strength(best, upper, lower, delay.source, delay), ""
 
 
@@ -189,5 +192,6 @@ def _groups(setup: Setup, evidence: Evidence, settings: AdviseSettings) -> tuple
         None if spread is None else advise.group_for_signal(success, settings.signal, spread),
         advise.group_for_factor(rule, success, settings.group_factor),
         int(np.ceil(size / settings.temperature - 1e-9)) if size else None,
+        seen,
         rare,
     ), ""

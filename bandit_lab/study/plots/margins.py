@@ -20,7 +20,7 @@ _BAND = "#D9ECF9"
 def margins_figure(picture: "MarginPicture") -> Figure:
     """The picture of `advise`."""
     figure, axis = plt.subplots(figsize=(6.4, 4.0))
-    handles = [
+    handles: list[Line2D | Patch] = [
         Line2D([], [], label="leading-order law", **s.LAW),
         Line2D([], [], label=f"exact, model {picture.model}", **s.EXACT),
     ]

@@ -1,0 +1,78 @@
+"""What the numbers of `advise` rest on."""
+
+from bandit_lab.study.advise.settings import AdviseSettings
+from bandit_lab.study.advise.work import REACH, Advice
+
+_NO_PROMISE = (
+    "A margin is no promise: of 15 public runs of one task that differ in K_ref (1 to 8) and clipping, those whose "
+    "curve tells a stiffness have margins of 9.9 or more (exact; 3.6 by the law), and two others collapsed to zero, "
+    "one at K_ref = 8, one at K_ref = 2 without clipping"
+)
+
+
+def assumptions(advice: Advice, settings: AdviseSettings) -> list[str]:
+    """What is assumed, the weightiest first."""
+    return [*_stability(advice, settings), *_optimiser(advice), *_groups(advice)]
+
+
+def _stability(advice: Advice, settings: AdviseSettings) -> list[str]:
+    loop, found = advice.loop, []
+    if advice.strength is not None:
+        where = (
+            " at the lower end of the delay's 90 % interval" if advice.strength.upper > advice.strength.kappa else ""
+        )
+        found.append(
+            f"Safe means a margin of at least {settings.safety:g}{where}: one curve shows the mode that carries the "
+            "reward, a stiffer one may hide behind it; runs with small groups leave the fixed point before the "
+            "threshold; stiffness changes along a run"
+        )
+        found.append(_NO_PROMISE)
+        if advice.strength.delay is not None:
+            found.append(f"Settings more than {REACH:g} times those of the run are not judged from its curve")
+    found.append("Thresholds are those of the linear response near a fixed point, with the mean update")
+    if loop.mean_age > 0:
+        found.append(
+            "The whole gradient is taken as stale. Importance ratios make its reward part fresh again as long as "
+            "nothing is clipped, so that true thresholds lie higher: these margins are on the careful side"
+        )
+    if loop.model == "lag" and loop.interval > 1:
+        found.append("All samples are taken to be as old as the oldest allowed; most are younger")
+    return found
+
+
+def _optimiser(advice: Advice) -> list[str]:
+    setup = advice.setup
+    form = setup.convention.replace("_", " ")
+    if setup.adaptive:
+        found = [
+            f"{setup.optimizer}: read as momentum in EMA form with mu = beta1 = {setup.momentum:g} and the stiffness "
+            "divided by the square root of the second moment, held at its stationary value, which gradient noise sets; "
+            "a larger G lowers it, and the largest safe learning rate with it, about as 1/sqrt(G); beta2 does not enter"
+        ]
+    else:
+        found = [f"{setup.optimizer}: momentum {setup.momentum:g} in {form} form"]
+    if weight := setup.reading.kl_weight:
+        found.append(
+            f"KL weight {weight:g} ({setup.reading.kl_text}) stays as it is; a larger one moves the plateau and makes "
+            "the policy stiffer, which lowers the thresholds rather than raising them"
+        )
+    if advice.evidence.schedule > 1.01:
+        times = f"{advice.evidence.schedule:.3g}"
+        found.append(f"The logged learning rate is {times} times its mean at its peak; margins are for the peak")
+    return found
+
+
+def _groups(advice: Advice) -> list[str]:
+    if advice.groups is None:
+        return []
+    found = [
+        "Shares of silent groups are for 0/1 rewards with all prompts alike; with prompts of different difficulty the "
+        "share is larger (Jensen), so they are lower bounds"
+    ]
+    if advice.groups.spread is not None:
+        found.append("The spread over prompts is read off the logged share of silent groups, as a Beta law")
+    if advice.setup.reading.rule.ddof == 1 and advice.setup.reading.rule.std == "group":
+        found.append(
+            "c_G is for the std with n in it; this trainer's n - 1 multiplies the gradient by sqrt((G-1)/G) besides"
+        )
+    return found

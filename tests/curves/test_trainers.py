@@ -1,0 +1,299 @@
+"""Trainers' configurations: K_ref worked out by hand for each, defaults by release, and files that mean harm."""
+
+import contextlib
+import json
+import pickle
+import time
+
+import pytest
+
+from bandit_lab.curves.trainers import TRAINERS, from_options, load, understand
+from bandit_lab.curves.trainers.base import Default, Key
+
+VERL = """
+data: {train_batch_size: 512}
+actor_rollout_ref:
+  actor:
+    ppo_mini_batch_size: 128
+    ppo_epochs: 2
+    use_kl_loss: true
+    kl_loss_coef: 1e-3
+    optim: {lr: 1e-6}
+  rollout: {n: 8}
+algorithm: {adv_estimator: grpo}
+"""
+TRL = "num_generations: 8\nlearning_rate: 1e-6\nper_device_train_batch_size: 4\n"
+OPENRLHF = "rollout:\n  batch_size: 256\n  n_samples_per_prompt: 8\ntrain: {batch_size: 512, max_epochs: 2}\n"
+NEMO = (
+    "grpo: {num_prompts_per_step: 64, num_generations_per_prompt: 16}\n"
+    "policy: {train_global_batch_size: 256}\nloss_fn: {ratio_clip_min: 0.2}\n"
+)
+PRIME = "max_off_policy_steps = 6\ngroup_size = 16\n[optim]\nlr = 3e-6\n"
+INSTRUCT = "num_samples_per_prompt_rollout: 8\nnum_epochs: 2\nnum_mini_batches: 3\nasync_steps: 1\n"
+
+
+def written(tmp_path, text, name="config.yaml"):
+    path = tmp_path / name
+    path.write_text(text)
+    return str(path)
+
+
+def setup(tmp_path, text, name="config.yaml", options=None, **given):
+    return understand(load(written(tmp_path, text, name)), options or {}, given)
+
+
+# Text, file name, trainer, model, interval, mean-age arithmetic by hand in the comment, G.
+KNOWN = [
+    (TRL, "a.yaml", "TRL", "refresh", 1, 8),  # steps_per_generation = gradient accumulation, one iteration
+    (TRL + "num_iterations: 3\ngradient_accumulation_steps: 4\n", "a.yaml", "TRL", "refresh", 3, 8),  # 4 * 3 / 4
+    (TRL + "steps_per_generation: 16\ngradient_accumulation_steps: 2\nnum_iterations: 2\n", "a.yaml", "TRL", "refresh",
+     16, 8),  # 16 * 2 / 2
+    (TRL + "generation_batch_size: 64\nworld_size: 2\n", "a.yaml", "TRL", "refresh", 8, 8),  # 64 / (4 * 2) micro-steps
+    (TRL + "max_staleness: 3\nweight_sync_steps: 2\n", "a.yaml", "TRL", "lag", 7, 8),  # 3 * 2 + 2 - 1
+    (VERL, "a.yaml", "verl", "refresh", 8, 8),  # 2 * 512 / 128
+    (VERL.replace("data:", "async_training: {staleness_threshold: 0.5, trigger_parameter_sync_step: 4}\ndata:"),
+     "a.yaml", "verl", "pipeline", 8, 8),  # 4 * 1 * 2 epochs, up to one synchronisation old
+    (VERL.replace("data:", "async_training: {staleness_threshold: 0, require_batches: 3}\ndata:"), "a.yaml", "verl",
+     "refresh", 24, 8),  # 4 (default) * 3 * 2, none stale
+    (VERL.replace("data:", "async_training: {staleness_threshold: 1.5}\ndata:"), "a.yaml", "verl", "lag", 23, 8),
+    # 8 updates a cycle, two cycles behind: ages 16..23
+    (OPENRLHF, "a.yaml", "OpenRLHF", "refresh", 8, 8),  # 256 * 8 / 512 * 2
+    (OPENRLHF.replace("max_epochs: 2", "max_epochs: 2, async_enable: true"), "a.yaml", "OpenRLHF", "pipeline", 8, 8),
+    (NEMO, "a.yaml", "NeMo-RL", "refresh", 4, 16),  # 64 * 16 / 256
+    (NEMO.replace("prompt: 16}", "prompt: 16, async_grpo: {enabled: true, max_trajectory_age_steps: 2}}"), "a.yaml",
+     "NeMo-RL", "lag", 11, 16),  # 4 a step, two steps old: ages 8..11
+    (PRIME, "a.toml", "prime-rl", "lag", 6, 16),
+    (INSTRUCT, "a.yaml", "open-instruct", "pipeline", 6, 8),  # 2 * 3, one batch behind
+    (INSTRUCT.replace("async_steps: 1", "async_steps: 0"), "a.yaml", "open-instruct", "refresh", 6, 8),
+    ("group_size: 8\nlearning_rate: 1e-5\nrefresh_interval: 5\n", "a.yaml", "own loop", "refresh", 5, 8),
+    ("lr: 1e-5\nepochs_per_rollout_batch: 2\nrollout_batch_size: 256\ntrain_batch_size: 64\n", "a.yaml", "own loop",
+     "refresh", 8, None),  # 2 * 256 / 64
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "name", "trainer", "model", "interval", "group"), KNOWN)
+def test_refresh_interval_as_the_trainer_implements_it(tmp_path, text, name, trainer, model, interval, group):
+    found = setup(tmp_path, text, name)
+    assert found.trainer.name == trainer
+    assert (found.loop.model, found.loop.interval) == (model, interval)
+    assert found.number("group_size") == group
+    assert found.loop.why
+    assert found.loop.source
+    assert all(fact.value is not None for fact in found.loop.terms.values())
+
+
+def test_every_trainer_has_a_known_answer():
+    assert {one.name for one in TRAINERS.values()} == {row[2] for row in KNOWN}
+
+
+@pytest.mark.parametrize("trainer", TRAINERS.values(), ids=lambda one: one.name)
+def test_every_default_says_where_it_was_read(trainer):
+    for key in trainer.keys:
+        assert isinstance(key, Key)
+        assert key.names
+        for default in key.defaults:
+            assert isinstance(default, Default)
+            assert default.release
+    assert len({key.quantity for key in trainer.keys}) == len(trainer.keys)
+    quantities = {key.quantity for key in trainer.keys}
+    assert {"group_size", "learning_rate", "optimizer", "clip_low"} <= quantities
+    assert "beta1" in quantities or "betas" in quantities
+
+
+def test_fractions_of_a_block(tmp_path):
+    several = setup(tmp_path, TRL + "steps_per_generation: 2\ngradient_accumulation_steps: 8\n")
+    assert (several.loop.interval, several.loop.block) == (1, 0.25)
+    assert "several batches" in several.loop.notes[0]
+    uneven = setup(tmp_path, TRL + "steps_per_generation: 3\ngradient_accumulation_steps: 2\n")
+    assert (uneven.loop.interval, uneven.loop.block) == (2, 1.5)
+    assert "not whole" in uneven.loop.notes[0]
+
+
+def test_defaults_that_changed(tmp_path):
+    path = written(tmp_path, TRL)
+    for release, weight in (("0.17.0", 0.04), ("0.20", 0.0), ("1.9", 0.0), (None, 0.0)):
+        assert understand(load(path), {}, release=release).reading.kl_weight == weight
+    assert any(trap.name == "kl_default" for trap in understand(load(path), {}).traps)
+    assert understand(load(path), {"beta": 0.1}).reading.kl_weight == 0.1
+    old = understand(load(path), {"scale_rewards": False}, release="0.17")
+    assert (old.reading.rule.name, old.reading.rule.std) == ("dr_grpo", "none")
+    with pytest.raises(ValueError, match="version: expected a release"):
+        understand(load(path), {}, release="latest")
+
+
+def test_optimisers(tmp_path):
+    adam = setup(tmp_path, OPENRLHF)
+    assert (adam.convention, adam.momentum, adam.facts["beta2"].value, adam.adaptive) == ("ema", 0.9, 0.95, True)
+    sgd = setup(tmp_path, TRL, optimizer="sgd", beta1=0.5)
+    assert (sgd.convention, sgd.momentum, sgd.adaptive) == ("heavy_ball", 0.5, False)
+    with pytest.raises(ValueError, match="optim: expected adamw"):
+        setup(tmp_path, TRL + "optim: magic\n")
+    with pytest.raises(ValueError, match=r"adam_beta1: expected a number in \[0, 1\), got 1.5"):
+        setup(tmp_path, TRL + "adam_beta1: 1.5\n")
+
+
+def test_options_and_given_values_win(tmp_path):
+    found = setup(tmp_path, TRL, options={"num_iterations": 4}, group_size=16)
+    assert found.loop.interval == 4
+    assert (found.number("group_size"), found.facts["group_size"].origin) == (16, "option")
+    lag = setup(tmp_path, VERL, staleness="lag", refresh_interval=3)
+    assert (lag.loop.model, lag.loop.interval, lag.loop.block) == ("lag", 3, 8)
+    batch = TRL + "generation_batch_size: 64\n"
+    with pytest.raises(ValueError, match="number of processes beside generation_batch_size"):
+        setup(tmp_path, batch)
+    assert setup(tmp_path, batch, refresh_interval=2).loop.interval == 2
+
+
+def names(found):
+    return {trap.name for trap in found.traps}
+
+
+def test_traps(tmp_path):
+    single = setup(tmp_path, VERL.replace("n: 8", "n: 1"))
+    assert {"no_baseline", "step_unit"} <= names(single)
+    assert single.reading.rule.name is None
+    assert next(trap for trap in single.traps if trap.name == "no_baseline").severe
+    assert "no_baseline" not in names(setup(tmp_path, VERL))
+    assert "clip_zero" in names(setup(tmp_path, TRL))
+    assert "clip_zero" not in names(setup(tmp_path, TRL + "num_iterations: 2\n"))
+    assert "zero_std_of_batch" in names(setup(tmp_path, TRL + "scale_rewards: batch\n"))
+    off = setup(tmp_path, VERL.replace("use_kl_loss: true", "use_kl_loss: false"))
+    assert "kl_loss_off" in names(off)
+    assert off.reading.kl_weight == 0
+    assert "not_grpo" in names(setup(tmp_path, VERL.replace("adv_estimator: grpo", "adv_estimator: gae")))
+    assert all(trap.source for trap in single.traps)
+
+
+def test_wandb_wrapping_and_nesting(tmp_path):
+    wrapped = "".join(
+        f"{line.split(': ')[0]}:\n  desc: null\n  value: {line.split(': ')[1]}\n" for line in TRL.splitlines()
+    )
+    plain, wandb = setup(tmp_path, TRL), setup(tmp_path, wrapped + "_wandb:\n  value: {num_iterations: 9}\n")
+    assert wandb.loop == plain.loop
+    assert wandb.facts["learning_rate"].value == 1e-6
+    nested = setup(tmp_path, "training_args:\n" + "".join(f"  {line}\n" for line in TRL.splitlines()))
+    assert nested.facts["group_size"].key == "training_args.num_generations"
+    same = setup(tmp_path, json.dumps({"num_generations": 8, "learning_rate": 1e-6, "num_iterations": 2}), "a.json")
+    assert same.loop.interval == 2
+
+
+def test_references_of_hydra(tmp_path):
+    text = VERL.replace("ppo_mini_batch_size: 128", "ppo_mini_batch_size: ${data.train_batch_size}")
+    assert setup(tmp_path, text).loop.interval == 2
+    loop = VERL.replace("ppo_epochs: 2", "ppo_epochs: ${actor_rollout_ref.actor.ppo_epochs}")
+    assert setup(tmp_path, loop).loop.interval == 4  # refers to itself: the default 1
+    unknown = VERL.replace("ppo_epochs: 2", "ppo_epochs: ${oc.select:nothing,3}")
+    assert setup(tmp_path, unknown).loop.interval == 12
+
+
+def test_scripts(tmp_path):
+    shell = (
+        "#!/bin/bash\nG=8   # answers\nbsz=64\nexport lr=${LR:-2e-6}\n"
+        "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo \\\n"
+        "  data.train_batch_size=$((bsz * 4)) actor_rollout_ref.rollout.n=$G \\\n"
+        "  +actor_rollout_ref.actor.optim.lr=$lr actor_rollout_ref.actor.ppo_mini_batch_size=${bsz} $@\n"
+    )
+    found = setup(tmp_path, shell, "run.sh")
+    assert (found.loop.interval, found.number("group_size"), found.number("learning_rate")) == (4, 8, 2e-6)
+    options = "python train.py --num-generations 16 --learning_rate=3e-6 --bf16 --num_iterations 2 --adam_beta1 0.95\n"
+    found = setup(tmp_path, options, "run.sh")
+    assert (found.loop.interval, found.number("group_size"), found.momentum) == (2, 16, 0.95)
+    dotted = "deepspeed train --rollout.n_samples_per_prompt 8 --train.batch_size 128 --actor.adam.betas 0.9 0.98\n"
+    assert setup(tmp_path, dotted, "run.sh").facts["beta2"].value == 0.98
+    python = "G = 4\nargs = trl.GRPOConfig(num_generations=G, num_iterations=3, learning_rate=5e-6, run=open('x'))\n"
+    found = setup(tmp_path, python, "train.py")
+    assert (found.loop.interval, found.number("group_size")) == (3, 4)
+
+
+def test_nothing_is_executed(tmp_path):
+    mark = tmp_path / "mark"
+    evil = [
+        (f"num_generations: !!python/object/apply:os.system ['touch {mark}']\n", "a.yaml"),
+        (f"python train.py --num_generations $(touch {mark}) --learning_rate `touch {mark}`\n", "run.sh"),
+        (f"import os\nos.system('touch {mark}')\nGRPOConfig(num_generations=os.system('touch {mark}'))\n", "a.py"),
+        (f"G=$((__import__('os').system('touch {mark}')))\npython t --num_generations $G\n", "run.sh"),
+    ]
+    for text, name in evil:
+        with contextlib.suppress(ValueError):
+            setup(tmp_path, text, name)
+        assert not mark.exists()
+
+
+class Harm:
+    def __reduce__(self):
+        return (print, ("unpickled",))
+
+
+def test_pickles_are_refused(tmp_path, capsys):
+    for name, content in (
+        ("training_args.bin", b"PK\x03\x04rest"),
+        ("a.pkl", pickle.dumps(Harm())),
+        ("b.bin", b"PK\x03\x04"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match="never opened because it can run code"):
+            load(str(tmp_path / name))
+    assert "unpickled" not in capsys.readouterr().out
+
+
+BOMB = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"a{i}: &a{i} {{" + ", ".join(f"k{j}: *a{i - 1}" for j in range(9)) + "}\n" for i in range(1, 12)
+)
+MERGE = "a0: &a0 {x: 1}\n" + "".join(f"a{i}: &a{i}\n  <<: *a{i - 1}\n  k{i}: *a{i - 1}\n" for i in range(1, 40))
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (BOMB, "at most"),
+        (MERGE, "at most"),
+        ("[" * 100_000, "nested too deeply|broken"),
+        ("{a: " * 5_000, "nested too deeply|broken"),
+        ("a: &a [*a]\n", "broken|keys and values|none"),
+        ("a: [1, 2\nb: 3\n", "broken document"),
+        ("a: b: c\n", "broken document"),
+        ("- 1\n- 2\n", "keys and values at the top"),
+        ("just text\n", "keys and values at the top"),
+        ("", "empty file"),
+        ("\0\0\0", "binary"),
+        ("n: " + "9" * 1_200_000, "at most 1000000 bytes"),
+        ("some_key: 1\n", "none that is known"),
+        ("num_generations: lots\n", "num_generations: expected a number >= 1, got 'lots'"),
+        ("num_generations: 0\n", "num_generations: expected a number >= 1, got 0"),
+        ("num_generations: 8\nnum_iterations: -1\n", "num_iterations: expected a number >= 1, got -1"),
+        ("num_generations: 8\nscale_rewards: maybe\n", "scale_rewards: expected group"),
+        ("actor_rollout_ref: {rollout: {n: 8}, actor: {optim: {betas: 3}}}\n", "betas: expected two numbers"),
+    ],
+)
+def test_one_line_for_every_bad_file(tmp_path, content, expected):
+    start = time.process_time()
+    with pytest.raises(ValueError, match=expected) as caught:
+        setup(tmp_path, content)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 600
+    assert time.process_time() - start < 20  # a bomb that goes off takes hours
+
+
+def test_the_bombs_are_bombs():
+    """Planted: without the bound on the number of values the alias bomb has billions of them."""
+    from bandit_lab.curves.trainers import document
+
+    assert 1e6 * document.MAX_VALUES < 9**11
+    deep: dict = {}
+    for _ in range(60):
+        deep = {"a": deep, "b": 1}
+    with pytest.raises(ValueError, match="levels"):
+        from_options(deep)
+
+
+def test_folders_and_what_is_not_there(tmp_path):
+    (tmp_path / "run" / ".hydra").mkdir(parents=True)
+    (tmp_path / "run" / ".hydra" / "config.yaml").write_text(VERL)
+    assert understand(load(str(tmp_path / "run")), {}).trainer.name == "verl"
+    (tmp_path / "bare").mkdir()
+    with pytest.raises(ValueError, match=r"got none of these"):
+        load(str(tmp_path / "bare"))
+    with pytest.raises(ValueError, match="No such file"):
+        load(str(tmp_path / "missing.yaml"))
+    with pytest.raises(ValueError, match="framework: expected one of"):
+        understand(None, {}, framework="other")

@@ -1,0 +1,286 @@
+"""`advise` as a person meets it: configurations with and without a log, answers, pages, and bad input in one line."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bandit_lab.study.cli import BAD_INPUT, OK, main
+from bandit_lab.theory import exact
+
+TRL = "num_generations: 8\nlearning_rate: 1.0e-6\nnum_iterations: 4\nbeta: 0.01\n"
+VERL = {
+    "data": {"train_batch_size": 256},
+    "actor_rollout_ref": {"actor": {"ppo_mini_batch_size": 64, "optim": {"lr": 1e-6}}, "rollout": {"n": 8}},
+    "algorithm": {"adv_estimator": "grpo"},
+}
+QUICK = "report=false"
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
+
+
+def advise(*given, code=OK):
+    """Run `advise` into ./out; returns the summary."""
+    assert main(["advise", *given, "run_dir=out", "overwrite=true"]) == code
+    return json.loads(Path("out/summary.json").read_text(), parse_constant=pytest.fail) if code == OK else None
+
+
+def refused(capsys, *given):
+    """The one line of complaint."""
+    assert main(["advise", *given, "run_dir=out", "overwrite=true"]) == BAD_INPUT
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert not Path("out").exists()
+    return line
+
+
+def config(text=TRL, name="recipe.yaml"):
+    Path(name).write_text(text if isinstance(text, str) else json.dumps(text))
+    return name
+
+
+def write_log(name="trainer_state.json", delay=20.0, points=200, sigma=0.01, low=0.2, high=0.8, seed=0, **more):
+    """A single exponential with white noise, one reward per optimiser step."""
+    noise = sigma * np.random.default_rng(seed).normal(size=points)
+    reward = high - (high - low) * np.exp(-np.arange(points) / delay) + noise
+    rows = [{"step": i + 1, "reward": float(r), **more} for i, r in enumerate(reward)]
+    Path(name).write_text(json.dumps({"log_history": rows}))
+    return name
+
+
+def test_a_configuration_alone(capsys):
+    found = advise(f"config={config()}")
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1] == "out"
+    assert {"config.yaml", "summary.json", "manifest.json", "report"} <= {p.name for p in Path("out").iterdir()}
+    assert found["trainer"]["name"] == "TRL"
+    about = found["staleness"]
+    assert (about["model"], about["letter"], about["interval"], about["K_ref"]) == ("refresh", "A", 4, 4.0)
+    assert found["stiffness"]["value"] is None
+    assert "no log" in found["stiffness"]["value_reason"]
+    assert found["limits"]["refresh_interval"] is None
+    assert found["settings"]["beta1"]["origin"] == "default"
+    assert found["settings"]["beta1"]["source"]
+    assert found["settings"]["learning_rate"]["key"] == "learning_rate"
+    assert "If the reward responds within" in out
+    assert "How stale is too stale?" in out
+
+
+def test_the_table_by_response_time():
+    """By hand: EMA, N = 4, mean age 1.5, delay 30: kappa = 1/31.5, law's margin 31.5/4; exact 2.9225 times that."""
+    (row,) = [row for row in advise(f"config={config()}", QUICK)["by_delay"] if row["delay"] == 30]
+    assert row["kappa"] == pytest.approx(1 / 31.5)
+    assert row["margin"]["law"] == pytest.approx(31.5 / 4)
+    ratio = exact("refresh", 4, 0.9, "ema").kappa * 4
+    assert row["margin"]["exact"] == pytest.approx(ratio * 31.5 / 4)
+
+
+# kappa_c N/(1 - mu) of the three staleness models.
+RATIOS = [("refresh", 8, 2.7087), ("lag", 2, 1.025), ("pipeline", 8, 0.8181)]
+
+
+@pytest.mark.parametrize(("model", "interval", "ratio"), RATIOS)
+def test_given_stiffness(model, interval, ratio):
+    """sgd, mu = 0.9, eta = 0.01, lambda = 0.05: kappa = 5e-4, law's margin 0.1/(5e-4 N)."""
+    given = ("learning_rate=0.01", "stiffness=0.05", "momentum=0.9", "optimizer_name=sgd", QUICK)
+    found = advise(*given, f"staleness_model={model}", f"refresh_interval={interval}", "safety=4")
+    law = 0.1 / (5e-4 * interval)
+    margins = found["margins"]["at_value"]
+    assert margins["law"] == pytest.approx(law)
+    assert margins["exact"] == pytest.approx(ratio * law, rel=1e-4)
+    rates = found["limits"]["learning_rate"]
+    assert rates["threshold"]["exact"] == pytest.approx(0.01 * ratio * law, rel=1e-4)
+    assert rates["safe"]["law"] == pytest.approx(0.01 * law / 4)
+    assert rates["safe"]["exact"] == pytest.approx(0.01 * ratio * law / 4, rel=1e-4)
+    interval_limits = found["limits"]["refresh_interval"]
+    assert interval_limits["threshold"]["law"] == pytest.approx(200)  # 0.1/5e-4
+    safe = int(interval_limits["safe"]["exact"])
+    assert exact(model, safe, 0.9).kappa >= 4 * 5e-4 > exact(model, safe + 1, 0.9).kappa
+
+
+def test_stiffness_from_a_log():
+    """Delay 20 at N = 4: the law's margin is (20 + 1.5)/4 = 5.4; the interval's stiff end counts for safety."""
+    found = advise(config(), write_log(), QUICK)
+    delay = found["stiffness"]["delay"]
+    assert delay["interval_90"][0] < 20 < delay["interval_90"][1]
+    assert delay["interval_90"][1] - delay["interval_90"][0] < 4
+    assert found["margins"]["at_value"]["law"] == pytest.approx(21.5 / 4, rel=0.08)
+    assert found["margins"]["at_upper_end"]["law"] < found["margins"]["at_value"]["law"]
+    assert found["stiffness"]["value"] == pytest.approx(found["stiffness"]["kappa"] / 1e-6)
+    safe = found["limits"]["refresh_interval"]["safe"]
+    assert safe["exact"] == 16  # four times as run: further is not judged from this curve
+    assert safe["at_least"]
+    assert found["groups"]["success"] == pytest.approx(0.8, abs=0.01)
+
+
+def test_slower_curves_have_larger_margins():
+    slow, fast = (advise(config(), write_log(delay=d), QUICK)["margins"]["at_value"]["exact"] for d in (40.0, 4.0))
+    assert slow / fast == pytest.approx(41.5 / 5.5, rel=0.15)
+
+
+def test_a_margin_that_is_too_small(capsys):
+    many = config(TRL.replace("num_iterations: 4", "num_iterations: 12"))
+    found = advise(many, "delay=4", "safety=4", QUICK)
+    assert 1 < found["margins"]["at_upper_end"]["exact"] < 4
+    assert found["limits"]["refresh_interval"]["safe"]["exact"] < 12
+    assert found["limits"]["learning_rate"]["safe"]["exact"] < 1e-6
+    knob = found["answers"][0]
+    assert knob["answer"].startswith("Stability:")
+    assert "num_iterations" in knob["answer"]
+    assert "learning_rate" in knob["answer"]
+
+
+def test_steps_are_converted():
+    """verl counts rollout cycles of 4 updates: the same curve is four times as slow in updates."""
+    rows = [json.loads(line) for line in Path(write_log()).read_text().splitlines()]
+    lines = [
+        json.dumps({"step": r["step"], "data": {"critic/rewards/mean": r["reward"], "actor/pg_loss": 0.0}})
+        for r in rows[0]["log_history"]
+    ]
+    Path("log.jsonl").write_text("\n".join(lines))
+    found = advise(f"config={config(VERL, 'c.json')}", "log=log.jsonl", QUICK)
+    assert found["log"]["step_unit"] == "rollout cycle"
+    assert found["staleness"]["interval"] == 4
+    assert found["stiffness"]["delay"]["value"] == pytest.approx(80, rel=0.1)
+
+
+def test_not_identifiable_is_an_answer(capsys):
+    flat = write_log(low=0.5, high=0.5, sigma=0.05)
+    found = advise(config(), flat, QUICK)
+    assert found["stiffness"]["value"] is None
+    assert found["margins"]["at_value"] is None
+    assert "If the reward responds within" in capsys.readouterr().out
+    falling = advise(config(), write_log(low=0.9, high=0.1), QUICK)
+    assert "falls" in falling["stiffness"]["value_reason"]
+
+
+def test_the_schedule_of_the_learning_rate():
+    """A log whose learning rate falls linearly to zero has twice its mean at the peak: the margin halves."""
+    path = Path(write_log())
+    rows = json.loads(path.read_text())["log_history"]
+    steady = advise(config(), str(path), QUICK)["margins"]["at_value"]["exact"]
+    for i, row in enumerate(rows):
+        row["learning_rate"] = 1e-6 * (1 - i / len(rows))
+    path.write_text(json.dumps({"log_history": rows}))
+    falling = advise(config(), str(path), QUICK)["margins"]["at_value"]["exact"]
+    assert falling == pytest.approx(steady / 2, rel=0.01)
+
+
+def test_groups_and_wishes():
+    found = advise(f"config={config()}", "success=0.1", "signal=0.9", "temperature=0.25", QUICK)["groups"]
+    assert found["needed"]["signal"] == 22  # 0.9^22 + 0.1^22 < 0.1 <= 0.9^21
+    assert found["needed"]["temperature"] == 32  # 8/0.25
+    (own,) = [row for row in found["sizes"] if row["group_size"] == 8]
+    assert own["silent_share_at_least"] == pytest.approx(0.9**8 + 0.1**8)
+    assert own["temperature_over_now"] == 1
+    half = advise(f"config={config()}", "success=0.5", QUICK)["groups"]["sizes"]
+    assert [round(row["group_factor"], 3) for row in half if row["group_size"] in (4, 16, 64)] == [0.808, 0.967, 0.992]
+
+
+def test_silence_seen_in_the_log(capsys):
+    found = advise(config(), write_log(high=0.5, frac_reward_zero_std=0.4), QUICK)["groups"]
+    assert found["observed_silent_share"] == pytest.approx(0.4)
+    (own,) = [row for row in found["sizes"] if row["group_size"] == 8]
+    assert own["silent_share_with_spread"] == pytest.approx(0.4)
+    assert own["silent_share_at_least"] < 0.01
+    assert found["needed"]["signal_with_spread"] > found["needed"]["signal"]
+    lost = advise(config(), write_log(high=0.5, frac_reward_zero_std=1.0), QUICK)
+    assert "No G mends this" in lost["answers"][0]["answer"]
+
+
+def test_never_a_success():
+    """200 rows of 8 answers, none right: the last fifth has 40 * 8; p < 1 - 0.05^(1/320) at 95 %."""
+    found = advise(config(), write_log(low=0.0, high=0.0, sigma=0.0, frac_reward_zero_std=1.0), QUICK)["groups"]
+    assert found["answers_seen"] == 320
+    assert found["success_below_95"] == pytest.approx(1 - 0.05 ** (1 / 320))
+    assert found["needed"]["signal"] == 246  # (1 - 0.00932)^246 = 0.0999
+
+
+def test_no_baseline_is_the_first_thing_to_mend(capsys):
+    alone = json.loads(json.dumps(VERL))
+    alone["actor_rollout_ref"]["rollout"]["n"] = 1
+    found = advise(f"config={config(alone, 'c.json')}", QUICK)
+    assert "no_baseline" in {trap["name"] for trap in found["traps"] if trap["severe"]}
+    assert "rollout.n=1" in found["answers"][0]["answer"]
+    assert "Beware: adv_estimator=grpo with rollout.n=1" in capsys.readouterr().out
+
+
+def test_own_settings_win_and_options_speak_the_trainers_language():
+    found = advise(config(), "options.num_iterations=2", "group_size=16", "learning_rate=3e-6", QUICK)
+    assert found["staleness"]["interval"] == 2
+    assert found["settings"]["group_size"] == {
+        "value": 16.0, "origin": "option", "key": "group_size", "source": "", "unit": "answers",
+    }  # fmt: skip
+    dotted = advise(f"config={config(VERL, 'c.json')}", "options.actor_rollout_ref.actor.ppo_epochs=3", QUICK)
+    assert dotted["staleness"]["interval"] == 12
+    bare = advise("refresh_interval=4", "delay=10", QUICK)
+    assert bare["margins"]["at_value"]["law"] == pytest.approx(11.5 / 4)
+    assert bare["trainer"]["name"] == "own loop"
+
+
+def test_the_page(capsys):
+    found = advise(config(), write_log(), "success=0.3")
+    page, text = Path("out/report/advice.html").read_text(), Path("out/report/advice.md").read_text()
+    assert "<script" not in page
+    assert "data:image/png;base64," in page
+    for heading in ("Answers", "Settings", "Margins", "By response time", "Groups at success", "Beware", "Assumed"):
+        assert heading in page
+        assert f"### {heading}" in text
+    for answer in found["answers"]:
+        assert answer["question"] in page
+    assert Path("out/report/advice.png").read_bytes().startswith(b"\x89PNG")
+    assert len(found["assumptions"]) >= 5
+    assert any("beta1 = 0.9" in line for line in found["assumptions"])
+
+
+def test_names_of_others_are_no_markup(capsys):
+    """Values of a configuration reach terminal, HTML and Markdown as text."""
+    text = TRL + "optim: adamw\ntraining.[red]:\n  adam_beta2: 0.9\n"
+    advise(f"config={config(text.replace('[red]', '<b>[red]@me'), 'a [bold]x[] $(y).yaml')}")
+    assert "a [bold]x[] $(y).yaml" in capsys.readouterr().out.replace("\n", "")
+    assert "<b>" not in Path("out/report/advice.html").read_text()
+    assert not re.search(r"@me", Path("out/report/advice.md").read_text())
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ((), "config: expected a trainer's configuration, a log, or settings"),
+        (("config=missing.yaml",), "missing.yaml: expected a readable file"),
+        (("config=bad.yaml",), "broken document"),
+        (("config=training_args.bin",), "never opened because it can run code"),
+        (("config=none.yaml",), "none that is known (looked for"),
+        (("config=recipe.yaml", "safety=1"), "safety: expected a number > 1"),
+        (("config=recipe.yaml", "success=1.5"), "success: expected a probability"),
+        (("config=recipe.yaml", "stiffness=-1"), "stiffness: expected a number > 0"),
+        (("config=recipe.yaml", "stiffness=1", "delay=3"), "either stiffness or delay"),
+        (("config=recipe.yaml", "staleness_model=old"), "staleness_model: expected one of refresh, lag, pipeline"),
+        (("config=recipe.yaml", "refresh_interval=0"), "refresh_interval: expected an integer >= 1"),
+        (("config=recipe.yaml", "framework=other"), "framework: expected one of trl, verl"),
+        (("config=recipe.yaml", "options.num_iterations=many"), "num_iterations: expected a number >= 1, got 'many'"),
+        (("config=recipe.yaml", "log=recipe.yaml"), "recipe.yaml"),
+        (("recipe.yaml", "recipe.yaml"), "config: expected one config"),
+        (("config=recipe.yaml", "signal=1"), "signal: expected a number in (0, 1)"),
+        (("config=recipe.yaml", "optimizer_name=magic"), "optimizer: expected adamw"),
+        (("config=recipe.yaml", "learningrate=1"), "did you mean learning_rate?"),
+    ],
+)
+def test_bad_input_is_one_line(capsys, given, line):
+    config()
+    config("a: [1, 2\n", "bad.yaml")
+    config("colour: red\n", "none.yaml")
+    Path("training_args.bin").write_bytes(b"PK\x03\x04")
+    assert line in refused(capsys, *given)
+
+
+def test_help_names_every_setting(capsys):
+    assert main(["advise", "--help"]) == OK
+    text = capsys.readouterr().out
+    for key in ("config", "log", "options", "staleness_model", "stiffness", "safety", "temperature"):
+        assert f"  {key} " in text
+    assert "example:" in text

@@ -99,6 +99,19 @@ COMMANDS = {
         "python -m bandit_lab advise recipe.yaml trainer_state.json options.num_iterations=4 safety=2",
         "paths",
     ),
+    "diagnose": Command(
+        "bandit_lab.study.diagnose.command",
+        "the four failure modes on reward logs: verdict, evidence, what could not be judged; pages for an issue",
+        "Plain arguments are logs or folders of logs, read as fit reads them. Reward hacking is told from the\n"
+        "held-out result against the training reward; advantage degeneracy from the share of silent groups: observed,\n"
+        "or bounded by p^G + (1-p)^G for 0/1 rewards where group_size is known; policy concentration from the\n"
+        "entropy; dynamical instability from oscillation, swings, growing fluctuations and collapse of the reward.\n"
+        "A score of 1 and more means that the failure is there; a missing metric is said, with what it rules out.\n"
+        "simulated=held_out scores the detectors on simulated runs whose failures are known, beside a classifier that\n"
+        "sees the reward curve alone.",
+        "python -m bandit_lab diagnose outputs/my_run/trainer_state.json group_size=8 refresh_interval=1",
+        "paths",
+    ),
     "status": Command(
         "bandit_lab.study.status",
         "what of a run folder is done, failed and left, and how long that takes",

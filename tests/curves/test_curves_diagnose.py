@@ -118,7 +118,7 @@ def test_the_false_alarm_rate_is_five_percent_over_many_curves(rho):
 
 def test_white_noise_surrogates_would_be_caught(monkeypatch):
     """The planted defect: autocorrelation ignored, the test takes red noise for oscillation far too often."""
-    monkeypatch.setattr("bandit_lab.curves.diagnose.oscillation._correlation", lambda residual, tangent: 0.0)
+    monkeypatch.setattr("bandit_lab.curves.diagnose.oscillation._correlation", lambda residual, tangent: np.zeros(len(residual)))
     rewards = 0.5 + 0.05 * noise(np.random.default_rng(33), 25, 80, 0.8)
     assert np.mean([oscillation_test(np.arange(80.0), r, 99).p_value <= 0.05 for r in rewards]) > 0.3
 

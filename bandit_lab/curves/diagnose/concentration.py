@@ -7,16 +7,36 @@ from bandit_lab.curves.record import Curve
 
 
 def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
-    """Median entropy of the last tenth against that of the first tenth (at least three points each)."""
+    """Median entropy of the last tenth (at least three points) against the largest of the first three values.
+
+    An entropy that is lost within the first few steps is not to be averaged away.
+    """
     entropy = curve.series.get("entropy")
     if entropy is None or entropy.value.size < 6:
         return Finding("policy_concentration", None, missing="no entropy is logged: concentration cannot be judged")
     count = max(3, entropy.value.size // 10)
-    early, late = float(np.median(entropy.value[:count])), float(np.median(entropy.value[-count:]))
+    early, late = float(entropy.value[:3].max()), float(np.median(entropy.value[-count:]))
     if early <= 0:
         return Finding("policy_concentration", None, missing="the logged entropy is not positive: it cannot be judged")
     share = max(late, 0.0) / early
-    window = (float(entropy.step[-count]), float(entropy.step[-1]))
+    high = np.flatnonzero(entropy.value > settings.entropy_share * early)
+    since = min(int(high[-1]) + 1 if high.size else 0, entropy.value.size - count)
+    first = since if share <= settings.entropy_share else -count
+    window = (float(entropy.step[first]), float(entropy.step[-1]))
     text = f"'{entropy.key}' fell from {early:.3g} to {late:.3g}" if share < 1 else f"'{entropy.key}' did not fall"
-    evidence = Evidence("entropy_share", window, share, settings.entropy_share, text)
-    return Finding("policy_concentration", settings.entropy_share / max(share, 1e-6), (evidence,))
+    if share <= settings.entropy_share:
+        text += (
+            f"; for good below {settings.entropy_share:.0%} of it since step {window[0]:g}{_since(curve, window[0])}"
+        )
+    score = settings.entropy_share / max(share, 1e-6)
+    evidence = Evidence("entropy_share", window, share, settings.entropy_share, text, score)
+    return Finding("policy_concentration", score, (evidence,))
+
+
+def _since(curve: Curve, step: float) -> str:
+    """What the reward has done since: concentration is no harm by itself."""
+    after = curve.reward[curve.step >= step]
+    if after.size < 6:
+        return ""
+    part = max(after.size // 5, 3)
+    return f", and the reward has moved by {after[-part:].mean() - after[:part].mean():+.2g} since"

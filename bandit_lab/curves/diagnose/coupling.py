@@ -14,6 +14,8 @@ from bandit_lab.curves.record import Curve, Floats, Series
 
 _TRUE_PART = re.compile(r"accura|correct|ndcg|pass@|exact|(^|[_/])em($|[_/])", re.IGNORECASE)
 _FEWEST = 5
+_PRIOR = 4
+_ALIKE = 0.995
 
 
 def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
@@ -30,9 +32,11 @@ def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
     if usable.sum() < _FEWEST:
         return Finding("reward_hacking", None, missing="held-out and training rewards share too few steps to compare")
     step, train, value = held_out.step[usable], train[usable], held_out.value[usable]
+    noise = _noise(train), _noise(value)
     best, found = None, -np.inf
     for first in range(0, step.size - _FEWEST + 1):
-        rise, follow = _trend(step[first:], train[first:]), _trend(step[first:], value[first:])
+        rise = _trend(step[first:], train[first:], noise[0])
+        follow = _trend(step[first:], value[first:], noise[1])
         shortfall = _shortfall(train, value, first, rise, follow)
         strength = min(rise[0] / rise[1], shortfall)
         if strength > found:
@@ -43,18 +47,32 @@ def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
         f"over these steps the training reward moved by {rise[0]:+.3g} +- {rise[1]:.2g} and {origin} by "
         f"{follow[0]:+.3g} +- {follow[1]:.2g}"
     )
-    evidence = Evidence("coupling", (float(step[first]), float(step[-1])), float(found), settings.coupling_z, text)
-    return Finding("reward_hacking", max(float(found) / settings.coupling_z, 0.0), (evidence,))
+    missing = ""
+    if held_out is not curve.eval:
+        missing = (
+            f"{origin} is measured on the training data: a checker that is fooled itself shows in no logged metric"
+        )
+    score, window = max(float(found) / settings.coupling_z, 0.0), (float(step[first]), float(step[-1]))
+    evidence = Evidence("coupling", window, float(found), settings.coupling_z, text, score)
+    return Finding("reward_hacking", score, (evidence,), missing)
 
 
 def _held_out(curve: Curve) -> tuple[Series | None, str]:
     if curve.eval is not None and curve.eval.step.size >= _FEWEST:
         return curve.eval, f"the held-out '{curve.eval.key}'"
     for key, part in curve.parts.items():
-        same = part.value.size == curve.reward.size and np.allclose(part.value, curve.reward)
-        if _TRUE_PART.search(key) and part.step.size >= 2 * _FEWEST and not same:
+        if _TRUE_PART.search(key) and part.step.size >= 2 * _FEWEST and not _same(part, curve):
             return _binned(part), f"the part '{key}'"
     return None, ""
+
+
+def _same(part: Series, curve: Curve) -> bool:
+    """Whether a part is the reward over again, on another scale at most."""
+    there = curve.reward_series.at(part.step)
+    known = np.isfinite(there)
+    if known.sum() < 3 or np.ptp(there[known]) == 0 or np.ptp(part.value[known]) == 0:
+        return False
+    return bool(np.corrcoef(there[known], part.value[known])[0, 1] > _ALIKE)
 
 
 def _binned(part: Series) -> Series:
@@ -75,12 +93,21 @@ def _matched(curve: Curve, at: Floats) -> Floats:
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def _trend(step: Floats, value: Floats) -> tuple[float, float]:
-    """(change over the window by a straight line, its standard error), the error never zero."""
+def _noise(value: Floats) -> float:
+    """Standard deviation of the noise of a whole series, from its second differences."""
+    return float(np.sqrt(np.mean(np.diff(value, 2) ** 2) / 6))
+
+
+def _trend(step: Floats, value: Floats, noise: float) -> tuple[float, float]:
+    """(change over the window by a straight line, its standard error), the error never zero.
+
+    The spread about the line is pooled with the noise of the whole series, as if that were known from four points: a
+    window of five must not look certain because its points happen to lie on a line.
+    """
     x = (step - step.mean()) / max(float(np.ptp(step)), 1e-12)
     slope = float(np.sum(x * value) / np.sum(x * x))
     rest = value - value.mean() - slope * x
-    spread = np.sqrt(np.sum(rest**2) / max(value.size - 2, 1))
+    spread = np.sqrt((np.sum(rest**2) + _PRIOR * noise**2) / (value.size - 2 + _PRIOR))
     floor = 1e-3 * max(float(np.ptp(value)), 1e-9)
     return slope, float(max(spread, floor) / np.sqrt(np.sum(x * x)))
 

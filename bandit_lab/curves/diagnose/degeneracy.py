@@ -10,6 +10,9 @@ import numpy as np
 from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Evidence, Finding
 from bandit_lab.curves.record import Curve, Floats
 
+_TOP = 0.95
+"""Mean reward that is near the top of 0/1 rewards even if nobody gave the scale."""
+
 
 def silent_share_bound(success: Floats, group_size: int) -> Floats:
     """p^G + (1-p)^G, the least possible mean share of silent groups at mean success p [n]."""
@@ -17,12 +20,21 @@ def silent_share_bound(success: Floats, group_size: int) -> Floats:
     return np.asarray(p**group_size + (1 - p) ** group_size)
 
 
+def _climbed(curve: Curve, height: float) -> bool:
+    """Whether the reward rose to its height by a quarter of the scale: a flat curve stands high on any scale that is
+    estimated from itself."""
+    early = curve.reward[: max(curve.reward.size // 10, 3)].mean()
+    start = (early - curve.scale.low) / max(curve.scale.high - curve.scale.low, 1e-12)
+    return bool(height - start > 0.25)
+
+
 def judge(curve: Curve, settings: DiagnoseSettings, group_size: int | None = None) -> Finding:
     """Share of silent groups over the last fifth of the run, observed or bounded from below."""
     late = curve.step >= np.quantile(curve.step, 0.8)
     window = (float(curve.step[late][0]), float(curve.step[-1]))
     height = (curve.reward[late].mean() - curve.scale.low) / max(curve.scale.high - curve.scale.low, 1e-12)
-    solved = bool(height > settings.solved_share)
+    certain = curve.scale.given or _climbed(curve, height) or (curve.scale.high == 1 and height > _TOP)
+    solved = bool(height > settings.solved_share) and certain
     observed = curve.series.get("zero_std_frac")
     if observed is not None:
         value = float(observed.value[observed.step >= window[0]].mean()) if observed.step[-1] >= window[0] else np.nan
@@ -42,6 +54,8 @@ def judge(curve: Curve, settings: DiagnoseSettings, group_size: int | None = Non
         )
     if solved:
         text += f"; the reward is near the top of its scale, so silence is success ({curve.scale.text})"
-    evidence = Evidence("silent_share", window, value, settings.silent_share, text)
     score = value / settings.silent_share
-    return Finding("advantage_degeneracy", min(score, 0.99) if solved else score, (evidence,))
+    score = min(score, 0.99) if solved else score
+    return Finding(
+        "advantage_degeneracy", score, (Evidence("silent_share", window, value, settings.silent_share, text, score),)
+    )

@@ -16,13 +16,22 @@ FAILURES: tuple[Failure, ...] = (
 
 @dataclass(frozen=True)
 class Evidence:
-    """One number against its threshold: `metric` over `window` (first and last step) was `value`, limit `threshold`."""
+    """One number against its threshold: `metric` over `window` (first and last step) was `value`, limit `threshold`.
+
+    `score` is how far it is beyond the threshold, in the right direction: 1 and more means the failure.
+    """
 
     metric: str
     window: tuple[float, float]
     value: float
     threshold: float
     text: str
+    score: float = 0.0
+
+    @property
+    def above(self) -> bool:
+        """Whether this number alone means the failure."""
+        return self.score >= 1
 
 
 @dataclass(frozen=True)
@@ -49,28 +58,44 @@ class DiagnoseSettings:
     """Thresholds of the detectors, all dimensionless unless said.
 
     `false_alarm` rate of the oscillation test and of each test of variance growth; `surrogates` simulated for it;
+    `wave_share` of the curve's span that an oscillation must have from peak to peak;
     `silent_share` of groups without signal that counts as degenerate, as long as the reward stands below
     `solved_share` of its scale; `entropy_share` of the early entropy below which the policy counts as concentrated;
     `coupling_z` standard errors by which the held-out slope must fall short; `collapse_share` of the gain that must be
-    lost, by at least `collapse_z` standard errors; `seed` of the surrogates.
+    lost, by at least `collapse_z` standard errors; `swing_share` of its span by which the running mean must fall and
+    come back twice, by at least `swing_z` standard errors; `seed` of the surrogates.
+
+    Tuned on the training runs of `conf/benchmark`.
     """
 
-    false_alarm: float = 0.01
+    false_alarm: float = 0.005
     surrogates: int = 499
-    silent_share: float = 0.6
-    solved_share: float = 0.9
-    entropy_share: float = 0.1
-    coupling_z: float = 2.5
+    wave_share: float = 0.1
+    silent_share: float = 0.7
+    solved_share: float = 0.85
+    entropy_share: float = 0.15
+    coupling_z: float = 2.25
     collapse_share: float = 0.5
     collapse_z: float = 5.0
+    swing_share: float = 0.4
+    swing_z: float = 5.5
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("false_alarm", "silent_share", "solved_share", "entropy_share", "collapse_share"):
+        for name in (
+            "false_alarm",
+            "silent_share",
+            "solved_share",
+            "entropy_share",
+            "collapse_share",
+            "swing_share",
+            "wave_share",
+        ):
             _checks.require(0 < getattr(self, name) < 1, name, "a number in (0, 1)", getattr(self, name))
         _checks.integer("surrogates", self.surrogates, 19)
         _checks.positive("coupling_z", self.coupling_z)
         _checks.positive("collapse_z", self.collapse_z)
+        _checks.positive("swing_z", self.swing_z)
 
 
 @dataclass(frozen=True)

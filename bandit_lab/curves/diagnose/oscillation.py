@@ -3,7 +3,7 @@
 The curve's best monotone law (exponential, softmax, sigmoid or constant) is taken off; what is left is compared with
 AR(1) noise of the same length that went through the same removal (the projection off the law's tangent space, so that
 the test knows what a fit takes away). Statistic: the highest local maximum of the smoothed periodogram over the AR(1)
-spectrum, for periods from 5 logging intervals to a quarter of the curve and three bandwidths; slower waves cannot be
+spectrum, for periods from 5 logging intervals to a sixth of the curve and three bandwidths; slower waves cannot be
 told from a rise in two steps, nor can a spectrum that only climbs towards them. The null distribution is simulated, so
 the false-alarm rate is the stated one up to the error of the fitted rho.
 """
@@ -21,13 +21,15 @@ from bandit_lab.curves.record import Floats
 MONOTONE = ("single_exponential", "softmax_law", "sigmoid", "constant")
 _WIDTHS = (1, 3, 7)
 _SHORTEST = 5.0
-_FEWEST_CYCLES = 4
+_FEWEST_CYCLES = 6
+_COARSE = 64
+_BATCH, _ENOUGH = 50, 10
 
 
 @dataclass(frozen=True)
 class Oscillation:
-    """Result of the test: `p_value`, the `period` of the peak [steps], its share of the residual variance, the law
-    taken off and the residuals [n]."""
+    """Result of the test: `p_value`, the `period` of the peak [steps] (infinite where the band holds none), its share
+    of the residual variance, the law taken off and the residuals [n]."""
 
     p_value: float
     period: float
@@ -38,29 +40,54 @@ class Oscillation:
 
 
 def monotone_fit(time: Floats, reward: Floats) -> tuple[str, Picture]:
-    """The monotone law with the smallest AICc on one curve [n], time starting at 0."""
-    pictures = {law: engine.fit(SHAPES[law], time, reward[None]) for law in MONOTONE}
+    """The monotone law with the smallest AICc on one curve [n], time starting at 0.
+
+    Fitted to at most 64 means of neighbours: what it is taken off for is slower than that.
+    """
+    block = -(-time.size // _COARSE)
+    kept = time.size // block * block
+    t, r = (values[:kept].reshape(-1, block).mean(axis=1) for values in (time, reward))
+    pictures = {law: engine.fit(SHAPES[law], t, r[None]) for law in MONOTONE}
     best = min(pictures, key=lambda law: float(quality.aicc(pictures[law])[0]))
     return best, pictures[best]
 
 
 def oscillation_test(step: Floats, reward: Floats, surrogates: int = 499, seed: int = 0) -> Oscillation:
-    """Test one curve [n], n >= 24 evenly logged points. p-values are multiples of 1/(surrogates + 1)."""
+    """Test one curve [n], n >= 24 evenly logged points.
+
+    Surrogates are drawn until ten exceed what was observed, or all are drawn (Besag and Clifford 1991): small p-values
+    are multiples of 1/(surrogates + 1), and a large one costs few surrogates.
+    """
     time = step - step[0]
     law, picture = monotone_fit(time, reward)
     tangent = _tangent(picture, time)
-    residual = _projected(reward - picture.fitted[0], tangent)
-    rho = _correlation(residual, tangent)
-    rng = np.random.default_rng(seed)
-    fake = _projected(_ar1(rng, surrogates, residual.size, rho), tangent)
+    residual = _projected(reward, tangent)  # plateau and amplitude are directions of the tangent space too
+    rho = float(_correlation(residual[None], tangent)[0])
     band = _band(residual.size)
     observed, peak = _statistic(residual[None], np.array([rho]), band)
-    null, _ = _statistic(fake, np.array([_correlation(row, tangent) for row in fake]), band)
-    p = (1 + int(np.sum(null >= observed[0]))) / (surrogates + 1)
+    p = _p_value(float(observed[0]), rho, tangent, band, surrogates, seed)
     power = np.abs(np.fft.rfft(residual)) ** 2
+    if peak[0] == 0:
+        return Oscillation(1.0, np.inf, 0.0, law, residual, rho)
     near = np.abs(np.arange(power.size) - peak[0]) <= 1
-    period = residual.size / max(peak[0], 1) * float(np.median(np.diff(step)))
+    period = residual.size / peak[0] * float(np.median(np.diff(step)))
     return Oscillation(p, period, float(power[near].sum() / max(power[1:].sum(), 1e-300)), law, residual, rho)
+
+
+def _p_value(
+    observed: float, rho: float, tangent: Floats, band: NDArray[np.bool_], surrogates: int, seed: int
+) -> float:
+    rng = np.random.default_rng(seed)
+    above = drawn = 0
+    while drawn < surrogates:
+        count = min(_BATCH, surrogates - drawn)
+        fake = _projected(_ar1(rng, count, tangent.shape[0], rho), tangent)
+        exceeds = _statistic(fake, _correlation(fake, tangent), band)[0] >= observed
+        if above + exceeds.sum() >= _ENOUGH:
+            last = int(np.flatnonzero(exceeds)[_ENOUGH - above - 1])
+            return _ENOUGH / (drawn + last + 1)
+        above, drawn = above + int(exceeds.sum()), drawn + count
+    return (1 + above) / (surrogates + 1)
 
 
 def _tangent(picture: Picture, time: Floats) -> Floats:
@@ -84,11 +111,11 @@ def _projected(values: Floats, tangent: Floats) -> Floats:
     return values - (values @ tangent) @ tangent.T
 
 
-def _correlation(residual: Floats, tangent: Floats) -> float:
-    """Lag-one autocorrelation, first-order corrected for what a fit of k directions takes away from it."""
-    n = residual.size
-    raw = float(np.sum(residual[1:] * residual[:-1]) / max(float(np.sum(residual**2)), 1e-300))
-    return float(np.clip(raw + (tangent.shape[1] * (1 + raw) + 2 * raw) / n, -0.5, 0.95))
+def _correlation(residual: Floats, tangent: Floats) -> Floats:
+    """Lag-one autocorrelation [C], first-order corrected for what a fit of k directions takes away from it."""
+    n = residual.shape[-1]
+    raw = np.sum(residual[:, 1:] * residual[:, :-1], axis=-1) / np.maximum(np.sum(residual**2, axis=-1), 1e-300)
+    return np.asarray(np.clip(raw + (tangent.shape[1] * (1 + raw) + 2 * raw) / n, -0.5, 0.95))
 
 
 def _ar1(rng: np.random.Generator, count: int, points: int, rho: float) -> Floats:
@@ -114,8 +141,8 @@ def _statistic(residual: Floats, rho: Floats, band: NDArray[np.bool_]) -> tuple[
     ratio = ratio / np.maximum(ratio[:, 1:].mean(axis=-1, keepdims=True), 1e-300)
     best, place = np.full(len(residual), -np.inf), np.zeros(len(residual), int)
     for width in _WIDTHS:
-        window = np.ones(width) / width
-        smooth = np.stack([np.convolve(row, window, mode="same") for row in ratio])
+        total = np.cumsum(np.pad(ratio, ((0, 0), (width // 2 + 1, width // 2))), axis=-1)
+        smooth = (total[:, width:] - total[:, :-width]) / width
         summit = (smooth >= np.roll(smooth, 1, axis=-1)) & (smooth >= np.roll(smooth, -1, axis=-1))
         inside = np.where(band & summit, smooth, 0.0)
         peak = inside.argmax(axis=-1)

@@ -1,17 +1,20 @@
-"""Dynamical instability: sustained oscillation, growing fluctuations, or a collapse, each against its own null."""
+"""Dynamical instability: sustained oscillation or swings, growing fluctuations, or a collapse, each by its own test."""
+
+from dataclasses import replace
 
 import numpy as np
 from scipy import stats
 
 from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Evidence, Finding
 from bandit_lab.curves.diagnose.oscillation import Oscillation, oscillation_test
+from bandit_lab.curves.diagnose.swings import noise_level, swings
 from bandit_lab.curves.record import Curve, Floats
 
 _FEWEST = 24
 
 
 def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
-    """All three tests; the strongest decides. Below 24 points only collapse is judged."""
+    """All four tests; the strongest decides. Below 24 points only collapse is judged."""
     if curve.reward.size < 8:
         return Finding("dynamical_instability", None, missing="fewer than 8 rewards: stability cannot be judged")
     found = [collapse(curve.step, curve.reward, settings)]
@@ -22,21 +25,48 @@ def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
         found.append((0.0, Evidence("nonfinite", (first, float(curve.nonfinite_steps[-1])), 1.0, np.inf, text)))
     if curve.reward.size >= _FEWEST:
         test = oscillation_test(curve.step, curve.reward, settings.surrogates, settings.seed)
-        found += [_oscillating(curve, test, settings), growth(curve.step, test, settings)]
+        found += [_oscillating(curve, test, settings), _swinging(curve, settings), growth(curve.step, test, settings)]
     else:
-        missing = f"fewer than {_FEWEST} rewards: oscillation and growth of fluctuations cannot be judged"
-    return Finding("dynamical_instability", max(score for score, _ in found), tuple(e for _, e in found), missing)
+        missing = f"fewer than {_FEWEST} rewards: oscillation, swings and growth of fluctuations cannot be judged"
+    evidence = tuple(replace(one, score=score) for score, one in found)
+    return Finding("dynamical_instability", max(one.score for one in evidence), evidence, missing)
 
 
 def _oscillating(curve: Curve, test: Oscillation, settings: DiagnoseSettings) -> tuple[float, Evidence]:
+    """(score, evidence) of a regular wave. It must be larger than noise, and large: a wave that is significant because
+    the log is long, but small beside the span of the curve, is no instability."""
+    wave = float(np.sqrt(8 * test.share * np.var(test.residual)))  # peak to peak, were it a sine
+    share = wave / max(_span(curve), 1e-300)
+    text = "no peak in the spectrum at periods from five rows of the log to a sixth of it"
+    if np.isfinite(test.period):
+        text = (
+            f"spectral peak at a period of {test.period:.3g} steps holding {test.share:.0%} of the residual variance "
+            f"({wave:.2g} from peak to peak, {share:.0%} of the curve's span), "
+            f"p = {test.p_value:.3g} against {test.law} with autocorrelated noise"
+        )
+    window = (float(curve.step[0]), float(curve.step[-1]))
+    score = min(settings.false_alarm / test.p_value, share / settings.wave_share)
+    return float(score), Evidence("oscillation_p", window, test.p_value, settings.false_alarm, text)
+
+
+def _span(curve: Curve) -> float:
+    """What the running mean over a tenth of the points spans, at least a third of the reward's scale."""
+    width = max(curve.reward.size // 10, 3)
+    means = np.convolve(curve.reward, np.ones(width) / width, mode="valid")
+    return max(float(np.ptp(means)), (curve.scale.high - curve.scale.low) / 3)
+
+
+def _swinging(curve: Curve, settings: DiagnoseSettings) -> tuple[float, Evidence]:
+    """(score, evidence) of deep swings that are too large for noise."""
+    limits = settings.swing_share, settings.swing_z
+    found = swings(curve.reward, curve.scale.high - curve.scale.low, *limits)
     text = (
-        f"spectral peak at a period of {test.period:.3g} steps holding {test.share:.0%} of the residual variance, "
-        f"p = {test.p_value:.3g} against {test.law} with autocorrelated noise"
+        f"the running mean of {found.width} points fell by {found.depth:.3g} and came back, twice: "
+        f"{found.share:.0%} of its span, {found.z:.1f} standard errors"
     )
     window = (float(curve.step[0]), float(curve.step[-1]))
-    return settings.false_alarm / test.p_value, Evidence(
-        "oscillation_p", window, test.p_value, settings.false_alarm, text
-    )
+    score = min(found.share / limits[0], found.z / limits[1])
+    return float(score), Evidence("swings", window, float(found.share), limits[0], text)
 
 
 def growth(step: Floats, test: Oscillation, settings: DiagnoseSettings) -> tuple[float, Evidence]:
@@ -66,7 +96,7 @@ def collapse(step: Floats, reward: Floats, settings: DiagnoseSettings) -> tuple[
     means = np.convolve(reward, np.ones(width) / width, mode="valid")
     peak = int(means.argmax())
     climb = max(float(means[peak] - means[: peak + 1].min()), 0.5 * abs(float(means[peak])), 1e-12)
-    noise = max(_noise(reward), 1e-6 * climb)
+    noise = max(noise_level(reward), 1e-6 * climb)
     best, share, z = -np.inf, 0.0, 0.0
     for last in sorted({3, max(3, reward.size // 20), width}):
         fall = float(means[peak] - reward[-last:].mean())
@@ -80,12 +110,6 @@ def collapse(step: Floats, reward: Floats, settings: DiagnoseSettings) -> tuple[
     return max(float(best), 0.0), Evidence(
         "fall", (onset, float(step[-1])), float(share), settings.collapse_share, text
     )
-
-
-def _noise(reward: Floats) -> float:
-    """Point-to-point standard deviation from the median absolute second difference: jumps do not count."""
-    second = reward[:-2] - 2 * reward[1:-1] + reward[2:]
-    return float(1.4826 * np.median(np.abs(second)) / np.sqrt(6))
 
 
 def _onset(step: Floats, means: Floats, peak: int, width: int) -> float:

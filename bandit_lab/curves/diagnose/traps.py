@@ -1,8 +1,12 @@
-"""Traps of configuration and of metric names, told from the log and the settings that are known."""
+"""Traps of configuration and of metric names, told from the log and the settings that are known; remarks."""
 
 import numpy as np
 
+from bandit_lab.curves.diagnose.swings import noise_level
 from bandit_lab.curves.record import Curve
+
+_HIGH = 0.85
+"""Share of the reward's scale above which there is little left to learn."""
 
 
 def traps(curve: Curve, group_size: int | None = None, refresh_interval: float | None = None) -> tuple[str, ...]:
@@ -32,3 +36,21 @@ def traps(curve: Curve, group_size: int | None = None, refresh_interval: float |
     if curve.step_unit == "unknown":
         found.append("the log does not tell whether a step is an optimiser step or a rollout cycle")
     return tuple(found)
+
+
+def remarks(curve: Curve) -> tuple[str, ...]:
+    """What is none of the four failures but should be known: how the log was treated, and a run that learned nothing.
+
+    The reward of the last fifth is set against that of the first; the error is that of white noise from point to point,
+    doubled, since rewards are more alike than that.
+    """
+    part = curve.reward.size // 5
+    if part < 4:
+        return curve.notes
+    first, last = curve.reward[:part], curve.reward[-part:]
+    change, error = float(last.mean() - first.mean()), 2 * noise_level(curve.reward) * float(np.sqrt(2 / part))
+    height = (last.mean() - curve.scale.low) / max(curve.scale.high - curve.scale.low, 1e-12)
+    if abs(change) > 2 * error or height > _HIGH:
+        return curve.notes
+    text = f"nothing was learned that shows in the reward: {change:+.2g} from first to last fifth, error {error:.2g}"
+    return (*curve.notes, text)

@@ -2,7 +2,7 @@
 
 from bandit_lab.curves.diagnose import concentration, coupling, degeneracy, stability
 from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Diagnosis
-from bandit_lab.curves.diagnose.traps import traps
+from bandit_lab.curves.diagnose.traps import remarks, traps
 from bandit_lab.curves.record import Curve
 
 
@@ -23,4 +23,4 @@ def diagnose(
         concentration.judge(curve, settings),
         stability.judge(curve, settings),
     )
-    return Diagnosis(curve.name, findings, traps(curve, group_size, refresh_interval), curve.notes)
+    return Diagnosis(curve.name, findings, traps(curve, group_size, refresh_interval), remarks(curve))

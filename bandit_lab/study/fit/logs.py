@@ -1,4 +1,4 @@
-"""The runs that `fit` works on: read from paths or a table of runs, each a curve or the reason why there is none."""
+"""The runs a command works on: read from paths or a table of runs, each a curve or the reason why there is none."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,8 +10,8 @@ from bandit_lab import _checks
 from bandit_lab.curves import Curve, read, read_all
 from bandit_lab.curves.coarse import at_most
 from bandit_lab.curves.fit.results import FEWEST_POINTS
-from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.log_index import Entry, read_index
+from bandit_lab.study.log_settings import LogSettings
 from bandit_lab.study.progress import ProgressCallback
 
 LARGEST = 1e100
@@ -37,7 +37,7 @@ class Log:
     learning_rate: float | None = None
 
 
-def reading_options(settings: FitSettings) -> dict[str, Any]:
+def reading_options(settings: LogSettings) -> dict[str, Any]:
     """What the readers are told. Raises ValueError for values out of range."""
     for name in ("step_unit", "convert_to"):
         if getattr(settings, name) is not None:
@@ -61,7 +61,7 @@ def reading_options(settings: FitSettings) -> dict[str, Any]:
     }
 
 
-def gather(settings: FitSettings, advance: ProgressCallback) -> list[Log]:
+def gather(settings: LogSettings, advance: ProgressCallback) -> list[Log]:
     """All runs, in order, with names that differ. Raises ValueError if none of them has a curve that can be fitted."""
     options = reading_options(settings)
     _checks.require(
@@ -84,14 +84,14 @@ def gather(settings: FitSettings, advance: ProgressCallback) -> list[Log]:
     return _with_different_names(logs)
 
 
-def _from_path(path: str, options: dict[str, Any], settings: FitSettings) -> list[Log]:
+def _from_path(path: str, options: dict[str, Any], settings: LogSettings) -> list[Log]:
     curves, skipped = read_all([path], **options)
     family = str(Path(path) if Path(path).is_dir() else Path(path).parent)
     logs = [_log(curve.name, curve.source, curve, settings, family=family) for curve in curves]
     return logs + [Log(Path(one.path).name, one.path, None, one.reason, family) for one in skipped]
 
 
-def _from_entry(entry: Entry, options: dict[str, Any], settings: FitSettings) -> Log:
+def _from_entry(entry: Entry, options: dict[str, Any], settings: LogSettings) -> Log:
     known: dict[str, Any] = {
         "family": entry.family,
         "outcome": entry.outcome,
@@ -108,11 +108,11 @@ def _from_entry(entry: Entry, options: dict[str, Any], settings: FitSettings) ->
     return _log(entry.name, str(entry.path), curves[0], settings, **known)
 
 
-def _log(name: str, path: str, curve: Curve, settings: FitSettings, **known: Any) -> Log:
+def _log(name: str, path: str, curve: Curve, settings: LogSettings, **known: Any) -> Log:
     """The run with its steps converted as asked, and the trainer's numbers: given, of the table, or of the log."""
     interval = settings.refresh_interval or known.get("refresh_interval") or curve.settings.get("refresh_interval")
     size = settings.group_size or known.get("group_size") or int(curve.settings.get("group_size", 0)) or None
-    rate = settings.learning_rate or known.get("learning_rate")
+    rate = getattr(settings, "learning_rate", None) or known.get("learning_rate")
     known |= {"refresh_interval": interval, "group_size": size, "learning_rate": rate}
     try:
         if settings.convert_to is not None:

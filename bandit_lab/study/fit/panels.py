@@ -71,5 +71,5 @@ def events(one: Fitted) -> tuple[tuple[float, float, str], ...]:
         for finding in one.diagnosis.findings
         if finding.present
         for evidence in finding.evidence
-        if evidence.metric != "nonfinite"
+        if evidence.above
     )

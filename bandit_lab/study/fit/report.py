@@ -24,7 +24,7 @@ _STYLE = (
     "table{border-collapse:collapse}td,th{padding:.2em .8em;border-bottom:1px solid #ccc;text-align:left}"
     "img{max-width:100%;height:auto}code{background:#f2f2f2;padding:0 .2em}"
 )
-_VERDICTS = {
+VERDICTS = {
     "healthy": "No failure mode was found in what the log holds.",
     "reward_hacking": "Reward hacking: the training reward goes up and what counts does not follow.",
     "advantage_degeneracy": "Advantage degeneracy: most groups are silent, their answers all got the same reward.",
@@ -37,10 +37,15 @@ Section = tuple[str, list[str], list[list[str]]]
 
 
 def file_names(fitted: list[Fitted]) -> list[str]:
-    """A file name for each run: plain letters, and different from each other."""
+    """A file name for each run."""
+    return page_names([one.log.name for one in fitted])
+
+
+def page_names(titles: list[str]) -> list[str]:
+    """A file name for each title: plain letters, and different from each other."""
     names: list[str] = []
-    for one in fitted:
-        plain = re.sub(r"[^A-Za-z0-9._-]+", "_", one.log.name).strip("._")[:80] or "run"
+    for title in titles:
+        plain = re.sub(r"[^A-Za-z0-9._-]+", "_", title).strip("._")[:80] or "run"
         same = sum(name == plain or name.startswith(f"{plain}~") for name in names)
         names.append(plain if not same and plain != "index" else f"{plain}~{same + 1}")
     return names
@@ -78,7 +83,7 @@ def page(one: Fitted, row: dict[str, Any], settings: FitSettings) -> list[Sectio
 def _verdict(one: Fitted) -> list[str]:
     if one.diagnosis is None:
         return ["Not asked for."]
-    lines = [_VERDICTS[name] for name in one.diagnosis.verdict]
+    lines = [VERDICTS[name] for name in one.diagnosis.verdict]
     lines += [f"Not judged: {text}." for text in one.diagnosis.missing]
     return lines + [f"Beware: {text}." for text in one.diagnosis.traps]
 
@@ -154,11 +159,11 @@ def as_html(title: str, picture: bytes, sections: list[Section], alt: str = _ALT
     for name, lines, rows in sections:
         parts.append(f"<h2>{html.escape(name)}</h2>")
         parts += [f"<p>{html.escape(line)}</p>" for line in lines]
-        parts += _table([[html.escape(cell) for cell in row] for row in rows])
+        parts += html_table([[html.escape(cell) for cell in row] for row in rows])
     return "\n".join([*parts, "</body></html>", ""])
 
 
-def _table(rows: list[list[str]]) -> list[str]:
+def html_table(rows: list[list[str]]) -> list[str]:
     """Rows of HTML cells, the first being the head."""
     if not rows:
         return []
@@ -189,7 +194,7 @@ def write_overview(rows: list[dict[str, Any]], folder: Path, settings: FitSettin
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8"><title>Fits</title>',
         f"<style>{_STYLE} body{{max-width:none}}</style></head><body><h1>Fits of {len(rows)} logs</h1>",
-        *_table(table),
+        *html_table(table),
         *(f'<p><img alt="reward against step, all runs" src="data:image/png;base64,{one}"></p>' for one in pictures),
     ]
     (folder / FOLDER / "index.html").write_text("\n".join([*parts, "</body></html>", ""]), encoding="utf-8")

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     import xarray
 
     from bandit_lab.study.advise.picture import MarginPicture
+    from bandit_lab.study.diagnose.picture import DiagnosisPicture
     from bandit_lab.study.fit.panels import Panel
 
 
@@ -54,6 +55,23 @@ def draw_run(panel: "Panel") -> bytes:
 
     with style():
         figure = run_figure(panel)
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=130)
+        plt.close(figure)
+    return buffer.getvalue()
+
+
+def draw_diagnosis(picture: "DiagnosisPicture") -> bytes:
+    """One run as `diagnose` sees it, as the bytes of a PNG."""
+    import io
+
+    import matplotlib.pyplot as plt
+
+    from bandit_lab.study.plots.diagnosis import diagnosis_figure
+    from bandit_lab.study.plots.style import style
+
+    with style():
+        figure = diagnosis_figure(picture)
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=130)
         plt.close(figure)

@@ -1,0 +1,81 @@
+"""Swings that are no noise: how deep the reward fell, and came back, at least twice.
+
+A cycle in a small, noisy group need not be regular, and a spectrum that asks for a sharp peak misses it. So the
+running mean is read with a hysteresis: `depth` is the largest d such that it fell by d and rose by d again twice over.
+It is set against the range of the running mean and against the error of a mean of w points from point-to-point noise.
+That noise is taken to be white where it is not, hence the many standard errors that are asked for.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bandit_lab.curves.record import Floats
+
+_TIMES = 2
+_BISECTIONS = 12
+
+
+@dataclass(frozen=True)
+class Swings:
+    """`depth` [reward] of the second swing, as a `share` of what the running mean of `width` points spans, and in
+    standard errors `z`."""
+
+    depth: float
+    share: float
+    z: float
+    width: int
+
+
+def noise_level(reward: Floats) -> float:
+    """Point-to-point standard deviation from the median absolute second difference: jumps do not count."""
+    second = reward[:-2] - 2 * reward[1:-1] + reward[2:]
+    return float(1.4826 * np.median(np.abs(second)) / np.sqrt(6))
+
+
+def swings(reward: Floats, scale: float, share: float, z: float) -> Swings:
+    """The width of the running mean (3 points to a twelfth of the run) at which the swings stand out most, n >= 24.
+
+    `scale` is the largest reward less the smallest: a third of it is the least span, so that a flat curve has no deep
+    swings. `share` and `z` are the thresholds that decide which width stands out.
+    """
+    noise = noise_level(reward)
+    found = []
+    for width in sorted({3, 5, 8, max(3, reward.size // 12)}):
+        means = np.convolve(reward, np.ones(width) / width, mode="valid")
+        span, depth = max(float(np.ptp(means)), scale / 3), _depth(means)
+        error = max(noise * np.sqrt(2 / width), 1e-6 * span, 1e-300)
+        found.append(Swings(depth, depth / max(span, 1e-300), depth / error, width))
+    return max(found, key=lambda one: min(one.share / share, one.z / z))
+
+
+def _depth(values: Floats) -> float:
+    """Largest d such that the values fall by d and rise by d at least twice, one after the other."""
+    turns = _turns(values)
+    low, high = 0.0, float(np.ptp(values))
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if _count(turns, middle) >= _TIMES else (low, middle)
+    return low
+
+
+def _turns(values: Floats) -> list[float]:
+    """Ends and local extrema, in order."""
+    slope = np.sign(np.diff(values))
+    inner = np.flatnonzero(slope[1:] * slope[:-1] <= 0) + 1
+    return [float(values[0]), *values[inner].tolist(), float(values[-1])]
+
+
+def _count(turns: list[float], depth: float) -> int:
+    """Falls by at least `depth` from the highest value so far that were made good again."""
+    count, falling, extreme = 0, False, turns[0]
+    for value in turns:
+        if falling:
+            if value >= extreme + depth:
+                count, falling, extreme = count + 1, False, value
+            extreme = min(extreme, value) if falling else extreme
+        elif value <= extreme - depth:
+            falling, extreme = True, value
+        else:
+            extreme = max(extreme, value)
+    return count

@@ -1,0 +1,53 @@
+"""From a simulated run to the log that a trainer would have written of it."""
+
+import numpy as np
+
+from bandit_lab.curves.record import Curve, RewardScale, Series
+from bandit_lab.study.benchmark.simulate import Simulated
+
+
+def as_curve(run: Simulated) -> Curve:
+    """Reward, entropy, share of silent groups at every step, an evaluation now and then, with the noise planned."""
+    about, points = run.planted.log, run.planted.points
+    rng = np.random.default_rng([run.planted.seed, 7])
+    step = np.arange(1.0, points + 1)
+    low, high = about["reward_scale"]
+    reward = run.reward + about["extra_noise"] * _ar1(rng, points, about["extra_correlation"])
+    reward = low + (high - low) * np.clip(reward, 0, 1)
+    count = min(round(about["evaluations"]), points)
+    at = np.unique(np.linspace(points / count, points, count).round().astype(int)) - 1
+    answers = round(about["evaluation_answers"])
+    held_out = rng.binomial(answers, np.clip(run.true[at], 0, 1)) / answers
+    entropy = about["entropy_scale"] * run.entropy * (1 + about["entropy_noise"] * rng.normal(size=points))
+    scale = RewardScale(low, high, True) if about["reward_scale_given"] else _estimated(reward)
+    return Curve(
+        name=run.planted.name,
+        source="simulated",
+        format="simulated",
+        framework="TRL",
+        reward_series=Series(step, reward, "reward"),
+        scale=scale,
+        step_unit="optimiser step",
+        series={
+            "entropy": Series(step, entropy, "entropy"),
+            "zero_std_frac": Series(step, run.silent, "zero_std_frac"),
+        },
+        eval=Series(step[at], held_out, "eval_reward"),
+        settings={"group_size": run.planted.group_size, "refresh_interval": run.planted.refresh_interval},
+    )
+
+
+def _estimated(reward: np.ndarray) -> RewardScale:
+    """As the readers do where nobody gives the scale."""
+    low, high = float(reward.min()), float(reward.max())
+    return RewardScale(0.0, 1.0, False) if low >= 0 and high <= 1 and high > 0.2 else RewardScale(low, high, False)
+
+
+def _ar1(rng: np.random.Generator, points: int, rho: float) -> np.ndarray:
+    """Noise of unit variance with lag-one autocorrelation rho [points]."""
+    fresh = rng.normal(size=points)
+    made = np.empty(points)
+    made[0] = fresh[0]
+    for i in range(1, points):
+        made[i] = rho * made[i - 1] + np.sqrt(1 - rho * rho) * fresh[i]
+    return made

@@ -1,0 +1,93 @@
+"""The benchmark as a whole: simulate, judge, score, with the classifier that sees only the reward curve beside it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bandit_lab.curves.diagnose import FAILURES, DiagnoseSettings, diagnose
+from bandit_lab.study.benchmark import score as scoring
+from bandit_lab.study.benchmark.effects import effects, label
+from bandit_lab.study.benchmark.logs import as_curve
+from bandit_lab.study.benchmark.plant import plant
+from bandit_lab.study.benchmark.ranges import SPLITS, load
+from bandit_lab.study.benchmark.reward_only import RewardOnly, features, train
+from bandit_lab.study.benchmark.score import Judged
+from bandit_lab.study.benchmark.simulate import Simulated, simulate_all
+from bandit_lab.study.progress import Progress, ProgressCallback
+
+__all__ = ["SPLITS", "Panel", "judge", "score", "trained_on"]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Runs [N] with the verdicts of the detectors, and the features [N, F] of their reward curves."""
+
+    judged: list[Judged]
+    features: np.ndarray
+
+    def by(self, classifier: RewardOnly) -> list[Judged]:
+        """The same runs with the verdicts of the classifier that sees only the reward curve."""
+        found = classifier.found(self.features)
+        return [Judged(a.sizes, a.labels, f, a.planted_healthy) for a, f in zip(self.judged, found, strict=True)]
+
+
+def judge(runs: Sequence[Simulated], limits: DiagnoseSettings, advance: ProgressCallback) -> Panel:
+    """Diagnose every run's log."""
+    about, judged, numbers = load("effects"), [], []
+    for run in runs:
+        curve, sizes = as_curve(run), effects(run, about)
+        found = diagnose(curve, limits)
+        verdict = tuple(name for name in found.verdict if name != "healthy")
+        judged.append(Judged(sizes, label(sizes, about), verdict, run.planted.recipe == "healthy"))
+        numbers.append(features(curve, found))
+        advance(len(judged), len(runs))
+    return Panel(judged, np.array(numbers))
+
+
+def trained_on(panel: Panel) -> RewardOnly:
+    """The classifier fitted to these runs."""
+    number = {"present": 1.0, "weak": np.nan, "absent": 0.0}
+    present = np.array([[number[one.labels[name]] for name in FAILURES] for one in panel.judged])
+    healthy = np.array([one.healthy for one in panel.judged])
+    return train(panel.features, present, healthy, load("effects")["targets"]["false_alarms"])
+
+
+def score(split: str, runs: int | None, limits: DiagnoseSettings, progress: Progress) -> dict[str, Any]:
+    """The numbers of `diagnose benchmark=...`. On `training` the classifier is fitted to the runs themselves."""
+    ranges, about = load(split), load("effects")
+    with progress.stage("simulated runs") as advance:
+        simulated = simulate_all(plant(ranges, runs or int(ranges["runs"])), advance)
+    with progress.stage("verdicts") as advance:
+        panel = judge(simulated, limits, advance)
+    classifier = trained_on(panel) if split == "training" else RewardOnly.load()
+    found = {
+        "split": split,
+        "seed": int(ranges["seed"]),
+        "runs": len(simulated),
+        "targets": about["targets"],
+        "demanded": {name: about[name]["demanded"] for name in FAILURES},
+        "diagnose": _scores(panel.judged, about),
+        "reward_only": _scores(panel.by(classifier), about),
+    }
+    if split == "training":
+        found["reward_only"]["classifier"] = {k: np.round(v, 6).tolist() for k, v in vars(classifier).items()}
+    return found
+
+
+def _scores(judged: Sequence[Judged], about: dict[str, Any]) -> dict[str, Any]:
+    alarms, healthy = scoring.false_alarms(judged)
+    curves = {
+        name: [dict(zip(("low", "high", "found", "runs"), row, strict=True))
+               for row in scoring.recall_curve(judged, name, about[name]["bins"])]
+        for name in FAILURES
+    }  # fmt: skip
+    return {
+        "failures": scoring.table(judged),
+        "macro_recall": scoring.macro_recall(judged),
+        "false_alarms": alarms,
+        "healthy": healthy,
+        "recall_by_effect": curves,
+        "confusion": {"rows": ["healthy", *FAILURES], "counts": scoring.confusion(judged).tolist()},
+    }

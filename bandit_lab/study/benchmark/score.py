@@ -1,0 +1,90 @@
+"""Recall and false alarms of verdicts on runs whose failures are known."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from bandit_lab.curves.diagnose import FAILURES
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One run: the `sizes` of its failures, their labels (`absent`, `weak`, `present`), and the failures in the
+    verdict `found`. `planted_healthy`: by the recipe of healthy runs."""
+
+    sizes: dict[str, float]
+    labels: dict[str, str]
+    found: tuple[str, ...]
+    planted_healthy: bool
+
+    @property
+    def healthy(self) -> bool:
+        """Planted as healthy, and every effect below its limit."""
+        return self.planted_healthy and set(self.labels.values()) == {"absent"}
+
+
+def recall(judged: Sequence[Judged], failure: str) -> tuple[int, int]:
+    """(runs in which the failure was found, runs in which its effect reaches the demanded size)."""
+    present = [one for one in judged if one.labels[failure] == "present"]
+    return sum(failure in one.found for one in present), len(present)
+
+
+def macro_recall(judged: Sequence[Judged]) -> float:
+    """Mean recall of the failures that occur."""
+    counts = [recall(judged, failure) for failure in FAILURES]
+    return float(np.mean([found / runs for found, runs in counts if runs]))
+
+
+def false_alarms(judged: Sequence[Judged]) -> tuple[int, int]:
+    """(healthy runs with any failure in the verdict, healthy runs)."""
+    healthy = [one for one in judged if one.healthy]
+    return sum(bool(one.found) for one in healthy), len(healthy)
+
+
+def wrongly_added(judged: Sequence[Judged], failure: str) -> tuple[int, int]:
+    """(runs with the failure in the verdict, runs) among those in which its effect is absent, healthy or not."""
+    absent = [one for one in judged if one.labels[failure] == "absent"]
+    return sum(failure in one.found for one in absent), len(absent)
+
+
+def recall_curve(judged: Sequence[Judged], failure: str, bins: Sequence[float]) -> list[tuple[float, float, int, int]]:
+    """(low, high, found, runs) for each bin of the effect's size; the last bin is closed."""
+    rows = []
+    for low, high in pairwise(bins):
+        last = high == bins[-1]
+        inside = [one for one in judged if low <= one.sizes[failure] < high or (last and one.sizes[failure] >= high)]
+        rows.append((float(low), float(high), sum(failure in one.found for one in inside), len(inside)))
+    return rows
+
+
+def confusion(judged: Sequence[Judged]) -> np.ndarray:
+    """Counts [5, 5]: rows the single failure present (or healthy first), columns the verdict's failures.
+
+    Runs with several failures, or with a weak one, are left out; a verdict of several counts in each of its columns.
+    """
+    names = ("healthy", *FAILURES)
+    counts = np.zeros((len(names), len(names)), int)
+    for one in judged:
+        present = [name for name in FAILURES if one.labels[name] == "present"]
+        if one.healthy:
+            row = 0
+        elif len(present) == 1 and "weak" not in one.labels.values():
+            row = names.index(present[0])
+        else:
+            continue
+        for name in one.found or ("healthy",):
+            counts[row, names.index(name)] += 1
+    return counts
+
+
+def table(judged: Sequence[Judged]) -> list[dict[str, Any]]:
+    """One row per failure: recall where demanded, share added where absent."""
+    rows = []
+    for failure in FAILURES:
+        found, runs = recall(judged, failure)
+        added, absent = wrongly_added(judged, failure)
+        rows.append({"failure": failure, "found": found, "present": runs, "added": added, "absent": absent})
+    return rows

@@ -1,0 +1,157 @@
+"""The planted runs simulated with the lab's own update: what the log sees, and the hidden state behind it.
+
+Runs of one batch shape go through one program, as lanes, as many updates as the longest of them needs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bandit_lab import theory
+from bandit_lab.grpo import Hyper, Learner, init, update
+from bandit_lab.simulate import drift_of, sampled
+from bandit_lab.simulate.draw import draw_group
+from bandit_lab.study.benchmark.plant import Planted
+from bandit_lab.study.benchmark.world import prompts
+
+LANES, ROOM = 32, 512
+_SETTLING = 4000
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """One run [T]: `reward` (mean of the step's groups) and `silent` (share of them) as drawn; the rest is hidden:
+    `trained` and `true` expected reward, policy `entropy` [nats], expected share `silent_mean` of silent groups."""
+
+    planted: Planted
+    reward: np.ndarray
+    silent: np.ndarray
+    trained: np.ndarray
+    true: np.ndarray
+    entropy: np.ndarray
+    silent_mean: np.ndarray
+
+
+_LOGGED = ("reward", "silent", "trained", "true", "entropy", "silent_mean")
+
+
+def simulate_all(
+    planted: list[Planted], advance: Callable[[int, int], None] = lambda done, total: None
+) -> list[Simulated]:
+    """Every run, in the order given."""
+    ready = with_rates(planted)
+    order = sorted(range(len(ready)), key=lambda i: (ready[i].prompts, ready[i].group_size, ready[i].points))
+    found: dict[int, Simulated] = {}
+    while order:
+        first = ready[order[0]]
+        same = [
+            i for i in order[:LANES] if (ready[i].prompts, ready[i].group_size) == (first.prompts, first.group_size)
+        ]
+        for i, run in zip(same, _together([ready[i] for i in same]), strict=True):
+            found[i] = run
+        order = order[len(same) :]
+        advance(len(found), len(ready))
+    return [found[i] for i in range(len(ready))]
+
+
+def with_rates(planted: list[Planted]) -> list[Planted]:
+    """The same runs, those above a threshold with the learning rate that puts them there."""
+    above = [i for i, one in enumerate(planted) if one.over_threshold is not None]
+    done = list(planted)
+    for first in range(0, len(above), 256):
+        part = above[first : first + 256]
+        padded = part + [part[-1]] * (256 - len(part))
+        slopes = np.asarray(_slopes(*_world([planted[i] for i in padded]), _column(planted, padded, "kl_weight")))
+        for i, slope in zip(part, slopes, strict=False):
+            stiffness = float(np.linalg.eigvals(-slope).real.max())
+            kappa = theory.thresholds.exact("refresh", planted[i].refresh_interval, planted[i].momentum).kappa
+            rate = (planted[i].over_threshold or 1.0) * kappa / max(stiffness, 1e-3)
+            done[i] = replace(planted[i], learning_rate=rate)
+    return done
+
+
+def _world(planted: list[Planted]) -> tuple[Any, ...]:
+    return tuple(
+        jnp.asarray(np.stack([getattr(one, name) for one in planted]), jnp.float32)
+        for name in ("offsets", "trained", "true")
+    )
+
+
+def _column(planted: list[Planted], rows: list[int], name: str) -> Any:
+    return jnp.asarray(np.array([getattr(planted[i], name) for i in rows]), jnp.float32)
+
+
+@jax.jit
+def _slopes(offsets: Any, trained: Any, true: Any, kl_weight: Any) -> Any:
+    """Jacobian [C, K, K] of the mean update at the fixed point that the slow mean dynamics runs into."""
+
+    def one(offsets: Any, trained: Any, true: Any, weight: Any) -> Any:
+        drift = drift_of(Learner(prompts(offsets, trained, true)), "mean_field")
+        on_policy = lambda theta: drift(theta, theta, weight)  # noqa: E731
+        settled = jax.lax.fori_loop(
+            0, _SETTLING, lambda _, theta: theta + 0.2 * on_policy(theta), jnp.zeros_like(offsets[0])
+        )
+        return jax.jacfwd(on_policy)(settled)
+
+    return jax.vmap(one)(offsets, trained, true, kl_weight)
+
+
+def _together(planted: list[Planted]) -> list[Simulated]:
+    rows = list(range(len(planted))) + [len(planted) - 1] * (LANES - len(planted))
+    lanes = [planted[i] for i in rows]
+    hyper = Hyper(
+        _column(planted, rows, "learning_rate"),
+        _column(planted, rows, "momentum"),
+        jnp.asarray([one.refresh_interval for one in lanes]),
+        _column(planted, rows, "kl_weight"),
+    )
+    longest = max(one.points for one in planted)
+    seeds = jnp.asarray([one.seed for one in lanes], jnp.uint32)
+    logged = _run(planted[0].prompts, planted[0].group_size, longest, *_world(lanes), hyper, seeds)
+    columns = [np.asarray(values, float) for values in logged]
+    return [
+        Simulated(one, **{name: values[lane, : one.points] for name, values in zip(_LOGGED, columns, strict=True)})
+        for lane, one in enumerate(planted)
+    ]
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _run(
+    groups: int, size: int, steps: Any, offsets: Any, trained: Any, true: Any, hyper: Hyper, seeds: Any
+) -> tuple[Any, ...]:
+    """The columns of `_LOGGED` [LANES, ROOM], filled up to `steps`."""
+
+    def one(offsets: Any, trained: Any, true: Any, hyper: Hyper, seed: Any) -> tuple[Any, ...]:
+        bandit = prompts(offsets, trained, true)
+        learner = Learner(bandit, group_size=size, prompts=groups)
+        gradient, key = sampled(learner), jax.random.key(seed)
+
+        def step(t: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+            state, columns = carry
+            draw = jax.random.fold_in(key, state.step)
+            state, info = update(learner, gradient, hyper, key, state)
+            acting = jnp.exp(bandit.log_policy(info.behaviour))
+            keys = jax.random.split(draw, groups)  # the update's own groups: the same keys
+            reward = jnp.mean(jax.vmap(lambda k: draw_group(bandit, k, acting, size).rewards)(keys))
+            log_policy = bandit.log_policy(info.theta)
+            policy = jnp.exp(log_policy)
+            success = jnp.sum(acting * bandit.law.means, axis=-1)
+            values = (
+                reward,
+                info.silent,
+                jnp.mean(jnp.sum(policy * bandit.law.means, axis=-1)),
+                jnp.mean(jnp.sum(policy * bandit.true_means, axis=-1)),
+                -jnp.mean(jnp.sum(policy * log_policy, axis=-1)),
+                jnp.mean(success**size + (1 - success) ** size),
+            )
+            return state, tuple(column.at[t].set(value) for column, value in zip(columns, values, strict=True))
+
+        empty = tuple(jnp.zeros(ROOM, offsets.dtype) for _ in _LOGGED)
+        return jax.lax.fori_loop(0, steps, step, (init(learner, hyper, bandit.initial_parameters), empty))[1]
+
+    return jax.vmap(one)(offsets, trained, true, hyper, seeds)

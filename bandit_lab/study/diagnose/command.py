@@ -1,0 +1,89 @@
+"""`diagnose`: the four failure modes on reward logs, with evidence and what could not be judged."""
+
+import shutil
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bandit_lab import _checks
+from bandit_lab.curves import trainers
+from bandit_lab.curves.trainers import Setup
+from bandit_lab.study import report
+from bandit_lab.study.benchmark import run as benchmark
+from bandit_lab.study.diagnose import table
+from bandit_lab.study.diagnose.page import write_overview, write_pages
+from bandit_lab.study.diagnose.settings import DiagnosisSettings, thresholds
+from bandit_lab.study.diagnose.work import Judged, row, work
+from bandit_lab.study.fit.logs import Log, gather, reading_options
+from bandit_lab.study.fit.report import FOLDER
+from bandit_lab.study.manifest import manifest
+from bandit_lab.study.progress import Progress
+from bandit_lab.study.store import RunFolder
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Checked settings, the logs, read, and the trainer's configuration where one was given."""
+
+    settings: DiagnosisSettings
+    logs: list[Log]
+    setup: Setup | None = None
+
+
+def prepare(settings: DiagnosisSettings, explicit: frozenset[str]) -> Plan:
+    """Check every setting and read the logs. Raises ValueError if none of them holds a curve."""
+    thresholds(settings)
+    _checks.integer("seed", settings.seed, 0)
+    if settings.refresh_interval is not None:
+        inside = _checks.positive("refresh_interval", settings.refresh_interval) >= 1
+        _checks.require(inside, "refresh_interval", "a number >= 1", settings.refresh_interval)
+    if settings.group_size is not None:
+        _checks.integer("group_size", settings.group_size, 1)
+    if settings.simulated is not None:
+        _checks.choice("simulated", settings.simulated, benchmark.SPLITS)
+        _checks.require(not settings.paths and not settings.logs_index, "simulated", "no logs beside it", "both")
+        if settings.runs is not None:
+            _checks.integer("runs", settings.runs, 20)
+        return Plan(settings, [])
+    _checks.require(settings.runs is None, "runs", "simulated=training or held_out with it", settings.runs)
+    reading_options(settings)
+    setup = None
+    if settings.config is not None:
+        setup = trainers.understand(trainers.load(settings.config), {})
+    with Progress(settings.quiet).stage("reading") as advance:
+        return Plan(settings, gather(settings, advance), setup)
+
+
+def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
+    """Judge, print a table, write the run folder."""
+    start = time.perf_counter()
+    settings = plan.settings
+    folder.open(report.as_yaml(asdict(settings)))
+    shutil.rmtree(folder.path / FOLDER, ignore_errors=True)
+    if settings.simulated is not None:
+        found = benchmark.score(settings.simulated, settings.runs, thresholds(settings), progress)
+        folder.write_summary({"benchmark": found})
+        report.show(*table.benchmark_tables(found))
+    else:
+        _logs(plan, folder, progress)
+    wall = time.perf_counter() - start
+    stages = {name: round(value, 3) for name, value in progress.seconds.items()}
+    about = asdict(settings) | {"precision": "float64" if settings.simulated is None else "float32"}
+    seconds = {"wall": wall, "compile": 0.0, "run": wall}
+    folder.write_manifest(manifest("diagnose", about, {}, seconds) | {"stage_seconds": stages})
+
+
+def _logs(plan: Plan, folder: RunFolder, progress: Progress) -> None:
+    settings, limits = plan.settings, thresholds(plan.settings)
+    judged: list[Judged | None] = []
+    with progress.stage("verdicts") as advance:
+        for log in plan.logs:
+            judged.append(None if log.curve is None else work(log, limits, plan.setup))
+            advance(len(judged), len(plan.logs))
+    rows: list[dict[str, Any]] = [row(log, one) for log, one in zip(plan.logs, judged, strict=True)]
+    if settings.report:
+        with progress.stage("reports") as advance:
+            write_pages(judged, rows, folder.path, advance)
+            write_overview(rows, folder.path)
+    folder.write_summary({"logs": rows})
+    report.show(*table.tables(rows))

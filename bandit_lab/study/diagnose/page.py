@@ -1,0 +1,86 @@
+"""One page per run, as HTML with its picture inside and as Markdown beside the picture, and an overview of all."""
+
+import html
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bandit_lab import __version__
+from bandit_lab.curves.diagnose import FAILURES
+from bandit_lab.study.diagnose.picture import picture_of
+from bandit_lab.study.diagnose.table import verdict_text
+from bandit_lab.study.diagnose.work import Judged
+from bandit_lab.study.fit.report import FOLDER, VERDICTS, Section, as_html, as_markdown, html_table, page_names
+from bandit_lab.study.progress import ProgressCallback
+from bandit_lab.study.report import number
+
+_ALT = "reward against step, with held-out results, entropy and silent groups where logged; evidence shaded"
+_STYLE = "body{font:15px/1.45 system-ui,sans-serif;margin:2em;color:#111}table{border-collapse:collapse}" \
+         "td,th{padding:.2em .8em;border-bottom:1px solid #ccc;text-align:left}"  # fmt: skip
+
+
+def write_pages(
+    judged: Sequence[Judged | None], rows: list[dict[str, Any]], folder: Path, advance: ProgressCallback
+) -> None:
+    """Write `report/<run>.html`, `.md` and `.png` for every run that was judged; its page is named in its row."""
+    from bandit_lab.study.plots import draw_diagnosis
+
+    (folder / FOLDER).mkdir(exist_ok=True)
+    done = [(one, row) for one, row in zip(judged, rows, strict=True) if one is not None]
+    for place, ((one, row), name) in enumerate(zip(done, page_names([o.log.name for o, _ in done]), strict=True), 1):
+        image = draw_diagnosis(picture_of(one))
+        title, sections = f"Diagnosis of {one.log.name}", page(one, row)
+        (folder / FOLDER / f"{name}.png").write_bytes(image)
+        (folder / FOLDER / f"{name}.html").write_text(as_html(title, image, sections, _ALT), encoding="utf-8")
+        (folder / FOLDER / f"{name}.md").write_text(as_markdown(title, f"{name}.png", sections, _ALT), encoding="utf-8")
+        row["page"] = f"{FOLDER}/{name}.html"
+        advance(place, len(done))
+
+
+def page(one: Judged, row: dict[str, Any]) -> list[Section]:
+    """The page's content, apart from the picture."""
+    found, curve = one.diagnosis, one.curve
+    lines = [VERDICTS[name] for name in found.verdict]
+    lines += [f"The table of runs says: {one.log.outcome}."] if one.log.outcome else []
+    lines += [f"Not judged: {text}." for text in found.missing]
+    lines += [f"Beware: {text}." for text in found.traps] + [f"Note: {text}." for text in found.remarks]
+    scores = [["failure", "score (1 and more: it is there)"]]
+    scores += [[name.replace("_", " "), number(found.scores[name], 3)] for name in FAILURES]
+    evidence = [["", "failure", "measure", "steps", "value", "threshold", "what was seen"]]
+    marks = picture_of(one).marks
+    for entry in row["evidence"]:
+        metric, window = entry["metric"].replace("_", " "), f"{entry['window'][0]:g} to {entry['window'][1]:g}"
+        numbers = [number(entry["value"], 3), number(entry["threshold"], 3)]
+        mark = next(
+            (str(k) for k, (a, b, text) in enumerate(marks, 1) if [a, b] == entry["window"] and text == metric), ""
+        )
+        evidence.append([mark, entry["failure"].replace("_", " "), metric, window, *numbers, entry["text"]])
+    read = [*curve.recognised, curve.scale.text, f"step unit: {curve.step_unit}"]
+    read += [f"{name}: {origin}" for name, origin in curve.provenance.items()]
+    return [
+        ("Verdict", lines, scores),
+        ("Evidence", [], evidence),
+        ("What was read", [*read, f"bandit_lab {__version__}"], []),
+    ]
+
+
+def write_overview(rows: list[dict[str, Any]], folder: Path) -> None:
+    """Write `report/index.html`: all logs in one table, with links to their pages."""
+    table = [["log", "points", *(name.replace("_", " ") for name in FAILURES), "verdict", "outcome", "not judged"]]
+    for row in rows:
+        name = html.escape(row["log"])
+        cells = [f'<a href="{Path(row["page"]).name}">{name}</a>' if "page" in row else name]
+        if row["verdict"] is None:
+            table.append([*cells, *["-"] * 6, html.escape(row.get("outcome", "")), html.escape(row["status"])])
+            continue
+        cells += [str(row["n_points"]), *(number(row["scores"][name], 2) for name in FAILURES)]
+        cells += [verdict_text(row["verdict"], False), html.escape(row.get("outcome", ""))]
+        table.append([*cells, html.escape("; ".join(row["missing"]))])
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8"><title>Diagnoses</title>',
+        f"<style>{_STYLE}</style></head><body><h1>Diagnoses of {len(rows)} logs</h1>",
+        "<p>Scores: 1 and more means that the failure is there; a dash that the log cannot tell.</p>",
+        *html_table(table),
+    ]
+    (folder / FOLDER / "index.html").write_text("\n".join([*parts, "</body></html>", ""]), encoding="utf-8")

@@ -1,0 +1,55 @@
+"""From a judged run to what is drawn of it."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bandit_lab.curves import Series
+from bandit_lab.study.diagnose.table import verdict_text
+from bandit_lab.study.diagnose.work import Judged
+
+
+@dataclass(frozen=True)
+class DiagnosisPicture:
+    """What is drawn of one run. `smooth` [n - w + 1] is a running mean at steps `smooth_step`; `others` are logged
+    quantities by axis label; `marks` = (first step, last step, text) of the evidence above its threshold."""
+
+    title: str
+    verdict: str
+    step: np.ndarray
+    reward: np.ndarray
+    smooth_step: np.ndarray
+    smooth: np.ndarray
+    unit: str
+    held_out: Series | None = None
+    others: dict[str, Series] = field(default_factory=dict)
+    marks: tuple[tuple[float, float, str], ...] = ()
+    lost: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+
+def picture_of(one: Judged) -> DiagnosisPicture:
+    """The picture's content for one run."""
+    curve = one.curve
+    width = int(np.clip(curve.reward.size // 15, 1, 40))
+    ones = np.ones(width) / width
+    names = {"entropy": "entropy (nats)", "zero_std_frac": "silent groups", "kl": "KL (nats)"}
+    marks = tuple(
+        (evidence.window[0], evidence.window[1], evidence.metric.replace("_", " "))
+        for finding in one.diagnosis.findings
+        if finding.present
+        for evidence in finding.evidence
+        if evidence.above
+    )
+    return DiagnosisPicture(
+        title=one.log.name,
+        verdict=verdict_text(list(one.diagnosis.verdict), False),
+        step=curve.step,
+        reward=curve.reward,
+        smooth_step=np.convolve(curve.step, ones, mode="valid"),
+        smooth=np.convolve(curve.reward, ones, mode="valid"),
+        unit=curve.step_unit,
+        held_out=curve.eval,
+        others={names[key]: curve.series[key] for key in names if key in curve.series},
+        marks=marks,
+        lost=curve.nonfinite_steps,
+    )

@@ -1,0 +1,46 @@
+"""The settings of `diagnose`: which logs, how they are read, the thresholds of the detectors; or the benchmark."""
+
+from dataclasses import dataclass
+
+from bandit_lab.curves.diagnose import DiagnoseSettings
+from bandit_lab.study.log_settings import LogSettings
+from bandit_lab.study.schema import setting
+
+_DEFAULT = DiagnoseSettings()
+THRESHOLDS = ("false_alarm", "surrogates", "wave_share", "silent_share", "solved_share", "entropy_share", "coupling_z",
+              "collapse_share", "collapse_z", "swing_share", "swing_z", "seed")  # fmt: skip
+
+
+@dataclass
+class DiagnosisSettings(LogSettings):
+    """Settings of `diagnose`."""
+
+    config: str | None = setting(
+        None, "path", "the trainer's configuration (YAML, JSON, TOML, a script): its traps, G and K_ref"
+    )
+    false_alarm: float = setting(_DEFAULT.false_alarm, "", "of the oscillation test, and of that of growing variance")
+    surrogates: int = setting(_DEFAULT.surrogates, "curves", "simulated at most for the oscillation test")
+    wave_share: float = setting(_DEFAULT.wave_share, "share of the span", "of an oscillation from peak to peak")
+    silent_share: float = setting(_DEFAULT.silent_share, "share of groups", "without signal: degenerate from here on")
+    solved_share: float = setting(_DEFAULT.solved_share, "share of the scale", "reward above it: silence is success")
+    entropy_share: float = setting(_DEFAULT.entropy_share, "share of the first entropy", "concentrated below it")
+    coupling_z: float = setting(_DEFAULT.coupling_z, "standard errors", "by which the held-out result falls behind")
+    collapse_share: float = setting(_DEFAULT.collapse_share, "share of the climb", "lost at the end: a collapse")
+    collapse_z: float = setting(_DEFAULT.collapse_z, "standard errors", "of the fall")
+    swing_share: float = setting(_DEFAULT.swing_share, "share of the span", "fallen and regained twice: swings")
+    swing_z: float = setting(_DEFAULT.swing_z, "standard errors", "of the swings")
+    simulated: str | None = setting(
+        None, "", "training | held_out: score the detectors on simulated runs of known failure instead of logs"
+    )
+    runs: int | None = setting(None, "runs", "of the benchmark; null: as conf/benchmark says")
+    report: bool = setting(True, "", "write report/<run>.html, .md and .png, ready to paste into an issue")
+    seed: int = setting(0, "", "root of the random numbers (the oscillation test's simulated null)")
+    plugins: list[str] = setting([], "modules", "Python modules to import first")
+    run_dir: str | None = setting(None, "path", "run folder; null: outputs/diagnose/<date>_<time>")
+    overwrite: bool = setting(False, "", "replace a finished run in run_dir")
+    quiet: bool = setting(False, "", "no progress on stderr")
+
+
+def thresholds(settings: DiagnosisSettings) -> DiagnoseSettings:
+    """The detectors' thresholds. Raises ValueError for values out of range."""
+    return DiagnoseSettings(**{name: getattr(settings, name) for name in THRESHOLDS})

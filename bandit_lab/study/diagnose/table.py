@@ -1,0 +1,86 @@
+"""What `diagnose` prints: one line per log, the evidence of a single one, the scores of the benchmark."""
+
+from typing import Any
+
+from bandit_lab.study.fit.table import MANY
+from bandit_lab.study.report import new_table, number
+from bandit_lab.study.text import middle_cut
+
+SHORT = {
+    "reward_hacking": "hacking",
+    "advantage_degeneracy": "degeneracy",
+    "policy_concentration": "concentration",
+    "dynamical_instability": "instability",
+}
+
+
+def tables(rows: list[dict[str, Any]]) -> list[Any]:
+    """Everything that is printed for logs."""
+    done = [row for row in rows if row["verdict"] is not None]
+    shown: list[Any] = [runs_table(rows)]
+    if len(done) == 1:
+        one = done[0]
+        shown += [*one["recognised"], evidence_table(one)]
+        shown += [f"Not judged: {text}." for text in one["missing"]] + [f"Beware: {text}." for text in one["traps"]]
+        shown += [f"Note: {text}." for text in one["remarks"]]
+    return shown + [f"{row['log']}: {row['status']}" for row in rows if row["status"] != "ok"]
+
+
+def runs_table(rows: list[dict[str, Any]]) -> Any:
+    """One line per log: verdict, the four scores (1 and more: the failure is there), the table's outcome beside it."""
+    many, outcomes = len(rows) >= MANY, any("outcome" in row for row in rows)
+    table = new_table("", "log", "points", *SHORT.values(), "verdict", *(["outcome"] if outcomes else []))
+    for row in rows:
+        cells = [middle_cut(row["log"], 26) if many else row["log"]]
+        if row["verdict"] is None:
+            cells += ["-"] * 6
+        else:
+            cells += [str(row["n_points"]), *(number(row["scores"][name], 2) for name in SHORT)]
+            cells.append(verdict_text(row["verdict"], many))
+        outcome = row.get("outcome", "-")
+        table.add_row(*cells, *([middle_cut(outcome, 22) if many else outcome] if outcomes else []))
+    for column in table.columns:
+        column.no_wrap = many
+    return table
+
+
+def verdict_text(verdict: list[str], short: bool) -> str:
+    """The verdict in plain words."""
+    return ", ".join(SHORT.get(name, name) if short else name.replace("_", " ") for name in verdict)
+
+
+def evidence_table(row: dict[str, Any]) -> Any:
+    """Every number of one log against its threshold."""
+    table = new_table("", "measure", "steps", "value", "threshold", "what was seen")
+    table.columns[-1].justify = "left"
+    for one in row["evidence"]:
+        window = f"{one['window'][0]:g} to {one['window'][1]:g}"
+        table.add_row(
+            one["metric"].replace("_", " "), window, number(one["value"], 3), number(one["threshold"], 3), one["text"]
+        )
+    return table
+
+
+def benchmark_tables(found: dict[str, Any]) -> list[Any]:
+    """Recall and false alarms on simulated runs, the detectors beside what sees only the reward curve."""
+    head = ("failure", "runs", "found: diagnose", "reward curve only", "added where absent", "by reward curve only")
+    table = new_table(f"{found['runs']} simulated runs, {found['split']}", *head)
+    for one, other in zip(found["diagnose"]["failures"], found["reward_only"]["failures"], strict=True):
+        cells = [share(each["found"], each["present"]) for each in (one, other)]
+        cells += [share(each["added"], each["absent"]) for each in (one, other)]
+        table.add_row(one["failure"].replace("_", " "), str(one["present"]), *cells)
+    lines = []
+    for key, name in (("diagnose", "diagnose"), ("reward_only", "reward curve only")):
+        one = found[key]
+        lines.append(
+            f"{name}: mean recall {one['macro_recall']:.3f}, "
+            f"false alarms on healthy runs {share(one['false_alarms'], one['healthy'])}"
+        )
+    targets = found["targets"]
+    lines.append(f"Targets: mean recall >= {targets['recall']:g}, false alarms <= {100 * targets['false_alarms']:g} %.")
+    return [table, *lines]
+
+
+def share(part: int, whole: int) -> str:
+    """`part of whole (percent)`."""
+    return f"{part} of {whole} ({100 * part / whole:.1f} %)" if whole else "-"

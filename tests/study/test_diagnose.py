@@ -1,0 +1,157 @@
+"""`diagnose` as a person meets it: verdicts on logs with planted failures, pages, tables, bad input."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bandit_lab.study.cli import BAD_INPUT, OK, main
+
+POINTS = 100
+STEP = np.arange(1, POINTS + 1)
+ROW = {"log", "n_points", "verdict", "scores", "evidence", "missing", "traps", "status"}
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
+
+
+def rising(seed=0):
+    """From 0.2 to 0.7 with white noise [POINTS]."""
+    return 0.7 - 0.5 * np.exp(-STEP / 20) + 0.03 * np.random.default_rng(seed).normal(size=POINTS)
+
+
+def write_log(path, reward=None, evaluation=None, **series):
+    """A trainer_state.json with a reward, further series and an evaluation every ten steps."""
+    reward = rising() if reward is None else reward
+    rows = []
+    for place, step in enumerate(STEP.tolist()):
+        rows.append({"step": step, "reward": float(reward[place]), **{k: float(v[place]) for k, v in series.items()}})
+        if evaluation is not None and step % 10 == 0:
+            rows.append({"step": step, "eval_reward": float(evaluation[place])})
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(json.dumps({"log_history": rows}))
+    return str(path)
+
+
+def run(*given, code=OK):
+    """Run `diagnose` into ./out; returns the summary."""
+    assert main(["diagnose", *given, "run_dir=out", "overwrite=true"]) == code
+    return json.loads(Path("out/summary.json").read_text(), parse_constant=pytest.fail) if code == OK else None
+
+
+def planted():
+    """Failure -> a log that has it."""
+    turned = np.where(STEP < 50, 0.2 + 0.008 * STEP, 0.6 - 0.006 * (STEP - 50))
+    collapsed = np.where(STEP < 70, rising(), 0.2)
+    return {
+        "reward_hacking": {"reward": 0.2 + 0.005 * STEP, "evaluation": turned},
+        "advantage_degeneracy": {"reward": 0.4 + 0 * rising(), "frac_reward_zero_std": 0.95 + 0 * STEP},
+        "policy_concentration": {"entropy": np.exp(-STEP / 15)},
+        "dynamical_instability": {"reward": collapsed},
+    }
+
+
+@pytest.mark.parametrize("failure", planted())
+def test_a_planted_failure_is_the_verdict(failure):
+    (row,) = run(write_log("run.json", **planted()[failure]), "report=false")["logs"]
+    assert row["verdict"] == [failure]
+    assert row["scores"][failure] >= 1
+    assert any(one["failure"] == failure for one in row["evidence"])
+
+
+def test_a_healthy_run_with_pages(capsys):
+    path = write_log("a folder/lr=1e-5 (copy).json", evaluation=rising(1), entropy=1 - 0.003 * STEP)
+    (row,) = run(path, "group_size=8", "reward_scale=[0,1]")["logs"]
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1] == "out"
+    assert "healthy" in out
+    assert set(row) >= ROW
+    assert row["verdict"] == ["healthy"]
+    assert row["missing"] == []
+    for one in row["evidence"]:
+        assert set(one) >= {"metric", "window", "value", "threshold"}
+    for name in (row["page"], row["page"].replace(".html", ".md"), row["page"].replace("html", "png")):
+        assert (Path("out") / name).stat().st_size > 1000
+    page = (Path("out") / row["page"]).read_text()
+    assert 'src="data:image/png;base64,' in page
+    assert not re.search(r"<script|https?:|<link", page)
+    assert json.loads(Path("out/manifest.json").read_text())["command"] == "diagnose"
+
+
+def test_what_the_log_lacks_is_null_with_the_reason():
+    (row,) = run(write_log("run.json"), "report=false")["logs"]
+    assert row["scores"]["policy_concentration"] is None
+    assert "entropy" in row["scores"]["policy_concentration_reason"]
+    assert any("held-out" in text for text in row["missing"])
+    assert row["scores"]["dynamical_instability"] is not None
+
+
+def test_a_table_of_runs_puts_its_outcome_beside_the_verdict(capsys):
+    for name, what in planted().items():
+        write_log(f"{name}.json", **what)
+    with open("index.csv", "w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["run_id", "file", "G", "outcome"])
+        table.writerows([[name, f"{name}.json", "8", f"saw {name[:6]}"] for name in planted()])
+        table.writerow(["gone", "gone.json", "", "lost"])
+    rows = run("logs_index=index.csv")["logs"]
+    assert [row["verdict"] for row in rows[:-1]] == [[name] for name in planted()]
+    assert rows[-1]["verdict"] is None
+    assert rows[-1]["status"].startswith("no curve")
+    assert all(row["outcome"].startswith("saw ") for row in rows[:-1])
+    overview = Path("out/report/index.html").read_text()
+    for name in planted():
+        assert f'href="{name}.html"' in overview
+    assert "saw reward" in capsys.readouterr().out
+
+
+def test_a_hostile_name_is_text_in_every_page():
+    run(write_log("<script>alert(1)<b> @all `x`.json"))
+    for path in Path("out/report").iterdir():
+        if path.suffix == ".html":
+            assert "<script" not in path.read_text()
+        if path.suffix == ".md":
+            assert not re.search(r"(?<!\\)<script", path.read_text())
+            assert "@all" not in path.read_text()
+
+
+def test_a_configuration_tells_group_size_and_traps():
+    Path("config.yaml").write_text(
+        "actor_rollout_ref:\n  rollout:\n    n: 1\n  actor:\n    ppo_mini_batch_size: 64\n"
+        "data:\n  train_batch_size: 64\nalgorithm:\n  adv_estimator: grpo\n"
+    )
+    (row,) = run(write_log("run.json"), "config=config.yaml", "report=false")["logs"]
+    assert any("baseline" in text for text in row["traps"])
+
+
+def test_nothing_learned_is_said():
+    flat = 0.3 + 0.05 * np.random.default_rng(3).normal(size=POINTS)
+    (row,) = run(write_log("run.json", reward=flat), "report=false")["logs"]
+    assert any("nothing was learned" in text for text in row["remarks"])
+    (row,) = run(write_log("run.json"), "report=false")["logs"]
+    assert not any("nothing was learned" in text for text in row["remarks"])
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        (["nothing_here.json"], "nothing_here.json"),
+        (["run.json", "swing_share=2"], "swing_share: expected a number in (0, 1), got 2.0"),
+        (["run.json", "simulated=training"], "simulated: expected no logs beside it"),
+        (["simulated=all"], "simulated: expected one of training, held_out"),
+        (["run.json", "runs=100"], "runs: expected simulated="),
+        (["run.json", "surrogates=3"], "surrogates"),
+    ],
+)
+def test_bad_input_is_one_line(given, complaint, capsys):
+    write_log("run.json")
+    run(*given, code=BAD_INPUT)
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert complaint in error

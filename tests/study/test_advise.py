@@ -6,7 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from settings import learner
 
+from bandit_lab.grpo import Hyper
+from bandit_lab.simulate import trajectories
 from bandit_lab.study.cli import BAD_INPUT, OK, main
 from bandit_lab.theory import exact
 
@@ -116,6 +119,42 @@ def test_stiffness_from_a_log():
     assert safe["exact"] == 16  # four times as run: further is not judged from this curve
     assert safe["at_least"]
     assert found["groups"]["success"] == pytest.approx(0.8, abs=0.01)
+
+
+def test_stiffness_of_a_simulated_bandit():
+    """Two arms with GRPO's std, beta = 1, from a uniform start: K = 0.1382 at the plateau; the whole rise reads up to
+    2.3 times that, and its margins are on the careful side. Planted: momentum in the wrong form is off by ten."""
+    hyper = Hyper(*(np.array([value]) for value in (0.02, 0.9, 4, 1.0)))
+    reward = np.asarray(trajectories(learner(), "mean_field", hyper, steps=480, dtype=np.float64))[0, 0, ::2]
+    noise = 0.003 * np.random.default_rng(0).normal(size=reward.size)
+    rows = [{"step": 2 * i, "reward": float(value)} for i, value in enumerate(reward + noise)]
+    Path("log.json").write_text(json.dumps({"log_history": rows}))
+    own = (
+        "log=log.json",
+        "learning_rate=0.02",
+        "momentum=0.9",
+        "refresh_interval=4",
+        "step_unit=optimiser_step",
+        QUICK,
+    )
+    found = advise(*own, "optimizer_name=sgd")
+    assert 0.1382 < found["stiffness"]["value"] < 2.5 * 0.1382
+    true_margin = exact("refresh", 4, 0.9).kappa / (0.02 * 0.1382)
+    assert 0.4 * true_margin < found["margins"]["at_value"]["exact"] < true_margin
+    assert advise(*own)["stiffness"]["value"] > 2.5 * 0.1382
+
+
+def test_settings_that_the_log_repeats(capsys):
+    path = Path(write_log())
+    rows = json.loads(path.read_text())["log_history"]
+    rows = [row | {"group_size": 16, "optimizer_updates_per_rollout_batch": 2} for row in rows]
+    path.write_text(json.dumps({"log_history": rows}))
+    found = advise("log=trainer_state.json", "learning_rate=1e-5", QUICK)
+    assert found["staleness"]["interval"] == 2
+    assert found["settings"]["group_size"]["value"] == 16
+    assert "settings repeated in the log" in found["trainer"]["recognised"][0]
+    mixed = advise(f"config={config(VERL, 'c.json')}", f"log={path}", QUICK)
+    assert any("looks like one of TRL" in note for note in mixed["log"]["notes"])
 
 
 def test_slower_curves_have_larger_margins():

@@ -17,6 +17,7 @@ KEYS = (
     Key("clip_high", ("clip_eps_high", "clip_eps", "cliprange", "clip_ratio")),
     Key("refresh_interval", ("refresh_interval", "optimizer_steps_per_rollout", "optimizer_updates_per_rollout_batch")),
     Key("epochs", ("epochs_per_rollout_batch", "ppo_epochs", "num_iterations", "inner_epochs")),
+    Key("prompts", ("prompts", "prompts_per_step", "num_prompts")),
     Key("rollout_batch_size", ("rollout_batch_size",)),
     Key("train_batch_size", ("train_batch_size",)),
 )
@@ -26,7 +27,9 @@ def read(look: Lookup) -> Reading:
     """K_ref from the settings that there are, 1 otherwise (and said)."""
     weight = look.number("kl_weight")
     rule = Rule("grpo", "reward minus the group's mean, over the group's std (assumed)", "group", 0, 0.0, "assumed")
-    return Reading(_loop(look), rule, "not known" if weight is None else "as given", weight)
+    return Reading(
+        _loop(look), rule, "not known" if weight is None else "as given", weight, (), look.number("prompts", 1)
+    )
 
 
 def _loop(look: Lookup) -> Loop:

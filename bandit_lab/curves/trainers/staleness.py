@@ -32,9 +32,13 @@ def cycles(
     steps, notes = _whole(block)
     model: Model = "refresh" if behind == 0 else "pipeline" if behind == 1 else "lag"
     interval = (behind + 1) * steps - 1 if model == "lag" else steps
+    return Loop(model, interval, block, formula, terms, why or _why(model, steps), knobs, source, notes)
+
+
+def _why(model: Model, steps: int) -> str:
     if model == "refresh" and steps == 1:
-        why = why or "synchronous, one update per batch: every gradient is taken at the policy that acted"
-    return Loop(model, interval, block, formula, terms, why or _WHY[model], knobs, source, notes)
+        return "synchronous, one update per batch: every gradient is taken at the policy that acted"
+    return _WHY[model]
 
 
 def at_most(
@@ -57,7 +61,7 @@ def as_given(model: Model, interval: float, before: Loop) -> Loop:
     """The loop that was asked for instead of the trainer's own. Raises ValueError for an interval out of range."""
     steps = _checks.integer("refresh_interval", interval, 0 if model == "lag" else 1)
     terms = {"refresh_interval": Fact(steps, "option", "refresh_interval")}
-    why = "given" if model != before.model else before.why
+    why = before.why if (model, steps) == (before.model, before.interval) else _why(model, steps)
     return Loop(model, steps, before.block if model == "lag" else float(steps), "as given", terms, why, before.knobs,
                 "given", ())  # fmt: skip
 

@@ -101,7 +101,7 @@ def _stale(advice: Advice, settings: AdviseSettings) -> str:
         there = loop.at(max(loop.interval, 4))
         ratio = number(there.exact.kappa / there.law, 3)
         return (
-            f"{about}. By the law the {name} may grow until it reaches the response time of the reward plus the mean "
+            f"{about}. By the law the {name} may grow until it reaches the response time of the reward plus that "
             f"age; exactly until {ratio} times that (at {there.interval}, this model and momentum). The table by "
             "response time has the numbers"
         )

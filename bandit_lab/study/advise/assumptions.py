@@ -3,6 +3,10 @@
 from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.advise.work import REACH, Advice
 
+_WHOLE_RISE = (
+    "Stiffness is read from the delay of the whole rise: on simulated two-arm runs from a uniform start that is 1.1 to "
+    "2.3 times the stiffness at the plateau; a long slow start errs the other way"
+)
 _NO_PROMISE = (
     "A margin is no promise: of 15 public runs of one task that differ in K_ref (1 to 8) and clipping, those whose "
     "curve tells a stiffness have margins of 9.9 or more (exact; 3.6 by the law), and two others collapsed to zero, "
@@ -26,6 +30,8 @@ def _stability(advice: Advice, settings: AdviseSettings) -> list[str]:
             "reward, a stiffer one may hide behind it; runs with small groups leave the fixed point before the "
             "threshold; stiffness changes along a run"
         )
+        if advice.strength.delay is not None:
+            found.append(_WHOLE_RISE)
         found.append(_NO_PROMISE)
         if advice.strength.delay is not None:
             found.append(f"Settings more than {REACH:g} times those of the run are not judged from its curve")

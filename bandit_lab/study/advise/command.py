@@ -8,7 +8,7 @@ from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.curves import trainers
-from bandit_lab.curves.trainers import Setup
+from bandit_lab.curves.trainers import Document, Setup
 from bandit_lab.study import report
 from bandit_lab.study.advise import evidence, table
 from bandit_lab.study.advise.page import write_page
@@ -38,16 +38,16 @@ def prepare(settings: AdviseSettings, explicit: frozenset[str]) -> Plan:
     """Check every setting, read configuration and log. Raises ValueError."""
     _check(settings)
     settings = _with_paths(settings)
-    document = None if settings.config is None else trainers.load(settings.config)
+    with Progress(settings.quiet).stage("reading"):
+        log = evidence.read_log(settings)
+    document = trainers.load(settings.config) if settings.config is not None else _of_log(log)
     options = trainers.from_options(settings.options)
     given = _given(settings)
     _checks.require(
         document is not None or bool(options) or bool(given) or settings.log is not None,
         "config", "a trainer's configuration, a log, or settings such as refresh_interval=4", "none of them",
     )  # fmt: skip
-    setup = trainers.understand(document, options, given, settings.framework, settings.version)
-    with Progress(settings.quiet).stage("reading"):
-        return Plan(settings, setup, evidence.read_log(settings))
+    return Plan(settings, trainers.understand(document, options, given, settings.framework, settings.version), log)
 
 
 def _check(settings: AdviseSettings) -> None:
@@ -82,6 +82,14 @@ def _with_paths(settings: AdviseSettings) -> AdviseSettings:
         _checks.require(getattr(settings, key) is None, key, f"one {key}", f"{getattr(settings, key)} and {path}")
         settings = replace(settings, config=path) if config else replace(settings, log=path)
     return settings
+
+
+def _of_log(log: Log | None) -> Document | None:
+    """The settings that some loops repeat on every row of their log, or None."""
+    seen = {} if log is None or log.curve is None else dict(log.curve.settings)
+    if log is None or not {"group_size", "refresh_interval"} & set(seen):
+        return None
+    return Document(log.path, "settings repeated in the log", seen)
 
 
 def _is_config(path: Path) -> bool:

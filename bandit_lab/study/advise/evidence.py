@@ -8,7 +8,7 @@ from bandit_lab.curves import Curve
 from bandit_lab.curves.diagnose.oscillation import Oscillation, oscillation_test
 from bandit_lab.curves.fit import LawFit, fit_curve
 from bandit_lab.curves.fit.quality import noise_variance
-from bandit_lab.curves.trainers import Setup
+from bandit_lab.curves.trainers import TRAINERS, Setup
 from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.fit.logs import Log, gather
 from bandit_lab.study.fit.settings import FitSettings
@@ -86,7 +86,7 @@ def look(log: Log | None, setup: Setup) -> Evidence:
     rate, schedule = _schedule(curve)
     return Evidence(
         curve, delay, reason, now, start, why, source, _silent(curve), _answers(int(late.sum()), curve, setup), rate,
-        schedule, float(np.sqrt(noise_variance(curve.reward[None])[0])), _wave(curve), _notes(rate, setup),
+        schedule, float(np.sqrt(noise_variance(curve.reward[None])[0])), _wave(curve), _notes(curve, rate, setup),
     )  # fmt: skip
 
 
@@ -122,8 +122,8 @@ def _cautions(best: LawFit, law: LawFit) -> tuple[str, ...]:
     found = []
     if best.law != law.law:
         found.append(
-            f"the {best.law.replace('_', ' ')} fits better: the curve's shape comes from softmax geometry at least in "
-            "part, which is slower than the stiffness near the plateau, so margins come out too large"
+            f"the {best.law.replace('_', ' ')} fits better: the geometry of softmax shapes this curve at least in part, "
+            "and the delay of its whole rise is not that near the plateau"
         )
     if not np.isfinite(law.parameters["delay"].high):
         found.append("the curve does not bound the delay from above, so the margins are lower bounds")
@@ -175,9 +175,12 @@ def _schedule(curve: Curve) -> tuple[float | None, float]:
     return float(seen.value.max()), float(seen.value.max() / seen.value.mean())
 
 
-def _notes(rate: float | None, setup: Setup) -> tuple[str, ...]:
-    asked = setup.number("learning_rate")
-    if rate is None or asked is None or abs(rate / asked - 1) < 0.02:
-        return ()
+def _notes(curve: Curve, rate: float | None, setup: Setup) -> tuple[str, ...]:
+    asked, found = setup.number("learning_rate"), []
+    names = {one.name for one in TRAINERS.values()} - {"own loop"}
+    if {curve.framework, setup.trainer.name} <= names and curve.framework != setup.trainer.name:
+        found.append(f"the log looks like one of {curve.framework}, the configuration is of {setup.trainer.name}")
+    if rate is None or not asked or abs(rate / asked - 1) < 0.02:
+        return tuple(found)
     text = f"the largest learning rate in the log is {rate:g}, the configuration has {asked:g}"
-    return (f"{text}: margins are for the latter",)
+    return (*found, f"{text}: margins are for the latter")

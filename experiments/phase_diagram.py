@@ -7,7 +7,8 @@ model A (refresh: the gradient is taken at the policy of the last refresh, ages 
 the law or later, for N >= 2 at most 5.7 times; model B (lag: always N steps old) between 1 and pi/2 times; model C
 (pipeline: ages N to 2 N - 1) between 2/3 and 1 times, exactly there without momentum.
 Setting: conf/experiment/phase_diagram.yaml. Measured: the smallest learning rate at which a small displacement from
-the fixed point grows, in runs of the nonlinear mean update. Drawn: law, exact, measured; below, all over the law.
+the fixed point grows, in runs of the nonlinear mean update (its brackets are far smaller than the markers). Drawn: law,
+exact, measured; below, thresholds over the law's. What noise does to the boundary: experiments/temperature.py.
 """
 
 import numpy as np
@@ -88,7 +89,7 @@ def draw(figure, found: Found, wide: bool) -> None:
         axes[1, column].set(yscale="log", ylim=(0.6, TOP), xlabel=r"refresh interval $N$ (steps)")
         sheet.plain_log(axes[1, column].yaxis)
         sheet.ticks_at(axes[1, column].xaxis, sorted({1, 2, 4, 8, 16, 32, 64} & set(found.setting.refresh_interval)))
-    axes[0, 0].set_ylabel(r"learning rate $\eta$")
+    axes[0, 0].set_ylabel(r"learning rate $\eta$ (logits / gradient)")
     axes[1, 0].set_ylabel(r"threshold / law's $\eta$")
     axes[1, 0].text(
         0.97, 0.72, r"law: $K\eta N = 1 - \mu$", ha="right", transform=axes[1, 0].get_yaxis_transform(), fontsize=7

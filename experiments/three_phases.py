@@ -251,7 +251,7 @@ def draw(figure, found: Found, wide: bool) -> None:
         panel.plot(ends, ends, **(s.EXACT if panel is a else s.LAW))
         panel.set_ylabel("measured gain")
     a.set_xlabel("mean flow's gain")
-    b.set_xlabel("1/average std (1/reward)")
+    b.set_xlabel("1/mean std (1/reward)")
     _draw_stages(c, predicted, measured)
     _draw_curvature(d, predicted, measured)
     for panel, condition in ((e, 0), (f, -1)):
@@ -268,7 +268,7 @@ def _draw_curvature(panel, predicted, measured) -> None:
     seen = np.sqrt(measured.success * (1 - measured.success))
     panel.plot(seen, np.abs(measured.curvature), **s.MEASURED | {"markersize": 2.5})
     panel.text(0.3, 0.13, "bound", ha="right", fontsize=7)
-    panel.set(xlabel="std in a prompt (reward)", ylabel="|curvature| (1/logit$^2$)")
+    panel.set(xlabel="std (reward)", ylabel="|curvature| (1/logit$^2$)")
 
 
 def _draw_stages(panel, predicted, measured) -> None:
@@ -291,7 +291,8 @@ def _draw_budget(panel, found: Found, condition: int) -> None:
         color, name = looks[float(power)]
         curve = found.measured.final.sel(power=power).isel(condition=condition)
         panel.plot(curve.rate, curve, "o-", color=color, markersize=2.5, linewidth=1)
-        panel.text(0.97, 0.05 + 0.11 * i, name, color=color, ha="right", fontsize=7, transform=panel.transAxes)
+        if condition == 0:
+            panel.text(0.97, 0.05 + 0.11 * i, name, color=color, ha="right", fontsize=7, transform=panel.transAxes)
     where = "orthogonal" if condition == 0 else f"overlap {fair.overlap[condition]:g}, conflict"
     panel.set_title(where, fontsize=7, loc="right")
     panel.set(xscale="log", xlabel="learning rate (logits)", ylabel="reward, equal budget")

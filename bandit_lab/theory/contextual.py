@@ -19,6 +19,7 @@ prompt's J has the second derivative c J (1-J)(1-2J), at most c sigma/4.
 
 from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from scipy.integrate import solve_ivp
 
@@ -60,7 +61,8 @@ def independent_curve(time: np.ndarray, success: np.ndarray, arms: int, share: f
     """J_x [T, X] of independent prompts with start `success` [X], infinite groups: closed form (module docstring)."""
     clock = np.asarray(time)[:, None] * share * (1 + 1 / (arms - 1)) / 2
     start = np.log(success / (1 - success))
-    return np.asarray(sinh_law(clock, start) if normalised else mean_only_law(clock, start))
+    law = sinh_law if normalised else mean_only_law
+    return np.asarray(law(jnp.asarray(clock), jnp.asarray(start)))
 
 
 def gradient_curvature(success: np.ndarray, arms: int) -> np.ndarray:

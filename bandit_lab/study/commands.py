@@ -129,6 +129,14 @@ COMMANDS = {
         "python -m bandit_lab export run_dir=outputs/sweep/my_run format=parquet output=cells.parquet",
         reads=True,
     ),
+    "check": Command(
+        "bandit_lab.study.check.command",
+        "the conformance suite for a variant: yours before you rely on it, or ours",
+        "Checks all that plugins=[my_module] registers and every variant that is chosen (bandit=my_bandit); without\n"
+        "either, all variants, which takes minutes. Sampling against exact means, derivatives against differences,\n"
+        "stiffness by three routes, growth of displaced runs, compilations, precision, settings. Exit 1 if one fails.",
+        "python -m bandit_lab check bandit=gaussian advantage=rloo",
+    ),
     "bench": Command(
         "bandit_lab.study.bench",
         "throughput of the simulator on this machine, against vectorised NumPy in the same run",

@@ -12,6 +12,7 @@ from typing import Any
 
 from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.bench_settings import BenchSettings
+from bandit_lab.study.check_settings import CheckSettings
 from bandit_lab.study.diagnose.settings import DiagnosisSettings
 from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.folder_settings import ExportSettings, StatusSettings
@@ -119,6 +120,7 @@ class SweepSettings(Settings):
 
 SCHEMAS: dict[str, type[Any]] = {"sweep": SweepSettings, "predict": PredictSettings, "fit": FitSettings}
 SCHEMAS |= {"status": StatusSettings, "export": ExportSettings, "bench": BenchSettings, "advise": AdviseSettings}
+SCHEMAS |= {"check": CheckSettings}
 SCHEMAS |= {"reproduce": ReproduceSettings, "diagnose": DiagnosisSettings}
 
 

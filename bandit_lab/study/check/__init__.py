@@ -1,0 +1,11 @@
+"""The conformance suite: what every variant has to keep, ours and a user's. One file per question.
+
+`python -m bandit_lab check plugins=[my_module]` runs it on what that module registers; in Python,
+`run_checks(subject_of("bandit", "my_bandit"))`.
+"""
+
+from bandit_lab.study.check import derivatives, limits, programs, sampling, settings, stability  # noqa: F401
+from bandit_lab.study.check.result import CHECKS, Failed, NotApplicable, Result, run_check, run_checks
+from bandit_lab.study.check.subject import KINDS, Subject, subject_of
+
+__all__ = ["CHECKS", "KINDS", "Failed", "NotApplicable", "Result", "Subject", "run_check", "run_checks", "subject_of"]

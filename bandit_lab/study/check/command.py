@@ -1,0 +1,103 @@
+"""`check`: the conformance suite for the variants of a module, for the ones chosen, or for all."""
+
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bandit_lab import _checks
+from bandit_lab._registry import Registry
+from bandit_lab.bandits import BANDITS
+from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Learner, Optimizer
+from bandit_lab.study import report
+from bandit_lab.study.check.result import FAIL, Result, run_checks
+from bandit_lab.study.check.subject import KINDS, Subject, subject_of
+from bandit_lab.study.check_settings import CheckSettings
+from bandit_lab.study.errors import Incomplete
+from bandit_lab.study.manifest import manifest
+from bandit_lab.study.plugins import registries
+from bandit_lab.study.progress import Progress
+from bandit_lab.study.store import RunFolder
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Checked settings and what they ask for."""
+
+    settings: CheckSettings
+    subjects: tuple[Subject, ...]
+
+
+def prepare(settings: CheckSettings, explicit: frozenset[str]) -> Plan:
+    """Build every variant that is to be checked. Raises ValueError."""
+    _checks.integer("seed", settings.seed, 0)
+    _checks.positive("kl_weight", settings.kl_weight)
+    chosen = [kind for kind in KINDS if any(key.split(".")[0] == kind for key in explicit)]
+    learner = _learner(settings)
+    names = {kind: _name(getattr(settings, kind)) for kind in KINDS}
+    wanted: dict[tuple[str, str], dict[str, Any] | None] = {
+        (kind, names[kind]): _options(getattr(settings, kind)) for kind in chosen
+    }
+    for kind, registry in registries().items():
+        for name in _registered_by(registry, settings.plugins) if settings.plugins else () if chosen else registry:
+            wanted.setdefault((kind, name), None)
+    _checks.require(bool(wanted), "plugins", "modules that register a variant", settings.plugins)
+    more: dict[str, Any] = {"kl_weight": settings.kl_weight, "seed": settings.seed}
+    return Plan(settings, tuple(subject_of(*what, options, learner, **more) for what, options in wanted.items()))
+
+
+def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
+    """Put every question to every variant, print the table, write the run folder. Raises `Incomplete` for failures."""
+    start = time.perf_counter()
+    settings = asdict(plan.settings)
+    folder.open(report.as_yaml(settings))
+    results: dict[tuple[str, str], list[Result]] = {}
+    for subject in plan.subjects:
+        with progress.stage(f"{subject.kind} {subject.name}"):
+            results[subject.kind, subject.name] = run_checks(subject)
+    report.show(*(_table(*key, rows) for key, rows in results.items()))
+    rows = [{"kind": kind, "variant": name} | row._asdict() for (kind, name), part in results.items() for row in part]
+    failed = sum(row["status"] == FAIL for row in rows)
+    folder.write_summary({"checks": rows, "failed": failed})
+    wall = time.perf_counter() - start
+    folder.write_manifest(manifest("check", settings, {}, {"wall": wall, "compile": 0.0, "run": wall}))
+    if failed:
+        raise Incomplete(f"{failed} of {len(rows)} checks failed")
+
+
+def _table(kind: str, name: str, rows: Iterable[Result]) -> Any:
+    table = report.new_table(f"{kind} {name}", "check", "result", "what was seen")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _learner(settings: CheckSettings) -> Learner:
+    def build(registry: Registry[Any], chosen: dict[str, Any]) -> Any:
+        return registry.build(chosen.get("name", ""), _options(chosen))
+
+    optimizer = Optimizer(_name(settings.optimizer), tuple(sorted((settings.optimizer.get("options") or {}).items())))
+    return Learner(
+        build(BANDITS, settings.bandit),
+        build(ADVANTAGES, settings.advantage),
+        build(ESTIMATORS, settings.estimator),
+        build(STALENESS, settings.staleness),
+        optimizer,
+        settings.group_size,
+        kl_estimator=settings.kl_estimator,
+    )
+
+
+def _name(chosen: Any) -> str:
+    return chosen if isinstance(chosen, str) else chosen.get("name", "")
+
+
+def _options(chosen: Any) -> dict[str, Any]:
+    return {} if isinstance(chosen, str) else {key: value for key, value in chosen.items() if key != "name"}
+
+
+def _registered_by(registry: Registry[Any], modules: list[str]) -> list[str]:
+    """What these modules, or modules inside them, registered."""
+    inside = [name for name in modules if name in sys.modules]
+    return [name for name in registry if any(f"{registry[name].__module__}.".startswith(f"{one}.") for one in inside)]

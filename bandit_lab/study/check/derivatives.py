@@ -1,0 +1,38 @@
+"""Are derivatives those of the functions?"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bandit_lab.simulate import drift_of
+from bandit_lab.study.check.result import check, close
+from bandit_lab.study.check.subject import Subject
+
+STEP = 1e-5
+
+
+def _central(function, x):
+    columns = [(function(x + move) - function(x - move)) / (2 * STEP) for move in jnp.eye(len(x)) * STEP]
+    return np.stack([np.asarray(column) for column in columns], axis=-1)
+
+
+@check("gradient of the policy against finite differences", "bandit")
+def policy(subject: Subject) -> str:
+    """d log pi / d theta by forward and reverse differentiation and by central differences."""
+    theta, log_policy = subject.places[0][0], subject.learner.bandit.log_policy
+    forward = jax.jacfwd(log_policy)(theta)
+    line = close("forward", forward, _central(log_policy, theta), 1e-7, 1e-8)
+    return f"{line}; {close('reverse', jax.jacrev(log_policy)(theta), forward, 1e-12, 1e-12)}"
+
+
+@check("derivatives of the drift against finite differences", "bandit", "advantage", "estimator", "kl_estimator")
+def drift(subject: Subject) -> str:
+    """H_fresh and H_stale by forward differentiation and by central differences."""
+    exact, (theta, behaviour) = jax.jit(drift_of(subject.learner, subject.dynamics)), (p[1] for p in subject.places)
+    weight, lines = subject.weight, []
+    for name, at, function in (
+        ("current", theta, lambda x: exact(x, behaviour, weight)),
+        ("behaviour", behaviour, lambda x: exact(theta, x, weight)),
+    ):
+        lines.append(close(f"{name} policy", jax.jacfwd(function)(at), _central(function, at), 1e-6, 1e-8))
+    return "; ".join(lines)

@@ -1,0 +1,116 @@
+"""Are the limits and the flags that a variant declares true?"""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bandit_lab.bandits import num_contexts_and_arms
+from bandit_lab.grpo import population_advantages
+from bandit_lab.simulate import check_drift, drift_of
+from bandit_lab.study.check.result import Failed, check, close
+from bandit_lab.study.check.sampling import _judge, _sampled_z
+from bandit_lab.study.check.subject import Subject
+
+SIZES = (32, 128)
+LARGE, FEW = 512, 2000
+REWARDS = (1.0, 0.0, 0.25, 1.0, 1.0, 0.0, 0.5, 1.0)
+
+
+@check("shapes and normalisation", "bandit")
+def shapes(subject: Subject) -> str:
+    """Every probability sums to 1, the reference is finite, and tokens multiply up to their sequence."""
+    bandit = subject.learner.bandit
+    contexts, arms = num_contexts_and_arms(bandit)
+    log_policy = bandit.log_policy(subject.places[0][0])
+    ones = np.ones(contexts)
+    lines = [close("policy", jnp.exp(log_policy).sum(-1), ones, 0, 1e-12)]
+    lines.append(close("reference", jnp.exp(bandit.reference_log_policy).sum(-1), ones, 0, 1e-12))
+    close("law", bandit.law.probabilities.sum(-1), np.ones((contexts, arms)), 0, 1e-12)
+    close("true means", np.shape(bandit.true_means), (contexts, arms), 0, 0)
+    if not np.all(np.isfinite(bandit.reference_log_policy)):
+        raise Failed("reference_log_policy: expected finite numbers")
+    if hasattr(bandit, "log_token_policy"):
+        tokens = bandit.log_token_policy(subject.places[0][0])
+        lines.append(close("tokens", tokens.sum(0), log_policy, 0, 1e-12))
+    return "; ".join(lines)
+
+
+@check("declared properties", "advantage")
+def flags(subject: Subject) -> str:
+    """`centred`, `linear`, `scale` and `batch` agree with what the advantage does in a group of eight."""
+    advantage, rewards = subject.variant, jnp.array(REWARDS)
+    found, lines = advantage(rewards), []
+    if advantage.centred:
+        lines.append(close("sum of a centred group", jnp.sum(found), 0.0, 0, 1e-12))
+    if advantage.linear:
+        lines.append(close("linear", advantage(3 * rewards + rewards[::-1]), 3 * found + found[::-1], 1e-12, 1e-12))
+    if hasattr(advantage, "scale"):
+        factor = advantage.scale(jnp.var(rewards)[None], jnp.array([False]), len(REWARDS))[0]
+        lines.append(close("scale", factor * (rewards - jnp.mean(rewards)), found, 1e-12, 1e-12))
+    if hasattr(advantage, "batch"):
+        lines.append(close("batch of one group", advantage.batch(rewards[None])[0], found, 1e-12, 1e-12))
+        values, law = jnp.array([0.0, 1.0]), jnp.array([0.3, 0.7])
+        alone = population_advantages(advantage, values, law[None])[0]
+        lines.append(close("batch of one context", alone, advantage.population(values, law), 1e-12, 1e-12))
+    return "; ".join(lines) or "not centred, not linear, neither scale nor batch"
+
+
+@check("infinite groups are the limit of large ones", "bandit", "advantage", "estimator")
+def population(subject: Subject) -> str:
+    """The exact mean at G = 32 and 128 nears that at G = infinity; where it cannot be summed, sampling at G = 512."""
+    wide = [replace(subject.learner, group_size=size) for size in SIZES]
+    try:
+        check_drift(wide[-1], "finite_group")
+    except ValueError:
+        large = replace(subject, learner=replace(subject.learner, group_size=LARGE))
+        return f"G = {LARGE}: " + _judge(_sampled_z(large, "mean_field", FEW, 2 / LARGE), FEW, subject.seed)
+    theta, behaviour = (part[0] for part in subject.places)
+    limit = np.asarray(drift_of(wide[0], "mean_field")(theta, behaviour, subject.weight))
+    distance = [
+        float(np.max(np.abs(drift_of(one, "finite_group")(theta, behaviour, subject.weight) - limit))) for one in wide
+    ]
+    line = f"distance {distance[0]:.1e} at G = {SIZES[0]}, {distance[1]:.1e} at G = {SIZES[1]}, expected at most half"
+    if not distance[1] <= 0.55 * distance[0] + 1e-10:
+        raise Failed(line)
+    return line
+
+
+@check("weights", "estimator")
+def weights(subject: Subject) -> str:
+    """Factors are finite far from 1, and 1 everywhere if `ignores_ratio` says so."""
+    estimator = subject.variant
+    if hasattr(estimator, "of_group"):
+        log = jnp.log(jnp.array([0.5, 0.3, 0.1, 0.1]))
+        found = estimator.of_group(log, log[::-1], jnp.array([1.0, -1.0, 0.5, 0.0]), jnp.full(4, 0.25))
+        return _finite(found, (4,))
+    ratio, advantage = jnp.geomspace(1e-3, 1e3, 31), jnp.where(jnp.arange(31) % 2 == 0, 1.0, -1.0)
+    found = estimator.weight(ratio, advantage)
+    if getattr(estimator, "ignores_ratio", False):
+        return close("weight", found, np.ones(31), 0, 0)
+    if hasattr(estimator, "token_weights"):
+        _finite(estimator.token_weights(ratio[:30].reshape(3, 10), advantage[:10]), (3, 10))
+    return _finite(found, (31,))
+
+
+def _finite(found: jax.Array, shape: tuple[int, ...]) -> str:
+    if found.shape != shape or not np.all(np.isfinite(found)):
+        raise Failed(f"expected finite factors of shape {shape}, got {np.asarray(found)!r}")
+    return "finite"
+
+
+@check("remembers parameters", "staleness")
+def remembers(subject: Subject) -> str:
+    """The policy that acts is one of those that were, and at first the one at the start."""
+    rule, interval = subject.variant, max(2, subject.variant.smallest_interval)
+    age = jnp.asarray(interval if rule.whole_interval else float(interval))
+    past = [jnp.full(2, float(t)) for t in range(8)]
+    state, key = rule.init(past[0], rule.horizon_for(interval)), jax.random.key(subject.seed)
+    for step, theta in enumerate(past):
+        acting, state = rule.behaviour(state, theta, jnp.int32(step), age, jax.random.fold_in(key, step))
+        if not hasattr(acting, "share") and not any(bool(jnp.all(acting == old)) for old in past[: step + 1]):
+            raise Failed(f"step {step}: expected parameters of a step before, got {np.asarray(acting)}")
+        if hasattr(acting, "share"):
+            close("shares", jnp.sum(acting.share), 1.0, 0, 1e-12)
+    return f"{len(past)} steps at refresh interval {interval}"

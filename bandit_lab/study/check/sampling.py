@@ -1,0 +1,63 @@
+"""Does what is drawn have the mean that is computed?"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bandit_lab.simulate import drift_of, sampled
+from bandit_lab.study.check.result import Failed, NotApplicable, check
+from bandit_lab.study.check.subject import Subject
+
+DRAWS = 20_000
+LARGEST_Z = 5.0  # 6e-7 per number
+
+
+def _judge(z: np.ndarray, draws: int, seed: int) -> str:
+    worst = float(np.max(np.abs(z), initial=0.0))
+    line = f"|z| <= {worst:.2f} on {z.size} numbers, allowed {LARGEST_Z:g}, n = {draws}, seed {seed}"
+    if not worst <= LARGEST_Z:
+        raise Failed(line)
+    return line
+
+
+@check("rewards drawn follow the law", "bandit")
+def rewards_follow_the_law(subject: Subject) -> str:
+    """Mean and mean square of every arm's rewards against `law`."""
+    bandit, law = subject.learner.bandit, subject.learner.bandit.law
+    contexts, arms, _ = law.probabilities.shape
+    index = jnp.repeat(jnp.arange(arms), DRAWS)
+    draw = jax.jit(lambda key, context: bandit.sample_rewards(key, context, index).reshape(arms, DRAWS))
+    keys, z = jax.random.split(jax.random.key(subject.seed), contexts), []
+    for context in range(contexts):
+        rewards = np.asarray(draw(keys[context], jnp.int32(context)), float)
+        for power in (1, 2):
+            seen = rewards**power
+            expected = np.asarray(law.probabilities[context] @ law.values**power)
+            error = np.maximum(seen.std(1) / np.sqrt(DRAWS), 1e-9 + 1e-6 * np.abs(expected))
+            z.append((seen.mean(1) - expected) / error)
+    return _judge(np.array(z), DRAWS, subject.seed)
+
+
+@check("exact mean of a group against sampling", "bandit", "advantage", "estimator", "kl_estimator")
+def sampled_mean(subject: Subject) -> str:
+    """Mean of the sampled gradient against the exact one of this group size, at three pairs of policies."""
+    if subject.why_not_summed:
+        raise NotApplicable(subject.why_not_summed)
+    return _judge(_sampled_z(subject, "finite_group", DRAWS, 0.0), DRAWS, subject.seed)
+
+
+def _sampled_z(subject: Subject, dynamics: str, draws: int, slack: float) -> np.ndarray:
+    """[places, D] z-scores; `slack`, in units of the gradient's size, widens the error."""
+    draw, exact = sampled(subject.learner), drift_of(subject.learner, dynamics)
+
+    def moments(key, theta, behaviour):
+        gradients = jax.vmap(lambda k: draw(k, subject.weight, theta, behaviour).value)(jax.random.split(key, draws))
+        return gradients.mean(0), gradients.std(0), exact(theta, behaviour, subject.weight)
+
+    keys = jax.random.split(jax.random.key(subject.seed), len(subject.places[0]))
+    mean, std, expected = jax.jit(lambda *columns: jax.lax.map(lambda one: moments(*one), columns))(
+        keys, *subject.places
+    )
+    scale = np.max(np.abs(expected))
+    error = np.asarray(std) / np.sqrt(draws) + slack * (scale + 0.1) + 1e-12 * (1 + scale)
+    return np.asarray(mean - expected) / error

@@ -1,0 +1,57 @@
+"""Can the variant be chosen by name, and are its bad settings named?"""
+
+from typing import Any
+
+from bandit_lab.study.check.result import Failed, NotApplicable, check
+from bandit_lab.study.check.subject import KINDS, Subject, subject_of
+from bandit_lab.study.config import GROUPS, config_dir, register_schemas
+
+NONSENSE: tuple[Any, ...] = ("nonsense", float("nan"))
+
+
+@check("settings compose", *GROUPS)
+def composes(subject: Subject) -> str:
+    """`<kind>=<name>` on the command line gives settings that build it."""
+    from hydra import compose, initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+
+    register_schemas()
+    running, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None  # the command itself runs inside Hydra
+    try:
+        with initialize_config_dir(str(config_dir()), version_base="1.3"):
+            config = compose(config_name="check", overrides=[f"{subject.kind}={subject.name}"])
+    finally:
+        GlobalHydra.instance().hydra = running
+    chosen: Any = config[subject.kind]
+    if chosen.get("name") != subject.name:
+        raise Failed(f"name: expected {subject.name}, got {chosen.get('name')!r}")
+    return f"{subject.kind}={subject.name} with {', '.join(sorted(k for k in chosen if k != 'name')) or 'no options'}"
+
+
+@check("bad settings are named", *KINDS)
+def bad_settings(subject: Subject) -> str:
+    """An unknown option, and nonsense for every option with a default, raise ValueError with the option's name."""
+    cases: dict[str, dict[str, Any]]
+    if subject.kind == "optimizer":
+        cases = {"options.no_such_option": {"options": {"no_such_option": 1}}}
+    else:
+        cases = {"no_such_option": {**subject.options, "no_such_option": 1}}
+        cases |= {
+            f"{key}={bad}": {**subject.options, key: bad}
+            for key, value in subject.options.items()
+            for bad in (NONSENSE if value is not None else NONSENSE[:1])
+        }
+    for case, options in cases.items():
+        key = "no_such_option" if "no_such" in case else f"{subject.kind}.{case.partition('=')[0]}"
+        try:
+            subject_of(subject.kind, subject.name, options, subject.learner)
+        except ValueError as error:
+            if key not in str(error):
+                raise Failed(f"{case}: expected an error that names {key}, got {error}") from error
+        except Exception as error:
+            raise Failed(f"{case}: expected a ValueError that names {key}, got {error!r}") from error
+        else:
+            raise Failed(f"{case}: expected a ValueError that names {key}, got none")
+    if len(cases) == 1 and subject.kind == "kl_estimator":
+        raise NotApplicable("no options")
+    return f"{len(cases)} cases"

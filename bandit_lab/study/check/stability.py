@@ -1,0 +1,78 @@
+"""Do the three routes to the stiffness agree, and is the growth of a displaced run the one of its multipliers?"""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bandit_lab.grpo import Hyper, Learner, State, init, update
+from bandit_lab.measure import find_fixed_point, generic_direction, measure_stiffness
+from bandit_lab.measure.fixed_point import FixedPoint
+from bandit_lab.measure.floquet import floquet, floquet_threshold
+from bandit_lab.simulate import DYNAMICS
+from bandit_lab.study.check.result import NotApplicable, check, close
+from bandit_lab.study.check.subject import Subject
+
+MOMENTUM, INTERVAL = 0.5, 2
+STEPS, DISPLACEMENT = 800, 1e-8
+
+
+def _fixed_point(subject: Subject) -> tuple[FixedPoint, np.ndarray]:
+    """The fixed point and its parameters [D]."""
+    point = find_fixed_point(subject.learner, subject.dynamics, subject.kl_weight)
+    if point.theta is None:
+        raise NotApplicable(str(point.reason))
+    return point, point.theta
+
+
+@check("stiffness by three routes", "bandit", "advantage", "estimator", "kl_estimator")
+def stiffness(subject: Subject) -> str:
+    """Jacobian of the drift, Hessian of the potential (where there is one), increments of a displaced run."""
+    report = measure_stiffness(subject.learner, subject.dynamics, subject.kl_weight, _fixed_point(subject)[0])
+    matrix = report.fresh + report.stale
+    lines = [close("displaced run", report.relaxation_matrix, matrix, 1e-4, 1e-7)]
+    if report.hessian is None:
+        lines.append(f"no Hessian: {report.hessian_reason}")
+    else:
+        lines.append(close("Hessian", report.hessian, report.jacobian, 1e-8, 1e-9))
+    return "; ".join(lines)
+
+
+@check("multipliers against simulated growth", *("bandit", "estimator", "staleness", "optimizer"))
+def growth(subject: Subject) -> str:
+    """log of the largest multiplier per step, and the growth of a displaced run, a thousandth off the threshold."""
+    learner = subject.learner
+    interval = max(INTERVAL, learner.staleness.smallest_interval)
+    learner = replace(learner, horizon=learner.staleness.horizon_for(interval))
+    point, theta = _fixed_point(replace(subject, learner=learner))
+    try:
+        threshold = floquet_threshold(learner, subject.dynamics, MOMENTUM, interval, subject.kl_weight)
+        if threshold.learning_rate is None:
+            raise NotApplicable(str(threshold.reason))
+        rates = threshold.learning_rate * np.array([0.999, 1.001])
+        found = [floquet(learner, subject.dynamics, Hyper(r, MOMENTUM, interval, subject.kl_weight)) for r in rates]
+    except ValueError as error:
+        raise NotApplicable(str(error)) from error
+    if any(one.reason or one.moment_source for one in found):
+        raise NotApplicable(found[0].reason or "its second moment is fed by noise: there is no noise-free run")
+    direction = generic_direction(point.basis)
+    seen = [_displaced(learner, subject, theta, direction, rate, interval) for rate in rates]
+    return close("growth per step", seen, [one.growth for one in found], 0.01, 1e-6)
+
+
+def _displaced(
+    learner: Learner, subject: Subject, theta: np.ndarray, direction: np.ndarray, rate: float, interval: int
+) -> float:
+    """Growth per step of a small displacement: log of its largest size in the last quarter over that in the second."""
+    whole = np.int32 if learner.staleness.whole_interval else float
+    hyper = Hyper(*(jnp.asarray(v) for v in (rate, MOMENTUM, whole(interval), subject.kl_weight)))
+    gradient, key = DYNAMICS[subject.dynamics](learner), jax.random.key(subject.seed)
+
+    def step(state: State, _: None) -> tuple[State, jax.Array]:
+        state = update(learner, gradient, hyper, key, state)[0]
+        return state, jnp.linalg.norm(state.theta - theta)
+
+    run = jax.jit(lambda start: jax.lax.scan(step, init(learner, hyper, start), length=STEPS)[1])
+    size = np.asarray(run(jnp.asarray(theta + DISPLACEMENT * direction))).reshape(4, -1).max(1)
+    return float(np.log(size[3] / size[1]) / (STEPS // 2))

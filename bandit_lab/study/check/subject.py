@@ -1,0 +1,102 @@
+"""What is checked: one variant in a small learner whose other parts are ordinary."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+from omegaconf import OmegaConf
+
+from bandit_lab import simulate
+from bandit_lab._types import Array
+from bandit_lab.bandits import k_arm
+from bandit_lab.grpo import Learner, Optimizer, Ratio
+from bandit_lab.study.config import config_dir, variants_on_disk
+from bandit_lab.study.plugins import MISSING, registries, settings_of
+
+KINDS = ("bandit", "advantage", "estimator", "staleness", "optimizer", "kl_estimator")
+_PLACES = 3
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A variant by kind and name, built with `options`, in a learner. seed: of everything that is drawn."""
+
+    kind: str
+    name: str
+    options: dict[str, Any]
+    learner: Learner
+    kl_weight: float = 1.0
+    seed: int = 0
+
+    @property
+    def variant(self) -> Any:
+        """The variant itself."""
+        if self.kind == "kl_estimator":
+            return registries()[self.kind][self.name]()
+        return getattr(self.learner, self.kind)
+
+    @property
+    def weight(self) -> Array:
+        """The KL weight as JAX takes it."""
+        return jax.numpy.asarray(self.kl_weight)
+
+    @cached_property
+    def why_not_summed(self) -> str | None:
+        """Why the mean of a finite group cannot be summed exactly, or None."""
+        try:
+            simulate.check_drift(self.learner, "finite_group")
+        except ValueError as error:
+            return str(error)
+        return None
+
+    @property
+    def dynamics(self) -> str:
+        """The exact mean that is looked at: of this group if it can be summed, else of an infinite one."""
+        return "mean_field" if self.why_not_summed else "finite_group"
+
+    @cached_property
+    def places(self) -> tuple[Array, Array]:
+        """(theta [3, D], behaviour theta [3, D]) around the start, a different policy at each."""
+        start = self.learner.bandit.initial_parameters
+        steps = np.random.default_rng(self.seed).normal(0, 0.5, (2, _PLACES, *start.shape))
+        theta, behaviour = (start + jax.numpy.asarray(step) for step in steps)
+        return theta, behaviour
+
+
+def settings_for(kind: str, name: str) -> dict[str, Any]:
+    """The settings that a variant gets by its name alone, without `name`."""
+    if kind == "kl_estimator":
+        return {}
+    if name in variants_on_disk(kind):
+        found: Any = OmegaConf.to_container(OmegaConf.load(config_dir() / kind / f"{name}.yaml"))
+    else:
+        found = settings_of(registries()[kind], name)
+    return {key: value for key, value in found.items() if key != "name"}
+
+
+def subject_of(
+    kind: str, name: str, options: dict[str, Any] | None = None, learner: Learner | None = None, **more: Any
+) -> Subject:
+    """A variant, by default with its own settings, put into `learner` (three noisy arms, groups of 4, ratios).
+
+    Raises:
+      ValueError: unknown name or option, or an option that has to be given.
+    """
+    learner = learner or Learner(
+        k_arm((0.8, 0.55, 0.2), reference_logits=(0.0, 0.4, -0.3)), estimator=Ratio(), group_size=4
+    )
+    options = settings_for(kind, name) if options is None else options
+    for key, value in options.items():
+        if value == MISSING:
+            raise ValueError(f"{kind}.{key}: expected a value, got none")
+    part: Any
+    if kind == "optimizer":
+        part = Optimizer(name, tuple(sorted((options.get("options") or {}).items())))
+    elif kind == "kl_estimator":
+        registries()[kind].build(name, options)
+        part = name
+    else:
+        part = registries()[kind].build(name, options)
+    return Subject(kind, name, options, replace(learner, **{kind: part}), **more)

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab import measure, theory
+from bandit_lab.bandits import expected_reward
 from bandit_lab.grpo import Hyper
 from bandit_lab.simulate import trajectories
 from bandit_lab.study.sweep.exact import DriftResult
@@ -75,8 +77,7 @@ def _displaced(plan: SweepPlan, drift: DriftResult) -> np.ndarray:
     assert ground.point.theta is not None
     direction, _ = measure.stiffest_mode(ground.stiffness.relaxation_matrix, ground.point.basis)
     step = DISPLACEMENT * direction / np.linalg.norm(direction)
-    policy, means = ground.point.policy[0], np.asarray(plan.learner.bandit.true_means)[0]
-    slope = policy * (means - policy @ means) @ step
+    slope = jax.grad(lambda theta: expected_reward(plan.learner.bandit, theta))(jnp.asarray(ground.point.theta)) @ step
     return ground.point.theta - np.sign(slope) * step
 
 

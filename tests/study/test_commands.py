@@ -64,8 +64,9 @@ def test_example_of_the_help_is_good_input(command):
     arguments = shlex.split(COMMANDS[command].example)[4:]
     written = [Path(a) for a in arguments if COMMANDS[command].paths and "=" not in a]
     for path in written:
-        path.parent.mkdir(parents=True)
-        path.write_text(json.dumps({"log_history": [{"step": i, "reward": 0.1 * i} for i in range(9)]}))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        log = json.dumps({"log_history": [{"step": i, "reward": 0.1 * i} for i in range(9)]})
+        path.write_text("num_generations: 8\n" if path.suffix == ".yaml" else log)
     overrides = cli._rewritten(as_overrides(command, arguments))
     with initialize_config_dir(str(config.config_dir()), version_base="1.3"):
         composed = compose(config_name=command, overrides=overrides)
@@ -74,7 +75,7 @@ def test_example_of_the_help_is_good_input(command):
             runner.check(command, composed, cli.explicit_keys(overrides), Path("new"))
     else:
         runner.check(command, composed, cli.explicit_keys(overrides), Path("new"))
-    assert [path for path in Path().rglob("*") if path.is_file()] == written
+    assert sorted(path for path in Path().rglob("*") if path.is_file()) == sorted(written)
 
 
 def test_cfg_job_prints_the_settings_and_does_nothing(capsys, tmp_path):

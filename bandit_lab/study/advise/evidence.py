@@ -122,8 +122,8 @@ def _cautions(best: LawFit, law: LawFit) -> tuple[str, ...]:
     found = []
     if best.law != law.law:
         found.append(
-            f"the {best.law.replace('_', ' ')} fits better: the geometry of softmax shapes this curve at least in part, "
-            "and the delay of its whole rise is not that near the plateau"
+            f"the {best.law.replace('_', ' ')} fits better: the geometry of softmax shapes this curve in part, and "
+            "the delay of its whole rise is not that near the plateau"
         )
     if not np.isfinite(law.parameters["delay"].high):
         found.append("the curve does not bound the delay from above, so the margins are lower bounds")

@@ -73,9 +73,10 @@ def _program(mesh: Mesh, dynamics: str, one: bool) -> Callable[..., Any]:
 
     def advance(learner: Learner, cells: Hyper, fixed: Array, projector: Array, state: Any, bandits: Any) -> Any:
         key = jax.random.key(0)
+        own = DYNAMICS[dynamics](learner) if bandits is None else None  # its constants are made outside of the kernel
 
         def lane(hyper: Hyper, fixed: Array, projector: Array, state: Any, bandit: Any) -> Any:
-            gradient = DYNAMICS[dynamics](learner if bandit is None else replace(learner, bandit=bandit))
+            gradient = own or DYNAMICS[dynamics](replace(learner, bandit=bandit))
             weight = _change_weight(learner, hyper)
 
             def step(state, _):
@@ -101,9 +102,11 @@ _scattered: set[Any] = set()
 
 
 def _run(mesh: Mesh, dynamics: str, learner: Learner, *args: Any) -> Any:
-    """The program on a block, as one kernel where that can be compiled (a ring of old parameters is known not to)."""
+    """The program on a block, as one kernel where that can be compiled (a ring of old parameters is known not to, and
+    XLA:CPU aborts on the tables of finite groups if every lane makes its own)."""
     kind = (dynamics, jax.tree.structure(learner))
-    if in_use() and learner.staleness.block_synchronous and kind not in _scattered:
+    tables = args[-1] is not None and dynamics != "mean_field"
+    if in_use() and learner.staleness.block_synchronous and not tables and kind not in _scattered:
         try:
             return _program(mesh, dynamics, True)(learner, *args)
         except jax.errors.JaxRuntimeError as error:

@@ -67,6 +67,22 @@ def test_many_bandits_in_one_program_have_the_boundaries_of_each_alone(staleness
     assert not np.allclose(boundary([1, 2, 0]), each, rtol=1e-2)
 
 
+@pytest.mark.parametrize("group_size", [16, 64])
+def test_finite_groups_run_alone_and_stacked(group_size):
+    """The tables of a finite group inside of one kernel abort XLA:CPU, from about 64 members on."""
+    trained = learner("grpo", two_arm(), "refresh", group_size=group_size, horizon=4)
+    point = find_fixed_point(trained, "finite_group", 1.0)
+    theta, along = np.tile(point.theta, (2, 1)), generic_direction(point.basis)
+    setting, grid = cells(1.0, [0.0, 0.5], [1, 4]), np.geomspace(0.1, 40, 12)
+    many = stack_bandits([two_arm()] * 2)
+    alone, stacked = (
+        learning_rate_boundary(trained, "finite_group", setting, theta, along, grid, 40, bandits).value
+        for bandits in (None, many)
+    )
+    assert np.isfinite(alone).all()
+    np.testing.assert_allclose(stacked, alone, rtol=1e-4)  # brackets are 2^-13 of a step of 0.54 in the logarithm
+
+
 def test_an_error_in_one_block_stops_the_others(monkeypatch):
     trained, grid = learner("grpo", two_arm()), mixed_cells(600)
     looks = []

@@ -6,6 +6,8 @@ import pickle
 import time
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from bandit_lab.curves.trainers import TRAINERS, from_options, load, understand
 from bandit_lab.curves.trainers.base import Default, Key
@@ -38,7 +40,7 @@ def written(tmp_path, text, name="config.yaml"):
     return str(path)
 
 
-def setup(tmp_path, text, name="config.yaml", options=None, **given):
+def understood(tmp_path, text, name="config.yaml", options=None, **given):
     return understand(load(written(tmp_path, text, name)), options or {}, given)
 
 
@@ -73,7 +75,7 @@ KNOWN = [
 
 @pytest.mark.parametrize(("text", "name", "trainer", "model", "interval", "group"), KNOWN)
 def test_refresh_interval_as_the_trainer_implements_it(tmp_path, text, name, trainer, model, interval, group):
-    found = setup(tmp_path, text, name)
+    found = understood(tmp_path, text, name)
     assert found.trainer.name == trainer
     assert (found.loop.model, found.loop.interval) == (model, interval)
     assert found.number("group_size") == group
@@ -101,10 +103,10 @@ def test_every_default_says_where_it_was_read(trainer):
 
 
 def test_fractions_of_a_block(tmp_path):
-    several = setup(tmp_path, TRL + "steps_per_generation: 2\ngradient_accumulation_steps: 8\n")
+    several = understood(tmp_path, TRL + "steps_per_generation: 2\ngradient_accumulation_steps: 8\n")
     assert (several.loop.interval, several.loop.block) == (1, 0.25)
     assert "several batches" in several.loop.notes[0]
-    uneven = setup(tmp_path, TRL + "steps_per_generation: 3\ngradient_accumulation_steps: 2\n")
+    uneven = understood(tmp_path, TRL + "steps_per_generation: 3\ngradient_accumulation_steps: 2\n")
     assert (uneven.loop.interval, uneven.loop.block) == (2, 1.5)
     assert "not whole" in uneven.loop.notes[0]
 
@@ -122,26 +124,26 @@ def test_defaults_that_changed(tmp_path):
 
 
 def test_optimisers(tmp_path):
-    adam = setup(tmp_path, OPENRLHF)
+    adam = understood(tmp_path, OPENRLHF)
     assert (adam.convention, adam.momentum, adam.facts["beta2"].value, adam.adaptive) == ("ema", 0.9, 0.95, True)
-    sgd = setup(tmp_path, TRL, optimizer="sgd", beta1=0.5)
+    sgd = understood(tmp_path, TRL, optimizer="sgd", beta1=0.5)
     assert (sgd.convention, sgd.momentum, sgd.adaptive) == ("heavy_ball", 0.5, False)
     with pytest.raises(ValueError, match="optim: expected adamw"):
-        setup(tmp_path, TRL + "optim: magic\n")
+        understood(tmp_path, TRL + "optim: magic\n")
     with pytest.raises(ValueError, match=r"adam_beta1: expected a number in \[0, 1\), got 1.5"):
-        setup(tmp_path, TRL + "adam_beta1: 1.5\n")
+        understood(tmp_path, TRL + "adam_beta1: 1.5\n")
 
 
 def test_options_and_given_values_win(tmp_path):
-    found = setup(tmp_path, TRL, options={"num_iterations": 4}, group_size=16)
+    found = understood(tmp_path, TRL, options={"num_iterations": 4}, group_size=16)
     assert found.loop.interval == 4
     assert (found.number("group_size"), found.facts["group_size"].origin) == (16, "option")
-    lag = setup(tmp_path, VERL, staleness="lag", refresh_interval=3)
+    lag = understood(tmp_path, VERL, staleness="lag", refresh_interval=3)
     assert (lag.loop.model, lag.loop.interval, lag.loop.block) == ("lag", 3, 8)
     batch = TRL + "generation_batch_size: 64\n"
     with pytest.raises(ValueError, match="number of processes beside generation_batch_size"):
-        setup(tmp_path, batch)
-    assert setup(tmp_path, batch, refresh_interval=2).loop.interval == 2
+        understood(tmp_path, batch)
+    assert understood(tmp_path, batch, refresh_interval=2).loop.interval == 2
 
 
 def names(found):
@@ -149,18 +151,18 @@ def names(found):
 
 
 def test_traps(tmp_path):
-    single = setup(tmp_path, VERL.replace("n: 8", "n: 1"))
+    single = understood(tmp_path, VERL.replace("n: 8", "n: 1"))
     assert {"no_baseline", "step_unit"} <= names(single)
     assert single.reading.rule.name is None
     assert next(trap for trap in single.traps if trap.name == "no_baseline").severe
-    assert "no_baseline" not in names(setup(tmp_path, VERL))
-    assert "clip_zero" in names(setup(tmp_path, TRL))
-    assert "clip_zero" not in names(setup(tmp_path, TRL + "num_iterations: 2\n"))
-    assert "zero_std_of_batch" in names(setup(tmp_path, TRL + "scale_rewards: batch\n"))
-    off = setup(tmp_path, VERL.replace("use_kl_loss: true", "use_kl_loss: false"))
+    assert "no_baseline" not in names(understood(tmp_path, VERL))
+    assert "clip_zero" in names(understood(tmp_path, TRL))
+    assert "clip_zero" not in names(understood(tmp_path, TRL + "num_iterations: 2\n"))
+    assert "zero_std_of_batch" in names(understood(tmp_path, TRL + "scale_rewards: batch\n"))
+    off = understood(tmp_path, VERL.replace("use_kl_loss: true", "use_kl_loss: false"))
     assert "kl_loss_off" in names(off)
     assert off.reading.kl_weight == 0
-    assert "not_grpo" in names(setup(tmp_path, VERL.replace("adv_estimator: grpo", "adv_estimator: gae")))
+    assert "not_grpo" in names(understood(tmp_path, VERL.replace("adv_estimator: grpo", "adv_estimator: gae")))
     assert all(trap.source for trap in single.traps)
 
 
@@ -168,22 +170,24 @@ def test_wandb_wrapping_and_nesting(tmp_path):
     wrapped = "".join(
         f"{line.split(': ')[0]}:\n  desc: null\n  value: {line.split(': ')[1]}\n" for line in TRL.splitlines()
     )
-    plain, wandb = setup(tmp_path, TRL), setup(tmp_path, wrapped + "_wandb:\n  value: {num_iterations: 9}\n")
+    plain, wandb = understood(tmp_path, TRL), understood(tmp_path, wrapped + "_wandb:\n  value: {num_iterations: 9}\n")
     assert wandb.loop == plain.loop
     assert wandb.facts["learning_rate"].value == 1e-6
-    nested = setup(tmp_path, "training_args:\n" + "".join(f"  {line}\n" for line in TRL.splitlines()))
+    nested = understood(tmp_path, "training_args:\n" + "".join(f"  {line}\n" for line in TRL.splitlines()))
     assert nested.facts["group_size"].key == "training_args.num_generations"
-    same = setup(tmp_path, json.dumps({"num_generations": 8, "learning_rate": 1e-6, "num_iterations": 2}), "a.json")
+    same = understood(
+        tmp_path, json.dumps({"num_generations": 8, "learning_rate": 1e-6, "num_iterations": 2}), "a.json"
+    )
     assert same.loop.interval == 2
 
 
 def test_references_of_hydra(tmp_path):
     text = VERL.replace("ppo_mini_batch_size: 128", "ppo_mini_batch_size: ${data.train_batch_size}")
-    assert setup(tmp_path, text).loop.interval == 2
+    assert understood(tmp_path, text).loop.interval == 2
     loop = VERL.replace("ppo_epochs: 2", "ppo_epochs: ${actor_rollout_ref.actor.ppo_epochs}")
-    assert setup(tmp_path, loop).loop.interval == 4  # refers to itself: the default 1
+    assert understood(tmp_path, loop).loop.interval == 4  # refers to itself: the default 1
     unknown = VERL.replace("ppo_epochs: 2", "ppo_epochs: ${oc.select:nothing,3}")
-    assert setup(tmp_path, unknown).loop.interval == 12
+    assert understood(tmp_path, unknown).loop.interval == 12
 
 
 def test_scripts(tmp_path):
@@ -193,15 +197,15 @@ def test_scripts(tmp_path):
         "  data.train_batch_size=$((bsz * 4)) actor_rollout_ref.rollout.n=$G \\\n"
         "  +actor_rollout_ref.actor.optim.lr=$lr actor_rollout_ref.actor.ppo_mini_batch_size=${bsz} $@\n"
     )
-    found = setup(tmp_path, shell, "run.sh")
+    found = understood(tmp_path, shell, "run.sh")
     assert (found.loop.interval, found.number("group_size"), found.number("learning_rate")) == (4, 8, 2e-6)
     options = "python train.py --num-generations 16 --learning_rate=3e-6 --bf16 --num_iterations 2 --adam_beta1 0.95\n"
-    found = setup(tmp_path, options, "run.sh")
+    found = understood(tmp_path, options, "run.sh")
     assert (found.loop.interval, found.number("group_size"), found.momentum) == (2, 16, 0.95)
     dotted = "deepspeed train --rollout.n_samples_per_prompt 8 --train.batch_size 128 --actor.adam.betas 0.9 0.98\n"
-    assert setup(tmp_path, dotted, "run.sh").facts["beta2"].value == 0.98
+    assert understood(tmp_path, dotted, "run.sh").facts["beta2"].value == 0.98
     python = "G = 4\nargs = trl.GRPOConfig(num_generations=G, num_iterations=3, learning_rate=5e-6, run=open('x'))\n"
-    found = setup(tmp_path, python, "train.py")
+    found = understood(tmp_path, python, "train.py")
     assert (found.loop.interval, found.number("group_size")) == (3, 4)
 
 
@@ -215,7 +219,7 @@ def test_nothing_is_executed(tmp_path):
     ]
     for text, name in evil:
         with contextlib.suppress(ValueError):
-            setup(tmp_path, text, name)
+            understood(tmp_path, text, name)
         assert not mark.exists()
 
 
@@ -256,7 +260,7 @@ MERGE = "a0: &a0 {x: 1}\n" + "".join(f"a{i}: &a{i}\n  <<: *a{i - 1}\n  k{i}: *a{
         ("just text\n", "keys and values at the top"),
         ("", "empty file"),
         ("\0\0\0", "binary"),
-        ("n: " + "9" * 1_200_000, "at most 1000000 bytes"),
+        ("n: " + "9" * 300_000, "at most 256000 bytes"),
         ("some_key: 1\n", "none that is known"),
         ("num_generations: lots\n", "num_generations: expected a number >= 1, got 'lots'"),
         ("num_generations: 0\n", "num_generations: expected a number >= 1, got 0"),
@@ -268,7 +272,7 @@ MERGE = "a0: &a0 {x: 1}\n" + "".join(f"a{i}: &a{i}\n  <<: *a{i - 1}\n  k{i}: *a{
 def test_one_line_for_every_bad_file(tmp_path, content, expected):
     start = time.process_time()
     with pytest.raises(ValueError, match=expected) as caught:
-        setup(tmp_path, content)
+        understood(tmp_path, content)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 600
     assert time.process_time() - start < 20  # a bomb that goes off takes hours
@@ -284,6 +288,42 @@ def test_the_bombs_are_bombs():
         deep = {"a": deep, "b": 1}
     with pytest.raises(ValueError, match="levels"):
         from_options(deep)
+
+
+PIECES = ["num_generations", "learning_rate", ": ", "8", "1e-6", "\n", "  ", "- ", "{", "}", "[", "]", "&a ", "*a", "!!x ",
+          "<<", "|", ">", "'", '"', "#", "$", "${", "(", ")", "=", "--", "\\", "value", "null", "\t", "\u2028", "%", "?"]  # fmt: skip
+
+
+def outcome(path):
+    """Why the loop is what it is, or the complaint."""
+    try:
+        return understand(load(str(path)), {}).loop.why
+    except ValueError as error:
+        return str(error)
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sampled_from(PIECES), max_size=60), st.sampled_from(["yaml", "json", "sh", "py", "toml", "txt"]))
+def test_arrangements_of_pieces(tmp_path, pieces, suffix):
+    """Whatever a configuration holds: settings, or one line of complaint."""
+    path = tmp_path / f"any.{suffix}"
+    path.write_text("".join(pieces))
+    line = outcome(path)
+    assert line
+    assert "\n" not in line
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_known_configurations_cut_and_altered(tmp_path, data):
+    text = data.draw(st.sampled_from([TRL, VERL, OPENRLHF, NEMO, INSTRUCT]))
+    place = data.draw(st.integers(0, len(text)))
+    text = text[:place] + data.draw(st.sampled_from(["", "-1", "nan", "1e400", ": {", "x", "[8]"])) + text[place:]
+    path = tmp_path / "any.yaml"
+    path.write_text(text[: data.draw(st.integers(1, len(text)))])
+    line = outcome(path)
+    assert line
+    assert "\n" not in line
 
 
 def test_folders_and_what_is_not_there(tmp_path):

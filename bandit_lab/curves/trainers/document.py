@@ -17,7 +17,7 @@ from bandit_lab.curves import source
 from bandit_lab.curves.trainers import scripts
 from bandit_lab.curves.trainers.values import plain
 
-MAX_BYTES = 1_000_000
+MAX_BYTES = 256_000
 MAX_VALUES = 20_000
 MAX_DEPTH = 40
 _IN_FOLDERS = (".hydra/config.yaml", "config.yaml", "files/config.yaml", "config.json", "config.toml")

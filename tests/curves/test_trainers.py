@@ -290,8 +290,10 @@ def test_the_bombs_are_bombs():
         from_options(deep)
 
 
-PIECES = ["num_generations", "learning_rate", ": ", "8", "1e-6", "\n", "  ", "- ", "{", "}", "[", "]", "&a ", "*a", "!!x ",
-          "<<", "|", ">", "'", '"', "#", "$", "${", "(", ")", "=", "--", "\\", "value", "null", "\t", "\u2028", "%", "?"]  # fmt: skip
+PIECES = [
+    *("num_generations", "learning_rate", ": ", "8", "1e-6", "\n", "  ", "- ", "{", "}", "[", "]", "&a ", "*a", "!!x "),
+    *("<<", "|", ">", "'", '"', "#", "$", "${", "(", ")", "=", "--", "\\", "value", "null", "\t", "\u2028", "%", "?"),
+]
 
 
 def outcome(path):

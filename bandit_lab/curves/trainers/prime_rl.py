@@ -13,8 +13,8 @@ KEYS = (
     Key("weight_decay", ("optim.weight_decay",), (Default(0.01, _NOW),)),
     Key("optimizer", ("optim.type",), (Default("adamw", _NOW),)),
     Key("kl_weight", ("loss.kl_tau", "kl_tau"), (Default(1e-3, _NOW),)),
-    Key("clip_low", ("loss.dppo_mask_low", "dppo_mask_low")),
-    Key("clip_high", ("loss.dppo_mask_high", "dppo_mask_high")),
+    Key("clip_low", ("loss.dppo_mask_low", "dppo_mask_low"), (Default(0.2, _NOW),)),
+    Key("clip_high", ("loss.dppo_mask_high", "dppo_mask_high"), (Default(0.2, _NOW),)),
     Key("batch_size", ("batch_size", "orchestrator.batch_size")),
     Key("max_off_policy_steps", ("max_off_policy_steps",), (Default(8, _NOW),)),
 )

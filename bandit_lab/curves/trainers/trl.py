@@ -32,11 +32,15 @@ KEYS = (
 
 def read(look: Lookup) -> Reading:
     """K_ref, staleness, advantage, KL and traps of a GRPOConfig."""
-    loop = _asynchronous(look) if look.has("max_staleness") or look.has("weight_sync_steps") else _synchronous(look)
+    loop = _asynchronous(look) if _is_asynchronous(look) else _synchronous(look)
     weight = look.number("kl_weight")
     rule = _rule(look)
     where = "k3 estimator in the loss" if weight else "off: no reference model is loaded and 'kl' is not logged"
     return Reading(loop, rule, where, weight, _traps(look, rule), _prompts(look))
+
+
+def _is_asynchronous(look: Lookup) -> bool:
+    return look.has("max_staleness") or look.has("weight_sync_steps")
 
 
 def _synchronous(look: Lookup) -> Loop:
@@ -134,7 +138,7 @@ def _traps(look: Lookup, rule: Rule) -> tuple[Trap, ...]:
                 "TRL 1.9.0",
             )
         )
-    if not look.has("kl_weight"):
+    if not look.has("kl_weight") and not _is_asynchronous(look):
         found.append(
             Trap(
                 "kl_default",

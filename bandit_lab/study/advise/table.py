@@ -30,7 +30,9 @@ def settings_rows(advice: Advice) -> list[list[str]]:
         fact = setup.facts.get(quantity)
         if fact is not None and fact.value is not None:
             rows.append([label, _value(fact.value), fact.text])
-    rows.append(["optimiser", f"{setup.optimizer}, mu = {setup.momentum:g}", f"momentum in {setup.convention} form"])
+    origin = setup.facts["optimizer"].text if "optimizer" in setup.facts else "assumed"
+    form = {"ema": "EMA", "heavy_ball": "heavy-ball", "nesterov": "Nesterov"}[setup.convention]
+    rows.append(["optimiser", f"{setup.optimizer}, mu = {setup.momentum:g}", f"{origin}; momentum in {form} form"])
     rows.append(["advantage", setup.reading.rule.name or "none known", setup.reading.rule.text])
     weight = setup.reading.kl_weight
     rows.append(["KL weight", "not known" if weight is None else f"{weight:g}", setup.reading.kl_text])

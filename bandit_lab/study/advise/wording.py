@@ -10,7 +10,9 @@ INTERVAL = {"refresh": "refresh interval", "lag": "lag", "pipeline": "refresh in
 
 def short(value: float | None) -> str:
     """A number with three digits, without exponent where it is large."""
-    return "-" if value is None else "over 1000" if value >= 999.5 else number(value, 3)
+    if value is None:
+        return "-"
+    return "no bound" if value == float("inf") else "over 1000" if value >= 999.5 else number(value, 3)
 
 
 def limit_text(limit: Limit, which: str = "exact") -> str:
@@ -26,7 +28,7 @@ def rate_text(advice: Advice, limit: Limit, which: str = "exact") -> str:
     value, capped = (limit.law, limit.law_capped) if which == "law" else (limit.exact, limit.capped)
     if value is None:
         return "no bound"
-    text = f"{number(value, 3)} times" if advice.rate is None else number(value * advice.rate, 3)
+    text = f"{number(value, 3)} times the present one" if advice.rate is None else number(value * advice.rate, 3)
     return text + (" or more" if capped else "")
 
 

@@ -1,0 +1,198 @@
+"""The conformance suite on every registered variant, on planted defects, and on the bandit of the README."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from bandit_lab._registry import Registry
+from bandit_lab.bandits import BANDITS, TabularBandit, k_arm
+from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, DrGRPO, TokenMean
+from bandit_lab.study.check import CHECKS, run_check, subject_of
+from bandit_lab.study.cli import main
+from bandit_lab.study.plugins import registries
+
+ALL = [(kind, name) for kind, registry in registries().items() for name in registry]
+PROGRAMS, GROWTH = "one compilation; jit, vmap and single precision", "multipliers against simulated growth"
+SHORT = [name for name in CHECKS if name not in (PROGRAMS, GROWTH)]
+
+
+def judge(subject, names):
+    failed = [result for result in (run_check(name, subject) for name in names) if result.status == "FAIL"]
+    assert failed == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "name"), ALL, ids=lambda value: value)
+def test_every_variant_keeps_the_rules(kind, name):
+    """Sampling: n = 20,000, |z| <= 5, seed 0: false alarm below 6e-7 per number, 1e-3 for all of them."""
+    judge(subject_of(kind, name), SHORT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "name"), ALL, ids=lambda value: value)
+def test_every_variant_compiles_once(kind, name):
+    judge(subject_of(kind, name), [PROGRAMS])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "name"), [pair for pair in ALL if pair[0] in ("staleness", "optimizer")])
+def test_runs_grow_as_their_multipliers(kind, name):
+    judge(subject_of(kind, name), [GROWTH])
+
+
+def test_the_first_variants_of_each_kind_keep_the_rules():
+    """A small part of the above for quick runs."""
+    for kind, registry in registries().items():
+        judge(subject_of(kind, next(iter(registry))), ["settings compose", "bad settings are named", "weights"])
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Misdrawn(TabularBandit):
+    """Draws the reward of the next arm."""
+
+    def sample_rewards(self, key, context, arms):
+        return super().sample_rewards(key, context, (arms + 1) % 3)
+
+
+def misdrawn(rewards=(0.8, 0.5, 0.2)):
+    right = k_arm(rewards)
+    return Misdrawn(right.law, right.initial_parameters, right.reference_log_policy)
+
+
+@dataclass(frozen=True)
+class WrongLimit(DrGRPO):
+    """Forgets the baseline's std in the limit only."""
+
+    def population(self, values, probabilities):
+        return 1.1 * super().population(values, probabilities)
+
+
+@dataclass(frozen=True)
+class NotCentred(DrGRPO):
+    """Claims to be centred and is not."""
+
+    def __call__(self, rewards):
+        return rewards - rewards[0]
+
+
+@dataclass(frozen=True)
+class LiesAboutRatio(TokenMean):
+    """Says that it ignores the ratio."""
+
+    at_snapshot = False
+    ignores_ratio = True
+
+    def weight(self, ratio, advantage):
+        return ratio
+
+
+@dataclass(frozen=True)
+class Silent:
+    """Takes nonsense without a word, and compiles anew for each value of a number."""
+
+    def __init__(self, scale=None):
+        object.__setattr__(self, "scale", scale)
+
+    at_snapshot = False
+
+    def weight(self, ratio, advantage):
+        return jnp.where(jnp.isfinite(ratio), 1.0, jnp.nan)
+
+
+DEFECTS = [
+    ("bandit", misdrawn, "rewards drawn follow the law"),
+    ("bandit", misdrawn, "exact mean of a group against sampling"),
+    ("advantage", WrongLimit, "infinite groups are the limit of large ones"),
+    ("advantage", NotCentred, "declared properties"),
+    ("estimator", LiesAboutRatio, "weights"),
+    ("estimator", Silent, "bad settings are named"),
+]
+
+
+@pytest.mark.parametrize(("kind", "builder", "check"), DEFECTS, ids=lambda value: getattr(value, "__name__", value))
+def test_planted_defects_are_caught(kind, builder, check, monkeypatch):
+    registry = registries()[kind]
+    monkeypatch.setattr(registry, "_builders", {**registry._builders, "defect": builder})
+    assert run_check(check, subject_of(kind, "defect")).status == "FAIL"
+
+
+def test_the_registry_names_both_places_of_a_duplicate_and_lists_what_is_known():
+    registry = Registry("thing", ("size",))
+    registry.register("one")(lambda size=1: None)
+    with pytest.raises(
+        ValueError, match=r"thing one: expected one definition, got two: .*test_check.* and .*test_check"
+    ):
+        registry.register("one")(lambda size=1: None)
+    for name in ("One", "a-b", 3, ""):
+        with pytest.raises(ValueError, match="thing name: expected lower-case letters"):
+            registry.register(name)
+    with pytest.raises(ValueError, match="thing two: expected a class or a function, got 3"):
+        registry.register("two")(3)
+    with pytest.raises(ValueError, match="thing: expected one of one, got 'three'"):
+        registry["three"]
+    with pytest.raises(ValueError, match=r"thing.colour: expected one of size, got 'colour'"):
+        registry.build("one", {"colour": 1})
+    with pytest.raises(ValueError, match=r"thing.size: expected a finite number, got 'big'"):
+        registry.build("one", {"size": "big"})
+    with pytest.raises(ValueError, match=r"thing one: expected something with size, got NoneType without size"):
+        registry.build("one", {"size": 2})
+
+
+def test_readme_bandit_runs_through_predict_sweep_and_check(tmp_path, monkeypatch, capsys):
+    """The file of the README as it stands, at most 30 lines, with the commands beside it (the sweep on fewer rows)."""
+    section = (Path(__file__).parents[2] / "README.md").read_text().split("## Add your own bandit")[1].split("\n## ")[0]
+    code = re.search(r"```python\n(.*?)```", section, re.DOTALL)[1]
+    commands = re.findall(r"^    python -m bandit_lab (.*)$", section, re.MULTILINE)
+    assert len(code.splitlines()) <= 30
+    assert [command.split()[0] for command in commands] == ["predict", "sweep", "check"]
+    (tmp_path / "one_logit.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    fewer = ["sweep.refresh_interval=[2]", "momentum=0.5", "sweep.learning_rate={num: 8}", "pictures=false"]
+    builders = dict(BANDITS._builders)
+    try:
+        for command in commands:
+            more = fewer if command.startswith("sweep") else []
+            assert main([*command.split(), *more, "quiet=true", "compilation_cache=null"]) == 0
+        out = capsys.readouterr().out
+        assert "bandit one_logit" in out
+        assert "FAIL" not in out
+        assert main(["check", "plugins=[no_such_module]"]) == 2
+        assert "plugins: expected modules that can be imported" in capsys.readouterr().err
+    finally:
+        monkeypatch.setattr(BANDITS, "_builders", builders)
+
+
+def test_a_failed_check_exits_1_and_says_how_often(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "wrong_limit.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from bandit_lab.grpo import DrGRPO, register_advantage\n"
+        "@register_advantage('wrong_limit')\n"
+        "@dataclass(frozen=True)\n"
+        "class WrongLimit(DrGRPO):\n"
+        "    def population(self, values, probabilities):\n"
+        "        return 2 * super().population(values, probabilities)\n"
+    )
+    builders = dict(ADVANTAGES._builders)
+    monkeypatch.setattr("bandit_lab.study.check.result.CHECKS", {n: c for n, c in CHECKS.items() if "limit" in n})
+    try:
+        assert main(["check", "plugins=[wrong_limit]", "quiet=true", "compilation_cache=null"]) == 1
+    finally:
+        ADVANTAGES._builders = builders
+    assert "1 of 1 checks failed" in capsys.readouterr().err
+
+
+def test_check_of_nothing_registered_is_bad_input(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "empty_module.py").write_text("")
+    assert main(["check", "plugins=[empty_module]"]) == 2
+    assert "plugins: expected modules that register a variant" in capsys.readouterr().err
+    assert set(ESTIMATORS) >= {"frozen", "tpo"}

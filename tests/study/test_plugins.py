@@ -1,0 +1,102 @@
+"""Variants from outside: modules, entry points, their settings, and what goes wrong with them."""
+
+import sys
+
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from bandit_lab.study import config, plugins
+from bandit_lab.study.cli import main
+
+BANDIT = """
+from bandit_lab.bandits import k_arm, register_bandit
+
+@register_bandit("{name}")
+def {name}(rewards=(0.8, 0.4), shift: float = 0.1, labels=("a", "b"), start=None, odd=object()):
+    return k_arm([r - shift for r in rewards])
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working directory whose modules can be imported; what they register is forgotten afterwards."""
+    before = {kind: dict(registry._builders) for kind, registry in plugins.registries().items()}
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [p for p in sys.path if p])
+    yield tmp_path
+    for kind, registry in plugins.registries().items():
+        registry._builders = before[kind]
+    plugins._load_entry_points.cache_clear()
+
+
+def composed(*overrides):
+    config.register_schemas()
+    with initialize_config_dir(str(config.config_dir()), version_base="1.3"):
+        return compose(config_name="predict", overrides=list(overrides))
+
+
+def test_a_module_of_the_working_directory_brings_its_own_settings(folder):
+    (folder / "plug_a.py").write_text(BANDIT.format(name="plug_a"))
+    assert plugins.named(["plugins=[plug_a]", "learning_rate=1", "+plugins=[x,y]"]) == ["plug_a", "x", "y"]
+    plugins.load(["plug_a"])
+    bandit = OmegaConf.to_container(composed("bandit=plug_a", "bandit.shift=0.2").bandit)
+    assert bandit == {
+        "name": "plug_a",
+        "rewards": [0.8, 0.4],
+        "shift": 0.2,
+        "labels": ["a", "b"],
+        "start": None,
+        "odd": "???",  # no YAML has such a value: it has to be given
+    }
+
+
+def test_a_yaml_beside_the_module_is_its_settings(folder):
+    (folder / "plug_b.py").write_text(BANDIT.format(name="plug_b"))
+    (folder / "conf" / "bandit").mkdir(parents=True)
+    (folder / "conf" / "bandit" / "plug_b.yaml").write_text("name: plug_b\nshift: 0.3\n")
+    plugins.load(["plug_b"])
+    assert dict(composed("bandit=plug_b").bandit) == {"name": "plug_b", "shift": 0.3}
+
+
+def test_an_installed_package_announces_its_module(folder, capsys):
+    (folder / "plug_c.py").write_text(BANDIT.format(name="plug_c"))
+    (folder / "plug_c-1.0.dist-info").mkdir()
+    (folder / "plug_c-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: plug-c\nVersion: 1.0\n")
+    points = folder / "plug_c-1.0.dist-info" / "entry_points.txt"
+    points.write_text("[bandit_lab.variants]\nmine = plug_c\n")
+    sys.path.append(str(folder))
+    plugins._load_entry_points.cache_clear()
+    assert main(["predict", "--help"]) == 0
+    assert "plug_c" in capsys.readouterr().out
+    points.write_text("[bandit_lab.variants]\nmine = plug_missing\n")
+    plugins._load_entry_points.cache_clear()
+    with pytest.raises(
+        ValueError, match="entry point mine: expected one that can be imported, got 'plug_missing' of plug"
+    ):
+        plugins.load([])
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (BANDIT.format(name="two_arm"), ("bandit two_arm: expected one definition, got two", "tabular", "plug_bad")),
+        ("1 / 0\n", ("plugins: expected modules that can be imported, got 'plug_bad'", "ZeroDivisionError")),
+        ("def f(:\n", ("plugins: expected modules that can be imported, got 'plug_bad'", "SyntaxError")),
+    ],
+)
+def test_bad_modules_are_one_line_before_any_work(folder, source, words, capsys, monkeypatch):
+    monkeypatch.delitem(sys.modules, "plug_bad", raising=False)
+    (folder / "plug_bad.py").write_text(source)
+    assert main(["predict", "plugins=[plug_bad]"]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert all(word in err for word in words)
+
+
+def test_an_unknown_option_of_a_plugin_is_named(folder, capsys):
+    (folder / "plug_d.py").write_text(BANDIT.format(name="plug_d").replace(", odd=object()", ""))
+    assert main(["predict", "plugins=[plug_d]", "bandit=plug_d", "bandit.color=1"]) == 2
+    assert "bandit.color: expected a setting" in capsys.readouterr().err
+    assert main(["predict", "plugins=[plug_d]", "bandit=plug_d", "bandit.shift=[1]"]) == 2
+    assert "bandit.shift: expected a finite number" in capsys.readouterr().err

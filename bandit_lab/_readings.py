@@ -23,3 +23,10 @@ def slope_and_correlation(x: np.ndarray, y: np.ndarray) -> tuple[float, float, f
     scale = float(y.std() / x.std())
     left = float(np.sqrt(max(1 - correlation**2, 0.0) / (len(x) - 2)))
     return correlation * scale, left * scale, correlation, left
+
+
+def farthest_from_one(ratio: np.ndarray) -> float:
+    """The finite value that is farthest from 1."""
+    values = np.asarray(ratio, float).ravel()
+    values = values[np.isfinite(values)]
+    return float(values[np.argmax(np.abs(values - 1))])

@@ -12,6 +12,7 @@ from bandit_lab.measure.floquet import Floquet, FloquetThreshold, floquet, floqu
 from bandit_lab.measure.fluctuation import Estimate, Fluctuation, jackknife, measure_fluctuation, slope
 from bandit_lab.measure.growth import generic_direction, growth_rate
 from bandit_lab.measure.late_time import late_exponent, late_rate
+from bandit_lab.measure.observe import mean_cosine, observe, prompt_gradients, success_of_prompts
 from bandit_lab.measure.onset import dominant_poles, first_overshoot, learning_rate_onset, stiffest_mode
 from bandit_lab.measure.outcome import (
     classify_mean,
@@ -59,16 +60,20 @@ __all__ = [
     "learning_rate_boundary",
     "learning_rate_onset",
     "lost_share",
+    "mean_cosine",
     "mean_response",
     "measure_curvature",
     "measure_escape",
     "measure_fluctuation",
     "measure_stiffness",
     "noisy_state",
+    "observe",
+    "prompt_gradients",
     "refresh_interval_boundary",
     "sampled_boundary",
     "share_of_lost",
     "slope",
     "stack_bandits",
     "stiffest_mode",
+    "success_of_prompts",
 ]

@@ -23,6 +23,7 @@
     practical        the boundary that a finite temperature leaves; bias of a stale gradient
     group_size       where group-size invariance of the mean fails
     curvature        reward spread bounds curvature
+    contextual       many prompts that share parameters: mean flow, transfer, gain from dividing by the std
     size_family      bandits whose stiffness scales as M^-alpha
 
 Nothing here imports the simulation: a prediction and a measurement are independent witnesses.
@@ -37,6 +38,12 @@ from bandit_lab.theory.adaptive import (
     self_consistent_moment,
 )
 from bandit_lab.theory.block_map import LinearLoop, ones_complement, reduce_matrix
+from bandit_lab.theory.contextual import (
+    Prompts,
+    contextual_curve,
+    gradient_curvature,
+    independent_curve,
+)
 from bandit_lab.theory.conventions import CONVENTIONS, MODELS, block_sums, gain, mean_age
 from bandit_lab.theory.curvature import (
     directional_curvature,
@@ -158,6 +165,7 @@ __all__ = [
     "LinearLoop",
     "MomentSignal",
     "Oscillator",
+    "Prompts",
     "Split",
     "Stationary",
     "Threshold",
@@ -171,6 +179,7 @@ __all__ = [
     "block_sums",
     "centred_covariance",
     "collapse_probability",
+    "contextual_curve",
     "correlation",
     "critical_kl_weight",
     "decayed_fixed_point",
@@ -196,8 +205,10 @@ __all__ = [
     "gain",
     "gap_drift",
     "geometric_weights",
+    "gradient_curvature",
     "group_curve",
     "group_shift",
+    "independent_curve",
     "inertial_curve",
     "inertial_delay",
     "islands",

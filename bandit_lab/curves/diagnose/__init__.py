@@ -2,10 +2,13 @@
 
 from bandit_lab.curves.diagnose.evidence import FAILURES, DiagnoseSettings, Diagnosis, Evidence, Finding
 from bandit_lab.curves.diagnose.oscillation import Oscillation, oscillation_test
+from bandit_lab.curves.diagnose.registry import DIAGNOSTICS, Detector, register_diagnostic
 from bandit_lab.curves.diagnose.verdict import diagnose
 
 __all__ = [
+    "DIAGNOSTICS",
     "FAILURES",
+    "Detector",
     "DiagnoseSettings",
     "Diagnosis",
     "Evidence",
@@ -13,4 +16,5 @@ __all__ = [
     "Oscillation",
     "diagnose",
     "oscillation_test",
+    "register_diagnostic",
 ]

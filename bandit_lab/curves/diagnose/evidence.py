@@ -42,7 +42,7 @@ class Finding:
     if it could not be judged, with what was `missing` and what that rules out.
     """
 
-    failure: Failure
+    failure: str
     score: float | None
     evidence: tuple[Evidence, ...] = ()
     missing: str = ""

@@ -1,9 +1,28 @@
 """The whole diagnosis of one run."""
 
 from bandit_lab.curves.diagnose import concentration, coupling, degeneracy, stability
-from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Diagnosis
+from bandit_lab.curves.diagnose.evidence import FAILURES, DiagnoseSettings, Diagnosis, Finding
+from bandit_lab.curves.diagnose.registry import DIAGNOSTICS, register_diagnostic
 from bandit_lab.curves.diagnose.traps import remarks, traps
 from bandit_lab.curves.record import Curve
+
+
+@register_diagnostic("reward_hacking")
+def _hacking(curve: Curve, settings: DiagnoseSettings, group_size: int | None = None) -> Finding:
+    return coupling.judge(curve, settings)
+
+
+@register_diagnostic("policy_concentration")
+def _concentration(curve: Curve, settings: DiagnoseSettings, group_size: int | None = None) -> Finding:
+    return concentration.judge(curve, settings)
+
+
+@register_diagnostic("dynamical_instability")
+def _instability(curve: Curve, settings: DiagnoseSettings, group_size: int | None = None) -> Finding:
+    return stability.judge(curve, settings)
+
+
+register_diagnostic("advantage_degeneracy")(degeneracy.judge)
 
 
 def diagnose(
@@ -17,10 +36,6 @@ def diagnose(
     `group_size` and `refresh_interval` of the trainer, where known, allow bounds that the log alone does not.
     """
     settings = settings or DiagnoseSettings()
-    findings = (
-        coupling.judge(curve, settings),
-        degeneracy.judge(curve, settings, group_size),
-        concentration.judge(curve, settings),
-        stability.judge(curve, settings),
-    )
+    names = (*FAILURES, *(name for name in DIAGNOSTICS if name not in FAILURES))
+    findings = tuple(DIAGNOSTICS[name](curve, settings, group_size=group_size) for name in names)
     return Diagnosis(curve.name, findings, traps(curve, group_size, refresh_interval), remarks(curve))

@@ -70,7 +70,7 @@ SHARED = {
     "dynamics=finite_group bandit=k_arm bandit.kind=fixed": ("group_size", "ways"),
 }
 SWEEP = {
-    "path=fast staleness=random": ("path", "reference (Random draws ages"),
+    "path=fast staleness=random_mean": ("path", "reference (RandomMean averages over ages"),
     "sweep.group_size=[8,16]": ("sweep.group_size", "use -m group_size="),
     "sweep.bandit=[two_arm]": ("sweep.bandit", "use -m bandit="),
     "sweep.learning_rat=[1]": ("sweep.learning_rat", "one of learning_rate"),

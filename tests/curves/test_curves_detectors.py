@@ -41,5 +41,5 @@ def test_a_registered_detector_is_run_after_the_four():
     found = diagnose(CURVE, quick)
     assert tuple(found.scores) == (*FAILURES, "slow_start")
     assert "slow_start" in found.verdict
-    with pytest.raises(ValueError, match="diagnostic reward_hacking: expected one definition, got two: .*verdict"):
+    with pytest.raises(ValueError, match=r"diagnostic reward_hacking: expected one definition, got two: .*verdict"):
         register_diagnostic("reward_hacking")(slow_start)

@@ -10,7 +10,8 @@ import pytest
 
 from bandit_lab._registry import Registry
 from bandit_lab.bandits import BANDITS, TabularBandit, k_arm
-from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, DrGRPO, TokenMean
+from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, DrGRPO, Lag, Refresh, TokenMean
+from bandit_lab.grpo.kl.reverse import Exact
 from bandit_lab.study.check import CHECKS, run_check, subject_of
 from bandit_lab.study.cli import main
 from bandit_lab.study.plugins import registries
@@ -91,9 +92,47 @@ class LiesAboutRatio(TokenMean):
         return ratio
 
 
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Misderived(TabularBandit):
+    """Hides half of the policy from differentiation."""
+
+    def log_policy(self, theta):
+        return super().log_policy(0.5 * theta + 0.5 * jax.lax.stop_gradient(theta))
+
+
+def misderived(rewards=(0.8, 0.5, 0.2)):
+    right = k_arm(rewards)
+    return Misderived(right.law, right.initial_parameters, right.reference_log_policy)
+
+
+@dataclass(frozen=True)
+class Invents(Lag):
+    """Hands out parameters that never were."""
+
+    def behaviour(self, state, theta, step, interval, key=None):
+        acting, state = super().behaviour(state, theta, step, interval, key)
+        return acting + 0.5, state
+
+
+@dataclass(frozen=True)
+class OddPeriod(Refresh):
+    """Says that it repeats itself one step late."""
+
+    def period(self, interval):
+        return interval + 1
+
+
+class WrongDivergence(Exact):
+    """Its gradient is that of another divergence."""
+
+    def divergence(self, log_policy, log_reference):
+        return 1.5 * super().divergence(log_policy, log_reference)
+
+
 @dataclass(frozen=True)
 class Silent:
-    """Takes nonsense without a word, and compiles anew for each value of a number."""
+    """Takes nonsense without a word."""
 
     def __init__(self, scale=None):
         object.__setattr__(self, "scale", scale)
@@ -111,6 +150,11 @@ DEFECTS = [
     ("advantage", NotCentred, "declared properties"),
     ("estimator", LiesAboutRatio, "weights"),
     ("estimator", Silent, "bad settings are named"),
+    ("bandit", misderived, "gradient of the policy against finite differences"),
+    ("bandit", misderived, "derivatives of the drift against finite differences"),
+    ("staleness", Invents, "remembers parameters"),
+    ("staleness", OddPeriod, GROWTH),
+    ("kl_estimator", WrongDivergence, "stiffness by three routes"),
 ]
 
 

@@ -233,11 +233,30 @@ def test_silence_seen_in_the_log(capsys):
 
 
 def test_never_a_success():
-    """200 rows of 8 answers, none right: the last fifth has 40 * 8; p < 1 - 0.05^(1/320) at 95 %."""
+    """The last fifth of 200 updates at K_ref = 4 has 10 batches of at least 8 answers, none right: p < 1 - 0.05^(1/80) at
+    95 %, and (1 - p)^G < 0.1 from G = 80 ln 0.1/ln 0.05 = 61.5."""
     found = advise(config(), write_log(low=0.0, high=0.0, sigma=0.0, frac_reward_zero_std=1.0), QUICK)["groups"]
-    assert found["answers_seen"] == 320
-    assert found["success_below_95"] == pytest.approx(1 - 0.05 ** (1 / 320))
-    assert found["needed"]["signal"] == 246  # (1 - 0.00932)^246 = 0.0999
+    assert found["answers_seen"] == 80
+    assert found["success_below_95"] == pytest.approx(1 - 0.05 ** (1 / 80))
+    assert found["needed"]["signal"] == 62
+
+
+def test_a_collapse_is_named(capsys):
+    """A run that rises to 0.8 and falls to 0 in its last quarter: everything else is read from before the fall."""
+    path = Path(write_log())
+    rows = json.loads(path.read_text())["log_history"]
+    for row in rows[150:]:
+        row["reward"] *= float(np.exp(-(row["step"] - 150) / 5))
+    path.write_text(json.dumps({"log_history": rows}))
+    found = advise(config(), str(path), QUICK)
+    assert 140 <= found["log"]["collapse"]["steps"][0] <= 160
+    assert found["answers"][0]["answer"].startswith("This run collapsed: the reward fell")
+    assert "num_iterations" in found["answers"][0]["answer"]
+    assert found["groups"]["success"] == pytest.approx(0.8, abs=0.02)
+    assert found["stiffness"]["delay"]["value"] == pytest.approx(20, rel=0.1)
+    whole = advise(config(), write_log(), QUICK)
+    assert whole["log"]["collapse"] is None
+    assert "collapsed" not in whole["answers"][0]["answer"]
 
 
 def test_no_baseline_is_the_first_thing_to_mend(capsys):

@@ -1,6 +1,7 @@
 """The questions that people ask, answered in words from the numbers."""
 
 from bandit_lab.curves.diagnose import DiagnoseSettings
+from bandit_lab.curves.diagnose.evidence import Evidence
 from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.advise.wording import INTERVAL, LETTERS, limit_text, lost, rate_text, short
 from bandit_lab.study.advise.work import REACH, Advice, Groups
@@ -31,6 +32,8 @@ def _knob(advice: Advice, settings: AdviseSettings) -> str:
     severe = [trap for trap in advice.setup.traps if trap.severe]
     if severe:
         return f"First of all: {severe[0].text}"
+    if advice.evidence.fall is not None:
+        return _collapsed(advice, advice.evidence.fall)
     groups = advice.groups
     if groups is not None and groups.success < SOLVED:
         share = groups.observed
@@ -44,6 +47,29 @@ def _knob(advice: Advice, settings: AdviseSettings) -> str:
     if advice.margin_upper.exact >= settings.safety:
         return _comfortable(advice, settings)
     return _mend(advice, settings)
+
+
+def _collapsed(advice: Advice, fall: Evidence) -> str:
+    """What to try after a collapse: a rule of thumb, and said to be one."""
+    first = f"This run collapsed: the reward {fall.text}"
+    if advice.margin is None:
+        known = "what came before does not tell a margin"
+    elif advice.margin.exact < 1:
+        known = f"the part before it reads as unstable, margin {short(advice.margin.exact)}"
+    else:
+        margins = f"{short(advice.margin.exact)} (law {short(advice.margin.law)})"
+        known = (
+            f"the part before it reads a margin of {margins}, so that the linear response does not explain it: noise, a "
+            "mode that the reward does not show, or a missing clip may"
+        )
+    knobs = ", ".join(advice.setup.loop.knobs)
+    halved = "half the learning rate and a larger G"
+    if advice.loop.mean_age > 0:
+        least = 0 if advice.loop.model == "lag" else 1
+        halved = (
+            f"the {INTERVAL[advice.loop.model]} ({knobs}) at {least}, which takes staleness out of it, else {halved}"
+        )
+    return f"{first}; {known}. A rule of thumb: start again from before it with {halved}"
 
 
 def _unknown(advice: Advice) -> str:
@@ -161,6 +187,8 @@ def _never(groups: Groups, settings: AdviseSettings) -> str:
 def _noise(advice: Advice) -> str:
     """What the log's scatter and the test for oscillation say."""
     seen = advice.evidence
+    if seen.fall is not None:
+        return f"A collapse: the reward {seen.fall.text}, more than noise does"
     if seen.wave is None:
         parts = ["Too few points to tell oscillation from noise"]
     else:

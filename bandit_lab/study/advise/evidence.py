@@ -1,13 +1,17 @@
 """What the log tells: how fast the reward answers, how often answers succeed, how many groups are silent."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from bandit_lab.curves import Curve
+from bandit_lab.curves.diagnose import DiagnoseSettings
+from bandit_lab.curves.diagnose.evidence import Evidence as Measured
 from bandit_lab.curves.diagnose.oscillation import Oscillation, oscillation_test
+from bandit_lab.curves.diagnose.stability import collapse
 from bandit_lab.curves.fit import LawFit, fit_curve
 from bandit_lab.curves.fit.quality import noise_variance
+from bandit_lab.curves.fit.results import FEWEST_POINTS
 from bandit_lab.curves.trainers import TRAINERS, Setup
 from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.fit.logs import Log, gather
@@ -37,7 +41,8 @@ class Evidence:
 
     `schedule` is the largest logged learning rate over the mean one. `answers` seen in the last fifth of the run, at
     least one group per row. `scatter` is the standard deviation of one logged reward around its slow course, from
-    differences of neighbours; `wave` the test for oscillation beyond noise.
+    differences of neighbours; `wave` the test for oscillation beyond noise. `fall` is a collapse, if there was
+    one: all else is then read from the part before it.
     """
 
     curve: Curve | None = None
@@ -53,6 +58,7 @@ class Evidence:
     schedule: float = 1.0
     scatter: float | None = None
     wave: Oscillation | None = None
+    fall: Measured | None = None
     notes: tuple[str, ...] = field(default=())
 
 
@@ -76,7 +82,8 @@ def look(log: Log | None, setup: Setup) -> Evidence:
     """Everything that a log tells about a run with these settings."""
     if log is None or log.curve is None:
         return Evidence()
-    curve = log.curve
+    fall = _fall(log.curve)
+    curve = log.curve if fall is None else _until(log.curve, fall.window[0])
     delay, reason = _delay(curve, setup)
     late = curve.step >= curve.step[0] + LATE * (curve.step[-1] - curve.step[0])
     early = curve.step <= curve.step[0] + (1 - LATE) * (curve.step[-1] - curve.step[0])
@@ -84,10 +91,30 @@ def look(log: Log | None, setup: Setup) -> Evidence:
     now = None if why else float(np.clip((curve.reward[late].mean() - low) / (high - low), 0, 1))
     start = None if why else float(np.clip((curve.reward[early].mean() - low) / (high - low), 0, 1))
     rate, schedule = _schedule(curve)
+    seen = _answers(int(late.sum()), curve, setup)
+    scatter = float(np.sqrt(noise_variance(curve.reward[None])[0]))
     return Evidence(
-        curve, delay, reason, now, start, why, source, _silent(curve), _answers(int(late.sum()), curve, setup), rate,
-        schedule, float(np.sqrt(noise_variance(curve.reward[None])[0])), _wave(curve), _notes(curve, rate, setup),
+        log.curve, delay, reason, now, start, why, source, _silent(curve), seen, rate, schedule, scatter, _wave(curve),
+        fall, _notes(curve, rate, setup),
     )  # fmt: skip
+
+
+def _fall(curve: Curve) -> Measured | None:
+    if curve.step.size < 2 * FEWEST_POINTS:
+        return None
+    score, found = collapse(curve.step, curve.reward, DiagnoseSettings())
+    before = int(np.sum(curve.step <= found.window[0]))
+    return found if score >= 1 and before >= FEWEST_POINTS else None
+
+
+def _until(curve: Curve, last: float) -> Curve:
+    kept = curve.step <= last
+    series = replace(curve.reward_series, step=curve.step[kept], value=curve.reward[kept])
+    columns = {
+        name: replace(one, step=one.step[one.step <= last], value=one.value[one.step <= last])
+        for name, one in curve.series.items()
+    }
+    return replace(curve, reward_series=series, series=columns)
 
 
 def _wave(curve: Curve) -> Oscillation | None:
@@ -113,7 +140,7 @@ def _delay(curve: Curve, setup: Setup) -> tuple[Delay | None, str]:
         return None, "the reward falls: its speed is not an answer to training"
     found = law.parameters["delay"]
     if not found.low > 0:
-        return None, f"the curve does not bound the reward's delay from below ({law.law}): {law.status}"
+        return None, "the curve does not bound the reward's delay from below: fast and slow rises fit alike"
     source = f"mean delay of the {law.law.replace('_', ' ')} fitted to the log, 90 % interval"
     return Delay(found.value * per_step, found.low * per_step, found.high * per_step, source, _cautions(best, law)), ""
 
@@ -164,8 +191,8 @@ def _silent(curve: Curve) -> float | None:
 
 def _answers(rows: int, curve: Curve, setup: Setup) -> int:
     prompts = setup.reading.prompts or 1.0
-    cycle = setup.loop.block if curve.step_unit == "rollout cycle" else 1.0
-    return int(rows * curve.log_every * max(cycle, 1.0) * prompts * (setup.number("group_size") or 1))
+    per_batch = 1.0 if curve.step_unit == "rollout cycle" else max(setup.loop.block, 1.0)
+    return int(rows * curve.log_every / per_batch * prompts * (setup.number("group_size") or 1))
 
 
 def _schedule(curve: Curve) -> tuple[float | None, float]:

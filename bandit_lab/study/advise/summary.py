@@ -205,5 +205,8 @@ def _log(advice: Advice) -> dict[str, Any] | None:
         "reward_key": curve.reward_series.key,
         "notes": [*curve.notes, *advice.evidence.notes],
         "scatter": {"value": advice.evidence.scatter, "unit": "reward"},
+        "collapse": None
+        if (fall := advice.evidence.fall) is None
+        else {"share": fall.value, "steps": list(fall.window)},
         "oscillation": None if advice.evidence.wave is None else _wave(advice.evidence.wave),
     }

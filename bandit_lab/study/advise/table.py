@@ -98,6 +98,7 @@ def group_title(advice: Advice) -> str:
     """What the table of groups is for."""
     assert advice.groups is not None
     seen, source = advice.evidence.silent, advice.evidence.success_source
+    source += ", before the collapse" if advice.evidence.fall is not None and source else ""
     observed = "" if seen is None else f"; {seen:.0%} of the groups were silent there"
     origin = f" ({source}{observed})" if source else ""
     return f"Groups at success probability {number(advice.groups.success, 3)}{origin}"

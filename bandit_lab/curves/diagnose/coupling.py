@@ -15,7 +15,7 @@ from bandit_lab.curves.record import Curve, Floats, Series
 _TRUE_PART = re.compile(r"accura|correct|ndcg|pass@|exact|(^|[_/])em($|[_/])", re.IGNORECASE)
 _FEWEST = 5
 _PRIOR = 4
-_ALIKE = 0.995
+_ALIKE, _ALONE = 0.995, 1.8
 
 
 def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
@@ -37,8 +37,7 @@ def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
     for first in range(0, step.size - _FEWEST + 1):
         rise = _trend(step[first:], train[first:], noise[0])
         follow = _trend(step[first:], value[first:], noise[1])
-        shortfall = _shortfall(train, value, first, rise, follow)
-        strength = min(rise[0] / rise[1], shortfall)
+        strength = _strength(rise, follow, _shortfall(train, value, first, rise, follow))
         if strength > found:
             best, found = (first, rise, follow), strength
     assert best is not None
@@ -110,6 +109,15 @@ def _trend(step: Floats, value: Floats, noise: float) -> tuple[float, float]:
     spread = np.sqrt((np.sum(rest**2) + _PRIOR * noise**2) / (value.size - 2 + _PRIOR))
     floor = 1e-3 * max(float(np.ptp(value)), 1e-9)
     return slope, float(max(spread, floor) / np.sqrt(np.sum(x * x)))
+
+
+def _strength(rise: tuple[float, float], follow: tuple[float, float], shortfall: float) -> float:
+    """Standard errors of a training reward that rises while the held-out result does not; or, where training stays
+    level, those of a held-out result that falls, which must be more for it may be chance alone."""
+    parted = min(rise[0] / rise[1], shortfall)
+    if rise[0] < -rise[1]:
+        return parted
+    return max(parted, min(-follow[0] / follow[1], (rise[0] - follow[0]) / np.hypot(rise[1], follow[1])) / _ALONE)
 
 
 def _shortfall(

@@ -6,6 +6,7 @@ failure's threshold is set so that on healthy training runs all four together ra
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,17 @@ def train(values: np.ndarray, present: np.ndarray, healthy: np.ndarray, false_al
     allowed = int(false_alarms * healthy.sum() / len(FAILURES))  # of each failure, so that together they keep the rate
     threshold = np.nextafter(chances[len(chances) - 1 - allowed], 2)
     return RewardOnly(centre, scale, weights, threshold)
+
+
+def among(values: np.ndarray, kind: np.ndarray, count: int) -> Callable[[np.ndarray], np.ndarray]:
+    """A classifier into `count` kinds that exclude each other: one regression against the rest for each, the surest wins.
+
+    Fitted to features [N, F] and kinds [N] in 0..count - 1; maps features [M, F] to kinds [M].
+    """
+    centre, scale = values.mean(axis=0), np.maximum(values.std(axis=0), 1e-9)
+    inputs = _expanded((values - centre) / scale)
+    weights = np.stack([_logistic(inputs, (kind == k).astype(float)) for k in range(count)])
+    return lambda fresh: np.argmax(_expanded((fresh - centre) / scale) @ weights.T, axis=-1)
 
 
 def _expanded(z: np.ndarray) -> np.ndarray:

@@ -40,7 +40,7 @@ def write_pages(
 def page(one: Judged, row: dict[str, Any]) -> list[Section]:
     """The page's content, apart from the picture."""
     found, curve = one.diagnosis, one.curve
-    lines = [VERDICTS[name] for name in found.verdict]
+    lines = [VERDICTS.get(name, f"{name.replace('_', ' ')}.") for name in found.verdict]
     lines += [f"The table of runs says: {one.log.outcome}."] if one.log.outcome else []
     lines += [f"Not judged: {text}." for text in found.missing]
     lines += [f"Beware: {text}." for text in found.traps] + [f"Note: {text}." for text in found.remarks]

@@ -233,8 +233,8 @@ def test_silence_seen_in_the_log(capsys):
 
 
 def test_never_a_success():
-    """The last fifth of 200 updates at K_ref = 4 has 10 batches of at least 8 answers, none right: p < 1 - 0.05^(1/80) at
-    95 %, and (1 - p)^G < 0.1 from G = 80 ln 0.1/ln 0.05 = 61.5."""
+    """The last fifth of 200 updates at K_ref = 4 has 10 batches of at least 8 answers, none right: p < 1 - 0.05^(1/80)
+    at 95 %, and (1 - p)^G < 0.1 from G = 80 ln 0.1/ln 0.05 = 61.5."""
     found = advise(config(), write_log(low=0.0, high=0.0, sigma=0.0, frac_reward_zero_std=1.0), QUICK)["groups"]
     assert found["answers_seen"] == 80
     assert found["success_below_95"] == pytest.approx(1 - 0.05 ** (1 / 80))

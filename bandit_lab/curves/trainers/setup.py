@@ -18,7 +18,8 @@ TRAINERS = {
     )
 }  # fmt: skip
 _LEAST = {"group_size": 1, "learning_rate": 0, "weight_decay": 0, "kl_weight": 0, "clip_low": 0, "clip_high": 0}
-ADAM = ("adam", "adamw", "lion", "adafactor", "muon", "lamb")
+ADAM = ("adam", "lamb")
+OPTIMISERS = "adamw, adam, lamb, adafactor, rmsprop, sgd or nesterov (optimizer_name=... reads it as one of them)"
 
 
 @dataclass(frozen=True)
@@ -157,10 +158,8 @@ def _optimizer(facts: dict[str, Fact], look: Lookup) -> tuple[str, str, float]:
         return name, "ema" if name == "sgd_ema" else "heavy_ball", float(momentum)
     if "nesterov" in name:
         return name, "nesterov", float(momentum)
-    if "rmsprop" in name:
+    if "rmsprop" in name or "adafactor" in name:
         return name, "ema", 0.0
     known = any(part in name for part in ADAM)
-    _checks.require(
-        known, found.key if found is not None else "optimizer", "adamw, adam, sgd, nesterov or rmsprop", name
-    )
+    _checks.require(known, found.key if found is not None else "optimizer", OPTIMISERS, name)
     return name, "ema", float(momentum)

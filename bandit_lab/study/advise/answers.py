@@ -59,8 +59,8 @@ def _collapsed(advice: Advice, fall: Evidence) -> str:
     else:
         margins = f"{short(advice.margin.exact)} (law {short(advice.margin.law)})"
         known = (
-            f"the part before it reads a margin of {margins}, so that the linear response does not explain it: noise, a "
-            "mode that the reward does not show, or a missing clip may"
+            f"the part before it reads a margin of {margins}, so that the linear response does not explain it: noise, "
+            "a mode that the reward does not show, or a missing clip may"
         )
     knobs = ", ".join(advice.setup.loop.knobs)
     halved = "half the learning rate and a larger G"

@@ -14,7 +14,7 @@ from bandit_lab.grpo.estimator.base import TokenMean, register_estimator
 class CISPO(TokenMean):
     """A clip(ratio, 1 - epsilon_low, 1 + epsilon_high) grad log pi: no action drops out. arXiv 2506.13585.
 
-    epsilon_low = 1 is no lower bound, as there. Raises ValueError unless 0 <= epsilon_low <= 1 and epsilon_high >= 0.
+    epsilon_low = 1 is no lower bound, as there. Raises ValueError unless 0 < epsilon_low <= 1 and epsilon_high > 0.
     """
 
     epsilon_low: float = 1.0
@@ -22,9 +22,9 @@ class CISPO(TokenMean):
     at_snapshot = False
 
     def __post_init__(self) -> None:
-        low = _checks.non_negative("estimator.epsilon_low", self.epsilon_low)
-        _checks.require(low <= 1, "estimator.epsilon_low", "a number in [0, 1]", self.epsilon_low)
-        _checks.non_negative("estimator.epsilon_high", self.epsilon_high)
+        low = _checks.positive("estimator.epsilon_low", self.epsilon_low)
+        _checks.require(low <= 1, "estimator.epsilon_low", "a number in (0, 1]", self.epsilon_low)
+        _checks.positive("estimator.epsilon_high", self.epsilon_high)
 
     def weight(self, ratio: Array, advantage: Array) -> Array:
         """The clipped ratio, whatever the sign of the advantage."""

@@ -10,7 +10,7 @@ from bandit_lab.bandits import num_contexts_and_arms
 from bandit_lab.grpo import population_advantages
 from bandit_lab.simulate import check_drift, drift_of
 from bandit_lab.study.check.result import Failed, check, close
-from bandit_lab.study.check.sampling import _judge, _sampled_z
+from bandit_lab.study.check.sampling import _sampled_z, judge
 from bandit_lab.study.check.subject import Subject
 
 SIZES = (32, 128)
@@ -65,7 +65,7 @@ def population(subject: Subject) -> str:
         check_drift(wide[-1], "finite_group")
     except ValueError:
         large = replace(subject, learner=replace(subject.learner, group_size=LARGE))
-        return f"G = {LARGE}: " + _judge(_sampled_z(large, "mean_field", FEW, 2 / LARGE), FEW, subject.seed)
+        return f"G = {LARGE}: " + judge(_sampled_z(large, "mean_field", FEW, 2 / LARGE), FEW, subject.seed)
     theta, behaviour = (part[0] for part in subject.places)
     limit = np.asarray(drift_of(wide[0], "mean_field")(theta, behaviour, subject.weight))
     distance = [

@@ -12,7 +12,8 @@ DRAWS = 20_000
 LARGEST_Z = 5.0  # 6e-7 per number
 
 
-def _judge(z: np.ndarray, draws: int, seed: int) -> str:
+def judge(z: np.ndarray, draws: int, seed: int) -> str:
+    """A line with the largest |z|. Raises `Failed` beyond `LARGEST_Z`."""
     worst = float(np.max(np.abs(z), initial=0.0))
     line = f"|z| <= {worst:.2f} on {z.size} numbers, allowed {LARGEST_Z:g}, n = {draws}, seed {seed}"
     if not worst <= LARGEST_Z:
@@ -35,7 +36,7 @@ def rewards_follow_the_law(subject: Subject) -> str:
             expected = np.asarray(law.probabilities[context] @ law.values**power)
             error = np.maximum(seen.std(1) / np.sqrt(DRAWS), 1e-9 + 1e-6 * np.abs(expected))
             z.append((seen.mean(1) - expected) / error)
-    return _judge(np.array(z), DRAWS, subject.seed)
+    return judge(np.array(z), DRAWS, subject.seed)
 
 
 @check("exact mean of a group against sampling", "bandit", "advantage", "estimator", "kl_estimator")
@@ -43,7 +44,7 @@ def sampled_mean(subject: Subject) -> str:
     """Mean of the sampled gradient against the exact one of this group size, at three pairs of policies."""
     if subject.why_not_summed:
         raise NotApplicable(subject.why_not_summed)
-    return _judge(_sampled_z(subject, "finite_group", DRAWS, 0.0), DRAWS, subject.seed)
+    return judge(_sampled_z(subject, "finite_group", DRAWS, 0.0), DRAWS, subject.seed)
 
 
 def _sampled_z(subject: Subject, dynamics: str, draws: int, slack: float) -> np.ndarray:

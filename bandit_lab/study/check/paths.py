@@ -1,0 +1,35 @@
+"""Do both paths of the simulator give the same runs in distribution?"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bandit_lab.grpo import Hyper
+from bandit_lab.simulate import run
+from bandit_lab.simulate.fast import why_not
+from bandit_lab.study.check.result import NotApplicable, check
+from bandit_lab.study.check.sampling import judge
+from bandit_lab.study.check.subject import Subject
+
+SEEDS, STEPS = 4096, 8
+
+
+@check("fast path against the reference path", "bandit", "advantage", "estimator")
+def paths(subject: Subject) -> str:
+    """Mean expected reward after each of eight steps at refresh interval 3, where the fast path serves the learner."""
+    rule = subject.learner.staleness
+    learner = replace(subject.learner, horizon=rule.horizon_for(3))
+    if reason := why_not(learner, "sampled"):
+        raise NotApplicable(reason)
+    cells = Hyper(*(np.array([value]) for value in (0.5, 0.5, 3, subject.kl_weight)))
+    options: dict[str, Any] = {
+        "steps": STEPS,
+        "seeds": SEEDS,
+        "seed": subject.seed,
+        "dtype": np.float64,
+        "summary": False,
+    }
+    fast, slow = (run(learner, "sampled", cells, path=path, **options) for path in ("fast", "reference"))
+    error = np.sqrt((fast.reward_variance + slow.reward_variance)[0, 1:] / SEEDS)
+    return judge((fast.reward_mean - slow.reward_mean)[0, 1:] / (error + 1e-12), SEEDS, subject.seed)

@@ -115,21 +115,14 @@ def draw(figure, found: Found, wide: bool) -> None:
     for case in found.setting.estimators:
         _line(left, found, case)
     _line(right, found, "island")
-    for panel, law, title in (
-        (left, found.predicted.law, r"no momentum, $K\eta$ = 0.097"),
-        (right, found.predicted.island_law, r"ratio, $\mu$ = 0.9, stale/fresh = 0.8"),
+    for panel, law, title, shift, height, ha, va in (
+        (left, found.predicted.law, r"no momentum, $K\eta$ = 0.097", -0.8, 0.97, "right", "top"),
+        (right, found.predicted.island_law, r"ratio, $\mu$ = 0.9, stale/fresh = 0.8", 0.8, 0.03, "left", "bottom"),
     ):
         panel.axhline(1.0, color=s.GREY, linewidth=0.8)
         panel.axvline(float(law), **s.LAW)
-        panel.text(
-            float(law) - 0.8,
-            0.97,
-            "law's\nlargest $N$",
-            ha="right",
-            va="top",
-            transform=panel.get_xaxis_transform(),
-            fontsize=6.5,
-        )
+        at = {"transform": panel.get_xaxis_transform(), "fontsize": 6.5}
+        panel.text(float(law) + shift, height, "law's\nlargest $N$", ha=ha, va=va, **at)
         panel.set(xlabel=r"refresh interval $N$ (steps)", ylabel="largest multiplier of a block")
         panel.set_title(title)
         panel.text(
@@ -156,7 +149,7 @@ def draw(figure, found: Found, wide: bool) -> None:
 TOP = 2.2  # of the multipliers drawn without momentum
 PLACES = {
     "frozen": (28.5, 1.3, "frozen"),
-    "uncorrected": (17.5, 1.6, "uncorrected"),
+    "uncorrected": (17.3, 2.03, "uncorrected"),
     "ratio": (38, 0.42, "ratio (circles), clipped (x)"),
 }
 

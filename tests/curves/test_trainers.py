@@ -128,6 +128,8 @@ def test_optimisers(tmp_path):
     assert (adam.convention, adam.momentum, adam.facts["beta2"].value, adam.adaptive) == ("ema", 0.9, 0.95, True)
     sgd = understood(tmp_path, TRL, optimizer="sgd", beta1=0.5)
     assert (sgd.convention, sgd.momentum, sgd.adaptive) == ("heavy_ball", 0.5, False)
+    plain = understood(tmp_path, TRL + "optim: sgd\n")
+    assert (plain.convention, plain.momentum) == ("heavy_ball", 0.0)
     with pytest.raises(ValueError, match="optim: expected adamw"):
         understood(tmp_path, TRL + "optim: magic\n")
     with pytest.raises(ValueError, match=r"adam_beta1: expected a number in \[0, 1\), got 1.5"):

@@ -154,6 +154,8 @@ def _optimizer(facts: dict[str, Fact], look: Lookup) -> tuple[str, str, float]:
     momentum = 0.9 if beta1 is None else beta1.value
     inside = isinstance(momentum, int | float) and not isinstance(momentum, bool) and 0 <= momentum < 1
     _checks.require(inside, beta1.key if beta1 is not None else "momentum", "a number in [0, 1)", momentum)
+    if "sgd" in name and beta1 is not None and beta1.origin == "default":  # Adam's beta1 is not torch.optim.SGD's
+        momentum = look.number("momentum") or 0.0
     if name == "sgd" or name.startswith("sgd_"):
         return name, "ema" if name == "sgd_ema" else "heavy_ball", float(momentum)
     if "nesterov" in name:

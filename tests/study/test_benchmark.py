@@ -1,5 +1,6 @@
 """The labelled benchmark: what is planted is there, logs are what was drawn, scores count right, detectors find it."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from bandit_lab.study.benchmark.ranges import SPLITS, draw, load
 from bandit_lab.study.benchmark.reward_only import FEATURES, RewardOnly, among
 from bandit_lab.study.benchmark.score import Judged
 from bandit_lab.study.benchmark.simulate import simulate_all, with_rates
+from bandit_lab.study.cli import OK, main
 from bandit_lab.theory import thresholds
 
 WITH = {
@@ -178,3 +180,16 @@ def test_scores_count():
     counts = score.confusion(judged)
     assert counts.sum() == 4  # the weak one is left out
     assert counts[1].tolist() == [1, 1, 0, 0, 0]
+
+
+def test_the_command_scores_simulated_runs(tmp_path, monkeypatch, capsys):
+    """24 runs of one batch shape through the command: a table, the numbers and the picture."""
+    monkeypatch.setattr(run, "load", lambda name: one_shape() if name in SPLITS else load(name))
+    monkeypatch.chdir(tmp_path)
+    assert main(["diagnose", "simulated=held_out", "runs=24", "run_dir=out", "surrogates=19"]) == OK
+    found = json.loads((tmp_path / "out/summary.json").read_text(), parse_constant=pytest.fail)["benchmark"]
+    assert found["runs"] == 24
+    assert {row["failure"] for row in found["diagnose"]["failures"]} == set(FAILURES)
+    assert found["reward_only"]["healthy"] == found["diagnose"]["healthy"] > 0
+    assert (tmp_path / "out/recall.png").stat().st_size > 1000
+    assert "mean recall" in capsys.readouterr().out

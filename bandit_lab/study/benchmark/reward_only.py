@@ -85,7 +85,7 @@ def train(values: np.ndarray, present: np.ndarray, healthy: np.ndarray, false_al
 
 
 def among(values: np.ndarray, kind: np.ndarray, count: int) -> Callable[[np.ndarray], np.ndarray]:
-    """A classifier into `count` kinds that exclude each other: one regression against the rest for each, the surest wins.
+    """A classifier into `count` kinds that exclude each other: a regression against the rest for each, the surest wins.
 
     Fitted to features [N, F] and kinds [N] in 0..count - 1; maps features [M, F] to kinds [M].
     """

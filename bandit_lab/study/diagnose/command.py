@@ -63,6 +63,10 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
     if settings.simulated is not None:
         found = benchmark.score(settings.simulated, settings.runs, thresholds(settings), progress)
         folder.write_summary({"benchmark": found})
+        if settings.report:
+            from bandit_lab.study.plots import draw_recall
+
+            draw_recall(found, folder.path)
         report.show(*table.benchmark_tables(found))
     else:
         _logs(plan, folder, progress)

@@ -33,7 +33,9 @@ class DiagnosisSettings(LogSettings):
         None, "", "training | held_out: score the detectors on simulated runs of known failure instead of logs"
     )
     runs: int | None = setting(None, "runs", "of the benchmark; null: as conf/benchmark says")
-    report: bool = setting(True, "", "write report/<run>.html, .md and .png, ready to paste into an issue")
+    report: bool = setting(
+        True, "", "write report/<run>.html, .md and .png, ready to paste; simulated runs: recall.png"
+    )
     seed: int = setting(0, "", "root of the random numbers (the oscillation test's simulated null)")
     plugins: list[str] = setting([], "modules", "Python modules to import first")
     run_dir: str | None = setting(None, "path", "run folder; null: outputs/diagnose/<date>_<time>")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import xarray
@@ -76,6 +76,20 @@ def draw_diagnosis(picture: "DiagnosisPicture") -> bytes:
         figure.savefig(buffer, format="png", dpi=130)
         plt.close(figure)
     return buffer.getvalue()
+
+
+def draw_recall(found: dict[str, Any], folder: Path) -> Path:
+    """Recall against effect size on simulated runs: `recall.png`."""
+    import matplotlib.pyplot as plt
+
+    from bandit_lab.study.plots.recall import recall_figure
+    from bandit_lab.study.plots.style import style
+
+    with style():
+        figure = recall_figure(found)
+        figure.savefig(folder / "recall.png")
+        plt.close(figure)
+    return folder / "recall.png"
 
 
 def draw_margins(picture: "MarginPicture") -> bytes:

@@ -28,7 +28,7 @@ def settings_rows(advice: Advice) -> list[list[str]]:
     rows.append(["staleness model", letter, loop.why])
     for quantity, label in _NAMES.items():
         fact = setup.facts.get(quantity)
-        if fact is not None and fact.value is not None:
+        if fact is not None and fact.value is not None and (setup.adaptive or not quantity.startswith("beta")):
             rows.append([label, _value(fact.value), fact.text])
     origin = setup.facts["optimizer"].text if "optimizer" in setup.facts else "assumed"
     form = {"ema": "EMA", "heavy_ball": "heavy-ball", "nesterov": "Nesterov"}[setup.convention]

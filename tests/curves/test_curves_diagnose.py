@@ -9,6 +9,7 @@ from simulated_curves import noise, simulate
 from bandit_lab.curves import Curve, RewardScale, Series
 from bandit_lab.curves.diagnose import DiagnoseSettings, diagnose, oscillation_test
 from bandit_lab.curves.diagnose.degeneracy import silent_share_bound
+from bandit_lab.curves.diagnose.swings import swings
 from bandit_lab.curves.diagnose.traps import traps
 
 QUICK = DiagnoseSettings(surrogates=199)
@@ -118,7 +119,9 @@ def test_the_false_alarm_rate_is_five_percent_over_many_curves(rho):
 
 def test_white_noise_surrogates_would_be_caught(monkeypatch):
     """The planted defect: autocorrelation ignored, the test takes red noise for oscillation far too often."""
-    monkeypatch.setattr("bandit_lab.curves.diagnose.oscillation._correlation", lambda residual, tangent: np.zeros(len(residual)))
+    monkeypatch.setattr(
+        "bandit_lab.curves.diagnose.oscillation._correlation", lambda residual, tangent: np.zeros(len(residual))
+    )
     rewards = 0.5 + 0.05 * noise(np.random.default_rng(33), 25, 80, 0.8)
     assert np.mean([oscillation_test(np.arange(80.0), r, 99).p_value <= 0.05 for r in rewards]) > 0.3
 
@@ -139,3 +142,65 @@ def test_short_and_odd_runs_are_judged_as_far_as_possible():
     assert diagnose(curve(np.full(120, 0.5)), QUICK).verdict == ("healthy",)
     with pytest.raises(ValueError, match="false_alarm"):
         DiagnoseSettings(false_alarm=0)
+
+
+def test_swings_are_read_with_a_hysteresis():
+    """Two falls of 0.4 that were made good again; one fall alone, or a rise, has no second swing."""
+    path = np.interp(np.arange(60.0), [0, 10, 20, 30, 40, 50, 59], [0.2, 0.8, 0.3, 0.8, 0.4, 0.9, 0.9])
+    assert swings(path, 1.0, 0.4, 5.5).depth == pytest.approx(0.4, abs=0.08)  # rounded off by the means
+    once = np.interp(np.arange(60.0), [0, 20, 40, 59], [0.2, 0.8, 0.3, 0.8])
+    assert swings(once, 1.0, 0.4, 5.5).depth < 0.02
+    assert swings(np.linspace(0.1, 0.9, 60), 1.0, 0.4, 5.5).depth < 0.02
+
+
+def test_an_irregular_cycle_is_found_and_red_noise_is_not():
+    """Blocks of random length at two levels, noise 0.08: instability in at least 9 of 10 runs. AR(1) noise of the same
+    deviation about a rise (rho 0.6): at most 1 of 10 (seed 41)."""
+    rng = np.random.default_rng(41)
+    found = alarms = 0
+    for _ in range(10):
+        levels = np.repeat(np.arange(40) % 2, rng.integers(3, 12, 40))[:120]
+        found += diagnose(curve(0.4 + 0.35 * levels + 0.08 * rng.normal(size=120)), QUICK).verdict != ("healthy",)
+        alarms += diagnose(curve(rising(sigma=0.0) + 0.08 * noise(rng, 1, 120, 0.6)[0]), QUICK).verdict != ("healthy",)
+    assert found >= 9
+    assert alarms <= 1
+
+
+def test_a_wave_that_is_significant_but_small_is_no_instability():
+    step = np.arange(400)
+    small = 0.2 + 0.5 * (1 - np.exp(-step / 80)) + 0.012 * np.sin(2 * np.pi * step / 20)
+    reward = small + 0.02 * np.random.default_rng(8).normal(size=400)
+    test = oscillation_test(step.astype(float), reward, 199)
+    assert test.p_value <= 0.01
+    long = replace(curve(rising()), reward_series=Series(step.astype(float), reward, "reward"))
+    assert diagnose(long, QUICK).verdict == ("healthy",)
+
+
+def test_silence_is_no_success_on_a_scale_that_is_estimated_from_a_flat_curve():
+    flat = 0.9 + 0.01 * np.random.default_rng(9).normal(size=120)
+    for given, verdict in ((False, "advantage_degeneracy"), (True, "healthy")):
+        run = replace(curve(flat, zero_std_frac=np.full(120, 0.95)), scale=RewardScale(0.0, 1.0, given))
+        assert verdict in diagnose(run, QUICK).verdict
+    climbed = replace(curve(0.1 + 0.8 * (1 - np.exp(-STEP / 20)), zero_std_frac=np.full(120, 0.95)),
+                      scale=RewardScale(0.0, 1.0, False))  # fmt: skip
+    assert diagnose(climbed, QUICK).verdict == ("healthy",)
+
+
+def test_a_held_out_result_that_falls_while_training_stays_level_is_hacking():
+    rng = np.random.default_rng(10)
+    level = 0.6 + 0.02 * rng.normal(size=120)
+    falling = np.concatenate((np.full(5, 0.6), np.linspace(0.58, 0.2, 9))) + 0.01 * rng.normal(size=14)
+    assert "reward_hacking" in diagnose(curve(level, eval=held_out(falling)), QUICK).verdict
+    both = np.concatenate((level[:60], level[60:] - np.linspace(0, 0.4, 60)))
+    assert "reward_hacking" not in diagnose(curve(both, eval=held_out(falling)), QUICK).verdict
+
+
+def test_a_part_that_is_the_reward_over_again_is_no_held_out_result():
+    reward = rising()
+    again = {"reward/pass@1": Series(STEP, 2 * reward + 1, "reward/pass@1")}
+    found = diagnose(curve(reward, parts=again), QUICK)
+    assert found.scores["reward_hacking"] is None
+    other = {"rewards/accuracy/mean": Series(STEP, rising(77), "rewards/accuracy/mean")}
+    found = diagnose(curve(reward, parts=other), QUICK)
+    assert found.scores["reward_hacking"] is not None
+    assert any("shows in no logged metric" in text for text in found.missing)

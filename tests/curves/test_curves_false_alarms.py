@@ -48,7 +48,7 @@ def test_without_a_margin_there_would_be_more(monkeypatch):
 def test_the_spectral_test_raises_false_alarms_at_its_level():
     """5 % +- 1.5 % of 800 exponential curves of 60 points with rho = 0.3, seed 54; one standard error is 0.8 %.
 
-    After a slow start it is on the safe side: 3.1 % of as many curves of the softmax law.
+    After a slow start it is on the safe side: 3.5 % of 400 curves of the softmax law.
     """
     truth = simulate("single_exponential", 800, 60, rho=0.3, seed=54)
     found = [oscillation_test(truth.time, reward, 99, seed).p_value for seed, reward in enumerate(truth.reward)]

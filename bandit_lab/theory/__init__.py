@@ -30,6 +30,7 @@ Nothing here imports the simulation: a prediction and a measurement are independ
 """
 
 from bandit_lab.theory.adaptive import (
+    adam_mean_curve,
     adaptive_threshold,
     decayed_fixed_point,
     noise_second_moment,
@@ -170,6 +171,7 @@ __all__ = [
     "Stationary",
     "Threshold",
     "TwoArmChain",
+    "adam_mean_curve",
     "adaptive_threshold",
     "attracting_fixed_point",
     "averaged_threshold",

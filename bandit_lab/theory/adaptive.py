@@ -25,6 +25,7 @@ from bandit_lab import _checks
 from bandit_lab.theory.block_map import LinearLoop
 from bandit_lab.theory.fixed_points import mean_drift
 from bandit_lab.theory.gradient_noise import binary_covariance
+from bandit_lab.theory.group_law import GroupLaw
 from bandit_lab.theory.signal import BinarySignal, Signal
 from bandit_lab.theory.stationary import stationary_covariance
 from bandit_lab.theory.stiffness import Split
@@ -125,6 +126,37 @@ def self_consistent_moment(
 def preconditioner_spread(beta2: float, kurtosis: float = 3.0) -> float:
     """Relative standard deviation of 1/sqrt(v) from the finite memory of v, sqrt((kurtosis-1)(1-b2)/(1+b2))/2."""
     return 0.5 * float(np.sqrt((kurtosis - 1) * (1 - beta2) / (1 + beta2)))
+
+
+def adam_mean_curve(
+    law: GroupLaw,
+    success: tuple[float, ...],
+    reference: np.ndarray,
+    kl_weight: float,
+    learning_rate: float,
+    steps: int,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    eps: float = 1e-8,
+) -> np.ndarray:
+    """Expected reward [steps + 1] of Adam, on-policy, from the reference: its averages fed with E[g] and E[g^2].
+
+    E[g^2] = diag Cov(g) + E[g]^2 at the mean parameters, bias corrections included: the curve depends on G through the
+    noise. Binary rewards at finite G. Leading order in the learning rate; derived here.
+    """
+    signal = BinarySignal(law, success)
+    logits = np.log(np.asarray(reference, float))
+    first, second = np.zeros(len(logits)), np.zeros(len(logits))
+    rewards = [float(softmax(logits) @ signal.means)]
+    for step in range(1, steps + 1):
+        drift = mean_drift(signal, reference, kl_weight, logits)
+        noise = np.diag(binary_covariance(law, signal.means, softmax(logits)))
+        first = beta1 * first + (1 - beta1) * drift
+        second = beta2 * second + (1 - beta2) * (noise + drift**2)
+        unbiased = first / (1 - beta1**step), second / (1 - beta2**step)
+        logits = logits + learning_rate * unbiased[0] / (np.sqrt(unbiased[1]) + eps)
+        rewards.append(float(softmax(logits) @ signal.means))
+    return np.array(rewards)
 
 
 def decayed_fixed_point(

@@ -259,6 +259,20 @@ def test_mean_curve_depends_on_the_group_size_as_predicted(size, other):
     assert np.abs(seen.reward_mean[0] - curves[other]).max() > error
 
 
+def test_predicted_mean_curve_is_the_closed_one():
+    """The formula's curve (covariance in closed form) and the optimiser fed with enumerated moments: 1e-10, G = 4.
+
+    Planted: the curve of G = 5.
+    """
+    seen = closed_mean_curve(made(4, b2=BETA2), Hyper(0.01, 0.9, 1, KL_WEIGHT), 60)
+    curves = [
+        theory.adam_mean_curve(theory.GroupLaw("dr_grpo", g), SUCCESS, np.full(2, 0.5), KL_WEIGHT, 0.01, 60, 0.9, BETA2)
+        for g in (4, 5)
+    ]
+    np.testing.assert_allclose(seen, curves[0], rtol=0, atol=1e-10)
+    assert np.abs(seen - curves[1]).max() > 1e-4
+
+
 def test_closed_mean_curve_without_second_moments_is_the_exact_mean():
     """Heavy ball: nothing to close; the same numbers as the finite-group dynamics, 1e-13."""
     subject, hyper = made(8, "sgd"), Hyper(0.5, 0.9, 3, KL_WEIGHT)

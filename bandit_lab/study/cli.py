@@ -52,7 +52,9 @@ def _help(command: str, overrides: list[str]) -> int:
     from bandit_lab.study.help import command_help
 
     try:
-        plugins.load(plugins.named(overrides))
+        modules = plugins.named(overrides)
+        if modules or plugins.announced():
+            plugins.load(modules)
     except ValueError as error:
         return _complain(f"bandit_lab {command}", str(error))
     return _say(command_help(command))

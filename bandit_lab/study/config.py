@@ -43,7 +43,7 @@ class Settings:
     momentum: float = _setting(0.9, "", "mu in [0, 1)")
     kl_weight: float = _setting(1.0, "reward per nat", "beta >= 0, weight of KL(policy || reference)")
     kl_estimator: str = _setting(
-        "exact", "", "of the KL term; exact is the reverse KL over all arms, k3 is forward on policy"
+        "exact", "", "exact (reverse KL) | forward | k1 | k2 | k3 (sampled; on policy k2 is reverse, k3 forward)"
     )
     entropy_weight: float = _setting(0.0, "reward per nat", ">= 0, of the policy's entropy, added to the objective")
     group_size: int = _setting(64, "actions", "G, actions per group")

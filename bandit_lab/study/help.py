@@ -5,10 +5,9 @@ import textwrap
 from typing import Any
 
 from bandit_lab import __version__
-from bandit_lab._registry import Registry
+from bandit_lab.study import plugins
 from bandit_lab.study.commands import COMMANDS
-from bandit_lab.study.config import GROUPS, SCHEMAS, default_of, described
-from bandit_lab.study.plugins import registries
+from bandit_lab.study.config import GROUPS, SCHEMAS, default_of, described, variants_on_disk
 from bandit_lab.study.quantities import explain
 
 _GROUP_DEFAULTS = {
@@ -50,13 +49,12 @@ def command_help(name: str) -> str:
         "",
         "settings (default, unit):",
     ]
-    known = registries() if "bandit" in SCHEMAS[name].__dataclass_fields__ else {}
     for key, entry in described(SCHEMAS[name]):
         default, unit = _default_text(key, default_of(entry)), entry.metadata["unit"]
         lines.append(f"  {key:<24} {default}{f', {unit}' if unit else ''}")
         lines.append(f"  {'':<24}   {entry.metadata['help']}")
-        if key in known:
-            lines += _one_of(known[key])
+        if key in GROUPS:
+            lines += _one_of(key)
     if name == "predict":
         lines += ["", *explain()]
     lines += ["", "example:", f"  {command.example}"]
@@ -67,6 +65,8 @@ def _default_text(key: str, default: Any) -> str:
     return _GROUP_DEFAULTS[key] if key in GROUPS else json.dumps(default).replace('"', "")
 
 
-def _one_of(registry: Registry[Any]) -> list[str]:
-    names = [*registry, "any of optax by name"] if registry.kind == "optimizer" else [*registry]
+def _one_of(group: str) -> list[str]:
+    """The variants of a group: its files in `conf/`, one per variant of ours, and what plug-ins brought."""
+    names = sorted({*variants_on_disk(group), *(plugins.registries()[group] if plugins.loaded() else ())})
+    names += ["any of optax by name"] if group == "optimizer" else []
     return textwrap.wrap(f"one of: {', '.join(names)}", 116, initial_indent=" " * 29, subsequent_indent=" " * 37)

@@ -19,6 +19,7 @@ from bandit_lab._registry import Registry
 from bandit_lab.study.config import GROUPS, variants_on_disk
 
 ENTRY_POINTS = "bandit_lab.variants"
+_state = {"loaded": False}
 MISSING = "???"
 
 
@@ -39,6 +40,7 @@ def load(names: Iterable[str]) -> None:
     """
     registries()
     _load_entry_points()
+    _state["loaded"] = True
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
     for name in names:
@@ -48,9 +50,19 @@ def load(names: Iterable[str]) -> None:
     _store_settings()
 
 
+def loaded() -> bool:
+    """Whether `load` has been called: help texts do without, where there is nothing to load."""
+    return _state["loaded"]
+
+
+def announced() -> list[metadata.EntryPoint]:
+    """Entry points of installed packages."""
+    return list(metadata.entry_points(group=ENTRY_POINTS))
+
+
 @lru_cache(maxsize=1)
 def _load_entry_points() -> None:
-    for point in metadata.entry_points(group=ENTRY_POINTS):
+    for point in announced():
         source = f"{point.value!r} of {point.dist.name if point.dist else 'an unknown package'}"
         _guarded(f"entry point {point.name}: expected one that can be imported, got {source}", point.load)
 
@@ -66,13 +78,13 @@ def _guarded(complaint: str, do: Any) -> None:
 
 def named(overrides: Iterable[str]) -> list[str]:
     """The modules that `plugins=[...]` among the overrides names; what is not a list is left to Hydra's check."""
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-    from hydra.errors import HydraException
-
     modules: list[str] = []
     for argument in overrides:
         if not re.match(r"\+{0,2}plugins=", argument):
             continue
+        from hydra.core.override_parser.overrides_parser import OverridesParser
+        from hydra.errors import HydraException
+
         try:
             parsed = OverridesParser.create().parse_override(argument)
         except HydraException:

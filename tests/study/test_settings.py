@@ -1,11 +1,13 @@
 """Settings: the interface's defaults, YAML files and registries that agree."""
 
+import re
+
 import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from bandit_lab.bandits import BANDITS
-from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS
+from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, KL_ESTIMATORS, STALENESS
 from bandit_lab.study import build, config
 from bandit_lab.study.cli import _rewritten
 
@@ -55,6 +57,13 @@ def test_every_file_builds(group, name):
     chosen = settings("sweep", f"{group}={name}")
     build.check_scalars(chosen)
     build.build_learner(chosen, 4)
+
+
+@pytest.mark.parametrize("command", ["predict", "check"])
+def test_help_lists_every_kl_estimator(command):
+    """The only names that help holds itself: they are no group with files."""
+    entry = dict(config.described(config.SCHEMAS[command]))["kl_estimator"]
+    assert set(re.findall(r"\b(?:exact|forward|k\d)\b", entry.metadata["help"])) == set(KL_ESTIMATORS)
 
 
 def test_help_and_schema_cannot_disagree():

@@ -60,10 +60,12 @@ SUMMED = [name for name in ESTIMATORS if not hasattr(ESTIMATORS[name](), "of_gro
     ("advantage", "estimator"), [*((name, "clipped") for name in ADVANTAGES), *(("grpo", name) for name in SUMMED)]
 )
 def test_large_groups_approach_the_mean_field_with_order_one(advantage, estimator):
-    """The distance falls as 1/G; without a baseline there is none. That of a median is the chance of a group whose
-    successes are half of it, exp(-2 G (J - 1/2)^2)/sqrt(G): between order 1/2 and any."""
+    """The distance falls as 1/G; without a baseline there is none. That of a median is the chance that a group has its
+    median on the other side, exp(-2 G (J - 1/2)^2): fast at J = 0.74, which is looked at for it."""
     sizes, errors = np.array([32, 64, 128]), []
     theta, behaviour = jnp.array([0.7, -0.2, 0.1]), jnp.array([-0.3, 0.5, 0.2])
+    if advantage == "median":
+        behaviour = jnp.array([2.5, 0.0, 0.0])
     for size in sizes:
         trained = learner(advantage, BERNOULLI, estimator=ESTIMATORS[estimator](), group_size=int(size))
         gap = drift_of(trained, "finite_group")(theta, behaviour, 0.5)
@@ -71,7 +73,7 @@ def test_large_groups_approach_the_mean_field_with_order_one(advantage, estimato
         errors.append(float(jnp.max(jnp.abs(gap))))
     if max(errors) > 1e-12:
         order = -np.polyfit(np.log(sizes), np.log(errors), 1)[0]
-        assert order > 0.45 if advantage == "median" else order == pytest.approx(1, abs=0.05)
+        assert order > 1.5 if advantage == "median" else order == pytest.approx(1, abs=0.05)
     else:
         assert advantage in ("none", "rloo", "sign")
 

@@ -223,8 +223,8 @@ def _draw_distance(panel, found: Found) -> None:
     panel.plot(zeta, found.predicted.distance_closed_form, **s.EXACT)
     panel.plot(zeta, found.measured.distance, **SMALL)
     panel.set(yscale="log", ylabel="distance to exponential / gain", ylim=(None, 1))
-    panel.text(1.9, 0.075, "closed form", fontsize=6.5, color=s.BLUE)
-    panel.text(1.25, 0.05, "leading order", fontsize=6.5, ha="right")
+    panel.text(1.5, 0.13, "closed form", fontsize=6.5, color=s.BLUE)
+    panel.text(0.05, 0.08, "- - leading order", fontsize=6.5, transform=panel.transAxes)
     _damping_axis(panel)
 
 

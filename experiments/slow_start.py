@@ -273,7 +273,7 @@ def _draw_gain(panel, found: Found) -> None:
     panel.set(ylabel="AICc, wrong law less true", ylim=(-10, 45))
     names = ("softmax from 12 %", "softmax from 27 %", "inertia, no softmax")
     for place, (name, shade) in enumerate(zip(names, SHADE, strict=True)):
-        panel.text(0.03, 0.93 - 0.09 * place, name, color=shade, fontsize=6.5, transform=panel.transAxes)
+        panel.text(0.17, 0.93 - 0.09 * place, name, color=shade, fontsize=6.5, transform=panel.transAxes)
 
 
 def _by_answers(panel, found: Found, name: str, low: xarray.DataArray, high: xarray.DataArray) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 from pathlib import Path
 
@@ -155,3 +156,34 @@ def test_bad_input_is_one_line(given, complaint, capsys):
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert complaint in error
+
+
+VERDICTS = {
+    "rises to 0.44 then collapses to 0": {"dynamical_instability"},
+    "then collapses to 0 in the last": {"dynamical_instability"},
+    "peaks then declines": {"dynamical_instability"},
+    "advantage degeneracy: frac_reward_zero_std": {"advantage_degeneracy"},
+    "slow start, rise, plateau": {"healthy"},
+    "rising/saturating": {"healthy", "policy_concentration"},
+    "noisy": {"healthy", "advantage_degeneracy"},
+}
+"""What the table of real runs says of a run, and the verdicts that agree with it. Where the entropy is logged and lost,
+concentration is named beside a reward that saturates well."""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("BANDIT_LAB_LOGS" not in os.environ, reason="BANDIT_LAB_LOGS names no folder of real logs")
+def test_verdicts_on_real_runs_agree_with_what_a_person_saw():
+    rows = run(f"logs_index={os.environ['BANDIT_LAB_LOGS']}/index.csv", "report=false")["logs"]
+    judged = [row for row in rows if row["verdict"] is not None]
+    assert len(judged) >= 60
+    for row in judged:
+        for text, allowed in VERDICTS.items():
+            if text in row["outcome"]:
+                assert allowed & set(row["verdict"]), row["log"]
+    hacked = next(row for row in judged if "hard-coded" in row["outcome"])
+    assert hacked["scores"]["reward_hacking"] is None  # in no logged metric, and said so
+    lone = next(row for row in judged if row["log"] == "uqcxu9.train_v6_reward")
+    assert any("group size 1" in text for text in lone["traps"])
+    idle = next(row for row in judged if "no learning" in row["outcome"])
+    assert any("nothing was learned" in text for text in idle["remarks"])

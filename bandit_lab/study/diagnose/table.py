@@ -12,6 +12,7 @@ SHORT = {
     "policy_concentration": "concentration",
     "dynamical_instability": "instability",
 }
+BRIEF = dict(zip(SHORT, ("hack", "degen", "conc", "inst"), strict=True))
 
 
 def tables(rows: list[dict[str, Any]]) -> list[Any]:
@@ -29,7 +30,8 @@ def tables(rows: list[dict[str, Any]]) -> list[Any]:
 def runs_table(rows: list[dict[str, Any]]) -> Any:
     """One line per log: verdict, the four scores (1 and more: the failure is there), the table's outcome beside it."""
     many, outcomes = len(rows) >= MANY, any("outcome" in row for row in rows)
-    table = new_table("", "log", "points", *SHORT.values(), "verdict", *(["outcome"] if outcomes else []))
+    head = ("n", *BRIEF.values()) if many else ("points", *SHORT.values())
+    table = new_table("", "log", *head, "verdict", *(["outcome"] if outcomes else []))
     for row in rows:
         cells = [middle_cut(row["log"], 26) if many else row["log"]]
         if row["verdict"] is None:
@@ -38,15 +40,18 @@ def runs_table(rows: list[dict[str, Any]]) -> Any:
             cells += [str(row["n_points"]), *(number(row["scores"][name], 2) for name in SHORT)]
             cells.append(verdict_text(row["verdict"], many))
         outcome = row.get("outcome", "-")
-        table.add_row(*cells, *([middle_cut(outcome, 22) if many else outcome] if outcomes else []))
-    for column in table.columns:
+        table.add_row(*cells, *([middle_cut(outcome, 26) if many else outcome] if outcomes else []))
+    for place, column in enumerate(table.columns):
         column.no_wrap = many
+        column.min_width = 4 if 0 < place <= 1 + len(SHORT) else None
     return table
 
 
 def verdict_text(verdict: list[str], short: bool) -> str:
     """The verdict in plain words."""
-    return ", ".join(SHORT.get(name, name) if short else name.replace("_", " ") for name in verdict)
+    return (" + " if short else ", ").join(
+        BRIEF.get(name, name) if short else name.replace("_", " ") for name in verdict
+    )
 
 
 def evidence_table(row: dict[str, Any]) -> Any:

@@ -1,9 +1,15 @@
 """The four failure modes on a real or simulated log, with evidence and with what could not be judged."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from bandit_lab.curves.diagnose.evidence import FAILURES, DiagnoseSettings, Diagnosis, Evidence, Finding
-from bandit_lab.curves.diagnose.oscillation import Oscillation, oscillation_test
-from bandit_lab.curves.diagnose.registry import DIAGNOSTICS, Detector, register_diagnostic
-from bandit_lab.curves.diagnose.verdict import diagnose
+from bandit_lab.curves.diagnose.registry import Detector, register_diagnostic
+
+if TYPE_CHECKING:
+    from bandit_lab.curves.diagnose.oscillation import Oscillation, oscillation_test
+    from bandit_lab.curves.diagnose.registry import DIAGNOSTICS
+    from bandit_lab.curves.diagnose.verdict import diagnose
 
 __all__ = [
     "DIAGNOSTICS",
@@ -18,3 +24,16 @@ __all__ = [
     "oscillation_test",
     "register_diagnostic",
 ]
+_LATER = {
+    "Oscillation": "oscillation",
+    "oscillation_test": "oscillation",
+    "DIAGNOSTICS": "verdict",
+    "diagnose": "verdict",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What needs JAX is imported when it is asked for: settings and help texts need the thresholds alone."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -13,6 +13,7 @@ from bandit_lab.measure.fluctuation import Estimate, Fluctuation, jackknife, mea
 from bandit_lab.measure.growth import generic_direction, growth_rate
 from bandit_lab.measure.late_time import late_exponent, late_rate
 from bandit_lab.measure.observe import mean_cosine, observe, prompt_gradients, success_of_prompts
+from bandit_lab.measure.limit_cycle import return_boundary, tail_range
 from bandit_lab.measure.onset import dominant_poles, first_overshoot, learning_rate_onset, stiffest_mode
 from bandit_lab.measure.outcome import (
     classify_mean,
@@ -71,9 +72,11 @@ __all__ = [
     "prompt_gradients",
     "refresh_interval_boundary",
     "sampled_boundary",
+    "return_boundary",
     "share_of_lost",
     "slope",
     "stack_bandits",
     "stiffest_mode",
+    "tail_range",
     "success_of_prompts",
 ]

@@ -20,6 +20,7 @@
     adaptive         Adam and friends at their noise-stationary second moment
     escape           diffusion limit: barrier, Kramers rate, first passage
     two_arm_chain    exact transition operator of the two-arm chain on a grid
+    two_cycle        the orbit of period two beyond a flip, exactly, for a nonlinear drift
     practical        the boundary that a finite temperature leaves; bias of a stale gradient
     group_size       where group-size invariance of the mean fails
     curvature        reward spread bounds curvature
@@ -155,6 +156,7 @@ from bandit_lab.theory.two_arm import (
 from bandit_lab.theory.two_arm_chain import (
     TwoArmChain,
 )
+from bandit_lab.theory.two_cycle import TwoCycle, two_cycle
 
 __all__ = [
     "CONVENTIONS",
@@ -171,6 +173,7 @@ __all__ = [
     "Stationary",
     "Threshold",
     "TwoArmChain",
+    "TwoCycle",
     "adam_mean_curve",
     "adaptive_threshold",
     "attracting_fixed_point",
@@ -269,5 +272,6 @@ __all__ = [
     "success_recurrence",
     "success_slope",
     "time_constant",
+    "two_cycle",
     "uniform_bound",
 ]

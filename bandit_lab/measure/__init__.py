@@ -12,8 +12,8 @@ from bandit_lab.measure.floquet import Floquet, FloquetThreshold, floquet, floqu
 from bandit_lab.measure.fluctuation import Estimate, Fluctuation, jackknife, measure_fluctuation, slope
 from bandit_lab.measure.growth import generic_direction, growth_rate
 from bandit_lab.measure.late_time import late_exponent, late_rate
-from bandit_lab.measure.observe import mean_cosine, observe, prompt_gradients, success_of_prompts
 from bandit_lab.measure.limit_cycle import return_boundary, tail_range
+from bandit_lab.measure.observe import mean_cosine, observe, prompt_gradients, success_of_prompts
 from bandit_lab.measure.onset import dominant_poles, first_overshoot, learning_rate_onset, stiffest_mode
 from bandit_lab.measure.outcome import (
     classify_mean,
@@ -71,12 +71,12 @@ __all__ = [
     "observe",
     "prompt_gradients",
     "refresh_interval_boundary",
-    "sampled_boundary",
     "return_boundary",
+    "sampled_boundary",
     "share_of_lost",
     "slope",
     "stack_bandits",
     "stiffest_mode",
-    "tail_range",
     "success_of_prompts",
+    "tail_range",
 ]

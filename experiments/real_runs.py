@@ -195,8 +195,8 @@ def _differences(panel, found: Found) -> None:
     panel.bar(np.arange(values.size), np.clip(values, -30, 30), color=shade, width=1.0)
     panel.axhline(0, color=s.BLACK, linewidth=0.6)
     panel.set(xlabel="runs, sorted", ylabel="AICc, oscillator less softmax", ylim=(-31, 42))
-    panel.text(0, 35, f"softmax better by > 4: {int((values > 4).sum())}", color=s.BLUE, fontsize=6.5)
-    text = f"oscillator better by > 4: {int((values < -4).sum())}"
+    panel.text(0, 35, f"by > 4: softmax {int((values > 4).sum())}", color=s.BLUE, fontsize=6.5)
+    text = f"by > 4: oscillator {int((values < -4).sum())}"
     panel.text(values.size, -28, text, color=s.VERMILION, fontsize=6.5, ha="right")
 
 
@@ -215,7 +215,7 @@ def _factors(panel, found: Found) -> None:
             panel.plot(
                 x, y, marker=MARKS[int(group)], color=shade, markerfacecolor="white", markersize=4, linewidth=0.7
             )
-        panel.text(0.97, 0.92 - 0.1 * code, name, color=shade, fontsize=7, ha="right", transform=panel.transAxes)
+        panel.text(0.05, 0.26 - 0.1 * code, name, color=shade, fontsize=7, transform=panel.transAxes)
     panel.set(xscale="log", yscale="log", xlabel="factor, over first run's", ylabel="time, over first run's")
     panel.minorticks_off()
     panel.set_xticks([1, 2, 4], ["1", "2", "4"])

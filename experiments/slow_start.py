@@ -270,7 +270,7 @@ def _draw_gain(panel, found: Found) -> None:
     panel.axhline(0, color=s.GREY, linewidth=0.9)
     m = found.measured
     _by_answers(panel, found, "aicc_gain", m.gain_low, m.gain_high)
-    panel.set(ylabel="AICc, wrong law less true", ylim=(-10, 45))
+    panel.set(ylabel="AICc, wrong law less true", ylim=(-10, 60))
     names = ("softmax from 12 %", "softmax from 27 %", "inertia, no softmax")
     for place, (name, shade) in enumerate(zip(names, SHADE, strict=True)):
         panel.text(0.17, 0.93 - 0.09 * place, name, color=shade, fontsize=6.5, transform=panel.transAxes)

@@ -42,7 +42,7 @@ def picture_of(one: Judged) -> DiagnosisPicture:
     )
     return DiagnosisPicture(
         title=one.log.name,
-        verdict=verdict_text(list(one.diagnosis.verdict), False),
+        verdict=_verdict(one),
         step=curve.step,
         reward=curve.reward,
         smooth_step=np.convolve(curve.step, ones, mode="valid"),
@@ -53,3 +53,10 @@ def picture_of(one: Judged) -> DiagnosisPicture:
         marks=marks,
         lost=curve.nonfinite_steps,
     )
+
+
+def _verdict(one: Judged) -> str:
+    """The verdict, and what it does not cover: `healthy` says nothing of a failure that could not be judged."""
+    unknown = [name for name, score in one.diagnosis.scores.items() if score is None]
+    text = verdict_text(list(one.diagnosis.verdict), False)
+    return f"{text} (not judged: {verdict_text(unknown, False)})" if unknown else text

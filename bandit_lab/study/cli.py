@@ -252,7 +252,10 @@ def _raw_hydra_errors() -> Iterator[None]:
 
 
 def _say(text: str) -> int:
-    print(text)  # noqa: T201
+    try:
+        print(text, flush=True)  # noqa: T201
+    except BrokenPipeError:  # `--help | head` has seen enough; nothing may be flushed at exit either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return OK
 
 

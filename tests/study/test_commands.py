@@ -190,3 +190,14 @@ def test_predict_does_not_import_what_it_does_not_need():
         "print([m for m in ('matplotlib', 'xarray', 'zarr') if m in sys.modules])"
     )
     assert run_python("-c", code).stdout.splitlines()[-1] == "[]"
+
+
+def test_help_ends_quietly_where_nobody_reads_it():
+    """`--help | head -1`: the reader has gone before the text is written."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "bandit_lab", "sweep", "--help"], stdout=writer, stderr=subprocess.PIPE
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -10,7 +10,8 @@ The self-consistent value neglects that v itself fluctuates, of order 1 - beta_2
 that the policy is not linear over the width of the fluctuation, of order 1/G.
 
 Setting: conf/experiment/adam.yaml. Measured: multipliers of the update with v held; the mean answer of noisy runs to a
-displacement, v running; means over sampled runs. Drawn: threshold against G, the answer against learning rate, curves.
+displacement, v running; means over sampled runs. Drawn: threshold against G, the answer against learning
+rate (bars: 2 standard errors), curves.
 """
 
 import matplotlib

@@ -121,7 +121,8 @@ def draw(figure, found: Found, wide: bool) -> None:
         )
         lost = measured.farthest.values > FAR
         axes[1].plot(excess[~lost], measured.amplitude[~lost], **look | {"clip_on": True})
-        axes[1].plot(excess[lost], np.full(lost.sum(), TOP), **look)
+        if lost.any():
+            axes[1].plot(excess[lost], np.full(lost.sum(), TOP), **look)
         name = str(measured.loop.values).replace("mu", r"$\mu$").replace("N", "$N$")
         axes[1].text(0.04, 0.93 - 0.085 * i, name, color=colour, fontsize=7, transform=axes[1].transAxes)
     short, long = (f"{steps:,}" for steps in found.setting.steps)
@@ -129,7 +130,7 @@ def draw(figure, found: Found, wide: bool) -> None:
     axes[0].text(0.97, 0.06, note, ha="right", fontsize=7, transform=axes[0].transAxes)
     if (found.measured.farthest > FAR).any():
         text = {"fontsize": 7, "ha": "right", "va": "center"}
-        axes[1].text(excess[-1] / 1.15, TOP, "far out for long", **text)
+        axes[1].text(0.9, 0.96, "far out for long", transform=axes[1].transAxes, **text)
     beyond, amplitude = found.predicted.orbit_ratio - 1, found.predicted.orbit_amplitude
     attracts = np.abs(found.predicted.orbit_slope) < 1
     axes[1].plot(beyond.where(attracts), amplitude, **s.EXACT | {"linewidth": 1.2})

@@ -1,13 +1,14 @@
 """The fast path against the reference path, and against itself: layouts, switches, what it serves and what not."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from settings import cells, learner
 
 from bandit_lab.bandits import k_arm, proxy, two_arm
-from bandit_lab.grpo import ClipHigher, Clipped, Optimizer, Ratio, Uncorrected
+from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, ClipHigher, Clipped, Optimizer, Ratio, Uncorrected
 from bandit_lab.grpo.advantage import GRPO
 from bandit_lab.simulate import fast, route, run, trajectories
 from bandit_lab.simulate.fast.layout import GROUP, PART
@@ -36,6 +37,10 @@ VARIANTS = {
     "ratio": variant(estimator=Ratio(), interval=4),
     "clipped": variant(estimator=Clipped(0.05), interval=4),
     "clip_higher": variant(estimator=ClipHigher(0.03, 0.06), bandit=FIXED, interval=4),
+    "cispo": variant(estimator=ESTIMATORS["cispo"](0.05, 0.05), bandit=FIXED, interval=4),
+    "gspo": variant(estimator=ESTIMATORS["gspo"](0.03, 0.05), interval=4),
+    "batch_std": variant("batch_std"),
+    "tempered": variant("tempered"),
     "lag": variant(staleness="lag", interval=3),
     "pipeline": variant(staleness="pipeline", interval=3),
     "drawn ages": variant(staleness="random", interval=1.5, horizon=40),
@@ -82,6 +87,15 @@ def test_both_paths_have_the_same_distribution(name):
     if name == "grpo":
         off = grid._replace(kl_weight=grid.kl_weight * 1.01)
         assert distance(rewards_at_the_end(trained, off, 1, "fast"), expected) > STANDARD_ERRORS
+
+
+def test_every_variant_that_is_served_is_compared():
+    """A new advantage, estimator or staleness model that the fast path serves has to stand among the variants."""
+    plain = VARIANTS["grpo"][0]
+    for part, registry in (("advantage", ADVANTAGES), ("estimator", ESTIMATORS), ("staleness", STALENESS)):
+        served = {n for n in registry if fast.why_not(replace(plain, **{part: registry[n]()}), "sampled") is None}
+        compared = {type(getattr(trained, part)) for trained, _ in VARIANTS.values()}
+        assert {n for n in served if type(registry[n]()) not in compared} == set()
 
 
 @pytest.mark.parametrize("rng", ["hash", "threefry"])

@@ -1,5 +1,7 @@
 """Numbers read off curves and point clouds, predicted or measured alike."""
 
+from typing import Any
+
 import numpy as np
 
 
@@ -25,8 +27,13 @@ def slope_and_correlation(x: np.ndarray, y: np.ndarray) -> tuple[float, float, f
     return correlation * scale, left * scale, correlation, left
 
 
-def farthest_from_one(ratio: np.ndarray) -> float:
-    """The finite value that is farthest from 1."""
-    values = np.asarray(ratio, float).ravel()
-    values = values[np.isfinite(values)]
+def farthest_from_one(measured: Any, predicted: Any) -> float:
+    """measured / predicted (labelled arrays) where it is farthest from 1, over all that is predicted.
+
+    NaN if something that is predicted was not measured: nothing may hold because it was not found.
+    """
+    ratio, known = measured / predicted, predicted.notnull()
+    if bool((measured.isnull() & known).any()) or not bool(known.any()):
+        return float("nan")
+    values = ratio.values[np.isfinite(ratio.values)]
     return float(values[np.argmax(np.abs(values - 1))])

@@ -158,7 +158,7 @@ def _boundary_claim(place: int, name: str, statement: str, explanation: str = ""
         "arXiv 2606.30789 (law); derived in bandit_lab/theory/thresholds.py and two_cycle.py",
         predicted=lambda f: 1.0,
         measured=lambda f: farthest_from_one(
-            (f.measured.boundary / f.predicted.threshold).isel(loop=place, steps=-1).values
+            f.measured.boundary.isel(loop=place, steps=-1), f.predicted.threshold.isel(loop=place)
         ),
         tolerance=lambda f: f.setting.tolerance,
         explanation=explanation,

@@ -10,6 +10,7 @@ law's curve passes a level that all runs of a family pass, half-way up. Drawn: e
 logs, which are in no file here); AICc of the softmax law against the oscillator; times where runs differ in one factor.
 """
 
+import hashlib
 import os
 from functools import lru_cache
 from pathlib import Path
@@ -40,6 +41,14 @@ def why_not(setting: Setting) -> str | None:
     if folder and (Path(folder) / "index.csv").is_file():
         return None
     return "BANDIT_LAB_LOGS does not name a folder with index.csv and its logs"
+
+
+def inputs(setting: Setting) -> str:
+    """Hash of all logs."""
+    folder, content = Path(os.environ["BANDIT_LAB_LOGS"]), hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        content.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
+    return content.hexdigest()
 
 
 def predict(setting: Setting) -> xarray.Dataset:

@@ -326,7 +326,7 @@ def _constant(found: Found) -> float:
     success = found.measured.success
     shape = (success * (1 - success) * (1 - 2 * success)).where(abs(success - 0.5) > 0.02)
     constant = float(found.predicted.curvature_constant)
-    return constant * farthest_from_one(found.measured.curvature / shape / constant)
+    return constant * farthest_from_one(found.measured.curvature, shape * constant)
 
 
 FLOW = "derived in bandit_lab/theory/contextual.py"

@@ -95,7 +95,7 @@ def _area(data: xarray.Dataset, **where) -> xarray.DataArray:
 
 def _worst(found: Found, advantage: str) -> float:
     """Mean success over that of the flow, at the task and group size where it is farthest from 1."""
-    return farthest_from_one(_area(found.measured, advantage=advantage) / _area(found.predicted, advantage=advantage))
+    return farthest_from_one(_area(found.measured, advantage=advantage), _area(found.predicted, advantage=advantage))
 
 
 def _gap(data: xarray.Dataset) -> float:

@@ -236,13 +236,14 @@ def _clear(f: Found) -> float:
         name = f"frequency_{sweep}"
         # sin of the damping angle: far enough from the square root at the onset
         inside = f.predicted[f"damping_ratio_{sweep}"] < 1 / f.setting.clear
-        ratios.append((f.measured[name] / f.predicted[name]).where(inside).values.ravel())
-    return farthest_from_one(np.concatenate(ratios))
+        ratios.append(farthest_from_one(f.measured[name], f.predicted[name].where(inside)))
+    return max(ratios, key=lambda ratio: abs(ratio - 1))
 
 
 def _all_damping(f: Found) -> float:
     names = ("damping_ratio_kappa", "damping_ratio_momentum")
-    return farthest_from_one(np.concatenate([(f.measured[n] / f.predicted[n]).values.ravel() for n in names]))
+    ratios = [farthest_from_one(f.measured[n], f.predicted[n]) for n in names]
+    return max(ratios, key=lambda ratio: abs(ratio - 1))
 
 
 def _lost_damping(part: xarray.Dataset, f: Found, prefix: str = "") -> float:
@@ -287,7 +288,7 @@ CLAIMS = (
         "Learning rate at which oscillation sets in, measured over predicted, the farthest from 1",
         "derived in bandit_lab/theory/thresholds.py",
         predicted=lambda f: 1.0,
-        measured=lambda f: farthest_from_one((f.measured.onset / f.predicted.onset).values),
+        measured=lambda f: farthest_from_one(f.measured.onset, f.predicted.onset),
         tolerance=1e-3,
     ),
     # A cubic through points 0.03 apart.

@@ -296,7 +296,7 @@ def _stable(found: Found) -> float:
 
 def _frozen_ratio(found: Found, name: str) -> float:
     """Measured over predicted with estimator `frozen`, at the advantage where it is farthest from 1."""
-    return farthest_from_one(found.measured[name].sel(estimator="frozen") / found.predicted[name])
+    return farthest_from_one(found.measured[name].sel(estimator="frozen"), found.predicted[name])
 
 
 THEORY = "derived in bandit_lab/theory/stiffness.py, block_map.py"

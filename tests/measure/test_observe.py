@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import xarray
 
 from bandit_lab import simulate
 from bandit_lab._readings import crossing, farthest_from_one, slope_and_correlation
@@ -56,4 +57,6 @@ def test_readings():
     slope, error, *_ = slope_and_correlation(x[:4], np.array([0.0, 1.0, 1.0, 2.0]))
     assert abs(slope - 0.6) < 1e-12
     assert abs(error - np.sqrt(0.2 / 2 / 5)) < 1e-12  # residuals 0.1, 0.3, 0.3, 0.1: sum of squares 0.2
-    assert farthest_from_one(np.array([[1.1, 0.8], [np.nan, 1.0]])) == 0.8
+    predicted = xarray.DataArray([[1.0, 2.0], [np.nan, 1.0]])
+    assert farthest_from_one(xarray.DataArray([[1.1, 1.6], [5.0, 1.0]]), predicted) == 0.8
+    assert np.isnan(farthest_from_one(xarray.DataArray([[1.1, 1.6], [5.0, np.nan]]), predicted))

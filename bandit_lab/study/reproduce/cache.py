@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import zipfile
+import zlib
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -28,7 +29,8 @@ from bandit_lab.study.store import plain
 if TYPE_CHECKING:
     import xarray
 
-ROOMS = ("bandits", "grpo", "simulate", "measure", "curves")
+ROOMS = ("bandits", "grpo", "simulate", "measure", "theory", "curves", "study/benchmark", "study/fit")
+PACKAGES = ("jax", "jaxlib", "optax", "numpy", "scipy")
 MEASURED = "measured"
 
 
@@ -56,7 +58,7 @@ class Cache:
             return None
         try:
             return unpack(self._path(name).read_bytes())
-        except (zipfile.BadZipFile, ValueError, KeyError, EOFError):
+        except (zipfile.BadZipFile, zlib.error, NotImplementedError, ValueError, KeyError, EOFError):
             return None
 
     def _path(self, name: str) -> Path:
@@ -74,7 +76,8 @@ def key(loaded: Loaded, setting: Setting) -> str:
         "setting": plain(setting.as_dict()),
         "measure": source.text(loaded.source, "measure"),
         "package": [__version__, _package_code()],
-        "jaxlib": metadata.version("jaxlib"),
+        "versions": {name: metadata.version(name) for name in PACKAGES},
+        "inputs": loaded.inputs(setting),
         "device": jax.default_backend(),
     }
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()

@@ -7,8 +7,9 @@ For developers. `experiments/<id>.py` has a docstring whose first line is the qu
 - `measure(setting, lab) -> Dataset`: simulation alone; kept on disk. Long parts go through `lab.keep`;
 - `draw(figure, found, wide)`: fills a figure whose width is set already (`sheet.WIDTH`);
 - `CLAIMS`: a tuple of `Claim`, ids `<id>.<name>`;
-- and if wanted: `why_not(setting)` raises `Unavailable` where it cannot run here; `table(found) -> str` returns a
-  Markdown table that stands below the claims in `claims.md`.
+- and if wanted: `inputs(setting) -> str`, a hash of the files that `measure` reads; `why_not(setting)` raises
+  `Unavailable` where it cannot run here; `table(found) -> str` returns a Markdown table that stands below the claims in
+  `claims.md`.
 
 `conf/experiment/<id>.yaml` has the keys `common`, `draft` and `paper`; the setting is `common` and one of the others.
 """
@@ -148,6 +149,7 @@ class Loaded:
         self.draw: Callable[[Figure, Found, bool], None] = module.draw
         self.table: Callable[[Found], str] | None = getattr(module, "table", None)
         self._why_not: Callable[[Setting], Any] = getattr(module, "why_not", lambda setting: None)
+        self.inputs: Callable[[Setting], str] = getattr(module, "inputs", lambda setting: "")
 
     def check_available(self, setting: Setting) -> None:
         """Raise `Unavailable` where the experiment cannot run."""

@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -138,22 +139,22 @@ def _flat(nested: Any) -> Iterator[tuple[str, Any]]:
     """Dotted keys; values under YAML's merge key `<<` come first, so that those beside it win."""
     if not isinstance(nested, Mapping):
         raise ValueError(f"expected keys and values at the top, got {type(nested).__name__}")
-    for count, pair in enumerate(_walk(nested, "", 0)):
-        if count >= MAX_VALUES:
-            raise ValueError(f"expected at most {MAX_VALUES} values, got more")
-        yield pair
+    yield from _walk(nested, "", 0, count())
 
 
-def _walk(node: Mapping[Any, Any], prefix: str, depth: int) -> Iterator[tuple[str, Any]]:
+def _walk(node: Mapping[Any, Any], prefix: str, depth: int, visited: Iterator[int]) -> Iterator[tuple[str, Any]]:
+    """visited: counts keys, those of empty mappings and of aliases each time that they are met."""
     if depth > MAX_DEPTH:
         raise ValueError(f"expected at most {MAX_DEPTH} levels, got more")
     if isinstance(node.get("<<"), Mapping):
-        yield from _walk(node["<<"], prefix, depth + 1)
+        yield from _walk(node["<<"], prefix, depth + 1, visited)
     for key, value in node.items():
+        if next(visited) >= MAX_VALUES:
+            raise ValueError(f"expected at most {MAX_VALUES} values, got more")
         name = prefix + re.sub(r"^\+*(?:--)?", "", str(key)[:400]).replace("-", "_")
         if isinstance(value, Mapping):
             if key != "<<":
-                yield from _walk(value, f"{name}.", depth + 1)
+                yield from _walk(value, f"{name}.", depth + 1, visited)
         elif isinstance(value, list | tuple):
             yield name, [plain(one) for one in value[:16] if not isinstance(one, Mapping | list)]
         else:

@@ -10,7 +10,7 @@ from bandit_lab.curves.diagnose import FAILURES
 from bandit_lab.study.diagnose.picture import picture_of
 from bandit_lab.study.diagnose.table import verdict_text
 from bandit_lab.study.diagnose.work import Judged
-from bandit_lab.study.fit.report import FOLDER, VERDICTS, Section, as_html, as_markdown, html_table, page_names
+from bandit_lab.study.fit.report import FOLDER, Section, as_html, as_markdown, html_table, page_names, verdict_line
 from bandit_lab.study.progress import ProgressCallback
 from bandit_lab.study.report import number
 
@@ -40,12 +40,12 @@ def write_pages(
 def page(one: Judged, row: dict[str, Any]) -> list[Section]:
     """The page's content, apart from the picture."""
     found, curve = one.diagnosis, one.curve
-    lines = [VERDICTS.get(name, f"{name.replace('_', ' ')}.") for name in found.verdict]
+    lines = [verdict_line(name) for name in found.verdict]
     lines += [f"The table of runs says: {one.log.outcome}."] if one.log.outcome else []
     lines += [f"Not judged: {text}." for text in found.missing]
     lines += [f"Beware: {text}." for text in found.traps] + [f"Note: {text}." for text in found.remarks]
     scores = [["failure", "score (1 and more: it is there)"]]
-    scores += [[name.replace("_", " "), number(found.scores[name], 3)] for name in FAILURES]
+    scores += [[name.replace("_", " "), number(score, 3)] for name, score in found.scores.items()]
     evidence = [["", "failure", "measure", "steps", "value", "threshold", "what was seen"]]
     marks = picture_of(one).marks
     for entry in row["evidence"]:

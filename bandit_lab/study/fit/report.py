@@ -80,10 +80,15 @@ def page(one: Fitted, row: dict[str, Any], settings: FitSettings) -> list[Sectio
     ]
 
 
+def verdict_line(name: str) -> str:
+    """One sentence for a verdict; the name alone for that of a user's own detector."""
+    return VERDICTS.get(name, f"{name.replace('_', ' ')}.")
+
+
 def _verdict(one: Fitted) -> list[str]:
     if one.diagnosis is None:
         return ["Not asked for."]
-    lines = [VERDICTS[name] for name in one.diagnosis.verdict]
+    lines = [verdict_line(name) for name in one.diagnosis.verdict]
     lines += [f"Not judged: {text}." for text in one.diagnosis.missing]
     return lines + [f"Beware: {text}." for text in one.diagnosis.traps]
 

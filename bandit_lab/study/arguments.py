@@ -25,6 +25,8 @@ def as_overrides(command: str, arguments: Sequence[str]) -> list[str]:
     if not key:
         return [_listed(argument) for argument in arguments] if command == "reproduce" else list(arguments)
     paths, overrides = _split(command, arguments)
+    if "???" in paths:
+        raise BadInput(f"{key}: expected a path, got '???', Hydra's word for nothing (write ./???)")
     many = bool({"-m", "--multirun"} & set(overrides))
     result = [argument if many else _quoted_text(argument) for argument in overrides]
     if paths:

@@ -334,7 +334,9 @@ def test_two_hundred_megabytes_are_refused_in_bounded_memory(name, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-ODD = st.text(alphabet=st.sampled_from("ab=, '\"\\$}{[]:()\n\té%#*?~+-"), min_size=1, max_size=10)
+ODD = st.text(alphabet=st.sampled_from("ab=, '\"\\$}{[]:()\n\té%#*?~+-"), min_size=1, max_size=10).filter(
+    lambda text: text != "???"
+)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -348,6 +350,12 @@ def test_any_path_and_any_text_reach_the_command_unchanged(paths, where):
         found = OmegaConf.to_object(compose("fit", overrides=overrides))
     assert found.paths == paths
     assert found.where == where
+
+
+def test_the_one_path_that_cannot_be_written_is_refused(capsys):
+    """`???` is how Hydra writes a missing value."""
+    assert main(["fit", "--", "???"]) == BAD_INPUT
+    assert "write ./???" in capsys.readouterr().err
 
 
 LOGS = os.environ.get("BANDIT_LAB_LOGS", "")

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from bandit_lab import _checks
 from bandit_lab._numerics import leading_sum
 from bandit_lab._types import Array
-from bandit_lab.grpo.advantage.base import inverse_std, register_advantage
+from bandit_lab.grpo.advantage.base import register_advantage
 
 
 @register_advantage("tempered")
@@ -41,5 +41,6 @@ class Tempered:
         return deviation * self.scale(variance, variance <= 0, None)
 
     def scale(self, variance: Array, silent: Array, size: int | None) -> Array:
-        """1 / std^power [L], 0 for silent groups."""
-        return inverse_std(variance, silent, 0.0) ** self.power
+        """1 / std^power [L], 0 for silent groups, differentiable there too."""
+        spread = jnp.where(silent, 1, variance)
+        return jnp.where(silent, 0, spread ** (-self.power / 2))

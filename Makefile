@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ARGS ?=
 
-.PHONY: sweep predict bench test quick lint format figures clean
+.PHONY: sweep predict bench reproduce test quick lint format figures clean help
 
 sweep: $(READY)  ## the phase diagram; ARGS="staleness=lag seeds=256" changes settings
 	$(BIN)/python -m bandit_lab sweep $(ARGS)
@@ -15,6 +15,9 @@ predict: $(READY)  ## formulas for one setting
 
 bench: $(READY)  ## throughput of this machine against NumPy; ARGS=quick=true for a look in seconds
 	$(BIN)/python -m bandit_lab bench $(ARGS)
+
+reproduce: $(READY)  ## figures and claims as drafts; ARGS="figures=two_detectors quality=paper"
+	$(BIN)/python -m bandit_lab reproduce $(ARGS)
 
 test: $(READY)  ## all tests
 	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile $(ARGS)
@@ -45,6 +48,9 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $(READY)
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1: /p' Makefile
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -3,7 +3,7 @@
 The rooms, each importing only what stands to its right or on a later line:
 
     study -> measure, curves -> simulate -> grpo -> bandits
-    study, measure, curves -> theory
+    study, curves -> theory
 
 `theory` predicts from numbers alone; `bandits`, `grpo` and `simulate` run the update itself. Neither side imports
 the other, so that a prediction and a measurement are two independent witnesses.

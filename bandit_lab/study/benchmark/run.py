@@ -55,7 +55,7 @@ def trained_on(panel: Panel) -> RewardOnly:
 
 
 def score(split: str, runs: int | None, limits: DiagnoseSettings, progress: Progress) -> dict[str, Any]:
-    """The numbers of `diagnose benchmark=...`. On `training` the classifier is fitted to the runs themselves."""
+    """The numbers of `diagnose simulated=...`. On `training` the classifier is fitted to the runs themselves."""
     ranges, about = load(split), load("effects")
     with progress.stage("simulated runs") as advance:
         simulated = simulate_all(plant(ranges, runs or int(ranges["runs"])), advance)

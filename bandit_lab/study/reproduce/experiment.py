@@ -7,8 +7,8 @@ For developers. `experiments/<id>.py` has a docstring whose first line is the qu
 - `measure(setting, lab) -> Dataset`: simulation alone; kept on disk. Long parts go through `lab.keep`;
 - `draw(figure, found, wide)`: fills a figure whose width is set already (`sheet.WIDTH`);
 - `CLAIMS`: a tuple of `Claim`, ids `<id>.<name>`;
-- and if wanted: `inputs(setting) -> str`, a hash of the files that `measure` reads; `why_not(setting)` raises
-  `Unavailable` where it cannot run here; `table(found) -> str` returns a Markdown table that stands below the claims in
+- and if wanted: `inputs(setting) -> str`, a hash of the files that `measure` reads; `why_not(setting)` returns
+  the reason where it cannot run here; `table(found) -> str` returns a Markdown table that stands below the claims in
   `claims.md`.
 
 `conf/experiment/<id>.yaml` has the keys `common`, `draft` and `paper`; the setting is `common` and one of the others.

@@ -69,21 +69,26 @@ def distance(one, other):
     return np.max(np.abs(a - b) / np.sqrt(error_a**2 + error_b**2 + (1e-7 * np.abs(a)) ** 2))
 
 
-def rewards_at_the_end(trained, grid, seed, path):
-    """[SEEDS] expected rewards after STEPS."""
-    return trajectories(trained, "sampled", grid, steps=STEPS, seeds=SEEDS, seed=seed, path=path)[0, :, -1]
+FEWER = dict.fromkeys(("adam", "adam, two arms", "adamw", "adamw, two arms", "three prompts", "proxy"), 2**18)
+"""Seeds where neither advantage, estimator nor staleness model is what is new."""
+
+
+def rewards_at_the_end(trained, grid, seed, path, seeds=SEEDS):
+    """[seeds] expected rewards after STEPS."""
+    return trajectories(trained, "sampled", grid, steps=STEPS, seeds=seeds, seed=seed, path=path)[0, :, -1]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
 def test_both_paths_have_the_same_distribution(name):
-    """Mean, variance and third moment at step 20 over 2^20 seeds, seed 1: within 5 standard errors (false alarm 2e-6).
+    """Mean, variance, third moment at step 20, 2^20 seeds (or `FEWER`), seed 1: within 5 errors (false alarm 2e-6).
 
     A planted defect, 1 % more KL weight, is seen for the default setting.
     """
     trained, grid = VARIANTS[name]
-    expected = rewards_at_the_end(trained, grid, 1, "reference")
-    assert distance(rewards_at_the_end(trained, grid, 1, "fast"), expected) <= STANDARD_ERRORS
+    seeds = FEWER.get(name, SEEDS)
+    expected = rewards_at_the_end(trained, grid, 1, "reference", seeds)
+    assert distance(rewards_at_the_end(trained, grid, 1, "fast", seeds), expected) <= STANDARD_ERRORS
     if name == "grpo":
         off = grid._replace(kl_weight=grid.kl_weight * 1.01)
         assert distance(rewards_at_the_end(trained, off, 1, "fast"), expected) > STANDARD_ERRORS

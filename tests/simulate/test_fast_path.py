@@ -69,7 +69,17 @@ def distance(one, other):
     return np.max(np.abs(a - b) / np.sqrt(error_a**2 + error_b**2 + (1e-7 * np.abs(a)) ** 2))
 
 
-FEWER = dict.fromkeys(("adam", "adam, two arms", "adamw", "adamw, two arms", "three prompts", "proxy"), 2**18)
+_SAME_RULES = (
+    "adam",
+    "adam, two arms",
+    "adamw",
+    "adamw, two arms",
+    "three prompts",
+    "proxy",
+    "batch reuse",
+    "sampled KL",
+)
+FEWER = dict.fromkeys((*_SAME_RULES, "two fixed arms", "two noisy arms", "drawn ages, two arms"), 2**18)
 """Seeds where neither advantage, estimator nor staleness model is what is new."""
 
 

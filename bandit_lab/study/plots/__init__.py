@@ -1,11 +1,12 @@
 """Pictures, drawn from a results data set alone, so that a stored run can be drawn again."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import xarray
+    from matplotlib.figure import Figure
 
     from bandit_lab.study.advise.picture import MarginPicture
     from bandit_lab.study.diagnose.picture import DiagnosisPicture
@@ -46,36 +47,16 @@ def draw_runs(panels: "Sequence[Panel]", folder: Path) -> list[Path]:
 
 def draw_run(panel: "Panel") -> bytes:
     """One run in detail, as the bytes of a PNG."""
-    import io
-
-    import matplotlib.pyplot as plt
-
     from bandit_lab.study.plots.curves import run_figure
-    from bandit_lab.study.plots.style import style
 
-    with style():
-        figure = run_figure(panel)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=130)
-        plt.close(figure)
-    return buffer.getvalue()
+    return _png(run_figure, panel)
 
 
 def draw_diagnosis(picture: "DiagnosisPicture") -> bytes:
     """One run as `diagnose` sees it, as the bytes of a PNG."""
-    import io
-
-    import matplotlib.pyplot as plt
-
     from bandit_lab.study.plots.diagnosis import diagnosis_figure
-    from bandit_lab.study.plots.style import style
 
-    with style():
-        figure = diagnosis_figure(picture)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=130)
-        plt.close(figure)
-    return buffer.getvalue()
+    return _png(diagnosis_figure, picture)
 
 
 def draw_recall(found: dict[str, Any], folder: Path) -> Path:
@@ -94,15 +75,20 @@ def draw_recall(found: dict[str, Any], folder: Path) -> Path:
 
 def draw_margins(picture: "MarginPicture") -> bytes:
     """The picture of `advise`, as the bytes of a PNG."""
+    from bandit_lab.study.plots.margins import margins_figure
+
+    return _png(margins_figure, picture)
+
+
+def _png(draw: Callable[[Any], "Figure"], picture: Any) -> bytes:
     import io
 
     import matplotlib.pyplot as plt
 
-    from bandit_lab.study.plots.margins import margins_figure
     from bandit_lab.study.plots.style import style
 
     with style():
-        figure = margins_figure(picture)
+        figure = draw(picture)
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=130)
         plt.close(figure)

@@ -24,7 +24,7 @@ from bandit_lab.grpo.estimator import (
     Uncorrected,
     register_estimator,
 )
-from bandit_lab.grpo.kl import KL, KL_ESTIMATORS, register_kl
+from bandit_lab.grpo.kl import K3, KL, KL_ESTIMATORS, Exact, register_kl
 from bandit_lab.grpo.optimizer import OPTIMIZERS, Optimizer, optimizer_names, register_optimizer
 from bandit_lab.grpo.shift import Shift, counted, shift_of, weighs_groups, weighs_tokens
 from bandit_lab.grpo.staleness import (
@@ -45,6 +45,7 @@ __all__ = [
     "DAPO",
     "ESTIMATORS",
     "GRPO",
+    "K3",
     "KL",
     "KL_ESTIMATORS",
     "OPTIMIZERS",
@@ -55,6 +56,7 @@ __all__ = [
     "Clipped",
     "DrGRPO",
     "Estimator",
+    "Exact",
     "Frozen",
     "Gradient",
     "GradientFn",

@@ -12,7 +12,7 @@ from bandit_lab._types import Array
 from bandit_lab.bandits import Bandit
 from bandit_lab.grpo.advantage import GRPO, Advantage
 from bandit_lab.grpo.estimator import Estimator, Frozen
-from bandit_lab.grpo.kl import KL_ESTIMATORS
+from bandit_lab.grpo.kl import KL, KL_ESTIMATORS, Exact
 from bandit_lab.grpo.optimizer import Optimizer
 from bandit_lab.grpo.staleness import Mixture, Refresh, Staleness
 
@@ -37,8 +37,8 @@ class Hyper(NamedTuple):
 class Learner:
     """Everything but the traced scalars: the bandit (its numbers are traced) and the static choices.
 
-    group_size: G. prompts: groups averaged per step. kl_estimator: a name in `KL_ESTIMATORS`: "exact" reverse KL, or
-    the sampled "k3" loss, ... batch_reuse: one batch serves a whole refresh block. horizon: steps that the staleness
+    group_size: G. prompts: groups averaged per step. kl_estimator: the penalty's form, or its name: "exact"
+    (reverse KL), the sampled "k3" loss, ... batch_reuse: one batch serves a whole refresh block. horizon: steps that the staleness
     model remembers (see its `horizon_for`): the largest lag of model B, the oldest age kept apart by random staleness.
     entropy_weight: of the exact entropy of the policy, which is added to the objective, reward units per nat.
 
@@ -54,7 +54,7 @@ class Learner:
     optimizer: Optimizer = field(default=Optimizer(), metadata={"static": True})
     group_size: int = field(default=64, metadata={"static": True})
     prompts: int = field(default=1, metadata={"static": True})
-    kl_estimator: str = field(default="exact", metadata={"static": True})
+    kl_estimator: KL = field(default=Exact(), metadata={"static": True})
     batch_reuse: bool = field(default=False, metadata={"static": True})
     horizon: int = field(default=64, metadata={"static": True})
     entropy_weight: float = field(default=0.0, metadata={"static": True})
@@ -62,7 +62,8 @@ class Learner:
     def __post_init__(self) -> None:
         _checks.integer("group_size", self.group_size, self.advantage.smallest_group)
         _checks.integer("prompts", self.prompts, 1)
-        _checks.choice("kl_estimator", self.kl_estimator, KL_ESTIMATORS)
+        if isinstance(self.kl_estimator, str):
+            object.__setattr__(self, "kl_estimator", KL_ESTIMATORS.build(self.kl_estimator, {}))
         _checks.integer("horizon", self.horizon, 0)
         _checks.non_negative("entropy_weight", self.entropy_weight)
         reuse_fits = self.staleness.block_synchronous or not self.batch_reuse
@@ -145,7 +146,7 @@ def policy_gradient(
     frequency: [X, K] share of the actions that fell on each arm, for sampled KL estimators (see `KL`). The KL term is
       never divided by the std.
     """
-    bandit, kl = learner.bandit, KL_ESTIMATORS[learner.kl_estimator]()
+    bandit, kl = learner.bandit, learner.kl_estimator
     at, tokens = behaviour if learner.estimator.at_snapshot else theta, signal.ndim == 3
     log_probabilities = bandit.log_token_policy if tokens else bandit.log_policy  # type: ignore[attr-defined]
     log_parts, pull_back = jax.vjp(log_probabilities, at)

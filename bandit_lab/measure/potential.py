@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab._types import Array
-from bandit_lab.grpo import KL_ESTIMATORS, Learner, sees_batch, weighs_groups, weighs_tokens
+from bandit_lab.grpo import Learner, sees_batch, weighs_groups, weighs_tokens
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
 
@@ -62,7 +62,7 @@ def potential(learner: Learner, dynamics: str, theta: np.ndarray | Array) -> Cal
     bandit = learner.bandit
     probabilities = bandit.law.probabilities
     binary = probabilities.shape[-1] == 2
-    weight, kl, contexts = _weight_on_policy(learner), KL_ESTIMATORS[learner.kl_estimator](), probabilities.shape[0]
+    weight, kl, contexts = _weight_on_policy(learner), learner.kl_estimator, probabilities.shape[0]
     if not (binary or learner.advantage.linear) or weight is None:
         return None
     drops = learner.advantage.drops_silent and dynamics != "mean_field"

@@ -21,7 +21,7 @@ from jax.scipy.special import xlogy
 
 from bandit_lab import _checks
 from bandit_lab._types import Array
-from bandit_lab.grpo import KL_ESTIMATORS, Learner, counted, policy_gradient, shift_of, weighs_tokens
+from bandit_lab.grpo import Learner, counted, policy_gradient, shift_of, weighs_tokens
 from bandit_lab.simulate.finite_group import (
     MAX_COMPOSITIONS,
     MAX_TABLE,
@@ -54,7 +54,7 @@ def group_moments(learner: Learner) -> MomentFn:
       ValueError: the bandit's rewards are not finitely many values, or a group can look too many ways (more than
         MAX_COMPOSITIONS counts of the other G - 2 rewards).
     """
-    bandit, size, kl = learner.bandit, learner.group_size, KL_ESTIMATORS[learner.kl_estimator]()
+    bandit, size, kl = learner.bandit, learner.group_size, learner.kl_estimator
     law = bandit.law
     what = "exact gradient moments"
     check_one_action_at_a_time(learner, what)

@@ -32,7 +32,7 @@ def build_learner(settings: Settings, largest_interval: float) -> Learner:
         optimizer,
         _checks.integer("group_size", settings.group_size, advantage.smallest_group),
         _checks.integer("prompts", settings.prompts, 1),
-        _checks.choice("kl_estimator", settings.kl_estimator, KL_ESTIMATORS),
+        _variant(KL_ESTIMATORS, settings.kl_estimator),
         settings.batch_reuse,
         staleness.horizon_for(largest_interval),
         _checks.non_negative("entropy_weight", settings.entropy_weight),
@@ -73,6 +73,8 @@ def check_drift(learner: Learner, dynamics: str) -> str | None:
     return None
 
 
-def _variant(registry: Registry[T], chosen: Mapping[str, Any]) -> T:
-    """The variant named in a group's mapping, built from the mapping's other keys."""
+def _variant(registry: Registry[T], chosen: Mapping[str, Any] | str) -> T:
+    """The variant named in a group's mapping, built from the mapping's other keys; a name alone has no options."""
+    if isinstance(chosen, str):
+        return registry.build(chosen, {})
     return registry.build(chosen.get("name", ""), {key: value for key, value in chosen.items() if key != "name"})

@@ -15,7 +15,7 @@ class CheckSettings:
     estimator: dict[str, Any] = setting({}, "group", "the same for the estimator")
     staleness: dict[str, Any] = setting({}, "group", "the same for the staleness model")
     optimizer: dict[str, Any] = setting({}, "group", "the same for the optimiser")
-    kl_estimator: str = setting("exact", "", "the same for the KL estimator: exact | forward | k1 | k2 | k3")
+    kl_estimator: Any = setting("exact", "group", "the same for the KL estimator")
     group_size: int = setting(4, "actions", "G of the learner; exact means of finite groups are summed over all groups")
     kl_weight: float = setting(1.0, "reward per nat", "beta of the learner")
     seed: int = setting(0, "", "root of all random numbers")

@@ -26,6 +26,7 @@ HYDRA_OPTIONS = frozenset(
         "--hydra-help",
     )
 )
+_GROUP_BY_FORCE = re.compile(r"^\+{1,2}(kl_estimator=)")  # a plain setting once, which Hydra let be forced
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -104,7 +105,7 @@ def _rewritten(overrides: list[str]) -> list[str]:
             with bad_input():
                 check_sweepable(swept[1])
         open_ended = re.match(r"(sweep|optimizer\.options|options)\.\w+", argument)
-        result.append(f"++{argument}" if open_ended else argument)
+        result.append(f"++{argument}" if open_ended else _GROUP_BY_FORCE.sub(r"\1", argument))
     return result
 
 

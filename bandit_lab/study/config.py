@@ -20,7 +20,7 @@ from bandit_lab.study.host_settings import HostSettings
 from bandit_lab.study.reproduce.settings import ReproduceSettings
 from bandit_lab.study.schema import setting as _setting
 
-GROUPS = ("bandit", "advantage", "estimator", "staleness", "optimizer")
+GROUPS = ("bandit", "advantage", "estimator", "staleness", "optimizer", "kl_estimator")
 MULTIPLES = [0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0, 1.2]
 TRACED = ("learning_rate", "momentum", "refresh_interval", "kl_weight")
 
@@ -42,8 +42,8 @@ class Settings:
     learning_rate: float = _setting(0.05, "logits per unit gradient", "eta > 0")
     momentum: float = _setting(0.9, "", "mu in [0, 1)")
     kl_weight: float = _setting(1.0, "reward per nat", "beta >= 0, weight of KL(policy || reference)")
-    kl_estimator: str = _setting(
-        "exact", "", "exact (reverse KL) | forward | k1 | k2 | k3 (sampled; on policy k2 is reverse, k3 forward)"
+    kl_estimator: Any = _setting(
+        "exact", "group", "form of the penalty: reverse or forward KL, or sampled (on policy k2 is reverse, k3 forward)"
     )
     entropy_weight: float = _setting(0.0, "reward per nat", ">= 0, of the policy's entropy, added to the objective")
     group_size: int = _setting(64, "actions", "G, actions per group")

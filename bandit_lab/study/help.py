@@ -16,6 +16,7 @@ _GROUP_DEFAULTS = {
     "estimator": "frozen",
     "staleness": "refresh",
     "optimizer": "sgd",
+    "kl_estimator": "exact",
 }
 
 

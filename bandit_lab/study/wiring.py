@@ -12,7 +12,7 @@ import numpy as np
 
 from bandit_lab import theory
 from bandit_lab.bandits import TabularBandit
-from bandit_lab.grpo import Learner
+from bandit_lab.grpo import K3, Exact, Learner
 from bandit_lab.measure.fixed_point import FixedPoint, critical_kl_weight, find_fixed_point
 from bandit_lab.measure.stiffness import fresh_and_stale
 from bandit_lab.simulate import drift_name
@@ -23,7 +23,7 @@ from bandit_lab.theory.stiffness import ESTIMATORS
 
 ADVANTAGES_KNOWN = ("grpo", "dr_grpo", "rloo", "dapo")
 ESTIMATORS_KNOWN = (*ESTIMATORS, "clipped", "clip_higher", "cispo")  # clips do nothing near a fixed point
-KL_KNOWN = ("exact", "k3")
+KL_KNOWN: dict[type, str] = {Exact: "exact", K3: "k3"}
 LOOPS = {**{model: model for model in theory.MODELS}, "random_mean": "random"}  # staleness -> model of the linear loop
 DRAWN = "ages drawn at every step multiply by random matrices; staleness=random_mean has their average"
 _SYMMETRIC = 1e-10
@@ -170,13 +170,13 @@ def signal_of(learner: Learner, settings: Settings, dynamics: str) -> Signal | N
 def linearise(learner: Learner, settings: Settings, dynamics: str, kl_weight: float) -> Linear:
     """The fixed point and stiffness of a drift: closed form if there is one, else measured."""
     signal = signal_of(learner, settings, dynamics)
-    known = settings.estimator["name"] in ESTIMATORS_KNOWN and learner.kl_estimator in KL_KNOWN
+    known = settings.estimator["name"] in ESTIMATORS_KNOWN and type(learner.kl_estimator) in KL_KNOWN
     if signal is None or not known or learner.entropy_weight:
         return measured_linear(learner, settings, dynamics, kl_weight)
     blank = _blank(learner, settings, dynamics, kl_weight)
     reference = np.exp(np.asarray(learner.bandit.reference_log_policy)[0])
     start = np.exp(np.asarray(learner.bandit.log_policy(learner.bandit.initial_parameters))[0])
-    kind = learner.kl_estimator
+    kind = KL_KNOWN[type(learner.kl_estimator)]
     point = theory.attracting_fixed_point(signal, reference / reference.sum(), kl_weight, start / start.sum(), kind)
     if point is None:
         critical = theory.critical_kl_weight(signal, reference / reference.sum(), kind)
@@ -226,8 +226,8 @@ def noise_covariance(learner: Learner, settings: Settings, policy: np.ndarray) -
     """Covariance [K, K] of one update's gradient at the fixed point, or None and the reason."""
     name = settings.advantage["name"]
     signal = signal_of(learner, settings, "sampled")
-    if learner.kl_estimator != "exact":
-        return None, f"no formula for the noise of the KL estimator {learner.kl_estimator}"
+    if type(learner.kl_estimator) is not Exact:
+        return None, f"no formula for the noise of the KL estimator {type(learner.kl_estimator).__name__}"
     if isinstance(signal, theory.BinarySignal):
         return theory.binary_covariance(signal.law, signal.means, policy) / learner.prompts, None
     if type(learner.bandit) is TabularBandit and name in ("dr_grpo", "rloo"):

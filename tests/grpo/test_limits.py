@@ -191,7 +191,7 @@ def test_entropy_bonus_is_a_kl_to_the_uniform_policy(estimator):
         ({"estimator": ESTIMATORS["tpo"]()}, "TPO weighs whole groups"),
         ({"advantage": "batch_std", "prompts": 2}, "BatchStd sees the whole batch"),
         ({"advantage": "median"}, "Median is not (reward - mean) times a scale"),
-        ({"kl_estimator": "k2"}, "the KL estimator is k2"),
+        ({"kl_estimator": "k2"}, "the KL estimator is K2"),
         ({"entropy_weight": 0.1}, "an entropy bonus is paid"),
     ],
 )

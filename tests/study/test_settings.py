@@ -1,13 +1,11 @@
 """Settings: the interface's defaults, YAML files and registries that agree."""
 
-import re
-
 import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from bandit_lab.bandits import BANDITS
-from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, KL_ESTIMATORS, STALENESS
+from bandit_lab.bandits import BANDITS, k_arm
+from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, K3, KL_ESTIMATORS, STALENESS, Learner
 from bandit_lab.study import build, config
 from bandit_lab.study.cli import _rewritten
 
@@ -16,6 +14,7 @@ REGISTRIES = {
     "advantage": ADVANTAGES,
     "estimator": ESTIMATORS,
     "staleness": STALENESS,
+    "kl_estimator": KL_ESTIMATORS,
 }
 
 
@@ -36,11 +35,12 @@ def test_defaults_are_those_of_the_interface(command):
         "estimator": "frozen",
         "staleness": "refresh",
         "optimizer": "sgd",
+        "kl_estimator": "exact",
     }
     assert chosen.bandit["rewards"] == [0.9, 0.1]
     assert chosen.advantage == {"name": "grpo", "eps": 0.0, "ddof": 0}
-    scalars = ("refresh_interval", "learning_rate", "momentum", "batch_reuse", "kl_weight", "kl_estimator")
-    assert [getattr(chosen, s) for s in scalars] == [1, 0.05, 0.9, False, 1.0, "exact"]
+    scalars = ("refresh_interval", "learning_rate", "momentum", "batch_reuse", "kl_weight")
+    assert [getattr(chosen, s) for s in scalars] == [1, 0.05, 0.9, False, 1.0]
     scalars = ("group_size", "prompts", "dynamics", "seeds", "steps", "seed", "overwrite", "quiet")
     assert [getattr(chosen, s) for s in scalars] == [64, 1, "sampled", 1024, 1000, 0, False, False]
 
@@ -59,11 +59,15 @@ def test_every_file_builds(group, name):
     build.build_learner(chosen, 4)
 
 
-@pytest.mark.parametrize("command", ["predict", "check"])
-def test_help_lists_every_kl_estimator(command):
-    """The only names that help holds itself: they are no group with files."""
-    entry = dict(config.described(config.SCHEMAS[command]))["kl_estimator"]
-    assert set(re.findall(r"\b(?:exact|forward|k\d)\b", entry.metadata["help"])) == set(KL_ESTIMATORS)
+def test_a_kl_estimator_is_given_by_name_or_with_options():
+    """The name alone is what configurations from before its options hold."""
+    for given in ("kl_estimator=k3", "kl_estimator.name=k3"):
+        assert settings("sweep", given).kl_estimator == {"name": "k3"}
+    old = OmegaConf.merge(OmegaConf.structured(config.SweepSettings), {"kl_estimator": "k3"})
+    for value in (OmegaConf.to_object(old).kl_estimator, {"name": "k3"}):
+        assert (
+            build._variant(KL_ESTIMATORS, value) == K3() == Learner(k_arm((0.8, 0.2)), kl_estimator="k3").kl_estimator
+        )
 
 
 def test_help_and_schema_cannot_disagree():

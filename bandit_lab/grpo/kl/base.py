@@ -12,8 +12,9 @@ class KL(Protocol):
     The share of arm k is its current probability, or, where the term is sampled, the share of the drawn actions that
     fell on it (drawn from the behaviour policy, and not reweighted: that is how trainers do it).
 
-    For developers. A new estimator is a frozen dataclass under `@register_kl("its_name")`, in a file of this folder or
-    a module of yours, with
+    For developers. A new estimator is one file in this folder (or a module of yours) with a frozen (hashable)
+    dataclass under `@register_kl("its_name")`, whose fields are its options, checked by itself; if it is part of the
+    package, `conf/kl_estimator/its_name.yaml` too. It has
 
     - `sampled`: whether shares are those of the drawn actions, a class attribute;
     - `slope(log_policy, log_reference)`: arrays of one shape -> that shape, values that are never differentiated;

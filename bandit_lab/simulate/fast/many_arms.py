@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from bandit_lab._barrier import computed_once
 from bandit_lab._numerics import add_up, leading_sum
 from bandit_lab._types import Array
+from bandit_lab.grpo import Exact
 from bandit_lab.simulate.fast.lanes import as_float, softmax_parts
 from bandit_lab.simulate.fast.lively import chance_of_silence, lively_counts, value_law, words_for_lively
 from bandit_lab.simulate.fast.multinomial import counts, draws_and_dither, thresholds, words_for_counting
@@ -51,7 +52,7 @@ def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Arra
     distance = at.logits - job.setting.reference
     pull = job.lanes.kl_weight / at.total  # of the exact KL: its gradient is weights * (pull * distance - recoil)
     recoil = pull * leading_sum(at.weights * distance) / at.total
-    exact_kl = job.learner.kl_estimator == "exact"
+    exact_kl = type(job.learner.kl_estimator) is Exact
     if job.program.dynamics == "mean_field" and ratio is None and at is acting and exact_kl:
         slope, offset = _affine(job, acting)
         slope, offset = slope / at.total, recoil - offset / at.total

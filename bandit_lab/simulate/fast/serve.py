@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from bandit_lab.bandits import Bandit
-from bandit_lab.grpo import Learner, Refresh, sees_batch, weighs_groups
+from bandit_lab.grpo import K3, Exact, Learner, Refresh, sees_batch, weighs_groups
 from bandit_lab.simulate.fast.layout import lanes_for
 from bandit_lab.simulate.fast.lively import words_for_lively
 from bandit_lab.simulate.fast.multinomial import LARGEST_GROUP, LARGEST_INVERTED, words_for_counting
@@ -47,8 +47,8 @@ def _odd_gradient(learner: Learner) -> str | None:
         return f"{type(learner.advantage).__name__} sees the whole batch"
     if weighs_groups(learner):
         return f"{type(learner.estimator).__name__} weighs whole groups"
-    if learner.kl_estimator not in ("exact", "k3"):
-        return f"the KL estimator is {learner.kl_estimator}"
+    if type(learner.kl_estimator) not in (Exact, K3):
+        return f"the KL estimator is {type(learner.kl_estimator).__name__}"
     return "an entropy bonus is paid" if learner.entropy_weight else None
 
 
@@ -124,5 +124,5 @@ def needs_blocks(learner: Learner, interval: np.ndarray) -> np.ndarray:
 
 def _one_logit_is_enough(learner: Learner, dynamics: str) -> bool:
     plain = learner.optimizer.name in _MIRRORED and not learner.optimizer.options
-    exact = learner.kl_estimator == "exact" and getattr(learner.estimator, "ignores_ratio", False)
+    exact = type(learner.kl_estimator) is Exact and getattr(learner.estimator, "ignores_ratio", False)
     return dynamics == "sampled" and plain and exact and learner.prompts == 1

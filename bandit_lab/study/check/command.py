@@ -9,7 +9,7 @@ from typing import Any
 from bandit_lab import _checks
 from bandit_lab._registry import Registry
 from bandit_lab.bandits import BANDITS
-from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Learner, Optimizer
+from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, KL_ESTIMATORS, STALENESS, Learner, Optimizer
 from bandit_lab.study import report
 from bandit_lab.study.check.result import FAIL, Result, run_checks
 from bandit_lab.study.check.subject import KINDS, Subject, subject_of
@@ -74,8 +74,8 @@ def _table(kind: str, name: str, rows: Iterable[Result]) -> Any:
 
 
 def _learner(settings: CheckSettings) -> Learner:
-    def build(registry: Registry[Any], chosen: dict[str, Any]) -> Any:
-        return registry.build(chosen.get("name", ""), _options(chosen))
+    def build(registry: Registry[Any], chosen: Any) -> Any:
+        return registry.build(_name(chosen), _options(chosen))
 
     optimizer = Optimizer(_name(settings.optimizer), tuple(sorted((settings.optimizer.get("options") or {}).items())))
     return Learner(
@@ -85,7 +85,7 @@ def _learner(settings: CheckSettings) -> Learner:
         build(STALENESS, settings.staleness),
         optimizer,
         settings.group_size,
-        kl_estimator=settings.kl_estimator,
+        kl_estimator=build(KL_ESTIMATORS, settings.kl_estimator),
     )
 
 

@@ -33,8 +33,6 @@ class Subject:
     @property
     def variant(self) -> Any:
         """The variant itself."""
-        if self.kind == "kl_estimator":
-            return registries()[self.kind][self.name]()
         return getattr(self.learner, self.kind)
 
     @property
@@ -67,8 +65,6 @@ class Subject:
 
 def settings_for(kind: str, name: str) -> dict[str, Any]:
     """The settings that a variant gets by its name alone, without `name`."""
-    if kind == "kl_estimator":
-        return {}
     if name in variants_on_disk(kind):
         found: Any = OmegaConf.to_container(OmegaConf.load(config_dir() / kind / f"{name}.yaml"))
     else:
@@ -94,9 +90,6 @@ def subject_of(
     part: Any
     if kind == "optimizer":
         part = Optimizer(name, tuple(sorted((options.get("options") or {}).items())))
-    elif kind == "kl_estimator":
-        registries()[kind].build(name, options)
-        part = name
     else:
         part = registries()[kind].build(name, options)
     return Subject(kind, name, options, replace(learner, **{kind: part}), **more)

@@ -37,10 +37,11 @@ class Hyper(NamedTuple):
 class Learner:
     """Everything but the traced scalars: the bandit (its numbers are traced) and the static choices.
 
-    group_size: G. prompts: groups averaged per step. kl_estimator: the penalty's form, or its name: "exact"
-    (reverse KL), the sampled "k3" loss, ... batch_reuse: one batch serves a whole refresh block. horizon: steps that the staleness
-    model remembers (see its `horizon_for`): the largest lag of model B, the oldest age kept apart by random staleness.
-    entropy_weight: of the exact entropy of the policy, which is added to the objective, reward units per nat.
+    group_size: G. prompts: groups averaged per step. kl_estimator: the penalty's form, or its name: "exact" (reverse
+    KL), the sampled "k3" loss, ... batch_reuse: one batch serves a whole refresh block. horizon: steps that the
+    staleness model remembers (see its `horizon_for`): the largest lag of model B, the oldest age kept apart by random
+    staleness. entropy_weight: of the exact entropy of the policy, which is added to the objective, reward units per
+    nat.
 
     Raises:
       ValueError: group smaller than the advantage allows, prompts < 1, unknown KL estimator, batch reuse without

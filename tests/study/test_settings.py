@@ -61,7 +61,7 @@ def test_every_file_builds(group, name):
 
 def test_a_kl_estimator_is_given_by_name_or_with_options():
     """The name alone is what configurations from before its options hold."""
-    for given in ("kl_estimator=k3", "kl_estimator.name=k3"):
+    for given in ("kl_estimator=k3", "++kl_estimator=k3", "kl_estimator.name=k3"):
         assert settings("sweep", given).kl_estimator == {"name": "k3"}
     old = OmegaConf.merge(OmegaConf.structured(config.SweepSettings), {"kl_estimator": "k3"})
     for value in (OmegaConf.to_object(old).kl_estimator, {"name": "k3"}):

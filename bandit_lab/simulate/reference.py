@@ -1,9 +1,9 @@
 """The reference path: the update as it is defined, one seed of one cell at a time, vectorised outside.
 
-It runs in blocks of one fixed width, `Width.cells` settings x `Width.seeds` replicas, padded where a grid does not fill
-them, with one compiled program per block and a block per device at a time. A cell's numbers therefore do not depend
-on which other cells stand in the grid, on their order or on how the work is split: vectorisation at another width
-would change the last bits.
+It runs in blocks of one fixed width, `Width.cells` rows of `Width.seeds` replicas, padded where a grid does not fill
+them, with one compiled program per block and a block per device at a time. A row belongs to one cell; the rows of a
+block may be those of one cell or of several. A cell's numbers therefore do not depend on which other cells stand in the
+grid, on their order or on how the work is split: vectorisation at another width would change the last bits.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ from bandit_lab.simulate.results import Part, Summary
 
 @dataclass(frozen=True)
 class Width:
-    """Cells and seeds of one block. Part of what defines a result, bit for bit."""
+    """Rows of one block (as many `cells` fill it) and seeds of a row. Part of what defines a result, bit for bit."""
 
     cells: int
     seeds: int
@@ -85,8 +85,8 @@ def _one_run(learner: Learner, dynamics: str, steps: int, hyper: Hyper, key: Arr
 
 
 class _Block(NamedTuple):
-    """Inputs of one block. cells, names, theta, reference: [c], settings, their names, start [c, D], fixed point's
-    reward. seeds, counted: [s]."""
+    """Inputs of one block of r rows. cells, names, theta, reference: [r], settings, their names, start [r, D], fixed
+    point's reward. seeds: [r, s]. counted: [s], the same in all rows: what their sums are divided by is one number."""
 
     cells: Hyper
     names: Any
@@ -104,7 +104,7 @@ def _one_block(learner: Learner, dynamics: str, steps: int, curves: bool, key: A
         return _one_run(learner, dynamics, steps, hyper, run_key, theta, reference)
 
     over_seeds = jax.vmap(lane, (None, None, None, None, 0))
-    rewards, summary = jax.vmap(over_seeds, (0, 0, 0, 0, None))(*block[:-1])
+    rewards, summary = jax.vmap(over_seeds)(*block[:-1])
     if curves:
         return rewards, summary
     weight = block.counted.astype(rewards.dtype)[:, None]
@@ -125,41 +125,48 @@ def _blocks(mesh: Mesh, learner: Learner, dynamics: str, steps: int, curves: boo
     return on_every(mesh, on_device, (False, False, True))(learner, key, blocks)
 
 
-def _pad(values: np.ndarray, start: int, width: int) -> np.ndarray:
-    """`width` entries from `start`, the last one repeated where there are none left."""
-    return values[np.minimum(np.arange(start, start + width), len(values) - 1)]
+def _rows_of_blocks(cells: int, seeds: int, width: Width) -> list[list[tuple[int, int]]]:
+    """(cell, first seed) of the rows of every block: first those that are full of seeds, then each cell's rest."""
+    full = seeds - seeds % width.seeds
+    blocks = []
+    for starts in (range(0, full, width.seeds), range(full, seeds, width.seeds)):
+        rows = [(cell, first) for cell in range(cells) for first in starts]
+        blocks += [rows[i : i + width.cells] for i in range(0, len(rows), width.cells)]
+    return blocks
 
 
 def run_cells(asked: Request, seed: int, progress: Callable[[int, int], None] | None) -> Iterator[Part]:
     """Results row by row, each cell's in the order of its seeds."""
-    dynamics, cells, seeds = asked.dynamics, asked.cells, asked.seeds
-    width, count = WIDTH[dynamics], len(cells.name)
+    dynamics, seeds = asked.dynamics, asked.seeds
+    width = WIDTH[dynamics]
     learner, key = cast(asked.learner, asked.dtype), jax.random.key(seed)
-    places = [(c, s) for c in range(0, count, width.cells) for s in range(0, seeds, width.seeds)]
-    mesh = mesh_for(len(places))
-    calls = [places[i : i + mesh.size] for i in range(0, len(places), mesh.size)]
+    blocks = _rows_of_blocks(len(asked.cells.name), seeds, width)
+    mesh = mesh_for(len(blocks))
+    calls = [blocks[i : i + mesh.size] for i in range(0, len(blocks), mesh.size)]
 
-    def block(place: tuple[int, int]) -> _Block:
-        hyper, names, theta, start = jax.tree.map(lambda x: _pad(x, place[0], width.cells), tuple(cells))
-        index = np.arange(place[1], place[1] + width.seeds)
-        return _Block(hyper, names, theta, start, (asked.first_seed + index).astype(np.int32), index < seeds)
+    def block(rows: list[tuple[int, int]]) -> _Block:
+        cell, first = np.array(rows + rows[-1:] * (width.cells - len(rows))).T
+        index = first[:, None] + np.arange(width.seeds)
+        names = (asked.first_seed + index).astype(np.int32)
+        hyper, name, theta, start = jax.tree.map(lambda x: x[cell], tuple(asked.cells))
+        return _Block(hyper, name, theta, start, names, index[0] < seeds)
 
-    def one(call: list[tuple[int, int]]) -> Any:
-        filled = [block(place) for place in call + call[-1:] * (mesh.size - len(call))]
-        blocks = jax.tree.map(lambda *columns: np.stack(columns), *filled)
-        return jax.tree.map(np.asarray, _blocks(mesh, learner, dynamics, asked.steps, asked.whole, key, blocks))
+    def one(call: list[list[tuple[int, int]]]) -> Any:
+        filled = [block(rows) for rows in call + call[-1:] * (mesh.size - len(call))]
+        stacked = jax.tree.map(lambda *columns: np.stack(columns), *filled)
+        return jax.tree.map(np.asarray, _blocks(mesh, learner, dynamics, asked.steps, asked.whole, key, stacked))
 
     done = 0
     for call, results in zip(calls, in_order(one, calls, asked.threads), strict=True):
-        for number, (cell, first) in enumerate(call):
+        for number, rows in enumerate(call):
             runs, summary = jax.tree.map(lambda x, i=number: x[i], results)
-            last = min(first + width.seeds, seeds)
-            for row in range(min(width.cells, count - cell)):
-                ends = Summary(*(x[row, : last - first] for x in summary)) if asked.watched else None
+            for row, (cell, first) in enumerate(rows):
+                size = min(width.seeds, seeds - first)
+                ends = Summary(*(x[row, :size] for x in summary)) if asked.watched else None
                 if asked.whole:
-                    yield Part(cell + row, first, last - first, None, None, runs[row, : last - first], ends)
+                    yield Part(cell, first, size, None, None, runs[row, :size], ends)
                 else:
-                    yield Part(cell + row, first, last - first, runs[1][row], runs[2][row], None, ends)
+                    yield Part(cell, first, size, runs[1][row], runs[2][row], None, ends)
         done += len(call)
         if progress:
-            progress(done, len(places))
+            progress(done, len(blocks))

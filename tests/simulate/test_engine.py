@@ -52,6 +52,19 @@ def test_a_cells_bytes_do_not_depend_on_the_grid(dynamics, staleness, dtype):
         assert as_bytes(other, 0) != as_bytes(whole, 1)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_row_of_seeds_has_the_same_bytes_in_any_block(dtype):
+    """Reference path: a single cell fills its blocks with its own seeds, and has the bytes it has among others."""
+    trained, sizes = learner("grpo", group_size=4), []
+    width = reference.WIDTH["sampled"]
+    options = {"steps": 12, "seeds": 5 * width.seeds + 60, "seed": 4, "dtype": dtype, "path": "reference"}
+    whole = run(trained, "sampled", GRID, **options, threads=1)
+    for i in (0, 3, 6):
+        one = run(trained, "sampled", take(GRID, [i]), **options, progress=lambda _, calls: sizes.append(calls))
+        assert as_bytes(one, 0) == as_bytes(whole, i)
+    assert max(sizes) == 3  # five full rows are two blocks of four; the sixth, which is not full, is one of its own
+
+
 def test_more_seeds_extend_fewer():
     """The first 128 replicas do not change when others are added."""
     trained = learner("grpo", group_size=8)

@@ -60,22 +60,6 @@ def _split(z: Array) -> tuple[Array, Array, Array, Array]:
     return small, near, positive, negative
 
 
-def cos_sqrt(z: ArrayLike) -> Array:
-    """cos(sqrt z) as an entire function of real z (cosh(sqrt -z) for z < 0), shape of `z`."""
-    z = _floating(z)
-    small, near, positive, negative = _split(z)
-    return jnp.where(small, _series(near, 0), jnp.where(z > 0, jnp.cos(positive), jnp.cosh(negative)))
-
-
-def sinc_sqrt(z: ArrayLike) -> Array:
-    """sin(sqrt z)/sqrt z as an entire function of real z (sinh(sqrt -z)/sqrt -z for z < 0), shape of `z`."""
-    z = _floating(z)
-    small, near, positive, negative = _split(z)
-    return jnp.where(
-        small, _series(near, 1), jnp.where(z > 0, jnp.sin(positive) / positive, jnp.sinh(negative) / negative)
-    )
-
-
 def decaying_pair(decay: ArrayLike, squared_norm: ArrayLike) -> tuple[Array, Array]:
     """exp(-a) cos(sqrt z) and exp(-a) sin(sqrt z)/sqrt z with z = `squared_norm` - a^2, a = `decay`.
 

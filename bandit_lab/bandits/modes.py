@@ -1,39 +1,18 @@
-"""Many arms in a few modes: completions that share an answer, some modes correct and some wrong."""
+"""Many arms in a few modes: completions that share an answer, some modes correct and some wrong.
+
+A softmax over arms, one logit each; all arms of a mode have the same reward. Derived here: with n_m arms in mode m,
+equally likely within it, the mean update keeps them so, and the log-odds of two modes with rewards 1 and 0 move at
+h p (1-p) (1/n_1 + 1/n_0): two arms with another time scale. Started unequal, arms of one mode drift apart (each logit
+moves in proportion to its own probability).
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab import _checks
-from bandit_lab._types import Array
-from bandit_lab.bandits.base import RewardLaw, register_bandit
+from bandit_lab.bandits.base import register_bandit
 from bandit_lab.bandits.tabular import TabularBandit, k_arm
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class ModesBandit(TabularBandit):
-    """A softmax over arms, one logit each, that fall into M modes; all arms of a mode have the same reward.
-
-    Derived here: with n_m arms in mode m, equally likely within it, the mean update keeps them so, and the log-odds of
-    two modes with rewards 1 and 0 move at h p (1-p) (1/n_1 + 1/n_0): two arms with another time scale. Started unequal,
-    arms of one mode drift apart (each logit moves in proportion to its own probability).
-
-    mode: [K] number of the mode of every arm.
-    """
-
-    law: RewardLaw
-    initial_parameters: Array
-    reference_log_policy: Array
-    mode: Array
-
-    def mode_policy(self, theta: Array) -> Array:
-        """Probability of every mode: [K] -> [K], the entries beyond M being 0."""
-        policy = jnp.exp(self.log_policy(theta)[0])
-        return jax.ops.segment_sum(policy, self.mode, policy.shape[0])
 
 
 @register_bandit("modes")
@@ -42,7 +21,7 @@ def modes(
     sizes: Sequence[int] = (2, 2, 4, 8),
     spread: float = 0.0,
     seed: int = 0,
-) -> ModesBandit:
+) -> TabularBandit:
     """Modes with success probabilities `rewards` [M] and `sizes` [M] arms each.
 
     Args:
@@ -60,5 +39,4 @@ def modes(
     mode = np.repeat(np.arange(len(means)), counts)
     draw = np.random.default_rng(_checks.integer("bandit.seed", seed, 0))
     logits = (spread * draw.standard_normal(len(mode))).tolist()
-    arms = k_arm([means[m] for m in mode], logits, logits)
-    return ModesBandit(arms.law, arms.initial_parameters, arms.reference_log_policy, jnp.asarray(mode))
+    return k_arm([means[m] for m in mode], logits, logits)

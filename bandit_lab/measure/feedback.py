@@ -40,13 +40,12 @@ class NoisyState:
     """Stationary state of a learner with noise, or the reason why there is none.
 
     second_moment: leaves that the optimiser settles at; inflation: their ratio to the values at the fixed point.
-    covariance: [D, D] of the parameters at the start of a period. gradient_square: E[g^2] [D], mean over a period.
+    covariance: [D, D] of the parameters at the start of a period.
     """
 
     second_moment: tuple[np.ndarray, ...]
     inflation: float
     covariance: np.ndarray | None
-    gradient_square: np.ndarray | None
     reason: str | None
 
 
@@ -103,11 +102,11 @@ def noisy_state(learner: Learner, dynamics: str, hyper: Hyper, *, count: int = F
     """
     block, reason = make_block(learner, dynamics, hyper, count=count)
     if block is None:
-        return NoisyState((), np.nan, None, None, reason)
+        return NoisyState((), np.nan, None, reason)
     if block.dynamics == "mean_field":
-        return NoisyState((), np.nan, None, None, "an infinite group has no gradient noise")
+        return NoisyState((), np.nan, None, "an infinite group has no gradient noise")
     if block.moment is not None and block.moment.source != "exact":
-        return NoisyState((), np.nan, None, None, "the optimiser does not average squares of the gradient")
+        return NoisyState((), np.nan, None, "the optimiser does not average squares of the gradient")
     theta = jnp.asarray(block.theta)
     covariance = np.asarray(group_moments(block.learner)(block.hyper.kl_weight, theta, theta).covariance)
     plain = block.held
@@ -124,7 +123,7 @@ def noisy_state(learner: Learner, dynamics: str, hyper: Hyper, *, count: int = F
         held = _consistent(tuple(np.asarray(v) for v in plain), mapped)
     found = None if held is None else _fluctuation(block, held, covariance)
     if held is None or found is None:
-        return NoisyState((), np.nan, None, None, "no self-consistent second moment was found")
+        return NoisyState((), np.nan, None, "no self-consistent second moment was found")
     size = len(theta)
     into = block.basis[:size]
     ratio = [np.mean(np.asarray(a) / np.asarray(b)) for a, b in zip(held, plain, strict=True)]
@@ -132,7 +131,6 @@ def noisy_state(learner: Learner, dynamics: str, hyper: Hyper, *, count: int = F
         tuple(np.asarray(v) for v in held),
         float(np.mean(ratio)) if ratio else 1.0,
         into @ found[0] @ into.T,
-        np.diag(found[1]).copy(),
         None,
     )
 

@@ -22,7 +22,6 @@ from bandit_lab.grpo import Hyper, Learner, init, update
 from bandit_lab.simulate import sampled
 from bandit_lab.simulate.cells import cast, cell_identity, typed_cells
 
-OBSERVABLES = ("logit_gap", "expected_reward")
 GROUPS = 64  # groups of seeds that the jackknife leaves out in turn
 _SEEDS = 256  # seeds in one block
 
@@ -35,9 +34,9 @@ class Estimate(NamedTuple):
 
 
 class Fluctuation(NamedTuple):
-    """Raw moments of stationary runs, kept by groups of seeds [GROUPS, C, O, ...]; O = OBSERVABLES.
+    """Raw moments of stationary runs, kept by groups of seeds [GROUPS, C, O, ...]; O: logit gap, expected reward.
 
-    `logit_gap` is the log-odds of the best arm (in the first context), `expected_reward` that of the policy; both are
+    The logit gap is the log-odds of the best arm (in the first context), the reward that of the policy; both are
     recorded as departures from the fixed point. mean [.., C, O]: over steps. products [.., C, O, L + 1]: mean of
     y_t y_{t+l}. periodogram [.., C, O, F]: |sum_t y_t e^{-iwt}|^2 / steps at w = 2 pi f/steps, or None.
     """
@@ -58,18 +57,6 @@ class Fluctuation(NamedTuple):
     def autocovariance(self) -> Estimate:
         """Covariance over l = 0..L steps [C, O, L + 1]."""
         return jackknife(lambda mean, products: products - mean[..., None] ** 2, self.mean, self.products)
-
-    def autocorrelation_time(self, stride: int = 1) -> Estimate:
-        """Integrated autocorrelation time 1 + 2 sum_l rho_l [C, O], in units of `stride` steps.
-
-        The sum runs over lags stride, 2 stride, ... up to L, which has to be several correlation times.
-        """
-
-        def integrated(mean: np.ndarray, products: np.ndarray) -> np.ndarray:
-            covariance = products - mean[..., None] ** 2
-            return 1 + 2 * covariance[..., stride::stride].sum(axis=-1) / covariance[..., 0]
-
-        return jackknife(integrated, self.mean, self.products)
 
     def frequencies(self) -> np.ndarray:
         """Angular frequencies [F] of `spectrum`, radians per step; 0 is left out."""

@@ -40,12 +40,7 @@ from bandit_lab.theory.adaptive import (
     self_consistent_moment,
 )
 from bandit_lab.theory.block_map import LinearLoop, ones_complement, reduce_matrix
-from bandit_lab.theory.contextual import (
-    Prompts,
-    contextual_curve,
-    gradient_curvature,
-    independent_curve,
-)
+from bandit_lab.theory.contextual import Prompts, contextual_curve
 from bandit_lab.theory.conventions import CONVENTIONS, MODELS, block_sums, gain, mean_age
 from bandit_lab.theory.curvature import (
     directional_curvature,
@@ -210,10 +205,8 @@ __all__ = [
     "gain",
     "gap_drift",
     "geometric_weights",
-    "gradient_curvature",
     "group_curve",
     "group_shift",
-    "independent_curve",
     "inertial_curve",
     "inertial_delay",
     "islands",

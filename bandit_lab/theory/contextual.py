@@ -19,12 +19,10 @@ prompt's J has the second derivative c J (1-J)(1-2J), at most c sigma/4.
 
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from scipy.integrate import solve_ivp
 
 from bandit_lab.theory.group_law import GroupLaw
-from bandit_lab.theory.two_arm import mean_only_law, sinh_law
 
 
 class Prompts(NamedTuple):
@@ -55,16 +53,3 @@ def contextual_curve(time: np.ndarray, prompts: Prompts, law: GroupLaw) -> np.nd
     start = np.zeros(prompts.features.shape[-1])
     path = solve_ivp(speed, (0.0, float(time[-1])), start, t_eval=time, method="DOP853", rtol=1e-8, atol=1e-10)
     return np.stack([prompt_gradients(prompts, theta)[0] for theta in path.y.T])
-
-
-def independent_curve(time: np.ndarray, success: np.ndarray, arms: int, share: float, normalised: bool) -> np.ndarray:
-    """J_x [T, X] of independent prompts with start `success` [X], infinite groups: closed form (module docstring)."""
-    clock = np.asarray(time)[:, None] * share * (1 + 1 / (arms - 1)) / 2
-    start = np.log(success / (1 - success))
-    law = sinh_law if normalised else mean_only_law
-    return np.asarray(law(jnp.asarray(clock), jnp.asarray(start)))
-
-
-def gradient_curvature(success: np.ndarray, arms: int) -> np.ndarray:
-    """Second derivative of J along the unit vector of its gradient, c J (1-J)(1-2J), shape of `success`."""
-    return (1 + 1 / (arms - 1)) * success * (1 - success) * (1 - 2 * success)

@@ -37,12 +37,6 @@ def reaching_delay(momentum: float, speed_up: float) -> float:
     return inertial_delay(momentum) * (1 + float(np.log(speed_up)))
 
 
-def constant_gradient_path(steps: np.ndarray, learning_rate: float, momentum: float) -> np.ndarray:
-    """Distance covered under unit gradient from rest after `steps` [T] updates of heavy ball. Exact."""
-    t, mu = np.asarray(steps, float), momentum
-    return learning_rate * (t / (1 - mu) - mu * (1 - mu**t) / (1 - mu) ** 2)
-
-
 def inertial_curve(
     drift: Callable[[float], float],
     start: float,

@@ -118,11 +118,6 @@ def late_decay_rate(group_size: int, logits: int = 2) -> float:
     return _rate(logits) * float(np.sqrt(group_size - 1)) / group_size
 
 
-def crossover_loss(group_size: int) -> float:
-    """Loss q at which 4/t^2 gives way to 1/(sqrt(G-1) t): the two flow speeds sqrt q and sqrt(G-1) q agree."""
-    return 1.0 / (_checks.integer("group_size", group_size, 2) - 1)
-
-
 def noisy_verifier_curve(
     time: np.ndarray, bad_mass: float, true_positive: float, false_positive: float, logits: int = 2
 ) -> np.ndarray:

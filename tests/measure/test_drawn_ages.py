@@ -8,7 +8,7 @@ from settings import cells, learner
 
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import Hyper, Optimizer, Random, init, update
-from bandit_lab.grpo.staleness.random_ages import age_shares, draw_age
+from bandit_lab.grpo.staleness.random_ages import age_at, age_shares
 from bandit_lab.measure import find_fixed_point, generic_direction, learning_rate_boundary, measure_stiffness
 from bandit_lab.measure.drawn_ages import drawn_ages_boundary, growth_of_drawn_ages
 from bandit_lab.simulate import DYNAMICS, run
@@ -37,7 +37,7 @@ def test_drawn_ages_have_the_geometric_law():
 
     Planted: a law that begins at age 1.
     """
-    ages = np.asarray(jax.vmap(lambda k: draw_age(k, 2.5, 15))(jax.random.split(jax.random.key(0), 200_000)))
+    ages = np.asarray(age_at(jax.random.uniform(jax.random.key(0), (200_000,)), jnp.array(2.5), 15))
     shares, expected = np.bincount(ages, minlength=16) / len(ages), np.asarray(age_shares(jnp.array(2.5), 15))
     error = np.sqrt(expected * (1 - expected) / len(ages))
     assert expected.sum() == pytest.approx(1, abs=1e-15)

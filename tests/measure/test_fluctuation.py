@@ -54,9 +54,6 @@ def test_estimators_recover_a_known_process():
     z = (covariance.value[0, 0] - expected) / covariance.error[0, 0]
     assert np.max(np.abs(z)) <= 5
     assert np.max(np.abs((covariance.value[0, 0, 1:] - expected[:-1]) / covariance.error[0, 0, 1:])) > 5
-    time = found.autocorrelation_time()
-    truncated = 1 + 2 * np.sum(expected[1:])
-    assert abs(time.value[0, 0] - truncated) <= 5 * time.error[0, 0]
     shift = found.shift()
     assert abs(shift.value[0, 0] - 0.3) <= 5 * shift.error[0, 0]
     lags = np.arange(1, steps)
@@ -253,29 +250,23 @@ def test_variance_falls_as_the_square_of_the_group_size_at_one_half():
 
 
 def test_correlation_time_and_spectrum():
-    """Two arms, GRPO, G = 8, (N, mu) = (1, 0), (1, 0.9), (4, 0.5): 2,048 seeds.
+    """Two arms, GRPO, G = 8, N = 1, mu = 0 and 0.9: 2,048 seeds.
 
-    At block points autocovariance and integrated time within 4 errors; for N = 1 the spectrum within 5 at every
-    frequency, its finite record included. Planted: one block of lag too many; momentum forgotten.
+    Autocovariance within 4.5 errors; the spectrum within 5 at every frequency, its finite record included. Planted: one
+    step of lag too many; momentum forgotten.
     """
     one = case("two_arms", "grpo", 8)
-    settings = [(1, 0.0), (1, 0.9), (4, 0.5)]
+    settings = [(1, 0.0), (1, 0.9)]
     rates = [one.rate_for(LARGEST["two_arms"], m, n, 0.1) for n, m in settings]
-    slowest = max(one.relaxation(r, m, n) for r, (n, m) in zip(rates, settings, strict=True))
-    lags = 4 * int(2 * slowest // 4)
+    lags = int(2 * max(one.relaxation(r, m, n) for r, (n, m) in zip(rates, settings, strict=True)))
     found = measured(one, rates, settings, window=8, seeds=2048, lags=lags, spectrum=True)
     covariance, direction = found.autocovariance(), np.array([np.sqrt(2)])
     for c, (n, m) in enumerate(settings):
-        expected = theory.correlation(one.loop(m), rates[c], n, one.noise, direction, maps=lags // n)
-        if n > 1:
-            continue
+        expected = theory.correlation(one.loop(m), rates[c], n, one.noise, direction, maps=lags)
         z = (covariance.value[c, 0] - expected.autocovariance) / covariance.error[c, 0]
         assert np.max(np.abs(z)) <= 4.5
         late = (covariance.value[c, 0, 1:] - expected.autocovariance[:-1]) / covariance.error[c, 0, 1:]
         assert np.max(np.abs(late)) > 5
-        rho = expected.autocovariance / expected.autocovariance[0]
-        time = found.autocorrelation_time(n)
-        assert abs(time.value[c, 0] - (1 + 2 * rho[1:].sum())) <= 4 * time.error[c, 0]
         every = theory.correlation(one.loop(m), rates[c], n, one.noise, direction, maps=found.steps - 1)
         lag = np.arange(1, found.steps)
         waves = np.cos(np.outer(found.frequencies(), lag)) @ ((1 - lag / found.steps) * every.autocovariance[1:])

@@ -1,16 +1,12 @@
 """Prompts that share parameters: the flow against closed forms, transfer, and curvature by differences."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bandit_lab.theory.contextual import (
-    Prompts,
-    contextual_curve,
-    gradient_curvature,
-    independent_curve,
-    prompt_gradients,
-)
+from bandit_lab.theory.contextual import Prompts, contextual_curve, prompt_gradients
 from bandit_lab.theory.group_law import GroupLaw
+from bandit_lab.theory.two_arm import mean_only_law, sinh_law
 
 TIME = np.linspace(0, 60, 13)
 
@@ -27,11 +23,11 @@ def prompts(overlap, count=3, arms=4, odds=(0.5, 1.0, 2.0), share=None):
     return Prompts(log_reference, features, success, np.full(count, 1 / count) if share is None else np.array(share))
 
 
-@pytest.mark.parametrize(("advantage", "normalised"), [("grpo", True), ("rloo", False)])
-def test_orthogonal_prompts_follow_the_two_arm_laws(advantage, normalised):
-    """Both closed forms to the integrator's 1e-7; prompts that overlap by 0.3 are not independent."""
-    start = 1 / (1 + np.exp([0.5, 1.0, 2.0]))
-    law = independent_curve(TIME, start, 4, 1 / 3, normalised)
+@pytest.mark.parametrize(("advantage", "two_arm_law"), [("grpo", sinh_law), ("rloo", mean_only_law)])
+def test_orthogonal_prompts_follow_the_two_arm_laws(advantage, two_arm_law):
+    """Both closed forms to the integrator's 1e-7, clock w_x c/2; prompts that overlap by 0.3 are not independent."""
+    clock = TIME[:, None] / 3 * (1 + 1 / 3) / 2
+    law = np.asarray(two_arm_law(jnp.asarray(clock), -jnp.array([0.5, 1.0, 2.0])))
     np.testing.assert_allclose(contextual_curve(TIME, prompts(0.0), GroupLaw(advantage)), law, atol=1e-7)
     assert np.max(np.abs(contextual_curve(TIME, prompts(0.3), GroupLaw(advantage)) - law)) > 0.05
 
@@ -51,5 +47,6 @@ def test_curvature_along_the_gradient_by_differences():
     unit = gradient[1] / np.linalg.norm(gradient[1])
     ahead, behind = (prompt_gradients(problem, sign * step * unit)[0][1] for sign in (1, -1))
     measured = (ahead - 2 * value[1] + behind) / step**2
-    assert measured == pytest.approx(float(gradient_curvature(value[1], 4)), rel=1e-5)
-    assert measured != pytest.approx(float(value[1] * (1 - value[1]) * (1 - 2 * value[1])), rel=0.1)
+    one_logit = float(value[1] * (1 - value[1]) * (1 - 2 * value[1]))
+    assert measured == pytest.approx((1 + 1 / 3) * one_logit, rel=1e-5)
+    assert measured != pytest.approx(one_logit, rel=0.1)

@@ -25,12 +25,6 @@ from bandit_lab.grpo.staleness.base import Mixture, register_staleness
 _HORIZON = 16.0  # in units of mean age + 1: q^(16 (N + 1)) <= e^-16
 
 
-def draw_age(key: Array, mean_age: Array, horizon: int) -> Array:
-    """One age, int32 in 0..horizon, from the geometric law of the given mean. `key` is consumed."""
-    mean = jnp.asarray(mean_age)
-    return age_at(jax.random.uniform(key, (), mean.dtype), mean, horizon)
-
-
 def age_at(uniform: Array, mean_age: Array, horizon: int) -> Array:
     """The ages that random numbers in [0, 1) stand for, int32 of their shape: the geometric law inverted."""
     steps = jnp.log(1 - uniform) * (1 / jnp.log(mean_age / (1 + mean_age)))

@@ -49,7 +49,6 @@ class Evidence:
     delay: Delay | None = None
     delay_reason: str = "no log and no stiffness given"
     success: float | None = None
-    success_start: float | None = None
     success_reason: str = "no log; give success=..."
     success_source: str = ""
     silent: float | None = None
@@ -86,15 +85,13 @@ def look(log: Log | None, setup: Setup) -> Evidence:
     curve = log.curve if fall is None else _until(log.curve, fall.window[0])
     delay, reason = _delay(curve, setup)
     late = curve.step >= curve.step[0] + LATE * (curve.step[-1] - curve.step[0])
-    early = curve.step <= curve.step[0] + (1 - LATE) * (curve.step[-1] - curve.step[0])
     low, high, why, source = _scale(curve)
     now = None if why else float(np.clip((curve.reward[late].mean() - low) / (high - low), 0, 1))
-    start = None if why else float(np.clip((curve.reward[early].mean() - low) / (high - low), 0, 1))
     rate, schedule = _schedule(curve)
     seen = _answers(int(late.sum()), curve, setup)
     scatter = float(np.sqrt(noise_variance(curve.reward[None])[0]))
     return Evidence(
-        log.curve, delay, reason, now, start, why, source, _silent(curve), seen, rate, schedule, scatter, _wave(curve),
+        log.curve, delay, reason, now, why, source, _silent(curve), seen, rate, schedule, scatter, _wave(curve),
         fall, _notes(curve, rate, setup),
     )  # fmt: skip
 

@@ -28,12 +28,13 @@ def slope_and_correlation(x: np.ndarray, y: np.ndarray) -> tuple[float, float, f
 
 
 def farthest_from_one(measured: Any, predicted: Any) -> float:
-    """measured / predicted (labelled arrays) where it is farthest from 1, over all that is predicted.
+    """measured / predicted (numbers or arrays, plain or labelled) where it is farthest from 1, over all predicted.
 
     NaN if something that is predicted was not measured: nothing may hold because it was not found.
     """
-    ratio, known = measured / predicted, predicted.notnull()
-    if bool((measured.isnull() & known).any()) or not bool(known.any()):
+    ratio, known = measured / predicted, ~np.isnan(predicted)
+    if np.any(np.isnan(measured) & known) or not np.any(known):
         return float("nan")
-    values = ratio.values[np.isfinite(ratio.values)]
+    values = np.ravel(ratio)
+    values = values[np.isfinite(values)]
     return float(values[np.argmax(np.abs(values - 1))])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import xarray
 
+from bandit_lab._readings import farthest_from_one
 from bandit_lab.study.reproduce import cache, claims, source
 from bandit_lab.study.reproduce.experiment import Claim, Found, as_setting
 
@@ -67,3 +68,78 @@ def test_what_a_function_imports_is_seen_through_its_helpers():
     assert "bandit_lab.theory.exact" in source.imported(text, "predict")
     assert not any(name.startswith("bandit_lab.measure") for name in source.imported(text, "predict"))
     assert {"bandit_lab.theory.leading_order", "bandit_lab.measure.growth_rate"} <= source.imported(text, "measure")
+
+
+@pytest.fixture
+def room(tmp_path, monkeypatch):
+    """A figure in the room of the package: drawing and measurement in files of their own."""
+    folder = tmp_path / "bandit_lab" / "study" / "figures" / "squares"
+    folder.mkdir(parents=True)
+    head = "from bandit_lab.study.figures.squares."
+    texts = {
+        "problem": "UNIT = 'm'\nWIDE = 3\n",
+        "measure": f"{head}problem import UNIT, WIDE\nfrom bandit_lab.theory import exact\n"
+        "def measure(x):\n    return helper(x), UNIT\n"
+        "def helper(x):\n    return exact(x)\ndef other(x):\n    return WIDE\n",
+        "draw": "def draw(x):\n    return 1\n",
+    }
+    for name, text in texts.items():
+        (folder / f"{name}.py").write_text(text)
+    monkeypatch.setattr(source, "__file__", str(tmp_path / "bandit_lab" / "study" / "reproduce" / "source.py"))
+    return folder
+
+
+EXPERIMENT = (
+    "from bandit_lab.study.figures.squares.draw import draw\n"
+    "from bandit_lab.study.figures.squares.measure import measure\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("part", "before", "after", "seen"),
+    [
+        ("measure", "exact(x)", "exact(2 * x)", True),
+        ("problem", "'m'", "'km'", True),
+        ("problem", "WIDE = 3", "WIDE = 4", False),
+        ("measure", "return WIDE", "return 0", False),
+        ("draw", "return 1", "return 2", False),
+    ],
+)
+def test_code_of_a_figure_is_followed_into_its_files(room, part, before, after, seen):
+    one = source.text(EXPERIMENT, "measure")
+    path = room / f"{part}.py"
+    assert before in path.read_text()
+    path.write_text(path.read_text().replace(before, after))
+    assert (source.text(EXPERIMENT, "measure") != one) is seen
+    assert "bandit_lab.theory.exact" in source.imported(EXPERIMENT, "measure")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import bandit_lab.study.figures.squares.measure as m",
+        "from bandit_lab.study.figures.squares import measure as m",
+    ],
+)
+def test_a_whole_module_of_the_room_is_refused(room, line):
+    with pytest.raises(ValueError, match="got the whole module"):
+        source.text(f"{line}\ndef measure(x):\n    return m.measure(x)\n", "measure")
+
+
+def test_claims_of_one_reading_compare_what_it_reads():
+    data = [xarray.Dataset({"x": ("i", values)}) for values in ([2.0, 4.0], [2.2, 3.0])]
+    found = Found(*data, as_setting({"quality": "draft"}))
+    rows = [
+        claims.row(claim, found)
+        for claim in (
+            Claim.ratio("a.b", "", "", lambda d: d.x, 0.2, explanation="no"),
+            Claim.same("a.c", "", "", lambda d: d.x[0], 0.11, relative=True),
+        )
+    ]
+    assert [(row["predicted"], row["measured"], row["holds"]) for row in rows] == [(1, 0.75, False), (2, 2.2, True)]
+
+
+def test_farthest_from_one_takes_plain_numbers():
+    assert farthest_from_one(np.array([1.1, 0.8]), 1.0) == 0.8
+    assert farthest_from_one(np.array([1.1, 5.0]), np.array([1.0, np.nan])) == 1.1
+    assert np.isnan(farthest_from_one(np.array([1.1, np.nan]), 1.0))

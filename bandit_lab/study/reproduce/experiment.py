@@ -11,6 +11,9 @@ For developers. `experiments/<id>.py` has a docstring whose first line is the qu
   the reason where it cannot run here; `table(found) -> str` returns a Markdown table that stands below the claims in
   `claims.md`.
 
+All of it can stand in that one file. The experiments of this repository import the longer parts from
+`bandit_lab/study/figures/<id>/`, so that what is asked, predicted and claimed is read on a page.
+
 `conf/experiment/<id>.yaml` has the keys `common`, `draft` and `paper`; the setting is `common` and one of the others.
 """
 
@@ -22,6 +25,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bandit_lab._readings import farthest_from_one
 from bandit_lab.study.config import config_dir
 from bandit_lab.study.reproduce import source
 
@@ -65,6 +69,7 @@ class Found(NamedTuple):
 
 
 Number = Callable[[Found], float]
+Reading = Callable[["xarray.Dataset"], Any]
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,22 @@ class Claim:
     relative: bool = False
     unit: str = ""
     explanation: str = ""
+
+    @classmethod
+    def same(
+        cls, id: str, statement: str, source: str, read: "Reading", tolerance: float | Number, **more: Any
+    ) -> "Claim":
+        """One number read off both sides alike: `read(dataset)` of the prediction and of the measurement."""
+        numbers = (lambda f: float(read(f.predicted))), (lambda f: float(read(f.measured)))
+        return cls(id, statement, source, *numbers, tolerance, **more)
+
+    @classmethod
+    def ratio(
+        cls, id: str, statement: str, source: str, read: "Reading", tolerance: float | Number, **more: Any
+    ) -> "Claim":
+        """Measured over predicted `read(dataset)`, an array, where it is farthest from 1."""
+        numbers = (lambda f: 1.0), (lambda f: farthest_from_one(read(f.measured), read(f.predicted)))
+        return cls(id, statement, source, *numbers, tolerance, **more)
 
 
 class Lab:

@@ -11,13 +11,13 @@ from bandit_lab.curves import trainers
 from bandit_lab.curves.trainers import Document, Setup
 from bandit_lab.study import report
 from bandit_lab.study.advise import evidence, table
-from bandit_lab.study.advise.page import write_page
+from bandit_lab.study.advise.page import write_advice
 from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.advise.summary import summarise
 from bandit_lab.study.advise.work import work
 from bandit_lab.study.fit.logs import Log
-from bandit_lab.study.fit.report import FOLDER
 from bandit_lab.study.manifest import manifest
+from bandit_lab.study.pages.page import FOLDER
 from bandit_lab.study.progress import Progress
 from bandit_lab.study.store import RunFolder
 from bandit_lab.theory import MODELS
@@ -127,7 +127,7 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
         folder.write_summary(summarise(advice, settings))
     if settings.report:
         with progress.stage("report"):
-            write_page(advice, settings, folder.path)
+            write_advice(advice, settings, folder.path)
     table.print_advice(advice, settings)
     wall = time.perf_counter() - start
     about = asdict(settings) | {"precision": "float64"}

@@ -9,7 +9,7 @@ from bandit_lab.study.advise.assumptions import assumptions
 from bandit_lab.study.advise.picture import picture_of
 from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.advise.work import Advice
-from bandit_lab.study.fit.report import FOLDER, Section, as_html, as_markdown
+from bandit_lab.study.pages.page import Section, write_page
 
 TITLE = "Which settings of this run are safe"
 ALT = "stability margin against refresh interval, this run marked: law dashed, exact solid"
@@ -38,13 +38,9 @@ def sections(advice: Advice, settings: AdviseSettings) -> list[Section]:
     return parts
 
 
-def write_page(advice: Advice, settings: AdviseSettings, folder: Path) -> None:
+def write_advice(advice: Advice, settings: AdviseSettings, folder: Path) -> None:
     """Write `report/advice.html`, `.md` and `.png`."""
     from bandit_lab.study.plots import draw_margins
 
-    image = draw_margins(picture_of(advice, settings))
-    content = sections(advice, settings)
-    (folder / FOLDER).mkdir(exist_ok=True)
-    (folder / FOLDER / "advice.png").write_bytes(image)
-    (folder / FOLDER / "advice.html").write_text(as_html(TITLE, image, content, ALT), encoding="utf-8")
-    (folder / FOLDER / "advice.md").write_text(as_markdown(TITLE, "advice.png", content, ALT), encoding="utf-8")
+    picture = draw_margins(picture_of(advice, settings))
+    write_page(folder, "advice", TITLE, picture, sections(advice, settings), ALT)

@@ -15,8 +15,8 @@ from bandit_lab.study.diagnose.page import write_overview, write_pages
 from bandit_lab.study.diagnose.settings import DiagnosisSettings, thresholds
 from bandit_lab.study.diagnose.work import Judged, row, work
 from bandit_lab.study.fit.logs import Log, gather, reading_options
-from bandit_lab.study.fit.report import FOLDER
 from bandit_lab.study.manifest import manifest
+from bandit_lab.study.pages.page import FOLDER
 from bandit_lab.study.progress import Progress
 from bandit_lab.study.store import RunFolder
 

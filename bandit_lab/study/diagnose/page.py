@@ -10,13 +10,12 @@ from bandit_lab.curves.diagnose import FAILURES
 from bandit_lab.study.diagnose.picture import picture_of
 from bandit_lab.study.diagnose.table import verdict_text
 from bandit_lab.study.diagnose.work import Judged
-from bandit_lab.study.fit.report import FOLDER, Section, as_html, as_markdown, html_table, page_names, verdict_line
+from bandit_lab.study.pages.findings import mark_numbers, verdict_line
+from bandit_lab.study.pages.page import FOLDER, Section, html_table, page_names, write_index, write_page
 from bandit_lab.study.progress import ProgressCallback
 from bandit_lab.study.report import number
 
 _ALT = "reward against step, with held-out results, entropy and silent groups where logged; evidence shaded"
-_STYLE = "body{font:15px/1.45 system-ui,sans-serif;margin:2em;color:#111}table{border-collapse:collapse}" \
-         "td,th{padding:.2em .8em;border-bottom:1px solid #ccc;text-align:left}"  # fmt: skip
 
 
 def write_pages(
@@ -25,14 +24,10 @@ def write_pages(
     """Write `report/<run>.html`, `.md` and `.png` for every run that was judged; its page is named in its row."""
     from bandit_lab.study.plots import draw_diagnosis
 
-    (folder / FOLDER).mkdir(exist_ok=True)
     done = [(one, row) for one, row in zip(judged, rows, strict=True) if one is not None]
     for place, ((one, row), name) in enumerate(zip(done, page_names([o.log.name for o, _ in done]), strict=True), 1):
-        image = draw_diagnosis(picture_of(one))
-        title, sections = f"Diagnosis of {one.log.name}", page(one, row)
-        (folder / FOLDER / f"{name}.png").write_bytes(image)
-        (folder / FOLDER / f"{name}.html").write_text(as_html(title, image, sections, _ALT), encoding="utf-8")
-        (folder / FOLDER / f"{name}.md").write_text(as_markdown(title, f"{name}.png", sections, _ALT), encoding="utf-8")
+        picture = draw_diagnosis(picture_of(one))
+        write_page(folder, name, f"Diagnosis of {one.log.name}", picture, page(one, row), _ALT)
         row["page"] = f"{FOLDER}/{name}.html"
         advance(place, len(done))
 
@@ -47,13 +42,12 @@ def page(one: Judged, row: dict[str, Any]) -> list[Section]:
     scores = [["failure", "score (1 and more: it is there)"]]
     scores += [[name.replace("_", " "), number(score, 3)] for name, score in found.scores.items()]
     evidence = [["", "failure", "measure", "steps", "value", "threshold", "what was seen"]]
-    marks = picture_of(one).marks
+    marked = mark_numbers(found)
     for entry in row["evidence"]:
         metric, window = entry["metric"].replace("_", " "), f"{entry['window'][0]:g} to {entry['window'][1]:g}"
         numbers = [number(entry["value"], 3), number(entry["threshold"], 3)]
-        mark = next(
-            (str(k) for k, (a, b, text) in enumerate(marks, 1) if [a, b] == entry["window"] and text == metric), ""
-        )
+        first, last = entry["window"]
+        mark = marked.get((first, last, metric), "")
         evidence.append([mark, entry["failure"].replace("_", " "), metric, window, *numbers, entry["text"]])
     read = [*curve.recognised, curve.scale.text, f"step unit: {curve.step_unit}"]
     read += [f"{name}: {origin}" for name, origin in curve.provenance.items()]
@@ -76,11 +70,5 @@ def write_overview(rows: list[dict[str, Any]], folder: Path) -> None:
         cells += [str(row["n_points"]), *(number(row["scores"][name], 2) for name in FAILURES)]
         cells += [verdict_text(row["verdict"], False), html.escape(row.get("outcome", ""))]
         table.append([*cells, html.escape("; ".join(row["missing"]))])
-    parts = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8"><title>Diagnoses</title>',
-        f"<style>{_STYLE}</style></head><body><h1>Diagnoses of {len(rows)} logs</h1>",
-        "<p>Scores: 1 and more means that the failure is there; a dash that the log cannot tell.</p>",
-        *html_table(table),
-    ]
-    (folder / FOLDER / "index.html").write_text("\n".join([*parts, "</body></html>", ""]), encoding="utf-8")
+    scale = "<p>Scores: 1 and more means that the failure is there; a dash that the log cannot tell.</p>"
+    write_index(folder, "Diagnoses", f"Diagnoses of {len(rows)} logs", [scale, *html_table(table)])

@@ -7,6 +7,7 @@ import numpy as np
 from bandit_lab.curves import Series
 from bandit_lab.study.diagnose.table import verdict_text
 from bandit_lab.study.diagnose.work import Judged
+from bandit_lab.study.pages.findings import marks
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,6 @@ def picture_of(one: Judged) -> DiagnosisPicture:
     width = int(np.clip(curve.reward.size // 15, 1, 40))
     ones = np.ones(width) / width
     names = {"entropy": "entropy (nats)", "zero_std_frac": "silent groups", "kl": "KL (nats)"}
-    marks = tuple(
-        (evidence.window[0], evidence.window[1], evidence.metric.replace("_", " "))
-        for finding in one.diagnosis.findings
-        if finding.present
-        for evidence in finding.evidence
-        if evidence.above
-    )
     return DiagnosisPicture(
         title=one.log.name,
         verdict=_verdict(one),
@@ -50,7 +44,7 @@ def picture_of(one: Judged) -> DiagnosisPicture:
         unit=curve.step_unit,
         held_out=curve.eval,
         others={names[key]: curve.series[key] for key in names if key in curve.series},
-        marks=marks,
+        marks=marks(one.diagnosis),
         lost=curve.nonfinite_steps,
     )
 

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from bandit_lab.study.fit.table import MANY
-from bandit_lab.study.report import new_table, number
+from bandit_lab.study.report import MANY, new_table, number
 from bandit_lab.study.text import middle_cut
 
 SHORT = {

@@ -14,11 +14,12 @@ from bandit_lab.study.fit.backtest import backtest
 from bandit_lab.study.fit.dataset import dataset
 from bandit_lab.study.fit.logs import Log, gather, reading_options
 from bandit_lab.study.fit.panels import panel
-from bandit_lab.study.fit.report import FOLDER, file_names, write_overview, write_pages
+from bandit_lab.study.fit.report import file_names, write_overview, write_pages
 from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.fit.summary import interval_name, row
 from bandit_lab.study.fit.work import Fitted, work
 from bandit_lab.study.manifest import manifest
+from bandit_lab.study.pages.page import FOLDER
 from bandit_lab.study.progress import Progress
 from bandit_lab.study.store import RunFolder
 from bandit_lab.theory import CONVENTIONS

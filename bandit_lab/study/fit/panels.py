@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bandit_lab.study.fit.work import Fitted
+from bandit_lab.study.pages.findings import marks
 
 
 @dataclass(frozen=True)
@@ -58,18 +59,5 @@ def panel(one: Fitted) -> Panel:
         ahead=target,
         held_out=held_out,
         lost=curve.nonfinite_steps,
-        events=events(one),
-    )
-
-
-def events(one: Fitted) -> tuple[tuple[float, float, str], ...]:
-    """What the verdict rests on: windows of the evidence above its threshold."""
-    if one.diagnosis is None:
-        return ()
-    return tuple(
-        (evidence.window[0], evidence.window[1], evidence.metric.replace("_", " "))
-        for finding in one.diagnosis.findings
-        if finding.present
-        for evidence in finding.evidence
-        if evidence.above
+        events=marks(one.diagnosis),
     )

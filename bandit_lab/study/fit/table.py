@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from bandit_lab.study.report import new_table, number
+from bandit_lab.study.report import MANY, new_table, number
 from bandit_lab.study.text import middle_cut
 
 SHORT = {
@@ -13,10 +13,6 @@ SHORT = {
     "sigmoid": "sigmoid",
     "constant": "constant",
 }
-
-
-MANY = 5
-"""Logs from which the table gives each one line."""
 
 
 def interval(ends: Sequence[Any] | None, digits: int = 3) -> str:

@@ -10,6 +10,7 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from bandit_lab import _checks
@@ -21,12 +22,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Registry(Generic[T]):
     """Builders of one kind of variant by name; iterates over the names, sorted.
 
-    kind: how errors and settings name it (`bandit`). needs: names that every built variant must have.
+    kind: how errors and settings name it (`bandit`). needs: names that every built variant must have. given: arguments
+    of a builder that are no options: where there are any, the variant is the builder itself with its options filled in.
     """
 
-    def __init__(self, kind: str, needs: Iterable[str] = ()) -> None:
+    def __init__(self, kind: str, needs: Iterable[str] = (), given: Iterable[str] = ()) -> None:
         self.kind = kind
         self.needs = tuple(needs)
+        self.given = tuple(given)
         self._builders: dict[str, Callable[..., T]] = {}
 
     def register(self, name: str) -> Callable[[F], F]:
@@ -68,7 +71,11 @@ class Registry(Generic[T]):
         """The options of a builder with their defaults; `inspect.Parameter.empty` where there is none."""
         named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
         parameters = inspect.signature(self[name]).parameters.items()
-        return {key: parameter.default for key, parameter in parameters if parameter.kind in named}
+        return {key: p.default for key, p in parameters if p.kind in named and key not in self.given}
+
+    def option(self, name: str, key: str) -> str:
+        """How errors and settings name an option: one variant is chosen; those with `given` arguments are all used."""
+        return f"{self.kind}.{name}.{key}" if self.given else f"{self.kind}.{key}"
 
     def build(self, name: str, options: Mapping[str, Any]) -> T:
         """The variant with these options.
@@ -80,13 +87,14 @@ class Registry(Generic[T]):
         """
         known = self.defaults(name)
         for key in options:
-            _checks.choice(f"{self.kind}.{key}", key, known)
+            _checks.require(bool(known), self.option(name, key), f"no options of {name}", options[key])
+            _checks.choice(self.option(name, key), key, known)
         for key, default in known.items():
             given = key in options or default is not inspect.Parameter.empty
-            _checks.require(given, f"{self.kind}.{key}", "a value", None)
+            _checks.require(given, self.option(name, key), "a value", None)
             if key in options:
-                _check_kind(f"{self.kind}.{key}", options[key], default)
-        variant = self[name](**options)
+                _check_kind(self.option(name, key), options[key], default)
+        variant = partial(self[name], **options) if self.given else self[name](**options)
         missing = [attribute for attribute in self.needs if not hasattr(variant, attribute)]
         expected = f"something with {', '.join(self.needs)}"
         if missing:

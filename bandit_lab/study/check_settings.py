@@ -16,6 +16,7 @@ class CheckSettings:
     staleness: dict[str, Any] = setting({}, "group", "the same for the staleness model")
     optimizer: dict[str, Any] = setting({}, "group", "the same for the optimiser")
     kl_estimator: Any = setting("exact", "group", "the same for the KL estimator")
+    diagnostic: str | None = setting(None, "", "a diagnostic that is checked, by its failure; on simulated logs")
     group_size: int = setting(4, "actions", "G of the learner; exact means of finite groups are summed over all groups")
     kl_weight: float = setting(1.0, "reward per nat", "beta of the learner")
     seed: int = setting(0, "", "root of all random numbers")

@@ -104,7 +104,7 @@ def _rewritten(overrides: list[str]) -> list[str]:
         if swept:
             with bad_input():
                 check_sweepable(swept[1])
-        open_ended = re.match(r"(sweep|optimizer\.options|options)\.\w+", argument)
+        open_ended = re.match(r"(sweep|optimizer\.options|options|diagnostic)\.\w+", argument)
         result.append(f"++{argument}" if open_ended else _GROUP_BY_FORCE.sub(r"\1", argument))
     return result
 

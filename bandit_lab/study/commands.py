@@ -107,8 +107,8 @@ COMMANDS = {
         "or bounded by p^G + (1-p)^G for 0/1 rewards where group_size is known; policy concentration from the\n"
         "entropy; dynamical instability from oscillation, swings, growing fluctuations and collapse of the reward.\n"
         "A score of 1 and more means that the failure is there; a missing metric is said, with what it rules out.\n"
-        "simulated=held_out scores the detectors on simulated runs whose failures are known, beside a classifier that\n"
-        "sees the reward curve alone.",
+        "simulated=held_out scores the diagnostics on simulated runs whose failures are known, beside a classifier\n"
+        "that sees the reward curve alone.",
         "python -m bandit_lab diagnose outputs/my_run/trainer_state.json group_size=8 refresh_interval=1",
         "paths",
     ),
@@ -134,7 +134,8 @@ COMMANDS = {
         "the conformance suite for a variant: yours before you rely on it, or ours",
         "Checks all that plugins=[my_module] registers and every variant that is chosen (bandit=my_bandit); without\n"
         "either, all variants, which takes minutes. Sampling against exact means, derivatives against differences,\n"
-        "stiffness by three routes, growth of displaced runs, compilations, precision, settings. Exit 1 if one fails.",
+        "stiffness by three routes, growth of displaced runs, compilations, precision, settings; diagnostics on\n"
+        "planted failures, healthy runs and broken logs. Exit 1 if one fails.",
         "python -m bandit_lab check bandit=gaussian advantage=rloo",
     ),
     "bench": Command(

@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab import __version__
+from bandit_lab.study import plugins
 from bandit_lab.study.store import plain
 
 PACKAGES = ("jax", "jaxlib", "optax", "numpy", "scipy", "hydra-core", "xarray", "zarr", "matplotlib")
 NOT_HASHED = ("run_dir", "overwrite", "quiet", "pictures", "memory_limit", "chunk", "compilation_cache", "hosts")
 
 
-def config_hash(settings: dict[str, Any], width: dict[str, int]) -> str:
-    """SHA-256 of everything that decides the numbers: the resolved settings and the block width."""
+def config_hash(settings: dict[str, Any], width: dict[str, int], plugin_source: dict[str, str] | None = None) -> str:
+    """SHA-256 of everything that decides the numbers: the resolved settings, the block width, plug-ins' source."""
     kept = {key: value for key, value in settings.items() if key not in NOT_HASHED}
-    text = json.dumps(plain({"settings": kept, "width": width}), sort_keys=True)
+    sources = {"plugin_source": plugin_source} if plugin_source else {}
+    text = json.dumps(plain({"settings": kept, "width": width} | sources), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -53,7 +55,7 @@ def manifest(
     """Content of `manifest.json`. seconds: wall, compile, run."""
     import jax
 
-    device = jax.devices()[0]
+    device, sources = jax.devices()[0], plugins.source_of(settings)
     return {
         "command": command,
         "bandit_lab": __version__,
@@ -64,7 +66,8 @@ def manifest(
         "precision": settings.get("precision") or "float64 (mean field, boundaries), float32 (sampled)",
         "seed": settings["seed"],
         "block_width": width,
-        "config_hash": config_hash(settings, width),
+        "config_hash": config_hash(settings, width, sources),
+        **({"plugin_source": sources} if sources else {}),
         **{f"{name}_seconds": round(value, 3) for name, value in seconds.items()},
         "peak_memory_bytes": peak_memory_bytes(),
     }

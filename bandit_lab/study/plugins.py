@@ -9,13 +9,14 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from bandit_lab._registry import Registry
+from bandit_lab.study import plugin_source
 from bandit_lab.study.config import GROUPS, variants_on_disk
 
 ENTRY_POINTS = "bandit_lab.variants"
@@ -26,9 +27,10 @@ MISSING = "???"
 def registries() -> dict[str, Registry[Any]]:
     """Every registry by the setting that chooses from it (imports JAX)."""
     from bandit_lab.bandits import BANDITS
+    from bandit_lab.curves.diagnose import DIAGNOSTICS
     from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, KL_ESTIMATORS, OPTIMIZERS, STALENESS
 
-    every: list[Registry[Any]] = [BANDITS, ADVANTAGES, ESTIMATORS, STALENESS, OPTIMIZERS, KL_ESTIMATORS]
+    every: list[Registry[Any]] = [BANDITS, ADVANTAGES, ESTIMATORS, STALENESS, OPTIMIZERS, KL_ESTIMATORS, DIAGNOSTICS]
     return {registry.kind: registry for registry in every}
 
 
@@ -36,7 +38,7 @@ def load(names: Iterable[str]) -> None:
     """Import entry points and these modules, and make what they register known to Hydra.
 
     Raises:
-      ValueError: something that cannot be imported, or a variant that exists already.
+      ValueError: something that cannot be imported, that registers nothing, or a variant that exists already.
     """
     registries()
     _load_entry_points()
@@ -47,7 +49,23 @@ def load(names: Iterable[str]) -> None:
         _guarded(
             f"plugins: expected modules that can be imported, got {name!r}", lambda n=name: importlib.import_module(n)
         )
+        _check_registers(name)
+        plugin_source.sources([name])
     _store_settings()
+
+
+def _check_registers(name: str) -> None:
+    """Raise ValueError if a module that was imported, and what it imports beside it, brought no variant."""
+    inside = set(plugin_source.modules_of(name)) | {name}
+    brought = any(registry[one].__module__ in inside for registry in registries().values() for one in registry)
+    got = f"{name!r}, in which nothing is decorated with @register_bandit(...), @register_advantage(...), ..."
+    if not brought:
+        raise ValueError(f"plugins: expected modules that register a variant, got {got}")
+
+
+def source_of(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Module -> hash of its source, of all that these settings take from outside the package."""
+    return plugin_source.sources(plugin_source.outside(registries(), settings))
 
 
 def loaded() -> bool:
@@ -65,6 +83,7 @@ def _load_entry_points() -> None:
     for point in announced():
         source = f"{point.value!r} of {point.dist.name if point.dist else 'an unknown package'}"
         _guarded(f"entry point {point.name}: expected one that can be imported, got {source}", point.load)
+        plugin_source.sources([point.module])
 
 
 def _guarded(complaint: str, do: Any) -> None:

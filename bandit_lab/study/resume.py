@@ -24,12 +24,16 @@ def state(folder: Path, settings: dict[str, Any], overwrite: bool) -> str:
     before, manifest = ChunkStore(folder).settings(), _manifest(folder)
     if manifest is not None:
         same = manifest.get("settings_hash") == hash_of(settings)
-        got = f"a finished run of another configuration in {folder}"
+        edited = _edited(manifest, settings)
+        another = f"source of the plug-in {', '.join(edited)}" if edited else "configuration"
+        got = f"a finished run of another {another} in {folder}"
         _checks.require(same, "run_dir", "a new folder, or overwrite=true", got)
         return BEGUN if manifest["chunks"]["failed"] else FINISHED
     if before is None:
         return NEW
     text = f"one begun with another configuration (differs in {', '.join(differing(before, settings))})"
+    if edited := _edited(before, settings):
+        text = f"one begun with another source of the plug-in {', '.join(edited)}"
     _checks.require(before == settings, "run_dir", "the configuration that it was begun with, or overwrite=true", text)
     return BEGUN
 
@@ -40,6 +44,12 @@ def differing(one: Any, other: Any, prefix: str = "") -> list[str]:
         return [] if one == other else [prefix.rstrip(".") or "everything"]
     names = sorted({*one, *other})
     return [found for name in names for found in differing(one.get(name), other.get(name), f"{prefix}{name}.")]
+
+
+def _edited(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Plug-ins that both runs used and whose source differs."""
+    old, new = before.get("plugin_source") or {}, now.get("plugin_source") or {}
+    return [name for name in sorted(old.keys() & new.keys()) if old[name] != new[name]]
 
 
 def _manifest(folder: Path) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""A detector of one's own beside the four of the package."""
+"""A diagnostic of one's own beside the four of the package."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def slow_start(curve, settings, group_size=None):
 
 
 @pytest.mark.usefixtures("_forgotten")
-def test_a_registered_detector_is_run_after_the_four():
+def test_a_registered_diagnostic_is_run_after_the_four():
     quick = DiagnoseSettings(surrogates=19)
     assert set(DIAGNOSTICS) == set(FAILURES)
     assert "slow_start" not in diagnose(CURVE, quick).scores

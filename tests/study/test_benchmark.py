@@ -1,4 +1,4 @@
-"""The labelled benchmark: what is planted is there, logs are what was drawn, scores count right, detectors find it."""
+"""The labelled benchmark: what is planted is there, logs are what was drawn, scores count right, diagnostics find it."""
 
 import json
 from dataclasses import replace
@@ -127,14 +127,14 @@ def test_the_log_holds_what_a_trainer_writes(runs):
     np.testing.assert_array_equal(as_curve(runs[0]).reward, curve.reward)
 
 
-def test_the_detectors_find_what_is_planted(panel):
+def test_the_diagnostics_find_what_is_planted(panel):
     """40 runs of training ranges: mean recall >= 0.9 where demanded (0.99 of 1,000 runs), at most one false alarm."""
     assert score.macro_recall(panel.judged) >= 0.9
     assert score.false_alarms(panel.judged)[0] <= 1
     assert score.false_alarms(panel.judged)[1] >= EACH - 1
 
 
-def test_deaf_detectors_would_fail(runs):
+def test_deaf_diagnostics_would_fail(runs):
     """The planted defect: thresholds that nothing reaches."""
     deaf = DiagnoseSettings(surrogates=19, false_alarm=1e-6, silent_share=0.999, entropy_share=1e-4, coupling_z=50,
                             collapse_z=100, swing_z=100)  # fmt: skip

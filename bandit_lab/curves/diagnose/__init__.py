@@ -4,7 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from bandit_lab.curves.diagnose.evidence import FAILURES, DiagnoseSettings, Diagnosis, Evidence, Finding
-from bandit_lab.curves.diagnose.registry import Detector, register_diagnostic
+from bandit_lab.curves.diagnose.registry import Detector, Diagnostic, register_diagnostic
 
 if TYPE_CHECKING:
     from bandit_lab.curves.diagnose.oscillation import Oscillation, oscillation_test
@@ -17,6 +17,7 @@ __all__ = [
     "Detector",
     "DiagnoseSettings",
     "Diagnosis",
+    "Diagnostic",
     "Evidence",
     "Finding",
     "Oscillation",

@@ -1,5 +1,7 @@
 """Policy concentration: the entropy of the policy has fallen to a small share of what it was."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Evidence, Finding
@@ -11,9 +13,10 @@ def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
 
     An entropy that is lost within the first few steps is not to be averaged away.
     """
-    entropy = curve.series.get("entropy")
-    if entropy is None or entropy.value.size < 6:
+    logged = curve.series.get("entropy")
+    if logged is None or (finite := np.isfinite(logged.value)).sum() < 6:
         return Finding("policy_concentration", None, missing="no entropy is logged: concentration cannot be judged")
+    entropy = replace(logged, step=logged.step[finite], value=logged.value[finite])
     count = max(3, entropy.value.size // 10)
     early, late = float(entropy.value[:3].max()), float(np.median(entropy.value[-count:]))
     if early <= 0:

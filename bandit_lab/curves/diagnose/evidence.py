@@ -1,7 +1,8 @@
-"""What a detector says: a score, the numbers behind it, and what it would have needed."""
+"""What a diagnostic says: a score, the numbers behind it, and what it would have needed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from bandit_lab import _checks
 
@@ -36,7 +37,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Finding:
-    """One detector's result.
+    """One diagnostic's result.
 
     `score` is the value of the strongest evidence over its threshold, oriented so that >= 1 means the failure; None
     if it could not be judged, with what was `missing` and what that rules out.
@@ -55,7 +56,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class DiagnoseSettings:
-    """Thresholds of the detectors, all dimensionless unless said.
+    """Thresholds of the diagnostics, all dimensionless unless said.
 
     `false_alarm` rate of the oscillation test and of each test of variance growth; `surrogates` simulated for it;
     `wave_share` of the curve's span that an oscillation must have from peak to peak;
@@ -63,7 +64,8 @@ class DiagnoseSettings:
     `solved_share` of its scale; `entropy_share` of the early entropy below which the policy counts as concentrated;
     `coupling_z` standard errors by which the held-out slope must fall short; `collapse_share` of the gain that must be
     lost, by at least `collapse_z` standard errors; `swing_share` of its span by which the running mean must fall and
-    come back twice, by at least `swing_z` standard errors; `seed` of the surrogates.
+    come back twice, by at least `swing_z` standard errors; `seed` of the surrogates. `options` of further diagnostics,
+    by name.
 
     Tuned on the training runs of `conf/benchmark`.
     """
@@ -80,6 +82,7 @@ class DiagnoseSettings:
     swing_share: float = 0.4
     swing_z: float = 5.5
     seed: int = 0
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in (

@@ -1,5 +1,6 @@
 """The whole diagnosis of one run."""
 
+from bandit_lab import _checks
 from bandit_lab.curves.diagnose import concentration, coupling, degeneracy, stability
 from bandit_lab.curves.diagnose.evidence import FAILURES, DiagnoseSettings, Diagnosis, Finding
 from bandit_lab.curves.diagnose.registry import DIAGNOSTICS, register_diagnostic
@@ -37,5 +38,8 @@ def diagnose(
     """
     settings = settings or DiagnoseSettings()
     names = (*FAILURES, *(name for name in DIAGNOSTICS if name not in FAILURES))
-    findings = tuple(DIAGNOSTICS[name](curve, settings, group_size=group_size) for name in names)
+    for name in settings.options:
+        _checks.choice("diagnostic", name, DIAGNOSTICS)
+    judges = [DIAGNOSTICS.build(name, settings.options.get(name, {})) for name in names]
+    findings = tuple(judge(curve, settings, group_size=group_size) for judge in judges)
     return Diagnosis(curve.name, findings, traps(curve, group_size, refresh_interval), remarks(curve))

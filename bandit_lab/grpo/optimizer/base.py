@@ -11,7 +11,7 @@ from bandit_lab import _checks
 from bandit_lab._registry import Registry
 from bandit_lab._types import Array
 
-OPTIMIZERS: Registry[optax.GradientTransformation] = Registry("optimizer")
+OPTIMIZERS: Registry[Any] = Registry("optimizer", given=("learning_rate", "momentum"))
 """For developers. A new optimiser is a function `(learning_rate, momentum, **options) -> optax.GradientTransformation`
 under `@register_optimizer("its_name")`, in a file of this folder (with `conf/optimizer/its_name.yaml`) or a module of
 yours. Both arguments may be traced; gradients are those of a loss (to be minimised)."""
@@ -55,9 +55,8 @@ class Optimizer:
     def __post_init__(self) -> None:
         _checks.choice("optimizer.name", self.name, optimizer_names())
         own = self.name in OPTIMIZERS
-        given = ("learning_rate", "momentum") if own else ("learning_rate",)
         every = OPTIMIZERS.defaults(self.name) if own else _parameters(self.name) or ()
-        known = [name for name in every if name not in given]
+        known = [name for name in every if name != "learning_rate"]
         for option, _ in self.options:
             _checks.require(bool(known), "optimizer.options", f"none for {self.name}", option)
             _checks.choice("optimizer.options", option, known)

@@ -1,1 +1,1 @@
-"""Simulated runs with planted, known failures, and the score of the detectors on them."""
+"""Simulated runs with planted, known failures, and the score of the diagnostics on them."""

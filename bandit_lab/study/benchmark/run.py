@@ -22,7 +22,7 @@ __all__ = ["SPLITS", "Panel", "judge", "score", "trained_on"]
 
 @dataclass(frozen=True)
 class Panel:
-    """Runs [N] with the verdicts of the detectors, and the features [N, F] of their reward curves."""
+    """Runs [N] with the verdicts of the diagnostics, and the features [N, F] of their reward curves."""
 
     judged: list[Judged]
     features: np.ndarray

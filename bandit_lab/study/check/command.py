@@ -37,7 +37,7 @@ def prepare(settings: CheckSettings, explicit: frozenset[str]) -> Plan:
     learner = _learner(settings)
     names = {kind: _name(getattr(settings, kind)) for kind in KINDS}
     wanted: dict[tuple[str, str], dict[str, Any] | None] = {
-        (kind, names[kind]): _options(getattr(settings, kind)) for kind in chosen
+        (kind, names[kind]): None if kind == "diagnostic" else _options(getattr(settings, kind)) for kind in chosen
     }
     for kind, registry in registries().items():
         for name in _registered_by(registry, settings.plugins) if settings.plugins else () if chosen else registry:
@@ -90,11 +90,11 @@ def _learner(settings: CheckSettings) -> Learner:
 
 
 def _name(chosen: Any) -> str:
-    return chosen if isinstance(chosen, str) else chosen.get("name", "")
+    return chosen.get("name", "") if isinstance(chosen, dict) else str(chosen)
 
 
 def _options(chosen: Any) -> dict[str, Any]:
-    return {} if isinstance(chosen, str) else {key: value for key, value in chosen.items() if key != "name"}
+    return {key: value for key, value in chosen.items() if key != "name"} if isinstance(chosen, dict) else {}
 
 
 def _registered_by(registry: Registry[Any], modules: list[str]) -> list[str]:

@@ -10,7 +10,7 @@ from bandit_lab.grpo import Hyper, Learner, State, init, update
 from bandit_lab.simulate import sampled
 from bandit_lab.simulate.cells import cast
 from bandit_lab.study.check.result import Failed, check, close
-from bandit_lab.study.check.subject import KINDS, Subject
+from bandit_lab.study.check.subject import LEARNS, Subject
 
 STEPS = 6
 
@@ -33,7 +33,7 @@ def _hyper(subject: Subject, rate: float, dtype: type = np.float64) -> Hyper:
     return Hyper(*(jnp.asarray(value) for value in values))
 
 
-@check("one compilation; jit, vmap and single precision", *KINDS)
+@check("one compilation; jit, vmap and single precision", *LEARNS)
 def programs(subject: Subject) -> str:
     """Six sampled updates: other numbers do not compile again, seeds side by side and float32 change nothing."""
     learner, keys, starts = subject.learner, jax.random.split(jax.random.key(subject.seed), 3), subject.places[0]

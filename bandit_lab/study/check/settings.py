@@ -5,6 +5,7 @@ from typing import Any
 from bandit_lab.study.check.result import Failed, check
 from bandit_lab.study.check.subject import KINDS, Subject, subject_of
 from bandit_lab.study.config import GROUPS, config_dir, register_schemas
+from bandit_lab.study.plugins import registries
 
 NONSENSE: tuple[Any, ...] = ("nonsense", float("nan"))
 
@@ -42,7 +43,8 @@ def bad_settings(subject: Subject) -> str:
             for bad in (NONSENSE if value is not None else NONSENSE[:1])
         }
     for case, options in cases.items():
-        key = "no_such_option" if "no_such" in case else f"{subject.kind}.{case.partition('=')[0]}"
+        option = case.partition("=")[0]
+        key = "no_such_option" if "no_such" in case else registries()[subject.kind].option(subject.name, option)
         try:
             subject_of(subject.kind, subject.name, options, subject.learner)
         except ValueError as error:

@@ -12,10 +12,12 @@ from bandit_lab import simulate
 from bandit_lab._types import Array
 from bandit_lab.bandits import k_arm
 from bandit_lab.grpo import Learner, Optimizer, Ratio
-from bandit_lab.study.config import config_dir, variants_on_disk
+from bandit_lab.study.config import GROUPS, config_dir, variants_on_disk
 from bandit_lab.study.plugins import MISSING, registries, settings_of
 
-KINDS = ("bandit", "advantage", "estimator", "staleness", "optimizer", "kl_estimator")
+LEARNS = ("bandit", "advantage", "estimator", "staleness", "optimizer", "kl_estimator")
+"""What a learner is made of."""
+KINDS = (*LEARNS, "diagnostic")
 _PLACES = 3
 
 
@@ -33,6 +35,8 @@ class Subject:
     @property
     def variant(self) -> Any:
         """The variant itself."""
+        if self.kind == "diagnostic":
+            return registries()[self.kind].build(self.name, self.options)
         return getattr(self.learner, self.kind)
 
     @property
@@ -65,7 +69,7 @@ class Subject:
 
 def settings_for(kind: str, name: str) -> dict[str, Any]:
     """The settings that a variant gets by its name alone, without `name`."""
-    if name in variants_on_disk(kind):
+    if kind in GROUPS and name in variants_on_disk(kind):
         found: Any = OmegaConf.to_container(OmegaConf.load(config_dir() / kind / f"{name}.yaml"))
     else:
         found = settings_of(registries()[kind], name)
@@ -88,6 +92,9 @@ def subject_of(
         if value == MISSING:
             raise ValueError(f"{kind}.{key}: expected a value, got none")
     part: Any
+    if kind == "diagnostic":
+        registries()[kind].build(name, options)
+        return Subject(kind, name, options, learner, **more)
     if kind == "optimizer":
         part = Optimizer(name, tuple(sorted((options.get("options") or {}).items())))
     else:

@@ -1,7 +1,9 @@
-"""The settings of `diagnose`: which logs, how they are read, the thresholds of the detectors; or the benchmark."""
+"""The settings of `diagnose`: which logs, how they are read, the thresholds of the diagnostics; or the benchmark."""
 
 from dataclasses import dataclass
+from typing import Any
 
+from bandit_lab import _checks
 from bandit_lab.curves.diagnose import DiagnoseSettings
 from bandit_lab.study.log_settings import LogSettings
 from bandit_lab.study.schema import setting
@@ -29,8 +31,11 @@ class DiagnosisSettings(LogSettings):
     collapse_z: float = setting(_DEFAULT.collapse_z, "standard errors", "of the fall")
     swing_share: float = setting(_DEFAULT.swing_share, "share of the span", "fallen and regained twice: swings")
     swing_z: float = setting(_DEFAULT.swing_z, "standard errors", "of the swings")
+    diagnostic: dict[str, Any] = setting(
+        {}, "", "options of a plug-in's diagnostic: diagnostic.<failure>.<option>=value"
+    )
     simulated: str | None = setting(
-        None, "", "training | held_out: score the detectors on simulated runs of known failure instead of logs"
+        None, "", "training | held_out: score the diagnostics on simulated runs of known failure instead of logs"
     )
     runs: int | None = setting(None, "runs", "of the benchmark; null: as conf/benchmark says")
     report: bool = setting(
@@ -44,5 +49,11 @@ class DiagnosisSettings(LogSettings):
 
 
 def thresholds(settings: DiagnosisSettings) -> DiagnoseSettings:
-    """The detectors' thresholds. Raises ValueError for values out of range."""
-    return DiagnoseSettings(**{name: getattr(settings, name) for name in THRESHOLDS})
+    """The diagnostics' thresholds and options. Raises ValueError for values out of range and unknown options."""
+    from bandit_lab.curves.diagnose import DIAGNOSTICS  # imports JAX
+
+    for name, options in settings.diagnostic.items():
+        _checks.require(isinstance(options, dict), f"diagnostic.{name}", "its options", options)
+        DIAGNOSTICS.build(name, options)
+    known = {name: getattr(settings, name) for name in THRESHOLDS}
+    return DiagnoseSettings(**known, options=settings.diagnostic)

@@ -1,4 +1,4 @@
-"""Recall against the size of the planted effect, by the detectors and from the reward curve alone."""
+"""Recall against the size of the planted effect, by the diagnostics and from the reward curve alone."""
 
 from typing import Any
 

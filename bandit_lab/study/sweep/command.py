@@ -11,7 +11,7 @@ import numpy as np
 from bandit_lab.measure import displaced
 from bandit_lab.simulate import UNIT, fast
 from bandit_lab.simulate.engine import WIDTH
-from bandit_lab.study import report, resume, store
+from bandit_lab.study import plugins, report, resume, store
 from bandit_lab.study.chunks import ChunkStore, RunLock, hash_of
 from bandit_lab.study.clock import CompileClock
 from bandit_lab.study.errors import Incomplete, bad_input, stopped_by_disk
@@ -81,7 +81,9 @@ def settings_of(plan: SweepPlan) -> dict[str, Any]:
     kept = {name: value for name, value in asdict(plan.settings).items() if name not in NOT_HASHED}
     names = ("momentum", "kl_weight", "refresh_interval", "learning_rate", "learning_rate_spec", "sampled_momentum")
     axes = {name: getattr(plan, name) for name in (*names, "sampled_interval", "multiples", "steps_given")}
-    return plain({"command": "sweep", "settings": kept, "axes": axes, "width": block_width()})
+    sources = plugins.source_of(kept)
+    code = {"plugin_source": sources} if sources else {}
+    return plain({"command": "sweep", "settings": kept, "axes": axes, "width": block_width()} | code)
 
 
 def block_width() -> dict[str, int]:

@@ -16,6 +16,7 @@ from bandit_lab.measure.growth import PERIODS, time_scale
 from bandit_lab.simulate import UNIT, fast, run
 from bandit_lab.simulate.engine import WIDTH, Route, route
 from bandit_lab.simulate.fast import DEFAULT_GENERATOR
+from bandit_lab.study import plugins
 from bandit_lab.study.store import plain
 from bandit_lab.study.sweep import exact
 from bandit_lab.study.sweep.exact import Ground
@@ -32,9 +33,11 @@ ROW_CELLS = 2**14  # rows x learning rates of a chunk of thresholds: about ten s
 
 
 def learner_identity(plan: SweepPlan) -> dict[str, Any]:
-    """The settings that make the learner."""
+    """The settings that make the learner, and the source of what comes from outside the package."""
     settings = {name: plain(getattr(plan.settings, name)) for name in _LEARNER}
-    return settings | {"horizon": int(plan.learner.horizon)}
+    sources = plugins.source_of(settings)
+    code = {"plugin_source": sources} if sources else {}
+    return settings | {"horizon": int(plan.learner.horizon)} | code
 
 
 def columns(cells: Hyper) -> dict[str, list[float]]:

@@ -265,7 +265,7 @@ def joined(curve: Curve, table: Table, origin: str, options: ReadOptions) -> Cur
     everything = np.ones(table.rows, bool)
     step, _, _ = _steps(table, everything, framework, replace(options, step_key=None))
     fresh = {
-        role: found
+        role: _from(found, origin)
         for role in COLUMNS
         if role not in curve.series
         and (found := _role(table, role, step, everything, ~everything, framework, options)) is not None
@@ -274,7 +274,8 @@ def joined(curve: Curve, table: Table, origin: str, options: ReadOptions) -> Cur
     if held_out is None:
         wanted = options.eval_key if options.eval_key and match_key(options.eval_key, table.keys) else None
         rows = everything if looks_like_evaluation(origin.rpartition("__")[2]) or ".eval" in origin else ~everything
-        held_out = _evaluation(table, step, rows, "", framework, replace(options, eval_key=wanted))
+        there = _evaluation(table, step, rows, "", framework, replace(options, eval_key=wanted))
+        held_out = None if there is None else _from(there, origin)
     if not fresh and held_out is curve.eval:
         raise ValueError(
             "beside: expected a file with columns that the log lacks, got none; " + _near("entropy", table.keys)
@@ -286,3 +287,27 @@ def joined(curve: Curve, table: Table, origin: str, options: ReadOptions) -> Cur
         eval=held_out,
         notes=(*curve.notes, f"from {origin}: {added}"),
     )
+
+
+def with_held_out(curve: Curve, table: Table, origin: str, options: ReadOptions) -> Curve:
+    """`curve` with the held-out series of a file that holds nothing else, in place of any in the log.
+
+    Rows that say that they are evaluations count, else keys that do, else all rows. Raises ValueError without any.
+    """
+    framework = aliases.framework_of(table.keys)
+    everything, said = np.ones(table.rows, bool), _evaluation_rows(table)
+    step, _, step_text = _steps(table, everything, framework, replace(options, step_key=None))
+    named = options.eval_key is not None or any(aliases.candidates("eval", table.keys, framework))
+    rows = said if said.any() else ~everything if named else everything
+    found = _evaluation(table, step, rows, "", framework, options)
+    if found is None and (guesses := _guesses(table.keys)):
+        found = _evaluation(table, step, rows, "", framework, replace(options, eval_key=guesses[0]))
+    if found is None:
+        raise ValueError(f"eval_path: expected a file with held-out results, got none; {_near('accuracy', table.keys)}")
+    instead = f", instead of '{curve.eval.key}' in the log" if curve.eval is not None else ""
+    note = f"held-out results '{found.key}' from {origin}, {found.step.size} points, {step_text}{instead}"
+    return replace(curve, eval=_from(found, origin), notes=(*curve.notes, note))
+
+
+def _from(series: Series, origin: str) -> Series:
+    return replace(series, notes=(*series.notes, f"from {origin}"))

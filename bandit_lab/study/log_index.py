@@ -3,8 +3,9 @@
 `file` is a path beside the table; the rest may be absent or empty. `run_id` names the run, `selector` picks it in a
 shared file (`column=name`), `reward_key` says where the reward stands: a column, `rows type=rollout: column`,
 `metric=name` of a long table, `list[].column` of nested rows, or quoted text; a remark in brackets behind it is
-allowed. `outcome` is what a person saw, `repository` groups runs of one origin, and `G`, `K_ref`, `learning_rate` are
-the trainer's, of which the leading number counts.
+allowed. `eval_curve` may name a file with the run's held-out results, and behind a semicolon files with further columns
+of it; `.entropy.json` is the log's own name with that ending. `outcome` is what a person saw, `repository` groups runs
+of one origin, and `G`, `K_ref`, `learning_rate` are the trainer's, of which the leading number counts.
 """
 
 import csv
@@ -27,12 +28,15 @@ _KEYS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True)
 class Entry:
-    """One row: the log, how to read it (`where`, `reward_key`, `run`), and the trainer's settings where known."""
+    """One row: the log, how to read it (`where`, `reward_key`, `run`), further files of the run, and the trainer's
+    settings where known."""
 
     name: str
     path: Path
     family: str
     reading: Mapping[str, str] = field(default_factory=dict)
+    eval_path: Path | None = None
+    beside: tuple[Path, ...] = ()
     outcome: str = ""
     group_size: float | None = None
     refresh_interval: float | None = None
@@ -66,17 +70,28 @@ def _entry(row: Mapping[str, str | None], folder: Path) -> Entry:
         reading["run"] = name
     label = cell("run_id") or Path(cell("file")).stem
     family = cell("repository") or label.split(".")[0]
+    place = folder / cell("file")
+    results, *others = [_files(clause, place) for clause in cell("eval_curve").split(";")]
     numbers = {key: _leading_number(cell(key)) for key in ("G", "K_ref", "learning_rate")}
     return Entry(
         label,
-        folder / cell("file"),
+        place,
         family,
         reading,
+        results[0] if results else None,
+        tuple(path for paths in others for path in paths),
         cell("outcome"),
         numbers["G"],
         numbers["K_ref"],
         numbers["learning_rate"],
     )
+
+
+def _files(text: str, log: Path) -> list[Path]:
+    """Files beside `log` that a text names: by their name, or by the ending that they add to that of the log."""
+    names = re.findall(r"[^\s,]*\.(?:jsonl?|ndjson|csv|tsv|log|txt)\b", text)
+    inside = [name for name in names if not name.startswith("/") and ".." not in name]
+    return [log.with_name(log.stem + name) if name.startswith(".") else log.parent / name for name in inside]
 
 
 def reward_options(text: str) -> dict[str, str]:

@@ -12,11 +12,14 @@ class LogSettings:
 
     paths: list[str] = setting([], "paths", "log files and folders; any argument that is a path counts as one")
     logs_index: str | None = setting(
-        None, "path", "CSV with one run per row: file, and if needed selector, reward_key, outcome, G, K_ref, ..."
+        None, "path", "CSV, a run per row: file, and if needed selector, reward_key, eval_curve, outcome, G, K_ref, ..."
     )
     reward_key: str | None = setting(None, "", "column to read as the reward; null: the trainer's known names")
     step_key: str | None = setting(None, "", "column to read as the step")
     eval_key: str | None = setting(None, "", "column to read as the held-out result")
+    eval_path: str | None = setting(
+        None, "path", "file with the held-out results of the run, joined by step (eval_path=my_run/eval_history.json)"
+    )
     where: Any = setting(None, "", "rows that count: where=type=rollout (several: type=rollout,seed=3)")
     run: str | None = setting(None, "", "one run of several in a file: its name or a part that no other has")
     beside: list[str] = setting([], "paths", "further files of the same run: columns that the log lacks")

@@ -10,6 +10,7 @@ from bandit_lab.curves.normalise import Parsed
 from bandit_lab.curves.options import ReadOptions, parse_where
 from bandit_lab.curves.readers import console, csv_table, folder, json_document, json_lines, tensorboard_events
 from bandit_lab.curves.record import Curve
+from bandit_lab.curves.table import Table
 
 T = TypeVar("T")
 Reader = Callable[[Path, ReadOptions], Parsed]
@@ -36,6 +37,7 @@ def read(
     log_every: int | None = None,
     thin: bool = True,
     beside: Iterable[str | Path] = (),
+    eval_path: str | Path | None = None,
 ) -> list[Curve]:
     """Every run with a reward in a log file or folder, at least one.
 
@@ -50,11 +52,13 @@ def read(
     log_every    optimiser steps per logged row, where the log does not tell
     thin         take the copies out of forward-filled columns
     beside       further files of the same run: columns that the log lacks are taken from them
+    eval_path    a file with the held-out results of the same run, joined by step; eval_key then is a column of it
 
     Raises ValueError, one line that names the file, for anything that cannot be read. Nothing is unpickled or
     evaluated; sizes are bounded as `limits` says.
     """
-    options = ReadOptions(reward_key, step_key, eval_key, parse_where(where), run, scale, step_unit, log_every, thin)
+    asked = ReadOptions(reward_key, step_key, eval_key, parse_where(where), run, scale, step_unit, log_every, thin)
+    options = asked if eval_path is None else replace(asked, eval_key=None)
     place = Path(path)
     files = _guarded(place, lambda: folder.logs(place)) if _is_folder(place) else [place]
     if len(files) == 1:
@@ -68,7 +72,11 @@ def read(
             )
         curves = _guarded(place, lambda: _pick(curves, options.run))
     for other in beside:
-        curves = [_joined(one, Path(other), options) for one in curves]
+        curves = [_joined(one, Path(other), options, normalise.joined) for one in curves]
+    if eval_path is not None:
+        if len(curves) != 1:
+            raise ValueError(f"{_shown(place)}: eval_path: expected one run that it belongs to, got {len(curves)}")
+        curves = [_joined(curves[0], Path(eval_path), asked, normalise.with_held_out)]
     return curves
 
 
@@ -197,10 +205,12 @@ def _readers(path: Path, start: bytes) -> list[Reader]:
     return [csv_table.read, console.read] if csv_table.sniff(text) else [console.read]
 
 
-def _joined(curve: Curve, path: Path, options: ReadOptions) -> Curve:
-    """The curve with the columns that another file of the same run adds; an evaluation file adds the held-out one."""
+def _joined(
+    curve: Curve, path: Path, options: ReadOptions, join: Callable[[Curve, Table, str, ReadOptions], Curve]
+) -> Curve:
+    """The curve with what `join` takes from another file of the same run: the table of its name, else the first."""
     parsed = _guarded(path, lambda: _parse(path, replace(options, where={}, run=None)))
     if not parsed.tables:
         raise ValueError(f"{_shown(path)}: expected rows with numbers ({parsed.format}), got none")
-    table = next(iter(parsed.tables.values()))
-    return _guarded(path, lambda: normalise.joined(curve, table, path.name, options))
+    table = parsed.tables.get(curve.name) or next(iter(parsed.tables.values()))
+    return _guarded(path, lambda: join(curve, table, path.name, options))

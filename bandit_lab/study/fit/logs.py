@@ -58,16 +58,18 @@ def reading_options(settings: LogSettings) -> dict[str, Any]:
         "log_every": settings.log_every,
         "thin": settings.thin,
         "beside": tuple(settings.beside),
+        "eval_path": settings.eval_path,
     }
 
 
 def gather(settings: LogSettings, advance: ProgressCallback) -> list[Log]:
     """All runs, in order, with names that differ. Raises ValueError if none of them has a curve that can be fitted."""
     options = reading_options(settings)
-    _checks.require(
-        bool(settings.paths) != bool(settings.logs_index), "paths", "one or more logs, or logs_index=PATH",
-        "both" if settings.paths else "neither",
-    )  # fmt: skip
+    what = "logs (files or folders as plain arguments), or logs_index=PATH"
+    _checks.require(bool(settings.paths or settings.logs_index), "paths", what, "nothing")
+    _checks.require(not (settings.paths and settings.logs_index), "paths", f"{what}, one of the two", "both")
+    one = "one run beside it (a table of runs names such files in its column eval_curve)"
+    _checks.require(not (settings.eval_path and settings.logs_index), "eval_path", one, "logs_index")
     logs: list[Log] = []
     if settings.logs_index:
         entries = read_index(settings.logs_index)
@@ -78,9 +80,11 @@ def gather(settings: LogSettings, advance: ProgressCallback) -> list[Log]:
         logs += _from_path(path, options, settings)
         advance(done + 1, len(settings.paths))
     usable = [log for log in logs if log.curve is not None]
+    _checks.require(not settings.eval_path or len(usable) < 2, "eval_path", one, f"{len(usable)} runs")
     if not usable:
         others = f" (and {len(logs) - 1} more without a usable curve)" if len(logs) > 1 else ""
-        raise ValueError(f"{logs[0].reason}{others}" if logs else "paths: expected a log, got none")
+        key = "logs_index" if settings.logs_index else "paths"
+        raise ValueError(f"{key}: {logs[0].reason}{others}" if logs else f"{key}: expected a log, got none")
     return _with_different_names(logs)
 
 
@@ -105,7 +109,14 @@ def _from_entry(entry: Entry, options: dict[str, Any], settings: LogSettings) ->
             raise ValueError(f"{entry.path}: selector: expected one run, got {len(curves)}")
     except ValueError as error:
         return Log(entry.name, str(entry.path), None, str(error), **known)
-    return _log(entry.name, str(entry.path), curves[0], settings, **known)
+    curve = curves[0]
+    try:  # a run is worth reading without what should lie beside it
+        further = {"beside": entry.beside, "eval_path": entry.eval_path}
+        if any(further.values()):
+            (curve,) = read(entry.path, **{**options, **entry.reading, **further})
+    except ValueError as error:
+        curve = replace(curve, notes=(*curve.notes, f"eval_curve: {error}"))
+    return _log(entry.name, str(entry.path), curve, settings, **known)
 
 
 def _log(name: str, path: str, curve: Curve, settings: LogSettings, **known: Any) -> Log:

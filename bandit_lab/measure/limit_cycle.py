@@ -19,7 +19,7 @@ def tail_range(
     along: np.ndarray,
     steps: int,
 ) -> np.ndarray:
-    """(least, largest) displacement [C, 2] at the starts of blocks in the last tenth of a run.
+    """(least, largest) displacement [C, 2] at the starts of blocks in the last tenth of a run, the last one at least.
 
     Args:
       cells: Hyper of arrays [C]. theta_star, start: [C, D]. along: [D]; the displacement is
@@ -36,11 +36,12 @@ class _Range:
 
     def __init__(self, stride: np.ndarray, steps: int) -> None:
         self.stride, self.steps = stride, steps
+        self.since = np.minimum(TAIL * steps, (steps - 1) // stride * stride)  # the last start may lie before the tail
         self.range = np.tile([np.inf, -np.inf], (len(stride), 1))
 
     def __call__(self, who: np.ndarray, first: np.ndarray, readings: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         step = first[:, None] + np.arange(readings.shape[1])
-        seen = (step >= TAIL * self.steps) & (step < self.steps) & (step % self.stride[who][:, None] == 0)
+        seen = (step >= self.since[who][:, None]) & (step < self.steps) & (step % self.stride[who][:, None] == 0)
         low = np.min(np.where(seen, readings, np.inf), axis=1)
         high = np.max(np.where(seen, readings, -np.inf), axis=1)
         self.range[who, 0] = np.minimum(self.range[who, 0], low)

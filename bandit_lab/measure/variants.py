@@ -135,8 +135,10 @@ def with_bandit(learners: Learners, bandit: Bandit) -> Learners:
 
 def grows(displacement: np.ndarray, start: float) -> np.ndarray:
     """Whether displacements [C, T + 1] that began at `start` grow: their largest value in the last third of the run
-    against the third before, or a hundredfold growth at any time (a transient of momentum stays below that)."""
-    size = np.abs(np.nan_to_num(displacement, nan=np.inf))
+    against the third before, or a hundredfold growth at any time (a transient of momentum stays below that).
+
+    What is no number shows no growth: a run that overflows has grown a hundredfold long before."""
+    size = np.abs(np.nan_to_num(displacement, nan=0.0))
     third = size.shape[1] // 3
     late, before = size[:, 2 * third :].max(axis=1), size[:, third : 2 * third].max(axis=1)
     return (late > before) | (size.max(axis=1) > 100 * start)

@@ -67,4 +67,9 @@ def test_growth_and_decay_are_told_apart():
     time = np.arange(901)
     runs = np.array([np.exp(rate * time) * np.cos(0.13 * time) for rate in (1e-3, -1e-3, 0.05, -0.05)])
     np.testing.assert_array_equal(variants.grows(1e-6 * runs, 1e-6), [True, False, True, False])
-    assert variants.grows(np.full((1, 901), np.nan), 1e-6)[0]
+    assert not variants.grows(np.full((1, 901), np.nan), 1e-6)[0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        overflowing = np.exp(2.0 * time)
+        overflowing = overflowing - 0 * overflowing  # infinity, then NaN
+    assert np.isnan(overflowing[-1])
+    assert variants.grows(1e-6 * overflowing[None], 1e-6)[0]

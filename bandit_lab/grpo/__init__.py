@@ -38,7 +38,18 @@ from bandit_lab.grpo.staleness import (
     Staleness,
     register_staleness,
 )
-from bandit_lab.grpo.update import Gradient, GradientFn, Hyper, Info, Learner, State, init, policy_gradient, update
+from bandit_lab.grpo.update import (
+    Gradient,
+    GradientFn,
+    Hyper,
+    Info,
+    Learner,
+    State,
+    batch_key,
+    init,
+    policy_gradient,
+    update,
+)
 
 __all__ = [
     "ADVANTAGES",
@@ -78,6 +89,7 @@ __all__ = [
     "TokenMean",
     "Uncorrected",
     "batch_advantages",
+    "batch_key",
     "counted",
     "init",
     "optimizer_names",

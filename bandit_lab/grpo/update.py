@@ -111,17 +111,22 @@ def init(learner: Learner, hyper: Hyper, theta: Array) -> State:
     return State(jnp.int32(0), theta, optimizer.init(theta), learner.staleness.init(theta, learner.horizon))
 
 
-def update(learner: Learner, gradient: GradientFn, hyper: Hyper, key: Array, state: State) -> tuple[State, Info]:
-    """One optimiser step. `key` belongs to the whole run: the step number is folded in here.
+def batch_key(learner: Learner, interval: Array, key: Array, step: Array) -> Array:
+    """The key of the batch that step `step` is trained on, from the `key` of the whole run.
 
-    With `batch_reuse` the step number at the block's start is folded in, so that the same groups are drawn from the
+    With `batch_reuse` the number of the block's first step is folded in, so that the same groups are drawn from the
     same snapshot at every step of the block.
     """
+    first = step - step % jnp.maximum(interval, 1) if learner.batch_reuse else step
+    return jax.random.fold_in(key, first)
+
+
+def update(learner: Learner, gradient: GradientFn, hyper: Hyper, key: Array, state: State) -> tuple[State, Info]:
+    """One optimiser step. `key` belongs to the whole run: the step number is folded in here (see `batch_key`)."""
     interval = hyper.refresh_interval
     age_key = jax.random.fold_in(jax.random.fold_in(key, _AGES), state.step)
     behaviour, staleness = learner.staleness.behaviour(state.staleness, state.theta, state.step, interval, age_key)
-    first = state.step - state.step % jnp.maximum(interval, 1) if learner.batch_reuse else state.step
-    draw = jax.random.fold_in(key, first)
+    draw = batch_key(learner, interval, key, state.step)
     if isinstance(behaviour, Mixture):
         keys = jax.random.split(draw, behaviour.share.shape[0])
         each = jax.vmap(gradient, (0, None, None, 0))(keys, hyper.kl_weight, state.theta, behaviour.theta)

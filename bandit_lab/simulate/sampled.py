@@ -5,7 +5,14 @@ import jax.numpy as jnp
 
 from bandit_lab._types import Array
 from bandit_lab.grpo import Gradient, GradientFn, Learner, batch_advantages, counted, policy_gradient, shift_of
-from bandit_lab.simulate.draw import draw_group, draw_lively_group
+from bandit_lab.simulate.draw import Group, draw_group, draw_lively_group
+
+
+def draw_batch(learner: Learner, key: Array, policy: Array) -> Group:
+    """The groups of one step, every part with a leading axis [prompts]; policy [X, K] acts. The key is consumed."""
+    draw = draw_lively_group if learner.advantage.drops_silent else draw_group
+    keys = jax.random.split(key, learner.prompts)
+    return jax.vmap(lambda key: draw(learner.bandit, key, policy, learner.group_size))(keys)
 
 
 def sampled(learner: Learner) -> GradientFn:
@@ -17,7 +24,6 @@ def sampled(learner: Learner) -> GradientFn:
     """
     bandit, size = learner.bandit, learner.group_size
     drops_silent = learner.advantage.drops_silent
-    draw = draw_lively_group if drops_silent else draw_group
 
     def gradient(key: Array, kl_weight: Array, theta: Array, behaviour: Array) -> Gradient:
         policy, shift = shift_of(learner, theta, behaviour)
@@ -32,7 +38,7 @@ def sampled(learner: Learner) -> GradientFn:
             silent = jnp.all(rewards == rewards[0])
             return signal.reshape(*signal.shape[:-1], *shape), frequency.reshape(shape), silent
 
-        groups = jax.vmap(lambda key: draw(bandit, key, policy, size))(jax.random.split(key, learner.prompts))
+        groups = draw_batch(learner, key, policy)
         signal, frequency, silent = jax.vmap(add_up)(*groups, batch_advantages(learner.advantage, groups.rewards))
         ascent = policy_gradient(
             learner, kl_weight, theta, behaviour, jnp.mean(signal, 0), jnp.mean(frequency, 0, dtype=theta.dtype)

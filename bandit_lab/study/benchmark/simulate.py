@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab import theory
-from bandit_lab.grpo import Hyper, Learner, init, update
+from bandit_lab.grpo import Hyper, Learner, batch_key, init, update
 from bandit_lab.simulate import drift_of, sampled
-from bandit_lab.simulate.draw import draw_group
+from bandit_lab.simulate.sampled import draw_batch
 from bandit_lab.study.benchmark.plant import Planted
 from bandit_lab.study.benchmark.world import prompts
 
@@ -133,11 +133,10 @@ def _run(
 
         def step(t: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
             state, columns = carry
-            draw = jax.random.fold_in(key, state.step)
+            draw = batch_key(learner, hyper.refresh_interval, key, state.step)
             state, info = update(learner, gradient, hyper, key, state)
             acting = jnp.exp(bandit.log_policy(info.behaviour))
-            keys = jax.random.split(draw, groups)  # the update's own groups: the same keys
-            reward = jnp.mean(jax.vmap(lambda k: draw_group(bandit, k, acting, size).rewards)(keys))
+            reward = jnp.mean(draw_batch(learner, draw, acting).rewards)  # the update's own groups: the same key
             log_policy = bandit.log_policy(info.theta)
             policy = jnp.exp(log_policy)
             success = jnp.sum(acting * bandit.law.means, axis=-1)

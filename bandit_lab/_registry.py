@@ -94,7 +94,7 @@ class Registry(Generic[T]):
             _checks.require(given, self.option(name, key), "a value", None)
             if key in options:
                 _check_kind(self.option(name, key), options[key], default)
-        variant = partial(self[name], **options) if self.given else self[name](**options)
+        variant: Any = partial(self[name], **options) if self.given else self[name](**options)
         missing = [attribute for attribute in self.needs if not hasattr(variant, attribute)]
         expected = f"something with {', '.join(self.needs)}"
         if missing:

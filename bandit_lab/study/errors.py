@@ -66,16 +66,25 @@ def _from_hydra(error: BaseException, command: str) -> str:
     cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__
     if isinstance(cause, ConfigKeyError | ConfigAttributeError):
         key = str(cause.full_key or cause.key)
+        group, _, option = key.partition(".")
+        if group in GROUPS and option:
+            return f"{key}: expected {_options(cause.parent_node, group)}, got an unknown option"
         return f"{key}: expected a setting of {command}{_suggestion(key, command)}, got an unknown key"
     if isinstance(cause, OmegaConfBaseException) and cause.full_key:
         return f"{cause.full_key}: expected {_expected(str(cause.full_key), command)}, got {_got(error, cause)}"
     return " ".join(str(error).split())
 
 
+def _options(chosen: Any, group: str) -> str:
+    """What can be set of the chosen variant: the keys of its mapping."""
+    known = [str(key) for key in chosen or ()]
+    options = [key for key in known if key != "name"]
+    name = f"{group}={chosen.get('name')}" if "name" in known else group
+    return f"an option of {name} ({', '.join(options)})" if options else f"no options of {name}"
+
+
 def _suggestion(key: str, command: str) -> str:
     known = [name for name, _ in described(SCHEMAS[command])]
-    if key.split(".")[0] in GROUPS and "." in key:
-        return f" (see conf/{key.split('.')[0]}/)"
     close = difflib.get_close_matches(key, known, n=1)
     return f" (did you mean {close[0]}?)" if close else " (see --help)"
 

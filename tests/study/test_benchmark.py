@@ -1,4 +1,4 @@
-"""The labelled benchmark: what is planted is there, logs are what was drawn, scores count right, diagnostics find it."""
+"""The labelled benchmark: what is planted is there, logs are what was drawn, scores count right, it is found."""
 
 import json
 from dataclasses import replace

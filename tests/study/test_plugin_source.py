@@ -69,7 +69,7 @@ def test_a_begun_run_of_another_source_is_refused_by_name(folder):
     ChunkStore(folder / "run").open(settings)
     assert resume.state(folder / "run", settings, False) == resume.BEGUN
     (folder / "rewards_of_mine.py").write_text("REWARDS = (0.8, 0.3)\n")
-    with pytest.raises(ValueError, match="run_dir: .*another source of the plug-in rewards_of_mine"):
+    with pytest.raises(ValueError, match=r"run_dir: .*another source of the plug-in rewards_of_mine"):
         resume.state(folder / "run", settings | {"plugin_source": loaded()}, False)
 
 

@@ -82,6 +82,9 @@ def test_an_installed_package_announces_its_module(folder, capsys):
     [
         (BANDIT.format(name="two_arm"), ("bandit two_arm: expected one definition, got two", "tabular", "plug_bad")),
         ("1 / 0\n", ("plugins: expected modules that can be imported, got 'plug_bad'", "ZeroDivisionError")),
+        ("import no_such_thing\n", ("plugins: expected modules that can be imported", "no_such_thing")),
+        ("raise RuntimeError('one\\ntwo')\n", ("plugins: expected modules that can be imported", "one two")),
+        ("x = 1\n", ("plugins: expected modules that register a variant, got 'plug_bad'", "@register_bandit")),
         ("def f(:\n", ("plugins: expected modules that can be imported, got 'plug_bad'", "SyntaxError")),
     ],
 )
@@ -97,6 +100,6 @@ def test_bad_modules_are_one_line_before_any_work(folder, source, words, capsys,
 def test_an_unknown_option_of_a_plugin_is_named(folder, capsys):
     (folder / "plug_d.py").write_text(BANDIT.format(name="plug_d").replace(", odd=object()", ""))
     assert main(["predict", "plugins=[plug_d]", "bandit=plug_d", "bandit.color=1"]) == 2
-    assert "bandit.color: expected a setting" in capsys.readouterr().err
+    assert "bandit.color: expected an option of bandit=plug_d (rewards, shift, labels, start)" in capsys.readouterr().err
     assert main(["predict", "plugins=[plug_d]", "bandit=plug_d", "bandit.shift=[1]"]) == 2
     assert "bandit.shift: expected a finite number" in capsys.readouterr().err

@@ -1,7 +1,7 @@
 """What a classifier can tell that sees the reward curve alone: the yardstick beside the diagnostics.
 
 Per failure one logistic regression on features of the curve, with their squares and products, fitted with a ridge on
-the training runs. The features hold everything that the diagnostics read off a reward curve, and its shape besides. Each
+the training runs. The features hold all that the diagnostics read off a reward curve, and its shape besides. Each
 failure's threshold is set so that on healthy training runs all four together raise false alarms at the target's rate.
 """
 

@@ -72,7 +72,11 @@ def summarise(plan: Plan, linear: Linear) -> dict[str, Any]:
     steps = None if reason else linear.loop(momentum).steps_per_map(interval)
     return {
         "drift": drift,
-        "fixed_point": {"policy": linear.policy, "expected_reward": linear.expected_reward},
+        "fixed_point": {
+            "policy": linear.policy,
+            "policies": linear.policies,
+            "expected_reward": linear.expected_reward,
+        },
         "stiffness": linear.largest,
         "stiffness_source": "closed form" if linear.closed_form else "automatic differentiation of the drift",
         "stiffness_spectrum": report.spectrum(linear.spectrum),
@@ -191,7 +195,7 @@ def _without_fixed_point(linear: Linear, drift: str) -> dict[str, Any]:
     nothing = lambda *keys: with_reasons(dict.fromkeys(keys), dict.fromkeys(keys, reason))  # noqa: E731
     return {
         "drift": drift,
-        "fixed_point": nothing("policy", "expected_reward"),
+        "fixed_point": nothing("policy", "policies", "expected_reward"),
         "critical_kl_weight": linear.critical_kl_weight,
         **nothing(*scalar, "bifurcation"),
         "oscillator": nothing("mass", "damping", "stiffness") | {"convention": linear.convention},

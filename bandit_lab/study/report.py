@@ -107,12 +107,21 @@ def _statement_rows(summary: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     return [(row["name"], number(row["value"], 5), row["unit"], row["status"]) for row in rows]
 
 
+def _first_of(policies: Any) -> str:
+    return f" at the first of {len(policies)} prompts" if policies is not None and len(policies) > 1 else ""
+
+
 def _rows(plan: "Plan", summary: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     settings, point, osc = plan.settings, summary["fixed_point"], summary["oscillator"]
     rate, interval = summary["thresholds"]["learning_rate"], summary["thresholds"]["refresh_interval"]
     place = f"eta = {settings.learning_rate:g}, mu = {settings.momentum:g}, N = {settings.refresh_interval}"
     return [
-        ("fixed point: policy", numbers(None if point["policy"] is None else plain(point["policy"])), "", EXACT),
+        (
+            f"fixed point: policy{_first_of(point['policies'])}",
+            numbers(None if point["policy"] is None else plain(point["policy"])),
+            "",
+            EXACT,
+        ),
         ("  expected reward", number(point["expected_reward"], 6), "reward", EXACT),
         ("stiffness, largest", number(summary["stiffness"], 6), "reward / logit^2", EXACT),
         ("  spectrum", numbers(summary["stiffness_spectrum"]), "reward / logit^2", EXACT),

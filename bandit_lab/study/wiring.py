@@ -41,9 +41,9 @@ class Value(NamedTuple):
 class Linear:
     """One drift at one KL weight near its fixed point.
 
-    policy [K], expected_reward: the fixed point, or None with `reason` and the least KL weight that has one. fresh,
-    stale: [R, R] stiffness in reward per logit^2, in a basis of the directions that change the policy. closed_form:
-    whether they come from a formula.
+    policy [K], expected_reward: the fixed point, or None with `reason` and the least KL weight that has one. policies
+    [X, K]: of every prompt, `policy` being the first of them. fresh, stale: [R, R] stiffness in reward per logit^2, in
+    a basis of the directions that change the policy. closed_form: whether they come from a formula.
     """
 
     drift: str
@@ -58,6 +58,7 @@ class Linear:
     closed_form: bool = False
     reason: str | None = None
     critical_kl_weight: float | None = None
+    policies: np.ndarray | None = None
 
     @property
     def spectrum(self) -> np.ndarray:
@@ -187,6 +188,7 @@ def linearise(learner: Learner, settings: Settings, dynamics: str, kl_weight: fl
     return replace(
         blank,
         policy=point.policy,
+        policies=point.policy[None],
         expected_reward=point.expected_reward,
         fresh=fresh,
         stale=stale,
@@ -205,7 +207,8 @@ def measured_linear(
         return replace(blank, reason=point.reason, critical_kl_weight=critical)
     fresh, stale = (_standard(part, point.basis) for part in fresh_and_stale(learner, dynamics, kl_weight, point))
     reward = point.expected_reward
-    return replace(blank, policy=point.policy[0], expected_reward=reward, fresh=fresh, stale=stale)
+    policies = point.policy
+    return replace(blank, policy=policies[0], policies=policies, expected_reward=reward, fresh=fresh, stale=stale)
 
 
 def _standard(matrix: np.ndarray, basis: np.ndarray) -> np.ndarray:

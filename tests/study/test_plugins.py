@@ -100,6 +100,7 @@ def test_bad_modules_are_one_line_before_any_work(folder, source, words, capsys,
 def test_an_unknown_option_of_a_plugin_is_named(folder, capsys):
     (folder / "plug_d.py").write_text(BANDIT.format(name="plug_d").replace(", odd=object()", ""))
     assert main(["predict", "plugins=[plug_d]", "bandit=plug_d", "bandit.color=1"]) == 2
-    assert "bandit.color: expected an option of bandit=plug_d (rewards, shift, labels, start)" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "bandit.color: expected an option of bandit=plug_d (rewards, shift, labels, start)" in err
     assert main(["predict", "plugins=[plug_d]", "bandit=plug_d", "bandit.shift=[1]"]) == 2
     assert "bandit.shift: expected a finite number" in capsys.readouterr().err

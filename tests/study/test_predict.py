@@ -114,6 +114,20 @@ def test_every_null_has_a_reason(setting):
     assert set(summary["stationary_std"]) >= {"expected_reward", "logit"}
 
 
+def test_every_prompt_has_its_policy():
+    """Orthogonal features: each prompt is a bandit of its own, so that the harder one is learned less."""
+    alone = predict("dynamics=mean_field", "bandit.rewards=[0.8,0.3]")["fixed_point"]
+    assert alone["policies"] == [alone["policy"]]
+    rewards = "bandit.rewards=[[0.8,0.3],[0.6,0.5]]"
+    one = ("bandit=contextual", "bandit.contexts=2", "bandit.arms=2", "bandit.spread=0", rewards)
+    found = predict("dynamics=mean_field", *one)["fixed_point"]
+    assert found["policy"] == found["policies"][0]
+    np.testing.assert_allclose(np.sum(found["policies"], axis=1), 1)
+    assert found["policies"][0][0] > found["policies"][1][0] + 0.05
+    mean = np.mean(np.sum(np.array(found["policies"]) * [[0.8, 0.3], [0.6, 0.5]], axis=1))
+    assert found["expected_reward"] == pytest.approx(mean, rel=1e-12)
+
+
 def statements(*overrides) -> dict:
     rows = predict(*overrides)["statements"]
     assert all(row["status"] in STATUS and row["meaning"] for row in rows)

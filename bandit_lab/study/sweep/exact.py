@@ -223,6 +223,7 @@ def stiffness_summary(result: DriftResult, plain_spectrum: Callable[[np.ndarray]
                 "fresh": plain_spectrum(report.fresh_spectrum),
                 "stale": plain_spectrum(report.stale_spectrum),
                 "policy": ground.point.policy[0],
+                "policies": ground.point.policy,
                 "expected_reward": ground.point.expected_reward,
             }
             if report.hessian is None:

@@ -125,6 +125,15 @@ class OddPeriod(Refresh):
         return interval + 1
 
 
+@dataclass(frozen=True)
+class Mixes(Refresh):
+    """Takes one arm's logit for another's where many runs stand side by side."""
+
+    def behaviour(self, state, theta, step, interval, key=None):
+        acting, state = super().behaviour(state, theta, step, interval, key)
+        return acting if acting.ndim == 1 else jnp.roll(acting, 1, axis=0), state
+
+
 class WrongDivergence(Exact):
     """Its gradient is that of another divergence."""
 
@@ -157,6 +166,7 @@ DEFECTS = [
     ("bandit", misderived, "derivatives of the drift against finite differences"),
     ("staleness", Invents, "remembers parameters"),
     ("staleness", OddPeriod, GROWTH),
+    ("staleness", Mixes, "fast path against the reference path"),
     ("kl_estimator", WrongDivergence, "stiffness by three routes"),
 ]
 

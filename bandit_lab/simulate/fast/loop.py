@@ -70,7 +70,7 @@ def _start(job: Job, arms: ModuleType) -> Carry:
     policy = arms.policy_of(job, logits)
     reward = policy.reward
     staleness = None
-    if not isinstance(learner.staleness, Refresh):
+    if type(learner.staleness) is not Refresh:
         staleness = learner.staleness.init(logits, learner.horizon)
     tail = None if lanes.fixed_point is None else start_tail(reward, lanes.fixed_point)
     recorded = track(job, start_track(job, reward), 0, reward)

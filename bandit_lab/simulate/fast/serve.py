@@ -119,7 +119,7 @@ def needs_blocks(learner: Learner, interval: np.ndarray) -> np.ndarray:
     """[C] whether the policy that acts stays for several steps (the inner loop over a refresh interval)."""
     if not learner.staleness.block_synchronous:
         return np.zeros(len(interval), bool)
-    return (interval > 1) | (not isinstance(learner.staleness, Refresh))
+    return (interval > 1) | (type(learner.staleness) is not Refresh)
 
 
 def _one_logit_is_enough(learner: Learner, dynamics: str) -> bool:

@@ -10,12 +10,12 @@ from bandit_lab.simulate import run
 from bandit_lab.simulate.fast import why_not
 from bandit_lab.study.check.result import NotApplicable, check
 from bandit_lab.study.check.sampling import judge
-from bandit_lab.study.check.subject import Subject
+from bandit_lab.study.check.subject import LEARNS, Subject
 
 SEEDS, STEPS = 4096, 8
 
 
-@check("fast path against the reference path", "bandit", "advantage", "estimator")
+@check("fast path against the reference path", *LEARNS)
 def paths(subject: Subject) -> str:
     """Mean expected reward after each of eight steps at refresh interval 3, where the fast path serves the learner."""
     rule = subject.learner.staleness

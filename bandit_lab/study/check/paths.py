@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_lab.grpo import Hyper
+from bandit_lab.grpo import Frozen, Hyper
 from bandit_lab.simulate import run
 from bandit_lab.simulate.fast import why_not
 from bandit_lab.study.check.result import NotApplicable, check
@@ -20,6 +20,8 @@ def paths(subject: Subject) -> str:
     """Mean expected reward after each of eight steps at refresh interval 3, where the fast path serves the learner."""
     rule = subject.learner.staleness
     learner = replace(subject.learner, horizon=rule.horizon_for(3))
+    if subject.kind == "staleness":  # ratios would correct for whichever policy acts
+        learner = replace(learner, estimator=Frozen())
     if reason := why_not(learner, "sampled"):
         raise NotApplicable(reason)
     cells = Hyper(*(np.array([value]) for value in (0.5, 0.5, 3, subject.kl_weight)))

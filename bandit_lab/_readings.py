@@ -27,6 +27,11 @@ def slope_and_correlation(x: np.ndarray, y: np.ndarray) -> tuple[float, float, f
     return correlation * scale, left * scale, correlation, left
 
 
+def share_of_curves(measured: Any, predicted: Any, allowed: Any, along: str) -> float:
+    """Share of labelled curves that nowhere `along` their coordinate are farther from the predicted than allowed."""
+    return float((abs(measured - predicted) <= allowed).all(along).mean())
+
+
 def farthest_from_one(measured: Any, predicted: Any) -> float:
     """measured / predicted (numbers or arrays, plain or labelled) where it is farthest from 1, over all predicted.
 

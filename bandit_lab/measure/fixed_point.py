@@ -35,6 +35,13 @@ class FixedPoint:
     reason: str | None
     basis: np.ndarray
 
+    @property
+    def rest(self) -> np.ndarray:
+        """theta [D] where it exists. Raises ValueError with the reason where it does not."""
+        if self.theta is None:
+            raise ValueError(f"kl_weight: expected one with an interior fixed point, {self.reason}")
+        return self.theta
+
 
 @partial(jax.jit, static_argnames="dynamics")
 def _drift_and_jacobian(learner: Learner, dynamics: str, theta: Array, kl_weight: Array) -> tuple[Array, Array]:

@@ -62,6 +62,7 @@ from bandit_lab.theory.fixed_points import (
     critical_kl_weight,
     fixed_points,
     mean_drift,
+    settled_point,
 )
 from bandit_lab.theory.fluctuation import (
     correlation,
@@ -251,6 +252,7 @@ __all__ = [
     "reward_std",
     "self_consistent_moment",
     "settle",
+    "settled_point",
     "silent_rate",
     "sinh_law",
     "small_step_variance",

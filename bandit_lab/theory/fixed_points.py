@@ -161,6 +161,20 @@ def attracting_fixed_point(
     return near if np.abs(near.policy - policy).max() < 1e-3 else None
 
 
+def settled_point(
+    signal: Signal,
+    reference: np.ndarray,
+    kl_weight: float,
+    initial: np.ndarray | None = None,
+    kl_estimator: str = "exact",
+) -> FixedPoint:
+    """`attracting_fixed_point` where there is one. Raises ValueError where the flow ends at a vertex."""
+    found = attracting_fixed_point(signal, reference, kl_weight, initial, kl_estimator)
+    if found is None:
+        raise ValueError(f"kl_weight: expected one with an interior fixed point, got {kl_weight}")
+    return found
+
+
 def mean_drift(
     signal: Signal, reference: np.ndarray, kl_weight: float, logits: np.ndarray, kl_estimator: str = "exact"
 ) -> np.ndarray:

@@ -116,7 +116,8 @@ def _bindings(statement: ast.stmt) -> list[str]:
     if isinstance(statement, ast.Import | ast.ImportFrom):
         return [(alias.asname or alias.name).split(".")[0] for alias in statement.names]
     if isinstance(statement, ast.Assign | ast.AnnAssign):
-        return [n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        return [n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
     return []
 
 

@@ -1,4 +1,6 @@
-"""What the experiments are made of, one folder each: `predict`, `measure`, `draw`; `problem` holds what all are told.
+"""What the experiments are made of, a folder each: `predict`, `measure`, `draw`; `problem` holds what all are told.
+
+`read`, where there is one, holds the numbers that claims compare; `table` a Markdown table that stands below them.
 
 The question, the prediction in words and the claims stand in `experiments/<id>.py`. Prediction and measurement are
 independent witnesses: `predict` never imports simulation or measurement, `measure` never theory, `problem` and `draw`

@@ -9,114 +9,15 @@ learning rate whose dominant pole is not real and positive, the smallest whose o
 displacement), and the smallest at which a displacement grows. Drawn: all three over the law's learning rate.
 """
 
-import numpy as np
-import xarray
+from bandit_lab._readings import farthest_from_one
+from bandit_lab.study.figures.two_detectors.draw import draw
+from bandit_lab.study.figures.two_detectors.measure import measure
+from bandit_lab.study.figures.two_detectors.predict import predict
+from bandit_lab.study.reproduce.experiment import Claim
 
-from bandit_lab import measure as detectors
-from bandit_lab import theory
-from bandit_lab.bandits import two_arm
-from bandit_lab.grpo import STALENESS, Hyper, Learner
-from bandit_lab.study.plots import style as s
-from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+__all__ = ["CLAIMS", "TITLE", "draw", "measure", "predict"]
 
 TITLE = "Two detectors, one law"
-RATE = {"units": "logits per unit gradient"}
-SEEN = {"color": s.VERMILION, "marker": "x", "linestyle": "none", "markersize": 4.5}
-
-
-def predict(setting: Setting) -> xarray.Dataset:
-    """Law, exact onset of oscillation and exact threshold."""
-    signal = theory.BinarySignal(theory.GroupLaw(), tuple(setting.rewards))
-    even = np.full(2, 0.5)
-    point = theory.attracting_fixed_point(signal, even, setting.kl_weight, even)
-    stiffness = theory.largest_stiffness(theory.stiffness_split(signal, point.policy, setting.kl_weight))
-    dims, coords = _axes(setting)
-    shape = [len(coords[name]) for name in dims]
-    law, onset, threshold = np.empty((3, *shape))
-    for place in np.ndindex(*shape):
-        model, mu, n = (coords[name][i] for name, i in zip(dims, place, strict=True))
-        law[place] = theory.leading_order(n, mu) / stiffness
-        onset[place] = theory.oscillation_onset(model, n, mu) / stiffness
-        threshold[place] = theory.exact(model, n, mu).kappa / stiffness
-    values = {"law": law, "onset": onset, "threshold": threshold}
-    return xarray.Dataset({name: (dims, value, RATE) for name, value in values.items()}, coords)
-
-
-def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
-    """The three detectors at every model, momentum and refresh interval."""
-    return xarray.concat([lab.keep(model, lambda m=model: _one_model(m, setting)) for model in setting.models], "model")
-
-
-def _one_model(model: str, setting: Setting) -> xarray.Dataset:
-    learner = Learner(two_arm(setting.rewards), staleness=STALENESS[model](), horizon=max(setting.refresh_interval))
-    point = detectors.find_fixed_point(learner, "mean_field", setting.kl_weight)
-    report = detectors.measure_stiffness(learner, "mean_field", setting.kl_weight, point)
-    mode = detectors.stiffest_mode(report.relaxation_matrix, point.basis)
-    momentum, interval = np.meshgrid(setting.momentum, setting.refresh_interval, indexing="ij")
-    cells = Hyper(np.ones(momentum.size), momentum.ravel(), interval.ravel(), np.full(momentum.size, setting.kl_weight))
-    scan = setting.learning_rate
-    rates = np.geomspace(scan.start, scan.stop, scan.num)
-    here = (learner, "mean_field", cells, np.tile(point.theta, (momentum.size, 1)))
-    found = {
-        "onset": detectors.learning_rate_onset(*here, *mode, rates),
-        "overshoot": detectors.first_overshoot(*here, *mode, rates),
-        "threshold": detectors.learning_rate_boundary(*here, mode[0], rates),
-    }
-    dims = ("model", "momentum", "refresh_interval")
-    coords = {"model": [model], "momentum": setting.momentum, "refresh_interval": setting.refresh_interval}
-    values = {name: (dims, one.value.reshape(1, *momentum.shape), RATE) for name, one in found.items()}
-    return xarray.Dataset(values, coords)
-
-
-def _axes(setting: Setting) -> tuple[tuple[str, ...], dict[str, list]]:
-    coords = {"model": setting.models, "momentum": setting.momentum, "refresh_interval": setting.refresh_interval}
-    return tuple(coords), coords
-
-
-def draw(figure, found: Found, wide: bool) -> None:
-    """Ratios to the law: model A at both momenta; two columns: all three models."""
-    models = found.setting.models if wide else found.setting.models[:1]
-    momenta = found.setting.momentum
-    axes = figure.subplots(len(momenta), len(models), sharex=True, sharey="row", squeeze=False)
-    figure.set_figheight(3.8)
-    names = {"refresh": "A: refresh", "lag": "B: constant lag", "pipeline": "C: pipeline"}
-    for (row, column), panel in np.ndenumerate(axes):
-        place = {"model": models[column], "momentum": momenta[row]}
-        predicted, measured = found.predicted.sel(place), found.measured.sel(place)
-        n, law = predicted.refresh_interval.values, predicted.law
-        panel.axhline(1.0, **s.LAW)
-        panel.plot(n, predicted.threshold / law, **s.EXACT)
-        panel.plot(n, predicted.onset / law, **s.ONSET)
-        panel.plot(n, measured.threshold / law, **s.MEASURED)
-        panel.plot(n, measured.onset / law, **s.MEASURED_ONSET)
-        panel.plot(n, measured.overshoot / law, **SEEN)
-        panel.set(xscale="log", yscale="log")
-        panel.set_title(rf"{names[models[column]]}, $\mu$ = {momenta[row]:g}")
-        sheet.ticks_at(panel.xaxis, n)
-        sheet.plain_log(panel.yaxis, (1.0,) if momenta[row] > 0 else (1.0, 2.0, 5.0))
-    for panel in axes[:, 0]:
-        panel.set_ylabel(r"learning rate / law's")
-    for panel in axes[-1]:
-        panel.set_xlabel(r"refresh interval $N$ (steps)")
-    _label(axes[-1, 0])
-    axes[0, 0].set_ylim(0.18, 2.5)
-    axes[-1, 0].set_ylim(0.012, 60)
-
-
-def _label(panel) -> None:
-    """Names of the curves, in the panel where they lie apart."""
-    text = {"ha": "right", "fontsize": 7, "transform": panel.get_yaxis_transform()}
-    panel.text(0.99, 7.0, "displacement grows", color=s.BLUE, **text)
-    panel.text(0.99, 1.2, r"law $K\eta N = 1 - \mu$", **text)
-    panel.text(0.99, 0.035, r"pole not real, positive ($\triangle$)", color=s.GREEN, **text)
-    panel.text(0.99, 0.016, r"overshoot $10^{-6}$ seen ($\times$)", color=s.VERMILION, **text)
-
-
-def _worst(ratio: xarray.DataArray) -> float:
-    """The ratio that is farthest from 1."""
-    values = ratio.values.ravel()
-    return float(values[np.argmax(np.abs(values - 1))])
 
 
 PLAIN_A, PLAIN_C = ({"model": model, "momentum": 0.0} for model in ("refresh", "pipeline"))
@@ -131,7 +32,7 @@ CLAIMS = (
         "Model A without momentum: overshoot is seen from the law's learning rate on, at every refresh interval",
         f"arXiv 2606.30789; {THEORY}",
         predicted=lambda f: 1.0,
-        measured=lambda f: _worst((f.measured.overshoot / f.predicted.law).sel(PLAIN_A)),
+        measured=lambda f: farthest_from_one(f.measured.overshoot.sel(PLAIN_A), f.predicted.law.sel(PLAIN_A)),
         tolerance=1e-3,
     ),
     Claim(
@@ -139,7 +40,7 @@ CLAIMS = (
         "Model A without momentum: displacements grow only from twice the law's learning rate on",
         THEORY,
         predicted=lambda f: 2.0,
-        measured=lambda f: 2 * _worst((f.measured.threshold / (2 * f.predicted.law)).sel(PLAIN_A)),
+        measured=lambda f: 2 * farthest_from_one(f.measured.threshold.sel(PLAIN_A), 2 * f.predicted.law.sel(PLAIN_A)),
         tolerance=2e-3,
     ),
     Claim(
@@ -147,7 +48,7 @@ CLAIMS = (
         "Model C without momentum: displacements grow from the law's learning rate on",
         THEORY,
         predicted=lambda f: 1.0,
-        measured=lambda f: _worst((f.measured.threshold / f.predicted.law).sel(PLAIN_C)),
+        measured=lambda f: farthest_from_one(f.measured.threshold.sel(PLAIN_C), f.predicted.law.sel(PLAIN_C)),
         tolerance=1e-3,
     ),
     Claim(
@@ -168,20 +69,18 @@ CLAIMS = (
         tolerance=1e-3,
         relative=True,
     ),
-    Claim(
+    Claim.ratio(
         "two_detectors.onset_exact",
         "The measured onset of oscillation is the exact one in models A, B, C at every refresh interval and momentum",
         THEORY,
-        predicted=lambda f: 1.0,
-        measured=lambda f: _worst(f.measured.onset / f.predicted.onset),
+        lambda d: d.onset,
         tolerance=1e-3,
     ),
-    Claim(
+    Claim.ratio(
         "two_detectors.threshold_exact",
         "The measured threshold is the exact one in models A, B, C at every refresh interval and momentum",
         THEORY,
-        predicted=lambda f: 1.0,
-        measured=lambda f: _worst(f.measured.threshold / f.predicted.threshold),
+        lambda d: d.threshold,
         tolerance=1e-3,
     ),
 )

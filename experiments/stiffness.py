@@ -10,162 +10,26 @@ displacement also starts to grow there, but many softer directions hide it for l
 prediction for every bandit, and the relative error.
 """
 
-from dataclasses import replace
-from typing import NamedTuple
-
 import numpy as np
-import xarray
 
-from bandit_lab import measure as detectors
-from bandit_lab import theory
-from bandit_lab.bandits import k_arm
-from bandit_lab.grpo import ADVANTAGES, STALENESS, Hyper, Learner
-from bandit_lab.study.plots import style as s
-from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+from bandit_lab._readings import farthest_from_one
+from bandit_lab.study.figures.stiffness.draw import draw
+from bandit_lab.study.figures.stiffness.measure import measure
+from bandit_lab.study.figures.stiffness.predict import predict
+from bandit_lab.study.reproduce.experiment import Claim
+
+__all__ = ["CLAIMS", "TITLE", "draw", "measure", "predict"]
 
 TITLE = "Threshold from the Hessian"
-RATE = {"units": "logits per unit gradient"}
-STIFFNESS = {"units": "reward per logit^2", "long_name": "largest stiffness"}
-NONE = {"units": "1"}
-MARKERS = {"refresh": ("o", s.BLUE), "lag": ("s", s.GREEN), "pipeline": ("D", s.VERMILION)}
-NAMES = {"refresh": "A: refresh", "lag": "B: lag", "pipeline": "C: pipeline"}
 THEORY = "derived in bandit_lab/theory/stiffness.py and thresholds.py"
 
 
-class Problem(NamedTuple):
-    """Numbers of one random bandit and its settings."""
-
-    rewards: list[float]
-    reference: list[float]  # logits
-    kl_weight: float
-    momentum: float
-    refresh_interval: int
-
-
-def _problems(setting: Setting, place: int) -> list[Problem]:
-    """The random bandits of a class."""
-    rng, arms = np.random.default_rng([setting.seed, place]), setting.classes[place][0]
-    low, high = np.log(setting.kl_weight)
-    return [
-        Problem(
-            rng.uniform(*setting.reward, arms).tolist(),
-            rng.normal(0, setting.reference_std, arms).tolist(),
-            float(np.exp(rng.uniform(low, high))),
-            float(rng.choice(setting.momentum)),
-            int(rng.choice(setting.refresh_interval)),
-        )
-        for _ in range(setting.bandits_per_class)
-    ]
-
-
-def predict(setting: Setting) -> xarray.Dataset:
-    """Stiffness, threshold and law of every bandit."""
-    rows = []
-    for place, (arms, advantage, model) in enumerate(setting.classes):
-        for p in _problems(setting, place):
-            signal = theory.BinarySignal(theory.GroupLaw(advantage), tuple(p.rewards))
-            reference = np.exp(p.reference) / np.exp(p.reference).sum()
-            point = theory.attracting_fixed_point(signal, reference, p.kl_weight, np.full(arms, 1 / arms))
-            stiffness = theory.largest_stiffness(theory.stiffness_split(signal, point.policy, p.kl_weight))
-            kappa = theory.exact(model, p.refresh_interval, p.momentum).kappa
-            law = theory.leading_order(p.refresh_interval, p.momentum)
-            rows.append((stiffness, kappa, kappa / stiffness, law / stiffness))
-    names = zip(("stiffness", "kappa", "threshold", "law"), (STIFFNESS, NONE, RATE, RATE), strict=True)
-    values = {name: ("bandit", [row[i] for row in rows], about) for i, (name, about) in enumerate(names)}
-    return xarray.Dataset(values, _axes(setting))
-
-
-def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
-    """Hessian and threshold of every bandit."""
-    parts = []
-    for place in range(len(setting.classes)):
-        name = f"class {place}"
-        parts.append(lab.keep(name, lambda place=place: _one_class(setting, place)))
-        lab.progress(len(parts), len(setting.classes))
-    return xarray.concat(parts, "bandit").assign_coords(_axes(setting))
-
-
-def _one_class(setting: Setting, place: int) -> xarray.Dataset:
-    _, advantage, model = setting.classes[place]
-    problems = _problems(setting, place)
-    bandits = [k_arm(p.rewards, p.reference) for p in problems]
-    still = Learner(bandits[0], ADVANTAGES[advantage]())
-    moving = replace(still, staleness=STALENESS[model](), horizon=max(setting.refresh_interval))
-    theta, along, stiffness = [], [], []
-    for p, bandit in zip(problems, bandits, strict=True):
-        here = replace(still, bandit=bandit)
-        point = detectors.find_fixed_point(here, "mean_field", p.kl_weight)
-        report = detectors.measure_stiffness(here, "mean_field", p.kl_weight, point)
-        theta.append(point.theta)
-        along.append(detectors.stiffest_mode(report.relaxation_matrix, point.basis)[0])
-        stiffness.append(report.hessian[0])
-    rest = (np.array([getattr(p, name) for p in problems]) for name in Hyper._fields[1:])
-    cells = Hyper(np.ones(len(problems)), *rest)
-    unit = (1 - cells.momentum) / (cells.refresh_interval * np.array(stiffness))
-    rates = unit[:, None] * np.geomspace(setting.scan.start, setting.scan.stop, setting.scan.num)
-    many = detectors.stack_bandits(bandits)
-    found = detectors.learning_rate_boundary(
-        moving, "mean_field", cells, np.stack(theta), np.stack(along), rates, bandits=many
-    )
-    return xarray.Dataset({"stiffness": ("bandit", stiffness, STIFFNESS), "threshold": ("bandit", found.value, RATE)})
-
-
-def _axes(setting: Setting) -> dict[str, tuple]:
-    """What every bandit is, as coordinates."""
-    count, rows = setting.bandits_per_class, range(len(setting.classes))
-    problems = [p for place in rows for p in _problems(setting, place)]
-    about: dict[str, tuple] = {
-        name: ("bandit", [one[i] for one in setting.classes for _ in range(count)], {"units": unit})
-        for i, (name, unit) in enumerate([("arms", "1"), ("advantage", ""), ("model", "")])
-    }
-    for name, unit in (("kl_weight", "reward per nat"), ("momentum", "1"), ("refresh_interval", "steps")):
-        about[name] = ("bandit", [getattr(p, name) for p in problems], {"units": unit})
-    return about | {"bandit": ("bandit", np.arange(len(problems)), {"units": "1"})}
-
-
-def draw(figure, found: Found, wide: bool) -> None:
-    """Thresholds on the diagonal; relative errors beside or below."""
-    figure.set_figheight(3.0 if wide else 4.4)
-    axes = figure.subplots(1, 2, width_ratios=(1.25, 1)) if wide else figure.subplots(2, 1, height_ratios=(2, 1))
-    predicted, measured = found.predicted.threshold, found.measured.threshold
-    ends = np.array([predicted.min() / 2, predicted.max() * 2])
-    axes[0].plot(ends, ends, **s.EXACT | {"linewidth": 1.2, "zorder": 1})
-    error = np.abs(measured / predicted - 1)
-    for row, (model, (marker, colour)) in enumerate(MARKERS.items()):
-        mine = (predicted.model == model).values
-        look = {"marker": marker, "linestyle": "none", "markerfacecolor": "none", "color": colour, "markersize": 3.6}
-        axes[0].plot(predicted[mine], measured[mine], markeredgewidth=0.8, **look)
-        label = {"fontsize": 7, "color": colour, "transform": axes[0].transAxes}
-        axes[0].plot(0.05, 0.93 - 0.09 * row, transform=axes[0].transAxes, **look)
-        axes[0].text(0.09, 0.93 - 0.09 * row, NAMES[model], va="center", **label)
-        axes[1].plot(predicted[mine], np.maximum(error[mine], 1e-11), markeredgewidth=0.8, **look)
-    axes[0].set(xscale="log", yscale="log", xlim=ends, ylim=ends)
-    axes[0].set_ylabel(r"measured threshold $\eta$")
-    axes[0].text(0.97, 0.05, f"{error.size} random bandits", ha="right", fontsize=7, transform=axes[0].transAxes)
-    axes[1].axhline(1e-3, **s.LAW | {"linewidth": 1.0})
-    axes[1].text(0.97, 1.4e-3, "claimed", ha="right", va="bottom", fontsize=7, transform=axes[1].get_yaxis_transform())
-    axes[1].set(xscale="log", yscale="log", xlim=ends, ylim=(1e-11, 2e-2), yticks=[1e-10, 1e-8, 1e-6, 1e-4, 1e-2])
-    axes[1].set_ylabel("relative error")
-    for panel in axes if wide else axes[1:]:
-        panel.set_xlabel(r"predicted threshold $\eta$ (logits per unit gradient)")
-    if not wide:
-        axes[0].sharex(axes[1])
-        axes[0].tick_params(labelbottom=False)
-
-
-def _worst(ratio: xarray.DataArray) -> float:
-    """The ratio that is farthest from 1; NaN if one is missing."""
-    values = ratio.values.ravel()
-    return float(values[np.argmax(np.where(np.isnan(values), np.inf, np.abs(values - 1)))])
-
-
 def _extreme(name: str, which: str, statement: str) -> Claim:
-    return Claim(
+    return Claim.same(
         f"stiffness.{name}",
         statement,
         THEORY,
-        predicted=lambda f: float(getattr(f.predicted.threshold, which)()),
-        measured=lambda f: float(getattr(f.measured.threshold, which)()),
+        lambda d: getattr(d.threshold, which)(),
         tolerance=1e-3,
         relative=True,
         unit="logits per unit gradient",
@@ -174,21 +38,19 @@ def _extreme(name: str, which: str, statement: str) -> Claim:
 
 CLAIMS = (
     # The fixed point is found to 1e-9 logits.
-    Claim(
+    Claim.ratio(
         "stiffness.hessian",
         "Largest eigenvalue of the measured Hessian over the closed form, the farthest from 1 over all bandits",
         "derived in bandit_lab/theory/stiffness.py",
-        predicted=lambda f: 1.0,
-        measured=lambda f: _worst(f.measured.stiffness / f.predicted.stiffness),
+        lambda d: d.stiffness,
         tolerance=1e-6,
     ),
     # Brackets are 2^-13 of a scan step (a factor 1.26) wide, 3e-5; growth over 150 periods resolves thresholds to 3e-4.
-    Claim(
+    Claim.ratio(
         "stiffness.worst",
         "Measured over predicted threshold, the farthest from 1 over all bandits",
         THEORY,
-        predicted=lambda f: 1.0,
-        measured=lambda f: _worst(f.measured.threshold / f.predicted.threshold),
+        lambda d: d.threshold,
         tolerance=1e-3,
     ),
     Claim(
@@ -204,7 +66,7 @@ CLAIMS = (
         "Measured threshold times measured Hessian over kappa(model, N, mu), the farthest from 1 over all bandits",
         THEORY,
         predicted=lambda f: 1.0,
-        measured=lambda f: _worst(f.measured.threshold * f.measured.stiffness / f.predicted.kappa),
+        measured=lambda f: farthest_from_one(f.measured.threshold * f.measured.stiffness, f.predicted.kappa),
         tolerance=1e-3,
     ),
     _extreme("smallest", "min", "The smallest threshold of all bandits"),

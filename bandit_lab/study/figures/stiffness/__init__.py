@@ -1,0 +1,1 @@
+"""Threshold from the Hessian: what experiments/stiffness.py is made of."""

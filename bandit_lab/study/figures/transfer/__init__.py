@@ -1,0 +1,1 @@
+"""Held-out tasks at two group sizes: what experiments/transfer.py is made of."""

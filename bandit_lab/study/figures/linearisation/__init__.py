@@ -1,0 +1,1 @@
+"""How far the linear threshold holds: what experiments/linearisation.py is made of."""

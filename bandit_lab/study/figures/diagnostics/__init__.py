@@ -1,0 +1,1 @@
+"""Four failures, one shape of reward curve: what experiments/diagnostics.py is made of."""

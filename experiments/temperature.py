@@ -11,286 +11,79 @@ Setting: conf/experiment/temperature.yaml. Measured: the threshold by growth of 
 runs at shares of that threshold. Drawn: variance of reused over fresh batches, variance against share, lead against N.
 """
 
-from functools import partial
+from bandit_lab.study.figures.temperature.draw import draw
+from bandit_lab.study.figures.temperature.measure import measure
+from bandit_lab.study.figures.temperature.predict import predict
+from bandit_lab.study.figures.temperature.read import corner
+from bandit_lab.study.reproduce.experiment import Claim
 
-import numpy as np
-import xarray
-
-from bandit_lab import measure as detectors
-from bandit_lab import theory
-from bandit_lab.bandits import two_arm
-from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
-from bandit_lab.simulate import run
-from bandit_lab.study.plots import style
-from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+__all__ = ["CLAIMS", "TITLE", "draw", "measure", "predict"]
 
 TITLE = "Batch reuse as temperature; variance as a warning"
-REWARDS = (1.0, 0.0)
-COLOURS = {0.0: style.BLUE, 0.9: style.VERMILION}
-
-
-def crossing(shares: np.ndarray, growth: np.ndarray, level: float) -> float:
-    """Share at which a rising growth passes a level, straight between logarithms; nan if it does not."""
-    return float(np.exp(np.interp(np.log(level), np.log(growth), np.log(shares), left=np.nan, right=np.nan)))
-
-
-def dataset(setting: Setting, threshold, variance, fresh, reused, more=None) -> xarray.Dataset:
-    """What both sides have: threshold [L], mean variance over steps [L, S], at block points fresh and reused [L, R]."""
-    shares = np.array(setting.shares)
-    growth = variance / shares / (variance[:, :1] / shares[0])
-    lead = [1 - crossing(shares, row, setting.warning) for row in growth]
-    intervals = np.array(setting.loops.refresh_interval)
-    values = {
-        "threshold": ("loop", threshold, "logits per unit gradient"),
-        "variance": (("loop", "share"), variance, "reward^2"),
-        "growth": (("loop", "share"), growth, "1"),
-        "lead": ("loop", lead, "share of the threshold"),
-        "reuse_over_fresh": (("loop", "reused_share"), reused / fresh, "1"),
-        "reuse_per_interval": (("loop", "reused_share"), reused / fresh / intervals[:, None], "1"),
-        **(more or {}),
-    }
-    coords = {"share": shares, "reused_share": setting.reused_shares, "loop": np.arange(len(intervals))}
-    coords |= {"refresh_interval": ("loop", intervals), "momentum": ("loop", setting.loops.momentum)}
-    return xarray.Dataset({k: (d, np.asarray(v, float), {"units": u}) for k, (d, v, u) in values.items()}, coords)
-
-
-def predict(setting: Setting) -> xarray.Dataset:
-    """Exact threshold, Lyapunov variances, the closed form of a reused batch."""
-    law, reference = theory.GroupLaw("dr_grpo", setting.group_size), np.full(2, 0.5)
-    signal = theory.BinarySignal(law, REWARDS)
-    policy = theory.attracting_fixed_point(signal, reference, setting.kl_weight).policy
-    split = theory.stiffness_split(signal, policy, setting.kl_weight, "frozen")
-    stiffness = theory.largest_stiffness(split)
-    noise = theory.reduce_matrix(theory.binary_covariance(law, signal.means, policy))
-    to_reward = theory.reward_std(policy, signal.means, np.eye(1)) ** 2  # reward^2 per logit^2 along the gap
-    threshold, variance, growth, fresh, reused = [], [], [], [], []
-    fine = np.linspace(setting.shares[0], setting.shares[-1], 60)
-    for n, mu in zip(setting.loops.refresh_interval, setting.loops.momentum, strict=True):
-        critical = theory.exact("refresh", n, mu).kappa / stiffness
-        loop = theory.LinearLoop(*split.reduced(), mu, "refresh")
-        state = partial(theory.stationary_covariance, loop, refresh_interval=n, noise=noise)
-        threshold.append(critical)
-        variance.append([to_reward * state(s * critical).average.item() for s in setting.shares])
-        warned = theory.early_warning(loop, critical, n, noise, fine)
-        growth.append(warned / warned[0])
-        rates = [s * critical for s in setting.reused_shares]
-        fresh.append([state(rate).covariance.item() for rate in rates])
-        reused.append([theory.reused_batch_variance(rate, stiffness, mu, noise.item(), n) for rate in rates])
-    more = {"growth_line": (("loop", "fine_share"), growth, "1")}
-    parts = (np.array(x) for x in (threshold, variance, fresh, reused))
-    return dataset(setting, *parts, more).assign_coords(fine_share=fine)
-
-
-def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
-    """The threshold, then sampled runs at shares of it."""
-    n, mu = np.array(setting.loops.refresh_interval), np.array(setting.loops.momentum)
-    learner = Learner(two_arm(REWARDS), advantage=ADVANTAGES["dr_grpo"](), group_size=setting.group_size)
-    found = lab.keep("threshold", lambda: _threshold(setting, learner, n, mu))
-    threshold, theta = found["threshold"].values, found["theta"].values
-
-    def runs(shares: list[float], reuse: bool) -> xarray.Dataset:
-        trained = Learner(learner.bandit, advantage=learner.advantage, group_size=setting.group_size, batch_reuse=reuse)
-        rates = np.outer(threshold, shares)
-        cells = Hyper(*(np.repeat(x, len(shares)) for x in (threshold, mu, n, np.full(len(n), setting.kl_weight))))
-        steps = setting.burn_in + setting.window
-        seen = run(
-            trained,
-            "sampled",
-            cells._replace(learning_rate=rates.ravel()),
-            steps=steps,
-            seeds=setting.seeds,
-            seed=setting.seed + reuse,
-            initial=theta,
-            summary=False,
-        ).reward_variance.reshape(len(n), len(shares), -1)[..., setting.burn_in : steps]
-        points = np.stack([seen[i, :, ::interval].mean(axis=-1) for i, interval in enumerate(n)])
-        return xarray.Dataset({"steps": (("loop", "s"), seen.mean(axis=-1)), "points": (("loop", "s"), points)})
-
-    fresh = lab.keep("fresh", lambda: runs(setting.shares, False))
-    reused = lab.keep("reused", lambda: runs(setting.reused_shares, True))
-    same = [setting.shares.index(share) for share in setting.reused_shares]
-    return dataset(setting, threshold, fresh["steps"].values, fresh["points"].values[:, same], reused["points"].values)
-
-
-def _threshold(setting: Setting, learner: Learner, n: np.ndarray, mu: np.ndarray) -> xarray.Dataset:
-    point = detectors.find_fixed_point(learner, "finite_group", setting.kl_weight)
-    cells = Hyper(np.ones(len(n)), mu, n, np.full(len(n), setting.kl_weight))
-    scan = np.geomspace(setting.scan.start, setting.scan.stop, setting.scan.num) * ((1 - mu) / n)[:, None]
-    theta, direction = np.tile(point.theta, (len(n), 1)), detectors.generic_direction(point.basis)
-    found = detectors.learning_rate_boundary(learner, "finite_group", cells, theta, direction, scan)
-    return xarray.Dataset({"threshold": ("loop", found.value), "theta": ("logit", point.theta)})
-
-
-def draw(figure, found: Found, wide: bool) -> None:
-    """Three panels: reuse, growth, lead."""
-    figure.set_figheight(2.7 if wide else 7.2)
-    axes = figure.subplots(1, 3) if wide else figure.subplots(3, 1)
-    _draw_reuse(axes[0], found)
-    _draw_growth(axes[1], found)
-    _draw_lead(axes[2], found)
-
-
-def _loops(found: Found, momentum: float) -> np.ndarray:
-    return np.flatnonzero(found.predicted.momentum.values == momentum)
-
-
-def _intervals(axis, found: Found) -> None:
-    ticks = sorted(set(found.predicted.refresh_interval.values.tolist()))
-    axis.set_xscale("log", base=2)
-    axis.set_xticks(ticks, [str(t) for t in ticks])
-    axis.set_xlabel("refresh interval N [steps]")
-
-
-def _draw_reuse(axis, found: Found) -> None:
-    shares = found.predicted.reused_share.values
-    axis.axhline(1, **style.LAW)
-    for momentum, colour in COLOURS.items():
-        mine = _loops(found, momentum)
-        n = found.predicted.refresh_interval.values[mine]
-        for place, share in enumerate(shares):
-            line = found.predicted.reuse_per_interval.values[mine, place]
-            axis.plot(n, line, color=colour, linewidth=1.3)
-            axis.plot(n, found.measured.reuse_per_interval.values[mine, place], **style.MEASURED | {"color": colour})
-            if momentum > 0:
-                axis.annotate(
-                    f"{share:g}", (n[-1], line[-1]), (5, -2), textcoords="offset points", color=colour, fontsize=7
-                )
-    axis.text(
-        0.03,
-        0.05,
-        r"$\mu$ = 0.9, at these shares" "\nof the threshold",
-        color=style.VERMILION,
-        transform=axis.transAxes,
-        fontsize=7,
-    )
-    axis.text(0.03, 0.93, r"$\mu$ = 0: N-fold at every share", color=style.BLUE, transform=axis.transAxes, fontsize=7)
-    _intervals(axis, found)
-    axis.set(ylabel="variance, reused / fresh / N [1]", ylim=(0.35, 1.2))
-    axis.set_xlim(0.8, 2 * max(found.predicted.refresh_interval.values))
-    axis.set_title("One batch for a block: N-fold variance")
-
-
-def _draw_growth(axis, found: Found) -> None:
-    for momentum, colour in COLOURS.items():
-        loop = _loops(found, momentum)[-1 if momentum else 0]
-        n = int(found.predicted.refresh_interval[loop])
-        axis.plot(found.predicted.fine_share, found.predicted.growth_line[loop], color=colour, linewidth=1.6)
-        axis.plot(found.measured.share, found.measured.growth[loop], **style.MEASURED | {"color": colour})
-        high = float(found.predicted.growth_line[loop, -1])
-        place = (0.87, high) if momentum else (0.97, 0.72 * found.setting.warning)
-        axis.text(*place, f"N = {n}, $\\mu$ = {momentum:g}", color=colour, ha="right", va="center", fontsize=7)
-    axis.axhline(found.setting.warning, color=style.GREY, linewidth=0.8)
-    axis.text(0.08, 1.06 * found.setting.warning, "warning", color=style.GREY, fontsize=7)
-    axis.axvline(1, color=style.GREY, linewidth=0.8, linestyle=":")
-    axis.set(yscale="log", xlim=(0.05, 1.02), xlabel="learning rate / threshold [1]")
-    axis.set_ylabel("variance / learning rate [1 at 0.1]")
-    axis.set_title("It grows without bound at the threshold")
-
-
-def _draw_lead(axis, found: Found) -> None:
-    for momentum, colour in COLOURS.items():
-        mine = _loops(found, momentum)
-        n = found.predicted.refresh_interval.values[mine]
-        axis.plot(n, found.predicted.lead.values[mine], color=colour, linewidth=1.6)
-        axis.plot(n, found.measured.lead.values[mine], **style.MEASURED | {"color": colour})
-        last = float(found.predicted.lead.values[mine[-1]])
-        axis.annotate(
-            f"$\\mu$ = {momentum:g}", (n[-1], last), (5, -2), textcoords="offset points", color=colour, fontsize=7
-        )
-    _intervals(axis, found)
-    axis.set(ylabel="lead [share of the threshold]", ylim=(0, 0.75))
-    axis.set_xlim(0.8, 2.6 * max(found.predicted.refresh_interval.values))
-    axis.set_title("Lead of the warning")
-
-
-def _worst(ratio) -> float:
-    """The ratio farthest from 1."""
-    flat = np.ravel(ratio)
-    return float(flat[np.argmax(np.abs(flat - 1))])
-
-
-def _corner(data: xarray.Dataset, name: str, momentum: float, first: bool = False) -> float:
-    """The largest (or smallest) interval of a momentum at the largest share."""
-    mine = np.flatnonzero(data.momentum.values == momentum)
-    return float(data[name][mine[0 if first else -1]].values.flat[-1])
 
 
 FLUCTUATION = "bandit_lab/theory/fluctuation.py"
 CLAIMS = (
     # the boundary is refined to 2^-13 of a step of the scan and read from a displacement of finite size: 1e-4
-    Claim(
+    Claim.ratio(
         "temperature.threshold",
         "The measured threshold is the exact one of model A: farthest ratio over N and momentum",
         "bandit_lab/theory/thresholds.py",
-        predicted=lambda f: 1.0,
-        measured=lambda f: _worst(f.measured.threshold / f.predicted.threshold),
+        lambda d: d.threshold,
         tolerance=1e-3,
     ),
-    Claim(
+    Claim.ratio(
         "temperature.n_fold",
         "Without momentum, one batch for a block has N times the variance of fresh samples at every learning rate: "
         "farthest ratio over N",
         "bandit_lab/theory/stationary.py",
-        predicted=lambda f: 1.0,
-        measured=lambda f: _worst(
-            (f.measured.reuse_over_fresh / f.predicted.reuse_over_fresh).values[f.measured.momentum.values == 0]
-        ),
+        lambda d: d.reuse_over_fresh[d.momentum.values == 0],
         tolerance=lambda f: f.setting.tolerance.ratio,
     ),
-    Claim(
+    Claim.same(
         "temperature.small_steps",
         "With momentum 0.9 it is N times at small steps (a tenth of the threshold, smallest N)",
         "bandit_lab/theory/stationary.py",
-        predicted=lambda f: float(f.predicted.reuse_over_fresh[_first(f, 0.9), 0]),
-        measured=lambda f: float(f.measured.reuse_over_fresh[_first(f, 0.9), 0]),
+        lambda d: d.reuse_over_fresh[d.momentum.values == 0.9][0, 0],
         tolerance=lambda f: f.setting.tolerance.ratio,
         relative=True,
     ),
-    Claim(
+    Claim.same(
         "temperature.less_with_momentum",
         "With momentum 0.9 it is less: variance over N times that of fresh samples, largest N and share",
         "bandit_lab/theory/stationary.py",
-        predicted=lambda f: _corner(f.predicted, "reuse_per_interval", 0.9),
-        measured=lambda f: _corner(f.measured, "reuse_per_interval", 0.9),
+        lambda d: corner(d, "reuse_per_interval", 0.9),
         tolerance=lambda f: f.setting.tolerance.ratio,
         relative=True,
     ),
-    Claim(
+    Claim.ratio(
         "temperature.variance",
         "Stationary variance up to 0.9 of the threshold: farthest ratio to the Lyapunov equation",
         "bandit_lab/theory/stationary.py",
-        predicted=lambda f: 1.0,
-        measured=lambda f: _worst(f.measured.variance / f.predicted.variance),
+        lambda d: d.variance,
         tolerance=lambda f: f.setting.tolerance.variance,
     ),
-    Claim(
+    Claim.same(
         "temperature.diverges",
         "N = 1, no momentum: variance over learning rate grows from 0.1 to 0.9 of the threshold by 0.9/0.1",
         FLUCTUATION,
-        predicted=lambda f: _corner(f.predicted, "growth", 0.0, first=True),
-        measured=lambda f: _corner(f.measured, "growth", 0.0, first=True),
+        lambda d: corner(d, "growth", 0.0, first=True),
         tolerance=lambda f: f.setting.tolerance.growth,
         relative=True,
     ),
     # the growth is known to 2 % (5 %) and rises like share^1.5 and faster where it is read: lead to 0.01 (0.02)
-    Claim(
+    Claim.same(
         "temperature.lead",
         "No momentum, largest N: share of the threshold that is left when variance over learning rate has doubled",
         FLUCTUATION,
-        predicted=lambda f: _corner(f.predicted, "lead", 0.0),
-        measured=lambda f: _corner(f.measured, "lead", 0.0),
+        lambda d: corner(d, "lead", 0.0),
         tolerance=lambda f: f.setting.tolerance.lead,
     ),
-    Claim(
+    Claim.same(
         "temperature.lead_with_momentum",
         "Momentum 0.9, largest N: the same share",
         FLUCTUATION,
-        predicted=lambda f: _corner(f.predicted, "lead", 0.9),
-        measured=lambda f: _corner(f.measured, "lead", 0.9),
+        lambda d: corner(d, "lead", 0.9),
         tolerance=lambda f: f.setting.tolerance.lead,
     ),
 )
-
-
-def _first(found: Found, momentum: float) -> int:
-    return int(np.flatnonzero(found.predicted.momentum.values == momentum)[0])

@@ -1,0 +1,1 @@
+"""Batch reuse as temperature; variance as a warning: what experiments/temperature.py is made of."""

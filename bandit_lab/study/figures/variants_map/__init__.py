@@ -1,0 +1,1 @@
+"""Map of variants: what experiments/variants_map.py is made of."""

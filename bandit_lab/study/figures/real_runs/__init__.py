@@ -1,0 +1,1 @@
+"""Real runs and their laws: what experiments/real_runs.py is made of."""

@@ -1,0 +1,1 @@
+"""From over-damped to oscillatory: what experiments/transition.py is made of."""

@@ -68,3 +68,14 @@ def test_lag_zero_has_a_place_on_the_log_axis(tmp_path):
     (path,) = draw_sweep(made_up(intervals=(0, 1, 4)), tmp_path)
     assert path.name == "phase_diagram.png"
     assert path.stat().st_size > 10_000
+
+
+def test_the_boundary_of_sampled_runs_is_drawn_inside_the_diagram(tmp_path):
+    """A marker outside its axes would take the room of all: constrained layout then gives up with a warning."""
+    data = made_up().assign_coords(sampled_momentum=[0.9], sampled_refresh_interval=[1, 4, 8])
+    boundary = np.array([[[40.0, 0.3, 1e-4]]])
+    rows = ("sampled_momentum", "kl_weight", "sampled_refresh_interval")
+    data = data.assign(sampled_boundary=(rows, boundary))
+    (points,) = lines_of(phase_diagram(data).axes[1], looks.SAMPLED)
+    np.testing.assert_array_equal(points.get_ydata(), [np.nan, 0.3, np.nan])
+    assert draw_sweep(data, tmp_path)

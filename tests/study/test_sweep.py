@@ -192,3 +192,17 @@ def test_a_value_outside_the_grid_is_null_with_a_reason(tmp_path):
     assert row["measured_learning_rate"] is None
     assert "not bracketed" in row["measured_learning_rate_reason"]
     assert row["exact"] > 0.02
+
+
+def test_a_grid_beyond_the_threshold_shows_no_onset(tmp_path, capsys):
+    """Learning rates that are all unstable: oscillation set in below them, and growing runs have other poles."""
+    arguments = ["dynamics=mean_field", "momentum=0.9", "sweep.refresh_interval=[40,64]"]
+    grid = "sweep.learning_rate={start: 0.1, stop: 0.12, num: 4}"
+    summary = sweep(tmp_path / "run", *arguments, grid, "pictures=false")
+    for row, threshold in zip(summary["transition"], summary["threshold"], strict=True):
+        assert row["exact"] < threshold["exact"] < 0.1
+        assert row["measured_learning_rate"] is None
+        assert "not bracketed" in row["measured_learning_rate_reason"]
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "No measured threshold (2 rows): not bracketed by the grid's learning rates." in printed
+    assert "No measured onset (2 rows): stability is lost before any oscillation, or not bracketed" in printed

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import xarray
 
 MAX_COLUMNS = 3
+LEGEND = 5.0  # inches that it needs
 NARROW = 3.0  # on the natural log of the learning rate: lower regions are labelled along their slope
 REGION = {
     Outcome.CONVERGED: "converges\nmonotonically",
@@ -37,7 +38,13 @@ def phase_diagram(results: "xarray.Dataset") -> Figure | None:
         momenta = momenta[np.linspace(0, len(momenta) - 1, MAX_COLUMNS).round().astype(int)]
     count = len(momenta)
     figure, axes = plt.subplots(
-        2, count, figsize=(1.2 + 3.2 * count, 6.0), height_ratios=(2.1, 1), sharex="col", sharey="row", squeeze=False
+        2,
+        count,
+        figsize=(max(1.2 + 3.2 * count, LEGEND), 6.0),
+        height_ratios=(2.1, 1),
+        sharex="col",
+        sharey="row",
+        squeeze=False,
     )
     for column, momentum in enumerate(momenta):
         part = results.isel(kl_weight=0).sel(momentum=momentum)
@@ -45,7 +52,7 @@ def phase_diagram(results: "xarray.Dataset") -> Figure | None:
         _diagram(axes[0, column], part, coarse)
         _ratio(axes[1, column], part, coarse)
         axes[0, column].set_title(rf"momentum $\mu$ = {momentum:g}")
-    axes[0, 0].set_ylabel(r"learning rate $\eta$")
+    axes[0, 0].set_ylabel(r"learning rate $\eta$ (logits / gradient)")
     axes[1, 0].set_ylabel(r"$\eta$ / law's $\eta$")
     _legend(figure, results)
     return figure
@@ -70,7 +77,9 @@ def _diagram(axes: Axes, part: "xarray.Dataset", coarse: "xarray.Dataset | None"
     axes.plot(interval, part["threshold_law"], **s.LAW)
     axes.plot(interval[shown], part["threshold_measured"].values[shown], **s.MEASURED)
     if coarse is not None:
-        axes.plot(_positive(coarse["sampled_refresh_interval"].values), coarse["sampled_boundary"], **s.SAMPLED)
+        seen = coarse["sampled_boundary"].values
+        inside = np.where((seen >= rate[0]) & (seen <= rate[-1]), seen, np.nan)  # markers are not clipped
+        axes.plot(_positive(coarse["sampled_refresh_interval"].values), inside, **s.SAMPLED)
     _name_regions(axes, interval, rate, outcome, part["threshold_law"].values)
     _interval_ticks(axes, interval)
 

@@ -143,7 +143,8 @@ def collect_rows(
                 reasons[i] = reasons[i] or part.reason
         columns += [value, on_grid]
     boundary, growth, onset, rings = columns
-    onset = np.where(onset > boundary * (1 + SAME), np.nan, onset)
+    lost = np.where(growth[:, 0] > 0, rates[0], boundary)  # the grid may begin where stability is lost already
+    onset = np.where(onset > lost * (1 + SAME), np.nan, onset)
     outcome = _outcomes(growth, rings)
     outcome[[reason is not None for reason in reasons]] = Outcome.UNDECIDED
     dynamics = grounds[0].dynamics

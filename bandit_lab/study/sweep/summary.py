@@ -18,6 +18,14 @@ from bandit_lab.study.wiring import Value
 from bandit_lab.theory.stability import eigenvalues
 
 OUTSIDE = "not bracketed by the grid's learning rates"
+THRESHOLD_NAMES = {
+    "leading_order": "law",
+    "exact": "exact threshold",
+    "measured_learning_rate": "measured threshold",
+    "sampled_learning_rate": "sampled boundary",
+}
+ONSET_NAMES = {"exact": "exact onset", "measured_learning_rate": "measured onset"}
+INTERVAL_NAMES = {"leading_order": "law", "exact": "exact", "measured_refresh_interval": "measured"}
 TEMPERATURE = (
     "At finite temperature (finite G) noise carries runs off the fixed point before it loses stability: the sampled "
     "boundary lies below the deterministic one"
@@ -225,7 +233,7 @@ def print_summary(plan: SweepPlan, summary: dict[str, Any]) -> None:
             hint = f"; one exists from kl_weight = {more:.5g}" if more is not None else ""
             report.show(f"{row['drift']}, beta = {row['kl_weight']:g}: {row['relaxation_reason']}{hint}")
     by_interval = summary["boundary"] == "refresh_interval"
-    report.show(_interval_table(summary) if by_interval else _rate_table(plan, summary))
+    report.show(*(_interval_report(summary) if by_interval else _rate_report(plan, summary)))
     errors = [abs(r["relative_error"]) for r in summary["threshold"] if r["relative_error"] is not None]
     ring = [abs(r["relative_error"]) for r in summary["transition"] if r["relative_error"] is not None]
     report.show(
@@ -239,16 +247,16 @@ def print_summary(plan: SweepPlan, summary: dict[str, Any]) -> None:
         report.show(sampled["note"])
 
 
-def _rate_table(plan: SweepPlan, summary: dict[str, Any]) -> Any:
+def _rate_report(plan: SweepPlan, summary: dict[str, Any]) -> list[Any]:
+    """The table of a few rows, why cells of it are empty, and how many rows it leaves out."""
     columns = ["drift", "mu", "N", "law", "exact", "measured", "rel. error", "onset exact", "onset measured", "sampled"]
     table = report.new_table(
         "learning rate (eta) at which stability is lost, and at which oscillation begins", *columns
     )
     chosen = _few(plan)
-    pairs = zip(summary["threshold"], summary["transition"], strict=True)
-    for row, ring in pairs:
-        if row["refresh_interval"] not in chosen or row["kl_weight"] != plan.kl_weight[0]:
-            continue
+    pairs = list(zip(summary["threshold"], summary["transition"], strict=True))
+    shown = [p for p in pairs if p[0]["refresh_interval"] in chosen and p[0]["kl_weight"] == plan.kl_weight[0]]
+    for row, ring in shown:
         table.add_row(
             row["drift"],
             f"{row['momentum']:g}",
@@ -258,7 +266,26 @@ def _rate_table(plan: SweepPlan, summary: dict[str, Any]) -> Any:
             *(report.number(ring[key], 5) for key in ("exact", "measured_learning_rate")),
             report.number(row.get("sampled_learning_rate"), 3),
         )
-    return table
+    thresholds, onsets = ([pair[part] for pair in shown] for part in (0, 1))
+    empty = _empty(thresholds, THRESHOLD_NAMES) + _empty(onsets, ONSET_NAMES)
+    return [table, *empty, *_left_out(len(shown), len(pairs))]
+
+
+def _empty(rows: list[dict[str, Any]], names: dict[str, str]) -> list[str]:
+    """One line per reason why cells of the table are empty."""
+    counts: dict[str, dict[str, int]] = {}
+    for row in rows:
+        for key, name in names.items():
+            if row.get(key) is None and (reason := row.get(f"{key}_reason")):
+                of = counts.setdefault(reason, {})
+                of[name] = of.get(name, 0) + 1
+    rows_of = lambda n: f"{n} row" + "s" * (n > 1)  # noqa: E731
+    where = {reason: ", ".join(f"{name} ({rows_of(n)})" for name, n in of.items()) for reason, of in counts.items()}
+    return [f"No {cells}: {reason}." for reason, cells in where.items()]
+
+
+def _left_out(shown: int, rows: int) -> list[str]:
+    return [f"{shown} of {rows} rows; all of them are in summary.json and results.zarr"] if shown < rows else []
 
 
 def _few(plan: SweepPlan) -> set[float]:
@@ -268,12 +295,13 @@ def _few(plan: SweepPlan) -> set[float]:
     return {n.item() for n in few}
 
 
-def _interval_table(summary: dict[str, Any]) -> Any:
+def _interval_report(summary: dict[str, Any]) -> list[Any]:
     table = report.new_table(
         "refresh interval (steps) at which stability is lost", "drift", "mu", "eta", "law", "exact", "measured"
     )
     rows = summary["threshold"]
-    for row in rows[:: max(1, len(rows) // 16)]:
+    shown = rows[:: max(1, len(rows) // 16)]
+    for row in shown:
         numbers = (report.number(row[key], 5) for key in ("leading_order", "exact", "measured_refresh_interval"))
         table.add_row(row["drift"], f"{row['momentum']:g}", report.number(row["learning_rate"], 4), *numbers)
-    return table
+    return [table, *_empty(shown, INTERVAL_NAMES), *_left_out(len(shown), len(rows))]

@@ -45,7 +45,7 @@ def command_help(name: str) -> str:
         command.notes,
         "",
         f"usage: python -m bandit_lab {name} {'[path ...] ' if command.paths else ''}[key=value ...]",
-        "       -m key=a,b   one run per value (for settings that recompile)",
+        *([] if command.reads else ["       -m key=a,b   one run per value, in numbered folders below run_dir"]),
         "       --cfg job    print the settings and stop        --hydra-help   Hydra's own options",
         "",
         "settings (default, unit):",

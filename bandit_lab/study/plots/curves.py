@@ -45,7 +45,9 @@ def small_multiples(panels: "Sequence[Panel]") -> list[Figure]:
 def _page(panels: "Sequence[Panel]") -> Figure:
     columns = min(COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(0.6 + 2.15 * columns, 0.9 + 1.55 * rows), squeeze=False)
+    beside = columns if columns < 3 else 4  # entries of the legend in a line: a narrow page does not hold all four
+    height = 0.75 + 0.15 * (4 // beside) + 1.55 * rows
+    figure, axes = plt.subplots(rows, columns, figsize=(0.6 + 2.15 * columns, height), squeeze=False)
     for axis, panel in zip(axes.flat, panels, strict=False):
         _curve(axis, panel, detailed=False)
         axis.set_title(f"{_title(middle_cut(panel.title, 30))}\n{panel.model.replace('_', ' ')}", fontsize=6.5)
@@ -62,7 +64,7 @@ def _page(panels: "Sequence[Panel]") -> Figure:
         Patch(color=NOISE, label="90 % of its noise"),
         Patch(facecolor="none", edgecolor=s.ORANGE, label="plateau, 90 % interval"),
     ]
-    figure.legend(handles=handles, loc="outside upper center", ncols=4, fontsize=7)
+    figure.legend(handles=handles, loc="outside upper center", ncols=beside, fontsize=7)
     return figure
 
 

@@ -66,6 +66,26 @@ def test_two_fixed_arms_without_std_have_the_tilted_reference_as_fixed_point():
     assert point.policy[0, 0] == pytest.approx(1 / (1 + np.exp(-1 / 0.7)), rel=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("rewards", "reference", "kl_weight"),
+    [
+        ((1.0, 0.0), (0.0, 0.0), 0.04),
+        ((0.9, 0.5, 0.1), (0.0, 0.0, -20.0), 1.0),
+        ((0.9, 0.5, 0.1), (0.0, 0.0, -28.0), 1.0),
+    ],
+)
+def test_arms_that_are_next_to_impossible_still_have_a_place(rewards, reference, kl_weight):
+    """The tilted reference, an arm of probability 1e-9 to 1e-13 included, to 1e-6 of each probability.
+
+    Its drift is as small as its probability: it needs 1/p steps, and the rounding errors of the other arms are larger.
+    """
+    trained = learner("dr_grpo", k_arm(rewards, reference, kind="fixed"))
+    point = find_fixed_point(trained, "mean_field", kl_weight)
+    weight = np.exp(np.array(reference) + np.array(rewards) / kl_weight)
+    assert point.exists
+    np.testing.assert_allclose(point.policy[0], weight / weight.sum(), rtol=1e-6)
+
+
 def test_std_over_several_reward_values_has_no_potential_and_says_so():
     trained = learner("grpo", k_arm((0.9, 0.5, 0.3, 0.1), kind="fixed"), group_size=4)
     point = find_fixed_point(trained, "mean_field", 2.0)

@@ -3,23 +3,12 @@
 import json
 
 from bandit_lab.curves.normalise import Parsed
-from bandit_lab.curves.options import ReadOptions
-from bandit_lab.curves.readers.dialect import holds_reward, is_row
-from bandit_lab.curves.table import Table
+from bandit_lab.curves.readers.dialect import is_row
+from bandit_lab.curves.readers.line_rows import LineRows
 
 
-class JsonInText:
+class JsonInText(LineRows):
     """The text from the first `{"` to the last `}` of a line, where that is a JSON object."""
-
-    def __init__(self, options: ReadOptions):
-        self._options = options
-        self._table = Table()
-        self._rewards = 0
-
-    @property
-    def found(self) -> int:
-        """Rows so far that hold a reward."""
-        return self._rewards
 
     def feed(self, line: str) -> None:
         """Take one line apart if it holds an object."""
@@ -31,8 +20,7 @@ class JsonInText:
         except (ValueError, RecursionError):
             return
         if isinstance(row, dict) and is_row(row, self._options):
-            self._rewards += holds_reward(row, self._options)
-            self._table.add(row)
+            self._keep(row)
 
     def parsed(self) -> Parsed:
         """All rows."""

@@ -9,7 +9,7 @@ from bandit_lab.curves import aliases, limits, steps
 from bandit_lab.curves.normalise import Parsed
 from bandit_lab.curves.options import ReadOptions
 from bandit_lab.curves.readers.dialect import holds_reward, is_row
-from bandit_lab.curves.table import Table
+from bandit_lab.curves.readers.line_rows import LineRows
 
 _PAIR = re.compile(
     r"""(['"])([^'"\n]{1,200})\1\s{0,4}:\s{0,4}('[^'\n]{0,80}'|"[^"\n]{0,80}"|[\w.+\-]{1,40}(?:\([^()\n]{0,80}\))?)"""
@@ -19,20 +19,13 @@ _TOTAL = re.compile(r"Total optimization steps\s{0,4}=\s{0,4}([\d,]{1,15})")
 _START = re.compile(r"\{\s?['\"][\w/]")
 
 
-class TrlConsole:
+class TrlConsole(LineRows):
     """Dictionary lines, with the progress bars as the only witness of the step."""
 
     def __init__(self, options: ReadOptions):
-        self._options = options
-        self._table = Table()
-        self._rewards = 0
+        super().__init__(options)
         self._clues = steps.Clues()
         self._strings = False
-
-    @property
-    def found(self) -> int:
-        """Rows so far that hold a reward."""
-        return self._rewards
 
     def feed(self, line: str) -> None:
         """Look for progress bars and dictionaries in one line."""

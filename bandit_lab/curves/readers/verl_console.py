@@ -4,25 +4,13 @@ import re
 
 from bandit_lab.curves import aliases
 from bandit_lab.curves.normalise import Parsed
-from bandit_lab.curves.options import ReadOptions
-from bandit_lab.curves.readers.dialect import holds_reward
-from bandit_lab.curves.table import Table
+from bandit_lab.curves.readers.line_rows import LineRows
 
 _START = re.compile(r"(?<![\w/])step:\s?(\d{1,12})\s-\s")
 
 
-class VerlConsole:
+class VerlConsole(LineRows):
     """Lines of `key:value` pairs joined by ` - `, with the rollout cycle as the first pair."""
-
-    def __init__(self, options: ReadOptions):
-        self._options = options
-        self._table = Table()
-        self._rewards = 0
-
-    @property
-    def found(self) -> int:
-        """Rows so far that hold a reward."""
-        return self._rewards
 
     def feed(self, line: str) -> None:
         """Take one line apart if it is a row."""
@@ -35,8 +23,7 @@ class VerlConsole:
             if colon and key:
                 row[key] = value
         if row:
-            self._rewards += holds_reward(row, self._options)
-            self._table.add({**row, "step": start[1]})
+            self._keep({**row, "step": start[1]})
 
     def parsed(self) -> Parsed:
         """All rows; validation columns stand in rows of their own or beside the training ones."""

@@ -232,3 +232,13 @@ def _resolved(value: Any, store: Mapping[str, Any], depth: int = 0) -> Any:
 def number_text(value: float) -> str:
     """A number as people write it."""
     return f"{value:.6g}"
+
+
+def split_betas(look: Lookup) -> None:
+    """Put the two numbers of Adam's `betas` among the facts. Raises ValueError unless they are two."""
+    found = look.fact("betas")
+    if found is None or not isinstance(found.value, list) or len(found.value) != 2:
+        raise ValueError(f"{look.key('betas').names[0]}: expected two numbers, got {found and found.value!r}")
+    for place, name in enumerate(("beta1", "beta2")):
+        if look.fact(name) is None:
+            look.used[name] = Fact(found.value[place], found.origin, f"{found.key}[{place}]", found.source)

@@ -3,8 +3,7 @@
 import math
 
 from bandit_lab.curves.trainers import staleness
-from bandit_lab.curves.trainers.base import Default, Key, Lookup, Loop, Reading, Rule, Trainer
-from bandit_lab.curves.trainers.openrlhf import betas
+from bandit_lab.curves.trainers.base import Default, Key, Lookup, Loop, Reading, Rule, Trainer, split_betas
 
 _EXAMPLE = "NeMo-RL 0.6 examples/configs/grpo_math_1B.yaml"
 
@@ -31,7 +30,7 @@ KEYS = (
 
 def read(look: Lookup) -> Reading:
     """K_ref, staleness, advantage and KL of a NeMo-RL configuration."""
-    betas(look)
+    split_betas(look)
     weight = look.number("kl_weight") or 0.0
     answers, size = look.number("train_global_batch_size", 1), look.number("group_size", 1)
     kl = "k3 estimator in the loss" if weight else "off"

@@ -3,7 +3,7 @@
 import math
 
 from bandit_lab.curves.trainers import staleness
-from bandit_lab.curves.trainers.base import Default, Key, Lookup, Loop, Reading, Rule, Trainer, Trap
+from bandit_lab.curves.trainers.base import Default, Key, Lookup, Loop, Reading, Rule, Trainer, Trap, split_betas
 
 _NOW = "OpenRLHF 0.11 train_ppo_ray"
 
@@ -31,22 +31,12 @@ KEYS = (
 
 def read(look: Lookup) -> Reading:
     """K_ref, staleness, advantage and KL of an OpenRLHF run."""
-    betas(look)
+    split_betas(look)
     weight = look.number("kl_weight") or 0.0
     where = f"{look.value('kl_estimator')} in the {'loss' if look.value('use_kl_loss') is True else 'reward'}"
     rule, traps = _rule(look)
     answers, size = look.number("train_batch_size", 1), look.number("group_size", 1)
     return Reading(_loop(look), rule, where if weight else "off", weight, traps, (answers or 1) / (size or 1))
-
-
-def betas(look: Lookup) -> None:
-    """Put the two numbers of `betas` among the facts."""
-    found = look.fact("betas")
-    if found is None or not isinstance(found.value, list) or len(found.value) != 2:
-        raise ValueError(f"{look.key('betas').names[0]}: expected two numbers, got {found and found.value!r}")
-    for place, name in enumerate(("beta1", "beta2")):
-        if look.fact(name) is None:
-            look.used[name] = type(found)(found.value[place], found.origin, f"{found.key}[{place}]", found.source)
 
 
 def _loop(look: Lookup) -> Loop:

@@ -3,7 +3,18 @@
 import math
 
 from bandit_lab.curves.trainers import staleness
-from bandit_lab.curves.trainers.base import Default, Key, Lookup, Loop, Reading, Rule, Trainer, Trap, number_text
+from bandit_lab.curves.trainers.base import (
+    Default,
+    Key,
+    Lookup,
+    Loop,
+    Reading,
+    Rule,
+    Trainer,
+    Trap,
+    number_text,
+    split_betas,
+)
 
 _NOW = "verl 0.9.0 ppo_trainer.yaml"
 _ASYNC = "verl fully_async_policy README (2025-12-25)"
@@ -46,20 +57,10 @@ _RULE = "verl 0.9.0: each epoch goes through the batch in mini-batches of ppo_mi
 
 def read(look: Lookup) -> Reading:
     """K_ref, staleness, advantage, KL and traps of a verl configuration."""
-    _betas(look)
+    split_betas(look)
     rule, traps = _rule(look)
     text, weight = _kl(look)
     return Reading(_loop(look), rule, text, weight, (*traps, *_kl_traps(look)), look.number("ppo_mini_batch_size", 1))
-
-
-def _betas(look: Lookup) -> None:
-    found = look.fact("betas")
-    good = found is not None and isinstance(found.value, list) and len(found.value) == 2
-    if found is None or not good:
-        raise ValueError(f"actor_rollout_ref.actor.optim.betas: expected two numbers, got {found and found.value!r}")
-    for place, name in enumerate(("beta1", "beta2")):
-        if look.fact(name) is None:
-            look.used[name] = type(found)(found.value[place], found.origin, f"{found.key}[{place}]", found.source)
 
 
 def _loop(look: Lookup) -> Loop:

@@ -14,9 +14,9 @@ from bandit_lab.study.config import PredictSettings
 from bandit_lab.study.grid import value_of
 from bandit_lab.study.manifest import manifest
 from bandit_lab.study.progress import Progress
-from bandit_lab.study.statement import Setting
+from bandit_lab.study.statement import NO_NOISE, Setting
 from bandit_lab.study.store import RunFolder, with_reasons
-from bandit_lab.study.wiring import Linear, linearise, noise_covariance, signal_of, stationary_stds
+from bandit_lab.study.wiring import Linear, linearise, noise_covariance, signal_of
 from bandit_lab.theory.stability import repels
 
 SEARCHED = {"refresh": 1024, "pipeline": 1024, "lag": 128}
@@ -65,7 +65,7 @@ def summarise(plan: Plan, linear: Linear) -> dict[str, Any]:
     if linear.policy is None:
         return _without_fixed_point(linear, drift)
     rate, momentum, interval, _ = plan.hyper
-    reason = linear.why_not() or ""
+    reason, setting = linear.why_not() or "", _statement_setting(plan, linear)
     rates = {"leading_order": linear.law(interval, momentum), "exact": linear.threshold(interval, momentum)}
     rates["oscillation_onset"] = linear.onset(interval, momentum)
     radius = None if reason else theory.spectral_radius(linear.loop(momentum), rate, interval)
@@ -97,8 +97,8 @@ def summarise(plan: Plan, linear: Linear) -> dict[str, Any]:
         **with_reasons(
             {"bifurcation": rates["exact"].bifurcation}, {"bifurcation": rates["exact"].reason or "no threshold"}
         ),
-        "stationary_std": _stationary(plan, linear),
-        "statements": statements.evaluate(_statement_setting(plan, linear)),
+        "stationary_std": _stationary(setting),
+        "statements": statements.evaluate(setting),
     }
 
 
@@ -116,7 +116,7 @@ def _statement_setting(plan: Plan, linear: Linear) -> Setting:
         np.asarray(learner.bandit.law.means)[0],
         np.asarray(learner.bandit.true_means)[0],
         signal_of(learner, settings, settings.dynamics),
-        None if noise is None else theory.reduce_matrix(noise),
+        noise,
         reason,
         settings.batch_reuse,
         learner.prompts,
@@ -172,15 +172,12 @@ def _interval_thresholds(linear: Linear, hyper: Hyper, reason: str) -> dict[str,
     return with_reasons(values, reasons) | {"searched_up_to": maximum}
 
 
-def _stationary(plan: Plan, linear: Linear) -> dict[str, Any]:
+def _stationary(setting: Setting) -> dict[str, Any]:
     """Standard deviations over a stationary run at this group size."""
-    if plan.settings.dynamics == "mean_field":
-        return {"expected_reward": 0.0, "logit": 0.0, "note": "no noise at G = infinity"}
-    noise, reason = noise_covariance(plan.learner, plan.settings, np.asarray(linear.policy))
-    means = np.asarray(plan.learner.bandit.true_means)[0]
-    rate, momentum, interval, _ = plan.hyper
-    reward, logit, other = stationary_stds(linear, noise, means, (rate, momentum, interval), plan.settings.batch_reuse)
-    why = reason or other or ""
+    if setting.group_size is None:
+        return {"expected_reward": 0.0, "logit": 0.0, "note": NO_NOISE}
+    reward, logit, other = setting.stationary
+    why = setting.noise_reason or other or ""
     return with_reasons({"expected_reward": reward, "logit": logit}, {"expected_reward": why, "logit": why})
 
 

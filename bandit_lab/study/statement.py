@@ -1,13 +1,14 @@
 """What a statement of the theory about one setting is, and what it may look at."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from bandit_lab import theory
 from bandit_lab.grpo import Hyper
-from bandit_lab.study.wiring import Linear
+from bandit_lab.study.wiring import Linear, stationary_stds
 from bandit_lab.theory.signal import Signal
 
 NO_NOISE = "no noise at G = infinity"
@@ -39,6 +40,13 @@ class Setting:
     def kappa(self) -> float:
         """Learning rate times the largest stiffness."""
         return self.hyper.learning_rate * self.linear.largest
+
+    @cached_property
+    def stationary(self) -> tuple[float | None, float | None, str | None]:
+        """(std of the reported reward, std of the log-odds of the best arm, why there is none)."""
+        rate, momentum, interval, _ = self.hyper
+        cell = (rate, momentum, interval)
+        return stationary_stds(self.linear, self.noise, self.reported, cell, self.batch_reuse)
 
     @property
     def loop(self) -> theory.LinearLoop:

@@ -128,16 +128,11 @@ def _time_constant(setting: Setting) -> float:
     return theory.time_constant(setting.linear.largest, hyper.learning_rate, hyper.momentum, setting.linear.convention)
 
 
-def _stds(setting: Setting) -> tuple[float, float]:
-    hyper, noise = setting.hyper, noise_of(setting)
-    found = theory.stationary_covariance(
-        setting.loop, hyper.learning_rate, hyper.refresh_interval, noise, setting.batch_reuse
-    )
-    if found.average is None:
-        raise Missing(found.reason or "no stationary state")
-    policy = np.asarray(setting.linear.policy)
-    reported = setting.reported
-    return theory.reward_std(policy, reported, found.average), theory.logit_std(policy, reported, found.average)
+def _std(setting: Setting, which: int) -> float:
+    noise_of(setting)
+    if (found := setting.stationary[which]) is None:
+        raise Missing(setting.stationary[2] or "no stationary state")
+    return float(found)
 
 
 def _small_step_logit(setting: Setting) -> float:
@@ -234,8 +229,8 @@ VALUES: dict[str, Callable[[Setting], Any]] = {
     "period": _period,
     "damping_ratio": _damping_ratio,
     "fastest_update": _fastest,
-    "stationary_reward": lambda s: _stds(s)[0],
-    "stationary_logit": lambda s: _stds(s)[1],
+    "stationary_reward": lambda s: _std(s, 0),
+    "stationary_logit": lambda s: _std(s, 1),
     "small_step_logit": _small_step_logit,
     "half_rise": half_rise,
     "collapsed": collapsed,

@@ -226,18 +226,18 @@ def _blank(learner: Learner, settings: Settings, dynamics: str, kl_weight: float
 
 
 def noise_covariance(learner: Learner, settings: Settings, policy: np.ndarray) -> tuple[np.ndarray | None, str | None]:
-    """Covariance [K, K] of one update's gradient at the fixed point, or None and the reason."""
+    """Covariance [R, R] of one update's gradient at the fixed point, in the basis of the stiffness, or None and why."""
     name = settings.advantage["name"]
     signal = signal_of(learner, settings, "sampled")
     if type(learner.kl_estimator) is not Exact:
         return None, f"no formula for the noise of the KL estimator {type(learner.kl_estimator).__name__}"
     if isinstance(signal, theory.BinarySignal):
-        return theory.binary_covariance(signal.law, signal.means, policy) / learner.prompts, None
+        return theory.reduce_matrix(theory.binary_covariance(signal.law, signal.means, policy) / learner.prompts), None
     if type(learner.bandit) is TabularBandit and name in ("dr_grpo", "rloo"):
         values, chances = np.asarray(learner.bandit.law.values), np.asarray(learner.bandit.law.probabilities)[0]
         outcomes = [[(float(v), float(p)) for v, p in zip(values, row, strict=True)] for row in chances]
         atoms = theory.reward_atoms(policy, outcomes)
-        return theory.centred_covariance(name, atoms, learner.group_size) / learner.prompts, None
+        return theory.reduce_matrix(theory.centred_covariance(name, atoms, learner.group_size) / learner.prompts), None
     return None, f"no formula for the gradient noise of advantage={name} with these rewards at finite group size"
 
 
@@ -246,15 +246,15 @@ def stationary_stds(
 ) -> tuple[float | None, float | None, str | None]:
     """Predicted (std of the expected reward, std of the log-odds of the best arm, reason) at one cell.
 
-    cell: (learning rate, momentum, refresh interval). The std is over all steps of a stationary run.
+    noise: [R, R]. means: [K]. cell: (learning rate, momentum, refresh interval). The std is over all steps of a
+    stationary run.
     """
     if reason := linear.why_not():
         return None, None, reason
     if noise is None:
         return None, None, "no formula for the gradient noise"
     rate, momentum, interval = cell
-    reduced = theory.reduce_matrix(noise)
-    result = theory.stationary_covariance(linear.loop(momentum), rate, interval, reduced, batch_reuse)
+    result = theory.stationary_covariance(linear.loop(momentum), rate, interval, noise, batch_reuse)
     if result.average is None:
         return None, None, result.reason
     policy = linear.policy

@@ -26,6 +26,12 @@ from bandit_lab.curves.mixture import Part
 from bandit_lab.curves.record import Floats
 
 FEWEST = 2 * FEWEST_POINTS
+WIDEST = 1.5
+"""Times the range seen: what is less certain, or further away, than that is refused."""
+LEFT = 0.25
+"""Share of the range seen by which the last level may differ from the laws' curves at the same points."""
+STILL = 1e-12
+"""Ranges of the reward below which it does not move."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,7 @@ class ForecastSettings:
 
     drift: float = 0.1
     last_weight: float = 0.5
-    widest: float = 1.5
+    widest: float = WIDEST
     level: float = 0.9
 
     def __post_init__(self) -> None:
@@ -63,7 +69,10 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Reach:
-    """A property of the laws' curve, mixed over laws: value and interval; `refused` says why there is none."""
+    """A property of the laws' curve, mixed over laws: value and interval; `refused` says what is missing.
+
+    `value` is NaN where a number would mislead; an end that is finite holds all the same.
+    """
 
     value: float
     low: float
@@ -75,13 +84,14 @@ class Reach:
 class Outlook:
     """What the laws say about the target steps, before drift and refusal: everything that is costly.
 
-    `parts` by law, weights summing to 1 without `last`; `spread` of the curve, `seen` range of the points, `ahead` =
-    steps ahead / steps seen. `plateaus` [reward] and `arrivals` (natural logarithm of the steps from the first point
-    to 95 % of the gain) by law.
+    `parts` by law, weights summing to 1 without `last`; `now` the laws' mean over the points of `last`; `spread` of the
+    curve, `seen` range of the points, `ahead` = steps ahead / steps seen. `plateaus` [reward] and `arrivals` (natural
+    logarithm of the steps from the first point to 95 % of the gain) by law.
     """
 
     parts: Mapping[str, Part]
     last: Part
+    now: float
     spread: float
     seen: float
     ahead: float
@@ -103,28 +113,45 @@ class Outlook:
             low, high, centre, *outer = (float(np.clip(v, *scale)) for v in (low, high, centre, *outer))
         room = settings.widest * self.seen
         refused = ""
-        if outer[1] - outer[0] > room:
+        if self.still:
+            refused = "the points seen are the same, all or nearly all: nothing tells how far the reward may move"
+        elif abs(self.now - self.last.centre) > LEFT * self.seen:
+            refused = "the last points have left the laws' curves: a fall, a jump or a cycle is under way"
+        elif outer[1] - outer[0] > room:
             refused = f"the 90 % interval is wider than {settings.widest:g} times the range seen"
         elif abs(centre - self.last.centre) > room:
             refused = f"the forecast lies more than {settings.widest:g} times the range seen from the last level"
         return Forecast(centre, low, high, refused, {law: (part.weight, part.centre) for law, part in parts.items()})
 
+    @property
+    def still(self) -> bool:
+        """Whether the points seen do not move."""
+        return self.seen <= max(STILL, 1e-9 * abs(self.last.centre))
+
     def plateau(self, level: float = 0.9) -> Reach:
-        """The level that the laws run to [reward]."""
+        """The level that the laws run to [reward]; no value where it is far outside what was seen."""
+        if self.still:
+            return Reach(self.last.centre, self.last.low, self.last.high)
         value, low, high = _mixed(list(self.plateaus.values()), level)
+        room = WIDEST * self.seen
+        if abs(value - self.last.centre) > room:
+            far = f"the laws run to a plateau more than {WIDEST:g} times the range seen from the last level"
+            return Reach(np.nan, low, high, far)
         if not np.isfinite(high - low):
             return Reach(value, low, high, "the points seen do not bound the plateau on both sides")
+        if high - low > room:
+            return Reach(np.nan, low, high, f"the plateau's interval is wider than {WIDEST:g} times the range seen")
         return Reach(value, low, high)
 
     def step_95(self, level: float = 0.9) -> Reach:
         """The step at which 95 % of the gain that was ahead at the first point is reached, on the log's step axis."""
         flat = 1 - sum(part.weight for part in self.arrivals.values())
-        if flat > 0.5:
+        if flat > 0.5 or self.still:
             return Reach(np.nan, np.nan, np.nan, "no gain: a constant is the best law of the points seen")
         parts = [Part(p.weight / (1 - flat), p.centre, p.low, p.high) for p in self.arrivals.values()]
         value, low, high = (self.first_step + np.exp(v) for v in _mixed(parts, level))
         if not np.isfinite(high):
-            return Reach(value, low, high, "the points seen do not bound the end of the rise")
+            return Reach(np.nan, low, high, "the points seen do not bound the end of the rise")
         return Reach(value, low, high)
 
 
@@ -144,17 +171,21 @@ def outlook(step: Floats, reward: Floats, target: Floats, laws: tuple[str, ...] 
     _checks.require(step.size >= FEWEST, "points", f"at least {FEWEST} to forecast", int(step.size))
     pictures = {law: engine.fit(SHAPES[law], step - step[0], reward[None]) for law in laws}
     weights = mixture.weighted([float(quality.aicc(picture)[0]) for picture in pictures.values()])
+    tail = _tail(reward)
+    last, now = _last(reward[tail]), 0.0
     parts, plateaus, arrivals = {}, {}, {}
     for (law, picture), weight in zip(pictures.items(), weights, strict=True):
         parts[law] = _ahead(picture, target - step[0], weight)
+        now += weight * float(picture.fitted[0, tail].mean())
         plateaus[law] = _plateau(picture, weight)
         if SHAPES[law].size:
             arrivals[law] = _arrival(picture, weight)
     return Outlook(
         parts,
-        _last(reward),
-        max(float(np.ptp(np.quantile(_smooth(reward), (0.02, 0.98)))), 1e-12),
-        max(float(np.ptp(np.quantile(reward, (0.02, 0.98)))), 1e-12),
+        last,
+        now,
+        max(float(np.ptp(np.quantile(_smooth(reward), (0.02, 0.98)))), STILL),
+        max(float(np.ptp(np.quantile(reward, (0.02, 0.98)))), STILL),
         (float(target.mean()) - step[-1]) / max(step[-1] - step[0], 1e-12),
         float(step[0]),
         plateaus,
@@ -215,9 +246,13 @@ def _arrival(picture: engine.Picture, weight: float) -> Part:
     return Part(weight, float(np.log(max(best[0], 1e-12))), float(interval.low[0]), high)
 
 
-def _last(reward: Floats) -> Part:
-    """The mean of the last tenth of the points (at least five), with its own standard error."""
-    tail = reward[-max(5, reward.size // 10) :]
+def _tail(reward: Floats) -> slice:
+    """The last tenth of the points, at least five."""
+    return slice(-max(5, reward.size // 10), None)
+
+
+def _last(tail: Floats) -> Part:
+    """The mean of the last points, with its own standard error."""
     error = mixture.Z90 * max(float(np.std(tail, ddof=1)), 1e-12) * np.sqrt(2.0 / tail.size)
     return Part(1.0, float(tail.mean()), float(tail.mean() - error), float(tail.mean() + error))
 

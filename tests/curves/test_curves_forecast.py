@@ -105,3 +105,77 @@ def test_a_straight_rise_has_neither_plateau_nor_arrival():
     flat = outlook(time, 0.5 + 0.05 * np.random.default_rng(7).normal(size=60), np.arange(80.0, 90.0))
     assert flat.plateau().low < 0.5 < flat.plateau().high
     assert flat.step_95().refused
+
+
+def _edge(kind):
+    """60 points of a curve at the edge of what can be forecast, and 10 points of nothing."""
+    time, fresh = np.arange(60.0), np.random.default_rng(5).normal(size=60)
+    rise = 0.2 + 0.6 * (1 - np.exp(-time / 8)) + 0.02 * fresh
+    return {
+        "zero": np.zeros(60),
+        "flat": np.full(60, 0.5),
+        "flat but one point": np.where(time == 30, 1.0, 0.5),
+        "converged": 0.9 * (1 - np.exp(-time / 3)) + 0.01 * fresh,
+        "collapsed": np.where(time < 40, rise, 0.02 * np.abs(fresh)),
+        "falling": np.where(time < 50, rise, 0.8 - 0.06 * (time - 50)),
+        "ten points": rise[:10],
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["zero", "flat", "flat but one point"])
+def test_a_curve_that_does_not_move_is_refused_in_these_words_and_keeps_its_level(kind):
+    reward = _edge(kind)
+    seen = outlook(np.arange(60.0), reward, np.arange(80.0, 90.0))
+    made = seen.forecast(ForecastSettings())
+    assert "the same" in made.refused
+    assert made.predicted == pytest.approx(np.median(reward), abs=1e-6)
+    assert seen.plateau().value == pytest.approx(np.median(reward), abs=1e-6)
+    assert "no gain" in seen.step_95().refused
+
+
+def test_a_converged_curve_is_forecast_to_stay():
+    made = forecast(np.arange(60.0), _edge("converged"), np.arange(80.0, 90.0))
+    assert not made.refused
+    assert made.predicted == pytest.approx(0.9, abs=0.01)
+    assert 0.8 < made.low < 0.9 < made.high < 1.0
+
+
+def test_noise_about_a_constant_is_forecast_to_stay_or_refused_now_and_then():
+    """12 curves (seed 1): all intervals hold the level, and at most 3 are refused (about one in twelve is)."""
+    rng, time = np.random.default_rng(1), np.arange(60.0)
+    made = [forecast(time, 0.5 + 0.1 * rng.normal(size=60), time[-10:] + 30) for _ in range(12)]
+    assert all(one.low < 0.5 < one.high for one in made)
+    kept = [one for one in made if not one.refused]
+    assert len(kept) >= 9
+    assert max(abs(one.predicted - 0.5) for one in kept) < 0.16
+
+
+def test_a_collapse_is_not_forecast_to_recover():
+    """While it falls the forecast is refused; at the bottom it is refused, or holds the bottom."""
+    time, target = np.arange(60.0), np.arange(80.0, 90.0)
+    assert "left the laws' curves" in forecast(time, _edge("falling"), target).refused
+    bottom = forecast(time, _edge("collapsed"), target)
+    assert bottom.refused or (bottom.low < 0.02 < bottom.high and bottom.predicted < 0.2)
+
+
+def test_no_number_is_given_where_the_laws_run_away():
+    """Ten points are too few; a straight line has no plateau and no arrival: an open end says how far at least."""
+    assert "10 points" in forecast(np.arange(10.0), _edge("ten points"), np.arange(20.0, 25.0)).refused
+    time = np.arange(60.0)
+    seen = outlook(time, time / 60, np.arange(80.0, 90.0))
+    plateau, arrival = seen.plateau(), seen.step_95()
+    assert "plateau" in plateau.refused
+    assert np.isnan(plateau.value)
+    assert np.isnan(arrival.value)
+    assert (plateau.high, arrival.high) == (np.inf, np.inf)
+    assert plateau.low > 1
+    assert arrival.low > 59
+
+
+def test_interval_score_charges_width_and_misses():
+    def made(low, high):
+        return Backtest("x", 0.5, Forecast(0.5, low, high), 0.6, {}).interval_score
+
+    assert made(0.4, 0.7) == pytest.approx(0.3)
+    assert made(0.4, 0.55) == pytest.approx(0.15 + 20 * 0.05)
+    assert made(0.62, 0.7) == pytest.approx(0.08 + 20 * 0.02)

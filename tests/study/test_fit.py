@@ -157,7 +157,7 @@ def test_a_forecast_is_judged_where_the_future_is_known():
     assert "refused: 12 points seen" in row["forecast"]["predicted_reason"]
 
 
-def test_backtest_scores_every_long_run_on_the_others_settings():
+def test_backtest_scores_every_long_run_on_the_others_settings(capsys):
     for place in range(6):
         write_log(f"{'ab'[place % 2]}/run{place}.json", rising(seed=place))
     write_log("a/short.json", rising(30))
@@ -166,6 +166,12 @@ def test_backtest_scores_every_long_run_on_the_others_settings():
     assert score["runs"] == 6
     assert score["covered"] <= 6 - score["refused"]
     assert set(score["baseline_errors"]) == {"last_value", "single_exponential", "sigmoid"}
+    compared = score["compared"]
+    assert set(compared["smaller"]) == set(score["baseline_errors"])
+    best = min(score["relative_baseline_errors"].values())
+    assert compared["ratio"] == pytest.approx(score["median_relative_error"] / best)
+    assert compared["ratio_interval"][0] <= compared["ratio"] <= compared["ratio_interval"][1]
+    assert "sign test" in capsys.readouterr().out
     assert found["left_out"] == ["short"]
     assert {row["family"] for row in found["runs"]} == {"a", "b"}
 

@@ -5,10 +5,13 @@ from typing import Any
 import numpy as np
 
 from bandit_lab.curves.backtest import BASELINES, Cut, cut, leave_family_out, score
+from bandit_lab.curves.paired import compare
 from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.fit.work import Fitted
 from bandit_lab.study.progress import ProgressCallback
 from bandit_lab.study.store import with_reasons
+
+QUANTILES = (0.25, 0.5, 0.75, 0.9)
 
 
 def backtest(fitted: list[Fitted], settings: FitSettings, advance: ProgressCallback) -> dict[str, Any]:
@@ -39,11 +42,9 @@ def _scored(cuts: list[Cut], tests: list[Any]) -> dict[str, Any]:
     if not kept:
         return {"runs": len(cuts), "refused": len(refused), "refusals": refused}
     found = score([test for test, _ in tests])
-    relative = [abs(test.error) / seen for seen, test in kept]
-    baselines = {
-        name: float(np.nanmedian([abs(test.baselines[name]) / seen for seen, test in kept])) for name in BASELINES
-    }
-    return {
+    relative = np.array([abs(test.error) / seen for seen, test in kept])
+    others = {name: np.array([abs(test.baselines[name]) / seen for seen, test in kept]) for name in BASELINES}
+    made = {
         "runs": found.runs,
         "refused": found.refused,
         "refusals": refused,
@@ -52,9 +53,20 @@ def _scored(cuts: list[Cut], tests: list[Any]) -> dict[str, Any]:
         "median_error": found.median_error,
         "baseline_errors": dict(found.baseline_errors),
         "median_relative_error": float(np.median(relative)),
-        "relative_baseline_errors": baselines,
+        "relative_baseline_errors": {name: float(np.nanmedian(values)) for name, values in others.items()},
+        "mean_relative_error": float(np.mean(relative)),
+        "mean_relative_baseline_errors": {name: float(np.nanmean(values)) for name, values in others.items()},
+        "relative_error_quantiles": dict(zip(("25", "50", "75", "90"), np.quantile(relative, QUANTILES), strict=True)),
+        "interval_score": float(np.mean([test.interval_score / seen for seen, test in kept])),
         "drifts": sorted({drift for _, drift in tests}),
     }
+    return made | ({"compared": _compared(relative, others)} if len(kept) > 1 else {})
+
+
+def _compared(relative: np.ndarray, others: dict[str, np.ndarray]) -> dict[str, Any]:
+    found = compare(relative, others)
+    smaller = {name: dict(zip(("smaller", "differ", "p"), row, strict=True)) for name, row in found.smaller.items()}
+    return {"ratio": found.ratio, "ratio_interval": list(found.ratio_interval), "smaller": smaller}
 
 
 def _row(one: Cut, test: Any, drift: float) -> dict[str, Any]:

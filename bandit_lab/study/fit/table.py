@@ -104,7 +104,10 @@ def forecast_line(row: dict[str, Any]) -> str:
     text = f"Forecast {seen} for {where}: {number(found['predicted'])} {interval(found['interval_90'])} (90 %)"
     if found["error"] is not None:
         text += f"; it was {number(found['actual'])}, error {found['error']:+.3g}"
-    text += f". Plateau {with_interval(found['plateau'], 'interval_90')}"
+    if found["plateau"]["value"] is None:
+        text += f". No plateau ({found['plateau']['value_reason']})"
+    else:
+        text += f". Plateau {with_interval(found['plateau'], 'interval_90')}"
     if found["step_95"]["value"] is None:
         return f"{text}; no step of 95 % of the gain ({found['step_95']['value_reason']})."
     return f"{text}, 95 % of the gain at step {with_interval(found['step_95'], 'interval_90')}."
@@ -143,12 +146,28 @@ def backtest_table(scores: list[dict[str, Any]]) -> Any:
     return table
 
 
+def _compared(one: dict[str, Any]) -> str:
+    """Whether the errors differ from the baselines' by more than the choice of runs."""
+    found, (low, high) = one["compared"], one["compared"]["ratio_interval"]
+    smaller = [
+        f"{name.replace('_', ' ')} in {count['smaller']} of {count['differ']} (sign test p = {count['p']:.2f})"
+        for name, count in found["smaller"].items()
+    ]
+    return (
+        f"From {100 * one['fraction']:g} %: median error over the range seen is {found['ratio']:.2f} times the best "
+        f"baseline's (resampled runs: 95 % within {low:.2f} to {high:.2f}); error smaller than {', '.join(smaller)}; "
+        f"interval score {number(one['interval_score'], 2)} of the range seen"
+    )
+
+
 def refusal_lines(found: dict[str, Any]) -> list[str]:
     """What the numbers of the back-test's table are, and the runs that were refused or left out."""
     lines = ["|error| in units of the reward (in brackets: of the range seen), over the runs that were not refused."]
     for one in found["scores"]:
         if one["refusals"]:
             lines.append(f"Refused from {100 * one['fraction']:g} %: {', '.join(one['refusals'])}")
+        if "compared" in one:
+            lines.append(_compared(one))
     if found["left_out"]:
         lines.append(f"Too short for the back-test: {len(found['left_out'])} runs")
     return lines

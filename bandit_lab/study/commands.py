@@ -69,10 +69,11 @@ COMMANDS = {
         "bandit_lab.study.fit.command",
         "closed-form laws on real reward logs: parameters with intervals, forecast, report",
         "Plain arguments are logs or folders of logs: TRL, verl, JSON, JSONL, CSV, console text, TensorBoard events;\n"
-        "the format is recognised, and said. Five laws are fitted to each curve. The one with the smallest AICc is\n"
-        "reported (one that overshoots only where that is clearly better) with standard errors and intervals, or with\n"
-        "the reason why this curve cannot tell. One bad log among several is a row with its status. No real file of\n"
-        "OpenRLHF or prime-rl was at hand to check the readers on.",
+        "the format is recognised, and said (event files need pip install 'bandit-lab[tensorboard]'). Five laws are\n"
+        "fitted to each curve. The one with the smallest AICc is reported (one that overshoots only where that is\n"
+        "clearly better) with standard errors and intervals, or with the reason why this curve cannot tell. One bad\n"
+        "log among several is a row with its status. Held-out results in a file of their own are joined with eval_path.\n"
+        "No real log of OpenRLHF or prime-rl was at hand to check the readers on.",
         "python -m bandit_lab fit outputs/my_run/trainer_state.json from_fraction=0.5 learning_rate=1e-5 momentum=0.9",
         "paths",
     ),
@@ -107,9 +108,11 @@ COMMANDS = {
         "or bounded by p^G + (1-p)^G for 0/1 rewards where group_size is known; policy concentration from the\n"
         "entropy; dynamical instability from oscillation, swings, growing fluctuations and collapse of the reward.\n"
         "A score of 1 and more means that the failure is there; a missing metric is said, with what it rules out.\n"
+        "Lost entropy and silent groups are graded as notes while the reward holds or rises. Held-out results in a\n"
+        "file of their own are joined with eval_path. Several runs: diagnoses.png, and results.zarr for all numbers.\n"
         "simulated=held_out scores the diagnostics on simulated runs whose failures are known, beside a classifier\n"
         "that sees the reward curve alone.",
-        "python -m bandit_lab diagnose outputs/my_run/trainer_state.json group_size=8 refresh_interval=1",
+        "python -m bandit_lab diagnose my_run/trainer_state.json eval_path=my_run/eval_history.json group_size=8",
         "paths",
     ),
     "status": Command(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray
 
 from bandit_lab.study.cli import BAD_INPUT, OK, main
 
@@ -106,10 +107,46 @@ def test_a_table_of_runs_puts_its_outcome_beside_the_verdict(capsys):
     assert rows[-1]["verdict"] is None
     assert rows[-1]["status"].startswith("no curve")
     assert all(row["outcome"].startswith("saw ") for row in rows[:-1])
+    grades = {name: row["severity"][name] for row, name in zip(rows[:-1], planted(), strict=True)}
+    assert grades == dict.fromkeys(planted(), "failure") | {"policy_concentration": "note"}
+    assert Path("out/diagnoses.png").stat().st_size > 10_000
     overview = Path("out/report/index.html").read_text()
+    assert overview.count("<img") == 1
     for name in planted():
         assert f'href="{name}.html"' in overview
     assert "saw reward" in capsys.readouterr().out
+
+
+def test_the_results_are_a_labelled_data_set():
+    paths = [write_log(f"{name}.json", **what) for name, what in planted().items()]
+    rows = run(*paths, "report=false", "pictures=false")["logs"]
+    found = xarray.open_zarr("out/results.zarr").load()
+    assert found.failure.values.tolist() == list(planted())
+    for row in rows:
+        one = found.sel(run=row["log"])
+        np.testing.assert_array_equal(one.fires, [name in row["verdict"] for name in found.failure.values])
+        scores = [row["scores"][name] for name in found.failure.values]
+        np.testing.assert_array_equal(one.judged, [score is not None for score in scores])
+        np.testing.assert_allclose(one.score, np.array(scores, float))
+        assert all(one.reason.values[~one.judged.values])
+        assert str(one.verdict.values) == ", ".join(row["verdict"])
+        for entry in row["evidence"]:
+            at = one.sel(measure=f"{entry['failure']}:{entry['metric']}")
+            assert float(at["value"]) == entry["value"]
+            assert str(at["evidence"].values) == entry["text"]
+    lost = found.sel(run="policy_concentration", failure="policy_concentration")
+    assert float(lost.statistic) < float(lost.threshold) == 0.15
+    assert str(lost.severity.values) == "note"
+    assert not Path("out/diagnoses.png").exists()
+
+
+def test_a_note_is_read_as_one(capsys):
+    """The entropy is lost while the reward holds: named, but as a note, in the table, the summary and the page."""
+    (row,) = run(write_log("run.json", entropy=np.exp(-STEP / 15)), "reward_scale=[0,1]")["logs"]
+    assert row["verdict"] == ["policy_concentration"]
+    assert row["severity"] == {"policy_concentration": "note"}
+    assert "note: policy concentration" in capsys.readouterr().out
+    assert "A note: Policy concentration" in (Path("out") / row["page"]).read_text()
 
 
 def test_a_hostile_name_is_text_in_every_page():
@@ -164,11 +201,12 @@ VERDICTS = {
     "peaks then declines": {"dynamical_instability"},
     "advantage degeneracy: frac_reward_zero_std": {"advantage_degeneracy"},
     "slow start, rise, plateau": {"healthy"},
-    "rising/saturating": {"healthy", "policy_concentration"},
-    "noisy": {"healthy", "advantage_degeneracy"},
+    "rising/saturating": {"healthy"},
+    "noisy": {"healthy"},
+    "rising (40 steps)": {"healthy"},
 }
-"""What the table of real runs says of a run, and the verdicts that agree with it. Where the entropy is logged and lost,
-concentration is named beside a reward that saturates well."""
+"""What the table of real runs says of a run, and the verdicts that agree with it, notes left out: where the entropy is
+lost and the reward holds, concentration is no more than a note."""
 
 
 @pytest.mark.slow
@@ -180,10 +218,14 @@ def test_verdicts_on_real_runs_agree_with_what_a_person_saw():
     for row in judged:
         for text, allowed in VERDICTS.items():
             if text in row["outcome"]:
-                assert allowed & set(row["verdict"]), row["log"]
+                harm = {name for name in row["verdict"] if row["severity"].get(name) != "note"} or {"healthy"}
+                assert allowed & harm, row["log"]
     hacked = next(row for row in judged if "hard-coded" in row["outcome"])
     assert hacked["scores"]["reward_hacking"] is None  # in no logged metric, and said so
     lone = next(row for row in judged if row["log"] == "uqcxu9.train_v6_reward")
     assert any("group size 1" in text for text in lone["traps"])
+    assert {row["log"]: row["scores"]["reward_hacking"] for row in judged if row["log"].startswith("tonywang")} == {
+        row["log"]: 0 for row in judged if row["log"].startswith("tonywang")
+    }  # eval_curve names their held-out results, which follow the reward
     idle = next(row for row in judged if "no learning" in row["outcome"])
     assert any("nothing was learned" in text for text in idle["remarks"])

@@ -103,17 +103,28 @@ class DiagnoseSettings:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """All findings on one run, traps of its configuration and remarks that are no failure."""
+    """All findings on one run, traps of its configuration and remarks that are no failure.
+
+    `severity` grades every failure of the verdict: (`failure` or `note`, reason). `gained` is false where the reward
+    shows nothing learned.
+    """
 
     name: str
     findings: tuple[Finding, ...]
     traps: tuple[str, ...] = ()
     remarks: tuple[str, ...] = field(default=())
+    severity: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    gained: bool = True
 
     @property
     def verdict(self) -> tuple[str, ...]:
         """The failures present, or `healthy`."""
         return tuple(f.failure for f in self.findings if f.present) or ("healthy",)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Failures of the verdict that have done no harm that shows."""
+        return tuple(name for name, (grade, _) in self.severity.items() if grade == "note")
 
     @property
     def scores(self) -> dict[str, float | None]:

@@ -1,4 +1,4 @@
-"""Traps of configuration and of metric names, told from the log and the settings that are known; remarks."""
+"""Traps of configuration and of metric names, told from the log and the settings that are known; idle runs."""
 
 import numpy as np
 
@@ -38,19 +38,19 @@ def traps(curve: Curve, group_size: int | None = None, refresh_interval: float |
     return tuple(found)
 
 
-def remarks(curve: Curve) -> tuple[str, ...]:
-    """What is none of the four failures but should be known: how the log was treated, and a run that learned nothing.
+def idle(curve: Curve) -> str:
+    """That the reward shows nothing learned, or nothing.
 
-    The reward of the last fifth is set against that of the first; the error is that of white noise from point to point,
-    doubled, since rewards are more alike than that.
+    The reward of the last fifth is set against that of the first. The error is that of white noise, the smaller of
+    its level from point to point and within the fifths, doubled, since rewards are more alike than that.
     """
     part = curve.reward.size // 5
     if part < 4:
-        return curve.notes
+        return ""
     first, last = curve.reward[:part], curve.reward[-part:]
-    change, error = float(last.mean() - first.mean()), 2 * noise_level(curve.reward) * float(np.sqrt(2 / part))
+    noise = min(noise_level(curve.reward), float(np.sqrt(0.5 * (first.var(ddof=1) + last.var(ddof=1)))))
+    change, error = float(last.mean() - first.mean()), 2 * noise * float(np.sqrt(2 / part))
     height = (last.mean() - curve.scale.low) / max(curve.scale.high - curve.scale.low, 1e-12)
     if abs(change) > 2 * error or height > _HIGH:
-        return curve.notes
-    text = f"nothing was learned that shows in the reward: {change:+.2g} from first to last fifth, error {error:.2g}"
-    return (*curve.notes, text)
+        return ""
+    return f"nothing was learned that shows in the reward: {change:+.2g} from first to last fifth, error {error:.2g}"

@@ -4,7 +4,8 @@ from bandit_lab import _checks
 from bandit_lab.curves.diagnose import concentration, coupling, degeneracy, stability
 from bandit_lab.curves.diagnose.evidence import FAILURES, DiagnoseSettings, Diagnosis, Finding
 from bandit_lab.curves.diagnose.registry import DIAGNOSTICS, register_diagnostic
-from bandit_lab.curves.diagnose.traps import remarks, traps
+from bandit_lab.curves.diagnose.severity import severities
+from bandit_lab.curves.diagnose.traps import idle, traps
 from bandit_lab.curves.record import Curve
 
 
@@ -42,4 +43,8 @@ def diagnose(
         _checks.choice("diagnostic", name, DIAGNOSTICS)
     judges = [DIAGNOSTICS.build(name, settings.options.get(name, {})) for name in names]
     findings = tuple(judge(curve, settings, group_size=group_size) for judge in judges)
-    return Diagnosis(curve.name, findings, traps(curve, group_size, refresh_interval), remarks(curve))
+    grades, nothing = severities(findings, curve), idle(curve)
+    remarks = [*curve.notes, *([nothing] if nothing else []), *(why for _, why in grades.values() if why)]
+    return Diagnosis(
+        curve.name, findings, traps(curve, group_size, refresh_interval), tuple(remarks), grades, not nothing
+    )

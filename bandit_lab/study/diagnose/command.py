@@ -11,7 +11,9 @@ from bandit_lab.curves.trainers import Setup
 from bandit_lab.study import report
 from bandit_lab.study.benchmark import run as benchmark
 from bandit_lab.study.diagnose import table
+from bandit_lab.study.diagnose.dataset import dataset
 from bandit_lab.study.diagnose.page import write_overview, write_pages
+from bandit_lab.study.diagnose.picture import picture_of
 from bandit_lab.study.diagnose.settings import DiagnosisSettings, thresholds
 from bandit_lab.study.diagnose.work import Judged, row, work
 from bandit_lab.study.fit.logs import Log, gather, reading_options
@@ -85,6 +87,14 @@ def _logs(plan: Plan, folder: RunFolder, progress: Progress) -> None:
             judged.append(None if log.curve is None else work(log, limits, plan.setup))
             advance(len(judged), len(plan.logs))
     rows: list[dict[str, Any]] = [row(log, one) for log, one in zip(plan.logs, judged, strict=True)]
+    done = [one for one in judged if one is not None]
+    with progress.stage("writing"):
+        folder.write_results(dataset(done, settings))
+    if settings.pictures and len(done) > 1:
+        with progress.stage("pictures"):
+            from bandit_lab.study.plots import draw_diagnoses
+
+            draw_diagnoses([picture_of(one) for one in done], folder.path)
     if settings.report:
         with progress.stage("reports") as advance:
             write_pages(judged, rows, folder.path, advance)

@@ -8,10 +8,10 @@ from typing import Any
 from bandit_lab import __version__
 from bandit_lab.curves.diagnose import FAILURES
 from bandit_lab.study.diagnose.picture import picture_of
-from bandit_lab.study.diagnose.table import verdict_text
+from bandit_lab.study.diagnose.table import LEGEND, row_verdict
 from bandit_lab.study.diagnose.work import Judged
 from bandit_lab.study.pages.findings import mark_numbers, verdict_line
-from bandit_lab.study.pages.page import FOLDER, Section, html_table, page_names, write_index, write_page
+from bandit_lab.study.pages.page import FOLDER, Section, html_table, image, page_names, write_index, write_page
 from bandit_lab.study.progress import ProgressCallback
 from bandit_lab.study.report import number
 
@@ -35,7 +35,7 @@ def write_pages(
 def page(one: Judged, row: dict[str, Any]) -> list[Section]:
     """The page's content, apart from the picture."""
     found, curve = one.diagnosis, one.curve
-    lines = [verdict_line(name) for name in found.verdict]
+    lines = [f"{'A note: ' if name in found.notes else ''}{verdict_line(name)}" for name in found.verdict]
     lines += [f"The table of runs says: {one.log.outcome}."] if one.log.outcome else []
     lines += [f"Not judged: {text}." for text in found.missing]
     lines += [f"Beware: {text}." for text in found.traps] + [f"Note: {text}." for text in found.remarks]
@@ -59,7 +59,7 @@ def page(one: Judged, row: dict[str, Any]) -> list[Section]:
 
 
 def write_overview(rows: list[dict[str, Any]], folder: Path) -> None:
-    """Write `report/index.html`: all logs in one table, with links to their pages."""
+    """Write `report/index.html`: all logs in one table, with links to their pages, and the small multiples."""
     table = [["log", "points", *(name.replace("_", " ") for name in FAILURES), "verdict", "outcome", "not judged"]]
     for row in rows:
         name = html.escape(row["log"])
@@ -68,7 +68,8 @@ def write_overview(rows: list[dict[str, Any]], folder: Path) -> None:
             table.append([*cells, *["-"] * 6, html.escape(row.get("outcome", "")), html.escape(row["status"])])
             continue
         cells += [str(row["n_points"]), *(number(row["scores"][name], 2) for name in FAILURES)]
-        cells += [verdict_text(row["verdict"], False), html.escape(row.get("outcome", ""))]
+        cells += [html.escape(row_verdict(row, False)), html.escape(row.get("outcome", ""))]
         table.append([*cells, html.escape("; ".join(row["missing"]))])
-    scale = "<p>Scores: 1 and more means that the failure is there; a dash that the log cannot tell.</p>"
-    write_index(folder, "Diagnoses", f"Diagnoses of {len(rows)} logs", [scale, *html_table(table)])
+    pictures = [image(path.read_bytes(), f"all runs: {_ALT}") for path in sorted(folder.glob("diagnoses*.png"))]
+    parts = [f"<p>{LEGEND}</p>", *html_table(table), *pictures]
+    write_index(folder, "Diagnoses", f"Diagnoses of {len(rows)} logs", parts)

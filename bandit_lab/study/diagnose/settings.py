@@ -38,6 +38,7 @@ class DiagnosisSettings(LogSettings):
         None, "", "training | held_out: score the diagnostics on simulated runs of known failure instead of logs"
     )
     runs: int | None = setting(None, "runs", "of the benchmark; null: as conf/benchmark says")
+    pictures: bool = setting(True, "", "draw diagnoses.png (several runs as small multiples)")
     report: bool = setting(
         True, "", "write report/<run>.html, .md and .png, ready to paste; simulated runs: recall.png"
     )

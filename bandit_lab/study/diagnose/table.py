@@ -1,5 +1,6 @@
 """What `diagnose` prints: one line per log, the evidence of a single one, the scores of the benchmark."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from bandit_lab.study.report import MANY, new_table, number
@@ -11,6 +12,10 @@ SHORT = {
     "policy_concentration": "concentration",
     "dynamical_instability": "instability",
 }
+LEGEND = (
+    "Scores: 1 and more: the failure is there; a dash: the log cannot tell. healthy: no failure among those that could "
+    "be judged. note: it is there and has done no harm that shows. no clear gain: the reward shows nothing learned."
+)
 BRIEF = dict(zip(SHORT, ("hack", "degen", "conc", "inst"), strict=True))
 
 
@@ -23,6 +28,7 @@ def tables(rows: list[dict[str, Any]]) -> list[Any]:
         shown += [*one["recognised"], evidence_table(one)]
         shown += [f"Not judged: {text}." for text in one["missing"]] + [f"Beware: {text}." for text in one["traps"]]
         shown += [f"Note: {text}." for text in one["remarks"]]
+    shown += [LEGEND] if len(done) > 1 else []
     return shown + [f"{row['log']}: {row['status']}" for row in rows if row["status"] != "ok"]
 
 
@@ -37,7 +43,7 @@ def runs_table(rows: list[dict[str, Any]]) -> Any:
             cells += ["-"] * 6
         else:
             cells += [str(row["n_points"]), *(number(row["scores"][name], 2) for name in SHORT)]
-            cells.append(verdict_text(row["verdict"], many))
+            cells.append(row_verdict(row, many))
         outcome = row.get("outcome", "-")
         table.add_row(*cells, *([middle_cut(outcome, 26) if many else outcome] if outcomes else []))
     for place, column in enumerate(table.columns):
@@ -46,11 +52,20 @@ def runs_table(rows: list[dict[str, Any]]) -> Any:
     return table
 
 
-def verdict_text(verdict: list[str], short: bool) -> str:
-    """The verdict in plain words."""
-    return (" + " if short else ", ").join(
-        BRIEF.get(name, name) if short else name.replace("_", " ") for name in verdict
-    )
+def verdict_text(verdict: Sequence[str], short: bool, notes: Sequence[str] = (), gained: bool = True) -> str:
+    """The verdict in plain words; findings that have done no harm stand behind `note:`."""
+    words = {name: BRIEF.get(name, name) if short else name.replace("_", " ") for name in verdict}
+    between = " + " if short else ", "
+    failures = between.join(word for name, word in words.items() if name not in notes)
+    noted = between.join(word for name, word in words.items() if name in notes)
+    idle = "" if gained or failures != "healthy" else "no clear gain"
+    return ", ".join(text for text in (failures, f"note: {noted}" if noted else "", idle) if text)
+
+
+def row_verdict(row: dict[str, Any], short: bool) -> str:
+    """The same for a row of the summary."""
+    notes = [name for name, grade in row.get("severity", {}).items() if grade == "note"]
+    return verdict_text(row["verdict"], short, notes, row.get("gained", True))
 
 
 def evidence_table(row: dict[str, Any]) -> Any:

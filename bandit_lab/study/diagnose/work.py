@@ -55,6 +55,8 @@ def row(log: Log, one: Judged | None) -> dict[str, Any]:
             "step_unit": curve.step_unit,
             "steps": [float(curve.step[0]), float(curve.step[-1])],
             "verdict": list(found.verdict),
+            "severity": {name: grade for name, (grade, _) in found.severity.items()},
+            "gained": found.gained,
             "scores": with_reasons(dict(found.scores), reasons),
             "evidence": [
                 {"failure": finding.failure, **_evidence(evidence)}

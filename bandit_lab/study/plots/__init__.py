@@ -30,19 +30,9 @@ def draw_sweep(results: "xarray.Dataset", folder: Path) -> list[Path]:
 
 def draw_runs(panels: "Sequence[Panel]", folder: Path) -> list[Path]:
     """Draw all runs of a fit as small multiples: `fits.png`, or `fits_1.png`, ... if one page does not hold them."""
-    import matplotlib.pyplot as plt
-
     from bandit_lab.study.plots.curves import small_multiples
-    from bandit_lab.study.plots.style import style
 
-    paths = []
-    with style():
-        figures = small_multiples(panels)
-        for number, figure in enumerate(figures, start=1):
-            paths.append(folder / ("fits.png" if len(figures) == 1 else f"fits_{number}.png"))
-            figure.savefig(paths[-1])
-            plt.close(figure)
-    return paths
+    return _pages(small_multiples, panels, folder, "fits")
 
 
 def draw_run(panel: "Panel") -> bytes:
@@ -57,6 +47,13 @@ def draw_diagnosis(picture: "DiagnosisPicture") -> bytes:
     from bandit_lab.study.plots.diagnosis import diagnosis_figure
 
     return _png(diagnosis_figure, picture)
+
+
+def draw_diagnoses(pictures: "Sequence[DiagnosisPicture]", folder: Path) -> list[Path]:
+    """All runs of a diagnosis as small multiples: `diagnoses.png`, or `diagnoses_1.png`, ... where one page is full."""
+    from bandit_lab.study.plots.diagnosis import diagnoses_figures
+
+    return _pages(diagnoses_figures, pictures, folder, "diagnoses")
 
 
 def draw_recall(found: dict[str, Any], folder: Path) -> Path:
@@ -78,6 +75,21 @@ def draw_margins(picture: "MarginPicture") -> bytes:
     from bandit_lab.study.plots.margins import margins_figure
 
     return _png(margins_figure, picture)
+
+
+def _pages(draw: "Callable[[Any], list[Figure]]", content: Any, folder: Path, name: str) -> list[Path]:
+    import matplotlib.pyplot as plt
+
+    from bandit_lab.study.plots.style import style
+
+    paths = []
+    with style():
+        figures = draw(content)
+        for number, figure in enumerate(figures, start=1):
+            paths.append(folder / (f"{name}.png" if len(figures) == 1 else f"{name}_{number}.png"))
+            figure.savefig(paths[-1])
+            plt.close(figure)
+    return paths
 
 
 def _png(draw: Callable[[Any], "Figure"], picture: Any) -> bytes:

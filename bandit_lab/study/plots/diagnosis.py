@@ -1,5 +1,6 @@
-"""One run as `diagnose` sees it: reward with held-out results, entropy and silent groups below, evidence shaded."""
+"""Runs as `diagnose` sees them: reward with held-out results, entropy and silent groups below, evidence shaded."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
@@ -9,6 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from bandit_lab.study.plots import style as s
+from bandit_lab.study.plots.curves import COLUMNS, PER_PAGE
 from bandit_lab.study.text import middle_cut
 
 if TYPE_CHECKING:
@@ -44,6 +46,45 @@ def diagnosis_figure(picture: "DiagnosisPicture") -> Figure:
     axes[-1, 0].set_xlabel(f"step (unit {unit})" if unit == "unknown" else f"step ({unit})")
     figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=7.5)
     return figure
+
+
+def diagnoses_figures(pictures: "Sequence[DiagnosisPicture]") -> list[Figure]:
+    """Several runs, at most 24 on a page: reward, held-out results, evidence shaded, verdict in the title."""
+    return [_page(pictures[start : start + PER_PAGE]) for start in range(0, len(pictures), PER_PAGE)]
+
+
+def _page(pictures: "Sequence[DiagnosisPicture]") -> Figure:
+    columns = min(COLUMNS, len(pictures))
+    rows = -(-len(pictures) // columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(0.6 + 2.15 * columns, 0.9 + 1.6 * rows), squeeze=False)
+    for axis, picture in zip(axes.flat, pictures, strict=False):
+        _small(axis, picture)
+    for axis in axes.flat[len(pictures) :]:
+        axis.set_visible(False)
+    units = {picture.unit for picture in pictures}
+    figure.supxlabel(f"step ({units.pop()}s)" if len(units) == 1 else "step (as each log counts)", fontsize=8)
+    figure.supylabel("reward", fontsize=8)
+    handles = [
+        Line2D([], [], label="logged reward", **(_RAW | {"markersize": 8})),
+        Line2D([], [], label="running mean", **_SMOOTH),
+        Line2D([], [], label="held-out result", **_HELD_OUT),
+        Patch(facecolor=s.YELLOW, alpha=0.4, label="what the verdict rests on"),
+    ]
+    figure.legend(handles=handles, loc="outside upper center", ncols=4, fontsize=7)
+    return figure
+
+
+def _small(axis: plt.Axes, picture: "DiagnosisPicture") -> None:
+    axis.plot(picture.step, picture.reward, **(_RAW | {"markersize": 2.2}))
+    axis.plot(picture.smooth_step, picture.smooth, **(_SMOOTH | {"linewidth": 1.1}))
+    if picture.held_out is not None:
+        axis.plot(picture.held_out.step, picture.held_out.value, **(_HELD_OUT | {"markersize": 2.6}))
+    for first, last, _ in picture.marks:
+        axis.axvspan(first, last, facecolor=s.YELLOW, alpha=0.3, linewidth=0)
+    colour = s.VERMILION if picture.harm else s.BLACK
+    axis.set_title(f"{middle_cut(picture.title, 30)}\n{picture.brief}".replace("$", r"\$"), fontsize=6.5, color=colour)
+    axis.tick_params(labelsize=6.5)
+    axis.locator_params(nbins=4)
 
 
 def _reward(axis: plt.Axes, picture: "DiagnosisPicture") -> list[Line2D | Patch]:

@@ -84,11 +84,18 @@ def _displaced(plan: SweepPlan, drift: DriftResult) -> np.ndarray:
 def _oscillators(
     plan: SweepPlan, drift: DriftResult, start: float, rate: float, momentum: float, interval: float, steps: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Expected reward [T + 1] by the oscillator with lag N and with the mean age, both from rest."""
+    """Expected reward [T + 1] by the oscillator with lag N and with the mean age, both from rest.
+
+    NaN where the theory does not know the optimiser, or a staleness model's mean age.
+    """
     linear, final = drift.grounds[0].linear, drift.grounds[0].point.expected_reward
     time = jnp.arange(steps + 1.0)
     result = []
-    for lag in (float(interval), theory.mean_age(LOOPS[linear.model], interval)):
+    model = LOOPS.get(linear.model)
+    for lag in (float(interval), None if model is None else theory.mean_age(model, interval)):
+        if lag is None or linear.convention not in theory.CONVENTIONS:
+            result.append(np.full(steps + 1, np.nan))
+            continue
         osc = theory.oscillator(rate, momentum, linear.largest, lag, linear.convention, "symmetric")  # type: ignore[arg-type]
         with np.errstate(over="ignore", invalid="ignore"):
             result.append(np.asarray(theory.response(osc, time, start, final)))

@@ -60,7 +60,7 @@ def below(curve, settings, group_size=None, limit=-1.0):
 
 
 DEFECTS = [
-    *((nervous, ALONE), (nervous, ANY), (needs_entropy, ANY), (short_sighted, ANY), (not_a_number, ANY)),
+    *((nervous, ALONE), (needs_entropy, ANY), (short_sighted, ANY), (not_a_number, ANY)),
     *((says_nothing, ALONE), (another, ALONE), (moody, SAME), (writes, SAME)),
 ]
 

@@ -20,6 +20,7 @@
     adaptive         Adam and friends at their noise-stationary second moment
     escape           diffusion limit: barrier, Kramers rate, first passage
     two_arm_chain    exact transition operator of the two-arm chain on a grid
+    excursion        starts that one block throws out for long, above the threshold
     two_cycle        the orbit of period two beyond a flip, exactly, for a nonlinear drift
     practical        the boundary that a finite temperature leaves; bias of a stale gradient
     group_size       where group-size invariance of the mean fails

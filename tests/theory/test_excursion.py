@@ -1,0 +1,46 @@
+"""Which starts the first block throws out for long, against iteration of the nonlinear block map."""
+
+import numpy as np
+import pytest
+
+from bandit_lab.theory.excursion import edges, place_of_return
+
+FAR, BLOCKS = 5.0, 3000
+
+
+def skew(x: float) -> float:
+    """A drift that falls through zero at 0 with slope -1 and is flat far above."""
+    return float(-x * np.exp(-x))
+
+
+def blocks_beyond(start: float, push: float) -> int:
+    """How many blocks until a run is below FAR for good."""
+    x, last = start, 0
+    for block in range(4 * BLOCKS):
+        x += push * skew(x)
+        last = block + 1 if x > FAR else last
+    return last
+
+
+@pytest.mark.parametrize("push", [1.2, 2.2])
+def test_starts_within_the_edges_are_out_for_the_time_and_no_others(push):
+    limit = place_of_return(skew, 0.0, FAR, np.array([BLOCKS * push]))
+    high = edges(skew, -4.0, 1.0, np.array([push]), limit)[0, 1]
+    assert blocks_beyond(high - 0.02, push) > BLOCKS > blocks_beyond(high + 0.02, push)
+    # planted defect: the edge for twice the time is another one
+    other = place_of_return(skew, 0.0, FAR, np.array([2 * BLOCKS * push]))
+    assert abs(edges(skew, -4.0, 1.0, np.array([push]), other)[0, 1] - high) > 0.02
+
+
+def test_the_way_back_takes_the_time_of_the_flow():
+    place = float(place_of_return(skew, 0.0, FAR, np.array(200.0)))
+    x, step = place, 0.01
+    for _ in range(round(200 / step)):
+        x += step * skew(x)
+    assert x == pytest.approx(FAR, abs=2e-3)
+
+
+def test_bad_times_are_refused():
+    for time in (0.0, 1e30):
+        with pytest.raises(ValueError, match="time: expected"):
+            place_of_return(skew, 0.0, FAR, np.array(time))

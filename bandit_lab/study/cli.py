@@ -26,6 +26,7 @@ HYDRA_OPTIONS = frozenset(
         "--hydra-help",
     )
 )
+SHOWN = ("job", "hydra", "all")  # what --cfg can print
 _GROUP_BY_FORCE = re.compile(r"^\+{1,2}(kl_estimator=)")  # a plain setting once, which Hydra let be forced
 
 
@@ -97,7 +98,9 @@ def _again(job: "_Job", overrides: list[str]) -> str:
 def _rewritten(overrides: list[str]) -> list[str]:
     """The overrides as Hydra wants them; complains about unknown options and about sweeping what is not traced."""
     result = []
-    for argument in overrides:
+    for argument, following in zip(overrides, [*overrides[1:], "nothing"], strict=True):
+        if argument in ("-c", "--cfg") and following not in SHOWN:
+            raise BadInput(f"{argument}: expected one of {', '.join(SHOWN)}, got {following!r}")
         if argument.startswith("-") and argument.split("=", 1)[0] not in HYDRA_OPTIONS:
             raise BadInput(f"option: expected key=value, -m, --cfg job, --help or --hydra-help, got {argument!r}")
         swept = re.match(r"\+{0,2}sweep\.(\w+)(.*)", argument, re.DOTALL)

@@ -90,21 +90,23 @@ def _suggestion(key: str, command: str) -> str:
 
 
 def _expected(key: str, command: str) -> str:
+    if key in GROUPS:
+        return "a variant's name"
     for name, entry in described(SCHEMAS[command]):
         if name == key:
             text = str(entry.type if not isinstance(entry.type, type) else entry.type.__name__)
             for python, plain in _PLAIN.items():
                 text = text.replace(python, plain)
             return text.replace(" | None", " or null")
-    return "one value of its group" if key in GROUPS else "another type of value"
+    return "another type of value"
 
 
 _PLAIN = {
     "list[str]": "a list of names",
     "list[int]": "a list of integers",
     "list[float]": "a list of numbers",
-    "dict[str, Any]": "a variant's name or a mapping",
-    "dict": "a variant's name or a mapping",
+    "dict[str, typing.Any]": "a mapping {key: value}",
+    "dict": "a mapping {key: value}",
     "float": "a number",
     "int": "an integer",
     "bool": "true or false",

@@ -22,7 +22,7 @@ def logs(folder: Path) -> list[Path]:
     if not found:
         found = sorted(_walk(folder, 0))
     if not found:
-        raise ValueError("expected a folder with logs (" + ", ".join(_TEXT) + ", tfevents), got none")
+        raise ValueError(f"expected a folder with logs ({', '.join(_TEXT)}, tfevents), got none in {folder}")
     return found[: limits.MAX_FILES]
 
 

@@ -1,4 +1,5 @@
-"""The README's claims are the published ones: every row of its table against figures/claims.json."""
+"""The README's claims are the published ones: its table against figures/claims.json, the diagnostics' scores against
+the file that `diagnose simulated=held_out runs=1500` wrote."""
 
 import json
 import re
@@ -26,3 +27,47 @@ def test_a_row_is_the_published_claim(row):
 def test_every_figure_has_a_row():
     figures = {c["figure"] for c in json.loads((ROOT / "figures/claims.json").read_text(encoding="utf-8"))["claims"]}
     assert {row[0].split(".")[0] for row in rows()} == figures
+
+
+HELD_OUT = json.loads((ROOT / "figures/held_out.summary.json").read_text(encoding="utf-8"))["benchmark"]
+SCORES = re.compile(
+    r"names the failure in (\S+) % and raises a false alarm in (\S+) % of healthy\s+runs; "
+    r"from the reward curve alone it is (\S+) % and (\S+) % "
+    r"\(`python -m bandit_lab diagnose simulated=(\w+) runs=(\d+)`"
+)
+
+
+def rates(found) -> tuple[float, float]:
+    """(mean recall, false alarms), counted again from the table of failures."""
+    shares = [row["found"] / row["present"] for row in found["failures"]]
+    return sum(shares) / len(shares), found["false_alarms"] / found["healthy"]
+
+
+def test_the_diagnostics_scores_are_those_of_the_file():
+    (stated,) = SCORES.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    expected = [rate for key in ("diagnose", "reward_only") for rate in rates(HELD_OUT[key])]
+    assert list(stated[:4]) == [f"{100 * rate:.2g}" for rate in expected]
+    assert stated[4:] == (HELD_OUT["split"], str(HELD_OUT["runs"]))
+
+
+def test_the_diagnostics_reach_their_targets_on_held_out_runs():
+    """Mean recall >= 0.95 where an effect has the demanded size, alarms on <= 2 % of healthy runs; the curve alone
+    does not."""
+    assert HELD_OUT["runs"] == 1500
+    assert HELD_OUT["targets"] == {"recall": 0.95, "false_alarms": 0.02}
+    recall, alarms = rates(HELD_OUT["diagnose"])
+    assert recall >= 0.95
+    assert alarms <= 0.02
+    assert rates(HELD_OUT["reward_only"])[0] < 0.95
+    assert rates(HELD_OUT["reward_only"])[1] > 0.02
+    assert min(row["present"] for row in HELD_OUT["diagnose"]["failures"]) >= 50
+
+
+def test_recall_grows_with_the_size_of_the_effect():
+    """Above the demanded size in total as in the table; the largest effects are found more often than the smallest."""
+    for row in HELD_OUT["diagnose"]["failures"]:
+        bins = HELD_OUT["diagnose"]["recall_by_effect"][row["failure"]]
+        demanded = [one for one in bins if one["low"] >= HELD_OUT["demanded"][row["failure"]]]
+        assert sum(one["found"] for one in demanded) == row["found"]
+        assert sum(one["runs"] for one in demanded) == row["present"]
+        assert bins[-1]["found"] / bins[-1]["runs"] > bins[0]["found"] / bins[0]["runs"]

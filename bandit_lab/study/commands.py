@@ -72,8 +72,8 @@ COMMANDS = {
         "the format is recognised, and said (event files need pip install 'bandit-lab[tensorboard]'). Five laws are\n"
         "fitted to each curve. The one with the smallest AICc is reported (one that overshoots only where that is\n"
         "clearly better) with standard errors and intervals, or with the reason why this curve cannot tell. One bad\n"
-        "log among several is a row with its status. Held-out results in a file of their own are joined with eval_path.\n"
-        "No real log of OpenRLHF or prime-rl was at hand to check the readers on.",
+        "log among several is a row with its status. Held-out results in a file of their own are joined with\n"
+        "eval_path. No real log of OpenRLHF or prime-rl was at hand to check the readers on.",
         "python -m bandit_lab fit outputs/my_run/trainer_state.json from_fraction=0.5 learning_rate=1e-5 momentum=0.9",
         "paths",
     ),

@@ -134,6 +134,18 @@ def test_the_diagnostics_find_what_is_planted(panel):
     assert score.false_alarms(panel.judged)[1] >= EACH - 1
 
 
+@pytest.mark.slow
+def test_the_targets_hold_on_the_first_held_out_runs():
+    """150 of the 1,500 published ones, as they come: mean recall >= 0.95 (0.99 of all), at most one false alarm (0.8 %
+    of all; about 50 of these are healthy)."""
+    runs = simulate_all(plant(load("held_out"), 150))
+    judged = run.judge(runs, DiagnoseSettings(), lambda done, total: None).judged
+    assert score.macro_recall(judged) >= 0.95
+    alarms, healthy = score.false_alarms(judged)
+    assert alarms <= 1
+    assert healthy >= 40
+
+
 def test_deaf_diagnostics_would_fail(runs):
     """The planted defect: thresholds that nothing reaches."""
     deaf = DiagnoseSettings(surrogates=19, false_alarm=1e-6, silent_share=0.999, entropy_share=1e-4, coupling_z=50,

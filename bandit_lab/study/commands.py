@@ -69,7 +69,7 @@ COMMANDS = {
         "bandit_lab.study.fit.command",
         "closed-form laws on real reward logs: parameters with intervals, forecast, report",
         "Plain arguments are logs or folders of logs: TRL, verl, JSON, JSONL, CSV, console text, TensorBoard events;\n"
-        "the format is recognised, and said (event files need pip install 'bandit-lab[tensorboard]'). Five laws are\n"
+        "the format is recognised, and said (event files need pip install tensorboard). Five laws are\n"
         "fitted to each curve. The one with the smallest AICc is reported (one that overshoots only where that is\n"
         "clearly better) with standard errors and intervals, or with the reason why this curve cannot tell. One bad\n"
         "log among several is a row with its status. Held-out results in a file of their own are joined with\n"

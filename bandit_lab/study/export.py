@@ -48,7 +48,7 @@ def prepare(settings: ExportSettings, explicit: frozenset[str]) -> ExportPlan:
     store = folder / RESULTS
     _checks.require(store.is_dir(), "run_dir", f"a run with {RESULTS} (`status` tells what is left)", str(folder))
     here = importlib.util.find_spec("pyarrow") is not None
-    advice = "csv, or parquet after pip install 'bandit-lab[parquet]'"
+    advice = "csv, or parquet after pip install pyarrow"
     _checks.require(settings.format != "parquet" or here, "format", advice, settings.format)
     output = Path(settings.output) if settings.output else folder / f"{settings.table}.{settings.format}"
     writable = output.parent.is_dir() and os.access(output.parent, os.W_OK) and not output.is_dir()

@@ -26,6 +26,6 @@ class StatusSettings(FolderSettings):
 class ExportSettings(FolderSettings):
     """Settings of `export`."""
 
-    format: str = setting("csv", "", "csv | parquet (needs pyarrow: pip install 'bandit-lab[parquet]')")
+    format: str = setting("csv", "", "csv | parquet (needs pip install pyarrow)")
     table: str = setting("grid", "", "grid: a row per cell of the fine grid | sampled: per cell of the sampled runs")
     output: str | None = setting(None, "path", "file to write; null: <run_dir>/<table>.<format>")

@@ -117,7 +117,7 @@ def test_export_of_an_unfinished_run_says_so(begun, capsys):
 def test_parquet_without_pyarrow_says_what_to_install(finished, monkeypatch, capsys):
     monkeypatch.setattr(export.importlib.util, "find_spec", lambda name: None)
     assert main(["export", f"run_dir={finished}", "format=parquet"]) == 2
-    assert "csv, or parquet after pip install 'bandit-lab[parquet]', got 'parquet'" in capsys.readouterr().err
+    assert "csv, or parquet after pip install pyarrow, got 'parquet'" in capsys.readouterr().err
 
 
 def table(path: Path) -> tuple[dict[str, str], list[dict[str, str]]]:

@@ -1,4 +1,4 @@
-"""TensorBoard event files, through the `tensorboard` package (optional: `pip install "bandit-lab[tensorboard]"`).
+"""TensorBoard event files, through the `tensorboard` package (optional: `pip install tensorboard`).
 
 Only scalars are kept. The framing of the file is walked first, so that a hostile length never reaches the library.
 """
@@ -51,7 +51,7 @@ def _library() -> tuple[Any, Any]:
             from tensorboard.util import tensor_util
     except ImportError:
         raise ValueError(
-            "expected the tensorboard package to read event files, got none: pip install 'bandit-lab[tensorboard]', "
+            "expected the tensorboard package to read event files, got none: pip install tensorboard, "
             "or export the scalars as CSV"
         ) from None
     return EventFileLoader, tensor_util

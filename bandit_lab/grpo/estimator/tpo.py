@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import jax
 import jax.numpy as jnp
 
 from bandit_lab import _checks
@@ -35,5 +36,6 @@ class TPO:
 
 def _over_mean(logarithm: Array, share: Array) -> Array:
     """exp(logarithm) over its mean with these shares."""
-    value = jnp.exp(logarithm - jnp.max(logarithm))
+    # Held: it cancels, and the derivative of a maximum is 0/0 where its value is computed twice and unequally.
+    value = jnp.exp(logarithm - jax.lax.stop_gradient(jnp.max(logarithm)))
     return value / jnp.sum(share * value)

@@ -60,6 +60,7 @@ SETTINGS += [pytest.param(*s, marks=pytest.mark.slow) for s in MORE]
 
 
 @pytest.mark.parametrize(("bandit", "model", "interval", "beta1"), SETTINGS)
+@pytest.mark.usefixtures("compiled_quickly")
 def test_held_threshold_is_the_preconditioned_closed_form(bandit, model, interval, beta1):
     """G = 8, unequal arms: second moments to 1e-9, the threshold to 1e-8; eps = 1e-3 counts."""
     bandit = FIVE if bandit == "five" else two_arm(SUCCESS)
@@ -76,6 +77,7 @@ def test_held_threshold_is_the_preconditioned_closed_form(bandit, model, interva
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("compiled_quickly")
 def test_held_threshold_falls_as_the_root_of_the_group_size():
     """log-log slope of the threshold between G = 64 and 256: -0.50 +- 0.01; the heavy ball's is 0.00 +- 0.02."""
     for optimizer, slope, tolerance in (("adam", -0.5, 0.01), ("sgd", 0.0, 0.02)):
@@ -107,6 +109,7 @@ def test_roles_of_the_leaves():
         assert [int(x) for x in fixed] == [2**30] * roles.count("fixed")
 
 
+@pytest.mark.usefixtures("compiled_quickly")
 def test_weight_decay_moves_the_fixed_point():
     """AdamW at rest: g = w theta (sqrt(E[g^2]) + eps), with E[g^2] = covariance (theory) + squared mean, to 1e-9.
 
@@ -129,6 +132,7 @@ WARN = ("noisy_sgd", "optimistic_adam")  # optax warns: one wants a random key, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in optimizer_names() if n not in WARN])
+@pytest.mark.usefixtures("compiled_quickly")
 def test_every_optimiser_gives_multipliers_or_a_reason(name):
     """With multipliers comes a threshold at which one of them has modulus 1."""
     subject = learner("dr_grpo", two_arm(SUCCESS), optimizer=Optimizer(name), group_size=16)
@@ -143,6 +147,7 @@ def test_every_optimiser_gives_multipliers_or_a_reason(name):
         assert limit.learning_rate is None
 
 
+@pytest.mark.usefixtures("compiled_quickly")
 def test_self_consistent_second_moment_in_closed_form():
     """N = 1, no momentum: v/C = 2/(2 - y), y sqrt(2/(2 - y)) = eta K/sqrt(C), at 1 and 4 times the held threshold.
 

@@ -14,6 +14,8 @@ from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner, O
 from bandit_lab.measure import find_fixed_point, fresh_and_stale, generic_direction, growth_rate, measure_stiffness
 from bandit_lab.measure.floquet import floquet, floquet_intervals, floquet_threshold
 
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+
 CONVENTIONS = {"sgd": "heavy_ball", "sgd_ema": "ema", "nesterov": "nesterov"}
 FIVE = k_arm((0.85, 0.7, 0.45, 0.3, 0.1), reference_logits=(0.0, 0.3, -0.2, 0.1, 0.4))
 BANDITS = {"two": two_arm(), "five": FIVE}

@@ -6,14 +6,21 @@ import jax
 
 from bandit_lab import _checks
 from bandit_lab._types import Array
-from bandit_lab.grpo import GradientFn, Learner
+from bandit_lab.grpo import GradientFn, Learner, weighs_groups
 from bandit_lab.simulate.finite_group import check_finite_group, finite_group
 from bandit_lab.simulate.mean_field import mean_field
 from bandit_lab.simulate.sampled import sampled
+from bandit_lab.simulate.whole_group import check_whole_group, whole_group
+
+
+def exact_at_this_size(learner: Learner) -> GradientFn:
+    """The exact mean of finite groups: action by action, or over whole groups where the estimator weighs those."""
+    return whole_group(learner) if weighs_groups(learner) else finite_group(learner)
+
 
 DYNAMICS: dict[str, Callable[[Learner], GradientFn]] = {
     "mean_field": mean_field,
-    "finite_group": finite_group,
+    "finite_group": exact_at_this_size,
     "sampled": sampled,
 }
 
@@ -28,7 +35,7 @@ def drift_of(learner: Learner, dynamics: str) -> Drift:
       ValueError: unknown dynamics (the known ones are listed), or what `finite_group` raises.
     """
     _checks.choice("dynamics", dynamics, DYNAMICS)
-    exact = mean_field(learner) if dynamics == "mean_field" else finite_group(learner)
+    exact = mean_field(learner) if dynamics == "mean_field" else exact_at_this_size(learner)
     unused = jax.random.key(0)
 
     def drift(theta: Array, behaviour: Array, kl_weight: Array) -> Array:
@@ -41,7 +48,8 @@ def check_drift(learner: Learner, dynamics: str) -> None:
     """Raise what `drift_of` raises, without working the drift out."""
     _checks.choice("dynamics", dynamics, DYNAMICS)
     if dynamics != "mean_field":
-        check_finite_group(learner)
+        check = check_whole_group if weighs_groups(learner) else check_finite_group
+        check(learner)
 
 
 def drift_name(learner: Learner, dynamics: str) -> str:

@@ -7,6 +7,8 @@ the table below calls its definition on every possible group.
 
 Where silent groups are dropped, the sum runs over the other groups alone and is divided by their probability. That is a
 sum of positive terms too, so that nothing is lost close to a vertex, where it is tiny.
+
+Where an advantage sees the whole batch, the sum also runs over what the other groups can look like (`other_groups`).
 """
 
 from functools import partial
@@ -25,12 +27,13 @@ from bandit_lab.grpo import (
     Gradient,
     GradientFn,
     Learner,
+    batch_advantages,
     counted,
     policy_gradient,
-    sees_batch,
     shift_of,
     weighs_groups,
 )
+from bandit_lab.simulate.other_groups import OtherGroups, see_others, ways_of_others
 
 MAX_COMPOSITIONS = 20_000
 MAX_TABLE = 50_000_000
@@ -44,8 +47,9 @@ def compositions(total: int, parts: int) -> np.ndarray:
     return np.diff(edges, axis=1) - 1
 
 
-def check_one_action_at_a_time(learner: Learner, what: str) -> None:
-    """Raise ValueError where an action's gradient depends on more of the others than their rewards in its own group."""
+def check_one_action_at_a_time(learner: Learner, what: str, batches: bool = False) -> None:
+    """Raise ValueError where an action's gradient depends on more of the others than their rewards in its own group, or
+    (`batches`) in its batch."""
 
     def need(holds: bool, name: str, expected: str, got: object) -> None:
         _checks.require(holds, name, f"{expected} for {what}", got)
@@ -54,22 +58,24 @@ def check_one_action_at_a_time(learner: Learner, what: str) -> None:
     bandit, estimator, advantage = (type(part).__name__ for part in kinds)
     need(learner.bandit.exact_law, "dynamics", "a bandit with finitely many reward values", bandit)
     need(not weighs_groups(learner), "estimator", "one that weighs each action by itself", estimator)
-    one_group = not sees_batch(learner.advantage) or learner.prompts == 1
+    one_group = not see_others(learner) or (batches and not learner.advantage.drops_silent)
     need(one_group, "prompts", f"1, as the advantage {advantage} sees the whole batch,", learner.prompts)
 
 
 def check_finite_group(learner: Learner) -> None:
     """Raise ValueError where a group of the learner can look too many ways, or more than rewards has to be counted."""
     law, size = learner.bandit.law, learner.group_size
-    check_one_action_at_a_time(learner, "finite_group")
+    check_one_action_at_a_time(learner, "finite_group", batches=True)
     num_values = law.values.shape[0]
-    ways = comb(size + num_values - 2, num_values - 1)
+    ways = comb(size + num_values - 2, num_values - 1) * ways_of_others(learner)
+    seen = size * (learner.prompts if see_others(learner) else 1)
     _checks.require(
-        ways <= MAX_COMPOSITIONS and ways * num_values * size <= MAX_TABLE,
+        ways <= MAX_COMPOSITIONS and ways * num_values * seen <= MAX_TABLE,
         "group_size",
         f"at most {MAX_COMPOSITIONS} ways to share out a group's rewards for dynamics=finite_group "
         "(fewer reward values or a smaller group; dynamics=sampled has no such limit)",
-        f"{ways} ways at group_size={size} with {num_values} reward values",
+        f"{ways} ways at group_size={size} with {num_values} reward values"
+        + (f" and {learner.prompts} prompts" if see_others(learner) else ""),
     )
 
 
@@ -77,6 +83,26 @@ def check_finite_group(learner: Learner) -> None:
 def _first_advantage(advantage: Advantage, rewards: Array) -> Array:
     """Advantage [M, U] of the first action of every group in [M, U, G]."""
     return jax.vmap(jax.vmap(lambda group: advantage(group)[0]))(rewards)
+
+
+@partial(jax.jit, static_argnames="advantage")
+def _first_of_batch(advantage: Advantage, own: Array, others: Array) -> Array:
+    """Advantage [M, B, U] of the first action of every group in [M, U, G] beside other groups [B, P - 1, G]."""
+
+    def one(group: Array, rest: Array) -> Array:
+        return batch_advantages(advantage, jnp.concatenate([group[None], rest]))[0, 0]
+
+    beside = jax.vmap(jax.vmap(jax.vmap(one, (0, None)), (None, 0)), (0, None))
+    return beside(own, others)
+
+
+def other_groups(learner: Learner) -> OtherGroups:
+    """Everything that the other groups of a batch can look like."""
+    kinds = compositions(learner.group_size, learner.bandit.law.values.shape[0])
+    batches = compositions(learner.prompts - 1, len(kinds))
+    groups = np.array([np.repeat(np.arange(kinds.shape[1]), row) for row in kinds])  # [W, G]
+    values = groups[np.array([np.repeat(np.arange(len(kinds)), row) for row in batches])]
+    return OtherGroups(kinds, log_orders(kinds), batches, log_orders(batches), values)
 
 
 def log_orders(counts: np.ndarray) -> np.ndarray:
@@ -89,8 +115,8 @@ def log_orders(counts: np.ndarray) -> np.ndarray:
 def finite_group(learner: Learner) -> GradientFn:
     """The exact mean dynamics at the learner's group size: `(key, kl_weight, theta, behaviour) -> Gradient`.
 
-    `silent` is the exact probability that a drawn group is silent, dropped or not. Prompts do not matter: they average
-    independent groups.
+    `silent` is the exact probability that a drawn group is silent, dropped or not. Prompts matter only where an
+    advantage sees the whole batch: else they average independent groups.
 
     Raises:
       ValueError: the bandit's rewards are not finitely many values, a group can look too many ways (more than
@@ -108,8 +134,13 @@ def finite_group(learner: Learner) -> GradientFn:
         ],
         axis=1,
     )  # [M, U, G]: the tagged action's reward value comes first
-    table = _first_advantage(learner.advantage, law.values[index])  # [M, U]
-    counts = np.ones(others.shape, bool)
+    rest = other_groups(learner) if see_others(learner) else None
+    if rest is None:
+        table = _first_advantage(learner.advantage, law.values[index])  # [M, U]
+    else:
+        beside = _first_of_batch(learner.advantage, law.values[index], law.values[rest.values])
+        table = beside.reshape(-1, num_values)  # [M B, U]
+    counts = np.ones(table.shape, bool)
     if learner.advantage.drops_silent:
         counts = others < size - 1
 
@@ -118,6 +149,8 @@ def finite_group(learner: Learner) -> GradientFn:
         value_law = jnp.einsum("xk,xku->xu", policy, law.probabilities)
         log_others = jnp.sum(xlogy(others.astype(theta.dtype), value_law[:, None, :]), axis=-1)
         chance = jnp.exp(log_ways.astype(theta.dtype) + log_others)  # [X, M]
+        if rest is not None:
+            chance = (chance[..., None] * rest.chances(value_law)).reshape(len(chance), -1)
         weighted = jnp.where(counts, counted(learner, shift.spread(2), table, 1.0), 0)  # [X, K, M, U]
         frequency = policy / policy.shape[0]
         signal = frequency * jnp.einsum("xku,xm,...xkmu->...xk", law.probabilities, chance, weighted)

@@ -203,12 +203,10 @@ def test_the_fast_path_refuses_what_it_does_not_compute(options, reason):
 
 def test_finite_groups_refuse_what_they_cannot_sum():
     for options, words in (
-        ({"estimator": ESTIMATORS["tpo"]()}, "estimator: expected one that weighs each action by itself"),
-        (
-            {"advantage": "batch_std", "prompts": 2},
-            "prompts: expected 1, as the advantage BatchStd sees the whole batch",
-        ),
+        ({"estimator": ESTIMATORS["tpo"](), "group_size": 64}, "group_size: expected at most 20000 groups"),
+        ({"estimator": ESTIMATORS["tpo"](), "advantage": "batch_std", "prompts": 2}, "prompts: expected 1"),
+        ({"advantage": "batch_std", "prompts": 16, "group_size": 16}, "group_size: expected .* and 16 prompts"),
     ):
-        trained = learner(options.pop("advantage", "grpo"), ARMS, group_size=4, **options)
+        trained = learner(options.pop("advantage", "grpo"), ARMS, **({"group_size": 4} | options))
         with pytest.raises(ValueError, match=words):
             drift_of(trained, "finite_group")

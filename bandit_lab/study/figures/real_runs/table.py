@@ -24,10 +24,11 @@ def table(found: Found) -> str:
     softmax, oscillator = int((difference > margin).sum()), int((difference < -margin).sum())
     lines += ["", f"Softmax law against oscillator: clearly better in {softmax} runs, clearly worse in {oscillator}, "]
     lines[-1] += f"median difference of AICc {float(difference.median()):.1f}."
-    return "\n".join([*lines, "", *_forecasts(found)])
+    return "\n".join([*lines, "", *forecasts(found)])
 
 
-def _forecasts(found: Found) -> list[str]:
+def forecasts(found: Found) -> list[str]:
+    """Errors of the forecasts that are not refused beside those of the baselines, on the same runs."""
     error = found.measured.error.values[kept(found)]
     told = compare(error[:, 0], dict(zip(BASELINES, error[:, 1:].T, strict=True)))
     low, high = told.ratio_interval

@@ -4,29 +4,23 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 
-from bandit_lab._numerics import leading_sum
 from bandit_lab._types import Array
 from bandit_lab.grpo.advantage.base import register_advantage
+from bandit_lab.grpo.advantage.dr_grpo import DrGRPO
 
 
 @register_advantage("rloo")
 @dataclass(frozen=True)
-class RLOO:
-    """A_i = r_i - mean of the others' rewards = G/(G-1) (r_i - mean). arXiv 2402.14740 (leave-one-out)."""
+class RLOO(DrGRPO):
+    """A_i = r_i - mean of the others' rewards = G/(G-1) (r_i - mean). arXiv 2402.14740 (leave-one-out).
 
-    smallest_group = 2
-    linear = True
-    centred = True
-    drops_silent = False
+    In an infinite group leaving one out changes nothing: there it is Dr. GRPO.
+    """
 
     def __call__(self, rewards: Array) -> Array:
         """Advantages [G]."""
         size = rewards.shape[0]
-        return (rewards - jnp.mean(rewards)) * (size / (size - 1))
-
-    def population(self, values: Array, probabilities: Array) -> Array:
-        """values - J: in an infinite group leaving one out changes nothing."""
-        return values - leading_sum(values * probabilities)
+        return super().__call__(rewards) * (size / (size - 1))
 
     def scale(self, variance: Array, silent: Array, size: int | None) -> Array:
         """G / (G - 1) [L]."""

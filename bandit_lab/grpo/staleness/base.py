@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple, Protocol
 
+import jax.numpy as jnp
+
 from bandit_lab._registry import Registry
 from bandit_lab._types import Array
 
@@ -76,6 +78,41 @@ class Staleness(Protocol):
     def rewind(self, state: Any, steps: int) -> Any:
         """The state with its clock set back by one period."""
         ...
+
+
+class Snapshots:
+    """What rules share that keep snapshots of block starts: no history, no clock."""
+
+    smallest_interval = 1
+    block_synchronous = True
+    whole_interval = True
+
+    def horizon_for(self, interval: float) -> int:
+        """None: snapshots are kept, not a history."""
+        return 0
+
+    def period(self, interval: int) -> int:
+        """One block."""
+        return interval
+
+    def rewind(self, state: Any, steps: int) -> Any:
+        """Nothing to do: snapshots carry no clock."""
+        return state
+
+
+class Ring:
+    """What rules share that look back: a ring of the last horizon + 1 parameters [horizon + 1, D]."""
+
+    smallest_interval = 0
+    block_synchronous = False
+
+    def init(self, theta: Array, horizon: int) -> Array:
+        """A ring filled with theta_0."""
+        return jnp.broadcast_to(theta, (horizon + 1, *theta.shape))
+
+    def rewind(self, state: Array, steps: int) -> Array:
+        """The ring turned back: what was written at step t stands where step t - steps would have written it."""
+        return jnp.roll(state, -steps, axis=0)
 
 
 STALENESS: Registry[Staleness] = Registry(

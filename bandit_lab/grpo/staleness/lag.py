@@ -2,30 +2,23 @@
 
 from dataclasses import dataclass
 
-import jax.numpy as jnp
 from jax import lax
 
 from bandit_lab._types import Array
-from bandit_lab.grpo.staleness.base import register_staleness
+from bandit_lab.grpo.staleness.base import Ring, register_staleness
 
 
 @register_staleness("lag")
 @dataclass(frozen=True)
-class Lag:
+class Lag(Ring):
     """Model B: theta_{t-N}. State: a ring of the last horizon + 1 parameters [horizon + 1, D]."""
 
     model = "B"
-    smallest_interval = 0
-    block_synchronous = False
     whole_interval = True
 
     def horizon_for(self, interval: float) -> int:
         """The lag."""
         return int(interval)
-
-    def init(self, theta: Array, horizon: int) -> Array:
-        """A ring filled with theta_0."""
-        return jnp.broadcast_to(theta, (horizon + 1, *theta.shape))
 
     def behaviour(
         self, state: Array, theta: Array, step: Array, interval: Array, key: Array | None = None
@@ -38,7 +31,3 @@ class Lag:
     def period(self, interval: int) -> int:
         """One step: every step looks the same number of steps back."""
         return 1
-
-    def rewind(self, state: Array, steps: int) -> Array:
-        """The ring turned back: what was written at step t stands where step t - steps would have written it."""
-        return jnp.roll(state, -steps, axis=0)

@@ -5,22 +5,15 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from bandit_lab._types import Array
-from bandit_lab.grpo.staleness.base import register_staleness
+from bandit_lab.grpo.staleness.base import Snapshots, register_staleness
 
 
 @register_staleness("pipeline")
 @dataclass(frozen=True)
-class Pipeline:
+class Pipeline(Snapshots):
     """Model C: theta_{(floor(t/N) - 1) N}. State: (start of the previous block [D], start of this block [D])."""
 
     model = "C"
-    smallest_interval = 1
-    block_synchronous = True
-    whole_interval = True
-
-    def horizon_for(self, interval: float) -> int:
-        """None: snapshots are kept, not a history."""
-        return 0
 
     def init(self, theta: Array, horizon: int) -> tuple[Array, Array]:
         """Both snapshots are theta_0."""
@@ -34,11 +27,3 @@ class Pipeline:
         previous = jnp.where(starts_block, state[1], state[0])
         current = jnp.where(starts_block, theta, state[1])
         return previous, (previous, current)
-
-    def period(self, interval: int) -> int:
-        """One block."""
-        return interval
-
-    def rewind(self, state: tuple[Array, Array], steps: int) -> tuple[Array, Array]:
-        """Nothing to do: snapshots carry no clock."""
-        return state

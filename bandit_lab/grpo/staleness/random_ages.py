@@ -20,7 +20,7 @@ from jax import lax
 
 from bandit_lab._barrier import computed_once
 from bandit_lab._types import Array
-from bandit_lab.grpo.staleness.base import Mixture, register_staleness
+from bandit_lab.grpo.staleness.base import Mixture, Ring, register_staleness
 
 _HORIZON = 16.0  # in units of mean age + 1: q^(16 (N + 1)) <= e^-16
 
@@ -39,24 +39,14 @@ def age_shares(mean_age: Array, horizon: int) -> Array:
 
 
 @dataclass(frozen=True)
-class _Ages:
+class _Ages(Ring):
     """What both rules share. State: a ring of the last horizon + 1 parameters [horizon + 1, D]."""
 
-    smallest_interval = 0
-    block_synchronous = False
     whole_interval = False
 
     def horizon_for(self, interval: float) -> int:
         """Oldest age that is kept apart."""
         return math.ceil(_HORIZON * (interval + 1)) if interval > 0 else 0
-
-    def init(self, theta: Array, horizon: int) -> Array:
-        """A ring filled with theta_0."""
-        return jnp.broadcast_to(theta, (horizon + 1, *theta.shape))
-
-    def rewind(self, state: Array, steps: int) -> Array:
-        """The ring turned back."""
-        return jnp.roll(state, -steps, axis=0)
 
 
 @register_staleness("random")

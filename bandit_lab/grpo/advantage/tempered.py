@@ -15,8 +15,11 @@ from bandit_lab.grpo.advantage.base import register_advantage
 class Tempered:
     """A_i = (r_i - mean) / std^power, zero for a silent group. Our own definition.
 
-    power 0 is Dr. GRPO, 1 is GRPO (population std, eps = 0). Two arms in an infinite group: the log-odds move at
-    (p (1-p))^(1 - power/2). Raises ValueError unless power is in [0, 2].
+    power 0 is Dr. GRPO, 1 is GRPO (population std, eps = 0). Infinite groups: grad J / sigma^power, so that with two
+    arms the log-odds move at (p (1-p))^(1 - power/2). Finite groups, rewards 0 and 1: that gradient times
+    E[(k/G (1 - k/G))^(1 - power/2)] / (p (1-p))^(1 - power/2), k binomial: the sum that `finite_group` makes (derived
+    here; in closed form for the powers 0 and 2 alone, 1 - 1/G and 1 - p^G - (1-p)^G). Raises ValueError unless power
+    is in [0, 2].
     """
 
     power: float = 0.5

@@ -13,6 +13,8 @@ from bandit_lab.grpo.estimator.base import TokenMean, register_estimator
 @dataclass(frozen=True)
 class CISPO(TokenMean):
     """A clip(ratio, 1 - epsilon_low, 1 + epsilon_high) grad log pi: no action drops out. arXiv 2506.13585.
+    The mean is the sum over actions of clip(ratio) pi_old A grad log pi: within the bounds, so at a fixed point, that
+    of `ratio`; with both beyond every ratio of two policies it is `ratio` everywhere.
 
     epsilon_low = 1 is no lower bound, as there. Raises ValueError unless 0 < epsilon_low <= 1 and epsilon_high > 0.
     """

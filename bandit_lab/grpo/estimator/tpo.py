@@ -19,8 +19,9 @@ class TPO:
     that was drawn twice stands there twice. arXiv 2604.06159, section 2, with advantage=grpo (scores over their std,
     0 in a silent group). It vanishes where the policy has reached the target. In an infinite group the sums become
     expectations under pi_old (derived here): q_i G -> pi_old exp(A/T) / E_old[pi_old exp(A/T)] and
-    p_i G -> pi / E_old[pi]: likely actions count twice, once drawn and once weighed. Raises ValueError unless
-    temperature > 0.
+    p_i G -> pi / E_old[pi]: likely actions count twice, once drawn and once weighed. At finite G
+    q and p depend on every action of the group: the mean is a sum over whole groups (`simulate.whole_group`) without a
+    closed form. Raises ValueError unless temperature > 0.
     """
 
     temperature: float = 1.0

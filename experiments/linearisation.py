@@ -5,10 +5,14 @@ the boundary track its law where the linearisation holds. Model A (refresh) lose
 period two beyond it is known exactly and depends on the learning rate over its threshold alone
 (bandit_lab/theory/two_cycle.py). It exists only above the threshold, hence at zero momentum the linear threshold is the
 boundary for starts at any distance. For models B (lag) and C (pipeline) there is no such proof: the same is tried. A
-run thrown far out comes to a flat place and takes long to return, so that shorter runs see an earlier boundary.
+run thrown far out comes to a flat place and takes long to return, so that shorter runs see an earlier boundary. Which
+starts the first block throws out for the whole run, and at which learning rate: bandit_lab/theory/excursion.py. So the
+map of basins of model A at zero momentum: below the threshold all starts return; above it they end on the orbit or a
+longer cycle, but for those that are thrown out.
 Setting: conf/experiment/linearisation.yaml. Measured: the smallest learning rate from which a run that starts displaced
-does not return, against its displacement; and the range of the logit gap at the starts of blocks, late in runs above
-the threshold. Drawn: both, with the exact orbit (dotted where it repels).
+does not return, against its displacement; the range of the logit gap at the starts of blocks, late in runs above the
+threshold; what becomes of every start at every learning rate. Drawn: all three, with the exact orbit (dotted where it
+repels) and the edges of what is thrown out.
 """
 
 from bandit_lab._readings import farthest_from_one
@@ -64,4 +68,14 @@ CLAIMS = (
     _boundary_claim(3, "c", "Model C with momentum 0.9"),
     _amplitude_claim(0, "amplitude", "Model A without momentum"),
     _amplitude_claim(1, "amplitude_momentum", "Model A with momentum 0.5, N = 8, the same"),
+    # Starts that a later block throws out, and at draft those on their way back at the end: see the setting.
+    Claim(
+        "linearisation.basins",
+        "Map of basins, model A without momentum: share of (start, learning rate) that return, cycle or are thrown out "
+        "by the first block as predicted",
+        "derived in bandit_lab/theory/two_cycle.py and excursion.py",
+        predicted=lambda f: 1.0,
+        measured=lambda f: float((f.measured.basin == f.predicted.basin).mean()),
+        tolerance=lambda f: f.setting.basins.tolerance,
+    ),
 )

@@ -8,7 +8,18 @@ import xarray
 from bandit_lab import measure as detectors
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import STALENESS, Hyper, Learner
-from bandit_lab.study.figures.linearisation.problem import ALONG, GAP, RATE, coordinates
+from bandit_lab.study.figures.linearisation.problem import (
+    ALONG,
+    BASIN,
+    CYCLES,
+    FAR,
+    GAP,
+    RATE,
+    RETURNS,
+    THROWN,
+    basin_axes,
+    coordinates,
+)
 from bandit_lab.study.reproduce.experiment import Lab, Setting
 
 
@@ -18,7 +29,26 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     for place in range(len(setting.loops)):
         parts.append(lab.keep(f"loop {place}", partial(_one_loop, setting, place)))
         lab.progress(len(parts), len(setting.loops))
-    return xarray.concat(parts, "loop").assign_coords(coordinates(setting))
+    loops = xarray.concat(parts, "loop").assign_coords(coordinates(setting))
+    return loops.merge(lab.keep("basins", partial(_basins, setting, float(loops.threshold[0]))))
+
+
+def _basins(setting: Setting, threshold: float) -> xarray.Dataset:
+    """What becomes of runs of the first loop that start anywhere, below and above the threshold."""
+    axes, (model, interval, momentum) = basin_axes(setting), setting.loops[0]
+    learner = Learner(two_arm(setting.rewards), staleness=STALENESS[model](), horizon=interval)
+    fixed = detectors.find_fixed_point(learner, "mean_field", setting.kl_weight).rest
+    ratio, away = (one.ravel() for one in np.meshgrid(*axes.values(), indexing="ij"))
+    columns = np.broadcast_arrays(threshold * ratio, momentum, interval, setting.kl_weight)
+    theta, start = np.tile(fixed, (ratio.size, 1)), fixed + 0.5 * away[:, None] * ALONG
+    cells = Hyper(*(np.array(column) for column in columns))
+    reach = detectors.tail_range(learner, "mean_field", cells, theta, start, ALONG, setting.basins.steps)
+    farthest = np.abs(reach).max(axis=1)
+    codes = [RETURNS, THROWN]
+    basin = np.select([farthest < setting.basins.returned, farthest > FAR], codes, CYCLES).reshape(
+        len(axes["ratio"]), -1
+    )
+    return xarray.Dataset({"basin": (("ratio", "start"), basin.astype(float), BASIN)}, axes)
 
 
 def _one_loop(setting: Setting, place: int) -> xarray.Dataset:

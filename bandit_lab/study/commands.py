@@ -96,7 +96,7 @@ COMMANDS = {
         "worked out as that trainer implements them, with the source of every rule. Stiffness comes from the log's\n"
         "response time, or is given (stiffness=, delay=); where the curve does not tell it, margins are a table over\n"
         "response times. Every threshold stands there by the leading-order law and exactly. Nothing is executed or\n"
-        "unpickled. No real configuration of OpenRLHF or prime-rl was at hand to check their rules on.",
+        "unpickled.",
         "python -m bandit_lab advise my_run/recipe.yaml my_run/trainer_state.json options.num_iterations=4 safety=2",
         "paths",
     ),

@@ -72,6 +72,56 @@ KNOWN = [
 ]  # fmt: skip
 
 
+# Written after the trainers' own example files: the dotted and the plain options of OpenRLHF, one launched through ray,
+# and three ages of prime-rl's TOML. Learning rate and upper clip beside model, interval and G.
+EXAMPLES = [
+    ("set -x\n\nray job submit --address=\"http://127.0.0.1:8265\" \\\n"
+     "   --runtime-env-json='{\"working_dir\": \"/o\"}' \\\n"
+     "   -- python3 -m openrlhf.cli.train_ppo_ray \\\n   --init_kl_coef 1e-6 \\\n   --use_kl_loss \\\n"
+     "   --use_kl_estimator_k3 \\\n   --advantage_estimator group_norm \\\n   --micro_train_batch_size 8 \\\n"
+     "   --train_batch_size 128 \\\n   --rollout_batch_size 1024 \\\n   --n_samples_per_prompt 4 \\\n"
+     "   --actor_learning_rate 5e-7 \\\n   --critic_learning_rate 9e-6 \\\n   --vllm_enable_sleep\n",
+     "grpo.sh", "OpenRLHF", "refresh", 32, 4, 5e-7, 0.2),  # 1024 * 4 / 128
+    ("#!/bin/bash\nMODEL=\"Q\"\npython3 -m openrlhf.cli.train_ppo_ray \\\n   --algo.kl.init_coef 0 \\\n"
+     "   --algo.advantage.estimator reinforce_baseline \\\n   --actor.model_name_or_path ${MODEL} \\\n"
+     "   --train.batch_size 512 \\\n   --rollout.batch_size 128 \\\n   --rollout.n_samples_per_prompt 8 \\\n"
+     "   --actor.eps_clip_low_high 0.2 0.28 \\\n   --actor.adam.lr 2e-6 \\\n   --train.async_enable\n",
+     "vlm.sh", "OpenRLHF", "pipeline", 2, 8, 2e-6, 0.28),  # 128 * 8 / 512, one batch in the queue
+    ("max_steps = 20\nseq_len = 2048\n[model]\nname = 'M'\n[orchestrator]\nbatch_size = 128\ngroup_size = 16\n"
+     "[orchestrator.train.sampling]\nmax_completion_tokens = 128\n[[orchestrator.train.env]]\nname = 'reverse'\n"
+     "[trainer.optim]\nlr = 3e-6\n[inference]\n", "rl.toml", "prime-rl", "lag", 8, 16, 3e-6, 0.2),
+    ("max_steps = 20\n[orchestrator]\nbatch_size = 64\nmax_off_policy_steps = 3\n[orchestrator.train]\ngroup_size = 8\n"
+     "[orchestrator.train.algo]\ntype = 'grpo'\n[trainer.optim]\nlr = 1e-5\nweight_decay = 0.0\n",
+     "rl.toml", "prime-rl", "lag", 3, 8, 1e-5, 0.2),
+    ("max_steps = 500\nbatch_size = 1024\nseq_len = 8192\nrollouts_per_example = 8\n[sampling]\ntemperature = 0.6\n"
+     "[environment]\nid = 'math'\n", "orch.toml", "prime-rl", "lag", 8, 8, 1e-6, 0.2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "name", "trainer", "model", "interval", "group", "rate", "clip"), EXAMPLES)
+def test_files_as_the_trainers_own_examples_are(tmp_path, text, name, trainer, model, interval, group, rate, clip):
+    found = understood(tmp_path, text, name)
+    assert (found.trainer.name, found.loop.model, found.loop.interval) == (trainer, model, interval)
+    assert (found.number("group_size"), found.number("learning_rate")) == (group, rate)
+    assert found.number("clip_high") == clip
+
+
+def test_what_openrlhf_divides_by(tmp_path):
+    """group_norm divides by the group's std whatever no_std_norm says; that switch is reinforce_baseline's."""
+    for estimator, plain, name, std in (
+        ("group_norm", False, "grpo", "group"),
+        ("group_norm", True, "grpo", "group"),
+        ("dr_grpo", False, "dr_grpo", "none"),
+        ("reinforce_baseline", False, "grpo", "batch"),
+        ("reinforce_baseline", True, "dr_grpo", "none"),
+    ):
+        options = {"algo.advantage.estimator": estimator, "algo.advantage.no_std_norm": plain}
+        rule = understood(tmp_path, OPENRLHF, options=options).reading.rule
+        assert (rule.name, rule.std) == (name, std)
+    with pytest.raises(ValueError, match="eps_clip_low_high: expected two numbers"):
+        understood(tmp_path, OPENRLHF, options={"actor.eps_clip_low_high": 0.2})
+
+
 @pytest.mark.parametrize(("text", "name", "trainer", "model", "interval", "group"), KNOWN)
 def test_refresh_interval_as_the_trainer_implements_it(tmp_path, text, name, trainer, model, interval, group):
     found = understood(tmp_path, text, name)
@@ -112,8 +162,16 @@ def test_fractions_of_a_block(tmp_path):
 
 def test_defaults_that_changed(tmp_path):
     path = written(tmp_path, TRL)
-    for release, weight in (("0.17.0", 0.04), ("0.20", 0.0), ("1.9", 0.0), (None, 0.0)):
+    for release, weight in (("0.14.0", 0.04), ("0.18.2", 0.04), ("0.19.0", 0.0), ("1.9", 0.0), (None, 0.0)):
         assert understand(load(path), {}, release=release).reading.kl_weight == weight
+    for release, loss in (
+        ("0.15.2", "grpo"),
+        ("0.16.1", "bnpo"),
+        ("0.21.0", "bnpo"),
+        ("0.22.0", "dapo"),
+        (None, "dapo"),
+    ):
+        assert f"loss_type={loss})" in understand(load(path), {}, release=release).reading.rule.source
     assert any(trap.name == "kl_default" for trap in understand(load(path), {}).traps)
     assert understand(load(path), {"beta": 0.1}).reading.kl_weight == 0.1
     old = understand(load(path), {"scale_rewards": False}, release="0.17")

@@ -32,7 +32,10 @@ class Default:
 
 @dataclass(frozen=True)
 class Key:
-    """One quantity under a trainer's names, the current one first; `note` where the name alone would mislead."""
+    """One quantity under a trainer's names, the current one first; `note` where the name alone would mislead.
+
+    `name[0]` and `name[1]` are the two numbers of a pair.
+    """
 
     quantity: str
     names: tuple[str, ...]
@@ -174,8 +177,11 @@ class Lookup:
     def _given(self, entry: Key) -> Fact | None:
         for origin, store in (("option", self.options), ("config", self.values)):
             for name in entry.names:
-                for key in _matching(name, store):
+                bare, _, place = name.rstrip("]").partition("[")
+                for key in _matching(bare, store):
                     value = _resolved(store[key], store)
+                    if place and value is not None:
+                        value = _one_of_two(key, value, int(place))
                     if value is not None:
                         return Fact(value, origin, key)  # type: ignore[arg-type]
         return None
@@ -215,6 +221,12 @@ def _matching(name: str, store: Mapping[str, Any]) -> list[str]:
     """Keys that are the name or end in it, the least nested first."""
     found = [key for key in store if key == name or key.endswith(f".{name}")]
     return sorted(found, key=lambda key: key.count("."))
+
+
+def _one_of_two(key: str, value: Any, place: int) -> Any:
+    if not isinstance(value, list) or len(value) != 2:
+        raise ValueError(f"{key}: expected two numbers, got {value!r}")
+    return value[place]
 
 
 def _resolved(value: Any, store: Mapping[str, Any], depth: int = 0) -> Any:

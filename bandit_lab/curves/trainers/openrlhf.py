@@ -16,8 +16,10 @@ KEYS = (
     Key("kl_weight", ("algo.kl.init_coef", "init_kl_coef"), (Default(0.01, _NOW),)),
     Key("use_kl_loss", ("algo.kl.use_loss", "use_kl_loss"), (Default(False, _NOW),)),
     Key("kl_estimator", ("algo.kl.estimator", "kl_estimator"), (Default("k1", _NOW),)),
-    Key("clip_low", ("actor.eps_clip", "eps_clip"), (Default(0.2, _NOW),)),
-    Key("clip_high", ("actor.eps_clip", "eps_clip"), (Default(0.2, _NOW),)),
+    Key("clip_low", ("actor.eps_clip_low_high[0]", "eps_clip_low_high[0]", "actor.eps_clip", "eps_clip"),
+        (Default(0.2, _NOW),)),
+    Key("clip_high", ("actor.eps_clip_low_high[1]", "eps_clip_low_high[1]", "actor.eps_clip", "eps_clip"),
+        (Default(0.2, _NOW),)),
     Key("advantage_estimator", ("algo.advantage.estimator", "advantage_estimator"), (Default("gae", _NOW),)),
     Key("no_std_norm", ("algo.advantage.no_std_norm", "no_advantage_std_norm"), (Default(False, _NOW),)),
     Key("dynamic_filtering", ("algo.dynamic_filtering_enable", "dynamic_filtering"), (Default(False, _NOW),)),
@@ -26,7 +28,7 @@ KEYS = (
     Key("max_epochs", ("train.max_epochs", "max_epochs"), (Default(1, _NOW),)),
     Key("async_enable", ("train.async_enable", "async_train"), (Default(False, _NOW),)),
     Key("async_queue_size", ("train.async_queue_size", "async_queue_size"), (Default(1, _NOW),)),
-)
+)  # fmt: skip
 
 
 def read(look: Lookup) -> Reading:
@@ -58,18 +60,18 @@ def _rule(look: Lookup) -> tuple[Rule, tuple[Trap, ...]]:
     estimator = str(look.value("advantage_estimator"))
     source, plain = f"OpenRLHF 0.11 (advantage estimator {estimator})", look.value("no_std_norm") is True
     filtered = ", silent groups drawn again" if look.value("dynamic_filtering") is True else ""
-    if estimator == "group_norm" and not plain:
+    if estimator == "group_norm":
         name = "dapo" if filtered else "grpo"
         return Rule(
             name, f"reward minus the group's mean, over the group's std{filtered}", "group", 1, 1e-9, source
         ), ()
-    if estimator in ("dr_grpo", "group_norm"):
+    if estimator == "dr_grpo" or (estimator == "reinforce_baseline" and plain):
         return Rule("dr_grpo", f"reward minus the group's mean{filtered}", "none", source=source), ()
     if estimator == "rloo":
         return Rule("rloo", "reward minus the mean of the others of the group", "none", source=source), ()
     if estimator == "reinforce_baseline":
         text = "reward minus the group's mean, over the std of the whole batch"
-        return Rule("grpo", text, "batch", 1, 1e-9, source), ()
+        return Rule("grpo", text, "batch", 0, 1e-8, source), ()
     text = f"the advantage estimator is {estimator}: what is said of groups does not apply"
     return Rule(None, text, "none", source=source), (Trap("not_grpo", text, source),)
 
@@ -82,5 +84,5 @@ TRAINER = Trainer(
      "init_kl_coef", "micro_train_batch_size", "algo.kl.init_coef"),
     KEYS,
     read,
-    aside="no real configuration of OpenRLHF was at hand to check this on",
+    aside="checked on the defaults of its 0.11.2 command line and on two of its own example scripts",
 )  # fmt: skip

@@ -6,7 +6,7 @@ from bandit_lab.curves.trainers.base import Default, Key, Lookup, Loop, Reading,
 _NOW = "prime-rl main (2026)"
 
 KEYS = (
-    Key("group_size", ("group_size", "orchestrator.group_size", "rollouts_per_example"), (Default(1, _NOW),)),
+    Key("group_size", ("orchestrator.train.group_size", "group_size", "rollouts_per_example"), (Default(1, _NOW),)),
     Key("learning_rate", ("optim.lr", "trainer.optim.lr"), (Default(1e-6, _NOW),)),
     Key("beta1", ("optim.betas1",), (Default(0.9, _NOW),)),
     Key("beta2", ("optim.betas2",), (Default(0.999, _NOW),)),
@@ -52,5 +52,5 @@ TRAINER = Trainer(
      "dppo_mask_low", "trainer.optim.lr"),
     KEYS,
     read,
-    aside="no real configuration of prime-rl was at hand to check this on",
+    aside="checked on four of its own example files and on the defaults of its orchestrator and losses",
 )  # fmt: skip

@@ -14,7 +14,7 @@ KEYS = (
     Key("weight_decay", ("weight_decay",), (Default(0.0, _HF),)),
     Key("optimizer", ("optim",), (Default("adamw_torch", _HF),)),
     Key("momentum", ("optim_args.momentum",)),
-    Key("kl_weight", ("beta",), (Default(0.0, _NOW, since="0.20"), Default(0.04, "TRL 0.17 GRPOConfig", until="0.17"))),
+    Key("kl_weight", ("beta",), (Default(0.0, _NOW, since="0.19"), Default(0.04, "TRL 0.14 to 0.18", until="0.18"))),
     Key("clip_low", ("epsilon",), (Default(0.2, _NOW),)),
     Key("clip_high", ("epsilon_high",)),
     Key("num_iterations", ("num_iterations",), (Default(1, _NOW),)),
@@ -23,11 +23,15 @@ KEYS = (
     Key("generation_batch_size", ("generation_batch_size",)),
     Key("per_device_train_batch_size", ("per_device_train_batch_size",), (Default(8, _HF),)),
     Key("processes", ("num_processes", "world_size", "processes")),
-    Key("scale_rewards", ("scale_rewards",), (Default("group", _NOW, since="0.24"), Default(True, _NOW, until="0.23"))),
-    Key("loss_type", ("loss_type",), (Default("dapo", _NOW, since="0.24"), Default("bnpo", "TRL 0.23", until="0.23"))),
+    Key("scale_rewards", ("scale_rewards",),
+        (Default("group", _NOW, since="0.22"), Default(True, "TRL 0.16 to 0.21", until="0.21"))),
+    Key("loss_type", ("loss_type",),
+        (Default("dapo", _NOW, since="0.22"), Default("bnpo", "TRL 0.16 to 0.21", since="0.16", until="0.21"),
+         Default("grpo", "TRL 0.14 and 0.15, which have no such key", until="0.15"))),
     Key("max_staleness", ("max_staleness",)),
     Key("weight_sync_steps", ("weight_sync_steps",)),
-)
+)  # fmt: skip
+"""Defaults as the released packages have them: 0.14.0, 0.15.2, 0.16.1, 0.17.0, 0.18.0, 0.19.0 to 0.24.0 and 1.16.0."""
 
 
 def read(look: Lookup) -> Reading:
@@ -142,8 +146,8 @@ def _traps(look: Lookup, rule: Rule) -> tuple[Trap, ...]:
         found.append(
             Trap(
                 "kl_default",
-                "'beta' is not given: its default is 0.0 since v0.20 and was 0.04 up to v0.17 (give version=...)",
-                "TRL 0.17, 0.20",
+                "'beta' is not given: its default is 0.0 since v0.19 and was 0.04 up to v0.18 (give version=...)",
+                "TRL 0.18, 0.19",
             )
         )
     return tuple(found)

@@ -27,6 +27,7 @@ def judge(subject, names):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("compiled_quickly")
 @pytest.mark.parametrize(("kind", "name"), ALL, ids=lambda value: value)
 def test_every_variant_keeps_the_rules(kind, name):
     """Sampling: n = 20,000, |z| <= 5, seed 0: false alarm below 6e-7 per number, 1e-3 for all of them."""

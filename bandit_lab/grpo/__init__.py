@@ -10,6 +10,7 @@ from bandit_lab.grpo.advantage import (
     batch_advantages,
     population_advantages,
     register_advantage,
+    scale_of,
     sees_batch,
 )
 from bandit_lab.grpo.estimator import (
@@ -100,6 +101,7 @@ __all__ = [
     "register_kl",
     "register_optimizer",
     "register_staleness",
+    "scale_of",
     "sees_batch",
     "shift_of",
     "update",

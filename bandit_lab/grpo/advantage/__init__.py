@@ -7,6 +7,7 @@ from bandit_lab.grpo.advantage.base import (
     batch_advantages,
     population_advantages,
     register_advantage,
+    scale_of,
     sees_batch,
 )
 from bandit_lab.grpo.advantage.dapo import DAPO
@@ -26,5 +27,6 @@ __all__ = [
     "batch_advantages",
     "population_advantages",
     "register_advantage",
+    "scale_of",
     "sees_batch",
 ]

@@ -1,6 +1,7 @@
 """The interface of an advantage, and what every one of them shares."""
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, cast
 
 import jax
 import jax.numpy as jnp
@@ -73,6 +74,19 @@ ADVANTAGES: Registry[Advantage] = Registry(
     "advantage", ("smallest_group", "linear", "centred", "drops_silent", "__call__", "population")
 )
 register_advantage = ADVANTAGES.register
+
+
+class Scaled(Advantage, Protocol):
+    """An advantage that is (r - mean of the group) times a number that all of the group share."""
+
+    def scale(self, variance: Array, silent: Array, size: int | None) -> Array:
+        """That number [L] for groups with these variances [L], all rewards equal or not [L], of G rewards."""
+        ...
+
+
+def scale_of(advantage: Advantage) -> Callable[[Array, Array, int | None], Array]:
+    """`scale` of an advantage that has one."""
+    return cast(Scaled, advantage).scale
 
 
 def sees_batch(advantage: Advantage) -> bool:

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from bandit_lab._barrier import computed_once
 from bandit_lab._numerics import add_up
 from bandit_lab._types import Array
-from bandit_lab.grpo import Learner
+from bandit_lab.grpo import Learner, scale_of
 from bandit_lab.simulate.fast.lanes import as_float, exp
 from bandit_lab.simulate.fast.lively import (
     chance_of_silence,
@@ -60,7 +60,7 @@ def with_signals(learner: Learner, setting: Setting) -> Setting:
     mean = (n * values[0] + (size - n) * values[1]) / size
     variance = (n * (values[0] - mean) ** 2 + (size - n) * (values[1] - mean) ** 2) / size
     silent = (n == 0) | (n == size)
-    scale = learner.advantage.scale(variance, silent, size)  # type: ignore[attr-defined]
+    scale = scale_of(learner.advantage)(variance, silent, size)
     signal = jnp.where(silent, 0, n * (values[0] - mean) * scale / size)
     return replace(setting, increments=jnp.diff(signal), least=jnp.min(jnp.abs(signal[1:-1])) / 2)
 
@@ -116,7 +116,7 @@ def _counted(job: Job, acting: Policy, step: Array) -> tuple[Array, Array]:
     mean = computed_once(add_up(*(n * r for n, r in zip(per_value, values, strict=True))) * (1 / size))
     variance = add_up(*(n * (r - mean) ** 2 for n, r in zip(per_value, values, strict=True))) * (1 / size)
     silent = add_up(*(n * n for n in per_value)) >= size * size
-    scale = job.learner.advantage.scale(variance, silent, size)  # type: ignore[attr-defined]
+    scale = scale_of(job.learner.advantage)(variance, silent, size)
     signal = add_up(*(n * (r - mean) for n, r in zip(first_arm, values, strict=True))) * scale
     if drops:
         chance = chance_of_silence(

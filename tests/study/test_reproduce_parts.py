@@ -1,12 +1,14 @@
 """Parts of `reproduce`: the verdict, the entries of the cache, what a function is seen to import."""
 
+import ast
+
 import numpy as np
 import pytest
 import xarray
 
 from bandit_lab._readings import farthest_from_one
 from bandit_lab.study.reproduce import cache, claims, source
-from bandit_lab.study.reproduce.experiment import Claim, Found, as_setting
+from bandit_lab.study.reproduce.experiment import Claim, Found, as_setting, discover
 
 
 def _found(predicted: float, measured: float, quality: str = "draft") -> Found:
@@ -143,3 +145,14 @@ def test_farthest_from_one_takes_plain_numbers():
     assert farthest_from_one(np.array([1.1, 0.8]), 1.0) == 0.8
     assert farthest_from_one(np.array([1.1, 5.0]), np.array([1.0, np.nan])) == 1.1
     assert np.isnan(farthest_from_one(np.array([1.1, np.nan]), 1.0))
+
+
+@pytest.mark.parametrize("name", discover())
+def test_an_experiment_is_short_and_has_no_logic_of_its_own(name):
+    text = discover()[name].source
+    if source.ROOM not in text:
+        pytest.skip("all of it stands in one file, as it may")
+    assert len(text.splitlines()) <= 120
+    functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    others = [one.name for one in functions if one.returns is None or "Claim" not in ast.unparse(one.returns)]
+    assert not others, "what does not make claims belongs into bandit_lab/study/figures"

@@ -17,20 +17,28 @@ from bandit_lab._registry import Registry
 
 _seen: WeakKeyDictionary[ModuleType, str] = WeakKeyDictionary()
 _OURS = __name__.partition(".")[0]
+_INSTALLED = frozenset(("site-packages", "dist-packages"))
 
 
 def modules_of(name: str) -> list[str]:
-    """A module and what it imports, directly or not, from below the folder that holds it or its package; sorted."""
+    """A module and what it imports, directly or not, from its own package or from its folder; sorted."""
     first = _file(name)
     if first is None:
         return []
     root = first.parents[name.count(".") + (first.stem == "__init__")]
+
+    def beside(one: str, file: Path) -> bool:
+        if one.partition(".")[0] == name.partition(".")[0]:
+            return True
+        below = file.relative_to(root).parts if root in file.parents else _INSTALLED
+        return one.partition(".")[0] != _OURS and not _INSTALLED & {root.name, *below}
+
     found: set[str] = set()
     waiting = [name]
     while waiting:
         one = waiting.pop()
         file = _file(one)
-        if one in found or file is None or root not in file.parents:
+        if one in found or file is None or not beside(one, file):
             continue
         found.add(one)
         waiting += _imports(one, file)

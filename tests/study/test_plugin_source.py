@@ -64,6 +64,16 @@ def test_the_hash_is_of_what_was_imported_and_of_what_that_imports_beside_it(fol
     assert config_hash(CHOSEN, {}, first) != config_hash(CHOSEN, {}, second)
 
 
+def test_an_environment_in_the_same_folder_does_not_count(folder, monkeypatch):
+    installed = folder / ".venv" / "lib" / "site-packages"
+    installed.mkdir(parents=True)
+    (installed / "beside.py").write_text("OTHER = 3\n")
+    (folder / "beside.py").unlink()
+    (folder / "rewards_of_mine.py").write_text("import beside\nREWARDS = (0.8, 0.4)\n")
+    monkeypatch.syspath_prepend(str(installed))
+    assert set(loaded()) == {"edited_bandit", "rewards_of_mine"}
+
+
 def test_a_begun_run_of_another_source_is_refused_by_name(folder):
     settings = {"settings": CHOSEN, "plugin_source": loaded()}
     ChunkStore(folder / "run").open(settings)

@@ -17,7 +17,9 @@ With a = gamma/(2m) and z = lambda/m - a^2 a displacement x0 with velocity v0 ev
     x(t) = exp(-a t) [x0 cos(sqrt z t) + (v0 + a x0) sin(sqrt z t)/sqrt z],
 
 entire in z, hence one smooth formula through critical damping; from rest it is
-x0 (r_f e^{-r_s t} - r_s e^{-r_f t})/(r_f - r_s), r_s <= r_f the two rates.
+x0 (r_f e^{-r_s t} - r_s e^{-r_f t})/(r_f - r_s), r_s <= r_f the two rates. Over-damped, with e = 1/(4 zeta^2) and
+s = t lambda/gamma, these are 1 + e + ... and 1/e per unit of s, hence x/x0 - exp(-s) = e [(1 - s) exp(-s) - exp(-s/e)]
+to first order in e.
 """
 
 import math
@@ -26,6 +28,7 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from bandit_lab import _checks
@@ -147,3 +150,12 @@ def fastest_improvement(osc: Oscillator) -> Array:
     """
     ratio = 4.0 * osc.mass * osc.stiffness / osc.damping**2 - 1.0
     return 2.0 * osc.mass / osc.damping * atan_sqrt(jnp.maximum(ratio, -1.0 + 1e-15))
+
+
+def beyond_exponential(damping_ratio: np.ndarray, gone: np.ndarray) -> np.ndarray:
+    """How much of the gap is left from rest beyond exp(-s), to first order in 1/(4 zeta^2). Derived in this module.
+
+    damping_ratio: zeta [...]. gone: s [T], time in units of damping/stiffness. Returns [..., T].
+    """
+    excess = 0.25 / np.asarray(damping_ratio)[..., None] ** 2
+    return excess * ((1 - gone) * np.exp(-gone) - np.exp(-gone / excess))

@@ -10,7 +10,14 @@ from scipy.linalg import expm
 
 from bandit_lab._numerics import atan_sqrt, decaying_pair
 from bandit_lab.theory import discrete
-from bandit_lab.theory.oscillator import Oscillator, displacement, fastest_improvement, oscillator, response
+from bandit_lab.theory.oscillator import (
+    Oscillator,
+    beyond_exponential,
+    displacement,
+    fastest_improvement,
+    oscillator,
+    response,
+)
 
 CASES = {
     "overdamped": (1.0, 5.0, 1.0),
@@ -173,3 +180,13 @@ def test_single_precision_and_strict_promotion():
 def test_bad_settings_are_named(settings, name):
     with pytest.raises(ValueError, match=name):
         oscillator(*settings)
+
+
+def test_distance_to_the_exponential_has_an_error_of_second_order():
+    gone, errors = np.linspace(0.0, 5.0, 101), []
+    for zeta in (5.0, 10.0):
+        osc = Oscillator(0.25 / zeta**2, 1.0, 1.0)  # damping over stiffness is 1
+        left = np.asarray(displacement(osc, gone, 1.0))
+        errors.append(np.abs(left - np.exp(-gone) - beyond_exponential(np.array(zeta), gone)).max())
+        assert np.abs(left - np.exp(-gone)).max() > 10 * errors[-1]  # without it the error is of first order
+    assert errors[0] / errors[1] == pytest.approx(16, rel=0.15)

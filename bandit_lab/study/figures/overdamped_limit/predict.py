@@ -17,6 +17,7 @@ from bandit_lab.study.figures.overdamped_limit.problem import (
     read_at,
 )
 from bandit_lab.study.reproduce.experiment import Setting
+from bandit_lab.theory.oscillator import beyond_exponential
 
 
 def predict(setting: Setting) -> xarray.Dataset:
@@ -32,8 +33,7 @@ def predict(setting: Setting) -> xarray.Dataset:
     walk = jax.vmap(lambda kappa: theory.discrete_response(length, kappa, damping.momentum))
     exact = read_at(1 - np.asarray(walk(rates * stiffness)), gone, tau)
     fine = np.linspace(0.0, damping.duration, FINE)
-    excess = 0.25 / zeta[:, None] ** 2
-    leading = excess * ((1 - fine) * np.exp(-fine) - np.exp(-fine / excess))
+    leading = beyond_exponential(zeta, fine)
     between = read_at(1 - np.asarray(walk(rates * stiffness)), fine, tau)
     smooth = np.stack([theory.response(one, fine * time, 0.0, 1.0) for one, time in zip(osc, tau, strict=True)])
     fit = np.array([_least_squares(gone, curve) for curve in exact])

@@ -308,7 +308,7 @@ def test_names_of_others_are_no_markup(capsys):
 @pytest.mark.parametrize(
     ("given", "line"),
     [
-        ((), "config: expected a trainer's configuration, a log, or settings"),
+        ((), "paths: expected a trainer's configuration, a log (files as plain arguments), or settings"),
         (("config=missing.yaml",), "missing.yaml: expected a readable file"),
         (("config=bad.yaml",), "broken document"),
         (("config=training_args.bin",), "never opened because it can run code"),

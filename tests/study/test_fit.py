@@ -250,9 +250,9 @@ def test_names_written_by_others_are_no_markup():
 
 
 SETTINGS = {
-    "": ("paths", "one or more logs"),
-    "a.json logs_index=b.csv": ("paths", "one or more logs, or logs_index"),
-    "absent.json": ("absent.json", "a readable file"),
+    "": ("paths", "files or folders as plain arguments"),
+    "a.json logs_index=b.csv": ("paths", "logs_index=PATH, one of the two"),
+    "absent.json": ("paths: absent.json", "a readable file"),
     "runs/lr=3.json": ("paths", "a file that exists"),
     "logs_index=absent.csv": ("logs_index", "a readable file"),
     "logs_index=a.json": ("logs_index", "a column 'file'"),
@@ -267,10 +267,10 @@ SETTINGS = {
     "a.json backtest=true models=[constant]": ("models", "baselines"),
     "a.json reward_scale=[1,0]": ("reward_scale", "lowest < highest"),
     "a.json step_unit=epoch": ("step_unit", "optimiser_step, rollout_cycle"),
-    "a.json reward_key=acc": ("a.json: reward_key", "the log has step, reward"),
+    "a.json reward_key=acc": ("paths: a.json: reward_key", "the log has step, reward"),
     "a.json where=kind": ("where", "column=value"),
     "a.json rewrd_key=x": ("rewrd_key", "did you mean reward_key"),
-    "short.json": ("short.json: points", "at least 8 rewards"),
+    "short.json": ("paths: short.json: points", "at least 8 rewards"),
 }
 
 

@@ -32,7 +32,8 @@ def read(path: Path, options: ReadOptions) -> Parsed:
         wrapped |= "step" in row and isinstance(row.get("data"), dict)
         tables.add(row)
     if good <= _WORTHWHILE * bad:
-        raise ValueError(f"expected JSON objects, one per line, got {good} of them and {bad} other lines")
+        left = "".join(f"; {note}" for note in lines.notes)
+        raise ValueError(f"expected JSON objects, one per line, got {good} of them and {bad} other lines{left}")
     damaged = (f"{bad} damaged lines left out",) if bad else ()
     kind = "JSONL, verl file logger" if wrapped else "JSONL"
     return Parsed(kind, tables.done(), (*damaged, *lines.notes))

@@ -45,7 +45,8 @@ def prepare(settings: AdviseSettings, explicit: frozenset[str]) -> Plan:
     given = _given(settings)
     _checks.require(
         document is not None or bool(options) or bool(given) or settings.log is not None,
-        "config", "a trainer's configuration, a log, or settings such as refresh_interval=4", "none of them",
+        "paths", "a trainer's configuration, a log (files as plain arguments), or settings such as refresh_interval=4",
+        "nothing",
     )  # fmt: skip
     return Plan(settings, trainers.understand(document, options, given, settings.framework, settings.version), log)
 

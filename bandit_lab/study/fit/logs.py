@@ -10,6 +10,7 @@ from bandit_lab import _checks
 from bandit_lab.curves import Curve, read, read_all
 from bandit_lab.curves.coarse import at_most
 from bandit_lab.curves.fit.results import FEWEST_POINTS
+from bandit_lab.curves.options import parse_where
 from bandit_lab.study.log_index import Entry, read_index
 from bandit_lab.study.log_settings import LogSettings
 from bandit_lab.study.progress import ProgressCallback
@@ -51,7 +52,7 @@ def reading_options(settings: LogSettings) -> dict[str, Any]:
         "reward_key": settings.reward_key,
         "step_key": settings.step_key,
         "eval_key": settings.eval_key,
-        "where": settings.where,
+        "where": parse_where(settings.where),
         "run": settings.run,
         "scale": None if settings.reward_scale is None else tuple(settings.reward_scale),
         "step_unit": None if settings.step_unit is None else UNITS[settings.step_unit],
@@ -129,7 +130,7 @@ def _log(name: str, path: str, curve: Curve, settings: LogSettings, **known: Any
         if settings.convert_to is not None:
             curve = curve.in_unit(UNITS[settings.convert_to], interval)
         points = int(curve.step.size)
-        _checks.require(points >= FEWEST_POINTS, "points", f"at least {FEWEST_POINTS} rewards to fit a law", points)
+        _checks.require(points >= FEWEST_POINTS, "points", f"at least {FEWEST_POINTS} rewards", points)
         largest = float(np.abs(curve.reward).max())
         _checks.require(largest < LARGEST, "reward", f"numbers below {LARGEST:g}", largest)
     except ValueError as error:

@@ -50,7 +50,9 @@ def page(one: Fitted, row: dict[str, Any], settings: FitSettings) -> list[Sectio
 def _verdict(one: Fitted) -> list[str]:
     if one.diagnosis is None:
         return ["Not asked for."]
-    lines = [verdict_line(name) for name in one.diagnosis.verdict]
+    notes = one.diagnosis.notes
+    lines = [f"{'A note: ' if name in notes else ''}{verdict_line(name)}" for name in one.diagnosis.verdict]
+    lines += [f"{why[:1].upper()}{why[1:]}." for _, why in one.diagnosis.severity.values() if why]
     lines += [f"Not judged: {text}." for text in one.diagnosis.missing]
     return lines + [f"Beware: {text}." for text in one.diagnosis.traps]
 

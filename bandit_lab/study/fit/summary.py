@@ -145,4 +145,5 @@ def _verdict(fitted: Fitted) -> dict[str, Any]:
     if fitted.diagnosis is None:
         return {}
     found = fitted.diagnosis
-    return {"verdict": list(found.verdict), "scores": found.scores, "missing": list(found.missing)}
+    grades = {name: grade for name, (grade, _) in found.severity.items()}
+    return {"verdict": list(found.verdict), "severity": grades, "scores": found.scores, "missing": list(found.missing)}

@@ -65,11 +65,13 @@ def share(value: float | None) -> str:
 
 
 def _verdict(row: dict[str, Any], short: bool) -> str:
-    """The verdict; in a long table the word of it that tells the modes apart."""
-    names = row.get("verdict", ["-"])
+    """The verdict, failures before notes; in a long table the word of it that tells the modes apart."""
+    grades = row.get("severity", {})
+    names = sorted(row.get("verdict", ["-"]), key=lambda name: grades.get(name) == "note")
     if not short:
-        return ", ".join(name.replace("_", " ") for name in names)
-    return f"{names[0].rpartition('_')[2]}{f' + {len(names) - 1}' if len(names) > 1 else ''}"
+        return ", ".join(f"{'note: ' if grades.get(name) == 'note' else ''}{name.replace('_', ' ')}" for name in names)
+    first, more = names[0].rpartition("_")[2], f" + {len(names) - 1}" if len(names) > 1 else ""
+    return f"({first}{more})" if grades.get(names[0]) == "note" else f"{first}{more}"
 
 
 def _arrival(row: dict[str, Any], key: str) -> str:

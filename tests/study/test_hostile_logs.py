@@ -1,0 +1,71 @@
+"""Logs that are none, at the command line: one line that names the key and the file, exit 2, nothing written."""
+
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+
+from bandit_lab.study.cli import BAD_INPUT, main
+
+
+class Bomb:
+    """Would end the process when unpickled."""
+
+    def __reduce__(self):
+        return os.abort, ()
+
+
+FILES = {
+    "empty.json": (b"", "an empty file"),
+    "lr = 1e-5, 'a' copy.log": (bytes(range(256)) * 50, "binary data"),
+    "state.json": (pickle.dumps(Bomb(), protocol=2), "a pickle, which is never opened"),
+    "deep.json": (b"[" * 100_000, "nested too deeply"),
+    "cut.json": (b'{"log_history": [{"reward": 0.1, "step": 1}, {"rew', "broken JSON"),
+    "no_reward.csv": (b"step,loss\n1,2\n2,3\n", "the log has step, loss"),
+    "long.jsonl": (b'{"step": 1, "reward": ' + b"1" * 5_000_000 + b"}\n", "1 lines of more than"),
+    "short.csv": (b"step,reward\n1,0.1\n2,0.2\n", "at least 8 rewards, got 2"),
+    "folder/a.json": (b"{}", "expected"),
+}
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
+
+
+def complaint(capsys, *given) -> str:
+    assert main([*given, "run_dir=out"]) == BAD_INPUT
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1
+    assert not Path("out").exists()
+    return shown.err.removeprefix(f"bandit_lab {given[0]}: ")
+
+
+@pytest.mark.parametrize("command", ["fit", "diagnose", "advise"])
+@pytest.mark.parametrize("name", FILES)
+def test_a_bad_log_is_named_under_its_key(command, name, capsys):
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_bytes(FILES[name][0])
+    line = complaint(capsys, command, name)
+    assert line.startswith("paths: ")
+    assert name in line
+    assert FILES[name][1] in line
+
+
+@pytest.mark.parametrize("command", ["fit", "diagnose", "advise"])
+def test_missing_paths_and_none_at_all(command, capsys):
+    assert complaint(capsys, command, "gone = 1.json").startswith("paths: gone = 1.json: ")
+    line = complaint(capsys, command)
+    assert line.startswith("paths: expected ")
+    assert "plain arguments" in line
+
+
+@pytest.mark.parametrize("command", ["fit", "diagnose"])
+def test_a_table_of_runs_without_a_curve(command, capsys):
+    Path("index.csv").write_text("file\ngone.json\n")
+    assert complaint(capsys, command, "logs_index=index.csv").startswith("logs_index: gone.json: ")
+    Path("run.csv").write_text("step,reward\n1,0.1\n")
+    assert "one of the two" in complaint(capsys, command, "run.csv", "logs_index=index.csv")

@@ -11,7 +11,7 @@ in `random_ages`.
 """
 
 from bandit_lab._registry import import_modules
-from bandit_lab.grpo.staleness.base import STALENESS, Mixture, Staleness, register_staleness
+from bandit_lab.grpo.staleness.base import STALENESS, Mixture, Staleness, averages, register_staleness
 from bandit_lab.grpo.staleness.lag import Lag
 from bandit_lab.grpo.staleness.pipeline import Pipeline
 from bandit_lab.grpo.staleness.random_ages import Random, RandomMean
@@ -28,5 +28,6 @@ __all__ = [
     "RandomMean",
     "Refresh",
     "Staleness",
+    "averages",
     "register_staleness",
 ]

@@ -29,7 +29,7 @@ class Staleness(Protocol):
       `behaviour`, theta may be [D] or, where many seeds run side by side, [D, L];
     - `behaviour(state, theta, step, interval, key)`: (parameters that act at this step, next state); `interval` is
       traced; a rule that draws something consumes `key`, the others do without one; where several policies act at once
-      their parameters come as a `Mixture`, over which the gradient is averaged;
+      their parameters come as a `Mixture`, over which the gradient is averaged (then `averages` is True);
     - if it draws something, `recall(state, theta, step, interval, uniform)`: the same with theta [D, L] and a random
       number in [0, 1) per run [L] in place of a key (without it only the reference path runs);
     - `period(interval)`: steps after which the rule repeats itself; `rewind(state, steps)`: the state as it would be
@@ -123,3 +123,8 @@ STALENESS: Registry[Staleness] = Registry(
     ),
 )
 register_staleness = STALENESS.register
+
+
+def averages(staleness: Staleness) -> bool:
+    """Whether several policies act at once, as a `Mixture`."""
+    return getattr(staleness, "averages", False)

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from bandit_lab._barrier import computed_once
+from bandit_lab._lookup import row_of_each
 from bandit_lab._types import Array
 from bandit_lab.grpo.staleness.base import Mixture, Ring, register_staleness
 
@@ -74,9 +75,11 @@ class Random(_Ages):
         length = state.shape[0]
         age = age_at(uniform, interval, length - 1)
         place = step % length - age
-        start = jnp.where(place < 0, place + length, place) * theta.size
-        flat = computed_once(jnp.arange(theta.size, dtype=jnp.int32).reshape(theta.shape) + start)
-        old = computed_once(state.reshape(-1).at[flat].get(mode="promise_in_bounds"))
+        place = jnp.where(place < 0, place + length, place)
+        if theta.ndim == 1:
+            old = lax.dynamic_index_in_dim(state, place, 0, keepdims=False)
+        else:
+            old = row_of_each(state, computed_once(place))
         written = jnp.where(age < 0, old, theta)
         return jnp.where(age == 0, theta, old), lax.dynamic_update_index_in_dim(state, written, step % length, 0)
 
@@ -91,13 +94,14 @@ class RandomMean(_Ages):
     """All ages at once, weighted by their geometric chances: the mean of `Random` given the past."""
 
     model = "random_mean"
+    averages = True
 
     def behaviour(
         self, state: Array, theta: Array, step: Array, interval: Array, key: Array | None = None
     ) -> tuple[Mixture, Array]:
         """Every entry of the ring with the chance of its age."""
         length = state.shape[0]
-        state = state.at[step % length].set(theta)
+        state = lax.dynamic_update_index_in_dim(state, theta, step % length, 0)
         ages = (step - jnp.arange(length)) % length
         return Mixture(state, age_shares(interval, length - 1)[ages]), state
 

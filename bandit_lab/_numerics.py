@@ -31,6 +31,16 @@ def leading_sum(x: Array) -> Array:
     return computed_once(add_up(*x))
 
 
+def leading_max(x: Array) -> Array:
+    """Maximum over the leading axis of numbers that are not NaN, [K, ...] -> [...], computed once."""
+    if x.shape[0] > 2 * _WRITTEN_OUT:
+        return jnp.max(x, axis=0)
+    highest = x[0]
+    for k in range(1, x.shape[0]):
+        highest = jnp.where(highest > x[k], highest, x[k])
+    return computed_once(highest)
+
+
 def add_up(first: Array, *others: Array) -> Array:
     """The sum of arrays, in order."""
     for other in others:

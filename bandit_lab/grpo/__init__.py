@@ -37,6 +37,7 @@ from bandit_lab.grpo.staleness import (
     RandomMean,
     Refresh,
     Staleness,
+    averages,
     register_staleness,
 )
 from bandit_lab.grpo.update import (
@@ -89,6 +90,7 @@ __all__ = [
     "State",
     "TokenMean",
     "Uncorrected",
+    "averages",
     "batch_advantages",
     "batch_key",
     "counted",

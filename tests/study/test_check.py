@@ -11,6 +11,7 @@ import pytest
 from bandit_lab._registry import Registry
 from bandit_lab.bandits import BANDITS, TabularBandit, k_arm
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, DrGRPO, Lag, Refresh, TokenMean
+from bandit_lab.grpo.advantage.none import NoBaseline
 from bandit_lab.grpo.kl.reverse import Exact
 from bandit_lab.study.check import CHECKS, run_check, subject_of
 from bandit_lab.study.cli import main
@@ -74,6 +75,14 @@ class WrongScale(DrGRPO):
 
     def scale(self, variance, silent, size):
         return 1.4 * super().scale(variance, silent, size)
+
+
+@dataclass(frozen=True)
+class WrongCounts(NoBaseline):
+    """Has another advantage on the fast path."""
+
+    def of_counts(self, values, counts):
+        return 1.4 * super().of_counts(values, counts)
 
 
 @dataclass(frozen=True)
@@ -161,6 +170,7 @@ DEFECTS = [
     ("advantage", WrongLimit, "infinite groups are the limit of large ones"),
     ("advantage", NotCentred, "declared properties"),
     ("advantage", WrongScale, "fast path against the reference path"),
+    ("advantage", WrongCounts, "declared properties"),
     ("estimator", LiesAboutRatio, "weights"),
     ("estimator", Silent, "bad settings are named"),
     ("bandit", misderived, "gradient of the policy against finite differences"),

@@ -28,11 +28,14 @@ class Advantage(Protocol):
     - `population(values, probabilities)`: the limit of an infinite group with reward law `probabilities` [U] on
       `values` [U] -> advantage [U] of an action that got each value; also for many laws, [U, 1] and [U, L] -> [U, L].
 
-    and, where an action's advantage is (r - mean of the group) times a number that all of the group share (without it
-    only the reference path runs):
+    and, so that sampled runs take the fast path, one of (with neither, the reference path runs)
 
-    - `scale(variance, silent, size)`: that number for many groups at once, from the population variances [L] of their
-      rewards, whether all rewards are equal [L], and G (None: an infinite group);
+    - `scale(variance, silent, size)`: where an action's advantage is (r - mean of the group) times a number that all of
+      the group share: that number for many groups at once, from the population variances [L] of their rewards, whether
+      all rewards are equal [L], and G (None: an infinite group);
+    - `of_counts(values, counts)`: any other rule, for many groups at once: the reward values [U, 1], distinct and
+      rising, and how many rewards of a group have each of them [U, L] (whole numbers as floats, G in all; some may be
+      0) -> advantage of each [U, L]. It is `population` for a finite group;
 
     and, where it depends on the other groups of the batch (then `__call__` is a batch of that group alone):
 

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 import jax.numpy as jnp
+from jax import lax
 
+from bandit_lab._numerics import leading_sum
 from bandit_lab._types import Array
 from bandit_lab.grpo.advantage.base import register_advantage
 
@@ -33,4 +35,17 @@ class Median:
         above = jnp.tensordot((flat >= flat[:, None]).astype(probabilities.dtype), probabilities, 1)
         lower = jnp.min(jnp.where(below >= 0.5, values, jnp.inf), axis=0)
         upper = jnp.max(jnp.where(above >= 0.5, values, -jnp.inf), axis=0)
+        return values - (lower + upper) / 2
+
+    def of_counts(self, values: Array, counts: Array) -> Array:
+        """values - median [U, L]: the two in the middle are the last values with at most half of the group below."""
+        half = leading_sum(counts) / 2
+
+        def one_more(u: Array, found: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            below, lower, upper = found
+            lower, upper = jnp.where(below < half, values[u], lower), jnp.where(below <= half, values[u], upper)
+            return below + counts[u], lower, upper
+
+        nothing = jnp.zeros_like(half)
+        _, lower, upper = lax.fori_loop(0, values.shape[0], one_more, (nothing, nothing, nothing))
         return values - (lower + upper) / 2

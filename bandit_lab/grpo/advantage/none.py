@@ -29,3 +29,7 @@ class NoBaseline:
     def population(self, values: Array, probabilities: Array) -> Array:
         """values."""
         return jnp.broadcast_to(values, probabilities.shape)
+
+    def of_counts(self, values: Array, counts: Array) -> Array:
+        """values [U, L]."""
+        return jnp.broadcast_to(values, counts.shape)

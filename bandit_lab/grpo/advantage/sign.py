@@ -33,3 +33,7 @@ class Sign:
     def population(self, values: Array, probabilities: Array) -> Array:
         """sign(values - threshold)."""
         return jnp.broadcast_to(jnp.sign(values - self.threshold), probabilities.shape)
+
+    def of_counts(self, values: Array, counts: Array) -> Array:
+        """sign(values - threshold) [U, L]."""
+        return jnp.broadcast_to(jnp.sign(values - self.threshold), counts.shape)

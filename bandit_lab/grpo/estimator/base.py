@@ -45,11 +45,12 @@ class Estimator(Protocol):
 class GroupEstimator(Protocol):
     """The gradient of one group is the sum over its actions of share * coefficient * grad log pi(action).
 
-    For developers. `of_group(log_policy, log_old, advantage, share)` takes four arrays of one shape: current and
-    behaviour log-probabilities, advantages, and shares that add up to 1; and gives the coefficients, values that are
-    never differentiated. In a drawn group the entries are its actions and every share is 1/G; in an infinite group
-    they are all pairs (arm, reward value), and the shares their probabilities. Exact means of finite groups are not
-    worked out for such estimators.
+    For developers. `of_group(log_policy, log_old, advantage, share)` takes four arrays of one shape, [M] or [M, L] for
+    L groups side by side: current and behaviour log-probabilities, advantages, and shares that add up to 1 along the
+    first axis; and gives the coefficients, values that are never differentiated. In a drawn group the entries are its
+    actions and every share is 1/G; in an infinite group they are all pairs (arm, reward value), and the shares their
+    probabilities; on the fast path a drawn group has those pairs too, with the shares in which they were drawn (0 for
+    what was not). Exact means of finite groups are sums over whole groups (`simulate.whole_group`).
     """
 
     @property

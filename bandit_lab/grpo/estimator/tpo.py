@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from bandit_lab import _checks
+from bandit_lab._numerics import leading_max, leading_sum
 from bandit_lab._types import Array
 from bandit_lab.grpo.estimator.base import register_estimator
 
@@ -36,7 +37,7 @@ class TPO:
 
 
 def _over_mean(logarithm: Array, share: Array) -> Array:
-    """exp(logarithm) over its mean with these shares."""
+    """exp(logarithm) over its mean with these shares, along the first axis."""
     # Held: it cancels, and the derivative of a maximum is 0/0 where its value is computed twice and unequally.
-    value = jnp.exp(logarithm - jax.lax.stop_gradient(jnp.max(logarithm)))
-    return value / jnp.sum(share * value)
+    value = jnp.exp(logarithm - jax.lax.stop_gradient(leading_max(logarithm)))
+    return value / leading_sum(share * value)

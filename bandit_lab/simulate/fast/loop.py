@@ -15,8 +15,9 @@ from jax import lax
 
 from bandit_lab._barrier import computed_once
 from bandit_lab._types import Array
-from bandit_lab.grpo import Refresh
+from bandit_lab.grpo import Mixture, Refresh, averages
 from bandit_lab.simulate.fast import many_arms, two_arms
+from bandit_lab.simulate.fast.penalty import with_entropy
 from bandit_lab.simulate.fast.program import Job
 from bandit_lab.simulate.fast.record import Tail, Track, start_tail, start_track, track, watch, watch_silence
 from bandit_lab.simulate.fast.words import age_uniform
@@ -53,6 +54,7 @@ def _optimizer(job: Job, part: str) -> Callable:
 
 def run_lanes(job: Job) -> tuple[Track, Tail | None, Any]:
     """Run one chunk. Gives (what was recorded of J, tail of every lane, final policy)."""
+    job = with_entropy(job)
     program, lanes = job.program, job.lanes
     arms = two_arms if program.two_arms else many_arms
     carry = _start(job, arms)
@@ -105,15 +107,38 @@ def _block(job: Job, arms: ModuleType, block: Array, carry: Carry) -> Carry:
 
 
 def _single(job: Job, arms: ModuleType, step: Array, carry: Carry) -> Carry:
+    if averages(job.learner.staleness):
+        return _averaged(job, arms, step, carry)
     acting, memory = _acting(job, arms, step, carry)
     return _update(job, arms, acting, step, step, carry._replace(staleness=memory))
 
 
+def _averaged(job: Job, arms: ModuleType, step: Array, carry: Carry) -> Carry:
+    """One step with several policies acting: the mean of their gradients, each from a batch of its own."""
+    policy = carry.policy
+    mixture, memory = job.learner.staleness.behaviour(carry.staleness, policy.logits, step, job.lanes.interval)
+    assert isinstance(mixture, Mixture)
+    count = mixture.share.shape[0]
+
+    def one(place: Array, so_far: tuple[Array, Array]) -> tuple[Array, Array]:
+        logits = computed_once(lax.dynamic_index_in_dim(mixture.theta, place, 0, keepdims=False))
+        found = arms.ascent(job, arms.policy_of(job, logits), policy, step * count + place)
+        return tuple(total + mixture.share[place] * part for total, part in zip(so_far, found, strict=True))
+
+    nothing = jnp.zeros_like(policy.logits), jnp.zeros_like(policy.reward)
+    ascent, silent = lax.fori_loop(0, count, one, nothing)
+    return _moved(job, arms, ascent, silent, step, carry._replace(staleness=memory))
+
+
 def _update(job: Job, arms: ModuleType, acting: Any, step: Array, batch: Array, carry: Carry) -> Carry:
     """One step. batch: the step whose random words draw it."""
-    policy = carry.policy
-    ascent, silent = arms.ascent(job, acting, policy, batch)
+    ascent, silent = arms.ascent(job, acting, carry.policy, batch)
+    return _moved(job, arms, ascent, silent, step, carry)
 
+
+def _moved(job: Job, arms: ModuleType, ascent: Array, silent: Array, step: Array, carry: Carry) -> Carry:
+    """After the optimiser's step along the ascent direction."""
+    policy = carry.policy
     difference, memory = _optimizer(job, "update")(-ascent, carry.optimizer, policy.logits)
     policy = arms.policy_of(job, policy.logits + difference)
     tail, reward = carry.tail, policy.reward

@@ -9,14 +9,18 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from bandit_lab._barrier import computed_once
-from bandit_lab._numerics import add_up, leading_sum
+from bandit_lab._numerics import add_up, leading_max, leading_sum
 from bandit_lab._types import Array
-from bandit_lab.grpo import Exact
+from bandit_lab.grpo import Shift, counted, scale_of, weighs_groups
+from bandit_lab.simulate.fast.advantages import of_group, of_infinite_group, of_law, scales
 from bandit_lab.simulate.fast.lanes import as_float, softmax_parts
 from bandit_lab.simulate.fast.lively import chance_of_silence, lively_counts, value_law, words_for_lively
 from bandit_lab.simulate.fast.multinomial import counts, draws_and_dither, thresholds, words_for_counting
-from bandit_lab.simulate.fast.program import Job, Program
+from bandit_lab.simulate.fast.penalty import is_exact, penalty
+from bandit_lab.simulate.fast.program import Job
 from bandit_lab.simulate.fast.words import GENERATORS
+
+_IMPOSSIBLE = -83.0  # a logarithm whose exponential is still a float32
 
 
 class Policy(NamedTuple):
@@ -36,6 +40,12 @@ def policy_of(job: Job, logits: Array) -> Policy:
     return Policy(logits, weights, total, reward)
 
 
+def log_policy(policy: Policy) -> Array:
+    """Log-probabilities [K, L], at least `_IMPOSSIBLE` below the most likely arm's."""
+    below = policy.logits - leading_max(policy.logits)
+    return jnp.maximum(below, _IMPOSSIBLE) - jnp.log(policy.total)
+
+
 def largest_probability(policy: Policy) -> Array:
     """[L] of the most likely arm, whose weight is 1."""
     return 1 / policy.total
@@ -46,34 +56,38 @@ def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Arra
 
     acting: the policy that draws. current: the policy that is trained. step: names the random words of the batch.
     """
-    estimator = job.learner.estimator
-    ratio = None if getattr(estimator, "ignores_ratio", False) else _ratio(acting, current)
+    estimator, infinite = job.learner.estimator, job.program.dynamics == "mean_field"
+    shift = None if getattr(estimator, "ignores_ratio", False) else _shift(job, acting, current)
     at = acting if estimator.at_snapshot else current
     distance = at.logits - job.setting.reference
     pull = job.lanes.kl_weight / at.total  # of the exact KL: its gradient is weights * (pull * distance - recoil)
     recoil = pull * leading_sum(at.weights * distance) / at.total
-    exact_kl = type(job.learner.kl_estimator) is Exact
-    if job.program.dynamics == "mean_field" and ratio is None and at is acting and exact_kl:
+    if infinite and shift is None and at is acting and is_exact(job) and scales(job):
         slope, offset = _affine(job, acting)
         slope, offset = slope / at.total, recoil - offset / at.total
         return at.weights * (job.setting.trained * slope + offset - pull * distance), jnp.zeros_like(at.total)
-    if job.program.dynamics == "mean_field":
-        signal, frequency, silent = _infinite(job, acting, ratio)
+    if infinite:
+        signal, frequency, silent = _infinite(job, acting, shift)
     else:
-        signal, frequency, silent = _batch(job, acting, step, ratio)
-    if exact_kl and ratio is None:
+        signal, frequency, silent = _batch(job, acting, step, shift)
+    if not is_exact(job):
+        signal = computed_once(signal - penalty(job, at, frequency))
+        return signal - at.weights * (leading_sum(signal) / at.total), silent
+    if shift is None and job.learner.advantage.centred:  # the signal adds up to 0
         return signal - at.weights * (pull * distance - recoil), silent
-    if exact_kl:
-        score = leading_sum(signal) / at.total
-        return signal - at.weights * (pull * distance + (score - recoil)), silent
-    log_ratio = job.setting.reference - (at.logits - jnp.max(at.logits, axis=0) - jnp.log(at.total))
-    signal = computed_once(signal - job.lanes.kl_weight * frequency * -jnp.expm1(log_ratio))
-    return signal - at.weights * (leading_sum(signal) / at.total), silent
+    score = leading_sum(signal) / at.total
+    return signal - at.weights * (pull * distance + (score - recoil)), silent
 
 
-def _ratio(acting: Policy, current: Policy) -> Array:
-    """pi / pi_old [K, L]. Weights never vanish (see `lanes.exp`), so that nothing is divided by zero."""
-    return current.weights * (acting.total / current.total) / acting.weights
+def _shift(job: Job, acting: Policy, current: Policy) -> Shift:
+    """pi / pi_old [K, L], and both log-probabilities where whole groups are weighed.
+
+    Weights never vanish (see `lanes.exp`), so that nothing is divided by zero.
+    """
+    ratio = current.weights * (acting.total / current.total) / acting.weights
+    if not weighs_groups(job.learner):
+        return Shift(ratio, ratio, ratio)
+    return Shift(log_policy(acting), log_policy(current), ratio)
 
 
 def _affine(job: Job, acting: Policy) -> tuple[Array, Array]:
@@ -83,28 +97,33 @@ def _affine(job: Job, acting: Policy) -> tuple[Array, Array]:
     mean = acting.reward if reported else leading_sum(acting.weights * setting.trained) / total
     spread = setting.trained - mean
     variance = leading_sum(acting.weights * (spread * spread + setting.variances)) / total
-    scale = job.learner.advantage.scale(variance, variance <= 0, None)  # type: ignore[attr-defined]
+    scale = scale_of(job.learner.advantage)(variance, variance <= 0, None)
     return scale, mean * scale
 
 
-def _infinite(job: Job, acting: Policy, ratio: Array | None) -> tuple[Array, Array, Array]:
+def _infinite(job: Job, acting: Policy, shift: Shift | None) -> tuple[Array, Array, Array]:
     """(signal, policy [K, L], silent [L]): pi_k sum_u P(u | k) A_u w(ratio_k, A_u)."""
-    slope, offset = (computed_once(x) for x in _affine(job, acting))
-    share = computed_once(acting.weights * (1 / acting.total))
-    values, chances = job.setting.values, job.setting.chances
-    if job.program.columns == 1:
-        value = _weighted(job, values * slope - offset, ratio)
+    chances = job.setting.chances
+    if scales(job):
+        slope, offset = (computed_once(x) for x in _affine(job, acting))
+        advantage = of_infinite_group(job, slope, offset)
     else:
-        advantage = [values[c] * slope - offset for c in range(job.program.columns)]
-        value = add_up(*(chances[:, c : c + 1] * _weighted(job, a, ratio) for c, a in enumerate(advantage)))
+        advantage = of_law(job, value_law(job.program, acting.weights, acting.total, chances))
+    share = computed_once(acting.weights * (1 / acting.total))
+    if job.program.columns == 1:
+        value = _weighted(job, advantage, [share], shift)[0]
+    else:
+        shares = [chances[:, c : c + 1] * share for c in range(job.program.columns)]
+        weighted = _weighted(job, advantage, shares, shift)
+        value = add_up(*(chances[:, c : c + 1] * w for c, w in enumerate(weighted)))
     return share * value, share, jnp.zeros_like(acting.total)
 
 
-def _batch(job: Job, acting: Policy, step: Array, ratio: Array | None) -> tuple[Array, Array, Array]:
+def _batch(job: Job, acting: Policy, step: Array, shift: Shift | None) -> tuple[Array, Array, Array]:
     """(signal, frequency [K, L], silent [L]): the mean over the `prompts` groups of one batch."""
     prompts, groups = job.learner.prompts, []
     for prompt in range(prompts):
-        group = group_signal(job, group_counts(job, acting, step * prompts + prompt), ratio)
+        group = group_signal(job, group_counts(job, acting, step * prompts + prompt), shift)
         groups.append([computed_once(x) for x in group] if prompts > 1 else group)
     signal, frequency, silent = (add_up(*part) * (1 / prompts) for part in zip(*groups, strict=True))
     if job.learner.advantage.drops_silent:
@@ -127,41 +146,43 @@ def group_counts(job: Job, acting: Policy, step: Array) -> Array:
     return computed_once(as_float(drawn, acting.weights.dtype)).reshape(arms, job.program.columns, lanes)
 
 
-def group_signal(job: Job, by_arm: Array, ratio: Array | None) -> tuple[Array, Array, Array]:
+def group_signal(job: Job, by_arm: Array, shift: Shift | None) -> tuple[Array, Array, Array]:
     """(signal, frequency [K, L], silent [L]) of one group from its counts [K, columns, L].
 
-    signal: (1/G) sum_i 1[a_i = k] A_i w_i. frequency: share of the actions that fell on each arm. A group is silent if
-    and only if the squares of its values' counts add up to G^2.
+    signal: (1/G) sum_i 1[a_i = k] A_i w_i. frequency: share of the actions that fell on each arm.
     """
-    size, values = job.learner.group_size, job.setting.values
+    share = 1 / job.learner.group_size
     cells = [by_arm[:, column] for column in range(job.program.columns)]
-    if len(cells) == 1:
-        mean = computed_once(leading_sum(cells[0] * values) * (1 / size))
-        spread = [values - mean]
-        variance = leading_sum(cells[0] * spread[0] * spread[0]) * (1 / size)
-        squares = _squared_counts(job.program, cells[0])
+    advantage, scale, silent = of_group(job, cells)
+    if shift is None:
+        factor = share if scale is None else computed_once(scale * share)
+        signal = add_up(*(n * a for n, a in zip(cells, advantage, strict=True))) * factor
     else:
-        totals = [leading_sum(n) for n in cells]
-        mean = computed_once(add_up(*(n * r for n, r in zip(totals, values, strict=True))) * (1 / size))
-        spread = [r - mean for r in values]
-        variance = add_up(*(n * d * d for n, d in zip(totals, spread, strict=True))) * (1 / size)
-        squares = add_up(*(n * n for n in totals))
-    silent = squares >= size * size
-    scale = job.learner.advantage.scale(variance, silent, size)  # type: ignore[attr-defined]
-    if ratio is None:
-        signal = add_up(*(n * d for n, d in zip(cells, spread, strict=True))) * computed_once(scale * (1 / size))
-    else:
-        weighted = (n * _weighted(job, d * scale, ratio) for n, d in zip(cells, spread, strict=True))
-        signal = add_up(*weighted) * (1 / size)
-    return signal, add_up(*cells) * (1 / size), silent.astype(by_arm.dtype)
+        whole = advantage if scale is None else [a * scale for a in advantage]
+        weighted = _weighted(job, whole, [n * share for n in cells], shift)
+        signal = add_up(*(n * w for n, w in zip(cells, weighted, strict=True))) * share
+    return signal, add_up(*cells) * share, silent.astype(by_arm.dtype)
 
 
-def _squared_counts(program: Program, counts: Array) -> Array:
-    """[L] sum over reward values of their squared counts. counts: [K, L] of arms with fixed rewards."""
-    if len(program.classes) == counts.shape[0]:
-        return leading_sum(counts * counts)
-    return add_up(*(computed_once(add_up(*(counts[arm] for arm in arms))) ** 2 for arms in program.classes))
+def _weighted(job: Job, advantage: list[Array], share: list[Array], shift: Shift | None) -> list[Array]:
+    """Coefficient of grad log pi of every column, [K, L] or [L] as its advantage. share: of its cells in the group.
+
+    What weighs whole groups sees all cells at once, those that are not there as ones that were all but impossible.
+    """
+    if shift is None:
+        return advantage
+    if not weighs_groups(job.learner):
+        return [counted(job.learner, shift, a, s) for a, s in zip(advantage, share, strict=True)]
+    shape = shift.ratio.shape
+    shares, advantages = (_all_cells(part, shape) for part in (share, advantage))
+    drawn = shares > 0
+    logs = (_all_cells([log] * len(share), shape) for log in (shift.log_policy, shift.log_old))
+    logs = (computed_once(jnp.where(drawn, log, _IMPOSSIBLE)) for log in logs)
+    parts = *logs, computed_once(jnp.where(drawn, advantages, 0)), computed_once(shares)
+    found = computed_once(job.learner.estimator.of_group(*parts))  # type: ignore[attr-defined]
+    return [found[c * shape[0] : (c + 1) * shape[0]] for c in range(len(share))]
 
 
-def _weighted(job: Job, advantage: Array, ratio: Array | None) -> Array:
-    return advantage if ratio is None else advantage * job.learner.estimator.weight(ratio, advantage)
+def _all_cells(columns: list[Array], shape: tuple[int, ...]) -> Array:
+    """Columns [K, L] or [L] below each other, [columns * K, L]."""
+    return jnp.concatenate([jnp.broadcast_to(column, shape) for column in columns])

@@ -44,7 +44,8 @@ class Setting:
 
     values: [V, 1] reward of every column, or of every arm if there is one column. chances, reached: [K, columns]
     probabilities of an arm's rewards and their cumulative sums. trained, variances: [K, 1] mean and variance of an
-    arm's reward. means: [K, 1] of the reported reward. reference: [K, 1] log-probabilities. increments: [G], for two
+    arm's reward. means: [K, 1] of the reported reward. reference: [K, 1] log-probabilities (or [K, L], see `penalty`).
+    distinct: [U, 1] the rewards that occur, rising, for advantages without `scale`. increments: [G], for two
     arms with fixed rewards: what each draw of the rarer arm adds to the signal of arm 0; least: scalar, half the
     smallest signal that is not zero; both are filled in by `two_arms.with_signals`.
     """
@@ -56,6 +57,7 @@ class Setting:
     variances: Any
     means: Any
     reference: Any
+    distinct: Any = None
     increments: Any = None
     least: Any = None
 

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from bandit_lab.bandits import Bandit
-from bandit_lab.grpo import K3, Exact, Learner, Refresh, sees_batch, weighs_groups
+from bandit_lab.grpo import Exact, Learner, Refresh, averages, sees_batch
 from bandit_lab.simulate.fast.layout import lanes_for
 from bandit_lab.simulate.fast.lively import words_for_lively
 from bandit_lab.simulate.fast.multinomial import LARGEST_GROUP, LARGEST_INVERTED, words_for_counting
@@ -28,12 +28,13 @@ def why_not(learner: Learner, dynamics: str, generator: str = "hash") -> str | N
         return f"{type(bandit).__name__} is not a softmax over one logit per arm"
     if not bandit.exact_law:
         return "rewards have a continuous law"
-    if not staleness.whole_interval and not (dynamics == "sampled" and hasattr(staleness, "recall")):
-        return f"{type(staleness).__name__} averages over ages, or draws them in a mean"
-    if not hasattr(learner.advantage, "scale"):
-        return f"{type(learner.advantage).__name__} is not (reward - mean) times a scale of the group"
-    if reason := _odd_gradient(learner):
-        return reason
+    draws = not staleness.whole_interval and not averages(staleness)
+    if draws and not (dynamics == "sampled" and hasattr(staleness, "recall")):
+        return f"{type(staleness).__name__} draws ages in a mean, or by a key"
+    if dynamics == "sampled" and not (hasattr(learner.advantage, "scale") or hasattr(learner.advantage, "of_counts")):
+        return f"{type(learner.advantage).__name__} has neither `scale` nor `of_counts`"
+    if sees_batch(learner.advantage) and learner.prompts > 1:
+        return f"{type(learner.advantage).__name__} sees the whole batch"
     if dynamics == "sampled" and (learner.group_size > LARGEST_GROUP or learner.prompts > LARGEST_PROMPTS):
         return f"more than {LARGEST_GROUP} draws per group or {LARGEST_PROMPTS} prompts"
     if _columns(learner) * bandit.reference_log_policy.shape[1] > LARGEST_TABLE:
@@ -41,22 +42,17 @@ def why_not(learner: Learner, dynamics: str, generator: str = "hash") -> str | N
     return None
 
 
-def _odd_gradient(learner: Learner) -> str | None:
-    """Why the gradient is not the one that is written down in `many_arms`, or None."""
-    if sees_batch(learner.advantage) and learner.prompts > 1:
-        return f"{type(learner.advantage).__name__} sees the whole batch"
-    if weighs_groups(learner):
-        return f"{type(learner.estimator).__name__} weighs whole groups"
-    if type(learner.kl_estimator) not in (Exact, K3):
-        return f"the KL estimator is {type(learner.kl_estimator).__name__}"
-    return "an entropy bonus is paid" if learner.entropy_weight else None
+def _law(learner: Learner) -> tuple[np.ndarray, np.ndarray]:
+    """(reward values [U], distinct and rising; their probabilities [K, U] for every arm), float64."""
+    law = learner.bandit.law
+    values, place = np.unique(np.asarray(law.values, np.float64), return_inverse=True)
+    return values, np.asarray(law.probabilities, np.float64)[0] @ np.eye(len(values))[place]
 
 
 def _columns(learner: Learner) -> int:
     """Cells per arm: 1 where the reward is a function of the arm."""
-    law = learner.bandit.law
-    fixed = bool(np.all((np.asarray(law.probabilities) == 0) | (np.asarray(law.probabilities) == 1)))
-    return 1 if fixed else int(law.values.shape[0])
+    values, probabilities = _law(learner)
+    return 1 if np.all((probabilities == 0) | (probabilities == 1)) else len(values)
 
 
 def describe(
@@ -67,15 +63,14 @@ def describe(
     Raises:
       ValueError: more steps than a lane has random words for.
     """
-    law = learner.bandit.law
-    probabilities, values = np.asarray(law.probabilities, np.float64)[0], np.asarray(law.values, np.float64)
+    values, probabilities = _law(learner)
     arms, columns = len(probabilities), _columns(learner)
-    means, column_values = probabilities @ values, values
+    means, column_values, distinct = probabilities @ values, values, values
     classes: tuple[tuple[int, ...], ...] = ()
     chances = probabilities
     if columns == 1:
         which = probabilities.argmax(1)
-        column_values, chances = values[which], np.ones((arms, 1))
+        column_values, distinct, chances = values[which], values[np.unique(which)], np.ones((arms, 1))
         classes = tuple(tuple(np.flatnonzero(which == v).tolist()) for v in np.unique(which))
     two_arms = arms == 2 and _one_logit_is_enough(learner, dynamics)
     if two_arms and columns == 1:
@@ -84,9 +79,10 @@ def describe(
     if dynamics == "sampled":
         size = learner.group_size
         words = words_for_lively(size) if learner.advantage.drops_silent else words_for_counting(size, False)
-        require_enough_words(steps * learner.prompts, 1 if two_arms and columns == 1 else words)
-        if not learner.staleness.whole_interval:
-            require_steps_apart(steps * learner.prompts)
+        groups = steps * learner.prompts * (learner.horizon + 1 if averages(learner.staleness) else 1)
+        require_enough_words(groups, 1 if two_arms and columns == 1 else words)
+        if hasattr(learner.staleness, "recall"):
+            require_steps_apart(groups)
     own = type(learner.bandit).true_means is not Bandit.true_means
     reported = np.asarray(learner.bandit.true_means, np.float64)[0] if own else means
     program = Program(
@@ -111,6 +107,7 @@ def describe(
         variances=np.asarray((probabilities @ values**2 - means**2)[:, None] * (columns > 1), dtype),
         means=np.asarray(reported[:, None], dtype),
         reference=np.asarray(learner.bandit.reference_log_policy, dtype)[0][:, None],
+        distinct=None if hasattr(learner.advantage, "scale") else np.asarray(distinct[:, None], dtype),
     )
     return program, setting
 
@@ -125,4 +122,5 @@ def needs_blocks(learner: Learner, interval: np.ndarray) -> np.ndarray:
 def _one_logit_is_enough(learner: Learner, dynamics: str) -> bool:
     plain = learner.optimizer.name in _MIRRORED and not learner.optimizer.options
     exact = type(learner.kl_estimator) is Exact and getattr(learner.estimator, "ignores_ratio", False)
-    return dynamics == "sampled" and plain and exact and learner.prompts == 1
+    scaled = hasattr(learner.advantage, "scale")
+    return dynamics == "sampled" and plain and exact and scaled and learner.prompts == 1

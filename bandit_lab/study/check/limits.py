@@ -39,7 +39,7 @@ def shapes(subject: Subject) -> str:
 
 @check("declared properties", "advantage")
 def flags(subject: Subject) -> str:
-    """`centred`, `linear`, `scale` and `batch` agree with what the advantage does in a group of eight."""
+    """`centred`, `linear`, `scale`, `of_counts` and `batch` agree with what the advantage does in a group of eight."""
     advantage, rewards = subject.variant, jnp.array(REWARDS)
     found, lines = advantage(rewards), []
     if advantage.centred:
@@ -49,12 +49,16 @@ def flags(subject: Subject) -> str:
     if hasattr(advantage, "scale"):
         factor = advantage.scale(jnp.var(rewards)[None], jnp.array([False]), len(REWARDS))[0]
         lines.append(close("scale", factor * (rewards - jnp.mean(rewards)), found, 1e-12, 1e-12))
+    if hasattr(advantage, "of_counts"):
+        values, place, counts = jnp.unique(rewards, return_inverse=True, return_counts=True)
+        by_value = advantage.of_counts(values[:, None], counts[:, None].astype(rewards.dtype))[:, 0]
+        lines.append(close("of_counts", by_value[place], found, 1e-12, 1e-12))
     if hasattr(advantage, "batch"):
         lines.append(close("batch of one group", advantage.batch(rewards[None])[0], found, 1e-12, 1e-12))
         values, law = jnp.array([0.0, 1.0]), jnp.array([0.3, 0.7])
         alone = population_advantages(advantage, values, law[None])[0]
         lines.append(close("batch of one context", alone, advantage.population(values, law), 1e-12, 1e-12))
-    return "; ".join(lines) or "not centred, not linear, neither scale nor batch"
+    return "; ".join(lines) or "not centred, not linear, no scale, counts or batch"
 
 
 @check("infinite groups are the limit of large ones", "bandit", "advantage", "estimator")

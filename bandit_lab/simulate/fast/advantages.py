@@ -1,0 +1,86 @@
+"""Advantages of the cells (arm, reward): of a group from its counts, of an infinite group from the law of its rewards.
+
+A rule with `scale` is (reward - mean) times a number per group. Any other is asked with `of_counts`, or `population`,
+for the advantage of every reward value; the cells are then added up by value, and the answer is handed back to them.
+Columns are those of `Program`: one per reward value, or a single one where the reward is a function of the arm.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from bandit_lab._barrier import computed_once
+from bandit_lab._numerics import add_up, leading_sum
+from bandit_lab._types import Array
+from bandit_lab.grpo import scale_of
+from bandit_lab.simulate.fast.program import Job, Program
+
+
+def scales(job: Job) -> bool:
+    """Whether the rule is (reward - mean) times a number per group."""
+    return hasattr(job.learner.advantage, "scale")
+
+
+def of_group(job: Job, cells: list[Array]) -> tuple[list[Array], Array | None, Array]:
+    """(advantage of every column over the factor, [K, L] or [L]; the factor [L], None if it is 1; silent [L]).
+
+    cells: counts [K, L] of every column. A group is silent if and only if the squares of its values' counts add up to
+    G^2.
+    """
+    size, values = job.learner.group_size, job.setting.values
+    if not scales(job):
+        advantage: Any = job.learner.advantage
+        by_value = per_value(job.program, cells)
+        spread = per_column(job.program, computed_once(advantage.of_counts(job.setting.distinct, by_value)))
+        return spread, None, leading_sum(by_value * by_value) >= size * size
+    if len(cells) == 1:
+        mean = computed_once(leading_sum(cells[0] * values) * (1 / size))
+        spread = [values - mean]
+        variance = leading_sum(cells[0] * spread[0] * spread[0]) * (1 / size)
+        squares = _squared_counts(job.program, cells[0])
+    else:
+        totals = [leading_sum(n) for n in cells]
+        mean = computed_once(add_up(*(n * r for n, r in zip(totals, values, strict=True))) * (1 / size))
+        spread = [r - mean for r in values]
+        variance = add_up(*(n * d * d for n, d in zip(totals, spread, strict=True))) * (1 / size)
+        squares = add_up(*(n * n for n in totals))
+    silent = squares >= size * size
+    return spread, scale_of(job.learner.advantage)(variance, silent, size), silent
+
+
+def of_infinite_group(job: Job, slope: Array, offset: Array) -> list[Array]:
+    """Advantage slope r - offset of every column, [K, L] or [L]. slope, offset: [L], see `affine`."""
+    if job.program.columns == 1:
+        return [job.setting.values * slope - offset]
+    return [job.setting.values[c] * slope - offset for c in range(job.program.columns)]
+
+
+def of_law(job: Job, law: Array) -> list[Array]:
+    """Advantage of every column, [K, L] or [L], in an infinite group whose reward values have the law [U, L]."""
+    return per_column(job.program, computed_once(job.learner.advantage.population(job.setting.distinct, law)))
+
+
+def per_value(program: Program, cells: list[Array]) -> Array:
+    """Counts [U, L] of every reward value, from those of the cells."""
+    if program.columns > 1:
+        return computed_once(jnp.stack([leading_sum(n) for n in cells]))
+    if program.classes == tuple((arm,) for arm in range(len(program.classes))):
+        return cells[0]
+    return computed_once(jnp.stack([add_up(*(cells[0][arm] for arm in arms)) for arms in program.classes]))
+
+
+def per_column(program: Program, by_value: Array) -> list[Array]:
+    """What every reward value has, [U, L], as columns of cells: [K, L] or [L] each."""
+    if program.columns > 1:
+        return [by_value[column] for column in range(program.columns)]
+    if program.classes == tuple((arm,) for arm in range(len(program.classes))):
+        return [by_value]
+    value_of = {arm: value for value, arms in enumerate(program.classes) for arm in arms}
+    return [computed_once(jnp.stack([by_value[value_of[arm]] for arm in range(len(value_of))]))]
+
+
+def _squared_counts(program: Program, counts: Array) -> Array:
+    """[L] sum over reward values of their squared counts. counts: [K, L] of arms with fixed rewards."""
+    if len(program.classes) == counts.shape[0]:
+        return leading_sum(counts * counts)
+    return add_up(*(computed_once(add_up(*(counts[arm] for arm in arms))) ** 2 for arms in program.classes))

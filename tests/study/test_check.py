@@ -128,6 +128,18 @@ class Invents(Lag):
 
 
 @dataclass(frozen=True)
+class Counts(Refresh):
+    """Says that it is asked at block starts only, and changes its memory at every step."""
+
+    def init(self, theta, horizon):
+        return theta, theta
+
+    def behaviour(self, state, theta, step, interval, key=None):
+        snapshot = jnp.where(step % interval == 0, state[1], state[0])
+        return snapshot, (snapshot, theta)
+
+
+@dataclass(frozen=True)
 class OddPeriod(Refresh):
     """Says that it repeats itself one step late."""
 
@@ -176,6 +188,7 @@ DEFECTS = [
     ("bandit", misderived, "gradient of the policy against finite differences"),
     ("bandit", misderived, "derivatives of the drift against finite differences"),
     ("staleness", Invents, "remembers parameters"),
+    ("staleness", Counts, "remembers parameters"),
     ("staleness", OddPeriod, GROWTH),
     ("staleness", Mixes, "fast path against the reference path"),
     ("kl_estimator", WrongDivergence, "stiffness by three routes"),

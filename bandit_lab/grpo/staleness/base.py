@@ -23,7 +23,8 @@ class Staleness(Protocol):
 
     - `model`: its letter or name in tables; `smallest_interval`: the least refresh interval it allows;
     - `whole_interval`: True if the refresh interval is a whole number of steps, False if it is real;
-    - `block_synchronous`: True if the behaviour policy changes only where t mod N = 0;
+    - `block_synchronous`: True if behaviour policy and state change only where t mod N = 0 (it is then not always asked
+      in between);
     - `horizon_for(interval)`: steps that have to be remembered for refresh intervals up to this one (static);
     - `init(theta, horizon)`: the state before step 0, a pytree of arrays whose parameters are all theta. Here and in
       `behaviour`, theta may be [D] or, where many seeds run side by side, [D, L];

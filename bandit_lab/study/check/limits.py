@@ -110,9 +110,12 @@ def remembers(subject: Subject) -> str:
     rule, interval = subject.variant, max(2, subject.variant.smallest_interval)
     age = jnp.asarray(interval if rule.whole_interval else float(interval))
     past = [jnp.full(2, float(t)) for t in range(8)]
-    state, key = rule.init(past[0], rule.horizon_for(interval)), jax.random.key(subject.seed)
+    state, key, before = rule.init(past[0], rule.horizon_for(interval)), jax.random.key(subject.seed), None
     for step, theta in enumerate(past):
-        acting, state = rule.behaviour(state, theta, jnp.int32(step), age, jax.random.fold_in(key, step))
+        now = rule.behaviour(state, theta, jnp.int32(step), age, jax.random.fold_in(key, step))
+        if rule.block_synchronous and step % interval and not jax.tree.all(jax.tree.map(jnp.array_equal, now, before)):
+            raise Failed(f"step {step}: block_synchronous, expected policy and state of the block's start, got others")
+        acting, state = before = now
         if not hasattr(acting, "share") and not any(bool(jnp.all(acting == old)) for old in past[: step + 1]):
             raise Failed(f"step {step}: expected parameters of a step before, got {np.asarray(acting)}")
         if hasattr(acting, "share"):

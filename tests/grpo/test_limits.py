@@ -185,20 +185,10 @@ def test_entropy_bonus_is_a_kl_to_the_uniform_policy(estimator):
     assert np.max(np.abs(paid(THETA, OLD, 0.5) - plain(THETA, OLD, 0.5))) > 1e-2
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        ({"estimator": ESTIMATORS["tpo"]()}, "TPO weighs whole groups"),
-        ({"advantage": "batch_std", "prompts": 2}, "BatchStd sees the whole batch"),
-        ({"advantage": "median"}, "Median is not (reward - mean) times a scale"),
-        ({"kl_estimator": "k2"}, "the KL estimator is K2"),
-        ({"entropy_weight": 0.1}, "an entropy bonus is paid"),
-    ],
-)
-def test_the_fast_path_refuses_what_it_does_not_compute(options, reason):
-    trained = learner(options.pop("advantage", "grpo"), ARMS, **options)
-    assert reason in str(why_not(trained, "sampled"))
-    assert why_not(learner("grpo", ARMS), "sampled") is None
+def test_the_fast_path_refuses_what_it_does_not_compute():
+    trained = learner("batch_std", ARMS, prompts=2)
+    assert "BatchStd sees the whole batch" in str(why_not(trained, "sampled"))
+    assert why_not(learner("batch_std", ARMS), "sampled") is None
 
 
 def test_finite_groups_refuse_what_they_cannot_sum():

@@ -77,7 +77,7 @@ SHARED = {
     "dynamics=finite_group bandit=k_arm bandit.kind=fixed": ("group_size", "ways"),
 }
 SWEEP = {
-    "path=fast staleness=random_mean": ("path", "reference (RandomMean averages over ages"),
+    "path=fast bandit=contextual": ("path", "reference (ContextualBandit is not a softmax over one logit"),
     "sweep.group_size=[8,16]": ("sweep.group_size", "use -m group_size="),
     "sweep.bandit=[two_arm]": ("sweep.bandit", "use -m bandit="),
     "sweep=[]": ("sweep", "a mapping", "'[]'"),

@@ -42,6 +42,7 @@ def pack(state: State) -> tuple[Array, Any]:
 
 
 def unpack(template: State, unravel: Any, x: Array, held: tuple, fixed: tuple) -> State:
+    """The state whose moving numbers are x [n]; the inverse of `pack`."""
     theta, moving, memory = unravel(x)
     leaves, structure, floating = _float_leaves(template.staleness)
     parts = iter(memory)

@@ -155,6 +155,10 @@ def learning_rate_boundary(
     A window of instability narrower than a step of the grid is passed over: with fresh and stale stiffness mixed there
     are such windows. The grid is scanned with runs of a fourth of the length; those decide where growth is clear.
 
+    Modes of nearly equal stiffness hardly part within a run, and the milder ones pull the growth of a generic direction
+    towards theirs: with 16 arms whose stiffnesses lie 1.4 % apart (momentum 0.9, N = 4) the boundary is off by 0.4 %
+    with 150 periods and by 0.015 % with 600; along the stiffest mode alone (`stiffest_mode`) by 4e-7.
+
     Args:
       cells: Hyper of arrays [C]. theta_star: [C, D]. direction: [D] or [C, D] of the displacement. grid: [M] or [C, M]
         rising learning rates; the first one at which the displacement grows is refined to 2^-13 of the step. bandits:

@@ -171,6 +171,7 @@ def floquet_threshold(
 
     low, high: where to scan (default: from far below to far above the on-policy time scale, 48 points per decade; an
     unstable window narrower than one scan step is missed). Other arguments as in `floquet`. Needs float64.
+    Raises ValueError for an interval that the staleness model cannot have, momentum outside [0, 1), low >= high.
     """
     interval = _checks.non_negative("refresh_interval", refresh_interval)
     if learner.staleness.whole_interval:

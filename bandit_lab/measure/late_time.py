@@ -25,7 +25,10 @@ def late_exponent(deficit: np.ndarray, decades: float = 1.0) -> np.ndarray:
 
 
 def late_rate(deficit: np.ndarray, share: float = 0.5) -> np.ndarray:
-    """-d ln(deficit)/d step over the last `share` of the steps, by least squares. deficit: [..., T + 1] > 0 there."""
+    """-d ln(deficit)/d step over the last `share` of the steps, by least squares. deficit: [..., T + 1] > 0 there.
+
+    Raises ValueError for a share outside (0, 1], a deficit <= 0.
+    """
     deficit = np.asarray(deficit, float)
     last = deficit.shape[-1] - 1
     _checks.require(0 < share <= 1, "share", "a number in (0, 1]", share)

@@ -69,6 +69,8 @@ def sampled_boundary(learning_rates: np.ndarray, lost: np.ndarray, level: float 
 
     Args:
       learning_rates: [M], rising. lost: [C, M] from `lost_share`. level: in (0, 1).
+
+    Raises ValueError for a level outside (0, 1).
     """
     _checks.require(0 < level < 1, "level", "a share in (0, 1)", level)
     lost, log_rate = np.asarray(lost), np.log(learning_rates)

@@ -30,7 +30,10 @@ Matrix = np.ndarray
 
 
 def ones_complement(arms: int) -> Matrix:
-    """Orthonormal basis [K, K-1] of the logit directions orthogonal to (1, ..., 1) (Helmert columns)."""
+    """Orthonormal basis [K, K-1] of the logit directions orthogonal to (1, ..., 1) (Helmert columns).
+
+    Raises ValueError below two arms.
+    """
     _checks.integer("arms", arms, 2)
     basis = np.zeros((arms, arms - 1))
     for j in range(1, arms):
@@ -40,7 +43,10 @@ def ones_complement(arms: int) -> Matrix:
 
 
 def reduce_matrix(matrix: ArrayLike) -> Matrix:
-    """Q^T M Q [K-1, K-1] for a logit-space matrix M [K, K], Q = `ones_complement(K)`."""
+    """Q^T M Q [K-1, K-1] for a logit-space matrix M [K, K], Q = `ones_complement(K)`.
+
+    Raises ValueError unless the matrix is square, K >= 2.
+    """
     full = np.asarray(matrix, float)
     _checks.require(full.ndim == 2 and full.shape[0] == full.shape[1] >= 2, "matrix", "shape [K, K]", full.shape)
     basis = ones_complement(full.shape[0])

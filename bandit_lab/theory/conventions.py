@@ -47,7 +47,10 @@ def block_sums(refresh_interval: int, momentum: float, convention: str = "heavy_
 
 
 def mean_age(model: str, refresh_interval: float) -> float:
-    """Mean age [steps] of the policy used: (N-1)/2 for `refresh`, N for `lag` and `random`, (3N-1)/2 for `pipeline`."""
+    """Mean age [steps] of the policy used: (N-1)/2 for `refresh`, N for `lag` and `random`, (3N-1)/2 for `pipeline`.
+
+    Raises ValueError for an unknown model.
+    """
     _checks.choice("model", model, (*MODELS, "random"))
     if model == "refresh":
         return (refresh_interval - 1) / 2

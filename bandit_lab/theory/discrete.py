@@ -46,6 +46,7 @@ def discrete_response(
     """x[t]/x[0] for t = 0..steps, shape [steps + 1], released from rest; differentiable, exact in every regime.
 
     `kappa` and `momentum` are scalars, traced or not; `steps` is static. Derived in this module.
+    Raises ValueError for an unknown convention.
     """
     _checks.choice("convention", convention, CONVENTIONS)
     mu = jnp.asarray(momentum, jnp.result_type(float, jnp.asarray(momentum).dtype))

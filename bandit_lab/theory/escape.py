@@ -65,7 +65,10 @@ def barrier(process: Diffusion, well: float, top: float) -> float:
 
 
 def kramers_rate(process: Diffusion, well: float, top: float) -> float:
-    """Escape rate per step from the fixed point `well` over the unstable fixed point `top` (gaps). Leading order."""
+    """Escape rate per step from the fixed point `well` over the unstable fixed point `top` (gaps). Leading order.
+
+    Raises ValueError unless `well` is stable and `top` is not.
+    """
     slope = np.gradient(process.drift, process.gap)
     inner, outer = (float(np.interp(x, process.gap, slope)) for x in (well, top))
     _checks.require(inner < 0 < outer, "top", "an unstable fixed point beside a stable `well`", top)
@@ -79,6 +82,7 @@ def first_passage_time(process: Diffusion, start: float, target: float) -> float
     """Mean number of steps from gap `start` up to gap `target`, reflecting at the lower end of the grid.
 
     T = integral_{start}^{target} dy e^{U(y)} integral_{low}^{y} 2 e^{-U(z)}/b(z) dz. Exact for the diffusion.
+    Raises ValueError unless `target` lies above `start`, inside the grid.
     """
     _checks.require(start < target <= process.gap[-1], "target", "a gap above `start`, inside the grid", target)
     scale = process.potential - np.log(process.spread)

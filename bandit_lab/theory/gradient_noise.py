@@ -96,7 +96,10 @@ def binary_covariance(
 
 
 def leading_covariance(advantage: str, atoms: Atoms, eps: float = 0.0) -> np.ndarray:
-    """G times the covariance [K, K] as G -> infinity, any rewards; `advantage` grpo, dapo, dr_grpo or rloo."""
+    """G times the covariance [K, K] as G -> infinity, any rewards; `advantage` grpo, dapo, dr_grpo or rloo.
+
+    Raises ValueError for another advantage.
+    """
     _checks.choice("advantage", advantage, ("grpo", "dapo", "dr_grpo", "rloo"))
     gap = atoms.reward - atoms.weight @ atoms.reward
     gradient = (atoms.weight * gap) @ atoms.score
@@ -110,7 +113,10 @@ def leading_covariance(advantage: str, atoms: Atoms, eps: float = 0.0) -> np.nda
 
 
 def centred_covariance(advantage: str, atoms: Atoms, group_size: int) -> np.ndarray:
-    """Exact covariance [K, K] of one group's estimate for dr_grpo or rloo, any rewards, G >= 2."""
+    """Exact covariance [K, K] of one group's estimate for dr_grpo or rloo, any rewards, G >= 2.
+
+    Raises ValueError for another advantage, a group below 2.
+    """
     _checks.choice("advantage", advantage, ("dr_grpo", "rloo"))
     size = _checks.integer("group_size", group_size, 2)
     gap = atoms.reward - atoms.weight @ atoms.reward

@@ -78,7 +78,10 @@ class GroupLaw:
         return self.advantage == "grpo" and self.group_size is None and self.eps == 0
 
     def table(self) -> tuple[np.ndarray, np.ndarray]:
-        """Advantage of a success and of a failure in a group with k = 0..G successes, each [G + 1]; finite G only."""
+        """Advantage of a success and of a failure in a group with k = 0..G successes, each [G + 1]; finite G only.
+
+        Raises ValueError at G = infinity.
+        """
         _checks.require(self.group_size is not None, "group_size", "a finite group", "infinity")
         size = int(self.group_size or 0)
         k = np.arange(size + 1)

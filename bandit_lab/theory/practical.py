@@ -19,7 +19,10 @@ from bandit_lab.theory.two_arm_chain import TwoArmChain
 
 
 def collapse_probability(chain: TwoArmChain, collapsed_gap: float, blocks: int, start: float = 0.0) -> float:
-    """Probability that the gap lies beyond `collapsed_gap` after `blocks` blocks from gap `start`."""
+    """Probability that the gap lies beyond `collapsed_gap` after `blocks` blocks from gap `start`.
+
+    Raises ValueError for a gap outside the grid.
+    """
     _checks.require(chain.low < collapsed_gap < chain.high, "collapsed_gap", "a gap inside the grid", collapsed_gap)
     law = chain.evolve(chain.start(start), blocks)
     return float(law[chain.grid > collapsed_gap].sum())
@@ -38,6 +41,7 @@ def practical_learning_rate(
 
     Searched between 0.05 and 1 times the `deterministic` threshold, to the relative `tolerance`; None if fewer collapse
     even there, 0.05 times the threshold if more collapse already there.
+    Raises ValueError for a level outside (0, 1).
     """
     _checks.require(0 < level < 1, "level", "a probability inside (0, 1)", level)
     blocks = max(1, steps // chain.refresh_interval)

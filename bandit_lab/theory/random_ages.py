@@ -36,7 +36,10 @@ def decay_of_mean_age(mean_age: float) -> float:
 
 
 def geometric_weights(mean_age: float, maximum: int, tail: str = "redraw") -> np.ndarray:
-    """P(age = 0..maximum) [maximum + 1]: ages beyond it are drawn again (`redraw`) or set to it (`clip`)."""
+    """P(age = 0..maximum) [maximum + 1]: ages beyond it are drawn again (`redraw`) or set to it (`clip`).
+
+    Raises ValueError for an unknown tail, a maximum or mean age < 0.
+    """
     _checks.choice("tail", tail, ("redraw", "clip"))
     q = decay_of_mean_age(mean_age)
     weights = (1 - q) * q ** np.arange(_checks.integer("maximum", maximum, 0) + 1)
@@ -47,7 +50,10 @@ def geometric_weights(mean_age: float, maximum: int, tail: str = "redraw") -> np
 
 
 def averaged_threshold(mean_age: float, momentum: float, convention: Convention = "heavy_ball") -> Threshold:
-    """First loss of stability of the age-averaged drift; closed form, Nesterov from the map. Infinite memory."""
+    """First loss of stability of the age-averaged drift; closed form, Nesterov from the map. Infinite memory.
+
+    Raises ValueError for an unknown convention, momentum outside [0, 1), mean age < 0.
+    """
     _checks.choice("convention", convention, CONVENTIONS)
     mu, q = _checks.momentum("momentum", momentum), decay_of_mean_age(mean_age)
     if convention == "nesterov":
@@ -84,6 +90,7 @@ def mean_square_threshold(mean_age: float, momentum: float, convention: Conventi
     """Smallest kappa at which the mean square of a displacement stops decaying; ages drawn at every step.
 
     At mu = 0 the closed form of the module docstring, else scan and root of the 10 x 10 moment map.
+    Raises ValueError for momentum outside [0, 1), mean age < 0.
     """
     mu, q = _checks.momentum("momentum", momentum), decay_of_mean_age(mean_age)
     if mu == 0:

@@ -24,7 +24,10 @@ class Member(NamedTuple):
 
 
 def member(size: float, exponent: float, reward: float = 1.0, kl_weight: float = 1.0) -> Member:
-    """The member of relative size M >= 1 with stiffness proportional to M^-exponent, mean-only advantage."""
+    """The member of relative size M >= 1 with stiffness proportional to M^-exponent, mean-only advantage.
+
+    Raises ValueError for a size below 1, a KL weight <= 0.
+    """
     _checks.require(size >= 1, "size", "a number >= 1 (rewards stay in [0, 1])", size)
     _checks.positive("kl_weight", float(kl_weight))
     scale = float(size) ** -exponent
@@ -40,7 +43,10 @@ def time_constant(
 
 
 def fitted_exponent(sizes: np.ndarray, times: np.ndarray) -> tuple[float, float]:
-    """Slope of log time against log size and its standard error (ordinary least squares)."""
+    """Slope of log time against log size and its standard error (ordinary least squares).
+
+    Raises ValueError below 3 sizes.
+    """
     x, y = np.log(np.asarray(sizes, float)), np.log(np.asarray(times, float))
     _checks.require(len(x) >= 3, "sizes", "at least 3 sizes", len(x))
     design = np.column_stack([x, np.ones_like(x)])

@@ -23,7 +23,10 @@ from bandit_lab.theory.conventions import gain
 
 
 def inertial_delay(momentum: float) -> float:
-    """Steps by which momentum delays the gradient flow at the same eta/(1-mu): mu/(1-mu). Derived in this module."""
+    """Steps by which momentum delays the gradient flow at the same eta/(1-mu): mu/(1-mu). Derived in this module.
+
+    Raises ValueError for momentum outside [0, 1).
+    """
     _checks.momentum("momentum", momentum)
     return momentum / (1 - momentum)
 
@@ -32,6 +35,7 @@ def reaching_delay(momentum: float, speed_up: float) -> float:
     """Extra steps to reach a point where the force is `speed_up` times the initial one, at fixed eta/(1-mu).
 
     mu/(1-mu) (1 + ln speed_up), first order in mu/(1-mu) times the growth rate of the force. Derived in this module.
+    Raises ValueError for momentum outside [0, 1), a speed-up <= 0.
     """
     _checks.positive("speed_up", speed_up)
     return inertial_delay(momentum) * (1 + float(np.log(speed_up)))

@@ -53,8 +53,8 @@ def stationary_covariance(
     """Stationary covariance of the position under gradient noise of covariance `noise` [n, n] per update.
 
     `noise` is that of the whole update (one group's covariance over the number of prompts), in the reduced basis of
-    the loop. Reusing a batch is a matter of blocks: ValueError with `lag` or `random`. Exact for the linear loop;
-    a leading order in the noise for the nonlinear one. Derived in this module.
+    the loop. Reusing a batch is a matter of blocks: ValueError with `lag` or `random`, and for noise of another shape.
+    Exact for the linear loop; a leading order in the noise for the nonlinear one. Derived in this module.
     """
     noise = np.atleast_2d(np.asarray(noise, float))
     _checks.require(noise.shape == loop.fresh.shape, "noise", f"shape {loop.fresh.shape}", noise.shape)

@@ -59,6 +59,7 @@ def leading_order(refresh_interval: float, momentum: float, convention: Conventi
 
     It does not know what the refresh interval means; infinite at N = 0. Nesterov as heavy ball: both conventions
     turn a constant gradient into the same total displacement.
+    Raises ValueError for an unknown convention, momentum outside [0, 1), an interval < 0.
     """
     _checks.choice("convention", convention, CONVENTIONS)
     _checks.require(refresh_interval >= 0, "refresh_interval", "a number >= 0", refresh_interval)
@@ -77,7 +78,10 @@ def mean_age_law(
 
 
 def delay_form(model: Model, refresh_interval: int) -> tuple[int, int]:
-    """(n, d): block length and number of blocks behind, see the module docstring; lag 0 is on-policy."""
+    """(n, d): block length and number of blocks behind, see the module docstring; lag 0 is on-policy.
+
+    Raises ValueError for an unknown model.
+    """
     _checks.choice("staleness", model, MODELS)
     if model == "lag":
         return 1, refresh_interval

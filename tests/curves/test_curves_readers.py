@@ -205,5 +205,5 @@ def test_event_files(tmp_path):
 def test_without_tensorboard_the_message_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "tensorboard.backend.event_processing.event_file_loader", None)
     (tmp_path / "events.out.tfevents.1").write_bytes(b"\x18" + bytes(11) + b"\x09" * 16 + b"brain.Event:2" + bytes(8))
-    with pytest.raises(ValueError, match=r"bandit-lab\[tensorboard\]"):
+    with pytest.raises(ValueError, match="pip install tensorboard"):
         one(tmp_path / "events.out.tfevents.1")

@@ -62,7 +62,8 @@ def test_example_of_the_help_is_good_input(command):
 
     config.register_schemas()
     arguments = shlex.split(COMMANDS[command].example)[4:]
-    written = [Path(a) for a in arguments if COMMANDS[command].paths and "=" not in a]
+    named = [a.removeprefix("eval_path=") for a in arguments]
+    written = [Path(a) for a in named if COMMANDS[command].paths and "=" not in a]
     for path in written:
         path.parent.mkdir(parents=True, exist_ok=True)
         log = json.dumps({"log_history": [{"step": i, "reward": 0.1 * i} for i in range(9)]})

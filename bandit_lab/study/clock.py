@@ -23,6 +23,11 @@ class CompileClock:
         _listening.append(self)
         return self
 
+    def split(self, wall: float) -> dict[str, float]:
+        """Seconds for a manifest out of `wall`: programs that are compiled at the same time count up to that."""
+        compiling = min(self.seconds, wall)
+        return {"wall": wall, "compile": compiling, "run": wall - compiling}
+
     def __exit__(self, *error: Any) -> None:
         _listening.remove(self)
 

@@ -10,6 +10,7 @@ from bandit_lab import theory
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.simulate import drift_name
 from bandit_lab.study import build, report, statements
+from bandit_lab.study.clock import CompileClock
 from bandit_lab.study.config import PredictSettings
 from bandit_lab.study.grid import value_of
 from bandit_lab.study.manifest import manifest
@@ -49,14 +50,14 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
     start = time.perf_counter()
     settings = asdict(plan.settings)
     folder.open(report.as_yaml(settings))
-    with progress.stage("fixed point and stiffness"):
-        linear = linearise(plan.learner, plan.settings, plan.settings.dynamics, plan.hyper.kl_weight)
-    with progress.stage("thresholds"):
-        summary = summarise(plan, linear)
+    with CompileClock() as clock:
+        with progress.stage("fixed point and stiffness"):
+            linear = linearise(plan.learner, plan.settings, plan.settings.dynamics, plan.hyper.kl_weight)
+        with progress.stage("thresholds"):
+            summary = summarise(plan, linear)
     report.print_prediction(plan, summary)
     folder.write_summary(summary)
-    wall = time.perf_counter() - start
-    folder.write_manifest(manifest("predict", settings, {}, {"wall": wall, "compile": 0.0, "run": wall}))
+    folder.write_manifest(manifest("predict", settings, {}, clock.split(time.perf_counter() - start)))
 
 
 def summarise(plan: Plan, linear: Linear) -> dict[str, Any]:

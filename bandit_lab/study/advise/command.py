@@ -15,6 +15,7 @@ from bandit_lab.study.advise.page import write_advice
 from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.advise.summary import summarise
 from bandit_lab.study.advise.work import work
+from bandit_lab.study.clock import CompileClock
 from bandit_lab.study.fit.logs import Log
 from bandit_lab.study.manifest import manifest
 from bandit_lab.study.pages.page import FOLDER
@@ -121,15 +122,15 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
     settings = plan.settings
     folder.open(report.as_yaml(asdict(settings)))
     shutil.rmtree(folder.path / FOLDER, ignore_errors=True)
-    with progress.stage("fit of the log"):
-        seen = evidence.look(plan.log, plan.setup)
-    with progress.stage("margins"):
-        advice = work(plan.setup, seen, settings)
-        folder.write_summary(summarise(advice, settings))
+    with CompileClock() as clock:
+        with progress.stage("fit of the log"):
+            seen = evidence.look(plan.log, plan.setup)
+        with progress.stage("margins"):
+            advice = work(plan.setup, seen, settings)
+            folder.write_summary(summarise(advice, settings))
     if settings.report:
         with progress.stage("report"):
             write_advice(advice, settings, folder.path)
     table.print_advice(advice, settings)
-    wall = time.perf_counter() - start
     about = asdict(settings) | {"precision": "float64"}
-    folder.write_manifest(manifest("advise", about, {}, {"wall": wall, "compile": 0.0, "run": wall}))
+    folder.write_manifest(manifest("advise", about, {}, clock.split(time.perf_counter() - start)))

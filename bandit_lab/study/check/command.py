@@ -14,6 +14,7 @@ from bandit_lab.study import report
 from bandit_lab.study.check.result import FAIL, Result, run_checks
 from bandit_lab.study.check.subject import KINDS, Subject, subject_of
 from bandit_lab.study.check_settings import CheckSettings
+from bandit_lab.study.clock import CompileClock
 from bandit_lab.study.errors import Incomplete
 from bandit_lab.study.manifest import manifest
 from bandit_lab.study.plugins import registries
@@ -53,15 +54,15 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
     settings = asdict(plan.settings)
     folder.open(report.as_yaml(settings))
     results: dict[tuple[str, str], list[Result]] = {}
-    for subject in plan.subjects:
-        with progress.stage(f"{subject.kind} {subject.name}"):
-            results[subject.kind, subject.name] = run_checks(subject)
+    with CompileClock() as clock:
+        for subject in plan.subjects:
+            with progress.stage(f"{subject.kind} {subject.name}"):
+                results[subject.kind, subject.name] = run_checks(subject)
     report.show(*(_table(*key, rows) for key, rows in results.items()))
     rows = [{"kind": kind, "variant": name} | row._asdict() for (kind, name), part in results.items() for row in part]
     failed = sum(row["status"] == FAIL for row in rows)
     folder.write_summary({"checks": rows, "failed": failed})
-    wall = time.perf_counter() - start
-    folder.write_manifest(manifest("check", settings, {}, {"wall": wall, "compile": 0.0, "run": wall}))
+    folder.write_manifest(manifest("check", settings, {}, clock.split(time.perf_counter() - start)))
     if failed:
         raise Incomplete(f"{failed} of {len(rows)} checks failed")
 

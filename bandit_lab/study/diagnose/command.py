@@ -10,6 +10,7 @@ from bandit_lab.curves import trainers
 from bandit_lab.curves.trainers import Setup
 from bandit_lab.study import report
 from bandit_lab.study.benchmark import run as benchmark
+from bandit_lab.study.clock import CompileClock
 from bandit_lab.study.diagnose import table
 from bandit_lab.study.diagnose.dataset import dataset
 from bandit_lab.study.diagnose.page import write_overview, write_pages
@@ -62,8 +63,10 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
     settings = plan.settings
     folder.open(report.as_yaml(asdict(settings)))
     shutil.rmtree(folder.path / FOLDER, ignore_errors=True)
+    clock = CompileClock()
     if settings.simulated is not None:
-        found = benchmark.score(settings.simulated, settings.runs, thresholds(settings), progress)
+        with clock:
+            found = benchmark.score(settings.simulated, settings.runs, thresholds(settings), progress)
         folder.write_summary({"benchmark": found})
         if settings.report:
             from bandit_lab.study.plots import draw_recall
@@ -71,12 +74,12 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
             draw_recall(found, folder.path)
         report.show(*table.benchmark_tables(found))
     else:
-        _logs(plan, folder, progress)
+        with clock:
+            _logs(plan, folder, progress)
     wall = time.perf_counter() - start
     stages = {name: round(value, 3) for name, value in progress.seconds.items()}
     about = asdict(settings) | {"precision": "float64" if settings.simulated is None else "float32"}
-    seconds = {"wall": wall, "compile": 0.0, "run": wall}
-    folder.write_manifest(manifest("diagnose", about, {}, seconds) | {"stage_seconds": stages})
+    folder.write_manifest(manifest("diagnose", about, {}, clock.split(wall)) | {"stage_seconds": stages})
 
 
 def _logs(plan: Plan, folder: RunFolder, progress: Progress) -> None:

@@ -94,10 +94,9 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
             write_overview(summary["logs"], folder.path, settings)
     _print(summary, settings)
     wall = time.perf_counter() - start
-    seconds = {"wall": wall, "compile": clock.seconds, "run": wall - clock.seconds}
     stages = {name: round(value, 3) for name, value in progress.seconds.items()}
     folder.write_manifest(
-        manifest("fit", asdict(settings) | {"precision": "float64"}, {}, seconds) | {"stage_seconds": stages}
+        manifest("fit", asdict(settings) | {"precision": "float64"}, {}, clock.split(wall)) | {"stage_seconds": stages}
     )
 
 

@@ -1,5 +1,6 @@
 """One job of a command: check everything, then work, then close the run folder."""
 
+import errno
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,10 @@ from bandit_lab import _checks
 from bandit_lab.study import compilation_cache, host_settings, hosts, plugins, store
 from bandit_lab.study.commands import COMMANDS
 from bandit_lab.study.config import SCHEMAS
-from bandit_lab.study.errors import Incomplete, bad_input
+from bandit_lab.study.errors import Incomplete, Stopped, bad_input
 from bandit_lab.study.progress import Progress
+
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)  # the disk's failures, wherever they happen
 
 
 def default_folder(command: str) -> Path:
@@ -68,6 +71,10 @@ def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> No
     except Incomplete:
         print(folder)  # noqa: T201
         raise
+    except OSError as error:
+        if error.errno not in DISK:
+            raise
+        raise Stopped(f"{error.filename or folder}: cannot be written ({error.strerror})") from error
     print(folder)  # noqa: T201
 
 

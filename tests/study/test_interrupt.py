@@ -71,3 +71,21 @@ def test_outside_the_main_thread_nothing_is_changed():
     thread.start()
     thread.join()
     assert seen == [before]
+
+
+def test_a_full_disk_is_one_line_in_every_command(tmp_path, monkeypatch, capsys):
+    """Also where a command writes without a guard of its own."""
+    import errno
+
+    from bandit_lab.study import predict
+    from bandit_lab.study.cli import main
+
+    def full(plan, folder, progress):
+        raise OSError(errno.ENOSPC, "No space left on device", str(folder.path))
+
+    monkeypatch.setattr(predict, "execute", full)
+    assert main(["predict", f"run_dir={tmp_path / 'run'}"]) == 3
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "cannot be written (No space left on device)" in err
+    assert "run it again with: python -m bandit_lab predict" in err

@@ -46,7 +46,10 @@ class DifficultySpread:
 
 
 def silent_share(success: float, group_size: int) -> float:
-    """p^G + (1-p)^G: the share of silent groups if all prompts are alike, a lower bound on its mean otherwise."""
+    """p^G + (1-p)^G: the share of silent groups if all prompts are alike, a lower bound on its mean otherwise.
+
+    Raises ValueError for p outside [0, 1], G < 1.
+    """
     return float(silent_rate(_checks.integer("group_size", group_size, 1), _success(success)))
 
 
@@ -80,14 +83,20 @@ def group_factor(rule: str, success: float, group_size: int) -> float | None:
 
 
 def group_for_signal(success: float, wanted: float, spread: DifficultySpread | None = None) -> int | None:
-    """Smallest G with a share of at least `wanted` groups that are not silent; None beyond 4096 or at p = 0 or 1."""
+    """Smallest G with a share of at least `wanted` groups that are not silent; None beyond 4096 or at p = 0 or 1.
+
+    Raises ValueError for a share outside (0, 1), p outside [0, 1].
+    """
     _checks.require(0 < wanted < 1, "signal", "a number in (0, 1)", wanted)
     p = _success(success)
     return _smallest(lambda size: 1 - (spread.silent(size) if spread else silent_share(p, size)) >= wanted - _ROUNDING)
 
 
 def group_for_factor(rule: str, success: float, wanted: float) -> int | None:
-    """Smallest G whose mean gradient is at least `wanted` of that at G = infinity; None as above."""
+    """Smallest G whose mean gradient is at least `wanted` of that at G = infinity; None as above.
+
+    Raises ValueError for a share outside (0, 1), p outside [0, 1].
+    """
     _checks.require(0 < wanted < 1, "group_factor", "a number in (0, 1)", wanted)
     if not 0 < _success(success) < 1:
         return None

@@ -89,21 +89,27 @@ class Limit:
 
 
 def margin(loop: StalenessLoop, kappa: float) -> Margin:
-    """The margins of a loop at kappa > 0 (learning rate * stiffness, dimensionless)."""
+    """The margins of a loop at kappa > 0 (learning rate * stiffness, dimensionless). Raises ValueError for others."""
     kappa = _checks.positive("kappa", kappa)
     threshold = loop.exact
     return Margin(kappa, loop.law / kappa, threshold.kappa / kappa, loop.onset / kappa, threshold.bifurcation)
 
 
 def kappa_of_delay(loop: StalenessLoop, delay: float) -> float:
-    """kappa of a loop whose reward follows with mean delay `delay` [optimiser steps, >= 0]."""
+    """kappa of a loop whose reward follows with mean delay `delay` [optimiser steps, >= 0].
+
+    Raises ValueError for a delay < 0.
+    """
     shift = loop.momentum if loop.convention == "nesterov" else 0.0
     effective = max(_checks.non_negative("delay", delay) + loop.mean_age - shift, 1e-12)
     return (1 - loop.momentum) / theory.gain(loop.momentum, loop.convention) / effective
 
 
 def largest_safe_kappa(loop: StalenessLoop, safety: float) -> Limit:
-    """Largest kappa whose margin is still `safety`; law (None without lag) and exact."""
+    """Largest kappa whose margin is still `safety`; law (None without lag) and exact.
+
+    Raises ValueError for safety <= 0.
+    """
     safety = _checks.positive("safety", safety)
     law = loop.law
     return Limit(law / safety if law < float("inf") else None, loop.exact.kappa / safety)
@@ -113,6 +119,7 @@ def largest_safe_interval(loop: StalenessLoop, kappa: float, safety: float) -> L
     """Largest interval N with a margin of at least `safety` at this kappa; N is real by the law, whole exactly.
 
     The exact threshold falls with N (checked in the tests), so the place is found by bisection. Capped at 1024.
+    Raises ValueError for kappa or safety <= 0.
     """
     kappa, safety = _checks.positive("kappa", kappa), _checks.positive("safety", safety)
     least = 0 if loop.model == "lag" else 1

@@ -1,6 +1,6 @@
 """The settings of `diagnose`: which logs, how they are read, the thresholds of the diagnostics; or the benchmark."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from bandit_lab import _checks
@@ -9,8 +9,7 @@ from bandit_lab.study.log_settings import LogSettings
 from bandit_lab.study.schema import setting
 
 _DEFAULT = DiagnoseSettings()
-THRESHOLDS = ("false_alarm", "surrogates", "wave_share", "silent_share", "solved_share", "entropy_share", "coupling_z",
-              "collapse_share", "collapse_z", "swing_share", "swing_z", "seed")  # fmt: skip
+THRESHOLDS = tuple(one.name for one in fields(DiagnoseSettings) if one.name != "options")
 
 
 @dataclass

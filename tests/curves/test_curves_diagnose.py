@@ -7,7 +7,7 @@ import pytest
 from simulated_curves import noise, simulate
 
 from bandit_lab.curves import Curve, RewardScale, Series
-from bandit_lab.curves.diagnose import DiagnoseSettings, diagnose, oscillation_test
+from bandit_lab.curves.diagnose import DiagnoseSettings, diagnose, oscillation_test, oscillation_tests
 from bandit_lab.curves.diagnose.degeneracy import silent_share_bound
 from bandit_lab.curves.diagnose.swings import swings
 from bandit_lab.curves.diagnose.traps import traps
@@ -102,7 +102,8 @@ def test_planted_oscillations_and_growing_fluctuations_are_found():
 def test_the_false_alarm_rate_of_oscillation_is_the_stated_one(rho):
     """40 monotone curves with AR(1) noise, level 10 %, seed 31: at most 10 % + 4 standard errors (0.29) alarms."""
     truth = simulate("single_exponential", 40, 60, rho=rho, seed=31)
-    alarms = [oscillation_test(truth.time, reward, 99, seed=i).p_value <= 0.1 for i, reward in enumerate(truth.reward)]
+    found = oscillation_tests(truth.time, truth.reward, 99, range(len(truth.reward)))
+    alarms = [one.p_value <= 0.1 for one in found]
     assert np.mean(alarms) <= 0.29
 
 
@@ -111,10 +112,17 @@ def test_the_false_alarm_rate_of_oscillation_is_the_stated_one(rho):
 def test_the_false_alarm_rate_is_five_percent_over_many_curves(rho):
     """1,000 monotone curves of 120 points, level 5 %: 5 % +- 1.5 % plus two standard errors of the count (1.4 %)."""
     truth = simulate("softmax_law", 1000, 120, rho=rho, seed=32)
-    alarms = [
-        oscillation_test(truth.time, reward, 199, seed=i).p_value <= 0.05 for i, reward in enumerate(truth.reward)
-    ]
+    alarms = [one.p_value <= 0.05 for one in oscillation_tests(truth.time, truth.reward, 199, range(1000))]
     assert 0.021 <= np.mean(alarms) <= 0.079
+
+
+def test_many_curves_at_once_are_tested_as_one_by_one():
+    truth = simulate("softmax_law", 6, 120, rho=0.3, seed=33)
+    together = oscillation_tests(truth.time, truth.reward, 99, range(6))
+    for seed, (reward, one) in enumerate(zip(truth.reward, together, strict=True)):
+        alone = oscillation_test(truth.time, reward, 99, seed)
+        assert (one.law, one.p_value) == (alone.law, alone.p_value)
+        np.testing.assert_allclose(one.residual, alone.residual, atol=1e-8)
 
 
 def test_white_noise_surrogates_would_be_caught(monkeypatch):

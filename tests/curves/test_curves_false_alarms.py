@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from simulated_curves import noise, simulate
 
-from bandit_lab.curves.diagnose import oscillation_test
+from bandit_lab.curves.diagnose import oscillation_tests
 from bandit_lab.curves.fit import fit_many
 from bandit_lab.curves.fit import results as fit_results
 from bandit_lab.curves.fit.shapes import SHAPES
@@ -51,5 +51,5 @@ def test_the_spectral_test_raises_false_alarms_at_its_level():
     After a slow start it is on the safe side: 3.5 % of 400 curves of the softmax law.
     """
     truth = simulate("single_exponential", 800, 60, rho=0.3, seed=54)
-    found = [oscillation_test(truth.time, reward, 99, seed).p_value for seed, reward in enumerate(truth.reward)]
+    found = [one.p_value for one in oscillation_tests(truth.time, truth.reward, 99, range(800))]
     assert 0.035 <= np.mean(np.array(found) <= 0.05) <= 0.065

@@ -7,7 +7,7 @@ from bandit_lab.curves.diagnose.evidence import FAILURES, DiagnoseSettings, Diag
 from bandit_lab.curves.diagnose.registry import Detector, Diagnostic, register_diagnostic
 
 if TYPE_CHECKING:
-    from bandit_lab.curves.diagnose.oscillation import Oscillation, oscillation_test
+    from bandit_lab.curves.diagnose.oscillation import Oscillation, oscillation_test, oscillation_tests
     from bandit_lab.curves.diagnose.registry import DIAGNOSTICS
     from bandit_lab.curves.diagnose.verdict import diagnose
 
@@ -23,11 +23,13 @@ __all__ = [
     "Oscillation",
     "diagnose",
     "oscillation_test",
+    "oscillation_tests",
     "register_diagnostic",
 ]
 _LATER = {
     "Oscillation": "oscillation",
     "oscillation_test": "oscillation",
+    "oscillation_tests": "oscillation",
     "DIAGNOSTICS": "verdict",
     "diagnose": "verdict",
 }

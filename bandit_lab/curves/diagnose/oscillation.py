@@ -8,14 +8,14 @@ told from a rise in two steps, nor can a spectrum that only climbs towards them.
 the false-alarm rate is the stated one up to the error of the fitted rho.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bandit_lab.curves.fit import engine, quality
-from bandit_lab.curves.fit.engine import Picture
-from bandit_lab.curves.fit.shapes import SHAPES
+from bandit_lab.curves.fit.shapes import SHAPES, Shape
 from bandit_lab.curves.record import Floats
 
 MONOTONE = ("single_exponential", "softmax_law", "sigmoid", "constant")
@@ -23,6 +23,7 @@ _WIDTHS = (1, 3, 7)
 _SHORTEST = 5.0
 _FEWEST_CYCLES = 6
 _COARSE = 64
+_TOGETHER = 8  # curves: arrays of more do not stay in the cache
 _BATCH, _ENOUGH = 50, 10
 
 
@@ -39,17 +40,18 @@ class Oscillation:
     rho: float
 
 
-def monotone_fit(time: Floats, reward: Floats) -> tuple[str, Picture]:
-    """The monotone law with the smallest AICc on one curve [n], time starting at 0.
+def monotone_laws(time: Floats, rewards: Floats) -> list[tuple[str, Floats]]:
+    """The monotone law with the smallest AICc on each of C curves [C, n], time starting at 0, and its shape [q].
 
     Fitted to at most 64 means of neighbours: what it is taken off for is slower than that.
     """
     block = -(-time.size // _COARSE)
     kept = time.size // block * block
-    t, r = (values[:kept].reshape(-1, block).mean(axis=1) for values in (time, reward))
-    pictures = {law: engine.fit(SHAPES[law], t, r[None]) for law in MONOTONE}
-    best = min(pictures, key=lambda law: float(quality.aicc(pictures[law])[0]))
-    return best, pictures[best]
+    t = time[:kept].reshape(-1, block).mean(axis=-1)
+    r = rewards[:, :kept].reshape(len(rewards), -1, block).mean(axis=-1)
+    pictures = [engine.fit(SHAPES[law], t, r) for law in MONOTONE]
+    best = np.argmin([quality.aicc(picture) for picture in pictures], axis=0)
+    return [(MONOTONE[k], pictures[k].theta[c]) for c, k in enumerate(best)]
 
 
 def oscillation_test(step: Floats, reward: Floats, surrogates: int = 499, seed: int = 0) -> Oscillation:
@@ -58,9 +60,21 @@ def oscillation_test(step: Floats, reward: Floats, surrogates: int = 499, seed: 
     Surrogates are drawn until ten exceed what was observed, or all are drawn (Besag and Clifford 1991): small p-values
     are multiples of 1/(surrogates + 1), and a large one costs few surrogates.
     """
+    return oscillation_tests(step, reward[None], surrogates, [seed])[0]
+
+
+def oscillation_tests(step: Floats, rewards: Floats, surrogates: int, seeds: Iterable[int]) -> list[Oscillation]:
+    """The same for C curves [C, n] on common steps, with a seed each: the laws are fitted several at once."""
     time = step - step[0]
-    law, picture = monotone_fit(time, reward)
-    tangent = _tangent(picture, time)
+    parts = [rewards[i : i + _TOGETHER] for i in range(0, len(rewards), _TOGETHER)]
+    laws = [law for part in parts for law in monotone_laws(time, part)]
+    return [
+        _tested(step, reward, law, _tangent(SHAPES[law], theta, time), surrogates, seed)
+        for reward, (law, theta), seed in zip(rewards, laws, seeds, strict=True)
+    ]
+
+
+def _tested(step: Floats, reward: Floats, law: str, tangent: Floats, surrogates: int, seed: int) -> Oscillation:
     residual = _projected(reward, tangent)  # plateau and amplitude are directions of the tangent space too
     rho = float(_correlation(residual[None], tangent)[0])
     band = _band(residual.size)
@@ -90,10 +104,9 @@ def _p_value(
     return (1 + above) / (surrogates + 1)
 
 
-def _tangent(picture: Picture, time: Floats) -> Floats:
-    """Orthonormal basis [n, k] of what the law's parameters can move."""
-    columns = [np.ones_like(time)]
-    shape, theta = picture.shape, picture.theta
+def _tangent(shape: Shape, best: Floats, time: Floats) -> Floats:
+    """Orthonormal basis [n, k] of what the parameters of a law can move at its best shape [q]."""
+    columns, theta = [np.ones_like(time)], best[None]
     if shape.size:
         columns.append(shape.growth(time, theta[:, None, :])[0] - 1)
         for k in range(shape.size):

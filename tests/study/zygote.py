@@ -1,6 +1,7 @@
 """Starts commands in processes that cost no imports: everything is imported once, each command is a fork of that.
 
-A fork is safe here because nothing that is imported starts threads or touches JAX's backend before the fork.
+A fork is safe here because nothing that is imported starts threads or touches JAX's backend before the fork: `_serve`
+looks.
 """
 
 import json
@@ -9,6 +10,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +24,7 @@ class Zygote:
 
     def __init__(self, **environment: str) -> None:
         variables = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1"}
+        variables["TF_CPP_MIN_LOG_LEVEL"] = "3"  # as the command line sets it before it imports JAX
         self.process = subprocess.Popen(
             [sys.executable, __file__],
             stdin=subprocess.PIPE,
@@ -119,12 +122,18 @@ def _child(request: dict[str, Any]) -> None:
 def _serve() -> None:
     import hydra
     import matplotlib.figure
+    import rich.table
     import xarray
     import zarr
+    from jax._src import xla_bridge
 
-    from bandit_lab.study import results, sweep
+    from bandit_lab.study import compilation_cache, plugins, results
+    from bandit_lab.study.sweep import command
 
-    assert all((hydra, matplotlib.figure, xarray, zarr, results, sweep))
+    assert all((hydra, matplotlib.figure, rich.table, xarray, zarr, results, command, plugins.registries()))
+    assert threading.active_count() == 1
+    assert not xla_bridge.backends_are_initialized()
+    compilation_cache.SHORTEST = 0.0
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

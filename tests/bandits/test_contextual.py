@@ -12,6 +12,8 @@ from bandit_lab.bandits import k_arm
 from bandit_lab.bandits.contextual import contextual
 from bandit_lab.grpo import Hyper, Learner
 
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+
 REWARDS = [[0.9, 0.5, 0.1], [0.2, 0.7, 0.4], [0.6, 0.1, 0.3], [0.5, 0.4, 0.8]]
 
 

@@ -11,6 +11,8 @@ from bandit_lab.study.wiring import ESTIMATORS_KNOWN
 from bandit_lab.theory import BinarySignal, GroupLaw, attracting_fixed_point, stiffness_split
 from bandit_lab.theory import critical_kl_weight as predicted_critical
 
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+
 CASES = [(name, dynamics) for name in STUDY_SETTINGS for dynamics in ("mean_field", "finite_group")]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from bandit_lab.study.schema import setting
 
-STUDIES = ("throughput", "scaling")
+STUDIES = ("throughput", "scaling", "variants")
 SIZE_NAMES = ("A", "B", "C", "D")
 REWARDS = ("fixed", "bernoulli")
 
@@ -15,7 +15,10 @@ class BenchSettings:
     """Settings of `bench`."""
 
     study: str = setting(
-        "throughput", "", "throughput: sizes A to D against NumPy | scaling: how speed and memory change with the work"
+        "throughput",
+        "",
+        "throughput: sizes A to D against NumPy | scaling: how speed and memory change with the work | "
+        "variants: what every registered rule costs over the plain one",
     )
     sizes: list[str] = setting(
         [*SIZE_NAMES],

@@ -147,7 +147,8 @@ COMMANDS = {
         "Sizes A to D with fixed and Bernoulli rewards and refresh intervals 1 and 8, from zero logits. NumPy, the\n"
         "reference path (short runs) and the fast path run in turn; ratios are medians over repetitions, curves of\n"
         "mean and variance are compared. First calls and memory are measured in processes of their own.\n"
-        "study=scaling: speed against seeds, arms, group size, settings, refresh interval and cores; memory.",
+        "study=scaling: speed against seeds, arms, group size, settings, refresh interval and cores; memory.\n"
+        "study=variants: every registered rule over the plain one, at the same size.",
         "python -m bandit_lab bench 'sizes=[A,B]' 'rewards=[fixed]' reps=5 quick=true",
     ),
 }

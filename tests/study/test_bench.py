@@ -141,6 +141,28 @@ def test_scaling_writes_six_panels_and_memory(monkeypatch, capsys):
     assert {"scaling.png", "memory.png"} <= {p.name for p in Path("here").iterdir()}
 
 
+def test_every_registered_rule_has_a_cost_or_a_reason(monkeypatch, capsys):
+    """Rules are those of the registries; one that costs twice as much as the plain one is printed as 2."""
+    from bandit_lab.study.bench import variants
+    from bandit_lab.study.bench.timing import Timed
+    from bandit_lab.study.plugins import registries
+
+    def made_up(runs, *rest):
+        return {name: Timed(np.full(2, 2.0 if name == "rule" else 1.0), None) for name in runs}
+
+    monkeypatch.setattr(variants, "ensemble_engine", lambda *arguments: lambda seed: None)
+    monkeypatch.setattr(variants, "in_turn", made_up)
+    assert main(["bench", "study=variants", "sizes=[A,D]", "quick=true", "run_dir=here"]) == 0
+    rows = json.loads(Path("here/summary.json").read_text())["rows"]
+    rules = {f"{kind}={name}" for kind in variants.KINDS for name in registries()[kind]}
+    rules |= {f"optimizer={name}" for name in variants.COMMON_OPTAX}
+    assert {row["variant"] for row in rows} == rules
+    assert {row["case"] for row in rows} == {"A", "D"}
+    assert all(("cost" in row) != bool(row["not_served"]) for row in rows)
+    assert all(row["cost"]["median"] == 2 for row in rows if "cost" in row)
+    assert "staleness=random: reference path" in capsys.readouterr().out
+
+
 def test_probe_answers_from_a_process_of_its_own():
     found = probe("fast", Case("A", 2, 8, 512, 3), "hash", 1, cores=1, calls=2)
     assert found["first_seconds"] > 0
@@ -154,7 +176,7 @@ def test_probe_answers_from_a_process_of_its_own():
     [
         ("sizes=[A,E]", "sizes: expected one of A, B, C, D, got 'E'"),
         ("sizes=[]", "sizes: expected some of A, B, C, D"),
-        ("study=speed", "study: expected one of throughput, scaling"),
+        ("study=speed", "study: expected one of throughput, scaling, variants"),
         ("intervals=[0]", "intervals: expected an integer >= 1"),
         ("reps=0", "reps: expected an integer >= 1"),
         ("seeds=10", "seeds: expected an integer >= 64"),

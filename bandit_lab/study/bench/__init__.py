@@ -7,6 +7,7 @@ timing           in turn, medians of ratios, statistical agreement
 probe            one case in a process of its own: first call, peak memory
 throughput       the table against NumPy
 scaling          how speed and memory change with the work
+variants         what every registered rule costs over the plain one
 """
 
 import os
@@ -17,7 +18,7 @@ from typing import Any
 from bandit_lab import _checks
 from bandit_lab.simulate.fast import GENERATORS
 from bandit_lab.study import report
-from bandit_lab.study.bench import machine, scaling, throughput
+from bandit_lab.study.bench import machine, scaling, throughput, variants
 from bandit_lab.study.bench_settings import REWARDS, SIZE_NAMES, STUDIES, BenchSettings
 from bandit_lab.study.clock import CompileClock
 from bandit_lab.study.manifest import manifest
@@ -26,6 +27,7 @@ from bandit_lab.study.store import RunFolder
 
 __all__ = ["execute", "prepare"]
 
+_STUDIES: dict[str, Any] = {"throughput": throughput, "scaling": scaling, "variants": variants}
 _QUICK: dict[str, Any] = {"rewards": ["fixed"], "intervals": [1], "reps": 3, "steps": 200}
 
 
@@ -70,7 +72,7 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
     settings = asdict(plan.settings)
     folder.open(report.as_yaml(settings))
     found: dict[str, Any] = {"machine": machine.describe(), "threads": plan.threads, "rng": plan.settings.rng}
-    study = throughput if plan.settings.study == "throughput" else scaling
+    study = _STUDIES[plan.settings.study]
     with clock:
         summary, results = study.measure(plan.settings, plan.threads, progress)
     found |= summary

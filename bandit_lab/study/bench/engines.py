@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from bandit_lab import simulate
+from bandit_lab.grpo import Learner
 from bandit_lab.simulate import fast
 from bandit_lab.study.bench import numpy_reference
 from bandit_lab.study.bench.numpy_reference import Curves
@@ -46,8 +47,13 @@ def reference_engine(case: Case, rng: str, threads: int) -> Run:
 
 def fast_engine(case: Case, rng: str, threads: int) -> Run:
     """The fast path, moments over all runs."""
+    return ensemble_engine(case, case.learner(), rng, threads)
+
+
+def ensemble_engine(case: Case, learner: Learner, rng: str, threads: int) -> Run:
+    """The fast path on the work of a case, whatever is trained."""
     moments = fast.ensemble(
-        case.learner(),
+        learner,
         case.dynamics,
         case.cells(),
         steps=case.steps,

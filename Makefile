@@ -35,12 +35,16 @@ format: $(READY)  ## rewrite the code in the project's format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-figures: $(READY)  ## every figure and claim at paper quality (about half an hour), and the default sweep's results
+figures: $(READY)  ## every figure and claim at paper quality, the default sweep's results, the diagnostics' scores
 	$(BIN)/python -m bandit_lab reproduce quality=paper publish=figures $(ARGS)
 	$(BIN)/python -m bandit_lab sweep run_dir=outputs/figures overwrite=true
 	cp outputs/figures/trajectories.png figures/
 	cp outputs/figures/summary.json figures/default_sweep.summary.json
 	cp outputs/figures/manifest.json figures/default_sweep.manifest.json
+	$(BIN)/python -m bandit_lab diagnose simulated=held_out runs=1500 run_dir=outputs/held_out overwrite=true
+	cp outputs/held_out/summary.json figures/held_out.summary.json
+	cp outputs/held_out/manifest.json figures/held_out.manifest.json
+	cp outputs/held_out/recall.png figures/held_out.png
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.12 ...")'

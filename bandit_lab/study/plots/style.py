@@ -19,6 +19,10 @@ BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
 )
 GREY = "#777777"
 
+# The learning rate on an axis of any picture: one name, one unit.
+RATE_UNIT = "logits per unit gradient"
+RATE = f"learning rate ({RATE_UNIT})"
+
 # Fill of a region by outcome code, pale so that lines and markers stand out; order as in `Outcome`.
 FILL = {0: "#E4E4E4", 1: "#D9ECF9", 2: "#FCEBC4", 3: "#F6CDB9", 4: "#D9C2DC", 5: "#9A9A9A"}
 

@@ -98,7 +98,7 @@ def _again(job: "_Job", overrides: list[str]) -> str:
 def _rewritten(overrides: list[str]) -> list[str]:
     """The overrides as Hydra wants them; complains about unknown options and about sweeping what is not traced."""
     result = []
-    for argument, following in zip(overrides, [*overrides[1:], "nothing"], strict=True):
+    for argument, following in zip(overrides, [*overrides, "nothing"][1:], strict=True):
         if argument in ("-c", "--cfg") and following not in SHOWN:
             raise BadInput(f"{argument}: expected one of {', '.join(SHOWN)}, got {following!r}")
         if argument.startswith("-") and argument.split("=", 1)[0] not in HYDRA_OPTIONS:

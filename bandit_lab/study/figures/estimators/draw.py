@@ -34,12 +34,19 @@ def _draw_thresholds(panel, found: Found) -> None:
         panel.plot(predicted.refresh_interval, predicted, **s.EXACT | {"color": colour, "linewidth": 1.2})
         fill = {"markerfacecolor": "none", "markersize": 3.4 if name != "ratio" else 4.6}
         panel.plot(measured.refresh_interval, measured, **s.MEASURED | {"color": colour, "marker": marker} | fill)
-    panel.set(xscale="log", yscale="log", xlabel=r"refresh interval $N$ (steps)", ylabel=r"threshold $\eta$")
+    panel.set(
+        xscale="log",
+        yscale="log",
+        xlabel=r"refresh interval $N$ (steps)",
+        ylabel=f"threshold learning rate\n({s.RATE_UNIT})",
+    )
     sheet.ticks_at(panel.xaxis, (1, 4, 16, 64))
     text = {"fontsize": 7, "transform": panel.transAxes}
     panel.text(0.05, 0.06, "frozen", color=s.BLUE, **text)
     panel.text(0.05, 0.15, "uncorrected", color=s.GREEN, **text)
-    panel.text(0.97, 0.98, "ratio, clipped", color=s.VERMILION, ha="right", va="top", **text)
+    panel.text(0.68, 0.98, "ratio", color=s.VERMILION, ha="right", va="top", **text)
+    panel.text(0.97, 0.98, "clipped", color=s.PURPLE, ha="right", va="top", **text)
+    panel.text(0.97, 0.75, "in all panels\nlines: predicted\nmarkers: measured", ha="right", va="top", **text)
     low, high = float(found.predicted.threshold.min()), float(found.predicted.threshold.max())
     panel.set_ylim(low / 2, high * 3)
 
@@ -59,6 +66,7 @@ def _draw_island(panel, found: Found) -> None:
     grows = found.measured.growing.values > 0
     panel.plot(found.measured.length[grows], np.full(grows.sum(), 1.36), linestyle="none", marker="|", color=s.BLACK)
     panel.text(last + 2, 1.36, "runs grow", fontsize=7, va="center")
+    panel.text(last + 2, 1.27, "fill: predicted", fontsize=7, va="center")
     panel.set(xlabel=r"refresh interval $N$ (steps)", ylabel="|multiplier| of a block", ylim=(0.2, 1.45))
     panel.set_xlim(0, found.setting.islands.longest)
 

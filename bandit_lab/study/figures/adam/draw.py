@@ -7,6 +7,8 @@ from bandit_lab.study.plots import style
 from bandit_lab.study.reproduce import sheet
 from bandit_lab.study.reproduce.experiment import Found
 
+KEY = "lines: predicted\ncircles: measured"
+
 
 def draw(figure, found: Found, wide: bool) -> None:
     """Three panels: threshold, answer, curves."""
@@ -20,7 +22,7 @@ def draw(figure, found: Found, wide: bool) -> None:
 def _draw_threshold(axis, found: Found) -> None:
     sizes = found.predicted.group_size.values
     for optimizer, colour, name in (
-        ("adam", style.BLUE, "Adam, second moment held"),
+        ("adam", style.BLUE, "Adam (unit: logits),\nsecond moment held"),
         ("sgd", style.GREY, "heavy ball"),
     ):
         line = found.predicted.threshold.sel(optimizer=optimizer).values
@@ -32,7 +34,8 @@ def _draw_threshold(axis, found: Found) -> None:
     law = found.predicted.threshold.sel(optimizer="adam").values[-1] * np.sqrt(sizes[-1] / sizes)
     axis.plot(sizes, law, **style.LAW | {"linewidth": 1.0})
     axis.text(0.03, 0.05, r"dashed: $\sim 1/\sqrt{G}$", transform=axis.transAxes, fontsize=7)
-    axis.set(xscale="log", yscale="log", xlabel="group size G", ylabel="threshold learning rate [logits]")
+    axis.set(xscale="log", yscale="log", xlabel="group size G", ylabel=f"threshold learning rate\n({style.RATE_UNIT})")
+    axis.text(0.97, 0.68, KEY, ha="right", va="top", transform=axis.transAxes, fontsize=7)
     axis.margins(y=0.2)
     sheet.ticks_at(axis.xaxis, sizes)
     sheet.plain_log(axis.yaxis)
@@ -47,8 +50,10 @@ def _draw_answer(axis, found: Found) -> None:
     bars = style.MEASURED | {"capsize": 2, "elinewidth": 1}
     axis.errorbar(found.measured.factor, found.measured.response, 2 * found.measured.response_error, **bars)
     axis.text(0.03, 0.4, "second\nmoment\nheld", transform=axis.transAxes, fontsize=7)
-    axis.text(0.97, 0.93, "self-consistent", color=style.BLUE, ha="right", transform=axis.transAxes, fontsize=7)
-    axis.text(0.97, 0.84, "circles: noisy runs", ha="right", transform=axis.transAxes, fontsize=7)
+    axis.text(
+        0.97, 0.93, "predicted, self-consistent", color=style.BLUE, ha="right", transform=axis.transAxes, fontsize=7
+    )
+    axis.text(0.97, 0.84, "circles: measured", ha="right", transform=axis.transAxes, fontsize=7)
     axis.text(0.97, 0.17, "unstable", color=style.GREY, ha="right", transform=axis.transAxes, fontsize=7)
     axis.set(
         xscale="log", ylim=(-1.6, 0.8), xlabel="learning rate / held threshold [1]", ylabel="answer after one step [1]"
@@ -67,5 +72,6 @@ def _draw_curves(axis, found: Found) -> None:
         axis.plot(found.measured.step, found.measured.reward.sel(curve_size=size), **some)
         place = (0.97, 0.06 + 0.09 * row)
         axis.text(*place, f"G = {size}", color=colour, ha="right", transform=axis.transAxes, fontsize=7)
+    axis.text(0.97, 0.06 + 0.09 * len(sizes), KEY, ha="right", transform=axis.transAxes, fontsize=7)
     axis.set(xlabel="step [updates]", ylabel="expected reward")
     axis.set_title("Mean curves under Adam")

@@ -25,7 +25,11 @@ def _intervals(axis, found: Found) -> None:
     ticks = sorted(set(found.predicted.refresh_interval.values.tolist()))
     axis.set_xscale("log", base=2)
     axis.set_xticks(ticks, [str(t) for t in ticks])
-    axis.set_xlabel("refresh interval N [steps]")
+    axis.set_xlabel("refresh interval N (steps)")
+
+
+def _key(axis, x: float, y: float) -> None:
+    axis.text(x, y, "lines: predicted\ncircles: measured", transform=axis.transAxes, fontsize=7)
 
 
 def _draw_reuse(axis, found: Found) -> None:
@@ -51,8 +55,9 @@ def _draw_reuse(axis, found: Found) -> None:
         fontsize=7,
     )
     axis.text(0.03, 0.93, r"$\mu$ = 0: N-fold at every share", color=style.BLUE, transform=axis.transAxes, fontsize=7)
+    _key(axis, 0.03, 0.24)
     _intervals(axis, found)
-    axis.set(ylabel="variance, reused / fresh / N [1]", ylim=(0.35, 1.2))
+    axis.set(ylabel="variance, reused / fresh / N", ylim=(0.35, 1.2))
     axis.set_xlim(0.8, 2 * max(found.predicted.refresh_interval.values))
     axis.set_title("One batch for a block: N-fold variance")
 
@@ -69,9 +74,10 @@ def _draw_growth(axis, found: Found) -> None:
     axis.axhline(found.setting.warning, color=style.GREY, linewidth=0.8)
     axis.text(0.08, 1.06 * found.setting.warning, "warning", color=style.GREY, fontsize=7)
     axis.axvline(1, color=style.GREY, linewidth=0.8, linestyle=":")
-    axis.set(yscale="log", xlim=(0.05, 1.02), xlabel="learning rate / threshold [1]")
-    axis.set_ylabel("variance / learning rate [1 at 0.1]")
+    axis.set(yscale="log", xlim=(0.05, 1.02), xlabel="learning rate / threshold")
+    axis.set_ylabel("variance / learning rate (1 at 0.1)")
     axis.set_title("It grows without bound at the threshold")
+    _key(axis, 0.03, 0.8)
 
 
 def _draw_lead(axis, found: Found) -> None:
@@ -85,6 +91,7 @@ def _draw_lead(axis, found: Found) -> None:
             f"$\\mu$ = {momentum:g}", (n[-1], last), (5, -2), textcoords="offset points", color=colour, fontsize=7
         )
     _intervals(axis, found)
-    axis.set(ylabel="lead [share of the threshold]", ylim=(0, 0.75))
+    axis.set(ylabel="lead (share of the threshold)", ylim=(0, 0.75))
     axis.set_xlim(0.8, 2.6 * max(found.predicted.refresh_interval.values))
     axis.set_title("Lead of the warning")
+    _key(axis, 0.03, 0.05)

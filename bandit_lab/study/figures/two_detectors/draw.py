@@ -35,6 +35,8 @@ def draw(figure, found: Found, wide: bool) -> None:
     for panel in axes[-1]:
         panel.set_xlabel(r"refresh interval $N$ (steps)")
     _label(axes[-1, 0])
+    key = "lines: predicted, markers: measured"
+    axes[0, 0].text(0.03, 0.06, key, fontsize=7, transform=axes[0, 0].transAxes)
     axes[0, 0].set_ylim(0.18, 2.5)
     axes[-1, 0].set_ylim(0.012, 60)
 

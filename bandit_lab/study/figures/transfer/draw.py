@@ -19,5 +19,6 @@ def draw(figure, found: Found, wide: bool) -> None:
         panel.set(title=str(name), xlabel="steps")
     panels[0].set_ylabel("success on held-out tasks")
     text = {"ha": "right", "fontsize": 7, "transform": panels[1].transAxes}
+    panels[0].text(0.97, 0.08, "lines: predicted\nmarkers: measured", **text | {"transform": panels[0].transAxes})
     panels[1].text(0.97, 0.2, f"G = {large} (circles)", color=s.BLUE, **text)
     panels[1].text(0.97, 0.08, f"G = {small} (squares)", color=s.VERMILION, **text)

@@ -50,6 +50,7 @@ CLAIMS = (
         predicted=lambda f: float(f.predicted.hidden_from_curve),
         measured=hidden,
         tolerance=lambda f: f.setting.tolerance.hidden,
+        unit="failures",
         explanation="a classifier trained on 250 labelled curves of these very kinds knows hacking by its small second "
         "rise as often as the held-out result does; for a real task nobody has such labels",
     ),

@@ -40,6 +40,7 @@ def _threshold_claims(name: str, note: str) -> tuple[Claim, Claim]:
             THEORY,
             lambda d: d.stable_intervals.sel(estimator=name),
             tolerance=0.5,
+            unit="intervals",
         ),
     )
 

@@ -54,6 +54,7 @@ CLAIMS = (
         lambda d: d.rate.sel(curve="dapo G = 8"),
         tolerance=0.01,
         relative=True,
+        unit="per learning rate x step",
     ),
     Claim(
         "normalisation.curves",

@@ -34,6 +34,7 @@ CLAIMS = (
         predicted=lambda f: float(f.predicted.has_threshold.sum()),
         measured=agree,
         tolerance=0.5,
+        unit="variants",
     ),
     Claim(
         "variants_map.no_threshold",
@@ -42,6 +43,7 @@ CLAIMS = (
         predicted=lambda f: float((1 - f.predicted.has_threshold).sum()),
         measured=stable,
         tolerance=0.5,
+        unit="variants",
     ),
     Claim(
         "variants_map.temperature",

@@ -7,6 +7,7 @@ from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce.experiment import Found
 
 SHORT = ("healthy", "hacking", "degeneracy", "concentration", "instability")
+SPLIT = ("healthy", "hacking", "degen-\neracy", "concen-\ntration", "insta-\nbility")
 COLOURS = (s.BLACK, s.VERMILION, s.ORANGE, s.PURPLE, s.BLUE)
 
 
@@ -14,11 +15,11 @@ def draw(figure, found: Found, wide: bool) -> None:
     """Reward of all five, what separates each, and both tables of verdicts."""
     measured = found.measured
     if wide:
-        figure.set_figheight(4.6)
+        figure.set_figheight(5.2)
         panels = figure.subplot_mosaic([["curve", "curve", "held", "silent"], ["curve", "curve", "entropy", "late"],
                                         ["diag", "diag", "only", "only"]], height_ratios=[1, 1, 1.75])  # fmt: skip
     else:
-        figure.set_figheight(7.4)
+        figure.set_figheight(8.6)
         panels = figure.subplot_mosaic([["curve", "curve"], ["held", "silent"], ["entropy", "late"], ["diag", "diag"],
                                         ["only", "only"]], height_ratios=[1.5, 0.9, 0.9, 1.6, 1.6])  # fmt: skip
     for place, colour in enumerate(COLOURS):
@@ -31,16 +32,16 @@ def draw(figure, found: Found, wide: bool) -> None:
     panels["curve"].set(ylabel="training reward", xlabel="step", ylim=(-0.05, 1.0))
     panels["curve"].set_title("what the curve shows (means of 9 steps)", fontsize=8)
     _beside(panels, measured)
-    _table(panels["diag"], measured.by_diagnostics.values, "with the diagnostics (may name several)")
-    _table(panels["only"], measured.by_curve.values, "from the reward curve alone")
+    _table(panels["diag"], measured.by_diagnostics.values, "runs, with the diagnostics (may name several)")
+    _table(panels["only"], measured.by_curve.values, "runs, from the reward curve alone")
 
 
 def _beside(panels, measured: xarray.Dataset) -> None:
     """Held-out result, silent groups, entropy, raw reward: the failing run against the healthy one."""
     steps = measured.step.values
     drawn = {
-        "held": ("held_out", 1, "held-out result"),
-        "silent": ("silent", 2, "silent groups"),
+        "held": ("held_out", 1, "held-out result (reward)"),
+        "silent": ("silent", 2, "silent groups (share)"),
         "entropy": ("entropy", 3, "entropy (nats)"),
         "late": ("reward", 4, "raw reward"),
     }
@@ -50,6 +51,8 @@ def _beside(panels, measured: xarray.Dataset) -> None:
             panels[name].plot(x, measured[variable].isel(kind=kind), color=COLOURS[kind], linewidth=0.9)
         panels[name].set_title(label, fontsize=7.5)
         panels[name].set_ylim(bottom=0)
+        panels[name].set_xlim(0, steps[-1] + 1)
+        panels[name].set_xlabel("step", fontsize=7)
         panels[name].tick_params(labelsize=6.5)
 
 
@@ -64,7 +67,9 @@ def _table(axis, counts: np.ndarray, title: str) -> None:
     for (row, column), count in np.ndenumerate(counts):
         if count:
             axis.text(column, row, str(count), ha="center", va="center", fontsize=7)
-    axis.set_xticks(range(len(SHORT)), [name[:9] + "." if len(name) > 10 else name for name in SHORT], fontsize=6.5)
+    axis.set_xticks(range(len(SHORT)), SPLIT, fontsize=6.5)
     axis.set_yticks(range(len(SHORT)), SHORT, fontsize=6.5)
+    axis.set_xlabel("named", fontsize=7)
+    axis.set_ylabel("true", fontsize=7)
     axis.tick_params(length=0)
     axis.set_title(title, fontsize=8)

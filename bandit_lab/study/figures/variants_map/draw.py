@@ -32,7 +32,9 @@ def draw(figure, found: Found, wide: bool) -> None:
             table = 100 * measured.curve_difference.values
             code = np.full(table.shape, 3)
             text = [["–" if np.isnan(x) else f"{x:.1f}" if x < 9.95 else f"{x:.0f}" for x in row] for row in table]
-            panel.set_title(rf"$100\,\max_t|J_{{{found.setting.group_size}}} - J_\infty|$ (reward)", fontsize=7)
+            size = found.setting.group_size
+            title = f"$G$ = {size} against $G = \\infty$:\n" + rf"$100\,\max_t|J_{{{size}}} - J_\infty|$ (reward)"
+            panel.set_title(title, fontsize=7)
         _fill(panel, code, text)
         panel.set_xticks(range(table.shape[1]), measured.estimator.values, rotation=90, fontsize=6.5)
         panel.set_yticks(range(table.shape[0]), measured.advantage.values, fontsize=6.5)
@@ -45,7 +47,7 @@ def draw(figure, found: Found, wide: bool) -> None:
         handles=patches,
         loc="outside upper center",
         ncols=4 if wide else 2,
-        title=f"first unstable refresh interval, law {law:g}",
+        title=f"measured first unstable refresh interval\n(steps); the law: {law:g} steps",
     )
 
 

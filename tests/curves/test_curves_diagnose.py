@@ -7,7 +7,7 @@ import pytest
 from simulated_curves import noise, simulate
 
 from bandit_lab.curves import Curve, RewardScale, Series
-from bandit_lab.curves.diagnose import DiagnoseSettings, diagnose, oscillation_test, oscillation_tests
+from bandit_lab.curves.diagnose import DiagnoseSettings, diagnose, oscillation_test, oscillation_tests, stability
 from bandit_lab.curves.diagnose.degeneracy import silent_share_bound
 from bandit_lab.curves.diagnose.swings import swings
 from bandit_lab.curves.diagnose.traps import traps
@@ -64,6 +64,19 @@ def test_degeneracy_is_observed_or_bounded_and_success_is_not_counted():
     assert any("group size" in text for text in diagnose(curve(flat), QUICK).missing)
 
 
+def test_the_whole_stretch_of_silence_is_reported():
+    """Silent throughout; silent from step 41 on; the number stays that of the last fifth."""
+    flat = 0.3 + 0.01 * np.random.default_rng(2).normal(size=120)
+    for share, first, text in ((np.full(120, 0.9), 1, "throughout"), (np.where(STEP > 40, 0.9, 0.1), 41, "since step")):
+        (seen,) = [e for e in diagnose(curve(flat, zero_std_frac=share), QUICK).evidence if e.metric == "silent_share"]
+        assert abs(seen.window[0] - first) <= 12
+        assert seen.window[1] == 120
+        assert seen.value == pytest.approx(0.9)
+        assert text in seen.text
+    (seen,) = [e for e in diagnose(curve(0 * STEP + 0.05), QUICK, group_size=4).evidence if e.metric == "silent_share"]
+    assert seen.window == (1, 120)
+
+
 def test_the_bound_on_silent_groups_is_a_bound():
     """Whatever the spread of p over prompts (Beta with mean 0.3), the true share is at least the bound at the mean."""
     rng = np.random.default_rng(3)
@@ -86,6 +99,46 @@ def test_collapse_is_found_with_its_onset_even_if_late():
         (fall,) = [e for e in found.evidence if e.metric == "fall"]
         assert abs(fall.window[0] - onset) <= 10
     assert diagnose(curve(rising(4)), QUICK).scores["dynamical_instability"] < 1
+
+
+def falls(reward):
+    """(oscillation found, collapse found) of 240 points."""
+    steps = np.arange(reward.size, dtype=float)
+    scale = RewardScale(0.0, 1.0, True)
+    seen = diagnose(Curve("run", "file", "test", "TRL", Series(steps, reward, "reward"), scale), QUICK).evidence
+    above = {e.metric: e for e in seen}
+    return above["oscillation_p"].above, above["fall"].above, above["fall"]
+
+
+def steady_wave(seed, period=24, phase=0.0, level=0.5):
+    noise = 0.02 * np.random.default_rng(seed).normal(size=240)
+    return level + 0.2 * np.sin(2 * np.pi * (np.arange(240) / period + phase)) + noise
+
+
+@pytest.mark.parametrize("level", [0.5, 0.0])
+def test_the_trough_of_a_wave_is_no_collapse(monkeypatch, level):
+    """12 seeds, periods 15 to 33 and ends at all phases, also about zero; counted without the wave, troughs at the
+    end are collapses."""
+    made = [steady_wave(seed, 15 + 1.6 * seed, seed / 12, level) for seed in range(12)]
+    found = [falls(reward) for reward in made]
+    assert all(wave for wave, _, _ in found)
+    assert not any(fall for _, fall, _ in found)
+    plain = stability.collapse
+    monkeypatch.setattr(stability, "collapse", lambda step, reward, settings, wave: plain(step, reward, settings))
+    assert sum(falls(reward)[1] for reward in made) >= 3
+
+
+def test_a_wave_whose_mean_falls_for_more_than_a_period_has_collapsed():
+    """Two periods at the end, the wave going on or dead."""
+    late = np.arange(240) >= 192
+    for left in (0.2, 0.0):
+        reward = steady_wave(3)
+        reward = np.where(late, 0.02 + left * (reward - 0.3), reward)
+        wave, fall, seen = falls(reward)
+        assert wave
+        assert fall
+        assert abs(seen.window[0] - 192) <= 24
+        assert "whole periods" in seen.text
 
 
 def test_planted_oscillations_and_growing_fluctuations_are_found():

@@ -28,14 +28,29 @@ def _climbed(curve: Curve, height: float) -> bool:
     return bool(height - start > 0.25)
 
 
+def _since(step: Floats, share: Floats, width: int, limit: float) -> float:
+    """The step since which the running mean of `width` shares has not been below the limit."""
+    means = np.convolve(share, np.ones(width) / width, mode="valid")
+    low = np.flatnonzero(~(means >= limit))
+    first = 0 if low.size == 0 else int(low[-1]) + width // 2 + 1
+    return float(step[min(first, step.size - width)])
+
+
+def _when(since: float, first: float) -> str:
+    return "throughout" if since == first else f"since step {since:g}"
+
+
 def judge(curve: Curve, settings: DiagnoseSettings, group_size: int | None = None) -> Finding:
-    """Share of silent groups over the last fifth of the run, observed or bounded from below."""
+    """Share of silent groups over the last fifth of the run, observed or bounded from below.
+
+    The window of what is found reaches back to where the share came to stay above the threshold.
+    """
     late = curve.step >= np.quantile(curve.step, 0.8)
     window = (float(curve.step[late][0]), float(curve.step[-1]))
     height = (curve.reward[late].mean() - curve.scale.low) / max(curve.scale.high - curve.scale.low, 1e-12)
     certain = curve.scale.given or _climbed(curve, height) or (curve.scale.high == 1 and height > _TOP)
     solved = bool(height > settings.solved_share) and certain
-    observed = curve.series.get("zero_std_frac")
+    observed, size = curve.series.get("zero_std_frac"), 0
     if observed is not None:
         value = float(observed.value[observed.step >= window[0]].mean()) if observed.step[-1] >= window[0] else np.nan
         text = f"'{observed.key}', observed"
@@ -56,6 +71,14 @@ def judge(curve: Curve, settings: DiagnoseSettings, group_size: int | None = Non
         text += f"; the reward is near the top of its scale, so silence is success ({curve.scale.text})"
     score = value / settings.silent_share
     score = min(score, 0.99) if solved else score
+    if score >= 1:
+        if observed is not None:
+            steps, shares = observed.step, observed.value
+        else:
+            steps, shares = curve.step, silent_share_bound(curve.reward, size)
+        since = _since(steps, shares, int(np.sum(steps >= window[0])), settings.silent_share)
+        text += f"; mean of the last fifth, above {settings.silent_share:.0%} {_when(since, float(steps[0]))}"
+        window = (min(since, window[0]), window[1])
     return Finding(
         "advantage_degeneracy", score, (Evidence("silent_share", window, value, settings.silent_share, text, score),)
     )

@@ -39,6 +39,11 @@ class Oscillation:
     residual: Floats
     rho: float
 
+    @property
+    def height(self) -> float:
+        """From peak to peak [reward], were it a sine."""
+        return float(np.sqrt(8 * self.share * np.var(self.residual)))
+
 
 def monotone_laws(time: Floats, rewards: Floats) -> list[tuple[str, Floats]]:
     """The monotone law with the smallest AICc on each of C curves [C, n], time starting at 0, and its shape [q].

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 from scipy import stats
 
+from bandit_lab.curves.diagnose.collapse import collapse
 from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Evidence, Finding
 from bandit_lab.curves.diagnose.oscillation import Oscillation, oscillation_test
-from bandit_lab.curves.diagnose.swings import noise_level, swings
+from bandit_lab.curves.diagnose.swings import swings
 from bandit_lab.curves.record import Curve, Floats
 
 _FEWEST = 24
@@ -17,43 +18,48 @@ def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
     """All four tests; the strongest decides. Below 24 points only collapse is judged."""
     if curve.reward.size < 8:
         return Finding("dynamical_instability", None, missing="fewer than 8 rewards: stability cannot be judged")
-    found = [collapse(curve.step, curve.reward, settings)]
-    missing = ""
+    found: list[tuple[float, Evidence]] = []
+    missing, wave = "", None
     if curve.nonfinite_steps.size:
         first = float(curve.nonfinite_steps[0])
         text = f"{curve.nonfinite_steps.size} rewards are missing or not finite, the first at step {first:g}"
         found.append((0.0, Evidence("nonfinite", (first, float(curve.nonfinite_steps[-1])), 1.0, np.inf, text)))
     if curve.reward.size >= _FEWEST:
         test = oscillation_test(curve.step, curve.reward, settings.surrogates, settings.seed)
+        wave = test if wave_score(curve, test, settings) >= 1 else None
         found += [_oscillating(curve, test, settings), _swinging(curve, settings), growth(curve.step, test, settings)]
     else:
         missing = f"fewer than {_FEWEST} rewards: oscillation, swings and growth of fluctuations cannot be judged"
+    found.insert(0, collapse(curve.step, curve.reward, settings, wave))
     evidence = tuple(replace(one, score=score) for score, one in found)
     return Finding("dynamical_instability", max(one.score for one in evidence), evidence, missing)
 
 
+def wave_score(curve: Curve, test: Oscillation, settings: DiagnoseSettings) -> float:
+    """Score of a regular wave, 1 and more: found. It must be larger than noise, and large: a wave that is significant
+    because the log is long, but small beside the span of the curve, is no instability."""
+    return float(min(settings.false_alarm / test.p_value, test.height / _span(curve) / settings.wave_share))
+
+
 def _oscillating(curve: Curve, test: Oscillation, settings: DiagnoseSettings) -> tuple[float, Evidence]:
-    """(score, evidence) of a regular wave. It must be larger than noise, and large: a wave that is significant because
-    the log is long, but small beside the span of the curve, is no instability."""
-    wave = float(np.sqrt(8 * test.share * np.var(test.residual)))  # peak to peak, were it a sine
-    share = wave / max(_span(curve), 1e-300)
     text = "no peak in the spectrum at periods from five rows of the log to a sixth of it"
     if np.isfinite(test.period):
         text = (
             f"spectral peak at a period of {test.period:.3g} steps holding {test.share:.0%} of the residual variance "
-            f"({wave:.2g} from peak to peak, {share:.0%} of the curve's span), "
+            f"({test.height:.2g} from peak to peak, {test.height / _span(curve):.0%} of the curve's span), "
             f"p = {test.p_value:.3g} against {test.law} with autocorrelated noise"
         )
     window = (float(curve.step[0]), float(curve.step[-1]))
-    score = min(settings.false_alarm / test.p_value, share / settings.wave_share)
-    return float(score), Evidence("oscillation_p", window, test.p_value, settings.false_alarm, text)
+    return wave_score(curve, test, settings), Evidence(
+        "oscillation_p", window, test.p_value, settings.false_alarm, text
+    )
 
 
 def _span(curve: Curve) -> float:
     """What the running mean over a tenth of the points spans, at least a third of the reward's scale."""
     width = max(curve.reward.size // 10, 3)
     means = np.convolve(curve.reward, np.ones(width) / width, mode="valid")
-    return max(float(np.ptp(means)), (curve.scale.high - curve.scale.low) / 3)
+    return max(float(np.ptp(means)), (curve.scale.high - curve.scale.low) / 3, 1e-300)
 
 
 def _swinging(curve: Curve, settings: DiagnoseSettings) -> tuple[float, Evidence]:
@@ -83,37 +89,3 @@ def growth(step: Floats, test: Oscillation, settings: DiagnoseSettings) -> tuple
     score = min(settings.false_alarm / max(p, 1e-12), ratio / 4)
     text = f"residual variance of the last third over the middle third: {ratio:.3g}, p = {p:.2g}"
     return score, Evidence("variance_growth", (float(step[2 * n // 3]), float(step[-1])), ratio, 4.0, text)
-
-
-def collapse(step: Floats, reward: Floats, settings: DiagnoseSettings) -> tuple[float, Evidence]:
-    """(score, evidence) of a fall from the best running mean to the last points, with the step at which it set in.
-
-    The peak is a running mean over a tenth of the points (3 to 20), the end a mean over the last 3, a twentieth and a
-    tenth of them: a late collapse must not be averaged away. The fall counts against the climb before it, or half the
-    height above zero where there was no climb, and against its error from point-to-point noise.
-    """
-    width = int(np.clip(reward.size // 10, 3, 20))
-    means = np.convolve(reward, np.ones(width) / width, mode="valid")
-    peak = int(means.argmax())
-    climb = max(float(means[peak] - means[: peak + 1].min()), 0.5 * abs(float(means[peak])), 1e-12)
-    noise = max(noise_level(reward), 1e-6 * climb)
-    best, share, z = -np.inf, 0.0, 0.0
-    for last in sorted({3, max(3, reward.size // 20), width}):
-        fall = float(means[peak] - reward[-last:].mean())
-        here = (fall / climb, fall / (noise * np.sqrt(1 / width + 1 / last)))
-        score = min(here[0] / settings.collapse_share, here[1] / settings.collapse_z)
-        if score > best:
-            best, (share, z) = score, here
-    onset = _onset(step, means, peak, width)
-    text = f"fell by {max(share, 0):.0%} of its climb ({max(z, 0):.1f} standard errors)"
-    text += f", setting in at step {onset:g}" if best >= 1 else ""
-    return max(float(best), 0.0), Evidence(
-        "fall", (onset, float(step[-1])), float(share), settings.collapse_share, text
-    )
-
-
-def _onset(step: Floats, means: Floats, peak: int, width: int) -> float:
-    """The last step at which the running mean still stood within a fifth of the fall from its peak."""
-    level = means[peak] - 0.2 * (means[peak] - means[-1])
-    high = np.flatnonzero(means >= level)
-    return float(step[min(int(high[-1]) + width // 2, step.size - 1)])

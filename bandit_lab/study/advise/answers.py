@@ -75,9 +75,16 @@ def _collapsed(advice: Advice, fall: Evidence) -> str:
 def _unknown(advice: Advice) -> str:
     loop, why = advice.loop, advice.strength_reason
     if loop.mean_age == 0:
+        suspect = "noise is the first suspect, and a larger G or more prompts per step its knob"
+        wave = advice.evidence.wave
+        if wave is not None and wave.p_value < ALARM:
+            suspect = (
+                f"but the reward swings with a period of {number(wave.period, 3)} steps, more than noise does, and a "
+                "smaller learning rate is the first thing to try"
+            )
         return (
             "Not staleness: every gradient is taken at the policy that acted. Whether the learning rate is near its "
-            f"limit is not known ({why}); noise is the first suspect, and a larger G or more prompts per step its knob"
+            f"limit is not known ({why}); {suspect}"
         )
     knobs = ", ".join(advice.setup.loop.knobs)
     return (

@@ -6,9 +6,10 @@ import numpy as np
 
 from bandit_lab.curves import Curve
 from bandit_lab.curves.diagnose import DiagnoseSettings
+from bandit_lab.curves.diagnose.collapse import collapse
 from bandit_lab.curves.diagnose.evidence import Evidence as Measured
 from bandit_lab.curves.diagnose.oscillation import Oscillation, oscillation_test
-from bandit_lab.curves.diagnose.stability import collapse
+from bandit_lab.curves.diagnose.stability import wave_score
 from bandit_lab.curves.fit import LawFit, fit_curve
 from bandit_lab.curves.fit.quality import noise_variance
 from bandit_lab.curves.fit.results import FEWEST_POINTS
@@ -99,7 +100,10 @@ def look(log: Log | None, setup: Setup) -> Evidence:
 def _fall(curve: Curve) -> Measured | None:
     if curve.step.size < 2 * FEWEST_POINTS:
         return None
-    score, found = collapse(curve.step, curve.reward, DiagnoseSettings())
+    thresholds = DiagnoseSettings()
+    score, found = collapse(curve.step, curve.reward, thresholds)
+    if score >= 1 and (wave := _wave(curve)) is not None and wave_score(curve, wave, thresholds) >= 1:
+        score, found = collapse(curve.step, curve.reward, thresholds, wave)
     before = int(np.sum(curve.step <= found.window[0]))
     return found if score >= 1 and before >= FEWEST_POINTS else None
 

@@ -15,7 +15,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from bandit_lab.curves.diagnose import FAILURES, Diagnosis
+from bandit_lab.curves.diagnose import FAILURES, DiagnoseSettings, Diagnosis
+from bandit_lab.curves.diagnose.collapse import collapse
 from bandit_lab.curves.diagnose.swings import noise_level
 from bandit_lab.curves.record import Curve
 
@@ -37,6 +38,8 @@ def features(curve: Curve, found: Diagnosis) -> np.ndarray:
     noise = noise_level(r)
     rho = float(np.sum(detrended[1:] * detrended[:-1]) / max(float(np.sum(detrended**2)), 1e-12))
     scores = {one.metric: one.score for one in found.evidence}
+    if "fall" in scores:  # as the weights were fitted: a wave is a feature of its own
+        scores["fall"] = collapse(curve.step, curve.reward, DiagnoseSettings())[0]
     stability = [np.log(max(scores.get(m, 0.0), 1e-3)) for m in ("fall", "swings", "oscillation_p", "variance_growth")]
     shape = [np.log(n), start, end, middle, np.ptp(smooth), late[-tenth:].mean() - late[:tenth].mean()]
     shape += [half[0] / n if half.size else 1.0, np.log(noise + 1e-4), np.log(detrended.std() + 1e-4), rho]

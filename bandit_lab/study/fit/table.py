@@ -1,5 +1,6 @@
 """What `fit` prints: one line per log, the parameters of a single one, the scores of the back-test."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,14 +23,25 @@ def interval(ends: Sequence[Any] | None, digits: int = 3) -> str:
     return f"[{', '.join('open' if number(end) == '-' else number(end, digits) for end in ends)}]"
 
 
-def with_interval(found: dict[str, Any] | None, key: str, digits: int = 3) -> str:
-    """`value [low, high]` of an entry of the summary."""
+def with_interval(found: dict[str, Any] | None, key: str, digits: int = 3, scale: dict[str, Any] | None = None) -> str:
+    """`value [low, high]` of an entry of the summary; a single end outside the reward's `scale` bounds nothing."""
     if found is None or found.get("value") is None:
         return "-"
+    if scale is not None and _says_nothing(found[key], scale):
+        return "not bounded"
     low, high = (number(end, digits) for end in found[key])
     if "-" in (low, high):
         return "not bounded" if low == high else f"above {low}" if high == "-" else f"below {high}"
     return f"{number(found['value'], digits)} [{low}, {high}]"
+
+
+def _says_nothing(ends: Sequence[float | None], scale: dict[str, Any]) -> bool:
+    """Whether one end is open and the other where no reward can be; a scale read off the rewards is taken as wide."""
+    least, most = (end if end is not None and math.isfinite(end) else None for end in ends)
+    room = 0.0 if scale["given"] else scale["high"] - scale["low"]
+    if least is None:
+        return most is not None and bool(most >= scale["high"] + room)
+    return most is None and bool(least <= scale["low"] - room)
 
 
 def runs_table(rows: list[dict[str, Any]], key: str) -> Any:
@@ -40,7 +52,9 @@ def runs_table(rows: list[dict[str, Any]], key: str) -> Any:
         "model": lambda row: SHORT[row["model"]],
         "R2": lambda row: f"{row['r_squared']:.2f}",
         "expl." if many else "of explainable": lambda row: share(row["r_squared_explainable"]),
-        f"plateau, {key[9:]} %": lambda row: with_interval(row["parameters"]["plateau"], key),
+        f"plateau, {key[9:]} %": lambda row: with_interval(
+            row["parameters"]["plateau"], key, scale=row["reward_scale"]
+        ),
     }
     if not many:
         columns["95 % of gain at step"] = lambda row: _arrival(row, key)
@@ -96,10 +110,18 @@ def parameter_table(row: dict[str, Any], key: str) -> Any:
     return table
 
 
+def _steps(ends: Sequence[float], logged: Sequence[float]) -> str:
+    """A stretch of steps, out to whole ones where the log counts whole ones."""
+    first, last = ends
+    if all(end == round(end) for end in logged) and last - first >= 2:
+        first, last = math.floor(first), math.ceil(last)
+    return f"steps {first:g} to {last:g}"
+
+
 def forecast_line(row: dict[str, Any]) -> str:
     """One sentence on the forecast of one log."""
     found = row["forecast"]
-    where = f"steps {found['target_steps'][0]:g} to {found['target_steps'][1]:g}"
+    where = _steps(found["target_steps"], row["steps"])
     seen = f"from the first {100 * found['from_fraction']:g} %" if found["from_fraction"] < 1 else "from all points"
     if found["predicted"] is None:
         return f"Forecast {seen} for {where}: {found['predicted_reason']}."
@@ -109,7 +131,8 @@ def forecast_line(row: dict[str, Any]) -> str:
     if found["plateau"]["value"] is None:
         text += f". No plateau ({found['plateau']['value_reason']})"
     else:
-        text += f". Plateau {with_interval(found['plateau'], 'interval_90')}"
+        plateau = with_interval(found["plateau"], "interval_90", scale=row["reward_scale"])
+        text += f". Plateau {plateau}{' by these points' if plateau == 'not bounded' else ''}"
     if found["step_95"]["value"] is None:
         return f"{text}; no step of 95 % of the gain ({found['step_95']['value_reason']})."
     return f"{text}, 95 % of the gain at step {with_interval(found['step_95'], 'interval_90')}."

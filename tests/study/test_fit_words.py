@@ -1,0 +1,28 @@
+"""What `fit` prints of bounds and steps."""
+
+import numpy as np
+
+from bandit_lab.study.fit import table
+
+
+def test_an_end_outside_the_scale_bounds_nothing():
+    """Rewards in [0, 1]: `below 723` tells nothing, `below 0.9` does; a scale read off the rewards has some room."""
+    given, read = ({"low": 0.0, "high": 1.0, "given": known} for known in (True, False))
+    said = [
+        table.with_interval({"value": 0.6, "i": ends}, "i", scale=scale)
+        for ends, scale in [
+            ([None, 723.0], given), ([-np.inf, 723.0], read), ([None, 0.9], given), ([None, 1.5], given),
+            ([None, 1.5], read), ([-3.0, None], given), ([0.2, None], given), ([0.2, 2.0], given),
+        ]
+    ]  # fmt: skip
+    nothing = "not bounded"
+    assert said == [nothing, nothing, "below 0.9", nothing, "below 1.5", nothing, "above 0.2", "0.6 [0.2, 2]"]
+
+
+def test_a_forecast_names_whole_steps():
+    """240 steps logged every step: half of them on is 358.5; a log in parts of an epoch keeps its own steps."""
+    found = {"from_fraction": 1, "target_steps": [335.5, 358.5], "predicted": None, "predicted_reason": "none"}
+    row = {"steps": [0.0, 239.0], "forecast": found}
+    assert "steps 335 to 359:" in table.forecast_line(row)
+    parts = row | {"steps": [0.0, 2.9], "forecast": found | {"target_steps": [3.9, 4.2]}}
+    assert "steps 3.9 to 4.2:" in table.forecast_line(parts)

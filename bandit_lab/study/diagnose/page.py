@@ -10,7 +10,7 @@ from bandit_lab.curves.diagnose import FAILURES
 from bandit_lab.study.diagnose.picture import picture_of
 from bandit_lab.study.diagnose.table import LEGEND, row_verdict
 from bandit_lab.study.diagnose.work import Judged
-from bandit_lab.study.pages.findings import mark_numbers, verdict_line
+from bandit_lab.study.pages.findings import mark_numbers, measure, verdict_line
 from bandit_lab.study.pages.page import FOLDER, Section, html_table, image, page_names, write_index, write_page
 from bandit_lab.study.progress import ProgressCallback
 from bandit_lab.study.report import number
@@ -44,7 +44,7 @@ def page(one: Judged, row: dict[str, Any]) -> list[Section]:
     evidence = [["", "failure", "measure", "steps", "value", "threshold", "what was seen"]]
     marked = mark_numbers(found)
     for entry in row["evidence"]:
-        metric, window = entry["metric"].replace("_", " "), f"{entry['window'][0]:g} to {entry['window'][1]:g}"
+        metric, window = measure(entry["metric"]), f"{entry['window'][0]:g} to {entry['window'][1]:g}"
         numbers = [number(entry["value"], 3), number(entry["threshold"], 3)]
         first, last = entry["window"]
         mark = marked.get((first, last, metric), "")

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from bandit_lab.study.pages.findings import measure
 from bandit_lab.study.report import MANY, new_table, number
 from bandit_lab.study.text import middle_cut
 
@@ -74,9 +75,7 @@ def evidence_table(row: dict[str, Any]) -> Any:
     table.columns[-1].justify = "left"
     for one in row["evidence"]:
         window = f"{one['window'][0]:g} to {one['window'][1]:g}"
-        table.add_row(
-            one["metric"].replace("_", " "), window, number(one["value"], 3), number(one["threshold"], 3), one["text"]
-        )
+        table.add_row(measure(one["metric"]), window, number(one["value"], 3), number(one["threshold"], 3), one["text"])
     return table
 
 

@@ -10,7 +10,7 @@ from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.fit.summary import interval_name
 from bandit_lab.study.fit.table import forecast_line, interval, with_interval
 from bandit_lab.study.fit.work import Fitted
-from bandit_lab.study.pages.findings import mark_numbers, verdict_line
+from bandit_lab.study.pages.findings import mark_numbers, measure, verdict_line
 from bandit_lab.study.pages.page import Section, html_table, image, page_names, write_index, write_page
 from bandit_lab.study.progress import ProgressCallback
 from bandit_lab.study.report import number
@@ -63,7 +63,7 @@ def _evidence(one: Fitted) -> list[list[str]]:
     marked = mark_numbers(one.diagnosis)
     rows = [["", "measure", "steps", "value", "threshold", "what was seen"]]
     for found in one.diagnosis.evidence:
-        metric = found.metric.replace("_", " ")
+        metric = measure(found.metric)
         window = f"{found.window[0]:g} to {found.window[1]:g}"
         place = marked.get((found.window[0], found.window[1], metric), "")
         rows.append([place, metric, window, number(found.value, 3), number(found.threshold, 3), found.text])

@@ -14,6 +14,14 @@ _SENTENCES = {
 }
 
 
+_MEASURES = {"oscillation_p": "oscillation (p-value)"}
+
+
+def measure(metric: str) -> str:
+    """What a number of the evidence is called in tables and legends."""
+    return _MEASURES.get(metric, metric.replace("_", " "))
+
+
 def verdict_line(name: str) -> str:
     """One sentence for a verdict; the name alone for that of a user's own detector."""
     return _SENTENCES.get(name, f"{name.replace('_', ' ')}.")
@@ -24,7 +32,7 @@ def marks(diagnosis: Diagnosis | None) -> tuple[Mark, ...]:
     if diagnosis is None:
         return ()
     return tuple(
-        (evidence.window[0], evidence.window[1], evidence.metric.replace("_", " "))
+        (evidence.window[0], evidence.window[1], measure(evidence.metric))
         for finding in diagnosis.findings
         if finding.present
         for evidence in finding.evidence

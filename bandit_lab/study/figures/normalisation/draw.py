@@ -30,7 +30,9 @@ def _losses(panel, found: Found) -> None:
         end = np.flatnonzero(np.isfinite(predicted))[-1]
         panel.text(1.25 * time[end], predicted[end], text, color=colour, va="center", fontsize=6.5)
     panel.set_xlim(time[0] / 1.3, 9 * time[-1])
-    panel.set(xscale="log", yscale="log", xlabel=r"learning rate $\times$ steps", ylabel=r"loss $1 - p$")
+    panel.set(
+        xscale="log", yscale="log", xlabel=rf"learning rate $\times$ steps ({s.RATE_UNIT})", ylabel=r"loss $1 - p$"
+    )
     panel.set_ylim(found.setting.smallest_loss, 1)
     panel.text(
         0.03, 0.04, "line: exact flow\ndashed: late law\ncircle: measured", transform=panel.transAxes, fontsize=6.5
@@ -48,12 +50,6 @@ def _curvatures(panel, found: Found) -> None:
     panel.set(xscale="log", yscale="log", xlabel=r"bound $B^2\,\sigma_r$ (reward / logit$^2$)")
     panel.set_ylabel(r"curvature $|u^T H u|$ (reward / logit$^2$)")
     panel.set_ylim(least, ends[1] * 1.3)
-    panel.text(0.05, 0.94, "bound", color=s.BLUE, va="top", transform=panel.transAxes, fontsize=6.5)
-    panel.text(
-        0.97,
-        0.05,
-        "points: random policies\ndiamonds: $p\\,(1-p) = 1/8$",
-        ha="right",
-        transform=panel.transAxes,
-        fontsize=6.5,
-    )
+    text = {"va": "top", "transform": panel.transAxes, "fontsize": 6.5}
+    panel.text(0.05, 0.95, "line: bound reached", color=s.BLUE, **text)
+    panel.text(0.05, 0.88, "points: random policies\ndiamonds: $p\\,(1-p) = 1/8$\n(both measured)", **text)

@@ -5,6 +5,8 @@ import numpy as np
 
 from bandit_lab.study.plots import style
 
+KEY = "lines: predicted\ncircles: measured"
+
 
 def draw(figure, found, wide):
     figure.set_figheight(5.2 if wide else 9.4)
@@ -27,8 +29,11 @@ def _draw_curves(axis, found, rule, title):
         axis.plot(time[seen], found.measured.reward.sel(rule=rule, group_size=size)[seen], **some)
         place = (0.97, 0.06 + 0.085 * (len(sizes) - 1 - row))
         axis.text(*place, f"G = {size}", color=colour, transform=axis.transAxes, ha="right", fontsize=7)
-    axis.text(0.97, 0.06 + 0.085 * len(sizes), "G = infinity (line)", transform=axis.transAxes, ha="right", fontsize=7)
-    axis.set(ylim=(0, 1.03), xlabel="learning rate x steps [logit$^2$/reward]", ylabel="expected reward")
+    axis.text(
+        0.97, 0.06 + 0.085 * len(sizes), "- - G = infinity", transform=axis.transAxes, ha="right", fontsize=7
+    )
+    axis.set(ylim=(0, 1.03), xlabel=f"learning rate x steps\n({style.RATE_UNIT})", ylabel="expected reward")
+    axis.text(0.03, 0.97, KEY, transform=axis.transAxes, va="top", fontsize=7)
     axis.set_title(title)
 
 
@@ -48,6 +53,7 @@ def _draw_map(axis, found):
     axis.set_xlim(1.7, 2.1 * fine[-1])
     axis.set_title("Group factor $c_G(p)$: where it is 0.5, 0.9, 0.99")
     axis.text(0.03, 0.06, "dashed: 1 - 1/(8 G p(1-p))", transform=axis.transAxes, fontsize=7)
+    axis.text(0.97, 0.97, KEY, transform=axis.transAxes, ha="right", va="top", fontsize=7)
 
 
 def _draw_variance(axis, found):
@@ -65,4 +71,7 @@ def _draw_variance(axis, found):
         text = f"{name}: slope {slope:.2f}"
         axis.text(*place, text, color=colour, transform=axis.transAxes, ha=side, fontsize=7)
     axis.set(xscale="log", yscale="log", xlabel="group size G", ylabel="variance [reward$^2$]")
+    axis.text(
+        0.97, 0.84, "lines: predicted\nmarkers: measured", transform=axis.transAxes, ha="right", va="top", fontsize=7
+    )
     axis.set_title("Stationary variance (circles N = 1, squares N = 4)")

@@ -30,6 +30,15 @@ def _loops(found: Found):
         yield place, s.MEASURED | {"color": colour, "marker": marker, "markersize": 3.4}
 
 
+def _name_loops(panel, found: Found, left: float, top: float) -> None:
+    """Marker and name of every loop, in axes coordinates."""
+    for place, look in _loops(found):
+        name = str(found.measured.loop.values[place]).replace("mu", r"$\mu$").replace("N", "$N$")
+        text = {"color": look["color"], "fontsize": 7, "va": "center", "transform": panel.transAxes}
+        panel.plot(left, top - 0.085 * place, **look, transform=panel.transAxes)
+        panel.text(left + 0.04, top - 0.085 * place, name, **text)
+
+
 def _draw_boundary(panel, found: Found) -> None:
     panel.axhline(1, **s.EXACT | {"linewidth": 1.2})
     for place, look in _loops(found):
@@ -40,8 +49,9 @@ def _draw_boundary(panel, found: Found) -> None:
             measured.displacement, ratio.isel(steps=0), **look | {"marker": "", "linestyle": ":", "linewidth": 1}
         )
     short, long = (f"{steps:,}" for steps in found.setting.steps)
-    note = f"markers: runs of {long} steps\ndotted: of {short} steps"
+    note = f"line: predicted\nmarkers: measured, {long} steps\ndotted: measured, {short} steps"
     panel.text(0.97, 0.06, note, ha="right", fontsize=7, transform=panel.transAxes)
+    _name_loops(panel, found, 0.33, 0.7)
     panel.set(xlabel="displacement at the start (logits)", ylabel="boundary / linear threshold", ylim=(0.45, 1.1))
 
 
@@ -53,17 +63,18 @@ def _draw_amplitude(panel, found: Found) -> None:
         panel.plot(excess[~lost], measured.amplitude[~lost], **look | {"clip_on": True})
         if lost.any():
             panel.plot(excess[lost], np.full(lost.sum(), TOP), **look)
-        name = str(measured.loop.values).replace("mu", r"$\mu$").replace("N", "$N$")
-        panel.text(0.04, 0.93 - 0.085 * place, name, color=look["color"], fontsize=7, transform=panel.transAxes)
     if (found.measured.farthest > FAR).any():
         text = {"fontsize": 7, "ha": "right", "va": "center"}
-        panel.text(0.9, 0.96, "far out for long", transform=panel.transAxes, **text)
+        panel.text(0.9, 0.95, "far out\nfor long", transform=panel.transAxes, **text)
     beyond, amplitude = found.predicted.orbit_ratio - 1, found.predicted.orbit_amplitude
     attracts = np.abs(found.predicted.orbit_slope) < 1
     panel.plot(beyond.where(attracts), amplitude, **s.EXACT | {"linewidth": 1.2})
     panel.plot(beyond.where(~attracts), amplitude, **s.EXACT | {"linewidth": 1.2, "linestyle": ":"})
     panel.set(xscale="log", yscale="log", xlim=(excess[0] / 1.5, excess[-1] * 1.5), ylim=(0.04, 1.25 * TOP))
     panel.set(xlabel=r"$\eta$ / threshold - 1", ylabel="amplitude of the gap (logits)")
+    _name_loops(panel, found, 0.06, 0.95)
+    note = "line: predicted (A)\ndotted: repels\nmarkers: measured"
+    panel.text(0.97, 0.02, note, ha="right", fontsize=7, transform=panel.transAxes)
     sheet.ticks_at(panel.xaxis, (0.01, 0.03, 0.1, 0.3, 1))
     sheet.plain_log(panel.yaxis, (1.0,))
 
@@ -85,6 +96,6 @@ def _draw_basins(panel, found: Found) -> None:
     panel.text(0.5 * float(basin.start[0] + basin.start[-1]), 0.5 * float(1 + basin.ratio[0]), "all return", **text)
     panel.text(0.7 * float(basin.start[-1]), 1.75, "cycle", **text)
     panel.text(THROWN_LABEL[0], THROWN_LABEL[1], "far out\nfor long", **text)
-    panel.text(0.97, 0.04, "fills measured, lines exact", **text | {"ha": "right"}, transform=panel.transAxes)
+    panel.text(0.97, 0.04, "fills measured, lines predicted", **text | {"ha": "right"}, transform=panel.transAxes)
     panel.set(xlabel="displacement at the start (logits)", ylabel=r"$\eta$ / threshold")
     panel.set_title(str(found.measured.loop.values[0]).replace("mu", r"$\mu$").replace("N", "$N$"), fontsize=7)

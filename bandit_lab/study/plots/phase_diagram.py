@@ -52,7 +52,7 @@ def phase_diagram(results: "xarray.Dataset") -> Figure | None:
         _diagram(axes[0, column], part, coarse)
         _ratio(axes[1, column], part, coarse)
         axes[0, column].set_title(rf"momentum $\mu$ = {momentum:g}")
-    axes[0, 0].set_ylabel(r"learning rate $\eta$ (logits / gradient)")
+    axes[0, 0].set_ylabel(s.RATE)
     axes[1, 0].set_ylabel(r"$\eta$ / law's $\eta$")
     _legend(figure, results)
     return figure

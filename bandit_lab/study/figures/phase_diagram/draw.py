@@ -24,7 +24,7 @@ def draw(figure, found: Found, wide: bool) -> None:
         axes[1, column].set(yscale="log", ylim=(0.6, TOP), xlabel=r"refresh interval $N$ (steps)")
         sheet.plain_log(axes[1, column].yaxis)
         sheet.ticks_at(axes[1, column].xaxis, sorted({1, 2, 4, 8, 16, 32, 64} & set(found.setting.refresh_interval)))
-    axes[0, 0].set_ylabel(r"learning rate $\eta$ (logits / gradient)")
+    axes[0, 0].set_ylabel(f"learning rate $\\eta$\n({s.RATE_UNIT})")
     axes[1, 0].set_ylabel(r"threshold / law's $\eta$")
     axes[1, 0].text(
         0.97, 0.72, r"law: $K\eta N = 1 - \mu$", ha="right", transform=axes[1, 0].get_yaxis_transform(), fontsize=7
@@ -58,7 +58,7 @@ def _diagram(panel, found: Found, model: str) -> None:
 def _name_regions(panel) -> None:
     text = {"transform": panel.transAxes, "fontsize": 7}
     panel.text(0.97, 0.93, "unstable", ha="right", va="top", **text)
-    panel.text(0.97, 0.83, "line: exact, circle: measured", ha="right", va="top", color=s.BLUE, **text)
+    panel.text(0.97, 0.83, "line: predicted, circles: measured", ha="right", va="top", color=s.BLUE, **text)
     panel.text(0.04, 0.52, "law", va="top", **text)
     panel.text(0.05, 0.32, "oscillates, decays", va="center", **text)
     panel.text(0.05, 0.09, "converges monotonically", va="center", **text)

@@ -13,7 +13,7 @@ SMALL = s.MEASURED | {"markersize": 3.2, "linewidth": 0.8}
 
 def draw(figure, found: Found, wide: bool) -> None:
     """Four panels, in a row or two by two."""
-    figure.set_figheight(2.3 if wide else 4.2)
+    figure.set_figheight(2.4 if wide else 4.3)
     panels = figure.subplots(1, 4) if wide else figure.subplots(2, 2).ravel()
     for panel, fill in zip(panels, (_draw_sweep, _draw_delays, _draw_r_squared, _draw_gain), strict=True):
         fill(panel, found)
@@ -26,7 +26,10 @@ def _draw_sweep(panel, found: Found) -> None:
         points = found.measured.success.sel(momentum=mu)[::3]
         panel.plot(gone[::3], points, "o", color=shade, markersize=2.2, markerfacecolor="white")
         panel.text(28.5, 0.42 - 0.09 * place, rf"$\mu$ = {mu:g}", color=shade, fontsize=6.5, ha="right")
-    panel.set(xlabel=r"$t\,\eta/(1-\mu)$", ylabel="success", xlim=(14, 29), ylim=(0, 1))
+    text = {"fontsize": 6.5, "va": "top", "transform": panel.transAxes}
+    panel.text(0.015, 0.98, "lines:\npredicted\ncircles:\nmeasured", **text)
+    xlabel = "$t\\,\\eta/(1-\\mu)$ (" + s.RATE_UNIT.replace(" ", "\n", 1) + ")"
+    panel.set(xlabel=xlabel, ylabel="success", xlim=(14, 29), ylim=(0, 1))
 
 
 def _draw_delays(panel, found: Found) -> None:
@@ -38,6 +41,8 @@ def _draw_delays(panel, found: Found) -> None:
         panel.plot(d, found.measured.delay.sel(rate=rate), **(SMALL | {"color": shade}))
         text = rf"$\eta/(1-\mu)$ = {rate:g}"
         panel.text(0.03, 0.82 - 0.09 * place, text, color=shade, fontsize=6.5, transform=panel.transAxes)
+    unit = "(" + s.RATE_UNIT.replace(" unit", "\nunit") + ")"
+    panel.text(0.03, 0.71, unit, fontsize=6.5, va="top", transform=panel.transAxes)
     panel.text(0.03, 0.91, "- - leading order", fontsize=6.5, transform=panel.transAxes)
     panel.text(19.5, 3, "constant force", color=s.GREY, fontsize=6.5, ha="right")
     panel.set(xlabel=r"$\mu/(1-\mu)$ (steps)", ylabel="delay (steps)", xlim=(0, 20), ylim=(0, 70))
@@ -47,6 +52,7 @@ def _draw_r_squared(panel, found: Found) -> None:
     panel.axhline(GOOD, color=s.GREY, linewidth=0.9)
     m = found.measured
     _by_answers(panel, found, "rival_r_squared", m.r_squared_low, m.r_squared_high)
+    panel.text(0.98, 0.04, "circles: median\nbars: 90 %", fontsize=6.5, ha="right", transform=panel.transAxes)
     panel.set(ylabel=r"$R^2$ of the wrong law", ylim=(0.7, 1))
 
 

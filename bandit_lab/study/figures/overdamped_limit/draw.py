@@ -26,6 +26,7 @@ def _draw_curves(panel, found: Found) -> None:
         panel.text(5, 0.44 - 0.1 * place, rf"$\zeta$ = {zeta[i]:.2g}", color=shade, fontsize=6.5, ha="right")
     panel.plot(gone, found.predicted.exponential, **s.LAW)
     panel.text(5, 0.04, "- - exponential", fontsize=6.5, ha="right")
+    panel.text(0.1, 1.48, "lines: predicted\ncircles: measured", fontsize=6.5, va="top")
     panel.set(xlabel=r"time / $\tau$", ylabel="share of the gain", xlim=(0, 5), ylim=(0, 1.5))
 
 

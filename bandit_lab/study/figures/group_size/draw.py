@@ -29,9 +29,7 @@ def _draw_curves(axis, found, rule, title):
         axis.plot(time[seen], found.measured.reward.sel(rule=rule, group_size=size)[seen], **some)
         place = (0.97, 0.06 + 0.085 * (len(sizes) - 1 - row))
         axis.text(*place, f"G = {size}", color=colour, transform=axis.transAxes, ha="right", fontsize=7)
-    axis.text(
-        0.97, 0.06 + 0.085 * len(sizes), "- - G = infinity", transform=axis.transAxes, ha="right", fontsize=7
-    )
+    axis.text(0.97, 0.06 + 0.085 * len(sizes), "- - G = infinity", transform=axis.transAxes, ha="right", fontsize=7)
     axis.set(ylim=(0, 1.03), xlabel=f"learning rate x steps\n({style.RATE_UNIT})", ylabel="expected reward")
     axis.text(0.03, 0.97, KEY, transform=axis.transAxes, va="top", fontsize=7)
     axis.set_title(title)

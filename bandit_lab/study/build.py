@@ -60,6 +60,8 @@ def check_scalars(settings: Settings) -> None:
     if settings.rng is not None:
         _checks.choice("rng", settings.rng, GENERATORS)
     _checks.choice("path", settings.path, PATHS)
+    alone = settings.path == "reference" and settings.rng is not None
+    _checks.require(not alone, "rng", "null with path=reference (it draws with JAX's own keys)", settings.rng)
 
 
 def check_drift(learner: Learner, dynamics: str) -> str | None:

@@ -1,12 +1,13 @@
 """`predict`: fixed point, stiffness, oscillator, thresholds and noise of one setting, from formulas alone."""
 
+import bisect
 import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from bandit_lab import theory
+from bandit_lab import _checks, theory
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.simulate import drift_name
 from bandit_lab.study import build, report, statements
@@ -21,6 +22,12 @@ from bandit_lab.study.wiring import Linear, linearise, noise_covariance, signal_
 from bandit_lab.theory.stability import repels
 
 SEARCHED = {"refresh": 1024, "pipeline": 1024, "lag": 128}
+"""Largest refresh interval that the search for unstable ones looks at, whatever the setting's own interval is."""
+SEARCHED_CLOSED = 1024
+"""The same for `lag` where the whole stiffness is stale and the threshold of each lag is a root, not a scan."""
+LARGEST = {"lag": 512}
+LARGEST_BLOCK = 65_536
+"""Largest refresh interval of the setting itself: a lag makes a matrix of that size, a block that many products."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +42,15 @@ class Plan:
 def prepare(settings: PredictSettings, explicit: frozenset[str]) -> Plan:
     """Check every setting. Raises ValueError."""
     build.check_scalars(settings)
-    learner = build.build_learner(settings, float(settings.refresh_interval))
-    if reason := build.check_drift(learner, settings.dynamics):
-        raise ValueError(f"{reason}; or predict with dynamics=mean_field")
     interval = value_of(
         "refresh_interval", "refresh_interval", settings.refresh_interval, build.interval_rule(settings)
     )
+    largest = LARGEST.get(settings.staleness["name"], LARGEST_BLOCK)
+    expected = f"at most {largest} with staleness={settings.staleness['name']}"
+    _checks.require(interval <= largest, "refresh_interval", expected, settings.refresh_interval)
+    learner = build.build_learner(settings, float(interval))
+    if reason := build.check_drift(learner, settings.dynamics):
+        raise ValueError(f"{reason}; or predict with dynamics=mean_field")
     hyper = Hyper(settings.learning_rate, settings.momentum, interval, settings.kl_weight)
     return Plan(settings, learner, hyper)
 
@@ -161,8 +171,11 @@ def _interval_thresholds(linear: Linear, hyper: Hyper, reason: str) -> dict[str,
         return {"leading_order": None if law is None else law / hyper.learning_rate} | with_reasons(
             dict.fromkeys(why), why
         )
-    maximum = max(SEARCHED[linear.model], hyper.refresh_interval)
-    runs = theory.islands(linear.loop(hyper.momentum), hyper.learning_rate, maximum)
+    if linear.model == "lag" and linear.wholly_stale:
+        maximum, runs = SEARCHED_CLOSED, unstable_lags(linear, hyper, SEARCHED_CLOSED)
+    else:
+        maximum = SEARCHED[linear.model]
+        runs = theory.islands(linear.loop(hyper.momentum), hyper.learning_rate, maximum)
     at_one = linear.law(1, hyper.momentum).value
     values = {
         "leading_order": None if at_one is None else at_one / hyper.learning_rate,
@@ -171,6 +184,22 @@ def _interval_thresholds(linear: Linear, hyper: Hyper, reason: str) -> dict[str,
     }
     reasons = {"exact": f"stable at every refresh interval up to {maximum}", "leading_order": "the fixed point repels"}
     return with_reasons(values, reasons) | {"searched_up_to": maximum}
+
+
+def unstable_lags(linear: Linear, hyper: Hyper, maximum: int) -> list[tuple[int, int]]:
+    """The unstable lags 0..maximum as at most one range, by bisection; for a stiffness that is wholly stale.
+
+    Derived here: on the unit circle kappa rises with the angle, and a longer lag reaches the phase of a crossing at a
+    smaller one, so that the threshold falls with the lag. Roots only leave the circle as kappa grows, and the stiffest
+    mode leaves first: a lag is unstable where its threshold lies at or below eta times the largest stiffness.
+    """
+    kappa = hyper.learning_rate * linear.largest
+
+    def unstable(lag: int) -> bool:
+        return theory.exact("lag", lag, hyper.momentum, linear.convention).kappa <= kappa  # type: ignore[arg-type]
+
+    first = bisect.bisect_left(range(maximum + 1), True, key=unstable)
+    return [(first, maximum)] if first <= maximum else []
 
 
 def _stationary(setting: Setting) -> dict[str, Any]:

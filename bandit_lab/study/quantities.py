@@ -12,6 +12,7 @@ STATUS = {
     LINEAR: "exact for the update linearised at the fixed point",
     LEADING: "first term of an expansion, a law or an oscillator",
 }
+RATE = "logits per unit gradient"  # as the help says of learning_rate
 HORIZON = 1000  # steps until which runs are counted as collapsed
 
 
@@ -38,13 +39,13 @@ QUANTITIES: tuple[Quantity, ...] = (
              "probability that all rewards of a group are equal"),
     Quantity("reward_spread", "within-group reward std", "reward", EXACT,
              "by which GRPO divides; bounds the local curvature (arXiv 2601.23135)"),
-    Quantity("mean_age_law", "learning rate: law with the mean age", "eta", LEADING,
+    Quantity("mean_age_law", "learning rate: law with the mean age", RATE, LEADING,
              "K eta (mean age of the acting policy) = 1 - mu, the limit of the exact threshold"),
-    Quantity("averaged_ages", "  random ages, age-averaged drift", "eta", LINEAR,
+    Quantity("averaged_ages", "  random ages, age-averaged drift", RATE, LINEAR,
              "threshold if ages were geometric with the same mean and averaged over"),
-    Quantity("drawn_ages", "  random ages, drawn: mean square", "eta", LINEAR,
+    Quantity("drawn_ages", "  random ages, drawn: mean square", RATE, LINEAR,
              "threshold of the mean square if such an age were drawn at every step"),
-    Quantity("adam", "  Adam at this noise, b1 = mu", "eta", LEADING,
+    Quantity("adam", "  Adam at this noise, b1 = mu", RATE, LEADING,
              "threshold with the second moment held at its noise-stationary value; falls about as 1/sqrt(G)"),
     Quantity("long_block", "long blocks: multiplier", "", LINEAR,
              "N -> infinity limit of the block map, |H_fresh^-1 H_stale|; below 1 every N is safe at small steps"),

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bandit_lab.study.quantities import EXACT, LEADING, LINEAR
+from bandit_lab.study.quantities import EXACT, LEADING, LINEAR, RATE
 from bandit_lab.study.store import plain
 
 if TYPE_CHECKING:
@@ -14,6 +14,10 @@ FORMS = {
     "heavy_ball": "heavy ball, v <- mu v + g",
     "ema": "EMA momentum, v <- mu v + (1 - mu) g",
     "nesterov": "Nesterov",
+}
+BIFURCATIONS = {
+    "flip": "flip: a real multiplier passes -1",
+    "neimark_sacker": "complex pair leaves the unit circle (Neimark-Sacker)",
 }
 MANY = 5
 """Logs from which a table gives each one line."""
@@ -114,6 +118,7 @@ def _first_of(policies: Any) -> str:
 def _rows(plan: "Plan", summary: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     settings, point, osc = plan.settings, summary["fixed_point"], summary["oscillator"]
     rate, interval = summary["thresholds"]["learning_rate"], summary["thresholds"]["refresh_interval"]
+    steps = summary.get("spectral_radius_steps", 1)
     place = f"eta = {settings.learning_rate:g}, mu = {settings.momentum:g}, N = {settings.refresh_interval}"
     return [
         (
@@ -127,12 +132,12 @@ def _rows(plan: "Plan", summary: dict[str, Any]) -> list[tuple[str, str, str, st
         ("  spectrum", numbers(summary["stiffness_spectrum"]), "reward / logit^2", EXACT),
         ("  felt at the current policy", numbers(summary["stiffness_fresh"]), "reward / logit^2", EXACT),
         ("  felt at the policy that acted", numbers(summary["stiffness_stale"]), "reward / logit^2", EXACT),
-        ("oscillator: mass", number(osc["mass"]), "steps / eta", LEADING),
-        ("  damping, with the lag N", number(osc["damping"]), "1 / eta", LEADING),
-        ("learning rate: leading-order law", number(rate["leading_order"], 6), "eta", LEADING),
-        ("  exact threshold", number(rate["exact"], 6), "eta", LINEAR),
-        ("  kind of bifurcation", summary["bifurcation"] or "-", "", LINEAR),
-        ("  onset of oscillation", number(rate["oscillation_onset"], 6), "eta", LINEAR),
+        ("oscillator: mass", number(osc["mass"]), "steps / learning rate", LEADING),
+        ("  damping, with the lag N", number(osc["damping"]), "1 / learning rate", LEADING),
+        ("learning rate: leading-order law", number(rate["leading_order"], 6), RATE, LEADING),
+        ("  exact threshold", number(rate["exact"], 6), RATE, LINEAR),
+        ("  kind of bifurcation", BIFURCATIONS.get(summary["bifurcation"], summary["bifurcation"] or "-"), "", LINEAR),
+        ("  onset of oscillation", number(rate["oscillation_onset"], 6), RATE, LINEAR),
         ("refresh interval: leading-order law", number(interval["leading_order"]), "steps", LEADING),
         ("  first unstable", number(interval["exact"]), "steps", LINEAR),
         ("  unstable ranges", _ranges(interval), "steps", LINEAR),
@@ -140,7 +145,7 @@ def _rows(plan: "Plan", summary: dict[str, Any]) -> list[tuple[str, str, str, st
         (
             "  largest multiplier",
             number(summary["spectral_radius"], 6),
-            f"per {summary.get('spectral_radius_steps', 1)} steps",
+            "per step" if steps == 1 else f"per {steps} steps",
             LINEAR,
         ),
     ]
@@ -150,5 +155,7 @@ def _ranges(interval: dict[str, Any]) -> str:
     runs, end = interval["islands"], interval.get("searched_up_to")
     if runs is None:
         return "-"
+    if not runs:
+        return f"none up to {end}"
     texts = [f"{a}..{'' if b == end else b}" for a, b in runs]
-    return ", ".join(texts[:5]) + (", ..." if len(texts) > 5 else "") if texts else f"none up to {end}"
+    return ", ".join(texts[:5]) + (", ..." if len(texts) > 5 else "") + f" (searched up to {end})"

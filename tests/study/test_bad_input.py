@@ -60,6 +60,7 @@ SHARED = {
     "entropy_weight=-1": ("entropy_weight", ">= 0", "-1"),
     "rng=foo": ("rng", "hash, threefry"),
     "path=foo": ("path", "auto, fast, reference"),
+    "rng=hash path=reference": ("rng", "null with path=reference", "'hash'"),
     "plugins=[no_such_module]": ("plugins", "'no_such_module'"),
     "batch_reuse=true staleness=lag": ("batch_reuse", "false"),
     "batch_reuse=maybe": ("batch_reuse", "true or false", "'maybe'"),
@@ -108,7 +109,13 @@ SWEEP = {
     "keep_runs=some": ("keep_runs", "true or false", "'some'"),
     "'sweep.learning_rate={num: 100000000}'": ("sweep.learning_rate.num", "at most"),
 }
+PREDICT = {
+    "refresh_interval=1e9": ("refresh_interval", "at most 65536 with staleness=refresh", "1000000000"),
+    "refresh_interval=1000000 staleness=pipeline": ("refresh_interval", "at most 65536", "1000000"),
+    "refresh_interval=513 staleness=lag": ("refresh_interval", "at most 512 with staleness=lag", "513"),
+}
 CASES = [(command, text, want) for command in ("predict", "sweep") for text, want in SHARED.items()]
+CASES += [("predict", text, want) for text, want in PREDICT.items()]
 CASES += [("sweep", text, want) for text, want in SWEEP.items()]
 
 

@@ -6,9 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bandit_lab import theory
+from bandit_lab.study import predict as module
 from bandit_lab.study.cli import main
 from bandit_lab.study.quantities import QUANTITIES, STATUS
 from bandit_lab.study.statements import VALUES
+from bandit_lab.study.wiring import Linear
 
 
 @pytest.fixture(autouse=True)
@@ -182,3 +185,47 @@ def test_the_hotter_a_run_the_more_collapse_below_the_threshold():
     assert 0.5 < hot <= 1
     assert 0 < warm < hot
     assert cold is None
+
+
+@pytest.mark.parametrize("convention", ["heavy_ball", "ema", "nesterov"])
+@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
+def test_unstable_lags_by_bisection_are_those_that_are_counted(convention, momentum):
+    """Two stiffnesses, all stale: bisection on the closed threshold against roots counted at every lag."""
+    stale = np.diag([0.3, 0.1])
+    linear = Linear("", "", 1.0, "lag", convention, np.ones(3) / 3, 0.5, 0 * stale, stale)
+    found = []
+    for kappa in (0.003, 0.02, 0.1, 0.5, 5.0):
+        hyper = module.Hyper(kappa / 0.3, momentum, 1, 1.0)
+        found.append(module.unstable_lags(linear, hyper, 40))
+        assert found[-1] == theory.islands(linear.loop(momentum), hyper.learning_rate, 40)
+    assert len({str(runs) for runs in found}) >= 3
+
+
+@pytest.mark.parametrize(
+    ("staleness", "interval", "searched"), [("refresh", 5000, 1024), ("lag", 20, 1024), ("pipeline", 1, 1024)]
+)
+def test_search_for_unstable_intervals_is_bounded_and_says_so(staleness, interval, searched, monkeypatch, capsys):
+    asked = []
+    islands = theory.islands
+    monkeypatch.setattr(theory, "islands", lambda loop, rate, most: asked.append(most) or islands(loop, rate, most))
+    summary = predict(f"staleness={staleness}", f"refresh_interval={interval}", "dynamics=mean_field")
+    assert summary["thresholds"]["refresh_interval"]["searched_up_to"] == searched
+    assert max(asked, default=0) <= searched
+    assert f"up to {searched}" in capsys.readouterr().out
+
+
+def test_lag_with_a_fresh_part_is_searched_less_far():
+    summary = predict("staleness=lag", "estimator=ratio", "refresh_interval=4", "dynamics=mean_field")
+    assert summary["thresholds"]["refresh_interval"]["searched_up_to"] == 128
+
+
+def test_table_is_in_plain_words(capsys):
+    summary = predict("staleness=lag", "refresh_interval=8", "dynamics=mean_field")
+    assert summary["bifurcation"] == "neimark_sacker"
+    text = " ".join(capsys.readouterr().out.split())
+    assert "complex pair leaves the unit circle" in text
+    assert "(Neimark-Sacker)" in text
+    assert "per step" in text
+    assert "neimark_sacker" not in text
+    assert "per 1 steps" not in text
+    assert "logits per unit gradient" in text

@@ -324,7 +324,9 @@ def test_names_of_others_are_no_markup(capsys):
         (("config=recipe.yaml", "log=recipe.yaml"), "recipe.yaml"),
         (("recipe.yaml", "recipe.yaml"), "config: expected one config"),
         (("config=recipe.yaml", "signal=1"), "signal: expected a number in (0, 1)"),
-        (("config=recipe.yaml", "optimizer_name=magic"), "optimizer: expected adamw"),
+        (("config=recipe.yaml", "optimizer_name=magic"), "optimizer_name: expected adamw"),
+        (("framework=trl", "options.foo=4"), "options.foo: expected an option of TRL that counts here ("),
+        (("framework=trl", "options.a.num_iteration=4"), "num_iterations"),
         (("config=recipe.yaml", "learningrate=1"), "did you mean learning_rate?"),
     ],
 )

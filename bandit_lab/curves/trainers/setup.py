@@ -163,5 +163,6 @@ def _optimizer(facts: dict[str, Fact], look: Lookup) -> tuple[str, str, float]:
     if "rmsprop" in name or "adafactor" in name:
         return name, "ema", 0.0
     known = any(part in name for part in ADAM)
-    _checks.require(known, found.key if found is not None else "optimizer", OPTIMISERS, name)
+    key = "optimizer_name" if found is None or "optimizer" in look.given else found.key
+    _checks.require(known, key, OPTIMISERS, name)
     return name, "ema", float(momentum)

@@ -2,6 +2,7 @@
 
 import shutil
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,18 @@ def prepare(settings: AdviseSettings, explicit: frozenset[str]) -> Plan:
         "paths", "a trainer's configuration, a log (files as plain arguments), or settings such as refresh_interval=4",
         "nothing",
     )  # fmt: skip
-    return Plan(settings, trainers.understand(document, options, given, settings.framework, settings.version), log)
+    setup = trainers.understand(document, options, given, settings.framework, settings.version)
+    _check_options(options, setup.trainer)
+    return Plan(settings, setup, log)
+
+
+def _check_options(options: Mapping[str, Any], trainer: trainers.Trainer) -> None:
+    """Raise ValueError for an option that this trainer's rules do not know: it would change nothing."""
+    names = {name.partition("[")[0] for key in trainer.keys for name in key.names} | set(trainer.marks)
+    for option in options:
+        known = any(option == name or option.endswith(f".{name}") for name in names)
+        what = f"an option of {trainer.name} that counts here ({', '.join(sorted(names))})"
+        _checks.require(known, f"options.{option}", what, options[option])
 
 
 def _check(settings: AdviseSettings) -> None:

@@ -64,6 +64,13 @@ def test_missing_paths_and_none_at_all(command, capsys):
 
 
 @pytest.mark.parametrize("command", ["fit", "diagnose"])
+def test_a_path_that_leads_nowhere_is_refused_beside_a_good_one(command, capsys):
+    Path("run.csv").write_text("step,reward\n" + "".join(f"{i},{0.1 + 0.01 * i}\n" for i in range(30)))
+    line = complaint(capsys, command, "run.csv", "gone.csv")
+    assert line == "paths: gone.csv: expected a readable file or folder, got nothing of this name"
+
+
+@pytest.mark.parametrize("command", ["fit", "diagnose"])
 def test_a_table_of_runs_without_a_curve(command, capsys):
     Path("index.csv").write_text("file\ngone.json\n")
     assert complaint(capsys, command, "logs_index=index.csv").startswith("logs_index: gone.json: ")

@@ -1,5 +1,6 @@
 """The runs a command works on: read from paths or a table of runs, each a curve or the reason why there is none."""
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,8 @@ def gather(settings: LogSettings, advance: ProgressCallback) -> list[Log]:
     _checks.require(not (settings.paths and settings.logs_index), "paths", f"{what}, one of the two", "both")
     one = "one run beside it (a table of runs names such files in its column eval_curve)"
     _checks.require(not (settings.eval_path and settings.logs_index), "eval_path", one, "logs_index")
+    for path in settings.paths:
+        check_there(path)
     logs: list[Log] = []
     if settings.logs_index:
         entries = read_index(settings.logs_index)
@@ -87,6 +90,17 @@ def gather(settings: LogSettings, advance: ProgressCallback) -> list[Log]:
         key = "logs_index" if settings.logs_index else "paths"
         raise ValueError(f"{key}: {logs[0].reason}{others}" if logs else f"{key}: expected a log, got none")
     return _with_different_names(logs)
+
+
+def check_there(path: str) -> None:
+    """Raise ValueError for a path given by name that leads nowhere: a slip, unlike a log that cannot be read."""
+    try:
+        there = os.path.lexists(path)
+    except ValueError:  # a NUL byte
+        there = False
+    shown = path if path.isprintable() and len(path) < 300 else ascii(path[:300])
+    if not there:
+        raise ValueError(f"paths: {shown}: expected a readable file or folder, got nothing of this name")
 
 
 def _from_path(path: str, options: dict[str, Any], settings: LogSettings) -> list[Log]:

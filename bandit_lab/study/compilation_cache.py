@@ -6,6 +6,7 @@ Anything wrong with the folder means compiling as without it: an unreadable entr
 be written is not used, and processes that share one write the same bytes under the same name.
 """
 
+import functools
 import hashlib
 import os
 import platform
@@ -62,6 +63,8 @@ def enable(chosen: str | bool | None) -> Path | None:
     parent = default_folder() if chosen in (True, "auto") else Path(str(chosen)).expanduser()
     folder = _usable(parent / processor())
     if folder is None:
+        if chosen not in (True, "auto"):
+            _tell_once(f"compilation_cache: {parent} cannot be used as a folder; compiled programs are not kept")
         return None
     _make_room(folder)
     warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache")
@@ -69,6 +72,12 @@ def enable(chosen: str | bool | None) -> Path | None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", SHORTEST)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
     return folder
+
+
+@functools.cache
+def _tell_once(text: str) -> None:
+    """One line on stderr; every job of a process asks for the same folder."""
+    print(f"bandit_lab: {text}", file=sys.stderr)  # noqa: T201
 
 
 def _usable(folder: Path) -> Path | None:

@@ -76,10 +76,14 @@ def test_a_run_in_one_kernel_comes_back_with_the_same_bits(tmp_path):
     assert [int(hits) > 0 for _, hits in answers] == [False, False, True]
 
 
-def test_folder_that_cannot_be_made_is_not_used(tmp_path):
+def test_folder_that_cannot_be_made_is_not_used_and_said_so(tmp_path):
     (tmp_path / "file").write_text("in the way")
     name = f"compilation_cache={tmp_path / 'file' / 'below'}"
-    summary("run", tmp_path, start("run", tmp_path, name))
+    process = start("run", tmp_path, name)
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 0
+    assert err.startswith(f"bandit_lab: {name.replace('=', ': ')} cannot be used as a folder")
+    assert err.count("\n") == 1
     assert not (tmp_path / "auto").exists()
 
 

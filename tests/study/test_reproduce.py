@@ -178,6 +178,20 @@ def test_another_setting_or_no_cache_measures_again(lab):
     assert len(lab.ran()) == 2
 
 
+@pytest.mark.parametrize("place", ["/proc/x", "/proc", "file", "file/below"])
+@pytest.mark.parametrize("key", ["cache", "publish"])
+def test_a_place_that_cannot_be_written_is_refused_before_work(lab, capsys, key, place):
+    (lab.path / "file").write_text("in the way")
+    before = sorted(lab.path.iterdir())
+    assert reproduce(f"{key}={place}", "run_dir=run") == BAD_INPUT
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"bandit_lab reproduce: {key}: expected a folder")
+    assert err.count("\n") == 1
+    assert sorted(lab.path.iterdir()) == before
+    assert lab.ran() == []
+
+
 def test_other_code_of_the_package_measures_again(lab, monkeypatch):
     assert reproduce("run_dir=one") == OK
     monkeypatch.setattr(cache, "_package_code", lambda: "other")

@@ -2,6 +2,7 @@
 
 import gc
 import sys
+import tempfile
 import time
 import traceback
 from dataclasses import asdict, dataclass
@@ -20,7 +21,6 @@ from bandit_lab.study.reproduce.experiment import QUALITIES, Experiment, Found, 
 from bandit_lab.study.reproduce.publish import DONE, FAILED, SKIPPED, Outcome
 from bandit_lab.study.reproduce.settings import ReproduceSettings
 from bandit_lab.study.store import MANIFEST, RunFolder
-from bandit_lab.study.store import check_folder as check_place
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,11 @@ def check_writable(name: str, path: Path) -> None:
     """Raise ValueError unless `path` is a folder that can be written, or can become one."""
     nearest = next(p for p in (path, *path.absolute().parents) if p.exists())
     _checks.require(nearest.is_dir(), name, "a folder", str(path))
-    check_place(nearest / ".nothing_of_this_name", True)
+    try:  # rights alone do not tell: nobody can write to /proc or to a disk mounted for reading
+        tempfile.TemporaryFile(dir=nearest).close()
+    except OSError as error:
+        why = f"{str(path)!r} ({error.strerror})"
+        raise ValueError(f"{name}: expected a folder that can be written, got {why}") from None
 
 
 def check_folder(plan: Plan, folder: Path) -> None:

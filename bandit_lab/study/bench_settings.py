@@ -42,4 +42,4 @@ class BenchSettings:
     )
     run_dir: str | None = setting(None, "path", "run folder; null: outputs/bench/<date>_<time>")
     overwrite: bool = setting(False, "", "replace a finished run in run_dir")
-    quiet: bool = setting(False, "", "no progress on stderr")
+    quiet: bool = setting(False, "", "no progress on stderr, where it appears only on a terminal")

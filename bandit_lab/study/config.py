@@ -68,7 +68,7 @@ class Settings:
     )
     run_dir: str | None = _setting(None, "path", "run folder; null: outputs/<command>/<date>_<time>")
     overwrite: bool = _setting(False, "", "replace a finished run in run_dir")
-    quiet: bool = _setting(False, "", "no progress on stderr")
+    quiet: bool = _setting(False, "", "no progress on stderr, where it appears only on a terminal")
 
 
 @dataclass

@@ -10,7 +10,7 @@ class FolderSettings:
     """What every command that reads a run folder understands."""
 
     run_dir: str | None = setting(None, "path", "run folder to read, e.g. the last line that a sweep printed")
-    quiet: bool = setting(False, "", "no progress on stderr")
+    quiet: bool = setting(False, "", "no progress on stderr, where it appears only on a terminal")
 
 
 @dataclass

@@ -60,4 +60,4 @@ class AdviseSettings:
     plugins: list[str] = setting([], "modules", "Python modules to import first")
     run_dir: str | None = setting(None, "path", "run folder; null: outputs/advise/<date>_<time>")
     overwrite: bool = setting(False, "", "replace a finished run in run_dir")
-    quiet: bool = setting(False, "", "no progress on stderr")
+    quiet: bool = setting(False, "", "no progress on stderr, where it appears only on a terminal")

@@ -7,16 +7,18 @@ from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce.experiment import Found
 
 SHADES = (s.VERMILION, s.BLUE, s.GREEN, s.PURPLE, s.GREY)
-MARKS = ("o", "s", "^", "D", "v")
+MARKS, SIGNS = ("o", "s", "^", "D", "v"), "○□△◇▽"
 
 
 def draw(figure, found: Found, wide: bool) -> None:
     """Small multiples above, differences of AICc and times below."""
-    figure.set_figheight(6.4)
-    head, top, bottom = figure.subfigures(3, 1, height_ratios=(0.07, 2.2, 1))
+    figure.set_figheight(7.2)
+    head, top, bottom = figure.subfigures(3, 1, height_ratios=(0.16, 2.2, 1.4))
     for place, (name, shade) in zip((0.01, 0.23, 0.42, 0.67, 0.84), zip(NAMES, SHADES, strict=True), strict=True):
         count = int((found.measured.chosen == NAMES.index(name)).sum())
-        head.text(place, 0.5, f"{name} {count}", color=shade, fontsize=6.5, va="center")
+        head.text(place, 0.7, f"{name} {count}", color=shade, fontsize=6.5, va="center")
+    key = "reward over step, own scales; dots: log, line: law fitted"
+    head.text(0.01, 0.2, key, fontsize=6.5, va="center")
     _multiples(top, found, 13 if wide else 8)
     left, right = bottom.subplots(1, 2)
     _differences(left, found)
@@ -59,14 +61,22 @@ def _factors(panel, found: Found) -> None:
     ):
         for group in np.unique(m.group.values[m.factor_code.values == code]):
             here = m.group.values == group
+            origin = str(m.member.values[here][0]).partition(": ")[2].partition(".")[0]
+            _say(panel, 0.3 - 0.07 * group, f"{SIGNS[int(group)]} {name} {origin}", shade)
             order = np.argsort(m.factor_ratio.values[here])
             x, y = m.factor_ratio.values[here][order], m.time_ratio.values[here][order]
             panel.plot(
                 x, y, marker=MARKS[int(group)], color=shade, markerfacecolor="white", markersize=4, linewidth=0.7
             )
-        panel.text(0.05, 0.26 - 0.1 * code, name, color=shade, fontsize=7, transform=panel.transAxes)
-    panel.set(xscale="log", yscale="log", xlabel="factor, over first run's", ylabel="time, over first run's")
+    _say(panel, 0.86, "dashed: predicted, 1/x for\n$\\eta$ and $K_{ref}$, 1 for $G$", s.BLACK)
+    panel.set(xscale="log", yscale="log", ylabel="time, over first run's")
+    label = "learning rate $\\eta$,\nupdates per cycle $K_{ref}$,\ngroup size $G$ / first run's"
+    panel.set_xlabel(label, fontsize=7)
     panel.minorticks_off()
     panel.set_xticks([1, 2, 4], ["1", "2", "4"])
     panel.set_yticks([0.1, 0.25, 0.5, 1, 2], ["0.1", "0.25", "0.5", "1", "2"])
-    panel.set(xlim=(0.9, 4.6), ylim=(0.06, 2.5))
+    panel.set(xlim=(0.9, 4.6), ylim=(0.012, 6))
+
+
+def _say(panel, y: float, text: str, shade: str) -> None:
+    panel.text(0.03, y, text, color=shade, fontsize=6.5, transform=panel.transAxes)

@@ -19,7 +19,9 @@ def draw(figure, found: Found, wide: bool) -> None:
         panel.errorbar(x, measured.gain, measured.gain_error, **points)
         panel.plot(ends, ends, **(s.EXACT if panel is a else s.LAW))
         panel.set_ylabel("measured gain")
-    a.set_xlabel("mean flow's gain")
+    _say(a, 0.03, 0.97, "line: measured\n= predicted", va="top")
+    _say(b, 0.97, 0.03, "dashed: gain\n= 1/mean std", ha="right")
+    a.set_xlabel("predicted gain")
     b.set_xlabel("1/mean std (1/reward)")
     _draw_stages(c, predicted, measured)
     _draw_curvature(d, predicted, measured)
@@ -29,6 +31,10 @@ def draw(figure, found: Found, wide: bool) -> None:
         panel.set_title(letter, loc="left", fontweight="bold")
 
 
+def _say(panel, x: float, y: float, text: str, **where) -> None:
+    panel.text(x, y, text, fontsize=6.5, transform=panel.transAxes, **where)
+
+
 def _draw_curvature(panel, predicted, measured) -> None:
     success = np.linspace(0.001, 0.999, 400)
     constant, std = float(predicted.curvature_constant), np.sqrt(success * (1 - success))
@@ -36,7 +42,8 @@ def _draw_curvature(panel, predicted, measured) -> None:
     panel.plot([0, 0.5], [0, constant / 8], **s.LAW)
     seen = np.sqrt(measured.success * (1 - measured.success))
     panel.plot(seen, np.abs(measured.curvature), **s.MEASURED | {"markersize": 2.5})
-    panel.text(0.3, 0.13, "bound", ha="right", fontsize=7)
+    panel.text(0.22, 0.09, "bound", ha="right", fontsize=7)
+    _say(panel, 0.03, 0.97, "line: predicted\ncircles: measured", va="top")
     panel.set(xlabel="std (reward)", ylabel="|curvature| (1/logit$^2$)")
 
 
@@ -50,7 +57,8 @@ def _draw_stages(panel, predicted, measured) -> None:
         text = f"overlap {float(seen.overlap):g}"
         panel.text(0.02, 1.0 - 0.11 * i, text, color=color, fontsize=7, va="top", transform=panel.transAxes)
     panel.axhline(2.0, **s.LAW | {"linewidth": 0.8})
-    panel.set(xlabel="share of way to 90 %", ylabel="speed ratio")
+    _say(panel, 0.03, 0.02, "lines: predicted\nmarkers: measured\ndashed: 1/(largest std)")
+    panel.set(ylim=(1.25, None), xlabel="share of way to 90 %", ylabel="speed ratio")
 
 
 def _draw_budget(panel, found: Found, condition: int) -> None:
@@ -62,7 +70,10 @@ def _draw_budget(panel, found: Found, condition: int) -> None:
         panel.plot(curve.rate, curve, "o-", color=color, markersize=2.5, linewidth=1)
         if condition == 0:
             panel.text(0.97, 0.05 + 0.11 * i, name, color=color, ha="right", fontsize=7, transform=panel.transAxes)
+    if condition == 0:
+        _say(panel, 0.97, 0.05 + 0.11 * len(powers), "measured:", ha="right")
     where = "orthogonal" if condition == 0 else f"overlap {fair.overlap[condition]:g}, conflict"
     panel.set_title(where, fontsize=7, loc="right")
-    panel.set(xscale="log", xlabel="learning rate (logits)", ylabel="reward, equal budget")
+    panel.set(xscale="log", ylabel="reward, equal budget")
+    panel.set_xlabel(f"learning rate\n({s.RATE_UNIT})", fontsize=7)
     sheet.ticks_at(panel.xaxis, found.setting.fair.rates[::2])

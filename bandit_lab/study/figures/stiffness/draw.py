@@ -26,14 +26,15 @@ def draw(figure, found: Found, wide: bool) -> None:
         axes[0].text(0.09, 0.93 - 0.09 * row, NAMES[model], va="center", **label)
         axes[1].plot(predicted[mine], np.maximum(error[mine], 1e-11), markeredgewidth=0.8, **look)
     axes[0].set(xscale="log", yscale="log", xlim=ends, ylim=ends)
-    axes[0].set_ylabel(r"measured threshold $\eta$")
-    axes[0].text(0.97, 0.05, f"{error.size} random bandits", ha="right", fontsize=7, transform=axes[0].transAxes)
+    axes[0].set_ylabel(f"measured threshold $\\eta$\n({s.RATE_UNIT})")
+    note = f"line: measured = predicted\n{error.size} random bandits"
+    axes[0].text(0.97, 0.05, note, ha="right", fontsize=7, transform=axes[0].transAxes)
     axes[1].axhline(1e-3, **s.LAW | {"linewidth": 1.0})
     axes[1].text(0.97, 1.4e-3, "claimed", ha="right", va="bottom", fontsize=7, transform=axes[1].get_yaxis_transform())
     axes[1].set(xscale="log", yscale="log", xlim=ends, ylim=(1e-11, 2e-2), yticks=[1e-10, 1e-8, 1e-6, 1e-4, 1e-2])
     axes[1].set_ylabel("relative error")
     for panel in axes if wide else axes[1:]:
-        panel.set_xlabel(r"predicted threshold $\eta$ (logits per unit gradient)")
+        panel.set_xlabel(f"predicted threshold $\\eta$ ({s.RATE_UNIT})")
     if not wide:
         axes[0].sharex(axes[1])
         axes[0].tick_params(labelbottom=False)

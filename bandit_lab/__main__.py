@@ -3,7 +3,7 @@
 import sys
 
 from bandit_lab.study import cli
-from bandit_lab.study.interrupt import leave
+from bandit_lab.study.terminal.interrupt import leave
 
 __all__ = ["main"]
 

@@ -1,5 +1,11 @@
 """What a person runs: settings, commands, run folders, tables and pictures. The only room that touches the outside.
 
-`figures/` holds what the experiments predict, measure and draw, `reproduce/` the command that runs them, `plots/` the
-pictures of the other commands and the one style of all.
+terminal/   what is typed and read              settings/   what can be set, composed by Hydra
+folder/     what a run leaves                   chunks/     work that survives a kill
+plots/      pictures and their one style        pages/      what is pasted into an issue
+figures/    what each experiment predicts, measures and draws
+benchmark/  labelled simulated runs
+
+Every command has a room: sweep, predict, fit, diagnose, advise, reproduce, check, bench. `cli.py` finds it, `runner.py`
+runs it, `wiring.py` is the one place where settings become theory.
 """

@@ -9,8 +9,8 @@ from bandit_lab.bandits import BANDITS
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, KL_ESTIMATORS, STALENESS, Learner, Optimizer
 from bandit_lab.simulate import DYNAMICS, PATHS
 from bandit_lab.simulate.fast import GENERATORS
-from bandit_lab.study.config import Settings
-from bandit_lab.study.grid import IntervalRule, value_of
+from bandit_lab.study.settings.config import Settings
+from bandit_lab.study.settings.grid import IntervalRule, value_of
 
 T = TypeVar("T")
 PRECISIONS = ("float32", "float64")

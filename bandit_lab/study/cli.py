@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab.study import plugins
-from bandit_lab.study.arguments import as_overrides
-from bandit_lab.study.commands import COMMANDS
-from bandit_lab.study.config import GROUPS, config_dir, register_schemas, variants_on_disk
-from bandit_lab.study.errors import BadInput, Incomplete, Stopped, bad_input, one_line
-from bandit_lab.study.grid import check_sweepable
-from bandit_lab.study.interrupt import interruptible
+from bandit_lab.study.settings.config import GROUPS, config_dir, register_schemas, variants_on_disk
+from bandit_lab.study.settings.grid import check_sweepable
+from bandit_lab.study.terminal.arguments import as_overrides
+from bandit_lab.study.terminal.commands import COMMANDS
+from bandit_lab.study.terminal.errors import BadInput, Incomplete, Stopped, bad_input, one_line
+from bandit_lab.study.terminal.interrupt import interruptible
 
 OK, INCOMPLETE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 3
 HYDRA_OPTIONS = frozenset(
@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Returns 0 done, 1 parts failed, 2 bad input, 3 interrupted; our own failures raise (1 too)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] in ("-h", "--help"):
-        from bandit_lab.study.help import overview
+        from bandit_lab.study.terminal.help import overview
 
         return _say(overview())
     if arguments[0] == "--version":
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _help(command: str, overrides: list[str]) -> int:
     """The command's help; variants of plug-ins that are named beside it are listed too."""
-    from bandit_lab.study.help import command_help
+    from bandit_lab.study.terminal.help import command_help
 
     try:
         modules = plugins.named(overrides)

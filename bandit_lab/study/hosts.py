@@ -17,8 +17,8 @@ from typing import Any
 from bandit_lab import _checks
 from bandit_lab.study.chunks import DONE, FAILED, ChunkStore, Report, RunLock, holder
 from bandit_lab.study.chunks.lock import NAME
-from bandit_lab.study.errors import Stopped
-from bandit_lab.study.host_settings import AUTO, HostSettings
+from bandit_lab.study.settings.host import AUTO, HostSettings
+from bandit_lab.study.terminal.errors import Stopped
 
 MEETING = 300  # seconds in which all processes have to be there
 _SHORT, _LONG = 0.05, 2.0  # seconds between two looks into the store

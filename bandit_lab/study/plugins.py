@@ -17,7 +17,7 @@ from typing import Any
 
 from bandit_lab._registry import Registry
 from bandit_lab.study import plugin_source
-from bandit_lab.study.config import GROUPS, variants_on_disk
+from bandit_lab.study.settings.config import GROUPS, variants_on_disk
 
 ENTRY_POINTS = "bandit_lab.variants"
 _state = {"loaded": False}

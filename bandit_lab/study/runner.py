@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
-from bandit_lab.study import compilation_cache, host_settings, hosts, plugins, store
-from bandit_lab.study.commands import COMMANDS
-from bandit_lab.study.config import SCHEMAS
-from bandit_lab.study.errors import Incomplete, Stopped, bad_input
-from bandit_lab.study.progress import Progress
+from bandit_lab.study import compilation_cache, hosts, plugins
+from bandit_lab.study.folder import store
+from bandit_lab.study.settings import host as host_settings
+from bandit_lab.study.settings.config import SCHEMAS
+from bandit_lab.study.terminal.commands import COMMANDS
+from bandit_lab.study.terminal.errors import Incomplete, Stopped, bad_input
+from bandit_lab.study.terminal.progress import Progress
 
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)  # the disk's failures, wherever they happen
 

@@ -16,7 +16,7 @@ from bandit_lab.grpo import K3, Exact, Learner
 from bandit_lab.measure.fixed_point import FixedPoint, critical_kl_weight, find_fixed_point
 from bandit_lab.measure.stiffness import fresh_and_stale
 from bandit_lab.simulate import drift_name
-from bandit_lab.study.config import Settings
+from bandit_lab.study.settings.config import Settings
 from bandit_lab.theory.signal import Signal
 from bandit_lab.theory.stability import repels
 from bandit_lab.theory.stiffness import ESTIMATORS

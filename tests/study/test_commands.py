@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from bandit_lab.study import predict
-from bandit_lab.study.arguments import as_overrides
 from bandit_lab.study.cli import INTERRUPTED, OK, expand, main
-from bandit_lab.study.commands import COMMANDS
-from bandit_lab.study.config import GROUPS, SCHEMAS, described, variants_on_disk
-from bandit_lab.study.errors import BadInput
+from bandit_lab.study.predict import command as predict
+from bandit_lab.study.settings.config import GROUPS, SCHEMAS, described, variants_on_disk
+from bandit_lab.study.terminal.arguments import as_overrides
+from bandit_lab.study.terminal.commands import COMMANDS
+from bandit_lab.study.terminal.errors import BadInput
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -58,7 +58,8 @@ def test_example_of_the_help_is_good_input(command):
 
     from hydra import compose, initialize_config_dir
 
-    from bandit_lab.study import cli, config, runner
+    from bandit_lab.study import cli, runner
+    from bandit_lab.study.settings import config
 
     config.register_schemas()
     arguments = shlex.split(COMMANDS[command].example)[4:]

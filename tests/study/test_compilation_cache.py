@@ -8,7 +8,8 @@ from pathlib import Path
 import jax
 import pytest
 
-from bandit_lab.study import compilation_cache, manifest
+from bandit_lab.study import compilation_cache
+from bandit_lab.study.folder import manifest
 
 ROOT = Path(__file__).resolve().parents[2]
 PREDICT = (sys.executable, "-m", "bandit_lab", "predict", "bandit=proxy", "dynamics=mean_field")

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from bandit_lab.curves.reading import effective_stiffness
-from bandit_lab.study import arguments, config
 from bandit_lab.study.cli import BAD_INPUT, OK, main
 from bandit_lab.study.log_index import read_index, reward_options
+from bandit_lab.study.settings import config
+from bandit_lab.study.terminal import arguments
 from bandit_lab.theory import oscillator
 
 ROW = {"log", "n_points", "model", "parameters", "r_squared", "aicc", "forecast", "status"}

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import xarray
 
-from bandit_lab.study import export, status
 from bandit_lab.study.chunks import ChunkStore, Planned, Record, RunLock, hash_of
 from bandit_lab.study.cli import main
-from bandit_lab.study.results import chunk_shape
+from bandit_lab.study.folder import export, status
+from bandit_lab.study.folder.results import chunk_shape
 
 SMALL = ["sweep.refresh_interval=[1,4]", "sweep.learning_rate.num=8", "momentum=0.5", "quiet=true", "pictures=false"]
 SAMPLED = ["group_size=8", "seeds=8", "steps=20", "sampled.multiple=[0.3,1.5]"]

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bandit_lab.study import grid, store
-from bandit_lab.study.config import SweepSettings
+from bandit_lab.study.folder import store
+from bandit_lab.study.settings import grid
+from bandit_lab.study.settings.config import SweepSettings
 
 
 def axis(spec, name="learning_rate", **default):

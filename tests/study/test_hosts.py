@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from bandit_lab.study import host_settings
 from bandit_lab.study.chunks import DONE, FAILED, ChunkStore, Record, Report, RunLock
-from bandit_lab.study.errors import Stopped
-from bandit_lab.study.host_settings import HostSettings
 from bandit_lab.study.hosts import ALONE, Hosts
+from bandit_lab.study.settings import host as host_settings
+from bandit_lab.study.settings.host import HostSettings
+from bandit_lab.study.terminal.errors import Stopped
 
 TESTS = Path(__file__).resolve().parents[1]
 SWEEP = (

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from bandit_lab.study.interrupt import EXIT, interruptible
+from bandit_lab.study.terminal.interrupt import EXIT, interruptible
 
 STUCK = """
 import sys, time
-from bandit_lab.study.interrupt import interruptible
+from bandit_lab.study.terminal.interrupt import interruptible
 with interruptible(lambda: "continue with: this"):
     ready = False
     while True:
@@ -77,8 +77,8 @@ def test_a_full_disk_is_one_line_in_every_command(tmp_path, monkeypatch, capsys)
     """Also where a command writes without a guard of its own."""
     import errno
 
-    from bandit_lab.study import predict
     from bandit_lab.study.cli import main
+    from bandit_lab.study.predict import command as predict
 
     def full(plan, folder, progress):
         raise OSError(errno.ENOSPC, "No space left on device", str(folder.path))

@@ -5,10 +5,11 @@ import sys
 import numpy as np
 import pytest
 
-from bandit_lab.study import plugins, resume
+from bandit_lab.study import plugins
 from bandit_lab.study.chunks import ChunkStore
 from bandit_lab.study.cli import main
-from bandit_lab.study.manifest import config_hash
+from bandit_lab.study.folder import resume
+from bandit_lab.study.folder.manifest import config_hash
 
 BANDIT = """
 import numpy

@@ -6,8 +6,9 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from bandit_lab.study import config, plugins
+from bandit_lab.study import plugins
 from bandit_lab.study.cli import main
+from bandit_lab.study.settings import config
 
 BANDIT = """
 from bandit_lab.bandits import k_arm, register_bandit

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from bandit_lab import theory
-from bandit_lab.study import predict as module
 from bandit_lab.study.cli import main
+from bandit_lab.study.predict import command as module
+from bandit_lab.study.predict.statements import VALUES
 from bandit_lab.study.quantities import QUANTITIES, STATUS
-from bandit_lab.study.statements import VALUES
 from bandit_lab.study.wiring import Linear
 
 

@@ -14,10 +14,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
 from bandit_lab.study.cli import OK, main
+from bandit_lab.study.folder.store import strict_json
 from bandit_lab.study.reproduce import claims, publish, sheet, source
 from bandit_lab.study.reproduce.cache import MEASURED, Cache
 from bandit_lab.study.reproduce.experiment import Found, Loaded, Setting, discover, experiments_dir, read_setting
-from bandit_lab.study.store import strict_json
 
 EXPERIMENTS = discover()
 FIGURES = experiments_dir().parent / "figures"

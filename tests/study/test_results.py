@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import xarray
 
-from bandit_lab.study import results
-from bandit_lab.study.results import CHUNK, Column, Stream, chunk_shape
+from bandit_lab.study.folder import results
+from bandit_lab.study.folder.results import CHUNK, Column, Stream, chunk_shape
 
 DIMS = ("momentum", "kl_weight", "refresh_interval", "learning_rate")
 SHAPES = [(7,), (3, 1, 4, 5), (2, 1, 300, 1000), (10, 1, 100, 1000), (1, 1, 1, 3, 200_000), (5, 1, 7, 70_000), (1, 1)]

@@ -15,9 +15,9 @@ import xarray
 from faulty_disk import FaultyDisk
 from zygote import Zygote
 
-from bandit_lab.study import results
 from bandit_lab.study.chunks import ChunkStore, RunLock, holder, run
 from bandit_lab.study.cli import main
+from bandit_lab.study.folder import results
 from bandit_lab.study.sweep import work
 from bandit_lab.study.sweep.work import RowsWork, RunsWork
 
@@ -181,7 +181,7 @@ def test_a_second_process_is_refused_at_once(zygote, whole, tmp_path, capsys):
 
 def test_the_lock_is_looked_at_again_after_the_first_look(whole, tmp_path, capsys, monkeypatch):
     """Both processes pass the first look; the lock itself decides."""
-    from bandit_lab.study import store
+    from bandit_lab.study.folder import store
 
     monkeypatch.setattr(store, "holder", lambda path: None)
     with RunLock(tmp_path / "run" / "chunks").hold():
@@ -287,7 +287,7 @@ def test_a_full_disk_stops_the_run_which_then_continues(whole, tmp_path, capsys,
     assert len(kept) == 14
     with monkeypatch.context() as patch:
         patch.setattr(
-            "bandit_lab.study.store.RunFolder.write_manifest",
+            "bandit_lab.study.folder.store.RunFolder.write_manifest",
             lambda *_: (_ for _ in ()).throw(OSError(code, os.strerror(code))),
         )
         stops("manifest")

@@ -6,8 +6,9 @@ from omegaconf import OmegaConf
 
 from bandit_lab.bandits import BANDITS, k_arm
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, K3, KL_ESTIMATORS, STALENESS, Learner
-from bandit_lab.study import build, config
+from bandit_lab.study import build
 from bandit_lab.study.cli import _rewritten
+from bandit_lab.study.settings import config
 
 REGISTRIES = {
     "bandit": BANDITS,

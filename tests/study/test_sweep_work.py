@@ -12,7 +12,7 @@ from bandit_lab.bandits import two_arm
 from bandit_lab.simulate import UNIT, Moments, Summary
 from bandit_lab.simulate.engine import WIDTH
 from bandit_lab.study.chunks.run import key_of, within_memory
-from bandit_lab.study.config import ChunkSizes, SampledGrid, SweepSettings
+from bandit_lab.study.settings.config import ChunkSizes, SampledGrid, SweepSettings
 from bandit_lab.study.sweep import work as sweep_work
 from bandit_lab.study.sweep.plan import CHUNK_RUNS
 from bandit_lab.study.sweep.work import RunsWork, chunk_shape

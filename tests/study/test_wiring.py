@@ -5,7 +5,7 @@ import pytest
 
 from bandit_lab import theory
 from bandit_lab.study import build
-from bandit_lab.study.config import PredictSettings
+from bandit_lab.study.settings.config import PredictSettings
 from bandit_lab.study.wiring import Linear, linearise, measured_linear, noise_covariance
 
 GROUPS = {"bandit": "two_arm", "advantage": "grpo", "estimator": "frozen", "staleness": "refresh", "optimizer": "sgd"}

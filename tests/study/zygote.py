@@ -127,7 +127,8 @@ def _serve() -> None:
     import zarr
     from jax._src import xla_bridge
 
-    from bandit_lab.study import compilation_cache, plugins, results
+    from bandit_lab.study import compilation_cache, plugins
+    from bandit_lab.study.folder import results
     from bandit_lab.study.sweep import command
 
     assert all((hydra, matplotlib.figure, rich.table, xarray, zarr, results, command, plugins.registries()))

@@ -5,7 +5,7 @@ from bandit_lab.curves.diagnose.evidence import Evidence
 from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.advise.wording import INTERVAL, LETTERS, limit_text, lost, rate_text, short
 from bandit_lab.study.advise.work import REACH, Advice, Groups
-from bandit_lab.study.report import number
+from bandit_lab.study.terminal.report import number
 
 ALARM = DiagnoseSettings().false_alarm
 WASTED = 0.6

@@ -10,18 +10,18 @@ from typing import Any
 from bandit_lab import _checks
 from bandit_lab.curves import trainers
 from bandit_lab.curves.trainers import Document, Setup
-from bandit_lab.study import report
 from bandit_lab.study.advise import evidence, table
 from bandit_lab.study.advise.page import write_advice
 from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.advise.summary import summarise
 from bandit_lab.study.advise.work import work
-from bandit_lab.study.clock import CompileClock
 from bandit_lab.study.fit.logs import Log
-from bandit_lab.study.manifest import manifest
+from bandit_lab.study.folder.clock import CompileClock
+from bandit_lab.study.folder.manifest import manifest
+from bandit_lab.study.folder.store import RunFolder
 from bandit_lab.study.pages.page import FOLDER
-from bandit_lab.study.progress import Progress
-from bandit_lab.study.store import RunFolder
+from bandit_lab.study.terminal import report
+from bandit_lab.study.terminal.progress import Progress
 from bandit_lab.theory import MODELS
 
 _CONFIGS = (".yaml", ".yml", ".toml", ".sh", ".bash", ".py", ".slurm", ".sbatch", ".bin")

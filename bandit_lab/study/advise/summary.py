@@ -11,7 +11,7 @@ from bandit_lab.study.advise.assumptions import assumptions
 from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.advise.wording import LETTERS
 from bandit_lab.study.advise.work import INTERVALS, REACH, Advice
-from bandit_lab.study.store import with_reasons
+from bandit_lab.study.folder.store import with_reasons
 
 _UNITS = {"group_size": "answers", "learning_rate": "", "kl_weight": "reward per nat"}
 

@@ -6,7 +6,7 @@ from bandit_lab.study.advise.answers import answers
 from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.advise.wording import LETTERS, limit_text, rate_text, short
 from bandit_lab.study.advise.work import Advice
-from bandit_lab.study.report import new_table, number, show
+from bandit_lab.study.terminal.report import new_table, number, show
 
 _NAMES = {
     "group_size": "group size G",

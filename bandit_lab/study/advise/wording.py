@@ -2,7 +2,7 @@
 
 from bandit_lab.curves.advise import Limit
 from bandit_lab.study.advise.work import Advice
-from bandit_lab.study.report import number
+from bandit_lab.study.terminal.report import number
 
 LETTERS = {"refresh": "A", "lag": "B", "pipeline": "C"}
 INTERVAL = {"refresh": "refresh interval", "lag": "lag", "pipeline": "refresh interval"}

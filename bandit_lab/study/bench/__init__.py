@@ -17,13 +17,13 @@ from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.simulate.fast import GENERATORS
-from bandit_lab.study import report
 from bandit_lab.study.bench import machine, scaling, throughput, variants
-from bandit_lab.study.bench_settings import REWARDS, SIZE_NAMES, STUDIES, BenchSettings
-from bandit_lab.study.clock import CompileClock
-from bandit_lab.study.manifest import manifest
-from bandit_lab.study.progress import Progress
-from bandit_lab.study.store import RunFolder
+from bandit_lab.study.folder.clock import CompileClock
+from bandit_lab.study.folder.manifest import manifest
+from bandit_lab.study.folder.store import RunFolder
+from bandit_lab.study.settings.bench import REWARDS, SIZE_NAMES, STUDIES, BenchSettings
+from bandit_lab.study.terminal import report
+from bandit_lab.study.terminal.progress import Progress
 
 __all__ = ["execute", "prepare"]
 

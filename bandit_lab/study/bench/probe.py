@@ -45,7 +45,7 @@ def resident(key: str) -> int:
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(key))
     except (OSError, StopIteration):
-        from bandit_lab.study.manifest import peak_memory_bytes
+        from bandit_lab.study.folder.manifest import peak_memory_bytes
 
         return peak_memory_bytes()
 

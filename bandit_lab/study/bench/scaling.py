@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bandit_lab.study import report
 from bandit_lab.study.bench.engines import fast_engine
 from bandit_lab.study.bench.probe import probe
 from bandit_lab.study.bench.timing import SLICE, in_turn
 from bandit_lab.study.bench.workload import Case
-from bandit_lab.study.bench_settings import BenchSettings
-from bandit_lab.study.progress import Progress
+from bandit_lab.study.settings.bench import BenchSettings
+from bandit_lab.study.terminal import report
+from bandit_lab.study.terminal.progress import Progress
 
 if TYPE_CHECKING:
     import xarray

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bandit_lab.study import report
 from bandit_lab.study.bench.engines import ENGINES, Run, shortened
 from bandit_lab.study.bench.numpy_reference import kurtosis
 from bandit_lab.study.bench.probe import probe
 from bandit_lab.study.bench.timing import SLICE, Timed, agreement, in_turn, ratio
 from bandit_lab.study.bench.workload import Case, cases
-from bandit_lab.study.bench_settings import BenchSettings
-from bandit_lab.study.progress import Progress
+from bandit_lab.study.settings.bench import BenchSettings
+from bandit_lab.study.terminal import report
+from bandit_lab.study.terminal.progress import Progress
 
 if TYPE_CHECKING:
     import xarray

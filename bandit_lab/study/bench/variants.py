@@ -9,13 +9,13 @@ import numpy as np
 
 from bandit_lab.grpo import Learner, Optimizer
 from bandit_lab.simulate import fast
-from bandit_lab.study import report
 from bandit_lab.study.bench.engines import Run, ensemble_engine
 from bandit_lab.study.bench.timing import SLICE, in_turn, ratio
 from bandit_lab.study.bench.workload import Case, cases
-from bandit_lab.study.bench_settings import BenchSettings
 from bandit_lab.study.plugins import registries
-from bandit_lab.study.progress import Progress
+from bandit_lab.study.settings.bench import BenchSettings
+from bandit_lab.study.terminal import report
+from bandit_lab.study.terminal.progress import Progress
 
 if TYPE_CHECKING:
     import xarray

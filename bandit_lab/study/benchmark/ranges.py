@@ -13,7 +13,7 @@ def load(name: str) -> dict[str, Any]:
     """One file of `conf/benchmark` as plain values."""
     from omegaconf import OmegaConf
 
-    from bandit_lab.study.config import config_dir
+    from bandit_lab.study.settings.config import config_dir
 
     found: Any = OmegaConf.to_container(OmegaConf.load(config_dir() / "benchmark" / f"{name}.yaml"), resolve=True)
     return found

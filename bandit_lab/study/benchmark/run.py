@@ -15,7 +15,7 @@ from bandit_lab.study.benchmark.ranges import SPLITS, load
 from bandit_lab.study.benchmark.reward_only import RewardOnly, features, train
 from bandit_lab.study.benchmark.score import Judged
 from bandit_lab.study.benchmark.simulate import Simulated, simulate_all
-from bandit_lab.study.progress import Progress, ProgressCallback
+from bandit_lab.study.terminal.progress import Progress, ProgressCallback
 
 __all__ = ["SPLITS", "Panel", "judge", "score", "trained_on"]
 

@@ -10,16 +10,16 @@ from bandit_lab import _checks
 from bandit_lab._registry import Registry
 from bandit_lab.bandits import BANDITS
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, KL_ESTIMATORS, STALENESS, Learner, Optimizer
-from bandit_lab.study import report
 from bandit_lab.study.check.result import FAIL, Result, run_checks
 from bandit_lab.study.check.subject import KINDS, Subject, subject_of
-from bandit_lab.study.check_settings import CheckSettings
-from bandit_lab.study.clock import CompileClock
-from bandit_lab.study.errors import Incomplete
-from bandit_lab.study.manifest import manifest
+from bandit_lab.study.folder.clock import CompileClock
+from bandit_lab.study.folder.manifest import manifest
+from bandit_lab.study.folder.store import RunFolder
 from bandit_lab.study.plugins import registries
-from bandit_lab.study.progress import Progress
-from bandit_lab.study.store import RunFolder
+from bandit_lab.study.settings.check import CheckSettings
+from bandit_lab.study.terminal import report
+from bandit_lab.study.terminal.errors import Incomplete
+from bandit_lab.study.terminal.progress import Progress
 
 
 @dataclass(frozen=True)

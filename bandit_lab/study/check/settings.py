@@ -4,8 +4,8 @@ from typing import Any
 
 from bandit_lab.study.check.result import Failed, check
 from bandit_lab.study.check.subject import KINDS, Subject, subject_of
-from bandit_lab.study.config import GROUPS, config_dir, register_schemas
 from bandit_lab.study.plugins import registries
+from bandit_lab.study.settings.config import GROUPS, config_dir, register_schemas
 
 NONSENSE: tuple[Any, ...] = ("nonsense", float("nan"))
 

@@ -12,8 +12,8 @@ from bandit_lab import simulate
 from bandit_lab._types import Array
 from bandit_lab.bandits import k_arm
 from bandit_lab.grpo import Learner, Optimizer, Ratio
-from bandit_lab.study.config import GROUPS, config_dir, variants_on_disk
 from bandit_lab.study.plugins import MISSING, registries, settings_of
+from bandit_lab.study.settings.config import GROUPS, config_dir, variants_on_disk
 
 LEARNS = ("bandit", "advantage", "estimator", "staleness", "optimizer", "kl_estimator")
 """What a learner is made of."""

@@ -8,9 +8,7 @@ from typing import Any
 from bandit_lab import _checks
 from bandit_lab.curves import trainers
 from bandit_lab.curves.trainers import Setup
-from bandit_lab.study import report
 from bandit_lab.study.benchmark import run as benchmark
-from bandit_lab.study.clock import CompileClock
 from bandit_lab.study.diagnose import table
 from bandit_lab.study.diagnose.dataset import dataset
 from bandit_lab.study.diagnose.page import write_overview, write_pages
@@ -18,10 +16,12 @@ from bandit_lab.study.diagnose.picture import picture_of
 from bandit_lab.study.diagnose.settings import DiagnosisSettings, thresholds
 from bandit_lab.study.diagnose.work import Judged, row, work
 from bandit_lab.study.fit.logs import Log, gather, reading_options
-from bandit_lab.study.manifest import manifest
+from bandit_lab.study.folder.clock import CompileClock
+from bandit_lab.study.folder.manifest import manifest
+from bandit_lab.study.folder.store import RunFolder
 from bandit_lab.study.pages.page import FOLDER
-from bandit_lab.study.progress import Progress
-from bandit_lab.study.store import RunFolder
+from bandit_lab.study.terminal import report
+from bandit_lab.study.terminal.progress import Progress
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from bandit_lab.study.diagnose.table import LEGEND, row_verdict
 from bandit_lab.study.diagnose.work import Judged
 from bandit_lab.study.pages.findings import mark_numbers, measure, verdict_line
 from bandit_lab.study.pages.page import FOLDER, Section, html_table, image, page_names, write_index, write_page
-from bandit_lab.study.progress import ProgressCallback
-from bandit_lab.study.report import number
+from bandit_lab.study.terminal.progress import ProgressCallback
+from bandit_lab.study.terminal.report import number
 
 _ALT = "reward against step, with held-out results, entropy and silent groups where logged; evidence shaded"
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.curves.diagnose import DiagnoseSettings
-from bandit_lab.study.log_settings import LogSettings
-from bandit_lab.study.schema import setting
+from bandit_lab.study.settings.log import LogSettings
+from bandit_lab.study.settings.schema import setting
 
 _DEFAULT = DiagnoseSettings()
 THRESHOLDS = tuple(one.name for one in fields(DiagnoseSettings) if one.name != "options")

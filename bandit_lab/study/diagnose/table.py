@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from bandit_lab.study.pages.findings import measure
-from bandit_lab.study.report import MANY, new_table, number
-from bandit_lab.study.text import middle_cut
+from bandit_lab.study.terminal.report import MANY, new_table, number
+from bandit_lab.study.terminal.text import middle_cut
 
 SHORT = {
     "reward_hacking": "hacking",

@@ -8,8 +8,8 @@ from bandit_lab.curves.backtest import BASELINES, Cut, cut, leave_family_out, sc
 from bandit_lab.curves.paired import compare
 from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.fit.work import Fitted
-from bandit_lab.study.progress import ProgressCallback
-from bandit_lab.study.store import with_reasons
+from bandit_lab.study.folder.store import with_reasons
+from bandit_lab.study.terminal.progress import ProgressCallback
 
 QUANTILES = (0.25, 0.5, 0.75, 0.9)
 

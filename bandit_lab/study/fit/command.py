@@ -7,8 +7,6 @@ from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.curves.fit.shapes import SHAPES
-from bandit_lab.study import report
-from bandit_lab.study.clock import CompileClock
 from bandit_lab.study.fit import table
 from bandit_lab.study.fit.backtest import backtest
 from bandit_lab.study.fit.dataset import dataset
@@ -18,10 +16,12 @@ from bandit_lab.study.fit.report import file_names, write_overview, write_pages
 from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.fit.summary import interval_name, row
 from bandit_lab.study.fit.work import Fitted, work
-from bandit_lab.study.manifest import manifest
+from bandit_lab.study.folder.clock import CompileClock
+from bandit_lab.study.folder.manifest import manifest
+from bandit_lab.study.folder.store import RunFolder
 from bandit_lab.study.pages.page import FOLDER
-from bandit_lab.study.progress import Progress
-from bandit_lab.study.store import RunFolder
+from bandit_lab.study.terminal import report
+from bandit_lab.study.terminal.progress import Progress
 from bandit_lab.theory import CONVENTIONS
 
 

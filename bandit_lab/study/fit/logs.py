@@ -13,8 +13,8 @@ from bandit_lab.curves.coarse import at_most
 from bandit_lab.curves.fit.results import FEWEST_POINTS
 from bandit_lab.curves.options import parse_where
 from bandit_lab.study.log_index import Entry, read_index
-from bandit_lab.study.log_settings import LogSettings
-from bandit_lab.study.progress import ProgressCallback
+from bandit_lab.study.settings.log import LogSettings
+from bandit_lab.study.terminal.progress import ProgressCallback
 
 LARGEST = 1e100
 """Rewards beyond it overflow when they are squared."""

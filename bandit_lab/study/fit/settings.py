@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from bandit_lab.study.log_settings import LogSettings
-from bandit_lab.study.schema import setting
+from bandit_lab.study.settings.log import LogSettings
+from bandit_lab.study.settings.schema import setting
 
 LAWS = ["oscillator", "softmax_law", "single_exponential", "sigmoid", "constant"]
 TEXTS = ("reward_key", "step_key", "eval_key", "eval_path", "where", "run", "logs_index", "run_dir", "config", "log",

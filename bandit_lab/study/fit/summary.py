@@ -9,7 +9,7 @@ from bandit_lab.curves.forecast import Reach
 from bandit_lab.study.fit.logs import Log
 from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.fit.work import Ahead, Fitted
-from bandit_lab.study.store import with_reasons
+from bandit_lab.study.folder.store import with_reasons
 
 LITTLE = 0.5
 """Share of the explainable variance below which no law is said to describe a curve."""

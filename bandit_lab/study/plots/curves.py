@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from bandit_lab.study.plots import style as s
-from bandit_lab.study.text import middle_cut
+from bandit_lab.study.terminal.text import middle_cut
 
 if TYPE_CHECKING:
     from bandit_lab.study.fit.panels import Panel

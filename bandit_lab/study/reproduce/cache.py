@@ -21,10 +21,10 @@ import numpy as np
 
 from bandit_lab import __version__
 from bandit_lab.study.chunks import durable
-from bandit_lab.study.errors import stopped_by_disk
+from bandit_lab.study.folder.store import plain
 from bandit_lab.study.reproduce import source
 from bandit_lab.study.reproduce.experiment import Loaded, Setting
-from bandit_lab.study.store import plain
+from bandit_lab.study.terminal.errors import stopped_by_disk
 
 if TYPE_CHECKING:
     import xarray

@@ -3,8 +3,8 @@
 import math
 from typing import Any
 
-from bandit_lab.study import report
 from bandit_lab.study.reproduce.experiment import Claim, Found, Loaded
+from bandit_lab.study.terminal import report
 
 Row = dict[str, Any]
 DIGITS = 6  # of a number in a table: its distance from the prediction shows

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
-from bandit_lab.study import report
-from bandit_lab.study.clock import CompileClock
-from bandit_lab.study.errors import Incomplete, Stopped, stopped_by_disk
-from bandit_lab.study.manifest import manifest
-from bandit_lab.study.progress import Progress, ProgressCallback
+from bandit_lab.study.folder.clock import CompileClock
+from bandit_lab.study.folder.manifest import manifest
+from bandit_lab.study.folder.store import MANIFEST, RunFolder
 from bandit_lab.study.reproduce import claims, publish
 from bandit_lab.study.reproduce.cache import MEASURED, Cache
 from bandit_lab.study.reproduce.experiment import QUALITIES, Experiment, Found, Lab, Unavailable, discover, read_setting
 from bandit_lab.study.reproduce.publish import DONE, FAILED, SKIPPED, Outcome
 from bandit_lab.study.reproduce.settings import ReproduceSettings
-from bandit_lab.study.store import MANIFEST, RunFolder
+from bandit_lab.study.terminal import report
+from bandit_lab.study.terminal.errors import Incomplete, Stopped, stopped_by_disk
+from bandit_lab.study.terminal.progress import Progress, ProgressCallback
 
 
 @dataclass(frozen=True)

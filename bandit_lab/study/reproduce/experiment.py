@@ -26,8 +26,8 @@ from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bandit_lab._readings import farthest_from_one
-from bandit_lab.study.config import config_dir
 from bandit_lab.study.reproduce import source
+from bandit_lab.study.settings.config import config_dir
 
 if TYPE_CHECKING:
     import xarray

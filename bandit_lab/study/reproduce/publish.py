@@ -9,9 +9,9 @@ from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.study.chunks import durable
+from bandit_lab.study.folder.store import RESULTS, strict_json
 from bandit_lab.study.reproduce import claims, experiment
 from bandit_lab.study.reproduce.experiment import Experiment, Found
-from bandit_lab.study.store import RESULTS, strict_json
 
 DONE, FAILED, SKIPPED = "done", "failed", "skipped"
 CLAIMS, TABLE, INDEX = "claims.json", "claims.md", "README.md"

@@ -11,21 +11,23 @@ import numpy as np
 from bandit_lab.measure import displaced
 from bandit_lab.simulate import UNIT, fast
 from bandit_lab.simulate.engine import WIDTH
-from bandit_lab.study import plugins, report, resume, store
+from bandit_lab.study import plugins
 from bandit_lab.study.chunks import ChunkStore, RunLock, hash_of
-from bandit_lab.study.clock import CompileClock
-from bandit_lab.study.errors import Incomplete, bad_input, stopped_by_disk
 from bandit_lab.study.examples import make_examples
+from bandit_lab.study.folder import resume, store
+from bandit_lab.study.folder.clock import CompileClock
+from bandit_lab.study.folder.manifest import NOT_HASHED, manifest, peak_memory_bytes
+from bandit_lab.study.folder.store import RunFolder, plain
 from bandit_lab.study.hosts import Hosts, join
-from bandit_lab.study.manifest import NOT_HASHED, manifest, peak_memory_bytes
-from bandit_lab.study.progress import Progress
-from bandit_lab.study.store import RunFolder, plain
 from bandit_lab.study.sweep import summary
 from bandit_lab.study.sweep.compute import Computed, compute, failed_text
 from bandit_lab.study.sweep.dataset import dataset, streams
 from bandit_lab.study.sweep.hosts import begin, refusal_told, take_part
 from bandit_lab.study.sweep.plan import SweepPlan, check_disk, prepare
 from bandit_lab.study.sweep.work import SAMPLED
+from bandit_lab.study.terminal import report
+from bandit_lab.study.terminal.errors import Incomplete, bad_input, stopped_by_disk
+from bandit_lab.study.terminal.progress import Progress
 
 __all__ = ["check_folder", "execute", "prepare"]
 

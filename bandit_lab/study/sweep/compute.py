@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 
 from bandit_lab.simulate import drift_name
-from bandit_lab.study import grid
 from bandit_lab.study.chunks import ChunkStore, Plan, Report, planned, run_chunks
-from bandit_lab.study.clock import CompileClock
+from bandit_lab.study.folder.clock import CompileClock
 from bandit_lab.study.hosts import ALONE, Hosts
-from bandit_lab.study.progress import Progress
+from bandit_lab.study.settings import grid
 from bandit_lab.study.sweep.exact import (
     DriftResult,
     Found,
@@ -25,6 +24,7 @@ from bandit_lab.study.sweep.exact import (
 from bandit_lab.study.sweep.plan import SweepPlan
 from bandit_lab.study.sweep.sampled import SampledResult, collect_sampled, learning_rates, plan_sampled
 from bandit_lab.study.sweep.work import BOUNDARY, ONSET, SAMPLED, RowsWork, rows_work
+from bandit_lab.study.terminal.progress import Progress
 
 
 @dataclass

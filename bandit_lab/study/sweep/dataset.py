@@ -6,12 +6,12 @@ import numpy as np
 
 from bandit_lab._types import Outcome
 from bandit_lab.study.examples import TITLES, Examples
-from bandit_lab.study.report import FORMS
-from bandit_lab.study.results import Column, Stream
+from bandit_lab.study.folder.results import Column, Stream
 from bandit_lab.study.sweep.exact import DriftResult, values
 from bandit_lab.study.sweep.plan import SweepPlan
 from bandit_lab.study.sweep.runs import FIELDS, NOT_RUN
 from bandit_lab.study.sweep.sampled import SampledResult
+from bandit_lab.study.terminal.report import FORMS
 
 if TYPE_CHECKING:
     import xarray

@@ -5,15 +5,16 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from bandit_lab.study import report, resume
 from bandit_lab.study.chunks import ChunkStore, hash_of
 from bandit_lab.study.chunks.run import reason_of
-from bandit_lab.study.errors import BadInput, Incomplete, bad_input
+from bandit_lab.study.folder import resume
+from bandit_lab.study.folder.store import RunFolder
 from bandit_lab.study.hosts import Hosts
-from bandit_lab.study.progress import Progress
-from bandit_lab.study.store import RunFolder
 from bandit_lab.study.sweep.compute import compute, failed_text
 from bandit_lab.study.sweep.plan import SweepPlan
+from bandit_lab.study.terminal import report
+from bandit_lab.study.terminal.errors import BadInput, Incomplete, bad_input
+from bandit_lab.study.terminal.progress import Progress
 
 BEGIN = "begin"
 TO_PART = 2.0  # seconds for the others to leave before process 0, which carries their connection, ends

@@ -14,8 +14,9 @@ from bandit_lab import _checks
 from bandit_lab.grpo import Learner
 from bandit_lab.simulate import UNIT, route
 from bandit_lab.simulate.engine import WIDTH
-from bandit_lab.study import build, grid
-from bandit_lab.study.config import TRACED, SweepSettings
+from bandit_lab.study import build
+from bandit_lab.study.settings import grid
+from bandit_lab.study.settings.config import TRACED, SweepSettings
 
 GIB = 2**30
 BYTES_PER_CELL = 100  # of the fine grid: growth, ringing and outcome, once more while they are written

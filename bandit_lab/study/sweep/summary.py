@@ -9,11 +9,11 @@ from bandit_lab._types import Outcome
 from bandit_lab.measure import count_outcomes
 from bandit_lab.simulate import route
 from bandit_lab.simulate.fast import DEFAULT_GENERATOR
-from bandit_lab.study import report
-from bandit_lab.study.store import with_reasons
+from bandit_lab.study.folder.store import with_reasons
 from bandit_lab.study.sweep.exact import NO_RINGING, DriftResult, stiffness_summary
 from bandit_lab.study.sweep.plan import SweepPlan
 from bandit_lab.study.sweep.sampled import SampledResult
+from bandit_lab.study.terminal import report
 from bandit_lab.study.wiring import Value
 from bandit_lab.theory.stability import eigenvalues
 
@@ -289,7 +289,7 @@ def _left_out(shown: int, rows: int) -> list[str]:
 
 
 def _few(plan: SweepPlan) -> set[float]:
-    from bandit_lab.study.grid import log_spaced_choice
+    from bandit_lab.study.settings.grid import log_spaced_choice
 
     few = plan.sampled_interval if len(plan.sampled_interval) else log_spaced_choice(plan.refresh_interval, 4)
     return {n.item() for n in few}

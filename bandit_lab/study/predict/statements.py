@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from bandit_lab import theory
-from bandit_lab.study.quantities import QUANTITIES
-from bandit_lab.study.statement import (
+from bandit_lab.study.predict.nonlinear import collapsed, half_rise
+from bandit_lab.study.predict.statement import (
     Missing,
     Setting,
     binary,
@@ -20,7 +20,7 @@ from bandit_lab.study.statement import (
     success_chance,
     wholly_stale,
 )
-from bandit_lab.study.statements_nonlinear import collapsed, half_rise
+from bandit_lab.study.quantities import QUANTITIES
 
 
 def evaluate(setting: Setting) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.study.chunks import ChunkStore, hash_of
-from bandit_lab.study.store import MANIFEST
+from bandit_lab.study.folder.store import MANIFEST
 
 NEW, BEGUN, FINISHED = "new", "begun", "finished"
 

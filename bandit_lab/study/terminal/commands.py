@@ -60,7 +60,7 @@ COMMANDS = {
         continues=True,
     ),
     "predict": Command(
-        "bandit_lab.study.predict",
+        "bandit_lab.study.predict.command",
         "closed-form and exact predictions for one setting, no simulation",
         "Prints the fixed point, its stiffness, the oscillator, the thresholds and the noise at one setting. Unstable\n"
         "refresh intervals are searched up to 1,024 (lag with a fresh part of the stiffness: 128), which is said; the\n"
@@ -118,7 +118,7 @@ COMMANDS = {
         "paths",
     ),
     "status": Command(
-        "bandit_lab.study.status",
+        "bandit_lab.study.folder.status",
         "what of a run folder is done, failed and left, and how long that takes",
         "One row per stage of a sweep: chunks done, failed and left, seconds used and the seconds that the rest will\n"
         "take at that pace; then why chunks failed. Only reads: a sweep that works there is not disturbed.",
@@ -126,7 +126,7 @@ COMMANDS = {
         reads=True,
     ),
     "export": Command(
-        "bandit_lab.study.export",
+        "bandit_lab.study.folder.export",
         "the results of a run as one tidy table, CSV or Parquet",
         "One row per cell with the cell's settings, and what was measured and predicted there. CSV begins with a line\n"
         "'# column: unit' for every column (pandas.read_csv(path, comment='#')); in Parquet units are metadata of the\n"

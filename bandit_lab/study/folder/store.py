@@ -24,7 +24,7 @@ from bandit_lab.study.chunks.store import SETTINGS
 if TYPE_CHECKING:
     import xarray
 
-    from bandit_lab.study.results import Stream
+    from bandit_lab.study.folder.results import Stream
 
 MANIFEST, CONFIG, SUMMARY, RESULTS = "manifest.json", "config.yaml", "summary.json", "results.zarr"
 
@@ -97,7 +97,7 @@ class RunFolder:
 
     def write_results(self, dataset: "xarray.Dataset", streams: "Sequence[Stream]" = ()) -> None:
         """Write `results.zarr`: what is in memory, and what is read slab by slab."""
-        from bandit_lab.study import results
+        from bandit_lab.study.folder import results
 
         results.write(self.path / RESULTS, dataset, streams)
 

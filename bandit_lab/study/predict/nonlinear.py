@@ -6,8 +6,8 @@ import numpy as np
 
 from bandit_lab import theory
 from bandit_lab.measure.outcome import VERTEX_SHARE
+from bandit_lab.study.predict.statement import Missing, Setting, binary, known, noise_of, wholly_stale
 from bandit_lab.study.quantities import HORIZON
-from bandit_lab.study.statement import Missing, Setting, binary, known, noise_of, wholly_stale
 
 CHAIN_SPACING = 0.2  # nats between the grid points of the two-arm chain
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
-from bandit_lab.study import report
 from bandit_lab.study.chunks import DONE, FAILED, ChunkStore, Planned, Record, durable, holder
-from bandit_lab.study.folder_settings import StatusSettings
-from bandit_lab.study.progress import Progress
-from bandit_lab.study.store import CONFIG, MANIFEST, strict_json
+from bandit_lab.study.folder.store import CONFIG, MANIFEST, strict_json
+from bandit_lab.study.settings.folder import StatusSettings
+from bandit_lab.study.terminal import report
+from bandit_lab.study.terminal.progress import Progress
 
 REASONS_SHOWN = 10
 

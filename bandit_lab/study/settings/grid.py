@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bandit_lab import _checks
-from bandit_lab.study.config import SCHEMAS, TRACED
+from bandit_lab.study.settings.config import SCHEMAS, TRACED
 
 SPACED = ("start", "stop", "num", "scale")
 MAX_POINTS = 1_000_000

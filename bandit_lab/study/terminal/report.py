@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bandit_lab.study.folder.store import plain
 from bandit_lab.study.quantities import EXACT, LEADING, LINEAR, RATE
-from bandit_lab.study.store import plain
 
 if TYPE_CHECKING:
-    from bandit_lab.study.predict import Plan
+    from bandit_lab.study.predict.command import Plan
 
 FORMS = {
     "heavy_ball": "heavy ball, v <- mu v + g",

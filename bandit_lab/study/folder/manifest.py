@@ -12,7 +12,7 @@ from typing import Any
 
 from bandit_lab import __version__
 from bandit_lab.study import plugins
-from bandit_lab.study.store import plain
+from bandit_lab.study.folder.store import plain
 
 PACKAGES = ("jax", "jaxlib", "optax", "numpy", "scipy", "hydra-core", "xarray", "zarr", "matplotlib")
 NOT_HASHED = ("run_dir", "overwrite", "quiet", "pictures", "memory_limit", "chunk", "compilation_cache", "hosts")
@@ -28,7 +28,7 @@ def config_hash(settings: dict[str, Any], width: dict[str, int], plugin_source: 
 
 def git_commit() -> dict[str, Any]:
     """Commit of the checkout that the package runs from, and whether it has changes; nulls with a reason otherwise."""
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return {"git_commit": None, "git_commit_reason": "not run from a git checkout", "git_dirty": None}
     try:

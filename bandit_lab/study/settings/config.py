@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab.study.advise.settings import AdviseSettings
-from bandit_lab.study.bench_settings import BenchSettings
-from bandit_lab.study.check_settings import CheckSettings
 from bandit_lab.study.diagnose.settings import DiagnosisSettings
 from bandit_lab.study.fit.settings import FitSettings
-from bandit_lab.study.folder_settings import ExportSettings, StatusSettings
-from bandit_lab.study.host_settings import HostSettings
 from bandit_lab.study.reproduce.settings import ReproduceSettings
-from bandit_lab.study.schema import setting as _setting
+from bandit_lab.study.settings.bench import BenchSettings
+from bandit_lab.study.settings.check import CheckSettings
+from bandit_lab.study.settings.folder import ExportSettings, StatusSettings
+from bandit_lab.study.settings.host import HostSettings
+from bandit_lab.study.settings.schema import setting as _setting
 
 GROUPS = ("bandit", "advantage", "estimator", "staleness", "optimizer", "kl_estimator")
 MULTIPLES = [0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0, 1.2]
@@ -126,7 +126,7 @@ SCHEMAS |= {"reproduce": ReproduceSettings, "diagnose": DiagnosisSettings}
 
 def config_dir() -> Path:
     """Absolute folder of the YAML files: beside the package's modules (wheel), else one level up (checkout)."""
-    package = Path(__file__).resolve().parents[1]
+    package = Path(__file__).resolve().parents[2]
     for candidate in (package / "conf", package.parent / "conf"):
         if (candidate / "sweep.yaml").is_file():
             return candidate

@@ -6,9 +6,9 @@ from typing import Any
 
 from bandit_lab import __version__
 from bandit_lab.study import plugins
-from bandit_lab.study.commands import COMMANDS
-from bandit_lab.study.config import GROUPS, SCHEMAS, default_of, described, variants_on_disk
 from bandit_lab.study.quantities import explain
+from bandit_lab.study.settings.config import GROUPS, SCHEMAS, default_of, described, variants_on_disk
+from bandit_lab.study.terminal.commands import COMMANDS
 
 _GROUP_DEFAULTS = {
     "bandit": "two_arm",

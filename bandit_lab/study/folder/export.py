@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bandit_lab import _checks
-from bandit_lab.study import report
 from bandit_lab.study.chunks import durable
-from bandit_lab.study.errors import Stopped
-from bandit_lab.study.folder_settings import ExportSettings
-from bandit_lab.study.progress import Progress
-from bandit_lab.study.results import chunk_shape
-from bandit_lab.study.status import run_folder
-from bandit_lab.study.store import RESULTS
+from bandit_lab.study.folder.results import chunk_shape
+from bandit_lab.study.folder.status import run_folder
+from bandit_lab.study.folder.store import RESULTS
+from bandit_lab.study.settings.folder import ExportSettings
+from bandit_lab.study.terminal import report
+from bandit_lab.study.terminal.errors import Stopped
+from bandit_lab.study.terminal.progress import Progress
 
 if TYPE_CHECKING:
     import xarray

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bandit_lab.study.config import GROUPS, SCHEMAS, described
+from bandit_lab.study.settings.config import GROUPS, SCHEMAS, described
 
 
 class BadInput(ValueError):

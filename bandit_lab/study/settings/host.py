@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bandit_lab import _checks
-from bandit_lab.study.schema import setting
+from bandit_lab.study.settings.schema import setting
 
 AUTO = "auto"
 

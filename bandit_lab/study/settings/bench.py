@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from bandit_lab.study.schema import setting
+from bandit_lab.study.settings.schema import setting
 
 STUDIES = ("throughput", "scaling", "variants")
 SIZE_NAMES = ("A", "B", "C", "D")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bandit_lab.study.schema import setting
+from bandit_lab.study.settings.schema import setting
 
 
 @dataclass

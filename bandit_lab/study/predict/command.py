@@ -10,14 +10,16 @@ import numpy as np
 from bandit_lab import _checks, theory
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.simulate import drift_name
-from bandit_lab.study import build, report, statements
-from bandit_lab.study.clock import CompileClock
-from bandit_lab.study.config import PredictSettings
-from bandit_lab.study.grid import value_of
-from bandit_lab.study.manifest import manifest
-from bandit_lab.study.progress import Progress
-from bandit_lab.study.statement import NO_NOISE, Setting
-from bandit_lab.study.store import RunFolder, with_reasons
+from bandit_lab.study import build
+from bandit_lab.study.folder.clock import CompileClock
+from bandit_lab.study.folder.manifest import manifest
+from bandit_lab.study.folder.store import RunFolder, with_reasons
+from bandit_lab.study.predict import statements
+from bandit_lab.study.predict.statement import NO_NOISE, Setting
+from bandit_lab.study.settings.config import PredictSettings
+from bandit_lab.study.settings.grid import value_of
+from bandit_lab.study.terminal import report
+from bandit_lab.study.terminal.progress import Progress
 from bandit_lab.study.wiring import Linear, linearise, noise_covariance, signal_of
 from bandit_lab.theory.stability import repels
 

@@ -8,10 +8,10 @@ import os
 import re
 from collections.abc import Sequence
 
-from bandit_lab.study.commands import COMMANDS
-from bandit_lab.study.config import SCHEMAS
-from bandit_lab.study.errors import BadInput
 from bandit_lab.study.fit.settings import TEXTS
+from bandit_lab.study.settings.config import SCHEMAS
+from bandit_lab.study.terminal.commands import COMMANDS
+from bandit_lab.study.terminal.errors import BadInput
 
 _WITH_VALUE = frozenset(
     ("-c", "--cfg", "-p", "--package", "-cn", "--config-name", "-cp", "--config-path", "-cd", "--config-dir", "-i")

@@ -1,0 +1,6 @@
+"""`predict`: formulas for one setting.
+
+command      the command
+statement    one statement, with its unit and how exact it is
+statements   all of them (`nonlinear`: those beyond the linear theory)
+"""

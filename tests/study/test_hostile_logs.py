@@ -67,7 +67,7 @@ def test_missing_paths_and_none_at_all(command, capsys):
 def test_a_path_that_leads_nowhere_is_refused_beside_a_good_one(command, capsys):
     Path("run.csv").write_text("step,reward\n" + "".join(f"{i},{0.1 + 0.01 * i}\n" for i in range(30)))
     line = complaint(capsys, command, "run.csv", "gone.csv")
-    assert line == "paths: gone.csv: expected a readable file or folder, got nothing of this name"
+    assert line.strip() == "paths: gone.csv: expected a readable file or folder, got nothing of this name"
 
 
 @pytest.mark.parametrize("command", ["fit", "diagnose"])

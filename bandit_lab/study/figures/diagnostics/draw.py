@@ -32,7 +32,7 @@ def draw(figure, found: Found, wide: bool) -> None:
     panels["curve"].set(ylabel="training reward", xlabel="step", ylim=(-0.05, 1.0))
     panels["curve"].set_title("what the curve shows (means of 9 steps)", fontsize=8)
     _beside(panels, measured)
-    _table(panels["diag"], measured.by_diagnostics.values, "runs, with the diagnostics (may name several)")
+    _table(panels["diag"], measured.by_diagnostics.values, "runs, with diagnostics (may name several)")
     _table(panels["only"], measured.by_curve.values, "runs, from the reward curve alone")
 
 

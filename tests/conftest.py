@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 
 os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # no test may depend on what an earlier run left on disk
 
@@ -10,6 +11,11 @@ import pytest
 from jax._src import compiler
 
 jax.config.update("jax_enable_x64", True)
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    # Started in the background of a shell: the commands under test would inherit that Ctrl-C is ignored, and rightly
+    # keep to it, where their tests interrupt them.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 QUICK = {
     "xla_cpu_use_fusion_emitters": False,

@@ -17,16 +17,17 @@ from bandit_lab.measure.fixed_point import FixedPoint, critical_kl_weight, find_
 from bandit_lab.measure.stiffness import fresh_and_stale
 from bandit_lab.simulate import drift_name
 from bandit_lab.study.settings.config import Settings
+from bandit_lab.theory.conventions import Convention, Model
 from bandit_lab.theory.signal import Signal
 from bandit_lab.theory.stability import repels
 from bandit_lab.theory.stiffness import ESTIMATORS
 
-ADVANTAGES_KNOWN = ("grpo", "dr_grpo", "rloo", "dapo")
 ESTIMATORS_KNOWN = (*ESTIMATORS, "clipped", "clip_higher", "cispo")  # clips do nothing near a fixed point
 KL_KNOWN: dict[type, str] = {Exact: "exact", K3: "k3"}
 LOOPS = {**{model: model for model in theory.MODELS}, "random_mean": "random"}  # staleness -> model of the linear loop
 DRAWN = "ages drawn at every step multiply by random matrices; staleness=random_mean has their average"
-_SYMMETRIC = 1e-10
+_REAL = 1e-10
+"""Imaginary parts of a spectrum up to this share of its largest modulus are rounding."""
 
 
 class Value(NamedTuple):
@@ -62,8 +63,16 @@ class Linear:
 
     @property
     def spectrum(self) -> np.ndarray:
-        """Eigenvalues of fresh + stale, largest real part first, real where they are."""
-        return _spectrum(self.fresh + self.stale)  # type: ignore[operator]
+        """Eigenvalues [R] of fresh + stale, largest real part first, real where they are."""
+        fresh, stale = self.parts
+        return _spectrum(fresh + stale)
+
+    @property
+    def parts(self) -> tuple[np.ndarray, np.ndarray]:
+        """(fresh, stale) [R, R] where there is a fixed point."""
+        assert self.fresh is not None
+        assert self.stale is not None
+        return self.fresh, self.stale
 
     @property
     def largest(self) -> float:
@@ -86,9 +95,7 @@ class Linear:
 
     def loop(self, momentum: float) -> theory.LinearLoop:
         """The linear loop at a momentum."""
-        assert self.fresh is not None
-        assert self.stale is not None
-        return theory.LinearLoop(self.fresh, self.stale, momentum, LOOPS[self.model], self.convention)
+        return theory.LinearLoop(*self.parts, momentum, LOOPS[self.model], self.convention)
 
     def law(self, interval: float, momentum: float) -> Value:
         """Leading-order learning rate: K eta N = 1 - mu in the heavy-ball convention."""
@@ -96,7 +103,7 @@ class Linear:
             return Value(None, reason)
         if self.largest <= 0:
             return Value(None, "the fixed point repels")
-        rate = theory.leading_order(interval, momentum, self.convention) / self.largest  # type: ignore[arg-type]
+        rate = theory.leading_order(interval, momentum, theory.as_convention(self.convention)) / self.largest
         return Value(rate) if math.isfinite(rate) else Value(None, "the law has no bound at refresh interval 0")
 
     def threshold(self, interval: float, momentum: float) -> Value:
@@ -104,24 +111,30 @@ class Linear:
         if self.model == "random" and self.policy is not None and self.convention in theory.CONVENTIONS:
             if not self.wholly_stale:
                 return Value(None, DRAWN)
-            return Value(theory.mean_square_threshold(interval, momentum, self.convention) / self.largest)  # type: ignore[arg-type]
+            convention = theory.as_convention(self.convention)
+            return Value(theory.mean_square_threshold(interval, momentum, convention) / self.largest)
         if reason := self.why_not():
             return Value(None, reason)
         if self.wholly_stale and self.model in theory.MODELS:
-            exact = theory.exact(self.model, interval, momentum, self.convention)  # type: ignore[arg-type]
+            exact = theory.exact(*self._of_scalar_loop(interval, momentum))
             return Value(exact.kappa / self.largest, None, exact.bifurcation)
         crossing = theory.first_unstable_learning_rate(self.loop(momentum), interval)
         # A flip from step to step is +1 over a block of an even number of steps.
         kind = "flip" if crossing.bifurcation == "fold" else crossing.bifurcation
         return Value(crossing.value, crossing.reason, kind)
 
+    def _of_scalar_loop(self, interval: float, momentum: float) -> tuple[Model, int, float, Convention]:
+        """Arguments of the closed forms for one stiffness."""
+        whole = int(interval)
+        assert whole == interval
+        return theory.as_model(self.model), whole, momentum, theory.as_convention(self.convention)
+
     def onset(self, interval: float, momentum: float) -> Value:
         """Smallest learning rate at which the stiffest mode's dominant multiplier is not real and positive."""
         if reason := self.why_not():
             return Value(None, reason)
         if self.wholly_stale and self.model in theory.MODELS:
-            kappa = theory.oscillation_onset(self.model, interval, momentum, self.convention)  # type: ignore[arg-type]
-            return Value(kappa / self.largest)
+            return Value(theory.oscillation_onset(*self._of_scalar_loop(interval, momentum)) / self.largest)
         if repels(self.loop(momentum)):
             return Value(None, "the fixed point repels at every learning rate")
         crossing = theory.first_oscillating_learning_rate(self.loop(momentum), interval)
@@ -149,23 +162,25 @@ class Linear:
 def _spectrum(matrix: np.ndarray) -> np.ndarray:
     values = np.linalg.eigvals(matrix)
     values = values[np.argsort(-values.real)]
-    return values.real if np.all(np.abs(values.imag) <= _SYMMETRIC * np.abs(values).max()) else values
+    return values.real if np.all(np.abs(values.imag) <= _REAL * np.abs(values).max()) else values
 
 
 def signal_of(learner: Learner, settings: Settings, dynamics: str) -> Signal | None:
     """The theory's view of a learner's reward, or None where the theory has no closed form for it."""
-    bandit, name = learner.bandit, settings.advantage["name"]
-    if type(bandit) is not TabularBandit or name not in ADVANTAGES_KNOWN:
+    bandit, rule, name = learner.bandit, learner.advantage, settings.advantage["name"]
+    if type(bandit) is not TabularBandit or name not in theory.ADVANTAGES:
         return None
     values, chances = np.asarray(bandit.law.values), np.asarray(bandit.law.probabilities)[0]
-    eps, ddof = float(settings.advantage.get("eps", 0.0)), int(settings.advantage.get("ddof", 0))
+    eps, power = float(getattr(rule, "eps", 0.0)), float(getattr(rule, "power", 0.5))
     size = None if dynamics == "mean_field" else learner.group_size
     if np.array_equal(values, [0.0, 1.0]):
-        return theory.BinarySignal(theory.GroupLaw(name, size, eps, ddof), tuple(chances[:, 1]))
-    if size is not None or name == "dapo":
+        told_apart = name != "sign" or 0 < getattr(rule, "threshold", 0.5) < 1
+        law = theory.GroupLaw(name, size, eps, int(getattr(rule, "ddof", 0)), power)
+        return theory.BinarySignal(law, tuple(chances[:, 1])) if told_apart else None
+    if size is not None or name not in theory.MOMENT_ADVANTAGES:
         return None
     means = chances @ values
-    return theory.MomentSignal(tuple(means), tuple(chances @ values**2 - means**2), name, eps)
+    return theory.MomentSignal(tuple(means), tuple(chances @ values**2 - means**2), name, eps, power)
 
 
 def linearise(learner: Learner, settings: Settings, dynamics: str, kl_weight: float) -> Linear:
@@ -233,11 +248,15 @@ def noise_covariance(learner: Learner, settings: Settings, policy: np.ndarray) -
         return None, f"no formula for the noise of the KL estimator {type(learner.kl_estimator).__name__}"
     if isinstance(signal, theory.BinarySignal):
         return theory.reduce_matrix(theory.binary_covariance(signal.law, signal.means, policy) / learner.prompts), None
-    if type(learner.bandit) is TabularBandit and name in ("dr_grpo", "rloo"):
+    if type(learner.bandit) is TabularBandit and name in ("dr_grpo", "rloo", "none"):
         values, chances = np.asarray(learner.bandit.law.values), np.asarray(learner.bandit.law.probabilities)[0]
         outcomes = [[(float(v), float(p)) for v, p in zip(values, row, strict=True)] for row in chances]
-        atoms = theory.reward_atoms(policy, outcomes)
-        return theory.reduce_matrix(theory.centred_covariance(name, atoms, learner.group_size) / learner.prompts), None
+        atoms, size = theory.reward_atoms(policy, outcomes), learner.group_size
+        if name == "none":
+            covariance = theory.leading_covariance(name, atoms) / size
+        else:
+            covariance = theory.centred_covariance(name, atoms, size)
+        return theory.reduce_matrix(covariance / learner.prompts), None
     return None, f"no formula for the gradient noise of advantage={name} with these rewards at finite group size"
 
 

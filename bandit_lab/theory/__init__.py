@@ -42,7 +42,15 @@ from bandit_lab.theory.adaptive import (
 )
 from bandit_lab.theory.block_map import LinearLoop, ones_complement, reduce_matrix
 from bandit_lab.theory.contextual import Prompts, contextual_curve
-from bandit_lab.theory.conventions import CONVENTIONS, MODELS, block_sums, gain, mean_age
+from bandit_lab.theory.conventions import (
+    CONVENTIONS,
+    MODELS,
+    as_convention,
+    as_model,
+    block_sums,
+    gain,
+    mean_age,
+)
 from bandit_lab.theory.curvature import (
     directional_curvature,
     one_logit_curvature,
@@ -78,7 +86,7 @@ from bandit_lab.theory.gradient_noise import (
     leading_covariance,
     reward_atoms,
 )
-from bandit_lab.theory.group_law import GroupLaw, silent_rate
+from bandit_lab.theory.group_law import ADVANTAGES, GroupLaw, silent_rate
 from bandit_lab.theory.group_size import (
     factor_expansion,
     group_shift,
@@ -99,7 +107,7 @@ from bandit_lab.theory.random_ages import (
     mean_square_radius,
     mean_square_threshold,
 )
-from bandit_lab.theory.signal import BinarySignal, MomentSignal, fisher, reward_hessian
+from bandit_lab.theory.signal import MOMENT_ADVANTAGES, BinarySignal, MomentSignal, fisher, reward_hessian
 from bandit_lab.theory.size_family import (
     fitted_exponent,
     member,
@@ -156,8 +164,10 @@ from bandit_lab.theory.two_arm_chain import (
 from bandit_lab.theory.two_cycle import TwoCycle, two_cycle
 
 __all__ = [
+    "ADVANTAGES",
     "CONVENTIONS",
     "MODELS",
+    "MOMENT_ADVANTAGES",
     "BinarySignal",
     "Crossing",
     "FixedPoint",
@@ -173,6 +183,8 @@ __all__ = [
     "TwoCycle",
     "adam_mean_curve",
     "adaptive_threshold",
+    "as_convention",
+    "as_model",
     "attracting_fixed_point",
     "averaged_threshold",
     "barrier",

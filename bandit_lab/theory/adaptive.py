@@ -23,6 +23,7 @@ from scipy.special import softmax
 
 from bandit_lab import _checks
 from bandit_lab.theory.block_map import LinearLoop
+from bandit_lab.theory.conventions import Model
 from bandit_lab.theory.fixed_points import mean_drift
 from bandit_lab.theory.gradient_noise import binary_covariance
 from bandit_lab.theory.group_law import GroupLaw
@@ -75,14 +76,14 @@ def _complement(direction: np.ndarray) -> np.ndarray:
 
 
 def adaptive_threshold(
-    split: Split, second_moment: np.ndarray, model: str, refresh_interval: int, beta1: float = 0.9, eps: float = 1e-8
+    split: Split, second_moment: np.ndarray, model: Model, refresh_interval: int, beta1: float = 0.9, eps: float = 1e-8
 ) -> Threshold:
     """Learning rate at which Adam (RMSprop: beta1 = 0) loses stability, `frozen` split; in `kappa` of the Threshold.
 
     kappa_c(model, N, beta1, ema)/lambda_max(D H). For other splits put `precondition` into a `LinearLoop` with
     convention `ema`. Leading order (module docstring).
     """
-    found = exact(model, refresh_interval, beta1, "ema")  # type: ignore[arg-type]
+    found = exact(model, refresh_interval, beta1, "ema")
     return Threshold(found.kappa / precondition(split, second_moment, eps).largest, found.bifurcation)
 
 

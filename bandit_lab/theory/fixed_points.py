@@ -21,6 +21,8 @@ from bandit_lab import _checks
 from bandit_lab.theory.signal import Signal, fisher, reward_hessian
 
 _SCAN = 3000
+_SATURATED = 60.0  # logits: beyond, an arm's probability is below 1e-26
+_FAR = 1e12  # tilt over the gap of the two best arms where the k3 gradient is followed to: pi falls like 1/tilt
 
 
 class FixedPoint(NamedTuple):
@@ -68,7 +70,9 @@ def fixed_points(
     """All interior fixed points in order of tilt: none, one or several; [] at kl_weight 0.
 
     A scan of the tilt with about 0.5 % steps and a root in each bracket: a pair of fixed points closer than that is
-    missed. `reference` [K] probabilities; `kl_weight` in reward per nat. Raises ValueError for an invalid problem.
+    missed, and where h diverges one at which all arms but the best together have less than 1e-26, which is a vertex in
+    double precision. `reference` [K] probabilities; `kl_weight` in reward per nat. Raises ValueError for an invalid
+    problem.
     """
     reference = check_problem(signal, reference, kl_weight, kl_estimator)
     if kl_weight == 0:
@@ -104,13 +108,11 @@ def _turns_inward(signal: Signal, policy: np.ndarray, kl_weight: float, kl_estim
 
 def _tilts(signal: Signal, reference: np.ndarray, kl_weight: float, kl_estimator: str) -> np.ndarray:
     best = signal.means.max()
-    saturated = (60.0 if kl_estimator == "exact" else 1e12) / (best - signal.means[signal.means < best].max())
+    gap = best - signal.means[signal.means < best].max()
+    end = (_SATURATED if kl_estimator == "exact" else _FAR) / gap
     low = 1e-3 * signal.factor(reference) / kl_weight
-    end = saturated
     if not signal.unbounded:
-        end = max(
-            saturated, 2 * signal.factor(tilted_policy(signal.means, reference, saturated, kl_estimator)) / kl_weight
-        )
+        end = max(end, 2 * signal.factor(tilted_policy(signal.means, reference, end, kl_estimator)) / kl_weight)
     return np.geomspace(min(low, 1e-3 * end), end, _SCAN)
 
 

@@ -12,7 +12,9 @@ and the law of total covariance over k ~ Bin(G, J) (`dapo`: given that the group
 
 `leading_covariance`, any rewards, order 1/G: by the delta method the estimator is the mean of the influence function
 psi = (1/(sigma+eps)) [(r-J) score - grad J - (grad J/(2 sigma (sigma+eps))) ((r-J)^2 - sigma^2)] (standardised; without
-the last term mean-only and leave-one-out), so the covariance is Cov[psi]/G.
+the last term mean-only and leave-one-out), so the covariance is Cov[psi]/G. Divided by a power a of the std alone,
+psi = sigma^-a [(r-J) score - grad J - (a grad J/(2 sigma^2)) ((r-J)^2 - sigma^2)]. Without a baseline the members of a
+group are independent: psi = r score - grad J, and Cov[psi]/G is exact at any G.
 
 `centred_covariance`, any rewards, mean-only and leave-one-out, exact at any G: g is (G-1)/G times (leave-one-out: 1
 times) the sample covariance of reward and score, with y = r - J, c = E[y score], V = Cov[score],
@@ -95,17 +97,20 @@ def binary_covariance(
     return (centred * weight[:, None]).T @ centred + inner / size**2
 
 
-def leading_covariance(advantage: str, atoms: Atoms, eps: float = 0.0) -> np.ndarray:
-    """G times the covariance [K, K] as G -> infinity, any rewards; `advantage` grpo, dapo, dr_grpo or rloo.
+def leading_covariance(advantage: str, atoms: Atoms, eps: float = 0.0, power: float = 0.5) -> np.ndarray:
+    """G times the covariance [K, K] as G -> infinity, any rewards; for `none` at every G. Options as in `GroupLaw`.
 
-    Raises ValueError for another advantage.
+    `advantage`: grpo, dapo, dr_grpo, rloo, none or tempered. Raises ValueError for another one.
     """
-    _checks.choice("advantage", advantage, ("grpo", "dapo", "dr_grpo", "rloo"))
+    _checks.choice("advantage", advantage, ("grpo", "dapo", "dr_grpo", "rloo", "none", "tempered"))
     gap = atoms.reward - atoms.weight @ atoms.reward
     gradient = (atoms.weight * gap) @ atoms.score
-    psi = gap[:, None] * atoms.score - gradient
-    if advantage in ("grpo", "dapo"):
-        variance = float(atoms.weight @ gap**2)
+    psi = (atoms.reward if advantage == "none" else gap)[:, None] * atoms.score - gradient
+    variance = float(atoms.weight @ gap**2)
+    if advantage == "tempered":
+        psi = psi - power / 2 * np.outer(gap**2 / variance - 1, gradient)
+        psi = psi / variance ** (power / 2)
+    elif advantage in ("grpo", "dapo"):
         sigma = np.sqrt(variance)
         psi = psi - np.outer((gap**2 - variance) / (2 * sigma * (sigma + eps)), gradient)
         psi = psi / (sigma + eps)

@@ -9,8 +9,10 @@ are grad J / J and -grad J / (1 - J), hence the exact mean of the estimator (1/G
 
 For the standardised advantage this equals E[s_k^2/(s_k + eps)]/(J(1-J)), s_k = sqrt(k(G-k))/G; c_G = h sqrt(J(1-J)) is
 the finite-group factor of arXiv 2607.00152, 1 - 1/(8 G J(1-J)) + O(1/G^2), and tends to 1: h = 1/(sqrt(J(1-J)) + eps)
-at G = infinity. Mean-only: 1 - 1/G; leave-one-out: 1; dropping silent groups divides by 1 - J^G - (1-J)^G. With
-importance ratios the same h appears, evaluated at the rollout policy: E[A_i | own reward] is a matter of the others.
+at G = infinity. Divided by a power a of the std alone it is E[s_k^(2-a), group not silent]/(J(1-J)) and, at
+G = infinity, (J(1-J))^(-a/2). Mean-only: 1 - 1/G; leave-one-out and no baseline: 1; dropping silent groups divides by
+1 - J^G - (1-J)^G. With importance ratios the same h appears, evaluated at the rollout policy: E[A_i | own reward] is a
+matter of the others.
 """
 
 from dataclasses import dataclass
@@ -21,11 +23,13 @@ from scipy.special import gammaln, xlogy
 
 from bandit_lab import _checks
 
-ADVANTAGES: tuple[str, ...] = ("grpo", "dr_grpo", "rloo", "dapo", "median", "sign")
+ADVANTAGES: tuple[str, ...] = ("grpo", "dr_grpo", "rloo", "dapo", "median", "sign", "none", "tempered")
+"""Rules with a closed form for binary rewards, under the names that they have where they are trained with."""
+_WITHOUT_BASELINE = ("sign", "none")
 
 
 def binomial_weights(trials: int, success: ArrayLike, failure: ArrayLike | None = None) -> np.ndarray:
-    """P(k successes), k = 0..n, shape [..., n + 1]; `failure` = 1 - success may be given to keep its digits."""
+    """P(k successes) of n = `trials`, k = 0..n, shape [..., n + 1]; `failure` = 1 - success keeps its digits."""
     p = np.asarray(success, float)[..., None]
     q = 1 - p if failure is None else np.asarray(failure, float)[..., None]
     k = np.arange(trials + 1)
@@ -44,21 +48,24 @@ class GroupLaw:
     """Advantage rule for binary rewards: the factor h(J) and its derivative.
 
     `advantage`: grpo (mean and std), dr_grpo (mean), rloo (leave-one-out mean), dapo (grpo, silent groups dropped),
-    median, sign (2r - 1, no baseline). `group_size` None means infinity; `eps` is added to the std; `ddof` 0 or 1.
-    Raises ValueError for an unknown advantage, group size < 2 (sign: < 1), eps < 0 or another ddof.
+    median, sign (2r - 1, no baseline), none (r), tempered (mean, and the std to a power). `group_size` None means
+    infinity. grpo and dapo alone: `eps` is added to the std, `ddof` 0 or 1. tempered alone: `power` in [0, 2].
+    Raises ValueError for an unknown advantage, group size < 2 (sign, none: < 1), eps < 0, another ddof or power.
     """
 
     advantage: str = "grpo"
     group_size: int | None = None
     eps: float = 0.0
     ddof: int = 0
+    power: float = 0.5
 
     def __post_init__(self) -> None:
         _checks.choice("advantage", self.advantage, ADVANTAGES)
         _checks.non_negative("advantage.eps", self.eps)
         _checks.require(self.ddof in (0, 1), "advantage.ddof", "0 or 1", self.ddof)
+        _checks.require(0 <= self.power <= 2, "advantage.power", "a number in [0, 2]", self.power)
         if self.group_size is not None:
-            _checks.integer("group_size", self.group_size, 1 if self.advantage == "sign" else 2)
+            _checks.integer("group_size", self.group_size, 1 if self.advantage in _WITHOUT_BASELINE else 2)
 
     @property
     def label(self) -> str:
@@ -68,14 +75,20 @@ class GroupLaw:
     @property
     def centred(self) -> bool:
         """True if the advantages of a group sum to zero, so that the stale gradient forgets the current policy."""
-        return self.advantage not in ("median", "sign")
+        return self.advantage not in ("median", *_WITHOUT_BASELINE)
+
+    @property
+    def std_power(self) -> float:
+        """The power of the std that divides: 0 for a rule that does not look at it."""
+        return {"grpo": 1.0, "dapo": 1.0, "tempered": self.power}.get(self.advantage, 0.0)
 
     @property
     def unbounded(self) -> bool:
         """True if h(J) diverges as J -> 1: only then may no interior fixed point exist."""
-        if self.advantage == "dapo":
-            return self.group_size is not None or self.eps == 0
-        return self.advantage == "grpo" and self.group_size is None and self.eps == 0
+        if self.advantage == "dapo" and self.group_size is not None:
+            return True
+        undamped = self.advantage == "tempered" or self.eps == 0
+        return self.group_size is None and self.std_power > 0 and undamped
 
     def table(self) -> tuple[np.ndarray, np.ndarray]:
         """Advantage of a success and of a failure in a group with k = 0..G successes, each [G + 1]; finite G only.
@@ -87,6 +100,8 @@ class GroupLaw:
         k = np.arange(size + 1)
         if self.advantage == "sign":
             return np.ones(size + 1), -np.ones(size + 1)
+        if self.advantage == "none":
+            return np.ones(size + 1), np.zeros(size + 1)
         if self.advantage == "median":
             middle = np.where(2 * k > size, 1.0, np.where(2 * k == size, 0.5, 0.0))
             return 1 - middle, -middle
@@ -95,10 +110,15 @@ class GroupLaw:
             return up * size / (size - 1), down * size / (size - 1)
         if self.advantage == "dr_grpo":
             return up, down
-        std = np.sqrt(k * (size - k) / (size * (size - self.ddof))) + self.eps
         silent = (k == 0) | (k == size)
-        std = np.where(silent, 1.0, std)
-        return np.where(silent, 0.0, up / std), np.where(silent, 0.0, down / std)
+        divisor = np.where(silent, 1.0, self._divisor(k, size))
+        return np.where(silent, 0.0, up / divisor), np.where(silent, 0.0, down / divisor)
+
+    def _divisor(self, k: np.ndarray, size: int) -> np.ndarray:
+        """What a group of `size` with k successes divides by, shape of k."""
+        if self.advantage == "tempered":
+            return (k * (size - k) / size**2) ** (self.power / 2)
+        return np.sqrt(k * (size - k) / (size * (size - self.ddof))) + self.eps
 
     def _differences(self) -> np.ndarray:
         up, down = self.table()
@@ -131,6 +151,8 @@ class GroupLaw:
         p, q = _pair(success, failure)
         if self.centred:
             return np.zeros_like(p)
+        if self.advantage == "none":
+            return p
         if self.group_size is None:
             return p - q if self.advantage == "sign" else p - np.where(p > q, 1.0, np.where(p == q, 0.5, 0.0))
         up, down = self.table()
@@ -149,11 +171,15 @@ class GroupLaw:
         return inner, -size * (p ** (size - 1) - q ** (size - 1))
 
     def _limit(self, p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if self.advantage in ("grpo", "dapo"):
-            with np.errstate(divide="ignore", invalid="ignore"):
+        """h and h' at G = infinity, shape of p."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.advantage in ("grpo", "dapo"):
                 std = np.sqrt(p * q)
                 value = 1 / (std + self.eps)
                 return value, -(value**2) * (q - p) / (2 * std)
+            if self.advantage == "tempered":
+                value = (p * q) ** (-self.power / 2)
+                return value, -self.power / 2 * value * (q - p) / (p * q)
         return np.full_like(p, 2.0 if self.advantage == "sign" else 1.0), np.zeros_like(p)
 
 

@@ -8,6 +8,7 @@ so invariance of the mean fails when G s falls to order one. `group_shift` compa
 threshold at a finite G with G = infinity; the second-order term of c_G is the stated error bar of its first order.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -47,7 +48,7 @@ def group_shift(
     """
     values = []
     for size in (None, law.group_size):
-        signal = BinarySignal(GroupLaw(law.advantage, size, law.eps, law.ddof), success)
+        signal = BinarySignal(replace(law, group_size=size), success)
         point = attracting_fixed_point(signal, reference, kl_weight)
         if point is None:
             return None

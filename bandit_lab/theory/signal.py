@@ -3,7 +3,8 @@
 `BinarySignal` covers success probabilities at any group size (h depends on J alone); `MomentSignal` covers any
 rewards at G = infinity, where the group std is sigma^2 = E[r^2] - J^2 over policy and reward noise together:
 h = 1/(sigma + eps), grad h = -grad(sigma^2)/(2 sigma (sigma + eps)^2), grad(sigma^2) = F m2 - 2 J F r, F = Diag(pi) -
-pi pi^T, m2 the second moments per arm. Derived here.
+pi pi^T, m2 the second moments per arm; divided by a power a of the std, h = sigma^-a, grad h = -a h grad(sigma^2)/(2
+sigma^2). Derived here.
 """
 
 from dataclasses import dataclass, field
@@ -13,6 +14,9 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab.theory.group_law import GroupLaw
+
+MOMENT_ADVANTAGES: tuple[str, ...] = ("grpo", "dr_grpo", "rloo", "none", "tempered")
+"""Those of `group_law.ADVANTAGES` whose infinite groups see a reward's mean and variance alone."""
 
 
 def fisher(policy: np.ndarray) -> np.ndarray:
@@ -100,12 +104,16 @@ class BinarySignal:
 
 @dataclass(frozen=True)
 class MomentSignal:
-    """Any rewards with means and within-arm variances [K], at G = infinity; `advantage` grpo or dr_grpo (= rloo)."""
+    """Any rewards with means and within-arm variances [K], at G = infinity; options as those of `GroupLaw`.
+
+    Raises ValueError for an advantage without a closed form here, fewer than 2 arms, variances < 0.
+    """
 
     reward_means: tuple[float, ...]
     variances: tuple[float, ...] = field(default=())
     advantage: str = "grpo"
     eps: float = 0.0
+    power: float = 0.5
     label: str = field(default="G = infinity", init=False)
     reweights_actions: bool = field(default=False, init=False)
 
@@ -115,7 +123,7 @@ class MomentSignal:
         spread = self.variances if len(self.variances) else (0.0,) * len(means)
         spread = _checks.numbers("reward variances", [float(v) for v in spread], len(means))
         _checks.require(min(spread) >= 0, "reward variances", "numbers >= 0", list(spread))
-        _checks.choice("advantage", self.advantage, ("grpo", "dr_grpo", "rloo"))
+        _checks.choice("advantage", self.advantage, MOMENT_ADVANTAGES)
         object.__setattr__(self, "reward_means", means)
         object.__setattr__(self, "variances", spread)
 
@@ -128,7 +136,8 @@ class MomentSignal:
     def unbounded(self) -> bool:
         """True if the best arm is noise-free and the std alone divides."""
         best = int(np.argmax(self.means))
-        return self.advantage == "grpo" and self.eps == 0 and self.variances[best] == 0
+        diverges = self.power > 0 if self.advantage == "tempered" else self.advantage == "grpo" and self.eps == 0
+        return diverges and self.variances[best] == 0
 
     def spread(self, policy: np.ndarray) -> float:
         """Standard deviation of a group member's reward, over arms and reward noise."""
@@ -136,20 +145,24 @@ class MomentSignal:
         return float(np.sqrt(policy @ (gap**2 + np.array(self.variances))))
 
     def factor(self, policy: np.ndarray) -> float:
-        """1/(sigma + eps) for grpo, else 1."""
-        if self.advantage != "grpo":
-            return 1.0
+        """1/(sigma + eps) for grpo, 1/sigma^power for tempered, else 1."""
         with np.errstate(divide="ignore"):
-            return float(1 / np.float64(self.spread(policy) + self.eps))
+            if self.advantage == "grpo":
+                return float(1 / np.float64(self.spread(policy) + self.eps))
+            if self.advantage == "tempered":
+                return float(1 / np.float64(self.spread(policy) ** self.power))
+        return 1.0
 
     def gradient(self, policy: np.ndarray) -> np.ndarray:
         """dh/dlogits [K]."""
-        if self.advantage != "grpo":
+        if self.advantage not in ("grpo", "tempered"):
             return np.zeros(len(self.means))
         gap, sigma = self.means - policy @ self.means, self.spread(policy)
         of_variance = fisher(policy) @ (gap**2 + np.array(self.variances))
+        if self.advantage == "tempered":
+            return -self.power / 2 * of_variance / sigma ** (self.power + 2)
         return -of_variance / (2 * sigma * (sigma + self.eps) ** 2)
 
     def mean_advantage(self, policy: np.ndarray) -> float:
-        """0: both rules are centred."""
-        return 0.0
+        """J for none, 0 for the others: they are centred."""
+        return float(policy @ self.means) if self.advantage == "none" else 0.0

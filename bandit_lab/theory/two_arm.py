@@ -12,6 +12,9 @@ where t stands for learning rate times steps over 1 - mu (`effective_time`). Lat
     mean-only 1/(c t);   standardised 4/(c t)^2 down to G q ~ 1, then 1/(sqrt(G-1) c t);
     silent groups dropped: exponential, rate c sqrt(G-1)/G;   K equal losers, mean-only: q t -> (K-1)/K (both logits).
 
+In general x' = c h p q gives q' = -c h(J) (p q)^2: where h tends to a number h(1) at the vertex, q -> 1/(h(1) c t), and
+where h -> q^(-a/2), a < 2 the power of the std that divides, q -> ((1 - a/2) c t)^(-1/(1 - a/2)).
+
 A verifier with true and false positive rates sees success probability TPR - J b at bad mass b, J = TPR - FPR; its
 sign decides between learning and anti-learning, and J = 1 is the sinh law (arXiv 2601.04411):
 b = 1/2 + u/(2 sqrt(4 + u^2)), u = (2 b0 - 1)/sqrt(b0 (1 - b0)) - c t/2.
@@ -101,16 +104,18 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def late_law(time: np.ndarray, law: GroupLaw, logits: int = 2) -> np.ndarray:
-    """Leading late-time loss 1 - p [T] for rewards 1 and 0 (module docstring); nan for the exponential `dapo`.
+    """Leading late-time loss 1 - p [T] for rewards 1 and 0, eps = 0 (module docstring); nan where it is exponential.
 
-    Finite standardised groups: the second stage 1/(sqrt(G-1) c t), valid once G (1 - p) << 1.
+    That is for `dapo` in finite groups, and for the std to the power 2. Finite standardised groups: the second stage
+    1/(sqrt(G-1) c t), valid once G (1 - p) << 1.
     """
     scaled = _rate(logits) * np.asarray(time, float)
-    if law.advantage in ("grpo", "dapo"):
-        if law.group_size is None:
-            return 4.0 / scaled**2
-        return 1.0 / (np.sqrt(law.group_size - 1) * scaled) if law.advantage == "grpo" else np.full_like(scaled, np.nan)
-    return 1.0 / (float(law.factor(0.5)) * scaled)
+    bend = 1 - law.std_power / 2
+    if bend == 0 if law.group_size is None else law.advantage == "dapo":
+        return np.full_like(scaled, np.nan)
+    if law.group_size is None and law.std_power > 0:
+        return (bend * scaled) ** (-1 / bend)
+    return 1.0 / (float(law.factor(1.0, 0.0)) * scaled)
 
 
 def late_decay_rate(group_size: int, logits: int = 2) -> float:

@@ -32,7 +32,7 @@ def test_factor_is_the_enumerated_mean(rule, eps, ddof):
         factor = GroupLaw(rule, size, eps, ddof).factor(policy @ success)
         np.testing.assert_allclose(mean, factor * (fisher(policy) @ success), atol=1e-13)
         wrong = GroupLaw(rule, size + 1, eps, ddof).factor(policy @ success)
-        if rule not in ("rloo", "sign", "median"):
+        if rule not in ("rloo", "sign", "none", "median"):
             assert abs(wrong / factor - 1) > 1e-3
 
 
@@ -58,6 +58,22 @@ def test_published_group_factors():
     assert dropped == pytest.approx(1 / (1 - silent_rate(8, 0.1)), rel=1e-12)
     assert GroupLaw("dr_grpo", 8).factor(0.1) == pytest.approx(7 / 8)
     assert GroupLaw("rloo", 8).factor(0.1) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("size", [None, 2, 5, 64])
+def test_a_power_of_the_std_lies_between_known_rules(size):
+    """Powers 0 and 1 are mean-only and standardised, h and h'; power 2 in finite groups is 1 - J^G - (1-J)^G over
+    J (1-J). The halfway rule is none of them."""
+    p = np.array([0.07, 0.31, 0.8])
+    for power, rule in ((0.0, "dr_grpo"), (1.0, "grpo")):
+        law, other = GroupLaw("tempered", size, power=power), GroupLaw(rule, size)
+        np.testing.assert_allclose(law.factor(p), other.factor(p), rtol=1e-13)
+        np.testing.assert_allclose(law.slope(p), other.slope(p), rtol=1e-12, atol=1e-13)
+        assert law.unbounded is other.unbounded
+    alive = 1.0 if size is None else 1 - silent_rate(size, p)
+    np.testing.assert_allclose(GroupLaw("tempered", size, power=2.0).factor(p), alive / (p * (1 - p)), rtol=1e-12)
+    halfway = GroupLaw("tempered", size).factor(p)
+    assert np.min(np.abs(halfway / GroupLaw("grpo", size).factor(p) - 1)) > 0.01
 
 
 def test_large_groups_do_not_lose_digits():
@@ -96,6 +112,17 @@ def test_critical_kl_weight_is_a_saddle_node():
     assert critical_kl_weight(BinarySignal(GroupLaw("grpo"), (0.9, 0.1)), UNIFORM) is None
     assert critical_kl_weight(BinarySignal(GroupLaw("grpo", 8), (1.0, 0.0)), UNIFORM) is None
     assert critical_kl_weight(BinarySignal(GroupLaw("dapo", 8), (1.0, 0.0)), UNIFORM) > 0.5
+
+
+@pytest.mark.parametrize("power", [0.1, 0.5, 2.0])
+def test_saddle_node_of_a_power_of_the_std(power):
+    """Two certain arms: the least of (2 cosh(x/2))^power / x over the gap x, by a dense grid; below it nothing."""
+    signal = BinarySignal(GroupLaw("tempered", power=power), (1.0, 0.0))
+    gap = np.geomspace(0.1, 60, 200_001)
+    least = np.exp(np.min(power * np.logaddexp(gap / 2, -gap / 2) - np.log(gap)))
+    assert critical_kl_weight(signal, UNIFORM) == pytest.approx(least, rel=1e-7)
+    assert fixed_points(signal, UNIFORM, 0.999 * least) == []
+    assert fixed_points(signal, UNIFORM, 1.01 * least)[0].attracts
 
 
 def test_forward_kl_gradient_has_no_saddle_node():
@@ -142,7 +169,12 @@ SIGNALS = [
     BinarySignal(GroupLaw("median", 5), FIVE),
     BinarySignal(GroupLaw("sign"), FIVE),
     BinarySignal(GroupLaw("dr_grpo"), FIVE),
+    BinarySignal(GroupLaw("none"), FIVE),
+    BinarySignal(GroupLaw("tempered", 5), FIVE),
+    BinarySignal(GroupLaw("tempered", power=1.5), FIVE),
     MomentSignal((1.3, 0.2, -0.4, 0.9, 0.1)),
+    MomentSignal((1.3, 0.2, -0.4, 0.9, 0.1), advantage="none"),
+    MomentSignal((1.3, 0.2, -0.4, 0.9, 0.1), (0.1, 0.5, 0.0, 0.2, 0.3), "tempered", power=0.7),
     MomentSignal((1.3, 0.2, -0.4, 0.9, 0.1), (0.1, 0.5, 0.0, 0.2, 0.3), eps=0.05),
 ]
 
@@ -195,7 +227,7 @@ def test_one_logit_table_of_two_deterministic_arms():
 def test_k_arm_stiffness_is_symmetric_for_binary_and_not_for_other_rewards():
     policy = np.array([0.2, 0.3, 0.1, 0.3, 0.1])
     binary = stiffness_split(SIGNALS[0], policy, 1.0).total
-    other = stiffness_split(SIGNALS[6], policy, 1.0).total
+    other = stiffness_split(MomentSignal((1.3, 0.2, -0.4, 0.9, 0.1)), policy, 1.0).total
     np.testing.assert_allclose(binary, binary.T, atol=1e-14)
     assert np.abs(other - other.T).max() > 1e-3
 
@@ -231,6 +263,8 @@ def test_spectrum_is_that_of_the_reduced_total():
         (lambda: GroupLaw("rloo", 1), "group_size"),
         (lambda: GroupLaw("grpo", 8, eps=-1.0), "eps"),
         (lambda: GroupLaw("grpo", 8, ddof=2), "ddof"),
+        (lambda: GroupLaw("tempered", 8, power=2.5), "power"),
+        (lambda: MomentSignal((1.0, 0.0), advantage="median"), "advantage"),
         (lambda: BinarySignal(GroupLaw(), (1.2, 0.1)), "rewards"),
         (lambda: BinarySignal(GroupLaw(), (1.0,)), "rewards"),
         (lambda: MomentSignal((1.0, math.nan)), "rewards"),

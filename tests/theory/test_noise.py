@@ -41,7 +41,7 @@ def test_binary_covariance_is_the_enumerated_one(rule, size):
     np.testing.assert_allclose(found, exact, atol=1e-14)
 
 
-@pytest.mark.parametrize("rule", ["grpo", "dapo", "dr_grpo", "rloo"])
+@pytest.mark.parametrize("rule", ["grpo", "dapo", "dr_grpo", "rloo", "tempered"])
 def test_exact_covariance_tends_to_the_leading_one(rule):
     leading = leading_covariance(rule, reward_atoms(POLICY, bernoulli_outcomes(SUCCESS)), 0.02)
     gaps = [
@@ -50,6 +50,16 @@ def test_exact_covariance_tends_to_the_leading_one(rule):
     ]
     order = np.polyfit(np.log([400, 800, 1600]), np.log(gaps), 1)[0]
     assert order == pytest.approx(-1.0, abs=0.05)
+
+
+def test_without_a_baseline_the_leading_covariance_is_exact():
+    leading = leading_covariance("none", reward_atoms(POLICY, bernoulli_outcomes(SUCCESS)))
+    for size in (1, 2, 5):
+        np.testing.assert_allclose(
+            binary_covariance(GroupLaw("none", size), SUCCESS, POLICY), leading / size, atol=1e-15
+        )
+    centred = leading_covariance("rloo", reward_atoms(POLICY, bernoulli_outcomes(SUCCESS)))
+    assert np.abs(leading / centred - 1).max() > 0.1
 
 
 @pytest.mark.parametrize("rule", ["dr_grpo", "rloo"])

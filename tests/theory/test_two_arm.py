@@ -71,6 +71,14 @@ def test_late_time_exponents_and_amplitudes():
         loss = 1 - two_arm.group_curve(np.concatenate([[0], time]), 0.0, law)[1:]
         assert np.polyfit(np.log(time), np.log(loss), 1)[0] == pytest.approx(exponent, abs=0.02)
         np.testing.assert_allclose(loss, two_arm.late_law(time, law), rtol=1e-2)
+    others = ((GroupLaw("tempered"), -4 / 3), (GroupLaw("tempered", 8), -1), (GroupLaw("median", 3), -1))
+    for law, exponent in (*others, (GroupLaw("sign"), -1)):
+        loss = 1 - two_arm.group_curve(np.concatenate([[0], time]), 0.0, law)[1:]
+        assert np.polyfit(np.log(time), np.log(loss), 1)[0] == pytest.approx(exponent, abs=0.02)
+        np.testing.assert_allclose(loss, two_arm.late_law(time, law), rtol=1e-2)
+    assert np.isnan(
+        [two_arm.late_law(time, law) for law in (GroupLaw("dapo", 8), GroupLaw("tempered", power=2.0))]
+    ).all()
     dropped = 1 - two_arm.group_curve(np.array([0.0, 12.0, 20.0]), 0.0, GroupLaw("dapo", 8))[1:]
     assert -np.log(dropped[1] / dropped[0]) / 8 == pytest.approx(two_arm.late_decay_rate(8), rel=1e-3)
 

@@ -5,12 +5,17 @@ import math
 
 import numpy as np
 
+POWER = 0.5
+"""Of the std, for the rule `tempered`: the default of the closed form, too."""
+
 
 def advantages(rule, rewards, eps, ddof):
     """Advantages of one group, written from the definitions."""
     rewards = np.asarray(rewards, float)
     if rule == "sign":
         return 2 * rewards - 1
+    if rule == "none":
+        return rewards
     if rule == "median":
         return rewards - np.median(rewards)
     centred = rewards - rewards.mean()
@@ -18,6 +23,8 @@ def advantages(rule, rewards, eps, ddof):
         return centred
     if rule == "rloo":
         return centred * len(rewards) / (len(rewards) - 1)
+    if rule == "tempered":
+        return centred / rewards.std() ** POWER if rewards.std() > 0 else 0 * centred
     spread = rewards.std(ddof=ddof)
     return centred / (spread + eps) if spread > 0 else 0 * centred
 

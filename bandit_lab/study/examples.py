@@ -96,7 +96,8 @@ def _oscillators(
         if lag is None or linear.convention not in theory.CONVENTIONS:
             result.append(np.full(steps + 1, np.nan))
             continue
-        osc = theory.oscillator(rate, momentum, linear.largest, lag, linear.convention, "symmetric")  # type: ignore[arg-type]
+        convention = theory.as_convention(linear.convention)
+        osc = theory.oscillator(rate, momentum, linear.largest, lag, convention, "symmetric")
         with np.errstate(over="ignore", invalid="ignore"):
             result.append(np.asarray(theory.response(osc, time, start, final)))
     return result[0], result[1]

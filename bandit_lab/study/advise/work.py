@@ -9,6 +9,7 @@ from bandit_lab.curves.advise import DifficultySpread, Limit, Margin, StalenessL
 from bandit_lab.curves.trainers import Setup
 from bandit_lab.study.advise.evidence import Delay, Evidence
 from bandit_lab.study.advise.settings import AdviseSettings
+from bandit_lab.theory import as_convention
 
 DELAYS = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 SIZES = (2, 4, 8, 16, 32, 64)
@@ -96,7 +97,7 @@ class Advice:
 def work(setup: Setup, evidence: Evidence, settings: AdviseSettings) -> Advice:
     """All numbers of one run."""
     found = setup.loop
-    loop = StalenessLoop(found.model, found.interval, setup.momentum, setup.convention)  # type: ignore[arg-type]
+    loop = StalenessLoop(found.model, found.interval, setup.momentum, as_convention(setup.convention))
     rate = setup.number("learning_rate") or evidence.learning_rate or None
     strength, why = _strength(loop, rate, evidence, settings)
     margins = (

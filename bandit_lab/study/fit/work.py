@@ -11,6 +11,7 @@ from bandit_lab.curves.forecast import FEWEST, Forecast, ForecastSettings, Outlo
 from bandit_lab.curves.reading import Reading, effective_stiffness
 from bandit_lab.study.fit.logs import Log
 from bandit_lab.study.fit.settings import FitSettings
+from bandit_lab.theory import as_convention
 
 
 @dataclass(frozen=True)
@@ -117,5 +118,5 @@ def _reading(log: Log, curve: Curve, fit: CurveFit, settings: FitSettings) -> tu
         log.learning_rate,
         settings.momentum,
         interval,
-        settings.convention,  # type: ignore[arg-type]
+        as_convention(settings.convention),
     ), ""

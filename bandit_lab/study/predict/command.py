@@ -151,8 +151,8 @@ def _oscillator(linear: Linear, hyper: Hyper) -> dict[str, Any]:
     if linear.convention not in theory.CONVENTIONS:
         return {"mass": None, "damping": None, "stiffness": linear.largest, "convention": linear.convention,
                 "mass_reason": linear.why_not(), "damping_reason": linear.why_not()}  # fmt: skip
-    lag = hyper.refresh_interval
-    osc = theory.oscillator(hyper.learning_rate, hyper.momentum, linear.largest, lag, linear.convention)  # type: ignore[arg-type]
+    lag, convention = hyper.refresh_interval, theory.as_convention(linear.convention)
+    osc = theory.oscillator(hyper.learning_rate, hyper.momentum, linear.largest, lag, convention)
     return {
         "mass": float(osc.mass),
         "damping": float(osc.damping),
@@ -195,10 +195,10 @@ def unstable_lags(linear: Linear, hyper: Hyper, maximum: int) -> list[tuple[int,
     smaller one, so that the threshold falls with the lag. Roots only leave the circle as kappa grows, and the stiffest
     mode leaves first: a lag is unstable where its threshold lies at or below eta times the largest stiffness.
     """
-    kappa = hyper.learning_rate * linear.largest
+    kappa, convention = hyper.learning_rate * linear.largest, theory.as_convention(linear.convention)
 
     def unstable(lag: int) -> bool:
-        return theory.exact("lag", lag, hyper.momentum, linear.convention).kappa <= kappa  # type: ignore[arg-type]
+        return theory.exact("lag", lag, hyper.momentum, convention).kappa <= kappa
 
     first = bisect.bisect_left(range(maximum + 1), True, key=unstable)
     return [(first, maximum)] if first <= maximum else []

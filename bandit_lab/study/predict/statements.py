@@ -73,7 +73,7 @@ def _critical_weight(setting: Setting) -> float:
 def _mean_age_law(setting: Setting) -> float:
     known(setting.linear)
     hyper, linear = setting.hyper, setting.linear
-    law = theory.leading_order(mean_age(setting), hyper.momentum, linear.convention)  # type: ignore[arg-type]
+    law = theory.leading_order(mean_age(setting), hyper.momentum, theory.as_convention(linear.convention))
     if not math.isfinite(law):
         raise Missing("the policy that acts is never old")
     return law / linear.largest
@@ -104,13 +104,9 @@ def _period(setting: Setting) -> float:
 
 def _damping_ratio(setting: Setting) -> float:
     known(setting.linear)
-    hyper = setting.hyper
+    hyper, convention = setting.hyper, theory.as_convention(setting.linear.convention)
     osc = theory.oscillator(
-        hyper.learning_rate,
-        hyper.momentum,
-        setting.linear.largest,
-        hyper.refresh_interval,
-        setting.linear.convention,  # type: ignore[arg-type]
+        hyper.learning_rate, hyper.momentum, setting.linear.largest, hyper.refresh_interval, convention
     )
     if not float(osc.mass) > 0:
         raise Missing("no inertia at momentum 0")
@@ -119,7 +115,8 @@ def _damping_ratio(setting: Setting) -> float:
 
 def _fastest(setting: Setting) -> float:
     known(setting.linear)
-    return theory.fastest_update(setting.kappa, setting.hyper.momentum, setting.linear.convention)  # type: ignore[arg-type]
+    convention = theory.as_convention(setting.linear.convention)
+    return theory.fastest_update(setting.kappa, setting.hyper.momentum, convention)
 
 
 def _time_constant(setting: Setting) -> float:
@@ -199,12 +196,14 @@ def _adam(setting: Setting) -> float:
         raise Missing(setting.noise_reason or "no formula for the gradient noise")
     if setting.linear.fresh is None or setting.linear.stale is None or np.any(setting.linear.fresh != 0):
         raise Missing("one number only where the whole stiffness is stale")
+    if setting.linear.model not in theory.MODELS:
+        raise Missing(f"no closed threshold with staleness={setting.linear.model}")
     basis = theory.ones_complement(len(setting.means))
     full = basis @ setting.linear.stale @ basis.T
     split = theory.Split(np.zeros_like(full), full)
     moment = theory.noise_second_moment(basis @ noise @ basis.T)
-    hyper = setting.hyper
-    return theory.adaptive_threshold(split, moment, setting.linear.model, hyper.refresh_interval, hyper.momentum).kappa
+    hyper, model = setting.hyper, theory.as_model(setting.linear.model)
+    return theory.adaptive_threshold(split, moment, model, hyper.refresh_interval, hyper.momentum).kappa
 
 
 def _reward_spread(setting: Setting) -> float:

@@ -171,18 +171,23 @@ def _directions(ground: Ground) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def measure_boundary(plan: SweepPlan, ground: Ground, cells: Hyper, rates: np.ndarray) -> Boundary:
     """Where a displacement begins to grow, from runs of the nonlinear mean update alone."""
     direction, _, _ = _directions(ground)
-    theta = np.tile(ground.point.theta, (len(cells.momentum), 1))  # type: ignore[arg-type]
-    found = measure.learning_rate_boundary(plan.learner, ground.dynamics, cells, theta, direction, _at_least_two(rates))
+    theta, several = _theta(ground, cells), _at_least_two(rates)
+    found = measure.learning_rate_boundary(plan.learner, ground.dynamics, cells, theta, direction, several)
     return _only(found, rates)
 
 
 def measure_onset(plan: SweepPlan, ground: Ground, cells: Hyper, rates: np.ndarray) -> Boundary:
     """Where a displacement along the stiffest mode begins to oscillate, from the same runs."""
     _, direction, projector = _directions(ground)
-    theta = np.tile(ground.point.theta, (len(cells.momentum), 1))  # type: ignore[arg-type]
-    two = _at_least_two(rates)
-    found = measure.learning_rate_onset(plan.learner, ground.dynamics, cells, theta, direction, projector, two)
+    theta, several = _theta(ground, cells), _at_least_two(rates)
+    found = measure.learning_rate_onset(plan.learner, ground.dynamics, cells, theta, direction, projector, several)
     return _only(found, rates)
+
+
+def _theta(ground: Ground, cells: Hyper) -> np.ndarray:
+    """The fixed point's parameters [C, D], once per cell."""
+    assert ground.point.theta is not None
+    return np.tile(ground.point.theta, (len(cells.momentum), 1))
 
 
 def _at_least_two(rates: np.ndarray) -> np.ndarray:

@@ -7,23 +7,15 @@ groups, which holds for ratios and sums of moments too, whatever the correlation
 """
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab import _checks
-from bandit_lab._types import Array
-from bandit_lab.bandits import expected_reward
-from bandit_lab.grpo import Hyper, Learner, init, update
-from bandit_lab.simulate import sampled
-from bandit_lab.simulate.cells import cast, cell_identity, typed_cells
+from bandit_lab.grpo import Hyper, Learner
+from bandit_lab.measure.recorded import recorded
 
 GROUPS = 64  # groups of seeds that the jackknife leaves out in turn
-_SEEDS = 256  # seeds in one block
 
 
 class Estimate(NamedTuple):
@@ -98,32 +90,6 @@ def slope(x: np.ndarray, estimate: Estimate) -> Estimate:
     return Estimate(np.sum(weight * centred * log_y) / spread, 1 / np.sqrt(spread))
 
 
-@partial(jax.jit, static_argnames="steps")
-def _record(learner: Learner, steps: int, burn_in, cells: Hyper, names, seeds, theta_star, key) -> Array:
-    """Departures of both observables from their fixed-point value [c, s, steps, O]."""
-    gradient, bandit = sampled(learner), learner.bandit
-    best = jnp.argmax(bandit.true_means[0])
-
-    def observe(theta: Array) -> Array:
-        log_policy = bandit.log_policy(theta)[0]
-        others = jnp.where(jnp.arange(len(log_policy)) == best, -jnp.inf, log_policy)
-        return jnp.stack([log_policy[best] - jax.nn.logsumexp(others), expected_reward(bandit, theta)])
-
-    def lane(hyper: Hyper, name: Array, theta: Array, seed: Array) -> Array:
-        run_key = jax.random.fold_in(jax.random.fold_in(key, name), seed)
-        middle = observe(theta)
-        state = init(learner, hyper, theta)
-        state = jax.lax.fori_loop(0, burn_in, lambda _, s: update(learner, gradient, hyper, run_key, s)[0], state)
-
-        def step(state: Any, _: None) -> tuple[Any, Array]:
-            return update(learner, gradient, hyper, run_key, state)[0], observe(state.theta) - middle
-
-        return jax.lax.scan(step, state, length=steps)[1]
-
-    over_seeds = jax.vmap(lane, (None, None, None, 0))
-    return jax.vmap(over_seeds, (0, 0, 0, None))(cells, names, theta_star, seeds)
-
-
 def _moments(series: np.ndarray, lags: int, spectrum: bool) -> tuple[np.ndarray, ...]:
     """Means over steps of y and of y_t y_{t+l}, and the periodogram, of series [c, s, steps, O]: [s, c, O, ...]."""
     series = np.moveaxis(series.astype(float), (1, 3), (0, 2))
@@ -147,6 +113,7 @@ def measure_fluctuation(
     lags: int = 0,
     spectrum: bool = False,
     dtype: Any = np.float32,
+    path: str = "auto",
     threads: int = 2,
 ) -> Fluctuation:
     """Run every cell with every seed from its fixed point and keep the moments of the recorded steps.
@@ -157,26 +124,29 @@ def measure_fluctuation(
       steps: recorded steps, a multiple of the refresh intervals: a variance is then the mean over the block's phases.
       seeds: a multiple of GROUPS. seed: root of all random numbers. lags: largest lag of products, steps.
       spectrum: whether to keep periodograms. dtype: of the runs; departures are float32-exact to 1e-7.
+      path: see `simulate.route`; the fast one keeps every step of every run in memory. threads: calls in flight.
 
     Raises:
-      ValueError: seeds not a multiple of GROUPS, steps not above lags, negative burn-in.
+      ValueError: seeds not a multiple of GROUPS, steps not above lags, negative burn-in; what `simulate.route` raises.
     """
     _checks.integer("seeds", seeds, GROUPS)
     _checks.require(seeds % GROUPS == 0, "seeds", f"a multiple of {GROUPS}", seeds)
     _checks.integer("burn_in", burn_in, 0)
     _checks.integer("lags", lags, 0)
     _checks.integer("steps", steps, lags + 1)
-    hyper = typed_cells(learner, cells, dtype)
-    names, theta = cell_identity(cells), np.asarray(theta_star, dtype)
-    learner, key = cast(learner, dtype), jax.random.key(seed)
-
-    def block(first: int) -> tuple[np.ndarray, ...]:
-        index = np.arange(first, first + _SEEDS, dtype=np.int32)
-        series = _record(learner, steps, np.int32(burn_in), hyper, names, index, theta, key)
-        return _moments(np.asarray(series)[:, : seeds - first], lags, spectrum)
-
-    with ThreadPoolExecutor(threads) as pool:
-        parts = list(pool.map(block, range(0, seeds, _SEEDS)))
+    series = recorded(
+        learner,
+        cells,
+        theta_star,
+        burn_in=burn_in,
+        steps=steps,
+        seeds=seeds,
+        seed=seed,
+        dtype=dtype,
+        path=path,
+        threads=threads,
+    )
+    parts = [_moments(block, lags, spectrum) for block in series]
     means, products, power = (np.concatenate(column) for column in zip(*parts, strict=True))
 
     def grouped(values: np.ndarray) -> np.ndarray:

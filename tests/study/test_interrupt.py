@@ -26,6 +26,18 @@ with interruptible(lambda: "continue with: this"):
             pass
 """
 POLITE = STUCK.replace("pass", "sys.exit(7)")
+SWALLOWED = """
+import time
+from bandit_lab.study.terminal.interrupt import interruptible
+class Collected:
+    def __del__(self):  # as in a callback of the garbage collector, no exception gets out
+        print("ready", flush=True)
+        time.sleep(60)
+with interruptible(lambda: "continue with: this"):
+    thing = Collected()
+    del thing
+    time.sleep(60)
+"""
 
 
 def signalled(code: str, number: int) -> tuple[int, str]:
@@ -42,6 +54,10 @@ def signalled(code: str, number: int) -> tuple[int, str]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_main_thread_that_does_not_come_back_is_not_waited_for(number):
     assert signalled(STUCK, number) == (EXIT, "continue with: this\n")
+
+
+def test_no_trace_where_the_interruption_cannot_be_raised():
+    assert signalled(SWALLOWED, signal.SIGINT) == (EXIT, "continue with: this\n")
 
 
 def test_one_that_comes_back_ends_by_itself():

@@ -3,6 +3,9 @@
 Python runs signal handlers between two instructions of the main thread, which a long compiled call does not reach for
 minutes. The system's own handler, though, writes a byte into a pipe at once: a thread that reads it gives the main
 thread `GRACE` seconds and then ends the process. Nothing is lost by that: what is on the disk is whole at every moment.
+
+A signal that arrives in a callback of the garbage collector (JAX has one) cannot be raised: Python prints a trace and
+goes on. The trace is left out, and the thread ends the process.
 """
 
 import contextlib
@@ -34,12 +37,14 @@ def interruptible(last_words: Callable[[], str]) -> Iterator[None]:
         if handler != signal.SIG_IGN:  # a job in the background keeps ignoring the terminal's Ctrl-C
             signal.signal(number, _raise)
     old_pipe = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    old_hook, sys.unraisablehook = sys.unraisablehook, _quiet(sys.unraisablehook)
     watch.start()
     try:
         yield
     finally:
         back.set()
         signal.set_wakeup_fd(old_pipe)
+        sys.unraisablehook = old_hook
         for number, handler in before.items():
             signal.signal(number, handler)
         os.close(writer)
@@ -55,6 +60,11 @@ def leave() -> NoReturn:
 
 def _raise(number: int, frame: Any) -> None:
     raise KeyboardInterrupt
+
+
+def _quiet(hook: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """`hook` for exceptions that cannot be raised, but for interruptions."""
+    return lambda lost: None if issubclass(lost.exc_type, KeyboardInterrupt) else hook(lost)
 
 
 def _watch(reader: int, back: threading.Event, last_words: Callable[[], str]) -> None:

@@ -83,6 +83,7 @@ SWEEP = {
     "sweep.bandit=[two_arm]": ("sweep.bandit", "use -m bandit="),
     "sweep=[]": ("sweep", "a mapping", "'[]'"),
     "sweep.learning_rat=[1]": ("sweep.learning_rat", "one of learning_rate"),
+    "learning_rate=0.1 sweep.learning_rate=[0.1,0.2]": ("learning_rate", "one of learning_rate and sweep", "0.1"),
     "sweep.learning_rate=[]": ("sweep.learning_rate", "empty"),
     "sweep.learning_rate=0.1": ("sweep.learning_rate", "a list or"),
     "sweep.learning_rate=[0.1,-1]": ("sweep.learning_rate[1]", "> 0"),

@@ -86,6 +86,8 @@ def prepare(settings: SweepSettings, explicit: frozenset[str]) -> SweepPlan:
     _check_chunks(settings)
     for name in settings.sweep:
         grid.check_sweepable(name)
+        both = f"one of {name} and sweep.{name}"
+        _checks.require(name not in explicit, name, both, getattr(settings, name, None))
     rule = build.interval_rule(settings)
     axes = {name: _axis(settings, name, explicit, rule) for name in TRACED if name != "learning_rate"}
     rates, spec = _learning_rates(settings, explicit)

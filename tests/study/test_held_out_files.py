@@ -101,7 +101,8 @@ def test_a_table_of_runs_names_them():
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        (["run.json", "eval_path=none.json"], "none.json"),
+        (["run.json", "eval_path=none.json"], "diagnose: eval_path: none.json: expected a readable file"),
+        (["run.json", "beside=[none.csv]"], "diagnose: beside: none.csv: expected a readable file"),
         (["run.json", "eval_path=run.txt"], "eval_path"),
         (["run.json", "two.json", "eval_path=run.json"], "eval_path: expected one"),
         (["logs_index=index.csv", "eval_path=run.json"], "eval_path: expected one run"),

@@ -72,8 +72,9 @@ def gather(settings: LogSettings, advance: ProgressCallback) -> list[Log]:
     _checks.require(not (settings.paths and settings.logs_index), "paths", f"{what}, one of the two", "both")
     one = "one run beside it (a table of runs names such files in its column eval_curve)"
     _checks.require(not (settings.eval_path and settings.logs_index), "eval_path", one, "logs_index")
-    for path in settings.paths:
-        check_there(path)
+    for key, named in (("paths", settings.paths), ("beside", settings.beside), ("eval_path", [settings.eval_path])):
+        for path in filter(None, named):
+            check_there(key, path)
     logs: list[Log] = []
     if settings.logs_index:
         entries = read_index(settings.logs_index)
@@ -92,7 +93,7 @@ def gather(settings: LogSettings, advance: ProgressCallback) -> list[Log]:
     return _with_different_names(logs)
 
 
-def check_there(path: str) -> None:
+def check_there(key: str, path: str) -> None:
     """Raise ValueError for a path given by name that leads nowhere: a slip, unlike a log that cannot be read."""
     try:
         there = os.path.lexists(path)
@@ -100,7 +101,7 @@ def check_there(path: str) -> None:
         there = False
     shown = path if path.isprintable() and len(path) < 300 else ascii(path[:300])
     if not there:
-        raise ValueError(f"paths: {shown}: expected a readable file or folder, got nothing of this name")
+        raise ValueError(f"{key}: {shown}: expected a readable file or folder, got nothing of this name")
 
 
 def _from_path(path: str, options: dict[str, Any], settings: LogSettings) -> list[Log]:

@@ -181,10 +181,12 @@ def test_probe_answers_from_a_process_of_its_own():
         ("reps=0", "reps: expected an integer >= 1"),
         ("seeds=10", "seeds: expected an integer >= 64"),
         ("rng=sobol", "rng: expected one of"),
+        ("paper=true", "study: expected scaling, as paper=true is given, got 'throughput'"),
+        ("study=scaling paper=true quick=true", "quick: expected false, as paper=true is given, got True"),
     ],
 )
 def test_bad_input_is_one_line(override, line, capsys):
-    assert main(["bench", override]) == 2
+    assert main(["bench", *override.split()]) == 2
     err = capsys.readouterr().err
     assert line in err
     assert err.count("\n") == 1

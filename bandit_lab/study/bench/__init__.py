@@ -44,6 +44,9 @@ def prepare(settings: BenchSettings, explicit: frozenset[str]) -> Plan:
     if settings.quick:
         settings = replace(settings, **{key: value for key, value in _QUICK.items() if key not in explicit})
     _checks.choice("study", settings.study, STUDIES)
+    if settings.paper:
+        _checks.require(settings.study == "scaling", "study", "scaling, as paper=true is given", settings.study)
+        _checks.require(not settings.quick, "quick", "false, as paper=true is given", settings.quick)
     for key, known in (("sizes", SIZE_NAMES), ("rewards", REWARDS)):
         chosen = getattr(settings, key)
         _checks.require(bool(chosen), key, f"some of {', '.join(known)}", chosen)

@@ -20,6 +20,7 @@ import numpy as np
 from bandit_lab import _checks
 from bandit_lab.curves import mixture
 from bandit_lab.curves.fit import engine, intervals, quality
+from bandit_lab.curves.fit.picture import Picture
 from bandit_lab.curves.fit.results import FEWEST_POINTS
 from bandit_lab.curves.fit.shapes import SHAPES
 from bandit_lab.curves.mixture import Part
@@ -31,7 +32,8 @@ WIDEST = 1.5
 LEFT = 0.25
 """Share of the range seen by which the last level may differ from the laws' curves at the same points."""
 STILL = 1e-12
-"""Ranges of the reward below which it does not move."""
+"""Ranges of the reward, over its level, below which it does not move: rounding."""
+_NOTHING = 1e-300
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ class Outlook:
     @property
     def still(self) -> bool:
         """Whether the points seen do not move."""
-        return self.seen <= max(STILL, 1e-9 * abs(self.last.centre))
+        return self.seen <= max(STILL * abs(self.last.centre), _NOTHING)
 
     def plateau(self, level: float = 0.9) -> Reach:
         """The level that the laws run to [reward]; no value where it is far outside what was seen."""
@@ -184,8 +186,8 @@ def outlook(step: Floats, reward: Floats, target: Floats, laws: tuple[str, ...] 
         parts,
         last,
         now,
-        max(float(np.ptp(np.quantile(_smooth(reward), (0.02, 0.98)))), STILL),
-        max(float(np.ptp(np.quantile(reward, (0.02, 0.98)))), STILL),
+        _range(_smooth(reward)),
+        _range(reward),
         (float(target.mean()) - step[-1]) / max(step[-1] - step[0], 1e-12),
         float(step[0]),
         plateaus,
@@ -218,7 +220,7 @@ def _check(step: Floats, target: Floats) -> None:
     _checks.require(behind, "target", "steps behind the last one", target[:3])
 
 
-def _ahead(picture: engine.Picture, behind: Floats, weight: float) -> Part:
+def _ahead(picture: Picture, behind: Floats, weight: float) -> Part:
     """One law's mean over the target steps, `behind` the first point."""
     rho = float(np.clip(picture.rho[0], 0, 0.9))
     extra = (1 + rho) / (1 - rho) / behind.size
@@ -232,14 +234,14 @@ def _ahead(picture: engine.Picture, behind: Floats, weight: float) -> Part:
     return Part(weight, centre, float(interval.low[0]), float(interval.high[0]))
 
 
-def _plateau(picture: engine.Picture, weight: float) -> Part:
+def _plateau(picture: Picture, weight: float) -> Part:
     low, high = (float(end[0]) for end in vars(intervals.linear(picture, 1.0, 0.0)).values())
     if quality.open_ended(picture)[0]:
         low, high = (low, np.inf) if picture.amplitude[0] > 0 else (-np.inf, high)
     return Part(weight, float(picture.plateau[0]), low, high)
 
 
-def _arrival(picture: engine.Picture, weight: float) -> Part:
+def _arrival(picture: Picture, weight: float) -> Part:
     best, everywhere = quality.time_to_gain(picture)
     interval = intervals.of_theta(picture, np.log(np.maximum(everywhere, 1e-12)))
     high = np.inf if quality.open_ended(picture)[0] else float(interval.high[0])
@@ -253,8 +255,13 @@ def _tail(reward: Floats) -> slice:
 
 def _last(tail: Floats) -> Part:
     """The mean of the last points, with its own standard error."""
-    error = mixture.Z90 * max(float(np.std(tail, ddof=1)), 1e-12) * np.sqrt(2.0 / tail.size)
+    error = mixture.Z90 * float(np.std(tail, ddof=1)) * np.sqrt(2.0 / tail.size)
     return Part(1.0, float(tail.mean()), float(tail.mean() - error), float(tail.mean() + error))
+
+
+def _range(values: Floats) -> float:
+    """From the 2nd to the 98th percentile, never zero."""
+    return max(float(np.ptp(np.quantile(values, (0.02, 0.98)))), _NOTHING)
 
 
 def _smooth(reward: Floats) -> Floats:

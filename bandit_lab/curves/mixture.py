@@ -8,6 +8,10 @@ import numpy as np
 from scipy import optimize
 
 Z90 = 1.645
+"""Standard errors from the centre of a normal to the ends of its 90 % interval."""
+_NO_WIDTH = 1e-300
+_FAR = 12
+"""Standard errors beyond which a normal leaves nothing."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class Part:
     def below(self, x: float) -> float:
         """Probability below x; the half on an infinite side lies at infinity."""
         width = (self.centre - self.low if x < self.centre else self.high - self.centre) / Z90
-        return 0.5 * math.erfc((self.centre - x) / max(width, 1e-12) / math.sqrt(2))
+        return 0.5 * math.erfc((self.centre - x) / max(width, _NO_WIDTH) / math.sqrt(2))
 
 
 def weighted(scores: Sequence[float]) -> list[float]:
@@ -48,13 +52,16 @@ def quantile(parts: Sequence[Part], probability: float) -> float:
         return -np.inf
     if values[1] < 0:
         return np.inf
-    return float(optimize.brentq(lambda x: sum(part.weight * part.below(x) for part in parts) - probability, *ends))
+    exact = max(1e-12 * (ends[1] - ends[0]), 1e-300)
+    return float(
+        optimize.brentq(lambda x: sum(part.weight * part.below(x) for part in parts) - probability, *ends, xtol=exact)
+    )
 
 
 def _far(part: Part) -> tuple[float, ...]:
     """Points beyond which nothing but the infinite is left on either side."""
     left, right = ((abs(end - part.centre) / Z90) for end in (part.low, part.high))
-    outwards = [part.centre]
-    outwards += [part.centre - 12 * left - 1e-9] if np.isfinite(left) else []
-    outwards += [part.centre + 12 * right + 1e-9] if np.isfinite(right) else []
+    outwards, least = [part.centre], 4 * float(np.spacing(abs(part.centre)))
+    outwards += [part.centre - _FAR * left - least] if np.isfinite(left) else []
+    outwards += [part.centre + _FAR * right + least] if np.isfinite(right) else []
     return tuple(outwards)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from bandit_lab.curves.fit.engine import RADII, Picture, rays
+from bandit_lab.curves.fit.picture import RADII, Picture, rays
 from bandit_lab.curves.record import Floats
 
 

@@ -21,6 +21,9 @@ from bandit_lab.curves.record import Floats
 RHO = np.round(np.arange(-0.3, 0.91, 0.1), 2)
 """Autocorrelations that are tried."""
 _HUBER = 2.5
+"""Robust standard deviations from which a residual counts less (95 % efficiency would be 1.345)."""
+_SIGMA = 1.4826
+"""Standard deviation of a normal over its median absolute deviation."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ def deviance(points: Points, freedom: Floats) -> Floats:
 
 def robust_weights(innovations: Floats) -> Floats:
     """Huber's weights [C, T] of whitened residuals: 1 up to 2.5 robust standard deviations, falling as 1/|z| beyond."""
-    centre = np.median(innovations, axis=-1, keepdims=True)
-    spread = 1.4826 * np.median(np.abs(innovations - centre), axis=-1, keepdims=True)
-    z = np.abs(innovations) / np.maximum(spread, 1e-12 + 1e-9 * np.abs(innovations).max(axis=-1, keepdims=True))
+    away = np.abs(innovations - np.median(innovations, axis=-1, keepdims=True))
+    spread = _SIGMA * np.median(away, axis=-1, keepdims=True)
+    z = away / np.maximum(spread, 1e-9 * away.max(axis=-1, keepdims=True) + 1e-300)
     return np.where(z > _HUBER, _HUBER / np.maximum(z, _HUBER), 1.0)

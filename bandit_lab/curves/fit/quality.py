@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from bandit_lab.curves.fit.engine import Picture
 from bandit_lab.curves.fit.intervals import at_bounds
+from bandit_lab.curves.fit.picture import Picture
 from bandit_lab.curves.record import Floats
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab.curves.fit import engine, intervals, quality
-from bandit_lab.curves.fit.engine import Picture
+from bandit_lab.curves.fit.picture import Picture
 from bandit_lab.curves.fit.shapes import SHAPES, UNITS
 from bandit_lab.curves.record import Curve, Floats
 

@@ -250,10 +250,9 @@ def _settings(table: Table, framework: str) -> dict[str, float]:
 
 
 def _scale(reward: Floats, options: ReadOptions) -> RewardScale:
-    if options.scale is not None:
-        return RewardScale(float(options.scale[0]), float(options.scale[1]), True)
-    low, high = float(reward.min()), float(reward.max())
-    return RewardScale(0.0, 1.0, False) if low >= 0 and high <= 1 and high > 0.2 else RewardScale(low, high, False)
+    if options.scale is None:
+        return RewardScale.estimated(reward)
+    return RewardScale(float(options.scale[0]), float(options.scale[1]), True)
 
 
 def joined(curve: Curve, table: Table, origin: str, options: ReadOptions) -> Curve:

@@ -51,6 +51,10 @@ class Series:
         return "; ".join(text for text in (f"'{self.key}' ({origin})", self.meaning, *self.notes) if text)
 
 
+_FAR = 1000
+"""Spans of the reward between it and zero from which zero is no bottom that it may fall to."""
+
+
 @dataclass(frozen=True)
 class RewardScale:
     """Smallest and largest reward possible [reward]: given by the user, or only estimated from what was seen."""
@@ -58,6 +62,18 @@ class RewardScale:
     low: float
     high: float
     given: bool
+
+    @classmethod
+    def estimated(cls, reward: Floats) -> "RewardScale":
+        """From the rewards [n]: 0 to 1 if all lie there and one is above 0.2, else what they span."""
+        low, high = float(reward.min()), float(reward.max())
+        return cls(0.0, 1.0, False) if low >= 0 and high <= 1 and high > 0.2 else cls(low, high, False)
+
+    @property
+    def bottom(self) -> float:
+        """The reward from which a height counts: the lowest one if it was given, else zero unless that is far away."""
+        near = abs(self.low) <= _FAR * (self.high - self.low)
+        return 0.0 if near and not self.given else self.low
 
     @property
     def text(self) -> str:

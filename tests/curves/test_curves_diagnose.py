@@ -124,7 +124,7 @@ def test_the_trough_of_a_wave_is_no_collapse(monkeypatch, level):
     assert all(wave for wave, _, _ in found)
     assert not any(fall for _, fall, _ in found)
     plain = stability.collapse
-    monkeypatch.setattr(stability, "collapse", lambda step, reward, settings, wave: plain(step, reward, settings))
+    monkeypatch.setattr(stability, "collapse", lambda step, reward, settings, *_: plain(step, reward, settings))
     assert sum(falls(reward)[1] for reward in made) >= 3
 
 
@@ -179,12 +179,15 @@ def test_many_curves_at_once_are_tested_as_one_by_one():
 
 
 def test_white_noise_surrogates_would_be_caught(monkeypatch):
-    """The planted defect: autocorrelation ignored, the test takes red noise for oscillation far too often."""
+    """The planted defect: autocorrelation ignored, red noise is taken for a wave in more than a fifth of 25 curves.
+
+    At the stated 5 % that happens in one of 800 sets of 25.
+    """
     monkeypatch.setattr(
         "bandit_lab.curves.diagnose.oscillation._correlation", lambda residual, tangent: np.zeros(len(residual))
     )
     rewards = 0.5 + 0.05 * noise(np.random.default_rng(33), 25, 80, 0.8)
-    assert np.mean([oscillation_test(np.arange(80.0), r, 99).p_value <= 0.05 for r in rewards]) > 0.3
+    assert np.mean([oscillation_test(np.arange(80.0), r, 99).p_value <= 0.05 for r in rewards]) > 0.2
 
 
 def test_traps_are_named():

@@ -9,17 +9,19 @@ from bandit_lab.curves.record import Floats
 
 
 def collapse(
-    step: Floats, reward: Floats, settings: DiagnoseSettings, wave: Oscillation | None = None
+    step: Floats, reward: Floats, settings: DiagnoseSettings, wave: Oscillation | None = None, bottom: float = 0.0
 ) -> tuple[float, Evidence]:
     """(score, evidence) of a fall from the best running mean to the last points, with the step at which it set in.
 
     The peak is a running mean over a tenth of the points (3 to 20), the end a mean over the last 3, a twentieth and a
     tenth of them: a late collapse must not be averaged away. The fall counts against the climb before it, or half the
-    height above zero where there was no climb, and against its error from point-to-point noise.
+    height above `bottom` (`RewardScale.bottom`) where there was no climb, and against its error from point-to-point
+    noise.
 
     With a `wave` that was found, all means are over whole periods, which takes it out: a fall much shorter than a
     period cannot be told from a trough. The fall of the mean counts against the swing as well.
     """
+    reward = reward - bottom
     width = int(np.clip(reward.size // 10, 3, 20))
     lasts = {3, max(3, reward.size // 20), width}
     if wave is not None:
@@ -33,8 +35,8 @@ def collapse(
         "its swing": 0.0 if wave is None else wave.height,
     }
     basis = max(bases, key=lambda name: bases[name])
-    size = max(bases[basis], 1e-12)
-    noise = max(noise_level(reward), 1e-6 * size)
+    size = max(bases[basis], 1e-300)
+    noise = max(noise_level(reward), 1e-6 * size, 1e-300)
     best, share, z = -np.inf, 0.0, 0.0
     for last in sorted(lasts):
         fall = float(means[peak] - reward[-last:].mean())

@@ -103,11 +103,11 @@ def _trend(step: Floats, value: Floats, noise: float) -> tuple[float, float]:
     The spread about the line is pooled with the noise of the whole series, as if that were known from four points: a
     window of five must not look certain because its points happen to lie on a line.
     """
-    x = (step - step.mean()) / max(float(np.ptp(step)), 1e-12)
+    x, value = (step - step.mean()) / max(float(np.ptp(step)), 1e-12), value - value[0]
     slope = float(np.sum(x * value) / np.sum(x * x))
     rest = value - value.mean() - slope * x
     spread = np.sqrt((np.sum(rest**2) + _PRIOR * noise**2) / (value.size - 2 + _PRIOR))
-    floor = 1e-3 * max(float(np.ptp(value)), 1e-9)
+    floor = max(1e-3 * float(np.ptp(value)), 1e-300)
     return slope, float(max(spread, floor) / np.sqrt(np.sum(x * x)))
 
 
@@ -126,5 +126,5 @@ def _shortfall(
     """By how many standard errors the held-out change falls short: of zero, or of a tenth of what was usual before."""
     usual = 0.0
     if first >= _FEWEST and np.ptp(train[: first + 1]) > 0:
-        usual = max(float(np.polyfit(train[: first + 1], value[: first + 1], 1)[0]), 0.0)
+        usual = max(float(np.polyfit(train[: first + 1] - train[0], value[: first + 1] - value[0], 1)[0]), 0.0)
     return (0.1 * usual * rise[0] - follow[0]) / follow[1]

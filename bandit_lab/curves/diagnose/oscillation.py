@@ -80,7 +80,9 @@ def oscillation_tests(step: Floats, rewards: Floats, surrogates: int, seeds: Ite
 
 
 def _tested(step: Floats, reward: Floats, law: str, tangent: Floats, surrogates: int, seed: int) -> Oscillation:
-    residual = _projected(reward, tangent)  # plateau and amplitude are directions of the tangent space too
+    residual = _projected(
+        reward - np.median(reward), tangent
+    )  # plateau and amplitude are directions of the tangent space too
     rho = float(_correlation(residual[None], tangent)[0])
     band = _band(residual.size)
     observed, peak = _statistic(residual[None], np.array([rho]), band)

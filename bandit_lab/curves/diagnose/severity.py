@@ -28,6 +28,8 @@ _FALL, _Z = 0.1, 2.0
 _HIGH, _CLIMB = 0.5, 0.25
 """Share of the scale above which a reward is high, if it climbed by so much of it."""
 _FEWEST = 8
+_ROUNDING = 1e-9
+"""Share of the range that is no fall or rise."""
 
 
 def severities(findings: Sequence[Finding], curve: Curve) -> dict[str, tuple[Severity, str]]:
@@ -56,19 +58,24 @@ def _fallen(values: Floats) -> bool:
     """Whether the mean of the last fifth (at most 40 points) is below the best running mean of as many."""
     if values.size < _FEWEST:
         return False
+    values = values - values[0]
     width = int(np.clip(values.size // 5, 3, 40))
     means = np.convolve(values, np.ones(width) / width, mode="valid")
     peak = int(means.argmax())
     fall, climb = float(means[peak] - means[-1]), float(means[peak] - means[: peak + 1].min())
-    return fall > max(_FALL * climb, _Z * noise_level(values) * float(np.sqrt(2 / width)), 1e-9)
+    return fall > max(
+        _FALL * climb, _Z * noise_level(values) * float(np.sqrt(2 / width)), _ROUNDING * float(np.ptp(values))
+    )
 
 
 def _rising(reward: Floats) -> bool:
     """Whether a straight line through the last half rises."""
-    half = reward[reward.size // 2 :]
+    half = reward[reward.size // 2 :] - reward[0]
     x = np.linspace(-0.5, 0.5, half.size)
     scatter = float(np.sum(x * x))
-    return float(np.sum(x * half)) / scatter > max(_Z * noise_level(reward) / float(np.sqrt(scatter)), 1e-9)
+    return float(np.sum(x * half)) / scatter > max(
+        _Z * noise_level(reward) / float(np.sqrt(scatter)), _ROUNDING * float(np.ptp(half))
+    )
 
 
 def _high(curve: Curve) -> bool:

@@ -30,7 +30,7 @@ def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
         found += [_oscillating(curve, test, settings), _swinging(curve, settings), growth(curve.step, test, settings)]
     else:
         missing = f"fewer than {_FEWEST} rewards: oscillation, swings and growth of fluctuations cannot be judged"
-    found.insert(0, collapse(curve.step, curve.reward, settings, wave))
+    found.insert(0, collapse(curve.step, curve.reward, settings, wave, curve.scale.bottom))
     evidence = tuple(replace(one, score=score) for score, one in found)
     return Finding("dynamical_instability", max(one.score for one in evidence), evidence, missing)
 
@@ -58,7 +58,7 @@ def _oscillating(curve: Curve, test: Oscillation, settings: DiagnoseSettings) ->
 def _span(curve: Curve) -> float:
     """What the running mean over a tenth of the points spans, at least a third of the reward's scale."""
     width = max(curve.reward.size // 10, 3)
-    means = np.convolve(curve.reward, np.ones(width) / width, mode="valid")
+    means = np.convolve(curve.reward - curve.reward[0], np.ones(width) / width, mode="valid")
     return max(float(np.ptp(means)), (curve.scale.high - curve.scale.low) / 3, 1e-300)
 
 

@@ -39,6 +39,7 @@ def swings(reward: Floats, scale: float, share: float, z: float) -> Swings:
     `scale` is the largest reward less the smallest: a third of it is the least span, so that a flat curve has no deep
     swings. `share` and `z` are the thresholds that decide which width stands out.
     """
+    reward = reward - reward[0]  # a large offset would leave rounding in the means
     noise = noise_level(reward)
     found = []
     for width in sorted({3, 5, 8, max(3, reward.size // 12)}):

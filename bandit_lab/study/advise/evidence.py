@@ -101,9 +101,9 @@ def _fall(curve: Curve) -> Measured | None:
     if curve.step.size < 2 * FEWEST_POINTS:
         return None
     thresholds = DiagnoseSettings()
-    score, found = collapse(curve.step, curve.reward, thresholds)
+    score, found = collapse(curve.step, curve.reward, thresholds, bottom=curve.scale.bottom)
     if score >= 1 and (wave := _wave(curve)) is not None and wave_score(curve, wave, thresholds) >= 1:
-        score, found = collapse(curve.step, curve.reward, thresholds, wave)
+        score, found = collapse(curve.step, curve.reward, thresholds, wave, curve.scale.bottom)
     before = int(np.sum(curve.step <= found.window[0]))
     return found if score >= 1 and before >= FEWEST_POINTS else None
 

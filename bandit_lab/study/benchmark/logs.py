@@ -19,7 +19,7 @@ def as_curve(run: Simulated) -> Curve:
     answers = round(about["evaluation_answers"])
     held_out = rng.binomial(answers, np.clip(run.true[at], 0, 1)) / answers
     entropy = about["entropy_scale"] * run.entropy * (1 + about["entropy_noise"] * rng.normal(size=points))
-    scale = RewardScale(low, high, True) if about["reward_scale_given"] else _estimated(reward)
+    scale = RewardScale(low, high, True) if about["reward_scale_given"] else RewardScale.estimated(reward)
     return Curve(
         name=run.planted.name,
         source="simulated",
@@ -35,12 +35,6 @@ def as_curve(run: Simulated) -> Curve:
         eval=Series(step[at], held_out, "eval_reward"),
         settings={"group_size": run.planted.group_size, "refresh_interval": run.planted.refresh_interval},
     )
-
-
-def _estimated(reward: np.ndarray) -> RewardScale:
-    """As the readers do where nobody gives the scale."""
-    low, high = float(reward.min()), float(reward.max())
-    return RewardScale(0.0, 1.0, False) if low >= 0 and high <= 1 and high > 0.2 else RewardScale(low, high, False)
 
 
 def _ar1(rng: np.random.Generator, points: int, rho: float) -> np.ndarray:

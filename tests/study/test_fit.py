@@ -16,7 +16,7 @@ from omegaconf import OmegaConf
 
 from bandit_lab.curves.reading import effective_stiffness
 from bandit_lab.study.cli import BAD_INPUT, OK, main
-from bandit_lab.study.log_index import read_index, reward_options
+from bandit_lab.study.logs.index import read_index, reward_options
 from bandit_lab.study.settings import config
 from bandit_lab.study.terminal import arguments
 from bandit_lab.theory import oscillator

@@ -15,10 +15,10 @@ from bandit_lab.study.advise.page import write_advice
 from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.advise.summary import summarise
 from bandit_lab.study.advise.work import work
-from bandit_lab.study.fit.logs import Log
 from bandit_lab.study.folder.clock import CompileClock
 from bandit_lab.study.folder.manifest import manifest
 from bandit_lab.study.folder.store import RunFolder
+from bandit_lab.study.logs.gather import Log
 from bandit_lab.study.pages.page import FOLDER
 from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.progress import Progress

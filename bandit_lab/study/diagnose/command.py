@@ -15,10 +15,10 @@ from bandit_lab.study.diagnose.page import write_overview, write_pages
 from bandit_lab.study.diagnose.picture import picture_of
 from bandit_lab.study.diagnose.settings import DiagnosisSettings, thresholds
 from bandit_lab.study.diagnose.work import Judged, row, work
-from bandit_lab.study.fit.logs import Log, gather, reading_options
 from bandit_lab.study.folder.clock import CompileClock
 from bandit_lab.study.folder.manifest import manifest
 from bandit_lab.study.folder.store import RunFolder
+from bandit_lab.study.logs.gather import Log, gather, reading_options
 from bandit_lab.study.pages.page import FOLDER
 from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.progress import Progress

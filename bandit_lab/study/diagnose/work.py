@@ -8,8 +8,8 @@ import numpy as np
 from bandit_lab.curves import Curve
 from bandit_lab.curves.diagnose import DiagnoseSettings, Diagnosis, Evidence, diagnose
 from bandit_lab.curves.trainers import Setup
-from bandit_lab.study.fit.logs import Log
 from bandit_lab.study.folder.store import with_reasons
+from bandit_lab.study.logs.gather import Log
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from bandit_lab.curves.fit.shapes import SHAPES
 from bandit_lab.study.fit import table
 from bandit_lab.study.fit.backtest import backtest
 from bandit_lab.study.fit.dataset import dataset
-from bandit_lab.study.fit.logs import Log, gather, reading_options
 from bandit_lab.study.fit.panels import panel
 from bandit_lab.study.fit.report import file_names, write_overview, write_pages
 from bandit_lab.study.fit.settings import FitSettings
@@ -19,6 +18,7 @@ from bandit_lab.study.fit.work import Fitted, work
 from bandit_lab.study.folder.clock import CompileClock
 from bandit_lab.study.folder.manifest import manifest
 from bandit_lab.study.folder.store import RunFolder
+from bandit_lab.study.logs.gather import Log, gather, reading_options
 from bandit_lab.study.pages.page import FOLDER
 from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.progress import Progress

@@ -6,9 +6,6 @@ from bandit_lab.study.settings.log import LogSettings
 from bandit_lab.study.settings.schema import setting
 
 LAWS = ["oscillator", "softmax_law", "single_exponential", "sigmoid", "constant"]
-TEXTS = ("reward_key", "step_key", "eval_key", "eval_path", "where", "run", "logs_index", "run_dir", "config", "log",
-         "version")  # fmt: skip
-"""Settings whose value is text as it stands, whatever it holds."""
 
 
 @dataclass

@@ -6,10 +6,10 @@ import numpy as np
 
 from bandit_lab.curves.fit.results import Estimate, LawFit
 from bandit_lab.curves.forecast import Reach
-from bandit_lab.study.fit.logs import Log
 from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.fit.work import Ahead, Fitted
 from bandit_lab.study.folder.store import with_reasons
+from bandit_lab.study.logs.gather import Log
 
 LITTLE = 0.5
 """Share of the explainable variance below which no law is said to describe a curve."""

@@ -9,8 +9,8 @@ from bandit_lab.curves.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from bandit_lab.curves.fit import CurveFit, LawFit, fit_curve
 from bandit_lab.curves.forecast import FEWEST, Forecast, ForecastSettings, Outlook, outlook
 from bandit_lab.curves.reading import Reading, effective_stiffness
-from bandit_lab.study.fit.logs import Log
 from bandit_lab.study.fit.settings import FitSettings
+from bandit_lab.study.logs.gather import Log
 from bandit_lab.theory import as_convention
 
 

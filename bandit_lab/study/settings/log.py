@@ -5,6 +5,10 @@ from typing import Any
 
 from bandit_lab.study.settings.schema import setting
 
+TEXTS = ("reward_key", "step_key", "eval_key", "eval_path", "where", "run", "logs_index", "run_dir", "config", "log",
+         "version")  # fmt: skip
+"""Settings whose value is text as it stands, whatever it holds."""
+
 
 @dataclass
 class LogSettings:

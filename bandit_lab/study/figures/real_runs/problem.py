@@ -10,8 +10,8 @@ import xarray
 
 from bandit_lab.curves import Curve
 from bandit_lab.curves.fit import SHAPES
-from bandit_lab.study.fit.logs import gather
 from bandit_lab.study.fit.settings import FitSettings
+from bandit_lab.study.logs.gather import gather
 from bandit_lab.study.reproduce.experiment import Found, Setting
 
 LAWS = ("oscillator", "softmax_law", "single_exponential", "sigmoid", "constant")

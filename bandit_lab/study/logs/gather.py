@@ -12,7 +12,7 @@ from bandit_lab.curves import Curve, read, read_all
 from bandit_lab.curves.coarse import at_most
 from bandit_lab.curves.fit.results import FEWEST_POINTS
 from bandit_lab.curves.options import parse_where
-from bandit_lab.study.log_index import Entry, read_index
+from bandit_lab.study.logs.index import Entry, read_index
 from bandit_lab.study.settings.log import LogSettings
 from bandit_lab.study.terminal.progress import ProgressCallback
 

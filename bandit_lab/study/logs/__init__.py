@@ -1,0 +1,1 @@
+"""Reward logs as the commands take them: `gather` reads the runs, `index` a table that names them."""

@@ -279,6 +279,7 @@ def test_own_settings_win_and_options_speak_the_trainers_language():
     bare = advise("refresh_interval=4", "delay=10", QUICK)
     assert bare["margins"]["at_value"]["law"] == pytest.approx(11.5 / 4)
     assert bare["trainer"]["name"] == "own loop"
+    assert "no configuration is given" in bare["trainer"]["recognised"][0]
 
 
 def test_the_page(capsys):

@@ -107,7 +107,9 @@ def _trainer(values: Mapping[str, Any], framework: str | None, document: Documen
             f"config: {document.path}: expected the settings of a trainer, got none that is known (looked for "
             f"{looked}, group_size, learning_rate, ...; framework=... names the trainer)"
         )
-    return own_loop.TRAINER, "no trainer's own keys: an own loop is assumed"
+    if document is None and not values:
+        return own_loop.TRAINER, "assumed: no configuration is given (nor framework=..., which names the trainer)"
+    return own_loop.TRAINER, "assumed: no key is a known trainer's own"
 
 
 def _score(trainer: Trainer, values: Mapping[str, Any]) -> int:

@@ -231,9 +231,9 @@ VALUES: dict[str, Callable[[Setting], Any]] = {
     "stationary_reward": lambda s: _std(s, 0),
     "stationary_logit": lambda s: _std(s, 1),
     "small_step_logit": _small_step_logit,
-    "half_rise": half_rise,
-    "collapsed": collapsed,
     "correlation_time": _correlation_time,
     "reuse_gain": _reuse_gain,
+    "half_rise": half_rise,
+    "collapsed": collapsed,
 }
 """key of `QUANTITIES` -> its value; raises `Missing` with the reason where there is none."""

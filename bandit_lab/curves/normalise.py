@@ -276,9 +276,7 @@ def joined(curve: Curve, table: Table, origin: str, options: ReadOptions) -> Cur
         there = _evaluation(table, step, rows, "", framework, replace(options, eval_key=wanted))
         held_out = None if there is None else _from(there, origin)
     if not fresh and held_out is curve.eval:
-        raise ValueError(
-            "beside: expected a file with columns that the log lacks, got none; " + _near("entropy", table.keys)
-        )
+        raise ValueError("expected a file with columns that the log lacks, got none; " + _near("entropy", table.keys))
     added = ", ".join([*fresh, *(["eval"] if held_out is not curve.eval else [])])
     return replace(
         curve,
@@ -302,7 +300,7 @@ def with_held_out(curve: Curve, table: Table, origin: str, options: ReadOptions)
     if found is None and (guesses := _guesses(table.keys)):
         found = _evaluation(table, step, rows, "", framework, replace(options, eval_key=guesses[0]))
     if found is None:
-        raise ValueError(f"eval_path: expected a file with held-out results, got none; {_near('accuracy', table.keys)}")
+        raise ValueError(f"expected a file with held-out results, got none; {_near('accuracy', table.keys)}")
     instead = f", instead of '{curve.eval.key}' in the log" if curve.eval is not None else ""
     note = f"held-out results '{found.key}' from {origin}, {found.step.size} points, {step_text}{instead}"
     return replace(curve, eval=_from(found, origin), notes=(*curve.notes, note))

@@ -72,11 +72,11 @@ def read(
             )
         curves = _guarded(place, lambda: _pick(curves, options.run))
     for other in beside:
-        curves = [_joined(one, Path(other), options, normalise.joined) for one in curves]
+        curves = [_joined("beside", one, Path(other), options, normalise.joined) for one in curves]
     if eval_path is not None:
         if len(curves) != 1:
             raise ValueError(f"{_shown(place)}: eval_path: expected one run that it belongs to, got {len(curves)}")
-        curves = [_joined(curves[0], Path(eval_path), asked, normalise.with_held_out)]
+        curves = [_joined("eval_path", curves[0], Path(eval_path), asked, normalise.with_held_out)]
     return curves
 
 
@@ -206,11 +206,21 @@ def _readers(path: Path, start: bytes) -> list[Reader]:
 
 
 def _joined(
-    curve: Curve, path: Path, options: ReadOptions, join: Callable[[Curve, Table, str, ReadOptions], Curve]
+    key: str, curve: Curve, path: Path, options: ReadOptions, join: Callable[[Curve, Table, str, ReadOptions], Curve]
 ) -> Curve:
-    """The curve with what `join` takes from another file of the same run: the table of its name, else the first."""
-    parsed = _guarded(path, lambda: _parse(path, replace(options, where={}, run=None)))
-    if not parsed.tables:
-        raise ValueError(f"{_shown(path)}: expected rows with numbers ({parsed.format}), got none")
-    table = parsed.tables.get(curve.name) or next(iter(parsed.tables.values()))
-    return _guarded(path, lambda: join(curve, table, path.name, options))
+    """The curve with what `join` takes from another file of the same run: the table of its name, else the first.
+
+    Raises ValueError that names `key`, the option in which the file was given.
+    """
+
+    def action() -> Curve:
+        parsed = _parse(path, replace(options, where={}, run=None))
+        if not parsed.tables:
+            raise ValueError(f"expected rows with numbers ({parsed.format}), got none")
+        table = parsed.tables.get(curve.name) or next(iter(parsed.tables.values()))
+        return join(curve, table, path.name, options)
+
+    try:
+        return _guarded(path, action)
+    except ValueError as error:
+        raise ValueError(f"{key}: {error}") from None

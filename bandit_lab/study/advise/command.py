@@ -39,9 +39,10 @@ class Plan:
 def prepare(settings: AdviseSettings, explicit: frozenset[str]) -> Plan:
     """Check every setting, read configuration and log. Raises ValueError."""
     _check(settings)
+    given_as = "paths" if settings.log is None else "log"
     settings = _with_paths(settings)
     with Progress(settings.quiet).stage("reading"):
-        log = evidence.read_log(settings)
+        log = evidence.read_log(settings, given_as)
     document = trainers.load(settings.config) if settings.config is not None else _of_log(log)
     options = trainers.from_options(settings.options)
     given = _given(settings)

@@ -62,8 +62,11 @@ class Evidence:
     notes: tuple[str, ...] = field(default=())
 
 
-def read_log(settings: AdviseSettings) -> Log | None:
-    """The one run of the log, or None without a log. Raises ValueError where it holds none or several."""
+def read_log(settings: AdviseSettings, given_as: str = "log") -> Log | None:
+    """The one run of the log, or None without a log; `given_as` is the setting that the user gave it in.
+
+    Raises ValueError where it holds none or several.
+    """
     if settings.log is None:
         return None
     scale = settings.reward_scale
@@ -71,10 +74,10 @@ def read_log(settings: AdviseSettings) -> Log | None:
         paths=[settings.log], reward_key=settings.reward_key, step_key=settings.step_key, where=settings.where,
         run=settings.run, reward_scale=scale, step_unit=settings.step_unit, log_every=settings.log_every,
     )  # fmt: skip
-    logs = [log for log in gather(asked, lambda done, total: None) if log.curve is not None]
+    logs = [log for log in gather(asked, lambda done, total: None, given_as) if log.curve is not None]
     if len(logs) > 1:
         names = ", ".join(log.name for log in logs[:4])
-        raise ValueError(f"log: expected one run, got {len(logs)} ({names}, ...); give run=...")
+        raise ValueError(f"{given_as}: expected one run, got {len(logs)} ({names}, ...); give run=...")
     return logs[0]
 
 

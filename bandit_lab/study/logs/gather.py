@@ -64,15 +64,18 @@ def reading_options(settings: LogSettings) -> dict[str, Any]:
     }
 
 
-def gather(settings: LogSettings, advance: ProgressCallback) -> list[Log]:
-    """All runs, in order, with names that differ. Raises ValueError if none of them has a curve that can be fitted."""
+def gather(settings: LogSettings, advance: ProgressCallback, given_as: str = "paths") -> list[Log]:
+    """All runs, in order, with names that differ; `given_as` is the setting that the user gave the paths in.
+
+    Raises ValueError if none of them has a curve that can be fitted.
+    """
     options = reading_options(settings)
     what = "logs (files or folders as plain arguments), or logs_index=PATH"
     _checks.require(bool(settings.paths or settings.logs_index), "paths", what, "nothing")
     _checks.require(not (settings.paths and settings.logs_index), "paths", f"{what}, one of the two", "both")
     one = "one run beside it (a table of runs names such files in its column eval_curve)"
     _checks.require(not (settings.eval_path and settings.logs_index), "eval_path", one, "logs_index")
-    for key, named in (("paths", settings.paths), ("beside", settings.beside), ("eval_path", [settings.eval_path])):
+    for key, named in ((given_as, settings.paths), ("beside", settings.beside), ("eval_path", [settings.eval_path])):
         for path in filter(None, named):
             check_there(key, path)
     logs: list[Log] = []
@@ -87,10 +90,17 @@ def gather(settings: LogSettings, advance: ProgressCallback) -> list[Log]:
     usable = [log for log in logs if log.curve is not None]
     _checks.require(not settings.eval_path or len(usable) < 2, "eval_path", one, f"{len(usable)} runs")
     if not usable:
-        others = f" (and {len(logs) - 1} more without a usable curve)" if len(logs) > 1 else ""
-        key = "logs_index" if settings.logs_index else "paths"
-        raise ValueError(f"{key}: {logs[0].reason}{others}" if logs else f"{key}: expected a log, got none")
+        raise ValueError(_no_curve(logs, "logs_index" if settings.logs_index else given_as))
     return _with_different_names(logs)
+
+
+def _no_curve(logs: list[Log], key: str) -> str:
+    """Why there is no run to work on, under the setting that is to blame."""
+    if not logs:
+        return f"{key}: expected a log, got none"
+    reason = logs[0].reason
+    named = reason if reason.startswith(("beside: ", "eval_path: ")) else f"{key}: {reason}"
+    return named + (f" (and {len(logs) - 1} more without a usable curve)" if len(logs) > 1 else "")
 
 
 def check_there(key: str, path: str) -> None:

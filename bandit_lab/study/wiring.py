@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab import theory
@@ -240,10 +241,21 @@ def _blank(learner: Learner, settings: Settings, dynamics: str, kl_weight: float
     return Linear(name, dynamics, kl_weight, settings.staleness["name"], learner.optimizer.convention)
 
 
+def weighs(learner: Learner) -> str | None:
+    """Why closed forms of gradients do not hold for this estimator; None if it weighs every action by 1 on policy."""
+    one = np.ones(2, np.float32)
+    plain = not hasattr(learner.estimator, "of_group")
+    plain = plain and np.array_equal(learner.estimator.weight(jnp.asarray(one), jnp.asarray([-1, 1] * one)), one)
+    name = type(learner.estimator).__name__
+    return None if plain else f"in closed form only for estimators that weigh every action by 1 on policy, not {name}"
+
+
 def noise_covariance(learner: Learner, settings: Settings, policy: np.ndarray) -> tuple[np.ndarray | None, str | None]:
     """Covariance [R, R] of one update's gradient at the fixed point, in the basis of the stiffness, or None and why."""
     name = settings.advantage["name"]
     signal = signal_of(learner, settings, "sampled")
+    if (reason := weighs(learner)) is not None:
+        return None, reason
     if type(learner.kl_estimator) is not Exact:
         return None, f"no formula for the noise of the KL estimator {type(learner.kl_estimator).__name__}"
     if isinstance(signal, theory.BinarySignal):

@@ -1,9 +1,13 @@
 """Where theory meets a learner: the formula and automatic differentiation of the drift must give one linear loop."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from bandit_lab import theory
+from bandit_lab.grpo import Ratio
+from bandit_lab.grpo.estimator.tpo import TPO
 from bandit_lab.study import build
 from bandit_lab.study.settings.config import PredictSettings
 from bandit_lab.study.wiring import Linear, linearise, measured_linear, noise_covariance, signal_of
@@ -120,3 +124,21 @@ def test_noise_without_a_baseline_is_the_exact_one_at_any_rewards():
         chosen = settings(advantage="none", bandit=bandit, group_size=5)
         found.append(noise_covariance(build.build_learner(chosen, 1), chosen, policy)[0])
     np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
+
+
+def test_noise_of_an_estimator_that_weighs_on_policy_is_not_that_of_plain_gradients():
+    """The noise of half the gradient is not that of the gradient, and tpo weighs the actions of a group together."""
+
+    class Half(Ratio):
+        def weight(self, ratio, advantage):
+            return 0.5 * super().weight(ratio, advantage)
+
+    policy, chosen = np.array([0.8, 0.2]), settings(group_size=8)
+    learner = build.build_learner(chosen, 1)
+    for estimator in ("frozen", "uncorrected", "ratio", "clipped", "clip_higher", "cispo", "gspo"):
+        plain = settings(estimator=estimator)
+        assert noise_covariance(build.build_learner(plain, 1), plain, policy)[1] is None
+    for estimator in (Half(), TPO()):
+        covariance, reason = noise_covariance(replace(learner, estimator=estimator), chosen, policy)
+        assert covariance is None
+        assert type(estimator).__name__ in reason

@@ -9,6 +9,7 @@ import numpy as np
 from bandit_lab.curves.diagnose import FAILURES, DiagnoseSettings, diagnose
 from bandit_lab.study.benchmark import score as scoring
 from bandit_lab.study.benchmark.effects import effects, label
+from bandit_lab.study.benchmark.grades import grades, lacking
 from bandit_lab.study.benchmark.logs import as_curve
 from bandit_lab.study.benchmark.plant import plant
 from bandit_lab.study.benchmark.ranges import SPLITS, load
@@ -40,7 +41,9 @@ def judge(runs: Sequence[Simulated], limits: DiagnoseSettings, advance: Progress
         curve, sizes = as_curve(run), effects(run, about)
         found = diagnose(curve, limits)
         verdict = tuple(name for name in found.verdict if name != "healthy")
-        judged.append(Judged(sizes, label(sizes, about), verdict, run.planted.recipe == "healthy"))
+        harmful = tuple(name for name in verdict if name not in found.notes)
+        healthy = run.planted.recipe == "healthy"
+        judged.append(Judged(sizes, label(sizes, about), verdict, healthy, harmful, lacking(run)))
         numbers.append(features(curve, found))
         advance(len(judged), len(runs))
     return Panel(judged, np.array(numbers))
@@ -68,7 +71,7 @@ def score(split: str, runs: int | None, limits: DiagnoseSettings, progress: Prog
         "runs": len(simulated),
         "targets": about["targets"],
         "demanded": {name: about[name]["demanded"] for name in FAILURES},
-        "diagnose": _scores(panel.judged, about),
+        "diagnose": _scores(panel.judged, about) | {"grades": grades(panel.judged)},
         "reward_only": _scores(panel.by(classifier), about),
     }
     if split == "training":

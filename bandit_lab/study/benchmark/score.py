@@ -13,12 +13,15 @@ from bandit_lab.curves.diagnose import FAILURES
 @dataclass(frozen=True)
 class Judged:
     """One run: the `sizes` of its failures, their labels (`absent`, `weak`, `present`), and the failures in the
-    verdict `found`. `planted_healthy`: by the recipe of healthy runs."""
+    verdict `found`, of which `harmful` are those graded as more than a note. `planted_healthy`: by the recipe of
+    healthy runs. `lacking`: share of the largest true reward that it lacks at the end."""
 
     sizes: dict[str, float]
     labels: dict[str, str]
     found: tuple[str, ...]
     planted_healthy: bool
+    harmful: tuple[str, ...] = ()
+    lacking: float = float("nan")
 
     @property
     def healthy(self) -> bool:

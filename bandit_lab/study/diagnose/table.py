@@ -94,9 +94,25 @@ def benchmark_tables(found: dict[str, Any]) -> list[Any]:
             f"{name}: mean recall {one['macro_recall']:.3f}, "
             f"false alarms on healthy runs {share(one['false_alarms'], one['healthy'])}"
         )
+    lines += _grade_lines(found["diagnose"]["grades"])
     targets = found["targets"]
     lines.append(f"Targets: mean recall >= {targets['recall']:g}, false alarms <= {100 * targets['false_alarms']:g} %.")
     return [table, *lines]
+
+
+def _grade_lines(found: dict[str, Any]) -> list[str]:
+    """How findings were graded, and whether the true reward, which nobody saw, agrees."""
+    lines = []
+    for row in found["failures"]:
+        name = row["failure"].replace("_", " ")
+        line = f"{name}, found: {share(row['graded_failure'], row['found'])} graded failure, the others note"
+        if row["in_order"] is not None:
+            line += (
+                f"; at the end {row['lacking_as_failure']:.0%} of the true reward is missing in the former, "
+                f"{row['lacking_as_note']:.0%} in the latter (medians; more in {row['in_order']:.0%} of pairs)"
+            )
+        lines.append(f"{line}.")
+    return [*lines, f"Healthy runs with a failure: {share(found['healthy_graded_failure'], found['healthy'])}."]
 
 
 def share(part: int, whole: int) -> str:

@@ -1,7 +1,8 @@
 """What the multipliers of a linear loop say: margins, first loss of stability, instability islands, onset.
 
 A crossing is found by a scan from below and a root of (spectral radius - 1), so that it is the first one from below up
-to the resolution of the scan: an unstable window narrower than one scan step (`points_per_decade`) is missed.
+to the resolution of the scan: an unstable window narrower than one scan step (`points_per_decade`) is missed. Where
+the map would be a large matrix (`lag`) the multipliers and the first crossing come from `long_lag` instead.
 """
 
 import math
@@ -11,6 +12,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from bandit_lab import _checks
+from bandit_lab.theory import long_lag
 from bandit_lab.theory.block_map import LinearLoop, Matrix, assemble_block
 from bandit_lab.theory.conventions import gain
 
@@ -38,6 +40,11 @@ def eigenvalues(matrix: Matrix) -> np.ndarray:
 
 def multipliers(loop: LinearLoop, learning_rate: float, refresh_interval: float) -> np.ndarray:
     """Floquet multipliers [k] per block (`lag`, `random`: per step), largest modulus first."""
+    loop.check_interval(refresh_interval)
+    if long_lag.is_long(loop, refresh_interval):
+        found = long_lag.multipliers(loop, learning_rate, int(refresh_interval))
+        if found is not None:
+            return found
     return eigenvalues(loop.map(learning_rate, refresh_interval))
 
 
@@ -70,7 +77,12 @@ def first_unstable_learning_rate(
     """
     if repels(loop):
         return Crossing(0.0, None, "the fixed point repels at every learning rate")
+    loop.check_interval(refresh_interval)
     grid = _scan_grid(loop, refresh_interval, points_per_decade, upper)
+    beyond = Crossing(None, None, f"stable up to learning rate {grid[-1]:.6g}, the end of the scan")
+    if long_lag.is_long(loop, refresh_interval):
+        found = long_lag.first_crossing(loop, int(refresh_interval))
+        return beyond if found is None or found[0] > grid[-1] else Crossing(found[0], kind_of(found[1]))
     previous = grid[0]
     for chunk in np.array_split(grid, max(1, len(grid) // 16)):
         radius = np.abs(eigenvalues(loop.map(chunk, refresh_interval))[..., 0])
@@ -80,7 +92,7 @@ def first_unstable_learning_rate(
             low = chunk[i - 1] if i else previous
             return _refine(loop, refresh_interval, low, chunk[i])
         previous = chunk[-1]
-    return Crossing(None, None, f"stable up to learning rate {grid[-1]:.6g}, the end of the scan")
+    return beyond
 
 
 def _scale(loop: LinearLoop) -> float:
@@ -115,13 +127,27 @@ def first_oscillating_learning_rate(loop: LinearLoop, refresh_interval: float, p
     what the multiplier becomes: `neimark_sacker` (complex) or `flip` (negative).
     """
 
+    long, guess = long_lag.is_long(loop, refresh_interval), None
+
+    def dominant(rate: float) -> complex:
+        nonlocal guess
+        guess = long_lag.multipliers(loop, rate, int(refresh_interval), guess)
+        return complex((multipliers(loop, rate, refresh_interval) if guess is None else guess)[0])
+
     def rings(rate: float | np.ndarray) -> np.ndarray:
-        top = eigenvalues(loop.map(rate, refresh_interval))[..., 0]
+        if long:
+            top = np.array([dominant(one) for one in np.ravel(rate)]).reshape(np.shape(rate))
+        else:
+            top = eigenvalues(loop.map(rate, refresh_interval))[..., 0]
         tilted = np.abs(np.where(np.isfinite(top), top.imag, 0.0)) > _REAL * np.abs(top)
         return ~np.isfinite(top) | tilted | (top.real < 0)
 
     grid = _scan_grid(loop, refresh_interval, points_per_decade, None)
-    grid = np.concatenate([np.geomspace(grid[0] * 1e-4 * (1 - loop.momentum), grid[0], 200)[:-1], grid])
+    start, points = 1e-4 * (1 - loop.momentum), 200
+    if long:  # from a sixth of K eta = (1 - mu)^2/4, the onset where N (1 - mu) is small; elsewhere it is at the law
+        start = min(1.0, 2 * (1 - loop.momentum) * (refresh_interval + 1))
+        points = 1 + math.ceil(-points_per_decade * math.log10(start))
+    grid = np.concatenate([np.geomspace(grid[0] * start, grid[0], points)[:-1], grid])
     previous = grid[0]
     for chunk in np.array_split(grid, max(1, len(grid) // 16)):
         hits = np.flatnonzero(rings(chunk))

@@ -82,6 +82,7 @@ def summarise(plan: Plan, linear: Linear) -> dict[str, Any]:
     rates = {"leading_order": linear.law(interval, momentum), "exact": linear.threshold(interval, momentum)}
     rates["oscillation_onset"] = linear.onset(interval, momentum)
     radius = None if reason else theory.spectral_radius(linear.loop(momentum), rate, interval)
+    at_rest = None if radius is None else regime(linear.loop(momentum), radius, rate, rates["oscillation_onset"].value)
     steps = None if reason else linear.loop(momentum).steps_per_map(interval)
     return {
         "drift": drift,
@@ -106,7 +107,7 @@ def summarise(plan: Plan, linear: Linear) -> dict[str, Any]:
         },
         **with_reasons({"spectral_radius": radius}, {"spectral_radius": reason}),
         **({} if steps is None else {"spectral_radius_steps": steps}),
-        **with_reasons({"regime": regime(linear, plan.hyper)}, {"regime": reason}),
+        **with_reasons({"regime": at_rest}, {"regime": reason}),
         **with_reasons(
             {"bifurcation": rates["exact"].bifurcation}, {"bifurcation": rates["exact"].reason or "no threshold"}
         ),
@@ -136,15 +137,11 @@ def _statement_setting(plan: Plan, linear: Linear) -> Setting:
     )
 
 
-def regime(linear: Linear, hyper: Hyper) -> str | None:
-    """`overdamped`, `oscillatory` or `unstable` by the exact multipliers; None without a linear theory."""
-    if linear.why_not():
-        return None
-    loop = linear.loop(hyper.momentum)
-    if repels(loop) or theory.spectral_radius(loop, hyper.learning_rate, hyper.refresh_interval) >= 1:
+def regime(loop: theory.LinearLoop, radius: float, learning_rate: float, onset: float | None) -> str:
+    """`overdamped`, `oscillatory` or `unstable`, by the largest multiplier's modulus and the onset's learning rate."""
+    if repels(loop) or radius >= 1:
         return "unstable"
-    onset = linear.onset(hyper.refresh_interval, hyper.momentum).value
-    return "oscillatory" if onset is not None and hyper.learning_rate > onset else "overdamped"
+    return "oscillatory" if onset is not None and learning_rate > onset else "overdamped"
 
 
 def _oscillator(linear: Linear, hyper: Hyper) -> dict[str, Any]:

@@ -250,6 +250,13 @@ def weighs(learner: Learner) -> str | None:
     return None if plain else f"in closed form only for estimators that weigh every action by 1 on policy, not {name}"
 
 
+def special(learner: Learner) -> str | None:
+    """Why closed forms of the whole drift at any policy do not hold for this learner, or None."""
+    if learner.entropy_weight or type(learner.kl_estimator) is not Exact:
+        return "in closed form only for the exact KL term and no entropy term"
+    return weighs(learner)
+
+
 def noise_covariance(learner: Learner, settings: Settings, policy: np.ndarray) -> tuple[np.ndarray | None, str | None]:
     """Covariance [R, R] of one update's gradient at the fixed point, in the basis of the stiffness, or None and why."""
     name = settings.advantage["name"]

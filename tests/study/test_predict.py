@@ -230,3 +230,15 @@ def test_table_is_in_plain_words(capsys):
     assert "neimark_sacker" not in text
     assert "per 1 steps" not in text
     assert "logits per unit gradient" in text
+
+
+@pytest.mark.parametrize("given", ["entropy_weight=0.5", "kl_estimator=forward", "estimator=tpo"])
+def test_formulas_of_the_plain_drift_are_not_given_for_another(given):
+    """With an entropy term, another KL term or weights on policy they printed the plain drift's numbers as exact."""
+    small = (*("momentum=0", "refresh_interval=4", "learning_rate=2.7134"), "group_size=16")
+    plain, found = statements(*small), statements(*small, given)
+    for key in ("stiffness_shift", "half_rise", "collapsed"):
+        assert plain[key] is not None
+        assert found[key] is None
+    for key in ("group_factor", "group_factor_expansion"):
+        assert (found[key] is None) == (given == "estimator=tpo")

@@ -20,7 +20,7 @@ from bandit_lab.study.settings.config import PredictSettings
 from bandit_lab.study.settings.grid import value_of
 from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.progress import Progress
-from bandit_lab.study.wiring import Linear, linearise, noise_covariance, signal_of
+from bandit_lab.study.wiring import Linear, linearise, noise_covariance, signal_of, special, weighs
 from bandit_lab.theory.stability import repels
 
 SEARCHED = {"refresh": 1024, "pipeline": 1024, "lag": 128}
@@ -134,6 +134,8 @@ def _statement_setting(plan: Plan, linear: Linear) -> Setting:
         reason,
         settings.batch_reuse,
         learner.prompts,
+        weighs(learner),
+        special(learner),
     )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from bandit_lab import theory
 from bandit_lab.measure.outcome import VERTEX_SHARE
-from bandit_lab.study.predict.statement import Missing, Setting, binary, known, noise_of, wholly_stale
+from bandit_lab.study.predict.statement import Missing, Setting, binary, known, noise_of, plain, wholly_stale
 from bandit_lab.study.quantities import HORIZON
 
 CHAIN_SPACING = 0.2  # nats between the grid points of the two-arm chain
@@ -26,6 +26,7 @@ def _gap(policy: np.ndarray) -> float:
 def half_rise(setting: Setting) -> float:
     """Steps of the gradient flow from the initial policy half-way to the fixed point: integral of d gap / drift."""
     known(setting.linear)
+    plain(setting)
     signal, hyper = _two_gaps(setting), setting.hyper
     start, end = float(setting.initial[0]), float(np.asarray(setting.linear.policy)[0])
     if abs(end - start) < 1e-9:
@@ -39,6 +40,7 @@ def half_rise(setting: Setting) -> float:
 
 def collapsed(setting: Setting) -> float:
     """Share of runs at the better arm's vertex, by the exact transition operator of the two-arm chain."""
+    plain(setting)
     signal, hyper, noise = _two_gaps(setting), setting.hyper, noise_of(setting)
     wholly_stale(setting)
     if hyper.momentum > 0 or setting.linear.model != "refresh":

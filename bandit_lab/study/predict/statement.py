@@ -20,7 +20,8 @@ class Setting:
 
     group_size: None at G = infinity. reference, initial: [K] probabilities. means, reported: [K] mean trained and
     reported reward of each arm. noise: reduced covariance [R, R] of one update's gradient, or None with noise_reason.
-    prompts: groups per step.
+    prompts: groups per step. weighing: why formulas of the reward's gradient do not hold; special: why those of the
+    whole drift do not; or None.
     """
 
     linear: Linear
@@ -35,6 +36,8 @@ class Setting:
     noise_reason: str | None
     batch_reuse: bool
     prompts: int
+    weighing: str | None = None
+    special: str | None = None
 
     @property
     def kappa(self) -> float:
@@ -67,6 +70,16 @@ def binary(setting: Setting) -> theory.BinarySignal:
     if not isinstance(setting.signal, theory.BinarySignal):
         raise Missing("in closed form only for rewards 0 and 1")
     return setting.signal
+
+
+def plain(setting: Setting) -> None:
+    if setting.special is not None:
+        raise Missing(setting.special)
+
+
+def unweighed(setting: Setting) -> None:
+    if setting.weighing is not None:
+        raise Missing(setting.weighing)
 
 
 def success_chance(setting: Setting) -> float:

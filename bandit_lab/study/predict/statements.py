@@ -17,7 +17,9 @@ from bandit_lab.study.predict.statement import (
     known,
     mean_age,
     noise_of,
+    plain,
     success_chance,
+    unweighed,
     wholly_stale,
 )
 from bandit_lab.study.quantities import QUANTITIES
@@ -37,6 +39,7 @@ def evaluate(setting: Setting) -> list[dict[str, Any]]:
 
 
 def _stiffness_shift(setting: Setting) -> float:
+    plain(setting)
     finite_group(setting)
     found = theory.group_shift(binary(setting).success, setting.reference, setting.hyper.kl_weight, binary(setting).law)
     if found is None:
@@ -50,18 +53,21 @@ def _silent(setting: Setting) -> float:
 
 def _group_factor(setting: Setting) -> float:
     finite_group(setting)
+    unweighed(setting)
     law, win = binary(setting).law, success_chance(setting)
     return float(law.factor(win) / replace(law, group_size=None).factor(win))
 
 
 def _group_expansion(setting: Setting) -> float:
     size, signal = finite_group(setting), binary(setting)
+    unweighed(setting)
     if signal.law.advantage != "grpo":
         raise Missing("an expansion of the std-normalised advantage")
     return float(theory.factor_expansion(size, np.array(success_chance(setting)))[0])
 
 
 def _critical_weight(setting: Setting) -> float:
+    plain(setting)
     if setting.signal is None:
         raise Missing("no closed form for this bandit and advantage")
     found = theory.critical_kl_weight(setting.signal, setting.reference)

@@ -199,6 +199,46 @@ def test_other_code_of_the_package_measures_again(lab, monkeypatch):
     assert len(lab.ran()) == 4
 
 
+PLUGIN = """from bandit_lab.bandits import k_arm, register_bandit
+
+@register_bandit("of_mine")
+def of_mine():
+    return k_arm((0.8, 0.4))
+"""
+
+
+@pytest.fixture
+def plugin(lab, monkeypatch):
+    """The file of a plug-in beside the experiments; what it registers is forgotten afterwards."""
+    from bandit_lab.bandits import BANDITS
+
+    before = dict(BANDITS._builders)
+    monkeypatch.setattr("sys.path", [p for p in sys.path if p])
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    path = lab.path / "mine_for_figures.py"
+    path.write_text(PLUGIN)
+    yield path
+    BANDITS._builders = before
+    sys.modules.pop(path.stem, None)
+
+
+def test_another_source_of_a_plug_in_measures_again(lab, plugin):
+    """A plug-in is part of what decides, its source too; without one the entries of before are found."""
+    for text, given, again in (
+        (PLUGIN, "[]", True),
+        (PLUGIN, "[mine_for_figures]", True),
+        (PLUGIN, "[mine_for_figures]", False),
+        (PLUGIN.replace("0.8", "0.7"), "[mine_for_figures]", True),
+        (PLUGIN, "[mine_for_figures]", False),
+        (PLUGIN, "[]", False),
+    ):
+        plugin.write_text(text)
+        sys.modules.pop(plugin.stem, None)
+        assert reproduce("run_dir=run", "overwrite=true", f"plugins={given}") == OK
+        assert lab.ran() == (["squares low", "squares high"] if again else [])
+    assert "plugin_source" not in json.loads((lab.path / "run/manifest.json").read_text())
+
+
 def test_one_failing_figure_does_not_stop_the_others(lab, capsys):
     lab.write("broken", SQUARES.replace("x * x * 1.001", "x / setting.nothing"))
     lab.write("odd", SQUARES.replace("TITLE", "NAME"))

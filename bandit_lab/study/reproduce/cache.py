@@ -1,9 +1,10 @@
 """Measurements kept on disk, each under a hash of everything that decides it.
 
 That is: the experiment's id and setting, the code that `measure` runs (its own file as far as `measure` uses it, and
-the rooms of the package that simulate and measure), the versions of package and jaxlib, and the kind of device. A
-changed picture, prediction or claim therefore finds the measurement again; changed code does not. An entry is one file,
-written beside its place and moved there, with check sums: it is whole, or it is not there.
+the rooms of the package that simulate and measure), the versions of the package and of those that compute, the source
+of plug-ins where there are any (an experiment may ask the registries what there is), and the kind of device. A changed
+picture, prediction or claim therefore finds the measurement again; changed code does not. An entry is one file, written
+beside its place and moved there, with check sums: it is whole, or it is not there.
 """
 
 import functools
@@ -12,7 +13,7 @@ import io
 import json
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ import numpy as np
 from bandit_lab import __version__
 from bandit_lab.study.chunks import durable
 from bandit_lab.study.folder.store import plain
+from bandit_lab.study.plugins import announced, source_of
 from bandit_lab.study.reproduce import source
 from bandit_lab.study.reproduce.experiment import Loaded, Setting
 from bandit_lab.study.terminal.errors import stopped_by_disk
@@ -35,10 +37,10 @@ MEASURED = "measured"
 
 
 class Cache:
-    """The entries of one experiment at one setting. folder None: nothing is kept."""
+    """The entries of one experiment at one setting. folder None: nothing is kept. plugins: those of `plugins=[...]`."""
 
-    def __init__(self, folder: Path | None, loaded: Loaded, setting: Setting) -> None:
-        self.folder = None if folder is None else folder / loaded.id / key(loaded, setting)[:20]
+    def __init__(self, folder: Path | None, loaded: Loaded, setting: Setting, plugins: Sequence[str] = ()) -> None:
+        self.folder = None if folder is None else folder / loaded.id / key(loaded, setting, plugins)[:20]
 
     def keep(self, name: str, function: "Callable[[], xarray.Dataset]") -> "xarray.Dataset":
         """The entry `name`; made by `function` and stored if it is not there. Raises Stopped if it cannot be stored."""
@@ -67,10 +69,11 @@ class Cache:
         return self.folder / f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.npz"
 
 
-def key(loaded: Loaded, setting: Setting) -> str:
+def key(loaded: Loaded, setting: Setting, plugins: Sequence[str] = ()) -> str:
     """SHA-256 of everything that decides a measurement."""
     import jax
 
+    sources = source_of({"plugins": [*plugins, *(point.module for point in announced())]})
     what = {
         "id": loaded.id,
         "setting": plain(setting.as_dict()),
@@ -79,7 +82,7 @@ def key(loaded: Loaded, setting: Setting) -> str:
         "versions": {name: metadata.version(name) for name in PACKAGES},
         "inputs": loaded.inputs(setting),
         "device": jax.default_backend(),
-    }
+    } | ({"plugin_source": sources} if sources else {})
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
 

@@ -133,7 +133,7 @@ def _fill(outcome: Outcome, experiment: Experiment, settings: ReproduceSettings,
     loaded, setting = experiment.load(), read_setting(experiment.id, settings.quality)
     outcome.title = loaded.title
     loaded.check_available(setting)
-    cache = Cache(None if settings.cache is None else Path(settings.cache), loaded, setting)
+    cache = Cache(None if settings.cache is None else Path(settings.cache), loaded, setting, settings.plugins)
     predicted = loaded.predict(setting)
     outcome.from_cache = cache.load(MEASURED) is not None
     measured = cache.keep(MEASURED, lambda: loaded.measure(setting, Lab(cache.keep, advance)))

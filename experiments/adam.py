@@ -9,15 +9,15 @@ after one step at every learning rate: no linear threshold. Derived in bandit_la
 The self-consistent value neglects that v itself fluctuates, of order 1 - beta_2 over the distance to instability, and
 that the policy is not linear over the width of the fluctuation, of order 1/G.
 
-Setting: conf/experiment/adam.yaml. Measured: multipliers of the update with v held; the mean answer of noisy runs to a
-displacement, v running; means over sampled runs. Drawn: threshold against G, the answer against learning
+Setting: conf/experiment/adam.yaml. Measured: multipliers of the update with v held; the mean response of noisy runs to
+a displacement, v running; means over sampled runs. Drawn: threshold against G, the response against learning
 rate (bars: 2 standard errors), curves.
 """
 
 from bandit_lab.study.figures.adam.draw import draw
 from bandit_lab.study.figures.adam.measure import measure
 from bandit_lab.study.figures.adam.predict import predict
-from bandit_lab.study.figures.adam.read import answer, on_curves
+from bandit_lab.study.figures.adam.read import on_curves, response
 from bandit_lab.study.reproduce.experiment import Claim
 
 __all__ = ["CLAIMS", "TITLE", "draw", "measure", "predict"]
@@ -28,7 +28,7 @@ TITLE = "Adam: thresholds and mean curves against group size"
 ADAPTIVE = "bandit_lab/theory/adaptive.py"
 MILDER = (
     "the policy is not linear over the width of the fluctuation (order 1/G), and the second moment fluctuates itself "
-    "(order 1 - beta_2); both make the answer milder than the linear one"
+    "(order 1 - beta_2); both make the response milder than the linear one"
 )
 CLAIMS = (
     # both are exact up to rounding, the root is found to 1e-15
@@ -55,29 +55,29 @@ CLAIMS = (
     ),
     Claim(
         "adam.held_response",
-        "Noisy runs lose stability at the held threshold (answer to a displacement after one step, N = 1, beta_1 = 0)",
+        "Noisy runs lose stability at the held threshold (response to a displacement after a step, N = 1, beta_1 = 0)",
         f"{ADAPTIVE}, the naive reading",
-        predicted=lambda f: answer(f.predicted, f, 0, "response_held"),
-        measured=lambda f: answer(f.measured, f, 0),
+        predicted=lambda f: response(f.predicted, f, 0, "response_held"),
+        measured=lambda f: response(f.measured, f, 0),
         tolerance=lambda f: f.setting.tolerance.response[0],
         explanation="the second moment of a noisy run holds the fluctuation that the run causes and rises before "
         "stability is lost; the held threshold only marks where that fluctuation becomes large",
     ),
     Claim(
         "adam.self_consistent_response",
-        "With the self-consistent second moment: the same answer at the held threshold",
+        "With the self-consistent second moment: the same response at the held threshold",
         ADAPTIVE,
-        predicted=lambda f: answer(f.predicted, f, 0),
-        measured=lambda f: answer(f.measured, f, 0),
+        predicted=lambda f: response(f.predicted, f, 0),
+        measured=lambda f: response(f.measured, f, 0),
         tolerance=lambda f: f.setting.tolerance.response[0],
         explanation=MILDER,
     ),
     Claim(
         "adam.no_threshold",
-        "At twice the held threshold the answer is still above -1, as self-consistent (held: -3)",
+        "At twice the held threshold the response is still above -1, as self-consistent (held: -3)",
         ADAPTIVE,
-        predicted=lambda f: answer(f.predicted, f, 1),
-        measured=lambda f: answer(f.measured, f, 1),
+        predicted=lambda f: response(f.predicted, f, 1),
+        measured=lambda f: response(f.measured, f, 1),
         tolerance=lambda f: f.setting.tolerance.response[1],
         explanation=MILDER,
     ),

@@ -52,14 +52,12 @@ CLAIMS = (
     _exactly("a", "refresh"),
     _exactly("b", "lag"),
     _exactly("c", "pipeline"),
-    _extreme("a_careful_least", "refresh", "min", "the law is careful, N >= 2, by at least this factor"),
-    _extreme("a_careful_most", "refresh", "max", "the law is careful, N >= 2, by at most this factor"),
-    _extreme("b_least", "lag", "min", "the law is exact at N = 1, least factor to the threshold"),
-    _extreme("b_most", "lag", "max", "the law is careful by at most this factor (pi/2 for N to infinity)"),
-    _extreme(
-        "c_unsafe_least", "pipeline", "min", "the law is unsafe: the threshold falls to this factor (2/3 at worst)"
-    ),
-    _extreme("c_most", "pipeline", "max", "the law is exact without momentum, largest factor to the threshold"),
+    _extreme("a_careful_least", "refresh", "min", "the law is careful, N >= 2: smallest factor on the grid"),
+    _extreme("a_careful_most", "refresh", "max", "the law is careful, N >= 2: largest factor on the grid (5.7 of all)"),
+    _extreme("b_least", "lag", "min", "smallest factor from the law to the threshold (N = 1)"),
+    _extreme("b_most", "lag", "max", "the law is careful: largest factor on the grid (pi/2 for N to infinity)"),
+    _extreme("c_unsafe_least", "pipeline", "min", "the law is unsafe: smallest factor on the grid (2/3 at worst)"),
+    _extreme("c_most", "pipeline", "max", "largest factor from the law to the threshold (without momentum)"),
     Claim(
         "phase_diagram.a_on_policy",
         "Model A at N = 1 is on-policy and stable up to 2 (1 + mu)/(1 - mu) times the law, here at momentum 0.9",

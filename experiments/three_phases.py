@@ -52,7 +52,8 @@ CLAIMS = (
     ),
     Claim(
         "three_phases.gain_is_inverse_std",
-        "On average over problems the gain is 1/std, the std averaged over prompts and iterations (mean of gain x std)",
+        "On average over these problems, not one by one, the gain is 1/std, the std averaged over prompts and "
+        "iterations (mean of gain x std)",
         "arXiv 2601.23135, read as an equality at one learning rate",
         predicted=lambda f: 1.0,
         measured=lambda f: float((f.measured.gain * f.predicted.mean_std).mean()),

@@ -11,11 +11,11 @@ KEY = "lines: predicted\ncircles: measured"
 
 
 def draw(figure, found: Found, wide: bool) -> None:
-    """Three panels: threshold, answer, curves."""
+    """Three panels: threshold, response, curves."""
     figure.set_figheight(2.7 if wide else 7.2)
     axes = figure.subplots(1, 3) if wide else figure.subplots(3, 1)
     _draw_threshold(axes[0], found)
-    _draw_answer(axes[1], found)
+    _draw_response(axes[1], found)
     _draw_curves(axes[2], found)
 
 
@@ -42,7 +42,7 @@ def _draw_threshold(axis, found: Found) -> None:
     axis.set_title(f"N = {found.setting.held.refresh_interval}, $\\beta_1$ = {found.setting.held.momentum:g}")
 
 
-def _draw_answer(axis, found: Found) -> None:
+def _draw_response(axis, found: Found) -> None:
     fine = found.predicted.fine_factor.values
     axis.axhline(-1, color=style.GREY, linewidth=0.8, linestyle=":")
     axis.plot(fine, found.predicted.response_held_line, **style.LAW)
@@ -55,9 +55,7 @@ def _draw_answer(axis, found: Found) -> None:
     )
     axis.text(0.97, 0.84, "circles: measured", ha="right", transform=axis.transAxes, fontsize=7)
     axis.text(0.97, 0.17, "unstable", color=style.GREY, ha="right", transform=axis.transAxes, fontsize=7)
-    axis.set(
-        xscale="log", ylim=(-1.6, 0.8), xlabel="learning rate / held threshold [1]", ylabel="answer after one step [1]"
-    )
+    axis.set(xscale="log", ylim=(-1.6, 0.8), xlabel="learning rate / held threshold", ylabel="response after one step")
     sheet.ticks_at(axis.xaxis, [0.25, 0.5, 1, 2, 4])
     axis.set_xlim(0.9 * fine[0], 1.1 * fine[-1])
     axis.set_title(f"Noisy runs, G = {found.setting.group_size}, N = 1, $\\beta_1$ = 0")
@@ -73,5 +71,5 @@ def _draw_curves(axis, found: Found) -> None:
         place = (0.97, 0.06 + 0.09 * row)
         axis.text(*place, f"G = {size}", color=colour, ha="right", transform=axis.transAxes, fontsize=7)
     axis.text(0.97, 0.06 + 0.09 * len(sizes), KEY, ha="right", transform=axis.transAxes, fontsize=7)
-    axis.set(xlabel="step [updates]", ylabel="expected reward")
+    axis.set(xlabel="step (updates)", ylabel="expected reward")
     axis.set_title("Mean curves under Adam")

@@ -12,13 +12,13 @@ from bandit_lab.study.reproduce.experiment import Lab, Setting
 
 
 def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
-    """Multipliers, answers and means of the real update."""
+    """Multipliers, responses and means of the real update."""
     thresholds = lab.keep("thresholds", lambda: _thresholds(setting))
-    answers = lab.keep("answers", lambda: _answers(setting))
+    responses = lab.keep("responses", lambda: _responses(setting))
     curves = lab.keep("curves", lambda: _curves(setting))
     more = {
-        "response": ("factor", answers["response"].values, "1"),
-        "response_error": ("factor", answers["error"].values, "1"),
+        "response": ("factor", responses["response"].values, "1"),
+        "response_error": ("factor", responses["error"].values, "1"),
         "reward_error": (("curve_size", "step"), curves["error"].values, "reward"),
     }
     return dataset(setting, thresholds["threshold"].values, curves["reward"].values, more)
@@ -42,7 +42,7 @@ def _thresholds(setting: Setting) -> xarray.Dataset:
     return xarray.Dataset({"threshold": (("optimizer", "group_size"), np.array(rates, float))})
 
 
-def _answers(setting: Setting) -> xarray.Dataset:
+def _responses(setting: Setting) -> xarray.Dataset:
     learner = _learner(setting, "adam", setting.group_size)
     held = detectors.floquet_threshold(learner, "finite_group", 0.0, 1, setting.kl_weight).learning_rate
     theta = detectors.find_fixed_point(learner, "finite_group", setting.kl_weight).rest

@@ -29,7 +29,7 @@ def predict(setting: Setting) -> xarray.Dataset:
     split, noise = at(setting.group_size)
     held = theory.adaptive_threshold(split, theory.noise_second_moment(noise), "refresh", 1, 0.0).kappa
 
-    def answer(factor):
+    def response(factor):
         moment = theory.self_consistent_moment(split, noise, factor * held, 1, beta1=0.0)
         assert moment is not None, "no second moment is consistent with its own fluctuation here"
         return 1 - factor * held * theory.precondition(split, moment).largest
@@ -38,8 +38,8 @@ def predict(setting: Setting) -> xarray.Dataset:
     factors = np.array(setting.factors)
     more = {
         "response_held": ("factor", 1 - 2 * factors, "1"),
-        "response": ("factor", [answer(x) for x in factors], "1"),
-        "response_line": ("fine_factor", [answer(x) for x in fine], "1"),
+        "response": ("factor", [response(x) for x in factors], "1"),
+        "response_line": ("fine_factor", [response(x) for x in fine], "1"),
         "response_held_line": ("fine_factor", 1 - 2 * fine, "1"),
     }
     about = setting.curve

@@ -12,6 +12,6 @@ def on_curves(found: Found) -> float:
     return share_of_curves(found.measured.reward, found.predicted.reward, allowed, "step")
 
 
-def answer(data: xarray.Dataset, found: Found, place: int, name: str = "response") -> float:
+def response(data: xarray.Dataset, found: Found, place: int, name: str = "response") -> float:
     """Answer to a displacement at one of the compared learning rates."""
     return float(data[name].sel(factor=found.setting.response.compared[place]))

@@ -68,7 +68,7 @@ def _draw_variance(axis, found):
         side = "right" if case == "noisy" else "left"
         text = f"{name}: slope {slope:.2f}"
         axis.text(*place, text, color=colour, transform=axis.transAxes, ha=side, fontsize=7)
-    axis.set(xscale="log", yscale="log", xlabel="group size G", ylabel="variance [reward$^2$]")
+    axis.set(xscale="log", yscale="log", xlabel="group size G", ylabel="variance (reward$^2$)")
     axis.text(
         0.97, 0.84, "lines: predicted\nmarkers: measured", transform=axis.transAxes, ha="right", va="top", fontsize=7
     )

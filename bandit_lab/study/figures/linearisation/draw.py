@@ -65,7 +65,7 @@ def _draw_amplitude(panel, found: Found) -> None:
             panel.plot(excess[lost], np.full(lost.sum(), TOP), **look)
     if (found.measured.farthest > FAR).any():
         text = {"fontsize": 7, "ha": "right", "va": "center"}
-        panel.text(0.9, 0.95, "far out\nfor long", transform=panel.transAxes, **text)
+        panel.text(0.9, 0.95, "thrown\nfar out", transform=panel.transAxes, **text)
     beyond, amplitude = found.predicted.orbit_ratio - 1, found.predicted.orbit_amplitude
     attracts = np.abs(found.predicted.orbit_slope) < 1
     panel.plot(beyond.where(attracts), amplitude, **s.EXACT | {"linewidth": 1.2})

@@ -52,4 +52,4 @@ def _curvatures(panel, found: Found) -> None:
     panel.set_ylim(least, ends[1] * 1.3)
     text = {"va": "top", "transform": panel.transAxes, "fontsize": 6.5}
     panel.text(0.05, 0.95, "line: bound reached", color=s.BLUE, **text)
-    panel.text(0.05, 0.88, "points: random policies\ndiamonds: $p\\,(1-p) = 1/8$\n(both measured)", **text)
+    panel.text(0.05, 0.88, "points: random policies\ndiamond: $p\\,(1-p) = 1/8$\n(both measured)", **text)

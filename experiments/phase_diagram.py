@@ -53,7 +53,9 @@ CLAIMS = (
     _exactly("b", "lag"),
     _exactly("c", "pipeline"),
     _extreme("a_careful_least", "refresh", "min", "the law is careful, N >= 2: smallest factor on the grid"),
-    _extreme("a_careful_most", "refresh", "max", "the law is careful, N >= 2: largest factor on the grid (5.7 of all)"),
+    _extreme(
+        "a_careful_most", "refresh", "max", "the law is careful, N >= 2: largest factor on the grid (5.7 over all mu)"
+    ),
     _extreme("b_least", "lag", "min", "smallest factor from the law to the threshold (N = 1)"),
     _extreme("b_most", "lag", "max", "the law is careful: largest factor on the grid (pi/2 for N to infinity)"),
     _extreme("c_unsafe_least", "pipeline", "min", "the law is unsafe: smallest factor on the grid (2/3 at worst)"),

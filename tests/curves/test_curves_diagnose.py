@@ -268,3 +268,15 @@ def test_a_part_that_is_the_reward_over_again_is_no_held_out_result():
     found = diagnose(curve(reward, parts=other), QUICK)
     assert found.scores["reward_hacking"] is not None
     assert any("shows in no logged metric" in text for text in found.missing)
+
+
+def test_a_reward_that_ends_as_no_number_has_diverged():
+    """No number for the last ten steps is divergence; two rows are none, nor are ten where every tenth is logged."""
+    run = curve(rising())
+    ended = replace(run, nonfinite_steps=np.arange(121.0, 131.0))
+    found = diagnose(ended, QUICK)
+    assert found.verdict == ("dynamical_instability",)
+    assert any("from step 121 to the end of the log (10 rows)" in one.text for one in found.evidence)
+    for steps in (np.arange(121.0, 123.0), np.array([3.0, 4.0]), np.setdiff1d(np.arange(130.0), 10 * STEP)):
+        kept = run if steps.size < 9 else replace(run, reward_series=Series(10 * STEP[:12], run.reward[:12], "reward"))
+        assert diagnose(replace(kept, nonfinite_steps=steps), QUICK).verdict == ("healthy",)

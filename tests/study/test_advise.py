@@ -157,6 +157,19 @@ def test_settings_that_the_log_repeats(capsys):
     assert any("looks like one of TRL" in note for note in mixed["log"]["notes"])
 
 
+def test_runs_at_the_end_of_the_road(capsys):
+    """A reward that is always given, and one that ends as no number: no advice on noise or margins."""
+    Path("one.json").write_text(json.dumps([{"step": i, "reward": 1.0} for i in range(60)]))
+    knob, *_, noise = (one["answer"] for one in advise("log=one.json", QUICK)["answers"])
+    assert "always given" in knob
+    assert "the same at every step" in noise
+    rows = json.loads(Path(write_log(points=60)).read_text())["log_history"]
+    Path("nan.json").write_text(json.dumps([*rows, *({"step": i, "reward": float("nan")} for i in range(61, 80))]))
+    knob, *_, noise = (one["answer"] for one in advise("log=nan.json", QUICK)["answers"])
+    assert "This run diverged: the reward is no number from step 61" in knob
+    assert "no number" in noise
+
+
 def test_slower_curves_have_larger_margins():
     slow, fast = (advise(config(), write_log(delay=d), QUICK)["margins"]["at_value"]["exact"] for d in (40.0, 4.0))
     assert slow / fast == pytest.approx(41.5 / 5.5, rel=0.15)

@@ -7,6 +7,9 @@ from bandit_lab.curves.diagnose.oscillation import Oscillation
 from bandit_lab.curves.diagnose.swings import noise_level
 from bandit_lab.curves.record import Floats
 
+_ROUNDING = 1e-9
+"""Share of the height that is no fall."""
+
 
 def collapse(
     step: Floats, reward: Floats, settings: DiagnoseSettings, wave: Oscillation | None = None, bottom: float = 0.0
@@ -40,6 +43,7 @@ def collapse(
     best, share, z = -np.inf, 0.0, 0.0
     for last in sorted(lasts):
         fall = float(means[peak] - reward[-last:].mean())
+        fall = fall if abs(fall) > _ROUNDING * size else 0.0
         here = (fall / size, fall / (noise * np.sqrt(1 / width + 1 / last)))
         score = min(here[0] / settings.collapse_share, here[1] / settings.collapse_z)
         if score > best:

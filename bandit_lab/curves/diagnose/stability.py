@@ -7,23 +7,27 @@ from scipy import stats
 
 from bandit_lab.curves.diagnose.collapse import collapse
 from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Evidence, Finding
+from bandit_lab.curves.diagnose.nonfinite import nonfinite
 from bandit_lab.curves.diagnose.oscillation import Oscillation, oscillation_test
 from bandit_lab.curves.diagnose.swings import swings
 from bandit_lab.curves.record import Curve, Floats
 
-_FEWEST = 24
+_FEWEST, _FEWEST_FOR_FALLS = 24, 8
+"""Rewards that waves, swings and growing fluctuations take at least; and any judgement of stability."""
+_GROWN = 4.0
+"""Ratio of variances from which fluctuations count as grown."""
 
 
 def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
-    """All four tests; the strongest decides. Below 24 points only collapse is judged."""
-    if curve.reward.size < 8:
-        return Finding("dynamical_instability", None, missing="fewer than 8 rewards: stability cannot be judged")
+    """All four tests, and rewards that are no numbers; the strongest decides. Below 24 points no waves are judged."""
+    if curve.reward.size < _FEWEST_FOR_FALLS:
+        return Finding(
+            "dynamical_instability", None, missing=f"fewer than {_FEWEST_FOR_FALLS} rewards: stability cannot be judged"
+        )
     found: list[tuple[float, Evidence]] = []
     missing, wave = "", None
-    if curve.nonfinite_steps.size:
-        first = float(curve.nonfinite_steps[0])
-        text = f"{curve.nonfinite_steps.size} rewards are missing or not finite, the first at step {first:g}"
-        found.append((0.0, Evidence("nonfinite", (first, float(curve.nonfinite_steps[-1])), 1.0, np.inf, text)))
+    lost = nonfinite(curve)
+    found += [lost] if lost else []
     if curve.reward.size >= _FEWEST:
         test = oscillation_test(curve.step, curve.reward, settings.surrogates, settings.seed)
         wave = test if wave_score(curve, test, settings) >= 1 else None
@@ -79,13 +83,13 @@ def growth(step: Floats, test: Oscillation, settings: DiagnoseSettings) -> tuple
     """(score, evidence) of larger fluctuations in the last third than in the middle third, by an F test.
 
     The degrees of freedom are cut by (1 - rho^2)/(1 + rho^2) for autocorrelation. The score needs a variance ratio of
-    4 as well: a significant but small growth is no instability.
+    `_GROWN` as well: a significant but small growth is no instability.
     """
     n = test.residual.size
     middle, late = test.residual[n // 3 : 2 * n // 3], test.residual[2 * n // 3 :]
     ratio = float(np.sum(late**2) / late.size / max(float(np.sum(middle**2)) / middle.size, 1e-300))
     shrink = (1 - test.rho**2) / (1 + test.rho**2)
     p = float(stats.f.sf(ratio, max(late.size * shrink, 2), max(middle.size * shrink, 2)))
-    score = min(settings.false_alarm / max(p, 1e-12), ratio / 4)
+    score = min(settings.false_alarm / max(p, 1e-12), ratio / _GROWN)
     text = f"residual variance of the last third over the middle third: {ratio:.3g}, p = {p:.2g}"
-    return score, Evidence("variance_growth", (float(step[2 * n // 3]), float(step[-1])), ratio, 4.0, text)
+    return score, Evidence("variance_growth", (float(step[2 * n // 3]), float(step[-1])), ratio, _GROWN, text)

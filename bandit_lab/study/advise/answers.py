@@ -1,5 +1,7 @@
 """The questions that people ask, answered in words from the numbers."""
 
+import numpy as np
+
 from bandit_lab.curves.diagnose import DiagnoseSettings
 from bandit_lab.curves.diagnose.evidence import Evidence
 from bandit_lab.study.advise.settings import AdviseSettings
@@ -35,6 +37,8 @@ def _knob(advice: Advice, settings: AdviseSettings) -> str:
     if advice.evidence.fall is not None:
         return _collapsed(advice, advice.evidence.fall)
     groups = advice.groups
+    if groups is not None and groups.success == 1:
+        return f"None: {_never(groups, settings)}"
     if groups is not None and groups.success < SOLVED:
         share = groups.observed
         if share is None and settings.success is not None and groups.now is not None:
@@ -51,7 +55,7 @@ def _knob(advice: Advice, settings: AdviseSettings) -> str:
 
 def _collapsed(advice: Advice, fall: Evidence) -> str:
     """What to try after a collapse: a rule of thumb, and said to be one."""
-    first = f"This run collapsed: the reward {fall.text}"
+    first = f"This run {'diverged' if fall.metric == 'nonfinite' else 'collapsed'}: the reward {fall.text}"
     if advice.margin is None:
         known = "what came before does not tell a margin"
     elif advice.margin.exact < 1:
@@ -195,7 +199,11 @@ def _noise(advice: Advice) -> str:
     """What the log's scatter and the test for oscillation say."""
     seen = advice.evidence
     if seen.fall is not None:
+        if seen.fall.metric == "nonfinite":
+            return f"Neither: the reward {seen.fall.text}"
         return f"A collapse: the reward {seen.fall.text}, more than noise does"
+    if seen.curve is not None and float(np.ptp(seen.curve.reward)) == 0:
+        return "Neither: the reward is the same at every step"
     if seen.wave is None:
         parts = ["Too few points to tell oscillation from noise"]
     else:

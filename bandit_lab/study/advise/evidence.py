@@ -8,6 +8,7 @@ from bandit_lab.curves import Curve
 from bandit_lab.curves.diagnose import DiagnoseSettings
 from bandit_lab.curves.diagnose.collapse import collapse
 from bandit_lab.curves.diagnose.evidence import Evidence as Measured
+from bandit_lab.curves.diagnose.nonfinite import nonfinite
 from bandit_lab.curves.diagnose.oscillation import Oscillation, oscillation_test
 from bandit_lab.curves.diagnose.stability import wave_score
 from bandit_lab.curves.fit import LawFit, fit_curve
@@ -101,6 +102,10 @@ def look(log: Log | None, setup: Setup) -> Evidence:
 
 
 def _fall(curve: Curve) -> Measured | None:
+    """A collapse, or a reward that ends as no number at all."""
+    lost = nonfinite(curve)
+    if lost is not None and lost[0] >= 1 and curve.step.size >= FEWEST_POINTS:
+        return lost[1]
     if curve.step.size < 2 * FEWEST_POINTS:
         return None
     thresholds = DiagnoseSettings()

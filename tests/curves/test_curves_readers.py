@@ -207,3 +207,23 @@ def test_without_tensorboard_the_message_says_what_to_install(tmp_path, monkeypa
     (tmp_path / "events.out.tfevents.1").write_bytes(b"\x18" + bytes(11) + b"\x09" * 16 + b"brain.Event:2" + bytes(8))
     with pytest.raises(ValueError, match="pip install tensorboard"):
         one(tmp_path / "events.out.tfevents.1")
+
+
+def test_a_dictionary_printed_over_several_lines_is_one_row(tmp_path):
+    """As pprint writes it, a progress bar in between; one that never ends is damaged and no row."""
+    row = "{{'loss': 0.01,\n 'learning_rate': {:.3e},\n 'frac_reward_zero_std': 0.25,\n{} 'reward': {:.3f},\n"
+    row += " 'epoch': 1}}\n"
+    bar = "  50%|####      | 10/20 [00:10<00:10,  1.0s/it]\n"
+    rows = [row.format(1e-6 * (1 - i / 20), bar if i == 10 else "", i / 20) for i in range(1, 21)]
+    rows[4] = rows[4].replace("'epoch': 1}", "")
+    (tmp_path / "x.log").write_text("".join(rows))
+    curve = one(tmp_path / "x.log")
+    assert curve.step.tolist() == [i for i in range(1, 21) if i != 5]
+    np.testing.assert_allclose(curve.reward, curve.step / 20)
+    np.testing.assert_array_equal(curve.column("zero_std_frac"), 0.25)
+    assert "1 damaged row" in " ".join(curve.notes)
+
+
+def test_a_comma_may_be_the_decimal_point_where_it_is_not_the_delimiter(tmp_path):
+    (tmp_path / "x.csv").write_text("step;reward\n" + "".join(f"{i};0,{i:02d}\n" for i in range(1, 30)))
+    np.testing.assert_allclose(one(tmp_path / "x.csv").reward, np.arange(1, 30) / 100)

@@ -16,6 +16,7 @@ _VALUE = ("value", "y", "metric_value")
 _STEP = ("step", "_step", "global_step", "train/global_step", "iteration", "x")
 _SUMMARY = re.compile(r"__(MIN|MAX)$")
 _DELIMITERS = (",", "\t", ";", "|")
+_DECIMAL_COMMA = re.compile(r"[-+]?\d{1,20},\d{1,40}(?:[eE][-+]?\d{1,3})?")
 
 
 def sniff(start: str) -> bool:
@@ -92,7 +93,8 @@ def _wide(rows: Iterator[list[str]], header: list[str]) -> tuple[dict[str, Table
 
 
 def _cell(cell: str) -> object:
-    number = scalars.parse(cell)
+    """A number or text; 0,25 is a number too, since the comma cannot have been the delimiter then."""
+    number = scalars.parse(cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell.strip()) else cell)
     return cell if number is None else number
 
 

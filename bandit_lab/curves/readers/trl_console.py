@@ -1,6 +1,7 @@
 """TRL's console: a python dictionary per log event, numbers (transformers 4) or strings (transformers 5).
 
-The dictionary is taken apart with a regular expression, never evaluated. It does not hold the step: see `steps`.
+The dictionary is taken apart with a regular expression, never evaluated; it may be printed over several lines. It does
+not hold the step: see `steps`.
 """
 
 import re
@@ -17,6 +18,9 @@ _PAIR = re.compile(
 _BAR = re.compile(r"\|\s{0,8}(\d{1,9})/(\d{1,9}) \[[^\]\n]{0,60}(?:it/s|s/it)")
 _TOTAL = re.compile(r"Total optimization steps\s{0,4}=\s{0,4}([\d,]{1,15})")
 _START = re.compile(r"\{\s?['\"][\w/]")
+_GOES_ON = re.compile(r"\s{0,40}['\"}]")
+"""How a further line of a dictionary begins."""
+_LONGEST = limits.MAX_KEY * 200
 
 
 class TrlConsole(LineRows):
@@ -26,6 +30,7 @@ class TrlConsole(LineRows):
         super().__init__(options)
         self._clues = steps.Clues()
         self._strings = False
+        self._open = ""
 
     def feed(self, line: str) -> None:
         """Look for progress bars and dictionaries in one line."""
@@ -36,17 +41,30 @@ class TrlConsole(LineRows):
         if total:
             self._clues.total(int(total[1].replace(",", "") or 0))
         start = _START.search(line)
-        if start is None:
-            return
-        end = line.find("}", start.start())
-        if end < 0:
-            if "reward" in line and ("'loss'" in line or '"loss"' in line):
-                self._clues.damaged += 1
-            return
-        self._row(line[start.start() : end])
+        if start is not None:
+            self._give_up()
+            self._take(line[start.start() :])
+        elif self._open:
+            if _GOES_ON.match(line) and len(self._open) < _LONGEST:
+                self._take(self._open + line)
+            elif "%|" not in line:  # a progress bar may stand in between
+                self._give_up()
+
+    def _take(self, text: str) -> None:
+        """A row if the dictionary ends here, else its first lines."""
+        body, end, _ = text.partition("}")
+        self._open = "" if end else text
+        if end:
+            self._row(body)
+
+    def _give_up(self) -> None:
+        """A dictionary that never ended is a damaged row, if it was one of rewards."""
+        if "reward" in self._open and ("'loss'" in self._open or '"loss"' in self._open):
+            self._clues.damaged += 1
+        self._open = ""
 
     def _row(self, text: str) -> None:
-        pairs = {m[2]: m[3] for m in _PAIR.finditer(text[: limits.MAX_KEY * 200])}
+        pairs = {m[2]: m[3] for m in _PAIR.finditer(text[:_LONGEST])}
         if len(pairs) < 2 or not is_row(pairs, self._options):
             return
         row: dict[str, object] = {key: value.strip("'\"") for key, value in pairs.items()}
@@ -63,6 +81,7 @@ class TrlConsole(LineRows):
 
     def parsed(self) -> Parsed:
         """The rows with their steps, as exact as the log allows."""
+        self._give_up()
         table, notes = steps.complete(self._table, self._clues, self._options.log_every)
         kind = "TRL console" + (", values as strings (transformers 5)" if self._strings else "")
         if self._clues.damaged:

@@ -166,3 +166,12 @@ def test_degenerate_curves_do_not_crash():
     rewards = np.stack([np.zeros(20), np.ones(20), np.r_[np.zeros(19), 1.0], np.arange(20.0), np.tile([0, 1.0], 10)])
     for one in fit_many(np.arange(20.0), rewards):
         assert all(np.isfinite(law.aicc) for law in one.laws.values())
+
+
+def test_a_curve_that_does_not_move_has_no_noise():
+    for level in (0.0, 1.0, -2.0):
+        (one,) = fit_many(np.arange(30.0), np.full((1, 30), level))
+        found = one.best.parameters
+        assert one.best.law == "constant"
+        assert (found["plateau"].value, found["plateau"].low, found["plateau"].high) == (level, level, level)
+        assert found["sigma"].value == found["sigma"].high == 0

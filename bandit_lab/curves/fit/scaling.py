@@ -11,6 +11,9 @@ import numpy as np
 from bandit_lab.curves.fit.picture import Picture
 from bandit_lab.curves.record import Floats
 
+_NOTHING = 1e-100
+"""Noise of a curve that does not move: what keeps logarithms finite."""
+
 
 def of(reward: Floats) -> tuple[Floats, Floats]:
     """(centre, unit) [C, 1] of curves [C, T]: the median, and the power of two below the largest distance from it."""
@@ -23,17 +26,18 @@ def of(reward: Floats) -> tuple[Floats, Floats]:
 def restored(picture: Picture, centre: Floats, unit: Floats) -> Picture:
     """The picture of (reward - centre) / unit as that of the reward itself."""
     points, shift, factor = picture.points, centre[:, 0], unit[:, 0]
+    noise = np.where(picture.sigma > _NOTHING, factor * picture.sigma, 0.0)
     points = replace(
         points,
         plateau=centre + unit * points.plateau,
         amplitude=unit * points.amplitude,
-        squares=unit**2 * points.squares,
+        squares=np.where(noise[:, None] > 0, unit**2 * points.squares, 0.0),
     )
     return replace(
         picture,
         plateau=shift + factor * picture.plateau,
         amplitude=factor * picture.amplitude,
-        sigma=factor * picture.sigma,
+        sigma=noise,
         points=points,
         deviance=picture.deviance + 2 * picture.freedom[:, None] * np.log(unit),
         fitted=centre + unit * picture.fitted,

@@ -8,7 +8,7 @@ from bandit_lab import __version__
 from bandit_lab.study.fit.panels import panel
 from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.fit.summary import interval_name
-from bandit_lab.study.fit.table import forecast_line, interval, with_interval
+from bandit_lab.study.fit.table import forecast_line, interval, telling, with_interval
 from bandit_lab.study.fit.work import Fitted
 from bandit_lab.study.pages.findings import mark_numbers, measure, verdict_line
 from bandit_lab.study.pages.page import Section, html_table, image, page_names, write_index, write_page
@@ -91,7 +91,8 @@ def _parameters(row: dict[str, Any], key: str) -> list[list[str]]:
     rows = [["parameter", "value", "standard error", f"{key[9:]} % interval", "unit"]]
     for name, found in row["parameters"].items():
         error = "not bounded" if found["standard_error"] is None else number(found["standard_error"], 2)
-        rows.append([name.replace("_", " "), number(found["value"]), error, interval(found[key]), found["unit"]])
+        value = number(found["value"], telling(found[key], 4))
+        rows.append([name.replace("_", " "), value, error, interval(found[key]), found["unit"]])
     return rows
 
 

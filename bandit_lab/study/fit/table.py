@@ -16,10 +16,21 @@ SHORT = {
 }
 
 
+def telling(ends: Sequence[Any] | None, digits: int = 3) -> int:
+    """Significant digits, at least so many, that tell the ends of an interval apart by some tenths of its width."""
+    known = [float(end) for end in ends or () if number(end) != "-"]
+    width = max(known, default=0.0) - min(known, default=0.0)
+    if width <= 0:
+        return digits
+    needed = math.ceil(math.log10(max(abs(end) for end in known) / width)) + 1
+    return max(digits, min(needed, 15))
+
+
 def interval(ends: Sequence[Any] | None, digits: int = 3) -> str:
     """[low, high] with an open end as a dash."""
     if ends is None:
         return "-"
+    digits = telling(ends, digits)
     return f"[{', '.join('open' if number(end) == '-' else number(end, digits) for end in ends)}]"
 
 
@@ -29,6 +40,7 @@ def with_interval(found: dict[str, Any] | None, key: str, digits: int = 3, scale
         return "-"
     if scale is not None and _says_nothing(found[key], scale):
         return "not bounded"
+    digits = telling(found[key], digits)
     low, high = (number(end, digits) for end in found[key])
     if "-" in (low, high):
         return "not bounded" if low == high else f"above {low}" if high == "-" else f"below {high}"
@@ -105,7 +117,11 @@ def parameter_table(row: dict[str, Any], key: str) -> Any:
     table = new_table(f"{row['log']}: {row['model']}", "parameter", "value", "std. error", f"{key[9:]} %", "unit")
     for name, found in row["parameters"].items():
         table.add_row(
-            name, number(found["value"]), number(found["standard_error"], 2), interval(found[key]), found["unit"]
+            name,
+            number(found["value"], telling(found[key], 4)),
+            number(found["standard_error"], 2),
+            interval(found[key]),
+            found["unit"],
         )
     return table
 
@@ -125,9 +141,10 @@ def forecast_line(row: dict[str, Any]) -> str:
     seen = f"from the first {100 * found['from_fraction']:g} %" if found["from_fraction"] < 1 else "from all points"
     if found["predicted"] is None:
         return f"Forecast {seen} for {where}: {found['predicted_reason']}."
-    text = f"Forecast {seen} for {where}: {number(found['predicted'])} {interval(found['interval_90'])} (90 %)"
+    digits = telling(found["interval_90"], 4)
+    text = f"Forecast {seen} for {where}: {number(found['predicted'], digits)} {interval(found['interval_90'])} (90 %)"
     if found["error"] is not None:
-        text += f"; it was {number(found['actual'])}, error {found['error']:+.3g}"
+        text += f"; it was {number(found['actual'], digits)}, error {found['error']:+.3g}"
     if found["plateau"]["value"] is None:
         text += f". No plateau ({found['plateau']['value_reason']})"
     else:

@@ -19,7 +19,7 @@ from bandit_lab.study.folder.clock import CompileClock
 from bandit_lab.study.folder.manifest import NOT_HASHED, manifest, peak_memory_bytes
 from bandit_lab.study.folder.store import RunFolder, plain
 from bandit_lab.study.hosts import Hosts, join
-from bandit_lab.study.sweep import summary
+from bandit_lab.study.sweep import summary, table
 from bandit_lab.study.sweep.compute import Computed, compute, failed_text
 from bandit_lab.study.sweep.dataset import dataset, streams
 from bandit_lab.study.sweep.hosts import begin, refusal_told, take_part
@@ -118,7 +118,7 @@ def _work(
 
             draw_sweep(results, folder.path)
         folder.write_summary(found)
-    summary.print_summary(plan, found)
+    table.print_summary(plan, found)
     wall = time.perf_counter() - start
     seconds = {"wall": wall, "compile": clock.seconds, "run": wall - clock.seconds}
     stages = {name: round(value, 3) for name, value in progress.seconds.items()}

@@ -23,6 +23,7 @@ from bandit_lab.grpo.estimator import (
     Ratio,
     TokenMean,
     Uncorrected,
+    group_rule,
     register_estimator,
 )
 from bandit_lab.grpo.kl import K3, KL, KL_ESTIMATORS, Exact, register_kl
@@ -94,6 +95,7 @@ __all__ = [
     "batch_advantages",
     "batch_key",
     "counted",
+    "group_rule",
     "init",
     "optimizer_names",
     "policy_gradient",

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from bandit_lab._types import Array
+from bandit_lab.grpo.estimator import group_rule
 from bandit_lab.grpo.update import Learner
 
 
@@ -58,7 +59,7 @@ def counted(learner: Learner, shift: Shift, advantage: Array, share: Array | flo
     if weighs_groups(learner):
         shape = jnp.broadcast_shapes(advantage.shape, shift.ratio.shape)
         parts = (shift.log_policy, shift.log_old, advantage, jnp.asarray(share, advantage.dtype))
-        return estimator.of_group(*(jnp.broadcast_to(part, shape).reshape(-1) for part in parts)).reshape(shape)
+        return group_rule(estimator)(*(jnp.broadcast_to(part, shape).reshape(-1) for part in parts)).reshape(shape)
     if weighs_tokens(learner):
         return advantage * estimator.token_weights(shift.ratio, advantage)
     return advantage * estimator.weight(shift.ratio, advantage)

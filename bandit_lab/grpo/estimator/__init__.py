@@ -1,7 +1,14 @@
 """How an action that was drawn from an old policy counts in the gradient at the current one: one file per rule."""
 
 from bandit_lab._registry import import_modules
-from bandit_lab.grpo.estimator.base import ESTIMATORS, Estimator, GroupEstimator, TokenMean, register_estimator
+from bandit_lab.grpo.estimator.base import (
+    ESTIMATORS,
+    Estimator,
+    GroupEstimator,
+    TokenMean,
+    group_rule,
+    register_estimator,
+)
 from bandit_lab.grpo.estimator.clip_higher import ClipHigher
 from bandit_lab.grpo.estimator.clipped import Clipped
 from bandit_lab.grpo.estimator.frozen import Frozen
@@ -20,5 +27,6 @@ __all__ = [
     "Ratio",
     "TokenMean",
     "Uncorrected",
+    "group_rule",
     "register_estimator",
 ]

@@ -1,6 +1,7 @@
 """The interface of an estimator, and what several of them share."""
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, cast
 
 import jax.numpy as jnp
 
@@ -61,6 +62,11 @@ class GroupEstimator(Protocol):
     def of_group(self, log_policy: Array, log_old: Array, advantage: Array, share: Array) -> Array:
         """Coefficients of the actions of one group."""
         ...
+
+
+def group_rule(estimator: object) -> Callable[[Array, Array, Array, Array], Array]:
+    """`of_group` of an estimator that has one."""
+    return cast(GroupEstimator, estimator).of_group
 
 
 ESTIMATORS: Registry[Estimator] = Registry("estimator", ("at_snapshot",))

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 import jax
-import jax.numpy as jnp
 
 from bandit_lab import _checks
+from bandit_lab._barrier import computed_once
+from bandit_lab._elementary import exp
 from bandit_lab._numerics import leading_max, leading_sum
 from bandit_lab._types import Array
 from bandit_lab.grpo.estimator.base import register_estimator
@@ -33,11 +34,15 @@ class TPO:
 
     def of_group(self, log_policy: Array, log_old: Array, advantage: Array, share: Array) -> Array:
         """(q_i - p_i) / share_i."""
-        return _over_mean(log_old + advantage / self.temperature, share) - _over_mean(log_policy, share)
+        return self.of_weights(_over_largest(log_policy), log_old, advantage, share)
+
+    def of_weights(self, weights: Array, log_old: Array, advantage: Array, share: Array) -> Array:
+        """The same from the current policy up to a factor."""
+        target = _over_largest(log_old + advantage / self.temperature)
+        return target * (1 / leading_sum(share * target)) - weights * (1 / leading_sum(share * weights))
 
 
-def _over_mean(logarithm: Array, share: Array) -> Array:
-    """exp(logarithm) over its mean with these shares, along the first axis."""
+def _over_largest(logarithm: Array) -> Array:
+    """exp(logarithm) over the largest along the first axis."""
     # Held: it cancels, and the derivative of a maximum is 0/0 where its value is computed twice and unequally.
-    value = jnp.exp(logarithm - jax.lax.stop_gradient(leading_max(logarithm)))
-    return value / leading_sum(share * value)
+    return computed_once(exp(logarithm - jax.lax.stop_gradient(leading_max(logarithm))))

@@ -20,7 +20,7 @@ class K3:
 
     def slope(self, log_policy: Array, log_reference: Array) -> Array:
         """1 - ref/pi."""
-        return -jnp.expm1(log_reference - log_policy)
+        return 1 - jnp.exp(log_reference - log_policy)  # expm1 is dear, and the argument is a difference already
 
     def divergence(self, log_policy: Array, log_reference: Array) -> Array:
         """KL(ref || pi) [X]."""

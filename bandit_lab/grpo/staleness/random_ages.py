@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from bandit_lab._barrier import computed_once
+from bandit_lab._elementary import log
 from bandit_lab._lookup import row_of_each
 from bandit_lab._types import Array
 from bandit_lab.grpo.staleness.base import Mixture, Ring, register_staleness
@@ -28,7 +29,7 @@ _HORIZON = 16.0  # in units of mean age + 1: q^(16 (N + 1)) <= e^-16
 
 def age_at(uniform: Array, mean_age: Array, horizon: int) -> Array:
     """The ages that random numbers in [0, 1) stand for, int32 of their shape: the geometric law inverted."""
-    steps = jnp.log(1 - uniform) * (1 / jnp.log(mean_age / (1 + mean_age)))
+    steps = log(1 - uniform) * (1 / jnp.log(mean_age / (1 + mean_age)))
     return jnp.minimum(jnp.floor(steps), horizon).astype(jnp.int32)
 
 
@@ -73,7 +74,7 @@ class Random(_Ages):
         look the new entry up for every one that is read, and without an order it would copy the ring.
         """
         length = state.shape[0]
-        age = age_at(uniform, interval, length - 1)
+        age = computed_once(age_at(uniform, interval, length - 1))
         place = step % length - age
         place = jnp.where(place < 0, place + length, place)
         if theta.ndim == 1:

@@ -1,0 +1,50 @@
+"""Exponential and logarithm of float32 in half the instructions of XLA's or fewer; other types take the usual ones."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from bandit_lab._types import Array
+
+_EXP2 = (1.340043217e-3, 9.676037098e-3, 5.550327214e-2, 2.402210736e-1, 6.931472067e-1, 1.000000075)
+_SMALLEST_EXPONENT = -120
+_LOG = (
+    *(7.0376836e-2, -1.1514610e-1, 1.1676999e-1, -1.2420141e-1, 1.4249323e-1, -1.6668058e-1),
+    *(2.0000715e-1, -2.4999994e-1, 3.3333331e-1, -0.5, 1.0),
+)
+"""Of log(1 + f) / f, |f| < 0.42, falling powers (Moshier, cephes `logf`)."""
+_ROOT_OF_HALF = 0x3F3504F3  # its bits
+
+
+@jax.custom_jvp
+def exp(x: Array) -> Array:
+    """exp(x) for x <= 0, never below 2^-120: float32 by a polynomial, relative error (2 + |x|) 1e-7."""
+    if x.dtype != jnp.float32:
+        return jnp.exp(jnp.maximum(x, _SMALLEST_EXPONENT * np.log(2.0)))
+    y = jnp.maximum(x * np.float32(np.log2(np.e)), np.float32(_SMALLEST_EXPONENT))
+    whole = lax.round(y, lax.RoundingMethod.TO_NEAREST_EVEN)
+    part = jnp.full_like(y, _EXP2[0])
+    for coefficient in _EXP2[1:]:
+        part = part * (y - whole) + np.float32(coefficient)
+    exponent = lax.bitcast_convert_type(whole + np.float32(1.5 * 2**23), jnp.int32) << 23
+    return lax.bitcast_convert_type(lax.bitcast_convert_type(part, jnp.int32) + exponent, jnp.float32)
+
+
+@exp.defjvp
+def _derivative(x: tuple[Array], change: tuple[Array]) -> tuple[Array, Array]:
+    value = exp(*x)
+    return value, value * change[0]
+
+
+def log(x: Array) -> Array:
+    """log(x) for normal x > 0: float32 by a polynomial, error 1e-7 of |log x| or of 1 where it is larger."""
+    if x.dtype != jnp.float32:
+        return jnp.log(x)
+    bits = lax.bitcast_convert_type(x, jnp.int32)
+    whole = (bits - np.int32(_ROOT_OF_HALF)) >> 23
+    f = lax.bitcast_convert_type(bits - (whole << 23), jnp.float32) - 1
+    part = jnp.full_like(x, _LOG[0])
+    for coefficient in _LOG[1:]:
+        part = part * f + np.float32(coefficient)
+    return part * f + whole.astype(jnp.float32) * np.float32(np.log(2.0))

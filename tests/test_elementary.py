@@ -1,0 +1,31 @@
+"""Our exponential and logarithm against float64."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bandit_lab._elementary import exp, log
+
+
+def test_the_exponential_is_right_to_rounding_and_stops_at_its_floor():
+    x = np.linspace(-83, 0, 200_001, dtype=np.float32)
+    error = np.abs(np.asarray(jax.jit(exp)(x), float) / np.exp(x.astype(float)) - 1)
+    assert np.all(error < (2 - x) * 1e-7)
+    np.testing.assert_allclose([exp(jnp.float32(-1e30)), exp(jnp.float32(-84))], 2.0**-120, rtol=3e-7)
+    np.testing.assert_allclose(exp(jnp.array([-3.0, -1.0])), np.exp([-3.0, -1.0]), rtol=1e-15)
+
+
+def test_the_exponential_is_its_own_derivative():
+    for dtype, error in ((np.float32, 3e-7), (np.float64, 1e-15)):
+        x = np.array(-1.3, dtype)
+        np.testing.assert_allclose([jax.grad(exp)(x), jax.grad(jax.grad(exp))(x)], np.exp(-1.3), rtol=error)
+
+
+def test_the_logarithm_is_right_to_rounding():
+    """1.2e-7 of the value or of 1, whichever is larger; also where both parts nearly cancel, and one step below 1."""
+    near = 1 - np.arange(1, 2000) * 2.0**-24
+    x = np.concatenate([np.linspace(0.3, 3, 200_001), np.geomspace(2e-38, 3e38, 100_001), near]).astype(np.float32)
+    expected = np.log(x.astype(float))
+    assert np.max(np.abs(jax.jit(log)(x) - expected) / np.maximum(np.abs(expected), 1)) < 1.2e-7
+    assert log(jnp.float32(1)) == 0
+    np.testing.assert_allclose(log(jnp.array([0.2, 7.0])), np.log([0.2, 7.0]), rtol=1e-15)

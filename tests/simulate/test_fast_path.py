@@ -29,6 +29,7 @@ from bandit_lab.simulate.fast.one_kernel import one_kernel_enabled
 STEPS, SEEDS, STANDARD_ERRORS = 20, 2**20, 5
 NOISY = k_arm((0.8, 0.55, 0.2), reference_logits=(0.0, 0.4, -0.3))
 FIXED = k_arm((0.2, 0.5, 0.5, 0.8), kind="fixed")
+TWO_FIXED = two_arm((0.9, 0.1), kind="fixed")
 
 
 def variant(advantage="grpo", bandit=NOISY, staleness="refresh", interval=1, **options):
@@ -59,7 +60,12 @@ VARIANTS = {
     "sign": variant("sign"),
     "median": variant("median", bandit=FIXED),
     "median, noisy": variant("median", group_size=5),
-    "none, two fixed arms": variant("none", bandit=two_arm((0.9, 0.1), kind="fixed")),
+    "none, two fixed arms": variant("none", bandit=TWO_FIXED),
+    "k3, two fixed arms": variant(bandit=TWO_FIXED, kl_estimator="k3", group_size=5),
+    "clipped, two fixed arms": variant(bandit=TWO_FIXED, estimator=Clipped(0.05), interval=4),
+    "tpo, two fixed arms": variant(bandit=TWO_FIXED, estimator=ESTIMATORS["tpo"](0.7), interval=4),
+    "dapo, two fixed arms": variant("dapo", bandit=TWO_FIXED, estimator=Ratio(), interval=4),
+    "dapo, two noisy arms": variant("dapo", bandit=two_arm((0.9, 0.3))),
     "lag": variant(staleness="lag", interval=3),
     "pipeline": variant(staleness="pipeline", interval=3),
     "drawn ages": variant(staleness="random", interval=1.5, horizon=40),
@@ -97,6 +103,9 @@ def planted(name):
         "median": (replace(trained, advantage=UpperMedian()), grid),
         "sign": (replace(trained, advantage=ADVANTAGES["sign"](0.0)), grid),
         "tpo": (replace(trained, estimator=ESTIMATORS["tpo"](0.71)), grid),
+        "k3, two fixed arms": (replace(trained, kl_estimator="forward"), grid),
+        "tpo, two fixed arms": (replace(trained, estimator=ESTIMATORS["tpo"](0.72)), grid),
+        "clipped, two fixed arms": (replace(trained, estimator=Ratio()), grid),
         "mean over ages": (trained, grid._replace(refresh_interval=grid.refresh_interval * 1.1)),
         "k2": (replace(trained, kl_estimator="k3"), grid),
         "entropy bonus, two arms": (replace(trained, entropy_weight=0.21), grid),
@@ -133,8 +142,10 @@ _SAME_RULES = (
     "entropy bonus, two arms",
     "entropy bonus, sampled KL",
 )
-_SAME_ARMS = ("two fixed arms", "two noisy arms", "drawn ages, two arms", "none, two fixed arms", "tpo, fixed rewards")
-FEWER = dict.fromkeys((*_SAME_RULES, *_SAME_ARMS, "median, noisy"), 2**18)
+_SAME_ARMS = ("two noisy arms", "drawn ages, two arms", "tpo, fixed rewards", "dapo, two noisy arms")
+FEWER = dict.fromkeys(
+    (*_SAME_RULES, *_SAME_ARMS, *(n for n in VARIANTS if "two fixed arms" in n), "median, noisy"), 2**18
+)
 """Seeds where neither advantage, estimator nor staleness model is what is new."""
 
 
@@ -192,6 +203,16 @@ def test_mean_field_runs_agree_to_rounding(staleness, bandit, estimator):
     np.testing.assert_allclose(*both, rtol=0, atol=1e-12)
 
 
+@dataclass(frozen=True)
+class Whole:
+    """A user's estimator that weighs whole groups and asks for logarithms."""
+
+    at_snapshot = False
+
+    def of_group(self, log_policy, log_old, advantage, share):
+        return ESTIMATORS["tpo"](0.7).of_group(log_policy, log_old, advantage, share)
+
+
 @pytest.mark.parametrize("bandit", [NOISY, FIXED], ids=["noisy", "fixed"])
 @pytest.mark.parametrize(
     "options",
@@ -200,6 +221,9 @@ def test_mean_field_runs_agree_to_rounding(staleness, bandit, estimator):
         {"advantage": "sign", "estimator": Uncorrected()},
         {"advantage": "median"},
         {"estimator": ESTIMATORS["tpo"](0.7)},
+        {"estimator": Whole()},
+        {"optimizer": Optimizer("adam", (("eps", 1e-4),))},  # by default it divides rounding errors by 1e-8
+        {"optimizer": Optimizer("adamw", (("weight_decay", 0.1), ("b2", 0.9), ("eps", 1e-3)))},
         {"kl_estimator": "k1"},
         {"kl_estimator": "forward", "entropy_weight": 0.3},
         {"kl_estimator": "k2", "estimator": Clipped(0.05)},

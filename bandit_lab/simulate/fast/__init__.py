@@ -10,11 +10,11 @@ Here the same update runs for L seeds side by side, with four changes:
 - a whole run is one kernel on a CPU (`one_kernel`, a switch), and only moments leave it (`record`).
 
 `many_arms` and `two_arms` are the gradient, with the `advantages` of cells from their counts and the `penalty` for
-leaving the reference; `loop` is the time loop, with optimisers, staleness models, KL and group estimators taken from
-`grpo` as they are; `items` is the compiled function, `engine` feeds it, `serve` says which settings it serves: all
-rules of `grpo` on tabular bandits, but for an advantage that sees several groups of a batch, and ages drawn in a mean.
-A rule of a user is served if it says how it follows from counts (`Advantage`); optimisers, KL and group estimators and
-rules that look policies up are served as they are.
+leaving the reference; `loop` is the time loop, with optimisers (but for `adam`), staleness models, KL and group
+estimators taken from `grpo` as they are; `items` is the compiled function, `engine` feeds it, `serve` says which
+settings it serves: all rules of `grpo` on tabular bandits, but for an advantage that sees several groups of a batch,
+and ages drawn in a mean. A rule of a user is served if it says how it follows from counts (`Advantage`); optimisers, KL
+and group estimators and rules that look policies up are served as they are.
 `computed_once` appears where XLA:CPU would otherwise work a value out once per consumer.
 """
 

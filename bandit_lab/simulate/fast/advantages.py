@@ -36,6 +36,9 @@ def of_group(job: Job, cells: list[Array]) -> tuple[list[Array], Array | None, A
     if len(cells) == 1:
         mean = computed_once(leading_sum(cells[0] * values) * (1 / size))
         spread = [values - mean]
+        if job.setting.scale_steps is not None:
+            rarer = computed_once(jnp.minimum(cells[0][0], cells[0][1]))
+            return spread, _climbed(job.setting.scale_steps, rarer), rarer <= 0
         variance = leading_sum(cells[0] * spread[0] * spread[0]) * (1 / size)
         squares = _squared_counts(job.program, cells[0])
     else:
@@ -77,6 +80,11 @@ def per_column(program: Program, by_value: Array) -> list[Array]:
         return [by_value]
     value_of = {arm: value for value, arms in enumerate(program.classes) for arm in arms}
     return [computed_once(jnp.stack([by_value[value_of[arm]] for arm in range(len(value_of))]))]
+
+
+def _climbed(steps: Array, count: Array) -> Array:
+    """Sum of the first `count` steps [L]. steps: [M]. count: [L], whole numbers up to M."""
+    return computed_once(add_up(*(jnp.where(count > j, steps[j], 0) for j in range(steps.shape[0]))))
 
 
 def _squared_counts(program: Program, counts: Array) -> Array:

@@ -15,7 +15,7 @@ from bandit_lab.simulate.cells import Cells, prepare
 from bandit_lab.simulate.devices import every_device
 from bandit_lab.simulate.fast.items import Items, Results, run_items
 from bandit_lab.simulate.fast.layout import GROUP, PART, Rows, rows_of
-from bandit_lab.simulate.fast.program import Program, Setting
+from bandit_lab.simulate.fast.program import NO_BANDIT, Program, Setting
 from bandit_lab.simulate.fast.serve import describe, needs_blocks, why_not
 from bandit_lab.simulate.fast.words import DEFAULT_GENERATOR
 from bandit_lab.simulate.request import Request
@@ -82,7 +82,7 @@ def plan(asked: Request, keep: str, generator: str) -> Plan:
             part = Rows(rows.cell[piece], rows.first[piece], rows.seeds[piece], rows.blocks)
             places = _places(len(piece), mesh.size, per_device)
             calls.append(Call(bound, part, _items(cells, part, places, asked.first_seed, most, dtype), places))
-    return Plan(mesh, replace(learner, bandit=None), setting, calls, per_row)  # type: ignore[arg-type]
+    return Plan(mesh, replace(learner, bandit=NO_BANDIT), setting, calls, per_row)
 
 
 def run_cells(asked: Request, generator: str, seed: int, progress: Callable[[int, int], None] | None) -> Iterator[Part]:

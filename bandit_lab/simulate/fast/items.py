@@ -76,8 +76,8 @@ def compiled(mesh: Mesh, one: bool) -> Any:
 
     def sharded(program: Program, learner: Learner, setting: Setting, seed: Array, items: Items) -> Results:
         root = jax.random.key_data(jax.random.key(seed))
-        if program.two_arms and program.columns == 1:
-            setting = two_arms.with_signals(learner, setting)
+        if program.two_arms and program.columns == 1 and hasattr(learner.advantage, "scale"):
+            setting = two_arms.with_tables(learner, setting)
         split = on_every(mesh, partial(on_device, program), (False, False, False, True))
         return split(setting, learner, root, items)
 

@@ -15,7 +15,7 @@ Two arms with fixed rewards: the count n of the rarer arm, inverted within 1 .. 
 
     P(n | 0 < n < G) ~ C(G, n) o^{n-1}.
 
-At a vertex no such group exists. The exponential of `lanes` stops at 2^-120: where all other values together have a
+At a vertex no such group exists. Our exponential stops at 2^-120: where all other values together have a
 chance below 2^-109, the group is silent, all of it given u. Derived here.
 """
 

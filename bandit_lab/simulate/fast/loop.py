@@ -16,7 +16,7 @@ from jax import lax
 from bandit_lab._barrier import computed_once
 from bandit_lab._types import Array
 from bandit_lab.grpo import Mixture, Refresh, averages
-from bandit_lab.simulate.fast import many_arms, two_arms
+from bandit_lab.simulate.fast import adam, many_arms, two_arms
 from bandit_lab.simulate.fast.penalty import with_entropy
 from bandit_lab.simulate.fast.program import Job
 from bandit_lab.simulate.fast.record import Tail, Track, start_tail, start_track, track, watch, watch_silence
@@ -41,6 +41,8 @@ def last_axis(function: Callable, *axes: int | None) -> Callable:
 def _optimizer(job: Job, part: str) -> Callable:
     """`init` or `update` of the optimiser for all lanes: as it is if it works component by component, else mapped."""
     lanes, build = job.lanes, job.learner.optimizer.build
+    if adam.serves(job.learner.optimizer):
+        return getattr(adam.build(job.learner.optimizer, lanes.learning_rate, lanes.momentum), part)
     if job.learner.optimizer.elementwise:
         return getattr(build(lanes.learning_rate, lanes.momentum), part)
     shared = None if lanes.momentum.ndim == 0 else -1

@@ -4,14 +4,16 @@ The formulas are those of `grpo.policy_gradient`; a sum over the actions of a gr
 the softmax policy grad log pi(k) = e_k - pi, and log pi may be replaced by the logits: a constant changes no term.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
 
 from bandit_lab._barrier import computed_once
+from bandit_lab._elementary import log
 from bandit_lab._numerics import add_up, leading_max, leading_sum
 from bandit_lab._types import Array
-from bandit_lab.grpo import Shift, counted, scale_of, weighs_groups
+from bandit_lab.grpo import Shift, counted, group_rule, scale_of, weighs_groups
 from bandit_lab.simulate.fast.advantages import of_group, of_infinite_group, of_law, scales
 from bandit_lab.simulate.fast.lanes import as_float, softmax_parts
 from bandit_lab.simulate.fast.lively import chance_of_silence, lively_counts, value_law, words_for_lively
@@ -20,6 +22,7 @@ from bandit_lab.simulate.fast.penalty import is_exact, penalty
 from bandit_lab.simulate.fast.program import Job
 from bandit_lab.simulate.fast.words import GENERATORS
 
+Draw = Callable[[int], Array]
 _IMPOSSIBLE = -83.0  # a logarithm whose exponential is still a float32
 
 
@@ -32,18 +35,16 @@ class Policy(NamedTuple):
     total: Array
     reward: Array
 
+    def log_policy(self, least: float = -jnp.inf) -> Array:
+        """Log-probabilities [K, L], at least `least`."""
+        return jnp.maximum(self.logits - computed_once(leading_max(self.logits) + log(self.total)), least)
+
 
 def policy_of(job: Job, logits: Array) -> Policy:
     """The policy with these logits [K, L]."""
     weights, total = softmax_parts(logits)
     reward = computed_once(leading_sum(weights * job.setting.means) / total + 0 * logits[0])
     return Policy(logits, weights, total, reward)
-
-
-def log_policy(policy: Policy) -> Array:
-    """Log-probabilities [K, L], at least `_IMPOSSIBLE` below the most likely arm's."""
-    below = policy.logits - leading_max(policy.logits)
-    return jnp.maximum(below, _IMPOSSIBLE) - jnp.log(policy.total)
 
 
 def largest_probability(policy: Policy) -> Array:
@@ -56,38 +57,50 @@ def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Arra
 
     acting: the policy that draws. current: the policy that is trained. step: names the random words of the batch.
     """
+    first = step * job.learner.prompts
+    return ascent_from(job, acting, current, lambda prompt: group_counts(job, acting, first + prompt))
+
+
+def ascent_from(job: Job, acting: Policy, current: Policy, draw: Draw) -> tuple[Array, Array]:
+    """`ascent` from the counts [K, columns, L] that `draw` gives for every prompt."""
     estimator, infinite = job.learner.estimator, job.program.dynamics == "mean_field"
-    shift = None if getattr(estimator, "ignores_ratio", False) else _shift(job, acting, current)
+    change = None if getattr(estimator, "ignores_ratio", False) else change_of(acting, current)
     at = acting if estimator.at_snapshot else current
     distance = at.logits - job.setting.reference
     pull = job.lanes.kl_weight / at.total  # of the exact KL: its gradient is weights * (pull * distance - recoil)
     recoil = pull * leading_sum(at.weights * distance) / at.total
-    if infinite and shift is None and at is acting and is_exact(job) and scales(job):
+    if infinite and change is None and at is acting and is_exact(job) and scales(job):
         slope, offset = _affine(job, acting)
         slope, offset = slope / at.total, recoil - offset / at.total
         return at.weights * (job.setting.trained * slope + offset - pull * distance), jnp.zeros_like(at.total)
     if infinite:
-        signal, frequency, silent = _infinite(job, acting, shift)
+        signal, frequency, silent = _infinite(job, acting, change)
     else:
-        signal, frequency, silent = _batch(job, acting, step, shift)
+        signal, frequency, silent = _batch(job, acting, draw, change)
+    signal = computed_once(signal) if change is not None and weighs_groups(job.learner) else signal
     if not is_exact(job):
         signal = computed_once(signal - penalty(job, at, frequency))
         return signal - at.weights * (leading_sum(signal) / at.total), silent
-    if shift is None and job.learner.advantage.centred:  # the signal adds up to 0
+    if change is None and job.learner.advantage.centred:  # the signal adds up to 0
         return signal - at.weights * (pull * distance - recoil), silent
     score = leading_sum(signal) / at.total
     return signal - at.weights * (pull * distance + (score - recoil)), silent
 
 
-def _shift(job: Job, acting: Policy, current: Policy) -> Shift:
-    """pi / pi_old [K, L], and both log-probabilities where whole groups are weighed.
+class Change(NamedTuple):
+    """From the policy that acted to the current one. ratio: [K, L] of their probabilities, which never vanish (see
+    `_elementary.exp`), so that nothing is divided by zero."""
 
-    Weights never vanish (see `lanes.exp`), so that nothing is divided by zero.
-    """
-    ratio = current.weights * (acting.total / current.total) / acting.weights
-    if not weighs_groups(job.learner):
-        return Shift(ratio, ratio, ratio)
-    return Shift(log_policy(acting), log_policy(current), ratio)
+    acting: Policy
+    current: Policy
+    ratio: Array
+
+
+def change_of(acting: Policy, current: Policy) -> Change:
+    """The change between two policies; none on policy."""
+    if acting is current:
+        return Change(acting, current, jnp.ones_like(acting.weights))
+    return Change(acting, current, current.weights * (acting.total / current.total) / acting.weights)
 
 
 def _affine(job: Job, acting: Policy) -> tuple[Array, Array]:
@@ -101,7 +114,7 @@ def _affine(job: Job, acting: Policy) -> tuple[Array, Array]:
     return scale, mean * scale
 
 
-def _infinite(job: Job, acting: Policy, shift: Shift | None) -> tuple[Array, Array, Array]:
+def _infinite(job: Job, acting: Policy, change: Change | None) -> tuple[Array, Array, Array]:
     """(signal, policy [K, L], silent [L]): pi_k sum_u P(u | k) A_u w(ratio_k, A_u)."""
     chances = job.setting.chances
     if scales(job):
@@ -111,19 +124,19 @@ def _infinite(job: Job, acting: Policy, shift: Shift | None) -> tuple[Array, Arr
         advantage = of_law(job, value_law(job.program, acting.weights, acting.total, chances))
     share = computed_once(acting.weights * (1 / acting.total))
     if job.program.columns == 1:
-        value = _weighted(job, advantage, [share], shift)[0]
+        value = _weighted(job, advantage, [share], change)[0]
     else:
         shares = [chances[:, c : c + 1] * share for c in range(job.program.columns)]
-        weighted = _weighted(job, advantage, shares, shift)
+        weighted = _weighted(job, advantage, shares, change)
         value = add_up(*(chances[:, c : c + 1] * w for c, w in enumerate(weighted)))
     return share * value, share, jnp.zeros_like(acting.total)
 
 
-def _batch(job: Job, acting: Policy, step: Array, shift: Shift | None) -> tuple[Array, Array, Array]:
+def _batch(job: Job, acting: Policy, draw: Draw, change: Change | None) -> tuple[Array, Array, Array]:
     """(signal, frequency [K, L], silent [L]): the mean over the `prompts` groups of one batch."""
     prompts, groups = job.learner.prompts, []
     for prompt in range(prompts):
-        group = group_signal(job, group_counts(job, acting, step * prompts + prompt), shift)
+        group = group_signal(job, draw(prompt), change)
         groups.append([computed_once(x) for x in group] if prompts > 1 else group)
     signal, frequency, silent = (add_up(*part) * (1 / prompts) for part in zip(*groups, strict=True))
     if job.learner.advantage.drops_silent:
@@ -146,7 +159,7 @@ def group_counts(job: Job, acting: Policy, step: Array) -> Array:
     return computed_once(as_float(drawn, acting.weights.dtype)).reshape(arms, job.program.columns, lanes)
 
 
-def group_signal(job: Job, by_arm: Array, shift: Shift | None) -> tuple[Array, Array, Array]:
+def group_signal(job: Job, by_arm: Array, change: Change | None) -> tuple[Array, Array, Array]:
     """(signal, frequency [K, L], silent [L]) of one group from its counts [K, columns, L].
 
     signal: (1/G) sum_i 1[a_i = k] A_i w_i. frequency: share of the actions that fell on each arm.
@@ -154,35 +167,44 @@ def group_signal(job: Job, by_arm: Array, shift: Shift | None) -> tuple[Array, A
     share = 1 / job.learner.group_size
     cells = [by_arm[:, column] for column in range(job.program.columns)]
     advantage, scale, silent = of_group(job, cells)
-    if shift is None:
+    if change is None:
         factor = share if scale is None else computed_once(scale * share)
         signal = add_up(*(n * a for n, a in zip(cells, advantage, strict=True))) * factor
     else:
         whole = advantage if scale is None else [a * scale for a in advantage]
-        weighted = _weighted(job, whole, [n * share for n in cells], shift)
+        weighted = _weighted(job, whole, [n * share for n in cells], change)
         signal = add_up(*(n * w for n, w in zip(cells, weighted, strict=True))) * share
     return signal, add_up(*cells) * share, silent.astype(by_arm.dtype)
 
 
-def _weighted(job: Job, advantage: list[Array], share: list[Array], shift: Shift | None) -> list[Array]:
+def _weighted(job: Job, advantage: list[Array], share: list[Array], change: Change | None) -> list[Array]:
     """Coefficient of grad log pi of every column, [K, L] or [L] as its advantage. share: of its cells in the group.
 
-    What weighs whole groups sees all cells at once, those that are not there as ones that were all but impossible.
+    What weighs whole groups sees all cells at once, also those with share 0.
     """
-    if shift is None:
+    if change is None:
         return advantage
     if not weighs_groups(job.learner):
+        shift = Shift(change.ratio, change.ratio, change.ratio)
         return [counted(job.learner, shift, a, s) for a, s in zip(advantage, share, strict=True)]
-    shape = shift.ratio.shape
-    shares, advantages = (_all_cells(part, shape) for part in (share, advantage))
-    drawn = shares > 0
-    logs = (_all_cells([log] * len(share), shape) for log in (shift.log_policy, shift.log_old))
-    logs = (computed_once(jnp.where(drawn, log, _IMPOSSIBLE)) for log in logs)
-    parts = *logs, computed_once(jnp.where(drawn, advantages, 0)), computed_once(shares)
-    found = computed_once(job.learner.estimator.of_group(*parts))  # type: ignore[attr-defined]
-    return [found[c * shape[0] : (c + 1) * shape[0]] for c in range(len(share))]
 
+    shape, lanes = (len(share), *change.ratio.shape), change.ratio.shape[-1]
 
-def _all_cells(columns: list[Array], shape: tuple[int, ...]) -> Array:
-    """Columns [K, L] or [L] below each other, [columns * K, L]."""
-    return jnp.concatenate([jnp.broadcast_to(column, shape) for column in columns])
+    def of_cells(by_column: list[Array]) -> Array:
+        if len(by_column) == 1:
+            return jnp.broadcast_to(by_column[0], shape[1:])
+        rows = computed_once(jnp.stack(by_column))  # [columns, K, L], or [columns, L] where arms are alike
+        return jnp.broadcast_to(rows if rows.ndim == 3 else rows[:, None], shape).reshape(-1, lanes)
+
+    def of_arms(by_arm: Array) -> Array:
+        return jnp.broadcast_to(by_arm, shape).reshape(-1, lanes)
+
+    estimator, shares = job.learner.estimator, of_cells(share)
+    log_old = of_arms(change.acting.log_policy(_IMPOSSIBLE))
+    advantages = jnp.where(shares > 0, of_cells(advantage), 0)
+    if hasattr(estimator, "of_weights"):
+        found = estimator.of_weights(of_arms(change.current.weights), log_old, advantages, shares)
+    else:
+        log_policy = of_arms(change.current.log_policy(_IMPOSSIBLE))
+        found = group_rule(estimator)(log_policy, log_old, advantages, shares)
+    return list(found.reshape(shape))

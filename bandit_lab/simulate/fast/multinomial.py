@@ -31,6 +31,7 @@ LARGEST_INVERTED = 32
 LARGEST_GROUP = 2**14
 _SCALE = 2**15
 _WORDS_OF_A_DITHER = 8
+_WRITTEN_OUT = 2  # arms: for so few a loop costs more
 _TOGETHER = 32  # draws compared in one expression: a longer reduction is not unrolled
 
 
@@ -78,6 +79,12 @@ def thresholds(weights: Array, total: Array, reached: Array, dither: Array) -> A
     dtype, (arms, lanes), columns = weights.dtype, weights.shape, reached.shape[1]
     shift = shift_of(dither, dtype)
     scale = computed_once(dtype.type(_SCALE) / total)
+    if arms <= _WRITTEN_OUT:
+        below = [add_up(*(weights[a] for a in range(arm))) if arm else jnp.zeros_like(total) for arm in range(arms)]
+        levels = [below[a] + weights[a] * reached[a, c] for a in range(arms) for c in range(columns)]
+        inside = [threshold(level * scale, shift) for level in levels[:-1]]
+        edges = (jnp.full(lanes, edge, jnp.uint16) for edge in (0, _SCALE))
+        return computed_once(jnp.stack([next(edges), *inside, next(edges)]))
 
     def one_arm(arm: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         below, table = carry

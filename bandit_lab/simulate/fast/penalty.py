@@ -38,7 +38,7 @@ def with_entropy(job: Job) -> Job:
 def penalty(job: Job, at: Any, frequency: Array) -> Array:
     """Coefficient of grad log pi(k) [K, L] that is descended. at: the policy. frequency: [K, L] of the drawn arms."""
     kl, bonus = job.learner.kl_estimator, job.learner.entropy_weight
-    log_policy = at.logits - jnp.max(at.logits, axis=0) - jnp.log(at.total)
+    log_policy = at.log_policy()
     slope = kl.slope(log_policy, jnp.broadcast_to(job.setting.reference, log_policy.shape))
     policy = at.weights * (1 / at.total)
     held = job.lanes.kl_weight * (frequency if kl.sampled else policy) * slope

@@ -1,12 +1,16 @@
 """What is compiled, and the arrays that go in."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 
 from bandit_lab._types import Array
+from bandit_lab.bandits import Bandit
 from bandit_lab.grpo import Learner
+
+NO_BANDIT = cast(Bandit, None)
+"""In a learner whose bandit's numbers are in `Setting`."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +49,10 @@ class Setting:
     values: [V, 1] reward of every column, or of every arm if there is one column. chances, reached: [K, columns]
     probabilities of an arm's rewards and their cumulative sums. trained, variances: [K, 1] mean and variance of an
     arm's reward. means: [K, 1] of the reported reward. reference: [K, 1] log-probabilities (or [K, L], see `penalty`).
-    distinct: [U, 1] the rewards that occur, rising, for advantages without `scale`. increments: [G], for two
-    arms with fixed rewards: what each draw of the rarer arm adds to the signal of arm 0; least: scalar, half the
-    smallest signal that is not zero; both are filled in by `two_arms.with_signals`.
+    distinct: [U, 1] the rewards that occur, rising, for advantages without `scale`. For two arms
+    with fixed rewards, filled in by `two_arms.with_tables`. Under the plain rules increments: [G], what each draw of
+    the rarer arm adds to the signal of arm 0, and least: scalar, half the smallest signal that is not zero; under
+    others scale_steps: [G // 2], what each draw of the rarer arm adds to the scale of the group.
     """
 
     values: Any
@@ -60,6 +65,7 @@ class Setting:
     distinct: Any = None
     increments: Any = None
     least: Any = None
+    scale_steps: Any = None
 
 
 class Lanes(NamedTuple):

@@ -6,11 +6,12 @@ import jax
 import numpy as np
 
 from bandit_lab.bandits import Bandit
-from bandit_lab.grpo import Exact, Learner, Refresh, averages, sees_batch
+from bandit_lab.grpo import Learner, Refresh, averages, sees_batch
 from bandit_lab.simulate.fast.layout import lanes_for
 from bandit_lab.simulate.fast.lively import words_for_lively
 from bandit_lab.simulate.fast.multinomial import LARGEST_GROUP, LARGEST_INVERTED, words_for_counting
 from bandit_lab.simulate.fast.program import Program, Setting
+from bandit_lab.simulate.fast.two_arms import is_plain
 from bandit_lab.simulate.fast.words import require_enough_words, require_steps_apart
 
 LARGEST_TABLE = 1024
@@ -120,7 +121,5 @@ def needs_blocks(learner: Learner, interval: np.ndarray) -> np.ndarray:
 
 
 def _one_logit_is_enough(learner: Learner, dynamics: str) -> bool:
-    plain = learner.optimizer.name in _MIRRORED and not learner.optimizer.options
-    exact = type(learner.kl_estimator) is Exact and getattr(learner.estimator, "ignores_ratio", False)
-    scaled = hasattr(learner.advantage, "scale")
-    return dynamics == "sampled" and plain and exact and scaled and learner.prompts == 1
+    mirrored = learner.optimizer.name in _MIRRORED and not learner.optimizer.options
+    return dynamics == "sampled" and mirrored and (is_plain(learner) or _columns(learner) == 1)

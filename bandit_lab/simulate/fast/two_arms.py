@@ -5,9 +5,10 @@ components alike and is odd in the gradient (the heavy ball in its three forms, 
 decay shrinks the gap as it shrinks each logit. The state is x = theta_0 - s / 2 with the logit gap 2 x; ascent
 directions are those of arm 0, [1, L].
 
-With fixed rewards a group is n ~ Binomial(G, p). The signal of arm 0, n (G - n) / G^2 times (r_0 - r_1) times the scale
-of the group, does not depend on which arm n counts: it is added up while the count of the rarer one is drawn. With
-random rewards the four cells are counted.
+With fixed rewards a group is n ~ Binomial(G, p), drawn as the count of the rarer arm; with random rewards the four
+cells are counted. Under the default rules (see `is_plain`) the signal of arm 0 is written out for two arms: for fixed
+rewards, n (G - n) / G^2 times (r_0 - r_1) times the scale of the group, which does not depend on which arm n counts, is
+added up while n is drawn. All other rules take the counts as `many_arms` has them, at the policy of both arms.
 """
 
 from dataclasses import replace
@@ -15,12 +16,15 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 
 from bandit_lab._barrier import computed_once
+from bandit_lab._elementary import exp, log
 from bandit_lab._numerics import add_up
 from bandit_lab._types import Array
-from bandit_lab.grpo import Learner, scale_of
-from bandit_lab.simulate.fast.lanes import as_float, exp
+from bandit_lab.grpo import Exact, Learner, scale_of
+from bandit_lab.simulate.fast import many_arms
+from bandit_lab.simulate.fast.lanes import as_float
 from bandit_lab.simulate.fast.lively import (
     chance_of_silence,
     inverted_lively,
@@ -53,15 +57,38 @@ class Policy(NamedTuple):
     reward: Array
 
 
-def with_signals(learner: Learner, setting: Setting) -> Setting:
-    """The setting of two arms with fixed rewards, completed by the increments of the signal and half the least one."""
+class BothArms(many_arms.Policy):
+    """A policy of two arms as `many_arms` sees one: weights are probabilities, of sum 1."""
+
+    def log_policy(self, least: float = -jnp.inf) -> Array:
+        """Log-probabilities [2, L], at least `least`. The logits are those over the more likely arm's."""
+        return jnp.maximum(self.logits + computed_once(log(jnp.maximum(self.weights[0], self.weights[1]))), least)
+
+
+def both_arms(policy: Policy) -> BothArms:
+    """The same policy, [2, L] written out."""
+    gap = (policy.logits + policy.logits) * np.array([[1], [-1]], policy.logits.dtype)
+    weights = computed_once(jnp.where(gap > 0, policy.common, policy.rare))
+    return BothArms(jnp.minimum(gap, 0), weights, jnp.ones_like(policy.common), policy.reward)
+
+
+def is_plain(learner: Learner) -> bool:
+    """Whether the signal is (reward - mean) times a number per group, and the KL term the exact one."""
+    exact = type(learner.kl_estimator) is Exact and getattr(learner.estimator, "ignores_ratio", False)
+    return exact and hasattr(learner.advantage, "scale") and learner.prompts == 1
+
+
+def with_tables(learner: Learner, setting: Setting) -> Setting:
+    """The setting of two arms with fixed rewards, completed by what follows from how often an arm was drawn."""
     size, values = learner.group_size, setting.values[:, 0]
     n = jnp.arange(size + 1, dtype=values.dtype)
     mean = (n * values[0] + (size - n) * values[1]) / size
     variance = (n * (values[0] - mean) ** 2 + (size - n) * (values[1] - mean) ** 2) / size
     silent = (n == 0) | (n == size)
-    scale = scale_of(learner.advantage)(variance, silent, size)
-    signal = jnp.where(silent, 0, n * (values[0] - mean) * scale / size)
+    scale = jnp.where(silent, 0, scale_of(learner.advantage)(variance, silent, size))
+    if not is_plain(learner):
+        return replace(setting, scale_steps=jnp.diff(scale[: size // 2 + 1]))
+    signal = n * (values[0] - mean) * scale / size
     return replace(setting, increments=jnp.diff(signal), least=jnp.min(jnp.abs(signal[1:-1])) / 2)
 
 
@@ -72,7 +99,7 @@ def policy_of(job: Job, logits: Array) -> Policy:
     common = 1 / (odds + 1)
     rare = odds * common
     first, means = jnp.where(gap > 0, common, rare), job.setting.means
-    reward = first * (means[0] - means[1]) + means[1] + 0 * logits[0]
+    reward = computed_once(first * (means[0] - means[1]) + means[1] + 0 * logits[0])
     return Policy(logits, odds, common, rare, first, reward)
 
 
@@ -83,6 +110,12 @@ def largest_probability(policy: Policy) -> Array:
 
 def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Array, Array]:
     """(ascent direction of arm 0 [1, L], whether the group is silent [L])."""
+    if not is_plain(job.learner):
+        both = both_arms(acting)
+        now = both if current is acting else both_arms(current)
+        first = step * job.learner.prompts
+        direction, silent = many_arms.ascent_from(job, both, now, lambda prompt: _counts(job, acting, first + prompt))
+        return direction[:1], silent
     at = acting if job.learner.estimator.at_snapshot else current
     reference = job.setting.reference
     distance = (at.logits[0] + at.logits[0]) - (reference[0] - reference[1])
@@ -106,6 +139,18 @@ def _inverted(job: Job, acting: Policy, step: Array) -> tuple[Array, Array]:
     return signal, (jnp.abs(signal) < job.setting.least).astype(acting.odds.dtype)
 
 
+def _counts(job: Job, acting: Policy, group: Array) -> Array:
+    """Counts [2, columns, L] of one group."""
+    size, columns, dtype = job.learner.group_size, job.program.columns, acting.odds.dtype
+    if columns > 1:
+        cells = (_lively_cells if job.learner.advantage.drops_silent else _cells)(job, acting, group)
+        return jnp.stack(cells).reshape(2, columns, -1)
+    draw = inverted_lively if job.learner.advantage.drops_silent else inverted_binomial
+    rarer = computed_once(draw(acting.odds, _words(job, group, 1)[0], jnp.ones(size, dtype)))
+    first = jnp.where(acting.logits > 0, size - rarer, rarer)
+    return computed_once(np.array([[[0]], [[size]]], dtype) + np.array([[[1]], [[-1]]], dtype) * first)
+
+
 def _counted(job: Job, acting: Policy, step: Array) -> tuple[Array, Array]:
     """Cells in the order (arm 0, value 0), (arm 0, value 1), ..., (arm 1, ...)."""
     size, columns, dtype = job.learner.group_size, job.program.columns, acting.odds.dtype
@@ -120,7 +165,7 @@ def _counted(job: Job, acting: Policy, step: Array) -> tuple[Array, Array]:
     signal = add_up(*(n * (r - mean) for n, r in zip(first_arm, values, strict=True))) * scale
     if drops:
         chance = chance_of_silence(
-            value_law(job.program, _weights(acting), jnp.ones_like(mean), job.setting.chances), size
+            value_law(job.program, _weights(acting), jnp.ones_like(acting.odds), job.setting.chances), size
         )
         return signal * (1 / size), chance
     return signal * (1 / size), silent.astype(dtype)
@@ -141,11 +186,11 @@ def _cells(job: Job, acting: Policy, step: Array) -> list[Array]:
 
 
 def _weights(acting: Policy) -> Array:
-    return jnp.stack([acting.first, jnp.where(acting.logits[0] > 0, acting.rare, acting.common)])
+    return computed_once(jnp.stack([acting.first, jnp.where(acting.logits[0] > 0, acting.rare, acting.common)]))
 
 
 def _lively_cells(job: Job, acting: Policy, step: Array) -> list[Array]:
-    size, setting, weights = job.learner.group_size, job.setting, computed_once(_weights(acting))
+    size, setting, weights = job.learner.group_size, job.setting, _weights(acting)
     words = _words(job, step, words_for_lively(size))
     one = jnp.ones_like(acting.odds)
     drawn = lively_counts(job.program, weights, one, setting.chances, setting.reached, words, size)

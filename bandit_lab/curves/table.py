@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from bandit_lab.curves import limits, scalars
 from bandit_lab.curves.record import Floats
 
+Rows = NDArray[np.bool_]
+"""Which rows of a table are meant [rows]."""
 _WRAPPERS = frozenset({"data", "metrics", "metric", "logs", "log", "scalars", "stats", "values"})
 
 
@@ -68,7 +70,7 @@ class Table:
         dense[np.frombuffer(rows, np.int64)] = np.frombuffer(values, np.float64)
         return dense
 
-    def has(self, key: str) -> NDArray[np.bool_]:
+    def has(self, key: str) -> Rows:
         """Which rows hold the numeric column `key` at all, null and NaN included [rows]."""
         present = np.zeros(self.rows, bool)
         present[np.frombuffer(self._numbers[key][0], np.int64)] = True

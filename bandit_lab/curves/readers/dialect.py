@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from bandit_lab.curves import aliases
-from bandit_lab.curves.normalise import match_key
 from bandit_lab.curves.options import ReadOptions
+from bandit_lab.curves.which_key import match_key
 
 _ANYWAY = frozenset({"loss", "train_loss", "train_runtime", "eval_loss", "eval_runtime"})
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from bandit_lab.curves import normalise, source
+from bandit_lab.curves import joining, normalise, source
 from bandit_lab.curves.normalise import Parsed
 from bandit_lab.curves.options import ReadOptions, parse_where
 from bandit_lab.curves.readers import console, csv_table, folder, json_document, json_lines, tensorboard_events
@@ -72,11 +72,11 @@ def read(
             )
         curves = _guarded(place, lambda: _pick(curves, options.run))
     for other in beside:
-        curves = [_joined("beside", one, Path(other), options, normalise.joined) for one in curves]
+        curves = [_joined("beside", one, Path(other), options, joining.joined) for one in curves]
     if eval_path is not None:
         if len(curves) != 1:
             raise ValueError(f"{_shown(place)}: eval_path: expected one run that it belongs to, got {len(curves)}")
-        curves = [_joined("eval_path", curves[0], Path(eval_path), asked, normalise.with_held_out)]
+        curves = [_joined("eval_path", curves[0], Path(eval_path), asked, joining.with_held_out)]
     return curves
 
 

@@ -9,10 +9,14 @@ the two streams are buffered apart. What is left, best first:
    against the total number of steps gives the interval;
 3. the number of rows against the last step that a progress bar showed;
 4. the row's number, said to be just that.
+
+Where the epoch goes back the run was taken up again from a checkpoint: the steps go back to the row that had the same
+learning rate, else the same epoch.
 """
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -55,10 +59,14 @@ def complete(table: Table, clues: Clues, log_every: int | None) -> tuple[Table, 
     logged = ~aside & ~summary & np.isfinite(table.column("__row"))
     rates = table.column("learning_rate")[logged] if "learning_rate" in table.keys else np.zeros(0)
     total, last = clues.length
-    units = schedule_units(rates) if rates.size == logged.sum() else None
-    interval, how = _interval(units, rates, int(logged.sum()) + clues.damaged, total, last, log_every)
-    if units is None:
-        units = np.arange(1, logged.sum() + 1, dtype=float)
+    back = _taken_up(table, rates, logged)
+    rows, repeated = int(logged.sum()), sum(row - again for row, again in back.items())
+    first = rates[: min(back, default=rows)] if rates.size == rows else rates[:0]
+    units = schedule_units(first)
+    interval, how = _interval(units, first, rows - repeated + clues.damaged, total, last, log_every)
+    if units is None or back:
+        units = _positions(rates, rows, back)
+        how += f"; the run was taken up again {len(back)} times, as its epochs tell" if back else ""
     elif (lost := int(units[-1] - units.size)) > 0:
         how += f"; the learning rate shows {lost} rows missing between those logged"
     step = np.full(table.rows, np.nan)
@@ -68,6 +76,31 @@ def complete(table: Table, clues: Clues, log_every: int | None) -> tuple[Table, 
 
 def _flag(table: Table, key: str) -> np.ndarray:
     return table.column(key) == 1 if key in table.keys else np.zeros(table.rows, bool)
+
+
+def _taken_up(table: Table, rates: Floats, logged: np.ndarray) -> dict[int, int]:
+    """Logged row at which the epoch goes back -> the earlier row that it repeats, in order; not to the very first."""
+    if "epoch" not in table.keys:
+        return {}
+    epochs, found = table.column("epoch")[logged], {}
+    for row in np.flatnonzero(np.diff(epochs) < 0) + 1:
+        same = np.flatnonzero(np.abs(epochs[:row] - epochs[row]) <= 1e-9 * abs(epochs[row]))
+        if rates.size == epochs.size:
+            alike = np.flatnonzero((rates[:row] == rates[row]) & np.isin(np.arange(row), same))
+            same = alike if alike.size else same
+        if same.size and same[-1] > 0:
+            found[int(row)] = int(same[-1])
+    return found
+
+
+def _positions(rates: Floats, rows: int, back: dict[int, int]) -> Floats:
+    """Position of each row in logging intervals [rows], every piece of a run that was taken up again by itself."""
+    units = np.arange(1, rows + 1, dtype=float)
+    for start, end in pairwise([0, *back, rows]):
+        own = schedule_units(rates[start:end]) if rates.size == rows else None
+        units[start:end] = np.arange(1, end - start + 1) if own is None else own
+        units[start:end] += units[back[start]] - 1 if start else 0
+    return units
 
 
 def schedule_units(rates: Floats) -> Floats | None:

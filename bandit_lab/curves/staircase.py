@@ -9,6 +9,7 @@ import numpy as np
 from bandit_lab.curves.record import Floats
 
 _FEWEST_CHANGES = 5
+"""Changes of value that a staircase has at least."""
 
 
 def stride(value: Floats) -> int:

@@ -7,6 +7,9 @@ import numpy as np
 from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Evidence, Finding
 from bandit_lab.curves.record import Curve
 
+_FEWEST = 6
+"""Values of the entropy, or rewards since it was lost, from which something is said of them."""
+
 
 def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
     """Median entropy of the last tenth (at least three points) against the largest of the first three values.
@@ -14,7 +17,7 @@ def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
     An entropy that is lost within the first few steps is not to be averaged away.
     """
     logged = curve.series.get("entropy")
-    if logged is None or (finite := np.isfinite(logged.value)).sum() < 6:
+    if logged is None or (finite := np.isfinite(logged.value)).sum() < _FEWEST:
         return Finding("policy_concentration", None, missing="no entropy is logged: concentration cannot be judged")
     entropy = replace(logged, step=logged.step[finite], value=logged.value[finite])
     count = max(3, entropy.value.size // 10)
@@ -39,7 +42,7 @@ def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
 def _since(curve: Curve, step: float) -> str:
     """What the reward has done since: concentration is no harm by itself."""
     after = curve.reward[curve.step >= step]
-    if after.size < 6:
+    if after.size < _FEWEST:
         return ""
     part = max(after.size // 5, 3)
     return f", and the reward has moved by {after[-part:].mean() - after[:part].mean():+.2g} since"

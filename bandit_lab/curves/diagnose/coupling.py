@@ -14,8 +14,15 @@ from bandit_lab.curves.record import Curve, Floats, Series
 
 _TRUE_PART = re.compile(r"accura|correct|ndcg|pass@|exact|(^|[_/])em($|[_/])", re.IGNORECASE)
 _FEWEST = 5
+"""Held-out points in a window."""
 _PRIOR = 4
-_ALIKE, _ALONE = 0.995, 1.8
+"""Points that the noise of the whole series counts for beside the spread within a window."""
+_ALIKE = 0.995
+"""Correlation from which a part is the reward over again."""
+_ALONE = 1.8
+"""Times as many standard errors are asked of a held-out result that falls while training stays level."""
+_FOLLOWS = 0.1
+"""Share of its earlier slope with which a held-out result still follows."""
 
 
 def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
@@ -127,4 +134,4 @@ def _shortfall(
     usual = 0.0
     if first >= _FEWEST and np.ptp(train[: first + 1]) > 0:
         usual = max(float(np.polyfit(train[: first + 1] - train[0], value[: first + 1] - value[0], 1)[0]), 0.0)
-    return (0.1 * usual * rise[0] - follow[0]) / follow[1]
+    return (_FOLLOWS * usual * rise[0] - follow[0]) / follow[1]

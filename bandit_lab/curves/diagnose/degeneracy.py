@@ -12,6 +12,10 @@ from bandit_lab.curves.record import Curve, Floats
 
 _TOP = 0.95
 """Mean reward that is near the top of 0/1 rewards even if nobody gave the scale."""
+_CLIMB = 0.25
+"""Share of the scale by which a reward has climbed that stands high on it by its own doing."""
+_BELOW = 0.99
+"""Largest score of a run that is solved: silence is no failure there."""
 
 
 def silent_share_bound(success: Floats, group_size: int) -> Floats:
@@ -21,11 +25,11 @@ def silent_share_bound(success: Floats, group_size: int) -> Floats:
 
 
 def _climbed(curve: Curve, height: float) -> bool:
-    """Whether the reward rose to its height by a quarter of the scale: a flat curve stands high on any scale that is
+    """Whether the reward rose to its height by `_CLIMB` of the scale: a flat curve stands high on any scale that is
     estimated from itself."""
     early = curve.reward[: max(curve.reward.size // 10, 3)].mean()
     start = (early - curve.scale.low) / max(curve.scale.high - curve.scale.low, 1e-12)
-    return bool(height - start > 0.25)
+    return bool(height - start > _CLIMB)
 
 
 def _since(step: Floats, share: Floats, width: int, limit: float) -> float:
@@ -70,7 +74,7 @@ def judge(curve: Curve, settings: DiagnoseSettings, group_size: int | None = Non
     if solved:
         text += f"; the reward is near the top of its scale, so silence is success ({curve.scale.text})"
     score = value / settings.silent_share
-    score = min(score, 0.99) if solved else score
+    score = min(score, _BELOW) if solved else score
     if score >= 1:
         if observed is not None:
             steps, shares = observed.step, observed.value

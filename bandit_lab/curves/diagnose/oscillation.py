@@ -20,11 +20,15 @@ from bandit_lab.curves.record import Floats
 
 MONOTONE = ("single_exponential", "softmax_law", "sigmoid", "constant")
 _WIDTHS = (1, 3, 7)
-_SHORTEST = 5.0
-_FEWEST_CYCLES = 6
+"""Frequencies over which the periodogram is smoothed."""
+_SHORTEST, _FEWEST_CYCLES = 5.0, 6
+"""Logging intervals in the shortest period, cycles in the curve at the longest."""
 _COARSE = 64
-_TOGETHER = 8  # curves: arrays of more do not stay in the cache
+"""Points that the monotone laws are fitted to."""
+_TOGETHER = 8
+"""Curves fitted at once: arrays of more do not stay in the cache."""
 _BATCH, _ENOUGH = 50, 10
+"""Surrogates drawn at a time, and larger ones among them from which no more are drawn."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,9 @@ import numpy as np
 from bandit_lab.curves.record import Floats
 
 _TIMES = 2
+"""Falls that were made good again."""
 _BISECTIONS = 12
+"""Halvings of the range in the search for the depth."""
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,8 @@ _SIGMA = 1.4826
 class Points:
     """Solutions at M shapes for R noise models and C curves: everything is [R, C, M] unless said.
 
-    `plateau`, `amplitude`, residual sum `squares`, the inverse 2 x 2 matrix (`v11`, `v12`, `v22`), and `offset`
-    [R, C], the part of -2 ln L that does not depend on theta.
+    `plateau`, `amplitude`, residual sum `squares`, the inverse 2 x 2 matrix (`v11`, `v12`, `v22`), `log_determinant`
+    ln det S, and `log_volume` [R, C] = sum ln(1 - phi_i^2).
     """
 
     plateau: Floats

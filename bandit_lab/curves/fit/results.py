@@ -13,7 +13,9 @@ from bandit_lab.curves.record import Curve, Floats
 
 FEWEST_POINTS = 8
 _CHUNK = 3_000_000
+"""Numbers in one array of a fit: what more curves than that need is fitted in parts."""
 _WIDEST = 2.0
+"""Ranges of the curve: a plateau whose interval is wider is not identified."""
 OVERSHOOT = 0.69
 """Damping ratio at which the oscillator passes its plateau by 5 % of the gain, exp(-pi zeta/sqrt(1 - zeta^2))."""
 MARGIN = 4.0

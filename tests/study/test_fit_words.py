@@ -26,3 +26,15 @@ def test_a_forecast_names_whole_steps():
     assert "steps 335 to 359:" in table.forecast_line(row)
     parts = row | {"steps": [0.0, 2.9], "forecast": found | {"target_steps": [3.9, 4.2]}}
     assert "steps 3.9 to 4.2:" in table.forecast_line(parts)
+
+
+def test_an_interval_far_from_zero_has_digits_enough_to_be_read():
+    """A reward of 10^6 and a little, and one that is nearly 1; an ordinary one keeps three digits, four for a value."""
+    far = [1_000_000.785, 1_000_000.836]
+    assert table.interval(far) == "[1000000.79, 1000000.84]"
+    assert table.with_interval({"value": 1_000_000.8, "i": far}, "i") == "1000000.8 [1000000.79, 1000000.84]"
+    assert table.interval([0.99981, 0.99989]) == "[0.99981, 0.99989]"
+    assert table.interval([0.7963, 0.8591]) == "[0.796, 0.859]"
+    assert table.interval([None, 2.0]) == "[open, 2]"
+    assert table.interval([1.0, 1.0]) == "[1, 1]"
+    assert table.telling([0.7963, 0.8591], 4) == 4

@@ -33,6 +33,10 @@ def as_model(name: str) -> Model:
     return cast(Model, _checks.choice("staleness", name, (*MODELS, "random")))
 
 
+_SUMMED = 256
+"""Longest block whose S is summed term by term: the quotient loses digits as mu nears 1."""
+
+
 class BlockSums(NamedTuple):
     """Response of one block: `decay` m, `push` S, `carry` a, `drift` P (dimensionless)."""
 
@@ -51,7 +55,7 @@ def block_sums(refresh_interval: int, momentum: float, convention: str = "heavy_
     """m, S, a, P of a block of `refresh_interval` steps, for unit gain. Derived in this module."""
     n, mu = int(refresh_interval), float(momentum)
     decay = mu**n
-    push = sum(mu**j for j in range(n)) if n <= 256 else (1.0 - decay) / (1.0 - mu)
+    push = sum(mu**j for j in range(n)) if n <= _SUMMED else (1.0 - decay) / (1.0 - mu)
     carry = mu * push * (mu if convention == "nesterov" else 1.0)
     return BlockSums(decay, push, carry, (n - carry) / (1.0 - mu))
 

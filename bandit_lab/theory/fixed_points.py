@@ -20,8 +20,11 @@ from scipy.special import softmax
 from bandit_lab import _checks
 from bandit_lab.theory.signal import Signal, fisher, reward_hessian
 
-_SCAN = 3000
+HUGE = 1e300
+"""Stands for an infinite factor h where numbers have to stay finite."""
+_SCAN = 3000  # tilts
 _SATURATED = 60.0  # logits: beyond, an arm's probability is below 1e-26
+_NEAR = 1e-3  # probability by which the end of the flow may miss the fixed point that it has settled to
 _FAR = 1e12  # tilt over the gap of the two best arms where the k3 gradient is followed to: pi falls like 1/tilt
 
 
@@ -80,7 +83,7 @@ def fixed_points(
 
     def excess(x: float) -> float:
         value = signal.factor(tilted_policy(signal.means, reference, x, kl_estimator))
-        return min(value, 1e300) - kl_weight * x
+        return min(value, HUGE) - kl_weight * x
 
     if np.ptp(signal.means) == 0:
         tilt = signal.factor(reference) / kl_weight
@@ -128,7 +131,7 @@ def critical_kl_weight(signal: Signal, reference: np.ndarray, kl_estimator: str 
 
     def weight(log_tilt: float) -> float:
         x = float(np.exp(log_tilt))
-        return float(np.log(min(signal.factor(tilted_policy(signal.means, reference, x, kl_estimator)), 1e300) / x))
+        return float(np.log(min(signal.factor(tilted_policy(signal.means, reference, x, kl_estimator)), HUGE) / x))
 
     grid = np.log(_tilts(signal, reference, 1.0, kl_estimator))
     grid = np.concatenate([np.linspace(grid[0] - 7, grid[0], 200)[:-1], grid])
@@ -160,7 +163,7 @@ def attracting_fixed_point(
     start = reference if initial is None else np.asarray(initial, float)
     policy = _settle(signal, reference, kl_weight, start, kl_estimator)
     near = min(stable, key=lambda p: float(np.abs(p.policy - policy).max()))
-    return near if np.abs(near.policy - policy).max() < 1e-3 else None
+    return near if np.abs(near.policy - policy).max() < _NEAR else None
 
 
 def settled_point(

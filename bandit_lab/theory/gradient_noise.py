@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bandit_lab import _checks
-from bandit_lab.theory.group_law import GroupLaw, binomial_weights
+from bandit_lab.theory.group_law import GroupLaw
 
 
 class Atoms(NamedTuple):
@@ -79,10 +79,7 @@ def binary_covariance(
     if law.group_size is None:
         return np.zeros((len(policy), len(policy)))
     size, k = law.group_size, np.arange(law.group_size + 1)
-    weight = binomial_weights(size, policy @ success, policy @ (1 - success))
-    if law.advantage == "dapo":
-        weight = np.where((k == 0) | (k == size), 0.0, weight)
-        weight = weight / weight.sum()
+    weight = law.success_weights(policy @ success, policy @ (1 - success))
     up, down = law.table()
     score = np.eye(len(policy)) - policy
     mean, inner = np.zeros((size + 1, len(policy))), np.zeros((len(policy), len(policy)))

@@ -120,6 +120,18 @@ class GroupLaw:
             return (k * (size - k) / size**2) ** (self.power / 2)
         return np.sqrt(k * (size - k) / (size * (size - self.ddof))) + self.eps
 
+    def success_weights(self, success: ArrayLike, failure: ArrayLike | None = None) -> np.ndarray:
+        """P(k successes) in a group that is used [..., G + 1]: k ~ Bin(G, J), not silent where those are dropped.
+
+        Finite groups only. Raises ValueError at G = infinity.
+        """
+        _checks.require(self.group_size is not None, "group_size", "a finite group", "infinity")
+        weight = binomial_weights(int(self.group_size or 0), success, failure)
+        if self.advantage != "dapo":
+            return weight
+        weight[..., [0, -1]] = 0.0
+        return weight / weight.sum(-1, keepdims=True)
+
     def _differences(self) -> np.ndarray:
         up, down = self.table()
         return up[1:] - down[:-1]

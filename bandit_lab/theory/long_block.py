@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from bandit_lab.theory.fixed_points import check_problem, tilted_policy
+from bandit_lab.theory.fixed_points import HUGE, check_problem, tilted_policy
 from bandit_lab.theory.signal import Signal
 
 
@@ -40,7 +40,7 @@ def success_slope(success: float, kl_weight: float) -> float:
 
 def long_block_policy(signal: Signal, reference: np.ndarray, kl_weight: float, policy: np.ndarray) -> np.ndarray:
     """Policy [K] at the end of an infinitely long `ratio` block that started at `policy` [K]."""
-    return tilted_policy(signal.means, reference, min(signal.factor(policy), 1e300) / kl_weight)
+    return tilted_policy(signal.means, reference, min(signal.factor(policy), HUGE) / kl_weight)
 
 
 def settle(signal: Signal, reference: np.ndarray, kl_weight: float, policy: np.ndarray, blocks: int = 4000) -> LongRun:

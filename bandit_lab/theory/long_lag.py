@@ -25,6 +25,7 @@ from scipy.optimize import brentq
 
 from bandit_lab.theory.block_map import LinearLoop, Matrix
 from bandit_lab.theory.conventions import gain
+from bandit_lab.theory.thresholds import angle_grid
 
 LARGEST_MATRIX = 128
 """Size of a step map, (N+2) n, from which on this module takes its place."""
@@ -32,6 +33,7 @@ _ROUNDS, _PATIENCE = 100, 40  # of an iteration at most, and until two multiplie
 _SETTLED, _DOUBLE = 1e-12, 1e-7  # relative step of an iteration that has settled; of one near a double multiplier
 _MIXED = 1e-10  # imaginary part of a mode's stiffness over its modulus that is rounding
 _REAL = 1e-13  # the same of a multiplier
+_FLAT = 1e-6  # the same of a loop's eigenvalue at angle pi
 _RANK = 1e-12  # singular value over the largest that is rounding
 _DIGITS = 40.0  # e-folds of the trapezoidal rule's error
 _MOST_POINTS, _CHUNK = 2**22, 2**16
@@ -189,16 +191,14 @@ def _crossings(loop: LinearLoop, lag: int) -> Iterator[tuple[float, complex]]:
         """Changes sign where one eigenvalue crosses the real axis, in whatever order they come."""
         return float(np.prod(loops(np.array(angle)).imag))
 
-    grid = np.concatenate([np.geomspace(1e-9, 1e-2 / (lag + 1), 64), np.linspace(0, np.pi, 96 * (lag + 2))[1:-1]])
-    grid = np.unique(grid)
+    grid = angle_grid(lag)[:-1]
     sides = np.sign(np.prod(loops(grid).imag, axis=-1))
     angles = [brentq(turn, grid[i], grid[i + 1], xtol=1e-15) for i in np.flatnonzero(sides[:-1] * sides[1:] < 0)]
     for angle in (*angles, np.pi):
-        values = loops(np.array(angle))
-        real = values[np.abs(values.imag) <= 1e-6 * np.abs(values)] if angle == np.pi else values
-        for value in real if angle == np.pi else [values[np.argmin(np.abs(values.imag))]]:
-            if value.real < 0:
-                yield float(-1 / value.real), complex(np.exp(1j * angle)) if angle < np.pi else -1.0 + 0j
+        values, flip = loops(np.array(angle)), angle == np.pi  # where eigenvalues are real, or come in pairs
+        off = np.abs(values.imag)
+        for value in values[(off <= _FLAT * np.abs(values) if flip else off == off.min()) & (values.real < 0)]:
+            yield float(-1 / value.real), -1.0 + 0j if flip else complex(np.exp(1j * angle))
 
 
 def spectrum(loop: LinearLoop, learning_rate: float, lag: int, noise: Matrix, angles: np.ndarray) -> np.ndarray:

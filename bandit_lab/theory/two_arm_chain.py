@@ -24,9 +24,11 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab.theory.gradient_noise import binary_covariance
-from bandit_lab.theory.group_law import GroupLaw, binomial_weights
+from bandit_lab.theory.group_law import GroupLaw
 
-_SMOOTHING = 1.5
+_SMOOTHING = 1.5  # grid spacings
+_NEVER = 1e-14  # probability of a number of successes that is left out
+_DEAD = 1e-13  # probability of moving at all that counts as none
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class TwoArmChain:
     def _moving_part(self, good: float, bad: float, groups: int, atom: float) -> tuple[float, float]:
         """Shift and factor that shrink the moving part about its mean so that smoothing restores its variance."""
         alive = 1 - atom
-        if alive < 1e-13:
+        if alive < _DEAD:
             return 0.0, 1.0
         policy, means = np.array([good, bad]), np.array(self.success)
         share = self.learning_rate * (self.refresh_interval if self.batch_reuse else 1) / self.prompts
@@ -118,10 +120,7 @@ class TwoArmChain:
         size = int(self.law.group_size or 0)
         first, second = self.success
         hit, miss = good * first + bad * second, good * (1 - first) + bad * (1 - second)
-        weight, k = binomial_weights(size, hit, miss), np.arange(size + 1)
-        if self.law.advantage == "dapo":
-            weight = np.where((k == 0) | (k == size), 0.0, weight)
-            weight = weight / weight.sum()
+        weight, k = self.law.success_weights(hit, miss), np.arange(size + 1)
         up, down = self.law.table()
         right = (good * first / hit, bad * second / hit) if hit > 0 else (0.0, 1.0)
         wrong = (good * (1 - first) / miss, bad * (1 - second) / miss) if miss > 0 else (0.0, 1.0)
@@ -131,7 +130,7 @@ class TwoArmChain:
         repeats = self.refresh_interval if self.batch_reuse else 1
         scale = self.learning_rate * repeats / (size * self.prompts)
         total = np.zeros(len(frequency), complex)
-        for j in np.flatnonzero(weight > 1e-14):
+        for j in np.flatnonzero(weight > _NEVER):
             if j in (0, size):
                 total += weight[j]
                 continue

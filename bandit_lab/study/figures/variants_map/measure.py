@@ -91,20 +91,15 @@ def _outcome(away: np.ndarray) -> int:
 def _groups(setting: Setting, rest: xarray.Dataset) -> xarray.Dataset:
     """Mean curves from the reference policy at G = group_size and at G = infinity, refresh."""
     learners = _learners(setting, "refresh")
-    finite = {i: one for i, one in enumerate(learners) if not hasattr(one.estimator, "of_group")}
-    place = {i: k for k, i in enumerate(finite)}
     tried = intervals(setting, "refresh")
     n, start = int(np.argmax(tried == setting.curve.interval)), np.zeros(len(tried))
     largest, shift = np.full((2, len(learners)), np.nan)
     low, high = sorted(setting.rewards)
     for i, rate in enumerate(rest.learning_rate.values.ravel()):
-        if i in finite:
-            cells = _cells(setting, rate, tried)
-            limit = variants.run_gaps(learners, "mean_field", i, cells, start, setting.steps)[n]
-            one = tuple(finite.values()), "finite_group", place[i], cells
-            group = variants.run_gaps(*one, start, setting.steps)[n]
-            difference = (high - low) * (1 / (1 + np.exp(-group)) - 1 / (1 + np.exp(-limit)))
-            largest[i], shift[i] = np.abs(difference).max(), difference[-1]
+        cells, dynamics = _cells(setting, rate, tried), ("finite_group", "mean_field")
+        group, limit = (variants.run_gaps(learners, one, i, cells, start, setting.steps)[n] for one in dynamics)
+        difference = (high - low) * (1 / (1 + np.exp(-group)) - 1 / (1 + np.exp(-limit)))
+        largest[i], shift[i] = np.abs(difference).max(), difference[-1]
     reward = {"units": "reward"}
     values = {"curve_difference": _table(setting, largest, reward), "group_shift": _table(setting, shift, reward)}
     return xarray.Dataset(values, rest.coords)

@@ -10,7 +10,7 @@ from bandit_lab.study.reproduce.experiment import Setting
 ALIKE = {"batch_std": "grpo"}  # one prompt: the batch is the group
 CLIPPED = ("clipped", "clip_higher", "cispo", "gspo")  # as `ratio` near a fixed point; one token: gspo is clip_higher
 RATIOS = ("ratio", *CLIPPED)
-LOOPS = {"refresh": "refresh", "lag": "lag", "pipeline": "pipeline", "random_mean": "random"}
+LOOPS = {**{model: model for model in theory.MODELS}, "random_mean": "random"}
 
 
 def predict(setting: Setting) -> xarray.Dataset:
@@ -22,7 +22,7 @@ def predict(setting: Setting) -> xarray.Dataset:
     even = np.full(2, 0.5)
     for i, advantage in enumerate(coords["advantage"]):
         name = ALIKE.get(advantage, advantage)
-        if name not in ("grpo", "dr_grpo", "rloo", "dapo", "median", "sign"):
+        if name not in theory.ADVANTAGES:
             continue
         laws = [theory.GroupLaw(name, size) for size in (None, setting.group_size)]
         limit, finite = (theory.BinarySignal(law, tuple(setting.rewards)) for law in laws)

@@ -26,8 +26,7 @@ def table(found: Found) -> str:
                 known = np.isfinite(float(theirs.has_threshold.sel(staleness=name)))
                 cells.append(f"{_interval(seen)} ({_interval(exact) if known else '?'})")
             late = float(row.late_exponent)
-            difference = float(row.curve_difference)
-            cells += ["?" if np.isnan(difference) else f"{difference:.4f}", f"{float(row.temperature):.3f}"]
+            cells += [f"{float(row.curve_difference):.4f}", f"{float(row.temperature):.3f}"]
             cells += [f"t^{late:.2f}" if abs(late) < 20 else "no power"]
             codes = [OUTCOMES[int(row.outcome.sel(staleness=name))] for name in names]
             cells += [

@@ -13,7 +13,7 @@ import pytest
 
 from bandit_lab import simulate
 from bandit_lab.bandits import k_arm, two_arm
-from bandit_lab.grpo import GRPO, Hyper, Learner
+from bandit_lab.grpo import ESTIMATORS, GRPO, Hyper, Learner, Optimizer
 from bandit_lab.measure import growth_rate
 from bandit_lab.simulate.fast.one_kernel import TAG, one_kernel_enabled
 
@@ -49,8 +49,9 @@ def look(run) -> Look:
     )
 
 
-def sampled(arms, kind, interval):
-    learner = Learner(k_arm(np.linspace(0.2, 0.8, arms), kind=kind), advantage=GRPO(eps=1e-6), group_size=16)
+def sampled(arms, kind, interval, **rules):
+    bandit = k_arm(np.linspace(0.2, 0.8, arms), kind=kind)
+    learner = Learner(bandit, advantage=GRPO(eps=1e-6), group_size=16, **rules)
     cells = Hyper(np.array([0.02]), np.array([0.9]), np.array([interval]), np.array([0.05]))
     return lambda: simulate.run(learner, "sampled", cells, steps=7, seeds=256, path="fast", summary=False)
 
@@ -70,6 +71,9 @@ RUNS = {
     "two arms": sampled(2, "fixed", 1),
     "many arms": sampled(8, "fixed", 1),
     "refresh interval": sampled(8, "bernoulli", 8),
+    "other rules": sampled(
+        2, "fixed", 8, estimator=ESTIMATORS["tpo"](), kl_estimator="k3", optimizer=Optimizer("adam")
+    ),
     "mean field": mean_field,
     "displaced": displaced,
 }

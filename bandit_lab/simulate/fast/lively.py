@@ -73,7 +73,7 @@ def lively_counts(
     free = thresholds(weights, total, reached, dithers)
     same, other = _given_the_value(program, weights, chances, value, vertex, dithers >> np.uint32(16))
     level = computed_once(_uniform(for_other, law) * other[-1])
-    free, same, other = free[1:-1], same[1:-1], other[1:-1]  # below the first edge lies no draw, below the last all
+    free, other = free[1:-1], other[1:-1]  # below the first edge lies no draw, below the last all
     below, first = (level < other).astype(jnp.uint16), 0
     for part in draws_of(draws, size - 1):
         order = (first + lax.broadcasted_iota(jnp.int32, (part.shape[0], 1), 0)).astype(jnp.uint16)
@@ -171,7 +171,10 @@ def _value_and_place(law: Array, size: int, for_value: Array, for_place: Array) 
 def _given_the_value(
     program: Program, weights: Array, chances: Array, value: Array, vertex: Array, dither: Array
 ) -> tuple[Array, Array]:
-    """(thresholds of the cells with value u, uint16; cumulative weights of those without) [M + 1, L]; see `vertex`."""
+    """(thresholds between the cells with value u [M - 1, L], uint16; cumulative weights [M + 1, L] of those without).
+
+    At a vertex the weights are those with it.
+    """
     dtype, (arms, lanes), columns = weights.dtype, weights.shape, program.columns
     value_of = np.tile(np.arange(columns), arms)
     for index, members in enumerate(program.classes):
@@ -181,7 +184,4 @@ def _given_the_value(
     same = _running_sum(computed_once(jnp.where(mine, share, 0)))
     other = _running_sum(computed_once(jnp.where(mine == vertex, share, 0)))
     scale = computed_once(dtype.type(2**15) / same[-1])
-    table = threshold(same * scale, shift_of(dither, dtype))
-    table = lax.dynamic_update_index_in_dim(table, jnp.zeros(lanes, jnp.uint16), 0, 0)
-    table = lax.dynamic_update_index_in_dim(table, jnp.full(lanes, 2**15, jnp.uint16), arms * columns, 0)
-    return computed_once(table), other
+    return computed_once(threshold(same[1:-1] * scale, shift_of(dither, dtype))), other

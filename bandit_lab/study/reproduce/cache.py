@@ -34,13 +34,15 @@ if TYPE_CHECKING:
 ROOMS = ("bandits", "grpo", "simulate", "measure", "theory", "curves", "study/benchmark", "study/fit")
 PACKAGES = ("jax", "jaxlib", "optax", "numpy", "scipy")
 MEASURED = "measured"
+_KEY, _MARK, _READABLE = 20, 8, 60
+"""Characters of a folder's hash, of an entry's, and of the readable part of its name."""
 
 
 class Cache:
     """The entries of one experiment at one setting. folder None: nothing is kept. plugins: those of `plugins=[...]`."""
 
     def __init__(self, folder: Path | None, loaded: Loaded, setting: Setting, plugins: Sequence[str] = ()) -> None:
-        self.folder = None if folder is None else folder / loaded.id / key(loaded, setting, plugins)[:20]
+        self.folder = None if folder is None else folder / loaded.id / key(loaded, setting, plugins)[:_KEY]
 
     def keep(self, name: str, function: "Callable[[], xarray.Dataset]") -> "xarray.Dataset":
         """The entry `name`; made by `function` and stored if it is not there. Raises Stopped if it cannot be stored."""
@@ -65,8 +67,8 @@ class Cache:
 
     def _path(self, name: str) -> Path:
         assert self.folder is not None
-        readable = "".join(c if c.isalnum() else "_" for c in name)[:60]
-        return self.folder / f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.npz"
+        readable = "".join(c if c.isalnum() else "_" for c in name)[:_READABLE]
+        return self.folder / f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:_MARK]}.npz"
 
 
 def key(loaded: Loaded, setting: Setting, plugins: Sequence[str] = ()) -> str:

@@ -14,6 +14,8 @@ from bandit_lab.measure import find_fixed_point, generic_direction, learning_rat
 from bandit_lab.simulate import drift_of, finite_group, sampled, trajectories
 from bandit_lab.theory.group_size import factor_expansion, group_shift
 
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+
 SIZES = (2, 3, 4, 8, 16, 64, 256)
 ARMS = k_arm((0.85, 0.4, 0.15))
 

@@ -11,6 +11,8 @@ from bandit_lab.grpo import ADVANTAGES, DAPO, RLOO, DrGRPO, Frozen, Learner, Rat
 from bandit_lab.simulate import finite_group, sampled
 from bandit_lab.simulate.group_moment import group_moments
 
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+
 BERNOULLI = k_arm((0.85, 0.6, 0.2), reference_logits=(0.2, 0.0, -0.4))
 GRADED = k_arm((0.9, 0.7, 0.3, 0.3), reference_logits=(0.2, 0.0, -0.4, 0.1), kind="fixed")
 

@@ -18,7 +18,7 @@ First round: w, a, s, v of least loss over the other families (runs of 60 points
 1, and 150 simulated runs of conf/benchmark/training.yaml as one more family). Loss on the family left out: weight
 0.162, median 0.162, apart 0.171, trend 0.155; in use 0.153; last level 0.147.
 Second round: the same, chosen on runs that are never scored (fewer than 60 points, other families, at 50 and 70 %, loss
-at most 0.25; and the simulated ones; all with the fits of that time, whose descent stopped earlier). Loss there: weight and median 0.139, apart 0.128 (a = 1, s = 0.5: taken), trend
+at most 0.25; and the simulated ones). Loss there: weight and median 0.139, apart 0.128 (a = 1, s = 0.5: taken), trend
 0.127. Then on the runs of 60 points or more, none left out as refused, median errors at
 
             weight  median  apart   trend   in use  last    exponential  sigmoid
@@ -27,7 +27,8 @@ at most 0.25; and the simulated ones; all with the fits of that time, whose desc
     70 %    0.033   0.031   0.037   0.036   0.034   0.031   0.048        0.037
 
 Neither round chose anything better than what was in use, which therefore stays: half laws, half last level. Nor does it
-beat the best of three baselines in hindsight in the median (`paired` says how little so few runs can tell).
+beat the best of three baselines in hindsight in the median (`paired` says how little so few runs can tell). All this
+with the fits of that time, whose descent stopped earlier.
 """
 
 from collections.abc import Mapping, Sequence

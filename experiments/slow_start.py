@@ -5,12 +5,10 @@ d (1 + ln(F/F_0)) steps where the force grows from F_0 to F, at any learning rat
 function of t eta/(1 - mu) alone: sinh(x/2) = sinh(x_0/2) + t eta/(2 (1 - mu)) (bandit_lab/theory/slow_start.py,
 two_arm.py). A sweep of mu at fixed eta/(1 - mu) therefore separates them. A fit does not: the oscillator of arXiv
 2606.30789 comes so near to a softmax curve without any inertia (mean squared misfit m by least squares) that with noise
-of variance v over n points R^2 = 1 - (m + v (1 - 4/n))/(variance of the curve + v), and the true law wins in AICc by
-n ln(1 + m/v), or less where the fit does better to take misfit for correlated noise: n ln(m_r/v + 1 + r^2), smallest in
-r, m_r the mean square of e_i - r e_(i-1) of the best misfit e (derived here; as many parameters in both laws; the first
-version of this figure claimed r = 0, and an AICc that counted down-weighted points as fewer agreed with it).
-Setting: conf/experiment/slow_start.yaml. Measured: runs of the mean update; the fits of bandit_lab.curves on points
-that are means of B answers each. Drawn: the sweep; delays; R^2; AICc.
+of variance v over n points R^2 = 1 - (m + v (1 - 4/n))/(variance of the curve + v), and the true law wins by
+n ln(1 + m/v) in AICc (derived here; both laws have as many parameters; an upper bound where m is not small, because the
+fit may take misfit for correlated noise). Setting: conf/experiment/slow_start.yaml. Measured: runs of the mean update;
+the fits of bandit_lab.curves on points that are means of B answers each. Drawn: the sweep; delays; R^2; AICc.
 """
 
 from bandit_lab._readings import farthest_from_one
@@ -86,7 +84,8 @@ CLAIMS = (
         tolerance=0.15,
         relative=True,
     ),
-    # 5 standard errors of a median of 30; robust weights take a little more
+    # an upper bound by up to a fifth (misfit taken for noise), and the scatter of a median: single curves scatter by 11,
+    # so that its standard error is 1.8 for 60
     Claim.same(
         "slow_start.aicc_tells",
         "Median AICc by which the softmax law beats the oscillator on softmax curves from 12 %, 256 answers per point",

@@ -8,7 +8,6 @@ from scipy.optimize import minimize
 from bandit_lab import theory
 from bandit_lab._readings import crossing
 from bandit_lab.curves.fit import SHAPES
-from bandit_lab.curves.fit.likelihood import RHO
 from bandit_lab.study.figures.slow_start.problem import (
     FLOW,
     GOOD,
@@ -40,9 +39,6 @@ def predict(setting: Setting) -> xarray.Dataset:
     damping = [read[1].get("damping_ratio", curves.damping_ratio) for read in found]
     misfit, variance = np.array([one[0] for one in found])[:, None], np.array([one.var() for one in exact])[:, None]
     noise = np.array([np.mean(one * (1 - one)) / answers for one in exact])
-    gain = [
-        _gains(rival_law(name), time, curve, v) for name, curve, v in zip(origins(curves), exact, noise, strict=True)
-    ]
     r_squared = 1 - (misfit + noise * (1 - 4 / curves.points)) / (variance + noise)
     fitted = ("origin", "answers")
     return xarray.Dataset(
@@ -56,8 +52,7 @@ def predict(setting: Setting) -> xarray.Dataset:
             "delay_slope": ((), 1 + np.log(growth), ONE),
             "misfit": (("origin",), misfit[:, 0], ONE | {"long_name": "mean squared distance of the rival law"}),
             "rival_r_squared": (fitted, r_squared, ONE),
-            "aicc_gain_white": (fitted, curves.points * np.log1p(misfit / noise), {"units": "nats, times 2"}),
-            "aicc_gain": (fitted, np.array(gain), {"units": "nats, times 2"}),
+            "aicc_gain": (fitted, curves.points * np.log1p(misfit / noise), {"units": "nats, times 2"}),
             "share_good": (fitted, np.where(r_squared > GOOD, 1.0, 0.0), ONE),
             "read_damping_ratio": (("origin",), np.array(damping), ONE),
         },
@@ -100,31 +95,15 @@ def _inertia_curve(curves: Setting) -> np.ndarray:
 
 def _nearest(law: str, time: np.ndarray, curve: np.ndarray) -> tuple[float, dict[str, float]]:
     """(mean squared distance, parameters) of the law's curve that is nearest to a noise-free one."""
-    distance, theta = _misfit(law, time, curve, 0.0)
-    return distance, {name: float(value) for name, value in SHAPES[law].meaning(theta).items()}
-
-
-def _gains(law: str, time: np.ndarray, curve: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """AICc by which the true law beats this one at each variance of white noise; the fit may take it for correlated."""
-    sizes = np.array([_misfit(law, time, curve, float(rho))[0] + noise * (1 + rho * rho) for rho in RHO])
-    return time.size * np.log(sizes.min(axis=0) / noise)
-
-
-def _misfit(law: str, time: np.ndarray, curve: np.ndarray, rho: float) -> tuple[float, np.ndarray]:
-    """(mean square of e_i - rho e_(i-1), parameters), e what the law's best curve leaves of a noise-free one."""
     shape = SHAPES[law]
     low, high = shape.bounds(time)
 
-    def fresh(values: np.ndarray) -> np.ndarray:
-        return np.concatenate((values[:1] * np.sqrt(1 - rho * rho), values[1:] - rho * values[:-1]))
-
     def distance(theta: np.ndarray) -> float:
         rising = shape.growth(time, np.clip(theta, low, high)[None, :])
-        design = np.stack((fresh(np.ones_like(rising)), fresh(rising)), axis=-1)
-        left = fresh(curve)
-        return float(np.mean((left - design @ np.linalg.lstsq(design, left, rcond=None)[0]) ** 2))
+        design = np.stack((np.ones_like(rising), rising), axis=-1)
+        return float(np.mean((curve - design @ np.linalg.lstsq(design, curve, rcond=None)[0]) ** 2))
 
     start = min(shape.grid(time), key=distance)
     best = minimize(distance, start, method="Nelder-Mead", options={"xatol": 1e-5, "fatol": 1e-12})
     theta = np.clip(best.x, low, high)
-    return distance(theta), theta
+    return distance(theta), {name: float(value) for name, value in shape.meaning(theta).items()}

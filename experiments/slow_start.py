@@ -84,7 +84,7 @@ CLAIMS = (
         tolerance=0.15,
         relative=True,
     ),
-    # an upper bound by up to a fifth (misfit taken for noise), and the scatter of a median: single curves scatter by 11,
+    # an upper bound by up to a fifth (misfit taken for noise), and a median's scatter: single curves scatter by 11,
     # so that its standard error is 1.8 for 60
     Claim.same(
         "slow_start.aicc_tells",

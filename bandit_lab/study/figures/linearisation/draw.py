@@ -95,7 +95,7 @@ def _draw_basins(panel, found: Found) -> None:
     text = {"fontsize": 7, "ha": "center", "va": "center"}
     panel.text(0.5 * float(basin.start[0] + basin.start[-1]), 0.5 * float(1 + basin.ratio[0]), "all return", **text)
     panel.text(0.7 * float(basin.start[-1]), 1.75, "cycle", **text)
-    panel.text(THROWN_LABEL[0], THROWN_LABEL[1], "far out\nfor long", **text)
+    panel.text(THROWN_LABEL[0], THROWN_LABEL[1], "thrown\nfar out", **text)
     panel.text(0.97, 0.04, "fills measured, lines predicted", **text | {"ha": "right"}, transform=panel.transAxes)
     panel.set(xlabel="displacement at the start (logits)", ylabel=r"$\eta$ / threshold")
     panel.set_title(str(found.measured.loop.values[0]).replace("mu", r"$\mu$").replace("N", "$N$"), fontsize=7)

@@ -131,10 +131,8 @@ def _picture(
     if shape.size:
         theta = shapes[np.arange(reward.shape[0]), m]
     plateau, amplitude, squares = (_pick(v, r, m) for v in (points.plateau, points.amplitude, points.squares))
-    count = weights.sum(axis=-1)
-    log_likelihood = -0.5 * (
-        points.log_volume[r, np.arange(r.size)] + time.size * (np.log(2 * np.pi * squares / count) + 1)
-    )
+    innovations = _innovations(shape, time, reward, theta, points, r, m)
+    log_likelihood = likelihood.robust_log_likelihood(innovations, points.log_volume[r, np.arange(r.size)])
     fitted = _curve(shape, time, theta, plateau, amplitude)
     sigma = np.sqrt(squares / np.maximum(freedom, 1))
     return Picture(

@@ -19,7 +19,7 @@ class Picture:
 
     `theta` [C, q] best, `rho` [C], `plateau`, `amplitude`, `sigma` [C] there, `weights` [C, T]; `points` [R, C, M]
     with their shapes `shapes` [C, M, q] and `deviance` [R, C, M]; `freedom` [C] effective points less parameters;
-    `fitted` [C, T]; `log_likelihood` [C], the plain one, for information criteria.
+    `fitted` [C, T]; `log_likelihood` [C] under one robust density for all laws, for information criteria.
     """
 
     shape: Shape

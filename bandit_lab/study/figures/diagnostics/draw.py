@@ -6,6 +6,7 @@ import xarray
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce.experiment import Found
 
+DARK = 0.6  # share from which a field is too dark for black digits
 SHORT = ("healthy", "hacking", "degeneracy", "concentration", "instability")
 SPLIT = ("healthy", "hacking", "degen-\neracy", "concen-\ntration", "insta-\nbility")
 COLOURS = (s.BLACK, s.VERMILION, s.ORANGE, s.PURPLE, s.BLUE)
@@ -66,7 +67,8 @@ def _table(axis, counts: np.ndarray, title: str) -> None:
     axis.imshow(shares, cmap="Blues", vmin=0, vmax=1.3, aspect="auto")
     for (row, column), count in np.ndenumerate(counts):
         if count:
-            axis.text(column, row, str(count), ha="center", va="center", fontsize=7)
+            colour = "white" if shares[row, column] > DARK else "black"
+            axis.text(column, row, str(count), color=colour, ha="center", va="center", fontsize=7)
     axis.set_xticks(range(len(SHORT)), SPLIT, fontsize=6.5)
     axis.set_yticks(range(len(SHORT)), SHORT, fontsize=6.5)
     axis.set_xlabel("named", fontsize=7)

@@ -156,3 +156,12 @@ def test_an_experiment_is_short_and_has_no_logic_of_its_own(name):
     functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
     others = [one.name for one in functions if one.returns is None or "Claim" not in ast.unparse(one.returns)]
     assert not others, "what does not make claims belongs into bandit_lab/study/figures"
+
+
+@pytest.mark.parametrize("experiment", discover().values(), ids=lambda one: one.id)
+def test_the_key_covers_the_rooms_of_study_that_a_measurement_uses(experiment):
+    """Code that moves out of `ROOMS` would be changed without being measured again. What frames a run is not in it."""
+    frame = ("bandit_lab.study.figures.", "bandit_lab.study.reproduce.")
+    covered = tuple(f"bandit_lab.{room.replace('/', '.')}." for room in cache.ROOMS)
+    used = {name for name in source.imported(experiment.load().source, "measure") if "bandit_lab.study." in name}
+    assert [name for name in used if not name.startswith(frame + covered)] == []

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bandit_lab.curves.fit.likelihood import SIGMA_OF_MAD
 from bandit_lab.curves.record import Floats
 
 _TIMES = 2
@@ -32,7 +33,7 @@ class Swings:
 def noise_level(reward: Floats) -> float:
     """Point-to-point standard deviation from the median absolute second difference: jumps do not count."""
     second = reward[:-2] - 2 * reward[1:-1] + reward[2:]
-    return float(1.4826 * np.median(np.abs(second)) / np.sqrt(6))
+    return float(SIGMA_OF_MAD * np.median(np.abs(second)) / np.sqrt(6))
 
 
 def swings(reward: Floats, scale: float, share: float, z: float) -> Swings:

@@ -26,7 +26,7 @@ _SCALE_STEPS = 50
 """Of the fixed point of the likeliest scale, which shrinks the distance to it by the share of points in the tails."""
 _NO_NOISE = 1e-150
 """Scale of residuals that are all zero; its square is still a number."""
-_SIGMA = 1.4826
+SIGMA_OF_MAD = 1.4826
 """Standard deviation of a normal over its median absolute deviation."""
 
 
@@ -104,7 +104,7 @@ def deviance(points: Points, freedom: Floats) -> Floats:
 def robust_weights(innovations: Floats) -> Floats:
     """Huber's weights [C, T] of whitened residuals: 1 up to 2.5 robust standard deviations, falling as 1/|z| beyond."""
     away = np.abs(innovations - np.median(innovations, axis=-1, keepdims=True))
-    spread = _SIGMA * np.median(away, axis=-1, keepdims=True)
+    spread = SIGMA_OF_MAD * np.median(away, axis=-1, keepdims=True)
     z = away / np.maximum(spread, 1e-9 * away.max(axis=-1, keepdims=True) + 1e-300)
     return np.where(z > _HUBER, _HUBER / np.maximum(z, _HUBER), 1.0)
 

@@ -8,9 +8,9 @@ from bandit_lab._elementary import exp, log
 
 
 def test_the_exponential_is_right_to_rounding_and_stops_at_its_floor():
-    x = np.linspace(-83, 0, 200_001, dtype=np.float32)
+    x = np.concatenate([np.linspace(-83, 0, 200_001), np.linspace(-2, 0, 2_000_001)]).astype(np.float32)
     error = np.abs(np.asarray(jax.jit(exp)(x), float) / np.exp(x.astype(float)) - 1)
-    assert np.all(error < (2 - x) * 1e-7)
+    assert np.all(error < (2.2 - x) * 1e-7)
     np.testing.assert_allclose([exp(jnp.float32(-1e30)), exp(jnp.float32(-84))], 2.0**-120, rtol=3e-7)
     np.testing.assert_allclose(exp(jnp.array([-3.0, -1.0])), np.exp([-3.0, -1.0]), rtol=1e-15)
 

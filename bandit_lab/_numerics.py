@@ -7,6 +7,7 @@ so that no branch leaks a NaN into a derivative.
 """
 
 import math
+from collections.abc import Callable
 
 import jax.numpy as jnp
 from jax import Array
@@ -29,6 +30,16 @@ def leading_sum(x: Array) -> Array:
     if x.shape[0] > _WRITTEN_OUT:
         return jnp.sum(x, axis=0)
     return computed_once(add_up(*x))
+
+
+def leading_sum_of(term: Callable[..., Array], *arrays: Array) -> Array:
+    """Sum of term(row of each array) over the leading axis, [K, ...] -> [...], computed once. term: elementwise.
+
+    Written out up to K = 64: a term of whole arrays, taken apart for the sum, would be put into memory first.
+    """
+    if arrays[0].shape[0] > _WRITTEN_OUT:
+        return jnp.sum(term(*arrays), axis=0)
+    return computed_once(add_up(*(term(*rows) for rows in zip(*arrays, strict=True))))
 
 
 def leading_max(x: Array) -> Array:

@@ -10,7 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from bandit_lab._barrier import computed_once
-from bandit_lab._numerics import add_up, leading_sum
+from bandit_lab._numerics import add_up, leading_sum, leading_sum_of
 from bandit_lab._types import Array
 from bandit_lab.grpo import scale_of
 from bandit_lab.simulate.fast.program import Job, Program
@@ -34,12 +34,12 @@ def of_group(job: Job, cells: list[Array]) -> tuple[list[Array], Array | None, A
         spread = per_column(job.program, computed_once(advantage.of_counts(job.setting.distinct, by_value)))
         return spread, None, leading_sum(by_value * by_value) >= size * size
     if len(cells) == 1:
-        mean = computed_once(leading_sum(cells[0] * values) * (1 / size))
+        mean = computed_once(leading_sum_of(jnp.multiply, cells[0], values) * (1 / size))
         spread = [values - mean]
         if job.setting.scale_steps is not None:
             rarer = computed_once(jnp.minimum(cells[0][0], cells[0][1]))
             return spread, _climbed(job.setting.scale_steps, rarer), rarer <= 0
-        variance = leading_sum(cells[0] * spread[0] * spread[0]) * (1 / size)
+        variance = leading_sum_of(lambda n, r: n * (r - mean) * (r - mean), cells[0], values) * (1 / size)
         squares = _squared_counts(job.program, cells[0])
     else:
         totals = [leading_sum(n) for n in cells]
@@ -90,5 +90,5 @@ def _climbed(steps: Array, count: Array) -> Array:
 def _squared_counts(program: Program, counts: Array) -> Array:
     """[L] sum over reward values of their squared counts. counts: [K, L] of arms with fixed rewards."""
     if len(program.classes) == counts.shape[0]:
-        return leading_sum(counts * counts)
+        return leading_sum_of(jnp.square, counts)
     return add_up(*(computed_once(add_up(*(counts[arm] for arm in arms))) ** 2 for arms in program.classes))

@@ -29,11 +29,18 @@ from bandit_lab._barrier import computed_once
 from bandit_lab._numerics import leading_sum
 from bandit_lab._types import Array
 from bandit_lab.simulate.fast.lanes import as_float
-from bandit_lab.simulate.fast.multinomial import LARGEST_INVERTED, draws_of, shift_of, threshold, thresholds
+from bandit_lab.simulate.fast.multinomial import (
+    LARGEST_INVERTED,
+    between,
+    number_below,
+    running_sum,
+    shift_of,
+    threshold,
+    thresholds,
+)
 from bandit_lab.simulate.fast.program import Program
 
 _VERTEX = 2.0**-109
-_WRITTEN_OUT = 8  # rows of a running sum: a loop costs more
 _EXTRA_WORDS = 4  # the value u, the place J, the draw of another value, two dithers
 
 
@@ -62,7 +69,7 @@ def chance_of_silence(law: Array, size: int) -> Array:
 def lively_counts(
     program: Program, weights: Array, total: Array, chances: Array, reached: Array, words: Array, size: int
 ) -> Array:
-    """Counts [K * columns, L] uint16 of the cells (arm, reward) in a group that is not silent.
+    """Counts [K * columns, L] int16 of the cells (arm, reward) in a group that is not silent.
 
     weights: [K, L]. total: [L], their sum. chances, reached: [K, columns] of an arm's rewards and their cumulative
     sums. words: [words_for_lively(size), L].
@@ -73,16 +80,12 @@ def lively_counts(
     free = thresholds(weights, total, reached, dithers)
     same, other = _given_the_value(program, weights, chances, value, vertex, dithers >> np.uint32(16))
     level = computed_once(_uniform(for_other, law) * other[-1])
-    free, other = free[1:-1], other[1:-1]  # below the first edge lies no draw, below the last all
-    below, first = (level < other).astype(jnp.uint16), 0
-    for part in draws_of(draws, size - 1):
-        order = (first + lax.broadcasted_iota(jnp.int32, (part.shape[0], 1), 0)).astype(jnp.uint16)
-        edges = jnp.where(order < place, same[:, None], free[:, None])
-        below = below + jnp.sum((part - edges) >> 15, axis=-2, dtype=jnp.uint16)
-        first += part.shape[0]
-    below = jnp.pad(computed_once(below), ((1, 0), (0, 0)))
-    upper = jnp.concatenate([below[1:], jnp.full((1, below.shape[1]), size, jnp.uint16)])
-    return upper - below
+    extra = (level < other[1:-1]).astype(jnp.uint16)
+
+    def edges(order: Array | int) -> Array:
+        return jnp.where(jnp.asarray(order, jnp.uint16) < place, same, free)
+
+    return between(number_below(draws, size - 1, edges) + extra, size)
 
 
 def inverted_lively(odds: Array, word: Array, increments: Array) -> Array:
@@ -125,23 +128,6 @@ def _geometric_sum(x: Array, n: int) -> Array:
     return total
 
 
-def _running_sum(rows: Array) -> Array:
-    """Cumulative sums [n + 1, L] of rows [n, L], from 0."""
-    if rows.shape[0] <= _WRITTEN_OUT:
-        sums = [jnp.zeros_like(rows[0])]
-        for i in range(rows.shape[0]):
-            sums.append(computed_once(sums[-1] + rows[i]) if i else rows[0])
-        return computed_once(jnp.stack(sums))
-
-    def add(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        below, table = carry
-        below = below + lax.dynamic_index_in_dim(rows, i, 0, keepdims=False)
-        return below, lax.dynamic_update_index_in_dim(table, below, i + 1, 0)
-
-    table = jnp.zeros((rows.shape[0] + 1, rows.shape[1]), rows.dtype)
-    return lax.fori_loop(0, rows.shape[0], add, (jnp.zeros_like(rows[0]), table))[1]
-
-
 def _value_and_place(law: Array, size: int, for_value: Array, for_place: Array) -> tuple[Array, Array, Array]:
     """(index of u, int32; J, uint16; whether the policy is at a vertex), [L] each. law: [U, L]."""
     highest = jnp.max(law, axis=0)
@@ -149,7 +135,7 @@ def _value_and_place(law: Array, size: int, for_value: Array, for_place: Array) 
     others = jnp.where((law == highest) & (highest > 0.5), rest, 1 - law)  # 1 - v_u
     vertex = computed_once(((highest > 0.5) & (rest < _VERTEX)).astype(jnp.int32)) > 0
     differs = others * _geometric_sum(law, size - 1)
-    upper = _running_sum(computed_once(law * jnp.where(vertex, 1, differs)))
+    upper = running_sum(computed_once(law * jnp.where(vertex, 1, differs)))
     level = computed_once(for_value * upper[-1])
     value = computed_once(leading_sum((level >= upper[1:]).astype(jnp.int32)))
     mine = lax.broadcasted_iota(jnp.int32, (law.shape[0], 1), 0) == value
@@ -181,7 +167,7 @@ def _given_the_value(
         value_of[list(members)] = index
     mine = jnp.asarray(value_of, jnp.int32)[:, None] == value
     share = (weights[:, None] * chances[:, :, None]).reshape(arms * columns, lanes)
-    same = _running_sum(computed_once(jnp.where(mine, share, 0)))
-    other = _running_sum(computed_once(jnp.where(mine == vertex, share, 0)))
+    same = running_sum(computed_once(jnp.where(mine, share, 0)))
+    other = running_sum(computed_once(jnp.where(mine == vertex, share, 0)))
     scale = computed_once(dtype.type(2**15) / same[-1])
     return computed_once(threshold(same[1:-1] * scale, shift_of(dither, dtype))), other

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from bandit_lab._barrier import computed_once
 from bandit_lab._elementary import log
-from bandit_lab._numerics import add_up, leading_max, leading_sum
+from bandit_lab._numerics import add_up, leading_max, leading_sum, leading_sum_of
 from bandit_lab._types import Array
 from bandit_lab.grpo import Shift, counted, group_rule, scale_of, weighs_groups
 from bandit_lab.simulate.fast.advantages import of_group, of_infinite_group, of_law, scales
@@ -22,7 +22,7 @@ from bandit_lab.simulate.fast.penalty import is_exact, penalty
 from bandit_lab.simulate.fast.program import Job
 from bandit_lab.simulate.fast.words import GENERATORS
 
-Draw = Callable[[int], Array]
+Draw = Callable[[int], list[Array]]
 _IMPOSSIBLE = -83.0  # a logarithm whose exponential is still a float32
 
 
@@ -43,7 +43,7 @@ class Policy(NamedTuple):
 def policy_of(job: Job, logits: Array) -> Policy:
     """The policy with these logits [K, L]."""
     weights, total = softmax_parts(logits)
-    reward = computed_once(leading_sum(weights * job.setting.means) / total + 0 * logits[0])
+    reward = computed_once(leading_sum_of(jnp.multiply, weights, job.setting.means) / total + 0 * logits[0])
     return Policy(logits, weights, total, reward)
 
 
@@ -62,13 +62,13 @@ def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Arra
 
 
 def ascent_from(job: Job, acting: Policy, current: Policy, draw: Draw) -> tuple[Array, Array]:
-    """`ascent` from the counts [K, columns, L] that `draw` gives for every prompt."""
+    """`ascent` from the counts [K, L] of every column that `draw` gives for every prompt."""
     estimator, infinite = job.learner.estimator, job.program.dynamics == "mean_field"
     change = None if getattr(estimator, "ignores_ratio", False) else change_of(acting, current)
     at = acting if estimator.at_snapshot else current
     distance = at.logits - job.setting.reference
     pull = job.lanes.kl_weight / at.total  # of the exact KL: its gradient is weights * (pull * distance - recoil)
-    recoil = pull * leading_sum(at.weights * distance) / at.total
+    recoil = pull * leading_sum_of(lambda w, x, y: w * (x - y), at.weights, at.logits, job.setting.reference) / at.total
     if infinite and change is None and at is acting and is_exact(job) and scales(job):
         slope, offset = _affine(job, acting)
         slope, offset = slope / at.total, recoil - offset / at.total
@@ -107,9 +107,11 @@ def _affine(job: Job, acting: Policy) -> tuple[Array, Array]:
     """(a, b) [L] of the advantage a r - b in an infinite group."""
     setting, total = job.setting, acting.total
     reported = job.program.reported_is_trained
-    mean = acting.reward if reported else leading_sum(acting.weights * setting.trained) / total
-    spread = setting.trained - mean
-    variance = leading_sum(acting.weights * (spread * spread + setting.variances)) / total
+    mean = acting.reward if reported else leading_sum_of(jnp.multiply, acting.weights, setting.trained) / total
+    variance = leading_sum_of(
+        lambda w, r, own: w * ((r - mean) * (r - mean) + own), acting.weights, setting.trained, setting.variances
+    )
+    variance = variance / total
     scale = scale_of(job.learner.advantage)(variance, variance <= 0, None)
     return scale, mean * scale
 
@@ -145,27 +147,27 @@ def _batch(job: Job, acting: Policy, draw: Draw, change: Change | None) -> tuple
     return signal, frequency, silent
 
 
-def group_counts(job: Job, acting: Policy, step: Array) -> Array:
-    """Counts [K, columns, L] of one group of every lane, as floats."""
-    size, (arms, lanes) = job.learner.group_size, acting.weights.shape
+def group_counts(job: Job, acting: Policy, step: Array) -> list[Array]:
+    """Counts [K, L] of every column in one group of every lane, as floats."""
+    size, dtype = job.learner.group_size, acting.weights.dtype
     generator, reached = GENERATORS[job.program.generator], job.setting.reached
     if job.learner.advantage.drops_silent:
         words = computed_once(generator.words(job.lanes.keys, step, words_for_lively(size)))
         drawn = lively_counts(job.program, acting.weights, acting.total, job.setting.chances, reached, words, size)
-        return computed_once(as_float(drawn, acting.weights.dtype)).reshape(arms, job.program.columns, lanes)
-    words = computed_once(generator.words(job.lanes.keys, step, words_for_counting(size, generator.dear)))
-    draws, dither = draws_and_dither(words, size)
-    drawn = counts(thresholds(acting.weights, acting.total, reached, dither), draws, size)
-    return computed_once(as_float(drawn, acting.weights.dtype)).reshape(arms, job.program.columns, lanes)
+    else:
+        words = computed_once(generator.words(job.lanes.keys, step, words_for_counting(size, generator.dear)))
+        draws, dither = draws_and_dither(words, size)
+        drawn = counts(thresholds(acting.weights, acting.total, reached, dither), draws, size)
+    columns = job.program.columns
+    return [computed_once(as_float(drawn[column::columns], dtype)) for column in range(columns)]
 
 
-def group_signal(job: Job, by_arm: Array, change: Change | None) -> tuple[Array, Array, Array]:
-    """(signal, frequency [K, L], silent [L]) of one group from its counts [K, columns, L].
+def group_signal(job: Job, cells: list[Array], change: Change | None) -> tuple[Array, Array, Array]:
+    """(signal, frequency [K, L], silent [L]) of one group from its counts [K, L] of every column.
 
     signal: (1/G) sum_i 1[a_i = k] A_i w_i. frequency: share of the actions that fell on each arm.
     """
     share = 1 / job.learner.group_size
-    cells = [by_arm[:, column] for column in range(job.program.columns)]
     advantage, scale, silent = of_group(job, cells)
     if change is None:
         factor = share if scale is None else computed_once(scale * share)
@@ -174,7 +176,7 @@ def group_signal(job: Job, by_arm: Array, change: Change | None) -> tuple[Array,
         whole = advantage if scale is None else [a * scale for a in advantage]
         weighted = _weighted(job, whole, [n * share for n in cells], change)
         signal = add_up(*(n * w for n, w in zip(cells, weighted, strict=True))) * share
-    return signal, add_up(*cells) * share, silent.astype(by_arm.dtype)
+    return signal, add_up(*cells) * share, silent.astype(cells[0].dtype)
 
 
 def _weighted(job: Job, advantage: list[Array], share: list[Array], change: Change | None) -> list[Array]:

@@ -1,8 +1,8 @@
 """Counts of a group instead of its actions.
 
 A group of G enters the update only through n_m, how many of its draws fell into cell m (an arm with one of its reward
-values). The draws are 15-bit integers x; n_m is the number of them in [T_{m-1}, T_m), counted by a subtraction and a
-shift in 16 bits. The thresholds are dithered by one uniform U per group,
+values). The draws are 15-bit integers x; n_m is the number of them in [T_{m-1}, T_m), counted by subtractions in 16
+bits. The thresholds are dithered by one uniform U per group,
 
     T_m = floor(2^15 c_m + U),    E[T_m] = 2^15 c_m,    c_m the cumulative probability,
 
@@ -15,7 +15,8 @@ for a cell rarer than 2^-15 (0.2 % at G = 64). Derived here.
 With two cells the count of the rarer one is drawn by inverting the binomial distribution with one 24-bit uniform.
 """
 
-from math import comb
+from collections.abc import Callable
+from math import comb, gcd
 
 import jax.numpy as jnp
 import numpy as np
@@ -31,8 +32,10 @@ LARGEST_INVERTED = 32
 LARGEST_GROUP = 2**14
 _SCALE = 2**15
 _WORDS_OF_A_DITHER = 8
-_WRITTEN_OUT = 2  # arms: for so few a loop costs more
-_TOGETHER = 32  # draws compared in one expression: a longer reduction is not unrolled
+_ARMS_PER_PART = 8  # at most
+_ROWS_WRITTEN_OUT = 8  # of a running sum
+_BITS = 16  # of a word of comparisons
+_WORDS_TOGETHER = 32  # words whose draws are compared in one expression; a larger group takes a loop
 
 
 def words_for_counting(group_size: int, dear: bool) -> int:
@@ -55,67 +58,112 @@ def draws_and_dither(words: Array, group_size: int) -> tuple[Array, Array]:
 
 
 def shift_of(dither: Array, dtype) -> Array:
-    """U + 1/2 from the low 16 bits of a word: the nearest integer to x + U + 1/2 is floor(x + U) + 1."""
-    return computed_once(as_float(dither & np.uint32(0xFFFF), dtype) * dtype.type(2.0**-16) + dtype.type(0.5))
+    """U - 1/2 from the low 16 bits of a word: the nearest integer to x + U - 1/2 is floor(x + U)."""
+    return computed_once(as_float(dither & np.uint32(0xFFFF), dtype) * dtype.type(2.0**-16) - dtype.type(0.5))
 
 
 def threshold(level: Array, shift: Array) -> Array:
     """floor(level + U) as uint16, at most 2^15. level: in [0, 2^15] up to rounding. shift: `shift_of`.
 
-    Adding 2^23 leaves the nearest integer in the low bits of a float32 (of no negative number: hence the 1 too many).
+    Adding 1.5 * 2^23 leaves the nearest integer, also of a number just below 0, in the low bits of a float32.
     """
-    x = jnp.minimum(level + shift, level.dtype.type(_SCALE + 1))
+    x = level + shift
     if x.dtype != jnp.float32:
-        return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN).astype(jnp.uint16) - np.uint16(1)
-    return lax.bitcast_convert_type(x + np.float32(2.0**23), jnp.uint32).astype(jnp.uint16) - np.uint16(1)
+        whole = lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN).astype(jnp.int32)
+    else:
+        whole = lax.bitcast_convert_type(x + np.float32(1.5 * 2.0**23), jnp.int32)
+    return jnp.minimum(whole.astype(jnp.uint16), np.uint16(_SCALE))
 
 
 def thresholds(weights: Array, total: Array, reached: Array, dither: Array) -> Array:
-    """T_0 .. T_M [K * columns + 1, L] of the cells (arm, reward), T_0 = 0 and T_M = 2^15.
+    """T_1 .. T_{M-1} [M - 1, L] between the M = K * columns cells (arm, reward); T_0 = 0 and T_M = 2^15 are left out.
 
     weights: [K, L] of the arms. total: [L], their sum. reached: [K, columns] cumulative chances of an arm's
     rewards. dither: [L] words.
     """
     dtype, (arms, lanes), columns = weights.dtype, weights.shape, reached.shape[1]
-    shift = shift_of(dither, dtype)
-    scale = computed_once(dtype.type(_SCALE) / total)
-    if arms <= _WRITTEN_OUT:
-        below = [add_up(*(weights[a] for a in range(arm))) if arm else jnp.zeros_like(total) for arm in range(arms)]
-        levels = [below[a] + weights[a] * reached[a, c] for a in range(arms) for c in range(columns)]
-        inside = [threshold(level * scale, shift) for level in levels[:-1]]
-        edges = (jnp.full(lanes, edge, jnp.uint16) for edge in (0, _SCALE))
-        return computed_once(jnp.stack([next(edges), *inside, next(edges)]))
+    shift, scale = shift_of(dither, dtype), computed_once(dtype.type(_SCALE) / total)
+    # Sums within parts of the arms, all parts side by side, then before each part: one long sum would wait for itself.
+    # Scaled at the end: rounding then keeps the thresholds in order.
+    steps = gcd(arms, _ARMS_PER_PART)
+    weights, reached = weights.reshape(-1, steps, lanes), reached.reshape(-1, steps, columns)
+    below = [jnp.zeros((arms // steps, lanes), dtype)]
+    for step in range(steps):
+        below.append(computed_once(below[-1] + weights[:, step]))
+    before = running_sum(below[-1])[:-1, None]
+    inside = computed_once(jnp.stack(below[:-1], axis=1))
 
-    def one_arm(arm: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+    table = jnp.zeros((arms, columns, lanes), jnp.uint16)
+    for column in range(columns):
+        own = weights if column == columns - 1 else weights * reached[..., column : column + 1]
+        rows = threshold((inside + own + before) * scale, shift).reshape(arms, 1, lanes)
+        table = rows if columns == 1 else lax.dynamic_update_slice_in_dim(table, rows, column, 1)
+    return computed_once(table.reshape(arms * columns, lanes))[:-1]
+
+
+def running_sum(rows: Array) -> Array:
+    """Cumulative sums [n + 1, L] of rows [n, L], from 0."""
+    if rows.shape[0] <= _ROWS_WRITTEN_OUT:
+        sums = [jnp.zeros_like(rows[0])]
+        for i in range(rows.shape[0]):
+            sums.append(computed_once(sums[-1] + rows[i]) if i else rows[0])
+        return computed_once(jnp.stack(sums))
+
+    def add(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         below, table = carry
-        weight = lax.dynamic_index_in_dim(weights, arm, 0, keepdims=False)
-        for column in range(columns):
-            share = 1 if column == columns - 1 else lax.dynamic_index_in_dim(reached[:, column], arm, 0, False)
-            row = threshold((below + weight * share) * scale, shift)
-            table = lax.dynamic_update_index_in_dim(table, row, arm * columns + column + 1, 0)
-        return below + weight, table
+        below = below + lax.dynamic_index_in_dim(rows, i, 0, keepdims=False)
+        return below, lax.dynamic_update_index_in_dim(table, below, i + 1, 0)
 
-    table = jnp.zeros((arms * columns + 1, lanes), jnp.uint16)
-    table = lax.fori_loop(0, arms, one_arm, (jnp.zeros(lanes, dtype), table))[1]
-    return lax.dynamic_update_index_in_dim(table, jnp.full(lanes, _SCALE, jnp.uint16), arms * columns, 0)
+    table = jnp.zeros((rows.shape[0] + 1, rows.shape[1]), rows.dtype)
+    return lax.fori_loop(0, rows.shape[0], add, (jnp.zeros_like(rows[0]), table))[1]
 
 
-def draws_of(words: Array, group_size: int) -> list[Array]:
-    """The G draws [., L] uint16 in parts, from words [ceil(G/2), L]: bits 0..14, then bits 16..30."""
+def number_below(words: Array, size: int, edges: Callable[[Array | int], Array]) -> Array:
+    """How many of `size` draws lie below their thresholds: [..., L] uint16.
+
+    words: [ceil(size/2), L], a draw in bits 0..14 and one in bits 16..30 of each. edges(order): [..., L] uint16, the
+    thresholds of the draw with that number (0 .. size - 1); they may all be the same.
+    """
+    blocks = (size - 1) // (2 * _WORDS_TOGETHER)
+    first = blocks * _WORDS_TOGETHER
+    last = _number_below(words[first:], size - 2 * first, lambda order: edges(2 * first + order))
+    if blocks == 0:
+        return last
+
+    def add_block(block: Array, below: Array) -> Array:
+        start = block * _WORDS_TOGETHER
+        some = lax.dynamic_slice_in_dim(words, start, _WORDS_TOGETHER)
+        return below + _number_below(some, 2 * _WORDS_TOGETHER, lambda order: edges(2 * start + order))
+
+    return lax.fori_loop(0, blocks, add_block, last)
+
+
+def _number_below(words: Array, size: int, edges: Callable[[int], Array]) -> Array:
+    """x < T is bit 15 of x - T. Sixteen such bits are shifted into one word before they are counted: together with the
+    subtraction that is two instructions per comparison where a processor shifts two words as one."""
     low = computed_once((words & np.uint32(0x7FFF)).astype(jnp.uint16))
-    high = computed_once(((words >> 16) & np.uint32(0x7FFF)).astype(jnp.uint16))[: group_size // 2]
-    return [half[start : start + _TOGETHER] for half in (low, high) for start in range(0, half.shape[0], _TOGETHER)]
-
-
-def number_below(parts: list[Array], row: Array) -> Array:
-    """How many draws lie below a threshold: row [..., L] -> [..., L] uint16."""
-    return add_up(*(jnp.sum((part - row[..., None, :]) >> 15, axis=-2, dtype=jnp.uint16) for part in parts))
+    high = computed_once(((words[: size // 2] >> 16) & np.uint32(0x7FFF)).astype(jnp.uint16))
+    draws, below = [*low, *high], jnp.uint16(0)
+    for start in range(0, size, _BITS):
+        bits = jnp.uint16(0)
+        for order in range(start, min(start + _BITS, size)):
+            bits = (bits << 1) | ((draws[order] - edges(order)) >> 15)
+        below = computed_once(below + lax.population_count(bits))
+    return below
 
 
 def counts(table: Array, words: Array, group_size: int) -> Array:
-    """How many of the group's draws fell into each cell: [M, L] uint16, adding up to G. table: `thresholds`."""
-    below = number_below(draws_of(words, group_size), table)
-    return below[1:] - below[:-1]
+    """How many of the group's draws fell into each cell: [M, L] int16, adding up to G. table: `thresholds`."""
+    return between(number_below(words, group_size, lambda _: table), group_size)
+
+
+def between(below: Array, size: int) -> Array:
+    """Counts [M, L] int16 of the cells, from the number of the `size` draws [M - 1, L] below each inner threshold."""
+    edges = jnp.zeros((below.shape[0] + 2, below.shape[1]), jnp.uint16)
+    edges = lax.dynamic_update_slice_in_dim(edges, below, 1, 0)
+    edges = lax.dynamic_update_index_in_dim(edges, jnp.full(below.shape[1], size, jnp.uint16), below.shape[0] + 1, 0)
+    edges = lax.bitcast_convert_type(edges, jnp.int16)
+    return edges[1:] - edges[:-1]
 
 
 def inverted_binomial(odds: Array, word: Array, increments: Array) -> Array:

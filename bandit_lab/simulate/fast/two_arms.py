@@ -34,7 +34,6 @@ from bandit_lab.simulate.fast.lively import (
 )
 from bandit_lab.simulate.fast.multinomial import (
     draws_and_dither,
-    draws_of,
     inverted_binomial,
     number_below,
     shift_of,
@@ -139,16 +138,16 @@ def _inverted(job: Job, acting: Policy, step: Array) -> tuple[Array, Array]:
     return signal, (jnp.abs(signal) < job.setting.least).astype(acting.odds.dtype)
 
 
-def _counts(job: Job, acting: Policy, group: Array) -> Array:
-    """Counts [2, columns, L] of one group."""
+def _counts(job: Job, acting: Policy, group: Array) -> list[Array]:
+    """Counts [2, L] of every column in one group."""
     size, columns, dtype = job.learner.group_size, job.program.columns, acting.odds.dtype
     if columns > 1:
         cells = (_lively_cells if job.learner.advantage.drops_silent else _cells)(job, acting, group)
-        return jnp.stack(cells).reshape(2, columns, -1)
+        return [computed_once(jnp.stack(cells[column::columns])) for column in range(columns)]
     draw = inverted_lively if job.learner.advantage.drops_silent else inverted_binomial
     rarer = computed_once(draw(acting.odds, _words(job, group, 1)[0], jnp.ones(size, dtype)))
     first = jnp.where(acting.logits > 0, size - rarer, rarer)
-    return computed_once(np.array([[[0]], [[size]]], dtype) + np.array([[[1]], [[-1]]], dtype) * first)
+    return [computed_once(np.array([[0], [size]], dtype) + np.array([[1], [-1]], dtype) * first)]
 
 
 def _counted(job: Job, acting: Policy, step: Array) -> tuple[Array, Array]:
@@ -175,12 +174,17 @@ def _cells(job: Job, acting: Policy, step: Array) -> list[Array]:
     size, columns, dtype = job.learner.group_size, job.program.columns, acting.odds.dtype
     dear = GENERATORS[job.program.generator].dear
     draws, dither = draws_and_dither(_words(job, step, words_for_counting(size, dear)), size)
-    shift, parts = shift_of(dither, dtype), draws_of(draws, size)
+    shift = shift_of(dither, dtype)
     reached = job.setting.reached * 2**15
     first, second = acting.first * (2**15), 1 - acting.first
     levels = [acting.first * reached[0, c] for c in range(columns - 1)] + [first]
     levels += [first + second * reached[1, c] for c in range(columns - 1)]
-    below = [computed_once(number_below(parts, computed_once(threshold(level, shift)))) for level in levels]
+
+    def below_level(level: Array) -> Array:
+        edge = computed_once(threshold(level, shift))
+        return number_below(draws, size, lambda _: edge)
+
+    below = [below_level(level) for level in levels]
     below = [jnp.zeros_like(below[0]), *below, jnp.full_like(below[0], size)]
     return [computed_once(as_float(b - a, dtype)) for a, b in pairwise(below)]
 

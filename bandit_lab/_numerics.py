@@ -20,24 +20,24 @@ _SERIES_TERMS = 12
 
 
 _WRITTEN_OUT = 64
+_TOGETHER = 8
 
 
 def leading_sum(x: Array) -> Array:
-    """Sum over the leading axis, [K, ...] -> [...], computed once.
-
-    Written out up to K = 64: the products that enter it then need no memory.
-    """
-    if x.shape[0] > _WRITTEN_OUT:
-        return jnp.sum(x, axis=0)
-    return computed_once(add_up(*x))
+    """Sum over the leading axis, [K, ...] -> [...], computed once."""
+    return leading_sum_of(lambda row: row, x)
 
 
 def leading_sum_of(term: Callable[..., Array], *arrays: Array) -> Array:
     """Sum of term(row of each array) over the leading axis, [K, ...] -> [...], computed once. term: elementwise.
 
-    Written out up to K = 64: a term of whole arrays, taken apart for the sum, would be put into memory first.
+    Written out up to K = 64, and in eights where they divide K: a term of whole arrays would be put into memory first.
     """
-    if arrays[0].shape[0] > _WRITTEN_OUT:
+    count = arrays[0].shape[0]
+    if count > _TOGETHER and count % _TOGETHER == 0:
+        eights = [x.reshape(-1, _TOGETHER, *x.shape[1:]) for x in arrays]
+        return leading_sum(computed_once(add_up(*(term(*(x[:, i] for x in eights)) for i in range(_TOGETHER)))))
+    if count > _WRITTEN_OUT:
         return jnp.sum(term(*arrays), axis=0)
     return computed_once(add_up(*(term(*rows) for rows in zip(*arrays, strict=True))))
 

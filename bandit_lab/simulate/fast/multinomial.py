@@ -106,7 +106,7 @@ def running_sum(rows: Array) -> Array:
     if rows.shape[0] <= _ROWS_WRITTEN_OUT:
         sums = [jnp.zeros_like(rows[0])]
         for i in range(rows.shape[0]):
-            sums.append(computed_once(sums[-1] + rows[i]) if i else rows[0])
+            sums.append(sums[-1] + rows[i] if i else rows[0])
         return computed_once(jnp.stack(sums))
 
     def add(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:

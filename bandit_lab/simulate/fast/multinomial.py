@@ -32,8 +32,8 @@ LARGEST_INVERTED = 32
 LARGEST_GROUP = 2**14
 _SCALE = 2**15
 _WORDS_OF_A_DITHER = 8
-_ARMS_PER_PART = 8  # at most
-_ROWS_WRITTEN_OUT = 8  # of a running sum
+_ROWS_PER_PART = 8  # of a running sum, at most
+_ROWS_WRITTEN_OUT = 8
 _BITS = 16  # of a word of comparisons
 _WORDS_TOGETHER = 32  # words whose draws are compared in one expression; a larger group takes a loop
 
@@ -83,39 +83,50 @@ def thresholds(weights: Array, total: Array, reached: Array, dither: Array) -> A
     """
     dtype, (arms, lanes), columns = weights.dtype, weights.shape, reached.shape[1]
     shift, scale = shift_of(dither, dtype), computed_once(dtype.type(_SCALE) / total)
-    # Sums within parts of the arms, all parts side by side, then before each part: one long sum would wait for itself.
-    # Scaled at the end: rounding then keeps the thresholds in order.
-    steps = gcd(arms, _ARMS_PER_PART)
-    weights, reached = weights.reshape(-1, steps, lanes), reached.reshape(-1, steps, columns)
-    below = [jnp.zeros((arms // steps, lanes), dtype)]
-    for step in range(steps):
-        below.append(computed_once(below[-1] + weights[:, step]))
-    before = running_sum(below[-1])[:-1, None]
-    inside = computed_once(jnp.stack(below[:-1], axis=1))
+    inside, before = _sums_in_parts(weights)
+    weights, reached = weights.reshape(inside.shape), reached.reshape(*inside.shape[:2], columns)
+    inside, before = computed_once(inside), before[:-1, None]
 
     table = jnp.zeros((arms, columns, lanes), jnp.uint16)
     for column in range(columns):
         own = weights if column == columns - 1 else weights * reached[..., column : column + 1]
-        rows = threshold((inside + own + before) * scale, shift).reshape(arms, 1, lanes)
+        rows = threshold((inside + own + before) * scale, shift).reshape(arms, 1, lanes)  # in order also when rounded
         table = rows if columns == 1 else lax.dynamic_update_slice_in_dim(table, rows, column, 1)
     return computed_once(table.reshape(arms * columns, lanes))[:-1]
 
 
 def running_sum(rows: Array) -> Array:
     """Cumulative sums [n + 1, L] of rows [n, L], from 0."""
-    if rows.shape[0] <= _ROWS_WRITTEN_OUT:
+    count = rows.shape[0]
+    if count <= _ROWS_WRITTEN_OUT:
         sums = [jnp.zeros_like(rows[0])]
-        for i in range(rows.shape[0]):
+        for i in range(count):
             sums.append(sums[-1] + rows[i] if i else rows[0])
         return computed_once(jnp.stack(sums))
+    if gcd(count, _ROWS_PER_PART) > 1:
+        inside, before = _sums_in_parts(rows)
+        return computed_once(jnp.concatenate([(inside + before[:-1, None]).reshape(rows.shape), before[-1:]]))
 
     def add(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         below, table = carry
         below = below + lax.dynamic_index_in_dim(rows, i, 0, keepdims=False)
         return below, lax.dynamic_update_index_in_dim(table, below, i + 1, 0)
 
-    table = jnp.zeros((rows.shape[0] + 1, rows.shape[1]), rows.dtype)
-    return lax.fori_loop(0, rows.shape[0], add, (jnp.zeros_like(rows[0]), table))[1]
+    table = jnp.zeros((count + 1, rows.shape[1]), rows.dtype)
+    return lax.fori_loop(0, count, add, (jnp.zeros_like(rows[0]), table))[1]
+
+
+def _sums_in_parts(rows: Array) -> tuple[Array, Array]:
+    """Sums [P, n / P, L] of the rows [n, L] before each one within its part, and [P + 1, L] before each part.
+
+    All parts are added up side by side: in one long sum every addition waits for the one before.
+    """
+    steps = gcd(rows.shape[0], _ROWS_PER_PART)
+    rows = rows.reshape(-1, steps, rows.shape[1])
+    below = [jnp.zeros_like(rows[:, 0])]
+    for step in range(steps):
+        below.append(computed_once(below[-1] + rows[:, step]))
+    return jnp.stack(below[:-1], axis=1), running_sum(below[-1])
 
 
 def number_below(words: Array, size: int, edges: Callable[[Array | int], Array]) -> Array:

@@ -99,7 +99,7 @@ def contextual(
     rows = [k_arm(row.tolist(), base.tolist()) for row, base in zip(success, logits, strict=True)]
     law = RewardLaw(rows[0].law.values, jnp.concatenate([row.law.probabilities for row in rows]))
     reference = jnp.concatenate([row.reference_log_policy for row in rows])
-    return ContextualBandit(law, jnp.zeros(phi.shape[-1]), reference, jnp.asarray(phi))
+    return ContextualBandit(law, jnp.zeros(phi.shape[-1]), reference, jax.device_put(phi))
 
 
 def _table(name: str, values: Sequence, shape: tuple[int | None, ...]) -> np.ndarray:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab import _checks
@@ -66,7 +65,7 @@ def gaussian(
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
     values = means[:, None] + spread[:, None] * nodes
     law = RewardLaw(
-        jnp.asarray(values.ravel()), jnp.asarray(np.kron(np.eye(len(means)), weights / weights.sum())[None])
+        jax.device_put(values.ravel()), jax.device_put(np.kron(np.eye(len(means)), weights / weights.sum())[None])
     )
     start, reference = noiseless.initial_parameters, noiseless.reference_log_policy
-    return GaussianBandit(law, start, reference, jnp.asarray(means), jnp.asarray(spread))
+    return GaussianBandit(law, start, reference, jax.device_put(means), jax.device_put(spread))

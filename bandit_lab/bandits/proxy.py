@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab import _checks
@@ -61,5 +60,5 @@ def proxy(
     trained = k_arm(rewards, reference_logits, initial_logits, kind)
     means = _checks.numbers("bandit.true_rewards", true_rewards, trained.law.probabilities.shape[1])
     return ProxyBandit(
-        trained.law, trained.initial_parameters, trained.reference_log_policy, jnp.asarray(np.array(means)[None])
+        trained.law, trained.initial_parameters, trained.reference_log_policy, jax.device_put(np.array(means)[None])
     )

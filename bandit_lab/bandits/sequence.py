@@ -71,4 +71,4 @@ def sequence(
     _checks.require(len(means) == len(tokens), "bandit.rewards", f"{len(tokens)} numbers", len(means))
     arms, free = k_arm(means), size + (steps - 1) * size**2
     start = np.zeros(free) if initial_logits is None else _checks.numbers("bandit.initial_logits", initial_logits, free)
-    return SequenceBandit(arms.law, jnp.asarray(np.array(start)), arms.reference_log_policy, jnp.asarray(tokens))
+    return SequenceBandit(arms.law, jax.device_put(np.array(start)), arms.reference_log_policy, jax.device_put(tokens))

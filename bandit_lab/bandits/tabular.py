@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab import _checks
@@ -70,9 +69,9 @@ def k_arm(
         values, inverse = np.unique(means, return_inverse=True)
         probabilities = np.eye(len(values))[inverse]
     return TabularBandit(
-        RewardLaw(jnp.asarray(values), jnp.asarray(probabilities[None])),
-        jnp.asarray(np.array(initial)),
-        jnp.asarray(log_reference[None]),
+        RewardLaw(jax.device_put(values), jax.device_put(probabilities[None])),
+        jax.device_put(np.array(initial)),
+        jax.device_put(log_reference[None]),
     )
 
 

@@ -83,11 +83,17 @@ def draw(results: "xarray.Dataset", folder: Path) -> None:
 def print_table(summary: dict[str, Any]) -> None:
     """One row per rule, one column per size."""
     sizes = list(dict.fromkeys(row["case"] for row in summary["rows"]))
-    table = report.new_table("cost per seed-step over that of the default rules", "rule", *sizes)
+    table = report.new_table(
+        "cost per seed-step over that of the default rules", "rule", *(s.replace("Bernoulli", "Bern") for s in sizes)
+    )
     table.columns[0].no_wrap = True
     for label in dict.fromkeys(row["variant"] for row in summary["rows"]):
         found = {row["case"]: row.get("cost") for row in summary["rows"] if row["variant"] == label}
         costs = [found[size] for size in sizes]
-        table.add_row(label, *("-" if cost is None else report.number(cost["median"], 3) for cost in costs))
+        table.add_row(label, *("-" if cost is None else _short(cost["median"]) for cost in costs))
     reasons = {row["variant"]: row["not_served"] for row in summary["rows"] if row["not_served"]}
     report.show(table, *(f"- {label}: reference path, {reason}" for label, reason in reasons.items()))
+
+
+def _short(cost: float) -> str:
+    return f"{cost:.2f}" if cost < 10 else f"{cost:.0f}"

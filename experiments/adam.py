@@ -38,6 +38,7 @@ CLAIMS = (
         ADAPTIVE,
         lambda d: d.threshold,
         tolerance=1e-6,
+        fails_if="the update with v held is not the linear loop with preconditioned stiffness",
     ),
     Claim.same(
         "adam.root_of_group_size",
@@ -45,6 +46,8 @@ CLAIMS = (
         ADAPTIVE,
         lambda d: d.threshold_slope.sel(optimizer="adam"),
         tolerance=1e-6,
+        fails_if="the closed form had another slope than the thresholds",
+        follows="adam.held_threshold",
     ),
     Claim.same(
         "adam.heavy_ball",
@@ -52,6 +55,8 @@ CLAIMS = (
         "arXiv 2606.30789 (i); bandit_lab/theory/thresholds.py",
         lambda d: d.threshold_ratio.sel(optimizer="sgd"),
         tolerance=1e-6,
+        fails_if="the mean of a leave-one-out update depended on G",
+        follows="adam.held_threshold",
     ),
     Claim(
         "adam.held_response",
@@ -60,6 +65,7 @@ CLAIMS = (
         predicted=lambda f: response(f.predicted, f, 0, "response_held"),
         measured=lambda f: response(f.measured, f, 0),
         tolerance=lambda f: f.setting.tolerance.response[0],
+        fails_if="v did not stay at the noise of the fixed point, as it does not",
         explanation="the second moment of a noisy run holds the fluctuation that the run causes and rises before "
         "stability is lost; the held threshold only marks where that fluctuation becomes large",
     ),
@@ -70,6 +76,8 @@ CLAIMS = (
         predicted=lambda f: response(f.predicted, f, 0),
         measured=lambda f: response(f.measured, f, 0),
         tolerance=lambda f: f.setting.tolerance.response[0],
+        fails_if="v held the noise alone (-1), or fluctuated by as much as its mean",
+        post_hoc="the self-consistent moment was derived after noisy runs were seen not to answer as with v held",
         explanation=MILDER,
     ),
     Claim(
@@ -79,6 +87,7 @@ CLAIMS = (
         predicted=lambda f: response(f.predicted, f, 1),
         measured=lambda f: response(f.measured, f, 1),
         tolerance=lambda f: f.setting.tolerance.response[1],
+        fails_if="there were a threshold below twice the held one",
         explanation=MILDER,
     ),
     Claim(
@@ -88,6 +97,7 @@ CLAIMS = (
         predicted=lambda f: 1.0,
         measured=on_curves,
         tolerance=1e-9,
+        fails_if="the mean curve of one size left its prediction by more than a bias and 5 standard errors",
     ),
     # twice the bias of one curve, and 5 standard errors of a difference
     Claim.same(
@@ -97,5 +107,7 @@ CLAIMS = (
         lambda d: d.spread,
         tolerance=lambda f: f.setting.tolerance.spread,
         unit="reward",
+        fails_if="the predicted curves were as far apart as claimed at one time only by accident",
+        follows="adam.mean_curves",
     ),
 )

@@ -21,6 +21,8 @@ __all__ = ["CLAIMS", "TITLE", "draw", "measure", "predict"]
 TITLE = "Four failures, one shape of reward curve"
 
 
+LOOKED = "the ranges of the runs were chosen with results in sight"
+WISHED = "what a perfect diagnosis would give"
 SOURCE = "arXiv 2606.30789 (four diagnostics); detectors: bandit_lab/curves/diagnose"
 
 
@@ -34,6 +36,9 @@ CLAIMS = (
         predicted=lambda f: float(f.predicted.named),
         measured=named,
         tolerance=lambda f: f.setting.tolerance.named,
+        fails_if="a detector missed the failure in more than one run in twenty",
+        post_hoc=LOOKED,
+        constant=WISHED,
     ),
     Claim(
         "diagnostics.healthy",
@@ -42,6 +47,9 @@ CLAIMS = (
         predicted=lambda f: float(f.predicted.healthy),
         measured=lambda f: recall(f.measured.by_diagnostics, "healthy", judged(f)),
         tolerance=lambda f: f.setting.tolerance.healthy,
+        fails_if="a detector took noise for a failure in more than one run in twenty",
+        post_hoc=LOOKED,
+        constant=WISHED,
     ),
     Claim(
         "diagnostics.hidden_from_curve",
@@ -51,6 +59,9 @@ CLAIMS = (
         measured=hidden,
         tolerance=lambda f: f.setting.tolerance.hidden,
         unit="failures",
+        fails_if="a reward curve betrayed one of them to a trained classifier, as hacking does",
+        post_hoc=LOOKED,
+        constant="the number of failures that a reward curve cannot show",
         explanation="a classifier trained on 250 labelled curves of these very kinds knows hacking by its small second "
         "rise as often as the held-out result does; for a real task nobody has such labels",
     ),
@@ -62,5 +73,6 @@ CLAIMS = (
         tolerance=lambda f: f.setting.tolerance.period,
         relative=True,
         unit="steps",
+        fails_if="stability were lost by a complex pair, or the cycle of noisy runs were another",
     ),
 )

@@ -33,6 +33,7 @@ CLAIMS = (
         predicted=lambda f: 1.0,
         measured=lambda f: on_curve(f, f.predicted.reward_infinite, "rloo"),
         tolerance=1e-9,
+        fails_if="one size left the curve by more than a bias and 5 standard errors at one of its times",
     ),
     Claim(
         "group_size.finite_group_curve",
@@ -41,6 +42,7 @@ CLAIMS = (
         predicted=lambda f: 1.0,
         measured=lambda f: on_curve(f, f.predicted.reward, "grpo"),
         tolerance=1e-9,
+        fails_if="the factor c_G(p) did not act along a whole run",
     ),
     # standard error of a time below 0.3 %, bias of order learning rate
     Claim.same(
@@ -50,6 +52,8 @@ CLAIMS = (
         lambda d: d.delay.sel(rule="grpo")[0],
         tolerance=lambda f: f.setting.tolerance.time,
         relative=True,
+        fails_if="the exact curves of two sizes were not as far apart",
+        follows="group_size.finite_group_curve",
     ),
     Claim.same(
         "group_size.leave_one_out_delay",
@@ -58,6 +62,8 @@ CLAIMS = (
         lambda d: d.delay.sel(rule="rloo")[0],
         tolerance=lambda f: f.setting.tolerance.time,
         relative=True,
+        fails_if="noise moved the mean curve of the smallest group",
+        follows="group_size.collapse",
     ),
     # one update, smallest product G p(1-p) = 4e-4: 26 of 65,536 groups are not silent there, 20 % standard error; so
     # the ratio is judged where it is known to 1.2 %, at 5 standard errors (false alarm 1e-4 over all points)
@@ -68,6 +74,7 @@ CLAIMS = (
         predicted=lambda f: 1.0,
         measured=lambda f: farthest_from_one(f.measured.factor, known_factor(f)),
         tolerance=lambda f: f.setting.tolerance.factor,
+        fails_if="silent groups or the std of a drawn group were counted otherwise than in c_G(p)",
     ),
     Claim(
         "group_size.where",
@@ -77,6 +84,8 @@ CLAIMS = (
         measured=lambda f: product(f.measured, f.setting, 0.9),
         tolerance=lambda f: f.setting.tolerance.level,
         relative=True,
+        fails_if="c_G had its level 0.9 elsewhere",
+        follows="group_size.factor",
     ),
     # 5 standard errors (see the setting) and a nonlinear correction below 0.3 % at the hottest
     Claim.ratio(
@@ -85,6 +94,7 @@ CLAIMS = (
         "bandit_lab/theory/stationary.py, gradient_noise.py",
         lambda d: d.variance,
         tolerance=lambda f: f.setting.tolerance.variance,
+        fails_if="the covariance of a group's gradient or its passage through momentum and staleness were another",
     ),
     Claim.same(
         "group_size.variance_slope",
@@ -92,6 +102,8 @@ CLAIMS = (
         "arXiv 2606.30789 (i): variance ~ 1/G",
         lambda d: d.variance_slope.sel(case="noisy", loop=0),
         tolerance=lambda f: f.setting.tolerance.slope,
+        fails_if="the exact variances did not go as 1/G",
+        follows="group_size.variance",
     ),
     Claim.same(
         "group_size.balanced_slope",
@@ -99,5 +111,7 @@ CLAIMS = (
         "bandit_lab/theory/gradient_noise.py: the leading noise ~ (1 - 2p)^2/G vanishes",
         lambda d: d.variance_slope.sel(case="balanced", loop=0),
         tolerance=lambda f: f.setting.tolerance.slope,
+        fails_if="the exact variances did not go as 1/G^2",
+        follows="group_size.variance",
     ),
 )

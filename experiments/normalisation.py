@@ -31,6 +31,9 @@ def _exponent(curve: str, statement: str) -> Claim:
         DERIVED,
         lambda d: d.exponent.sel(curve=curve),
         tolerance=lambda f: f.setting.tolerance.exponent,
+        fails_if="the exact loss had not reached its late law within the run",
+        follows="normalisation.curves",
+        constant="the late law of bandit_lab/theory/two_arm.py",
     )
 
 
@@ -45,6 +48,8 @@ CLAIMS = (
         predicted=lambda f: 1.0,
         measured=lambda f: float((f.measured.loss / f.predicted.late_law).sel(curve="grpo G = 8")[-1]),
         tolerance=lambda f: f.setting.tolerance.amplitude,
+        fails_if="the constant of the late law were another",
+        follows="normalisation.curves",
     ),
     # the first quarter of the fitted range is not yet straight
     Claim.same(
@@ -55,6 +60,8 @@ CLAIMS = (
         tolerance=0.01,
         relative=True,
         unit="per learning rate x step",
+        fails_if="the exact loss had another late rate",
+        follows="normalisation.curves",
     ),
     Claim(
         "normalisation.curves",
@@ -63,6 +70,7 @@ CLAIMS = (
         predicted=lambda f: 1.0,
         measured=lambda f: farthest_from_one(f.measured.loss, f.predicted.loss.where(f.measured.loss.notnull())),
         tolerance=lambda f: f.setting.tolerance.curve,
+        fails_if="the mean update of a finite group, of silent groups or of dropped ones were another",
     ),
     # rounding where the two terms of the covariance nearly cancel
     Claim.ratio(
@@ -71,14 +79,25 @@ CLAIMS = (
         CURVATURE,
         lambda d: d.curvature,
         tolerance=1e-6,
+        fails_if="differentiation and covariance disagreed at one of the random policies",
     ),
-    # rounding
-    Claim(
+    # an ascent that ends 1e-3 off its maximum is 1e-6 below it
+    Claim.same(
         "normalisation.bound",
-        "Largest |curvature| / (B^2 sd of the reward) over all policies: 1, reached at p (1 - p) = 1/8 of one logit",
+        "Largest |curvature| / (B^2 sd of the reward) that an ascent finds from random policies, rewards, directions",
         CURVATURE,
-        predicted=lambda f: 1.0,
-        measured=lambda f: float((abs(f.measured.curvature) / f.predicted.uniform_bound).max()),
-        tolerance=1e-9,
+        lambda d: d.largest_ratio,
+        tolerance=1e-5,
+        fails_if="one policy passed the bound, or none came near it",
+        constant="the sharp bound of bandit_lab/theory/curvature.py",
+    ),
+    Claim.same(
+        "normalisation.bound_place",
+        "There the good arms have probability p with p (1 - p) =",
+        CURVATURE,
+        lambda d: d.spread_at_largest,
+        tolerance=2e-3,
+        fails_if="the largest ratio were reached at other policies too",
+        constant="the case of equality in bandit_lab/theory/curvature.py",
     ),
 )

@@ -26,6 +26,7 @@ TITLE = "The single exponential as the over-damped limit"
 
 
 SOURCE = "arXiv 2606.30789; derived in bandit_lab/theory/oscillator.py"
+DRAFTED = "the tolerance was written after a first draft"
 CLAIMS = (
     # nonlinearity: the displacement of 10^-5 over the smallest distance, 0.0035
     Claim.ratio(
@@ -34,6 +35,8 @@ CLAIMS = (
         "derived in bandit_lab/theory/discrete.py",
         lambda d: d.distance,
         tolerance=1e-3,
+        fails_if="the mean update near the fixed point were no heavy ball with this stiffness",
+        post_hoc=DRAFTED,
     ),
     # relative error of order 1 - mu = 0.02 in the time of a step
     Claim(
@@ -43,6 +46,9 @@ CLAIMS = (
         predicted=lambda f: 1.0,
         measured=lambda f: farthest_from_one(f.measured.distance, f.predicted.distance_closed_form),
         tolerance=0.03,
+        fails_if="the error of continuous time were not of order 1 - mu",
+        follows="overdamped_limit.distance_exact",
+        post_hoc=DRAFTED,
     ),
     # 4 times the small quantity itself
     Claim(
@@ -53,6 +59,9 @@ CLAIMS = (
         measured=lambda f: float(f.measured.distance[0]),
         tolerance=lambda f: 1.0 / float(f.predicted.damping_ratio[0]) ** 2,
         relative=True,
+        fails_if="1/(4 zeta^2) were not the leading order",
+        follows="overdamped_limit.distance_exact",
+        post_hoc=DRAFTED,
     ),
     # misfit 0.003, and 5 standard errors of a median of 100 plateaus known to 0.013
     Claim(
@@ -63,6 +72,9 @@ CLAIMS = (
         measured=lambda f: over_damped(f, "fitted_plateau"),
         tolerance=0.012,
         unit="of the gain",
+        fails_if="the fit of noisy points were biased by more than its stated misfit",
+        post_hoc=DRAFTED,
+        constant="the fixed point, in units of the gain",
     ),
     # misfit 0.03, and 5 standard errors of a median of 100 times known to 0.06
     Claim(
@@ -73,6 +85,9 @@ CLAIMS = (
         measured=lambda f: over_damped(f, "fitted_time"),
         tolerance=0.07,
         unit="(1 - mu)/(eta lambda)",
+        fails_if="the fitted time were not the inverse stiffness",
+        post_hoc=DRAFTED,
+        constant="the inverse stiffness, its own unit",
     ),
     Claim(
         "overdamped_limit.bending",
@@ -83,6 +98,8 @@ CLAIMS = (
         tolerance=lambda f: 5 * float(np.max(family_error(f))),
         relative=True,
         unit="(1 - mu)/(eta lambda)",
+        fails_if="the fit read another time off the exact bent curve",
+        post_hoc=DRAFTED,
     ),
     Claim.same(
         "overdamped_limit.size_exponent",
@@ -90,6 +107,8 @@ CLAIMS = (
         "arXiv 2606.30789; derived in bandit_lab/theory/size_family.py",
         lambda d: d.exponent,
         tolerance=lambda f: 5 * exponent_error(f),
+        fails_if="bending or noise changed the times of some sizes more than of others",
+        post_hoc=DRAFTED,
     ),
     # misfit 0.002; 5 standard errors of a median of 40 plateaus known to 0.008
     Claim(
@@ -102,6 +121,8 @@ CLAIMS = (
         ),
         tolerance=0.01,
         unit="reward",
+        fails_if="the fit of bent curves missed the plateau of one size",
+        post_hoc=DRAFTED,
     ),
     # spread of R^2 over curves 0.005; the fit weighs neighbours as correlated, not as white noise
     Claim.same(
@@ -111,5 +132,7 @@ CLAIMS = (
         lambda d: d.r_squared[-1],
         tolerance=0.02,
         unit="R^2",
+        fails_if="a fit of the exponential showed an oscillation in its R^2",
+        post_hoc=DRAFTED,
     ),
 )

@@ -23,6 +23,7 @@ __all__ = ["CLAIMS", "TITLE", "draw", "measure", "predict", "table"]
 
 TITLE = "Stability threshold of refresh, lag and pipeline"
 THEORY = "derived in bandit_lab/theory/thresholds.py"
+ON_POLICY = {"model": "refresh", "momentum": 0.9, "refresh_interval": 1}
 
 
 def _exactly(letter: str, model: str) -> Claim:
@@ -33,10 +34,12 @@ def _exactly(letter: str, model: str) -> Claim:
         THEORY,
         lambda d: d.threshold.sel(model=model),
         tolerance=1e-3,
+        fails_if="the nonlinear run lost stability elsewhere at one refresh interval and momentum",
     )
 
 
 def _extreme(name: str, model: str, which: str, statement: str) -> Claim:
+    # what the law's factor is on this grid: numbers to quote
     return Claim(
         f"phase_diagram.{name}",
         f"{LONG[model]}: {statement}",
@@ -45,6 +48,8 @@ def _extreme(name: str, model: str, which: str, statement: str) -> Claim:
         measured=lambda f: float(getattr(over_law(f.measured, f, model), which)()),
         tolerance=1e-3,
         relative=True,
+        fails_if="the law were divided by wrongly",
+        follows=f"phase_diagram.{name[0]}_exact",
     )
 
 
@@ -64,11 +69,12 @@ CLAIMS = (
         "phase_diagram.a_on_policy",
         "Model A at N = 1 is on-policy and stable up to 2 (1 + mu)/(1 - mu) times the law, here at momentum 0.9",
         THEORY,
-        predicted=lambda f: 38.0,
-        measured=lambda f: float(
-            (f.measured.threshold / f.predicted.law).sel(model="refresh", momentum=0.9, refresh_interval=1)
-        ),
+        predicted=lambda f: 2 * (1 + ON_POLICY["momentum"]) / (1 - ON_POLICY["momentum"]),
+        measured=lambda f: float((f.measured.threshold / f.predicted.law).sel(ON_POLICY)),
         tolerance=1e-3,
         relative=True,
+        fails_if="the closed form of one step were not that of the block map",
+        follows="phase_diagram.a_exact",
+        constant="the closed form 2 (1 + mu)/(1 - mu) of bandit_lab/theory/thresholds.py",
     ),
 )

@@ -31,6 +31,7 @@ CLAIMS = (
         "bandit_lab/theory/thresholds.py",
         lambda d: d.threshold,
         tolerance=1e-3,
+        fails_if="the threshold depended on more than the stiffness: another bandit than in the phase diagram",
     ),
     Claim.ratio(
         "temperature.n_fold",
@@ -39,6 +40,7 @@ CLAIMS = (
         "bandit_lab/theory/stationary.py",
         lambda d: d.reuse_over_fresh[d.momentum.values == 0],
         tolerance=lambda f: f.setting.tolerance.ratio,
+        fails_if="a batch that is used again did not enter as one draw",
     ),
     Claim.same(
         "temperature.small_steps",
@@ -47,6 +49,7 @@ CLAIMS = (
         lambda d: d.reuse_over_fresh[d.momentum.values == 0.9][0, 0],
         tolerance=lambda f: f.setting.tolerance.ratio,
         relative=True,
+        fails_if="momentum averaged over blocks also at small steps",
     ),
     Claim.same(
         "temperature.less_with_momentum",
@@ -55,6 +58,7 @@ CLAIMS = (
         lambda d: corner(d, "reuse_per_interval", 0.9),
         tolerance=lambda f: f.setting.tolerance.ratio,
         relative=True,
+        fails_if="it were N times with momentum too",
     ),
     Claim.ratio(
         "temperature.variance",
@@ -62,6 +66,7 @@ CLAIMS = (
         "bandit_lab/theory/stationary.py",
         lambda d: d.variance,
         tolerance=lambda f: f.setting.tolerance.variance,
+        fails_if="the Lyapunov equation were wrong near the threshold, or the policy not linear over the fluctuation",
     ),
     Claim.same(
         "temperature.diverges",
@@ -70,6 +75,8 @@ CLAIMS = (
         lambda d: corner(d, "growth", 0.0, first=True),
         tolerance=lambda f: f.setting.tolerance.growth,
         relative=True,
+        fails_if="1/(1 - share) were not the closed form at N = 1",
+        follows="temperature.variance",
     ),
     # the growth is known to 2 % (5 %) and rises like share^1.5 and faster where it is read: lead to 0.01 (0.02)
     Claim.same(
@@ -78,6 +85,8 @@ CLAIMS = (
         FLUCTUATION,
         lambda d: corner(d, "lead", 0.0),
         tolerance=lambda f: f.setting.tolerance.lead,
+        fails_if="the share were read off the variances wrongly",
+        follows="temperature.variance",
     ),
     Claim.same(
         "temperature.lead_with_momentum",
@@ -85,5 +94,7 @@ CLAIMS = (
         FLUCTUATION,
         lambda d: corner(d, "lead", 0.9),
         tolerance=lambda f: f.setting.tolerance.lead,
+        fails_if="the share were read off the variances wrongly",
+        follows="temperature.variance",
     ),
 )

@@ -29,6 +29,7 @@ CLAIMS = (
         f"arXiv 2606.30789; {FLOW}",
         lambda d: area(d, advantage="rloo"),
         tolerance=0.02,
+        fails_if="the mean over noisy runs left the flow at G = 4, or held-out tasks learned otherwise than it says",
     ),
     Claim.ratio(
         "transfer.grpo_follows_c_g",
@@ -36,6 +37,7 @@ CLAIMS = (
         FLOW,
         lambda d: area(d, advantage="grpo"),
         tolerance=0.02,
+        fails_if="the factor c_G(J) of the trained prompts were not what held-out tasks feel",
     ),
     Claim.same(
         "transfer.grpo_depends_on_group_size",
@@ -45,5 +47,7 @@ CLAIMS = (
         tolerance=0.1,
         relative=True,
         unit="reward",
+        fails_if="the flow's curves at both sizes were nearer than claimed",
+        follows="transfer.grpo_follows_c_g",
     ),
 )

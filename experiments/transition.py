@@ -35,6 +35,7 @@ def _trajectory_claim(regime: str, label: str) -> Claim:
         predicted=lambda f: 1.0,
         measured=lambda f: 1 - float(abs(f.measured.trajectory - f.predicted.trajectory).sel(regime=regime).max()),
         tolerance=2e-3,
+        fails_if="the reward of displaced runs did not follow the two poles from the first step on",
     )
 
 
@@ -48,6 +49,7 @@ CLAIMS = (
         predicted=lambda f: 1.0,
         measured=lambda f: both_sweeps(f, "damping_ratio", np.inf),
         tolerance=1e-3,
+        fails_if="a pole of the real update was another at one learning rate, momentum or lag",
     ),
     Claim(
         "transition.frequency",
@@ -56,6 +58,7 @@ CLAIMS = (
         predicted=lambda f: 1.0,
         measured=lambda f: both_sweeps(f, "frequency", 1 / f.setting.clear),
         tolerance=1e-3,
+        fails_if="the same",
     ),
     Claim.ratio(
         "transition.onset",
@@ -63,6 +66,7 @@ CLAIMS = (
         "derived in bandit_lab/theory/thresholds.py",
         lambda d: d.onset,
         tolerance=1e-3,
+        fails_if="the dominant pole left the real axis elsewhere",
     ),
     # A cubic through points 0.03 apart.
     Claim.same(
@@ -72,6 +76,8 @@ CLAIMS = (
         lambda d: d.critical_momentum,
         tolerance=1e-3,
         relative=True,
+        fails_if="(1 - sqrt(kappa))^2 were not where the poles meet",
+        follows="transition.damping_ratio",
     ),
     Claim(
         "transition.oscillator_onset",
@@ -83,6 +89,8 @@ CLAIMS = (
         measured=lambda f: float((f.predicted.oscillator_onset / f.measured.onset.sel(lag=0)).sel(onset_momentum=0.9)),
         tolerance=1e-3,
         relative=True,
+        fails_if="the oscillator's critical damping were another",
+        follows="transition.onset",
     ),
     Claim(
         "transition.lag_erodes_damping",
@@ -92,6 +100,8 @@ CLAIMS = (
         measured=lambda f: lost_damping(f.measured, f),
         tolerance=1e-3,
         relative=True,
+        fails_if="the difference of two damping ratios were formed wrongly",
+        follows="transition.damping_ratio",
     ),
     # The oscillator is of leading order in lag * (1 - mu) = 0.4 and in the learning rate.
     Claim(
@@ -102,6 +112,8 @@ CLAIMS = (
         measured=lambda f: lost_damping(f.measured, f),
         tolerance=0.25,
         relative=True,
+        fails_if="the oscillator's leading order were off by more than a quarter",
+        follows="transition.damping_ratio",
         explanation="The oscillator is of leading order in the lag; the exact poles are what is measured.",
     ),
 )

@@ -20,6 +20,7 @@ __all__ = ["CLAIMS", "TITLE", "draw", "measure", "predict"]
 TITLE = "Two detectors, one law"
 
 
+TWICE = 2.0
 PLAIN_A, PLAIN_C = ({"model": model, "momentum": 0.0} for model in ("refresh", "pipeline"))
 MOMENTUM_A = {"model": "refresh", "momentum": 0.9, "refresh_interval": 16}
 THEORY = "derived in bandit_lab/theory/thresholds.py"
@@ -34,14 +35,20 @@ CLAIMS = (
         predicted=lambda f: 1.0,
         measured=lambda f: farthest_from_one(f.measured.overshoot.sel(PLAIN_A), f.predicted.law.sel(PLAIN_A)),
         tolerance=1e-3,
+        fails_if="an overshoot of 10^-6 were seen earlier or later than the sign change of the multiplier",
     ),
     Claim(
         "two_detectors.growth_finds_twice",
         "Model A without momentum: displacements grow only from twice the law's learning rate on",
         THEORY,
-        predicted=lambda f: 2.0,
-        measured=lambda f: 2 * farthest_from_one(f.measured.threshold.sel(PLAIN_A), 2 * f.predicted.law.sel(PLAIN_A)),
+        predicted=lambda f: TWICE,
+        measured=lambda f: (
+            TWICE * farthest_from_one(f.measured.threshold.sel(PLAIN_A), TWICE * f.predicted.law.sel(PLAIN_A))
+        ),
         tolerance=2e-3,
+        fails_if="the exact threshold without momentum were not twice the law",
+        follows="two_detectors.threshold_exact",
+        constant="the flip at kappa N = 2 in bandit_lab/theory/thresholds.py",
     ),
     Claim(
         "two_detectors.growth_confirms_law_of_c",
@@ -50,6 +57,8 @@ CLAIMS = (
         predicted=lambda f: 1.0,
         measured=lambda f: farthest_from_one(f.measured.threshold.sel(PLAIN_C), f.predicted.law.sel(PLAIN_C)),
         tolerance=1e-3,
+        fails_if="the exact threshold of model C without momentum were not the law",
+        follows="two_detectors.threshold_exact",
     ),
     Claim(
         "two_detectors.momentum_overshoot_before_law",
@@ -59,6 +68,8 @@ CLAIMS = (
         measured=lambda f: float((f.measured.onset / f.predicted.law).sel(MOMENTUM_A)),
         tolerance=1e-3,
         relative=True,
+        fails_if="the law were divided by wrongly",
+        follows="two_detectors.onset_exact",
     ),
     Claim(
         "two_detectors.momentum_growth_beyond_law",
@@ -68,6 +79,8 @@ CLAIMS = (
         measured=lambda f: float((f.measured.threshold / f.predicted.law).sel(MOMENTUM_A)),
         tolerance=1e-3,
         relative=True,
+        fails_if="the law were divided by wrongly",
+        follows="two_detectors.threshold_exact",
     ),
     Claim.ratio(
         "two_detectors.onset_exact",
@@ -75,6 +88,7 @@ CLAIMS = (
         THEORY,
         lambda d: d.onset,
         tolerance=1e-3,
+        fails_if="the dominant pole of one model left the positive real axis elsewhere",
     ),
     Claim.ratio(
         "two_detectors.threshold_exact",
@@ -82,5 +96,7 @@ CLAIMS = (
         THEORY,
         lambda d: d.threshold,
         tolerance=1e-3,
+        fails_if="the same bandit had other thresholds than in the phase diagram",
+        follows="phase_diagram.a_exact, b_exact, c_exact",
     ),
 )

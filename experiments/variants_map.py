@@ -13,7 +13,7 @@ Drawn: the first refresh interval from which a displacement grows.
 from bandit_lab.study.figures.variants_map.draw import draw
 from bandit_lab.study.figures.variants_map.measure import measure
 from bandit_lab.study.figures.variants_map.predict import predict
-from bandit_lab.study.figures.variants_map.read import agree, frozen_ratio, stable
+from bandit_lab.study.figures.variants_map.read import frozen_ratio, loops
 from bandit_lab.study.figures.variants_map.table import table
 from bandit_lab.study.reproduce.experiment import Claim
 
@@ -29,21 +29,24 @@ THEORY = "derived in bandit_lab/theory/stiffness.py, block_map.py"
 CLAIMS = (
     Claim(
         "variants_map.thresholds",
-        "Variants with a closed form and a refresh-interval threshold: so many have it at the predicted interval",
+        "Linear loops (stale share of the stiffness, staleness model) with a threshold: in so many every variant that "
+        "has this loop is unstable from the predicted interval on",
         f"arXiv 2606.30789; {THEORY}",
-        predicted=lambda f: float(f.predicted.has_threshold.sum()),
-        measured=agree,
+        predicted=lambda f: float(f.predicted.loops_with_threshold),
+        measured=lambda f: loops(f, 1),
         tolerance=0.5,
-        unit="variants",
+        unit="loops",
+        fails_if="one variant of a loop were unstable at another interval",
     ),
     Claim(
         "variants_map.no_threshold",
-        "Variants with a closed form that are stable at every interval tried, against the law: so many are",
+        "Linear loops that are stable at every interval tried, against the law: in so many every variant is",
         THEORY,
-        predicted=lambda f: float((1 - f.predicted.has_threshold).sum()),
-        measured=stable,
+        predicted=lambda f: float(f.predicted.loops_without),
+        measured=lambda f: loops(f, 0),
         tolerance=0.5,
-        unit="variants",
+        unit="loops",
+        fails_if="a clip or a ratio brought one variant of a loop a threshold",
     ),
     Claim(
         "variants_map.temperature",
@@ -52,6 +55,7 @@ CLAIMS = (
         predicted=lambda f: 1.0,
         measured=lambda f: frozen_ratio(f, "temperature"),
         tolerance=lambda f: f.setting.tolerance.noise,
+        fails_if="the covariance of one advantage's gradient were another",
     ),
     Claim(
         "variants_map.late_exponent",
@@ -60,6 +64,7 @@ CLAIMS = (
         predicted=lambda f: 1.0,
         measured=lambda f: frozen_ratio(f, "late_exponent"),
         tolerance=1e-6,
+        fails_if="the drift of one advantage near the vertex were another",
     ),
     Claim(
         "variants_map.group_shift",
@@ -70,5 +75,6 @@ CLAIMS = (
         tolerance=1e-3,
         relative=True,
         unit="reward",
+        fails_if="finite groups had another fixed point than c_G(J) gives",
     ),
 )

@@ -4,9 +4,12 @@ An experiment is found by its file: a new one is tested here without an edit. Th
 of the prediction by 1.5: each claim that held must then fail.
 """
 
+import contextlib
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -17,7 +20,7 @@ from bandit_lab.study.cli import OK, main
 from bandit_lab.study.folder.store import strict_json
 from bandit_lab.study.reproduce import claims, publish, sheet, source
 from bandit_lab.study.reproduce.cache import MEASURED, Cache
-from bandit_lab.study.reproduce.experiment import Found, Loaded, Setting, discover, experiments_dir, read_setting
+from bandit_lab.study.reproduce.experiment import Claim, Found, Loaded, Setting, discover, experiments_dir, read_setting
 
 EXPERIMENTS = discover()
 FIGURES = experiments_dir().parent / "figures"
@@ -131,6 +134,50 @@ def test_every_experiment_asks_a_question_and_has_both_qualities(name):
     assert set(draft) <= set(paper) | {"quality"}
 
 
+IDS = {claim.id for one in EXPERIMENTS.values() for claim in one.load().claims}
+
+
+@every
+def test_every_claim_says_what_could_have_made_it_fail_and_from_which_it_follows(name):
+    for claim in EXPERIMENTS[name].load().claims:
+        assert claim.fails_if, claim.id
+        for other in filter(None, claim.follows.split(", ")):
+            full = other if "." in other else f"{claim.follows.partition('.')[0]}.{other}"
+            assert full in IDS - {claim.id}, claim.id
+
+
+class Seen:
+    """A `Found` that notes whether a claim has looked at what was predicted."""
+
+    measured, setting, looked = MagicMock(), MagicMock(), False
+
+    @property
+    def predicted(self) -> MagicMock:
+        self.looked = True
+        return MagicMock()
+
+
+def compares(claim) -> bool:
+    """Whether a claim's numbers come from what was predicted, or it says which constant it takes."""
+    seen = Seen()
+    for number in (claim.predicted, claim.measured):
+        with contextlib.suppress(Exception):  # mocks are no numbers; what was looked at is noted all the same
+            number(seen)
+    return seen.looked or bool(claim.constant)
+
+
+@every
+def test_predictions_are_computed_or_name_their_constant(name):
+    assert [claim.id for claim in EXPERIMENTS[name].load().claims if not compares(claim)] == []
+
+
+def test_a_typed_prediction_is_noticed():
+    typed = Claim("a.b", "", "", lambda f: 38.0, lambda f: float(f.measured.x), 0.1)
+    assert not compares(typed)
+    assert compares(replace(typed, constant="a closed form"))
+    assert compares(replace(typed, predicted=lambda f: float(f.predicted.x)))
+
+
 def published() -> dict:
     if not (FIGURES / publish.CLAIMS).exists():
         pytest.skip("nothing is published yet")
@@ -144,8 +191,9 @@ def test_published_claims_are_those_of_the_experiment(name):
     assert name in content["figures"], f"not published yet: {claims.command(name)} publish=figures"
     assert content["figures"][name]["quality"] == "paper"
     assert content["figures"][name]["question"] == loaded.question
-    assert [(r["id"], r["statement"], r["source"]) for r in rows] == [
-        (c.id, c.statement, c.source) for c in loaded.claims
+    about = ("id", "statement", "source", *claims.ABOUT)
+    assert [[row[key] or "" for key in about] for row in rows] == [
+        [getattr(claim, key) for key in about] for claim in loaded.claims
     ]
     for row, claim in zip(rows, loaded.claims, strict=True):
         given = row["relative_tolerance"] if claim.relative else row["tolerance"]

@@ -76,7 +76,13 @@ Reading = Callable[["xarray.Dataset"], Any]
 class Claim:
     """|measured - predicted| <= tolerance (times |predicted| if relative). The tolerance is written beforehand.
 
-    source: where the statement comes from. explanation: shown where it does not hold.
+    source: where the statement comes from.
+    explanation: shown where it does not hold.
+    fails_if: what could have made it fail.
+    follows: the claim that has compared these measured numbers already. Only a mistake in a formula can then break this
+        one, so that it is no independent check.
+    post_hoc: what had been seen when the prediction was made; empty where the prediction came first.
+    constant: where a predicted number comes from that `predict` does not compute.
     """
 
     id: str
@@ -88,6 +94,10 @@ class Claim:
     relative: bool = False
     unit: str = ""
     explanation: str = ""
+    fails_if: str = ""
+    follows: str = ""
+    post_hoc: str = ""
+    constant: str = ""
 
     @classmethod
     def same(

@@ -26,4 +26,5 @@ def predict(setting: Setting) -> xarray.Dataset:
         rows["bound"].append(theory.spread_bound(policy, rewards, u))
         rows["uniform_bound"].append(theory.uniform_bound(policy, rewards, half))
     found = dataset(setting, exact, {"exponent": exponent, "rate": rates}, rows)
+    found = found.assign(largest_ratio=((), 1.0, {"units": "1"}), spread_at_largest=((), 0.125, {"units": "1"}))
     return found.assign(late_law=(("curve", "time"), late, {"units": "1 - p", "long_name": "leading late-time law"}))

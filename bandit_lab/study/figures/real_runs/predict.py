@@ -15,6 +15,5 @@ def predict(setting: Setting) -> xarray.Dataset:
         "not_refused": ((), 1.0, ONE),
         "error_over_best_baseline": ((), 1.0, ONE),
         "exponent": (("factor",), np.array(list(FACTORS.values())), ONE),
-        "ratio_by_group": ((), 1.0, ONE),
     }
     return xarray.Dataset(values, {"factor": list(FACTORS)})

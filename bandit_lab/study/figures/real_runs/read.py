@@ -35,9 +35,3 @@ def exponent(f: Found, code: int) -> float:
     x, y, group = np.log(m.factor_ratio.values[here]), np.log(m.time.values[here]), m.group.values[here]
     x, y = (v - np.array([v[group == one].mean() for one in group]) for v in (x, y))
     return float(np.sum(x * y) / np.sum(x * x))
-
-
-def by_group(f: Found) -> float:
-    """Time at the larger group over that at the smaller one."""
-    m = f.measured
-    return float(m.time_ratio.values[(m.factor_code.values == 2) & (m.factor_ratio.values > 1)][0])

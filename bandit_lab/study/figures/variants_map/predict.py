@@ -19,6 +19,7 @@ def predict(setting: Setting) -> xarray.Dataset:
     shape = [len(names) for names in coords.values()]
     first, has = np.full(shape, np.nan), np.full(shape, np.nan)
     noise, late, shift = np.full((3, shape[0]), np.nan)
+    share = np.full(shape[:2], np.nan)
     even = np.full(2, 0.5)
     for i, advantage in enumerate(coords["advantage"]):
         name = ALIKE.get(advantage, advantage)
@@ -37,6 +38,8 @@ def predict(setting: Setting) -> xarray.Dataset:
                 continue
             kind = "ratio" if estimator in RATIOS else estimator
             split = theory.stiffness_split(limit, points[0].policy, setting.kl_weight, kind)
+            fresh, stale = (float(np.real(part[0, 0])) for part in split.reduced())
+            share[i, j] = stale / (fresh + stale)
             rate = (1 - setting.momentum) / (theory.largest_stiffness(split) * setting.law_interval)
             for k, staleness in enumerate(coords["staleness"]):
                 if staleness in LOOPS:
@@ -45,9 +48,16 @@ def predict(setting: Setting) -> xarray.Dataset:
                     unstable = [theory.spectral_radius(loop, rate, n) >= 1 for n in tried.tolist()]
                     has[i, j, k] = float(any(unstable))
                     first[i, j, k] = tried[np.argmax(unstable)] if any(unstable) else np.nan
+    pairs = {1: set(), 0: set()}  # type: dict[int, set[tuple[float, str]]]
+    for (i, j, k), one in np.ndenumerate(has):
+        if np.isfinite(one):
+            pairs[int(one)].add((round(share[i, j], 6) + 0.0, coords["staleness"][k]))
     values = {
         "first_interval": (tuple(coords), first, STEPS),
         "has_threshold": (tuple(coords), has, ONE),
+        "stale_share": (("advantage", "estimator"), share, ONE),
+        "loops_with_threshold": ((), float(len(pairs[1])), ONE),
+        "loops_without": ((), float(len(pairs[0])), ONE),
         "temperature": ("advantage", noise, {"units": "reward^2"}),
         "late_exponent": ("advantage", late, ONE),
         "group_shift": ("advantage", shift, {"units": "reward"}),

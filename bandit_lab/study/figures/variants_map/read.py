@@ -6,14 +6,22 @@ from bandit_lab._readings import farthest_from_one
 from bandit_lab.study.reproduce.experiment import Found
 
 
-def agree(found: Found) -> float:
-    """How many predicted thresholds lie at the measured interval."""
-    return float((abs(found.measured.first_interval - found.predicted.first_interval) < 0.5).sum())
+def loops(found: Found, has_threshold: int) -> float:
+    """How many distinct linear loops that are predicted a threshold (1) or none (0) have variants that all agree.
 
-
-def stable(found: Found) -> float:
-    """How many variants that are predicted stable at every interval tried are measured so."""
-    return float((np.isnan(found.measured.first_interval) & (found.predicted.has_threshold == 0)).sum())
+    Near a fixed point a variant is its stale share of the stiffness and its staleness model; variants that share both
+    have one threshold. Shares are told apart to 1e-6.
+    """
+    agree: dict[tuple[float, str], bool] = {}
+    predicted, measured = found.predicted, found.measured
+    intervals = [one.first_interval.transpose(*predicted.has_threshold.dims).values for one in (measured, predicted)]
+    share = np.round(predicted.stale_share.values, 6) + 0.0
+    for i, j, k in np.argwhere(predicted.has_threshold.values == has_threshold):
+        loop = float(share[i, j]), str(predicted.staleness.values[k])
+        seen, exact = (one[i, j, k] for one in intervals)
+        same = abs(seen - exact) < 0.5 if has_threshold else np.isnan(seen)
+        agree[loop] = agree.get(loop, True) and bool(same)
+    return float(sum(agree.values()))
 
 
 def frozen_ratio(found: Found, name: str) -> float:

@@ -27,7 +27,7 @@ from bandit_lab.grpo import Hyper, Learner, init, update
 from bandit_lab.simulate import DYNAMICS
 from bandit_lab.simulate.cells import typed_cells
 from bandit_lab.simulate.devices import mesh_for, on_every
-from bandit_lab.simulate.fast.one_kernel import compiler_options, in_use, one_kernel
+from bandit_lab.simulate.fast.one_kernel import compiler_options, in_use, one_kernel, refused
 
 WIDTH = {"mean_field": 256, "finite_group": 32}  # lanes of a block: a group law costs about G times a mean field
 STEPS = 128  # by which a block is advanced before its lanes are looked at
@@ -110,9 +110,11 @@ def _run(mesh: Mesh, dynamics: str, learner: Learner, *args: Any) -> Any:
         try:
             return _program(mesh, dynamics, True)(learner, *args)
         except jax.errors.JaxRuntimeError as error:
-            if "UNIMPLEMENTED" not in str(error):
+            if not refused(error):
                 raise
-            _scattered.add(kind)
+        results = _program(mesh, dynamics, False)(learner, *args)
+        _scattered.add(kind)  # only now: an error that the plain program shares is no refusal
+        return results
     return _program(mesh, dynamics, False)(learner, *args)
 
 

@@ -16,7 +16,7 @@ from bandit_lab.simulate.devices import on_every
 from bandit_lab.simulate.fast import many_arms, two_arms
 from bandit_lab.simulate.fast.layout import PART
 from bandit_lab.simulate.fast.loop import run_lanes
-from bandit_lab.simulate.fast.one_kernel import compiler_options, in_use, one_kernel
+from bandit_lab.simulate.fast.one_kernel import compiler_options, in_use, one_kernel, refused
 from bandit_lab.simulate.fast.program import Job, Lanes, Program, Setting
 from bandit_lab.simulate.fast.record import Tail, half_way, moments
 from bandit_lab.simulate.fast.words import lane_keys
@@ -95,10 +95,11 @@ def run_items(mesh: Mesh, program: Program, learner: Learner, setting: Setting, 
     try:
         return compiled(mesh, True)(*arguments)
     except jax.errors.JaxRuntimeError as error:
-        if "UNIMPLEMENTED" not in str(error):
+        if not refused(error):
             raise
-        _needs_several.add((program, learner.optimizer))
-        return compiled(mesh, False)(*arguments)
+    results = compiled(mesh, False)(*arguments)
+    _needs_several.add((program, learner.optimizer))  # only now: an error that the plain program shares is no refusal
+    return results
 
 
 def _item(program: Program, learner: Learner, setting: Setting, root: Array, item: Items) -> Results:

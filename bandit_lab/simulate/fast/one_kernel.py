@@ -3,29 +3,50 @@
 XLA:CPU hands every fusion of a loop's body to a scheduler; for arrays that fit into the first cache, that costs more
 than the arithmetic. A call that carries the frontend attribute `xla_cpu_small_call` is emitted as one LLVM function,
 loops included. The attribute and the options below are not documented by XLA: they are used on CPUs only, and
-`one_kernel_enabled(False)` (or the environment variable BANDIT_LAB_ONE_KERNEL=0) turns all of it off. The program is
-the same without them, and so are its results up to rounding; it is three to five times slower.
+`one_kernel_enabled(False)` (or the environment variable BANDIT_LAB_ONE_KERNEL=0) turns all of it off, and so does a
+compiler that refuses them. The program is the same without them, and so are its results up to rounding; it is three to
+five times slower.
 """
 
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.experimental.xla_metadata import set_xla_metadata
+import numpy as np
 
 from bandit_lab._types import Array
 
 TAG = "xla_cpu_small_call"
 _OPTIONS = {"xla_cpu_prefer_vector_width": 512, "xla_cpu_experimental_ynn_fusion_type": ""}
+_NOT_REFUSALS = ("RESOURCE_EXHAUSTED", "CANCELLED", "ABORTED", "DEADLINE_EXCEEDED", "UNAVAILABLE")
 _switch = {"on": os.environ.get("BANDIT_LAB_ONE_KERNEL", "1") != "0"}
 
 
 def in_use() -> bool:
-    """Whether programs are compiled as one kernel: on a CPU, unless switched off."""
-    return _switch["on"] and jax.default_backend() == "cpu"
+    """Whether programs are compiled as one kernel: on a CPU that takes the options, unless switched off."""
+    return _switch["on"] and jax.default_backend() == "cpu" and _taken(tuple(_OPTIONS.items()))
+
+
+@cache
+def _taken(options: tuple[tuple[str, Any], ...]) -> bool:
+    """Whether this compiler takes the attribute and every option, tried on a small program.
+
+    Whatever it says against them counts: they are not documented, and versions refuse them in words of their own.
+    """
+    try:
+        jax.jit(lambda x: _tagged(x + 1), compiler_options=dict(options)).lower(np.float32(0)).compile()
+    except Exception:
+        return False
+    return True
+
+
+def refused(error: jax.errors.JaxRuntimeError) -> bool:
+    """Whether the program may work compiled plainly: not where a run was ended from outside or lacked memory."""
+    return not any(status in str(error) for status in _NOT_REFUSALS)
 
 
 @contextmanager
@@ -67,4 +88,10 @@ def one_kernel(function: Callable, *args: Any) -> Any:
                 start = stop
         return function(*jax.tree.unflatten(tree, parts))
 
-    return set_xla_metadata(jax.jit(unpacked)(*packed), **{TAG: "true"}, inlineable="false")
+    return _tagged(jax.jit(unpacked)(*packed))
+
+
+def _tagged(result: Any) -> Any:
+    from jax.experimental.xla_metadata import set_xla_metadata  # experimental: a JAX without it compiles plainly
+
+    return set_xla_metadata(result, **{TAG: "true"}, inlineable="false")

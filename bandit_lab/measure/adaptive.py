@@ -5,7 +5,6 @@ the parameters of the moment: mean squared plus group noise, which falls as 1/G.
 depends on the group size through the exact law of the gradient. Counters run, bias corrections included.
 """
 
-from functools import partial
 from typing import Any
 
 import jax
@@ -19,9 +18,10 @@ from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.measure.block import scalars
 from bandit_lab.measure.held import HeldOptimizer, HeldState, hold
 from bandit_lab.simulate.group_moment import group_moments
+from bandit_lab.simulate.programs import bounded_jit
 
 
-@partial(jax.jit, static_argnames=("steps", "frozen"))
+@bounded_jit("steps", "frozen")
 def _curve(learner: Learner, frozen: HeldOptimizer, steps: int, hyper: Hyper, theta: Array) -> Array:
     inner = frozen.inner.build(hyper.learning_rate, hyper.momentum)
     held_still = frozen.build(hyper.learning_rate, hyper.momentum)

@@ -11,7 +11,6 @@ runs never meets; therefore a population is kept in which a run is copied in pro
 exact for large populations (the error is of order 1/population).
 """
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -25,6 +24,7 @@ from bandit_lab.measure.boundary import Boundary, first_crossing
 from bandit_lab.measure.fixed_point import policy_directions
 from bandit_lab.simulate import DYNAMICS
 from bandit_lab.simulate.cells import typed_cells
+from bandit_lab.simulate.programs import bounded_jit
 
 _DISPLACEMENT = 1e-6
 _STRIDE = 4  # steps between two readings
@@ -60,7 +60,7 @@ def _distance(tree: Any, fixed: Any) -> Array:
     return jnp.sqrt(sum(gaps))
 
 
-@partial(jax.jit, static_argnames=("dynamics", "rate", "readings", "runs"))
+@bounded_jit("dynamics", "rate", "readings", "runs")
 def _readings(
     learner: Learner,
     dynamics: str,

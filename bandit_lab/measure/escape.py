@@ -6,7 +6,6 @@ the best arm lie outside a stated interval, and stays counted; the run itself go
 """
 
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -19,6 +18,7 @@ from bandit_lab.grpo import Hyper, Learner, init, update
 from bandit_lab.measure.fluctuation import Estimate
 from bandit_lab.simulate import sampled
 from bandit_lab.simulate.cells import cast, cell_identity, typed_cells
+from bandit_lab.simulate.programs import bounded_jit
 
 _SEEDS = 256
 
@@ -56,7 +56,7 @@ class Escape(NamedTuple):
             return Estimate(value, np.where(lost > 0, value / np.sqrt(lost), np.nan))
 
 
-@partial(jax.jit, static_argnames="steps")
+@bounded_jit("steps")
 def _watch(learner: Learner, steps: int, cells: Hyper, names, seeds, start, low, high, key) -> tuple[Array, ...]:
     """(first exit, late probability, final log-odds), each [c, s]."""
     gradient, bandit = sampled(learner), learner.bandit

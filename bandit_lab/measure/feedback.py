@@ -16,7 +16,6 @@ state and neglecting that of v, which is of order 1 - beta_2.
 """
 
 from dataclasses import dataclass
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +29,7 @@ from bandit_lab.measure.block import Block, make_block, pack, second_moment, unp
 from bandit_lab.measure.held import FAR
 from bandit_lab.simulate import DYNAMICS
 from bandit_lab.simulate.group_moment import group_moments
+from bandit_lab.simulate.programs import bounded_jit
 
 _ROUNDS = 60
 _AGREES = 1e-9
@@ -49,7 +49,7 @@ class NoisyState:
     reason: str | None
 
 
-@partial(jax.jit, static_argnames=("dynamics", "period"))
+@bounded_jit("dynamics", "period")
 def _response(learner: Learner, dynamics: str, period: int, hyper: Hyper, x: Array, held: tuple, fixed: tuple):
     """Jacobians of (state after a period [n], gradients [period, D]) by state [n] and by noise [period, D]."""
     base, key = DYNAMICS[dynamics](learner), jax.random.key(0)

@@ -11,12 +11,13 @@ import numpy as np
 from bandit_lab._types import Array
 from bandit_lab.grpo import Hyper, Learner, init, update
 from bandit_lab.simulate import DYNAMICS
+from bandit_lab.simulate.programs import bounded_jit
 
 Watch = Callable[[Any, Array], Any]
 """(what is evaluated, parameters [D]) -> a pytree of arrays."""
 
 
-@partial(jax.jit, static_argnames=("dynamics", "watch", "times", "every"))
+@bounded_jit("dynamics", "watch", "times", "every")
 def _runs(
     learners: Learner, judged: Any, hyper: Hyper, keys: Array, dynamics: str, watch: Watch, times: int, every: int
 ):

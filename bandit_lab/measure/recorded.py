@@ -7,7 +7,6 @@ observable is a pass of its own over the same random numbers; with two arms one 
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import jax
@@ -21,6 +20,7 @@ from bandit_lab.grpo import Hyper, Learner, init, update
 from bandit_lab.simulate import route, sampled, trajectories
 from bandit_lab.simulate.calls import in_order
 from bandit_lab.simulate.cells import cast, cell_identity, typed_cells
+from bandit_lab.simulate.programs import bounded_jit
 
 _SEEDS = 256  # seeds in one block of the reference path
 
@@ -57,7 +57,7 @@ def recorded(
     yield from in_order(block, range(0, seeds, _SEEDS), threads)
 
 
-@partial(jax.jit, static_argnames="steps")
+@bounded_jit("steps")
 def _reference(learner: Learner, steps: int, burn_in, cells: Hyper, names, seeds, theta_star, key) -> Array:
     """Departures of both observables from their fixed-point value [c, s, steps, O]."""
     gradient, bandit = sampled(learner), learner.bandit

@@ -6,7 +6,6 @@ response. Where the dynamics near the fixed point are linear it is that of the b
 second moment sees its own fluctuations, has another one.
 """
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -18,6 +17,7 @@ from bandit_lab.grpo import Hyper, Learner, init, update
 from bandit_lab.measure.block import scalars
 from bandit_lab.measure.held import second_moment_leaves
 from bandit_lab.simulate import sampled
+from bandit_lab.simulate.programs import bounded_jit
 
 SEEDS = 512  # in one program
 
@@ -42,7 +42,7 @@ class Response(NamedTuple):
         return np.sqrt(np.diag(self.covariance))
 
 
-@partial(jax.jit, static_argnames=("burn_in", "periods", "leaves"))
+@bounded_jit("burn_in", "periods", "leaves")
 def _runs(learner: Learner, hyper: Hyper, theta: Array, step: Array, burn_in: int, periods: int, leaves: tuple, keys):
     gradient = sampled(learner)
     length = jnp.asarray(learner.staleness.period(hyper.refresh_interval))

@@ -17,6 +17,7 @@ from bandit_lab.bandits import Bandit
 from bandit_lab.grpo import Gradient, GradientFn, Hyper, Learner, init, update
 from bandit_lab.simulate import DYNAMICS
 from bandit_lab.simulate.cells import typed_cells
+from bandit_lab.simulate.programs import bounded_jit
 
 Learners = tuple[Learner, ...]
 
@@ -88,7 +89,7 @@ def fresh_and_stale_rate(
     return float(drift[1] - drift[0]) / (2 * step), float(drift[3] - drift[2]) / (2 * step)
 
 
-@partial(jax.jit, static_argnames=("dynamics", "steps"))
+@bounded_jit("dynamics", "steps")
 def _run(learners: Learners, dynamics: str, index: Array, hyper: Hyper, start: Array, steps: int) -> Array:
     gradient, key = one_of(learners, dynamics, index), jax.random.key(0)
 
@@ -111,7 +112,7 @@ def run_gaps(learners: Learners, dynamics: str, index: int, cells: Hyper, start:
     return np.asarray(_run(learners, dynamics, jnp.int32(index), cells, jnp.asarray(start), steps))
 
 
-@partial(jax.jit, static_argnames="count")
+@bounded_jit("count")
 def _noise(learners: Learners, index: Array, kl_weight: Array, gap: Array, count: int) -> Array:
     gradient = one_of(learners, "sampled", index)
 

@@ -8,7 +8,6 @@ grid, on their order or on how the work is split: vectorisation at another width
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -23,6 +22,7 @@ from bandit_lab.simulate.calls import in_order
 from bandit_lab.simulate.cells import cast
 from bandit_lab.simulate.devices import mesh_for, on_every
 from bandit_lab.simulate.dynamics import DYNAMICS
+from bandit_lab.simulate.programs import bounded_jit
 from bandit_lab.simulate.request import Request
 from bandit_lab.simulate.results import Part, Summary
 
@@ -114,7 +114,7 @@ def _one_block(learner: Learner, dynamics: str, steps: int, curves: bool, key: A
     return (count, mean, square), summary
 
 
-@partial(jax.jit, static_argnames=("mesh", "dynamics", "steps", "curves"))
+@bounded_jit("mesh", "dynamics", "steps", "curves")
 def _blocks(mesh: Mesh, learner: Learner, dynamics: str, steps: int, curves: bool, key: Array, blocks: _Block):
     """One block per device, stacked along a leading axis."""
 

@@ -1,6 +1,5 @@
 """The compiled function: items of lanes on every device, each item's chunks one after the other."""
 
-from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -20,6 +19,7 @@ from bandit_lab.simulate.fast.one_kernel import compiler_options, in_use, one_ke
 from bandit_lab.simulate.fast.program import Job, Lanes, Program, Setting
 from bandit_lab.simulate.fast.record import Tail, half_way, moments
 from bandit_lab.simulate.fast.words import lane_keys
+from bandit_lab.simulate.programs import Kept
 
 
 class Items(NamedTuple):
@@ -60,28 +60,27 @@ class Results(NamedTuple):
 _needs_several: set[Any] = set()
 
 
-@lru_cache(maxsize=16)
-def compiled(mesh: Mesh, one: bool) -> Any:
-    """The jitted function (program, learner, setting, seed, Items) -> Results with a leading axis of items.
+@Kept
+def compiled(mesh: Mesh, program: Program, one: bool) -> Any:
+    """The jitted function (learner, setting, seed, Items) -> Results with a leading axis of items.
 
     `one`: whether it is compiled as one kernel; part of the key because the switch may be turned between calls.
     """
 
-    def every_item(program: Program, setting: Setting, learner: Learner, root: Array, items: Items) -> Results:
+    def every_item(setting: Setting, learner: Learner, root: Array, items: Items) -> Results:
         return lax.map(lambda item: _item(program, learner, setting, root, item), items)
 
-    def on_device(program: Program, *arguments: Any) -> Results:
-        function = partial(every_item, program)
-        return one_kernel(function, *arguments) if one else function(*arguments)
+    def on_device(*arguments: Any) -> Results:
+        return one_kernel(every_item, *arguments) if one else every_item(*arguments)
 
-    def sharded(program: Program, learner: Learner, setting: Setting, seed: Array, items: Items) -> Results:
+    def sharded(learner: Learner, setting: Setting, seed: Array, items: Items) -> Results:
         root = jax.random.key_data(jax.random.key(seed))
         if program.two_arms and program.columns == 1 and hasattr(learner.advantage, "scale"):
             setting = two_arms.with_tables(learner, setting)
-        split = on_every(mesh, partial(on_device, program), (False, False, False, True))
+        split = on_every(mesh, on_device, (False, False, False, True))
         return split(setting, learner, root, items)
 
-    return jax.jit(sharded, static_argnums=0, compiler_options=compiler_options() if one else {})
+    return jax.jit(sharded, compiler_options=compiler_options() if one else {})
 
 
 def run_items(mesh: Mesh, program: Program, learner: Learner, setting: Setting, seed: int, items: Items) -> Results:
@@ -89,15 +88,15 @@ def run_items(mesh: Mesh, program: Program, learner: Learner, setting: Setting, 
 
     An optimiser or a plugin may use an operation that XLA cannot put into one kernel: then it is compiled without.
     """
-    arguments = program, learner, setting, np.uint32(seed), items
+    arguments = learner, setting, np.uint32(seed), items
     if not in_use() or (program, learner.optimizer) in _needs_several:
-        return compiled(mesh, False)(*arguments)
+        return compiled(mesh, program, False)(*arguments)
     try:
-        return compiled(mesh, True)(*arguments)
+        return compiled(mesh, program, True)(*arguments)
     except jax.errors.JaxRuntimeError as error:
         if not refused(error):
             raise
-    results = compiled(mesh, False)(*arguments)
+    results = compiled(mesh, program, False)(*arguments)
     _needs_several.add((program, learner.optimizer))  # only now: an error that the plain program shares is no refusal
     return results
 

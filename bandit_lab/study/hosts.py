@@ -8,6 +8,7 @@ its own there while it works, so that the rest can see that it died.
 
 import contextlib
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,6 +22,11 @@ from bandit_lab.study.settings.host import AUTO, HostSettings
 from bandit_lab.study.terminal.errors import Stopped
 
 MEETING = 300  # seconds in which all processes have to be there
+_OPTIONS = {
+    "jax_enable_recoverability": True,  # without, the death of one process ends the others
+    "jax_enable_preemption_service": False,
+    "jax_cpu_collectives_implementation": None,  # nothing is exchanged: it would listen on a port of its own
+}
 _SHORT, _LONG = 0.05, 2.0  # seconds between two looks into the store
 
 
@@ -128,8 +134,8 @@ def join(settings: HostSettings) -> Hosts:
     import jax
 
     if not jax.distributed.is_initialized():
-        for option, value in (("jax_enable_recoverability", True), ("jax_enable_preemption_service", False)):
-            with contextlib.suppress(AttributeError):  # older versions: the death of one process ends the others
+        for option, value in _OPTIONS.items():
+            with contextlib.suppress(AttributeError, ValueError):  # not in every version
                 jax.config.update(option, value)
         detection = None if settings.coordinator == AUTO else "deactivate"
         address = None if settings.coordinator == AUTO else settings.coordinator
@@ -139,13 +145,21 @@ def join(settings: HostSettings) -> Hosts:
                 settings.count,
                 settings.index,
                 cluster_detection_method=detection,
+                coordinator_bind_address=_listening(address),
                 initialization_timeout=MEETING,
                 shutdown_timeout_seconds=30,
             )
         except (RuntimeError, ValueError) as error:
             first = str(error).splitlines()[0]
-            _checks.require(False, "hosts.coordinator", f"{settings.count or 'all'} processes that meet", first)
+            meeting = f"{settings.count or 'all'} processes that meet, and process 0 on a machine with that address"
+            _checks.require(False, "hosts.coordinator", meeting, first)
     return Hosts(jax.process_index(), jax.process_count(), settings.patience)
+
+
+def _listening(address: str | None) -> str | None:
+    """Where process 0 listens: where it was asked to, and not on every interface, which is JAX's default. JAX's own
+    variable says otherwise where this machine does not have that address (behind a proxy, in a container)."""
+    return os.environ.get("JAX_COORDINATOR_BIND_ADDRESS") or address
 
 
 def _client() -> Any:

@@ -98,6 +98,56 @@ def test_processes_with_different_settings_do_not_mix(tmp_path):
     assert "process 1 of 2 ended" in first[2]
 
 
+LISTENING = """
+import os, re, sys
+from bandit_lab.study.hosts import join
+from bandit_lab.study.settings.host import HostSettings
+
+hosts = join(HostSettings(sys.argv[1], 2, int(sys.argv[2])))
+hosts.meet("both are there")
+paths = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
+links = [os.readlink(path) for path in paths if os.path.islink(path)]
+mine = {match[1] for match in (re.fullmatch(r"socket:.(\\d+).", link) for link in links) if match}
+rows = [line.split() for table in ("tcp", "tcp6") for line in open(f"/proc/self/net/{table}").readlines()[1:]]
+print(*(row[1] for row in rows if row[3] == "0A" and row[9] in mine))
+hosts.meet("both have looked")
+if hosts.index == 0:
+    sys.stdin.read()  # the last one to leave
+hosts.part()
+"""
+LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F")
+"""127.0.0.1 in the kernel's tables, and as an address of IPv6."""
+
+
+@pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="the sockets are looked up in /proc")
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_process_0_listens_where_it_was_asked_to_and_nobody_else_does(everywhere):
+    """Planted: JAX's variable for another address, which the table then shows."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = os.environ | {"PYTHONPATH": str(TESTS.parent), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    environment.pop("JAX_COORDINATOR_BIND_ADDRESS", None)
+    if everywhere:
+        environment["JAX_COORDINATOR_BIND_ADDRESS"] = f"[::]:{port}"
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", LISTENING, f"127.0.0.1:{port}", str(index)],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for index in range(2)
+    ]
+    second, first = (process.communicate(timeout=300)[0].split() for process in reversed(both))
+    assert [process.returncode for process in both] == [0, 0]
+    assert second == []
+    (place,) = first
+    assert place.endswith(f":{port:04X}")
+    assert (place.split(":")[0] in LOOPBACK) == (not everywhere)
+
+
 @pytest.mark.parametrize(
     ("given", "run_dir", "expected"),
     [

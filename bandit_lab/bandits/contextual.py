@@ -37,6 +37,10 @@ class ContextualBandit(Bandit):
         return ContextualBandit(law, self.initial_parameters, reference, features)
 
 
+MOST_NUMBERS = 2**27
+"""In drawn features, 1 GiB."""
+
+
 def _drawn_features(contexts: int, arms: int, overlap: float, dimension: int | None, draw: np.random.Generator):
     """sqrt(1 - overlap) own(x, k) + sqrt(overlap) shared(k) [X, K, D]; the parts orthonormal, or random in R^D."""
     count = (contexts + 1) * arms
@@ -88,13 +92,16 @@ def contextual(
     _checks.non_negative("bandit.spread", spread)
     if dimension is not None:
         _checks.integer("bandit.dimension", dimension, 1)
+    parts = (count + 1) * size
+    drawn = parts * (dimension or parts) if features is None else 0
+    _checks.require(drawn <= MOST_NUMBERS, "bandit.contexts", f"at most {MOST_NUMBERS} numbers in all features", drawn)
     draw = np.random.default_rng(_checks.integer("bandit.seed", seed, 0))
     log_odds = _checks.finite_number("bandit.difficulty", difficulty) + spread * draw.standard_normal(count)
     good = (np.arange(count) >= count - round(conflict * count)).astype(int)
     is_good = np.arange(size) == good[:, None]
     logits = np.where(is_good, -log_odds[:, None], -np.log(size - 1))
-    drawn = _drawn_features(count, size, overlap, dimension, draw)
-    phi = drawn if features is None else _table("bandit.features", features, (count, size, None))
+    random = _drawn_features(count, size, overlap, dimension, draw)
+    phi = random if features is None else _table("bandit.features", features, (count, size, None))
     success = np.where(is_good, high, low) if rewards is None else _table("bandit.rewards", rewards, (count, size))
     rows = [k_arm(row.tolist(), base.tolist()) for row, base in zip(success, logits, strict=True)]
     law = RewardLaw(rows[0].law.values, jnp.concatenate([row.law.probabilities for row in rows]))

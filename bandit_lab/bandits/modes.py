@@ -14,6 +14,8 @@ from bandit_lab import _checks
 from bandit_lab.bandits.base import register_bandit
 from bandit_lab.bandits.tabular import TabularBandit, k_arm
 
+MOST_ARMS = 2**16
+
 
 @register_bandit("modes")
 def modes(
@@ -30,11 +32,12 @@ def modes(
         training starts at the reference.
 
     Raises:
-      ValueError: no two arms, a number of sizes that differs, a size < 1, spread < 0, what `k_arm` raises.
+      ValueError: no two arms, a number of sizes that differs, a size < 1 or too many, spread < 0, what `k_arm` raises.
     """
     means = _checks.numbers("bandit.rewards", rewards)
     _checks.require(len(sizes) == len(means), "bandit.sizes", f"{len(means)} numbers", list(sizes))
     counts = [_checks.integer(f"bandit.sizes[{i}]", size, 1) for i, size in enumerate(sizes)]
+    _checks.require(sum(counts) <= MOST_ARMS, "bandit.sizes", f"at most {MOST_ARMS} arms together", sum(counts))
     _checks.non_negative("bandit.spread", spread)
     mode = np.repeat(np.arange(len(means)), counts)
     draw = np.random.default_rng(_checks.integer("bandit.seed", seed, 0))

@@ -76,6 +76,9 @@ SHARED = {
     "-m learning_rate=1,-1": ("learning_rate", "> 0", "-1"),
     "optimizer=adam optimizer.options.foo=1": ("optimizer.options", "b1, b2", "'foo'"),
     "dynamics=finite_group bandit=k_arm bandit.kind=fixed": ("group_size", "ways"),
+    "bandit=modes 'bandit.sizes=[1000000000,2,4,8]'": ("bandit.sizes", "at most 65536 arms together", "1000000014"),
+    "bandit=contextual bandit.contexts=1000000": ("bandit.contexts", "at most", "numbers in all features"),
+    "bandit=contextual bandit.dimension=1000000000": ("bandit.contexts", "at most", "numbers in all features"),
 }
 SWEEP = {
     "path=fast bandit=contextual": ("path", "reference (ContextualBandit is not a softmax over one logit"),
@@ -104,6 +107,10 @@ SWEEP = {
     "memory_limit=-1": ("memory_limit", "> 0"),
     "seeds=1000000000000": ("sweep", "GiB", "free on the disk of run_dir", "sweep fewer values, lower seeds"),
     "memory_limit=1 'sweep.learning_rate={start: 1, stop: 2, num: 1000000}'": ("sweep", "GiB"),
+    "group_size=1e9 path=reference": ("group_size", "at most", "got 1000000000 (about", "draws on the reference path"),
+    "prompts=1000000000": ("prompts", "at most", "got 1000000000 (about", "draws on the reference path"),
+    "group_size=65536 path=reference memory_limit=0.1": ("group_size", "at most", "for 0.1 GiB of memory"),
+    "steps=1000000000000": ("sweep", "GiB", "lower seeds or steps"),
     "chunk.seeds=1000": ("chunk.seeds", "a multiple of 4096", "1000"),
     "chunk.cells=3": ("chunk.cells", "a multiple of 4", "3"),
     "chunk.rows=0": ("chunk.rows", "an integer >= 1", "0"),

@@ -183,7 +183,21 @@ def bytes_needed(plan: SweepPlan) -> int:
     chunk = cells * (seeds * 200 + -(-seeds // UNIT) * (plan.longest + 1) * 64)
     width = WIDTH["sampled"]
     state = 16 * parameters * (plan.learner.horizon + 4) + 12 * (plan.longest + 1)
-    return fine + chunk + plan.sampled_rows * len(plan.multiples) * 500 + 2 * width.cells * width.seeds * state
+    runs = 2 * width.cells * width.seeds  # two blocks in flight
+    return fine + chunk + plan.sampled_rows * len(plan.multiples) * 500 + runs * state + bytes_of_draws(plan)
+
+
+def bytes_of_draws(plan: SweepPlan) -> int:
+    """Memory of the draws of a step on the reference path: a number or two per draw and arm, in every run of a block.
+
+    Measured: 4 + K numbers per draw of K arms under the plain rules, up to 4 + 4 K under others. The fast path counts.
+    """
+    learner, width = plan.learner, WIDTH["sampled"]
+    if not plan.sampled_rows or route(learner, "sampled", plan.settings.path).name == "fast":
+        return 0
+    numbers = 4 + 2 * learner.bandit.reference_log_policy.shape[1]
+    size = np.dtype(plan.settings.precision or "float32").itemsize
+    return 2 * width.cells * width.seeds * learner.group_size * learner.prompts * numbers * size
 
 
 def disk_needed(plan: SweepPlan) -> int:
@@ -216,7 +230,12 @@ def check_memory(plan: SweepPlan) -> None:
     """Raise ValueError if the sweep would not fit, saying how large it is and what to do."""
     limit = plan.settings.memory_limit
     allowed = int(limit * GIB) if limit is not None else int(0.8 * free_bytes())
-    needed = bytes_needed(plan)
+    needed, draws, learner = bytes_needed(plan), bytes_of_draws(plan), plan.learner
+    if draws > allowed:
+        name = "group_size" if learner.group_size >= learner.prompts else "prompts"
+        most = allowed * getattr(learner, name) // draws
+        got = f"{getattr(learner, name)} (about {draws / GIB:.3g} GiB of draws on the reference path)"
+        raise ValueError(f"{name}: expected at most {most}, for {allowed / GIB:.3g} GiB of memory, got {got}")
     if needed > allowed:
         raise ValueError(
             f"sweep: expected a grid that needs at most {allowed / GIB:.3g} GiB, got one that needs about "

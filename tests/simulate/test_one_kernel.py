@@ -31,15 +31,23 @@ class Look(NamedTuple):
     loops: int
 
 
+def _written(executable) -> bytes:
+    """With its object code. Older versions have the method on the client."""
+    if hasattr(executable, "serialize"):
+        return executable.serialize()
+    return executable.client.serialize_executable(executable)
+
+
 def look(run) -> Look:
     """The largest executable that `run()` compiles."""
     jax.clear_caches()
     before = {id(e) for e in jax.devices()[0].client.live_executables()}
     run()
     new = [e for e in jax.devices()[0].client.live_executables() if id(e) not in before]
-    program = max(new, key=lambda e: len(e.serialize()))
+    written = {id(e): _written(e) for e in new}
+    program = max(new, key=lambda e: len(written[id(e)]))
     text = program.get_hlo_text() if hasattr(program, "get_hlo_text") else program.hlo_modules()[0].to_string()
-    names = set(re.findall(rb"__compute_module_[\w.]+_kernel_module", program.serialize()))
+    names = set(re.findall(rb"__compute_module_[\w.]+_kernel_module", written[id(program)]))
     entry = text[text.index("\nENTRY") :]
     return Look(
         len(names),

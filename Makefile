@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ARGS ?=
 
-.PHONY: sweep predict bench reproduce test quick lint format figures clean help
+.PHONY: sweep predict bench reproduce test quick lowest lint format figures clean help
 
 sweep: $(READY)  ## the phase diagram; ARGS="staleness=lag seeds=256" changes settings
 	$(BIN)/python -m bandit_lab sweep $(ARGS)
@@ -24,6 +24,9 @@ test: $(READY)  ## all tests
 
 quick: $(READY)  ## tests that take less than about ten seconds each
 	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile -m "not slow" $(ARGS)
+
+lowest:  ## lower bounds of all packages on every supported Python: commands, and the tests of `quick`
+	.ci/lowest all
 
 lint: $(READY)  ## linter, formatter check, types, import contracts
 	$(BIN)/ruff check .

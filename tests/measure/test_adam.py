@@ -127,7 +127,7 @@ def test_weight_decay_moves_the_fixed_point():
     assert np.ptp(start) - np.ptp(found) > 0.03
 
 
-WARN = ("noisy_sgd", "optimistic_adam")  # optax warns: one wants a random key, the other is deprecated
+WARN = ("optimistic_adam",)  # deprecated: optax warns
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import optax
@@ -19,21 +20,36 @@ register_optimizer = OPTIMIZERS.register
 
 _ELEMENTWISE = ("sgd", "sgd_ema", "nesterov", "adam", "adamw")
 _MOMENTUM_NAMES = ("momentum", "b1", "beta1")
+_MOMENTUM_OF = {"signum": "beta"}  # of another name; elsewhere `beta` is something else
+
+REFUSED = {
+    "lbfgs": "its line search asks for the loss at every step",
+    "polyak_sgd": "its step is the loss over the squared gradient",
+    "noisy_sgd": "it draws noise from a key of its own, the same in every run",
+}
+"""Optimisers that optax exports and that cannot be used here: nothing but the gradient of an update is known, and each
+run has its own random numbers."""
 
 
 def optimizer_names() -> list[str]:
-    """The names that `Optimizer` knows: ours first, then those of optax that need nothing but a learning rate."""
+    """The names that `Optimizer` knows: ours first, then all that optax exports, less `REFUSED`."""
     return [*OPTIMIZERS, *sorted(n for n in dir(optax) if n not in OPTIMIZERS and _parameters(n) is not None)]
 
 
 def _parameters(name: str) -> Mapping[str, inspect.Parameter] | None:
-    """Parameters of optax's function of that name if it builds an optimiser from a learning rate, else None."""
+    """Parameters of optax's function of that name if it builds an optimiser from a learning rate, else None.
+
+    The function may be a `functools.partial` (nadam), and the learning rate may have a default (adadelta). What is
+    called `scale_by_...` is a part of an optimiser, without its sign.
+    """
     function = getattr(optax, name, None)
-    if name.startswith("_") or not inspect.isfunction(function):
+    builds = inspect.isfunction(function) or isinstance(function, partial)
+    if not builds or name in REFUSED or name.startswith(("_", "scale_by_")):
         return None
     parameters = inspect.signature(function).parameters
-    required = [p for p, v in parameters.items() if v.default is v.empty and v.kind not in (v.VAR_KEYWORD,)]
-    return parameters if required == ["learning_rate"] else None
+    kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    required = {p for p, v in parameters.items() if v.default is v.empty and v.kind not in kinds}
+    return parameters if "learning_rate" in parameters and required <= {"learning_rate"} else None
 
 
 @dataclass(frozen=True)
@@ -41,20 +57,23 @@ class Optimizer:
     """One optimiser by name, with its learning rate and momentum left open so that both can be traced.
 
     name: a registered one (`sgd`, the heavy ball, `sgd_ema`, `nesterov`), or an optax optimiser that can be built from
-      a learning rate (`adam`, `adamw`, `rmsprop`, ...), whose momentum is the argument called momentum, b1 or beta1 if
-      it has one.
+      a learning rate (`adam`, `nadamw`, `rmsprop`, ...), whose momentum is the argument called momentum, b1 or beta1
+      (`signum`: beta) if it has one.
     options: further keyword arguments, as a tuple of pairs, so that the dataclass stays hashable.
 
     Raises:
-      ValueError: unknown name (the known ones are listed) or unknown option.
+      ValueError: unknown name (the known ones are listed), one of `REFUSED` (with the reason) or unknown option.
     """
 
     name: str = "sgd"
     options: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
-        _checks.choice("optimizer.name", self.name, optimizer_names())
         own = self.name in OPTIMIZERS
+        if not own and self.name in REFUSED:
+            expected = f"an optimiser that needs the gradient alone ({self.name}: {REFUSED[self.name]})"
+            _checks.require(False, "optimizer.name", expected, self.name)
+        _checks.choice("optimizer.name", self.name, optimizer_names())
         every = OPTIMIZERS.defaults(self.name) if own else _parameters(self.name) or ()
         known = [name for name in every if name != "learning_rate"]
         for option, _ in self.options:
@@ -76,7 +95,7 @@ class Optimizer:
         options = dict(self.options)
         if self.name in OPTIMIZERS:
             return OPTIMIZERS[self.name](learning_rate, momentum, **options)
-        for argument in _MOMENTUM_NAMES:
+        for argument in (_MOMENTUM_OF.get(self.name, ""), *_MOMENTUM_NAMES):
             if argument in (_parameters(self.name) or ()):
                 options.setdefault(argument, momentum)
                 break

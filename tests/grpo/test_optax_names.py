@@ -1,0 +1,94 @@
+"""Optimisers of optax by name, over what optax itself exports."""
+
+import inspect
+import warnings
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from bandit_lab.grpo import OPTIMIZERS, Optimizer, optimizer_names
+from bandit_lab.grpo.optimizer.base import REFUSED
+
+EXPORTED = [
+    name
+    for name in sorted(vars(optax))
+    if not name.startswith(("_", "scale_by_"))
+    and (inspect.isroutine(vars(optax)[name]) or isinstance(vars(optax)[name], partial))
+    and any("learning_rate" in parameter for parameter in inspect.signature(vars(optax)[name]).parameters)
+]
+
+
+def two_updates(name: str, rate, momentum, start, gradients):
+    """(parameters, state before, state after) of two descent steps."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # optimistic_adam
+        built = Optimizer(name).build(rate, momentum)
+    theta, first = start, built.init(start)
+    state = first
+    for gradient in gradients:
+        change, state = built.update(gradient, state, theta)
+        theta = optax.apply_updates(theta, change)
+    return theta, first, state
+
+
+def test_every_optimiser_that_optax_exports_is_taken_or_refused_with_a_reason():
+    assert len(EXPORTED) > 30
+    assert {"nadam", "nadamw", "adadelta", "adafactor", "adam", "signum"} <= set(optimizer_names())
+    assert set(EXPORTED) == set(optimizer_names()) - (set(OPTIMIZERS) - {"sgd"}) | set(REFUSED)
+    for name, reason in REFUSED.items():
+        with pytest.raises(ValueError, match=f"optimizer.name: .* got '{name}'") as caught:
+            Optimizer(name)
+        assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["scale_by_rprop", "scale_by_adam", "chain", "apply_updates", "huber_loss", "GradientTransformation"]
+)
+def test_what_is_no_optimiser_is_unknown(name):
+    """`scale_by_rprop` was taken for an optimiser: without its sign it climbs."""
+    with pytest.raises(ValueError, match=r"optimizer\.name: expected one of"):
+        Optimizer(name)
+
+
+@pytest.mark.parametrize("name", sorted({*EXPORTED} - {*REFUSED}))
+def test_an_optimiser_descends_and_has_a_state_that_a_scan_can_carry(name):
+    """Two updates go down the gradient (`rprop` compares two), with a traced learning rate, in both precisions."""
+    for dtype in (jnp.float32, jnp.float64):
+        start, gradient = jnp.asarray([1.0, -1.0, 0.5], dtype), jnp.asarray([1.0, -2.0, 0.5], dtype)
+        call = partial(two_updates, name, momentum=jnp.asarray(0.5, dtype), start=start, gradients=[gradient] * 2)
+        shapes = jax.eval_shape(call, jnp.asarray(0.1, dtype))
+        assert jax.tree.structure(shapes[1]) == jax.tree.structure(shapes[2])
+        leaves = zip(jax.tree.leaves(shapes[1]), jax.tree.leaves(shapes[2]), strict=True)
+        assert all((a.shape, a.dtype) == (b.shape, b.dtype) for a, b in leaves)
+        assert (shapes[0].shape, shapes[0].dtype) == (start.shape, start.dtype)
+    theta, _, _ = call(jnp.asarray(0.1, dtype))
+    assert np.all(np.sign(np.asarray(start - theta)) == np.sign(gradient))
+
+
+@pytest.mark.parametrize("name", ["nadam", "nadamw", "adafactor", "signum", "rmsprop", "adan"])
+def test_momentum_reaches_the_optimiser(name):
+    """A large gradient, then a small one the other way: momentum decides where the second update goes."""
+    start, gradient = jnp.ones(2), jnp.asarray([1.0, -2.0])
+    places = [two_updates(name, 0.1, mu, start, [gradient, -0.3 * gradient])[0] for mu in (0.0, 0.9)]
+    assert np.all(np.abs(places[0] - places[1]) > 1e-3)
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_the_reason_of_a_refusal_is_true(name):
+    """Either an update without the loss is impossible, or the noise is the same for every run."""
+    gradient = jnp.ones(2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        built = getattr(optax, name)(0.1)
+    state = built.init(gradient)
+    if "loss" in REFUSED[name]:
+        with pytest.raises(TypeError, match="value"):
+            built.update(gradient, state, gradient)
+    else:
+        first, second = (built.update(gradient, built.init(gradient), gradient)[0] for _ in range(2))
+        assert np.array_equal(first, second)
+        assert not np.allclose(first, -0.1 * gradient, rtol=1e-4)

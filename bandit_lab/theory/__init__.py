@@ -6,6 +6,7 @@
     thresholds       leading order, exact threshold and oscillation onset for refresh, lag, pipeline (one stiffness)
     block_map        the linear map of one block for any fresh/stale matrices
     stability        multipliers, first unstable learning rate or interval, instability islands, onset from the map
+    swing            steps per cycle of the dominant mode, whole turns within a block counted
     long_lag         the same for a lag whose map would be a large matrix; spectrum of the fluctuation
     group_law        h(J), c_G(p): what a group of G does to the mean gradient
     signal           the same as a function of the policy, binary or general rewards
@@ -139,6 +140,7 @@ from bandit_lab.theory.stationary import (
     stationary_covariance,
 )
 from bandit_lab.theory.stiffness import Split, largest_stiffness, stiffness_split
+from bandit_lab.theory.swing import period
 from bandit_lab.theory.thresholds import (
     Threshold,
     exact,
@@ -252,6 +254,7 @@ __all__ = [
     "oscillation_window",
     "oscillator",
     "perfect_verifier_law",
+    "period",
     "pole_response",
     "poles",
     "practical_learning_rate",

@@ -102,10 +102,11 @@ def _decay_time(setting: Setting) -> float:
 
 
 def _period(setting: Setting) -> float:
-    angle = abs(np.angle(_multiplier(setting)))
-    if angle < 1e-12:
+    known(setting.linear)
+    found = theory.period(setting.loop, setting.hyper.learning_rate, setting.hyper.refresh_interval)
+    if found is None:
         raise Missing("the dominant multiplier is real and positive: no cycle")
-    return 2 * math.pi / angle * _steps(setting)
+    return found
 
 
 def _damping_ratio(setting: Setting) -> float:

@@ -1,6 +1,7 @@
 """`predict`: formulas for one setting.
 
 command      the command
+verdict      the line in words with which it begins
 statement    one statement, with its unit and how exact it is
 statements   all of them (`nonlinear`: those beyond the linear theory)
 """

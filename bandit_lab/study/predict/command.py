@@ -16,6 +16,8 @@ from bandit_lab.study.folder.manifest import manifest
 from bandit_lab.study.folder.store import RunFolder, with_reasons
 from bandit_lab.study.predict import statements
 from bandit_lab.study.predict.statement import NO_NOISE, Setting
+from bandit_lab.study.predict.verdict import facts_of, verdict
+from bandit_lab.study.quantities import HORIZON
 from bandit_lab.study.settings.config import PredictSettings
 from bandit_lab.study.settings.grid import value_of
 from bandit_lab.study.terminal import report
@@ -66,7 +68,7 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
         with progress.stage("fixed point and stiffness"):
             linear = linearise(plan.learner, plan.settings, plan.settings.dynamics, plan.hyper.kl_weight)
         with progress.stage("thresholds"):
-            summary = summarise(plan, linear)
+            summary = with_verdict(plan, summarise(plan, linear))
     report.print_prediction(plan, summary)
     folder.write_summary(summary)
     folder.write_manifest(manifest("predict", settings, {}, clock.split(time.perf_counter() - start)))
@@ -114,6 +116,13 @@ def summarise(plan: Plan, linear: Linear) -> dict[str, Any]:
         "stationary_std": _stationary(setting),
         "statements": statements.evaluate(setting),
     }
+
+
+def with_verdict(plan: Plan, summary: dict[str, Any]) -> dict[str, Any]:
+    """The summary with its verdict in words before it."""
+    hyper, optimizer = plan.hyper, plan.learner.optimizer.name
+    setting = (hyper.learning_rate, hyper.refresh_interval, hyper.kl_weight)
+    return {"verdict": verdict(facts_of(summary, setting, optimizer, HORIZON))} | summary
 
 
 def _statement_setting(plan: Plan, linear: Linear) -> Setting:

@@ -75,9 +75,10 @@ def new_table(title: str, *columns: str) -> Any:
 
 
 def print_prediction(plan: "Plan", summary: dict[str, Any]) -> None:
-    """The table of `predict`."""
+    """The verdict and the table of `predict`."""
     settings, form = plan.settings, FORMS.get(summary["oscillator"]["convention"], summary["oscillator"]["convention"])
     names = (group["name"] for group in (settings.bandit, settings.advantage, settings.estimator, settings.staleness))
+    show(summary["verdict"])
     show(f"{', '.join(names)}; drift at {summary['drift']}; momentum convention: {form}")
     table = new_table("", "quantity", "value", "unit", "how good")
     for row in [*_rows(plan, summary), *_statement_rows(summary)]:

@@ -1,4 +1,4 @@
-"""Variants from outside the package: modules named by `plugins=[...]`, and entry points of installed packages.
+"""Variants from outside the package: modules named by `'plugins=[...]'`, and entry points of installed packages.
 
 They are imported before Hydra composes the settings. A variant of theirs is chosen by its name, `bandit=my_bandit`; its
 options and their defaults are those of `conf/bandit/my_bandit.yaml` beside its module, if there is one, else those of
@@ -96,7 +96,7 @@ def _guarded(complaint: str, do: Any) -> None:
 
 
 def named(overrides: Iterable[str]) -> list[str]:
-    """The modules that `plugins=[...]` among the overrides names; what is not a list is left to Hydra's check."""
+    """The modules that `'plugins=[...]'` among the overrides names; what is not a list is left to Hydra's check."""
     modules: list[str] = []
     for argument in overrides:
         if not re.match(r"\+{0,2}plugins=", argument):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -59,7 +60,7 @@ def test_an_example_runs_and_keeps_the_rules(title, folder):
     assert len(code.splitlines()) <= 30
     name = re.search(r"plugins=\[(\w+)\]", command)[1]
     (folder / f"{name}.py").write_text(code)
-    words = command.replace("path/to/trainer_state.json", "log.csv").split()
+    words = shlex.split(command.replace("path/to/trainer_state.json", "log.csv"))
     if title == "Diagnostic":
         lines = [f"{i},{0.4 + 0.01 * (i % 3)},{100 + 10 * i}" for i in range(1, 41)]
         (folder / "log.csv").write_text("\n".join(["step,reward,completion_length", *lines]))

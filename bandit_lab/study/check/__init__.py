@@ -1,6 +1,6 @@
 """The conformance suite: what every variant has to keep, ours and a user's. One file per question.
 
-`python -m bandit_lab check plugins=[my_module]` runs it on what that module registers; in Python,
+`python -m bandit_lab check 'plugins=[my_module]'` runs it on what that module registers; in Python,
 `run_checks(subject_of("bandit", "my_bandit"))`.
 """
 

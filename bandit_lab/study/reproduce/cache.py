@@ -39,7 +39,7 @@ _KEY, _MARK, _READABLE = 20, 8, 60
 
 
 class Cache:
-    """The entries of one experiment at one setting. folder None: nothing is kept. plugins: those of `plugins=[...]`."""
+    """The entries of one experiment at one setting. folder None: nothing is kept. plugins: modules of plug-ins."""
 
     def __init__(self, folder: Path | None, loaded: Loaded, setting: Setting, plugins: Sequence[str] = ()) -> None:
         self.folder = None if folder is None else folder / loaded.id / key(loaded, setting, plugins)[:_KEY]

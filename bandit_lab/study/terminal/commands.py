@@ -138,7 +138,7 @@ COMMANDS = {
     "check": Command(
         "bandit_lab.study.check.command",
         "the conformance suite for a variant: yours before you rely on it, or ours",
-        "Checks all that plugins=[my_module] registers and every variant that is chosen (bandit=my_bandit); without\n"
+        "Checks all that 'plugins=[my_module]' registers and every variant that is chosen (bandit=my_bandit); without\n"
         "either, all variants, which takes minutes. Sampling against exact means, derivatives against differences,\n"
         "stiffness by three routes, growth of displaced runs, compilations, precision, settings; diagnostics on\n"
         "planted failures, healthy runs and broken logs. Exit 1 if one fails.",

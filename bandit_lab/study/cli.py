@@ -134,6 +134,8 @@ class _Job:
         self.folder: Path | None = None
         self.error: BaseException | None = None
         self.incomplete: Incomplete | None = None
+        self.swept: list[str] = []
+        self.jobs: list[Any] = []
         self.process = _this_process()
 
     def run(self, overrides: list[str]) -> None:
@@ -164,6 +166,9 @@ class _Job:
         if self.error is not None:
             raise self.error
         if self.folder is not None and {"-m", "--multirun"} & set(overrides):
+            from bandit_lab.study.terminal import multirun
+
+            multirun.finish(self.command, self.folder, self.jobs)
             print(self.folder)  # noqa: T201
         if self.incomplete is not None:
             raise self.incomplete
@@ -173,17 +178,31 @@ class _Job:
         from hydra import compose, initialize_config_dir
 
         from bandit_lab.study.runner import check, default_folder
+        from bandit_lab.study.terminal import multirun
 
         given = [a.split("=", 1)[1] for a in overrides if a.startswith("run_dir=")]
         overrides = [a for a in overrides if not a.startswith("run_dir=")]
         self.folder = Path(given[-1]) if given else default_folder(self.command)
         plain = [a for a in overrides if a not in ("-m", "--multirun")]
         if not any(a.startswith("-") for a in plain):
+            self.swept, jobs = swept_keys(plain), list(expand(plain))
+            with bad_input():
+                multirun.check_table(self.folder)
+                found = multirun.jobs_of(self.swept, jobs)
             with initialize_config_dir(str(config_dir()), version_base="1.3"):
-                for number, job in enumerate(expand(plain)):
-                    config = compose(config_name=self.command, overrides=job)
-                    check(self.command, config, explicit_keys(job), self.folder / str(number))
-        return [*overrides, f"hydra.sweep.dir='{self.folder}'"]
+                for job, overrides_of_it in zip(found, jobs, strict=True):
+                    config = compose(config_name=self.command, overrides=overrides_of_it)
+                    check(self.command, config, explicit_keys(overrides_of_it), self.folder / job.name)
+            own_sweeper = any(a.startswith(("hydra/sweeper=", "hydra.sweeper")) for a in plain)
+            self.jobs = [] if own_sweeper else found
+        return [*overrides, f"hydra.sweep.dir='{self.folder}'", "hydra.sweep.subdir=."]
+
+    def _folder_of(self, base: Path, number: Any, overrides: Sequence[str]) -> Path:
+        """The folder of one run of a multirun, in this process or in a launcher's."""
+        from bandit_lab.study.terminal import multirun
+
+        values = multirun.swept(self.swept, overrides)
+        return base / (multirun.folder_name(values) if values else str(number))
 
     def _task(self, config: Any) -> None:
         """What Hydra calls for each job. Errors are kept, so that Hydra prints nothing of its own; where a launcher
@@ -198,9 +217,12 @@ class _Job:
 
             hydra_config = HydraConfig.get()
             many = hydra_config.mode == RunMode.MULTIRUN
-            folder = Path(hydra_config.runtime.output_dir) if many else runner.chosen_folder(self.command, config)
-            self.folder = self.folder if many else folder
-            runner.run(self.command, config, explicit_keys(hydra_config.overrides.task), folder)
+            overrides = list(hydra_config.overrides.task)
+            if many:
+                folder = self._folder_of(Path(hydra_config.runtime.output_dir), hydra_config.job.num, overrides)
+            else:
+                self.folder = folder = runner.chosen_folder(self.command, config)
+            runner.run(self.command, config, explicit_keys(overrides), folder)
         except BaseException as error:
             if _this_process() != self.process:
                 raise
@@ -228,6 +250,14 @@ def expand(overrides: list[str]) -> Iterator[list[str]]:
     ]
     for job in product(*choices):
         yield list(job)
+
+
+def swept_keys(overrides: Sequence[str]) -> list[str]:
+    """The keys that differ from run to run of a multirun."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    parsed = OverridesParser.create().parse_overrides(list(overrides))
+    return [one.get_key_element().lstrip("+~") for one in parsed if one.is_sweep_override()]
 
 
 def explicit_keys(overrides: Sequence[str]) -> frozenset[str]:

@@ -45,7 +45,13 @@ def command_help(name: str) -> str:
         command.notes,
         "",
         f"usage: python -m bandit_lab {name} {'[path ...] ' if command.paths else ''}[key=value ...]",
-        *([] if command.reads else ["       -m key=a,b   one run per value, in numbered folders below run_dir"]),
+        *(
+            []
+            if command.reads
+            else [
+                "       -m key=a,b   one run per value, in folders of run_dir named after the values, and one table over them"
+            ]
+        ),
         "       --cfg job    print the settings and stop        --hydra-help   Hydra's own options",
         "",
         "settings (default, unit):",

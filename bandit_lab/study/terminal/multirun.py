@@ -1,0 +1,217 @@
+"""Several runs by one command (`-m`): a folder per run, named after its values, and one table over all of them."""
+
+import csv
+import hashlib
+import io
+import json
+import re
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bandit_lab import _checks
+from bandit_lab.study.chunks import durable
+from bandit_lab.study.folder.store import MANIFEST, SUMMARY
+from bandit_lab.study.terminal import report
+
+TABLE = "multirun.csv"
+FIRST_LINE = "# bandit_lab"
+"""How `multirun.csv` begins (a comment: pandas.read_csv(path, comment='#')); another file of that name is let be."""
+LONGEST = 100  # characters of a folder's name
+SHORT = 40  # characters of a text that is printed, not only written
+
+Row = dict[str, Any]
+
+
+class Job(NamedTuple):
+    """One run: its folder's name, and the values that tell it from the others."""
+
+    name: str
+    values: dict[str, str]
+
+
+def swept(keys: Iterable[str], overrides: Iterable[str]) -> dict[str, str]:
+    """The values that one run's overrides give to the keys that differ from run to run."""
+    pairs = (argument.lstrip("+~").partition("=") for argument in overrides)
+    given = {key: value for key, _, value in pairs}
+    return {key: given[key] for key in keys if key in given}
+
+
+def folder_name(values: Mapping[str, str]) -> str:
+    """`group_size_8__optimizer_sgd`: letters, digits, `.`, `-`, `+` and `_`, so that no shell, no file system and not
+    Hydra reads it as anything else. Where a value does not survive that, or is long, a hash of it stands behind."""
+    plain = "__".join(f"{key}_{value}" for key, value in values.items())
+    safe = re.sub(r"[^a-z0-9._+-]+", "-", plain, flags=re.ASCII).strip("-.")
+    if safe == plain and len(safe) <= LONGEST:
+        return safe
+    mark = hashlib.sha256(repr(sorted(values.items())).encode()).hexdigest()[:8]
+    return f"{safe[: LONGEST - len(mark) - 1]}-{mark}"
+
+
+def jobs_of(keys: Sequence[str], expanded: Iterable[Sequence[str]]) -> list[Job]:
+    """The runs of a multirun, in order. Raises ValueError where two of them are one."""
+    found = [swept(keys, overrides) for overrides in expanded]
+    jobs = [Job(folder_name(values) if values else str(number), values) for number, values in enumerate(found)]
+    names = [job.name for job in jobs]
+    for job in jobs:
+        said = ", ".join(f"{key}={value}" for key, value in job.values.items())
+        _checks.require(names.count(job.name) == 1, "-m", "different runs", f"{said} more than once")
+    return jobs
+
+
+def check_table(root: Path) -> None:
+    """Raise ValueError where the table's place is taken by a file that is not ours."""
+    path = root / TABLE
+    if path.is_file():
+        with path.open(encoding="utf-8", errors="replace") as file:
+            ours = file.readline().startswith(FIRST_LINE)
+        _checks.require(ours, "run_dir", f"a folder without another {TABLE}", str(root))
+
+
+def finish(command: str, root: Path, jobs: Sequence[Job]) -> None:
+    """Print and write the table of the headline numbers of all runs; `jobs` empty: of all folders that hold a run."""
+    found = list(jobs) or [Job(path.parent.name, {}) for path in sorted(root.glob(f"*/{SUMMARY}"))]
+    if not found:
+        return
+    rows = [_row(command, root / job.name, job) for job in found]
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows([{key: "" if value is None else value for key, value in row.items()} for row in rows])
+    durable.write_file(root / TABLE, f"{FIRST_LINE} {command} -m: one row per run\n{text.getvalue()}".encode())
+    report.show(_printed(command, rows, [key for key in columns if _fits(rows, key)]))
+
+
+def _row(command: str, folder: Path, job: Job) -> Row:
+    summary = _read(folder / SUMMARY)
+    state = "done" if (folder / MANIFEST).is_file() and summary else "unfinished"
+    failed = (_read(folder / MANIFEST).get("chunks") or {}).get("failed") or ()
+    row: Row = {"folder": job.name, **job.values, "state": f"{len(failed)} parts failed" if failed else state}
+    return row | (HEADLINES.get(command, _scalars)(summary) if summary else {})
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _fits(rows: Sequence[Row], key: str) -> bool:
+    return all(len(str(row.get(key, ""))) <= SHORT for row in rows) or key == "folder"
+
+
+def _printed(command: str, rows: Sequence[Row], columns: Sequence[str]) -> Any:
+    """The values name the runs; the folder's name stands there only where no value does."""
+    valued = any(set(row) - {"folder", "state"} for row in rows) and len(columns) > 2
+    columns = [key for key in columns if key != "folder" or not valued]
+    if all(row["state"] == "done" for row in rows):
+        columns = [key for key in columns if key != "state"]
+    table = report.new_table(f"{len(rows)} runs of {command}: {TABLE}", *columns)
+    for row in rows:
+        cells = (row.get(key) for key in columns)
+        table.add_row(*(report.number(c) if isinstance(c, float) or c is None else str(c) for c in cells))
+    return table
+
+
+def _ends(values: Iterable[Any], name: str) -> Row:
+    known = [value for value in values if value is not None]
+    return {f"{name}, least": min(known, default=None), f"{name}, most": max(known, default=None)}
+
+
+def _ratio(top: Any, bottom: Any) -> float | None:
+    return top / bottom if top is not None and bottom else None
+
+
+def _predict(summary: Row) -> Row:
+    rates, point = summary["thresholds"]["learning_rate"], summary["fixed_point"]
+    return {
+        "regime": summary["regime"],
+        "stiffness": summary["stiffness"],
+        "law, eta": rates["leading_order"],
+        "exact, eta": rates["exact"],
+        "onset, eta": rates["oscillation_onset"],
+        "reward": point["expected_reward"],
+        "std of it": summary["stationary_std"]["expected_reward"],
+        "verdict": summary["verdict"],
+    }
+
+
+def _sweep(summary: Row) -> Row:
+    rows, sampled = summary["threshold"], [row.get("sampled_learning_rate") for row in summary["threshold"]]
+    errors = [abs(row["relative_error"]) for row in rows if row.get("relative_error") is not None]
+    first = (summary["stiffness"].get("hessian") or [None])[0]
+    exact = [row.get("exact") for row in rows]
+    return {
+        "stiffness": first if isinstance(first, float) else None,
+        **_ends((_ratio(row.get("exact"), row.get("leading_order")) for row in rows), "exact/law"),
+        "largest error": max(errors, default=None),
+        **_ends((_ratio(one, other) for one, other in zip(sampled, exact, strict=True)), "sampled/exact"),
+        "rows": len(rows),
+    }
+
+
+def _fit(summary: Row) -> Row:
+    logs = summary["logs"]
+    known = [row["r_squared"] for row in logs if row.get("r_squared") is not None]
+    laws = [row["model"] for row in logs if row.get("model")]
+    return {"logs": len(logs), "fitted": len(laws), **_counts(laws), "median R^2": _median(known)}
+
+
+def _diagnose(summary: Row) -> Row:
+    if "benchmark" in summary:
+        return _scalars(summary["benchmark"])
+    verdicts = [name for row in summary["logs"] for name in row.get("verdict") or ()]
+    return {"logs": len(summary["logs"]), **_counts(verdicts)}
+
+
+def _advise(summary: Row) -> Row:
+    limits, margin = summary["limits"], summary["margins"]["at_value"] or {}
+    return {"margin": margin.get("exact"), "margin by the law": margin.get("law")} | {
+        f"safe {name.replace('_', ' ')}": ((limits.get(name) or {}).get("safe") or {}).get("exact")
+        for name in ("refresh_interval", "learning_rate")
+    }
+
+
+def _reproduce(summary: Row) -> Row:
+    claims = summary["claims"]
+    return {"claims": len(claims), "hold": sum(bool(claim["holds"]) for claim in claims)}
+
+
+def _check(summary: Row) -> Row:
+    return {"checks": len(summary["checks"]), "failed": summary["failed"]}
+
+
+def _bench(summary: Row) -> Row:
+    rows = summary.get("rows", [])
+    known = [((row.get("ratios") or {}).get("fast_over_numpy") or {}).get("median") for row in rows]
+    return {"rows": len(rows), **_ends(known, "fast/NumPy")}
+
+
+def _counts(names: Sequence[str]) -> Row:
+    return {name: names.count(name) for name in sorted(set(names))}
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return statistics.median(values) if values else None
+
+
+def _scalars(summary: Row) -> Row:
+    kept = (bool, int, float, str, type(None))
+    return {key: value for key, value in summary.items() if isinstance(value, kept)}
+
+
+HEADLINES: dict[str, Callable[[Row], Row]] = {
+    "predict": _predict,
+    "sweep": _sweep,
+    "fit": _fit,
+    "diagnose": _diagnose,
+    "advise": _advise,
+    "reproduce": _reproduce,
+    "check": _check,
+    "bench": _bench,
+}
+"""Command -> the numbers of its summary that one row of the table holds."""

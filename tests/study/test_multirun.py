@@ -1,0 +1,126 @@
+"""Folders of a multirun and the table over them."""
+
+import csv
+import json
+import re
+
+import pytest
+
+from bandit_lab.study.cli import BAD_INPUT, main
+from bandit_lab.study.settings.config import SCHEMAS
+from bandit_lab.study.terminal import multirun
+from bandit_lab.study.terminal.commands import COMMANDS
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+ODD = [
+    "[1,2]",
+    "'a b'",
+    "../../etc",
+    "a/b",
+    "$HOME",
+    "é",
+    "A",
+    "a",
+    "1e-05",
+    "x" * 300,
+    "-",
+    "",
+    "a:b",
+    "con",
+    "a=b",
+    "a,b",
+]
+
+
+def test_names_are_safe_bounded_and_different():
+    names = [multirun.folder_name({"kl_weight": value}) for value in ODD]
+    assert len({name.casefold() for name in names}) == len(ODD)
+    for name in names:
+        assert re.fullmatch(r"kl_weight[A-Za-z0-9._+-]*", name)
+        assert len(name) <= 100
+    assert multirun.folder_name({"group_size": "8", "learning_rate": "1e-05"}) == "group_size_8__learning_rate_1e-05"
+    many = {f"key_{i}": str(i) for i in range(40)}
+    assert len(multirun.folder_name(many)) <= 100
+    assert multirun.folder_name(many) != multirun.folder_name(many | {"key_39": "40"})
+
+
+@pytest.mark.parametrize("value", [value for value in ODD if value not in ("", "'a b'")])
+def test_a_name_can_be_given_back_as_run_dir(value):
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    path = f"many/{multirun.folder_name({'kl_weight': value})}"
+    assert OverridesParser.create().parse_override(f"run_dir={path}").value() == path
+
+
+def test_the_same_run_twice_is_refused(capsys):
+    assert main(["predict", "-m", "group_size=8,8", "run_dir=many"]) == BAD_INPUT
+    assert "-m: expected different runs, got 'group_size=8 more than once'" in capsys.readouterr().err
+
+
+def test_a_file_of_that_name_that_is_not_ours_is_let_be(tmp_path, capsys):
+    (tmp_path / "many").mkdir()
+    (tmp_path / "many" / "multirun.csv").write_text("my,own\n1,2\n")
+    assert main(["predict", "-m", "group_size=8,16", "run_dir=many"]) == BAD_INPUT
+    assert "run_dir: expected a folder without another multirun.csv" in capsys.readouterr().err
+    assert (tmp_path / "many" / "multirun.csv").read_text() == "my,own\n1,2\n"
+
+
+def test_every_command_that_writes_a_run_has_headline_numbers():
+    assert set(multirun.HEADLINES) == {name for name, command in COMMANDS.items() if not command.reads}
+    assert set(COMMANDS) == set(SCHEMAS)
+
+
+SUMMARIES = {
+    "sweep": (
+        {
+            "threshold": [
+                {"exact": 2.0, "leading_order": 1.0, "relative_error": -1e-5, "sampled_learning_rate": 1.0},
+                {"exact": None, "leading_order": None, "relative_error": None},
+            ],
+            "stiffness": {"hessian": [0.25]},
+        },
+        {"stiffness": 0.25, "exact/law, least": 2.0, "largest error": 1e-5, "sampled/exact, most": 0.5, "rows": 2},
+    ),
+    "fit": (
+        {"logs": [{"model": "constant", "r_squared": 0.5}, {"model": None, "r_squared": None}]},
+        {"logs": 2, "fitted": 1, "constant": 1, "median R^2": 0.5},
+    ),
+    "diagnose": ({"logs": [{"verdict": ["healthy"]}, {"verdict": []}]}, {"logs": 2, "healthy": 1}),
+    "reproduce": ({"claims": [{"holds": True}, {"holds": False}]}, {"claims": 2, "hold": 1}),
+    "check": ({"checks": [1, 2, 3], "failed": 1}, {"checks": 3, "failed": 1}),
+    "bench": ({"rows": [{"ratios": {"fast_over_numpy": {"median": 30.0}}}, {}]}, {"rows": 2, "fast/NumPy, most": 30.0}),
+    "advise": (
+        {"margins": {"at_value": None}, "limits": {"refresh_interval": {"safe": {"exact": 7}}, "learning_rate": None}},
+        {"margin": None, "safe refresh interval": 7, "safe learning rate": None},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", SUMMARIES)
+def test_headline_numbers(command):
+    summary, expected = SUMMARIES[command]
+    found = multirun.HEADLINES[command](summary)
+    assert {key: found[key] for key in expected} == expected
+
+
+def test_a_run_that_is_missing_or_broken_is_a_row_too(tmp_path, capsys):
+    done = tmp_path / "a"
+    done.mkdir()
+    (done / "summary.json").write_text(json.dumps({"checks": [1], "failed": 0}))
+    (done / "manifest.json").write_text("{}")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "summary.json").write_text("{ broken")
+    multirun.finish("check", tmp_path, [multirun.Job(name, {"seed": name}) for name in "abc"])
+    lines = (tmp_path / "multirun.csv").read_text().splitlines()[1:]
+    rows = list(csv.DictReader(lines))
+    assert [(row["seed"], row["state"], row["checks"]) for row in rows] == [
+        ("a", "done", "1"),
+        ("b", "unfinished", ""),
+        ("c", "unfinished", ""),
+    ]
+    assert "unfinished" in capsys.readouterr().out

@@ -82,6 +82,9 @@ def two_arm(
     initial_logits: Sequence[float] | None = None,
     kind: str = "bernoulli",
 ) -> TabularBandit:
-    """Two arms: `k_arm` with K = 2. Raises ValueError as `k_arm` does, and for another number of arms."""
+    """Two arms: `k_arm` with K = 2.
+
+    Raises ValueError as `k_arm` does, and for another number of arms.
+    """
     _checks.require(len(rewards) == 2, "bandit.rewards", "2 arms", list(rewards))
     return k_arm(rewards, reference_logits, initial_logits, kind)

@@ -19,6 +19,7 @@ from bandit_lab.study.terminal.errors import BadInput, Incomplete, Stopped, bad_
 from bandit_lab.study.terminal.interrupt import interruptible
 
 OK, INCOMPLETE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 3
+HELP = frozenset(("-h", "--help"))
 HYDRA_OPTIONS = frozenset(
     (
         *("-r", "--run", "-m", "--multirun", "-c", "--cfg", "--resolve", "-p", "--package", "-i", "--info"),
@@ -33,10 +34,8 @@ _GROUP_BY_FORCE = re.compile(r"^\+{1,2}(kl_estimator=)")  # a plain setting once
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Returns 0 done, 1 parts failed, 2 bad input, 3 interrupted; our own failures raise (1 too)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if not arguments or arguments[0] in ("-h", "--help"):
-        from bandit_lab.study.terminal.help import overview
-
-        return _say(overview())
+    if not arguments or arguments[0] in HELP:
+        return _help(None, arguments)
     if arguments[0] == "--version":
         from bandit_lab import __version__
 
@@ -44,22 +43,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     command, *overrides = arguments
     if command not in COMMANDS:
         return _complain("bandit_lab", f"command: expected one of {', '.join(COMMANDS)}, got {command!r}")
-    if {"-h", "--help"} & set(overrides):
+    if HELP & set(overrides):
         return _help(command, overrides)
     return _guarded(command, overrides)
 
 
-def _help(command: str, overrides: list[str]) -> int:
-    """The command's help; variants of plug-ins that are named beside it are listed too."""
-    from bandit_lab.study.terminal.help import command_help
+def _help(command: str | None, arguments: list[str]) -> int:
+    """The overview, a command's help, or that of the word behind --help; with variants of plug-ins named there."""
+    from bandit_lab.study.terminal import help as texts
 
+    who = f"bandit_lab {command or ''}".rstrip()
+    place = next((i for i, argument in enumerate(arguments) if argument in HELP), 0)
+    topic = next((a for a in arguments[place + 1 : place + 2] if "=" not in a and not a.startswith("-")), None)
     try:
-        modules = plugins.named(overrides)
-        if modules or plugins.announced():
+        modules = plugins.named(arguments)
+        if modules or ((command or topic) and plugins.announced()):
             plugins.load(modules)
+        found = texts.topic_help(command, topic) if topic else None
     except ValueError as error:
-        return _complain(f"bandit_lab {command}", str(error))
-    return _say(command_help(command))
+        return _complain(who, str(error))
+    if topic and found is None and not (command and COMMANDS[command].paths):
+        return _complain(who, f"--help: expected {texts.topics(command)}, got {topic!r}")
+    return _say(found or (texts.command_help(command) if command else texts.overview()))
 
 
 def _guarded(command: str, overrides: list[str]) -> int:

@@ -52,6 +52,23 @@ def _parameters(name: str) -> Mapping[str, inspect.Parameter] | None:
     return parameters if "learning_rate" in parameters and required <= {"learning_rate"} else None
 
 
+def optimizer_options(name: str) -> dict[str, Any]:
+    """Options of an optimiser with defaults, less learning rate and momentum. Raises ValueError for an unknown name."""
+    if name in OPTIMIZERS:
+        return OPTIMIZERS.defaults(name)
+    Optimizer(name)
+    momentum = _momentum_of(name)
+    parameters = (_parameters(name) or {}).items()
+    return {key: p.default for key, p in parameters if key not in ("learning_rate", momentum)}
+
+
+def _momentum_of(name: str) -> str | None:
+    """What an optimiser of optax calls its momentum, or None if it has none."""
+    parameters = _parameters(name) or {}
+    known = (_MOMENTUM_OF.get(name, ""), *_MOMENTUM_NAMES)
+    return next((argument for argument in known if argument in parameters), None)
+
+
 @dataclass(frozen=True)
 class Optimizer:
     """One optimiser by name, with its learning rate and momentum left open so that both can be traced.
@@ -95,8 +112,6 @@ class Optimizer:
         options = dict(self.options)
         if self.name in OPTIMIZERS:
             return OPTIMIZERS[self.name](learning_rate, momentum, **options)
-        for argument in (_MOMENTUM_OF.get(self.name, ""), *_MOMENTUM_NAMES):
-            if argument in (_parameters(self.name) or ()):
-                options.setdefault(argument, momentum)
-                break
+        if (argument := _momentum_of(self.name)) is not None:
+            options.setdefault(argument, momentum)
         return getattr(optax, self.name)(learning_rate, **options)

@@ -11,7 +11,10 @@ from bandit_lab.grpo.staleness.base import Ring, register_staleness
 @register_staleness("lag")
 @dataclass(frozen=True)
 class Lag(Ring):
-    """Model B: theta_{t-N}. State: a ring of the last horizon + 1 parameters [horizon + 1, D]."""
+    """Model B: the policy of exactly N steps ago acts, theta_{t-N}.
+
+    State: a ring of the last horizon + 1 parameters [horizon + 1, D].
+    """
 
     model = "B"
     whole_interval = True

@@ -11,7 +11,10 @@ from bandit_lab.grpo.staleness.base import Snapshots, register_staleness
 @register_staleness("pipeline")
 @dataclass(frozen=True)
 class Pipeline(Snapshots):
-    """Model C: theta_{(floor(t/N) - 1) N}. State: (start of the previous block [D], start of this block [D])."""
+    """Model C: the policy at the start of the previous block of N steps acts, theta_{(floor(t/N) - 1) N}.
+
+    State: (start of the previous block [D], start of this block [D]).
+    """
 
     model = "C"
 

@@ -11,7 +11,10 @@ from bandit_lab.grpo.staleness.base import Snapshots, register_staleness
 @register_staleness("refresh")
 @dataclass(frozen=True)
 class Refresh(Snapshots):
-    """Model A: the snapshot is taken at t mod N = 0, before the update. State: the snapshot [D]."""
+    """Model A: a snapshot acts for N steps; it is taken at t mod N = 0, before the update.
+
+    State: the snapshot [D].
+    """
 
     model = "A"
 

@@ -62,10 +62,10 @@ COMMANDS = {
     "predict": Command(
         "bandit_lab.study.predict.command",
         "closed-form and exact predictions for one setting, no simulation",
-        "Begins with its verdict in words, then prints the fixed point, its stiffness, the oscillator, the thresholds\n"
-        "and the noise at one setting; summary.json has the verdict, too. Unstable\n"
-        "refresh intervals are searched up to 1,024 (lag with a fresh part of the stiffness: 128), which is said; the\n"
-        "setting's own refresh_interval is at most 65,536 (lag: 512).",
+        "Begins with its verdict in words (`verdict` in summary.json). Then it prints the fixed point, its stiffness,\n"
+        "the oscillator, the thresholds and the noise at one setting. Unstable refresh intervals are searched up to\n"
+        "1,024 (lag with a fresh part of the stiffness: 128), which is said; the setting's own refresh_interval is at\n"
+        "most 65,536 (lag: 512).",
         "python -m bandit_lab predict refresh_interval=8 momentum=0.9 learning_rate=0.1 group_size=16",
     ),
     "fit": Command(

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import xarray
+from matplotlib.collections import QuadMesh
+from matplotlib.colors import to_hex
 
 from bandit_lab._types import Outcome
 from bandit_lab.study.plots import draw_sweep
@@ -23,6 +25,51 @@ def made_up(intervals=(1, 2, 4, 8), points=20, momenta=(0.0, 0.9)) -> xarray.Dat
     coords = {"momentum": list(momenta), "kl_weight": [1.0], "refresh_interval": n, "learning_rate": rate}
     about = {"setting": "made up", "drift": "G = infinity", "momentum_form": "heavy ball"}
     return xarray.Dataset(variables, coords, about)
+
+
+def colour_at(axes, n: float, rate: float) -> str:
+    """The fill that is seen at a point: what was drawn last of all that covers it."""
+    point, screen = axes.transData.transform((n, rate)), axes.transData
+    areas = [c for c in axes.collections if not isinstance(c, QuadMesh)]
+    seen = [c for c in areas if any(path.transformed(screen).contains_point(point) for path in c.get_paths())]
+    return to_hex(seen[-1].get_facecolor()[0]).upper()
+
+
+@pytest.mark.parametrize("n", [1.0001, 1.2, 1.41, 1.7, 2.0, 2.5, 2.9, 3.3, 5.0, 7.9])
+def test_shading_agrees_with_the_lines_between_the_refresh_intervals(n):
+    """3 % beside the measured threshold 2.02/N and onset 1.01/N (to a half of a step of the grid, 13 %, without them).
+
+    Cells around N = 1, 2, 4 put points at N = 1.4 on the wrong side of the line by a third.
+    """
+    axes = phase_diagram(made_up(momenta=(0.9,))).axes[0]
+    for factor, code in ((2.09, Outcome.UNSTABLE), (1.96, 2), (1.05, 2), (0.97, 1)):
+        assert colour_at(axes, n, factor / n) == looks.FILL[code]
+    assert axes.get_xlim() == (1, 8)
+
+
+def test_a_region_that_comes_back_is_drawn_as_cells_and_its_neighbours_as_areas():
+    data = made_up(momenta=(0.9,))
+    data["outcome"] = data["outcome"].copy()
+    data["outcome"].loc[{"refresh_interval": 4, "learning_rate": data.learning_rate[3]}] = Outcome.UNSTABLE
+    axes = phase_diagram(data).axes[0]
+    (cells,) = [c for c in axes.collections if isinstance(c, QuadMesh)]
+    np.testing.assert_allclose(cells.get_coordinates()[0, :, 0], [np.sqrt(8), np.sqrt(32)])
+    assert cells.get_array().ravel()[3] == Outcome.UNSTABLE
+    for n, rate in ((1.4, 2.3 / 1.4), (2.8, 1.1)):  # the last known edge, as far as halfway to the cells
+        assert colour_at(axes, n, rate) == looks.FILL[Outcome.UNSTABLE]
+
+
+def test_pictures_say_what_was_trained_and_what_lost_means():
+    data = made_up().assign_coords(sampled_momentum=[0.9], sampled_refresh_interval=[1, 4])
+    rows = ("sampled_momentum", "kl_weight", "sampled_refresh_interval")
+    data = data.assign(sampled_boundary=(rows, np.array([[[0.4, 0.3]]]), {"lost": "a run that went away"}))
+    data.attrs["trained"] = "two_arm (success probabilities 0.9, 0.1), advantage grpo, KL weight 1, price $5"
+    figure = phase_diagram(data)
+    title = figure.get_suptitle().replace("\u00a0", " ").replace("\n", " ")
+    assert "two_arm (success probabilities 0.9, 0.1), advantage grpo, KL weight 1" in title
+    assert "drift at G = infinity" in title
+    assert "lost: a run that went away" in figure.legends[0].get_title().get_text()
+    figure.canvas.draw()
 
 
 def lines_of(axes, look) -> list:

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
 
 from bandit_lab._types import Outcome
 from bandit_lab.study.plots import style as s
+from bandit_lab.study.plots.regions import shade
 
 if TYPE_CHECKING:
     import xarray
@@ -40,7 +40,7 @@ def phase_diagram(results: "xarray.Dataset") -> Figure | None:
     figure, axes = plt.subplots(
         2,
         count,
-        figsize=(max(1.2 + 3.2 * count, LEGEND), 6.0),
+        figsize=(max(1.2 + 3.2 * count, LEGEND), 6.5),
         height_ratios=(2.1, 1),
         sharex="col",
         sharey="row",
@@ -67,10 +67,10 @@ def _coarse(results: "xarray.Dataset", momentum: float) -> "xarray.Dataset | Non
 def _diagram(axes: Axes, part: "xarray.Dataset", coarse: "xarray.Dataset | None") -> None:
     interval, rate = _positive(part["refresh_interval"].values), part["learning_rate"].values
     outcome = part["outcome"].transpose("learning_rate", "refresh_interval").values
-    colours = ListedColormap([s.FILL[code] for code in sorted(s.FILL)])
-    norm = BoundaryNorm(np.arange(-0.5, len(s.FILL)), len(s.FILL))
-    axes.pcolormesh(_edges(interval), _edges(rate), outcome, cmap=colours, norm=norm, rasterized=True, zorder=0)
-    axes.set(xscale="log", yscale="log", ylim=(rate[0], rate[-1]), xlim=(_edges(interval)[0], _edges(interval)[-1]))
+    axes.set(xscale="log", yscale="log", ylim=(rate[0], rate[-1]), xlim=(interval[0], interval[-1]))
+    shade(axes, interval, rate, outcome, {
+        Outcome.UNSTABLE: part["threshold_measured"].values, Outcome.OSCILLATING: part["onset_measured"].values,
+    })  # fmt: skip
     shown = _marked(interval)
     axes.plot(interval, part["onset_exact"], **s.ONSET)
     axes.plot(interval, part["threshold_exact"], **s.EXACT)
@@ -163,10 +163,11 @@ def _legend(figure: Figure, results: "xarray.Dataset") -> None:
         )
         entries.append((s.SAMPLED, f"sampled runs{', ' + finite if finite else ''}: half are lost"))
     handles = [Line2D([], [], label=label, **look) for look, label in entries]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2)
-    figure.suptitle(
-        f"{results.attrs['setting']}; drift at {results.attrs['drift']}, {results.attrs['momentum_form']}", fontsize=8
-    )
+    lost = results["sampled_boundary"].attrs.get("lost", "") if "sampled_boundary" in results else ""
+    about = {"title": s.lines(f"lost: {lost}", figure.get_figwidth()), "title_fontsize": 7.5} if lost else {}
+    figure.legend(handles=handles, loc="outside lower center", ncols=2, **about)
+    drift = f"regions and lines: drift at {results.attrs['drift']}, {results.attrs['momentum_form']}"
+    figure.suptitle(s.lines(f"{s.trained(results)}; {drift}", figure.get_figwidth()), fontsize=8)
 
 
 def _positive(interval: np.ndarray) -> np.ndarray:
@@ -178,13 +179,6 @@ def _marked(interval: np.ndarray) -> np.ndarray:
     """About ten log-spaced indices at which markers stand."""
     wanted = np.geomspace(interval[0], interval[-1], 10)
     return np.unique([int(np.argmin(np.abs(np.log(interval / w)))) for w in wanted])
-
-
-def _edges(centres: np.ndarray) -> np.ndarray:
-    """Cell edges halfway between the centres on the log."""
-    logs = np.log(centres)
-    inner = 0.5 * (logs[1:] + logs[:-1])
-    return np.exp(np.concatenate([[logs[0] - (inner[0] - logs[0])], inner, [logs[-1] + (logs[-1] - inner[-1])]]))
 
 
 def _interval_ticks(axes: Axes, interval: np.ndarray) -> None:

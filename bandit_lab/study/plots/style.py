@@ -1,6 +1,8 @@
 """The one style of all pictures: readable at column width, colour-blind safe (Okabe and Ito), prediction as line,
 measurement as marker."""
 
+import re
+import textwrap
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -34,6 +36,18 @@ _POINT: Look = {"linestyle": "none", "clip_on": False}
 MEASURED: Look = _POINT | {"color": BLACK, "marker": "o", "markersize": 4.2, "markerfacecolor": "white"}
 MEASURED_ONSET: Look = _POINT | {"color": GREEN, "marker": "^", "markersize": 3.6, "markerfacecolor": "white"}
 SAMPLED: Look = _POINT | {"color": VERMILION, "marker": "D", "markersize": 4.6, "markeredgecolor": "white"}
+
+
+def trained(results: Any) -> str:
+    """What was trained, of a sweep's results; of older ones their short name."""
+    return str(results.attrs.get("trained") or results.attrs["setting"])
+
+
+def lines(text: str, inches: float) -> str:
+    """Text in lines of a figure's width, at 8 points; a number stays with its name, a dollar sign is one."""
+    kept = re.sub(r" (?=[=\d])", "\u00a0", re.sub(r"(?<==) ", "\u00a0", text.replace("$", r"\$")))
+    return "\n".join(textwrap.wrap(kept, int(15 * inches)))
+
 
 _RC: dict[Any, Any] = {
     "figure.dpi": 100,

@@ -47,8 +47,9 @@ def trajectory_panels(results: "xarray.Dataset") -> Figure | None:
     handles = [Line2D([], [], label=text, **look) for look, text in looks]
     figure.legend(handles=handles, loc="outside lower center", ncols=2)
     about = results["example_reward"].attrs
-    where = rf"drift at {about['drift']}, $\mu$ = {about['momentum']:g}, $N$ = {about['refresh_interval']}"
-    figure.suptitle(f"{results.attrs['setting']}; {where}; from rest, slightly displaced", fontsize=8)
+    where = f"drift at {about['drift']}, \u03bc = {about['momentum']:g}, N = {about['refresh_interval']}"
+    text = f"{s.trained(results)}; {where}; from rest, slightly displaced"
+    figure.suptitle(s.lines(text, figure.get_figwidth()), fontsize=8)
     return figure
 
 

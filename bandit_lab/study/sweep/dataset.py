@@ -1,16 +1,18 @@
 """A sweep's results as one labelled data set: named dimensions and coordinates, units as attributes."""
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bandit_lab._types import Outcome
+from bandit_lab.measure.outcome import NOISE_MULTIPLE, VERTEX_SHARE
 from bandit_lab.study.examples import TITLES, Examples
 from bandit_lab.study.folder.results import Column, Stream
 from bandit_lab.study.sweep.exact import DriftResult, values
 from bandit_lab.study.sweep.plan import SweepPlan
 from bandit_lab.study.sweep.runs import FIELDS, NOT_RUN
-from bandit_lab.study.sweep.sampled import SampledResult
+from bandit_lab.study.sweep.sampled import CYCLE_MULTIPLE, SampledResult
 from bandit_lab.study.terminal.report import FORMS
 
 if TYPE_CHECKING:
@@ -19,6 +21,14 @@ if TYPE_CHECKING:
 ETA = "logits per unit gradient"
 ROW = ("momentum", "kl_weight", "refresh_interval")
 COARSE = ("sampled_momentum", "kl_weight", "sampled_refresh_interval")
+SHOWN = 6
+"""Numbers of a list that a picture's title holds."""
+LOST = (
+    f"a run that ends at one arm (the others below {VERTEX_SHARE:.0%} of their mass at the fixed point) or not finite, "
+    "or that passes the fixed point and in its last half does not settle there (mean within "
+    f"{NOISE_MULTIPLE:g}, fluctuation within {CYCLE_MULTIPLE:g} standard deviations of small-step noise)"
+)
+"""When a sampled run counts as lost, for pictures."""
 _UNITS = dict.fromkeys(("tail_mean", "tail_std", "overshoot"), "reward")
 _UNITS |= {"final_max_probability": "1", "tail_silent": "1"}
 _OUTCOME: dict[str, Any] = {
@@ -71,10 +81,45 @@ def dataset(
     attributes = {
         "title": "bandit_lab sweep",
         "setting": ", ".join(group["name"] for group in groups),
+        "trained": trained(plan),
         "drift": drifts[0].name,
         "momentum_form": FORMS.get(form, form),
     }
     return xarray.Dataset(variables, coords, attributes)
+
+
+def trained(plan: SweepPlan) -> str:
+    """What learns what, in words, for pictures: arms, rules, KL weight, optimiser."""
+    chosen = plan.settings
+    weights = ", ".join(f"{weight:g}" for weight in plan.kl_weight)
+    kind = chosen.kl_estimator if isinstance(chosen.kl_estimator, str) else chosen.kl_estimator["name"]
+    more = f", entropy weight {chosen.entropy_weight:g}" if chosen.entropy_weight else ""
+    rules = (("advantage", chosen.advantage), ("estimator", chosen.estimator), ("staleness", chosen.staleness))
+    parts = [_bandit(chosen.bandit), *(f"{name} {_named(group)}" for name, group in rules)]
+    return ", ".join([*parts, f"KL weight {weights}{'' if kind == 'exact' else f' ({kind})'}{more}"])
+
+
+def _bandit(chosen: Mapping[str, Any]) -> str:
+    """The bandit's name with its rewards, as its kind of rewards calls them, and the options that have a value."""
+    rewards = chosen.get("rewards")
+    kind = {"bernoulli": "success probabilities", "fixed": "fixed rewards"}.get(str(chosen.get("kind")), "rewards")
+    options = {key: value for key, value in chosen.items() if key not in ("name", "rewards", "kind")}
+    parts = [f"{kind} {_few(rewards)}"] if rewards is not None else []
+    parts += [f"{key.replace('_', ' ')} {_few(value)}" for key, value in options.items() if value is not None]
+    return f"{chosen['name']} ({'; '.join(parts)})" if parts else str(chosen["name"])
+
+
+def _named(chosen: Mapping[str, Any]) -> str:
+    options = [f"{key} {_few(value)}" for key, value in chosen.items() if key != "name" and value not in (0, 0.0, None)]
+    return f"{chosen['name']} ({', '.join(options)})" if options else str(chosen["name"])
+
+
+def _few(value: Any) -> str:
+    """A number, or the first of many."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    shown = ", ".join(_few(one) for one in value[:SHOWN])
+    return f"{shown}, ... ({len(value)})" if len(value) > SHOWN else shown
 
 
 def _shape(plan: SweepPlan) -> tuple[int, int, int]:
@@ -130,7 +175,7 @@ def _sampled(plan: SweepPlan, sampled: SampledResult) -> dict[str, Any]:
     shape = (*_coarse_shape(plan), len(plan.multiples))
     cell = (*COARSE, "multiple")
     result: dict[str, Any] = {
-        "sampled_boundary": (COARSE, sampled.boundary.reshape(shape[:-1]), {"units": ETA}),
+        "sampled_boundary": (COARSE, sampled.boundary.reshape(shape[:-1]), {"units": ETA, "lost": LOST}),
         "sampled_learning_rate": (cell, sampled.learning_rate.reshape(shape), {"units": ETA}),
         "lost_share": (cell, sampled.lost.reshape(shape), {"units": "1"}),
         "noise_scale": (cell, sampled.noise_scale.reshape(shape), {"units": "reward"}),

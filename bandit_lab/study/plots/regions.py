@@ -1,0 +1,67 @@
+"""Regions of a phase diagram: what happened as colour, with the edges where the lines of the thresholds run.
+
+What is known belongs to refresh intervals and learning rates of the grid. Between two refresh intervals the edge of a
+region is drawn straight on the two logarithms, as a line through thresholds is; within a step of the learning rate it
+lies where the threshold was measured. A column in which a region comes back (an island) is drawn as cells.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import BoundaryNorm, ListedColormap
+
+from bandit_lab.study.plots import style as s
+
+
+def shade(
+    axes: Axes, interval: np.ndarray, rate: np.ndarray, outcome: np.ndarray, measured: Mapping[int, np.ndarray]
+) -> None:
+    """Colour the plane. interval [N], rate [L], both rising. outcome: [L, N] codes.
+
+    measured: outcome code -> [N] learning rate from which on runs have it, NaN where that is not known.
+    """
+    colours = ListedColormap([s.FILL[code] for code in sorted(s.FILL)])
+    norm = BoundaryNorm(np.arange(-0.5, len(s.FILL)), len(s.FILL))
+    rises = np.all(np.diff(outcome, axis=0) >= 0, axis=0)
+    sides = _edges(interval)
+    for first, last in _runs(rises):
+        if not rises[first]:
+            columns = slice(first, last + 1)
+            axes.pcolormesh(
+                sides[first : last + 2], _edges(rate), outcome[:, columns], cmap=colours, norm=norm, rasterized=True,
+                zorder=0,
+            )  # fmt: skip
+            continue
+        ends = ([sides[first]] if first else [], [sides[last + 1]] if last < len(interval) - 1 else [])
+        place = np.concatenate([ends[0], interval[first : last + 1], ends[1]])
+        top = np.full(len(place), rate[-1])
+        for code in range(int(outcome[0].min()), len(s.FILL)):
+            known = measured.get(code, np.full(len(interval), np.nan))
+            low = np.array([edge(rate, outcome[:, n], code, known[n]) for n in range(first, last + 1)])
+            low = np.concatenate([low[:1] if first else [], low, low[-1:] if ends[1] else []])
+            axes.fill_between(place, np.minimum(low, top), top, color=s.FILL[code], linewidth=0, zorder=0)
+
+
+def edge(rate: np.ndarray, column: np.ndarray, code: int, measured: float) -> float:
+    """Learning rate from which on a rising column has at least this code: the measured one, if the grid agrees."""
+    at = int(np.searchsorted(column, code))
+    if at == 0:
+        return float(rate[0])
+    if at == len(column):
+        return float(rate[-1])
+    low, high = float(rate[at - 1]), float(rate[at])
+    return float(measured) if low <= measured <= high else float(np.sqrt(low * high))
+
+
+def _runs(kinds: np.ndarray) -> Iterator[tuple[int, int]]:
+    """(first, last) of every stretch of equal values."""
+    starts = np.flatnonzero(np.concatenate([[True], kinds[1:] != kinds[:-1]]))
+    yield from zip(starts, np.concatenate([starts[1:] - 1, [len(kinds) - 1]]), strict=True)
+
+
+def _edges(centres: np.ndarray) -> np.ndarray:
+    """Cell edges halfway between the centres on the log."""
+    logs = np.log(centres)
+    inner = 0.5 * (logs[1:] + logs[:-1])
+    return np.exp(np.concatenate([[logs[0] - (inner[0] - logs[0])], inner, [logs[-1] + (logs[-1] - inner[-1])]]))

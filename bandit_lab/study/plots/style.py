@@ -45,7 +45,7 @@ def trained(results: Any) -> str:
 
 def lines(text: str, inches: float) -> str:
     """Text in lines of a figure's width, at 8 points; a number stays with its name, a dollar sign is one."""
-    kept = re.sub(r" (?=[=\d])", "\u00a0", re.sub(r"(?<==) ", "\u00a0", text.replace("$", r"\$")))
+    kept = re.sub(r" (?=[=\d]|weight)|(?<==) ", "\u00a0", text.replace("$", r"\$"))
     return "\n".join(textwrap.wrap(kept, int(15 * inches)))
 
 

@@ -42,7 +42,7 @@ def _parameters(name: str) -> Mapping[str, inspect.Parameter] | None:
     The function may be a `functools.partial` (nadam), and the learning rate may have a default (adadelta). What is
     called `scale_by_...` is a part of an optimiser, without its sign.
     """
-    function = getattr(optax, name, None)
+    function: Any = getattr(optax, name, None)
     builds = inspect.isfunction(function) or isinstance(function, partial)
     if not builds or name in REFUSED or name.startswith(("_", "scale_by_")):
         return None

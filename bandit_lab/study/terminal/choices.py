@@ -61,7 +61,7 @@ def _own_doc(builder: Any) -> str:
 @lru_cache
 def _written(group: str) -> dict[str, str]:
     """Docstrings of what is decorated with `@register_...("name")` in the package's sources."""
-    found = {}
+    found: dict[str, str] = {}
     for path in sorted((Path(__file__).resolve().parents[2] / _ROOMS[group]).rglob("*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef):

@@ -1,5 +1,6 @@
 """`python -m bandit_lab <command> [overrides]`."""
 
+import io
 import sys
 
 from bandit_lab.study import cli
@@ -10,6 +11,8 @@ __all__ = ["main"]
 
 def main() -> int:
     """One command, and the process's exit code; an interrupted one does not wait for its threads."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a path that is not UTF-8, or an encoding that lacks a letter
+        sys.stdout.reconfigure(errors="backslashreplace")
     code = cli.main()
     if code == cli.INTERRUPTED:
         leave()

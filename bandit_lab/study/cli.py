@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from bandit_lab._text import visible
 from bandit_lab.study import plugins
 from bandit_lab.study.settings.config import GROUPS, config_dir, register_schemas, variants_on_disk
 from bandit_lab.study.settings.grid import check_sweepable
@@ -299,5 +300,5 @@ def _say(text: str) -> int:
 
 
 def _complain(who: str, text: str, code: int = BAD_INPUT) -> int:
-    print(f"{who}: {text}", file=sys.stderr)  # noqa: T201
+    print(f"{who}: {visible(text)}", file=sys.stderr)  # noqa: T201
     return code

@@ -120,11 +120,11 @@ def stiffness_line(advice: Advice) -> str:
 def print_advice(advice: Advice, settings: AdviseSettings) -> None:
     """The tables and sentences of one run."""
     setup = advice.setup
-    _say("; ".join(setup.recognised))
+    show("; ".join(setup.recognised))
     read = _table("", ["quantity", "value", "from"], settings_rows(advice))
     read.columns[1].justify = read.columns[2].justify = "left"
     show(read)
-    _say(stiffness_line(advice))
+    show(stiffness_line(advice))
     rows = margin_rows(advice)
     if rows:
         show(_table("", ["", "law", "exact"], rows))
@@ -135,28 +135,19 @@ def print_advice(advice: Advice, settings: AdviseSettings) -> None:
         head, *body = group_rows(advice)
         show(_table(group_title(advice), head, body))
     for caution in () if advice.strength is None or advice.strength.delay is None else advice.strength.delay.cautions:
-        _say(f"Caution: {caution}.")
+        show(f"Caution: {caution}.")
     for note in advice.evidence.notes:
-        _say(f"Note: {note}.")
+        show(f"Note: {note}.")
     for trap in setup.traps:
-        _say(f"Beware: {trap.text}.")
+        show(f"Beware: {trap.text}.")
     if settings.report:
-        _say("What this assumes (optimiser, KL, staleness, safety) stands in report/advice.md and in summary.json.")
+        show("What this assumes (optimiser, KL, staleness, safety) stands in report/advice.md and in summary.json.")
     for question, answer in answers(advice, settings):
-        _say(f"{question} {answer}")
+        show(f"{question} {answer}")
 
 
 def _table(title: str, head: list[str], rows: list[list[str]]) -> Any:
-    from rich.text import Text
-
     table = new_table(title, *head)
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*row)
     return table
-
-
-def _say(line: str) -> None:
-    """A sentence that holds names written by others: never read as markup."""
-    from rich.text import Text
-
-    show(Text(line))

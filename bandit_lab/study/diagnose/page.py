@@ -1,6 +1,5 @@
 """One page per run, as HTML with its picture inside and as Markdown beside the picture, and an overview of all."""
 
-import html
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from bandit_lab.study.diagnose.picture import picture_of
 from bandit_lab.study.diagnose.table import LEGEND, row_verdict
 from bandit_lab.study.diagnose.work import Judged
 from bandit_lab.study.pages.findings import mark_numbers, measure, verdict_line
-from bandit_lab.study.pages.page import FOLDER, Section, html_table, image, page_names, write_index, write_page
+from bandit_lab.study.pages.page import FOLDER, Section, escaped, html_table, image, page_names, write_index, write_page
 from bandit_lab.study.terminal.progress import ProgressCallback
 from bandit_lab.study.terminal.report import number
 
@@ -62,14 +61,14 @@ def write_overview(rows: list[dict[str, Any]], folder: Path) -> None:
     """Write `report/index.html`: all logs in one table, with links to their pages, and the small multiples."""
     table = [["log", "points", *(name.replace("_", " ") for name in FAILURES), "verdict", "outcome", "not judged"]]
     for row in rows:
-        name = html.escape(row["log"])
+        name = escaped(row["log"])
         cells = [f'<a href="{Path(row["page"]).name}">{name}</a>' if "page" in row else name]
         if row["verdict"] is None:
-            table.append([*cells, *["-"] * 6, html.escape(row.get("outcome", "")), html.escape(row["status"])])
+            table.append([*cells, *["-"] * 6, escaped(row.get("outcome", "")), escaped(row["status"])])
             continue
         cells += [str(row["n_points"]), *(number(row["scores"][name], 2) for name in FAILURES)]
-        cells += [html.escape(row_verdict(row, False)), html.escape(row.get("outcome", ""))]
-        table.append([*cells, html.escape("; ".join(row["missing"]))])
+        cells += [escaped(row_verdict(row, False)), escaped(row.get("outcome", ""))]
+        table.append([*cells, escaped("; ".join(row["missing"]))])
     pictures = [image(path.read_bytes(), f"all runs: {_ALT}") for path in sorted(folder.glob("diagnoses*.png"))]
     parts = [f"<p>{LEGEND}</p>", *html_table(table), *pictures]
     write_index(folder, "Diagnoses", f"Diagnoses of {len(rows)} logs", parts)

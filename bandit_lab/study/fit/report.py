@@ -1,6 +1,5 @@
 """The page of one fitted run, to be pasted into an issue, and the overview of all."""
 
-import html
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from bandit_lab.study.fit.summary import interval_name
 from bandit_lab.study.fit.table import forecast_line, interval, telling, with_interval
 from bandit_lab.study.fit.work import Fitted
 from bandit_lab.study.pages.findings import mark_numbers, measure, verdict_line
-from bandit_lab.study.pages.page import Section, html_table, image, page_names, write_index, write_page
+from bandit_lab.study.pages.page import Section, escaped, html_table, image, page_names, write_index, write_page
 from bandit_lab.study.terminal.progress import ProgressCallback
 from bandit_lab.study.terminal.report import number
 
@@ -120,7 +119,7 @@ def write_overview(rows: list[dict[str, Any]], folder: Path, settings: FitSettin
         ["log", "points", "model", "R2", "of explainable", f"plateau, {key[9:]} %", "verdict", "outcome", "status"]
     ]
     for row in rows:
-        name = html.escape(row["log"])
+        name = escaped(row["log"])
         page = Path(row["page"]).name if "page" in row else ""
         cells = [f'<a href="{page}">{name}</a>' if page else name]
         if row["model"] is None:
@@ -129,6 +128,6 @@ def write_overview(rows: list[dict[str, Any]], folder: Path, settings: FitSettin
             share, verdict = number(row["r_squared_explainable"], 2), ", ".join(row.get("verdict", []))
             plateau = with_interval(row["parameters"]["plateau"], key)
             cells += [str(row["n_points"]), row["model"], number(row["r_squared"], 2), share, plateau, verdict]
-        table.append([*cells, html.escape(row.get("outcome", "")), html.escape(row["status"])])
+        table.append([*cells, escaped(row.get("outcome", "")), escaped(row["status"])])
     pictures = [image(path.read_bytes(), "reward against step, all runs") for path in sorted(folder.glob("fits*.png"))]
     write_index(folder, "Fits", f"Fits of {len(rows)} logs", [*html_table(table), *pictures])

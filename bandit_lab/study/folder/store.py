@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bandit_lab import _checks
+from bandit_lab._text import json_visible
 from bandit_lab.study.chunks import durable
 from bandit_lab.study.chunks.lock import Held, holder
 from bandit_lab.study.chunks.store import FOLDER as CHUNKS
@@ -110,8 +111,11 @@ class RunFolder:
 
 
 def strict_json(value: Any) -> str:
-    """JSON without NaN or Infinity: they become null. Arrays become lists, codes their names."""
-    return json.dumps(plain(value), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    """JSON without NaN or Infinity: they become null. Arrays become lists, codes their names.
+
+    What UTF-8 cannot hold (a path's odd bytes) or a terminal would obey stands as an escape, which reads back the same.
+    """
+    return json_visible(json.dumps(plain(value), indent=2, allow_nan=False, ensure_ascii=False)) + "\n"
 
 
 def plain(value: Any) -> Any:

@@ -1,12 +1,15 @@
 """One page per run, as HTML with its picture inside and as Markdown beside the picture: to be pasted into an issue.
 
-Names and texts of a log are written by others: HTML is escaped, and Markdown loses what would be markup.
+Names and texts of a log are written by others: HTML is escaped, Markdown loses what would be markup, and characters
+that are not plainly printed are spelt out in both.
 """
 
 import base64
 import html
 import re
 from pathlib import Path
+
+from bandit_lab._text import visible
 
 FOLDER = "report"
 _STYLE = (
@@ -53,25 +56,30 @@ def as_html(title: str, picture: bytes, sections: list[Section], alt: str) -> st
     """A self-contained page without scripts."""
     parts = [*_head(title, title, _STYLE), image(picture, alt)]
     for name, lines, rows in sections:
-        parts.append(f"<h2>{html.escape(name)}</h2>")
-        parts += [f"<p>{html.escape(line)}</p>" for line in lines]
-        parts += html_table([[html.escape(cell) for cell in row] for row in rows])
+        parts.append(f"<h2>{escaped(name)}</h2>")
+        parts += [f"<p>{escaped(line)}</p>" for line in lines]
+        parts += html_table([[escaped(cell) for cell in row] for row in rows])
     return "\n".join([*parts, "</body></html>", ""])
+
+
+def escaped(text: str) -> str:
+    """Text as HTML shows it as it stands."""
+    return html.escape(visible(text))
 
 
 def _head(title: str, heading: str, style: str) -> list[str]:
     return [
         "<!doctype html>",
-        f'<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>',
+        f'<html lang="en"><head><meta charset="utf-8"><title>{escaped(title)}</title>',
         f"<style>{style}</style></head>",
-        f"<body><h1>{html.escape(heading)}</h1>",
+        f"<body><h1>{escaped(heading)}</h1>",
     ]
 
 
 def image(picture: bytes, alt: str) -> str:
     """A PNG inside the page."""
     data = base64.b64encode(picture).decode("ascii")
-    return f'<p><img alt="{html.escape(alt)}" src="data:image/png;base64,{data}"></p>'
+    return f'<p><img alt="{escaped(alt)}" src="data:image/png;base64,{data}"></p>'
 
 
 def html_table(rows: list[list[str]]) -> list[str]:
@@ -100,5 +108,5 @@ def as_markdown(title: str, picture: str, sections: list[Section], alt: str) -> 
 
 def _plain(text: str) -> str:
     """Text without line breaks, in which no character is markup, a mention or a reference."""
-    one_line = " ".join(text.split())
+    one_line = visible(" ".join(text.split()))
     return re.sub(r"([\\`*_{}\[\]<>|#!~$])", r"\\\1", one_line).replace("@", "@\u200b")

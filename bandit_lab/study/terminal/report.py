@@ -6,6 +6,7 @@ import numpy as np
 
 from bandit_lab.study.folder.store import plain
 from bandit_lab.study.quantities import EXACT, LEADING, LINEAR, RATE
+from bandit_lab.study.terminal.text import literal, literal_table
 
 if TYPE_CHECKING:
     from bandit_lab.study.predict.command import Plan
@@ -31,7 +32,8 @@ def as_yaml(settings: dict[str, Any]) -> str:
 
 
 def show(*tables: Any) -> None:
-    """Print rich tables or text on stdout, without colours where stdout is not a terminal."""
+    """Print tables, or text as it stands, on stdout; without colours where stdout is not a terminal."""
+    tables = tuple(literal(table) if isinstance(table, str) else table for table in tables)
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -64,11 +66,10 @@ def spectrum(values: np.ndarray) -> list[Any]:
 
 
 def new_table(title: str, *columns: str) -> Any:
-    """A plain table; every column but the first is right-aligned."""
+    """A plain table; every column but the first is right-aligned. Cells are text as it stands, never markup."""
     from rich.box import SIMPLE_HEAD
-    from rich.table import Table
 
-    table = Table(title=title or None, box=SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    table = literal_table(title, box=SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for index, column in enumerate(columns):
         table.add_column(column, justify="left" if index == 0 else "right", overflow="fold")
     return table

@@ -13,9 +13,18 @@ def require(condition: bool, name: str, expected: str, got: Any) -> None:
 
 def finite_number(name: str, value: Any) -> float:
     """`value` as a float. Raises ValueError if it is not a finite number (booleans are not numbers)."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    require(number and math.isfinite(value), name, "a finite number", value)
+    require(_is_finite(value), name, "a finite number", value)
     return float(value)
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether `value` is a number that a float can hold; booleans are not numbers."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer above 1.8e308
+        return False
 
 
 def positive(name: str, value: Any) -> float:
@@ -38,9 +47,7 @@ def momentum(name: str, value: Any) -> float:
 
 def integer(name: str, value: Any, minimum: int) -> int:
     """`value` as an int >= `minimum`. Raises ValueError otherwise; 3.0 is accepted, 3.5 and True are not."""
-    whole = isinstance(value, int | float) and not isinstance(value, bool)
-    whole = whole and math.isfinite(value) and value == int(value)
-    require(whole and value >= minimum, name, f"an integer >= {minimum}", value)
+    require(_is_finite(value) and value == int(value) and value >= minimum, name, f"an integer >= {minimum}", value)
     return int(value)
 
 

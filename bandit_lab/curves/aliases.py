@@ -171,7 +171,7 @@ MARKS: dict[str, tuple[str, ...]] = {
 """Keys that only one trainer writes: the more of them a log holds, the surer the framework."""
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2**15)
 def canonical(key: str) -> str:
     """A key without logger prefixes: `train/reward` is `reward`, MLflow's `mean_at_8` is `mean@8`."""
     key = key.strip().replace("_at_", "@")

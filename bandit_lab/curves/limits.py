@@ -1,17 +1,28 @@
 """How large a log may be. Text is streamed, so only what is kept counts; a JSON document must fit in memory whole."""
 
+
+class TooLarge(ValueError):
+    """A log beyond one of these bounds: refused as such, whatever other format it could be read as."""
+
+
 MAX_TEXT_BYTES = 2 * 1024**3
 """Largest streamed file: console text, JSONL, CSV, event file."""
 MAX_DOCUMENT_BYTES = 32 * 1024**2
 """Largest JSON document; a longer history belongs into JSONL, which is streamed."""
 MAX_LINE = 4 * 1024**2
 """Longest line [characters]; longer ones are skipped and counted."""
+MAX_NODES = 2_000_000
+"""Lists and objects in a JSON document, up to 250 bytes each while it is read."""
 MAX_CELLS = 10_000_000
 """Numbers kept from one file, 16 bytes each."""
 MAX_TEXTS = 1_000_000
 """Short texts kept from one file."""
 MAX_KEYS = 10_000
 """Different column names in one table."""
+MAX_COLUMNS = 100_000
+"""Columns of all runs in one file together, about 500 bytes each beside their numbers."""
+MAX_PARTS = 100
+"""Parts of the reward that a curve holds; further ones are counted."""
 MAX_RUNS = 1_000
 """Runs in one file."""
 MAX_KEY = 300
@@ -19,4 +30,4 @@ MAX_KEY = 300
 MAX_DEPTH = 6
 """Nesting of a JSON document that is searched for rows."""
 MAX_FILES = 2_000
-"""Files looked at in one folder."""
+"""Files looked at in one folder; further ones are counted."""

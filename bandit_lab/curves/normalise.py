@@ -39,6 +39,7 @@ def curve(name: str, source: str, parsed: Parsed, table: Table, options: ReadOpt
     others = {
         role: found for role in COLUMNS if (found := role_series(table, role, step, pool, held_out, framework, options))
     }
+    parts, left_out = part_series(table, step, pool, reward_key, framework, options)
     recognised = (
         f"format: {parsed.format}",
         f"framework: {framework} ({version})" if framework != aliases.OWN else "framework: none of the known ones",
@@ -54,7 +55,7 @@ def curve(name: str, source: str, parsed: Parsed, table: Table, options: ReadOpt
         scale=_scale(series.value, options),
         step_unit=columns.unit_of(step_key, framework, options),
         series=others,
-        parts=part_series(table, step, pool, reward_key, framework, options),
+        parts=parts,
         eval=None
         if is_eval and not options.eval_key
         else held_out_series(table, step, held_out, reward_key, framework, options),
@@ -62,7 +63,7 @@ def curve(name: str, source: str, parsed: Parsed, table: Table, options: ReadOpt
         reward_is_eval=is_eval,
         nonfinite_steps=raw.nonfinite_steps,
         recognised=recognised,
-        notes=(*parsed.notes, *mended, *raw.notes),
+        notes=(*parsed.notes, *mended, *raw.notes, *left_out),
     )
 
 

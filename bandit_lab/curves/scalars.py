@@ -21,17 +21,18 @@ def parse(value: object) -> float | None:
     if isinstance(value, float):
         return value
     if isinstance(value, int):
-        return _from_int(value)
+        return from_int(value)
     if value is None:
         return math.nan
     return _from_text(value) if isinstance(value, str) else None
 
 
-def _from_int(value: int) -> float:
+def from_int(value: int) -> float:
+    """The nearest float; infinite beyond the largest one."""
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
 
 
 def _from_text(text: str) -> float | None:

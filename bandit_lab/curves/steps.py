@@ -148,9 +148,6 @@ def _interval(
 
 def _with_steps(table: Table, step: Floats, summary: np.ndarray, last: int) -> Table:
     """A copy of the table with the step of every row; the closing summary belongs to the last step, if known."""
-    fresh = Table()
-    columns = {key: table.column(key) for key in table.keys if not key.startswith("__")}
-    words = {key: table.words(key) for key in table.text_keys}
     previous = 0.0
     for row in range(table.rows):
         if summary[row]:
@@ -158,7 +155,4 @@ def _with_steps(table: Table, step: Floats, summary: np.ndarray, last: int) -> T
         elif not np.isfinite(step[row]):
             step[row] = previous
         previous = step[row]
-        cells: dict[str, object] = {k: v[row] for k, v in columns.items() if np.isfinite(v[row])}
-        cells |= {k: w[row] for k, w in words.items() if w[row] is not None}
-        fresh.add({**cells, "step": step[row]})
-    return fresh
+    return table.with_steps(step)

@@ -1,14 +1,18 @@
 """A sparse table that grows row by row: what a reader fills and the normaliser reads.
 
-A cell costs 16 bytes (row number and value), whatever the log looked like; keys, cells and texts are bounded.
+A cell costs 16 bytes (row number and value), whatever the log looked like; keys, cells and texts are bounded. A log may
+have thousands of columns and hundreds of thousands of rows: nothing here or in the normaliser may hold all columns over
+all rows.
 """
 
 from array import array
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bandit_lab._text import visible
 from bandit_lab.curves import limits, scalars
 from bandit_lab.curves.record import Floats
 
@@ -17,13 +21,21 @@ Rows = NDArray[np.bool_]
 _WRAPPERS = frozenset({"data", "metrics", "metric", "logs", "log", "scalars", "stats", "values"})
 
 
+@dataclass
+class Kept:
+    """What the tables of one file hold together."""
+
+    cells: int = 0
+    texts: int = 0
+    columns: int = 0
+
+
 class Table:
     """Rows of named numbers and short texts; `add` returns nothing and drops what is neither."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: Kept | None = None) -> None:
         self.rows = 0
-        self._cells = 0
-        self._texts = 0
+        self._kept = kept or Kept()
         self._numbers: dict[str, tuple[array, array]] = {}
         self._words: dict[str, tuple[array, list[str]]] = {}
 
@@ -36,21 +48,22 @@ class Table:
     def _put(self, key: str, value: object) -> None:
         number = scalars.parse(value)
         if number is not None:
-            _room(self._cells < limits.MAX_CELLS, f"at most {limits.MAX_CELLS} numbers in one log")
+            _room(self._kept.cells < limits.MAX_CELLS, f"at most {limits.MAX_CELLS} numbers in one log")
             rows, values = self._slot(self._numbers, key, array("d"))
-            rows.append(self.rows)
-            values.append(number)
-            self._cells += 1
-        elif isinstance(value, bool | str) and len(str(value)) <= limits.MAX_KEY and self._texts < limits.MAX_TEXTS:
+            self._kept.cells += _put_last(rows, values, self.rows, number)
+        elif (
+            isinstance(value, bool | str) and len(str(value)) <= limits.MAX_KEY and self._kept.texts < limits.MAX_TEXTS
+        ):
             rows, words = self._slot(self._words, key, [])
-            rows.append(self.rows)
-            words.append(str(value).lower() if isinstance(value, bool) else value)
-            self._texts += 1
+            word = str(value).lower() if isinstance(value, bool) else value
+            self._kept.texts += _put_last(rows, words, self.rows, word)
 
     def _slot(self, store: dict, key: str, empty: object) -> tuple:
         if key not in store:
             _room(len(store) < limits.MAX_KEYS, f"at most {limits.MAX_KEYS} different column names")
+            _room(self._kept.columns < limits.MAX_COLUMNS, f"at most {limits.MAX_COLUMNS} columns in all runs of a log")
             store[key] = (array("q"), empty)
+            self._kept.columns += 1
         return store[key]
 
     @property
@@ -76,6 +89,23 @@ class Table:
         present[np.frombuffer(self._numbers[key][0], np.int64)] = True
         return present
 
+    def logged(self, key: str, rows: Rows | None = None) -> bool:
+        """Whether the numeric column `key` holds a finite number, in one of these rows [rows] if they are given."""
+        places, values = self._numbers[key]
+        finite = np.isfinite(np.frombuffer(values, np.float64))
+        return bool((finite if rows is None else finite & rows[np.frombuffer(places, np.int64)]).any())
+
+    def with_steps(self, step: Floats) -> "Table":
+        """A copy in which every row has its `step` [rows]; without cells that are not finite and columns `__...`."""
+        fresh = Table()
+        fresh.rows, fresh._words = self.rows, self._words
+        for key, (rows, values) in self._numbers.items():
+            finite = np.isfinite(np.frombuffer(values, np.float64))
+            if finite.any() and key != "step" and not key.startswith("__"):
+                fresh._numbers[key] = (_picked(rows, finite), _picked(values, finite))
+        fresh._numbers["step"] = (array("q", range(self.rows)), array("d", step.tobytes()))
+        return fresh
+
     def words(self, key: str) -> list[str | None]:
         """A text column over all rows, None where a row lacks it."""
         dense: list[str | None] = [None] * self.rows
@@ -85,14 +115,29 @@ class Table:
         return dense
 
 
+def _put_last(rows: array, values: array | list, row: int, value: object) -> int:
+    """Put a value at the end of a column, in place of an earlier one in this row; the number of cells more."""
+    if rows and rows[-1] == row:
+        values[-1] = value  # type: ignore[call-overload]
+        return 0
+    rows.append(row)
+    values.append(value)  # type: ignore[arg-type]
+    return 1
+
+
+def _picked(values: array, which: Rows) -> array:
+    kept = np.frombuffer(values, values.typecode)[which]
+    return array(values.typecode, kept.tobytes())
+
+
 def _room(enough: bool, expected: str) -> None:
     if not enough:
-        raise ValueError(f"expected {expected}, got more")
+        raise limits.TooLarge(f"expected {expected}, got more")
 
 
 def _flat(row: Mapping[str, object], prefix: str, depth: int) -> Iterator[tuple[str, object]]:
     for key, value in row.items():
-        name = str(key)
+        name = visible(str(key))
         if isinstance(value, dict):
             if depth < 3:
                 inner = prefix if name in _WRAPPERS else f"{prefix}{name}."

@@ -59,7 +59,7 @@ def reward_column(
         )
         only_held_out = bool(held_out.any()) and not (table.has(key) & pool).any()
         return key, alias, f"reward: '{key}' (given)", looks_like_evaluation(key) or only_held_out
-    present = [key for key in table.keys if np.isfinite(table.column(key)[pool]).any()]
+    present = [key for key in table.keys if table.logged(key, pool)]
     train = [key for key in present if not looks_like_evaluation(key)]
     ranked = aliases.candidates("reward", train, framework)
     if ranked:
@@ -80,7 +80,7 @@ def reward_column(
             f"reward: '{guesses[0]}' (guessed from its name)" + (f"; also there: {rest}" if rest else ""),
             False,
         )
-    held = aliases.candidates("eval", [k for k in table.keys if np.isfinite(table.column(k)).any()], framework)
+    held = aliases.candidates("eval", [key for key in table.keys if table.logged(key)], framework)
     if held:
         key, alias = held[0]
         return key, alias, f"reward: '{key}', an evaluation curve, because no training reward was found", True

@@ -10,12 +10,12 @@ from bandit_lab.curves.which_key import match_key
 _ANYWAY = frozenset({"loss", "train_loss", "train_runtime", "eval_loss", "eval_runtime"})
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2**15)
 def _is_metric(key: str) -> bool:
     return aliases.canonical(key) in _ANYWAY or aliases.known(key)
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2**15)
 def is_reward_key(key: str) -> bool:
     """Whether a key is a known name of a training reward."""
     return bool(aliases.candidates("reward", [key]))

@@ -1,11 +1,13 @@
 """The one door to all readers: recognise, read, normalise; every failure is one ValueError line that names the file."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from bandit_lab.curves import joining, normalise, source
+from bandit_lab._text import visible
+from bandit_lab.curves import joining, limits, normalise, source
 from bandit_lab.curves.normalise import Parsed
 from bandit_lab.curves.options import ReadOptions, parse_where
 from bandit_lab.curves.readers import console, csv_table, folder, json_document, json_lines, tensorboard_events
@@ -60,7 +62,8 @@ def read(
     asked = ReadOptions(reward_key, step_key, eval_key, parse_where(where), run, scale, step_unit, log_every, thin)
     options = asked if eval_path is None else replace(asked, eval_key=None)
     place = Path(path)
-    files = _guarded(place, lambda: folder.logs(place)) if _is_folder(place) else [place]
+    found = _guarded(place, lambda: _files(place))
+    files = found.files
     if len(files) == 1:
         curves = _guarded(files[0], lambda: _read_file(files[0], options))
     else:
@@ -71,6 +74,9 @@ def read(
                 f"{Path(skipped[0].path).name}: {skipped[0].reason}"
             )
         curves = _guarded(place, lambda: _pick(curves, options.run))
+    if found.left_out:
+        notes = tuple(f"{_shown(path)}: {reason}" for path, reason in found.left_out)
+        curves = [replace(one, notes=(*one.notes, *notes)) for one in curves]
     for other in beside:
         curves = [_joined("beside", one, Path(other), options, joining.joined) for one in curves]
     if eval_path is not None:
@@ -83,6 +89,8 @@ def read(
 def read_all(paths: Iterable[str | Path], **options: object) -> tuple[list[Curve], list[Skipped]]:
     """(curves, skipped) of several files and folders: one that cannot be read does not stop the others.
 
+    What of a folder was not looked at (too many files, no right to read) is among `skipped` under the folder's path.
+
     Raises ValueError for options that are wrong in themselves.
     """
     curves: list[Curve] = []
@@ -90,28 +98,27 @@ def read_all(paths: Iterable[str | Path], **options: object) -> tuple[list[Curve
     for path in paths:
         place = Path(path)
         try:
-            files = folder.logs(place) if _is_folder(place) else [place]
+            found = _guarded(place, lambda place=place: _files(place))  # type: ignore[misc]
         except ValueError as error:
             skipped.append(Skipped(str(path), str(error)))
             continue
-        for file in files:
+        for file in found.files:
             try:
                 curves += read(file, **options)  # type: ignore[arg-type]
             except ValueError as error:
                 skipped.append(Skipped(str(file), str(error)))
+        skipped += [Skipped(str(one), f"{_shown(one)}: {reason}") for one, reason in found.left_out]
     return curves, skipped
 
 
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False
+def _files(path: Path) -> folder.Found:
+    """The files that a path means. Raises ValueError for a folder without any."""
+    return folder.logs(path) if os.path.isdir(path) else folder.Found([path])
 
 
 def _shown(path: Path) -> str:
-    text = str(path)
-    return text if text.isprintable() and len(text) < 300 else ascii(text[:300])
+    text = visible(str(path))
+    return text if len(text) < 300 else f"{text[:300]}..."
 
 
 def _guarded(path: Path, action: Callable[[], T]) -> T:
@@ -119,7 +126,7 @@ def _guarded(path: Path, action: Callable[[], T]) -> T:
     try:
         return action()
     except ValueError as error:
-        reason = " ".join(str(error).split())[:500]
+        reason = visible(" ".join(str(error).split()))[:500]
         raise ValueError(f"{_shown(path)}: {reason}") from None
 
 
@@ -155,7 +162,7 @@ def _read_file(path: Path, options: ReadOptions) -> list[Curve]:
 
 def _stem(path: Path) -> str:
     name = path.parent.name if path.name in ("trainer_state.json", "metrics.jsonl", "output.log") else path.stem
-    return name or path.stem
+    return visible(name or path.stem)
 
 
 def _choose(wanted: str, names: list[str]) -> str:
@@ -188,6 +195,8 @@ def _parse(path: Path, options: ReadOptions) -> Parsed:
     for reader in _readers(path, start):
         try:
             return reader(path, options)
+        except limits.TooLarge:
+            raise
         except ValueError as error:
             first_error = first_error or error
     raise first_error or ValueError("expected a log, got an unknown format")

@@ -5,9 +5,11 @@ fixed depth, and every place that holds rows becomes a run named by the path to 
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from bandit_lab._text import visible
 from bandit_lab.curves import aliases, limits, scalars, source
 from bandit_lab.curves.normalise import Parsed
 from bandit_lab.curves.options import ReadOptions
@@ -19,9 +21,17 @@ _CONTAINERS = frozenset(
 )
 
 
+_START = re.compile(
+    r"""[\ufeff\s]*(?: \{\s*(?:["}]|$)
+    | (?!\[[^\[\]{}\n]{0,200}\][ \t]*\S)
+      \[\s*(?: [\[{"\]] | $ | (?:-?\d[\d.eE+\-]{0,40}|true|false|null|NaN|-?Infinity)\s*(?:,|\]\s*$) ) )""",
+    re.VERBOSE,
+)
+
+
 def sniff(start: str) -> bool:
-    """Whether the text begins like a JSON document."""
-    return start.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
+    """Whether the text begins like a JSON document; `[INFO]`, `[2026-01-01 10:00]` or `{'loss':` do not."""
+    return _START.match(start) is not None
 
 
 def read(path: Path, options: ReadOptions) -> Parsed:
@@ -31,6 +41,12 @@ def read(path: Path, options: ReadOptions) -> Parsed:
 
 def from_text(text: str) -> Parsed:
     """Every run in a JSON text. Raises ValueError as `read` does."""
+    nodes = text.count("{") + text.count("[")
+    if nodes > limits.MAX_NODES:
+        raise ValueError(
+            f"expected a JSON document of at most {limits.MAX_NODES} lists and objects, got {nodes}; "
+            "write it as JSONL (one row per line), which is streamed"
+        )
     try:
         document = json.loads(text)
     except RecursionError:
@@ -45,10 +61,10 @@ def from_text(text: str) -> Parsed:
     for trail, kind, found in _search(document, (), 0):
         kinds.add(kind)
         for run, table in found.items():
-            name = "/".join(part for part in (*(p for p in trail if p not in _CONTAINERS), run) if part)
+            name = visible("/".join(part for part in (*(p for p in trail if p not in _CONTAINERS), run) if part))
             tables[_unused(name, tables)] = table
             if len(tables) > limits.MAX_RUNS:
-                raise ValueError(f"expected at most {limits.MAX_RUNS} runs in one log, got more")
+                raise limits.TooLarge(f"expected at most {limits.MAX_RUNS} runs in one log, got more")
     return Parsed("JSON, " + " and ".join(sorted(kinds)), _required(tables))
 
 

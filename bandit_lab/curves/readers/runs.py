@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
+from bandit_lab._text import visible
 from bandit_lab.curves import limits
-from bandit_lab.curves.table import Table
+from bandit_lab.curves.table import Kept, Table
 
 RUN_KEYS = ("run_name", "run_id", "run", "experiment_name", "experiment", "exp_name", "exp", "trial")
 
@@ -13,17 +14,19 @@ class RunTables:
 
     def __init__(self) -> None:
         self._tables: dict[str, Table] = {}
+        self._kept = Kept()
 
     def add(self, row: Mapping[str, object]) -> None:
         """Put one row into the table of its run."""
         self.table(run_of(row)).add(row)
 
     def table(self, run: str) -> Table:
-        """The table of one run, made when first asked for. Raises ValueError beyond the largest number of runs."""
+        """The table of one run, made when first asked for. Raises TooLarge beyond the largest number of runs."""
+        run = visible(run)
         if run not in self._tables:
             if len(self._tables) >= limits.MAX_RUNS:
-                raise ValueError(f"expected at most {limits.MAX_RUNS} runs in one log, got more")
-            self._tables[run] = Table()
+                raise limits.TooLarge(f"expected at most {limits.MAX_RUNS} runs in one log, got more")
+            self._tables[run] = Table(self._kept)
         return self._tables[run]
 
     def done(self) -> dict[str, Table]:

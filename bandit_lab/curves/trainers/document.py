@@ -6,6 +6,7 @@ numbers, no dates), size, depth and number of values are bounded, so that aliase
 """
 
 import json
+import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -53,10 +54,10 @@ def from_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _in_folder(path: Path) -> Path:
-    if not path.is_dir():
+    if not os.path.isdir(path):
         return path
     for name in _IN_FOLDERS:
-        if (path / name).is_file():
+        if os.path.isfile(path / name):
             return path / name
     raise ValueError(f"config: {path}: expected a folder with {', '.join(_IN_FOLDERS)}, got none of these")
 

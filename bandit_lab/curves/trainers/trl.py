@@ -70,6 +70,7 @@ def _micro_steps(look: Lookup) -> Fact | None:
         look.number("steps_per_generation", 1)
         return given
     if batch is None or "refresh_interval" in look.given:
+        look.number("gradient_accumulation_steps", 1)
         steps = look.fact("gradient_accumulation_steps")
         source = f"TRL 1.9.0: steps_per_generation is gradient_accumulation_steps = {steps and steps.value}"
         return None if steps is None else Fact(steps.value, "worked out", "steps_per_generation", source)

@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bandit_lab import _checks
+from bandit_lab._text import visible
 
 LARGEST = 10_000_000
+LARGEST_SETTING = 1e12
 _KEYS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"rows (\w+)=([^:]+): ([^()]+?)( \(.*\))?", ("where", "value", "reward_key")),
     (r"metric=(\S+)( \(.*\))?", ("reward_key",)),
@@ -68,7 +70,7 @@ def _entry(row: Mapping[str, str | None], folder: Path) -> Entry:
     column, equals, name = cell("selector").partition("=")
     if equals and re.fullmatch(r"\w+", column):
         reading["run"] = name
-    label = cell("run_id") or Path(cell("file")).stem
+    label = visible(cell("run_id") or Path(cell("file")).stem)
     family = cell("repository") or label.split(".")[0]
     place = folder / cell("file")
     results, *others = [_files(clause, place) for clause in cell("eval_curve").split(";")]
@@ -107,4 +109,9 @@ def reward_options(text: str) -> dict[str, str]:
 
 def _leading_number(text: str) -> float | None:
     match = re.match(r"[-+]?\d+\.?\d*(?:[eE][-+]?\d+)?", text)
-    return float(match[0]) if match else None
+    return positive(float(match[0])) if match else None
+
+
+def positive(number: float | None) -> float | None:
+    """The number if it can be one of a trainer's settings, which are positive and far below the largest float."""
+    return number if number is not None and 0 < number < LARGEST_SETTING else None

@@ -63,7 +63,7 @@ def test_colours_are_of_the_palette():
 
 
 def test_pages_hold_all_runs():
-    pages = curves.small_multiples([panel() for _ in range(curves.PER_PAGE + 3)])
+    pages = list(curves.small_multiples([panel() for _ in range(curves.PER_PAGE + 3)]))
     assert [sum(axis.get_visible() for axis in page.axes) for page in pages] == [curves.PER_PAGE, 3]
     assert pages[0].get_supylabel() == "reward"
     assert "step" in pages[0].get_supxlabel()

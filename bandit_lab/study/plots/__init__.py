@@ -1,6 +1,6 @@
 """Pictures, drawn from a results data set alone, so that a stored run can be drawn again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ def draw_sweep(results: "xarray.Dataset", folder: Path) -> list[Path]:
         for name, figure in (("phase_diagram", phase_diagram(results)), ("trajectories", trajectory_panels(results))):
             if figure is not None:
                 paths.append(folder / f"{name}.png")
-                figure.savefig(paths[-1])
+                _save(figure, paths[-1])
     return paths
 
 
@@ -58,15 +58,11 @@ def draw_diagnoses(pictures: "Sequence[DiagnosisPicture]", folder: Path) -> list
 
 def draw_recall(found: dict[str, Any], folder: Path) -> Path:
     """Recall against effect size on simulated runs: `recall.png`."""
-    import matplotlib.pyplot as plt
-
     from bandit_lab.study.plots.recall import recall_figure
     from bandit_lab.study.plots.style import style
 
     with style():
-        figure = recall_figure(found)
-        figure.savefig(folder / "recall.png")
-        plt.close(figure)
+        _save(recall_figure(found), folder / "recall.png")
     return folder / "recall.png"
 
 
@@ -77,31 +73,40 @@ def draw_margins(picture: "MarginPicture") -> bytes:
     return _png(margins_figure, picture)
 
 
-def _pages(draw: "Callable[[Any], list[Figure]]", content: Any, folder: Path, name: str) -> list[Path]:
-    import matplotlib.pyplot as plt
-
+def _pages(draw: "Callable[[Any], Iterator[Figure]]", content: Any, folder: Path, name: str) -> list[Path]:
+    """Draw page by page, so that one is held at a time: `name.png`, or `name_1.png`, ... if there are several."""
+    from bandit_lab.study.plots.curves import PER_PAGE
     from bandit_lab.study.plots.style import style
 
+    one = len(content) <= PER_PAGE
     paths = []
     with style():
-        figures = draw(content)
-        for number, figure in enumerate(figures, start=1):
-            paths.append(folder / (f"{name}.png" if len(figures) == 1 else f"{name}_{number}.png"))
-            figure.savefig(paths[-1])
-            plt.close(figure)
+        for number, figure in enumerate(draw(content), start=1):
+            paths.append(folder / (f"{name}.png" if one else f"{name}_{number}.png"))
+            _save(figure, paths[-1])
     return paths
+
+
+def _save(figure: "Figure", path: Any, **how: Any) -> None:
+    """Write a figure and let go of it: pyplot keeps every one that it made."""
+    import warnings
+
+    import matplotlib.pyplot as plt
+
+    try:
+        with warnings.catch_warnings():  # a run's name may be in any script
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+            figure.savefig(path, **how)
+    finally:
+        plt.close(figure)
 
 
 def _png(draw: Callable[[Any], "Figure"], picture: Any) -> bytes:
     import io
 
-    import matplotlib.pyplot as plt
-
     from bandit_lab.study.plots.style import style
 
+    buffer = io.BytesIO()
     with style():
-        figure = draw(picture)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=130)
-        plt.close(figure)
+        _save(draw(picture), buffer, format="png", dpi=130)
     return buffer.getvalue()

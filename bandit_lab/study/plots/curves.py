@@ -1,6 +1,6 @@
 """Reward curves with their fits: one run in detail, many as small multiples."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
@@ -36,10 +36,10 @@ def run_figure(panel: "Panel") -> Figure:
     return figure
 
 
-def small_multiples(panels: "Sequence[Panel]") -> list[Figure]:
-    """All runs, at most 24 on a page."""
-    pages = [panels[start : start + PER_PAGE] for start in range(0, len(panels), PER_PAGE)]
-    return [_page(page) for page in pages]
+def small_multiples(panels: "Sequence[Panel]") -> Iterator[Figure]:
+    """All runs, at most 24 on a page; a page is drawn when it is asked for."""
+    for start in range(0, len(panels), PER_PAGE):
+        yield _page(panels[start : start + PER_PAGE])
 
 
 def _page(panels: "Sequence[Panel]") -> Figure:

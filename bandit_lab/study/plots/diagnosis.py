@@ -1,6 +1,6 @@
 """Runs as `diagnose` sees them: reward with held-out results, entropy and silent groups below, evidence shaded."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
@@ -48,9 +48,13 @@ def diagnosis_figure(picture: "DiagnosisPicture") -> Figure:
     return figure
 
 
-def diagnoses_figures(pictures: "Sequence[DiagnosisPicture]") -> list[Figure]:
-    """Several runs, at most 24 on a page: reward, held-out results, evidence shaded, verdict in the title."""
-    return [_page(pictures[start : start + PER_PAGE]) for start in range(0, len(pictures), PER_PAGE)]
+def diagnoses_figures(pictures: "Sequence[DiagnosisPicture]") -> Iterator[Figure]:
+    """Several runs, at most 24 on a page: reward, held-out results, evidence shaded, verdict in the title.
+
+    A page is drawn when it is asked for.
+    """
+    for start in range(0, len(pictures), PER_PAGE):
+        yield _page(pictures[start : start + PER_PAGE])
 
 
 def _page(pictures: "Sequence[DiagnosisPicture]") -> Figure:

@@ -81,7 +81,7 @@ def _guarded(command: str, overrides: list[str]) -> int:
     except Stopped as error:
         return _complain(f"bandit_lab {command}", f"{error}, no finished run; {_again(job, overrides)}", INTERRUPTED)
     except Incomplete as error:
-        return _complain(f"bandit_lab {command}", f"{error}; {_again(job, overrides)}", INCOMPLETE)
+        return _complain(f"bandit_lab {command}", f"{error}; {_again(job, overrides, ended=True)}", INCOMPLETE)
     except Exception as error:
         text = one_line(error, command)
         if text is None or full_error:
@@ -93,11 +93,14 @@ def _interrupted(job: "_Job", overrides: list[str]) -> str:
     return f"interrupted, no finished run; {_again(job, overrides)}"
 
 
-def _again(job: "_Job", overrides: list[str]) -> str:
-    """`run it again with: ...`; not with overwrite=true, which would throw away what is finished."""
+def _again(job: "_Job", overrides: list[str], ended: bool = False) -> str:
+    """`run it again with: ...`; overwrite=true where all of a run that `ended` is made anew, as it is in its folder,
+    and not where it would throw away what is finished."""
+    continues = COMMANDS[job.command].continues
     kept = [argument for argument in overrides if not argument.startswith("overwrite=")]
-    again = shlex.join(_with_run_dir(kept, job.folder))
-    what = "what is finished is kept, continue it" if COMMANDS[job.command].continues else "run it again"
+    kept = _with_run_dir(kept, job.folder)
+    again = shlex.join(kept if continues or not ended else [*kept, "overwrite=true"])
+    what = "what is finished is kept, continue it" if continues else "run it again"
     return f"{what} with: python -m bandit_lab {job.command} {again}".rstrip()
 
 

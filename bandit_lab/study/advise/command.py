@@ -1,5 +1,6 @@
 """`advise`: which settings are safe, from a trainer's configuration and a log, with a page to paste into an issue."""
 
+import os
 import shutil
 import time
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from bandit_lab.study.advise.work import work
 from bandit_lab.study.folder.clock import CompileClock
 from bandit_lab.study.folder.manifest import manifest
 from bandit_lab.study.folder.store import RunFolder
-from bandit_lab.study.logs.gather import Log
+from bandit_lab.study.logs.gather import Log, require_all
 from bandit_lab.study.pages.page import FOLDER
 from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.progress import Progress
@@ -29,11 +30,20 @@ _CONFIGS = (".yaml", ".yml", ".toml", ".sh", ".bash", ".py", ".slurm", ".sbatch"
 
 @dataclass(frozen=True)
 class Plan:
-    """Checked settings, the trainer's as understood, and the log, read."""
+    """Checked settings, the trainer's as understood, and the logs, read: at most one of them with a curve."""
 
     settings: AdviseSettings
     setup: Setup
-    log: Log | None
+    logs: list[Log]
+
+    @property
+    def log(self) -> Log | None:
+        """The run."""
+        return _run_of(self.logs)
+
+
+def _run_of(logs: list[Log]) -> Log | None:
+    return next((log for log in logs if log.curve is not None), None)
 
 
 def prepare(settings: AdviseSettings, explicit: frozenset[str]) -> Plan:
@@ -42,8 +52,8 @@ def prepare(settings: AdviseSettings, explicit: frozenset[str]) -> Plan:
     given_as = "paths" if settings.log is None else "log"
     settings = _with_paths(settings)
     with Progress(settings.quiet).stage("reading"):
-        log = evidence.read_log(settings, given_as)
-    document = trainers.load(settings.config) if settings.config is not None else _of_log(log)
+        logs = evidence.read_logs(settings, given_as)
+    document = trainers.load(settings.config) if settings.config is not None else _of_log(_run_of(logs))
     options = trainers.from_options(settings.options)
     given = _given(settings)
     _checks.require(
@@ -53,7 +63,7 @@ def prepare(settings: AdviseSettings, explicit: frozenset[str]) -> Plan:
     )  # fmt: skip
     setup = trainers.understand(document, options, given, settings.framework, settings.version)
     _check_options(options, setup.trainer)
-    return Plan(settings, setup, log)
+    return Plan(settings, setup, logs)
 
 
 def _check_options(options: Mapping[str, Any], trainer: trainers.Trainer) -> None:
@@ -108,8 +118,8 @@ def _of_log(log: Log | None) -> Document | None:
 
 
 def _is_config(path: Path) -> bool:
-    if path.is_dir():
-        return (path / ".hydra").is_dir()
+    if os.path.isdir(path):
+        return os.path.isdir(path / ".hydra")
     if path.suffix.lower() in _CONFIGS:
         return True
     if path.suffix.lower() != ".json":
@@ -130,7 +140,7 @@ def _given(settings: AdviseSettings) -> dict[str, Any]:
 
 
 def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
-    """Work out the advice, print it, write the run folder."""
+    """Work out the advice, print it, write the run folder. Raises Incomplete if some logs could not be read."""
     start = time.perf_counter()
     settings = plan.settings
     folder.open(report.as_yaml(asdict(settings)))
@@ -140,10 +150,14 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
             seen = evidence.look(plan.log, plan.setup)
         with progress.stage("margins"):
             advice = work(plan.setup, seen, settings)
-            folder.write_summary(summarise(advice, settings))
+            others = [one for one in plan.logs if one.curve is None]
+            unread = [{"log": one.name, "path": one.path, "reason": one.reason} for one in others]
+            folder.write_summary(summarise(advice, settings) | {"not_read": unread})
     if settings.report:
         with progress.stage("report"):
             write_advice(advice, settings, folder.path)
     table.print_advice(advice, settings)
+    report.show(*(f"{one['log']}: no curve: {one['reason']}" for one in unread))
     about = asdict(settings) | {"precision": "float64"}
     folder.write_manifest(manifest("advise", about, {}, clock.split(time.perf_counter() - start)))
+    require_all(plan.logs)

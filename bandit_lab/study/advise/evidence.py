@@ -63,23 +63,24 @@ class Evidence:
     notes: tuple[str, ...] = field(default=())
 
 
-def read_log(settings: AdviseSettings, given_as: str = "log") -> Log | None:
-    """The one run of the log, or None without a log; `given_as` is the setting that the user gave it in.
+def read_logs(settings: AdviseSettings, given_as: str = "log") -> list[Log]:
+    """The one run of the log, and what beside it could not be read; nothing without a log.
 
-    Raises ValueError where it holds none or several.
+    `given_as` is the setting that the user gave it in. Raises ValueError where it holds no run or several.
     """
     if settings.log is None:
-        return None
+        return []
     scale = settings.reward_scale
     asked = FitSettings(
         paths=[settings.log], reward_key=settings.reward_key, step_key=settings.step_key, where=settings.where,
         run=settings.run, reward_scale=scale, step_unit=settings.step_unit, log_every=settings.log_every,
     )  # fmt: skip
-    logs = [log for log in gather(asked, lambda done, total: None, given_as) if log.curve is not None]
-    if len(logs) > 1:
-        names = ", ".join(log.name for log in logs[:4])
-        raise ValueError(f"{given_as}: expected one run, got {len(logs)} ({names}, ...); give run=...")
-    return logs[0]
+    logs = gather(asked, lambda done, total: None, given_as)
+    runs = [log for log in logs if log.curve is not None]
+    if len(runs) > 1:
+        names = ", ".join(log.name for log in runs[:4])
+        raise ValueError(f"{given_as}: expected one run, got {len(runs)} ({names}, ...); give run=...")
+    return logs
 
 
 def look(log: Log | None, setup: Setup) -> Evidence:

@@ -18,7 +18,7 @@ from bandit_lab.study.diagnose.work import Judged, row, work
 from bandit_lab.study.folder.clock import CompileClock
 from bandit_lab.study.folder.manifest import manifest
 from bandit_lab.study.folder.store import RunFolder
-from bandit_lab.study.logs.gather import Log, gather, reading_options
+from bandit_lab.study.logs.gather import Log, gather, reading_options, require_all
 from bandit_lab.study.pages.page import FOLDER
 from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.progress import Progress
@@ -58,7 +58,7 @@ def prepare(settings: DiagnosisSettings, explicit: frozenset[str]) -> Plan:
 
 
 def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
-    """Judge, print a table, write the run folder."""
+    """Judge, print a table, write the run folder. Raises Incomplete if some logs could not be read."""
     start = time.perf_counter()
     settings = plan.settings
     folder.open(report.as_yaml(asdict(settings)))
@@ -80,6 +80,7 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
     stages = {name: round(value, 3) for name, value in progress.seconds.items()}
     about = asdict(settings) | {"precision": "float64" if settings.simulated is None else "float32"}
     folder.write_manifest(manifest("diagnose", about, {}, clock.split(wall)) | {"stage_seconds": stages})
+    require_all(plan.logs)
 
 
 def _logs(plan: Plan, folder: RunFolder, progress: Progress) -> None:

@@ -18,7 +18,7 @@ from bandit_lab.study.fit.work import Fitted, work
 from bandit_lab.study.folder.clock import CompileClock
 from bandit_lab.study.folder.manifest import manifest
 from bandit_lab.study.folder.store import RunFolder
-from bandit_lab.study.logs.gather import Log, gather, reading_options
+from bandit_lab.study.logs.gather import Log, gather, reading_options, require_all
 from bandit_lab.study.pages.page import FOLDER
 from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.progress import Progress
@@ -71,7 +71,7 @@ def _check_backtest(settings: FitSettings) -> None:
 
 
 def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
-    """Fit, forecast, print a table, write the run folder."""
+    """Fit, forecast, print a table, write the run folder. Raises Incomplete if some logs could not be read."""
     start = time.perf_counter()
     settings = plan.settings
     folder.open(report.as_yaml(asdict(settings)))
@@ -98,6 +98,7 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
     folder.write_manifest(
         manifest("fit", asdict(settings) | {"precision": "float64"}, {}, clock.split(wall)) | {"stage_seconds": stages}
     )
+    require_all(plan.logs)
 
 
 def fit_all(plan: Plan, progress: Progress) -> list[Fitted | None]:

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from bandit_lab import _checks
+from bandit_lab._text import visible
 from bandit_lab.curves import Curve, read, read_all
 from bandit_lab.curves.coarse import at_most
 from bandit_lab.curves.fit.results import FEWEST_POINTS
 from bandit_lab.curves.options import parse_where
-from bandit_lab.study.logs.index import Entry, read_index
+from bandit_lab.study.logs.index import Entry, positive, read_index
 from bandit_lab.study.settings.log import LogSettings
+from bandit_lab.study.terminal.errors import Incomplete
 from bandit_lab.study.terminal.progress import ProgressCallback
 
 LARGEST = 1e100
@@ -94,6 +96,14 @@ def gather(settings: LogSettings, advance: ProgressCallback, given_as: str = "pa
     return _with_different_names(logs)
 
 
+def require_all(logs: list[Log]) -> None:
+    """Raise Incomplete if some of the logs gave no curve: what is written says of each why."""
+    without = [log.name for log in logs if log.curve is None]
+    if without:
+        named = ", ".join(without[:3]) + (", ..." if len(without) > 3 else "")
+        raise Incomplete(f"{len(without)} of {len(logs)} logs could not be read ({named})")
+
+
 def _no_curve(logs: list[Log], key: str) -> str:
     """Why there is no run to work on, under the setting that is to blame."""
     if not logs:
@@ -109,23 +119,23 @@ def check_there(key: str, path: str) -> None:
         there = os.path.lexists(path)
     except ValueError:  # a NUL byte
         there = False
-    shown = path if path.isprintable() and len(path) < 300 else ascii(path[:300])
+    shown = visible(path) if len(path) < 300 else f"{visible(path[:300])}..."
     if not there:
         raise ValueError(f"{key}: {shown}: expected a readable file or folder, got nothing of this name")
 
 
 def _from_path(path: str, options: dict[str, Any], settings: LogSettings) -> list[Log]:
     curves, skipped = read_all([path], **options)
-    family = str(Path(path) if Path(path).is_dir() else Path(path).parent)
+    family = str(Path(path) if os.path.isdir(path) else Path(path).parent)
     logs = [_log(curve.name, curve.source, curve, settings, family=family) for curve in curves]
-    return logs + [Log(Path(one.path).name, one.path, None, one.reason, family) for one in skipped]
+    return logs + [Log(visible(Path(one.path).name), one.path, None, one.reason, family) for one in skipped]
 
 
 def _from_entry(entry: Entry, options: dict[str, Any], settings: LogSettings) -> Log:
     known: dict[str, Any] = {
         "family": entry.family,
         "outcome": entry.outcome,
-        "group_size": int(entry.group_size) if entry.group_size else None,
+        "group_size": int(entry.group_size or 0) or None,
         "refresh_interval": entry.refresh_interval,
         "learning_rate": entry.learning_rate,
     }
@@ -147,8 +157,9 @@ def _from_entry(entry: Entry, options: dict[str, Any], settings: LogSettings) ->
 
 def _log(name: str, path: str, curve: Curve, settings: LogSettings, **known: Any) -> Log:
     """The run with its steps converted as asked, and the trainer's numbers: given, of the table, or of the log."""
-    interval = settings.refresh_interval or known.get("refresh_interval") or curve.settings.get("refresh_interval")
-    size = settings.group_size or known.get("group_size") or int(curve.settings.get("group_size", 0)) or None
+    seen = curve.settings
+    interval = settings.refresh_interval or known.get("refresh_interval") or positive(seen.get("refresh_interval"))
+    size = settings.group_size or known.get("group_size") or int(positive(seen.get("group_size")) or 0) or None
     rate = getattr(settings, "learning_rate", None) or known.get("learning_rate")
     known |= {"refresh_interval": interval, "group_size": size, "learning_rate": rate}
     try:

@@ -73,6 +73,7 @@ def _entry(row: Mapping[str, str | None], folder: Path) -> Entry:
     label = visible(cell("run_id") or Path(cell("file")).stem)
     family = cell("repository") or label.split(".")[0]
     place = folder / cell("file")
+    _checks.require(bool(place.name), "logs_index", "the name of a file in the column 'file'", cell("file"))
     results, *others = [_files(clause, place) for clause in cell("eval_curve").split(";")]
     numbers = {key: _leading_number(cell(key)) for key in ("G", "K_ref", "learning_rate")}
     return Entry(

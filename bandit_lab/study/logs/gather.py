@@ -101,7 +101,7 @@ def require_all(logs: list[Log]) -> None:
     without = [log.name for log in logs if log.curve is None]
     if without:
         named = ", ".join(without[:3]) + (", ..." if len(without) > 3 else "")
-        raise Incomplete(f"{len(without)} of {len(logs)} logs could not be read ({named})")
+        raise Incomplete(f"{len(without)} of {len(logs)} logs gave no curve ({named})")
 
 
 def _no_curve(logs: list[Log], key: str) -> str:

@@ -118,10 +118,10 @@ class Table:
 def _put_last(rows: array, values: array | list, row: int, value: object) -> int:
     """Put a value at the end of a column, in place of an earlier one in this row; the number of cells more."""
     if rows and rows[-1] == row:
-        values[-1] = value  # type: ignore[call-overload]
+        values[-1] = value
         return 0
     rows.append(row)
-    values.append(value)  # type: ignore[arg-type]
+    values.append(value)
     return 1
 
 

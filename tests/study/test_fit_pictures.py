@@ -3,9 +3,10 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from bandit_lab.study.fit.panels import Panel
-from bandit_lab.study.plots import curves
+from bandit_lab.study.plots import curves, draw_runs
 from bandit_lab.study.plots import style as s
 
 
@@ -67,3 +68,14 @@ def test_pages_hold_all_runs():
     assert [sum(axis.get_visible() for axis in page.axes) for page in pages] == [curves.PER_PAGE, 3]
     assert pages[0].get_supylabel() == "reward"
     assert "step" in pages[0].get_supxlabel()
+
+
+def test_one_page_is_held_at_a_time(tmp_path, monkeypatch):
+    """Thousands of runs are hundreds of pages, which pyplot would keep: each is closed before the next one is drawn."""
+    monkeypatch.setattr(curves, "PER_PAGE", 1)
+    held = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, path, **how: held.append(len(plt.get_fignums())))
+    paths = draw_runs([panel(), panel(), panel()], tmp_path)
+    assert [path.name for path in paths] == ["fits_1.png", "fits_2.png", "fits_3.png"]
+    assert held == [1, 1, 1]
+    assert plt.get_fignums() == []

@@ -34,7 +34,8 @@ def logs(folder: Path) -> Found:
     if one is not None:
         return Found([one])
     found = Found([])
-    files, count = [], 0
+    files: list[Path] = []
+    count = 0
     for file in _walk(folder, names, 0, found):
         count += 1
         if len(files) < limits.MAX_FILES:

@@ -21,7 +21,7 @@ from bandit_lab.theory.group_law import GroupLaw
 from bandit_lab.theory.signal import BinarySignal
 from bandit_lab.theory.stability import first_unstable_learning_rate
 from bandit_lab.theory.stationary import stationary_covariance
-from bandit_lab.theory.stiffness import stiffness_split
+from bandit_lab.theory.stiffness import Split, stiffness_split
 
 FIVE, REFERENCE = (0.9, 0.7, 0.45, 0.2, 0.05), np.array([0.1, 0.15, 0.3, 0.25, 0.2])
 
@@ -171,3 +171,16 @@ def test_self_consistent_moment_has_no_threshold(factor, inflation):
         assert ratio == pytest.approx(1 + y / (interval * (2 - y)), rel=1e-6)
         if interval == 1 and inflation is not None:
             assert ratio == pytest.approx(inflation, rel=1e-6)
+
+
+@pytest.mark.parametrize(("fresh", "interval"), [(0.0, 1), (0.3, 1), (1.0, 1), (1.0, 4)])
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_self_consistent_moment_feels_the_fresh_part_as_well(fresh, interval, factor):
+    """On-policy only the sum of the parts counts, and a wholly fresh gradient knows of no blocks: v/C = 2/(2 - y)."""
+    _, _, noise, split = setting((0.9, 0.1), np.array([0.5, 0.5]), size=64)
+    parts = Split(fresh * split.total, (1 - fresh) * split.total)
+    on_policy = adaptive_threshold(split, noise_second_moment(noise), "refresh", 1, 0.0, 0.0).kappa
+    moment = self_consistent_moment(parts, noise, factor * on_policy, interval, "refresh", 0.0, 0.0)
+    ratio = moment / np.diag(noise)
+    y = 2 * factor / np.sqrt(ratio)  # that threshold is at eta K/sqrt(C) = 2
+    np.testing.assert_allclose(ratio, 2 / (2 - y), rtol=1e-6)

@@ -29,6 +29,17 @@ def test_codes_by_hand():
     assert lost_share(codes)[0] == pytest.approx(3 / 6)
 
 
+def test_a_cycle_about_the_fixed_point_is_not_settled():
+    """Its mean is that of the fixed point: only the standard deviation of the last half shows it. Within 4 standard
+    deviations a run has settled, beyond them it cycles, or, if it never crossed the fixed point, is undecided."""
+    std, over = np.array([0.039, 0.041, 0.041]), np.array([0.06, 0.06, 0.03])
+    mean, top = np.full(3, 0.8), np.full(3, 0.9)
+    summary = Summary(*(x[None] for x in (mean, std, over, top, np.zeros(3), np.full(3, True))))
+    codes = classify_runs(summary, np.array([0.8]), np.array([0.88]), np.array([0.01]))
+    assert codes[0].tolist() == [Outcome.OSCILLATING, Outcome.UNSTABLE, Outcome.UNDECIDED]
+    assert lost_share(codes)[0] == pytest.approx(1 / 3)
+
+
 def test_mean_codes():
     codes = classify_mean([-0.1, -0.1, -0.1, 0.1, np.nan, 0.0], [0.5, 0.5 + 0.1j, -0.5, 0.5, 0.5, 0.5])
     names = ["CONVERGED", "OSCILLATING", "OSCILLATING", "UNSTABLE", "NON_FINITE", "UNDECIDED"]

@@ -83,14 +83,17 @@ def test_cells_have_independent_streams_unless_common_random_numbers_are_asked_f
     assert correlations[1] > 0.99
 
 
-def test_statistics_over_seeds_are_those_of_the_single_runs():
+@pytest.mark.parametrize(("steps", "path"), [(24, "fast"), (25, "reference")])
+@pytest.mark.usefixtures("compiled_quickly")
+def test_statistics_over_seeds_are_those_of_the_single_runs(steps, path):
+    """The tail is what comes at half of the steps or later: 12, ..., 24 and 13, ..., 25."""
     trained = learner("grpo", group_size=4)
-    options = {"steps": 25, "seeds": 150, "seed": 2, "dtype": np.float64}
+    options = {"steps": steps, "seeds": 150, "seed": 2, "dtype": np.float64, "path": path}
     runs = run(trained, "sampled", take(GRID, [1, 2]), **options, reference=np.array([0.55, 0.6]))
     single = trajectories(trained, "sampled", take(GRID, [1, 2]), **options)
     np.testing.assert_allclose(runs.reward_mean, single.mean(1), rtol=1e-12)
     np.testing.assert_allclose(runs.reward_variance, single.var(1), rtol=1e-9, atol=1e-18)
-    tail = single[:, :, 13:]
+    tail = single[:, :, np.arange(steps + 1) >= steps / 2]
     np.testing.assert_allclose(runs.summary.tail_mean, tail.mean(-1), rtol=1e-12)
     np.testing.assert_allclose(runs.summary.tail_std, tail.std(-1), rtol=1e-9)
     side = np.sign(np.array([0.55, 0.6])[:, None] - single[:, :, 0])

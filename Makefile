@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ARGS ?=
 
-.PHONY: sweep predict bench reproduce test quick lowest lint format figures clean help
+.PHONY: sweep predict bench reproduce test quick lowest mutate lint format figures clean help
 
 sweep: $(READY)  ## the phase diagram; ARGS="staleness=lag seeds=256" changes settings
 	$(BIN)/python -m bandit_lab sweep $(ARGS)
@@ -27,6 +27,9 @@ quick: $(READY)  ## tests that take less than about ten seconds each
 
 lowest:  ## lower bounds of all packages on every supported Python: commands, and the tests of `quick`
 	.ci/lowest all
+
+mutate: $(READY)  ## small mistakes planted at random in a copy: which does no short test see? ARGS="--sample 120 --seed 0"
+	$(BIN)/python tests/mutate.py $(ARGS)
 
 lint: $(READY)  ## linter, formatter check, types, import contracts
 	$(BIN)/ruff check .

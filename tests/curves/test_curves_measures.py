@@ -4,10 +4,20 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from bandit_lab.curves import Curve, RewardScale, Series
-from bandit_lab.curves.diagnose import DiagnoseSettings, degeneracy, severity
-from bandit_lab.curves.diagnose.coupling import _trend
+from bandit_lab.curves.diagnose import (
+    DiagnoseSettings,
+    concentration,
+    coupling,
+    degeneracy,
+    severity,
+    stability,
+    swings,
+)
+from bandit_lab.curves.diagnose.oscillation import Oscillation
+from bandit_lab.curves.fit import quality
 
 DRAWN = 4000
 
@@ -36,7 +46,7 @@ def test_the_standard_error_of_a_slope_is_its_scatter(points):
     step = np.cumsum(rng.uniform(0.5, 1.5, points))
     line = 2.0 * (step - step[0]) / np.ptp(step)
     lines = line + 0.3 * rng.normal(size=(DRAWN, points))
-    slope, error = np.array([_trend(step, value, 0.3) for value in lines]).T
+    slope, error = np.array([coupling._trend(step, value, 0.3) for value in lines]).T
     assert abs(slope.mean() - 2.0) < 5 * slope.std() / np.sqrt(DRAWN)
     assert np.mean((slope - 2.0) ** 2) / np.mean(error**2) == pytest.approx(1, abs=5 * np.sqrt(2 / DRAWN))
 
@@ -46,3 +56,102 @@ def test_noise_rises_as_often_as_two_standard_errors_say():
     estimated, which adds to it: between 1.2 % and 5 %."""
     noise = np.random.default_rng(6).normal(size=(DRAWN, 200))
     assert 0.012 < np.mean([severity._rising(one) for one in noise]) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("rise", "follow", "shortfall", "expected"),
+    [
+        ((3.0, 1.0), (-1.0, 1.0), 2.0, 2.0),  # both have moved: the weaker of the two
+        ((3.0, 1.0), (-1.0, 1.0), 4.0, 3.0),
+        ((0.0, 1.0), (-4.0, 1.0), 4.0, 4 / np.sqrt(2) / 1.8),  # training level: the fall alone, and more is asked for
+        ((0.5, 1.0), (-1.0, 1.0), 1.0, 1 / 1.8),
+        ((-2.0, 1.0), (-5.0, 1.0), 5.0, -2.0),  # both fall: no hacking
+    ],
+)
+def test_the_strength_of_reward_hacking_by_hand(rise, follow, shortfall, expected):
+    assert coupling._strength(rise, follow, shortfall) == pytest.approx(expected)
+
+
+def test_what_a_held_out_result_falls_short_of_by_hand():
+    """Half of training's slope before: a tenth of it was to be expected of a rise by 3, .15, and .05 came, +- .1."""
+    train = np.arange(12.0)
+    assert coupling._shortfall(train, 0.5 * train, 6, (3.0, 0.1), (0.05, 0.1)) == pytest.approx(1.0)
+    assert coupling._shortfall(train, 0.5 * train, 4, (3.0, 0.1), (0.05, 0.1)) == pytest.approx(-0.5)  # too few before
+    assert coupling._shortfall(train, -0.5 * train, 6, (3.0, 0.1), (0.05, 0.1)) == pytest.approx(-0.5)
+
+
+def test_training_is_averaged_around_each_held_out_step():
+    """Held out at 2, 6 and 9: up to 4, up to 7.5, beyond; at 30 nothing was logged near."""
+    step = np.array([1.0, 2.0, 3.0, 5.0, 7.0, 8.0, 9.0, 10.0])
+    run = Curve("run", "", "", "TRL", Series(step, step**2, "reward"), RewardScale(0.0, 1.0, True))
+    found = coupling._matched(run, np.array([2.0, 6.0, 9.0, 30.0]))
+    np.testing.assert_allclose(found, [14 / 3, 37.0, 245 / 3, np.nan])
+
+
+def test_since_when_the_entropy_is_lost():
+    """At 10 % of the early entropy from step 61 on, for good; the share is that of the last tenth's median."""
+    step = np.arange(1.0, 101.0)
+    entropy = np.where(step <= 60, 2.0, 0.2)
+    entropy[30] = 0.1  # a dip is not for good
+    series = {"entropy": Series(step, entropy, "entropy")}
+    run = Curve("run", "", "", "TRL", Series(step, step / 100, "reward"), RewardScale(0.0, 1.0, True), series=series)
+    found = concentration.judge(run, DiagnoseSettings())
+    (evidence,) = found.evidence
+    assert (evidence.window, evidence.value) == ((61.0, 100.0), pytest.approx(0.1))
+    assert found.score == pytest.approx(0.15 / 0.1)
+    assert "the reward has moved by +0.32 since" in evidence.text  # means over 8 of the 40 steps at either end
+
+
+def test_noise_is_measured_without_the_trend():
+    """4,000 parabolas in white noise of deviation .3 (seed 7), 50 points: the mean variance, and the median of the
+    robust deviation, within 5 standard errors (2 %; the robust one is biased by less than that again)."""
+    time = np.linspace(-1, 1, 50)
+    curves = 5 * time**2 + 0.3 * np.random.default_rng(7).normal(size=(DRAWN, 50))
+    assert quality.noise_variance(curves).mean() == pytest.approx(0.09, rel=0.02)
+    assert np.median([swings.noise_level(curve) for curve in curves]) == pytest.approx(0.3, rel=0.04)
+
+
+def test_shares_of_the_variance_that_a_law_explains():
+    """A wave of known variance in noise of known variance: 1 - Q/TSS, and (TSS - Q)/(TSS - (n - 1) s^2)."""
+    wave, noise = np.sin(np.arange(40.0)), np.random.default_rng(8).normal(size=40)
+    noise -= np.polynomial.Polynomial.fit(wave, noise, 1)(wave)  # so that sums of squares add up
+    reward = (wave + noise)[None]
+    signal, rest = np.var(wave) * 40, np.sum(noise**2)
+    assert quality.r_squared(reward, wave[None]) == pytest.approx([signal / (signal + rest)])
+    found = quality.r_squared_explainable(reward, wave[None], np.array([0.5]))
+    assert found == pytest.approx([signal / (signal + rest - 39 * 0.5)])
+    assert quality.r_squared_explainable(reward, wave[None], np.array([1.2 * rest / 39])) == pytest.approx([1.0])
+    assert np.isnan(quality.r_squared_explainable(reward, wave[None], np.array([(signal + rest) / 39])))
+    assert quality.r_squared(np.ones((1, 5)), np.ones((1, 5))) == [0.0]
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.6])
+def test_growth_of_fluctuations_is_an_f_test_with_fewer_degrees_of_freedom(rho):
+    """Residuals of 30, 30 and 30 points, 2, 1 and 3 in size: variances of the last two in the ratio 9."""
+    residual = np.repeat([2.0, 1.0, 3.0], 30) * np.tile([1.0, -1.0], 45)
+    test = Oscillation(1.0, np.inf, 0.0, "constant", residual, rho)
+    score, evidence = stability.growth(np.arange(90.0), test, DiagnoseSettings())
+    freedom = 30 * (1 - rho**2) / (1 + rho**2)
+    p = stats.f.sf(9.0, freedom, freedom)
+    assert evidence.value == pytest.approx(9.0)
+    assert evidence.window == (60.0, 89.0)
+    assert f"p = {p:.2g}" in evidence.text
+    assert score == pytest.approx(min(0.005 / max(p, 1e-12), 9 / 4))
+
+
+def test_the_depth_of_swings_is_the_deepest_that_happened_twice():
+    """Falls of .6, .5 and .2, each made good: .5 twice; the last fall is not made good."""
+    path = np.array([0.2, 0.8, 0.2, 0.9, 0.4, 0.9, 0.7, 0.9, 0.1])
+    assert swings._depth(path) == pytest.approx(0.5, abs=0.8 / 2**11)
+    assert swings._depth(path[:4]) == pytest.approx(0.0, abs=0.8 / 2**11)
+
+
+def test_a_wave_has_its_height_and_its_period():
+    """A sine of amplitude .3 and 12 steps, logged every 2: peak to peak .6; a wave must be large and significant."""
+    step = np.arange(0.0, 240.0, 2.0)
+    sine = 0.3 * np.sin(2 * np.pi * step / 12)
+    test = Oscillation(0.001, 12.0, 1.0, "constant", sine, 0.0)
+    assert test.height == pytest.approx(0.6)
+    run = Curve("run", "", "", "TRL", Series(step, 0.5 + sine, "reward"), RewardScale(0.0, 3.0, True))
+    assert stability.wave_score(run, test, DiagnoseSettings()) == pytest.approx(5.0)  # p of .001 against .005
+    assert stability.wave_score(run, test, DiagnoseSettings(wave_share=0.5)) == pytest.approx(0.6 / 1.0 / 0.5)

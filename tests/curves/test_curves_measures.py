@@ -146,6 +146,19 @@ def test_the_depth_of_swings_is_the_deepest_that_happened_twice():
     assert swings._depth(path[:4]) == pytest.approx(0.0, abs=0.8 / 2**11)
 
 
+def test_swings_are_read_at_the_width_at_which_they_stand_out():
+    """Where only one of the two thresholds counts, the width is the one that does best by it: 20 red curves, seed 9,
+    of which no width may be best by both measures in all."""
+    walks = np.cumsum(np.random.default_rng(9).normal(size=(20, 120)), axis=-1)
+    apart = 0
+    for walk in walks:
+        by_share, by_z = swings.swings(walk, 0.0, 1e6, 1e-6), swings.swings(walk, 0.0, 1e-6, 1e6)
+        assert by_share.share >= by_z.share
+        assert by_share.z <= by_z.z
+        apart += by_share.width != by_z.width
+    assert apart >= 5
+
+
 def test_a_wave_has_its_height_and_its_period():
     """A sine of amplitude .3 and 12 steps, logged every 2: peak to peak .6; a wave must be large and significant."""
     step = np.arange(0.0, 240.0, 2.0)

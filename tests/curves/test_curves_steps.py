@@ -35,6 +35,15 @@ def test_warm_up_then_decay_in_four_digits(tmp_path):
     np.testing.assert_array_equal(curve.step, step)
 
 
+def test_of_a_run_that_warmed_up_for_long_only_the_decay_tells_the_end(tmp_path):
+    """Half of 200 steps are warm-up, and the log ends at step 150: 20 rows rise, 10 fall, one row per 5 steps."""
+    step = 5 * np.arange(1, 31)
+    console(tmp_path / "x.log", 1e-5 * np.where(step <= 100, step, 200 - step) / 100, 5, 200, shown=150)
+    (curve,) = read(tmp_path / "x.log")
+    np.testing.assert_array_equal(curve.step, step)
+    assert "200 steps in all: one row per 5" in " ".join(curve.notes)
+
+
 @pytest.mark.parametrize(("total", "shown", "interval"), [(1875, 1875, 20), (1000, 470, 10)])
 def test_otherwise_rows_against_the_progress_bar(tmp_path, total, shown, interval):
     rates = 1e-5 * (1 + np.cos(np.pi * np.arange(shown // interval) / 100)) / 2

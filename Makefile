@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ARGS ?=
 
-.PHONY: sweep predict bench reproduce test quick lowest mutate lint format figures clean help
+.PHONY: sweep predict bench reproduce test nightly quick lowest mutate lint format figures clean help
 
 sweep: $(READY)  ## the phase diagram; ARGS="staleness=lag seeds=256" changes settings
 	$(BIN)/python -m bandit_lab sweep $(ARGS)
@@ -19,11 +19,14 @@ bench: $(READY)  ## throughput of this machine against NumPy; ARGS=quick=true fo
 reproduce: $(READY)  ## figures and claims as drafts; ARGS="figures=two_detectors quality=paper"
 	$(BIN)/python -m bandit_lab reproduce $(ARGS)
 
-test: $(READY)  ## all tests
-	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile $(ARGS)
+test: $(READY)  ## every kind of statement, one variant of each class where there are many
+	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile -m "not nightly" $(ARGS)
+
+nightly: $(READY)  ## what `test` leaves out: all variants, all experiments, long Monte Carlo, many kills
+	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile -m "nightly" $(ARGS)
 
 quick: $(READY)  ## tests that take less than about ten seconds each
-	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile -m "not slow and not nightly" $(ARGS)
 
 lowest:  ## lower bounds of all packages on every supported Python: commands, and the tests of `quick`
 	.ci/lowest all

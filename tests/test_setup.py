@@ -1,15 +1,17 @@
-"""The tests' own setting: long files first, quick compilation, interrupts."""
+"""The tests' own setting: long files first, two tiers, quick compilation, interrupts."""
 
+import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import conftest
 import jax
-import numpy as np
+import jax.numpy as jnp
 import pytest
-from conftest import LONGEST, QUICK, pytest_collection_modifyitems
-from jax._src import compiler
+from conftest import AS_RELEASED, LONGEST, QUICKLY, compile_quickly, pytest_collection_modifyitems
+from jax.experimental.serialize_executable import serialize
 
 
 def test_long_files_exist_and_come_first(request):
@@ -28,23 +30,72 @@ def test_long_files_exist_and_come_first(request):
     assert [items[0], items[2]] == [first, last]
 
 
-def test_quick_compilation_reaches_the_compiler(compiled_quickly):
-    """Fails where JAX still has the place for options but no longer looks there."""
-    if not compiled_quickly:
-        pytest.skip("this JAX has no such place for options: every test compiles at full cost")
-    seen, wrapped = [], compiler.get_compile_options
+def size_of_code():
+    """Bytes of a small program; compiled anew at every call."""
+    compiled = jax.jit(lambda x: jnp.sum(jnp.sin(x) ** 2 * jnp.cos(x))).lower(jnp.ones(1000)).compile()
+    return len(serialize(compiled)[0])
 
-    def watched(*args, **options):
-        seen.append(wrapped(*args, **options))
-        return seen[-1]
 
-    compiler.get_compile_options = watched
-    try:
-        assert float(jax.jit(lambda x: x * 3 + 1)(np.float64(2))) == 7
-    finally:
-        compiler.get_compile_options = wrapped
-    assert seen
-    assert all(set(QUICK.items()) <= set(options.env_option_overrides) for options in seen)
+def test_quick_compilation_reaches_the_compiler(request):
+    """The switch changes the machine code; without it the same program has the same size."""
+    plain = size_of_code()
+    assert size_of_code() == plain
+    request.getfixturevalue("compiled_quickly")
+    assert size_of_code() != plain
+
+
+@pytest.fixture
+def tried(monkeypatch):
+    """Commands that `compile_quickly` tries the flags with; none of them knows the flags."""
+    commands = []
+
+    def unknown(command, env, **options):
+        commands.append(env["XLA_FLAGS"])
+        return subprocess.CompletedProcess(command, -signal.SIGABRT)
+
+    monkeypatch.setattr(conftest.subprocess, "run", unknown)
+    monkeypatch.delenv(AS_RELEASED, raising=False)
+    monkeypatch.setenv("XLA_FLAGS", "--xla_given=1")
+    return commands
+
+
+def test_flags_that_xla_does_not_know_are_not_set(tried, monkeypatch):
+    compile_quickly()
+    assert tried == [f"--xla_given=1 {QUICKLY}"]
+    assert os.environ["XLA_FLAGS"] == "--xla_given=1"
+    monkeypatch.setenv(AS_RELEASED, "1")
+    compile_quickly()
+    assert len(tried) == 1
+
+
+def test_a_worker_inherits_the_flags_without_trying_them(tried, monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", QUICKLY)
+    compile_quickly()
+    assert (tried, os.environ["XLA_FLAGS"]) == ([], QUICKLY)
+
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_no_private_part_of_jax_is_used_by_the_tests():
+    private = "jax." + "_src"
+    found = [path for path in (ROOT / "tests").rglob("*.py") if private in path.read_text(encoding="utf-8")]
+    assert found == []
+
+
+def test_the_tiers_are_told_apart_by_their_mark():
+    """`make test` and `make nightly` leave nothing out together; `.ci/run` runs both, `make test` as the last."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    chosen = {
+        target: makefile.split(f"\n{target}: ")[1].split("\n")[1].split(" -m ")[2].split('"')[1]
+        for target in ("test", "nightly", "quick")
+    }
+    assert chosen == {"test": "not nightly", "nightly": "nightly", "quick": "not slow and not nightly"}
+    if not (ROOT / ".ci/run").exists():
+        pytest.skip("not part of a released archive")
+    lines = (ROOT / ".ci/run").read_text(encoding="utf-8").splitlines()
+    steps = [line.split("make --silent ")[1].split()[0] for line in lines if "make --silent " in line]
+    assert steps[-2:] == ["nightly", "test"]
 
 
 def test_a_process_started_here_can_be_interrupted():

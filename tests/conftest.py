@@ -13,8 +13,8 @@ AS_RELEASED = "BANDIT_LAB_TESTS_AS_RELEASED"
 def compile_quickly() -> None:
     """Have XLA compile with its older code generator and LLVM's first level: most of the tests' time is compilation.
 
-    The programs are the same, and so are their numbers up to rounding. Nothing changes where AS_RELEASED is 1 (`.ci/run`
-    sets it for `make test`), nor where XLA does not know the flags: it would end every process with an abort. To be
+    The programs are the same, and so are their numbers up to rounding. Nothing changes where AS_RELEASED is 1 (so does
+    `.ci/run` for `make test`), nor where XLA does not know the flags: it would end every process with an abort. To be
     called before JAX is imported; workers and commands under test inherit it.
     """
     given = os.environ.get("XLA_FLAGS", "")
@@ -91,8 +91,8 @@ def _forget_compiled_programs():
 def compiled_quickly():
     """For tests of many short programs, whose cost is compilation: no optimisation by LLVM at all.
 
-    Core-seconds of nine derivatives of a drift: 7.0 as released, 4.4 as all tests compile (`compile_quickly`), 2.7 here;
-    5.8 with this switch alone. Programs run several times slower: nothing that simulates long asks for it.
+    Core-seconds of nine derivatives of a drift: 7.0 as released, 4.4 as all tests compile (`compile_quickly`), 2.7
+    here, 5.8 with this switch alone. Programs run several times slower: nothing that simulates long asks for it.
     """
     before = jax.config.read("jax_disable_most_optimizations")
     jax.config.update("jax_disable_most_optimizations", True)

@@ -1,6 +1,11 @@
 """Settings that several tests share: bandits that can see a mistake, and small builders."""
 
+from collections.abc import Iterable
+from itertools import product
+from typing import Any
+
 import numpy as np
+import pytest
 
 from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import ADVANTAGES, STALENESS, Hyper, Learner
@@ -15,6 +20,33 @@ STUDY_SETTINGS = {
     "five_arms": ("grpo", k_arm((0.85, 0.7, 0.45, 0.3, 0.1), reference_logits=(0.0, 0.3, -0.2, 0.1, 0.4))),
 }
 """name -> (advantage, bandit), each with KL weight 1."""
+
+
+def thinned(*axes: Iterable[Any]) -> list:
+    """All combinations as parameters of a test: in `make test` a diagonal on which every value of every axis occurs,
+    the others nightly. A value that is added to an axis stands on the diagonal too."""
+    values = [list(axis) for axis in axes]
+    length = max(map(len, values))
+    kept = {tuple(place % len(axis) for axis in values) for place in range(length)}
+    every = list(product(*(range(len(axis)) for axis in values)))
+    return [
+        pytest.param(
+            *(axis[place] for axis, place in zip(values, places, strict=True)),
+            marks=() if places in kept else pytest.mark.nightly,
+        )
+        for places in every
+    ]
+
+
+def nightly_but(kept: Iterable[Any], every: Iterable[Any]) -> list:
+    """Parameters of a test (tuples if it has several): those of `kept`, all among `every`, in `make test`, the others
+    nightly."""
+    kept, every = list(kept), list(every)
+    missing = [value for value in kept if value not in every]
+    assert not missing, f"representatives that are no variants: {missing}"
+    values = [value if isinstance(value, tuple) else (value,) for value in every]
+    marks = [() if value in kept else pytest.mark.nightly for value in every]
+    return [pytest.param(*value, marks=mark) for value, mark in zip(values, marks, strict=True)]
 
 
 def learner(advantage="grpo", bandit=None, staleness="refresh", **options) -> Learner:

@@ -160,7 +160,7 @@ def test_the_false_alarm_rate_of_oscillation_is_the_stated_one(rho):
     assert np.mean(alarms) <= 0.29
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("rho", [0.0, 0.6])
 def test_the_false_alarm_rate_is_five_percent_over_many_curves(rho):
     """1,000 monotone curves of 120 points, level 5 %: 5 % +- 1.5 % plus two standard errors of the count (1.4 %)."""

@@ -29,7 +29,7 @@ def test_a_clear_overshoot_is_chosen():
     assert overshooting(*ringing(20, 60, 0.3, 51)) >= 0.9
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("law", MONOTONE)
 def test_an_overshoot_is_chosen_in_at_most_one_monotone_curve_of_twenty(law):
     """200 curves of 60 points, rho = 0.3, seed 52: at most 5 % and 2 standard errors (1.5 %) more."""
@@ -44,7 +44,7 @@ def test_without_a_margin_there_would_be_more(monkeypatch):
     assert overshooting(truth.time, truth.reward) > 0.08
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_spectral_test_raises_false_alarms_at_its_level():
     """5 % +- 1.5 % of 800 exponential curves of 60 points with rho = 0.3, seed 54; one standard error is 0.8 %.
 

@@ -66,7 +66,7 @@ def test_intervals_cover_at_their_rate(law):
         assert abs(np.median(errors[name])) < 0.35
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("rho", [0.0, 0.3, 0.6])
 @pytest.mark.parametrize("law", MOVING)
 def test_intervals_cover_at_their_rate_over_two_thousand_curves(law, rho):

@@ -11,6 +11,7 @@ import pytest
 import written_logs as logs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from settings import nightly_but
 
 from bandit_lab.curves import limits, read, read_all
 
@@ -252,8 +253,7 @@ def test_memory_stays_small_on_one_endless_line(tmp_path, monkeypatch):
     assert peak < 800_000
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["x.json", "x.jsonl", "x.csv", "x.log"])
+@pytest.mark.parametrize("name", nightly_but(["x.jsonl"], ["x.json", "x.jsonl", "x.csv", "x.log"]))
 def test_two_hundred_megabytes(tmp_path, name):
     """A sparse gigantic line after a valid start; nothing of that size is ever held."""
     path = tmp_path / name

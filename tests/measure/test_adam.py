@@ -16,7 +16,7 @@ import dataclasses
 import jax
 import numpy as np
 import pytest
-from settings import cells, learner
+from settings import cells, learner, nightly_but
 
 from bandit_lab import theory
 from bandit_lab.bandits import k_arm, two_arm
@@ -56,7 +56,7 @@ def predicted_split(size, bandit=None, kl_weight=KL_WEIGHT):
 
 SETTINGS = [("five", "refresh", 4, 0.9)]
 MORE = [("five", "lag", 3, 0.9), ("two", "refresh", 1, 0.0), ("two", "pipeline", 3, 0.5)]
-SETTINGS += [pytest.param(*s, marks=pytest.mark.slow) for s in MORE]
+SETTINGS += [pytest.param(*s, marks=pytest.mark.nightly) for s in MORE]
 
 
 @pytest.mark.parametrize(("bandit", "model", "interval", "beta1"), SETTINGS)
@@ -76,7 +76,7 @@ def test_held_threshold_is_the_preconditioned_closed_form(bandit, model, interva
     assert found.kind == expected.bifurcation
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.usefixtures("compiled_quickly")
 def test_held_threshold_falls_as_the_root_of_the_group_size():
     """log-log slope of the threshold between G = 64 and 256: -0.50 +- 0.01; the heavy ball's is 0.00 +- 0.02."""
@@ -130,8 +130,11 @@ def test_weight_decay_moves_the_fixed_point():
 WARN = ("optimistic_adam",)  # deprecated: optax warns
 
 
+QUIET = [n for n in optimizer_names() if n not in WARN]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [n for n in optimizer_names() if n not in WARN])
+@pytest.mark.parametrize("name", nightly_but(("lion", "rmsprop"), QUIET))  # a reason, and multipliers
 @pytest.mark.usefixtures("compiled_quickly")
 def test_every_optimiser_gives_multipliers_or_a_reason(name):
     """With multipliers comes a threshold at which one of them has modulus 1."""
@@ -171,11 +174,11 @@ def test_self_consistent_second_moment_in_closed_form():
     ("size", "interval", "beta1", "factor"),
     [
         (64, 4, 0.0, 1.0),
-        pytest.param(256, 4, 0.0, 1.0, marks=pytest.mark.slow),
-        pytest.param(64, 1, 0.0, 1.0, marks=pytest.mark.slow),
-        pytest.param(256, 4, 0.9, 1.0, marks=pytest.mark.slow),
-        pytest.param(256, 4, 0.9, 2.0, marks=pytest.mark.slow),
-        pytest.param(256, 4, 0.0, 2.0, marks=pytest.mark.slow),
+        pytest.param(256, 4, 0.0, 1.0, marks=pytest.mark.nightly),
+        pytest.param(64, 1, 0.0, 1.0, marks=pytest.mark.nightly),
+        pytest.param(256, 4, 0.9, 1.0, marks=pytest.mark.nightly),
+        pytest.param(256, 4, 0.9, 2.0, marks=pytest.mark.nightly),
+        pytest.param(256, 4, 0.0, 2.0, marks=pytest.mark.nightly),
     ],
 )
 def test_noisy_adam_responds_as_the_self_consistent_state_does(size, interval, beta1, factor):
@@ -213,7 +216,7 @@ def test_noisy_adam_responds_as_the_self_consistent_state_does(size, interval, b
     assert abs(seen.value[4]) < 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_measured_scale_of_the_learning_rate_falls_as_the_root_of_the_group_size():
     """The learning rate at which the response to a displacement vanishes after one period, G = 128 against 512.
 
@@ -248,7 +251,7 @@ def test_measured_scale_of_the_learning_rate_falls_as_the_root_of_the_group_size
     assert np.all(np.abs(np.array(zeros) / held - 1) > 0.05)
 
 
-@pytest.mark.parametrize(("size", "other"), [(4, 16), pytest.param(16, 4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("size", "other"), [(4, 16), pytest.param(16, 4, marks=pytest.mark.nightly)])
 def test_mean_curve_depends_on_the_group_size_as_predicted(size, other):
     """Adam, beta_1 = .9, 200 steps from the uniform policy, G = 4 and 16: sup distance of the mean of 1,024 runs from
     the closed mean curve < 0.003 + 5 standard errors (rise 0.1). Seed 6.
@@ -285,7 +288,7 @@ def test_closed_mean_curve_without_second_moments_is_the_exact_mean():
     np.testing.assert_allclose(closed_mean_curve(subject, hyper, 40), exact, rtol=0, atol=1e-13)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_sampled_second_moment_states_its_error():
     """Adamax keeps a decaying maximum, which no average gives: measured at frozen parameters, stated error < 1 %.
 
@@ -299,7 +302,7 @@ def test_sampled_second_moment_states_its_error():
     assert np.all(np.abs(a / b - 1) < 5 * np.hypot(first.moment_error, second.moment_error))
 
 
-@pytest.mark.parametrize("reuse", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("reuse", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_fluctuation_without_a_second_moment_is_the_lyapunov_covariance(reuse):
     """Heavy ball: covariance of the parameters at block starts against the theory, fresh and reused batch."""
     subject = dataclasses.replace(made(16, "sgd"), batch_reuse=reuse)

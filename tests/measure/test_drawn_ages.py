@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from settings import cells, learner
+from settings import cells, learner, nightly_but
 
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import Hyper, Optimizer, Random, init, update
@@ -112,7 +112,7 @@ def test_averaged_staleness_without_momentum_is_ema_momentum():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("mean_age", "momentum"), [(1.5, 0.0), (1.5, 0.5)])
+@pytest.mark.parametrize(("mean_age", "momentum"), nightly_but([(1.5, 0.0)], [(1.5, 0.0), (1.5, 0.5)]))
 def test_threshold_of_the_age_averaged_drift(mean_age, momentum):
     """Bracketed from runs to 1e-3; both kinds: flip without momentum, pair with it."""
     trained = frozen("random_mean", mean_age)
@@ -125,7 +125,7 @@ def test_threshold_of_the_age_averaged_drift(mean_age, momentum):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("mean_age", "momentum"), [(9.0, 0.0), (3.0, 0.5)])
+@pytest.mark.parametrize(("mean_age", "momentum"), nightly_but([(3.0, 0.5)], [(9.0, 0.0), (3.0, 0.5)]))
 def test_thresholds_with_drawn_ages(mean_age, momentum):
     """At 0.94, 1 and 1.06 times the predicted thresholds: decay, no growth seen, growth.
 
@@ -159,7 +159,7 @@ def test_thresholds_with_drawn_ages(mean_age, momentum):
     assert averaged_threshold(mean_age, momentum).kappa > 1.5 * typical > 1.5 * mean_square
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_boundary_with_drawn_ages_is_bracketed():
     """Mean age 1, mu = 0: bisected mean-square boundary within 3 % of the closed form; far from the average's."""
     trained = frozen("random", 1.0)

@@ -48,7 +48,7 @@ def made(bandit, model="refresh", optimizer="sgd", size=8, estimator="frozen", *
 
 
 @pytest.mark.parametrize(
-    "setting", COVERING + [pytest.param(s, marks=pytest.mark.slow) for s in ALL if s not in COVERING], ids="-".join
+    "setting", [s if s in COVERING else pytest.param(s, marks=pytest.mark.nightly) for s in ALL], ids="-".join
 )
 def test_thresholds_are_the_closed_forms(setting):
     """Threshold to 1e-8 (found: 1e-13), kind and cycle, at four settings of interval and momentum."""
@@ -89,7 +89,7 @@ SOME = {("proxy", "grpo", "clipped", "exact"), ("k_arm", "dapo", "ratio", "exact
 
 
 @pytest.mark.parametrize(
-    "variant", [v if v in SOME else pytest.param(v, marks=pytest.mark.slow) for v in VARIANTS], ids="-".join
+    "variant", [v if v in SOME else pytest.param(v, marks=pytest.mark.nightly) for v in VARIANTS], ids="-".join
 )
 def test_every_bandit_advantage_and_estimator(variant):
     """Dominant multiplier of the update against the linear loop of its fresh and stale stiffness, 1e-9, G = 4.
@@ -112,7 +112,7 @@ def test_every_bandit_advantage_and_estimator(variant):
     assert found.radius == pytest.approx(theory.spectral_radius(loop, 1.0, 5), abs=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_growth_per_step_is_what_a_displaced_run_shows():
     """Two settings on either side of the threshold; the run's reading is good to 2e-4 per step."""
     subject = made("two", model="pipeline")
@@ -126,7 +126,7 @@ def test_growth_per_step_is_what_a_displaced_run_shows():
     np.testing.assert_allclose(seen, predicted, atol=2e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_averaged_random_ages():
     """All ages at once, mean age 1.5: the closed form of the averaged threshold, up to the truncation of ages."""
     subject = made("two", model="random_mean")
@@ -136,7 +136,7 @@ def test_averaged_random_ages():
     assert "repeats itself" in floquet(made("two", model="random"), "mean_field", Hyper(0.1, 0.3, 1.5, 1.0)).reason
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_constant_added_to_all_logits_changes_nothing():
     """The neutral direction is projected out: multipliers do not depend on where along it the run stands."""
     shifted = k_arm((0.85, 0.7, 0.45, 0.3, 0.1), (0.0, 0.3, -0.2, 0.1, 0.4), initial_logits=(3.0,) * 5)
@@ -182,7 +182,7 @@ def test_a_repelling_fixed_point_has_threshold_zero_and_a_stable_one_none():
     assert "already" in late.reason
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_intervals_for_a_lag_and_for_blocks():
     """The dominant multiplier for both kinds of staleness."""
     for model, intervals in (("refresh", range(1, 7)), ("lag", [2])):

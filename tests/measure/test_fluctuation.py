@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from noise_plan import BANDITS, SETTINGS, case, plan
-from settings import cells, learner
+from settings import cells, learner, nightly_but
 
 from bandit_lab import theory
 from bandit_lab.bandits import two_arm
@@ -144,7 +144,7 @@ def test_both_paths_record_the_same_states(bandit):
         assert np.max(np.abs(f.value - r.value) / np.hypot(f.error, r.error)) <= 4.5
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("bandit", BANDITS)
 @pytest.mark.parametrize("advantage", GRID_ADVANTAGES)
 def test_stationary_variance_and_its_slope(bandit, advantage):
@@ -184,7 +184,7 @@ def test_stationary_variance_and_its_slope(bandit, advantage):
                 assert mean == pytest.approx(-1, abs=0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("bandit", BANDITS)
 @pytest.mark.parametrize("advantage", GRID_ADVANTAGES)
 def test_halving_the_learning_rate_moves_nothing(bandit, advantage):
@@ -202,7 +202,7 @@ def test_halving_the_learning_rate_moves_nothing(bandit, advantage):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bandit", BANDITS)
+@pytest.mark.parametrize("bandit", nightly_but(["two_arms"], BANDITS))
 def test_reusing_a_batch_multiplies_the_temperature(bandit):
     """N in {4, 16}, mu in {0, 0.9}, G = 8, 4,096 seeds: |z| <= 4 on 16 numbers; at mu = 0 N times the variance of fresh
     samples to leading order. Planted: fresh samples at every step.

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.stats import binom
-from settings import cells, learner
+from settings import cells, learner, nightly_but, thinned
 
 from bandit_lab import theory
 from bandit_lab.bandits import k_arm, two_arm
@@ -32,7 +32,7 @@ def at_success(p):
     return jnp.array([gap / 2, -gap / 2])
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", nightly_but((2, 8, 256), SIZES))
 def test_drift_is_the_gradient_times_the_group_factor(size):
     """Exact enumeration against the formula, relative 1e-12: three noisy arms, every advantage, off and on policy.
 
@@ -115,8 +115,7 @@ def test_sampled_groups_have_this_drift(size, p):
     assert abs(g.mean() - np.sqrt((size - 1) / size) * group_factor(size, p) * limit) > 5 * error
 
 
-@pytest.mark.parametrize("advantage", ["grpo", "dr_grpo", "rloo", "dapo"])
-@pytest.mark.parametrize("size", [4, 8, 64])
+@pytest.mark.parametrize(("advantage", "size"), thinned(["grpo", "dr_grpo", "rloo", "dapo"], [4, 8, 64]))
 def test_fixed_point_and_stiffness_against_the_prediction(advantage, size):
     """Root finding and automatic differentiation of the enumerated drift against the closed form: 1e-8."""
     rewards = (0.9, 0.1)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from settings import STUDY_SETTINGS, learner
+from settings import STUDY_SETTINGS, learner, thinned
 
 from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import ESTIMATORS
@@ -13,7 +13,7 @@ from bandit_lab.theory import critical_kl_weight as predicted_critical
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
-CASES = [(name, dynamics) for name in STUDY_SETTINGS for dynamics in ("mean_field", "finite_group")]
+CASES = thinned(STUDY_SETTINGS, ("mean_field", "finite_group"))
 
 
 def prediction(advantage, bandit, dynamics, size, estimator="frozen", kl_weight=1.0):
@@ -42,8 +42,10 @@ def test_hessian_closed_form_and_relaxation_agree(name, dynamics):
     assert np.max(np.abs(report.hessian / other.spectrum() - 1)) > 1e-3
 
 
-@pytest.mark.parametrize("estimator", [name for name in ESTIMATORS if name in ESTIMATORS_KNOWN])
-@pytest.mark.parametrize("dynamics", ["mean_field", "finite_group"])
+@pytest.mark.parametrize(
+    ("estimator", "dynamics"),
+    thinned([name for name in ESTIMATORS if name in ESTIMATORS_KNOWN], ["mean_field", "finite_group"]),
+)
 def test_fresh_and_stale_parts_agree_with_their_closed_forms(estimator, dynamics):
     advantage, bandit = STUDY_SETTINGS["five_arms"]
     trained = learner(advantage, bandit, group_size=12, estimator=ESTIMATORS[estimator]())

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from settings import INTERVALS, MODELS, MOMENTA, STUDY_SETTINGS, cells, learner
+from settings import INTERVALS, MODELS, MOMENTA, STUDY_SETTINGS, cells, learner, thinned
 
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ESTIMATORS
@@ -60,8 +60,7 @@ def measured(name: str, model: str):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("name", STUDY_SETTINGS)
+@pytest.mark.parametrize(("name", "model"), thinned(STUDY_SETTINGS, MODELS))
 def test_measured_boundary_is_the_exact_one(name, model):
     points, boundary, _ = measured(name, model)
     predicted = np.array([exact(MODELS[model], n, mu).kappa for n, mu in points]) / predicted_stiffness(name)
@@ -77,8 +76,7 @@ def test_measured_boundary_is_the_exact_one(name, model):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("name", STUDY_SETTINGS)
+@pytest.mark.parametrize(("name", "model"), thinned(STUDY_SETTINGS, MODELS))
 def test_measured_onset_is_the_exact_one(name, model):
     points, _, onset = measured(name, model)
     predicted = np.array([oscillation_onset(MODELS[model], n, mu) for n, mu in points]) / predicted_stiffness(name)
@@ -143,7 +141,7 @@ def test_overshoot_is_seen_later_than_it_begins():
         assert seen == pytest.approx(predicted, rel=TOLERANCE)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ratio_with_mean_only_advantage_has_no_threshold_in_the_refresh_interval():
     """At 50 times the law's learning rate for N = 64 `ratio` is stable up to N = 1024, `frozen` is lost at its exact N.
 

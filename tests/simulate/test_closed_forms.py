@@ -109,7 +109,7 @@ def fitted_time(curve, plateau) -> float:
     return float(-1 / np.expm1(-1 / fit[1]))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("exponent", [0.3, 0.7])
 def test_size_exponent_is_recovered_from_fitted_time_constants(exponent):
     """Stiffness ~ M^-alpha; single exponentials fitted to simulated curves give alpha back.

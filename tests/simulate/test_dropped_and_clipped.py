@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from settings import learner
+from settings import learner, thinned
 
 from bandit_lab.bandits import BANDITS, RewardLaw, expected_reward, k_arm, proxy, two_arm
 from bandit_lab.bandits.tabular import TabularBandit
@@ -52,13 +52,17 @@ def enumerate_groups(trained, theta, behaviour, kl_weight, low=None, high=None):
     return total / kept - kl_weight * new * (gap - new @ gap), 1 - kept
 
 
-@pytest.mark.parametrize(("bandit", "size"), [(BERNOULLI, 4), (GRADED, 3)])
-@pytest.mark.parametrize("advantage", ["grpo", "dapo", "dr_grpo"])
-@pytest.mark.parametrize(
-    ("estimator", "low", "high"),
-    [(ESTIMATORS["uncorrected"](), None, None), (Clipped(0.15), 0.15, 0.15), (ClipHigher(0.1, 0.6), 0.1, 0.6)],
-)
-def test_exact_mean_equals_enumeration(bandit, size, advantage, estimator, low, high):
+SIZES = {"bernoulli": (BERNOULLI, 4), "graded": (GRADED, 3)}
+CLIPS = {
+    "uncorrected": (ESTIMATORS["uncorrected"](), None, None),
+    "clipped": (Clipped(0.15), 0.15, 0.15),
+    "clip_higher": (ClipHigher(0.1, 0.6), 0.1, 0.6),
+}
+
+
+@pytest.mark.parametrize(("arms", "advantage", "clip"), thinned(SIZES, ["grpo", "dapo", "dr_grpo"], CLIPS))
+def test_exact_mean_equals_enumeration(arms, advantage, clip):
+    (bandit, size), (estimator, low, high) = SIZES[arms], CLIPS[clip]
     trained = learner(advantage, bandit, estimator=estimator, group_size=size)
     expected, dropped = enumerate_groups(trained, THETA, BEHAVIOUR, 0.6, low, high)
     found = finite_group(trained)(jax.random.key(0), 0.6, THETA, BEHAVIOUR)

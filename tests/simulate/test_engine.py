@@ -163,7 +163,7 @@ def test_bad_arguments_are_named(change, words):
     assert all(word in str(caught.value) for word in words)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_noise_times_nonlinearity_shifts_the_mean_at_order_one():
     """Sampled mean minus the iterated exact mean at a fixed time eta * t = 8: order 1 in the learning rate.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from settings import cells, learner
+from settings import cells, learner, nightly_but, thinned
 
 from bandit_lab.bandits import k_arm, proxy, two_arm
 from bandit_lab.grpo import (
@@ -25,6 +25,7 @@ from bandit_lab.grpo.advantage.median import Median
 from bandit_lab.simulate import fast, route, run, trajectories
 from bandit_lab.simulate.fast.layout import GROUP, PART
 from bandit_lab.simulate.fast.one_kernel import one_kernel_enabled
+from bandit_lab.study.plugins import registries
 
 STEPS, SEEDS, STANDARD_ERRORS = 20, 2**20, 5
 NOISY = k_arm((0.8, 0.55, 0.2), reference_logits=(0.0, 0.4, -0.3))
@@ -154,8 +155,28 @@ def rewards_at_the_end(trained, grid, seed, path, seeds=SEEDS):
     return trajectories(trained, "sampled", grid, steps=STEPS, seeds=seeds, seed=seed, path=path)[0, :, -1]
 
 
+REPRESENTATIVES = {
+    "bandit": "two noisy arms",
+    "advantage": "median, noisy",
+    "estimator": "clipped, two fixed arms",
+    "staleness": "drawn ages, two arms",
+    "kl_estimator": "k3, two fixed arms",
+    "optimizer": "adam, two arms",
+}
+"""One variant for each part of a learner that can be exchanged, of those with fewer seeds; the others are nightly."""
+
+
+def test_representatives_differ_from_the_default_in_their_part():
+    plain = VARIANTS["grpo"][0]
+    for part, name in REPRESENTATIVES.items():
+        assert getattr(VARIANTS[name][0], part) != getattr(plain, part), part
+        assert name in FEWER
+    exchanged = {kind for kind in registries() if hasattr(plain, kind)}
+    assert set(REPRESENTATIVES) == exchanged
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", nightly_but(REPRESENTATIVES.values(), VARIANTS))
 def test_both_paths_have_the_same_distribution(name):
     """Mean, variance, third moment at step 20, 2^20 seeds (or `FEWER`), seed 1: within 5 errors (false alarm 2e-6).
 
@@ -188,11 +209,15 @@ def test_generators_agree(rng):
     assert distance(trajectories(trained, "sampled", grid, rng=rng, **options)[0, :, -1], expected) <= STANDARD_ERRORS
 
 
-@pytest.mark.parametrize("staleness", ["refresh", "lag", "pipeline"])
-@pytest.mark.parametrize("bandit", [NOISY, FIXED, two_arm()], ids=["noisy", "fixed", "two"])
-@pytest.mark.parametrize("estimator", [None, Clipped(0.05)], ids=["frozen", "clipped"])
+ARMS = {"noisy": NOISY, "fixed": FIXED, "two": two_arm()}
+
+
+@pytest.mark.parametrize(
+    ("staleness", "bandit", "estimator"), thinned(["refresh", "lag", "pipeline"], ARMS, ["frozen", "clipped"])
+)
 def test_mean_field_runs_agree_to_rounding(staleness, bandit, estimator):
     """float64, 60 steps: within 1e-12 of the reference path."""
+    bandit, estimator = ARMS[bandit], None if estimator == "frozen" else Clipped(0.05)
     options = {} if estimator is None else {"estimator": estimator}
     trained = learner("grpo", bandit, staleness, horizon=8, **options)
     grid = cells([0.05, 0.3, 0.1], [0.9, 0.0, 0.5], [1, 5, 3], [1.0, 0.2, 0.0])
@@ -213,28 +238,31 @@ class Whole:
         return ESTIMATORS["tpo"](0.7).of_group(log_policy, log_old, advantage, share)
 
 
-@pytest.mark.parametrize("bandit", [NOISY, FIXED], ids=["noisy", "fixed"])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"advantage": "none"},
-        {"advantage": "sign", "estimator": Uncorrected()},
-        {"advantage": "median"},
-        {"estimator": ESTIMATORS["tpo"](0.7)},
-        {"estimator": Whole()},
-        {"optimizer": Optimizer("adam", (("eps", 1e-4),))},  # by default it divides rounding errors by 1e-8
-        {"optimizer": Optimizer("adamw", (("weight_decay", 0.1), ("b2", 0.9), ("eps", 1e-3)))},
-        {"kl_estimator": "k1"},
-        {"kl_estimator": "forward", "entropy_weight": 0.3},
-        {"kl_estimator": "k2", "estimator": Clipped(0.05)},
-        {"entropy_weight": 0.3},
-        {"staleness": "random_mean"},
-    ],
-    ids=lambda options: ", ".join(f"{key}={value}" for key, value in options.items()),
-)
+OTHER_RULES = [
+    {"advantage": "none"},
+    {"advantage": "sign", "estimator": Uncorrected()},
+    {"advantage": "median"},
+    {"estimator": ESTIMATORS["tpo"](0.7)},
+    {"estimator": Whole()},
+    {"optimizer": Optimizer("adam", (("eps", 1e-4),))},  # by default it divides rounding errors by 1e-8
+    {"optimizer": Optimizer("adamw", (("weight_decay", 0.1), ("b2", 0.9), ("eps", 1e-3)))},
+    {"kl_estimator": "k1"},
+    {"kl_estimator": "forward", "entropy_weight": 0.3},
+    {"kl_estimator": "k2", "estimator": Clipped(0.05)},
+    {"entropy_weight": 0.3},
+    {"staleness": "random_mean"},
+]
+
+
+def named(options):
+    """How a test is named by its options."""
+    return ", ".join(f"{key}={value}" for key, value in options.items()) if isinstance(options, dict) else options
+
+
+@pytest.mark.parametrize(("options", "bandit"), thinned(OTHER_RULES, ["noisy", "fixed"]), ids=named)
 def test_mean_field_runs_of_other_rules_agree_to_rounding(options, bandit):
     """float64, 60 steps, blocks of 3: within 1e-12 of the reference path."""
-    trained = learner(bandit=bandit, horizon=8, **options)
+    trained = learner(bandit=ARMS[bandit], horizon=8, **options)
     grid = cells([0.05, 0.3, 0.1], [0.9, 0.0, 0.5], 3, [1.0, 0.2, 0.0])
     both = [
         run(trained, "mean_field", grid, steps=60, dtype=np.float64, path=path).reward_mean

@@ -58,7 +58,7 @@ def test_mean_is_that_of_the_exact_dynamics(name):
     np.testing.assert_allclose(mean, exact, rtol=0, atol=1e-13)
 
 
-SAMPLED = [n if "KL" in n else pytest.param(n, marks=pytest.mark.slow) for n in LEARNERS]
+SAMPLED = [n if "KL" in n else pytest.param(n, marks=pytest.mark.nightly) for n in LEARNERS]
 
 
 @pytest.mark.parametrize("name", SAMPLED)

@@ -134,7 +134,7 @@ def test_the_diagnostics_find_what_is_planted(panel):
     assert score.false_alarms(panel.judged)[1] >= EACH - 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_targets_hold_on_the_first_held_out_runs():
     """150 of the 1,500 published ones, as they come: mean recall >= 0.95 (0.99 of all), at most one false alarm (0.8 %
     of all; about 50 of these are healthy)."""

@@ -209,7 +209,7 @@ VERDICTS = {
 lost and the reward holds, concentration is no more than a note."""
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif("BANDIT_LAB_LOGS" not in os.environ, reason="BANDIT_LAB_LOGS names no folder of real logs")
 def test_verdicts_on_real_runs_agree_with_what_a_person_saw():
     rows = run(f"logs_index={os.environ['BANDIT_LAB_LOGS']}/index.csv", "report=false", code=INCOMPLETE)["logs"]

@@ -323,7 +323,7 @@ def test_bad_files_are_one_line_and_exit_2(name, capsys, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["x.json", "x.jsonl"])
 def test_two_hundred_megabytes_are_refused_in_bounded_memory(name, capsys):
     """One endless line after a valid start, through the command; what Python holds at most is below 64 MiB."""
@@ -368,7 +368,7 @@ def test_the_one_path_that_cannot_be_written_is_refused(capsys):
 LOGS = os.environ.get("BANDIT_LAB_LOGS", "")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(
     not Path(LOGS, "index.csv").is_file(), reason="BANDIT_LAB_LOGS does not name a folder with index.csv"
 )

@@ -74,7 +74,7 @@ def test_four_processes_write_the_bytes_of_one(tmp_path, alone):
     assert not (tmp_path / "run" / "chunks").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_lost_process_leaves_its_chunks_and_the_same_command_completes_them(tmp_path, alone):
     """Also with another number of devices than it began with."""
     folder = tmp_path / "run"
@@ -89,7 +89,7 @@ def test_a_lost_process_leaves_its_chunks_and_the_same_command_completes_them(tm
     assert files(folder) == alone
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_processes_with_different_settings_do_not_mix(tmp_path):
     first, second = by_processes(2, tmp_path / "run", more=("seed=1",))
     assert second[0] == 2

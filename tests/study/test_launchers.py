@@ -29,7 +29,7 @@ def needs(package: str, extra: str):
     return pytest.mark.skipif(missing, reason=f"{package} is not installed (pip install 'bandit-lab[{extra}]')")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @needs("hydra-submitit-launcher", "slurm")
 def test_submitit_runs_jobs_into_their_own_folders(tmp_path):
     code, out, err = launched(tmp_path / "runs", "hydra/launcher=submitit_local")
@@ -42,7 +42,7 @@ def test_submitit_runs_jobs_into_their_own_folders(tmp_path):
     assert len((tmp_path / "runs" / "multirun.csv").read_text().splitlines()) == 4
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @needs("hydra-joblib-launcher", "joblib")
 def test_a_part_that_fails_in_a_launched_job_is_said_and_the_other_job_is_whole(tmp_path):
     """Two jobs at once; one has parts that fail: exit 1, one line with the reason and the command that tries again."""

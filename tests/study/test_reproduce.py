@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import xarray
+from settings import nightly_but
 
 from bandit_lab.study.chunks import durable
 from bandit_lab.study.cli import BAD_INPUT, INCOMPLETE, INTERRUPTED, OK, main
@@ -304,8 +305,7 @@ sys.exit(main(["reproduce", "cache=cache", "compilation_cache=null", "run_dir=ru
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", nightly_but([signal.SIGKILL], [signal.SIGINT, signal.SIGKILL]))
 def test_a_signal_half_way_loses_only_the_piece_at_work(lab, number):
     stop = '    if name == "high" and not Path("go").exists():\n        import time\n        time.sleep(600)\n'
     lab.edit("squares", "    half =", stop + "    half =")

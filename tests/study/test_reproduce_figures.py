@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
+from settings import nightly_but
 
 from bandit_lab.study.cli import OK, main
 from bandit_lab.study.folder.store import strict_json
@@ -24,7 +25,10 @@ from bandit_lab.study.reproduce.experiment import Claim, Found, Loaded, Setting,
 
 EXPERIMENTS = discover()
 FIGURES = experiments_dir().parent / "figures"
+REPRESENTATIVES = ("normalisation", "transfer", "transition")
+"""Run in `make test`, the others nightly: the shortest ones that bisect thresholds, fit curves and run long."""
 every = pytest.mark.parametrize("name", EXPERIMENTS)
+drafted = pytest.mark.parametrize("name", nightly_but(REPRESENTATIVES, EXPERIMENTS))
 MOST_NUMBERS = 20_000
 SIMULATION = ("bandit_lab.measure", "bandit_lab.simulate")
 THEORY = ("bandit_lab.theory", "bandit_lab.study.wiring")
@@ -61,7 +65,7 @@ def found(place: Path, name: str) -> tuple[Loaded, Found]:
 
 
 @pytest.mark.slow
-@every
+@drafted
 def test_files_numbers_and_claims_exist(place, name):
     loaded, data = found(place, name)
     published = {path.name for path in (place / "figures").iterdir()}
@@ -89,7 +93,7 @@ def _close(row: dict) -> bool:
 
 
 @pytest.mark.slow
-@every
+@drafted
 def test_a_prediction_that_is_off_by_half_turns_every_verdict(place, name):
     loaded, data = found(place, name)
     scaled = data.predicted.copy()
@@ -104,7 +108,7 @@ def test_a_prediction_that_is_off_by_half_turns_every_verdict(place, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wide", [False, True])
-@every
+@drafted
 def test_text_can_be_read_and_nothing_leaves_the_page(place, name, wide):
     loaded, data = found(place, name)
     with sheet.drawn(loaded, data, wide) as figure:

@@ -94,7 +94,7 @@ def assert_same(folder: Path, whole: Path) -> None:
     assert not list(folder.rglob("*.partial"))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_fifty_random_kills(zygote, tmp_path):
     """SIGKILL at random moments, half of them counted from the first chunk on, until 50 have hit a running sweep.
 

@@ -131,6 +131,7 @@ def _serve() -> None:
     import rich.table
     import xarray
     import zarr
+
     from bandit_lab.study import compilation_cache, plugins
     from bandit_lab.study.folder import results
     from bandit_lab.study.sweep import command

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import pytest
 from conftest import AS_RELEASED, LONGEST, QUICKLY, compile_quickly, pytest_collection_modifyitems
 from jax.experimental.serialize_executable import serialize
+from settings import nightly_but, thinned
 
 
 def test_long_files_exist_and_come_first(request):
@@ -81,6 +82,27 @@ def test_no_private_part_of_jax_is_used_by_the_tests():
     private = "jax." + "_src"
     found = [path for path in (ROOT / "tests").rglob("*.py") if private in path.read_text(encoding="utf-8")]
     assert found == []
+
+
+def test_a_diagonal_shows_every_value_and_nothing_is_lost():
+    """Planted: a value added to an axis is in `make test`."""
+    for letters in ("abc", "abcd"):
+        params = thinned(letters, range(2), [True])
+        assert {param.values for param in params} == {(x, y, True) for x in letters for y in range(2)}
+        kept = {param.values for param in params if not param.marks}
+        assert [{values[axis] for values in kept} for axis in range(3)] == [set(letters), {0, 1}, {True}]
+        assert len(kept) == len(letters)
+        assert {mark.name for param in params for mark in param.marks} == {"nightly"}
+
+
+def test_representatives_are_variants_and_the_others_are_nightly():
+    params = nightly_but([("b", 2)], [("a", 1), ("b", 2)])
+    assert [(param.values, [mark.name for mark in param.marks]) for param in params] == [
+        (("a", 1), ["nightly"]),
+        (("b", 2), []),
+    ]
+    with pytest.raises(AssertionError, match="'c'"):
+        nightly_but(["c"], ["a", "b"])
 
 
 def test_the_tiers_are_told_apart_by_their_mark():

@@ -18,9 +18,18 @@ from bandit_lab.study.terminal.errors import Stopped
 TESTS = Path(__file__).resolve().parents[1]
 SWEEP = (
     *("sweep", "sweep.refresh_interval=[1,2,3,4]", "sweep.learning_rate={num: 6}", "momentum=0.5", "group_size=4"),
-    *("seeds=40", "steps=20", "sampled.multiple=[0.1,0.3,0.5,1]", "pictures=false", "compilation_cache=null"),
+    *("seeds=40", "steps=20", "sampled.multiple=[0.1,0.3,0.5,1]", "pictures=false"),
 )
 SMALL_CHUNKS = ("chunk.rows=1", "chunk.cells=4")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _programs(tmp_path_factory):
+    """Processes find the programs that those before them compiled, in a folder of this module."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("programs")))
+        patch.setenv("JAX_ENABLE_COMPILATION_CACHE", "true")
+        yield
 
 
 def started(folder: Path, arguments: tuple[str, ...], script: tuple[str, ...] = ("-m", "bandit_lab"), devices: int = 1):

@@ -22,7 +22,21 @@ from bandit_lab.study.logs.index import read_index
 MANY = 10**400
 ODD = [
     *(None, True, False, 0, -1, 1, 8, 0.5, -0.0, 1e-320, 1e308, MANY, -MANY, float("nan"), float("inf")),
-    *("", " ", "x", "8", "1e999", "9" * 400, "nan", "0.5, 2", "np.float64(3)", "${a.b}", "${group_size}", "[8]"),
+    *(
+        "",
+        " ",
+        "x",
+        "8",
+        "1e999",
+        "9" * 400,
+        "nan",
+        "1e308",
+        "0.5, 2",
+        "np.float64(3)",
+        "${a.b}",
+        "${group_size}",
+        "[8]",
+    ),
     *("\udcff", "\x1b[2J", "é" * 301, [], [8], [None], [[1, 2, 3]], [0.9, "x"], [1, 2], {}, {"value": 3}),
     *({"step": [1], "value": [2]}, {"a": {"b": {"c": {"d": {}}}}}),
 ]
@@ -167,7 +181,7 @@ def reads_a_table_of_runs(folder: Path, rng: random.Random) -> None:
             "metric=x",
             '"x"',
             "list[].a",
-            "b.json; .eval.json",
+            "./b.json; .eval.json",
         ),
         *("8", "-3", "9" * 400, "1e999", "0.5", "x" * 300, "\x1b[2J", "(x)"),
     ]
@@ -213,6 +227,22 @@ def test_every_setting_of_a_trainer_with_every_odd_value(trainer):
     for name, value in itertools.product(sorted(names), ODD):
         settings = trainers.from_options({name: value})
         survives(partial(trainers.understand, None, settings, {}, trainer), f"{name}: {value!r}")
+
+
+def test_numbers_that_no_setting_can_be_are_refused_by_name():
+    """Each is a float, their product is none."""
+    huge = {"rollout_batch_size": "1e308", "n_samples_per_prompt": "1e308"}
+    with pytest.raises(ValueError, match="expected a number >= 1, got '1e308'"):
+        trainers.understand(None, huge | trainers.from_options(huge), {}, "openrlhf")
+
+
+def test_a_table_of_runs_may_name_files_in_odd_ways(tmp_path):
+    (tmp_path / "index.csv").write_text("file,eval_curve\na.csv,./b.json; .eval.json\n")
+    (entry,) = read_index(str(tmp_path / "index.csv"))
+    assert (entry.eval_path, entry.beside) == (tmp_path / "b.json", (tmp_path / "a.eval.json",))
+    (tmp_path / "index.csv").write_text("file,eval_curve\n/,b.json\n")
+    with pytest.raises(ValueError, match="logs_index: expected the name of a file"):
+        read_index(str(tmp_path / "index.csv"))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """What the text of a configuration means: numbers, truth values, nothing."""
 
-import math
 from typing import Any
 
 _WORDS = {
@@ -8,6 +7,8 @@ _WORDS = {
     "null": None, "none": None, "~": None, "": None, "???": None,
 }  # fmt: skip
 _LONGEST = 400
+LARGEST = 1e15
+"""Numbers beyond it are no settings, and products of them no floats."""
 
 
 def plain(value: Any) -> Any:
@@ -15,7 +16,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, int | float):
-        return value if abs(value) < 1e15 else None
+        return value if abs(value) < LARGEST else None
     if not isinstance(value, str):
         return None
     text = value.strip().strip("'\"")
@@ -26,15 +27,13 @@ def plain(value: Any) -> Any:
 
 
 def as_number(text: str) -> int | float | None:
-    """The number that a text is (`1e-6` and `1_024` too), or None."""
+    """The number that a text is (`1e-6` and `1_024` too), or None, as for one that no setting can be."""
     if len(text) > 40 or not any(c.isdigit() for c in text):
         return None
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
+    for read in (int, float):
+        try:
+            number = read(text)
+        except ValueError:
+            continue
+        return number if abs(number) < LARGEST else None
+    return None

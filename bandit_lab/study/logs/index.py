@@ -94,7 +94,8 @@ def _files(text: str, log: Path) -> list[Path]:
     """Files beside `log` that a text names: by their name, or by the ending that they add to that of the log."""
     names = re.findall(r"[^\s,]*\.(?:jsonl?|ndjson|csv|tsv|log|txt)\b", text)
     inside = [name for name in names if not name.startswith("/") and ".." not in name]
-    return [log.with_name(log.stem + name) if name.startswith(".") else log.parent / name for name in inside]
+    endings = [name.startswith(".") and "/" not in name for name in inside]
+    return [log.parent / (log.stem * own + name) for name, own in zip(inside, endings, strict=True)]
 
 
 def reward_options(text: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ from bandit_lab.study.cli import BAD_INPUT, main
 from bandit_lab.study.settings.config import SCHEMAS
 from bandit_lab.study.terminal import multirun
 from bandit_lab.study.terminal.commands import COMMANDS
+from bandit_lab.study.terminal.errors import Stopped
 
 
 @pytest.fixture(autouse=True)
@@ -124,3 +125,12 @@ def test_a_run_that_is_missing_or_broken_is_a_row_too(tmp_path, capsys):
         ("c", "unfinished", ""),
     ]
     assert "unfinished" in capsys.readouterr().out
+
+
+def test_a_disk_that_is_full_at_the_end_is_one_line(tmp_path, monkeypatch):
+    def full(path, data):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(multirun.durable, "write_file", full)
+    with pytest.raises(Stopped, match=r"multirun\.csv: cannot be written \(No space left on device\)"):
+        multirun.finish("check", tmp_path, [multirun.Job("a", {"seed": "1"})])

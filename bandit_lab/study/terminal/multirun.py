@@ -14,6 +14,7 @@ from bandit_lab import _checks
 from bandit_lab.study.chunks import durable
 from bandit_lab.study.folder.store import MANIFEST, SUMMARY
 from bandit_lab.study.terminal import report
+from bandit_lab.study.terminal.errors import stopped_by_disk
 
 TABLE = "multirun.csv"
 FIRST_LINE = "# bandit_lab"
@@ -80,7 +81,8 @@ def finish(command: str, root: Path, jobs: Sequence[Job]) -> None:
     writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows([{key: "" if value is None else value for key, value in row.items()} for row in rows])
-    durable.write_file(root / TABLE, f"{FIRST_LINE} {command} -m: one row per run\n{text.getvalue()}".encode())
+    with stopped_by_disk(root / TABLE):
+        durable.write_file(root / TABLE, f"{FIRST_LINE} {command} -m: one row per run\n{text.getvalue()}".encode())
     report.show(_printed(command, rows, [key for key in columns if _fits(rows, key)]))
 
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.special import softmax
 
 from bandit_lab.theory.block_map import reduce_matrix
@@ -34,6 +35,19 @@ def test_factor_is_the_enumerated_mean(rule, eps, ddof):
         wrong = GroupLaw(rule, size + 1, eps, ddof).factor(policy @ success)
         if rule not in ("rloo", "sign", "none", "median"):
             assert abs(wrong / factor - 1) > 1e-3
+
+
+@pytest.mark.parametrize("rule", ADVANTAGES)
+def test_mean_advantage_is_a_sum_over_successes_and_in_an_infinite_group_its_limit(rule):
+    """A member succeeds with chance p whatever k is of the others; from 2,001 members to infinity 2 % are left."""
+    for p in (0.2, 0.7):
+        for size in (2, 5, 2001):
+            law = GroupLaw(rule, size)
+            up, down = law.table()
+            others = stats.binom.pmf(np.arange(size), size - 1, p)
+            expected = others @ (p * up[1:] + (1 - p) * down[:-1])
+            assert law.mean_advantage(p) == pytest.approx(expected, abs=1e-12)
+        assert GroupLaw(rule, None).mean_advantage(p) == pytest.approx(expected, abs=0.02)
 
 
 @pytest.mark.parametrize("rule", ADVANTAGES)

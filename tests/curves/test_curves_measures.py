@@ -9,6 +9,7 @@ from scipy import stats
 from bandit_lab.curves import Curve, RewardScale, Series
 from bandit_lab.curves.diagnose import (
     DiagnoseSettings,
+    collapse,
     concentration,
     coupling,
     degeneracy,
@@ -157,6 +158,21 @@ def test_swings_are_read_at_the_width_at_which_they_stand_out():
         assert by_share.z <= by_z.z
         apart += by_share.width != by_z.width
     assert apart >= 5
+
+
+@pytest.mark.parametrize(("size", "score"), [(0.01, 0.8 / 0.5), (0.2, None)])
+def test_a_collapse_counts_against_the_climb_and_against_noise(size, score):
+    """From 0 to 1 to .2, each point off by +-`size`, which means of ten do not see: noise of 1.4826 * 4 size/sqrt 6.
+    Without much noise four fifths of the climb are lost, against one half; with much .8 counts in standard errors of
+    two means of ten, against five. It sets in where a fifth of the fall is over, at most two of ten points after it."""
+    step = np.arange(1.0, 101.0)
+    reward = np.repeat([0.0, 1.0, 0.2], [40, 40, 20]) + size * np.tile([1.0, -1.0], 50)
+    found, evidence = collapse.collapse(step, reward, DiagnoseSettings())
+    noise = 1.4826 * 4 * size / np.sqrt(6)
+    expected = 0.8 / (noise * np.sqrt(0.2)) / 5 if score is None else score
+    assert found == pytest.approx(expected, rel=2e-2 if score else 1e-9)  # the last 3 or 5 points are off by size/3
+    assert evidence.value == pytest.approx(0.8, abs=size / 3 if score else 1e-9)
+    assert evidence.window == (78.0, 100.0)
 
 
 def test_a_wave_has_its_height_and_its_period():

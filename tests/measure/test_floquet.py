@@ -12,7 +12,7 @@ from bandit_lab.bandits import BANDITS as REGISTERED
 from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner, Optimizer, weighs_groups
 from bandit_lab.measure import find_fixed_point, fresh_and_stale, generic_direction, growth_rate, measure_stiffness
-from bandit_lab.measure.floquet import floquet, floquet_intervals, floquet_threshold
+from bandit_lab.measure.floquet import Floquet, floquet, floquet_intervals, floquet_threshold
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
@@ -203,3 +203,22 @@ def test_no_fixed_point_no_multipliers():
     assert np.isnan(found.radius)
     assert "vertex" in found.reason
     assert floquet_threshold(subject, "mean_field", 0.0, 4, 0.5).learning_rate is None
+
+
+@pytest.mark.parametrize(
+    ("multiplier", "cycle", "kind"),
+    [
+        (0.9 * np.exp(0.25j * np.pi), 24.0, "neimark_sacker"),
+        (-0.5 + 0j, 6.0, "flip"),
+        (0.5 + 0j, np.inf, "fold"),
+        (None, np.nan, None),
+    ],
+)
+def test_one_oscillation_is_a_turn_of_the_largest_multiplier(multiplier, cycle, kind):
+    """Periods of three steps: an eighth of a turn each, half a turn, none; and no multiplier at all."""
+    multipliers = np.array([] if multiplier is None else [multiplier])
+    found = Floquet(multipliers, 3, None, (), None, 0.0, None)
+    assert found.cycle == pytest.approx(cycle, nan_ok=True)
+    assert found.kind == kind
+    growth = np.nan if multiplier is None else np.log(abs(multiplier)) / 3
+    assert found.growth == pytest.approx(growth, nan_ok=True)

@@ -28,6 +28,10 @@ _NEAR = 3.0  # logits, within which the optimiser may move the fixed point of th
 _MOVED = 1e-12  # logits, beyond which second moments are taken anew
 _SMOOTH = 1e-3  # relative disagreement between the Jacobian and central differences that counts as a kink
 _STEP = 1e-6  # logits, of those differences
+NEVER_RESTS = (
+    "the optimiser moves parameters along directions that do not change the policy (weight decay, say), and the "
+    "stiffness depends on where along these they are: the mean update has no fixed point"
+)
 
 
 def _float_leaves(tree: Any) -> tuple[list[Any], Any, list[bool]]:
@@ -79,7 +83,7 @@ class Block:
 
     learner: with its optimiser held. x: [n] fixed point of the map. held, fixed: leaves that stand still. basis: [n, q]
     of the directions that matter. directions: R, how many of them in parameter space. moment: where held leaves came
-    from, or None.
+    from, or None. neutral_turns: as in `FixedPoint`.
     """
 
     learner: Learner
@@ -91,6 +95,7 @@ class Block:
     basis: np.ndarray
     directions: int
     moment: SecondMoment | None
+    neutral_turns: bool = False
 
     @property
     def theta(self) -> np.ndarray:
@@ -279,9 +284,11 @@ def make_block(
         x = x + np.linalg.lstsq(np.eye(len(x)) - jacobian, residual, rcond=1e-12)[0]
     else:
         return None, "no fixed point of the mean update was found near that of the drift"
+    if point.neutral_turns and np.max(np.abs(rest.T @ residual), initial=0) > AT_REST * (1 + np.max(np.abs(x))):
+        return None, NEVER_RESTS
     if rest.shape[1] and not _decoupled(jacobian, basis, rest):
         basis = np.eye(len(x))
-    block = Block(learner, dynamics, hyper, x, held, fixed, basis, point.basis.shape[1], moment)
+    block = Block(learner, dynamics, hyper, x, held, fixed, basis, point.basis.shape[1], moment, point.neutral_turns)
     if not block.is_smooth():
         return None, "the mean update is not differentiable at its fixed point"
     return block, None

@@ -10,7 +10,8 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab.grpo import Hyper, Learner
-from bandit_lab.measure.growth import PERIODS, growth_rate
+from bandit_lab.measure.directions import changing_part
+from bandit_lab.measure.growth import PERIODS, growth_along, growth_rate
 
 _BISECTIONS = 13
 _NEAR = 1 / 32  # of a bracket: how far from the secant's root it is looked at next, on both sides
@@ -160,16 +161,16 @@ def learning_rate_boundary(
     with 150 periods and by 0.015 % with 600; along the stiffest mode alone (`stiffest_mode`) by 4e-7.
 
     Args:
-      cells: Hyper of arrays [C]. theta_star: [C, D]. direction: [D] or [C, D] of the displacement. grid: [M] or [C, M]
+      cells: Hyper of arrays [C]. theta_star: [C, D]. direction: [D] or [C, D], as in `growth_rate`. grid: [M] or [C, M]
         rising learning rates; the first one at which the displacement grows is refined to 2^-13 of the step. bandits:
         one per cell (`displaced.stack_bandits`) instead of the learner's.
     """
     fixed = np.asarray(theta_star, float)
-    directions = np.broadcast_to(direction, fixed.shape)
+    directions = changing_part(learner, fixed, np.broadcast_to(direction, fixed.shape), bandits)
 
     def grows(length: float, cells: Hyper, which: np.ndarray) -> np.ndarray:
         mine = jax.tree.map(lambda x: x[which], bandits)
-        return growth_rate(learner, dynamics, cells, fixed[which], directions[which], length, mine)
+        return growth_along(learner, dynamics, cells, fixed[which], directions[which], length, mine)
 
     test, rough = partial(grows, periods), partial(grows, periods / 4)
     return first_crossing(test, cells, np.arange(len(fixed)), grid, rough=rough)

@@ -21,7 +21,7 @@ from bandit_lab import _checks
 from bandit_lab._types import Array
 from bandit_lab.grpo import Hyper, Learner, init, update
 from bandit_lab.measure.boundary import Boundary, first_crossing
-from bandit_lab.measure.fixed_point import policy_directions
+from bandit_lab.measure.directions import policy_directions
 from bandit_lab.simulate import DYNAMICS
 from bandit_lab.simulate.cells import typed_cells
 from bandit_lab.simulate.programs import bounded_jit
@@ -76,7 +76,7 @@ def _readings(
     """ln of the growth over each stride [C, readings]: its mean over runs, or half the ln of its mean square."""
     gradient = DYNAMICS[dynamics](learner)
 
-    def cell(hyper: Hyper, fixed_theta: Array, direction: Array, key: Array) -> Array:
+    def cell(hyper: Hyper, fixed_theta: Array, direction: Array, projector: Array, key: Array) -> Array:
         fixed = init(learner, hyper, fixed_theta)
         start = init(learner, hyper, fixed_theta + _DISPLACEMENT * direction)
         keys = jax.random.split(key, runs + 1)
@@ -100,7 +100,8 @@ def _readings(
         states = jax.tree.map(lambda x: jnp.broadcast_to(x, (runs, *x.shape)), start)
         return jax.lax.scan(read, states, jnp.arange(readings))[1]
 
-    return jax.lax.map(lambda lane: cell(*lane), (cells, theta_star, direction, jax.random.split(key, len(theta_star))))
+    keys = jax.random.split(key, len(theta_star))
+    return jax.lax.map(lambda lane: cell(*lane), (cells, theta_star, direction, projector, keys))
 
 
 def growth_of_drawn_ages(
@@ -133,10 +134,18 @@ def growth_of_drawn_ages(
     exact = "finite_group" if dynamics == "sampled" else dynamics
     part = steps // (9 * _STRIDE)
     arguments = (learner, exact, rate, 9 * part, runs, typed_cells(learner, cells, np.float64), theta_star, direction)
-    basis = policy_directions(learner, theta_star[0])
-    values = np.asarray(_readings(*arguments, basis @ basis.T, jax.random.key(seed)))[:, part:] / _STRIDE
+    values = (
+        np.asarray(_readings(*arguments, _projectors(learner, theta_star), jax.random.key(seed)))[:, part:] / _STRIDE
+    )
     parts = values.reshape(len(values), 8, part).mean(axis=2)
     return Growth(parts.mean(axis=1), parts.std(axis=1, ddof=1) / np.sqrt(8))
+
+
+def _projectors(learner: Learner, theta_star: np.ndarray) -> np.ndarray:
+    """Projectors [C, D, D] on the directions that change the policy at theta_star [C, D]."""
+    different, which = np.unique(theta_star, axis=0, return_inverse=True)
+    bases = [policy_directions(learner, theta) for theta in different]
+    return np.stack([basis @ basis.T for basis in bases])[which.reshape(-1)]
 
 
 def drawn_ages_boundary(

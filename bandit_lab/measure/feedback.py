@@ -33,6 +33,10 @@ from bandit_lab.simulate.programs import bounded_jit
 
 _ROUNDS = 60
 _AGREES = 1e-9
+WANDERS = (
+    "noise carries the parameters along directions that do not change the policy, and the stiffness depends on where "
+    "along these they are: there is no stationary state"
+)
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,8 @@ def noisy_state(learner: Learner, dynamics: str, hyper: Hyper, *, count: int = F
     block, reason = make_block(learner, dynamics, hyper, count=count)
     if block is None:
         return NoisyState((), np.nan, None, reason)
+    if block.neutral_turns:
+        return NoisyState((), np.nan, None, WANDERS)
     if block.dynamics == "mean_field":
         return NoisyState((), np.nan, None, "an infinite group has no gradient noise")
     if block.moment is not None and block.moment.source != "exact":

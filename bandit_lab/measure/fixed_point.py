@@ -11,8 +11,8 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import root
 
 from bandit_lab._types import Array
-from bandit_lab.bandits import expected_reward
 from bandit_lab.grpo import Learner
+from bandit_lab.measure.directions import neutral_turns, policy_at, policy_directions
 from bandit_lab.simulate import drift_of
 
 _FLOW_TIMES = (1e9, 1e17)  # steps of unit learning rate: an arm of probability p settles in 1/p, a vertex is as far
@@ -20,6 +20,8 @@ _NEWTON_STEP = 1e-9  # logits; a fixed point is accepted when the next Newton st
 _NEWTON_STEPS = 20
 _NEAR = 1.0  # logits; polishing that leads farther away has found another point, or none
 _LARGEST_GAP = 36.0  # nats; beyond, 1 - p is lost in double precision
+_CURVED_TIMES = (*(10.0**k for k in range(3, 10)), _FLOW_TIMES[-1])
+_ON_THE_FLOW = 1e-5  # logits; where a polished point may lie from the flow that decides where among many it is
 
 
 Drift = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -31,7 +33,9 @@ class FixedPoint:
     """An interior fixed point of the drift of one dynamics, or the reason why there is none.
 
     theta: [D] (None where there is none). policy: [X, K] there, or where the flow ran to. expected_reward: reward
-    units. residual: largest |drift| there. reason: None if it exists. basis: [D, R] directions that change the policy.
+    units. residual: largest |drift| there. reason: None if it exists. basis: [D, R] directions that change the policy,
+    at the fixed point; the D - R others are neutral. neutral_turns: whether those depend on theta (see
+    `find_fixed_point`).
     """
 
     exists: bool
@@ -41,6 +45,7 @@ class FixedPoint:
     residual: float
     reason: str | None
     basis: np.ndarray
+    neutral_turns: bool = False
 
     @property
     def rest(self) -> np.ndarray:
@@ -60,20 +65,6 @@ def _drift_and_jacobian(learner: Learner, dynamics: str, theta: Array, kl_weight
     return on_policy(theta), jax.jacfwd(on_policy)(theta)
 
 
-@jax.jit
-def _policy(learner: Learner, theta: Array) -> tuple[Array, Array, Array]:
-    scores = jax.jacfwd(learner.bandit.log_policy)(theta)
-    return jnp.exp(learner.bandit.log_policy(theta)), expected_reward(learner.bandit, theta), scores
-
-
-def policy_directions(learner: Learner, theta: np.ndarray) -> np.ndarray:
-    """Orthonormal basis [D, R] of the directions that change the policy (all-ones is projected out of a softmax)."""
-    scores = np.asarray(_policy(learner, jnp.asarray(theta))[2])
-    rows = scores.reshape(-1, scores.shape[-1])
-    _, singular, right = np.linalg.svd(rows, full_matrices=False)
-    return right[singular > 1e-10 * singular[0]].T
-
-
 def find_fixed_point(
     learner: Learner, dynamics: str, kl_weight: float, initial: np.ndarray | None = None
 ) -> FixedPoint:
@@ -84,16 +75,42 @@ def find_fixed_point(
     too, but the Newton step does not. Needs float64; an arm rarer than about 1e-13 cannot be told from one that dies
     out.
 
+    Where the neutral directions turn with theta (p ~ theta^2: the length of theta does nothing), fixed points form a
+    curve of one policy but of many stiffnesses. Then the flow is followed with all parameters: it has no neutral part,
+    so it decides which of them is reached. Learning rates that are not small end farther along the curve.
+
     Raises:
       ValueError: what `drift_of` raises.
     """
     start = np.asarray(learner.bandit.initial_parameters if initial is None else initial, float)
     basis = policy_directions(learner, start)
+    if not basis.shape[1]:
+        policy, reward = policy_at(learner, start)
+        why = "the policy does not change with its parameters at the start: its Jacobian is zero there"
+        return FixedPoint(False, None, policy, reward, 0.0, why, basis)
+    turns = neutral_turns(learner, start, basis)
     weight = jnp.asarray(float(kl_weight))
 
-    def drift(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        value, jacobian = _drift_and_jacobian(learner, dynamics, jnp.asarray(start + basis @ y), weight)
+    def drift_at(theta: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        value, jacobian = _drift_and_jacobian(learner, dynamics, jnp.asarray(theta), weight)
         return np.asarray(value), np.asarray(jacobian) @ basis
+
+    if turns:
+        reached, theta, basis = _along_the_curve(learner, drift_at, start)
+    else:
+        reached, theta = _in_the_plane(drift_at, start, basis)
+    return _judged(learner, kl_weight, reached, theta, basis, drift_at, turns)
+
+
+DriftAt = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""(theta [D], basis [D, R]) -> (drift [D], its derivative [D, R] along the basis)."""
+
+
+def _in_the_plane(drift_at: DriftAt, start: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """(where the flow ran to [D], fixed point [D] or None), in the plane through `start` [D] along `basis` [D, R]."""
+
+    def drift(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return drift_at(start + basis @ y, basis)
 
     def too_far(_: float, y: np.ndarray) -> float:
         return _LARGEST_GAP - np.ptp(start + basis @ y)
@@ -115,20 +132,76 @@ def find_fixed_point(
         found = _polish(drift, basis, reached) if flow.status == 0 else None
         if found is not None or flow.status != 0:
             break
-    y = reached if found is None else found
-    policy, reward, _ = _policy(learner, jnp.asarray(start + basis @ y))
+    return start + basis @ reached, None if found is None else start + basis @ found
+
+
+def _along_the_curve(
+    learner: Learner, drift_at: DriftAt, start: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+    """(where the flow ran to [D], fixed point [D] or None, basis [D, R] there), with all parameters.
+
+    The times rise slowly: rounding errors along neutral directions, which nothing pulls back, add up with time.
+    """
+
+    def too_far(_: float, theta: np.ndarray) -> float:
+        return _LARGEST_GAP - _gap(learner, theta)
+
+    too_far.terminal = True  # type: ignore[attr-defined]
+    every = np.eye(len(start))
+    reached, since, found, basis = start, 0.0, None, policy_directions(learner, start)
+    for until in _CURVED_TIMES:
+        flow = solve_ivp(
+            lambda _, theta: drift_at(theta, every)[0],
+            (since, until),
+            reached,
+            method="LSODA",
+            jac=lambda _, theta: drift_at(theta, every)[1],
+            events=too_far,
+            rtol=1e-10,
+            atol=1e-12,
+        )
+        reached, since = flow.y[:, -1], until
+        if flow.status != 0 or not np.isfinite(_gap(learner, reached)):
+            return reached, None, basis
+        origin, along = reached, policy_directions(learner, reached)
+        y = _polish(lambda y, o=origin, b=along: drift_at(o + b @ y, b), along, np.zeros(along.shape[1]))  # type: ignore[misc]
+        found = None if y is None else origin + along @ y
+        if found is not None and np.linalg.norm(found - reached) < _ON_THE_FLOW and _gap(learner, found) < _LARGEST_GAP:
+            return reached, found, policy_directions(learner, found)
+    return reached, None, basis
+
+
+def _gap(learner: Learner, theta: np.ndarray) -> float:
+    """Log of the largest over the least probability of a context, nats."""
+    with np.errstate(divide="ignore"):
+        return float(np.max(np.ptp(np.log(policy_at(learner, theta)[0]), axis=-1)))
+
+
+def _judged(
+    learner: Learner,
+    kl_weight: float,
+    reached: np.ndarray,
+    found: np.ndarray | None,
+    basis: np.ndarray,
+    drift_at: DriftAt,
+    turns: bool,
+) -> FixedPoint:
+    """What was found, or why nothing."""
+    place = reached if found is None else found
+    policy, reward = policy_at(learner, place)
     reason = (
         f"no interior fixed point within a logit gap of {_LARGEST_GAP:g} nats at kl_weight={kl_weight:g}: "
         f"the policy runs to a vertex (largest probability {float(np.max(policy)):.6g})"
     )
     return FixedPoint(
         found is not None,
-        None if found is None else start + basis @ y,
-        np.asarray(policy),
-        float(reward),
-        float(np.max(np.abs(basis.T @ drift(y)[0]))),
+        found,
+        policy,
+        reward,
+        float(np.max(np.abs(basis.T @ drift_at(place, basis)[0]))),
         reason if found is None else None,
         basis,
+        turns,
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from bandit_lab.grpo import Hyper, Learner
+from bandit_lab.measure.directions import changing_part
 from bandit_lab.measure.displaced import Lanes, run_lanes, samples
 
 PERIODS = 150  # length of a growth run in units of N + 1/(1 - mu); a cycle takes about 2 pi of them
@@ -47,11 +48,27 @@ def growth_rate(
     is the crude one up to then.
 
     Args:
-      cells: Hyper of arrays [C]. theta_star: [C, D] fixed points. direction: [D] or [C, D]. bandits: one per cell
-        (`displaced.stack_bandits`) instead of the learner's.
+      cells: Hyper of arrays [C]. theta_star: [C, D] fixed points. direction: [D] or [C, D]; only the part of it that
+        changes the policy is taken. bandits: one per cell (`displaced.stack_bandits`) instead of the learner's.
+
+    Raises:
+      ValueError: a direction that does not change the policy.
     """
     fixed = np.asarray(theta_star, np.float64)
-    direction = np.broadcast_to(direction, fixed.shape)
+    directions = changing_part(learner, fixed, np.broadcast_to(direction, fixed.shape), bandits)
+    return growth_along(learner, dynamics, cells, fixed, directions, periods, bandits)
+
+
+def growth_along(
+    learner: Learner,
+    dynamics: str,
+    cells: Hyper,
+    fixed: np.ndarray,
+    direction: np.ndarray,
+    periods: float = PERIODS,
+    bandits: Any = None,
+) -> np.ndarray:
+    """`growth_rate` along directions [C, D] without any neutral part."""
     stride = np.ones(len(fixed), int)
     if learner.staleness.whole_interval:
         stride = np.maximum(np.asarray(cells.refresh_interval, int), 1)
@@ -118,9 +135,10 @@ class _Growth:
             return np.bincount(lane, values, count)
 
         self.size[who] -= total(slope * log_size)
-        self.cycle[who] -= total(slope * log_cycle)
+        with np.errstate(invalid="ignore"):  # what does not cycle at all has the logarithm -inf, and is not used
+            self.cycle[who] -= total(slope * log_cycle)
+            self.contrast[who] += total(bump * (log_cycle - log_size))
         self.weight[who] += total(bump)
-        self.contrast[who] += total(bump * (log_cycle - log_size))
 
     def rates(self) -> np.ndarray:
         """Growth per step [C]."""

@@ -1,0 +1,132 @@
+"""Policies with neutral directions that turn with the parameters: measured against closed forms."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from settings import cells
+from turning import build_escort, build_product
+
+from bandit_lab.bandits import two_arm
+from bandit_lab.grpo import Hyper, Learner, Optimizer
+from bandit_lab.measure import (
+    find_fixed_point,
+    floquet,
+    floquet_threshold,
+    generic_direction,
+    growth_rate,
+    learning_rate_boundary,
+    learning_rate_onset,
+    measure_stiffness,
+    noisy_state,
+    stack_bandits,
+    stiffest_mode,
+)
+from bandit_lab.measure.growth import _Growth
+from bandit_lab.theory import exact, oscillation_onset
+
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+
+SETTINGS = [(1, 0.0), (2, 0.0), (4, 0.9)]
+GRID = np.geomspace(1e-4, 10, 21)
+
+
+def softmax() -> tuple[float, float]:
+    """(stiffness, p (1 - p)) of the two-arm softmax with the same rewards; a logit gap x has half that stiffness."""
+    learner = Learner(two_arm())
+    point = find_fixed_point(learner, "mean_field", 1.0)
+    return measure_stiffness(learner, "mean_field", 1.0, point).largest, float(np.prod(point.policy))
+
+
+@pytest.mark.parametrize("length", [1.0, 2.0])
+def test_the_escort_policys_thresholds_are_those_of_its_direction_alone(length):
+    """x = 2 ln(theta_1/theta_2), |grad x|^2 = 4/(|theta|^2 p q), and the flow keeps |theta|: K = 2 K_softmax/(p q)."""
+    learner = Learner(build_escort(length=length))
+    point = find_fixed_point(learner, "mean_field", 1.0)
+    assert np.linalg.norm(point.theta) == pytest.approx(length, rel=1e-8)
+    gap, pq = softmax()
+    stiffness = 2 * gap / pq / length**2
+    report = measure_stiffness(learner, "mean_field", 1.0, point)
+    np.testing.assert_allclose(report.jacobian, [stiffness], rtol=1e-7)
+    np.testing.assert_allclose(report.hessian, [stiffness], rtol=1e-7)
+    np.testing.assert_allclose(report.relaxation, [stiffness], rtol=1e-6)
+    grid = cells(1.0, [mu for _, mu in SETTINGS], [n for n, _ in SETTINGS])
+    theta, along = np.tile(point.theta, (len(SETTINGS), 1)), generic_direction(point.basis)
+    predicted = np.array([exact("refresh", n, mu).kappa for n, mu in SETTINGS]) / stiffness
+    found = learning_rate_boundary(learner, "mean_field", grid, theta, along, GRID)
+    np.testing.assert_allclose(found.value, predicted, rtol=1e-3)
+    mode = stiffest_mode(report.relaxation_matrix, point.basis)
+    onset = learning_rate_onset(learner, "mean_field", grid, theta, *mode, GRID).value
+    np.testing.assert_allclose(
+        onset, [oscillation_onset("refresh", n, mu) / stiffness for n, mu in SETTINGS], rtol=1e-3
+    )
+    for (n, mu), rate in zip(SETTINGS[1:], predicted[1:], strict=True):
+        assert floquet_threshold(learner, "mean_field", mu, n, 1.0).learning_rate == pytest.approx(rate, rel=1e-7)
+
+
+def test_an_escort_policy_of_three_arms_has_two_multipliers_and_no_neutral_one():
+    learner = Learner(build_escort((0.9, 0.5, 0.1), 1.5))
+    point = find_fixed_point(learner, "mean_field", 1.0)
+    assert np.linalg.norm(point.theta) == pytest.approx(1.5, rel=1e-8)
+    np.testing.assert_allclose(point.basis.T @ point.theta, 0, atol=1e-12)
+    report = measure_stiffness(learner, "mean_field", 1.0, point)
+    found = floquet(learner, "mean_field", Hyper(0.1, 0.0, 1, 1.0))
+    steady = found.multipliers[np.abs(found.multipliers) > 1e-12]  # the snapshot's own multipliers vanish
+    np.testing.assert_allclose(np.sort(steady.real), np.sort(1 - 0.1 * report.jacobian), rtol=1e-9)
+
+
+def test_a_product_of_two_parameters_rests_where_the_flow_leads():
+    """The flow keeps u^2 - v^2; at a gap u v = x of stiffness K/2 it is K (u^2 + v^2)/2."""
+    learner = Learner(build_product())
+    point = find_fixed_point(learner, "mean_field", 1.0)
+    u, v = point.theta
+    assert point.neutral_turns
+    assert u**2 - v**2 == pytest.approx(0.75, rel=1e-7)
+    found = measure_stiffness(learner, "mean_field", 1.0, point).jacobian
+    np.testing.assert_allclose(found, [softmax()[0] / 2 * (u**2 + v**2)], rtol=1e-7)
+
+
+def test_only_the_part_of_a_displacement_that_changes_the_policy_is_measured():
+    """Planted: a neutral part as large as the rest, of a softmax and of an escort policy, alone and many at once."""
+    for bandit in (two_arm(), build_escort()):
+        learner = Learner(bandit)
+        point = find_fixed_point(learner, "mean_field", 1.0)
+        along = generic_direction(point.basis)
+        neutral = np.linalg.svd(point.basis)[0][:, -1]
+        theta = np.tile(point.theta, (2, 1))
+        grid = cells([0.01, 0.02])
+        clean = growth_rate(learner, "mean_field", grid, theta, along, 20)
+        mixed = growth_rate(learner, "mean_field", grid, theta, along + neutral, 20)
+        assert np.all(clean < -1e-4)
+        np.testing.assert_allclose(mixed, clean, rtol=1e-6)
+        many = stack_bandits([bandit, bandit])
+        np.testing.assert_allclose(
+            growth_rate(learner, "mean_field", grid, theta, along + neutral, 20, many), clean, rtol=1e-6
+        )
+        with pytest.raises(ValueError, match="direction: expected one that changes the policy"):
+            growth_rate(learner, "mean_field", grid, theta, neutral, 20)
+
+
+def test_a_policy_that_runs_to_a_vertex_or_does_not_move_has_a_reason_and_no_number():
+    learner = Learner(build_escort())
+    assert "runs to a vertex" in find_fixed_point(learner, "mean_field", 0.0).reason
+    still = find_fixed_point(Learner(build_product(0.0, 0.0)), "mean_field", 1.0)
+    assert still.theta is None
+    assert "does not change with its parameters" in still.reason
+
+
+def test_where_neutral_motion_never_rests_there_is_a_reason_and_no_number():
+    """Weight decay shrinks the neutral length and so stiffens the policy for ever; of a softmax it moves nothing."""
+    decayed = Optimizer("adamw", (("weight_decay", 0.1),))
+    learner = Learner(build_escort(), optimizer=decayed, group_size=4)
+    found = floquet(learner, "finite_group", Hyper(0.01, 0.0, 1, 1.0))
+    assert found.reason.endswith("the mean update has no fixed point")
+    plain = replace(learner, optimizer=Optimizer("adam"))
+    assert "there is no stationary state" in noisy_state(plain, "finite_group", Hyper(0.01, 0.0, 1, 1.0)).reason
+
+
+def test_a_displacement_that_stands_still_grows_at_rate_zero_without_a_warning():
+    watch = _Growth(np.array([128]), np.array([1]))
+    steps, ones = np.zeros(1, int), np.ones((1, 128))
+    assert watch(steps, steps, 1e-7 * ones, 1e-14 * ones).all()
+    assert watch.rates()[0] == pytest.approx(0.0, abs=1e-12)

@@ -27,6 +27,7 @@ ESTIMATORS_KNOWN = (*ESTIMATORS, "clipped", "clip_higher", "cispo")  # clips do 
 KL_KNOWN: dict[type, str] = {Exact: "exact", K3: "k3"}
 LOOPS = {**{model: model for model in theory.MODELS}, "random_mean": "random"}  # staleness -> model of the linear loop
 DRAWN = "ages drawn at every step multiply by random matrices; staleness=random_mean has their average"
+_SAME_SPACE = 1e-9
 _REAL = 1e-10
 """Imaginary parts of a spectrum up to this share of its largest modulus are rounding."""
 
@@ -228,9 +229,10 @@ def measured_linear(
 
 
 def _standard(matrix: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """A reduced matrix [K-1, K-1] in the basis that noise covariances are reduced in; others are left as they are."""
+    """A matrix reduced in `basis` [D, R], in the basis that noise covariances are reduced in if that spans the same
+    (all that is orthogonal to all-ones, as in a softmax of logits); others are left as they are."""
     arms = basis.shape[0]
-    if basis.shape[1] != arms - 1:
+    if basis.shape[1] != arms - 1 or np.max(np.abs(basis.sum(axis=0))) > _SAME_SPACE:
         return matrix
     turn = theory.ones_complement(arms).T @ basis
     return turn @ matrix @ turn.T

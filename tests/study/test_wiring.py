@@ -54,6 +54,14 @@ def test_formula_and_differentiation_agree(advantage, estimator, dynamics):
         assert radii[0] == pytest.approx(radii[1], rel=1e-8)
 
 
+def test_a_parameter_that_does_nothing_does_not_change_the_stiffness():
+    """One logit and a dead parameter: D - 1 directions change the policy, but not those orthogonal to all-ones."""
+    prompt = {"name": "contextual", "contexts": 1, "arms": 2, "spread": 0.0, "high": 0.9, "low": 0.1}
+    one, two = (settings(bandit=prompt | {"features": [[[1.0, *dead], [0.0, *dead]]]}) for dead in ([], [0.0]))
+    alone, beside = (measured_linear(build.build_learner(s, 1), s, "mean_field", 1.0) for s in (one, two))
+    np.testing.assert_allclose(beside.spectrum, alone.spectrum, rtol=1e-9)
+
+
 def test_options_of_an_advantage_reach_the_theory():
     """A power of the std, a threshold that tells 0 from 1 and one that does not, rewards that are not 0 and 1."""
 

@@ -100,6 +100,29 @@ def test_regions_are_named_and_units_given():
     assert "learning rate" in figure.axes[0].get_ylabel()
 
 
+def test_a_fill_without_a_name_in_its_region_is_in_the_legend():
+    """Grey has no name of its own; a region of two cells is too small for one; what is named is not said twice."""
+    data = made_up()
+
+    def fills(data):
+        legend = phase_diagram(data).legends[0]
+        return {
+            text.get_text()
+            for text, handle in zip(legend.texts, legend.legend_handles, strict=True)
+            if handle.get_visible() and not hasattr(handle, "get_marker")
+        }
+
+    assert fills(data) == set()
+    some = data["outcome"].values.copy()
+    some[:, :, 0, :5] = Outcome.UNDECIDED
+    assert fills(data.assign(outcome=(data["outcome"].dims, some))) == {
+        "undecided: not measured, or too close to a boundary"
+    }
+    some = np.full_like(some, Outcome.CONVERGED)
+    some[..., -2:] = Outcome.UNSTABLE
+    assert fills(data.assign(outcome=(data["outcome"].dims, some))) == {"unstable"}
+
+
 @pytest.mark.parametrize("momenta", [(0.0,), (0.0, 0.5), (0.0, 0.3, 0.5, 0.7, 0.9)])
 def test_at_most_three_columns(momenta):
     figure = phase_diagram(made_up(momenta=momenta))

@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
 
 from bandit_lab._types import Outcome
@@ -23,6 +24,11 @@ REGION = {
     Outcome.CONVERGED: "converges\nmonotonically",
     Outcome.OSCILLATING: "oscillates, decays",
     Outcome.UNSTABLE: "unstable",
+}
+NOT_NAMED = {
+    Outcome.UNDECIDED: "undecided: not measured, or too close to a boundary",
+    Outcome.COLLAPSED: "collapsed to a vertex",
+    Outcome.NON_FINITE: "not finite",
 }
 
 
@@ -46,15 +52,17 @@ def phase_diagram(results: "xarray.Dataset") -> Figure | None:
         sharey="row",
         squeeze=False,
     )
+    named: set[int] = set()
     for column, momentum in enumerate(momenta):
         part = results.isel(kl_weight=0).sel(momentum=momentum)
         coarse = _coarse(results, float(momentum))
-        _diagram(axes[0, column], part, coarse)
+        named |= _diagram(axes[0, column], part, coarse)
         _ratio(axes[1, column], part, coarse)
         axes[0, column].set_title(rf"momentum $\mu$ = {momentum:g}")
     axes[0, 0].set_ylabel(s.RATE)
     axes[1, 0].set_ylabel(r"$\eta$ / law's $\eta$")
-    _legend(figure, results)
+    shown = results["outcome"].isel(kl_weight=0).sel(momentum=momenta).values
+    _legend(figure, results, sorted(set(np.unique(shown).tolist()) - named))
     return figure
 
 
@@ -64,7 +72,8 @@ def _coarse(results: "xarray.Dataset", momentum: float) -> "xarray.Dataset | Non
     return results.isel(kl_weight=0).sel(sampled_momentum=momentum)
 
 
-def _diagram(axes: Axes, part: "xarray.Dataset", coarse: "xarray.Dataset | None") -> None:
+def _diagram(axes: Axes, part: "xarray.Dataset", coarse: "xarray.Dataset | None") -> set[int]:
+    """Returns the outcomes whose names are written in their regions."""
     interval, rate = _positive(part["refresh_interval"].values), part["learning_rate"].values
     outcome = part["outcome"].transpose("learning_rate", "refresh_interval").values
     axes.set(xscale="log", yscale="log", ylim=(rate[0], rate[-1]), xlim=(interval[0], interval[-1]))
@@ -80,8 +89,8 @@ def _diagram(axes: Axes, part: "xarray.Dataset", coarse: "xarray.Dataset | None"
         seen = coarse["sampled_boundary"].values
         inside = np.where((seen >= rate[0]) & (seen <= rate[-1]), seen, np.nan)  # markers are not clipped
         axes.plot(_positive(coarse["sampled_refresh_interval"].values), inside, **s.SAMPLED)
-    _name_regions(axes, interval, rate, outcome, part["threshold_law"].values)
     _interval_ticks(axes, interval)
+    return _name_regions(axes, interval, rate, outcome, part["threshold_law"].values)
 
 
 def _ratio(axes: Axes, part: "xarray.Dataset", coarse: "xarray.Dataset | None") -> None:
@@ -105,8 +114,9 @@ def _ratio(axes: Axes, part: "xarray.Dataset", coarse: "xarray.Dataset | None") 
     _interval_ticks(axes, interval)
 
 
-def _name_regions(axes: Axes, interval: np.ndarray, rate: np.ndarray, outcome: np.ndarray, law: np.ndarray) -> None:
-    """Write the name of each outcome along the middle of its region, clear of the law's line."""
+def _name_regions(axes: Axes, interval: np.ndarray, rate: np.ndarray, outcome: np.ndarray, law: np.ndarray) -> set[int]:
+    """Write the name of each outcome along the middle of its region, clear of the law's line; returns the named."""
+    named: set[int] = set()
     for code, name in REGION.items():
         middle, height = np.full(len(interval), np.nan), np.zeros(len(interval))
         for column in range(len(interval)):
@@ -124,6 +134,7 @@ def _name_regions(axes: Axes, interval: np.ndarray, rate: np.ndarray, outcome: n
         if not len(inner):
             continue
         column = int(inner[np.argmax(height[inner] - 2 * np.abs(place[inner] - 0.5))])
+        named.add(int(code))
         narrow = height[column] < NARROW
         angle = _angle(interval, middle, column) if narrow else 0.0
         axes.text(
@@ -139,6 +150,7 @@ def _name_regions(axes: Axes, interval: np.ndarray, rate: np.ndarray, outcome: n
             color="#333333",
             zorder=3,
         )
+    return named
 
 
 def _angle(interval: np.ndarray, middle: np.ndarray, column: int) -> float:
@@ -149,7 +161,8 @@ def _angle(interval: np.ndarray, middle: np.ndarray, column: int) -> float:
     return float(np.degrees(np.arctan(slope * middle[column] / interval[column])))
 
 
-def _legend(figure: Figure, results: "xarray.Dataset") -> None:
+def _legend(figure: Figure, results: "xarray.Dataset", fills: list[int]) -> None:
+    """Lines and markers, and the fills [codes] that no text in a region explains."""
     entries: list[tuple[dict[str, Any], str]] = [
         (s.LAW, r"leading-order law $K \eta N = 1 - \mu$"),
         (s.EXACT, "exact threshold"),
@@ -162,7 +175,9 @@ def _legend(figure: Figure, results: "xarray.Dataset") -> None:
             results["finite_group_threshold_exact"].attrs["drift"] if "finite_group_threshold_exact" in results else ""
         )
         entries.append((s.SAMPLED, f"sampled runs{', ' + finite if finite else ''}: half are lost"))
-    handles = [Line2D([], [], label=label, **look) for look, label in entries]
+    handles: list[Any] = [Line2D([], [], label=label, **look) for look, label in entries]
+    names = NOT_NAMED | {code: name.replace("\n", " ") for code, name in REGION.items()}
+    handles += [Patch(facecolor=s.FILL[code], edgecolor=s.GREY, label=names[Outcome(code)]) for code in fills]
     lost = results["sampled_boundary"].attrs.get("lost", "") if "sampled_boundary" in results else ""
     about = {"title": s.lines(f"lost: {lost}", figure.get_figwidth()), "title_fontsize": 7.5} if lost else {}
     figure.legend(handles=handles, loc="outside lower center", ncols=2, **about)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 from settings import nightly_but
+from turning import build_escort
 
 from bandit_lab._registry import Registry
 from bandit_lab.bandits import BANDITS, TabularBandit, k_arm
@@ -15,6 +16,7 @@ from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, DrGRPO, Lag, Refresh, TokenM
 from bandit_lab.grpo.advantage.none import NoBaseline
 from bandit_lab.grpo.kl.reverse import Exact
 from bandit_lab.study.check import CHECKS, run_check, subject_of
+from bandit_lab.study.check.result import Failed, close, compared
 from bandit_lab.study.cli import main
 from bandit_lab.study.plugins import registries
 
@@ -235,6 +237,51 @@ def test_the_registry_names_both_places_of_a_duplicate_and_lists_what_is_known()
         registry.build("one", {"size": "big"})
     with pytest.raises(ValueError, match=r"thing one: expected something with size, got NoneType without size"):
         registry.build("one", {"size": 2})
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Deaf(TabularBandit):
+    """Keeps its policy whatever its parameters are."""
+
+    tabular = False
+
+    def log_policy(self, theta):
+        return super().log_policy(0 * theta)
+
+
+@pytest.mark.usefixtures("compiled_quickly")
+def test_no_check_passes_on_a_comparison_of_nothing(monkeypatch):
+    """A policy without any gradient: every derivative, mean, growth and stiffness is 0 on both sides."""
+    right = k_arm((0.8, 0.5, 0.2))
+    monkeypatch.setattr(BANDITS, "_builders", dict(BANDITS._builders))
+    BANDITS.register("deaf")(lambda: Deaf(right.law, right.initial_parameters, right.reference_log_policy))
+    subject = subject_of("bandit", "deaf", {})
+    asked = (
+        *("gradient of the policy against finite differences", "derivatives of the drift against finite differences"),
+        *("exact mean of a group against sampling", "infinite groups are the limit of large ones"),
+        *("stiffness by three routes", PROGRAMS, GROWTH),
+    )
+    found = {name: run_check(name, subject) for name in asked}
+    assert [name for name, result in found.items() if result.status == "pass"] == []
+    assert "nothing to compare" in found["gradient of the policy against finite differences"].detail
+    assert "nothing to compare" in found["exact mean of a group against sampling"].detail
+    assert "does not change with its parameters" in found[GROWTH].detail
+    for nothing in ([], [0.0, 0.0], [1e-7]):
+        with pytest.raises(Failed, match="nothing to compare"):
+            compared("growth", nothing, least=1e-6)
+    with pytest.raises(Failed, match="nothing to compare"):
+        close("numbers", [], [], 1, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiled_quickly")
+def test_a_policy_whose_neutral_direction_turns_keeps_the_rules(monkeypatch):
+    monkeypatch.setattr(BANDITS, "_builders", dict(BANDITS._builders))
+    BANDITS.register("escort")(build_escort)
+    subject = subject_of("bandit", "escort", {})
+    for name in ("stiffness by three routes", GROWTH):
+        assert run_check(name, subject).status == "pass"
 
 
 def test_readme_bandit_runs_through_predict_sweep_and_check(tmp_path, monkeypatch, capsys):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab.simulate import drift_of
-from bandit_lab.study.check.result import check, close
+from bandit_lab.study.check.result import check, close, compared
 from bandit_lab.study.check.subject import Subject
 
 STEP = 1e-5
@@ -21,6 +21,7 @@ def policy(subject: Subject) -> str:
     """d log pi / d theta by forward and reverse differentiation and by central differences."""
     theta, log_policy = subject.places[0][0], subject.learner.bandit.log_policy
     forward = jax.jacfwd(log_policy)(theta)
+    compared("gradient", forward)
     line = close("forward", forward, _central(log_policy, theta), 1e-7, 1e-8)
     return f"{line}; {close('reverse', jax.jacrev(log_policy)(theta), forward, 1e-12, 1e-12)}"
 
@@ -29,10 +30,12 @@ def policy(subject: Subject) -> str:
 def drift(subject: Subject) -> str:
     """H_fresh and H_stale by forward differentiation and by central differences."""
     exact, (theta, behaviour) = jax.jit(drift_of(subject.learner, subject.dynamics)), (p[1] for p in subject.places)
-    weight, lines = subject.weight, []
+    weight, lines, seen = subject.weight, [], []
     for name, at, function in (
         ("current", theta, lambda x: exact(x, behaviour, weight)),
         ("behaviour", behaviour, lambda x: exact(theta, x, weight)),
     ):
-        lines.append(close(f"{name} policy", jax.jacfwd(function)(at), _central(function, at), 1e-6, 1e-8))
+        seen.append(jax.jacfwd(function)(at))
+        lines.append(close(f"{name} policy", seen[-1], _central(function, at), 1e-6, 1e-8))
+    compared("derivatives", *seen)
     return "; ".join(lines)

@@ -8,7 +8,7 @@ import numpy as np
 from bandit_lab.grpo import Frozen, Hyper
 from bandit_lab.simulate import run
 from bandit_lab.simulate.fast import why_not
-from bandit_lab.study.check.result import NotApplicable, check
+from bandit_lab.study.check.result import NotApplicable, check, compared
 from bandit_lab.study.check.sampling import judge
 from bandit_lab.study.check.subject import LEARNS, Subject
 
@@ -34,4 +34,5 @@ def paths(subject: Subject) -> str:
     }
     fast, slow = (run(learner, "sampled", cells, path=path, **options) for path in ("fast", "reference"))
     error = np.sqrt((fast.reward_variance + slow.reward_variance)[0, 1:] / SEEDS)
+    compared("change of the mean reward", slow.reward_mean[0, 1:] - slow.reward_mean[0, :1], slow.reward_variance)
     return judge((fast.reward_mean - slow.reward_mean)[0, 1:] / (error + 1e-12), SEEDS, subject.seed)

@@ -70,11 +70,22 @@ def run_checks(subject: "Subject") -> list[Result]:
     return [run_check(name, subject) for name in CHECKS]
 
 
+def compared(what: str, *numbers: Any, least: float = 0.0) -> None:
+    """Raises `Failed` unless some of these numbers are larger than `least`: equal nothings prove nothing."""
+    if not max((float(np.max(np.abs(np.asarray(some, float)), initial=0.0)) for some in numbers), default=0.0) > least:
+        size = f"at most {least:g}" if least else "0"
+        raise Failed(
+            f"{what}: nothing to compare: expected numbers that differ from 0, got all of them {size}, or none"
+        )
+
+
 def close(what: str, found: Any, expected: Any, relative: float, absolute: float) -> str:
-    """A line with the largest difference in units of what is allowed. Raises `Failed` beyond it, or for NaN."""
+    """A line with the largest difference in units of what is allowed. Raises `Failed` beyond it, for NaN or nothing."""
     found, expected = np.asarray(found, float), np.asarray(expected, float)
     if found.shape != expected.shape:
         raise Failed(f"{what}: shape {found.shape}, expected {expected.shape}")
+    if not expected.size:
+        raise Failed(f"{what}: nothing to compare: no numbers")
     allowed = absolute + relative * np.max(np.abs(expected), initial=0.0)
     off = np.max(np.abs(found - expected), initial=0.0)
     line = f"{what}: off by {off:.1e}, allowed {allowed:.1e}"

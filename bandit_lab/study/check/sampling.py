@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab.simulate import drift_of, sampled
-from bandit_lab.study.check.result import Failed, NotApplicable, check
+from bandit_lab.study.check.result import Failed, NotApplicable, check, compared
 from bandit_lab.study.check.subject import Subject
 
 DRAWS = 20_000
@@ -14,7 +14,9 @@ LARGEST_Z = 5.0  # 6e-7 per number
 
 def judge(z: np.ndarray, draws: int, seed: int) -> str:
     """A line with the largest |z|. Raises `Failed` beyond `LARGEST_Z`."""
-    worst = float(np.max(np.abs(z), initial=0.0))
+    if not z.size:
+        raise Failed("nothing to compare: no numbers")
+    worst = float(np.max(np.abs(z)))
     line = f"|z| <= {worst:.2f} on {z.size} numbers, allowed {LARGEST_Z:g}, n = {draws}, seed {seed}"
     if not worst <= LARGEST_Z:
         raise Failed(line)
@@ -59,6 +61,7 @@ def _sampled_z(subject: Subject, dynamics: str, draws: int, slack: float) -> np.
     mean, std, expected = jax.jit(lambda *columns: jax.lax.map(lambda one: moments(*one), columns))(
         keys, *subject.places
     )
+    compared("mean gradient and its noise", expected, std)
     scale = np.max(np.abs(expected))
     error = np.asarray(std) / np.sqrt(draws) + slack * (scale + 0.1) + 1e-12 * (1 + scale)
     return np.asarray(mean - expected) / error

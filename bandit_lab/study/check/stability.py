@@ -11,11 +11,12 @@ from bandit_lab.measure import find_fixed_point, generic_direction, measure_stif
 from bandit_lab.measure.fixed_point import FixedPoint
 from bandit_lab.measure.floquet import floquet, floquet_threshold
 from bandit_lab.simulate import DYNAMICS
-from bandit_lab.study.check.result import NotApplicable, check, close
+from bandit_lab.study.check.result import NotApplicable, check, close, compared
 from bandit_lab.study.check.subject import Subject
 
 MOMENTUM, INTERVAL = 0.5, 2
 STEPS, DISPLACEMENT = 800, 1e-8
+SAME_GROWTH = 1e-6  # per step; what is allowed, so that growths below it are compared with nothing
 
 
 def _fixed_point(subject: Subject) -> tuple[FixedPoint, np.ndarray]:
@@ -31,6 +32,7 @@ def stiffness(subject: Subject) -> str:
     """Jacobian of the drift, Hessian of the potential (where there is one), increments of a displaced run."""
     report = measure_stiffness(subject.learner, subject.dynamics, subject.kl_weight, _fixed_point(subject)[0])
     matrix = report.fresh + report.stale
+    compared("stiffness", matrix)
     lines = [close("displaced run", report.relaxation_matrix, matrix, 1e-4, 1e-7)]
     if report.hessian is None:
         lines.append(f"no Hessian: {report.hessian_reason}")
@@ -48,7 +50,7 @@ def growth(subject: Subject) -> str:
     point, theta = _fixed_point(replace(subject, learner=learner))
     try:
         threshold = floquet_threshold(learner, subject.dynamics, MOMENTUM, interval, subject.kl_weight)
-        if threshold.learning_rate is None:
+        if not threshold.learning_rate:  # none, or the fixed point repels at every learning rate
             raise NotApplicable(str(threshold.reason))
         rates = threshold.learning_rate * np.array([0.999, 1.001])
         found = [floquet(learner, subject.dynamics, Hyper(r, MOMENTUM, interval, subject.kl_weight)) for r in rates]
@@ -56,23 +58,27 @@ def growth(subject: Subject) -> str:
         raise NotApplicable(str(error)) from error
     if any(one.reason or one.moment_source for one in found):
         raise NotApplicable(found[0].reason or "its second moment is fed by noise: there is no noise-free run")
-    direction = generic_direction(point.basis)
-    seen = [_displaced(learner, subject, theta, direction, rate, interval) for rate in rates]
-    return close("growth per step", seen, [one.growth for one in found], 0.01, 1e-6)
+    expected = [one.growth for one in found]
+    compared("growth per step", expected, least=SAME_GROWTH)
+    seen = [_displaced(learner, subject, theta, point.basis, rate, interval) for rate in rates]
+    return close("growth per step", seen, expected, 0.01, SAME_GROWTH)
 
 
 def _displaced(
-    learner: Learner, subject: Subject, theta: np.ndarray, direction: np.ndarray, rate: float, interval: int
+    learner: Learner, subject: Subject, theta: np.ndarray, basis: np.ndarray, rate: float, interval: int
 ) -> float:
-    """Growth per step of a small displacement: log of its largest size in the last quarter over that in the second."""
+    """Growth per step of a small displacement: log of its largest size in the last quarter over that in the second.
+
+    Its size is that of the part along `basis` [D, R], which changes the policy: what is neutral never decays.
+    """
     whole = np.int32 if learner.staleness.whole_interval else float
     hyper = Hyper(*(jnp.asarray(v) for v in (rate, MOMENTUM, whole(interval), subject.kl_weight)))
     gradient, key = DYNAMICS[subject.dynamics](learner), jax.random.key(subject.seed)
 
     def step(state: State, _: None) -> tuple[State, jax.Array]:
         state = update(learner, gradient, hyper, key, state)[0]
-        return state, jnp.linalg.norm(state.theta - theta)
+        return state, jnp.linalg.norm((state.theta - theta) @ basis)
 
     run = jax.jit(lambda start: jax.lax.scan(step, init(learner, hyper, start), length=STEPS)[1])
-    size = np.asarray(run(jnp.asarray(theta + DISPLACEMENT * direction))).reshape(4, -1).max(1)
+    size = np.asarray(run(jnp.asarray(theta + DISPLACEMENT * generic_direction(basis)))).reshape(4, -1).max(1)
     return float(np.log(size[3] / size[1]) / (STEPS // 2))

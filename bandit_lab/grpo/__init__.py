@@ -26,6 +26,7 @@ from bandit_lab.grpo.estimator import (
     group_rule,
     register_estimator,
 )
+from bandit_lab.grpo.hyper import Hyper, check_hyper
 from bandit_lab.grpo.kl import K3, KL, KL_ESTIMATORS, Exact, register_kl
 from bandit_lab.grpo.optimizer import OPTIMIZERS, Optimizer, optimizer_names, register_optimizer
 from bandit_lab.grpo.shift import Shift, counted, shift_of, weighs_groups, weighs_tokens
@@ -44,7 +45,6 @@ from bandit_lab.grpo.staleness import (
 from bandit_lab.grpo.update import (
     Gradient,
     GradientFn,
-    Hyper,
     Info,
     Learner,
     State,
@@ -94,6 +94,7 @@ __all__ = [
     "averages",
     "batch_advantages",
     "batch_key",
+    "check_hyper",
     "counted",
     "group_rule",
     "init",

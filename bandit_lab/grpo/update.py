@@ -12,24 +12,12 @@ from bandit_lab._types import Array
 from bandit_lab.bandits import Bandit
 from bandit_lab.grpo.advantage import GRPO, Advantage
 from bandit_lab.grpo.estimator import Estimator, Frozen
+from bandit_lab.grpo.hyper import Hyper, check_hyper
 from bandit_lab.grpo.kl import KL, KL_ESTIMATORS, Exact
 from bandit_lab.grpo.optimizer import Optimizer
 from bandit_lab.grpo.staleness import Mixture, Refresh, Staleness
 
 _AGES = 2**32 - 1  # a step number that no run reaches: names the stream that ages are drawn from
-
-
-class Hyper(NamedTuple):
-    """The traced settings: scalars, or arrays of one shape when a grid is vectorised.
-
-    learning_rate: eta, logits per unit of gradient. momentum: mu. refresh_interval: N, steps (int; real where the
-    staleness model says so). kl_weight: beta, reward units per nat.
-    """
-
-    learning_rate: Any
-    momentum: Any
-    refresh_interval: Any
-    kl_weight: Any
 
 
 @jax.tree_util.register_dataclass
@@ -106,7 +94,12 @@ GradientFn = Callable[[Array, Array, Array, Array], Gradient]
 
 
 def init(learner: Learner, hyper: Hyper, theta: Array) -> State:
-    """State before step 0 at parameters theta [D], everything that remembers filled with theta."""
+    """State before step 0 at parameters theta [D], everything that remembers filled with theta.
+
+    Raises:
+      ValueError: settings out of range (traced ones cannot be looked at).
+    """
+    check_hyper(learner.staleness, hyper)
     optimizer = learner.optimizer.build(hyper.learning_rate, hyper.momentum)
     return State(jnp.int32(0), theta, optimizer.init(theta), learner.staleness.init(theta, learner.horizon))
 

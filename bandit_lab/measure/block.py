@@ -16,7 +16,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from bandit_lab._types import Array
-from bandit_lab.grpo import Hyper, Learner, State, init, update
+from bandit_lab.grpo import Hyper, Learner, State, check_hyper, init, update
 from bandit_lab.measure.fixed_point import FixedPoint, find_fixed_point
 from bandit_lab.measure.held import FAR, HeldState, SecondMoment, Step, average_moment, hold, sampled_moment
 from bandit_lab.simulate import DYNAMICS
@@ -132,7 +132,8 @@ class Block:
 
 
 def scalars(learner: Learner, hyper: Hyper) -> Hyper:
-    """Hyper of float64 scalars, the refresh interval int32 if it is a whole number."""
+    """Hyper of float64 scalars, the refresh interval int32 if it is a whole number. Raises ValueError out of range."""
+    check_hyper(learner.staleness, hyper)
     whole = learner.staleness.whole_interval
     interval = jnp.int32(hyper.refresh_interval) if whole else jnp.asarray(float(hyper.refresh_interval))
     learning_rate, momentum, kl_weight = (

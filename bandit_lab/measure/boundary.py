@@ -12,6 +12,7 @@ from bandit_lab import _checks
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.measure.directions import changing_part
 from bandit_lab.measure.growth import PERIODS, growth_along, growth_rate
+from bandit_lab.simulate.cells import as_cells
 
 _BISECTIONS = 13
 _NEAR = 1 / 32  # of a bracket: how far from the secant's root it is looked at next, on both sides
@@ -59,7 +60,7 @@ def first_crossing(
     by two learning rates close to the secant's root. grid: [M], or [C, M] of its own for each cell. Raises ValueError
     unless the grid rises and has two points.
     """
-    grid = np.asarray(grid, float)
+    cells, grid = as_cells(cells), np.asarray(grid, float)
     shaped = grid.ndim == 1 or (grid.ndim == 2 and len(grid) == len(theta_star))
     rises = shaped and grid.shape[-1] >= 2 and bool(np.all(np.diff(grid) > 0) and np.all(grid > 0))
     _checks.require(rises, "learning_rate", "at least two rising learning rates > 0", grid.tolist())

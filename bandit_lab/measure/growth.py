@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from bandit_lab.grpo import Hyper, Learner
+from bandit_lab.grpo import Hyper, Learner, check_hyper
 from bandit_lab.measure.directions import changing_part
 from bandit_lab.measure.displaced import Lanes, run_lanes, samples
+from bandit_lab.simulate.cells import as_cells
 
 PERIODS = 150  # length of a growth run in units of N + 1/(1 - mu); a cycle takes about 2 pi of them
 START = 1e-7  # displacement, in units of the direction given
@@ -52,8 +53,9 @@ def growth_rate(
         changes the policy is taken. bandits: one per cell (`displaced.stack_bandits`) instead of the learner's.
 
     Raises:
-      ValueError: a direction that does not change the policy.
+      ValueError: a direction that does not change the policy, settings out of range.
     """
+    cells = as_cells(cells)
     fixed = np.asarray(theta_star, np.float64)
     directions = changing_part(learner, fixed, np.broadcast_to(direction, fixed.shape), bandits)
     return growth_along(learner, dynamics, cells, fixed, directions, periods, bandits)
@@ -69,6 +71,7 @@ def growth_along(
     bandits: Any = None,
 ) -> np.ndarray:
     """`growth_rate` along directions [C, D] without any neutral part."""
+    check_hyper(learner.staleness, cells)
     stride = np.ones(len(fixed), int)
     if learner.staleness.whole_interval:
         stride = np.maximum(np.asarray(cells.refresh_interval, int), 1)

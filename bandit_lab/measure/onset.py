@@ -7,9 +7,10 @@ real and positive. `first_overshoot` is offered beside it, with its resolution, 
 
 import numpy as np
 
-from bandit_lab.grpo import Hyper, Learner
+from bandit_lab.grpo import Hyper, Learner, check_hyper
 from bandit_lab.measure.boundary import Boundary, first_crossing
 from bandit_lab.measure.displaced import Lanes, run_lanes, samples
+from bandit_lab.simulate.cells import as_cells
 
 ORDER = {"A": 2, "B": 2, "C": 3}  # poles of one mode at the sample points that have not died out
 SERIES_START = 2e-5  # displacement of time-series runs; even orders cancel between the two signs
@@ -58,7 +59,12 @@ def displacement(
     Args:
       cells: Hyper of arrays [C]. theta_star: [C, D]. direction, projector: [D], a right and a left eigenvector of the
         stiffness, scaled to unit product, so that one mode is seen alone.
+
+    Raises:
+      ValueError: settings out of range.
     """
+    cells = as_cells(cells)
+    check_hyper(learner.staleness, cells)
     fixed = np.asarray(theta_star, np.float64)
     direction, projector = (np.broadcast_to(x, fixed.shape) for x in (direction, projector))
     first, stride, count = _span(cells, learner.staleness.model)

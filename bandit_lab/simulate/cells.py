@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bandit_lab.grpo import Hyper, Learner
+from bandit_lab.grpo import Hyper, Learner, check_hyper
 
 
 class Cells(NamedTuple):
@@ -26,8 +26,21 @@ def cell_identity(cells: Hyper) -> np.ndarray:
     return np.array([zlib.crc32(np.ascontiguousarray(row).tobytes()) for row in columns], np.uint32)
 
 
+def as_cells(cells: Hyper) -> Hyper:
+    """Settings as columns of equal length [C]: scalars stand for every cell, arrays stay as they are."""
+    lengths = [np.shape(column)[0] for column in cells if np.ndim(column)]
+    count = lengths[0] if lengths else 1
+    return Hyper(*(column if np.ndim(column) else np.full(count, column) for column in cells))
+
+
 def typed_cells(learner: Learner, cells: Hyper, dtype: Any) -> Hyper:
-    """Cells [C] as host arrays of `dtype`, refresh intervals as int32 where the staleness model counts whole steps."""
+    """Cells [C] as host arrays of `dtype`, refresh intervals as int32 where the staleness model counts whole steps.
+
+    Raises:
+      ValueError: settings out of range.
+    """
+    cells = as_cells(cells)
+    check_hyper(learner.staleness, cells)
     columns = Hyper(*(np.asarray(column, dtype) for column in cells))
     if not learner.staleness.whole_interval:
         return columns

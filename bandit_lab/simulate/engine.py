@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from bandit_lab import _checks
-from bandit_lab.grpo import Hyper, Learner
+from bandit_lab.grpo import Hyper, Learner, check_hyper
 from bandit_lab.simulate import fast
 from bandit_lab.simulate import reference as reference_path
-from bandit_lab.simulate.cells import prepare
+from bandit_lab.simulate.cells import as_cells, prepare
 from bandit_lab.simulate.dynamics import DYNAMICS
 from bandit_lab.simulate.moments import check_first_seed
 from bandit_lab.simulate.reference import WIDTH, Width
@@ -70,7 +70,7 @@ def run(
 
     Args:
       learner: what is trained. dynamics: `mean_field`, `finite_group` (both ignore `seeds` beyond 1) or `sampled`.
-      cells: Hyper of four equally long 1-D arrays [C].
+      cells: Hyper of four equally long 1-D arrays [C]; scalars stand for every cell.
       steps: T updates. seeds: S replicas. seed: root of all random numbers.
       first_seed: index of the first replica, a multiple of `moments.UNIT`: one long range of seeds may be run as
         several calls, and `moments.pool` over their moments gives the bits of a single call.
@@ -86,12 +86,12 @@ def run(
       `Runs`, as float64 numpy arrays.
 
     Raises:
-      ValueError: steps or seeds < 1, first_seed within a unit, cells of unequal length, unknown dynamics, path or rng,
-        more steps than the generator has numbers for.
+      ValueError: steps or seeds < 1, first_seed within a unit, cells of unequal length or with settings out of range,
+        unknown dynamics, path or rng, more steps than the generator has numbers for.
     """
     _checks.integer("seeds", seeds, 1)
     check_first_seed(first_seed)
-    _check(dynamics, cells, steps, rng)
+    cells = _checked(learner, dynamics, cells, steps, rng)
     ready = prepare(learner, cells, dtype, initial, reference, common_random_numbers)
     asked = Request(learner, dynamics, ready, steps, seeds, dtype, first_seed, watched=summary, threads=threads)
     chosen, parts = _parts(asked, path, rng, seed, progress)
@@ -112,7 +112,8 @@ def trajectories(
     rng: str = fast.DEFAULT_GENERATOR,
 ) -> np.ndarray:
     """Expected reward [C, S, T + 1] of every single run: the same runs as in `run`, kept whole. For few cells."""
-    _check(dynamics, cells, steps, rng)
+    _checks.integer("seeds", seeds, 1)
+    cells = _checked(learner, dynamics, cells, steps, rng)
     ready = prepare(learner, cells, dtype, initial)
     rewards = np.empty((len(ready.name), seeds, steps + 1))
     asked = Request(learner, dynamics, ready, steps, seeds, dtype, whole=True)
@@ -121,14 +122,17 @@ def trajectories(
     return rewards
 
 
-def _check(dynamics: str, cells: Hyper, steps: int, rng: str) -> None:
-    """Raises ValueError for what can be wrong before anything is prepared."""
+def _checked(learner: Learner, dynamics: str, cells: Hyper, steps: int, rng: str) -> Hyper:
+    """The cells as columns. Raises ValueError for what can be wrong before anything is prepared."""
     _checks.choice("dynamics", dynamics, DYNAMICS)
     _checks.choice("rng", rng, fast.GENERATORS)
     _checks.integer("steps", steps, 1)
+    cells = as_cells(cells)
     count = len(np.asarray(cells.learning_rate))
     for name, column in cells._asdict().items():
         _checks.require(np.shape(column) == (count,), name, f"an array of {count} cells", np.shape(column))
+    check_hyper(learner.staleness, cells)
+    return cells
 
 
 def _parts(asked: Request, path: str, rng: str, seed: int, progress: Progress | None) -> tuple[Route, Iterator[Part]]:

@@ -64,7 +64,7 @@ class Random(_Ages):
         """The entry written a random number of steps ago. `key` is consumed."""
         if key is None:
             raise ValueError("key: expected one, to draw an age from, got None")
-        mean = jnp.asarray(interval)
+        mean = jnp.asarray(interval, jnp.result_type(interval, theta.dtype))
         return self.recall(state, theta, step, mean, jax.random.uniform(key, (), mean.dtype))
 
     def recall(self, state: Array, theta: Array, step: Array, interval: Array, uniform: Array) -> tuple[Array, Array]:

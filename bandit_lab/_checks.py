@@ -1,8 +1,13 @@
 """Host-side checks of arguments: one clear line that names the setting, what was expected and what was got."""
 
 import math
+import traceback
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
+
+LONGEST = 160  # characters of a message of somebody else
+_PACKAGE = Path(__file__).resolve().parent
 
 
 def require(condition: bool, name: str, expected: str, got: Any) -> None:
@@ -66,3 +71,16 @@ def choice(name: str, value: Any, known: Sequence[str] | Iterable[str]) -> str:
     known = list(known)
     require(value in known, name, "one of " + ", ".join(known), value)
     return str(value)
+
+
+def described(error: BaseException) -> str:
+    """An exception as `Type: first line (file.py:line)`, the line being the last one outside of all packages."""
+    line = next(iter(str(error).strip().splitlines()), "")
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_own(frame.filename)]
+    where = f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
+    return f"{type(error).__name__}{f': {line[:LONGEST]}' if line else ''}{where}"
+
+
+def _is_own(file: str) -> bool:
+    path = Path(file)
+    return path.suffix == ".py" and "site-packages" not in path.parts and _PACKAGE not in path.resolve().parents

@@ -24,12 +24,20 @@ class Registry(Generic[T]):
 
     kind: how errors and settings name it (`bandit`). needs: names that every built variant must have. given: arguments
     of a builder that are no options: where there are any, the variant is the builder itself with its options filled in.
+    probe: looks at a variant from outside the package when it is built, and raises ValueError.
     """
 
-    def __init__(self, kind: str, needs: Iterable[str] = (), given: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        kind: str,
+        needs: Iterable[str] = (),
+        given: Iterable[str] = (),
+        probe: Callable[[Any], None] | None = None,
+    ) -> None:
         self.kind = kind
         self.needs = tuple(needs)
         self.given = tuple(given)
+        self.probe = probe
         self._builders: dict[str, Callable[..., T]] = {}
 
     def register(self, name: str) -> Callable[[F], F]:
@@ -82,8 +90,8 @@ class Registry(Generic[T]):
 
         Raises:
           ValueError: unknown name, unknown or missing option, an option that is not of its default's kind (number,
-            list of numbers, text, true or false), whatever the builder raises, or a variant that lacks what its kind
-            needs.
+            list of numbers, text, true or false), what the builder raises, or a variant that lacks what its kind needs.
+            Of a variant from outside the package also whatever else its builder raises, and what `probe` says.
         """
         known = self.defaults(name)
         for key in options:
@@ -94,13 +102,40 @@ class Registry(Generic[T]):
             _checks.require(given, self.option(name, key), "a value", None)
             if key in options:
                 _check_kind(self.option(name, key), options[key], default)
-        variant: Any = partial(self[name], **options) if self.given else self[name](**options)
-        missing = [attribute for attribute in self.needs if not hasattr(variant, attribute)]
+        variant: Any = partial(self[name], **options) if self.given else self._made(name, options)
+        defined = dir(type(variant))  # a property that fails is there
+        missing = [part for part in self.needs if part not in defined and not hasattr(variant, part)]
         expected = f"something with {', '.join(self.needs)}"
         if missing:
             got = f"{type(variant).__name__} without {', '.join(missing)} from {place_of(self[name])}"
             raise ValueError(f"{self.kind} {name}: expected {expected}, got {got}")
+        if not self.given:
+            self.look_at(name, variant)
         return variant
+
+    def _made(self, name: str, options: Mapping[str, Any]) -> T:
+        """What the builder makes. Errors of a user's builder get their place, unless they are lines like ours."""
+        try:
+            return self[name](**options)
+        except Exception as error:
+            said = isinstance(error, ValueError) and ": expected " in str(error)
+            if said or not self.is_outside(name):
+                raise
+            where, got = f"{self.kind} {name}, {place_of(self[name])}", _checks.described(error)
+            raise ValueError(f"{where}: expected one built from its options, got {got}") from error
+
+    def is_outside(self, name: str) -> bool:
+        """Whether a variant comes from outside the package."""
+        return not f"{self[name].__module__}.".startswith("bandit_lab.")
+
+    def look_at(self, name: str, variant: Any) -> None:
+        """Put a variant from outside the package to the probe. Raises ValueError that says which file and method."""
+        if self.probe is None or not self.is_outside(name):
+            return
+        try:
+            self.probe(variant)
+        except ValueError as error:
+            raise ValueError(f"{self.kind} {name}, {place_of(self[name])}: {error}") from error
 
 
 def _check_kind(name: str, value: Any, default: Any) -> None:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from bandit_lab._registry import Registry
 from bandit_lab._types import Array
+from bandit_lab.bandits.probe import probe
 
 
 @jax.tree_util.register_dataclass
@@ -93,5 +94,6 @@ def num_contexts_and_arms(bandit: Bandit) -> tuple[int, int]:
 BANDITS: Registry[Bandit] = Registry(
     "bandit",
     ("initial_parameters", "reference_log_policy", "law", "log_policy", "true_means", "sample_rewards", "exact_law"),
+    probe=probe,
 )
 register_bandit = BANDITS.register

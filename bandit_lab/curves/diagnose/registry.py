@@ -2,9 +2,14 @@
 
 from typing import Any, Protocol
 
+import numpy as np
+
+from bandit_lab import _checks
 from bandit_lab._registry import Registry
 from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Finding
-from bandit_lab.curves.record import Curve
+from bandit_lab.curves.record import Curve, RewardScale, Series
+
+_POINTS = 24  # of the log that a diagnostic from outside is first shown
 
 
 class Diagnostic(Protocol):
@@ -27,5 +32,21 @@ class Diagnostic(Protocol):
 
 
 Detector = Diagnostic  # its name in the first releases
-DIAGNOSTICS: Registry[Any] = Registry("diagnostic", given=("curve", "settings", "group_size"))
+
+
+def probe(judge: Any) -> None:
+    """Raise ValueError unless a diagnostic gives a `Finding` for a short log."""
+    method = f"{judge.func.__name__}(curve of {_POINTS} points, settings, group_size)"
+    step = np.arange(float(_POINTS))
+    rising = Series(step, 0.2 + 0.6 * step / _POINTS, "reward")
+    curve = Curve("a short log", "", "csv", "unknown", rising, RewardScale(0.0, 1.0, True))
+    try:
+        found = judge(curve, DiagnoseSettings(), group_size=None)
+    except Exception as error:
+        raise ValueError(f"{method}: expected a Finding, got {_checks.described(error)}") from error
+    if not isinstance(found, Finding):
+        raise ValueError(f"{method}: expected a Finding, got {type(found).__name__}")
+
+
+DIAGNOSTICS: Registry[Any] = Registry("diagnostic", given=("curve", "settings", "group_size"), probe=probe)
 register_diagnostic = DIAGNOSTICS.register

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from bandit_lab._registry import Registry
 from bandit_lab._types import Array
+from bandit_lab.grpo import probes
 
 
 class Advantage(Protocol):
@@ -74,7 +75,9 @@ class Advantage(Protocol):
 
 
 ADVANTAGES: Registry[Advantage] = Registry(
-    "advantage", ("smallest_group", "linear", "centred", "drops_silent", "__call__", "population")
+    "advantage",
+    ("smallest_group", "linear", "centred", "drops_silent", "__call__", "population"),
+    probe=probes.advantage,
 )
 register_advantage = ADVANTAGES.register
 

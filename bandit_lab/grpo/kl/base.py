@@ -4,6 +4,7 @@ from typing import Protocol
 
 from bandit_lab._registry import Registry
 from bandit_lab._types import Array
+from bandit_lab.grpo import probes
 
 
 class KL(Protocol):
@@ -36,5 +37,5 @@ class KL(Protocol):
         ...
 
 
-KL_ESTIMATORS: Registry[KL] = Registry("kl_estimator", ("sampled", "slope", "divergence"))
+KL_ESTIMATORS: Registry[KL] = Registry("kl_estimator", ("sampled", "slope", "divergence"), probe=probes.kl_estimator)
 register_kl = KL_ESTIMATORS.register

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import jax.numpy as jnp
 import optax
 
 from bandit_lab import _checks
-from bandit_lab._registry import Registry
+from bandit_lab._probe import attempt
+from bandit_lab._registry import Registry, place_of
 from bandit_lab._types import Array
+from bandit_lab.grpo import probes
 
-OPTIMIZERS: Registry[Any] = Registry("optimizer", given=("learning_rate", "momentum"))
+OPTIMIZERS: Registry[Any] = Registry("optimizer", given=("learning_rate", "momentum"), probe=probes.optimizer)
 """For developers. A new optimiser is a function `(learning_rate, momentum, **options) -> optax.GradientTransformation`
 under `@register_optimizer("its_name")`, in a file of this folder (with `conf/optimizer/its_name.yaml`) or a module of
 yours. Both arguments may be traced; gradients are those of a loss (to be minimised)."""
@@ -96,6 +99,13 @@ class Optimizer:
         for option, _ in self.options:
             _checks.require(bool(known), "optimizer.options", f"none for {self.name}", option)
             _checks.choice("optimizer.options", option, known)
+        if own and OPTIMIZERS.is_outside(self.name):
+            OPTIMIZERS.look_at(self.name, self._tried())
+
+    def _tried(self) -> optax.GradientTransformation:
+        """The transformation at some ordinary numbers. Raises ValueError for what a user's function raises."""
+        where = f"optimizer {self.name}, {place_of(OPTIMIZERS[self.name])}"
+        return attempt(where, "an optax.GradientTransformation", lambda: self.build(jnp.asarray(0.1), jnp.asarray(0.5)))
 
     @property
     def convention(self) -> str:

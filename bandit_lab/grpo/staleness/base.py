@@ -6,6 +6,7 @@ import jax.numpy as jnp
 
 from bandit_lab._registry import Registry
 from bandit_lab._types import Array
+from bandit_lab.grpo import probes
 
 
 class Mixture(NamedTuple):
@@ -122,6 +123,7 @@ STALENESS: Registry[Staleness] = Registry(
         *("model", "smallest_interval", "whole_interval", "block_synchronous"),
         *("horizon_for", "init", "behaviour", "period", "rewind"),
     ),
+    probe=probes.staleness,
 )
 register_staleness = STALENESS.register
 

@@ -55,5 +55,8 @@ def thresholds(settings: DiagnosisSettings) -> DiagnoseSettings:
     for name, options in settings.diagnostic.items():
         _checks.require(isinstance(options, dict), f"diagnostic.{name}", "its options", options)
         DIAGNOSTICS.build(name, options)
+    for name in DIAGNOSTICS:
+        if DIAGNOSTICS.is_outside(name):
+            DIAGNOSTICS.look_at(name, DIAGNOSTICS.build(name, settings.diagnostic.get(name, {})))
     known = {name: getattr(settings, name) for name in THRESHOLDS}
     return DiagnoseSettings(**known, options=settings.diagnostic)

@@ -167,11 +167,12 @@ def learning_rate_boundary(
         one per cell (`displaced.stack_bandits`) instead of the learner's.
     """
     fixed = np.asarray(theta_star, float)
-    directions = changing_part(learner, fixed, np.broadcast_to(direction, fixed.shape), bandits)
+    directions, space = changing_part(learner, fixed, np.broadcast_to(direction, fixed.shape), bandits)
 
     def grows(length: float, cells: Hyper, which: np.ndarray) -> np.ndarray:
         mine = jax.tree.map(lambda x: x[which], bandits)
-        return growth_along(learner, dynamics, cells, fixed[which], directions[which], length, mine)
+        some = None if space is None else space[which]
+        return growth_along(learner, dynamics, cells, fixed[which], directions[which], length, mine, some)
 
     test, rough = partial(grows, periods), partial(grows, periods / 4)
     return first_crossing(test, cells, np.arange(len(fixed)), grid, rough=rough)

@@ -54,8 +54,15 @@ def neutral_turns(learner: Learner, theta: np.ndarray, basis: np.ndarray) -> boo
     return False
 
 
-def changing_part(learner: Learner, theta: np.ndarray, direction: np.ndarray, bandits: Any = None) -> np.ndarray:
-    """The part of directions [C, D] that changes the policy at theta [C, D]; bandits: one per cell (`stack_bandits`).
+def changing_part(
+    learner: Learner, theta: np.ndarray, direction: np.ndarray, bandits: Any = None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """(the part of directions [C, D] that changes the policy at theta [C, D], projectors [C, D, D] on it or None).
+
+    None where neutral directions are the same everywhere: the drift has no part along them. Where they turn, a
+    displacement x moves the parameters by about x^2 along them, and that stays when x has decayed.
+
+    bandits: one per cell (`stack_bandits`) instead of the learner's.
 
     Raises:
       ValueError: a direction that does not change the policy.
@@ -67,12 +74,14 @@ def changing_part(learner: Learner, theta: np.ndarray, direction: np.ndarray, ba
         places, which = theta, np.arange(len(theta))
         learners = [replace(learner, bandit=jax.tree.map(lambda x, i=i: x[i], bandits)) for i in which]
     bases = [policy_directions(one, place) for one, place in zip(learners, places, strict=True)]
-    result = np.array(direction, float)
-    for row, basis in enumerate(bases[i] for i in which.reshape(-1)):
+    result, which = np.array(direction, float), which.reshape(-1)
+    for row, basis in enumerate(bases[i] for i in which):
         inside = basis @ (basis.T @ result[row])
         size, whole = np.linalg.norm(inside), np.linalg.norm(result[row])
         if not size > _ROUNDING * whole:
             raise ValueError(f"direction: expected one that changes the policy, got {direction[row].tolist()}")
         if np.linalg.norm(result[row] - inside) > _ROUNDING * whole:
             result[row] = inside
-    return result
+    if not len(places) or not neutral_turns(learners[0], places[0], bases[0]):
+        return result, None
+    return result, np.stack([basis @ basis.T for basis in bases])[which]

@@ -38,7 +38,8 @@ class Lanes(NamedTuple):
     """What is run [C]: settings, fixed points [C, D], parameters at step 0 [C, D], and what is read off.
 
     projector: [C, D]; the reading at step t is projector . (theta_t - fixed). bandits: the learner's bandit with a
-    leading axis [C] on every array, one bandit per cell, or None: all have the learner's.
+    leading axis [C] on every array, one bandit per cell, or None: all have the learner's. space: [C, D, D] projectors
+    on what counts of a displacement's size, or None: all of it.
     """
 
     cells: Hyper
@@ -46,6 +47,7 @@ class Lanes(NamedTuple):
     start: np.ndarray
     projector: np.ndarray
     bandits: Any = None
+    space: np.ndarray | None = None
 
 
 Watch = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -65,35 +67,38 @@ def _change_weight(learner: Learner, hyper: Hyper) -> Array:
 
 @cache
 def _program(mesh: Mesh, dynamics: str, one: bool) -> Callable[..., Any]:
-    """(learner, cells, fixed, projector, state, bandits) [W] -> (state, readings [W, STEPS], sizes [W, STEPS]), jitted;
-    W lanes on every device. one: whether it is compiled as one kernel.
+    """(learner, cells, fixed, projector, state, space, bandits) [W] -> (state, readings [W, STEPS], sizes [W, STEPS]),
+    jitted; W lanes on every device. one: whether it is compiled as one kernel.
 
     size: |theta_t - fixed|^2 + |weight (theta_{t+1} - theta_t)|^2, see `_change_weight`.
     """
 
-    def advance(learner: Learner, cells: Hyper, fixed: Array, projector: Array, state: Any, bandits: Any) -> Any:
+    def advance(
+        learner: Learner, cells: Hyper, fixed: Array, projector: Array, state: Any, space: Any, bandits: Any
+    ) -> Any:
         key = jax.random.key(0)
         own = DYNAMICS[dynamics](learner) if bandits is None else None  # its constants are made outside of the kernel
 
-        def lane(hyper: Hyper, fixed: Array, projector: Array, state: Any, bandit: Any) -> Any:
+        def lane(hyper: Hyper, fixed: Array, projector: Array, state: Any, space: Any, bandit: Any) -> Any:
             gradient = own or DYNAMICS[dynamics](replace(learner, bandit=bandit))
             weight = _change_weight(learner, hyper)
 
             def step(state, _):
                 new, _ = update(learner, gradient, hyper, key, state)
-                away = state.theta - fixed
-                size = jnp.sum(away**2) + jnp.sum((weight * (new.theta - state.theta)) ** 2)
+                away, change = state.theta - fixed, new.theta - state.theta
+                counted = (away, change) if space is None else (away @ space, change @ space)
+                size = jnp.sum(counted[0] ** 2) + jnp.sum((weight * counted[1]) ** 2)
                 return new, (jnp.sum(projector * away), size)
 
             return jax.lax.scan(step, state, length=STEPS)
 
         def lanes() -> Any:  # closes over its inputs: XLA:CPU aborts on an input of the kernel that nothing reads
-            return jax.vmap(lane)(cells, fixed, projector, state, bandits)
+            return jax.vmap(lane)(cells, fixed, projector, state, space, bandits)
 
         state, (reading, size) = one_kernel(lanes) if one else lanes()
         return state, reading, size
 
-    everywhere = on_every(mesh, advance, (False, True, True, True, True, True))
+    everywhere = on_every(mesh, advance, (False, True, True, True, True, True, True))
     return jax.jit(everywhere, compiler_options=compiler_options() if one else {})
 
 
@@ -129,7 +134,7 @@ def run_lanes(learner: Learner, dynamics: str, lanes: Lanes, watch: Watch) -> No
     with one block on every device."""
     cells = typed_cells(learner, lanes.cells, np.float64)
     fixed, start, projector = (np.ascontiguousarray(x, np.float64) for x in lanes[1:4])
-    lanes = Lanes(cells, fixed, start, projector, lanes.bandits)
+    lanes = Lanes(cells, fixed, start, projector, lanes.bandits, lanes.space)
     waiting, stopped = iter(range(len(lanes.start))), Event()
     width = WIDTH[dynamics]
     mesh = mesh_for(-(-len(lanes.start) // width))
@@ -187,7 +192,8 @@ class _Blocks:
         cells = Hyper(*(column[rows] for column in lanes.cells))
         first = np.asarray(self.state.step)
         bandits = jax.tree.map(lambda x: x[rows], lanes.bandits)
-        inputs = cells, lanes.fixed[rows], lanes.projector[rows], self.state, bandits
+        space = None if lanes.space is None else lanes.space[rows]
+        inputs = cells, lanes.fixed[rows], lanes.projector[rows], self.state, space, bandits
         self.state, *seen = _run(self.mesh, self.dynamics, self.learner, *inputs)
         busy = np.flatnonzero(self.who >= 0)
         readings, sizes = (np.asarray(x)[busy] for x in seen)

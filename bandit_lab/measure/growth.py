@@ -57,8 +57,8 @@ def growth_rate(
     """
     cells = as_cells(cells)
     fixed = np.asarray(theta_star, np.float64)
-    directions = changing_part(learner, fixed, np.broadcast_to(direction, fixed.shape), bandits)
-    return growth_along(learner, dynamics, cells, fixed, directions, periods, bandits)
+    directions, space = changing_part(learner, fixed, np.broadcast_to(direction, fixed.shape), bandits)
+    return growth_along(learner, dynamics, cells, fixed, directions, periods, bandits, space)
 
 
 def growth_along(
@@ -69,15 +69,16 @@ def growth_along(
     direction: np.ndarray,
     periods: float = PERIODS,
     bandits: Any = None,
+    space: np.ndarray | None = None,
 ) -> np.ndarray:
-    """`growth_rate` along directions [C, D] without any neutral part."""
+    """`growth_rate` along directions [C, D] without any neutral part. space: as in `Lanes`."""
     check_hyper(learner.staleness, cells)
     stride = np.ones(len(fixed), int)
     if learner.staleness.whole_interval:
         stride = np.maximum(np.asarray(cells.refresh_interval, int), 1)
     steps = np.minimum(np.ceil(periods * time_scale(cells)), LONGEST).astype(int)
     watch = _Growth(steps, stride)
-    lanes = Lanes(cells, fixed, fixed + START * direction, direction, bandits)
+    lanes = Lanes(cells, fixed, fixed + START * direction, direction, bandits, space)
     run_lanes(learner, "finite_group" if dynamics == "sampled" else dynamics, lanes, watch)
     return watch.rates()
 

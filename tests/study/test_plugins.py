@@ -1,14 +1,17 @@
 """Variants from outside: modules, entry points, their settings, and what goes wrong with them."""
 
+import json
 import sys
 
 import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
+from turning import ESCORT
 
 from bandit_lab.study import plugins
 from bandit_lab.study.cli import main
 from bandit_lab.study.settings import config
+from bandit_lab.theory import exact
 
 BANDIT = """
 from bandit_lab.bandits import k_arm, register_bandit
@@ -96,6 +99,19 @@ def test_bad_modules_are_one_line_before_any_work(folder, source, words, capsys,
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert all(word in err for word in words)
+
+
+def test_a_policy_whose_neutral_direction_turns_has_the_thresholds_that_are_predicted(folder):
+    """p ~ theta^2; the prediction is by differentiation, the measurement by displaced runs."""
+    (folder / "plug_escort.py").write_text(ESCORT)
+    few = ["sweep.refresh_interval=[2]", "sweep.momentum=[0.5]", "sweep.learning_rate={num: 8}", "pictures=false"]
+    asked = ["sweep", "plugins=[plug_escort]", "bandit=escort", "dynamics=mean_field", *few, "run_dir=run"]
+    assert main([*asked, "quiet=true", "compilation_cache=null"]) == 0
+    found = json.loads((folder / "run" / "summary.json").read_text())
+    assert abs(found["threshold"][0]["relative_error"]) < 1e-4
+    assert abs(found["transition"][0]["relative_error"]) < 1e-3
+    # The stiffness is twice that of the softmax over p (1 - p), see tests/measure/test_neutral.py.
+    assert found["threshold"][0]["exact"] == pytest.approx(exact("refresh", 2, 0.5).kappa / 2.6863918, rel=1e-6)
 
 
 def test_an_unknown_option_of_a_plugin_is_named(folder, capsys):

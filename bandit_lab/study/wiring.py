@@ -27,6 +27,10 @@ ESTIMATORS_KNOWN = (*ESTIMATORS, "clipped", "clip_higher", "cispo")  # clips do 
 KL_KNOWN: dict[type, str] = {Exact: "exact", K3: "k3"}
 LOOPS = {**{model: model for model in theory.MODELS}, "random_mean": "random"}  # staleness -> model of the linear loop
 DRAWN = "ages drawn at every step multiply by random matrices; staleness=random_mean has their average"
+TURNING = (
+    "neutral directions of this policy turn with its parameters, and its stiffness depends on where along them a run "
+    "rests: the numbers are those of the point that small learning rates lead to"
+)
 _SAME_SPACE = 1e-9
 _REAL = 1e-10
 """Imaginary parts of a spectrum up to this share of its largest modulus are rounding."""
@@ -46,7 +50,8 @@ class Linear:
 
     policy [K], expected_reward: the fixed point, or None with `reason` and the least KL weight that has one. policies
     [X, K]: of every prompt, `policy` being the first of them. fresh, stale: [R, R] stiffness in reward per logit^2, in
-    a basis of the directions that change the policy. closed_form: whether they come from a formula.
+    a basis of the directions that change the policy. closed_form: whether they come from a formula. note: what to know
+    beside the numbers.
     """
 
     drift: str
@@ -62,6 +67,7 @@ class Linear:
     reason: str | None = None
     critical_kl_weight: float | None = None
     policies: np.ndarray | None = None
+    note: str | None = None
 
     @property
     def spectrum(self) -> np.ndarray:
@@ -224,8 +230,9 @@ def measured_linear(
         return replace(blank, reason=point.reason, critical_kl_weight=critical)
     fresh, stale = (_standard(part, point.basis) for part in fresh_and_stale(learner, dynamics, kl_weight, point))
     reward = point.expected_reward
-    policies = point.policy
-    return replace(blank, policy=policies[0], policies=policies, expected_reward=reward, fresh=fresh, stale=stale)
+    policies, note = point.policy, TURNING if point.neutral_turns else None
+    found = replace(blank, policy=policies[0], policies=policies, expected_reward=reward, fresh=fresh, stale=stale)
+    return replace(found, note=note)
 
 
 def _standard(matrix: np.ndarray, basis: np.ndarray) -> np.ndarray:

@@ -101,12 +101,15 @@ def test_bad_modules_are_one_line_before_any_work(folder, source, words, capsys,
     assert all(word in err for word in words)
 
 
-def test_a_policy_whose_neutral_direction_turns_has_the_thresholds_that_are_predicted(folder):
+def test_a_policy_whose_neutral_direction_turns_has_the_thresholds_that_are_predicted(folder, capsys):
     """p ~ theta^2; the prediction is by differentiation, the measurement by displaced runs."""
     (folder / "plug_escort.py").write_text(ESCORT)
     few = ["sweep.refresh_interval=[2]", "sweep.momentum=[0.5]", "sweep.learning_rate={num: 8}", "pictures=false"]
     asked = ["sweep", "plugins=[plug_escort]", "bandit=escort", "dynamics=mean_field", *few, "run_dir=run"]
     assert main([*asked, "quiet=true", "compilation_cache=null"]) == 0
+    assert "Note: neutral directions of this policy turn" in " ".join(capsys.readouterr().out.split())
+    assert main(["predict", "plugins=[plug_escort]", "bandit=escort", "compilation_cache=null", "run_dir=one"]) == 0
+    assert "Note: neutral directions of this policy turn" in " ".join(capsys.readouterr().out.split())
     found = json.loads((folder / "run" / "summary.json").read_text())
     assert abs(found["threshold"][0]["relative_error"]) < 1e-4
     assert abs(found["transition"][0]["relative_error"]) < 1e-3

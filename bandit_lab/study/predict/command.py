@@ -92,6 +92,7 @@ def summarise(plan: Plan, linear: Linear) -> dict[str, Any]:
             "policy": linear.policy,
             "policies": linear.policies,
             "expected_reward": linear.expected_reward,
+            **({} if linear.note is None else {"note": linear.note}),
         },
         "stiffness": linear.largest,
         "stiffness_source": "closed form" if linear.closed_form else "automatic differentiation of the drift",

@@ -234,6 +234,8 @@ def stiffness_summary(result: DriftResult, plain_spectrum: Callable[[np.ndarray]
             }
             if report.hessian is None:
                 entry["hessian_reason"] = report.hessian_reason
+            if ground.linear.note is not None:
+                entry["note"] = ground.linear.note
             if not closed:
                 entry["closed_form_reason"] = "no formula for this bandit, advantage and group size"
         entries.append(entry)

@@ -36,6 +36,8 @@ def print_summary(plan: SweepPlan, summary: dict[str, Any]) -> None:
             more = row.get("critical_kl_weight")
             hint = f"; one exists from kl_weight = {more:.5g}" if more is not None else ""
             report.show(f"{row['drift']}, beta = {row['kl_weight']:g}: {row['relaxation_reason']}{hint}")
+    for note in dict.fromkeys(row["note"] for row in summary["stiffness"]["rows"] if "note" in row):
+        report.show(f"Note: {note}.")
     by_interval = summary["boundary"] == "refresh_interval"
     report.show(*(_interval_report(summary) if by_interval else _rate_report(plan, summary)))
     errors = [abs(r["relative_error"]) for r in summary["threshold"] if r["relative_error"] is not None]

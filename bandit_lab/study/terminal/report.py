@@ -105,7 +105,8 @@ def _why(summary: dict[str, Any]) -> list[str]:
     for name, reason in named.items():
         if reason:
             reasons.setdefault(reason, []).append(name)
-    return [f"No {', '.join(names)}: {reason}." for reason, names in reasons.items()]
+    notes = [f"Note: {summary['fixed_point']['note']}."] if "note" in summary["fixed_point"] else []
+    return [*(f"No {', '.join(names)}: {reason}." for reason, names in reasons.items()), *notes]
 
 
 def _statement_rows(summary: dict[str, Any]) -> list[tuple[str, str, str, str]]:

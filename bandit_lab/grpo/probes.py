@@ -1,6 +1,7 @@
 """A first look at what a learner is made of, from outside the package: one function for each kind."""
 
 import operator
+from functools import partial
 from typing import Any
 
 import jax
@@ -35,8 +36,8 @@ def advantage(rule: Any) -> None:
         _probe.shaped(batch, "[P, G]", (2, size), rule.batch, jnp.stack([rewards, rewards]))
         law = "population_batch(values [2], laws [1, 2])"
         _probe.shaped(law, "[X, U]", (1, 2), lambda v, p: rule.population_batch(v, p), two, half[None])
-    for name, some in (("of a mixed group", rewards), ("of a group of equal rewards", jnp.ones(size))):
-        _probe.finite(f"{group} {name}", _probe.attempt(group, "numbers", lambda some=some: rule(some)))
+    for name, drawn in (("of a mixed group", rewards), ("of a group of equal rewards", jnp.ones(size))):
+        _probe.finite(f"{group} {name}", _probe.attempt(group, "numbers", partial(rule, drawn)))
 
 
 def estimator(rule: Any) -> None:
@@ -70,7 +71,7 @@ def kl_estimator(rule: Any) -> None:
     for name, axes, shape in (("slope", "[X, K]", (2, 2)), ("divergence", "[X]", (2,))):
         function = getattr(rule, name)
         _probe.shaped(f"{name}{given}", axes, shape, function, logs, logs)
-        _probe.finite(f"{name}{given}", _probe.attempt(f"{name}{given}", "numbers", lambda f=function: f(logs, logs)))
+        _probe.finite(f"{name}{given}", _probe.attempt(f"{name}{given}", "numbers", partial(function, logs, logs)))
 
 
 def staleness(rule: Any) -> None:

@@ -48,10 +48,10 @@ def predict(setting: Setting) -> xarray.Dataset:
                     unstable = [theory.spectral_radius(loop, rate, n) >= 1 for n in tried.tolist()]
                     has[i, j, k] = float(any(unstable))
                     first[i, j, k] = tried[np.argmax(unstable)] if any(unstable) else np.nan
-    pairs = {1: set(), 0: set()}  # type: dict[int, set[tuple[float, str]]]
+    pairs: dict[int, set[tuple[float, str]]] = {1: set(), 0: set()}
     for (i, j, k), one in np.ndenumerate(has):
         if np.isfinite(one):
-            pairs[int(one)].add((round(share[i, j], 6) + 0.0, coords["staleness"][k]))
+            pairs[int(one)].add((round(float(share[i, j]), 6) + 0.0, coords["staleness"][k]))
     values = {
         "first_interval": (tuple(coords), first, STEPS),
         "has_threshold": (tuple(coords), has, ONE),

@@ -74,9 +74,13 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Long files first; the order within a file stays."""
+    """Long files first; the order within a file stays. What is about released programs is left to test_released.py."""
     place = {name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get("/".join(item.path.parts[-2:]), len(place)))
+    if QUICKLY in os.environ.get("XLA_FLAGS", ""):
+        for item in items:
+            if item.get_closest_marker("as_released"):
+                item.add_marker(pytest.mark.skip(reason="compiled as released in tests/test_released.py"))
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -25,6 +25,9 @@ def test_long_files_exist_and_come_first(request):
         def __init__(self, path):
             self.path = folder / path
 
+        def get_closest_marker(self, name):
+            return None
+
     items = [Item("bandits/test_modes.py"), Item(LONGEST[1]), Item("theory/test_noise.py"), Item(LONGEST[0])]
     first, last = items[3], items[0]
     pytest_collection_modifyitems(items)

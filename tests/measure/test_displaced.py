@@ -67,6 +67,7 @@ def test_many_bandits_in_one_program_have_the_boundaries_of_each_alone(staleness
     assert not np.allclose(boundary([1, 2, 0]), each, rtol=1e-2)
 
 
+@pytest.mark.as_released
 @pytest.mark.parametrize("group_size", [16, 64])
 def test_finite_groups_run_alone_and_stacked(group_size):
     """The tables of a finite group inside of one kernel abort XLA:CPU, from about 64 members on."""

@@ -2,43 +2,20 @@
 
 Looked at in the executables that the run leaves: the names of the functions in their object code, and the entry
 computation. What is asserted with the tag must be false without it, so that a loss cannot pass. No time is asserted.
-All of it is about programs as they are released: where tests compile quickly, it runs in a process that does not.
 """
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 from typing import NamedTuple
 
 import jax
 import numpy as np
 import pytest
-from conftest import AS_RELEASED, QUICKLY
 
 from bandit_lab import simulate
 from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import ESTIMATORS, GRPO, Hyper, Learner, Optimizer
 from bandit_lab.measure import growth_rate
 from bandit_lab.simulate.fast.one_kernel import TAG, one_kernel_enabled
-
-ROOT = Path(__file__).resolve().parents[2]
-on_a_cpu = pytest.mark.skipif(jax.default_backend() != "cpu", reason="one kernel is a matter of CPUs")
-compiled_as_released = pytest.mark.skipif(QUICKLY in os.environ.get("XLA_FLAGS", ""), reason="run by the first test")
-
-
-@on_a_cpu
-@pytest.mark.skipif(QUICKLY not in os.environ.get("XLA_FLAGS", ""), reason="all others run here")
-def test_programs_as_they_are_released():
-    """Every other test of this file, none of them skipped."""
-    flags = os.environ["XLA_FLAGS"].replace(QUICKLY, "")
-    command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-p", "no:cacheprovider", __file__]
-    environment = os.environ | {AS_RELEASED: "1", "XLA_FLAGS": flags}
-    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
-    assert "1 skipped" in done.stdout.splitlines()[-1]
-
 
 MOST = 10
 """Functions besides the kernel: what prepares its inputs."""
@@ -110,8 +87,8 @@ RUNS = {
 }
 
 
-@on_a_cpu
-@compiled_as_released
+@pytest.mark.as_released
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="one kernel is a matter of CPUs")
 @pytest.mark.parametrize("name", RUNS)
 def test_a_whole_run_is_one_machine_function(name):
     tagged = look(RUNS[name])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from settings import cells, learner
+from settings import cells, learner, thinned
 
 from bandit_lab.bandits import two_arm
 from bandit_lab.simulate import UNIT, pool, run
@@ -23,8 +23,10 @@ def test_chunks_hold_whole_rows_and_rows_lie_within_units():
             assert lanes == WIDE or platform == "cpu"
 
 
-@pytest.mark.parametrize("trained", [learner(group_size=6), learner(bandit=two_arm((1.0, 0.0)), group_size=6)])
-@pytest.mark.parametrize("seeds", [100, 5000])
+LEARNERS = [learner(group_size=6), learner(bandit=two_arm((1.0, 0.0)), group_size=6)]
+
+
+@pytest.mark.parametrize(("trained", "seeds"), thinned(LEARNERS, [100, 5000]))
 def test_wide_chunks_hold_the_runs_of_narrow_ones(trained, seeds, monkeypatch):
     """As on an accelerator (wide, not one kernel) against the CPU's layout: every run and the moments of every unit, up
     to rounding. Runs whose places were mixed up would differ by their noise, a thousand times more."""

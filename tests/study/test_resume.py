@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import xarray
 from faulty_disk import FaultyDisk
+from settings import nightly_but
 from zygote import Zygote, threads
 
 from bandit_lab.study.chunks import ChunkStore, RunLock, holder, run
@@ -226,7 +227,10 @@ def test_the_lock_is_looked_at_again_after_the_first_look(whole, tmp_path, capsy
     assert "held by process" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("sizes", [["chunk.cells=8", "chunk.rows=2"], ["chunk.cells=12", "chunk.seeds=8192"], []])
+CUTS = [["chunk.cells=8", "chunk.rows=2"], ["chunk.cells=12", "chunk.seeds=8192"], []]
+
+
+@pytest.mark.parametrize("sizes", nightly_but(CUTS[:1], CUTS))
 def test_no_number_depends_on_how_the_work_is_cut(whole, tmp_path, sizes):
     assert main([*SWEEP, *sizes, f"run_dir={tmp_path / 'run'}"]) == 0
     assert_same(tmp_path / "run", whole.folder)
@@ -297,7 +301,7 @@ def test_out_of_memory_is_retried_in_smaller_calls_with_the_same_bits(whole, tmp
     assert_same(tmp_path / "run", whole.folder)
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize("code", nightly_but([errno.ENOSPC], [errno.ENOSPC, errno.EIO]))
 def test_a_full_disk_stops_the_run_which_then_continues(whole, tmp_path, capsys, monkeypatch, code):
     """Write errors in the third chunk, while the results are written, and at the manifest."""
     folder, command = tmp_path / "run", [*SWEEP, *CHUNKS, f"run_dir={tmp_path / 'run'}"]

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from simulated_curves import simulate
 
-from bandit_lab.curves.fit import fit_many
+from bandit_lab.curves.fit import SHAPES, engine, fit_many
 from bandit_lab.curves.forecast import ForecastSettings, Outlook, outlook
 from bandit_lab.curves.mixture import Part, weighted
 
@@ -24,6 +24,15 @@ def test_aicc_counts_every_number_of_the_law_and_of_the_noise(points):
         k = len(fit.parameters.keys() - {"initial", "tau_95"})
         expected = 2 * k * points / (points - k - 1) - 2 * fit.log_likelihood
         assert fit.aicc == pytest.approx(expected, rel=1e-12), law
+
+
+@pytest.mark.parametrize(("law", "parameters"), [("constant", 1), ("single_exponential", 3), ("softmax_law", 4)])
+def test_degrees_of_freedom_are_points_less_what_the_mean_is_made_of(law, parameters):
+    """Plateau; amplitude and time constant as well; amplitude, start and speed as well. Robust weights count points;
+    to within half a parameter, because those of the constant law are one round older."""
+    truth = simulate("single_exponential", 2, 30, seed=1)
+    picture = engine.fit(SHAPES[law], truth.time, truth.reward)
+    np.testing.assert_allclose(picture.freedom, picture.weights.sum(axis=-1) - parameters, atol=0.5)
 
 
 def test_akaike_weights_are_shares_of_the_likelihood():

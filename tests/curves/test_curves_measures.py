@@ -1,6 +1,7 @@
 """What the diagnostics measure, each number by enumeration or against its rate in simulated noise."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -101,6 +102,9 @@ def test_since_when_the_entropy_is_lost():
     assert (evidence.window, evidence.value) == ((61.0, 100.0), pytest.approx(0.1))
     assert found.score == pytest.approx(0.15 / 0.1)
     assert "the reward has moved by +0.32 since" in evidence.text  # means over 8 of the 40 steps at either end
+    assert "fell from 2 to 0.2" in evidence.text
+    rises = replace(run, series={"entropy": Series(step, np.where(step <= 60, 2.0, 3.0), "entropy")})
+    assert "did not fall" in concentration.judge(rises, DiagnoseSettings()).evidence[0].text
 
 
 def test_noise_is_measured_without_the_trend():

@@ -190,3 +190,10 @@ def test_distance_to_the_exponential_has_an_error_of_second_order():
         errors.append(np.abs(left - np.exp(-gone) - beyond_exponential(np.array(zeta), gone)).max())
         assert np.abs(left - np.exp(-gone)).max() > 10 * errors[-1]  # without it the error is of first order
     assert errors[0] / errors[1] == pytest.approx(16, rel=0.15)
+
+
+def test_without_momentum_nothing_is_inert():
+    """Momentum 0 is allowed: no mass, damping 1/eta; the symmetric mass is that of half a step, 1/(2 eta)."""
+    plain, symmetric = oscillator(0.1, 0.0, 0.5), oscillator(0.1, 0.0, 0.5, mass="symmetric")
+    assert (float(plain.mass), float(plain.damping)) == pytest.approx((0.0, 10.0))
+    assert float(symmetric.mass) == pytest.approx(5.0)

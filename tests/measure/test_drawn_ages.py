@@ -90,6 +90,21 @@ def test_the_mean_over_drawn_ages_is_the_averaged_gradient():
     assert abs(float((drawn.mean() - fresh) / (drawn.std() / np.sqrt(20_000)))) > 5
 
 
+@pytest.mark.parametrize(("rate", "factor"), [("typical", 1), ("mean_square", 2)])
+@pytest.mark.usefixtures("compiled_quickly")
+def test_without_ages_a_displacement_and_its_square_shrink_by_the_same_factor_every_step(rate, factor):
+    """On-policy, exact drift, no momentum: ln |1 - eta K| per step, twice that for the square, and no scatter."""
+    trained = frozen("random", 0.0)
+    theta, direction, stiffness = at_fixed_point(trained)
+    kappa = np.array([0.2, 1.6])
+    found = growth_of_drawn_ages(
+        trained, "mean_field", cells(kappa / stiffness, 0.0, 0.0), np.tile(theta, (2, 1)), direction, rate=rate,
+        steps=300, runs=4,
+    )  # fmt: skip
+    np.testing.assert_allclose(found.rate, factor * np.log(np.abs(1 - kappa)), rtol=1e-4)
+    assert np.all(found.error < 1e-4)
+
+
 def test_averaged_staleness_without_momentum_is_ema_momentum():
     """The same run, step by step, as on-policy EMA with momentum q whose average starts at the first gradient."""
     mean_age, steps = 3.5, 60

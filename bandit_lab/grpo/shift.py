@@ -1,5 +1,6 @@
 """How far the current policy has moved from the one that acted, and what an action's advantage is multiplied by."""
 
+import math
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -19,6 +20,11 @@ class Shift(NamedTuple):
     log_old: Array
     log_policy: Array
     ratio: Array
+
+    @property
+    def log_frequency(self) -> Array:
+        """[X, K] logarithm of the share of all actions that falls on each arm in the mean: contexts are uniform."""
+        return self.log_old - math.log(self.log_old.shape[0])
 
     def at(self, context: Array, arms: Array) -> "Shift":
         """The same at some arms [G] of a context: [G] each, or [L, G]."""

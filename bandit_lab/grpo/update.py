@@ -134,7 +134,13 @@ def update(learner: Learner, gradient: GradientFn, hyper: Hyper, key: Array, sta
 
 
 def policy_gradient(
-    learner: Learner, kl_weight: Array, theta: Array, behaviour: Array, signal: Array, frequency: Array
+    learner: Learner,
+    kl_weight: Array,
+    theta: Array,
+    behaviour: Array,
+    signal: Array,
+    frequency: Array,
+    log_frequency: Array | None = None,
 ) -> Array:
     """Ascent direction [D] = sum_{x,k} signal[x,k] grad log pi(k|x) - kl_weight * grad KL + entropy_weight * grad H.
 
@@ -144,14 +150,19 @@ def policy_gradient(
       [L, X, K] of each of their tokens.
     frequency: [X, K] share of the actions that fell on each arm, for sampled KL estimators (see `KL`). The KL term is
       never divided by the std.
+    log_frequency: [X, K] its logarithm, where it is a probability and not a count.
     """
     bandit, kl = learner.bandit, learner.kl_estimator
     at, tokens = behaviour if learner.estimator.at_snapshot else theta, signal.ndim == 3
     log_probabilities = bandit.log_token_policy if tokens else bandit.log_policy  # type: ignore[attr-defined]
     log_parts, pull_back = jax.vjp(log_probabilities, at)
     log_policy = jnp.sum(log_parts, axis=0) if tokens else log_parts
-    slope = kl.slope(log_policy, bandit.reference_log_policy)
-    penalty = frequency * slope if kl.sampled else jnp.exp(log_policy) * slope / log_policy.shape[0]
+    share, log_share = (frequency, log_frequency) if kl.sampled else (jnp.exp(log_policy), log_policy)
+    if log_share is not None and hasattr(kl, "expected"):
+        penalty = kl.expected(share, log_share, log_policy, bandit.reference_log_policy)
+    else:
+        penalty = share * kl.slope(log_policy, bandit.reference_log_policy)
+    penalty = penalty if kl.sampled else penalty / log_policy.shape[0]
     ascent = signal - kl_weight * penalty
     if learner.entropy_weight:  # grad H = -sum_k pi_k log pi_k grad log pi_k
         ascent = ascent - learner.entropy_weight * jnp.exp(log_policy) * log_policy / log_policy.shape[0]

@@ -160,7 +160,8 @@ def finite_group(learner: Learner) -> GradientFn:
             alive = jnp.where(alive > 0, alive, 1)
             frequency = frequency * jnp.einsum("xku,xu->xk", law.probabilities, kept) / alive
             signal = signal / alive
-        ascent = policy_gradient(learner, kl_weight, theta, behaviour, signal, frequency)
+        log_frequency = None if learner.advantage.drops_silent else shift.log_frequency
+        ascent = policy_gradient(learner, kl_weight, theta, behaviour, signal, frequency, log_frequency)
         return Gradient(ascent, jnp.mean(jnp.sum(value_law**size, axis=-1)))
 
     return gradient

@@ -37,7 +37,7 @@ def mean_field(learner: Learner) -> GradientFn:
             weighted = counted(learner, shift.spread(1), advantage, 1.0)
         frequency = policy / policy.shape[0]
         signal = frequency * jnp.sum(law.probabilities * weighted, axis=-1)
-        ascent = policy_gradient(learner, kl_weight, theta, behaviour, signal, frequency)
+        ascent = policy_gradient(learner, kl_weight, theta, behaviour, signal, frequency, shift.log_frequency)
         return Gradient(ascent, jnp.zeros((), theta.dtype))
 
     return gradient

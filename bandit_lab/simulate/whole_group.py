@@ -77,7 +77,8 @@ def whole_group(learner: Learner) -> GradientFn:
         weighted = jax.vmap(coefficients)(jnp.arange(policy.shape[0])) / size  # [X, M, G]
         signal = jnp.einsum("xm,xmg,mgk->xk", chance, weighted, on_arm.astype(theta.dtype))
         frequency = jnp.einsum("xm,mgk->xk", chance, on_arm.astype(theta.dtype)) / size
-        ascent = policy_gradient(learner, kl_weight, theta, behaviour, signal, frequency)
+        log_frequency = None if learner.advantage.drops_silent else shift.log_frequency
+        ascent = policy_gradient(learner, kl_weight, theta, behaviour, signal, frequency, log_frequency)
         value_law = jnp.sum(joint, axis=1)
         return Gradient(ascent, jnp.mean(jnp.sum(value_law**size, axis=-1)))
 

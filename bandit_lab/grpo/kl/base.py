@@ -20,7 +20,12 @@ class KL(Protocol):
     - `sampled`: whether shares are those of the drawn actions, a class attribute;
     - `slope(log_policy, log_reference)`: arrays of one shape -> that shape, values that are never differentiated;
     - `divergence(log_policy, log_reference)`: [X, K] each -> [X], the function whose gradient is the mean of the term
-      on policy, in nats.
+      on policy, in nats;
+
+    and, where the slope grows like ref/pi, so that share times slope is no number at a share below the smallest one:
+
+    - `expected(share, log_share, log_policy, log_reference)`: share times slope without that division, for shares that
+      are probabilities (may be left out: then it is that product). The reference may have fewer axes.
     """
 
     @property

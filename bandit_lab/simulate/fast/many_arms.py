@@ -79,7 +79,7 @@ def ascent_from(job: Job, acting: Policy, current: Policy, draw: Draw) -> tuple[
         signal, frequency, silent = _batch(job, acting, draw, change)
     signal = computed_once(signal) if change is not None and weighs_groups(job.learner) else signal
     if not is_exact(job):
-        signal = computed_once(signal - penalty(job, at, frequency))
+        signal = computed_once(signal - penalty(job, at, acting, frequency))
         return signal - at.weights * (leading_sum(signal) / at.total), silent
     if change is None and job.learner.advantage.centred:  # the signal adds up to 0
         return signal - at.weights * (pull * distance - recoil), silent

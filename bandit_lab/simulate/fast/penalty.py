@@ -35,11 +35,20 @@ def with_entropy(job: Job) -> Job:
     )
 
 
-def penalty(job: Job, at: Any, frequency: Array) -> Array:
-    """Coefficient of grad log pi(k) [K, L] that is descended. at: the policy. frequency: [K, L] of the drawn arms."""
-    kl, bonus = job.learner.kl_estimator, job.learner.entropy_weight
-    log_policy = at.log_policy()
-    slope = kl.slope(log_policy, jnp.broadcast_to(job.setting.reference, log_policy.shape))
-    policy = at.weights * (1 / at.total)
-    held = job.lanes.kl_weight * (frequency if kl.sampled else policy) * slope
+def penalty(job: Job, at: Any, acting: Any, frequency: Array) -> Array:
+    """Coefficient of grad log pi(k) [K, L] that is descended. at, acting: policies, the one that it is taken at and the
+    one that draws. frequency: [K, L] of the drawn arms, or their chances."""
+    kl, bonus, reference = job.learner.kl_estimator, job.learner.entropy_weight, job.setting.reference
+    log_policy, log_share = at.log_policy(), None
+    policy = share = at.weights * (1 / at.total)
+    if not kl.sampled or (job.program.dynamics == "mean_field" and acting is at):
+        log_share = log_policy
+    elif job.program.dynamics == "mean_field":
+        log_share = acting.log_policy()
+    if kl.sampled:
+        share = frequency
+    if log_share is not None and hasattr(kl, "expected"):
+        held = job.lanes.kl_weight * kl.expected(share, log_share, log_policy, reference)
+    else:
+        held = job.lanes.kl_weight * share * kl.slope(log_policy, jnp.broadcast_to(reference, log_policy.shape))
     return held + bonus * policy * log_policy if bonus else held

@@ -32,6 +32,7 @@ TURNING = (
     "rests: the numbers are those of the point that small learning rates lead to"
 )
 _SAME_SPACE = 1e-9
+COMPLEX = "the stiffness is complex (the drift is no gradient): a displacement turns at every learning rate"
 _REAL = 1e-10
 """Imaginary parts of a spectrum up to this share of its largest modulus are rounding."""
 
@@ -92,6 +93,12 @@ class Linear:
         """Whether every mode obeys the scalar closed forms: nothing fresh, real positive stiffnesses."""
         return bool(np.all(self.fresh == 0)) and np.isrealobj(self.spectrum) and bool(self.spectrum[-1] > 0)
 
+    @property
+    def turning(self) -> np.ndarray:
+        """The complex stiffnesses [.] of a drift that is no gradient, those with positive imaginary part."""
+        values = self.spectrum
+        return values[values.imag > _REAL * np.abs(values)] if np.iscomplexobj(values) else np.empty(0, complex)
+
     def why_not(self) -> str | None:
         """The reason why thresholds cannot be predicted, or None."""
         if self.policy is None:
@@ -126,6 +133,10 @@ class Linear:
         if self.wholly_stale and self.model in theory.MODELS:
             exact = theory.exact(*self._of_scalar_loop(interval, momentum))
             return Value(exact.kappa / self.largest, None, exact.bifurcation)
+        stale = not np.any(self.fresh) and self.model in theory.MODELS
+        if stale and len(self.turning) and self.spectrum.real.min() > 0:
+            modes = (self._of_mode(stiffness, interval, momentum) for stiffness in self.spectrum)
+            return min(modes, key=lambda mode: mode.value or 0.0)
         crossing = theory.first_unstable_learning_rate(self.loop(momentum), interval)
         # A flip from step to step is +1 over a block of an even number of steps.
         kind = "flip" if crossing.bifurcation == "fold" else crossing.bifurcation
@@ -137,14 +148,25 @@ class Linear:
         assert whole == interval
         return theory.as_model(self.model), whole, momentum, theory.as_convention(self.convention)
 
+    def _of_mode(self, stiffness: complex, interval: float, momentum: float) -> Value:
+        """Threshold of one stiffness that is wholly stale."""
+        loop, angle = self._of_scalar_loop(interval, momentum), float(np.angle(stiffness))
+        crossing = theory.exact(*loop, angle=angle if abs(angle) > _REAL else 0.0)
+        return Value(crossing.kappa / abs(stiffness), None, crossing.bifurcation)
+
     def onset(self, interval: float, momentum: float) -> Value:
-        """Smallest learning rate at which the stiffest mode's dominant multiplier is not real and positive."""
+        """Smallest learning rate at which the stiffest mode's dominant multiplier is not real and positive.
+
+        0, with the reason, where a stiffness is complex: its multipliers never are.
+        """
         if reason := self.why_not():
             return Value(None, reason)
         if self.wholly_stale and self.model in theory.MODELS:
             return Value(theory.oscillation_onset(*self._of_scalar_loop(interval, momentum)) / self.largest)
         if repels(self.loop(momentum)):
             return Value(None, "the fixed point repels at every learning rate")
+        if len(self.turning):
+            return Value(0.0, COMPLEX)
         crossing = theory.first_oscillating_learning_rate(self.loop(momentum), interval)
         return Value(crossing.value, crossing.reason)
 

@@ -17,8 +17,15 @@ and the first crossing from below is the smallest such kappa; w = pi is a flip, 
 d = 0 this is closed: flip at 2 (1-mu)(1+m)/(N(1+m) - 2a), pair at (1-mu)(1-m)/(a - N m), the latter only if a > N m.
 For n = 1, mu = 0 it is 2 sin(pi/(2(2d+1))) (Levin & May 1976).
 
-Oscillation sets in at the smallest kappa at which the dominant multiplier is not real and positive. The multiplier
-that starts at 1 moves down the real axis and meets the one that starts at m where
+A complex stiffness |l| e^{+-i phi}, which a drift that is no gradient can have, puts kappa = learning rate * |l| on the
+same curve where the left side of the first line is pi/2 + phi or pi/2 - phi. Closed: d = 0, mu = 0 (A) 2 cos(phi)/N;
+n = 1, mu = 0 (B) 2 sin((pi/2 - phi)/(2d+1)); n = 1, d = 0 the ellipse
+2 (1+mu)(1-mu)^2 cos(phi)/((1-mu)^2 cos^2(phi) + (1+mu)^2 sin^2(phi)). As N (1 - mu) -> 0 every model has
+kappa -> (1-mu)^2 cos(phi)/sin^2(phi): over the published law, with the real part as its stiffness, that is
+N (1-mu)/tan^2(phi), without a lower bound. Such a multiplier is complex at every learning rate.
+
+Oscillation sets in (phi = 0) at the smallest kappa at which the dominant multiplier is not real and positive. The
+multiplier that starts at 1 moves down the real axis and meets the one that starts at m where
 kappa(z) = z^d (1 - z)(z - m)/(P z - q) is largest between m and 1; no other root overtakes it before, since the
 moduli of the factors on the circle through a real root are smallest (numerator) at that root. For d = 0 the maximum
 is (1-mu)(1-m)/(sqrt N + sqrt a)^2, for n = 1 without look-ahead it is
@@ -88,16 +95,23 @@ def delay_form(model: Model, refresh_interval: int) -> tuple[int, int]:
     return refresh_interval, 1 if model == "pipeline" else 0
 
 
-def exact(model: Model, refresh_interval: int, momentum: float, convention: Convention = "heavy_ball") -> Threshold:
+def exact(
+    model: Model, refresh_interval: int, momentum: float, convention: Convention = "heavy_ball", angle: float = 0.0
+) -> Threshold:
     """First loss of stability from below, exactly: closed form for `refresh`, one-dimensional root otherwise.
 
-    `refresh_interval` N >= 1 (`lag`: >= 0); kappa is dimensionless. Raises ValueError for settings out of range.
-    Derived in this module.
+    `refresh_interval` N >= 1 (`lag`: >= 0); kappa is dimensionless. angle: argument of the stiffness, radians in
+    (-pi/2, pi/2); kappa is then learning rate * its modulus, and a root is taken for every model. Raises ValueError
+    for settings out of range. Derived in this module.
     """
     check_loop(model, refresh_interval, momentum, convention)
+    _checks.require(abs(angle) < math.pi / 2, "angle", "radians in (-pi/2, pi/2)", angle)
     length, behind = delay_form(model, refresh_interval)
     sums = block_sums(length, momentum, convention)
-    crossing = _closed_form(sums, length, momentum) if behind == 0 else _first_crossing(sums, length, behind, momentum)
+    if behind == 0 and angle == 0:
+        crossing = _closed_form(sums, length, momentum)
+    else:
+        crossing = _first_crossing(sums, length, behind, momentum, angle)
     return Threshold(crossing.kappa / gain(momentum, convention), crossing.bifurcation)
 
 
@@ -145,7 +159,7 @@ def _closed_form(sums: BlockSums, length: int, momentum: float) -> Threshold:
     return Threshold(flip, "flip") if flip <= pair else Threshold(pair, "neimark_sacker")
 
 
-def _first_crossing(sums: BlockSums, length: int, behind: int, momentum: float) -> Threshold:
+def _first_crossing(sums: BlockSums, length: int, behind: int, momentum: float, angle: float) -> Threshold:
     m, drift, offset = sums.decay, sums.drift, _offset(sums, length, momentum)
 
     def phase(w: np.ndarray | float) -> np.ndarray:
@@ -159,12 +173,13 @@ def _first_crossing(sums: BlockSums, length: int, behind: int, momentum: float) 
 
     grid = angle_grid(behind)
     values = phase(grid)
-    candidates = [Threshold(kappa(np.pi), "flip")] if behind % 2 == 0 else []
-    for turns in range(int(np.floor(values.max() / (2 * np.pi))) + 1):
-        shifted = values - 2 * np.pi * turns
+    candidates = [Threshold(kappa(np.pi), "flip")] if behind % 2 == 0 and angle == 0 else []
+    turns = 2 * np.pi * np.arange(int(np.floor((values.max() + abs(angle)) / (2 * np.pi))) + 1)
+    for target in {float(side + turn) for side in (angle, -angle) for turn in turns}:
+        shifted = values - target
         for i in np.flatnonzero((shifted[:-1] < 0) & (shifted[1:] >= 0) | (shifted[:-1] > 0) & (shifted[1:] <= 0)):
-            w = brentq(lambda x, k=turns: float(phase(x)) - 2 * np.pi * k, grid[i], grid[i + 1], xtol=1e-15, rtol=1e-14)
-            if w < np.pi * (1 - 1e-12):
+            w = brentq(lambda x, y=target: float(phase(x)) - y, grid[i], grid[i + 1], xtol=1e-15, rtol=1e-14)
+            if w < np.pi * (1 - 1e-12) or angle != 0:
                 candidates.append(Threshold(kappa(w), "neimark_sacker"))
     return min(candidates)
 

@@ -242,3 +242,23 @@ def test_formulas_of_the_plain_drift_are_not_given_for_another(given):
         assert found[key] is None
     for key in ("group_factor", "group_factor_expansion"):
         assert (found[key] is None) == (given == "estimator=tpo")
+
+
+THREE_VALUES = [
+    *("bandit=k_arm", "bandit.kind=fixed", "bandit.rewards=[-0.93,0.67,-0.33]"),
+    *("bandit.reference_logits=[2.05,-2.9,1.21]", "kl_weight=0.72", "dynamics=mean_field"),
+]
+
+
+def test_a_complex_stiffness_is_said_in_words_and_its_onset_is_zero(tmp_path, capsys):
+    """Std-normalised, three reward values: model C, N = 4, momentum 0.9 is stable up to 0.55 of the law."""
+    options = ["staleness=pipeline", "refresh_interval=4", "momentum=0.9", f"run_dir={tmp_path}"]
+    assert main(["predict", *THREE_VALUES, *options]) == 0
+    rates = json.loads((tmp_path / "summary.json").read_text())["thresholds"]["learning_rate"]
+    assert rates["exact"] / rates["leading_order"] == pytest.approx(0.550, abs=6e-4)
+    assert rates["oscillation_onset"] == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "The stiffness is complex" in shown
+    assert "0.55 of the law's (unsafe)" in shown
+    assert main(["predict", "dynamics=mean_field", f"run_dir={tmp_path / 'real'}"]) == 0
+    assert "complex (" not in capsys.readouterr().out

@@ -1,15 +1,18 @@
 """Where theory meets a learner: the formula and automatic differentiation of the drift must give one linear loop."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from settings import cells
 
 from bandit_lab import theory
 from bandit_lab.grpo import Ratio
 from bandit_lab.grpo.estimator.tpo import TPO
 from bandit_lab.study import build
 from bandit_lab.study.settings.config import PredictSettings
+from bandit_lab.study.sweep.exact import predict_rows
 from bandit_lab.study.wiring import Linear, linearise, measured_linear, noise_covariance, signal_of
 
 GROUPS = {"bandit": "two_arm", "advantage": "grpo", "estimator": "frozen", "staleness": "refresh", "optimizer": "sgd"}
@@ -150,3 +153,22 @@ def test_noise_of_an_estimator_that_weighs_on_policy_is_not_that_of_plain_gradie
         covariance, reason = noise_covariance(replace(learner, estimator=estimator), chosen, policy)
         assert covariance is None
         assert type(estimator).__name__ in reason
+
+
+@pytest.mark.parametrize("model", theory.MODELS)
+def test_a_complex_stiffness_has_a_closed_threshold_and_rings_at_once(model):
+    """Two coupled directions and a stiffer real one: the pair loses stability first; no onset is read off a scan."""
+    stale = np.array([[0.3, -0.1, 0.0], [0.1, 0.3, 0.0], [0.0, 0.0, 0.31]])
+    turning = replace(linear(model), fresh=0 * stale, stale=stale, policy=np.ones(4) / 4)
+    np.testing.assert_allclose(turning.turning, [0.3 + 0.1j])
+    assert not len(linear(model).turning)
+    for interval, momentum in ((1, 0.0), (4, 0.9)):
+        found = turning.threshold(interval, momentum)
+        scanned = theory.first_unstable_learning_rate(turning.loop(momentum), interval)
+        assert found.value == pytest.approx(scanned.value, rel=1e-9)
+        onset = turning.onset(interval, momentum)
+        assert onset.value == 0
+        assert "complex" in onset.reason
+    ground = SimpleNamespace(kl_weight=1.0, linear=turning)
+    rows = predict_rows((ground,), cells(1.0, 0.9, [1, 4]), lambda *_: None)
+    assert [onset.value for onset in rows.onset] == [0, 0]

@@ -116,6 +116,7 @@ def summarise(plan: Plan, linear: Linear) -> dict[str, Any]:
         ),
         "stationary_std": _stationary(setting),
         "statements": statements.evaluate(setting),
+        "notes": statements.notes(setting, rates["exact"].value),
     }
 
 

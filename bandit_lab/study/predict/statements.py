@@ -38,6 +38,23 @@ def evaluate(setting: Setting) -> list[dict[str, Any]]:
     return rows
 
 
+def notes(setting: Setting, exact: float | None) -> list[str]:
+    """What has to be said in words beside the numbers. exact: threshold in the learning rate, or None."""
+    hyper, turning = setting.hyper, setting.linear.turning
+    if not len(turning):
+        return []
+    degrees = math.degrees(np.max(np.abs(np.angle(turning))))
+    law = setting.linear.law(hyper.refresh_interval, hyper.momentum).value
+    text = f"The stiffness is complex (argument up to {degrees:.3g} degrees): the drift is no gradient. A displacement "
+    text += (
+        "turns at every learning rate. The law is made for real stiffness and can be unsafe for every staleness model"
+    )
+    if exact and law:
+        over = exact / law
+        text += f": here the exact threshold is {over:.3g} of the law's" + (" (unsafe)" if over < 1 else " (careful)")
+    return [text + "."]
+
+
 def _stiffness_shift(setting: Setting) -> float:
     plain(setting)
     finite_group(setting)

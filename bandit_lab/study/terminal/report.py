@@ -85,7 +85,7 @@ def print_prediction(plan: "Plan", summary: dict[str, Any]) -> None:
     for row in [*_rows(plan, summary), *_statement_rows(summary)]:
         if row[1] != "-":
             table.add_row(*row)
-    show(*([table] if table.row_count else []), *_why(summary))
+    show(*([table] if table.row_count else []), *_why(summary), *summary.get("notes", []))
 
 
 def _why(summary: dict[str, Any]) -> list[str]:

@@ -46,9 +46,7 @@ def notes(setting: Setting, exact: float | None) -> list[str]:
     degrees = math.degrees(np.max(np.abs(np.angle(turning))))
     law = setting.linear.law(hyper.refresh_interval, hyper.momentum).value
     text = f"The stiffness is complex (argument up to {degrees:.3g} degrees): the drift is no gradient. A displacement "
-    text += (
-        "turns at every learning rate. The law is made for real stiffness and can be unsafe for every staleness model"
-    )
+    text += "turns at every learning rate. The law is made for real stiffness and can be unsafe for every model"
     if exact and law:
         over = exact / law
         text += f": here the exact threshold is {over:.3g} of the law's" + (" (unsafe)" if over < 1 else " (careful)")

@@ -36,7 +36,8 @@ def _draw_shares(panel, found: Found) -> None:
 
 def _draw_thresholds(panel, found: Found) -> None:
     panel.axhline(1, **s.LAW)
-    panel.text(0.985, 1.06, "law", ha="right", va="bottom", fontsize=7, transform=panel.get_yaxis_transform())
+    where = {"transform": panel.get_yaxis_transform(), "ha": "right", "va": "bottom"}
+    panel.text(0.985, 1.06, "law; below: unsafe", fontsize=7, **where)
     ratio = found.measured.threshold / found.predicted.law
     seen: dict[str, int] = {}
     handles = []  # not on the axes: an empty line there would count as one at the corner of the page
@@ -52,7 +53,6 @@ def _draw_thresholds(panel, found: Found) -> None:
         label = str(name).replace("mu", r"$\mu$").replace("N", "$N$")
         handles.append(Line2D([], [], **line | marks | {"linestyle": line["linestyle"], "label": label}))
     panel.set(xlabel="argument of the stiffness (degrees)", ylabel="threshold / law", yscale="log")
-    panel.set(xlim=(0, found.setting.curve.stop), ylim=(0.012, 12))
-    sheet.ticks_at(panel.yaxis, (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5))
+    panel.set(xlim=(0, found.setting.curve.stop), ylim=(0.002, 12))
+    sheet.ticks_at(panel.yaxis, (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5))
     panel.legend(handles=handles, loc="lower left", title="lines exact, markers measured", title_fontsize=7)
-    panel.text(0.985, 0.9, "law unsafe", ha="right", va="top", fontsize=7, transform=panel.get_yaxis_transform())

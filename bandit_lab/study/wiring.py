@@ -32,7 +32,6 @@ TURNING = (
     "rests: the numbers are those of the point that small learning rates lead to"
 )
 _SAME_SPACE = 1e-9
-COMPLEX = "the stiffness is complex (the drift is no gradient): a displacement turns at every learning rate"
 _REAL = 1e-10
 """Imaginary parts of a spectrum up to this share of its largest modulus are rounding."""
 
@@ -165,8 +164,6 @@ class Linear:
             return Value(theory.oscillation_onset(*self._of_scalar_loop(interval, momentum)) / self.largest)
         if repels(self.loop(momentum)):
             return Value(None, "the fixed point repels at every learning rate")
-        if len(self.turning):
-            return Value(0.0, COMPLEX)
         crossing = theory.first_oscillating_learning_rate(self.loop(momentum), interval)
         return Value(crossing.value, crossing.reason)
 

@@ -17,6 +17,7 @@ from bandit_lab.theory.block_map import LinearLoop, Matrix, assemble_block
 from bandit_lab.theory.conventions import gain
 
 Kind = Literal["flip", "neimark_sacker", "fold"]
+COMPLEX = "the stiffness is complex (the drift is no gradient): a displacement turns at every learning rate"
 _REAL = 1e-8
 
 
@@ -125,8 +126,11 @@ def first_oscillating_learning_rate(loop: LinearLoop, refresh_interval: float, p
     With several stiffnesses the dominant multiplier belongs to the softest mode at first; the mode that rings first
     is the stiffest, for which `thresholds.oscillation_onset` at the largest stiffness applies. `bifurcation` tells
     what the multiplier becomes: `neimark_sacker` (complex) or `flip` (negative).
+    0, with the reason, where a stiffness is complex: then a multiplier is, at every learning rate.
     """
-
+    stiffness = np.linalg.eigvals(loop.total)
+    if np.any(np.abs(stiffness.imag) > _REAL * np.abs(stiffness).max()):
+        return Crossing(0.0, "neimark_sacker", COMPLEX)
     long, guess = long_lag.is_long(loop, refresh_interval), None
 
     def dominant(rate: float) -> complex:

@@ -47,7 +47,7 @@ def _draw_thresholds(panel, found: Found) -> None:
         seen[model] += 1
         colour, face = COLOURS[model], "white" if second == 0 else COLOURS[model]
         marks = s.MEASURED | {"color": colour, "marker": MARKERS[model], "markerfacecolor": face, "markersize": 3.6}
-        line = {"color": colour, "linestyle": LINES[second % 2], "linewidth": 1.4}
+        line: s.Look = {"color": colour, "linestyle": LINES[second % 2], "linewidth": 1.4}
         panel.plot(found.predicted.angle, found.predicted.curve.isel(loop=row), **line)
         panel.plot(found.measured.argument, ratio.isel(loop=row), **marks)
         label = str(name).replace("mu", r"$\mu$").replace("N", "$N$")

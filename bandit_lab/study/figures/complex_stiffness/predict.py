@@ -54,10 +54,12 @@ def _spectrum(problem: Problem, advantage: str) -> np.ndarray:
 
 
 def _threshold(loop: list, stiffness: complex) -> float:
-    return theory.exact(*loop, angle=abs(float(np.angle(stiffness)))).kappa / abs(stiffness)
+    model, interval, momentum = loop
+    angle = abs(float(np.angle(stiffness)))
+    return theory.exact(model, interval, momentum, angle=angle).kappa / abs(stiffness)
 
 
 def _over_law(loop: list, angle: float) -> float:
     """Exact threshold over the law, whose stiffness is the real part."""
-    _, interval, momentum = loop
-    return theory.exact(*loop, angle=angle).kappa * np.cos(angle) / theory.leading_order(interval, momentum)
+    model, interval, momentum = loop
+    return theory.exact(model, interval, momentum, angle=angle).kappa * np.cos(angle) / theory.leading_order(interval, momentum)

@@ -4,13 +4,14 @@ import io
 import sys
 
 from bandit_lab.study import cli
-from bandit_lab.study.terminal.interrupt import leave
+from bandit_lab.study.terminal.interrupt import end_at_once, leave
 
 __all__ = ["main"]
 
 
 def main() -> int:
     """One command, and the process's exit code; an interrupted one does not wait for its threads."""
+    end_at_once()
     if isinstance(sys.stdout, io.TextIOWrapper):  # a path that is not UTF-8, or an encoding that lacks a letter
         sys.stdout.reconfigure(errors="backslashreplace")
     code = cli.main()

@@ -18,6 +18,7 @@ from bandit_lab.study.terminal.arguments import as_overrides
 from bandit_lab.study.terminal.commands import COMMANDS
 from bandit_lab.study.terminal.errors import BadInput, Incomplete, Stopped, bad_input, one_line
 from bandit_lab.study.terminal.interrupt import interruptible
+from bandit_lab.study.terminal.output import lost, ready, say, tell
 
 OK, INCOMPLETE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 3
 HELP = frozenset(("-h", "--help"))
@@ -34,6 +35,7 @@ _GROUP_BY_FORCE = re.compile(r"^\+{1,2}(kl_estimator=)")  # a plain setting once
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Returns 0 done, 1 parts failed, 2 bad input, 3 interrupted; our own failures raise (1 too)."""
+    ready()
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] in HELP:
         return _help(None, arguments)
@@ -75,9 +77,9 @@ def _guarded(command: str, overrides: list[str]) -> int:
     try:
         with interruptible(lambda: f"bandit_lab {command}: {_interrupted(job, overrides)}"), _raw_hydra_errors():
             job.run(_rewritten(as_overrides(command, overrides)))
-        return OK
-    except KeyboardInterrupt:
-        return _complain(f"bandit_lab {command}", _interrupted(job, overrides), INTERRUPTED)
+        return _delivered(command, job)
+    except KeyboardInterrupt:  # `interruptible` has said so
+        return INTERRUPTED
     except Stopped as error:
         return _complain(f"bandit_lab {command}", f"{error}, no finished run; {_again(job, overrides)}", INTERRUPTED)
     except Incomplete as error:
@@ -87,6 +89,16 @@ def _guarded(command: str, overrides: list[str]) -> int:
         if text is None or full_error:
             raise
         return _complain(f"bandit_lab {command}", text)
+
+
+def _delivered(command: str, job: "_Job") -> int:
+    """The end of a command that did its work. What could not be printed is a part that failed, so 1 and not 0: who
+    redirects stdout to a file must learn that it is not whole. It is not 3, since the run itself is finished."""
+    reason = lost()
+    if reason is None:
+        return OK
+    where = "" if COMMANDS[command].reads else f"; the run is finished: {job.folder}"
+    return _complain(f"bandit_lab {command}", f"stdout: cannot be written ({reason}){where}", INCOMPLETE)
 
 
 def _interrupted(job: "_Job", overrides: list[str]) -> str:
@@ -178,7 +190,7 @@ class _Job:
             from bandit_lab.study.terminal import multirun
 
             multirun.finish(self.command, self.folder, self.jobs)
-            print(self.folder)  # noqa: T201
+            say(str(self.folder))
         if self.incomplete is not None:
             raise self.incomplete
 
@@ -295,13 +307,11 @@ def _raw_hydra_errors() -> Iterator[None]:
 
 
 def _say(text: str) -> int:
-    try:
-        print(text, flush=True)  # noqa: T201
-    except BrokenPipeError:  # `--help | head` has seen enough; nothing may be flushed at exit either
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return OK
+    say(text)
+    reason = lost()
+    return OK if reason is None else _complain("bandit_lab", f"stdout: cannot be written ({reason})", INCOMPLETE)
 
 
 def _complain(who: str, text: str, code: int = BAD_INPUT) -> int:
-    print(f"{who}: {visible(text)}", file=sys.stderr)  # noqa: T201
+    tell(f"{who}: {visible(text)}")
     return code

@@ -6,7 +6,6 @@ Anything wrong with the folder means compiling as without it: an unreadable entr
 be written is not used, and processes that share one write the same bytes under the same name.
 """
 
-import functools
 import hashlib
 import os
 import platform
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
+from bandit_lab.study.terminal.output import tell_once
 
 SHORTEST = 0.05  # seconds: programs that compile faster are not worth a file
 LARGEST = 2**30  # bytes: beyond, the entries that were used least recently make room
@@ -64,7 +64,7 @@ def enable(chosen: str | bool | None) -> Path | None:
     folder = _usable(parent / processor())
     if folder is None:
         if chosen not in (True, "auto"):
-            _tell_once(f"compilation_cache: {parent} cannot be used as a folder; compiled programs are not kept")
+            tell_once(f"compilation_cache: {parent} cannot be used as a folder; compiled programs are not kept")
         return None
     _make_room(folder)
     warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache")
@@ -72,12 +72,6 @@ def enable(chosen: str | bool | None) -> Path | None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", SHORTEST)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
     return folder
-
-
-@functools.cache
-def _tell_once(text: str) -> None:
-    """One line on stderr; every job of a process asks for the same folder."""
-    print(f"bandit_lab: {text}", file=sys.stderr)  # noqa: T201
 
 
 def _usable(folder: Path) -> Path | None:

@@ -105,3 +105,37 @@ def test_a_full_disk_is_one_line_in_every_command(tmp_path, monkeypatch, capsys)
     assert err.count("\n") == 1
     assert "cannot be written (No space left on device)" in err
     assert "run it again with: python -m bandit_lab predict" in err
+
+
+def test_a_second_signal_does_not_cut_off_the_line_of_the_first(tmp_path, monkeypatch, capsys):
+    from bandit_lab.study import cli
+    from bandit_lab.study.predict import command as predict
+
+    real, sent = cli._interrupted, []
+
+    def again(*arguments):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            sent.append(number)
+            os.kill(os.getpid(), number)
+        return real(*arguments)
+
+    monkeypatch.setattr(cli, "_interrupted", again)
+    monkeypatch.setattr(predict, "linearise", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    assert cli.main(["predict", f"run_dir={tmp_path / 'run'}"]) == EXIT
+    err = capsys.readouterr().err
+    assert sent == [signal.SIGINT, signal.SIGTERM]
+    assert err.count("\n") == 1
+    assert "interrupted, no finished run; run it again with: python -m bandit_lab predict" in err
+
+
+OUTSIDE = """
+import os, signal
+from bandit_lab.study.terminal.interrupt import end_at_once
+end_at_once()
+print("ready", flush=True)
+signal.pause()
+"""
+
+
+def test_before_and_after_a_command_a_signal_leaves_no_trace():
+    assert signalled(OUTSIDE, signal.SIGINT) == (EXIT, "")

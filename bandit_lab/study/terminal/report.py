@@ -1,11 +1,14 @@
 """Short tables on stdout, and a run's settings as YAML."""
 
+import io
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bandit_lab.study.folder.store import plain
 from bandit_lab.study.quantities import EXACT, LEADING, LINEAR, RATE
+from bandit_lab.study.terminal.output import say
 from bandit_lab.study.terminal.text import literal, literal_table
 
 if TYPE_CHECKING:
@@ -31,16 +34,27 @@ def as_yaml(settings: dict[str, Any]) -> str:
     return OmegaConf.to_yaml(OmegaConf.create(plain(settings)))
 
 
+class _Page(io.StringIO):
+    """Text that is laid out for stdout's encoding."""
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return getattr(sys.stdout, "encoding", None) or "utf-8"
+
+
 def show(*tables: Any) -> None:
     """Print tables, or text as it stands, on stdout; without colours where stdout is not a terminal."""
     tables = tuple(literal(table) if isinstance(table, str) else table for table in tables)
     from rich.console import Console
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=120)
+    seen = Console(highlight=False)
+    width = seen.width if seen.is_terminal else 120
+    page = _Page()  # rich itself would end the process where stdout is closed
+    console = Console(file=page, highlight=False, force_terminal=seen.is_terminal, width=width)
     for table in tables:
         console.print(table)
+    if tables:
+        say(page.getvalue().removesuffix("\n"))
 
 
 def number(value: Any, digits: int = 4) -> str:

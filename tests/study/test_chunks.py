@@ -1,7 +1,9 @@
 """The chunk store without a sweep: kills and write errors at every operation, locks, failures, damage."""
 
 import errno
+import json
 import os
+import socket
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -325,6 +327,74 @@ def test_without_flock_the_named_process_counts(tmp_path, other_process, monkeyp
     with RunLock(tmp_path).hold():
         assert (tmp_path / "lock").exists()
     assert not (tmp_path / "lock").exists()
+
+
+def test_without_flock_two_processes_never_both_hold(tmp_path, monkeypatch):
+    """The second one comes when the first has created the lock and not yet said who it is; also over a dead one's."""
+    from bandit_lab.study.chunks import lock
+
+    monkeypatch.setattr(lock, "fcntl", None)
+    say, refused = lock._say_who, []
+
+    def slow(file):
+        if not refused:
+            refused.append(False)
+            with pytest.raises(Held):
+                RunLock(tmp_path).hold().__enter__()
+            refused[0] = True
+        say(file)
+
+    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    text = json.dumps({"pid": int(dead.stdout), "host": socket.gethostname(), "since": "2026"})
+    for before in (None, text):
+        if before is not None:
+            (tmp_path / "lock").write_text(before)
+        monkeypatch.setattr(lock, "_say_who", slow)
+        with RunLock(tmp_path).hold():
+            assert refused == [True]
+            with pytest.raises(Held, match=f"process {os.getpid()} "):
+                RunLock(tmp_path).hold().__enter__()
+        assert list(tmp_path.iterdir()) == []
+        refused.clear()
+
+
+RACE = """
+import sys, time, pathlib
+from bandit_lab.study.chunks import RunLock, Held, lock
+lock.fcntl = None
+folder, held = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    with RunLock(folder).hold():
+        held.mkdir()  # fails if another process is inside
+        time.sleep(0.3)
+        held.rmdir()
+        print("held")
+except Held:
+    print("refused")
+"""
+
+
+def test_a_dead_lock_without_flock_goes_to_one_of_many(tmp_path):
+    folder = tmp_path / "chunks"
+    folder.mkdir()
+    command = [sys.executable, "-c", RACE, str(folder), str(tmp_path / "held")]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    text = {"pid": int(dead.stdout), "host": socket.gethostname(), "since": "2026"}
+    (folder / "lock").write_text(json.dumps(text))
+    racers = [subprocess.Popen(command, **pipes) for _ in range(4)]
+    for one in racers:
+        assert one.stdout.readline() == "ready\n"
+    for one in racers:
+        one.stdin.write("go\n")
+        one.stdin.flush()
+    said = [one.communicate(timeout=60)[0].strip() for one in racers]
+    assert all(one.returncode == 0 for one in racers)
+    assert "held" in said
+    assert set(said) <= {"held", "refused"}
+    assert list(folder.iterdir()) == []
 
 
 def test_a_lock_whose_file_was_removed_is_not_a_lock(tmp_path):

@@ -7,10 +7,13 @@ although a later file is there.
 
 import contextlib
 import os
+import re
 import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 PARTIAL = ".partial"
+_LEFT = re.compile(rf"\.(.+)\.\d+{re.escape(PARTIAL)}")  # what `partial_name` makes
 
 
 def partial_name(path: Path) -> Path:
@@ -45,6 +48,16 @@ def move_file(partial: Path, path: Path) -> None:
     sync_folder(path.parent)
 
 
+def move_files(moves: Sequence[tuple[Path, Path]]) -> None:
+    """`move_file` for many (partial, path): each file is on the disk before its name is, each folder is synced once."""
+    for partial, _ in moves:
+        _sync(partial)
+    for partial, path in moves:
+        os.replace(partial, path)
+    for folder in dict.fromkeys(path.parent for _, path in moves):
+        sync_folder(folder)
+
+
 def move_folder(partial: Path, path: Path) -> None:
     """Put a finished folder in the place of `path`, after everything in it is on the disk."""
     for folder, _, names in os.walk(partial, topdown=False):
@@ -70,10 +83,22 @@ def _sync(path: Path) -> None:
         os.close(opened)
 
 
-def remove_leftovers(folder: Path) -> None:
-    """Remove what killed processes were building in `folder`. Only for who holds the folder's lock."""
-    for path in folder.glob(f".*{PARTIAL}"):
+def remove_leftovers(folder: Path, written_here: Callable[[str], bool]) -> None:
+    """Remove what killed processes were building in `folder`, under names that are written here; links stay.
+
+    Only for who holds the folder's lock.
+    """
+    for path in folder.iterdir() if folder.is_dir() else ():
+        name = left_over(path.name)
+        if name is None or not written_here(name) or path.is_symlink():
+            continue
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
+
+
+def left_over(name: str) -> str | None:
+    """The name of which `name` is the unfinished file or folder, or None."""
+    found = _LEFT.fullmatch(name)
+    return found[1] if found else None

@@ -1,12 +1,17 @@
 """One process per run folder, by a lock that the system drops when its holder dies.
 
 The file's text only says who holds it; what counts is `flock`, so that a crashed process leaves nothing to clean up.
-Where the file system knows no `flock`, the text counts and a holder that no longer runs on this host is passed over.
+Where the file system knows no `flock`, the file itself is the lock: who creates it, exclusively, holds it. One whose
+holder no longer runs on this host may be removed by who holds a second lock, named after its text: so two processes
+that find it at the same time do not both remove it, the slower one the lock that the faster one has just made.
 """
 
+import contextlib
 import errno
+import hashlib
 import json
 import os
+import secrets
 import socket
 import time
 from collections.abc import Iterator
@@ -22,7 +27,9 @@ except ImportError:  # Windows
 
 NAME = "lock"
 _TRIES, _PAUSE = 4, 0.05  # a reader that looks whether the lock is held takes it for an instant
+_WRITING = 10.0  # seconds in which a lock without text is one whose holder is about to write it
 _UNKNOWN = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+_marks: set[str] = set()  # of the locks that this process has taken
 
 
 class Held(ValueError):
@@ -46,32 +53,86 @@ class RunLock:
     def hold(self) -> Iterator[None]:
         """Hold the lock inside the `with` block. Raises `Held` at once if another process holds it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        file = self._acquire()
+        file, made = self._acquire()
         try:
-            _say_who(file)
             yield
         finally:
-            if _has_no_flock(file):
-                self.path.unlink(missing_ok=True)
+            for path in made:
+                path.unlink(missing_ok=True)
             os.close(file)
 
-    def _acquire(self) -> int:
+    def _acquire(self) -> tuple[int, list[Path]]:
+        """The open file, and the files to remove at the end: none where `flock` holds it."""
         for attempt in range(_TRIES):
             try:
-                file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+                file, new = _open(self.path)
             except FileNotFoundError:  # its last holder has just finished and removed the folder
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 continue
             state = _try(file, exclusive=True)
-            if state is None:  # no flock here: the text decides
-                state = not _runs(_read(file))
             if state and _same_file(file, self.path):
-                return file
+                _say_who(file)
+                return file, []
+            if state is None and new:
+                _say_who(file)
+                return file, [self.path]
             os.close(file)
+            if state is None and (made := _succeed(self.path)) is not None:
+                return os.open(self.path, os.O_RDWR), made
             if attempt < _TRIES - 1:
                 time.sleep(_PAUSE)
         got = Held.text(holder(self.path.parent, self.path.name))
         raise Held(f"run_dir: expected a folder in which no other process works, got {got}")
+
+
+def _open(path: Path) -> tuple[int, bool]:
+    """The file of a lock and whether this call created it."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), True
+    except FileExistsError:
+        return os.open(path, os.O_RDWR), False
+
+
+def _succeed(path: Path) -> list[Path] | None:
+    """Without `flock`: take the lock of a dead process. The files to remove at the end, or None if that cannot be.
+
+    Only who holds the lock that is named after the dead one's text may remove the dead one; that lock is taken in the
+    same way.
+    """
+    try:
+        file, new = _open(path)
+    except FileNotFoundError:
+        return None
+    try:
+        if new:
+            _say_who(file)
+            return [path]
+        text = os.pread(file, 4096, 0)
+        if _alive(file, text):
+            return None
+    finally:
+        os.close(file)
+    right = path.with_name(f"{path.name.split('.dead')[0]}.dead.{hashlib.sha256(text).hexdigest()[:16]}")
+    if right == path or (made := _succeed(right)) is None:
+        return None
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            if path.read_bytes() == text:
+                path.unlink()
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+    except OSError:  # somebody was faster
+        for one in made:
+            one.unlink(missing_ok=True)
+        return None
+    _say_who(file)
+    os.close(file)
+    return [path, *made]
+
+
+def _alive(file: int, text: bytes) -> bool:
+    if not text:
+        return time.time() - os.fstat(file).st_mtime < _WRITING
+    return _runs(_who(text))
 
 
 def holder(folder: Path, name: str = NAME) -> dict[str, Any] | None:
@@ -82,9 +143,9 @@ def holder(folder: Path, name: str = NAME) -> dict[str, Any] | None:
     except OSError:
         return None
     try:
-        who = _read(file)
-        free = _try(file, exclusive=False)
-        taken = _runs(who) if free is None else not free
+        text = os.pread(file, 4096, 0)
+        who, free = _who(text), _try(file, exclusive=False)
+        taken = _alive(file, text) if free is None else not free
         return (who or {"pid": None, "host": None, "since": None}) if taken else None
     finally:
         os.close(file)
@@ -105,10 +166,6 @@ def _try(file: int, exclusive: bool) -> bool | None:
         raise
 
 
-def _has_no_flock(file: int) -> bool:
-    return _try(file, exclusive=True) is None
-
-
 def _same_file(file: int, path: Path) -> bool:
     """Whether the path still leads to the file: its last holder may have removed it."""
     try:
@@ -119,13 +176,15 @@ def _same_file(file: int, path: Path) -> bool:
 
 def _say_who(file: int) -> None:
     who = {"pid": os.getpid(), "host": socket.gethostname(), "since": datetime.now().isoformat(timespec="seconds")}
+    mark = secrets.token_hex(8)
+    _marks.add(mark)
     os.ftruncate(file, 0)
-    os.pwrite(file, json.dumps(who).encode(), 0)
+    os.pwrite(file, json.dumps(who | {"mark": mark}).encode(), 0)
 
 
-def _read(file: int) -> dict[str, Any] | None:
+def _who(text: bytes) -> dict[str, Any] | None:
     try:
-        who = json.loads(os.pread(file, 4096, 0))
+        who = json.loads(text)
         return who if isinstance(who, dict) and {"pid", "host", "since"} <= set(who) else None
     except ValueError:
         return None
@@ -137,8 +196,8 @@ def _runs(who: dict[str, Any] | None) -> bool:
         return False
     if who["host"] != socket.gethostname():
         return True
-    if who["pid"] == os.getpid():
-        return False
+    if who["pid"] == os.getpid():  # this process, or one before it that had its number
+        return who.get("mark") in _marks
     try:
         os.kill(who["pid"], 0)
     except ProcessLookupError:

@@ -12,6 +12,7 @@ from typing import Any
 
 from bandit_lab import __version__
 from bandit_lab.study import plugins
+from bandit_lab.study.arithmetic import arithmetic
 from bandit_lab.study.folder.store import plain
 
 PACKAGES = ("jax", "jaxlib", "optax", "numpy", "scipy", "hydra-core", "xarray", "zarr", "matplotlib")
@@ -62,6 +63,7 @@ def manifest(
         **git_commit(),
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
         "device": {"platform": device.platform, "kind": device.device_kind, "count": jax.device_count()},
+        "arithmetic": arithmetic(),
         "machine": {"system": platform.system(), "architecture": platform.machine()},
         "precision": settings.get("precision") or "float64 (mean field, boundaries), float32 (sampled)",
         "seed": settings["seed"],

@@ -2,9 +2,10 @@
 
 That is: the experiment's id and setting, the code that `measure` runs (its own file as far as `measure` uses it, and
 the rooms of the package that simulate and measure), the versions of the package and of those that compute, the source
-of plug-ins where there are any (an experiment may ask the registries what there is), and the kind of device. A changed
-picture, prediction or claim therefore finds the measurement again; changed code does not. An entry is one file, written
-beside its place and moved there, with check sums: it is whole, or it is not there.
+of plug-ins where there are any (an experiment may ask the registries what there is), and what bits depend on besides:
+the device, the processor, how kernels are compiled. A changed picture, prediction or claim therefore finds the
+measurement again; changed code does not. An entry is one file, written beside its place and moved there, with check
+sums: it is whole, or it is not there.
 """
 
 import functools
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bandit_lab import __version__
+from bandit_lab.study.arithmetic import arithmetic
 from bandit_lab.study.chunks import durable
 from bandit_lab.study.folder.store import plain
 from bandit_lab.study.plugins import announced, source_of
@@ -73,8 +75,6 @@ class Cache:
 
 def key(loaded: Loaded, setting: Setting, plugins: Sequence[str] = ()) -> str:
     """SHA-256 of everything that decides a measurement."""
-    import jax
-
     sources = source_of({"plugins": [*plugins, *(point.module for point in announced())]})
     what = {
         "id": loaded.id,
@@ -83,7 +83,7 @@ def key(loaded: Loaded, setting: Setting, plugins: Sequence[str] = ()) -> str:
         "package": [__version__, _package_code()],
         "versions": {name: metadata.version(name) for name in PACKAGES},
         "inputs": loaded.inputs(setting),
-        "device": jax.default_backend(),
+        "arithmetic": arithmetic(),
     } | ({"plugin_source": sources} if sources else {})
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from bandit_lab.study.arithmetic import arithmetic, changes
 from bandit_lab.study.chunks import ChunkStore, hash_of
 from bandit_lab.study.chunks.run import reason_of
 from bandit_lab.study.folder import resume
@@ -33,7 +34,8 @@ def refusal_told(hosts: Hosts) -> Iterator[None]:
 
 def begin(hosts: Hosts, state: str, settings: dict[str, Any]) -> None:
     """Process 0: the folder is ready. Returns when every other process holds its lock, or knows that all is done."""
-    _tell(hosts, {"state": state, "settings": hash_of(settings)}, state == resume.FINISHED)
+    word = {"state": state, "settings": hash_of(settings), "arithmetic": arithmetic()}
+    _tell(hosts, word, state == resume.FINISHED)
 
 
 def _tell(hosts: Hosts, word: dict[str, Any], last: bool) -> None:
@@ -74,6 +76,10 @@ def take_part(plan: SweepPlan, settings: dict[str, Any], folder: RunFolder, prog
 def _why_not(word: dict[str, Any], settings: dict[str, Any], store: ChunkStore) -> str | None:
     if word["settings"] != hash_of(settings):
         return "hosts: expected the settings of process 0, got others"
+    if different := changes(word["arithmetic"], arithmetic()):
+        return (
+            f"hosts: expected processes that compute the same bits, got another {', '.join(different)} than process 0"
+        )
     end = time.monotonic() + SEEN_WITHIN
     while store.settings() != settings:
         if time.monotonic() > end:

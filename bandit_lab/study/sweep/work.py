@@ -17,6 +17,7 @@ from bandit_lab.simulate import UNIT, fast, run
 from bandit_lab.simulate.engine import WIDTH, Route, route
 from bandit_lab.simulate.fast import DEFAULT_GENERATOR
 from bandit_lab.study import plugins
+from bandit_lab.study.arithmetic import arithmetic
 from bandit_lab.study.folder.store import plain
 from bandit_lab.study.sweep import exact
 from bandit_lab.study.sweep.exact import Ground
@@ -84,6 +85,7 @@ class RowsWork:
     def identity(self) -> dict[str, Any]:
         return {
             "learner": learner_identity(self.plan),
+            "arithmetic": arithmetic(),
             "dynamics": self.ground.dynamics,
             "cells": columns(self.cells),
             "learning_rates": self.rates.tolist(),
@@ -163,6 +165,7 @@ class RunsWork:
         settings, width = self.plan.settings, WIDTH["sampled"]
         return {
             "learner": learner_identity(self.plan),
+            "arithmetic": arithmetic(),
             "cells": columns(self.cells),
             "steps": self.steps,
             "first_seed": self.first,

@@ -73,7 +73,7 @@ def _readings(
     projector,
     key,
 ) -> Array:
-    """Over each stride [C, readings]: the mean over runs of ln of the growth, or ln of the growth of the mean square."""
+    """ln of the growth over each stride [C, readings]: its mean over runs, or that of the mean square."""
     gradient = DYNAMICS[dynamics](learner)
 
     def cell(hyper: Hyper, fixed_theta: Array, direction: Array, projector: Array, key: Array) -> Array:

@@ -1,6 +1,7 @@
 """One job of a command: check everything, then work, then close the run folder."""
 
 import errno
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from bandit_lab.study.settings import host as host_settings
 from bandit_lab.study.settings.config import SCHEMAS
 from bandit_lab.study.terminal.commands import COMMANDS
 from bandit_lab.study.terminal.errors import Incomplete, Stopped, bad_input
+from bandit_lab.study.terminal.output import say
 from bandit_lab.study.terminal.progress import Progress
 
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)  # the disk's failures, wherever they happen
@@ -44,7 +46,8 @@ def check(command: str, config: Any, explicit: frozenset[str], folder: Path) -> 
     with bad_input():
         several = _is_one_of_several(settings)
         if not several:  # else process 0 looks at the folder, when all have met
-            store.check_folder(folder, bool(config.overwrite), COMMANDS[command].continues)
+            plain = store.plain(asdict(settings))
+            store.check_folder(folder, bool(config.overwrite), COMMANDS[command].continues, plain)
         _set_up_jax(settings)
         module: Any = COMMANDS[command].load()
         plan = module.prepare(settings, explicit)
@@ -71,13 +74,13 @@ def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> No
     try:
         COMMANDS[command].load().execute(plan, store.RunFolder(folder), progress)
     except Incomplete:
-        print(folder)  # noqa: T201
+        say(str(folder))
         raise
     except OSError as error:
         if error.errno not in DISK:
             raise
         raise Stopped(f"{error.filename or folder}: cannot be written ({error.strerror})") from error
-    print(folder)  # noqa: T201
+    say(str(folder))
 
 
 def _set_up_jax(settings: Any) -> None:

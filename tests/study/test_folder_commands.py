@@ -76,6 +76,43 @@ def test_status_of_a_finished_run(finished, capsys):
     assert capsys.readouterr().out.startswith("finished\nsweep, ")
 
 
+def test_status_while_the_run_finishes(begun, monkeypatch):
+    """Between the look at the manifest and the look at the lock the run ends: it is not called unfinished."""
+    real = status.holder
+
+    def ends(folder):
+        if folder.exists():
+            (begun / "manifest.json").write_text('{"command": "sweep", "config_hash": "x", "chunks": {}}')
+            ChunkStore(begun).remove()
+        return real(folder)
+
+    monkeypatch.setattr(status, "holder", ends)
+    found = status.read(begun)
+    assert (found["state"], found["stages"], found["failed"]) == ("finished", [], [])
+
+
+def test_records_of_a_folder_that_goes_away(begun, monkeypatch):
+    store = ChunkStore(begun)
+    monkeypatch.setattr(
+        "bandit_lab.study.chunks.store.os.listdir", lambda path: (_ for _ in ()).throw(FileNotFoundError)
+    )
+    assert store.records() == {}
+
+
+@pytest.mark.parametrize("command", ["status", "export", "predict", "sweep", "reproduce"])
+def test_paths_that_cannot_be(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("loop").symlink_to("pool")
+    Path("pool").symlink_to("loop")
+    for path in ("x" * 256, "loop", "loop/run"):
+        assert main([command, f"run_dir={path}"]) == 2, path
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert err.startswith(f"bandit_lab {command}: run_dir: expected ")
+        assert path in err
+    assert {p.name for p in tmp_path.iterdir()} == {"loop", "pool"}
+
+
 @pytest.mark.parametrize("command", ["status", "export"])
 @pytest.mark.parametrize(
     ("arguments", "words"),
@@ -154,7 +191,7 @@ def test_csv_has_a_row_per_cell_with_its_numbers_to_the_last_bit(finished, tmp_p
 def test_missing_values_are_empty(tmp_path):
     data = xarray.Dataset({"outcome": ("learning_rate", [1.0, np.nan])}, {"learning_rate": [0.1, 0.2]})
     data.to_zarr(tmp_path / "results.zarr", zarr_format=2, consolidated=True)
-    (tmp_path / "config.yaml").write_text("seed: 0\n")
+    (tmp_path / "manifest.json").write_text('{"command": "sweep", "config_hash": "of an older version"}')
     assert main(["export", f"run_dir={tmp_path}"]) == 0
     assert [row["outcome"] for row in table(tmp_path / "grid.csv")[1]] == ["1.0", ""]
 

@@ -69,7 +69,7 @@ def test_manifest_makes_a_run_finished(tmp_path):
         store.check_folder(path, overwrite=False)
     store.check_folder(path, overwrite=True)
     folder.open("seed: 1\n")
-    assert [p.name for p in path.iterdir()] == ["config.yaml"]
+    assert {p.name for p in path.iterdir()} == {"config.yaml", "written.json"}
 
 
 def test_partial_files_are_never_seen_under_their_name(tmp_path, monkeypatch):

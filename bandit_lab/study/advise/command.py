@@ -1,7 +1,6 @@
 """`advise`: which settings are safe, from a trainer's configuration and a log, with a page to paste into an issue."""
 
 import os
-import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -20,7 +19,6 @@ from bandit_lab.study.folder.clock import CompileClock
 from bandit_lab.study.folder.manifest import manifest
 from bandit_lab.study.folder.store import RunFolder
 from bandit_lab.study.logs.gather import Log, require_all
-from bandit_lab.study.pages.page import FOLDER
 from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.progress import Progress
 from bandit_lab.theory import MODELS
@@ -144,7 +142,6 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
     start = time.perf_counter()
     settings = plan.settings
     folder.open(report.as_yaml(asdict(settings)))
-    shutil.rmtree(folder.path / FOLDER, ignore_errors=True)
     with CompileClock() as clock:
         with progress.stage("fit of the log"):
             seen = evidence.look(plan.log, plan.setup)
@@ -154,10 +151,10 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
             unread = [{"log": one.name, "path": one.path, "reason": one.reason} for one in others]
             folder.write_summary(summarise(advice, settings) | {"not_read": unread})
     if settings.report:
-        with progress.stage("report"):
-            write_advice(advice, settings, folder.path)
-    table.print_advice(advice, settings)
-    report.show(*(f"{one['log']}: no curve: {one['reason']}" for one in unread))
+        with progress.stage("report"), folder.staged() as place:
+            write_advice(advice, settings, place)
     about = asdict(settings) | {"precision": "float64"}
     folder.write_manifest(manifest("advise", about, {}, clock.split(time.perf_counter() - start)))
+    table.print_advice(advice, settings)
+    report.show(*(f"{one['log']}: no curve: {one['reason']}" for one in unread))
     require_all(plan.logs)

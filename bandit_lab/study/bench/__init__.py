@@ -82,9 +82,10 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
     results.attrs |= {"processor": found["machine"]["processor"], "threads": plan.threads}
     folder.write_results(results)
     if plan.settings.pictures:
-        study.draw(results, folder.path)
+        with folder.staged() as place:
+            study.draw(results, place)
     folder.write_summary(found)
-    study.print_table(found)
     wall = time.perf_counter() - start
     seconds = {"wall": wall, "compile": clock.seconds, "run": wall - clock.seconds}
     folder.write_manifest(manifest("bench", settings, {}, seconds))
+    study.print_table(found)

@@ -58,11 +58,11 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
         for subject in plan.subjects:
             with progress.stage(f"{subject.kind} {subject.name}"):
                 results[subject.kind, subject.name] = run_checks(subject)
-    report.show(*(_table(*key, rows) for key, rows in results.items()))
     rows = [{"kind": kind, "variant": name} | row._asdict() for (kind, name), part in results.items() for row in part]
     failed = sum(row["status"] == FAIL for row in rows)
     folder.write_summary({"checks": rows, "failed": failed})
     folder.write_manifest(manifest("check", settings, {}, clock.split(time.perf_counter() - start)))
+    report.show(*(_table(*key, part) for key, part in results.items()))
     if failed:
         raise Incomplete(f"{failed} of {len(rows)} checks failed")
 

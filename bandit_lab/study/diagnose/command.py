@@ -1,6 +1,5 @@
 """`diagnose`: the four failure modes on reward logs, with evidence and what could not be judged."""
 
-import shutil
 import time
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -19,7 +18,6 @@ from bandit_lab.study.folder.clock import CompileClock
 from bandit_lab.study.folder.manifest import manifest
 from bandit_lab.study.folder.store import RunFolder
 from bandit_lab.study.logs.gather import Log, gather, reading_options, require_all
-from bandit_lab.study.pages.page import FOLDER
 from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.progress import Progress
 
@@ -62,7 +60,6 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
     start = time.perf_counter()
     settings = plan.settings
     folder.open(report.as_yaml(asdict(settings)))
-    shutil.rmtree(folder.path / FOLDER, ignore_errors=True)
     clock = CompileClock()
     if settings.simulated is not None:
         with clock:
@@ -71,19 +68,22 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
         if settings.report:
             from bandit_lab.study.plots import draw_recall
 
-            draw_recall(found, folder.path)
-        report.show(*table.benchmark_tables(found))
+            with folder.staged() as place:
+                draw_recall(found, place)
+        shown = table.benchmark_tables(found)
     else:
         with clock:
-            _logs(plan, folder, progress)
+            shown = table.tables(_logs(plan, folder, progress))
     wall = time.perf_counter() - start
     stages = {name: round(value, 3) for name, value in progress.seconds.items()}
     about = asdict(settings) | {"precision": "float64" if settings.simulated is None else "float32"}
     folder.write_manifest(manifest("diagnose", about, {}, clock.split(wall)) | {"stage_seconds": stages})
+    report.show(*shown)
     require_all(plan.logs)
 
 
-def _logs(plan: Plan, folder: RunFolder, progress: Progress) -> None:
+def _logs(plan: Plan, folder: RunFolder, progress: Progress) -> list[dict[str, Any]]:
+    """Judge every log and write what was found; one row per log."""
     settings, limits = plan.settings, thresholds(plan.settings)
     judged: list[Judged | None] = []
     with progress.stage("verdicts") as advance:
@@ -94,14 +94,15 @@ def _logs(plan: Plan, folder: RunFolder, progress: Progress) -> None:
     done = [one for one in judged if one is not None]
     with progress.stage("writing"):
         folder.write_results(dataset(done, settings))
-    if settings.pictures and len(done) > 1:
-        with progress.stage("pictures"):
-            from bandit_lab.study.plots import draw_diagnoses
+    with folder.staged() as place:
+        if settings.pictures and len(done) > 1:
+            with progress.stage("pictures"):
+                from bandit_lab.study.plots import draw_diagnoses
 
-            draw_diagnoses([picture_of(one) for one in done], folder.path)
-    if settings.report:
-        with progress.stage("reports") as advance:
-            write_pages(judged, rows, folder.path, advance)
-            write_overview(rows, folder.path)
+                draw_diagnoses([picture_of(one) for one in done], place)
+        if settings.report:
+            with progress.stage("reports") as advance:
+                write_pages(judged, rows, place, advance)
+                write_overview(rows, place)
     folder.write_summary({"logs": rows})
-    report.show(*table.tables(rows))
+    return rows

@@ -1,6 +1,5 @@
 """`fit`: closed-form laws on real reward logs, with intervals, a forecast, and a page to paste into an issue."""
 
-import shutil
 import time
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -75,7 +74,6 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
     start = time.perf_counter()
     settings = plan.settings
     folder.open(report.as_yaml(asdict(settings)))
-    shutil.rmtree(folder.path / FOLDER, ignore_errors=True)
     with CompileClock() as clock:
         fitted = fit_all(plan, progress)
         summary = summarise(plan, fitted, progress)
@@ -83,21 +81,22 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
     with progress.stage("writing"):
         folder.write_results(dataset(done, settings))
         folder.write_summary(summary)
-    if settings.pictures:
-        with progress.stage("pictures"):
-            from bandit_lab.study.plots import draw_runs
+    with folder.staged() as place:
+        if settings.pictures:
+            with progress.stage("pictures"):
+                from bandit_lab.study.plots import draw_runs
 
-            draw_runs([panel(one) for one in done], folder.path)
-    if settings.report:
-        with progress.stage("reports") as advance:
-            write_pages(done, summary["logs"], folder.path, settings, advance)
-            write_overview(summary["logs"], folder.path, settings)
-    _print(summary, settings)
+                draw_runs([panel(one) for one in done], place)
+        if settings.report:
+            with progress.stage("reports") as advance:
+                write_pages(done, summary["logs"], place, settings, advance)
+                write_overview(summary["logs"], place, settings)
     wall = time.perf_counter() - start
     stages = {name: round(value, 3) for name, value in progress.seconds.items()}
     folder.write_manifest(
         manifest("fit", asdict(settings) | {"precision": "float64"}, {}, clock.split(wall)) | {"stage_seconds": stages}
     )
+    _print(summary, settings)
     require_all(plan.logs)
 
 

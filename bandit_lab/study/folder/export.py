@@ -14,12 +14,14 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab.study.chunks import durable
+from bandit_lab.study.chunks.run import reason_of
+from bandit_lab.study.folder import written
 from bandit_lab.study.folder.results import chunk_shape
 from bandit_lab.study.folder.status import run_folder
 from bandit_lab.study.folder.store import RESULTS
 from bandit_lab.study.settings.folder import ExportSettings
 from bandit_lab.study.terminal import report
-from bandit_lab.study.terminal.errors import Stopped
+from bandit_lab.study.terminal.errors import BadInput, Stopped
 from bandit_lab.study.terminal.progress import Progress
 
 if TYPE_CHECKING:
@@ -53,9 +55,18 @@ def prepare(settings: ExportSettings, explicit: frozenset[str]) -> ExportPlan:
     output = Path(settings.output) if settings.output else folder / f"{settings.table}.{settings.format}"
     writable = output.parent.is_dir() and os.access(output.parent, os.W_OK) and not output.is_dir()
     _checks.require(writable, "output", "a file in a folder that can be written", str(output))
+    wrong = written.damaged(folder, {n: entry for n, entry in written.look(folder).files.items() if n == RESULTS})
+    _checks.require(
+        not wrong, "run_dir", f"a run whose {RESULTS} is whole", f"{folder}, where {written.in_words(wrong)}"
+    )
     import xarray
 
-    with xarray.open_zarr(store) as data:
+    try:
+        data = xarray.open_zarr(store)
+    except (OSError, ValueError, KeyError) as error:  # of an older version, which noted no sums
+        _checks.require(False, "run_dir", f"a run whose {RESULTS} can be read", f"{folder} ({reason_of(error)})")
+        raise
+    with data:
         known = TABLES[settings.table] in data
     _checks.require(known, "table", "a table of this run's results", settings.table)
     return ExportPlan(store, settings.table, settings.format, output)
@@ -71,6 +82,8 @@ def execute(plan: ExportPlan, folder: Any, progress: Progress) -> None:
             units = column_units(data, plan.table)
             rows = _write(plan.format, partial, units, slabs(data, plan.table), advance)
             durable.move_file(partial, plan.output)
+        except (RuntimeError, ValueError, KeyError) as error:  # what decompressing says of damaged arrays
+            raise BadInput(f"run_dir: expected arrays that can be read, got {reason_of(error)}") from error
         except OSError as error:
             raise Stopped(f"{plan.output}: cannot be written ({error.strerror or error})") from error
         finally:

@@ -1,12 +1,13 @@
 """Whether a run folder may be worked in: by the configuration that it was begun with, or anew with `overwrite=true`."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.study.chunks import ChunkStore, hash_of
-from bandit_lab.study.folder.store import MANIFEST
+from bandit_lab.study.chunks.store import SETTINGS
+from bandit_lab.study.folder import written
+from bandit_lab.study.folder.store import check_manifest
 
 NEW, BEGUN, FINISHED = "new", "begun", "finished"
 
@@ -21,7 +22,9 @@ def state(folder: Path, settings: dict[str, Any], overwrite: bool) -> str:
     """
     if overwrite:
         return NEW
-    before, manifest = ChunkStore(folder).settings(), _manifest(folder)
+    store, found = ChunkStore(folder), written.look(folder)
+    check_manifest(folder, found)
+    before, manifest = store.settings(), found.manifest
     if manifest is not None:
         same = manifest.get("settings_hash") == hash_of(settings)
         edited = _edited(manifest, settings)
@@ -29,8 +32,12 @@ def state(folder: Path, settings: dict[str, Any], overwrite: bool) -> str:
         got = f"a finished run of another {another} in {folder}"
         _checks.require(same, "run_dir", "a new folder, or overwrite=true", got)
         return BEGUN if manifest["chunks"]["failed"] else FINISHED
+    if SETTINGS in store.damaged():
+        place = store.folder / SETTINGS
+        advice = "one that can be read; remove it to go on with the finished chunks that fit, or overwrite=true"
+        _checks.require(False, "run_dir", advice, f"a damaged {place}")
     if before is None:
-        return NEW
+        return BEGUN if store.records() else NEW
     text = f"one begun with another configuration (differs in {', '.join(differing(before, settings))})"
     if edited := _edited(before, settings):
         text = f"one begun with another source of the plug-in {', '.join(edited)}"
@@ -50,10 +57,3 @@ def _edited(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """Plug-ins that both runs used and whose source differs."""
     old, new = before.get("plugin_source") or {}, now.get("plugin_source") or {}
     return [name for name in sorted(old.keys() & new.keys()) if old[name] != new[name]]
-
-
-def _manifest(folder: Path) -> dict[str, Any] | None:
-    try:
-        return json.loads((folder / MANIFEST).read_bytes())
-    except FileNotFoundError:
-        return None

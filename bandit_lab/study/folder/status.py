@@ -1,18 +1,19 @@
 """`status`: what of a run folder is done, failed and left. It only reads: a run that works there is not disturbed."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.study.chunks import DONE, FAILED, ChunkStore, Planned, Record, durable, holder
-from bandit_lab.study.folder.store import CONFIG, MANIFEST, strict_json
+from bandit_lab.study.folder import written
+from bandit_lab.study.folder.store import MANIFEST, strict_json
 from bandit_lab.study.settings.folder import StatusSettings
 from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.progress import Progress
 
 REASONS_SHOWN = 10
+_LOOKS = 5  # at most, until two looks in a row agree
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,11 @@ def run_folder(run_dir: str | None) -> Path:
     """The folder to read. Raises ValueError unless there is a run in it, finished or not."""
     _checks.require(bool(run_dir), "run_dir", "the folder of a run", run_dir)
     folder = Path(str(run_dir))
-    known = any((folder / name).is_file() for name in (CONFIG, MANIFEST))
-    known = known or ChunkStore(folder).settings() is not None
+    try:
+        found = written.look(folder)
+        known = (found.ours and not found.empty) or ChunkStore(folder).settings() is not None or found.damaged
+    except (OSError, ValueError):  # a path that cannot be: too long, a loop of links, a zero byte
+        known = False
     _checks.require(known, "run_dir", "the folder of a run", str(folder))
     return folder
 
@@ -47,22 +51,32 @@ def execute(plan: StatusPlan, folder: Any, progress: Progress) -> None:
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """The status as plain values. Keys: state, running, stages, failed, seconds, seconds_left.
+    """The status as plain values. Keys: state, running, stages, failed, damaged, seconds, seconds_left.
 
-    state: `finished`, `finished, parts failed`, `running`, `unfinished`. stages: one row per kind of work with counts
-    of chunks done, failed and left, seconds used and seconds left (null with a reason while nothing is known).
+    state: `finished`, `finished, parts failed`, `finished, damaged`, `running`, `unfinished`. damaged: name -> what is
+    wrong with what a finished run wrote, or with the files that say what a run is. stages: one row per kind of work
+    with counts of chunks done, failed and left, seconds used and seconds left (null with a reason while nothing is
+    known).
     """
-    store, manifest = ChunkStore(folder), _json(folder / MANIFEST)
-    running = holder(store.folder)
-    records = store.records()
-    stages = [_stage(kind, chunks, records) for kind, chunks in store.plan().items()]
-    known = {planned.key for chunks in store.plan().values() for planned in chunks}
+    store = ChunkStore(folder)
+    for _ in range(_LOOKS):  # while another process finishes, chunks go and the manifest comes
+        found = written.look(folder)
+        running, plan, records = holder(store.folder), store.plan(), store.records()
+        if written.look(folder).manifest == found.manifest:
+            break
+    manifest = found.manifest
+    stages = [_stage(kind, chunks, records) for kind, chunks in plan.items()]
+    known = {planned.key for chunks in plan.values() for planned in chunks}
     failed = [r for key, r in records.items() if r.status == FAILED and key in known]
     left = [stage["seconds_left"] for stage in stages]
+    wrong = written.damaged(folder, found.files) if manifest is not None and running is None else {}
+    wrong |= {f"{store.folder.name}/{name}": "cannot be read" for name in store.damaged()}
+    wrong |= {MANIFEST: "cannot be read"} if found.damaged else {}
     status: dict[str, Any] = {
-        "state": _state(manifest, running, bool(failed)),
+        "state": _state(manifest, running, bool(failed), bool(wrong)),
         "running": running,
         "stages": stages,
+        "damaged": wrong,
         "failed": [{"stage": r.kind, "chunk": r.what, "reason": r.reason} for r in failed],
         "seconds": sum(stage["seconds"] for stage in stages),
         "seconds_left": None if None in left or not left else sum(left),
@@ -75,11 +89,13 @@ def read(folder: Path) -> dict[str, Any]:
     return status
 
 
-def _state(manifest: dict[str, Any] | None, running: dict[str, Any] | None, failed: bool) -> str:
+def _state(manifest: dict[str, Any] | None, running: dict[str, Any] | None, failed: bool, damaged: bool) -> str:
     if running is not None:
         return "running"
     if manifest is None:
         return "unfinished"
+    if damaged:
+        return "finished, damaged"
     return "finished, parts failed" if failed else "finished"
 
 
@@ -112,14 +128,9 @@ def show(status: dict[str, Any]) -> None:
         report.show(table)
     elif status.get("wall_seconds") is not None:
         report.show(f"{status['command']}, {status['wall_seconds']:g} seconds in its last process")
+    if status["damaged"]:
+        report.show(f"damaged: {written.in_words(status['damaged'])}")
     for entry in status["failed"][:REASONS_SHOWN]:
         report.show(f"failed: {entry['stage']}: {entry['chunk']}: {entry['reason']}")
     if len(status["failed"]) > REASONS_SHOWN:
         report.show(f"... and {len(status['failed']) - REASONS_SHOWN} more")
-
-
-def _json(path: Path) -> dict[str, Any] | None:
-    try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None

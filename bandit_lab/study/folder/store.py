@@ -1,15 +1,17 @@
 """The run folder: strict JSON, a resolved YAML, a labelled array store; the manifest is written last.
 
-A folder is a finished run if and only if it holds `manifest.json`. Each file is written beside its place and then moved
-there, so that a killed run leaves whole files or none, and never a manifest. Commands whose work is long keep what they
-have finished in `chunks/` until then (`study.chunks`).
+A folder is a finished run if and only if it holds `manifest.json`. Each file is written beside its place, forced to the
+disk and then moved there, so that a killed run or a power cut leaves whole files or none, and never a manifest. What is
+written, and what may be removed again, is in `folder.written`. Commands whose work is long keep what they have finished
+in `chunks/` until then (`study.chunks`).
 """
 
+import contextlib
 import json
 import math
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,48 +19,101 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab._text import json_visible
-from bandit_lab.study.chunks import durable
+from bandit_lab.study.chunks import ChunkStore, durable
 from bandit_lab.study.chunks.lock import Held, holder
 from bandit_lab.study.chunks.store import FOLDER as CHUNKS
-from bandit_lab.study.chunks.store import SETTINGS
+from bandit_lab.study.chunks.store import SETTINGS, is_ours
+from bandit_lab.study.folder import written
+from bandit_lab.study.folder.written import CONFIG, MANIFEST, REPORT, RESULTS, STAGED, SUMMARY, WRITTEN, Look
+from bandit_lab.study.terminal.output import tell_once
 
 if TYPE_CHECKING:
     import xarray
 
     from bandit_lab.study.folder.results import Stream
 
-MANIFEST, CONFIG, SUMMARY, RESULTS = "manifest.json", "config.yaml", "summary.json", "results.zarr"
 
-
-def check_folder(path: Path, overwrite: bool, continues: bool = False) -> None:
+def check_folder(path: Path, overwrite: bool, continues: bool = False, settings: dict[str, Any] | None = None) -> None:
     """Raise ValueError if a run could not be written to `path`, or would replace something. Writes nothing.
 
-    continues: the command goes on with unfinished runs and judges finished ones itself.
+    continues: the command goes on with unfinished runs and judges finished ones itself. settings: plain values; a
+    finished run of the same ones of which something is missing or damaged may be made again.
     """
-    nearest = next(p for p in (path, *path.absolute().parents) if p.exists())
+    nearest = nearest_existing(path)
     writable = nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
     _checks.require(writable, "run_dir", "a folder that can be written", str(path))
     if not path.exists():
         return
-    finished = (path / MANIFEST).exists()
-    _checks.require(
-        not finished or overwrite or continues,
-        "run_dir",
-        "a new folder, or overwrite=true",
-        f"a finished run in {path}",
-    )
+    _check_links(path)
+    found = written.look(path)
+    if found.manifest is not None and not overwrite and not continues:
+        check_finished(path, found, settings)
     taken = holder(path / CHUNKS)
     _checks.require(taken is None, "run_dir", "a folder in which no other process works", Held.text(taken))
-    begun = (path / CHUNKS / SETTINGS).exists()
+    begun = (path / CHUNKS / SETTINGS).exists() and found.manifest is None
     _checks.require(
-        not begun or overwrite or continues,
+        not (begun and found.ours) or overwrite or continues,
         "run_dir",
         "a new folder, or overwrite=true",
         f"an unfinished run in {path}",
     )
-    names = {entry.name for entry in path.iterdir()}
-    foreign = not (CONFIG in names or all(name == CHUNKS or name.endswith(durable.PARTIAL) for name in names))
-    _checks.require(not foreign, "run_dir", "a new folder, an empty one or one of an earlier run", str(path))
+    _checks.require(found.ours, "run_dir", "a new folder, an empty one or one of an earlier run", str(path))
+    if found.damaged and not overwrite:
+        check_manifest(path, found)
+    _check_foreign(path, found, overwrite)
+
+
+def check_manifest(path: Path, found: Look) -> None:
+    """Raise ValueError where there is a manifest that cannot be read: what the run was is then not known."""
+    expected = f"a {MANIFEST} that can be read, or overwrite=true, which computes the run anew"
+    _checks.require(not found.damaged, "run_dir", expected, f"a damaged one in {path}")
+
+
+def check_finished(path: Path, found: Look, settings: dict[str, Any] | None) -> None:
+    """Raise ValueError if there is a finished run, unless it is damaged and one of these settings."""
+    if found.manifest is None:
+        return
+    wrong, before = written.damaged(path, found.files), written.settings_in(path)
+    same = settings is not None and before is not None and _decisive(before) == _decisive(plain(settings))
+    got = f"a finished run in {path}" + (f" ({written.in_words(wrong)})" if wrong else "")
+    _checks.require(bool(wrong) and same, "run_dir", "a new folder, or overwrite=true", got)
+    tell_once(f"{path}: {written.in_words(wrong)}: the run is made again")
+
+
+def _decisive(settings: dict[str, Any]) -> dict[str, Any]:
+    from bandit_lab.study.folder.manifest import NOT_HASHED
+
+    return {key: value for key, value in settings.items() if key not in NOT_HASHED}
+
+
+def _check_links(path: Path) -> None:
+    """Raise ValueError where a folder of the run would be somebody else's: a link, or no folder."""
+    for name in (CHUNKS, REPORT):
+        place = path / name
+        ours = not place.is_symlink() and (place.is_dir() or not place.exists())
+        _checks.require(
+            ours, "run_dir", f"a folder in which {name} is a folder or not there", f"a link or file {place}"
+        )
+
+
+def _check_foreign(path: Path, found: Look, overwrite: bool) -> None:
+    """Raise ValueError where a name that the run needs is taken by what this program did not write."""
+    taken = [f"{CHUNKS}/{name}" for name in ChunkStore(path).foreign() if is_ours(name)]
+    names = (RESULTS,) if overwrite else (RESULTS, SUMMARY, WRITTEN)
+    taken += [name for name in names if os.path.lexists(path / name) and name not in found.files]
+    expected = "a folder in which a run's names are free, or its own"
+    _checks.require(not taken, "run_dir", expected, f"{', '.join(taken)} in {path}, of somebody else")
+
+
+def nearest_existing(path: Path) -> Path:
+    """`path` or the nearest folder above it that exists. Raises ValueError where the system takes no such path."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return next(p for p in path.absolute().parents if os.path.exists(p))
+    except OSError as error:  # too long, a loop of links
+        _checks.require(False, "run_dir", f"a path that can exist ({error.strerror})", str(path))
+    return path
 
 
 def create_folder(path: Path) -> None:
@@ -70,23 +125,33 @@ def create_folder(path: Path) -> None:
 
 
 class RunFolder:
-    """One run's folder. Nothing is created before `open`."""
+    """One run's folder. Nothing is created before `open`; nothing is written that is not in the list before."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._files: dict[str, written.Entry | None] = {}
 
     def open(self, config: str, keep_chunks: bool = False) -> None:
         """Create the folder with its resolved configuration; an older run there stops being a finished one."""
         self.path.mkdir(parents=True, exist_ok=True)
-        durable.remove_leftovers(self.path)
-        (self.path / MANIFEST).unlink(missing_ok=True)
-        (self.path / SUMMARY).unlink(missing_ok=True)
-        for picture in self.path.glob("*.png"):
-            picture.unlink()
-        shutil.rmtree(self.path / RESULTS, ignore_errors=True)
+        before = written.look(self.path).files
+        fixed: dict[str, written.Entry | None] = dict.fromkeys((CONFIG, SUMMARY, RESULTS))
+        written.write_list(self.path, dict.fromkeys(before) | fixed)
+        written.remove_leftovers(self.path, before)
+        for name in (MANIFEST, *before):  # what is left of a finished run must never look like one
+            if name in before and name not in (CONFIG, WRITTEN):
+                written.remove(self.path, name)
         if not keep_chunks:
-            shutil.rmtree(self.path / CHUNKS, ignore_errors=True)
+            ChunkStore(self.path).remove()
+        self._files = fixed
+        if set(before) - set(fixed) - {MANIFEST, WRITTEN}:
+            written.write_list(self.path, fixed)
         self._write(CONFIG, config)
+
+    def reopen(self) -> None:
+        """Go on writing into a finished run, whose manifest is written again at the end."""
+        files = written.look(self.path).files
+        self._files = {name: entry for name, entry in files.items() if name not in (MANIFEST, WRITTEN)}
 
     def rewrite_config(self, config: str) -> None:
         """Replace the configuration by one in which the axes are resolved."""
@@ -101,13 +166,49 @@ class RunFolder:
         from bandit_lab.study.folder import results
 
         results.write(self.path / RESULTS, dataset, streams)
+        self.note_results()
+
+    def note_results(self) -> None:
+        """Take what is in `results.zarr` into the list."""
+        self._files[RESULTS] = written.entry_at(self.path / RESULTS)
+
+    def write_files(self, files: Mapping[str, bytes]) -> None:
+        """Write files of other names."""
+        with self.staged() as place:
+            for name, data in files.items():
+                (place / name).write_bytes(data)
+
+    @contextlib.contextmanager
+    def staged(self) -> Iterator[Path]:
+        """A folder for pictures and pages: what is in it at the end is moved into the run folder, once on the disk."""
+        place = durable.partial_name(self.path / STAGED)
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        try:
+            yield place
+            self._take(place)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+    def _take(self, place: Path) -> None:
+        names = sorted(path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file())
+        entries = {name: written.entry_at(place / name) for name in names}
+        if set(names) - set(self._files):
+            written.write_list(self.path, self._files | dict.fromkeys(names))
+        for parent in {(self.path / name).parent for name in names}:
+            parent.mkdir(exist_ok=True)
+        durable.move_files([(place / name, self.path / name) for name in names])
+        self._files |= entries
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
-        """Write `manifest.json`: from now on the run is finished."""
-        self._write(MANIFEST, strict_json(manifest))
+        """Write `manifest.json`, with the list of all files: from now on the run is finished."""
+        files = {name: entry for name, entry in self._files.items() if entry is not None}
+        durable.write_file(self.path / MANIFEST, strict_json(manifest | {written.FILES: files}).encode())
+        (self.path / WRITTEN).unlink(missing_ok=True)
 
     def _write(self, name: str, text: str) -> None:
         durable.write_file(self.path / name, text.encode())
+        self._files[name] = written.entry_of(text.encode())
 
 
 def strict_json(value: Any) -> str:

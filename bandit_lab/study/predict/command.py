@@ -69,9 +69,9 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
             linear = linearise(plan.learner, plan.settings, plan.settings.dynamics, plan.hyper.kl_weight)
         with progress.stage("thresholds"):
             summary = with_verdict(plan, summarise(plan, linear))
-    report.print_prediction(plan, summary)
     folder.write_summary(summary)
     folder.write_manifest(manifest("predict", settings, {}, clock.split(time.perf_counter() - start)))
+    report.print_prediction(plan, summary)
 
 
 def summarise(plan: Plan, linear: Linear) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """`reproduce`: predict, measure, compare, draw; one experiment after the other, each kept as soon as it is measured."""
 
 import gc
-import sys
 import tempfile
 import time
 import traceback
@@ -10,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
+from bandit_lab.study.folder import written
 from bandit_lab.study.folder.clock import CompileClock
 from bandit_lab.study.folder.manifest import manifest
-from bandit_lab.study.folder.store import MANIFEST, RunFolder
+from bandit_lab.study.folder.store import RunFolder, check_finished, check_manifest, plain
 from bandit_lab.study.reproduce import claims, publish
 from bandit_lab.study.reproduce.cache import MEASURED, Cache
 from bandit_lab.study.reproduce.experiment import QUALITIES, Experiment, Found, Lab, Unavailable, discover, read_setting
@@ -20,6 +20,7 @@ from bandit_lab.study.reproduce.publish import DONE, FAILED, SKIPPED, Outcome
 from bandit_lab.study.reproduce.settings import ReproduceSettings
 from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.errors import Incomplete, Stopped, stopped_by_disk
+from bandit_lab.study.terminal.output import tell
 from bandit_lab.study.terminal.progress import Progress, ProgressCallback
 
 
@@ -66,9 +67,11 @@ def check_writable(name: str, path: Path) -> None:
 
 
 def check_folder(plan: Plan, folder: Path) -> None:
-    """Raise ValueError if the folder holds a finished run. Only reads."""
-    free = plan.settings.overwrite or not (folder / MANIFEST).exists()
-    _checks.require(free, "run_dir", "a new folder, or overwrite=true", f"a finished run in {folder}")
+    """Raise ValueError if the folder holds a finished run that is whole, or of other settings. Only reads."""
+    if not plan.settings.overwrite:
+        found = written.look(folder)
+        check_manifest(folder, found)
+        check_finished(folder, found, plain(asdict(plan.settings)))
 
 
 def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
@@ -79,25 +82,25 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
     start, settings = time.perf_counter(), plan.settings
     with stopped_by_disk(folder.path):
         folder.open(report.as_yaml(asdict(settings)))
-        publish.clear(folder.path)
     outcomes = []
     with CompileClock() as clock:
         for place, experiment in enumerate(plan.experiments, start=1):
             with progress.stage(f"{place}/{len(plan.experiments)} {experiment.id}") as advance:
                 outcomes.append(run_one(experiment, settings, advance))
             with stopped_by_disk(folder.path):
-                publish.write_outcome(outcomes[-1], folder.path)
+                publish.write_outcome(outcomes[-1], folder)
             _forget_programs()
             if outcomes[-1].reason:
                 _tell(f"{experiment.id} {outcomes[-1].status}: {outcomes[-1].reason}")
     with stopped_by_disk(folder.path), progress.stage("writing"):
         folder.write_summary(publish.summary(outcomes))
         publish.write_results(outcomes, folder.path)
+        folder.note_results()
         if settings.publish is not None:
             publish.publish(outcomes, Path(settings.publish), discover())
-    _print(outcomes)
     failed = [one.id for one in outcomes if one.status == FAILED]
     if failed:
+        _print(outcomes)
         raise Incomplete(f"{len(failed)} of {len(outcomes)} figures failed ({', '.join(failed)})")
     wall = time.perf_counter() - start
     seconds = {"wall": wall, "compile": clock.seconds, "run": wall - clock.seconds}
@@ -108,6 +111,7 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
     with stopped_by_disk(folder.path):
         about = {"stage_seconds": stages, "seed_reason": "every experiment has its own, in conf/experiment/"}
         folder.write_manifest(manifest("reproduce", numbers, {}, seconds) | about)
+    _print(outcomes)
 
 
 def run_one(experiment: Experiment, settings: ReproduceSettings, advance: ProgressCallback) -> Outcome:
@@ -164,4 +168,4 @@ def _forget_programs() -> None:
 
 
 def _tell(text: str) -> None:
-    print(f"bandit_lab reproduce: {text}", file=sys.stderr)  # noqa: T201
+    tell(f"bandit_lab reproduce: {text}")

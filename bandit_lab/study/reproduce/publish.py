@@ -9,7 +9,7 @@ from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.study.chunks import durable
-from bandit_lab.study.folder.store import RESULTS, strict_json
+from bandit_lab.study.folder.store import RESULTS, RunFolder, strict_json
 from bandit_lab.study.reproduce import claims, experiment
 from bandit_lab.study.reproduce.experiment import Experiment, Found
 
@@ -36,20 +36,12 @@ class Outcome:
     files: dict[str, bytes] = field(default_factory=dict)
 
 
-def clear(folder: Path) -> None:
-    """Remove what an earlier run left in a run folder, besides what every command removes."""
-    for pattern in ("*.pdf", "*.csv", "*.error.txt"):
-        for path in folder.glob(pattern):
-            path.unlink()
-
-
-def write_outcome(outcome: Outcome, folder: Path) -> None:
+def write_outcome(outcome: Outcome, folder: RunFolder) -> None:
     """Pictures and numbers of one experiment, or why there are none, into the run folder."""
     files = dict(outcome.files)
     if outcome.traceback:
         files[f"{outcome.id}.error.txt"] = outcome.traceback.encode()
-    for name, data in files.items():
-        durable.write_file(folder / name, data)
+    folder.write_files(files)
 
 
 def summary(outcomes: list[Outcome]) -> dict[str, Any]:

@@ -12,9 +12,11 @@ from bandit_lab.measure import displaced
 from bandit_lab.simulate import UNIT, fast
 from bandit_lab.simulate.engine import WIDTH
 from bandit_lab.study import plugins
+from bandit_lab.study.arithmetic import arithmetic, changes
 from bandit_lab.study.chunks import ChunkStore, RunLock, hash_of
+from bandit_lab.study.chunks.store import PLAN
 from bandit_lab.study.examples import make_examples
-from bandit_lab.study.folder import resume, store
+from bandit_lab.study.folder import resume, store, written
 from bandit_lab.study.folder.clock import CompileClock
 from bandit_lab.study.folder.manifest import NOT_HASHED, manifest, peak_memory_bytes
 from bandit_lab.study.folder.store import RunFolder, plain
@@ -27,6 +29,7 @@ from bandit_lab.study.sweep.plan import SweepPlan, check_disk, prepare
 from bandit_lab.study.sweep.work import SAMPLED
 from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.errors import Incomplete, bad_input, stopped_by_disk
+from bandit_lab.study.terminal.output import tell
 from bandit_lab.study.terminal.progress import Progress
 
 __all__ = ["check_folder", "execute", "prepare"]
@@ -58,16 +61,21 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> None:
             stack.enter_context(RunLock(chunks.folder).hold())
             state = resume.state(folder.path, settings, plan.settings.overwrite)
         with stopped_by_disk(folder.path):
+            if state == resume.FINISHED and not _is_whole(folder):
+                state = resume.BEGUN
             if state == resume.FINISHED:
                 begin(hosts, state, settings)
-                report.show("finished already: nothing is left to do (overwrite=true computes it anew)")
                 chunks.remove()
+                report.show("finished already: nothing is left to do (overwrite=true computes it anew)")
                 return
             with refusal_told(hosts):
                 if state == resume.NEW:
                     chunks.clear()
                 folder.open(report.as_yaml(asdict(plan.settings)), keep_chunks=True)
+                if PLAN in chunks.damaged():
+                    tell(f"bandit_lab sweep: {PLAN} cannot be read: it is written anew")
                 chunks.open(settings)
+                _tell_arithmetic(chunks)
                 if hosts.count > 1:
                     chunks.forget_failures()
             begin(hosts, state, settings)
@@ -76,6 +84,43 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> None:
                 chunks.remove()
     if failed:
         raise Incomplete(failed_text(failed))
+
+
+def _is_whole(folder: RunFolder) -> bool:
+    """Whether all of a finished run is there as it was written; pictures that are not are drawn again from the arrays.
+
+    What else is missing or damaged is said; the run then has to be computed again, since its chunks are gone.
+    """
+    wrong = written.damaged(folder.path, written.look(folder.path).files)
+    pictures = all(name.endswith(".png") for name in wrong)
+    if wrong:
+        tell(f"bandit_lab sweep: {written.in_words(wrong)}: {'drawn' if pictures else 'computed'} again")
+    if wrong and pictures:
+        _redraw(folder)
+    return pictures
+
+
+def _redraw(folder: RunFolder) -> None:
+    """The pictures of a finished run, from its stored arrays."""
+    import xarray
+
+    from bandit_lab.study.plots import draw_sweep
+
+    found = written.look(folder.path)
+    assert found.manifest is not None
+    folder.reopen()
+    with xarray.open_zarr(folder.path / written.RESULTS) as results, folder.staged() as place:
+        draw_sweep(results, place)
+    folder.write_manifest(found.manifest)
+
+
+def _tell_arithmetic(chunks: ChunkStore) -> None:
+    """Say it where finished chunks were computed in another way, so that their bits may differ: they are not used."""
+    now, finished = arithmetic(), bool(chunks.records())
+    before = chunks.note_arithmetic(now)
+    if finished and before != now:
+        how = f"another {', '.join(changes(before, now))}" if before else "kernels and a processor that were not noted"
+        tell(f"bandit_lab sweep: finished chunks were computed with {how}: they are computed again")
 
 
 def settings_of(plan: SweepPlan) -> dict[str, Any]:
@@ -116,14 +161,15 @@ def _work(
         if plan.settings.pictures:
             from bandit_lab.study.plots import draw_sweep
 
-            draw_sweep(results, folder.path)
+            with folder.staged() as place:
+                draw_sweep(results, place)
         folder.write_summary(found)
-    table.print_summary(plan, found)
     wall = time.perf_counter() - start
     seconds = {"wall": wall, "compile": clock.seconds, "run": wall - clock.seconds}
     stages = {name: round(value, 3) for name, value in progress.seconds.items()}
     more = {"stage_seconds": stages, "chunks": counts, "settings_hash": hash_of(settings)}
     folder.write_manifest(manifest("sweep", resolved, block_width(), seconds) | more)
+    table.print_summary(plan, found)
     return done.failed
 
 

@@ -62,4 +62,5 @@ def _threshold(loop: list, stiffness: complex) -> float:
 def _over_law(loop: list, angle: float) -> float:
     """Exact threshold over the law, whose stiffness is the real part."""
     model, interval, momentum = loop
-    return theory.exact(model, interval, momentum, angle=angle).kappa * np.cos(angle) / theory.leading_order(interval, momentum)
+    exact = theory.exact(model, interval, momentum, angle=angle)
+    return exact.kappa * np.cos(angle) / theory.leading_order(interval, momentum)

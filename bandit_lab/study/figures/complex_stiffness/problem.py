@@ -27,7 +27,8 @@ def problems_of(setting: Setting, advantage: str, arms: int) -> list[Problem]:
     rng, (low, high) = np.random.default_rng([setting.seed, arms]), np.log(setting.kl_weight)
     problems = []
     for _ in range(setting.bandits):
-        rewards, logits = rng.uniform(setting.reward[0], setting.reward[1], arms), rng.normal(0, setting.logit_std, arms)
+        rewards = rng.uniform(setting.reward[0], setting.reward[1], arms)
+        logits = rng.normal(0, setting.logit_std, arms)
         weight = float(np.exp(rng.uniform(low, high)))
         policy = np.exp(logits) / np.exp(logits).sum()
         advantages = rewards - policy @ rewards

@@ -39,7 +39,7 @@ def check(command: str, config: Any, explicit: frozenset[str], folder: Path) -> 
         known = SCHEMAS[command].__dataclass_fields__
         for key in config:
             _checks.require(key in known, str(key), f"a setting of {command} (see --help)", config[key])
-    settings = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(SCHEMAS[command]), config))
+    settings: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(SCHEMAS[command]), config))
     if COMMANDS[command].reads:
         with bad_input():
             return settings, COMMANDS[command].load().prepare(settings, explicit)

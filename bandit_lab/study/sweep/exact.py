@@ -145,6 +145,9 @@ def collect_rows(
     boundary, growth, onset, rings = columns
     lost = np.where(growth[:, 0] > 0, rates[0], boundary)  # the grid may begin where stability is lost already
     onset = np.where(onset > lost * (1 + SAME), np.nan, onset)
+    for ground in grounds:  # a complex stiffness rings at every learning rate: a detector finds its own resolution
+        if ground.stiffness is not None and np.iscomplexobj(ground.stiffness.relaxation):
+            onset[cells.kl_weight == ground.kl_weight] = np.nan
     outcome = _outcomes(growth, rings)
     outcome[[reason is not None for reason in reasons]] = Outcome.UNDECIDED
     dynamics = grounds[0].dynamics

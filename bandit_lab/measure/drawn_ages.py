@@ -73,7 +73,7 @@ def _readings(
     projector,
     key,
 ) -> Array:
-    """ln of the growth over each stride [C, readings]: its mean over runs, or that of the mean square."""
+    """Over each stride [C, readings]: mean over runs of ln of the growth, or ln of the growth of the mean square."""
     gradient = DYNAMICS[dynamics](learner)
 
     def cell(hyper: Hyper, fixed_theta: Array, direction: Array, projector: Array, key: Array) -> Array:
@@ -121,8 +121,9 @@ def growth_of_drawn_ages(
     Args:
       learner: with `random` staleness (others give the same rates, without scatter). dynamics: of the exact mean.
       cells: Hyper of arrays [C]. theta_star: [C, D] fixed points. direction: [D] or [C, D].
-      rate: "typical" or "mean_square". steps: in all; the first ninth is thrown away. runs: independent runs, or the
-        size of the population. seed: the same seed draws the same ages in the cell of the same position.
+      rate: "typical" or "mean_square" (that of the square). steps: in all; the first ninth is thrown away.
+      runs: independent runs, or the size of the population.
+      seed: the same seed draws the same ages in the cell of the same position.
 
     Raises:
       ValueError: unknown rate, or fewer steps than 18 readings take.

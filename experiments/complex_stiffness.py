@@ -32,8 +32,9 @@ def _half_a_bandit(found: Found) -> float:
     return 0.5 / found.setting.bandits
 
 
-def _share(name: str, statement: str, read: Callable[[Any], Any]) -> Claim:
-    return Claim.same(f"complex_stiffness.{name}", statement, SPECTRUM, read, _half_a_bandit, unit="share")
+def _share(name: str, statement: str, read: Callable[[Any], Any], fails_if: str) -> Claim:
+    about = {"unit": "share", "fails_if": fails_if}
+    return Claim.same(f"complex_stiffness.{name}", statement, SPECTRUM, read, _half_a_bandit, **about)
 
 
 def _least(model: str) -> Callable[[Found, Any], float]:
@@ -51,6 +52,8 @@ def _unsafe(name: str, model: str, statement: str) -> Claim:
         measured=lambda f: least(f, f.measured),
         tolerance=1e-3,
         relative=True,
+        fails_if="the law were divided by wrongly",
+        follows="complex_stiffness.threshold",
     )
 
 
@@ -60,16 +63,19 @@ CLAIMS = (
         "fewest_arms",
         "GRPO, the fewest arms: share of the bandits with a complex stiffness",
         lambda d: d.complex_share.sel(advantage="grpo")[0],
+        "the drift's derivative told one bandit otherwise than the closed form",
     ),
     _share(
         "most_arms",
         "GRPO, the most arms: share of the bandits with a complex stiffness",
         lambda d: d.complex_share.sel(advantage="grpo")[-1],
+        "the same with many arms, where eigenvalues lie close together",
     ),
     _share(
         "gradient",
         "Without the std (dr_grpo, rloo): share of the bandits whose stiffnesses are all real, the smallest over arms",
         lambda d: d.real_share.sel(advantage=["dr_grpo", "rloo"]).min(),
+        "the drift without the std were no gradient at one bandit",
     ),
     # Eigenvalues of matrices that agree to rounding; near a double one a digit in two is lost.
     Claim.same(
@@ -80,6 +86,7 @@ CLAIMS = (
         tolerance=1e-6,
         relative=True,
         unit="degrees",
+        fails_if="the closed form of the stiffness matrix were another",
     ),
     # As in `stiffness`: growth over 150 periods resolves thresholds to 3e-4.
     Claim.ratio(
@@ -88,6 +95,8 @@ CLAIMS = (
         THEORY,
         lambda d: d.threshold,
         tolerance=1e-3,
+        fails_if="the marginal curve had its argument elsewhere, or the nonlinear run lost stability otherwise",
+        post_hoc="the scan was lowered after a first run had not bracketed the thresholds of one case",
     ),
     _unsafe("unsafe_a", "refresh", "Model A, careful for real stiffness, is not for complex ones"),
     _unsafe("unsafe_b", "lag", "Model B, close for real stiffness, is not for complex ones"),

@@ -58,7 +58,7 @@ CLAIMS = (
         predicted=lambda f: 1.0,
         measured=lambda f: both_sweeps(f, "frequency", 1 / f.setting.clear),
         tolerance=1e-3,
-        fails_if="the same",
+        fails_if="the angle of a pole were another there",
     ),
     Claim.ratio(
         "transition.onset",

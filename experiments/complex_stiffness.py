@@ -20,7 +20,8 @@ import numpy as np
 from bandit_lab.study.figures.complex_stiffness.draw import draw
 from bandit_lab.study.figures.complex_stiffness.measure import measure
 from bandit_lab.study.figures.complex_stiffness.predict import predict
-from bandit_lab.study.reproduce.experiment import Claim, Found
+from bandit_lab.study.figures.complex_stiffness.read import half_a_bandit, least_over_law
+from bandit_lab.study.reproduce.experiment import Claim
 
 __all__ = ["CLAIMS", "TITLE", "draw", "measure", "predict"]
 
@@ -28,28 +29,18 @@ TITLE = "Complex stiffness"
 SPECTRUM, THEORY = "derived in bandit_lab/theory/stiffness.py", "derived in bandit_lab/theory/thresholds.py"
 
 
-def _half_a_bandit(found: Found) -> float:
-    return 0.5 / found.setting.bandits
-
-
 def _share(name: str, statement: str, read: Callable[[Any], Any], fails_if: str) -> Claim:
     about = {"unit": "share", "fails_if": fails_if}
-    return Claim.same(f"complex_stiffness.{name}", statement, SPECTRUM, read, _half_a_bandit, **about)
-
-
-def _least(model: str) -> Callable[[Found, Any], float]:
-    """Smallest threshold over law of all cases of a staleness model."""
-    return lambda f, side: float((side.threshold / f.predicted.law).isel(loop=f.predicted.model.values == model).min())
+    return Claim.same(f"complex_stiffness.{name}", statement, SPECTRUM, read, half_a_bandit, **about)
 
 
 def _unsafe(name: str, model: str, statement: str) -> Claim:
-    least = _least(model)
     return Claim(
         f"complex_stiffness.{name}",
         f"{statement}: smallest threshold over law of all cases",
         f"arXiv 2606.30789 (law); {THEORY}",
-        predicted=lambda f: least(f, f.predicted),
-        measured=lambda f: least(f, f.measured),
+        predicted=lambda f: least_over_law(f, f.predicted, model),
+        measured=lambda f: least_over_law(f, f.measured, model),
         tolerance=1e-3,
         relative=True,
         fails_if="the law were divided by wrongly",

@@ -1,6 +1,7 @@
 """The conformance suite on every registered variant, on planted defects, and on the bandit of the README."""
 
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -298,7 +299,7 @@ def test_readme_bandit_runs_through_predict_sweep_and_check(tmp_path, monkeypatc
     monkeypatch.setattr(BANDITS, "_builders", dict(BANDITS._builders))  # what the plug-in registers goes again
     for command in commands:
         more = fewer if command.startswith("sweep") else []
-        assert main([*command.split(), *more, "quiet=true", "compilation_cache=null"]) == 0
+        assert main([*shlex.split(command), *more, "quiet=true", "compilation_cache=null"]) == 0
     out = capsys.readouterr().out
     assert "bandit one_logit" in out
     assert "FAIL" not in out

@@ -206,6 +206,11 @@ class RunFolder:
         durable.write_file(self.path / MANIFEST, strict_json(manifest | {written.FILES: files}).encode())
         (self.path / WRITTEN).unlink(missing_ok=True)
 
+    def tidy(self) -> None:
+        """Remove the list that a kill left beside the manifest of a finished run."""
+        if WRITTEN in written.look(self.path).files:
+            (self.path / WRITTEN).unlink(missing_ok=True)
+
     def _write(self, name: str, text: str) -> None:
         durable.write_file(self.path / name, text.encode())
         self._files[name] = written.entry_of(text.encode())

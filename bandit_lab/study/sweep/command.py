@@ -66,6 +66,7 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> None:
             if state == resume.FINISHED:
                 begin(hosts, state, settings)
                 chunks.remove()
+                folder.tidy()
                 report.show("finished already: nothing is left to do (overwrite=true computes it anew)")
                 return
             with refusal_told(hosts):

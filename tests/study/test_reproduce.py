@@ -297,7 +297,7 @@ def test_an_interrupted_run_goes_on_behind_what_is_finished(lab, capsys):
 PROCESS = """
 import sys
 from pathlib import Path
-sys.path.insert(0, {tests!r})
+sys.path[:0] = [{tests!r}, {tests!r} + "/study"]
 from test_reproduce import patch
 patch(Path.cwd(), setattr)
 from bandit_lab.study.cli import main
@@ -309,7 +309,7 @@ sys.exit(main(["reproduce", "cache=cache", "compilation_cache=null", "run_dir=ru
 def test_a_signal_half_way_loses_only_the_piece_at_work(lab, number):
     stop = '    if name == "high" and not Path("go").exists():\n        import time\n        time.sleep(600)\n'
     lab.edit("squares", "    half =", stop + "    half =")
-    code = PROCESS.format(tests=str(Path(__file__).parent))
+    code = PROCESS.format(tests=str(Path(__file__).parents[1]))
     environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
     process = subprocess.Popen([sys.executable, "-c", code], cwd=lab.path, env=environment, stderr=subprocess.PIPE)
     while "squares high" not in (lab.path / "ran.txt").read_text() if (lab.path / "ran.txt").exists() else True:

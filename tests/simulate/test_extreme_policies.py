@@ -73,7 +73,7 @@ def test_both_paths_make_the_right_step_in_infinite_groups(name, dtype, compiled
     """From every gap, with learning rate 1 and with that which brings `forward` back to a gap of about 2."""
     trained = learner("dr_grpo", THREE, kl_estimator=name)
     reference = np.exp(log_softmax(REFERENCE)).astype(float)
-    rates = np.concatenate([np.ones(len(GAPS)), np.maximum(GAPS - 2, 0) / (1 - reference[0] + reference[1])])
+    rates = np.concatenate([np.ones(len(GAPS)), np.maximum(GAPS - 2, 1e-3) / (1 - reference[0] + reference[1])])
     initial = np.array([start(3, gap) for gap in [*GAPS, *GAPS]])
     expected = [
         float(reward_after_a_step(name, THREE, x[0], dtype(eta), False)) for x, eta in zip(initial, rates, strict=True)

@@ -1,15 +1,24 @@
 """Pictures from a made-up data set: what is drawn where, and what cannot be drawn."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 
 from bandit_lab._types import Outcome
 from bandit_lab.study.plots import draw_sweep
 from bandit_lab.study.plots import style as looks
 from bandit_lab.study.plots.phase_diagram import phase_diagram
+from bandit_lab.study.plots.regions import edge, shade
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
 
 
 def made_up(intervals=(1, 2, 4, 8), points=20, momenta=(0.0, 0.9)) -> xarray.Dataset:
@@ -116,11 +125,25 @@ def test_a_fill_without_a_name_in_its_region_is_in_the_legend():
     some = data["outcome"].values.copy()
     some[:, :, 0, :5] = Outcome.UNDECIDED
     assert fills(data.assign(outcome=(data["outcome"].dims, some))) == {
-        "undecided: not measured, or too close to a boundary"
+        "undecided: not measured,\nor too close to a boundary"
     }
     some = np.full_like(some, Outcome.CONVERGED)
     some[..., -2:] = Outcome.UNSTABLE
     assert fills(data.assign(outcome=(data["outcome"].dims, some))) == {"unstable"}
+
+
+def test_beyond_the_grid_a_region_ends_where_the_line_of_the_thresholds_goes():
+    """Thresholds 20 at N = 1, above a grid that ends at 10, and 1 at N = 4: at N = 2 the line is at sqrt(20)."""
+    interval, rate = np.array([1.0, 4.0]), np.geomspace(0.1, 10, 21)
+    outcome = np.where(rate[:, None] > np.array([20.0, 1.0]), Outcome.UNSTABLE, Outcome.CONVERGED)
+    axes = Figure().add_subplot(xscale="log", yscale="log", ylim=(0.1, 10))
+    shade(axes, interval, rate, outcome, {Outcome.UNSTABLE: np.array([20.0, 1.0])})
+    colour = to_hex(looks.FILL[Outcome.UNSTABLE])
+    region = next(one for one in axes.collections if to_hex(one.get_facecolor()[0]) == colour)
+    shown = region.get_transform().transform_path(region.get_paths()[0])
+    inside = [shown.contains_point(axes.transData.transform((2.0, y))) for y in (3.0, 4.4, 4.6, 9.0)]
+    assert inside == [False, False, True, True]
+    assert edge(rate, outcome[:, 0], Outcome.UNSTABLE, np.nan) == 10.0
 
 
 @pytest.mark.parametrize("momenta", [(0.0,), (0.0, 0.5), (0.0, 0.3, 0.5, 0.7, 0.9)])

@@ -92,8 +92,13 @@ WORDS = {
     "complex stiffness": (
         Facts(1.0, **RINGS, stiffness=0.2313 + 0.058j),
         "stable: eta is 2.3 times below the exact threshold; rings with a period of 14 steps; the stiffness is "
-        "complex (14 degrees): it rings at every learning rate, and the law may be unsafe; "
-        "the published law would call it unstable",
+        "complex (14 degrees): it rings at every learning rate; the published law would call it unstable",
+    ),
+    "complex stiffness, the law unsafe": (
+        Facts(0.5, **RINGS | {"exact": 1.0, "law": 3.846}, stiffness=0.2313 + 0.058j),
+        "stable: eta is 2 times below the exact threshold; rings with a period of 14 steps; the stiffness is complex "
+        "(14 degrees): it rings at every learning rate, and the law allows 3.8 times too much; "
+        "the published law agrees",
     ),
     "on-policy lag": (
         Facts(0.004, 0, **CALM | {"law": None}, law_reason="the law has no bound at refresh interval 0"),

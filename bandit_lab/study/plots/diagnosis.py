@@ -68,13 +68,15 @@ def _page(pictures: "Sequence[DiagnosisPicture]") -> Figure:
     units = {picture.unit for picture in pictures}
     figure.supxlabel(f"step ({units.pop()}s)" if len(units) == 1 else "step (as each log counts)", fontsize=8)
     figure.supylabel("reward", fontsize=8)
-    handles = [
+    handles: list[Line2D | Patch] = [
         Line2D([], [], label="logged reward", **(_RAW | {"markersize": 8})),
         Line2D([], [], label="running mean", **_SMOOTH),
-        Line2D([], [], label="held-out result", **_HELD_OUT),
-        Patch(facecolor=s.YELLOW, alpha=0.4, label="what the verdict rests on"),
     ]
-    figure.legend(handles=handles, loc="outside upper center", ncols=4, fontsize=7)
+    if any(picture.held_out is not None for picture in pictures):
+        handles.append(Line2D([], [], label="held-out result", **_HELD_OUT))
+    if any(picture.marks for picture in pictures):
+        handles.append(Patch(facecolor=s.YELLOW, alpha=0.4, label="what the verdict rests on"))
+    figure.legend(handles=handles, loc="outside upper center", ncols=min(4, 1 + columns // 2), fontsize=7)
     return figure
 
 

@@ -26,7 +26,7 @@ REGION = {
     Outcome.UNSTABLE: "unstable",
 }
 NOT_NAMED = {
-    Outcome.UNDECIDED: "undecided: not measured, or too close to a boundary",
+    Outcome.UNDECIDED: "undecided: not measured,\nor too close to a boundary",
     Outcome.COLLAPSED: "collapsed to a vertex",
     Outcome.NON_FINITE: "not finite",
 }
@@ -77,9 +77,8 @@ def _diagram(axes: Axes, part: "xarray.Dataset", coarse: "xarray.Dataset | None"
     interval, rate = _positive(part["refresh_interval"].values), part["learning_rate"].values
     outcome = part["outcome"].transpose("learning_rate", "refresh_interval").values
     axes.set(xscale="log", yscale="log", ylim=(rate[0], rate[-1]), xlim=(interval[0], interval[-1]))
-    shade(axes, interval, rate, outcome, {
-        Outcome.UNSTABLE: part["threshold_measured"].values, Outcome.OSCILLATING: part["onset_measured"].values,
-    })  # fmt: skip
+    names = {Outcome.UNSTABLE: "threshold", Outcome.OSCILLATING: "onset"}
+    shade(axes, interval, rate, outcome, {code: _known(part, name) for code, name in names.items()})
     shown = _marked(interval)
     axes.plot(interval, part["onset_exact"], **s.ONSET)
     axes.plot(interval, part["threshold_exact"], **s.EXACT)
@@ -91,6 +90,12 @@ def _diagram(axes: Axes, part: "xarray.Dataset", coarse: "xarray.Dataset | None"
         axes.plot(_positive(coarse["sampled_refresh_interval"].values), inside, **s.SAMPLED)
     _interval_ticks(axes, interval)
     return _name_regions(axes, interval, rate, outcome, part["threshold_law"].values)
+
+
+def _known(part: "xarray.Dataset", name: str) -> np.ndarray:
+    """Learning rates [N] as measured, or predicted where nothing was measured (beyond the grid)."""
+    measured, exact = part[f"{name}_measured"].values, part[f"{name}_exact"].values
+    return np.where(np.isnan(measured), exact, measured)
 
 
 def _ratio(axes: Axes, part: "xarray.Dataset", coarse: "xarray.Dataset | None") -> None:

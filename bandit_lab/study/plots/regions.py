@@ -1,8 +1,9 @@
 """Regions of a phase diagram: what happened as colour, with the edges where the lines of the thresholds run.
 
 What is known belongs to refresh intervals and learning rates of the grid. Between two refresh intervals the edge of a
-region is drawn straight on the two logarithms, as a line through thresholds is; within a step of the learning rate it
-lies where the threshold was measured. A column in which a region comes back (an island) is drawn as cells.
+region is drawn straight on the two logarithms, as a line through thresholds is. Within a step of the learning rate it
+lies where the threshold was measured, beyond the grid where it is predicted. A column in which a region comes back (an
+island) is drawn as cells.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +20,8 @@ def shade(
 ) -> None:
     """Colour the plane. interval [N], rate [L], both rising. outcome: [L, N] codes.
 
-    measured: outcome code -> [N] learning rate from which on runs have it, NaN where that is not known.
+    measured: outcome code -> [N] learning rate from which on runs have it: measured, predicted where nothing was
+    measured, NaN where neither is known.
     """
     colours = ListedColormap([s.FILL[code] for code in sorted(s.FILL)])
     norm = BoundaryNorm(np.arange(-0.5, len(s.FILL)), len(s.FILL))
@@ -40,16 +42,19 @@ def shade(
             known = measured.get(code, np.full(len(interval), np.nan))
             low = np.array([edge(rate, outcome[:, n], code, known[n]) for n in range(first, last + 1)])
             low = np.concatenate([low[:1] if first else [], low, low[-1:] if ends[1] else []])
-            axes.fill_between(place, np.minimum(low, top), top, color=s.FILL[code], linewidth=0, zorder=0)
+            axes.fill_between(place, low, np.maximum(low, top), color=s.FILL[code], linewidth=0, zorder=0)
 
 
 def edge(rate: np.ndarray, column: np.ndarray, code: int, measured: float) -> float:
-    """Learning rate from which on a rising column has at least this code: the measured one, if the grid agrees."""
+    """Learning rate from which on a rising column has at least this code: the known one, if the grid agrees.
+
+    Beyond the grid it is where the line of the thresholds goes, so that the edge leaves the picture with that line.
+    """
     at = int(np.searchsorted(column, code))
     if at == 0:
-        return float(rate[0])
+        return float(measured) if measured < rate[0] else float(rate[0])
     if at == len(column):
-        return float(rate[-1])
+        return float(measured) if measured > rate[-1] else float(rate[-1])
     low, high = float(rate[at - 1]), float(rate[at])
     return float(measured) if low <= measured <= high else float(np.sqrt(low * high))
 

@@ -114,7 +114,11 @@ def _complex(facts: Facts) -> str:
     if facts.stiffness is None or complex(facts.stiffness).imag == 0:
         return ""
     angle = math.degrees(abs(cmath.phase(facts.stiffness)))
-    return f"the stiffness is complex ({angle:.2g} degrees): it rings at every learning rate, and the law may be unsafe"
+    text = f"the stiffness is complex ({angle:.2g} degrees): it rings at every learning rate"
+    if facts.law is None or not facts.exact:
+        return f"{text}, and the law may be unsafe"
+    times = facts.law / facts.exact
+    return f"{text}, and the law allows {amount(times)} times too much" if times > 1 + _AT else text
 
 
 def _ranges(facts: Facts) -> list[str]:

@@ -17,7 +17,7 @@ from bandit_lab.study.terminal import report
 
 TEMPERATURE = (
     "At finite temperature (finite G) noise carries runs off the fixed point before it loses stability: the sampled "
-    "boundary lies below the deterministic one"
+    "boundary is below the deterministic one"
 )
 
 
@@ -96,6 +96,6 @@ def _how_often(threshold: list[rows.Row]) -> str:
     pairs = [(row.get("sampled_learning_rate"), row.get("exact")) for row in threshold]
     known = [sampled < exact for sampled, exact in pairs if sampled is not None and exact is not None]
     if not known:
-        return " (no row brackets it here)."
+        return "; here no row has both, so that nothing is compared."
     doubt = "" if all(known) else "; elsewhere the runs are too short or the grid too coarse to tell"
     return f" in {sum(known)} of {len(known)} rows{doubt}."

@@ -131,6 +131,7 @@ def _ratio(top: Any, bottom: Any) -> float | None:
 def _predict(summary: Row) -> Row:
     rates, point = summary["thresholds"]["learning_rate"], summary["fixed_point"]
     return {
+        "drift": summary["drift"],
         "regime": summary["regime"],
         "stiffness": summary["stiffness"],
         "law, eta": rates["leading_order"],
@@ -148,6 +149,7 @@ def _sweep(summary: Row) -> Row:
     first = (summary["stiffness"].get("hessian") or [None])[0]
     exact = [row.get("exact") for row in rows]
     return {
+        "drift": next((row["drift"] for row in rows if row.get("drift")), None),
         "stiffness": first if isinstance(first, float) else None,
         **_ends((_ratio(row.get("exact"), row.get("leading_order")) for row in rows), "exact/law"),
         "largest error": max(errors, default=None),

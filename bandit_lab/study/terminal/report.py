@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bandit_lab._text import visible
 from bandit_lab.study.folder.store import plain
 from bandit_lab.study.quantities import EXACT, LEADING, LINEAR, RATE
 from bandit_lab.study.terminal.output import say
@@ -93,7 +94,7 @@ def print_prediction(plan: "Plan", summary: dict[str, Any]) -> None:
     """The verdict and the table of `predict`."""
     settings, form = plan.settings, FORMS.get(summary["oscillator"]["convention"], summary["oscillator"]["convention"])
     names = (group["name"] for group in (settings.bandit, settings.advantage, settings.estimator, settings.staleness))
-    show(summary["verdict"])
+    say(visible(summary["verdict"]))  # not wrapped: `| head -1` has all of it
     show(f"{', '.join(names)}; drift at {summary['drift']}; momentum convention: {form}")
     table = new_table("", "quantity", "value", "unit", "how good")
     for row in [*_rows(plan, summary), *_statement_rows(summary)]:

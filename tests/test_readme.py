@@ -76,5 +76,5 @@ def test_recall_grows_with_the_size_of_the_effect():
 def test_the_claims_are_counted_as_in_the_table():
     rows = json.loads((ROOT / "figures/claims.json").read_text(encoding="utf-8"))["claims"]
     holding, alone, late = (sum(bool(row[key]) for row in rows) for key in ("holds", "independent", "post_hoc"))
-    said = f"Some of the {len(rows)} claims, of which {holding} hold; {alone} are independent checks, {late} were made after"
+    said = f"Some of the {len(rows)} claims, of which {holding} hold; {alone} are independent checks, {late} were made"
     assert said in " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())

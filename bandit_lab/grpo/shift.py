@@ -9,6 +9,9 @@ from bandit_lab._types import Array
 from bandit_lab.grpo.estimator import group_rule
 from bandit_lab.grpo.update import Learner
 
+_LARGEST = 0.9
+"""Logarithm of the largest ratio, over that of its type's largest number."""
+
 
 class Shift(NamedTuple):
     """Behaviour and current policy at the same actions.
@@ -36,14 +39,20 @@ class Shift(NamedTuple):
 
 
 def shift_of(learner: Learner, theta: Array, behaviour: Array) -> tuple[Array, Shift]:
-    """(pi_behaviour [X, K], `Shift` to the policy at theta)."""
+    """(pi_behaviour [X, K], `Shift` to the policy at theta).
+
+    A ratio that its type cannot hold is held at a largest one, and the probability beside it is raised to pi / ratio.
+    So their product stays pi, where it would be 0 times infinity. No probability above 1e-34 (float32) moves.
+    """
     bandit = learner.bandit
     log_old, log_policy = bandit.log_policy(behaviour), bandit.log_policy(theta)
+    most = _LARGEST * math.log(jnp.finfo(log_policy.dtype).max)
     if weighs_tokens(learner):
-        ratio = jnp.exp(bandit.log_token_policy(theta) - bandit.log_token_policy(behaviour))  # type: ignore[attr-defined]
+        apart = bandit.log_token_policy(theta) - bandit.log_token_policy(behaviour)  # type: ignore[attr-defined]
     else:
-        ratio = jnp.exp(log_policy - log_old)
-    return jnp.exp(log_old), Shift(log_old, log_policy, ratio)
+        apart = log_policy - log_old
+    policy = jnp.exp(jnp.maximum(log_old, log_policy - most))
+    return policy, Shift(log_old, log_policy, jnp.exp(jnp.minimum(apart, most)))
 
 
 def weighs_tokens(learner: Learner) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from settings import cells, learner
 
 from bandit_lab.bandits import k_arm, two_arm
-from bandit_lab.grpo import KL_ESTIMATORS, Uncorrected, policy_gradient
+from bandit_lab.grpo import KL_ESTIMATORS, Clipped, Ratio, Uncorrected, policy_gradient
 from bandit_lab.simulate import drift_of, run
 
 GAPS = np.array([0.5, 5.0, 30.0, 84.0, 86.0, 88.0, 89.0, 100.0, 300.0, 708.0, 710.0, 746.0, 1000.0])
@@ -120,3 +120,26 @@ def test_no_gap_from_0_to_1000_makes_a_number_that_is_not_finite(name, dynamics,
         found = run(trained, dynamics, grid, steps=6, dtype=dtype, initial=initial, path=path)
         assert np.all(np.isfinite(found.reward_mean)), path
         assert np.all(found.summary.finite), path
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("estimator", [Ratio(), Clipped(), Uncorrected()])
+def test_an_arm_that_the_acting_policy_never_plays_counts_as_it_does_in_the_limit(estimator, dtype, compiled_quickly):
+    """pi_old(k) ratio(k) is pi(k), also where the ratio is above what its type holds. Mean field, no KL term."""
+    bandit = jax.tree.map(lambda x: x.astype(dtype), TWO)
+    drift = jax.jit(drift_of(learner("dr_grpo", bandit, estimator=estimator), "mean_field"))
+    for gap in GAPS:
+        acted, now = np.array([gap, 0], wide), np.array([0, 0.5], wide)
+        old, policy = np.exp(log_softmax(acted)), np.exp(log_softmax(now))
+        advantage = np.array([0.9, 0.1], wide) - old @ np.array([0.9, 0.1], wide)
+        ratio = policy / old
+        weight = {"Ratio": ratio, "Uncorrected": 1 + 0 * ratio}.get(type(estimator).__name__)
+        if weight is None:
+            flat = ((advantage > 0) & (ratio > 1.2)) | ((advantage < 0) & (ratio < 0.8))
+            weight = np.where(flat, 0, ratio)
+        signal = old * weight * advantage
+        expected = signal - policy * signal.sum()
+        found = drift(now.astype(dtype), acted.astype(dtype), dtype(0))
+        np.testing.assert_allclose(
+            np.asarray(found), expected.astype(float), rtol=0, atol=4e-6 if dtype == np.float32 else 1e-13
+        )

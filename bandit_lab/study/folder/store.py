@@ -7,22 +7,18 @@ in `chunks/` until then (`study.chunks`).
 """
 
 import contextlib
-import json
-import math
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from bandit_lab import _checks
-from bandit_lab._text import json_visible
 from bandit_lab.study.chunks import ChunkStore, durable
 from bandit_lab.study.chunks.lock import Held, holder
 from bandit_lab.study.chunks.store import FOLDER as CHUNKS
 from bandit_lab.study.chunks.store import SETTINGS, is_ours
+from bandit_lab.study.document.as_json import plain, strict_json, with_reasons  # noqa: F401 (commands take it from here)
 from bandit_lab.study.folder import written
 from bandit_lab.study.folder.written import CONFIG, MANIFEST, REPORT, RESULTS, STAGED, SUMMARY, WRITTEN, Look
 from bandit_lab.study.terminal.output import tell_once
@@ -214,36 +210,3 @@ class RunFolder:
     def _write(self, name: str, text: str) -> None:
         durable.write_file(self.path / name, text.encode())
         self._files[name] = written.entry_of(text.encode())
-
-
-def strict_json(value: Any) -> str:
-    """JSON without NaN or Infinity: they become null. Arrays become lists, codes their names.
-
-    What UTF-8 cannot hold (a path's odd bytes) or a terminal would obey stands as an escape, which reads back the same.
-    """
-    return json_visible(json.dumps(plain(value), indent=2, allow_nan=False, ensure_ascii=False)) + "\n"
-
-
-def plain(value: Any) -> Any:
-    """Nested plain Python values; every non-finite number is None."""
-    if isinstance(value, dict):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if isinstance(value, bool | str | int) or value is None:
-        return value
-    if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__array__"):
-        return plain(np.asarray(value).tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    raise TypeError(f"cannot write {type(value).__name__} as JSON")
-
-
-def with_reasons(values: dict[str, Any], reasons: dict[str, str]) -> dict[str, Any]:
-    """`values` with `<key>_reason` beside every key that is null and has a reason."""
-    result: dict[str, Any] = {}
-    for key, value in values.items():
-        result[key] = plain(value)
-        if result[key] is None and reasons.get(key):
-            result[f"{key}_reason"] = reasons[key]
-    return result

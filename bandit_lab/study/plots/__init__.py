@@ -101,12 +101,17 @@ def _save(figure: "Figure", path: Any, **how: Any) -> None:
         plt.close(figure)
 
 
-def _png(draw: Callable[[Any], "Figure"], picture: Any) -> bytes:
+def as_png(draw: "Callable[[], Figure]", dpi: int) -> bytes:
+    """The bytes of a PNG of a figure that is drawn here, in the style of all pictures."""
     import io
 
     from bandit_lab.study.plots.style import style
 
     buffer = io.BytesIO()
     with style():
-        _save(draw(picture), buffer, format="png", dpi=130)
+        _save(draw(), buffer, format="png", dpi=dpi)
     return buffer.getvalue()
+
+
+def _png(draw: Callable[[Any], "Figure"], picture: Any) -> bytes:
+    return as_png(lambda: draw(picture), 130)

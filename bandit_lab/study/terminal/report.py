@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bandit_lab._text import visible
-from bandit_lab.study.folder.store import plain
+from bandit_lab.study.document.as_json import plain
+from bandit_lab.study.document.value import number
 from bandit_lab.study.quantities import EXACT, LEADING, LINEAR, RATE
 from bandit_lab.study.terminal.output import say
 from bandit_lab.study.terminal.text import literal, literal_table
@@ -56,11 +57,6 @@ def show(*tables: Any) -> None:
         console.print(table)
     if tables:
         say(page.getvalue().removesuffix("\n"))
-
-
-def number(value: Any, digits: int = 4) -> str:
-    """A number with some significant digits, or a dash."""
-    return "-" if value is None or (isinstance(value, float) and not np.isfinite(value)) else f"{value:.{digits}g}"
 
 
 def numbers(values: Any, digits: int = 4) -> str:

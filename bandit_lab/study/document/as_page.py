@@ -1,0 +1,163 @@
+"""A document as a page to paste into an issue: HTML with its pictures inside, Markdown beside its picture.
+
+Names and texts are written by others. HTML is escaped, Markdown loses what would be markup, and characters that are not
+plainly printed are spelt out in both.
+"""
+
+import base64
+import functools
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from bandit_lab._text import visible
+from bandit_lab.study.document.document import Document, Figure, On, Paragraph
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+Picture = Callable[[Figure], bytes]
+_STYLE = (
+    "body{font:15px/1.45 system-ui,sans-serif;max-width:52em;margin:2em auto;padding:0 1em;color:#111}"
+    "table{border-collapse:collapse}td,th{padding:.2em .8em;border-bottom:1px solid #ccc;text-align:left}"
+    "img{max-width:100%;height:auto}code{background:#f2f2f2;padding:0 .2em}"
+)
+_WIDE = " body{max-width:none}"
+_HTML = {
+    "page": """\
+<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{{ document.title }}</title>
+<style>{{ style }}</style></head>
+<body><h1>{{ document.title }}</h1>
+{% include "blocks" %}
+</body></html>
+""",
+    "fragment": """\
+<div><h3>{{ document.title }}</h3>
+{% include "blocks" %}
+</div>
+""",
+    "blocks": """\
+{% for heading, blocks in sections.items() %}
+{% if heading and sections | length > 1 %}
+<h2>{{ heading }}</h2>
+{% endif %}
+{% for block in blocks %}
+{% if block is paragraph %}
+<p>{{ block.text }}</p>
+{% elif block is figure %}
+<p><img alt="{{ block.alt }}" src="data:image/png;base64,{{ base64(block) }}"></p>
+{% else %}
+{% set columns = block.shown(PAGE) %}
+<table><tr>{% for column in columns %}<th>{{ column.title }}</th>{% endfor %}</tr>
+{% for row in block.rows %}
+<tr>{% for column in columns %}{% set href = column.link and column.link(row) -%}
+<td>{% if href %}<a href="{{ href }}">{{ column.cell(row) }}</a>{% else %}{{ column.cell(row) }}{% endif %}</td>
+{%- endfor %}</tr>
+{% endfor %}
+</table>
+{% endif %}
+{% endfor %}
+{% endfor %}
+""",
+}
+_MARKDOWN = """\
+## {{ document.title }}
+
+{% for heading, blocks in sections.items() %}
+{% if heading %}
+### {{ heading }}
+
+{% endif %}
+{% for block in blocks %}
+{% if block is paragraph %}
+- {{ block.text }}
+{% elif block is figure %}
+![{{ block.alt }}]({{ picture | safe }})
+{% else %}
+{% set columns = block.shown(PAGE) %}
+{% if not loop.first %}
+
+{% endif %}
+| {% for column in columns %}{{ column.title }}{{ " | " | safe if not loop.last }}{% endfor %} |
+|{{ " --- |" | safe * columns | length }}
+{% for row in block.rows %}
+| {% for column in columns %}{{ column.cell(row) }}{{ " | " | safe if not loop.last }}{% endfor %} |
+{% endfor %}
+{% endif %}
+{% endfor %}
+{% if not loop.last %}
+
+{% endif %}
+{% endfor %}
+"""
+
+
+def page_names(titles: list[str]) -> list[str]:
+    """A file name for each title: plain letters, and different from each other."""
+    names: list[str] = []
+    for title in titles:
+        plain = re.sub(r"[^A-Za-z0-9._-]+", "_", title).strip("._")[:80] or "run"
+        same = sum(name == plain or name.startswith(f"{plain}~") for name in names)
+        names.append(plain if not same and plain != "index" else f"{plain}~{same + 1}")
+    return names
+
+
+def as_html(document: Document, picture: Picture = Figure.png) -> str:
+    """A self-contained page without scripts; that over several pages is as wide as the window."""
+    style = _STYLE + (_WIDE if document.pages else "")
+    return _html("page", document, picture, style=style)
+
+
+def fragment(document: Document) -> str:
+    """The same as a part of a page; of a document with a single page, that page's content follows its own."""
+    own = _html("fragment", document, Figure.png)
+    return own + "".join(map(fragment, document.pages.values())) if len(document.pages) == 1 else own
+
+
+def as_markdown(document: Document, picture: str) -> str:
+    """The same as Markdown; `picture` is the name of the file beside it."""
+    made = _markdown().from_string(_MARKDOWN)
+    return made.render(document=document, sections=document.blocks(On.PAGE), picture=picture, PAGE=On.PAGE)
+
+
+def _html(template: str, document: Document, picture: Picture, **more: Any) -> str:
+    coded = lambda figure: base64.b64encode(picture(figure)).decode("ascii")  # noqa: E731
+    made = _environment().get_template(template)
+    return made.render(document=document, sections=document.blocks(On.PAGE), base64=coded, PAGE=On.PAGE, **more)
+
+
+@functools.cache
+def _environment() -> "Environment":
+    from jinja2 import DictLoader
+
+    return _prepared(loader=DictLoader(_HTML), autoescape=True, finalize=_shown)
+
+
+@functools.cache
+def _markdown() -> "Environment":
+    return _prepared(autoescape=False, finalize=_plain)
+
+
+def _prepared(**options: Any) -> "Environment":
+    from jinja2 import Environment, StrictUndefined
+
+    made = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, **options)
+    made.tests |= {"paragraph": lambda block: isinstance(block, Paragraph)}
+    made.tests |= {"figure": lambda block: isinstance(block, Figure)}
+    return made
+
+
+def _shown(value: Any) -> Any:
+    """Text with odd characters spelt out; jinja2 escapes it."""
+    return visible(value) if isinstance(value, str) else value
+
+
+def _plain(value: Any) -> Any:
+    """Text without line breaks, in which no character is markup, a mention or a reference."""
+    from markupsafe import Markup
+
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return value
+    one_line = visible(" ".join(value.split()))
+    return re.sub(r"([\\`*_{}\[\]<>|#!~$])", r"\\\1", one_line).replace("@", "@\u200b")

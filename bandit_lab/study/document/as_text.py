@@ -1,0 +1,33 @@
+"""A document on the terminal."""
+
+from typing import Any
+
+from bandit_lab.study.document.document import Document, On, Paragraph, Table
+from bandit_lab.study.terminal.report import new_table
+from bandit_lab.study.terminal.report import show as show_on_stdout
+
+
+def show(document: Document) -> None:
+    """Print lines and tables on stdout, in the order of the sections."""
+    parts: list[Any] = []
+    for blocks in document.blocks(On.TERMINAL).values():
+        for block in blocks:
+            if isinstance(block, Paragraph):
+                parts.append(block.text)
+            elif isinstance(block, Table):
+                parts.append(rich_table(block))
+    show_on_stdout(*parts)
+
+
+def rich_table(table: Table[Any]) -> Any:
+    """The table for rich; cells are text as it stands."""
+    columns = table.shown(On.TERMINAL)
+    made = new_table(table.title, *(column.head(table.narrow) for column in columns))
+    for row in table.rows:
+        made.add_row(*(column.cell(row, table.narrow) for column in columns))
+    for column, drawn in zip(columns, made.columns, strict=True):
+        drawn.no_wrap = table.narrow
+        drawn.min_width = column.width
+        if column.left:
+            drawn.justify = "left"
+    return made

@@ -2,7 +2,8 @@
 
 terminal/   what is typed and read              settings/   what can be set, composed by Hydra
 folder/     what a run leaves                   chunks/     work that survives a kill
-plots/      pictures and their one style        pages/      what is pasted into an issue
+plots/      pictures and their one style        document/   what a command returns, and its four writers
+logs/       runs as the commands on logs take them
 figures/    what each experiment predicts, measures and draws
 benchmark/  labelled simulated runs
 

@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from bandit_lab.study.fit.panels import Panel
-from bandit_lab.study.plots import curves, draw_runs
+from bandit_lab.study import plots
+from bandit_lab.study.fit.picture import Panel
+from bandit_lab.study.logs.runs import small_multiples
+from bandit_lab.study.plots import curves
 from bandit_lab.study.plots import style as s
 
 
@@ -63,19 +65,24 @@ def test_colours_are_of_the_palette():
     assert {line.get_color() for line in figure.axes[0].lines} <= known
 
 
+def drawn(count):
+    return small_multiples([panel() for _ in range(count)], curves.small_multiples, "fits", "all runs")
+
+
 def test_pages_hold_all_runs():
-    pages = list(curves.small_multiples([panel() for _ in range(curves.PER_PAGE + 3)]))
-    assert [sum(axis.get_visible() for axis in page.axes) for page in pages] == [curves.PER_PAGE, 3]
+    pages = [figure.draw() for figure in drawn(plots.PER_PAGE + 3)]
+    assert [sum(axis.get_visible() for axis in page.axes) for page in pages] == [plots.PER_PAGE, 3]
     assert pages[0].get_supylabel() == "reward"
     assert "step" in pages[0].get_supxlabel()
 
 
-def test_one_page_is_held_at_a_time(tmp_path, monkeypatch):
+def test_one_page_is_held_at_a_time(monkeypatch):
     """Thousands of runs are hundreds of pages, which pyplot would keep: each is closed before the next one is drawn."""
-    monkeypatch.setattr(curves, "PER_PAGE", 1)
+    monkeypatch.setattr(plots, "PER_PAGE", 1)
     held = []
     monkeypatch.setattr(Figure, "savefig", lambda figure, path, **how: held.append(len(plt.get_fignums())))
-    paths = draw_runs([panel(), panel(), panel()], tmp_path)
-    assert [path.name for path in paths] == ["fits_1.png", "fits_2.png", "fits_3.png"]
+    pages = drawn(3)
+    assert [page.name for page in pages] == ["fits_1", "fits_2", "fits_3"]
+    assert [page.png() for page in pages] == [b"", b"", b""]
     assert held == [1, 1, 1]
     assert plt.get_fignums() == []

@@ -2,39 +2,40 @@
 
 import numpy as np
 
-from bandit_lab.study.fit import table
+from bandit_lab.curves.record import RewardScale
+from bandit_lab.study.document import Value
+from bandit_lab.study.document.value import interval_text, telling
+from bandit_lab.study.fit.show import says_nothing, steps_text
 
 
 def test_an_end_outside_the_scale_bounds_nothing():
     """Rewards in [0, 1]: `below 723` tells nothing, `below 0.9` does; a scale read off the rewards has some room."""
-    given, read = ({"low": 0.0, "high": 1.0, "given": known} for known in (True, False))
-    said = [
-        table.with_interval({"value": 0.6, "i": ends}, "i", scale=scale)
+    given, read = (RewardScale(0.0, 1.0, known) for known in (True, False))
+    values = [
+        (Value(0.6).within(*ends, 0.9, "open"), scale)
         for ends, scale in [
             ([None, 723.0], given), ([-np.inf, 723.0], read), ([None, 0.9], given), ([None, 1.5], given),
             ([None, 1.5], read), ([-3.0, None], given), ([0.2, None], given), ([0.2, 2.0], given),
         ]
     ]  # fmt: skip
+    said = ["not bounded" if says_nothing(value, scale) else value.text() for value, scale in values]
     nothing = "not bounded"
     assert said == [nothing, nothing, "below 0.9", nothing, "below 1.5", nothing, "above 0.2", "0.6 [0.2, 2]"]
 
 
 def test_a_forecast_names_whole_steps():
     """240 steps logged every step: half of them on is 358.5; a log in parts of an epoch keeps its own steps."""
-    found = {"from_fraction": 1, "target_steps": [335.5, 358.5], "predicted": None, "predicted_reason": "none"}
-    row = {"steps": [0.0, 239.0], "forecast": found}
-    assert "steps 335 to 359:" in table.forecast_line(row)
-    parts = row | {"steps": [0.0, 2.9], "forecast": found | {"target_steps": [3.9, 4.2]}}
-    assert "steps 3.9 to 4.2:" in table.forecast_line(parts)
+    assert steps_text([335.5, 358.5], [0.0, 239.0]) == "steps 335 to 359"
+    assert steps_text([3.9, 4.2], [0.0, 2.9]) == "steps 3.9 to 4.2"
 
 
 def test_an_interval_far_from_zero_has_digits_enough_to_be_read():
     """A reward of 10^6 and a little, and one that is nearly 1; an ordinary one keeps three digits, four for a value."""
     far = [1_000_000.785, 1_000_000.836]
-    assert table.interval(far) == "[1000000.79, 1000000.84]"
-    assert table.with_interval({"value": 1_000_000.8, "i": far}, "i") == "1000000.8 [1000000.79, 1000000.84]"
-    assert table.interval([0.99981, 0.99989]) == "[0.99981, 0.99989]"
-    assert table.interval([0.7963, 0.8591]) == "[0.796, 0.859]"
-    assert table.interval([None, 2.0]) == "[open, 2]"
-    assert table.interval([1.0, 1.0]) == "[1, 1]"
-    assert table.telling([0.7963, 0.8591], 4) == 4
+    assert interval_text(far) == "[1000000.79, 1000000.84]"
+    assert Value(1_000_000.8, low=far[0], high=far[1], level=0.9).text() == "1000000.8 [1000000.79, 1000000.84]"
+    assert interval_text([0.99981, 0.99989]) == "[0.99981, 0.99989]"
+    assert interval_text([0.7963, 0.8591]) == "[0.796, 0.859]"
+    assert interval_text([None, 2.0]) == "[open, 2]"
+    assert interval_text([1.0, 1.0]) == "[1, 1]"
+    assert telling([0.7963, 0.8591], 4) == 4

@@ -10,8 +10,9 @@ import pytest
 
 from bandit_lab._text import visible
 from bandit_lab.study.cli import BAD_INPUT, INCOMPLETE, OK, main
-from bandit_lab.study.folder.store import strict_json
-from bandit_lab.study.pages.page import as_html, as_markdown
+from bandit_lab.study.document import Column, Document, Figure, Paragraph, Table
+from bandit_lab.study.document.as_json import strict_json
+from bandit_lab.study.document.as_page import as_html, as_markdown
 from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.text import middle_cut
 
@@ -49,9 +50,10 @@ def test_what_is_not_printed_is_spelt_out():
 
 @pytest.mark.parametrize("name", ODD)
 def test_pages_and_json_hold_any_name(name):
-    sections = [(name, [name], [["head", name], [name, "1"]])]
-    for page in (as_html(name, b"", sections, name), as_markdown("name", "x.png", [("s", *sections[0][1:])], "alt")):
-        assert plain(page)
+    table = Table([name], [Column("head", name, lambda row: row), Column("n", "n", lambda row: 1)], title=name)
+    page = Document(name, {name: [Figure(lambda: None, name), Paragraph(name), table], "more": [table]})
+    for made in (as_html(page, lambda figure: b""), as_markdown(page, "x.png")):
+        assert plain(made)
     text = strict_json({name: name})
     text.encode()
     assert json.loads(text) == {name: name}

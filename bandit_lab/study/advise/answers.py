@@ -5,9 +5,9 @@ import numpy as np
 from bandit_lab.curves.diagnose import DiagnoseSettings
 from bandit_lab.curves.diagnose.evidence import Evidence
 from bandit_lab.study.advise.settings import AdviseSettings
-from bandit_lab.study.advise.wording import INTERVAL, LETTERS, limit_text, lost, rate_text, short
+from bandit_lab.study.advise.words import INTERVAL, LETTERS, limit_text, lost, rate_text, short
 from bandit_lab.study.advise.work import REACH, Advice, Groups
-from bandit_lab.study.terminal.report import number
+from bandit_lab.study.document.value import number
 
 ALARM = DiagnoseSettings().false_alarm
 WASTED = 0.6

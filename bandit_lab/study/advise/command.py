@@ -1,25 +1,23 @@
 """`advise`: which settings are safe, from a trainer's configuration and a log, with a page to paste into an issue."""
 
 import os
-import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from bandit_lab import _checks
 from bandit_lab.curves import trainers
-from bandit_lab.curves.trainers import Document, Setup
-from bandit_lab.study.advise import evidence, table
-from bandit_lab.study.advise.page import write_advice
+from bandit_lab.curves.trainers import Setup
+from bandit_lab.study.advise import evidence
 from bandit_lab.study.advise.settings import AdviseSettings
+from bandit_lab.study.advise.show import on_terminal, page
 from bandit_lab.study.advise.summary import summarise
 from bandit_lab.study.advise.work import work
-from bandit_lab.study.folder.clock import CompileClock
-from bandit_lab.study.folder.manifest import manifest
-from bandit_lab.study.folder.store import RunFolder
-from bandit_lab.study.logs.gather import Log, require_all
-from bandit_lab.study.terminal import report
+from bandit_lab.study.document import Block, Column, Document, On, Table, Values
+from bandit_lab.study.document.write import perform
+from bandit_lab.study.logs.findings import paragraphs
+from bandit_lab.study.logs.gather import Log, missing_curves
 from bandit_lab.study.terminal.progress import Progress
 from bandit_lab.theory import MODELS
 
@@ -33,6 +31,7 @@ class Plan:
     settings: AdviseSettings
     setup: Setup
     logs: list[Log]
+    precision: ClassVar[str] = "float64"
 
     @property
     def log(self) -> Log | None:
@@ -107,12 +106,12 @@ def _with_paths(settings: AdviseSettings) -> AdviseSettings:
     return settings
 
 
-def _of_log(log: Log | None) -> Document | None:
+def _of_log(log: Log | None) -> trainers.Document | None:
     """The settings that some loops repeat on every row of their log, or None."""
     seen = {} if log is None or log.curve is None else dict(log.curve.settings)
     if log is None or not {"group_size", "refresh_interval"} & set(seen):
         return None
-    return Document(log.path, "settings repeated in the log", seen)
+    return trainers.Document(log.path, "settings repeated in the log", seen)
 
 
 def _is_config(path: Path) -> bool:
@@ -137,24 +136,26 @@ def _given(settings: AdviseSettings) -> dict[str, Any]:
     }
 
 
-def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
-    """Work out the advice, print it, write the run folder. Raises Incomplete if some logs could not be read."""
-    start = time.perf_counter()
+def compute(plan: Plan, run: Progress) -> Document:
+    """Work out the advice."""
     settings = plan.settings
-    folder.open(report.as_yaml(asdict(settings)))
-    with CompileClock() as clock:
-        with progress.stage("fit of the log"):
-            seen = evidence.look(plan.log, plan.setup)
-        with progress.stage("margins"):
-            advice = work(plan.setup, seen, settings)
-            others = [one for one in plan.logs if one.curve is None]
-            unread = [{"log": one.name, "path": one.path, "reason": one.reason} for one in others]
-            folder.write_summary(summarise(advice, settings) | {"not_read": unread})
-    if settings.report:
-        with progress.stage("report"), folder.staged() as place:
-            write_advice(advice, settings, place)
-    about = asdict(settings) | {"precision": "float64"}
-    folder.write_manifest(manifest("advise", about, {}, clock.split(time.perf_counter() - start)))
-    table.print_advice(advice, settings)
-    report.show(*(f"{one['log']}: no curve: {one['reason']}" for one in unread))
-    require_all(plan.logs)
+    with run.stage("fit of the log"):
+        seen = evidence.look(plan.log, plan.setup)
+    with run.stage("margins"):
+        advice = work(plan.setup, seen, settings)
+        numbers = Values(summarise(advice, settings), on=On.JSON)
+    not_read: Table[Log] = Table([log for log in plan.logs if log.curve is None], [
+        Column("log", "log", lambda log: log.name),
+        Column("path", "path", lambda log: log.path),
+        Column("reason", "reason", lambda log: log.reason),
+    ], on=On.JSON)  # fmt: skip
+    unread = paragraphs([f"{log.name}: no curve: {log.reason}" for log in not_read.rows], On.TERMINAL)
+    sections: dict[str, Sequence[Block]] = {
+        "": [numbers, *on_terminal(advice, settings)],
+        "not_read": [not_read, *unread],
+    }
+    pages = {"advice": page(advice, settings)} if settings.report else {}
+    return Document("Advice", sections, None, pages, missing_curves(plan.logs))
+
+
+execute = perform("advise", compute)

@@ -17,7 +17,7 @@ from bandit_lab.curves.fit.results import FEWEST_POINTS
 from bandit_lab.curves.trainers import TRAINERS, Setup
 from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.fit.settings import FitSettings
-from bandit_lab.study.fit.summary import LITTLE
+from bandit_lab.study.fit.work import LITTLE
 from bandit_lab.study.logs.gather import Log, gather
 
 FEWEST_FOR_WAVES = 24

@@ -1,25 +1,29 @@
 """`diagnose`: the four failure modes on reward logs, with evidence and what could not be judged."""
 
-import time
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.curves import trainers
 from bandit_lab.curves.trainers import Setup
 from bandit_lab.study.benchmark import run as benchmark
-from bandit_lab.study.diagnose import table
+from bandit_lab.study.diagnose.benchmark import benchmark_blocks
 from bandit_lab.study.diagnose.dataset import dataset
-from bandit_lab.study.diagnose.page import write_overview, write_pages
 from bandit_lab.study.diagnose.picture import picture_of
 from bandit_lab.study.diagnose.settings import DiagnosisSettings, thresholds
-from bandit_lab.study.diagnose.work import Judged, row, work
-from bandit_lab.study.folder.clock import CompileClock
-from bandit_lab.study.folder.manifest import manifest
-from bandit_lab.study.folder.store import RunFolder
-from bandit_lab.study.logs.gather import Log, gather, reading_options, require_all
-from bandit_lab.study.terminal import report
+from bandit_lab.study.diagnose.work import ALT, Run, page, runs_table, status, told, work
+from bandit_lab.study.document import Block, Document, On, Paragraph
+from bandit_lab.study.document.write import perform
+from bandit_lab.study.logs.findings import evidence_table, paragraphs
+from bandit_lab.study.logs.gather import Log, gather, missing_curves, reading_options
+from bandit_lab.study.logs.runs import check_trainer, pages_of, rows_of, small_multiples, status_lines
 from bandit_lab.study.terminal.progress import Progress
+
+LEGEND = (
+    "Scores: 1 and more: the failure is there; a dash: the log cannot tell. healthy: no failure among those that could "
+    "be judged. note: it is there and has done no harm that shows. no clear gain: the reward shows nothing learned."
+)
 
 
 @dataclass(frozen=True)
@@ -30,16 +34,17 @@ class Plan:
     logs: list[Log]
     setup: Setup | None = None
 
+    @property
+    def precision(self) -> str:
+        """For the manifest."""
+        return "float64" if self.settings.simulated is None else "float32"
+
 
 def prepare(settings: DiagnosisSettings, explicit: frozenset[str]) -> Plan:
     """Check every setting and read the logs. Raises ValueError if none of them holds a curve."""
     thresholds(settings)
     _checks.integer("seed", settings.seed, 0)
-    if settings.refresh_interval is not None:
-        inside = _checks.positive("refresh_interval", settings.refresh_interval) >= 1
-        _checks.require(inside, "refresh_interval", "a number >= 1", settings.refresh_interval)
-    if settings.group_size is not None:
-        _checks.integer("group_size", settings.group_size, 1)
+    check_trainer(settings)
     if settings.simulated is not None:
         _checks.choice("simulated", settings.simulated, benchmark.SPLITS)
         _checks.require(not settings.paths and not settings.logs_index, "simulated", "no logs beside it", "both")
@@ -55,54 +60,32 @@ def prepare(settings: DiagnosisSettings, explicit: frozenset[str]) -> Plan:
         return Plan(settings, gather(settings, advance), setup)
 
 
-def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
-    """Judge, print a table, write the run folder. Raises Incomplete if some logs could not be read."""
-    start = time.perf_counter()
-    settings = plan.settings
-    folder.open(report.as_yaml(asdict(settings)))
-    clock = CompileClock()
-    if settings.simulated is not None:
-        with clock:
-            found = benchmark.score(settings.simulated, settings.runs, thresholds(settings), progress)
-        folder.write_summary({"benchmark": found})
-        if settings.report:
-            from bandit_lab.study.plots import draw_recall
-
-            with folder.staged() as place:
-                draw_recall(found, place)
-        shown = table.benchmark_tables(found)
-    else:
-        with clock:
-            shown = table.tables(_logs(plan, folder, progress))
-    wall = time.perf_counter() - start
-    stages = {name: round(value, 3) for name, value in progress.seconds.items()}
-    about = asdict(settings) | {"precision": "float64" if settings.simulated is None else "float32"}
-    folder.write_manifest(manifest("diagnose", about, {}, clock.split(wall)) | {"stage_seconds": stages})
-    report.show(*shown)
-    require_all(plan.logs)
-
-
-def _logs(plan: Plan, folder: RunFolder, progress: Progress) -> list[dict[str, Any]]:
-    """Judge every log and write what was found; one row per log."""
+def compute(plan: Plan, run: Progress) -> Document:
+    """Judge every log that has a curve; or the diagnostics themselves, on simulated runs."""
     settings, limits = plan.settings, thresholds(plan.settings)
-    judged: list[Judged | None] = []
-    with progress.stage("verdicts") as advance:
-        for log in plan.logs:
-            judged.append(None if log.curve is None else work(log, limits, plan.setup))
-            advance(len(judged), len(plan.logs))
-    rows: list[dict[str, Any]] = [row(log, one) for log, one in zip(plan.logs, judged, strict=True)]
-    done = [one for one in judged if one is not None]
-    with progress.stage("writing"):
-        folder.write_results(dataset(done, settings))
-    with folder.staged() as place:
-        if settings.pictures and len(done) > 1:
-            with progress.stage("pictures"):
-                from bandit_lab.study.plots import draw_diagnoses
+    if settings.simulated is not None:
+        found = benchmark.score(settings.simulated, settings.runs, limits, run)
+        return Document("Diagnoses of simulated runs", {"benchmark": benchmark_blocks(found, settings.report)})
+    rows = rows_of(plan.logs, lambda log: work(log, limits, plan.setup), run, "verdicts", settings.report)
+    done = [row for row in rows if row.result is not None]
+    table = runs_table(rows)
+    blocks: list[Block] = [Paragraph(LEGEND, On.PAGE), table]
+    if len(done) == 1:
+        blocks += paragraphs(done[0].curve.recognised, On.TERMINAL)
+        blocks += [evidence_table(done[0].found, On.TERMINAL), *paragraphs(told(done[0].found), On.TERMINAL)]
+    else:
+        blocks.append(Paragraph(LEGEND, On.TERMINAL))
+    blocks += paragraphs(status_lines(rows, status), On.TERMINAL)
+    if settings.pictures and len(done) > 1:
+        blocks += small_multiples(done, _page, "diagnoses", f"all runs: {ALT}")
+    title, data = f"Diagnoses of {len(rows)} logs", dataset(table, settings)
+    return Document(title, {"logs": blocks}, data, pages_of(rows, page), missing_curves(plan.logs))
 
-                draw_diagnoses([picture_of(one) for one in done], place)
-        if settings.report:
-            with progress.stage("reports") as advance:
-                write_pages(judged, rows, place, advance)
-                write_overview(rows, place)
-    folder.write_summary({"logs": rows})
-    return rows
+
+def _page(rows: Sequence[Run]) -> Any:
+    from bandit_lab.study.plots.diagnosis import small_multiples
+
+    return small_multiples([picture_of(row) for row in rows])
+
+
+execute = perform("diagnose", compute)

@@ -6,41 +6,44 @@ import numpy as np
 
 from bandit_lab.curves.diagnose import Evidence, Finding
 from bandit_lab.study.diagnose.settings import THRESHOLDS, DiagnosisSettings
-from bandit_lab.study.diagnose.work import Judged
+from bandit_lab.study.diagnose.work import Run
+from bandit_lab.study.document import Table
+from bandit_lab.study.logs.runs import padded
 
 if TYPE_CHECKING:
     import xarray
 
 
-def dataset(judged: list[Judged], settings: DiagnosisSettings) -> "xarray.Dataset":
+def dataset(table: Table[Run], settings: DiagnosisSettings) -> "xarray.Dataset":
     """Curves [run, point], what each diagnostic says [run, failure], every number it rests on [run, measure].
 
     A failure's statistic and threshold are those of its strongest evidence. A run without a measure has NaN there.
     """
     import xarray
 
-    failures = list(dict.fromkeys(finding.failure for one in judged for finding in one.diagnosis.findings))
-    measures = list(dict.fromkeys(_label(f, e) for one in judged for f in one.diagnosis.findings for e in f.evidence))
-    longest = max(one.curve.reward.size for one in judged)
+    judged = [row for row in table.rows if row.result is not None]
+    failures = list(dict.fromkeys(finding.failure for one in judged for finding in one.found.findings))
+    measures = list(dict.fromkeys(_label(f, e) for one in judged for f in one.found.findings for e in f.evidence))
+    step, reward = (padded([getattr(one.curve, name) for one in judged]) for name in ("step", "reward"))
     coords: dict[str, Any] = {
         "run": ("run", [one.log.name for one in judged]),
         "failure": ("failure", failures),
         "measure": ("measure", measures, {"long_name": "failure:number that it is told from"}),
-        "point": ("point", np.arange(longest), {"units": "1", "long_name": "place in the log, from 0"}),
+        "point": ("point", np.arange(step.shape[1]), {"units": "1", "long_name": "place in the log, from 0"}),
     }
     variables: dict[str, Any] = {
-        "step": (("run", "point"), _padded([one.curve.step for one in judged], longest), {"units": "steps"}),
-        "reward": (("run", "point"), _padded([one.curve.reward for one in judged], longest), {"units": "reward"}),
-        "step_unit": (("run",), [one.curve.step_unit for one in judged]),
+        "step": (("run", "point"), step, {"units": "steps"}),
+        "reward": (("run", "point"), reward, {"units": "reward"}),
+        **table.variables("run", judged),
         "n_points": (("run",), [one.curve.reward.size for one in judged], {"units": "1"}),
-        "verdict": (("run",), [", ".join(one.diagnosis.verdict) for one in judged]),
+        "verdict": (("run",), [", ".join(one.found.verdict) for one in judged]),
         "outcome": (("run",), [one.log.outcome for one in judged], {"long_name": "what the table of runs says"}),
-        "gained": (("run",), [one.diagnosis.gained for one in judged], {"long_name": "the reward shows a gain"}),
+        "gained": (("run",), [one.found.gained for one in judged], {"long_name": "the reward shows a gain"}),
     }
-    findings = [{finding.failure: finding for finding in one.diagnosis.findings} for one in judged]
+    findings = [{finding.failure: finding for finding in one.found.findings} for one in judged]
     variables |= _by_failure([[_about(found.get(name)) for name in failures] for found in findings])
     for place, finding in enumerate(findings):
-        grades = judged[place].diagnosis.severity
+        grades = judged[place].found.severity
         for column, name in enumerate(failures):
             variables["severity"][1][place, column] = grades[name][0] if name in grades else ""
             reason = grades[name][1] if name in grades else finding[name].missing if name in finding else ""
@@ -79,13 +82,13 @@ def _by_failure(cells: list[list[dict[str, Any]]]) -> dict[str, Any]:
     return variables
 
 
-def _by_measure(judged: list[Judged], measures: list[str]) -> dict[str, Any]:
+def _by_measure(judged: list[Run], measures: list[str]) -> dict[str, Any]:
     """Every piece of evidence, whether it decides or not."""
     shape = len(judged), len(measures)
     numbers = {name: np.full(shape, np.nan) for name in ("value", "limit", "evidence_score")}
     texts = np.full(shape, "", dtype=object)
     for row, one in enumerate(judged):
-        for finding in one.diagnosis.findings:
+        for finding in one.found.findings:
             for evidence in finding.evidence:
                 column = measures.index(_label(finding, evidence))
                 for values, number in zip(
@@ -99,7 +102,3 @@ def _by_measure(judged: list[Judged], measures: list[str]) -> dict[str, Any]:
 
 def _label(finding: Finding, evidence: Evidence) -> str:
     return f"{finding.failure}:{evidence.metric}"
-
-
-def _padded(curves: list[np.ndarray], length: int) -> np.ndarray:
-    return np.stack([np.concatenate((values, np.full(length - values.size, np.nan))) for values in curves])

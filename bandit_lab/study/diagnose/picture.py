@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bandit_lab.curves import Series
-from bandit_lab.study.diagnose.table import verdict_text
-from bandit_lab.study.diagnose.work import Judged
-from bandit_lab.study.pages.findings import marks
+from bandit_lab.curves.diagnose import Diagnosis
+from bandit_lab.study.logs.findings import marks, verdict_text
+from bandit_lab.study.logs.runs import Row
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,15 @@ class DiagnosisPicture:
     lost: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 
-def picture_of(one: Judged) -> DiagnosisPicture:
+def picture_of(row: Row[Diagnosis]) -> DiagnosisPicture:
     """The picture's content for one run."""
-    curve, found = one.curve, one.diagnosis
+    curve, found = row.curve, row.found
     width = int(np.clip(curve.reward.size // 15, 1, 40))
     ones = np.ones(width) / width
     names = {"entropy": "entropy (nats)", "zero_std_frac": "silent groups", "kl": "KL (nats)"}
     return DiagnosisPicture(
-        title=one.log.name,
-        verdict=_verdict(one),
+        title=row.log.name,
+        verdict=_verdict(found),
         step=curve.step,
         reward=curve.reward,
         smooth_step=np.convolve(curve.step, ones, mode="valid"),
@@ -47,16 +47,15 @@ def picture_of(one: Judged) -> DiagnosisPicture:
         unit=curve.step_unit,
         held_out=curve.eval,
         others={names[key]: curve.series[key] for key in names if key in curve.series},
-        marks=marks(one.diagnosis),
-        brief=verdict_text(found.verdict, True, found.notes, found.gained),
+        marks=marks(found),
+        brief=verdict_text(found, True),
         harm=len(found.notes) < len(found.severity),
         lost=curve.nonfinite_steps,
     )
 
 
-def _verdict(one: Judged) -> str:
+def _verdict(found: Diagnosis) -> str:
     """The verdict, and what it does not cover: `healthy` says nothing of a failure that could not be judged."""
-    unknown = [name for name, score in one.diagnosis.scores.items() if score is None]
-    found = one.diagnosis
-    text = verdict_text(found.verdict, False, found.notes, found.gained)
-    return f"{text} (not judged: {verdict_text(unknown, False)})" if unknown else text
+    unknown = [name.replace("_", " ") for name, score in found.scores.items() if score is None]
+    text = verdict_text(found, False)
+    return f"{text} (not judged: {', '.join(unknown)})" if unknown else text

@@ -1,27 +1,28 @@
-"""What `diagnose` does to one run, and the row of `summary.json` that comes of it."""
+"""What `diagnose` does to one run, and what it tells of it: columns of the table, its page, its picture."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from bandit_lab.curves import Curve
-from bandit_lab.curves.diagnose import DiagnoseSettings, Diagnosis, Evidence, diagnose
+from bandit_lab.curves.diagnose import FAILURES, DiagnoseSettings, Diagnosis, diagnose
 from bandit_lab.curves.trainers import Setup
-from bandit_lab.study.folder.store import with_reasons
+from bandit_lab.study.diagnose.picture import picture_of
+from bandit_lab.study.document import Block, Column, Document, Figure, On, Table, Value
+from bandit_lab.study.logs.findings import BRIEF, evidence_table, paragraphs, verdict_lines, verdict_text, what_was_read
 from bandit_lab.study.logs.gather import Log
+from bandit_lab.study.logs.runs import MANY, Row, column, first_columns, last_columns, status_of
+
+ALT = "reward against step, with held-out results, entropy and silent groups where logged; evidence shaded"
+SHORT = {
+    "reward_hacking": "hacking",
+    "advantage_degeneracy": "degeneracy",
+    "policy_concentration": "concentration",
+    "dynamical_instability": "instability",
+}
+Run = Row[Diagnosis]
 
 
-@dataclass(frozen=True)
-class Judged:
-    """One run with its diagnosis."""
-
-    log: Log
-    curve: Curve
-    diagnosis: Diagnosis
-
-
-def work(log: Log, settings: DiagnoseSettings, setup: Setup | None = None) -> Judged:
+def work(log: Log, settings: DiagnoseSettings, setup: Setup | None = None) -> Diagnosis:
     """Judge one run that has a curve; a trainer's configuration tells G and K_ref where nobody else did."""
     assert log.curve is not None
     size, interval = log.group_size, log.refresh_interval
@@ -32,53 +33,67 @@ def work(log: Log, settings: DiagnoseSettings, setup: Setup | None = None) -> Ju
         interval = interval or setup.loop.interval
         extra = tuple(f"{trap.text} ({trap.source})" for trap in setup.traps)
     found = diagnose(log.curve, settings, size, interval)
-    return Judged(log, log.curve, replace(found, traps=(*dict.fromkeys((*found.traps, *extra)),)))
+    return replace(found, traps=(*dict.fromkeys((*found.traps, *extra)),))
 
 
-def row(log: Log, one: Judged | None) -> dict[str, Any]:
-    """One log: verdict, scores, evidence, what is missing; or nulls with the reason."""
-    about: dict[str, Any] = {"log": log.name, "path": log.path}
-    outcome = {"outcome": log.outcome} if log.outcome else {}
-    if one is None:
-        empty = ("n_points", "verdict", "scores", "evidence", "missing")
-        nothing = with_reasons(dict.fromkeys(empty), dict.fromkeys(empty, log.reason))
-        return about | nothing | outcome | {"status": f"no curve: {log.reason}"}
-    found, curve = one.diagnosis, one.curve
-    reasons: dict[str, str] = {finding.failure: finding.missing for finding in found.findings}
-    return (
-        about
-        | {
-            "n_points": int(curve.step.size),
-            "format": curve.format,
-            "framework": curve.framework,
-            "reward_key": curve.reward_series.key,
-            "step_unit": curve.step_unit,
-            "steps": [float(curve.step[0]), float(curve.step[-1])],
-            "verdict": list(found.verdict),
-            "severity": {name: grade for name, (grade, _) in found.severity.items()},
-            "gained": found.gained,
-            "scores": with_reasons(dict(found.scores), reasons),
-            "evidence": [
-                {"failure": finding.failure, **_evidence(evidence)}
-                for finding in found.findings
-                for evidence in finding.evidence
-            ],
-            "missing": list(found.missing),
-            "traps": list(found.traps),
-            "remarks": list(found.remarks),
-            "recognised": list(curve.recognised),
-        }
-        | outcome
-        | {"status": "ok"}
-    )
+def runs_table(rows: Sequence[Run]) -> Table[Run]:
+    """One line per log: verdict, the four scores (1 and more: the failure is there), the table's outcome beside it."""
+
+    def score(name: str, title: str, on: On, brief: str = "") -> Column[Run]:
+        return column(name, title, lambda row: row.found.scores[name], digits=2, on=on, brief=brief, width=4)
+
+    columns: list[Column[Run]] = [
+        *first_columns(26, width=4),
+        *(score(name, title, On.TERMINAL, BRIEF[name]) for name, title in SHORT.items()),
+        *(score(name, name.replace("_", " "), On.PAGE) for name in FAILURES),
+        column("verdict", "verdict", lambda row: list(row.found.verdict), null=True, on=On.JSON | On.SHOWN,
+               text=lambda row: verdict_text(row.found, False), short=lambda row: verdict_text(row.found, True)),
+        column("severity", "severity", lambda row: {name: grade for name, (grade, _) in row.found.severity.items()},
+               on=On.JSON),
+        column("gained", "gained", lambda row: row.found.gained, on=On.JSON),
+        column("scores", "scores", lambda row: {one.failure: Value.of(one.score, one.missing or "not judged")
+                                                for one in row.found.findings}, null=True, on=On.JSON),
+        column("evidence", "evidence", lambda row: evidence_table(row.found), null=True, on=On.JSON),
+        column("missing", "missing", lambda row: list(row.found.missing), null=True, on=On.JSON),
+        column("traps", "traps", lambda row: list(row.found.traps), on=On.JSON),
+        column("remarks", "remarks", lambda row: list(row.found.remarks), on=On.JSON),
+        column("recognised", "recognised", lambda row: list(row.curve.recognised), on=On.JSON),
+    ]  # fmt: skip
+    outcome, state, page = last_columns(rows, 26, status)
+    unjudged = Column[Run]("unjudged", "not judged", lambda row: status_of(row, lambda _: "; ".join(row.found.missing)))
+    last = [outcome, replace(unjudged, on=On.PAGE), replace(state, on=On.JSON), page]
+    return Table(rows, [*columns, *last], narrow=len(rows) >= MANY)
 
 
-def _evidence(one: Evidence) -> dict[str, Any]:
-    bounded = np.isfinite(one.threshold)
-    return {
-        "metric": one.metric,
-        "window": list(one.window),
-        **with_reasons({"value": one.value, "threshold": one.threshold if bounded else None},
-                       {"value": "not finite", "threshold": "told, not judged"}),
-        "text": one.text,
-    }  # fmt: skip
+def status(row: Run) -> str:
+    """The status of a log with a curve."""
+    return "ok"
+
+
+def told(found: Diagnosis) -> list[str]:
+    """What could not be judged, and what to beware of."""
+    lines = [f"Not judged: {text}." for text in found.missing] + [f"Beware: {text}." for text in found.traps]
+    return lines + [f"Note: {text}." for text in found.remarks]
+
+
+def page(row: Run) -> Document:
+    """The page of one run, to be pasted into an issue."""
+    found, outcome = row.found, row.log.outcome
+    lines = [*verdict_lines(found), *([f"The table of runs says: {outcome}."] if outcome else []), *told(found)]
+    scores = Table(list(found.scores.items()), [
+        Column("failure", "failure", lambda it: it[0].replace("_", " ")),
+        Column("score", "score (1 and more: it is there)", lambda it: it[1], digits=3),
+    ])  # fmt: skip
+    sections: dict[str, Sequence[Block]] = {
+        "": [Figure(lambda: _drawn(row), ALT, dpi=130)],
+        "Verdict": [*paragraphs(lines), scores],
+        "Evidence": [evidence_table(found)],
+        "What was read": what_was_read(row.curve),
+    }
+    return Document(f"Diagnosis of {row.log.name}", sections)
+
+
+def _drawn(row: Run) -> Any:
+    from bandit_lab.study.plots.diagnosis import diagnosis_figure
+
+    return diagnosis_figure(picture_of(row))

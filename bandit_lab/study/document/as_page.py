@@ -142,7 +142,9 @@ def _markdown() -> "Environment":
 def _prepared(**options: Any) -> "Environment":
     from jinja2 import Environment, StrictUndefined
 
-    made = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, **options)
+    made = Environment(
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined, **options
+    )
     made.tests |= {"paragraph": lambda block: isinstance(block, Paragraph)}
     made.tests |= {"figure": lambda block: isinstance(block, Figure)}
     return made

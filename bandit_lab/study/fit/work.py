@@ -7,41 +7,49 @@ import numpy as np
 from bandit_lab.curves import Curve
 from bandit_lab.curves.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from bandit_lab.curves.fit import CurveFit, LawFit, fit_curve
-from bandit_lab.curves.forecast import FEWEST, Forecast, ForecastSettings, Outlook, outlook
+from bandit_lab.curves.forecast import FEWEST, Forecast, ForecastSettings, Reach, outlook
 from bandit_lab.curves.reading import Reading, effective_stiffness
+from bandit_lab.study.document import Value
 from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.logs.gather import Log
 from bandit_lab.theory import as_convention
 
+LITTLE = 0.5
+"""Share of the explainable variance below which no law is said to describe a curve."""
+
 
 @dataclass(frozen=True)
 class Ahead:
-    """A forecast from the first `points`: the target steps [m], what the laws say, and the mean that came (or None)."""
+    """A forecast from the first `points`, for the target steps [m]: at the settings' level, at 0.9, and what came."""
 
     points: int
     horizon: float
     target: np.ndarray
-    outlook: Outlook | None
     forecast: Forecast
     forecast_90: Forecast
-    actual: float | None
+    actual: Value
+    plateau: Value
+    step_95: Value
 
     @property
     def refused(self) -> str:
         """Why there is no forecast, or nothing."""
-        return self.forecast_90.refused
+        return self.forecast_90.refused and f"refused: {self.forecast_90.refused}"
+
+    @property
+    def error(self) -> Value:
+        """What was forecast minus what came."""
+        came = self.actual.value
+        return self.actual if came is None else Value(self.forecast_90.predicted - came, "reward")
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Everything about one run that could be fitted."""
+    """Everything about one run that could be fitted. `reading` is a text where there is none: why."""
 
-    log: Log
-    curve: Curve
     fit: CurveFit
     ahead: Ahead
-    reading: Reading | None
-    reading_reason: str
+    reading: Reading | str
     diagnosis: Diagnosis | None
 
     @property
@@ -49,34 +57,54 @@ class Fitted:
         """The law with the smallest AICc."""
         return self.fit.best
 
+    @property
+    def judged(self) -> Diagnosis:
+        """The diagnosis of a run that was judged."""
+        assert self.diagnosis is not None
+        return self.diagnosis
+
+    @property
+    def status(self) -> str:
+        """`ok`, what the curve cannot tell, or that no law describes it."""
+        share = self.best.r_squared_explainable
+        if not share < LITTLE:
+            return self.best.status
+        weak = f"weak: the law explains {100 * max(share, 0):.0f} % of what changes slowly in this curve"
+        return weak if self.best.status == "ok" else f"{weak}; {self.best.status}"
+
 
 def work(log: Log, settings: FitSettings) -> Fitted:
     """Fit one run that has a curve."""
     assert log.curve is not None
     curve = log.curve
     fit = fit_curve(curve, tuple(settings.models), settings.level)
-    reading, reason = _reading(log, curve, fit, settings)
     verdict = None
     if settings.report:
         verdict = diagnose(curve, DiagnoseSettings(seed=settings.seed), log.group_size, log.refresh_interval)
-    return Fitted(log, curve, fit, look_ahead(curve, settings), reading, reason, verdict)
+    return Fitted(fit, look_ahead(curve, settings), _reading(log, curve, fit, settings), verdict)
 
 
 def look_ahead(curve: Curve, settings: FitSettings) -> Ahead:
     """The forecast of one run from the share of its points that the settings name."""
     points = round(settings.from_fraction * curve.step.size)
     horizon, target = _target(curve, points, settings.horizon)
-    chosen = ForecastSettings(level=settings.level)
+    unknown = Value.absent("the log ends before the target steps", "reward")
     if points < FEWEST:
         nothing = Forecast(np.nan, np.nan, np.nan, f"{points} points seen, fewer than {FEWEST}")
-        return Ahead(points, horizon, target, None, nothing, nothing, None)
+        none = Value.absent(nothing.refused)
+        return Ahead(points, horizon, target, nothing, nothing, unknown, none, none)
     seen = outlook(curve.step[:points], curve.reward[:points], target, tuple(settings.models))
     scale = (curve.scale.low, curve.scale.high) if curve.scale.given else None
     came = (curve.step >= target.min() - 1e-9) & (curve.step <= target.max() + 1e-9)
     known = bool(came.any()) and curve.step[-1] >= target.max() - 1e-9
-    actual = float(curve.reward[came].mean()) if known else None
-    made = seen.forecast(chosen, scale)
-    return Ahead(points, horizon, target, seen, made, seen.forecast(ForecastSettings(), scale), actual)
+    actual = Value(float(curve.reward[came].mean()), "reward") if known else unknown
+    made, at_90 = (seen.forecast(ForecastSettings(level=level), scale) for level in (settings.level, 0.9))
+    plateau, step_95 = _reach(seen.plateau(), "reward"), _reach(seen.step_95(), "steps")
+    return Ahead(points, horizon, target, made, at_90, actual, plateau, step_95)
+
+
+def _reach(reach: Reach, unit: str) -> Value:
+    return Value.of(reach.value, reach.refused, unit).within(reach.low, reach.high, 0.9, reach.refused)
 
 
 def _target(curve: Curve, points: int, horizon: float | None) -> tuple[float, np.ndarray]:
@@ -91,32 +119,20 @@ def _target(curve: Curve, points: int, horizon: float | None) -> tuple[float, np
     return max(horizon, every), steps[steps > last + 1e-9]
 
 
-def _reading(log: Log, curve: Curve, fit: CurveFit, settings: FitSettings) -> tuple[Reading | None, str]:
-    """(reading, why there is none) of the chosen law, or else of the oscillator's fit."""
+def _reading(log: Log, curve: Curve, fit: CurveFit, settings: FitSettings) -> Reading | str:
+    """The reading of the chosen law, or else of the oscillator's fit; or why there is none."""
     if log.learning_rate is None or settings.momentum is None:
-        missing = [
-            name
-            for name, value in (("learning_rate", log.learning_rate), ("momentum", settings.momentum))
-            if value is None
-        ]
-        return None, f"needs {' and '.join(missing)} of the trainer"
+        known = {"learning_rate": log.learning_rate, "momentum": settings.momentum}
+        return f"needs {' and '.join(name for name, value in known.items() if value is None)} of the trainer"
     with_delay = [law for law in (fit.best.law, "oscillator", "single_exponential") if law in fit.laws]
     law = next((fit.laws[name] for name in with_delay if "delay" in fit.laws[name].parameters), None)
     if law is None:
-        return None, "no law with a delay was fitted"
+        return "no law with a delay was fitted"
     interval = log.refresh_interval or 1.0
     if curve.step_unit != "optimiser step" and log.refresh_interval is None:
-        return (
-            None,
-            f"the log counts steps as {curve.step_unit}: give refresh_interval, and step_unit if unknown",
-        )
+        return f"the log counts steps as {curve.step_unit}: give refresh_interval, and step_unit if unknown"
     per_step = interval if curve.step_unit == "rollout cycle" else 1.0
     delay = law.parameters["delay"]
-    return effective_stiffness(
-        delay.value * per_step,
-        (delay.low * per_step, delay.high * per_step),
-        log.learning_rate,
-        settings.momentum,
-        interval,
-        as_convention(settings.convention),
-    ), ""
+    ends = delay.low * per_step, delay.high * per_step
+    convention = as_convention(settings.convention)
+    return effective_stiffness(delay.value * per_step, ends, log.learning_rate, settings.momentum, interval, convention)

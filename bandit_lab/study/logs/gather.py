@@ -15,7 +15,6 @@ from bandit_lab.curves.fit.results import FEWEST_POINTS
 from bandit_lab.curves.options import parse_where
 from bandit_lab.study.logs.index import Entry, positive, read_index
 from bandit_lab.study.settings.log import LogSettings
-from bandit_lab.study.terminal.errors import Incomplete
 from bandit_lab.study.terminal.progress import ProgressCallback
 
 LARGEST = 1e100
@@ -96,12 +95,11 @@ def gather(settings: LogSettings, advance: ProgressCallback, given_as: str = "pa
     return _with_different_names(logs)
 
 
-def require_all(logs: list[Log]) -> None:
-    """Raise Incomplete if some of the logs gave no curve: what is written says of each why."""
+def missing_curves(logs: list[Log]) -> str:
+    """Which of the logs gave no curve, or nothing: what is written says of each why."""
     without = [log.name for log in logs if log.curve is None]
-    if without:
-        named = ", ".join(without[:3]) + (", ..." if len(without) > 3 else "")
-        raise Incomplete(f"{len(without)} of {len(logs)} logs gave no curve ({named})")
+    named = ", ".join(without[:3]) + (", ..." if len(without) > 3 else "")
+    return f"{len(without)} of {len(logs)} logs gave no curve ({named})" if without else ""
 
 
 def _no_curve(logs: list[Log], key: str) -> str:

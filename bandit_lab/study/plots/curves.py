@@ -1,6 +1,6 @@
 """Reward curves with their fits: one run in detail, many as small multiples."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
@@ -14,9 +14,8 @@ from bandit_lab.study.plots import style as s
 from bandit_lab.study.terminal.text import middle_cut
 
 if TYPE_CHECKING:
-    from bandit_lab.study.fit.panels import Panel
+    from bandit_lab.study.fit.picture import Panel
 
-PER_PAGE = 24
 COLUMNS = 4
 NOISE = "#D9ECF9"
 RAW: s.Look = {"linestyle": "none", "marker": ".", "color": s.GREY, "markersize": 4.5, "markeredgewidth": 0}
@@ -36,13 +35,8 @@ def run_figure(panel: "Panel") -> Figure:
     return figure
 
 
-def small_multiples(panels: "Sequence[Panel]") -> Iterator[Figure]:
-    """All runs, at most 24 on a page; a page is drawn when it is asked for."""
-    for start in range(0, len(panels), PER_PAGE):
-        yield _page(panels[start : start + PER_PAGE])
-
-
-def _page(panels: "Sequence[Panel]") -> Figure:
+def small_multiples(panels: "Sequence[Panel]") -> Figure:
+    """A page of runs, at most PER_PAGE of them."""
     columns = min(COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
     beside = columns if columns < 3 else 4  # entries of the legend in a line: a narrow page does not hold all four

@@ -1,6 +1,6 @@
 """Runs as `diagnose` sees them: reward with held-out results, entropy and silent groups below, evidence shaded."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from bandit_lab.study.plots import style as s
-from bandit_lab.study.plots.curves import COLUMNS, PER_PAGE
+from bandit_lab.study.plots.curves import COLUMNS
 from bandit_lab.study.terminal.text import middle_cut
 
 if TYPE_CHECKING:
@@ -48,16 +48,8 @@ def diagnosis_figure(picture: "DiagnosisPicture") -> Figure:
     return figure
 
 
-def diagnoses_figures(pictures: "Sequence[DiagnosisPicture]") -> Iterator[Figure]:
-    """Several runs, at most 24 on a page: reward, held-out results, evidence shaded, verdict in the title.
-
-    A page is drawn when it is asked for.
-    """
-    for start in range(0, len(pictures), PER_PAGE):
-        yield _page(pictures[start : start + PER_PAGE])
-
-
-def _page(pictures: "Sequence[DiagnosisPicture]") -> Figure:
+def small_multiples(pictures: "Sequence[DiagnosisPicture]") -> Figure:
+    """A page of runs: reward, held-out results, evidence shaded, verdict in the title."""
     columns = min(COLUMNS, len(pictures))
     rows = -(-len(pictures) // columns)
     figure, axes = plt.subplots(rows, columns, figsize=(0.6 + 2.15 * columns, 0.9 + 1.6 * rows), squeeze=False)

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bandit_lab.study.fit.work import Fitted
-from bandit_lab.study.pages.findings import marks
+from bandit_lab.study.logs.findings import marks
+from bandit_lab.study.logs.runs import Row
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,9 @@ class Panel:
     events: Sequence[tuple[float, float, str]] = ()
 
 
-def panel(one: Fitted) -> Panel:
+def panel(row: Row[Fitted]) -> Panel:
     """The picture's content for one run."""
-    curve, best, ahead = one.curve, one.best, one.ahead
+    curve, best, ahead = row.curve, row.found.best, row.found.ahead
     plateau, tau = best.parameters["plateau"], best.parameters.get("tau_95")
     first = float(curve.step[0])
     target = None
@@ -46,7 +47,7 @@ def panel(one: Fitted) -> Panel:
     held_out = None if curve.eval is None else (curve.eval.step, curve.eval.value)
     bounded = tau is not None and np.isfinite(tau.high)
     return Panel(
-        title=one.log.name,
+        title=row.log.name,
         step=curve.step,
         reward=curve.reward,
         fitted=best.fitted,
@@ -59,5 +60,5 @@ def panel(one: Fitted) -> Panel:
         ahead=target,
         held_out=held_out,
         lost=curve.nonfinite_steps,
-        events=marks(one.diagnosis),
+        events=marks(row.found.diagnosis),
     )

@@ -1,0 +1,107 @@
+"""What tables, pages and pictures say of a diagnosis: sentences for its verdict, a table of its evidence."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bandit_lab import __version__
+from bandit_lab.curves import Curve
+from bandit_lab.curves.diagnose import Diagnosis, Evidence
+from bandit_lab.study.document import Column, On, Paragraph, Table, Value
+
+Mark = tuple[float, float, str]
+"""First step, last step, what was measured."""
+
+_SENTENCES = {
+    "healthy": "No failure mode was found in what the log holds.",
+    "reward_hacking": "Reward hacking: the training reward goes up and what counts does not follow.",
+    "advantage_degeneracy": "Advantage degeneracy: most groups are silent, their answers all got the same reward.",
+    "policy_concentration": "Policy concentration: the entropy has fallen to a small share of what it was.",
+    "dynamical_instability": "Dynamical instability: sustained oscillation, growing fluctuations or a collapse.",
+}
+BRIEF = {
+    "reward_hacking": "hack",
+    "advantage_degeneracy": "degen",
+    "policy_concentration": "conc",
+    "dynamical_instability": "inst",
+}
+"""Names of the failures where there is little room."""
+_MEASURES = {"oscillation_p": "oscillation (p-value)"}
+
+
+def measure(metric: str) -> str:
+    """What a number of the evidence is called in tables and legends."""
+    return _MEASURES.get(metric, metric.replace("_", " "))
+
+
+def verdict_lines(found: Diagnosis) -> list[str]:
+    """A sentence for every failure of the verdict; a failure of a user's own detector is named."""
+    return [
+        f"{'A note: ' if name in found.notes else ''}{_SENTENCES.get(name, name.replace('_', ' ') + '.')}"
+        for name in found.verdict
+    ]
+
+
+def verdict_text(found: Diagnosis, short: bool) -> str:
+    """The verdict in plain words; findings that have done no harm stand behind `note:`."""
+    words = {name: BRIEF.get(name, name) if short else name.replace("_", " ") for name in found.verdict}
+    between = " + " if short else ", "
+    failures = between.join(word for name, word in words.items() if name not in found.notes)
+    noted = between.join(word for name, word in words.items() if name in found.notes)
+    idle = "" if found.gained or failures != "healthy" else "no clear gain"
+    return ", ".join(text for text in (failures, f"note: {noted}" if noted else "", idle) if text)
+
+
+def marks(diagnosis: Diagnosis | None) -> tuple[Mark, ...]:
+    """What the verdict rests on: windows of the evidence above its threshold, shaded and numbered in the picture."""
+    if diagnosis is None:
+        return ()
+    return tuple(
+        (*evidence.window, measure(evidence.metric))
+        for finding in diagnosis.findings
+        if finding.present
+        for evidence in finding.evidence
+        if evidence.above
+    )
+
+
+class Seen(NamedTuple):
+    """One number of the evidence, the failure that it is told from, and its number in the picture, if it has one."""
+
+    failure: str
+    evidence: Evidence
+    mark: str
+
+
+def evidence_table(diagnosis: Diagnosis | None, on: On = On.ALL, failure: On = On.JSON | On.PAGE) -> Table[Seen]:
+    """Every number against its threshold. `failure`: where the failure is named beside it."""
+    findings = () if diagnosis is None else diagnosis.findings
+    marked = {mark: str(place) for place, mark in enumerate(marks(diagnosis), start=1)}
+    rows = [
+        Seen(finding.failure, one, marked.get((*one.window, measure(one.metric)), ""))
+        for finding in findings
+        for one in finding.evidence
+    ]
+    columns: list[Column[Seen]] = [
+        Column("mark", "", lambda row: row.mark, on=On.PAGE),
+        Column("failure", "failure", lambda row: row.failure, text=lambda row: row.failure.replace("_", " "),
+               on=failure),
+        Column("metric", "measure", lambda row: row.evidence.metric, text=lambda row: measure(row.evidence.metric)),
+        Column("window", "steps", lambda row: list(row.evidence.window),
+               text=lambda row: f"{row.evidence.window[0]:g} to {row.evidence.window[1]:g}"),
+        Column("value", "value", lambda row: Value.of(row.evidence.value, "not finite"), digits=3),
+        Column("threshold", "threshold", lambda row: Value.of(row.evidence.threshold, "told, not judged"), digits=3),
+        Column("text", "what was seen", lambda row: row.evidence.text, left=True),
+    ]  # fmt: skip
+    return Table(rows, columns, on=on)
+
+
+def paragraphs(lines: Sequence[str], on: On = On.SHOWN) -> list[Paragraph]:
+    """Each line as a block."""
+    return [Paragraph(line, on) for line in lines]
+
+
+def what_was_read(curve: Curve, notes: Sequence[str] = ()) -> list[Paragraph]:
+    """How the log was understood, and by which version."""
+    lines = [*curve.recognised, curve.scale.text, f"step unit: {curve.step_unit}", *notes]
+    lines += [f"{name}: {origin}" for name, origin in curve.provenance.items()]
+    return paragraphs([*lines, f"bandit_lab {__version__}"])

@@ -7,7 +7,6 @@ from typing import Any
 from bandit_lab import __version__
 from bandit_lab.study.advise import tables
 from bandit_lab.study.advise.answers import answers
-from bandit_lab.study.advise.picture import picture_of
 from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.advise.words import assumptions
 from bandit_lab.study.advise.work import Advice
@@ -72,4 +71,4 @@ def page(advice: Advice, settings: AdviseSettings) -> Document:
 def _drawn(advice: Advice, settings: AdviseSettings) -> Any:
     from bandit_lab.study.plots.margins import margins_figure
 
-    return margins_figure(picture_of(advice, settings))
+    return margins_figure(advice, settings.safety)

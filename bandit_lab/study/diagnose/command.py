@@ -10,7 +10,6 @@ from bandit_lab.curves.trainers import Setup
 from bandit_lab.study.benchmark import run as benchmark
 from bandit_lab.study.diagnose.benchmark import benchmark_blocks
 from bandit_lab.study.diagnose.dataset import dataset
-from bandit_lab.study.diagnose.picture import picture_of
 from bandit_lab.study.diagnose.settings import DiagnosisSettings, thresholds
 from bandit_lab.study.diagnose.work import ALT, Run, page, runs_table, status, told, work
 from bandit_lab.study.document import Block, Document, On, Paragraph
@@ -85,7 +84,7 @@ def compute(plan: Plan, run: Progress) -> Document:
 def _page(rows: Sequence[Run]) -> Any:
     from bandit_lab.study.plots.diagnosis import small_multiples
 
-    return small_multiples([picture_of(row) for row in rows])
+    return small_multiples(rows)
 
 
 execute = perform("diagnose", compute)

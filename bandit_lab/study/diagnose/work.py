@@ -6,7 +6,6 @@ from typing import Any
 
 from bandit_lab.curves.diagnose import FAILURES, DiagnoseSettings, Diagnosis, diagnose
 from bandit_lab.curves.trainers import Setup
-from bandit_lab.study.diagnose.picture import picture_of
 from bandit_lab.study.document import Block, Column, Document, Figure, On, Table, Value
 from bandit_lab.study.logs.findings import BRIEF, evidence_table, paragraphs, verdict_lines, verdict_text, what_was_read
 from bandit_lab.study.logs.gather import Log
@@ -96,4 +95,4 @@ def page(row: Run) -> Document:
 def _drawn(row: Run) -> Any:
     from bandit_lab.study.plots.diagnosis import diagnosis_figure
 
-    return diagnosis_figure(picture_of(row))
+    return diagnosis_figure(row)

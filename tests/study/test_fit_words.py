@@ -1,11 +1,13 @@
 """What `fit` prints of bounds and steps."""
 
 import numpy as np
+import pytest
 
 from bandit_lab.curves.record import RewardScale
 from bandit_lab.study.document import Value
 from bandit_lab.study.document.value import interval_text, telling
 from bandit_lab.study.fit.show import says_nothing, steps_text
+from bandit_lab.study.logs.gather import Log
 
 
 def test_an_end_outside_the_scale_bounds_nothing():
@@ -39,3 +41,16 @@ def test_an_interval_far_from_zero_has_digits_enough_to_be_read():
     assert interval_text([None, 2.0]) == "[open, 2]"
     assert interval_text([1.0, 1.0]) == "[1, 1]"
     assert telling([0.7963, 0.8591], 4) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "said"),
+    [
+        ("b.jsonl", "logs/b.jsonl", "b.jsonl: no curve: points: too few"),
+        ("b", "logs/b.jsonl", "b: no curve: points: too few"),
+        ("run 3", "logs/many.csv", "run 3: no curve: logs/many.csv: points: too few"),
+    ],
+)
+def test_a_log_is_named_once(name, path, said):
+    """A run of a shared file keeps the file's name beside its own."""
+    assert Log(name, path, None, f"{path}: points: too few").told == said

@@ -39,6 +39,14 @@ class Log:
     refresh_interval: float | None = None
     learning_rate: float | None = None
 
+    @property
+    def told(self) -> str:
+        """One line for people: its name and why it has no curve; a file of that name is not named again."""
+        shown = visible(self.path)
+        named_after = self.name in (Path(shown).name, Path(shown).stem)
+        reason = self.reason.removeprefix(f"{shown}: ") if named_after else self.reason
+        return f"{self.name}: no curve: {reason}"
+
 
 def reading_options(settings: LogSettings) -> dict[str, Any]:
     """What the readers are told. Raises ValueError for values out of range."""

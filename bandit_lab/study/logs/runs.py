@@ -105,7 +105,8 @@ def status_of(row: Row[Any], status: Callable[[Row[Any]], str]) -> str:
 
 def status_lines(rows: Sequence[Row[Any]], status: Callable[[Row[Any]], str]) -> list[str]:
     """What could not be read or told, one line per log."""
-    return [f"{row.log.name}: {text}" for row in rows if (text := status_of(row, status)) != "ok"]
+    lines = (row.log.told if row.result is None else f"{row.log.name}: {status(row)}" for row in rows)
+    return [line for row, line in zip(rows, lines, strict=True) if row.result is None or status(row) != "ok"]
 
 
 def pages_of(rows: Sequence[Row[Found]], page: Callable[[Row[Found]], Document]) -> dict[str, Document]:

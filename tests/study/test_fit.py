@@ -79,6 +79,8 @@ def test_a_run_folder_with_everything(capsys):
     page = (Path("out") / row["page"]).read_text()
     assert 'src="data:image/png;base64,' in page
     assert not re.search(r"<script|https?:|<link", page)
+    assert "Plateau of all laws" in page
+    assert "weigh all laws; the numbers under Fit" in page
 
 
 def test_same_settings_same_bits():

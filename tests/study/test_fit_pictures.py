@@ -51,6 +51,22 @@ def test_everything_drawn_is_in_the_legend_and_has_units():
     assert high < 2, "one end of an interval must not flatten the curve"
 
 
+@pytest.mark.parametrize(
+    ("plateau", "said"),
+    [
+        ((0.5, 0.45, 0.55), "plateau of this law, 90 % interval"),
+        ((0.5, 0.45, np.inf), "plateau of this law, 90 % interval (open where it meets the frame)"),
+        ((0.5, 0.45, 9.0), "plateau of this law, 90 % interval (goes on beyond the frame)"),
+    ],
+)
+def test_the_plateau_says_whose_it_is_and_where_it_is_cut(plateau, said):
+    """The bracket is of the chosen law, the forecast of all; neither end of a bracket ends in silence."""
+    figure = curves.run_figure(panel(**FULL | {"plateau": plateau}))
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert said in texts
+    assert "forecast of all laws, 90 % interval" in texts
+
+
 def test_the_legend_stays_inside_the_picture():
     figure = curves.run_figure(panel(**FULL))
     figure.canvas.draw()

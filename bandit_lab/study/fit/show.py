@@ -11,7 +11,7 @@ from bandit_lab.curves.fit.results import Estimate
 from bandit_lab.curves.fit.shapes import UNITS
 from bandit_lab.curves.reading import Reading
 from bandit_lab.curves.record import RewardScale
-from bandit_lab.study.document import Block, Column, Document, Figure, On, Paragraph, Table, Value
+from bandit_lab.study.document import Block, Column, Document, Figure, On, Table, Value
 from bandit_lab.study.document.as_json import interval_name
 from bandit_lab.study.document.value import finite, interval_text, number, telling
 from bandit_lab.study.fit.picture import panel
@@ -31,6 +31,10 @@ SHORT = {
     "constant": "constant",
 }
 OPEN = "an end is null where the curve does not bound it"
+WEIGHED = (
+    "The forecast, its plateau and its step of 95 % weigh all laws; the numbers under Fit, and the plateau in the "
+    "picture, are those of the one law."
+)
 _OVER_ROWS = On.JSON | On.SHOWN
 """Of a column whose data set has another shape: per law, or not per run."""
 Run = Row[Fitted]
@@ -215,10 +219,10 @@ def forecast_line(ahead: Ahead, curve: Curve, fraction: float) -> str:
     if ahead.error.value is not None:
         text += f"; it was {number(ahead.actual.value, digits)}, error {ahead.error.value:+.3g}"
     if ahead.plateau.value is None:
-        text += f". No plateau ({ahead.plateau.reason})"
+        text += f". No plateau of all laws ({ahead.plateau.reason})"
     else:
         plateau = "not bounded" if says_nothing(ahead.plateau, curve.scale) else ahead.plateau.text()
-        text += f". Plateau {plateau}{' by these points' if plateau == 'not bounded' else ''}"
+        text += f". Plateau of all laws {plateau}{' by these points' if plateau == 'not bounded' else ''}"
     if ahead.step_95.value is None:
         return f"{text}; no step of 95 % of the gain ({ahead.step_95.reason})."
     return f"{text}, 95 % of the gain at step {ahead.step_95.text()}."
@@ -233,7 +237,7 @@ def page(row: Run, settings: FitSettings) -> Document:
         "Verdict": [*paragraphs(_verdict_lines(found)), evidence_table(found.diagnosis, failure=On.JSON)],
         "Fit": [*paragraphs(_fit_lines(row)), parameter_table(row, settings.level, On.PAGE)],
         "Laws compared": [_laws(found)],
-        "Forecast": [Paragraph(forecast_line(found.ahead, curve, settings.from_fraction))],
+        "Forecast": paragraphs([forecast_line(found.ahead, curve, settings.from_fraction), WEIGHED]),
         "What was read": what_was_read(curve, curve.notes),
     }
     return Document(f"Fit of {row.log.name}", sections)

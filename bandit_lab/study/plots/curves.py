@@ -56,7 +56,7 @@ def small_multiples(panels: "Sequence[Panel]") -> Figure:
         Line2D([], [], label="logged reward", **RAW),
         Line2D([], [], label="chosen law", **FIT),
         Patch(color=NOISE, label="90 % of its noise"),
-        Patch(facecolor="none", edgecolor=s.ORANGE, label="plateau, 90 % interval"),
+        Patch(facecolor="none", edgecolor=s.ORANGE, label="its plateau, 90 % interval"),
     ]
     figure.legend(handles=handles, loc="outside upper center", ncols=beside, fontsize=7)
     return figure
@@ -84,13 +84,16 @@ def _curve(axis: Axes, panel: "Panel", *, detailed: bool) -> list[Line2D | Patch
 
 
 def _plateau(axis: Axes, panel: "Panel", low: float, high: float) -> list[Line2D | Patch]:
-    """A bracket at the right end that holds the plateau's interval, cut at the frame."""
+    """A bracket at the right end that holds the interval of the chosen law's plateau, cut at the frame."""
     assert panel.plateau is not None
     bottom, top = (float(np.clip(end, low, high)) for end in panel.plateau[1:])
     width = 0.02 * float(np.ptp(panel.step))
     axis.bar(panel.step[-1] + 1.5 * width, top - bottom, width, bottom, facecolor="none", edgecolor=s.ORANGE)
-    bounded = np.all(np.isfinite(panel.plateau))
-    text = "plateau, 90 % interval" if bounded else "plateau, 90 % interval (open where it meets the frame)"
+    text = "plateau of this law, 90 % interval"
+    if not np.all(np.isfinite(panel.plateau)):
+        text += " (open where it meets the frame)"
+    elif (bottom, top) != panel.plateau[1:]:
+        text += " (goes on beyond the frame)"
     return [Patch(facecolor="none", edgecolor=s.ORANGE, label=text)]
 
 
@@ -104,7 +107,7 @@ def _extras(axis: Axes, panel: "Panel") -> list[Line2D | Patch]:
         middle = 0.5 * (first + last)
         error = [[value - low], [high - value]]
         axis.errorbar([middle], [value], yerr=error, xerr=[[middle - first], [last - middle]], **AHEAD)
-        handles.append(Line2D([], [], label="forecast, 90 % interval", color=s.VERMILION, marker="D"))
+        handles.append(Line2D([], [], label="forecast of all laws, 90 % interval", color=s.VERMILION, marker="D"))
     if panel.cut is not None:
         axis.axvline(panel.cut, color=s.VERMILION, linewidth=0.9, linestyle=(0, (4, 3)))
         handles.append(

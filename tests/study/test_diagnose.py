@@ -94,6 +94,19 @@ def test_what_the_log_lacks_is_null_with_the_reason():
     assert row["scores"]["dynamical_instability"] is not None
 
 
+def test_a_run_of_which_little_could_be_judged_is_not_called_healthy(capsys):
+    """The reward alone tells of instability only; held-out results and entropy beside it make it healthy."""
+    path = write_log("run.json")
+    (row,) = run(path, "reward_scale=[0,1]")["logs"]
+    assert [score is None for score in row["scores"].values()] == [True, True, True, False]
+    assert "3 of 4 not judged, else healthy" in capsys.readouterr().out
+    assert "in what the log holds; 3 of 4 not judged." in (Path("out") / row["page"]).read_text()
+    assert main(["fit", path, "models=[sigmoid]", "pictures=false", "run_dir=fitted"]) == OK
+    assert "3 of 4 not judged, else healthy" in " ".join(capsys.readouterr().out.split())
+    run(write_log("run.json", evaluation=rising(1), entropy=1 - 0.003 * STEP), "reward_scale=[0,1]", "report=false")
+    assert "not judged, else" not in capsys.readouterr().out
+
+
 def test_a_table_of_runs_puts_its_outcome_beside_the_verdict(capsys):
     for name, what in planted().items():
         write_log(f"{name}.json", **what)

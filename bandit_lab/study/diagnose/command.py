@@ -21,7 +21,8 @@ from bandit_lab.study.terminal.progress import Progress
 
 LEGEND = (
     "Scores: 1 and more: the failure is there; a dash: the log cannot tell. healthy: no failure among those that could "
-    "be judged. note: it is there and has done no harm that shows. no clear gain: the reward shows nothing learned."
+    "be judged, at least half of them; else: how many were not judged. note: it is there and has done no harm that "
+    "shows. no clear gain: the reward shows nothing learned."
 )
 
 

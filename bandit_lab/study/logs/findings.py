@@ -33,8 +33,21 @@ def measure(metric: str) -> str:
     return _MEASURES.get(metric, metric.replace("_", " "))
 
 
+def healthy_text(found: Diagnosis, short: bool = False) -> str:
+    """`healthy`, or how many of the failures were not judged where that is more than half of them."""
+    scores = list(found.scores.values())
+    unknown = scores.count(None)
+    if 2 * unknown <= len(scores):
+        return "healthy"
+    if unknown == len(scores):
+        return "not judged"
+    return f"{unknown} of {len(scores)} not judged" + ("" if short else ", else healthy")
+
+
 def verdict_lines(found: Diagnosis) -> list[str]:
     """A sentence for every failure of the verdict; a failure of a user's own detector is named."""
+    if found.verdict == ("healthy",) and (text := healthy_text(found, short=True)) != "healthy":
+        return [f"No failure mode was found in what the log holds; {text}."]
     return [
         f"{'A note: ' if name in found.notes else ''}{_SENTENCES.get(name, name.replace('_', ' ') + '.')}"
         for name in found.verdict
@@ -48,6 +61,7 @@ def verdict_text(found: Diagnosis, short: bool) -> str:
     failures = between.join(word for name, word in words.items() if name not in found.notes)
     noted = between.join(word for name, word in words.items() if name in found.notes)
     idle = "" if found.gained or failures != "healthy" else "no clear gain"
+    failures = healthy_text(found, short) if failures == "healthy" else failures
     return ", ".join(text for text in (failures, f"note: {noted}" if noted else "", idle) if text)
 
 

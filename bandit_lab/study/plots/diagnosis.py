@@ -54,7 +54,7 @@ def _verdict(found: Diagnosis) -> str:
     """The verdict, and what it does not cover: `healthy` says nothing of a failure that could not be judged."""
     unknown = [name.replace("_", " ") for name, score in found.scores.items() if score is None]
     text = verdict_text(found, False)
-    return f"{text} (not judged: {', '.join(unknown)})" if unknown else text
+    return f"{text} (not judged: {', '.join(unknown)})" if unknown and "not judged" not in text else text
 
 
 def _title(name: str, length: int, verdict: str) -> str:

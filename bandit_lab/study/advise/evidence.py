@@ -6,9 +6,8 @@ import numpy as np
 
 from bandit_lab.curves import Curve
 from bandit_lab.curves.diagnose import DiagnoseSettings
-from bandit_lab.curves.diagnose.collapse import collapse
+from bandit_lab.curves.diagnose.collapse import collapse, nonfinite
 from bandit_lab.curves.diagnose.evidence import Evidence as Measured
-from bandit_lab.curves.diagnose.nonfinite import nonfinite
 from bandit_lab.curves.diagnose.oscillation import Oscillation, oscillation_test
 from bandit_lab.curves.diagnose.stability import wave_score
 from bandit_lab.curves.fit import LawFit, fit_curve
@@ -16,9 +15,9 @@ from bandit_lab.curves.fit.quality import noise_variance
 from bandit_lab.curves.fit.results import FEWEST_POINTS
 from bandit_lab.curves.trainers import TRAINERS, Setup
 from bandit_lab.study.advise.settings import AdviseSettings
-from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.fit.work import LITTLE
 from bandit_lab.study.logs.gather import Log, gather
+from bandit_lab.study.settings.log import LogSettings
 
 FEWEST_FOR_WAVES = 24
 LATE = 0.8
@@ -71,7 +70,7 @@ def read_logs(settings: AdviseSettings, given_as: str = "log") -> list[Log]:
     if settings.log is None:
         return []
     scale = settings.reward_scale
-    asked = FitSettings(
+    asked = LogSettings(
         paths=[settings.log], reward_key=settings.reward_key, step_key=settings.step_key, where=settings.where,
         run=settings.run, reward_scale=scale, step_unit=settings.step_unit, log_every=settings.log_every,
     )  # fmt: skip

@@ -5,8 +5,7 @@ stiffness come in closed form where there is one, else from root finding and aut
 """
 
 import math
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +16,7 @@ from bandit_lab.grpo import K3, Exact, Learner
 from bandit_lab.measure.fixed_point import FixedPoint, critical_kl_weight, find_fixed_point
 from bandit_lab.measure.stiffness import fresh_and_stale
 from bandit_lab.simulate import drift_name
+from bandit_lab.study.document import Value
 from bandit_lab.study.settings.config import Settings
 from bandit_lab.theory.conventions import Convention, Model
 from bandit_lab.theory.signal import Signal
@@ -36,12 +36,23 @@ _REAL = 1e-10
 """Imaginary parts of a spectrum up to this share of its largest modulus are rounding."""
 
 
-class Value(NamedTuple):
-    """A number, or None and the reason why there is none."""
+@dataclass(frozen=True)
+class Threshold(Value):
+    """A learning rate from which on something happens, or the reason why there is none.
 
-    value: float | None
-    reason: str | None = None
-    bifurcation: str | None = None
+    bifurcation: how stability is lost there, where that is known. note: why it is 0, where it is.
+    """
+
+    bifurcation: str | None = field(default=None, kw_only=True)
+    note: str = field(default="", kw_only=True)
+
+    @classmethod
+    def at(cls, crossing: theory.Crossing, bifurcation: str | None = None) -> "Threshold":
+        """What a search of the theory found."""
+        said = crossing.reason or ""
+        if crossing.value is None:
+            return cls.absent(said)
+        return cls(crossing.value, bifurcation=bifurcation, note=said)
 
 
 @dataclass(frozen=True)
@@ -111,27 +122,27 @@ class Linear:
         """The linear loop at a momentum."""
         return theory.LinearLoop(*self.parts, momentum, LOOPS[self.model], self.convention)
 
-    def law(self, interval: float, momentum: float) -> Value:
+    def law(self, interval: float, momentum: float) -> Threshold:
         """Leading-order learning rate: K eta N = 1 - mu in the heavy-ball convention."""
         if reason := self.why_not():
-            return Value(None, reason)
+            return Threshold.absent(reason)
         if self.largest <= 0:
-            return Value(None, "the fixed point repels")
+            return Threshold.absent("the fixed point repels")
         rate = theory.leading_order(interval, momentum, theory.as_convention(self.convention)) / self.largest
-        return Value(rate) if math.isfinite(rate) else Value(None, "the law has no bound at refresh interval 0")
+        return Threshold.of(rate, "the law has no bound at refresh interval 0")
 
-    def threshold(self, interval: float, momentum: float) -> Value:
+    def threshold(self, interval: float, momentum: float) -> Threshold:
         """First learning rate that loses stability, exactly; with drawn ages that of the mean square."""
         if self.model == "random" and self.policy is not None and self.convention in theory.CONVENTIONS:
             if not self.wholly_stale:
-                return Value(None, DRAWN)
+                return Threshold.absent(DRAWN)
             convention = theory.as_convention(self.convention)
-            return Value(theory.mean_square_threshold(interval, momentum, convention) / self.largest)
+            return Threshold(theory.mean_square_threshold(interval, momentum, convention) / self.largest)
         if reason := self.why_not():
-            return Value(None, reason)
+            return Threshold.absent(reason)
         if self.wholly_stale and self.model in theory.MODELS:
             exact = theory.exact(*self._of_scalar_loop(interval, momentum))
-            return Value(exact.kappa / self.largest, None, exact.bifurcation)
+            return Threshold(exact.kappa / self.largest, bifurcation=exact.bifurcation)
         stale = not np.any(self.fresh) and self.model in theory.MODELS
         if stale and len(self.turning) and self.spectrum.real.min() > 0:
             modes = (self._of_mode(stiffness, interval, momentum) for stiffness in self.spectrum)
@@ -139,7 +150,7 @@ class Linear:
         crossing = theory.first_unstable_learning_rate(self.loop(momentum), interval)
         # A flip from step to step is +1 over a block of an even number of steps.
         kind = "flip" if crossing.bifurcation == "fold" else crossing.bifurcation
-        return Value(crossing.value, crossing.reason, kind)
+        return Threshold.at(crossing, kind)
 
     def _of_scalar_loop(self, interval: float, momentum: float) -> tuple[Model, int, float, Convention]:
         """Arguments of the closed forms for one stiffness."""
@@ -147,27 +158,27 @@ class Linear:
         assert whole == interval
         return theory.as_model(self.model), whole, momentum, theory.as_convention(self.convention)
 
-    def _of_mode(self, stiffness: complex, interval: float, momentum: float) -> Value:
+    def _of_mode(self, stiffness: complex, interval: float, momentum: float) -> Threshold:
         """Threshold of one stiffness that is wholly stale."""
         loop, angle = self._of_scalar_loop(interval, momentum), float(np.angle(stiffness))
         crossing = theory.exact(*loop, angle=angle if abs(angle) > _REAL else 0.0)
-        return Value(crossing.kappa / abs(stiffness), None, crossing.bifurcation)
+        return Threshold(crossing.kappa / abs(stiffness), bifurcation=crossing.bifurcation)
 
-    def onset(self, interval: float, momentum: float) -> Value:
+    def onset(self, interval: float, momentum: float) -> Threshold:
         """Smallest learning rate at which the stiffest mode's dominant multiplier is not real and positive.
 
         0, with the reason, where a stiffness is complex: its multipliers never are.
         """
         if reason := self.why_not():
-            return Value(None, reason)
+            return Threshold.absent(reason)
         if self.wholly_stale and self.model in theory.MODELS:
-            return Value(theory.oscillation_onset(*self._of_scalar_loop(interval, momentum)) / self.largest)
+            return Threshold(theory.oscillation_onset(*self._of_scalar_loop(interval, momentum)) / self.largest)
         if repels(self.loop(momentum)):
-            return Value(None, "the fixed point repels at every learning rate")
+            return Threshold.absent("the fixed point repels at every learning rate")
         crossing = theory.first_oscillating_learning_rate(self.loop(momentum), interval)
-        return Value(crossing.value, crossing.reason)
+        return Threshold.at(crossing)
 
-    def oscillator_onset(self, interval: float, momentum: float) -> Value:
+    def oscillator_onset(self, interval: float, momentum: float) -> Threshold:
         """Learning rate at which the leading-order oscillator (lag N) stops being overdamped.
 
         gamma^2 = 4 m lambda with gamma = (1-mu)/eta - lambda n, m = mu/eta: the smaller root of
@@ -175,15 +186,15 @@ class Linear:
         (Nesterov: N - mu). Derived here; at mu = 0 it is the law kappa N = 1.
         """
         if reason := self.why_not():
-            return Value(None, reason)
+            return Threshold.absent(reason)
         if self.largest <= 0:
-            return Value(None, "the fixed point repels")
+            return Threshold.absent("the fixed point repels")
         lag = interval - (momentum if self.convention == "nesterov" else 0.0)
         inside = momentum**2 + momentum * (1 - momentum) * lag
         if inside < 0 or (bottom := (1 - momentum) * lag + 2 * momentum + 2 * math.sqrt(inside)) <= 0:
-            return Value(None, "the oscillator is overdamped at every learning rate")
+            return Threshold.absent("the oscillator is overdamped at every learning rate")
         kappa = (1 - momentum) ** 2 / bottom / theory.gain(momentum, self.convention)
-        return Value(kappa / self.largest)
+        return Threshold(kappa / self.largest)
 
 
 def _spectrum(matrix: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from typing import Any
 from bandit_lab.study.document.document import Document, On, Paragraph, Table
 from bandit_lab.study.terminal.report import new_table
 from bandit_lab.study.terminal.report import show as show_on_stdout
+from bandit_lab.study.terminal.text import literal
 
 
 def show(document: Document) -> None:
@@ -13,7 +14,7 @@ def show(document: Document) -> None:
     for blocks in document.blocks(On.TERMINAL).values():
         for block in blocks:
             if isinstance(block, Paragraph):
-                parts.append(block.text)
+                parts.append(literal(block.text, block.wrap))
             elif isinstance(block, Table):
                 parts.append(rich_table(block))
     show_on_stdout(*parts)

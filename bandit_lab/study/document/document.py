@@ -37,10 +37,11 @@ ABSENT: Final = _Absent()
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A line of text."""
+    """A line of text; on the terminal it is not broken where `wrap` is false."""
 
     text: str
     on: On = On.SHOWN
+    wrap: bool = True
 
 
 @dataclass(frozen=True)

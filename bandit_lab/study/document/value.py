@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -50,13 +50,13 @@ class Value:
         return self.low is None or self.high is None
 
     @classmethod
-    def of(cls, number: Any, reason: str, unit: str = "") -> "Value":
+    def of(cls, number: Any, reason: str, unit: str = "") -> Self:
         """A finite number as it is; anything else (None, NaN, infinity) as absent for this reason."""
         known = finite(number)
         return cls(known, unit, reason="" if known is not None else reason)
 
     @classmethod
-    def absent(cls, reason: str, unit: str = "") -> "Value":
+    def absent(cls, reason: str, unit: str = "") -> Self:
         """No number, and why."""
         return cls(None, unit, reason=reason)
 

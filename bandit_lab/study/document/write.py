@@ -26,7 +26,7 @@ class Plan(Protocol):
         ...
 
     @property
-    def precision(self) -> str:
+    def precision(self) -> str | None:
         """For the manifest."""
         ...
 

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bandit_lab import theory
+from bandit_lab.study.document import Value
 from bandit_lab.study.predict.nonlinear import collapsed, half_rise
 from bandit_lab.study.predict.statement import (
     Missing,
@@ -22,19 +23,25 @@ from bandit_lab.study.predict.statement import (
     unweighed,
     wholly_stale,
 )
-from bandit_lab.study.quantities import QUANTITIES
+from bandit_lab.study.quantities import QUANTITIES, Quantity
 
 
-def evaluate(setting: Setting) -> list[dict[str, Any]]:
-    """All statements at an existing fixed point: key, name, value, unit, status, meaning; `reason` beside a null."""
+class Statement(NamedTuple):
+    """One quantity and its value at a setting."""
+
+    quantity: Quantity
+    value: Value
+
+
+def evaluate(setting: Setting) -> list[Statement]:
+    """All statements at an existing fixed point."""
     rows = []
     for quantity in QUANTITIES:
-        row: dict[str, Any] = {"key": quantity.key, "name": quantity.name}
         try:
-            row["value"] = VALUES[quantity.key](setting)
+            value = Value.of(VALUES[quantity.key](setting), "not a finite number", quantity.unit)
         except (Missing, ValueError) as reason:
-            row |= {"value": None, "reason": str(reason)}
-        rows.append(row | {"unit": quantity.unit, "status": quantity.status, "meaning": quantity.meaning})
+            value = Value.absent(str(reason), quantity.unit)
+        rows.append(Statement(quantity, value))
     return rows
 
 

@@ -2,9 +2,11 @@
 
 import cmath
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from bandit_lab.study.predict.prediction import Prediction
+from bandit_lab.study.quantities import HORIZON
 
 SHOWN_RANGES = 3
 SEEN = 0.01
@@ -167,33 +169,29 @@ def amount(value: float) -> str:
     return f"{rounded:,.0f}" if 100 <= rounded < 1e6 else f"{rounded:g}"
 
 
-def facts_of(summary: Mapping[str, Any], setting: tuple[float, float, float], optimizer: str, horizon: int) -> Facts:
-    """The facts in a summary of `predict`. setting: (learning rate, refresh interval, KL weight)."""
-    rate, interval, weight = setting
-    if summary["fixed_point"]["policy"] is None:
-        reason, critical = summary["fixed_point"]["policy_reason"], summary["critical_kl_weight"]
-        return Facts(rate, interval, weight, no_fixed_point=reason, critical_weight=critical)
-    rates, intervals = summary["thresholds"]["learning_rate"], summary["thresholds"]["refresh_interval"]
-    said = {row["key"]: row["value"] for row in summary["statements"]}
-    first, radius = summary["stiffness_spectrum"][0], summary["spectral_radius"]
+def facts_of(found: Prediction) -> Facts:
+    """The facts in a prediction."""
+    linear, hyper = found.linear, found.hyper
+    setting = (hyper.learning_rate, hyper.refresh_interval, hyper.kl_weight)
+    if linear.policy is None:
+        return Facts(*setting, no_fixed_point=linear.reason or "", critical_weight=linear.critical_kl_weight)
+    said = {row.quantity.key: row.value.value for row in found.statements}
     return Facts(
-        rate,
-        interval,
-        weight,
-        rates["leading_order"],
-        rates.get("leading_order_reason", ""),
-        rates["exact"],
-        rates.get("exact_reason", ""),
-        radius,
-        summary.get("spectral_radius_reason", ""),
-        summary["regime"],
-        summary["bifurcation"],
+        *setting,
+        found.law.value,
+        found.law.reason,
+        found.exact.value,
+        found.exact.reason,
+        found.radius.value,
+        found.radius.reason,
+        found.regime,
+        found.exact.bifurcation,
         said["period"],
-        complex(first["re"], first["im"]) if isinstance(first, dict) else complex(first),
-        intervals["islands"] or (),
-        intervals.get("searched_up_to"),
-        said["adam"] if optimizer == "adam" else None,
-        rates["exact"] if radius is None else None,
+        complex(linear.spectrum[0]),
+        found.intervals.islands or (),
+        found.intervals.searched,
+        said["adam"] if found.optimizer == "adam" else None,
+        found.exact.value if found.radius.value is None else None,
         said["collapsed"],
-        horizon,
+        HORIZON,
     )

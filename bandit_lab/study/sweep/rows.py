@@ -8,7 +8,7 @@ import numpy as np
 from bandit_lab.study.folder.store import with_reasons
 from bandit_lab.study.sweep.exact import NO_RINGING, DriftResult
 from bandit_lab.study.sweep.sampled import SampledResult
-from bandit_lab.study.wiring import Value
+from bandit_lab.study.wiring import Threshold
 from bandit_lab.theory.stability import eigenvalues
 
 Row = dict[str, Any]
@@ -39,7 +39,12 @@ def _sampled_at(sampled: SampledResult, drift: DriftResult) -> Callable[[int], t
 
 
 def _rows(
-    drift: DriftResult, measured: np.ndarray, exact: list[Value], leading: list[Value], missing: str, sampled_at: Any
+    drift: DriftResult,
+    measured: np.ndarray,
+    exact: list[Threshold],
+    leading: list[Threshold],
+    missing: str,
+    sampled_at: Any,
 ) -> list[Row]:
     """One row per cell of the other axes: what was measured, what is predicted, how far apart."""
     result = []
@@ -52,9 +57,9 @@ def _rows(
         }
         why = {
             "measured_learning_rate": drift.reasons[i] or missing,
-            "exact": exact[i].reason or "",
-            "leading_order": leading[i].reason or "",
-            "relative_error": drift.reasons[i] or exact[i].reason or missing,
+            "exact": exact[i].reason,
+            "leading_order": leading[i].reason,
+            "relative_error": drift.reasons[i] or exact[i].reason or exact[i].note or missing,
         }
         if sampled_at is not None:
             values["sampled_learning_rate"], reason = sampled_at(i)

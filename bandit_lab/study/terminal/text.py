@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-def literal(text: str) -> "Text":
+def literal(text: str, wrap: bool = True) -> "Text":
     """Text for rich as it stands: `[bold]` and `:smile:` are no markup, escape sequences are shown, not obeyed."""
     from rich.text import Text
 
-    return Text(visible(text))
+    return Text(visible(text), no_wrap=not wrap, overflow=None if wrap else "ignore")
 
 
 def literal_table(title: str, **look: Any) -> "Table":

@@ -6,8 +6,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bandit_lab.measure import displaced
 from bandit_lab.simulate import UNIT, fast
 from bandit_lab.simulate.engine import WIDTH
@@ -21,11 +19,11 @@ from bandit_lab.study.folder.clock import CompileClock
 from bandit_lab.study.folder.manifest import NOT_HASHED, manifest, peak_memory_bytes
 from bandit_lab.study.folder.store import RunFolder, plain
 from bandit_lab.study.hosts import Hosts, join
-from bandit_lab.study.sweep import summary, table
 from bandit_lab.study.sweep.compute import Computed, compute, failed_text
 from bandit_lab.study.sweep.dataset import dataset, streams
 from bandit_lab.study.sweep.hosts import begin, refusal_told, take_part
 from bandit_lab.study.sweep.plan import SweepPlan, check_disk, prepare
+from bandit_lab.study.sweep.report import axes, document_of
 from bandit_lab.study.sweep.work import SAMPLED
 from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.errors import Incomplete, bad_input, stopped_by_disk
@@ -149,14 +147,13 @@ def _work(
     with clock, hosts.leaving_last(chunks.folder):
         done = compute(plan, chunks, progress, hosts)
     rates, drifts, sampled = done.rates, done.drifts, done.sampled
-    found = summary.summarise(plan, rates, drifts, sampled)
-    wall = time.perf_counter() - start
-    found["throughput"] = throughput(plan, progress, clock.seconds, done, wall)
-    found["chunks"] = counts = done.counts(chunks)
-    resolved = asdict(plan.settings) | {"sweep": _axes(plan, rates)}
+    wall, counts = time.perf_counter() - start, done.counts(chunks)
+    work = {"throughput": throughput(plan, progress, clock.seconds, done, wall), "chunks": counts}
+    resolved = asdict(plan.settings) | {"sweep": axes(plan, rates)}
     folder.rewrite_config(report.as_yaml(resolved))
     with progress.stage("examples"):
         results = dataset(plan, rates, drifts, sampled, make_examples(plan, drifts[0]))
+    found = document_of(plan, rates, drifts, sampled, work, results)
     with progress.stage("writing"):
         folder.write_results(results, streams(plan, sampled))
         if plan.settings.pictures:
@@ -164,13 +161,13 @@ def _work(
 
             with folder.staged() as place:
                 draw_sweep(results, place)
-        folder.write_summary(found)
+        folder.write_summary(found.to_dict())
     wall = time.perf_counter() - start
     seconds = {"wall": wall, "compile": clock.seconds, "run": wall - clock.seconds}
     stages = {name: round(value, 3) for name, value in progress.seconds.items()}
     more = {"stage_seconds": stages, "chunks": counts, "settings_hash": hash_of(settings)}
     folder.write_manifest(manifest("sweep", resolved, block_width(), seconds) | more)
-    table.print_summary(plan, found)
+    found.show()
     return done.failed
 
 
@@ -190,12 +187,3 @@ def throughput(plan: SweepPlan, progress: Progress, compiling: float, done: Comp
     if rate is None:
         result["seed_steps_per_second_reason"] = "no sampled runs in this process" if seed_steps else "no sampled runs"
     return result
-
-
-def _axes(plan: SweepPlan, rates: np.ndarray) -> dict[str, np.ndarray]:
-    return {
-        "momentum": plan.momentum,
-        "kl_weight": plan.kl_weight,
-        "refresh_interval": plan.refresh_interval,
-        "learning_rate": rates,
-    }

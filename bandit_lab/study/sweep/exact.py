@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -210,36 +210,3 @@ def _outcomes(growth: np.ndarray, rings: np.ndarray) -> np.ndarray:
     pole = np.where(rings > 0, -1.0, 1.0)
     codes = measure.classify_mean(growth, pole)
     return np.where(np.isnan(rings), Outcome.UNDECIDED, codes).astype(np.int8)
-
-
-def stiffness_summary(result: DriftResult, plain_spectrum: Callable[[np.ndarray], list[Any]]) -> list[dict[str, Any]]:
-    """The three routes to the stiffness, side by side, one entry per KL weight."""
-    entries = []
-    for ground in result.grounds:
-        report, entry = ground.stiffness, {"drift": result.name, "kl_weight": ground.kl_weight}
-        if report is None:
-            reason = ground.point.reason
-            nothing = dict.fromkeys(("hessian", "closed_form", "relaxation", "jacobian"))
-            entry |= nothing | {f"{key}_reason": reason for key in nothing}
-            entry["critical_kl_weight"] = ground.linear.critical_kl_weight
-        else:
-            closed = ground.linear.closed_form
-            entry |= {
-                "hessian": None if report.hessian is None else plain_spectrum(report.hessian),
-                "closed_form": plain_spectrum(ground.linear.spectrum) if closed else None,
-                "relaxation": plain_spectrum(report.relaxation),
-                "jacobian": plain_spectrum(report.jacobian),
-                "fresh": plain_spectrum(report.fresh_spectrum),
-                "stale": plain_spectrum(report.stale_spectrum),
-                "policy": ground.point.policy[0],
-                "policies": ground.point.policy,
-                "expected_reward": ground.point.expected_reward,
-            }
-            if report.hessian is None:
-                entry["hessian_reason"] = report.hessian_reason
-            if ground.linear.note is not None:
-                entry["note"] = ground.linear.note
-            if not closed:
-                entry["closed_form_reason"] = "no formula for this bandit, advantage and group size"
-        entries.append(entry)
-    return entries

@@ -1,25 +1,64 @@
-"""Rows of a sweep's summary: per cell of the other axes, where stability is lost, measured beside predicted."""
+"""Rows of a sweep's results: per cell of the other axes, where stability is lost, measured beside predicted."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bandit_lab.study.folder.store import with_reasons
+from bandit_lab.study.document import ABSENT, Column, On, Value
 from bandit_lab.study.sweep.exact import NO_RINGING, DriftResult
 from bandit_lab.study.sweep.sampled import SampledResult
 from bandit_lab.study.wiring import Threshold
 from bandit_lab.theory.stability import eigenvalues
 
-Row = dict[str, Any]
 OUTSIDE = "not bracketed by the grid's learning rates"
+SampledAt = Callable[[int], Value]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One cell of the other axes. `sampled` and `bifurcation` are ABSENT where a row cannot have them.
+
+    measured, exact, law: learning rates, or refresh intervals in steps. error: measured over exact, less 1.
+    """
+
+    drift: str
+    momentum: float
+    kl_weight: float
+    measured: Value
+    exact: Value
+    law: Value
+    error: Value
+    refresh_interval: Any = ABSENT
+    learning_rate: Any = ABSENT
+    sampled: Any = ABSENT
+    bifurcation: Any = ABSENT
+
+
+def columns(boundary: str) -> tuple[Column[Row], ...]:
+    """What `summary.json` tells of a row. boundary: what is bracketed, learning_rate or refresh_interval."""
+    unit = "steps" if boundary == "refresh_interval" else "logits per unit gradient"
+    return (
+        Column("drift", "drift", lambda row: row.drift),
+        Column("refresh_interval", "N", lambda row: row.refresh_interval, unit="steps"),
+        Column("learning_rate", "eta", lambda row: row.learning_rate),
+        Column("momentum", "mu", lambda row: row.momentum),
+        Column("kl_weight", "beta", lambda row: row.kl_weight, unit="reward per nat"),
+        Column(f"measured_{boundary}", "measured", lambda row: row.measured, unit=unit, digits=5),
+        Column("exact", "exact", lambda row: row.exact, unit=unit, digits=5),
+        Column("leading_order", "law", lambda row: row.law, unit=unit, digits=5),
+        Column("relative_error", "rel. error", lambda row: row.error, digits=2),
+        Column("sampled_learning_rate", "sampled", lambda row: row.sampled, unit=unit, digits=3),
+        Column("bifurcation", "bifurcation", lambda row: row.bifurcation, on=On.JSON),
+    )
 
 
 def of_learning_rate(drift: DriftResult, sampled: SampledResult | None) -> tuple[list[Row], list[Row]]:
     """(threshold, transition): one row each per cell, in the learning rate; `sampled` adds the boundary of its runs."""
     at, late = None if sampled is None else _sampled_at(sampled, drift), f"{NO_RINGING}, or {OUTSIDE}"
-    threshold = _rows(drift, drift.boundary, drift.predicted.exact, drift.predicted.law, OUTSIDE, at)
-    return threshold, _rows(drift, drift.onset, drift.predicted.onset, drift.predicted.oscillator_onset, late, None)
+    threshold = _rate_rows(drift, drift.boundary, drift.predicted.exact, drift.predicted.law, OUTSIDE, at)
+    return threshold, _rate_rows(drift, drift.onset, drift.predicted.onset, drift.predicted.oscillator_onset, late)
 
 
 def of_refresh_interval(drift: DriftResult, rates: np.ndarray) -> tuple[list[Row], list[Row]]:
@@ -28,58 +67,45 @@ def of_refresh_interval(drift: DriftResult, rates: np.ndarray) -> tuple[list[Row
     return threshold, _interval_rows(drift, rates, drift.rings > 0, _exactly_ringing(drift, rates))
 
 
-def _sampled_at(sampled: SampledResult, drift: DriftResult) -> Callable[[int], tuple[float, str | None]]:
+def _sampled_at(sampled: SampledResult, drift: DriftResult) -> SampledAt:
     keys = list(zip(*(np.asarray(c).tolist() for c in sampled.rows[1:]), strict=True))
 
-    def at(row: int) -> tuple[float, str | None]:
+    def at(row: int) -> Value:
         q = keys.index(tuple(np.asarray(column)[row].item() for column in drift.cells[1:]))
-        return float(sampled.boundary[q]), sampled.reasons[q]
+        return sampled.boundary_at(q)
 
     return at
 
 
-def _rows(
+def _rate_rows(
     drift: DriftResult,
     measured: np.ndarray,
     exact: list[Threshold],
-    leading: list[Threshold],
+    law: list[Threshold],
     missing: str,
-    sampled_at: Any,
+    sampled_at: SampledAt | None = None,
 ) -> list[Row]:
-    """One row per cell of the other axes: what was measured, what is predicted, how far apart."""
-    result = []
-    for i in range(len(measured)):
-        values = {
-            "measured_learning_rate": float(measured[i]),
-            "exact": exact[i].value,
-            "leading_order": leading[i].value,
-            "relative_error": _relative(float(measured[i]), exact[i].value),
-        }
-        why = {
-            "measured_learning_rate": drift.reasons[i] or missing,
-            "exact": exact[i].reason,
-            "leading_order": leading[i].reason,
-            "relative_error": drift.reasons[i] or exact[i].reason or exact[i].note or missing,
-        }
-        if sampled_at is not None:
-            values["sampled_learning_rate"], reason = sampled_at(i)
-            why["sampled_learning_rate"] = reason or ""
-        result.append(_key(drift, i) | with_reasons(values, why) | {"bifurcation": exact[i].bifurcation})
+    """One row per cell of the other axes. missing: why a threshold that could be measured was not found."""
+    cells, result = drift.cells, []
+    for i, (seen, true) in enumerate(zip(measured, exact, strict=True)):
+        why = drift.reasons[i] or missing
+        known = np.isfinite(seen) and true.value
+        error = seen / true.value - 1 if known else None
+        result.append(
+            Row(
+                drift.name,
+                float(cells.momentum[i]),
+                float(cells.kl_weight[i]),
+                Value.of(seen, why),
+                true,
+                law[i],
+                Value.of(error, drift.reasons[i] or true.reason or true.note or missing),
+                refresh_interval=cells.refresh_interval[i].item(),
+                sampled=ABSENT if sampled_at is None else sampled_at(i),
+                bifurcation=true.bifurcation,
+            )
+        )
     return result
-
-
-def _key(drift: DriftResult, row: int) -> Row:
-    cells = drift.cells
-    return {
-        "drift": drift.name,
-        "refresh_interval": cells.refresh_interval[row].item(),
-        "momentum": float(cells.momentum[row]),
-        "kl_weight": float(cells.kl_weight[row]),
-    }
-
-
-def _relative(measured: float, exact: float | None) -> float | None:
-    return None if exact is None or not np.isfinite(measured) or exact == 0 else measured / exact - 1
 
 
 def _exactly_unstable(drift: DriftResult, rates: np.ndarray) -> np.ndarray:
@@ -103,29 +129,28 @@ def _interval_rows(drift: DriftResult, rates: np.ndarray, measured: np.ndarray, 
     first = np.unique(drift.cells.refresh_interval)
     shape = (-1, len(first), len(rates))
     seen, true = measured.reshape(shape), exact.reshape(shape)
+    none = f"none of the grid's refresh intervals {first[0]}..{first[-1]}"
     result = []
     for g, start in enumerate(range(0, len(drift.boundary), len(first))):
         momentum, weight = float(drift.cells.momentum[start]), float(drift.cells.kl_weight[start])
         reason, linear = drift.reasons[start], drift.ground(weight).linear
-        law = linear.law(1, momentum).value
+        unknown, law = linear.why_not(), linear.law(1, momentum).value
         for j, rate in enumerate(rates):
             at = None if reason else _first(seen[g, :, j], first)
             should = None if np.isnan(true[g, 0, j]) else _first(true[g, :, j] > 0, first)
-            none = f"none of the grid's refresh intervals {first[0]}..{first[-1]}"
-            values = {
-                "measured_refresh_interval": at,
-                "exact": should,
-                "leading_order": None if law is None else law / rate,
-                "relative_error": None if at is None or not should else at / should - 1,
-            }
-            why = {
-                "measured_refresh_interval": reason or none,
-                "exact": linear.why_not() or none,
-                "leading_order": linear.why_not() or "the fixed point repels",
-                "relative_error": reason or linear.why_not() or none,
-            }
-            key = {"drift": drift.name, "learning_rate": rate, "momentum": momentum, "kl_weight": weight}
-            result.append(key | with_reasons(values, why))
+            error = None if at is None or not should else at / should - 1
+            result.append(
+                Row(
+                    drift.name,
+                    momentum,
+                    weight,
+                    Value.of(at, reason or none),
+                    Value.of(should, unknown or none),
+                    Value.of(None if law is None else law / rate, unknown or "the fixed point repels"),
+                    Value.of(error, reason or unknown or none),
+                    learning_rate=rate,
+                )
+            )
     return result
 
 

@@ -16,6 +16,7 @@ from bandit_lab import measure
 from bandit_lab.grpo import Hyper
 from bandit_lab.simulate import Summary
 from bandit_lab.study.chunks import ChunkStore, Report
+from bandit_lab.study.document import Value
 from bandit_lab.study.sweep.exact import DriftResult, Ground, Predicted, values
 from bandit_lab.study.sweep.plan import SweepPlan, keeps_runs
 from bandit_lab.study.sweep.runs import Judge, Piece, StoredRuns
@@ -65,6 +66,10 @@ class SampledResult:
     reasons: list[str | None]
     missing: np.ndarray
     runs: StoredRuns
+
+    def boundary_at(self, row: int) -> Value:
+        """The boundary of one row, or why there is none."""
+        return Value.of(self.boundary[row], self.reasons[row] or "not bracketed by the runs' learning rates")
 
 
 def learning_rates(plan: SweepPlan, predicted: Predicted, measured: np.ndarray, fine: np.ndarray) -> np.ndarray:

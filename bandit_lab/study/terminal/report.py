@@ -45,7 +45,8 @@ def show(*tables: Any) -> None:
     page = _Page()  # rich itself would end the process where stdout is closed
     console = Console(file=page, highlight=False, force_terminal=seen.is_terminal, width=width)
     for table in tables:
-        console.print(table)
+        whole = getattr(table, "no_wrap", None)  # rich drops it from text that it joins
+        console.print(table, no_wrap=whole, overflow="ignore" if whole else None, crop=not whole)
     if tables:
         say(page.getvalue().removesuffix("\n"))
 

@@ -10,7 +10,7 @@ from bandit_lab.curves import Curve, RewardScale, Series
 from bandit_lab.curves.diagnose import DiagnoseSettings, diagnose, oscillation_test, oscillation_tests, stability
 from bandit_lab.curves.diagnose.degeneracy import silent_share_bound
 from bandit_lab.curves.diagnose.swings import swings
-from bandit_lab.curves.diagnose.traps import traps
+from bandit_lab.curves.diagnose.verdict import traps
 
 QUICK = DiagnoseSettings(surrogates=199)
 STEP = np.arange(1.0, 121.0)

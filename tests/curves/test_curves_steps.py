@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import written_logs as logs
 
-from bandit_lab.curves import read, staircase
+from bandit_lab.curves import columns, read
 from bandit_lab.curves.steps import schedule_units
 
 
@@ -74,8 +74,8 @@ def test_a_forward_filled_series_is_thinned_to_what_was_logged(tread):
     logged = np.random.default_rng(0).normal(size=40)
     logged[7] = logged[8]
     filled = np.repeat(logged, tread)[1:]
-    assert staircase.stride(filled) == tread
-    np.testing.assert_array_equal(filled[staircase.first_of_each_tread(filled, tread)], logged)
+    assert columns.stride(filled) == tread
+    np.testing.assert_array_equal(filled[columns.first_of_each_tread(filled, tread)], logged)
 
 
 def test_coarse_honest_rewards_are_no_staircase():
@@ -84,8 +84,8 @@ def test_coarse_honest_rewards_are_no_staircase():
     for answers in (8, 2, 1):
         for probability in (0.5, 0.9, 0.98):
             for _ in range(220):
-                assert staircase.stride(rng.binomial(answers, probability, 60) / answers) == 1
-    assert staircase.stride(np.zeros(50)) == 1
+                assert columns.stride(rng.binomial(answers, probability, 60) / answers) == 1
+    assert columns.stride(np.zeros(50)) == 1
 
 
 def test_a_staircase_log_is_thinned_and_says_so(tmp_path):

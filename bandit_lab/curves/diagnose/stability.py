@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 from scipy import stats
 
-from bandit_lab.curves.diagnose.collapse import collapse
+from bandit_lab.curves.diagnose.collapse import collapse, nonfinite
 from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Evidence, Finding
-from bandit_lab.curves.diagnose.nonfinite import nonfinite
 from bandit_lab.curves.diagnose.oscillation import Oscillation, oscillation_test
 from bandit_lab.curves.diagnose.swings import swings
 from bandit_lab.curves.record import Curve, Floats

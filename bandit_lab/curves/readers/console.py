@@ -5,17 +5,29 @@ Dialects: python dictionaries (TRL, transformers), `step:1 - key:value` (verl), 
 documentation, without a real log to check them on).
 """
 
+import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from bandit_lab.curves import source
+from bandit_lab.curves import aliases, source
 from bandit_lab.curves.normalise import Parsed
 from bandit_lab.curves.options import ReadOptions
-from bandit_lab.curves.readers.free_text import FreeText
-from bandit_lab.curves.readers.json_in_text import JsonInText
+from bandit_lab.curves.readers.dialect import LineRows, is_reward_key, is_row
 from bandit_lab.curves.readers.trl_console import TrlConsole
-from bandit_lab.curves.readers.verl_console import VerlConsole
+from bandit_lab.curves.scalars import NUMBER
+from bandit_lab.curves.table import Table
+
+_VERL_ROW = re.compile(r"(?<![\w/])step:\s?(\d{1,12})\s-\s")
+_VALUE = rf"(?:np\.float\d\d\()?({NUMBER})%?"
+_FREE_PAIR = re.compile(
+    rf"(?<![\w/.\-])([A-Za-z_][\w/@.\-]{{0,60}})['\"]?\s{{0,4}}[:=]\s{{0,4}}['\"]?{_VALUE}(?![\w.])"
+)
+_STEP = re.compile(r"\b(?:global[_ ])?(?:step|iteration|iter|update)s?[\s:=#]{1,4}(\d{1,12})\b", re.IGNORECASE)
+_MENTIONS_STEP = re.compile(r"step|iter|update", re.IGNORECASE)
+_MENTIONS_REWARD = re.compile(r"reward|score|return", re.IGNORECASE)
+_LONGEST = 20_000
 
 
 class Dialect(Protocol):
@@ -52,3 +64,94 @@ def read(path: Path, options: ReadOptions) -> Parsed:
         )
     parsed = best.parsed()
     return Parsed(parsed.format, parsed.tables, (*parsed.notes, *lines.notes), parsed.framework)
+
+
+class JsonInText(LineRows):
+    """The text from the first `{"` to the last `}` of a line, where that is a JSON object."""
+
+    def feed(self, line: str) -> None:
+        """Take one line apart if it holds an object."""
+        start, end = line.find('{"'), line.rfind("}")
+        if start < 0 or end < start or end - start > 100_000:
+            return
+        try:
+            row = json.loads(line[start : end + 1])
+        except (ValueError, RecursionError):
+            return
+        if isinstance(row, dict) and is_row(row, self._options):
+            self._keep(row)
+
+    def parsed(self) -> Parsed:
+        """All rows."""
+        return Parsed("JSON objects in console text", {"": self._table})
+
+
+class VerlConsole(LineRows):
+    """Lines of `key:value` pairs joined by ` - `, with the rollout cycle as the first pair."""
+
+    def feed(self, line: str) -> None:
+        """Take one line apart if it is a row."""
+        start = _VERL_ROW.search(line) if "step:" in line else None
+        if start is None:
+            return
+        row: dict[str, object] = {}
+        for pair in line[start.end() :].split(" - "):
+            key, colon, value = pair.strip().rpartition(":")
+            if colon and key:
+                row[key] = value
+        if row:
+            self._keep({**row, "step": start[1]})
+
+    def parsed(self) -> Parsed:
+        """All rows; validation columns stand in rows of their own or beside the training ones."""
+        verl = any(aliases.matches(mark, key) for mark in aliases.MARKS[aliases.VERL] for key in self._table.keys)
+        return Parsed("verl console", {"": self._table}, framework=aliases.VERL if verl else "")
+
+
+class FreeText:
+    """Pairs on lines that hold a reward; with a `reward_key` its literal text is looked for, spaces and all."""
+
+    def __init__(self, options: ReadOptions):
+        self._options = options
+        self._table = Table()
+        self._rewards = 0
+        self._step: str | None = None
+        self._steps = 0
+        self._literal = None
+        if options.reward_key:
+            key = re.escape(options.reward_key.strip().rstrip(":=").strip())
+            self._literal = re.compile(rf"{key}['\"]?\s{{0,4}}[:=]?\s{{0,8}}['\"]?{_VALUE}", re.IGNORECASE)
+
+    @property
+    def found(self) -> int:
+        """Rows so far that hold a reward, halved: a structured dialect that found as many is to be preferred."""
+        return (self._rewards + 1) // 2
+
+    def feed(self, line: str) -> None:
+        """Keep the pairs of a line that holds a reward, and remember the step of any line."""
+        if len(line) > _LONGEST:
+            return
+        step = _STEP.search(line) if _MENTIONS_STEP.search(line) else None
+        if step:
+            self._step = step[1]
+        row: dict[str, object] = {}
+        if self._literal is not None:
+            hit = self._literal.search(line)
+            if hit is None:
+                return
+            row[self._options.reward_key or ""] = hit[1]
+        elif not _MENTIONS_REWARD.search(line):
+            return
+        pairs = {m[1]: m[2] for m in _FREE_PAIR.finditer(line)}
+        rewarded = [key for key in pairs if is_reward_key(key) or is_reward_key(key.lower())]
+        if self._literal is None and not rewarded:
+            return
+        row |= {key.lower() if key in rewarded else key: value for key, value in pairs.items()}
+        if self._step is not None and "step" not in row:
+            row["step"] = self._step
+        self._rewards += 1
+        self._table.add(row)
+
+    def parsed(self) -> Parsed:
+        """All rows that held a reward."""
+        return Parsed("free text", {"": self._table})

@@ -8,8 +8,7 @@ from pathlib import Path
 from bandit_lab.curves import limits, scalars, source
 from bandit_lab.curves.normalise import Parsed
 from bandit_lab.curves.options import ReadOptions
-from bandit_lab.curves.readers.runs import RUN_KEYS, RunTables
-from bandit_lab.curves.table import Table
+from bandit_lab.curves.table import RUN_KEYS, RunTables, Table
 
 _METRIC = ("metric", "tag", "key", "variable", "metric_name", "name")
 _VALUE = ("value", "y", "metric_value")

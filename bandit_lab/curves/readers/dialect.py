@@ -1,11 +1,12 @@
-"""What the console dialects share: telling rows that matter from configuration dumps that look alike."""
+"""What the console dialects share: telling rows that matter from configuration dumps, and keeping them."""
 
 from collections.abc import Mapping
 from functools import lru_cache
 
 from bandit_lab.curves import aliases
 from bandit_lab.curves.options import ReadOptions
-from bandit_lab.curves.which_key import match_key
+from bandit_lab.curves.table import Table
+from bandit_lab.curves.which import match_key
 
 _ANYWAY = frozenset({"loss", "train_loss", "train_runtime", "eval_loss", "eval_runtime"})
 
@@ -32,3 +33,21 @@ def holds_reward(row: Mapping[str, object], options: ReadOptions) -> bool:
     if options.reward_key:
         return match_key(options.reward_key, list(row)) is not None
     return any(is_reward_key(key) for key in row)
+
+
+class LineRows:
+    """The rows found so far; a dialect adds `feed(line)` and `parsed()`."""
+
+    def __init__(self, options: ReadOptions):
+        self._options = options
+        self._table = Table()
+        self._rewards = 0
+
+    @property
+    def found(self) -> int:
+        """Rows so far that hold a reward."""
+        return self._rewards
+
+    def _keep(self, row: Mapping[str, object]) -> None:
+        self._rewards += holds_reward(row, self._options)
+        self._table.add(row)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from bandit_lab._text import visible
-from bandit_lab.curves import joining, limits, normalise, source
+from bandit_lab.curves import limits, normalise, source
 from bandit_lab.curves.normalise import Parsed
 from bandit_lab.curves.options import ReadOptions, parse_where
 from bandit_lab.curves.readers import console, csv_table, folder, json_document, json_lines, tensorboard_events
@@ -78,11 +78,11 @@ def read(
         notes = tuple(f"{_shown(path)}: {reason}" for path, reason in found.left_out)
         curves = [replace(one, notes=(*one.notes, *notes)) for one in curves]
     for other in beside:
-        curves = [_joined("beside", one, Path(other), options, joining.joined) for one in curves]
+        curves = [_joined("beside", one, Path(other), options, normalise.joined) for one in curves]
     if eval_path is not None:
         if len(curves) != 1:
             raise ValueError(f"{_shown(place)}: eval_path: expected one run that it belongs to, got {len(curves)}")
-        curves = [_joined("eval_path", curves[0], Path(eval_path), asked, joining.with_held_out)]
+        curves = [_joined("eval_path", curves[0], Path(eval_path), asked, normalise.with_held_out)]
     return curves
 
 

@@ -13,8 +13,7 @@ from bandit_lab._text import visible
 from bandit_lab.curves import aliases, limits, scalars, source
 from bandit_lab.curves.normalise import Parsed
 from bandit_lab.curves.options import ReadOptions
-from bandit_lab.curves.readers.runs import RunTables, run_of
-from bandit_lab.curves.table import Table
+from bandit_lab.curves.table import RunTables, Table, run_of
 
 _CONTAINERS = frozenset(
     {"log_history", "history", "merged", "rows", "logs", "log", "metrics", "data", "records", "steps", "train"}

@@ -7,7 +7,7 @@ from pathlib import Path
 from bandit_lab.curves import source
 from bandit_lab.curves.normalise import Parsed
 from bandit_lab.curves.options import ReadOptions
-from bandit_lab.curves.readers.runs import RunTables
+from bandit_lab.curves.table import RunTables
 
 _WORTHWHILE = 0.5
 

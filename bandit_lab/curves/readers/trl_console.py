@@ -9,8 +9,7 @@ import re
 from bandit_lab.curves import aliases, limits, steps
 from bandit_lab.curves.normalise import Parsed
 from bandit_lab.curves.options import ReadOptions
-from bandit_lab.curves.readers.dialect import holds_reward, is_row
-from bandit_lab.curves.readers.line_rows import LineRows
+from bandit_lab.curves.readers.dialect import LineRows, holds_reward, is_row
 
 _PAIR = re.compile(
     r"""(['"])([^'"\n]{1,200})\1\s{0,4}:\s{0,4}('[^'\n]{0,80}'|"[^"\n]{0,80}"|[\w.+\-]{1,40}(?:\([^()\n]{0,80}\))?)"""

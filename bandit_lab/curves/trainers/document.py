@@ -17,7 +17,7 @@ from typing import Any
 
 from bandit_lab.curves import source
 from bandit_lab.curves.trainers import scripts
-from bandit_lab.curves.trainers.values import plain
+from bandit_lab.curves.trainers.base import plain
 
 MAX_BYTES = 256_000
 MAX_VALUES = 20_000

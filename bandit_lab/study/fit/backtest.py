@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_lab.curves.backtest import BASELINES, Backtest, Cut, Score, cut, leave_family_out, score
-from bandit_lab.curves.paired import Paired, compare
+from bandit_lab.curves.backtest import BASELINES, Backtest, Cut, Paired, Score, compare, cut, leave_family_out, score
 from bandit_lab.study.document import ABSENT, Block, Column, On, Table, Value, Values
 from bandit_lab.study.document.value import interval_text, number
 from bandit_lab.study.fit.settings import FitSettings

@@ -10,7 +10,7 @@ import numpy as np
 from bandit_lab import _checks
 from bandit_lab._text import visible
 from bandit_lab.curves import Curve, read, read_all
-from bandit_lab.curves.coarse import at_most
+from bandit_lab.curves.columns import at_most
 from bandit_lab.curves.fit.results import FEWEST_POINTS
 from bandit_lab.curves.options import parse_where
 from bandit_lab.study.logs.index import Entry, positive, read_index

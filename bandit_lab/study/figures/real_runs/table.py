@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from bandit_lab.curves.backtest import BASELINES
-from bandit_lab.curves.paired import compare
+from bandit_lab.curves.backtest import BASELINES, compare
 from bandit_lab.study.figures.real_runs.problem import LAWS, NAMES, softmax_gain
 from bandit_lab.study.figures.real_runs.read import kept
 from bandit_lab.study.reproduce.experiment import Found

@@ -16,7 +16,10 @@ from omegaconf import OmegaConf
 
 from bandit_lab.curves.reading import effective_stiffness
 from bandit_lab.study.cli import BAD_INPUT, INCOMPLETE, OK, main
+from bandit_lab.study.document import Value
+from bandit_lab.study.fit import show
 from bandit_lab.study.logs.index import read_index, reward_options
+from bandit_lab.study.logs.runs import column
 from bandit_lab.study.settings import config
 from bandit_lab.study.terminal import arguments
 from bandit_lab.theory import oscillator
@@ -81,6 +84,22 @@ def test_a_run_folder_with_everything(capsys):
     assert not re.search(r"<script|https?:|<link", page)
     assert "Plateau of all laws" in page
     assert "weigh all laws; the numbers under Fit" in page
+
+
+def test_a_new_column_is_one_entry(monkeypatch, capsys):
+    """Added to the table of runs, it is in `summary.json`, on the terminal, in the overview and in `results.zarr`."""
+    before = show.last_columns
+    more = column("spread", "spread", lambda row: Value(float(np.ptp(row.curve.reward)), "reward"))
+    monkeypatch.setattr(show, "last_columns", lambda *given: [more, *before(*given)])
+    (row,) = fit(write_log("a.json"), "models=[sigmoid]", "pictures=false")["logs"]
+    spread = float(np.ptp(rising()))
+    assert row["spread"] == pytest.approx(spread)
+    for text in (capsys.readouterr().out, Path("out/report/index.html").read_text()):
+        assert "spread" in text
+        assert f"{spread:.4g}" in text
+    stored = xarray.open_zarr("out/results.zarr")["spread"]
+    assert stored.item() == pytest.approx(spread)
+    assert stored.attrs["units"] == "reward"
 
 
 def test_same_settings_same_bits():

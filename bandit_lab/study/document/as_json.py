@@ -16,14 +16,14 @@ def content_of(sections: Mapping[str, Sequence[Block]]) -> dict[str, Any]:
     """Plain content of `summary.json`: one entry per section that has any; the section "" stands at the top."""
     result: dict[str, Any] = {}
     for key, blocks in sections.items():
-        told = [block for block in blocks if isinstance(block, Values | Table) and On.JSON in block.on]
-        if not told:
+        kept = [block for block in blocks if isinstance(block, Values | Table) and On.JSON in block.on]
+        if not kept:
             continue
-        if len(told) == 1 and not told[0].name:
-            content = encode(told[0])
+        if len(kept) == 1 and not kept[0].name:
+            content = encode(kept[0])
         else:
             content = {}
-            for block in told:
+            for block in kept:
                 content |= {block.name: encode(block)} if block.name else encode(block)
         result |= content if not key else {key: content}
     return result

@@ -50,7 +50,7 @@ class Column(Generic[Row]):
 
     `read` returns a `Value`, a plain value, or ABSENT. `text` words a value that is there; without it numbers have
     `digits` significant digits. `link` makes the cell of a page lead to a file beside it. In a narrow table `brief` is
-    the head and `short` words the value. `unit` goes into the data set and the frame.
+    the head and `short` words the value. `unit` goes into the data set and the frame, else that of the values.
     """
 
     key: str
@@ -102,9 +102,10 @@ class Table(Generic[Row]):
         kept = self.rows if rows is None else rows
         found = {}
         for column in self.shown(On.DATA):
-            values = [_datum(column.read(row)) for row in kept]
-            array = np.array([np.nan if one is None else one for one in values])
-            found[column.key] = ((dimension,), array, {"units": column.unit} if column.unit else {})
+            values = [column.read(row) for row in kept]
+            array = np.array([np.nan if (one := _datum(value)) is None else one for value in values])
+            unit = _unit(column, values)
+            found[column.key] = ((dimension,), array, {"units": unit} if unit else {})
         return found
 
     def frame(self) -> "pandas.DataFrame":
@@ -112,15 +113,21 @@ class Table(Generic[Row]):
         import pandas
 
         columns: dict[str, list[Any]] = {}
+        units: dict[str, str] = {}
         for column in self.shown(On.JSON):
             values = [column.read(row) for row in self.rows]
             columns[column.key] = [_datum(value, joined=False) for value in values]
+            units |= {column.key: unit} if (unit := _unit(column, values)) else {}
             if any(isinstance(value, Value) and value.level is not None for value in values):
                 for end in ("low", "high"):
                     columns[f"{column.key}_{end}"] = [getattr(value, end, None) for value in values]
         frame = pandas.DataFrame(columns)
-        frame.attrs["units"] = {column.key: column.unit for column in self.columns if column.unit}
+        frame.attrs["units"] = units
         return frame
+
+
+def _unit(column: Column[Any], values: Sequence[Any]) -> str:
+    return column.unit or next((value.unit for value in values if isinstance(value, Value)), "")
 
 
 def _datum(value: Any, joined: bool = True) -> Any:

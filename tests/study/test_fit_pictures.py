@@ -6,10 +6,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from bandit_lab.study import plots
-from bandit_lab.study.fit.picture import Panel
 from bandit_lab.study.logs.runs import small_multiples
 from bandit_lab.study.plots import curves
 from bandit_lab.study.plots import style as s
+from bandit_lab.study.plots.curves import Panel
 
 
 @pytest.fixture(autouse=True)

@@ -53,4 +53,4 @@ def test_an_interval_far_from_zero_has_digits_enough_to_be_read():
 )
 def test_a_log_is_named_once(name, path, said):
     """A run of a shared file keeps the file's name beside its own."""
-    assert Log(name, path, None, f"{path}: points: too few").told == said
+    assert Log(name, path, None, f"{path}: points: too few").line == said

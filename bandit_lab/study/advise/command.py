@@ -149,7 +149,7 @@ def compute(plan: Plan, run: Progress) -> Document:
         Column("path", "path", lambda log: log.path),
         Column("reason", "reason", lambda log: log.reason),
     ], on=On.JSON)  # fmt: skip
-    unread = paragraphs([log.told for log in not_read.rows], On.TERMINAL)
+    unread = paragraphs([log.line for log in not_read.rows], On.TERMINAL)
     sections: dict[str, Sequence[Block]] = {
         "": [numbers, *on_terminal(advice, settings)],
         "not_read": [not_read, *unread],

@@ -1,29 +1,180 @@
-"""What `advise` shows of one run: on the terminal, and on the page to paste into an issue."""
+"""What `advise` shows of one run: its tables, on the terminal and on the page to paste into an issue."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from bandit_lab import __version__
-from bandit_lab.study.advise import tables
+from bandit_lab.curves.advise import Limit, Margin
 from bandit_lab.study.advise.answers import answers
 from bandit_lab.study.advise.settings import AdviseSettings
-from bandit_lab.study.advise.words import assumptions
-from bandit_lab.study.advise.work import Advice
-from bandit_lab.study.document import Block, Document, Figure, On, Table
+from bandit_lab.study.advise.words import LETTERS, assumptions, limit_text, rate_text, short
+from bandit_lab.study.advise.work import Advice, DelayRow, GroupRow
+from bandit_lab.study.document import Block, Column, Document, Figure, On, Table, Value
+from bandit_lab.study.document.value import number
 from bandit_lab.study.logs.findings import paragraphs
 
 ALT = "stability margin against refresh interval, this run marked: law dashed, exact solid"
+NO_SPREAD = "needs a logged share of silent groups above the bound"
+NO_SIZE = "G of the run is not known"
+_NAMES = {
+    "group_size": "group size G",
+    "learning_rate": "learning rate",
+    "beta1": "beta1 (momentum)",
+    "beta2": "beta2",
+    "clip_low": "clip range, low",
+    "clip_high": "clip range, high",
+}
+Cells = tuple[str, str, str]
+
+
+def three_columns(rows: Sequence[Cells], heads: Cells, left: bool = False) -> Table[Cells]:
+    """A table of words."""
+    return Table(rows, [
+        Column("what", heads[0], lambda row: row[0]),
+        Column("first", heads[1], lambda row: row[1], left=left),
+        Column("second", heads[2], lambda row: row[2], left=left),
+    ], on=On.SHOWN)  # fmt: skip
+
+
+def settings_table(advice: Advice) -> Table[Cells]:
+    """What was read and where from, K_ref first."""
+    setup, loop = advice.setup, advice.setup.loop
+    terms = ", ".join(f"{name} = {_value(fact.value)}" for name, fact in loop.terms.items())
+    name = "K_ref" if loop.model == "refresh" else "K_ref, per cycle"
+    rows = [(name, f"{loop.block:g}", f"{loop.formula}: {terms}")]
+    letter = f"{LETTERS[loop.model]} ({loop.model}), {'lag' if loop.model == 'lag' else 'N ='} {loop.interval}"
+    rows.append(("staleness model", letter, loop.why))
+    for quantity, label in _NAMES.items():
+        fact = setup.facts.get(quantity)
+        if fact is not None and fact.value is not None and (setup.adaptive or not quantity.startswith("beta")):
+            rows.append((label, _value(fact.value), fact.text))
+    origin = setup.facts["optimizer"].text if "optimizer" in setup.facts else "assumed"
+    form = {"ema": "EMA", "heavy_ball": "heavy-ball", "nesterov": "Nesterov"}[setup.convention]
+    rows.append(("optimiser", f"{setup.optimizer}, mu = {setup.momentum:g}", f"{origin}; momentum in {form} form"))
+    rows.append(("advantage", setup.reading.rule.name or "none known", setup.reading.rule.text))
+    weight = setup.reading.kl_weight
+    rows.append(("KL weight", "not known" if weight is None else f"{weight:g}", setup.reading.kl_text))
+    return three_columns(rows, ("quantity", "value", "from"), left=True)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f"{value:g}"
+
+
+def margin_table(advice: Advice) -> Table[Cells]:
+    """By the law and exactly, at this run's stiffness; no rows where it is not known."""
+    rows: list[Cells] = []
+    if not (advice.margin is None or advice.margin_upper is None or advice.intervals is None or advice.rates is None):
+        worst, limits, rates = advice.margin_upper, advice.intervals, advice.rates
+        rows = [("margin to instability", short(advice.margin.law), short(advice.margin.exact))]
+        if worst.exact != advice.margin.exact:
+            rows.append(("  at the stiff end of the interval", short(worst.law), short(worst.exact)))
+        what = "lag" if advice.loop.model == "lag" else "refresh interval"
+        for label, limit in ((f"largest stable {what}", limits.threshold), (f"largest safe {what}", limits.safe)):
+            rows.append((label, limit_text(limit, "law"), limit_text(limit)))
+        for label, limit in (
+            ("threshold of the learning rate", rates.threshold),
+            ("largest safe learning rate", rates.safe),
+        ):
+            rows.append((label, rate_text(advice, limit, "law"), rate_text(advice, limit)))
+        rows.append(("margin to the first ringing", "-", short(advice.margin.onset)))
+    return three_columns(rows, ("", "law", "exact"))
+
+
+def margin_values(margin: Margin) -> dict[str, Any]:
+    """A margin for JSON."""
+    law = Value.of(margin.law, "the law has no bound without lag")
+    return {"law": law, "exact": margin.exact, "onset_of_oscillation": margin.onset, "bifurcation": margin.bifurcation}
+
+
+def limit_values(limit: Limit, scale: float = 1.0) -> dict[str, Any]:
+    """A largest setting for JSON."""
+
+    def scaled(value: float | None, reason: str) -> Value:
+        return Value.of(None if value is None else value * scale, reason)
+
+    return {
+        "law": scaled(limit.law, "no bound by the law, or below the smallest"),
+        "exact": scaled(limit.exact, "not even the smallest is safe"),
+        "at_least": limit.capped,
+        "law_at_least": limit.law_capped,
+    }
+
+
+def delay_table(advice: Advice, on: On = On.ALL) -> Table[DelayRow]:
+    """What each response time would mean."""
+    columns: list[Column[DelayRow]] = [
+        Column("delay", "response time", lambda row: row.delay, text=lambda row: f"{row.delay:g}"),
+        Column("unit", "unit", lambda row: "optimiser steps", on=On.JSON),
+        Column("kappa", "kappa", lambda row: row.kappa, digits=3),
+        Column("margin", "margin", lambda row: margin_values(row.margin), on=On.JSON),
+        Column("margin_law", "margin, law", lambda row: short(row.margin.law), on=On.SHOWN),
+        Column("margin_exact", "margin, exact", lambda row: short(row.margin.exact), on=On.SHOWN),
+        Column("safe_refresh_interval", "safe N", lambda row: limit_values(row.safe_interval), on=On.JSON),
+        Column("safe_law", "safe N, law", lambda row: limit_text(row.safe_interval, "law"), on=On.SHOWN),
+        Column("safe_exact", "safe N, exact", lambda row: limit_text(row.safe_interval), on=On.SHOWN),
+    ]
+    return Table(advice.delays, columns, on=on)
+
+
+def group_table(advice: Advice, on: On = On.ALL) -> Table[GroupRow]:
+    """What group sizes do; no rows without a success probability."""
+    groups = advice.groups
+    now = None if groups is None or groups.now is None else groups.now.size
+    spread = On.SHOWN if groups is not None and groups.spread is not None else On(0)
+    columns: list[Column[GroupRow]] = [
+        Column("group_size", "G", lambda row: row.size,
+               text=lambda row: f"{row.size}{' (this run)' if row.size == now else ''}"),
+        Column("silent_share_at_least", "silent, at least", lambda row: row.silent,
+               text=lambda row: percent(row.silent)),
+        Column("signal_share_at_most", "signal", lambda row: 1 - row.silent, on=On.JSON),
+        Column("silent_share_with_spread", "silent, with spread", lambda row: Value.of(row.silent_spread, NO_SPREAD),
+               text=lambda row: percent(row.silent_spread or 0.0), on=On.JSON | spread),
+        Column("group_factor", "gradient (c_G)", lambda row: Value.of(row.factor, "none at p = 0 or 1"), digits=3),
+        Column("temperature_over_now", "noise / now", lambda row: Value.of(row.temperature, NO_SIZE), digits=3),
+    ]  # fmt: skip
+    return Table(() if groups is None else groups.rows, columns, on=on)
+
+
+def percent(share: float) -> str:
+    """A share as people read it."""
+    return "below 0.1 %" if 0 < share < 1e-3 else f"{100 * share:.3g} %"
+
+
+def group_title(advice: Advice) -> str:
+    """What the table of groups is for."""
+    assert advice.groups is not None
+    seen, source = advice.evidence.silent, advice.evidence.success_source
+    source += ", before the collapse" if advice.evidence.fall is not None and source else ""
+    observed = "" if seen is None else f"; {seen:.0%} of the groups were silent there"
+    origin = f" ({source}{observed})" if source else ""
+    return f"Groups at success probability {number(advice.groups.success, 3)}{origin}"
+
+
+def stiffness_line(advice: Advice) -> str:
+    """Where the stiffness comes from, in one sentence."""
+    strength = advice.strength
+    if strength is None:
+        return f"Stiffness: not known ({advice.strength_reason})."
+    text = f"Learning rate times stiffness: {number(strength.kappa, 3)}"
+    if strength.upper != strength.lower:
+        text += f" [{number(strength.lower, 3)}, {number(strength.upper, 3)}]"
+    if strength.delay is not None:
+        text += f", from a response time of {number(strength.delay.value, 3)} optimiser steps"
+    return f"{text} ({strength.source})."
 
 
 def on_terminal(advice: Advice, settings: AdviseSettings) -> list[Block]:
     """The tables and sentences of one run, the answers last."""
-    setup, margins = advice.setup, tables.margin_table(advice)
+    setup, margins = advice.setup, margin_table(advice)
 
     def titled(table: Table[Any], title: str = "") -> Table[Any]:
         return replace(table, title=title, on=On.TERMINAL)
 
-    by_delay = titled(tables.delay_table(advice), "If the reward responds within ... optimiser steps")
+    by_delay = titled(delay_table(advice), "If the reward responds within ... optimiser steps")
     lines = [f"Caution: {caution}." for caution in _cautions(advice)]
     lines += [f"Note: {note}." for note in advice.evidence.notes]
     lines += [f"Beware: {trap.text}." for trap in setup.traps]
@@ -34,10 +185,10 @@ def on_terminal(advice: Advice, settings: AdviseSettings) -> list[Block]:
     lines += [f"{question} {answer}" for question, answer in answers(advice, settings)]
     return [
         *paragraphs(["; ".join(setup.recognised)], On.TERMINAL),
-        titled(tables.settings_table(advice)),
-        *paragraphs([tables.stiffness_line(advice)], On.TERMINAL),
+        titled(settings_table(advice)),
+        *paragraphs([stiffness_line(advice)], On.TERMINAL),
         titled(margins) if margins.rows else by_delay,
-        *([] if advice.groups is None else [titled(tables.group_table(advice), tables.group_title(advice))]),
+        *([] if advice.groups is None else [titled(group_table(advice), group_title(advice))]),
         *paragraphs(lines, On.TERMINAL),
     ]
 
@@ -53,14 +204,14 @@ def page(advice: Advice, settings: AdviseSettings) -> Document:
     notes = [f"{text}." for text in (*advice.evidence.notes, *setup.loop.notes)]
     read = [] if advice.evidence.curve is None else list(advice.evidence.curve.recognised)
     sources = [f"K_ref: {setup.loop.source}.", f"Advantage: {setup.reading.rule.source}."]
-    margins = [tables.stiffness_line(advice), *(f"Caution: {text}." for text in _cautions(advice))]
+    margins = [stiffness_line(advice), *(f"Caution: {text}." for text in _cautions(advice))]
     sections: dict[str, Sequence[Block]] = {
         "": [Figure(lambda: _drawn(advice, settings), ALT, dpi=130)],
         "Answers": paragraphs([f"{question} {answer}" for question, answer in answers(advice, settings)]),
-        "Settings": [*paragraphs(setup.recognised), tables.settings_table(advice)],
-        "Margins": [*paragraphs(margins), tables.margin_table(advice)],
-        "By response time [optimiser steps]": [tables.delay_table(advice)],
-        **({} if advice.groups is None else {tables.group_title(advice): [tables.group_table(advice)]}),
+        "Settings": [*paragraphs(setup.recognised), settings_table(advice)],
+        "Margins": [*paragraphs(margins), margin_table(advice)],
+        "By response time [optimiser steps]": [delay_table(advice)],
+        **({} if advice.groups is None else {group_title(advice): [group_table(advice)]}),
         "Beware": paragraphs([*traps, *notes]),
         "Assumed": paragraphs([f"{text}." for text in assumptions(advice, settings)]),
         "Sources": paragraphs([*read, *sources, f"bandit_lab {__version__}"]),

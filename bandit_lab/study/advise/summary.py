@@ -7,7 +7,7 @@ from bandit_lab.curves.diagnose.oscillation import Oscillation
 from bandit_lab.curves.trainers import Fact
 from bandit_lab.study.advise.answers import answers
 from bandit_lab.study.advise.settings import AdviseSettings
-from bandit_lab.study.advise.tables import NO_SIZE, NO_SPREAD, delay_table, group_table, limit_values, margin_values
+from bandit_lab.study.advise.show import NO_SIZE, NO_SPREAD, delay_table, group_table, limit_values, margin_values
 from bandit_lab.study.advise.words import LETTERS, assumptions
 from bandit_lab.study.advise.work import INTERVALS, REACH, Advice
 from bandit_lab.study.document import Value

@@ -11,7 +11,7 @@ from bandit_lab.study.benchmark import run as benchmark
 from bandit_lab.study.diagnose.benchmark import benchmark_blocks
 from bandit_lab.study.diagnose.dataset import dataset
 from bandit_lab.study.diagnose.settings import DiagnosisSettings, thresholds
-from bandit_lab.study.diagnose.work import ALT, Run, page, runs_table, status, told, work
+from bandit_lab.study.diagnose.work import ALT, Run, caveat_lines, page, runs_table, status, work
 from bandit_lab.study.document import Block, Document, On, Paragraph
 from bandit_lab.study.document.write import perform
 from bandit_lab.study.logs.findings import evidence_table, paragraphs
@@ -72,7 +72,7 @@ def compute(plan: Plan, run: Progress) -> Document:
     blocks: list[Block] = [Paragraph(LEGEND, On.PAGE), table]
     if len(done) == 1:
         blocks += paragraphs(done[0].curve.recognised, On.TERMINAL)
-        blocks += [evidence_table(done[0].found, On.TERMINAL), *paragraphs(told(done[0].found), On.TERMINAL)]
+        blocks += [evidence_table(done[0].found, On.TERMINAL), *paragraphs(caveat_lines(done[0].found), On.TERMINAL)]
     else:
         blocks.append(Paragraph(LEGEND, On.TERMINAL))
     blocks += paragraphs(status_lines(rows, status), On.TERMINAL)

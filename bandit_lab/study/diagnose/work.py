@@ -69,7 +69,7 @@ def status(row: Run) -> str:
     return "ok"
 
 
-def told(found: Diagnosis) -> list[str]:
+def caveat_lines(found: Diagnosis) -> list[str]:
     """What could not be judged, and what to beware of."""
     lines = [f"Not judged: {text}." for text in found.missing] + [f"Beware: {text}." for text in found.traps]
     return lines + [f"Note: {text}." for text in found.remarks]
@@ -78,7 +78,7 @@ def told(found: Diagnosis) -> list[str]:
 def page(row: Run) -> Document:
     """The page of one run, to be pasted into an issue."""
     found, outcome = row.found, row.log.outcome
-    lines = [*verdict_lines(found), *([f"The table of runs says: {outcome}."] if outcome else []), *told(found)]
+    lines = [*verdict_lines(found), *([f"The table of runs says: {outcome}."] if outcome else []), *caveat_lines(found)]
     scores = Table(list(found.scores.items()), [
         Column("failure", "failure", lambda it: it[0].replace("_", " ")),
         Column("score", "score (1 and more: it is there)", lambda it: it[1], digits=3),

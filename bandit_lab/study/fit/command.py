@@ -10,7 +10,6 @@ from bandit_lab.study.document import Block, Document, On, Paragraph
 from bandit_lab.study.document.write import perform
 from bandit_lab.study.fit import show
 from bandit_lab.study.fit.backtest import backtest
-from bandit_lab.study.fit.picture import panel
 from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.fit.work import work
 from bandit_lab.study.logs.findings import paragraphs
@@ -73,7 +72,9 @@ def compute(plan: Plan, run: Progress) -> Document:
         (row,) = done
         blocks += paragraphs(row.curve.recognised, On.TERMINAL)
         blocks.append(show.parameter_table(row, settings.level, On.TERMINAL, f"{row.log.name}: {row.found.best.law}"))
-        blocks.append(Paragraph(show.forecast_line(row.found.ahead, row.curve, settings.from_fraction), On.TERMINAL))
+        blocks.append(
+            Paragraph(show.forecast_line(row.found.prediction, row.curve, settings.from_fraction), On.TERMINAL)
+        )
     blocks += paragraphs(status_lines(rows, show.status), On.TERMINAL)
     if settings.pictures:
         blocks += small_multiples(done, _page, "fits", "reward against step, all runs")
@@ -87,7 +88,7 @@ def compute(plan: Plan, run: Progress) -> Document:
 
 
 def _page(rows: Sequence[Row[Any]]) -> Any:
-    from bandit_lab.study.plots.curves import small_multiples
+    from bandit_lab.study.plots.curves import panel, small_multiples
 
     return small_multiples([panel(row) for row in rows])
 

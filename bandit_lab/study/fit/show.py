@@ -14,9 +14,8 @@ from bandit_lab.curves.record import RewardScale
 from bandit_lab.study.document import Block, Column, Document, Figure, On, Table, Value
 from bandit_lab.study.document.as_json import interval_name
 from bandit_lab.study.document.value import finite, interval_text, number, telling
-from bandit_lab.study.fit.picture import panel
 from bandit_lab.study.fit.settings import FitSettings
-from bandit_lab.study.fit.work import Ahead, Fitted
+from bandit_lab.study.fit.work import Fitted, Prediction
 from bandit_lab.study.logs.findings import evidence_table, healthy_text, paragraphs, verdict_lines, what_was_read
 from bandit_lab.study.logs.runs import MANY, Row, column, first_columns, last_columns, padded
 
@@ -62,7 +61,7 @@ def runs_table(rows: Sequence[Run], settings: FitSettings) -> Table[Run]:
         column("aicc", "AICc", lambda row: row.found.best.aicc, null=True, on=On.JSON),
         column("models", "models", lambda row: {law: _brief(row.found, law) for law in row.found.fit.ranked},
                on=On.JSON),
-        column("forecast", "forecast", lambda row: forecast(row.found.ahead, settings), null=True, on=On.JSON),
+        column("forecast", "forecast", lambda row: forecast(row.found.prediction, settings), null=True, on=On.JSON),
         column("reading", "reading", lambda row: _reading(row.found.reading), on=On.JSON),
     ]  # fmt: skip
     if verdicts:
@@ -130,19 +129,18 @@ def _brief(found: Fitted, law: str) -> dict[str, Any]:
     return {"aicc": one.aicc, "weight": found.fit.weights[law], "r_squared": one.r_squared, "status": one.status}
 
 
-def forecast(ahead: Ahead, settings: FitSettings) -> dict[str, Any]:
+def forecast(made: Prediction, settings: FitSettings) -> dict[str, Any]:
     """The forecast: its value with interval and, where the future is known, its error; null with the reason."""
-    made = ahead.forecast_90
-    found: dict[str, Any] = {"from_fraction": settings.from_fraction, "horizon": ahead.horizon}
-    found["target_steps"] = [float(ahead.target[0]), float(ahead.target[-1])]
-    if ahead.refused:
+    found: dict[str, Any] = {"from_fraction": settings.from_fraction, "horizon": made.horizon}
+    found["target_steps"] = [float(made.target[0]), float(made.target[-1])]
+    if made.refused:
         keys = ("predicted", "interval_90", "error", "plateau", "step_95")
-        return found | dict.fromkeys(keys, Value.absent(ahead.refused))
-    found |= {"predicted": made.predicted, "interval_90": [made.low, made.high]}
+        return found | dict.fromkeys(keys, Value.absent(made.refused))
+    found |= {"predicted": made.forecast_90.predicted, "interval_90": [made.forecast_90.low, made.forecast_90.high]}
     if settings.level != 0.9:
-        found[interval_name(settings.level)] = [ahead.forecast.low, ahead.forecast.high]
-    weights = {law: weight for law, (weight, _) in made.laws.items()}
-    return found | {"error": ahead.error, "actual": ahead.actual, "plateau": ahead.plateau, "step_95": ahead.step_95,
+        found[interval_name(settings.level)] = [made.forecast.low, made.forecast.high]
+    weights = {law: weight for law, (weight, _) in made.forecast_90.laws.items()}
+    return found | {"error": made.error, "actual": made.actual, "plateau": made.plateau, "step_95": made.step_95,
                     "weights": weights}  # fmt: skip
 
 
@@ -208,26 +206,26 @@ def steps_text(ends: Sequence[float], logged: Sequence[float]) -> str:
     return f"steps {first:g} to {last:g}"
 
 
-def forecast_line(ahead: Ahead, curve: Curve, fraction: float) -> str:
+def forecast_line(made: Prediction, curve: Curve, fraction: float) -> str:
     """One sentence on the forecast of one log."""
-    made, steps = ahead.forecast_90, [float(end) for end in curve.step[[0, -1]]]
-    where = steps_text([float(end) for end in ahead.target[[0, -1]]], steps)
+    end, steps = made.forecast_90, [float(end) for end in curve.step[[0, -1]]]
+    where = steps_text([float(end) for end in made.target[[0, -1]]], steps)
     seen = f"from the first {100 * fraction:g} %" if fraction < 1 else "from all points"
-    if ahead.refused:
-        return f"Forecast {seen} for {where}: {ahead.refused}."
-    ends = [made.low, made.high]
+    if made.refused:
+        return f"Forecast {seen} for {where}: {made.refused}."
+    ends = [end.low, end.high]
     digits = telling(ends, 4)
-    text = f"Forecast {seen} for {where}: {number(made.predicted, digits)} {interval_text(ends)} (90 %)"
-    if ahead.error.value is not None:
-        text += f"; it was {number(ahead.actual.value, digits)}, error {ahead.error.value:+.3g}"
-    if ahead.plateau.value is None:
-        text += f". No plateau of all laws ({ahead.plateau.reason})"
+    text = f"Forecast {seen} for {where}: {number(end.predicted, digits)} {interval_text(ends)} (90 %)"
+    if made.error.value is not None:
+        text += f"; it was {number(made.actual.value, digits)}, error {made.error.value:+.3g}"
+    if made.plateau.value is None:
+        text += f". No plateau of all laws ({made.plateau.reason})"
     else:
-        plateau = "not bounded" if says_nothing(ahead.plateau, curve.scale) else ahead.plateau.text()
+        plateau = "not bounded" if says_nothing(made.plateau, curve.scale) else made.plateau.text()
         text += f". Plateau of all laws {plateau}{' by these points' if plateau == 'not bounded' else ''}"
-    if ahead.step_95.value is None:
-        return f"{text}; no step of 95 % of the gain ({ahead.step_95.reason})."
-    return f"{text}, 95 % of the gain at step {ahead.step_95.text()}."
+    if made.step_95.value is None:
+        return f"{text}; no step of 95 % of the gain ({made.step_95.reason})."
+    return f"{text}, 95 % of the gain at step {made.step_95.text()}."
 
 
 def page(row: Run, settings: FitSettings) -> Document:
@@ -239,14 +237,14 @@ def page(row: Run, settings: FitSettings) -> Document:
         "Verdict": [*paragraphs(_verdict_lines(found)), evidence_table(found.diagnosis, failure=On.JSON)],
         "Fit": [*paragraphs(_fit_lines(row)), parameter_table(row, settings.level, On.PAGE)],
         "Laws compared": [_laws(found)],
-        "Forecast": paragraphs([forecast_line(found.ahead, curve, settings.from_fraction), WEIGHED]),
+        "Forecast": paragraphs([forecast_line(found.prediction, curve, settings.from_fraction), WEIGHED]),
         "What was read": what_was_read(curve, curve.notes),
     }
     return Document(f"Fit of {row.log.name}", sections)
 
 
 def _drawn(row: Run) -> Any:
-    from bandit_lab.study.plots.curves import run_figure
+    from bandit_lab.study.plots.curves import panel, run_figure
 
     return run_figure(panel(row))
 
@@ -312,9 +310,9 @@ def dataset(table: Table[Run], settings: FitSettings) -> "xarray.Dataset":
         about = {"level": settings.level} if part in ("low", "high") else {}
         variables[f"parameter_{part}"] = (("run", "law", "parameter"), np.array(values, float), about)
     for name in ("predicted", "low", "high"):
-        ahead = np.array([getattr(row.found.ahead.forecast_90, name) for row in rows], float)
+        ahead = np.array([getattr(row.found.prediction.forecast_90, name) for row in rows], float)
         variables[f"forecast_{name}"] = (("run",), ahead, {"units": "reward", "level": 0.9})
-    horizon = np.array([row.found.ahead.horizon for row in rows], float)
+    horizon = np.array([row.found.prediction.horizon for row in rows], float)
     variables["forecast_horizon"] = (("run",), horizon, {"units": "steps"})
     return xarray.Dataset(variables, coords, {"title": "bandit_lab fit", "from_fraction": settings.from_fraction})
 

@@ -19,7 +19,7 @@ LITTLE = 0.5
 
 
 @dataclass(frozen=True)
-class Ahead:
+class Prediction:
     """A forecast from the first `points`, for the target steps [m]: at the settings' level, at 0.9, and what came."""
 
     points: int
@@ -48,7 +48,7 @@ class Fitted:
     """Everything about one run that could be fitted. `reading` is a text where there is none: why."""
 
     fit: CurveFit
-    ahead: Ahead
+    prediction: Prediction
     reading: Reading | str
     diagnosis: Diagnosis | None
 
@@ -81,10 +81,10 @@ def work(log: Log, settings: FitSettings) -> Fitted:
     verdict = None
     if settings.report:
         verdict = diagnose(curve, DiagnoseSettings(seed=settings.seed), log.group_size, log.refresh_interval)
-    return Fitted(fit, look_ahead(curve, settings), _reading(log, curve, fit, settings), verdict)
+    return Fitted(fit, predicted_end(curve, settings), _reading(log, curve, fit, settings), verdict)
 
 
-def look_ahead(curve: Curve, settings: FitSettings) -> Ahead:
+def predicted_end(curve: Curve, settings: FitSettings) -> Prediction:
     """The forecast of one run from the share of its points that the settings name."""
     points = round(settings.from_fraction * curve.step.size)
     horizon, target = _target(curve, points, settings.horizon)
@@ -92,7 +92,7 @@ def look_ahead(curve: Curve, settings: FitSettings) -> Ahead:
     if points < FEWEST:
         nothing = Forecast(np.nan, np.nan, np.nan, f"{points} points seen, fewer than {FEWEST}")
         none = Value.absent(nothing.refused)
-        return Ahead(points, horizon, target, nothing, nothing, unknown, none, none)
+        return Prediction(points, horizon, target, nothing, nothing, unknown, none, none)
     seen = outlook(curve.step[:points], curve.reward[:points], target, tuple(settings.models))
     scale = (curve.scale.low, curve.scale.high) if curve.scale.given else None
     came = (curve.step >= target.min() - 1e-9) & (curve.step <= target.max() + 1e-9)
@@ -100,7 +100,7 @@ def look_ahead(curve: Curve, settings: FitSettings) -> Ahead:
     actual = Value(float(curve.reward[came].mean()), "reward") if known else unknown
     made, at_90 = (seen.forecast(ForecastSettings(level=level), scale) for level in (settings.level, 0.9))
     plateau, step_95 = _reach(seen.plateau(), "reward"), _reach(seen.step_95(), "steps")
-    return Ahead(points, horizon, target, made, at_90, actual, plateau, step_95)
+    return Prediction(points, horizon, target, made, at_90, actual, plateau, step_95)
 
 
 def _reach(reach: Reach, unit: str) -> Value:

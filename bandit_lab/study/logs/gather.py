@@ -40,7 +40,7 @@ class Log:
     learning_rate: float | None = None
 
     @property
-    def told(self) -> str:
+    def line(self) -> str:
         """One line for people: its name and why it has no curve; a file of that name is not named again."""
         shown = visible(self.path)
         named_after = self.name in (Path(shown).name, Path(shown).stem)

@@ -89,9 +89,9 @@ def first_columns(length: int, width: int | None = None) -> list[Column[Row[Any]
 
 def last_columns(rows: Sequence[Row[Any]], length: int, status: Callable[[Row[Any]], str]) -> list[Column[Row[Any]]]:
     """What a person saw, what became of the log, and where its page is."""
-    told = On.TERMINAL if any(row.log.outcome for row in rows) else On.PAGE
+    where = On.TERMINAL if any(row.log.outcome for row in rows) else On.PAGE
     return [
-        Column("outcome", "outcome", lambda row: row.log.outcome or ABSENT, on=On.JSON | On.PAGE | told,
+        Column("outcome", "outcome", lambda row: row.log.outcome or ABSENT, on=On.JSON | On.PAGE | where,
                short=lambda row: middle_cut(row.log.outcome, length)),
         Column("status", "status", lambda row: status_of(row, status), on=On.JSON | On.PAGE),
         Column("page", "page", lambda row: f"{REPORT}/{row.page}.html" if row.page else ABSENT, on=On.JSON),
@@ -105,7 +105,7 @@ def status_of(row: Row[Any], status: Callable[[Row[Any]], str]) -> str:
 
 def status_lines(rows: Sequence[Row[Any]], status: Callable[[Row[Any]], str]) -> list[str]:
     """What could not be read or told, one line per log."""
-    lines = (row.log.told if row.result is None else f"{row.log.name}: {status(row)}" for row in rows)
+    lines = (row.log.line if row.result is None else f"{row.log.name}: {status(row)}" for row in rows)
     return [line for row, line in zip(rows, lines, strict=True) if row.result is None or status(row) != "ok"]
 
 

@@ -1,7 +1,7 @@
 """Reward curves with their fits: one run in detail, many as small multiples."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from bandit_lab.study.fit.work import Fitted
+from bandit_lab.study.logs.findings import marks
+from bandit_lab.study.logs.runs import Row
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.terminal.text import middle_cut
-
-if TYPE_CHECKING:
-    from bandit_lab.study.fit.picture import Panel
 
 COLUMNS = 4
 NOISE = "#D9ECF9"
@@ -25,7 +25,61 @@ HELD_OUT: s.Look = {"linestyle": "none", "marker": "^", "color": s.GREEN, "marke
 ARRIVAL: s.Look = {"color": s.BLACK, "linestyle": (0, (1, 1.5)), "linewidth": 1.1}
 
 
-def run_figure(panel: "Panel") -> Figure:
+@dataclass(frozen=True)
+class Panel:
+    """What is drawn of one run. Steps and rewards in the log's units; `model` is the law's name.
+
+    `plateau`, `arrival` = (value, low, high), ends may be infinite; `ahead` = (first step, last step, value, low, high)
+    with `cut` the last step seen; `held_out` = (steps, values); `lost` steps without a finite reward; `events` =
+    (first step, last step, text) that are shaded and numbered.
+    """
+
+    title: str
+    step: np.ndarray
+    reward: np.ndarray
+    fitted: np.ndarray
+    sigma: float
+    model: str
+    unit: str = "steps"
+    plateau: tuple[float, float, float] | None = None
+    arrival: tuple[float, float, float] | None = None
+    cut: float | None = None
+    ahead: tuple[float, float, float, float, float] | None = None
+    held_out: tuple[np.ndarray, np.ndarray] | None = None
+    lost: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    events: Sequence[tuple[float, float, str]] = ()
+
+
+def panel(row: Row[Fitted]) -> Panel:
+    """The picture's content for one run."""
+    curve, best, ahead = row.curve, row.found.best, row.found.prediction
+    plateau, tau = best.parameters["plateau"], best.parameters.get("tau_95")
+    first = float(curve.step[0])
+    target = None
+    if not ahead.refused:
+        made = ahead.forecast_90
+        target = (float(ahead.target[0]), float(ahead.target[-1]), made.predicted, made.low, made.high)
+    held_out = None if curve.eval is None else (curve.eval.step, curve.eval.value)
+    bounded = tau is not None and np.isfinite(tau.high)
+    return Panel(
+        title=row.log.name,
+        step=curve.step,
+        reward=curve.reward,
+        fitted=best.fitted,
+        sigma=best.parameters["sigma"].value,
+        model=best.law,
+        unit=curve.step_unit if curve.step_unit != "unknown" else "unit not known",
+        plateau=(plateau.value, plateau.low, plateau.high),
+        arrival=(first + tau.value, first + tau.low, first + tau.high) if tau is not None and bounded else None,
+        cut=float(curve.step[ahead.points - 1]) if 0 < ahead.points < curve.step.size else None,
+        ahead=target,
+        held_out=held_out,
+        lost=curve.nonfinite_steps,
+        events=marks(row.found.diagnosis),
+    )
+
+
+def run_figure(panel: Panel) -> Figure:
     """One run: logged rewards, the law with its noise, plateau, forecast, held-out results, events."""
     figure, axis = plt.subplots(figsize=(7.0, 4.6))
     handles = _curve(axis, panel, detailed=True)
@@ -35,7 +89,7 @@ def run_figure(panel: "Panel") -> Figure:
     return figure
 
 
-def small_multiples(panels: "Sequence[Panel]") -> Figure:
+def small_multiples(panels: Sequence[Panel]) -> Figure:
     """A page of runs, at most PER_PAGE of them."""
     columns = min(COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
@@ -62,7 +116,7 @@ def small_multiples(panels: "Sequence[Panel]") -> Figure:
     return figure
 
 
-def _curve(axis: Axes, panel: "Panel", *, detailed: bool) -> list[Line2D | Patch]:
+def _curve(axis: Axes, panel: Panel, *, detailed: bool) -> list[Line2D | Patch]:
     """Draw one run; returns the legend's handles."""
     handles: list[Line2D | Patch] = []
     band = 1.645 * panel.sigma
@@ -83,7 +137,7 @@ def _curve(axis: Axes, panel: "Panel", *, detailed: bool) -> list[Line2D | Patch
     return handles
 
 
-def _plateau(axis: Axes, panel: "Panel", low: float, high: float) -> list[Line2D | Patch]:
+def _plateau(axis: Axes, panel: Panel, low: float, high: float) -> list[Line2D | Patch]:
     """A bracket at the right end that holds the interval of the chosen law's plateau, cut at the frame."""
     assert panel.plateau is not None
     bottom, top = (float(np.clip(end, low, high)) for end in panel.plateau[1:])
@@ -97,7 +151,7 @@ def _plateau(axis: Axes, panel: "Panel", low: float, high: float) -> list[Line2D
     return [Patch(facecolor="none", edgecolor=s.ORANGE, label=text)]
 
 
-def _extras(axis: Axes, panel: "Panel") -> list[Line2D | Patch]:
+def _extras(axis: Axes, panel: Panel) -> list[Line2D | Patch]:
     handles: list[Line2D | Patch] = []
     if panel.held_out is not None:
         axis.plot(*panel.held_out, **HELD_OUT)
@@ -128,7 +182,7 @@ def _extras(axis: Axes, panel: "Panel") -> list[Line2D | Patch]:
     return handles
 
 
-def _frame(panel: "Panel", *, detailed: bool) -> tuple[float, float]:
+def _frame(panel: Panel, *, detailed: bool) -> tuple[float, float]:
     """Reward range that shows all points, and up to half as much more of the forecast's and plateau's intervals."""
     shown = [panel.reward.min(), panel.reward.max()]
     if detailed and panel.held_out is not None:

@@ -153,6 +153,9 @@ def test_json_of_sections():
     named = {"both": [Values({"n": 2}), Table(RUNS, [GAIN], name="rows")], "words": [Paragraph("no key")]}
     rows = [{"gain": 0.25}, {"gain": None, "gain_reason": "nothing was learned"}]
     assert Document("", named).to_dict() == {"both": {"n": 2, "rows": rows}}
+    nested = Document("", {"": [Values({"inside": {"rows": Table(RUNS, [GAIN])}})]})
+    assert nested.to_dict() == {"inside": {"rows": rows}}
+    assert nested.table("rows")["gain"][0] == 0.25
     with pytest.raises(KeyError, match=r"expected one of rows, got 'logs'"):
         Document("", named).table("logs")
 

@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
+from bandit_lab.curves.advise import StalenessLoop
 from bandit_lab.curves.diagnose.oscillation import Oscillation
 from bandit_lab.curves.trainers import Fact
 from bandit_lab.study.advise.answers import answers
@@ -10,7 +11,7 @@ from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.advise.show import NO_SIZE, NO_SPREAD, delay_table, group_table, limit_values, margin_values
 from bandit_lab.study.advise.words import LETTERS, assumptions
 from bandit_lab.study.advise.work import INTERVALS, REACH, Advice
-from bandit_lab.study.document import Value
+from bandit_lab.study.document import ABSENT, Column, Table, Value
 
 _UNITS = {"group_size": "answers", "learning_rate": "", "kl_weight": "reward per nat"}
 
@@ -118,18 +119,18 @@ def _limits(advice: Advice, settings: AdviseSettings) -> dict[str, Any]:
     }
 
 
-def _by_interval(advice: Advice) -> list[dict[str, Any]]:
-    rows = []
-    for interval in sorted({*INTERVALS, max(advice.loop.interval, 1)}):
-        there = advice.loop.at(interval)
-        row: dict[str, Any] = {"interval": interval, "kappa_law": there.law, "kappa_exact": there.exact.kappa}
-        if advice.strength is not None:
-            row |= {
-                "margin_law": there.law / advice.strength.kappa,
-                "margin_exact": there.exact.kappa / advice.strength.kappa,
-            }
-        rows.append(row)
-    return rows
+def _by_interval(advice: Advice) -> Table[StalenessLoop]:
+    def over(value: float) -> Any:
+        return ABSENT if advice.strength is None else value / advice.strength.kappa
+
+    intervals = sorted({*INTERVALS, max(advice.loop.interval, 1)})
+    return Table([advice.loop.at(interval) for interval in intervals], [
+        Column("interval", "refresh interval", lambda there: there.interval, "optimiser steps"),
+        Column("kappa_law", "kappa, law", lambda there: there.law),
+        Column("kappa_exact", "kappa, exact", lambda there: there.exact.kappa),
+        Column("margin_law", "margin, law", lambda there: over(there.law)),
+        Column("margin_exact", "margin, exact", lambda there: over(there.exact.kappa)),
+    ])  # fmt: skip
 
 
 def _groups(advice: Advice, settings: AdviseSettings) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Blocks of a result, and the document that holds them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Flag, auto
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -220,12 +220,14 @@ class Document:
         return content_of(self.sections)
 
     def table(self, name: str) -> "pandas.DataFrame":
-        """The table of this name, or that of the section of this name. Raises KeyError that lists the names."""
+        """The table of this name or key, or that of the section of this name. Raises KeyError that lists the names."""
         tables: dict[str, Table[Any]] = {}
         for key, blocks in self.sections.items():
             for block in blocks:
                 if isinstance(block, Table) and (On.JSON in block.on or block.name):
                     tables.setdefault(block.name or key, block)
+                elif isinstance(block, Values):
+                    tables = dict(_tables(block.items)) | tables
         if name not in tables:
             raise KeyError(f"table: expected one of {', '.join(tables) or 'none'}, got {name!r}")
         return tables[name].frame()
@@ -241,3 +243,12 @@ class Document:
         from bandit_lab.study.document.as_page import fragment
 
         return fragment(self)
+
+
+def _tables(items: Mapping[str, Any]) -> Iterator[tuple[str, Table[Any]]]:
+    """The tables in nested values, with their keys."""
+    for key, value in items.items():
+        if isinstance(value, Table):
+            yield key, value
+        elif isinstance(value, Mapping):
+            yield from _tables(value)

@@ -11,23 +11,20 @@ variants         what every registered rule costs over the plain one
 """
 
 import os
-import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.simulate.fast import GENERATORS
 from bandit_lab.study.bench import machine, scaling, throughput, variants
-from bandit_lab.study.folder.clock import CompileClock
-from bandit_lab.study.folder.manifest import manifest
-from bandit_lab.study.folder.store import RunFolder
+from bandit_lab.study.document import Block, Document, Figure, On, Paragraph, Values
+from bandit_lab.study.document.write import perform
 from bandit_lab.study.settings.bench import REWARDS, SIZE_NAMES, STUDIES, BenchSettings
-from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.progress import Progress
 
 __all__ = ["execute", "prepare"]
 
-_STUDIES: dict[str, Any] = {"throughput": throughput, "scaling": scaling, "variants": variants}
+_STUDIES = {"throughput": throughput.measure, "scaling": scaling.measure, "variants": variants.measure}
 _QUICK: dict[str, Any] = {"rewards": ["fixed"], "intervals": [1], "reps": 3, "steps": 200}
 
 
@@ -37,6 +34,7 @@ class Plan:
 
     settings: BenchSettings
     threads: int
+    precision: str | None = None
 
 
 def prepare(settings: BenchSettings, explicit: frozenset[str]) -> Plan:
@@ -69,23 +67,18 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
-    """Measure, print a table, write the run folder."""
-    start, clock = time.perf_counter(), CompileClock()
-    settings = asdict(plan.settings)
-    folder.open(report.as_yaml(settings))
-    found: dict[str, Any] = {"machine": machine.describe(), "threads": plan.threads, "rng": plan.settings.rng}
-    study = _STUDIES[plan.settings.study]
-    with clock:
-        summary, results = study.measure(plan.settings, plan.threads, progress)
-    found |= summary
-    results.attrs |= {"processor": found["machine"]["processor"], "threads": plan.threads}
-    folder.write_results(results)
-    if plan.settings.pictures:
-        with folder.staged() as place:
-            study.draw(results, place)
-    folder.write_summary(found)
-    wall = time.perf_counter() - start
-    seconds = {"wall": wall, "compile": clock.seconds, "run": wall - clock.seconds}
-    folder.write_manifest(manifest("bench", settings, {}, seconds))
-    study.print_table(found)
+def compute(plan: Plan, progress: Progress) -> Document:
+    """Measure; what it was measured on stands before the results."""
+    settings, about = plan.settings, machine.describe()
+    found = _STUDIES[settings.study](settings, plan.threads, progress)
+    assert found.data is not None
+    found.data.attrs |= {"processor": about["processor"], "threads": plan.threads}
+    head: list[Block] = [Values({"machine": about, "threads": plan.threads, "rng": settings.rng}, on=On.JSON)]
+    if settings.study == "throughput":
+        head.append(Paragraph(machine.line(about, plan.threads)))
+    blocks = found.sections[""]
+    kept = blocks if settings.pictures else [block for block in blocks if not isinstance(block, Figure)]
+    return replace(found, sections={"": [*head, *kept]})
+
+
+execute = perform("bench", compute)

@@ -5,6 +5,8 @@ import platform
 from pathlib import Path
 from typing import Any
 
+from bandit_lab.study.document.value import number
+
 
 def describe() -> dict[str, Any]:
     """Processor, cores (of the machine, and those this process may use), load before the run, memory, versions."""
@@ -31,6 +33,15 @@ def describe() -> dict[str, Any]:
             "numpy": numpy.__version__,
         },
     }
+
+
+def line(about: dict[str, Any], threads: int) -> str:
+    """The same in one line."""
+    return (
+        f"{about['processor']}, {about['usable_cores']} cores, {threads} threads, "
+        f"jax {about['versions']['jax']}, numpy {about['versions']['numpy']}; "
+        f"load before {number(about['load_before'], 2)}"
+    )
 
 
 def _processor() -> str:

@@ -1,8 +1,7 @@
 """How speed changes with seeds, arms, group size, settings, refresh interval and cores, and memory with the work."""
 
-from collections.abc import Iterator
-from dataclasses import asdict, replace
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,13 +9,15 @@ import numpy as np
 from bandit_lab.study.bench.engines import fast_engine
 from bandit_lab.study.bench.probe import probe
 from bandit_lab.study.bench.timing import SLICE, in_turn
-from bandit_lab.study.bench.workload import Case
+from bandit_lab.study.bench.workload import Case, case_columns
+from bandit_lab.study.document import Block, Column, Document, Figure, On, Paragraph, Table, Values
+from bandit_lab.study.document.value import number
 from bandit_lab.study.settings.bench import BenchSettings
-from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.progress import Progress
 
 if TYPE_CHECKING:
     import xarray
+    from matplotlib.figure import Figure as Drawn
 
 BASE = Case("B", 8, 16, 65_536, 100)
 PANELS: dict[str, tuple[str, tuple[int, ...]]] = {
@@ -54,31 +55,71 @@ def points(settings: BenchSettings, cores: int) -> Iterator[Point]:
                 yield Point(panel, x, base)
 
 
-def measure(settings: BenchSettings, threads: int, progress: Progress) -> "tuple[dict[str, Any], xarray.Dataset]":
-    """(content of the summary, arrays)."""
+@dataclass(frozen=True)
+class Speed:
+    """Seed-steps per second at one point."""
+
+    point: Point
+    rate: float
+
+
+class Memory(NamedTuple):
+    """What a process of its own did with so many seeds and steps."""
+
+    axis: str
+    seeds: int
+    steps: int
+    found: dict[str, Any]
+
+
+SPEEDS: tuple[Column[Speed], ...] = (
+    Column("panel", "axis", lambda row: row.point.panel),
+    Column("x", "value", lambda row: row.point.x),
+    Column("seed_steps_per_second", "speed", lambda row: row.rate),
+    *case_columns(lambda row: row.point.case),
+)
+MEMORY: tuple[Column[Memory], ...] = (
+    Column("axis", "axis", lambda row: row.axis, on=On.JSON),
+    Column("seeds", "seeds", lambda row: row.seeds, text=lambda row: f"{row.seeds:,}"),
+    Column("steps", "steps", lambda row: row.steps, text=lambda row: f"{row.steps:,}"),
+    Column("peak", "peak, MB", lambda row: row.found["peak_bytes"] / 1e6, on=On.SHOWN),
+    Column("above", "above import jax, MB", lambda row: row.found["above_import_bytes"] / 1e6, on=On.SHOWN),
+    Column("first", "first call, s", lambda row: row.found["first_seconds"], on=On.SHOWN),
+)
+
+
+def measure(settings: BenchSettings, threads: int, progress: Progress) -> Document:
+    """Speed along every axis, memory, `scaling.png` and `memory.png`."""
     from bandit_lab.study.bench import usable_cores
 
-    rows: list[dict[str, Any]] = []
+    rows: list[Speed] = []
     chosen = list(points(settings, usable_cores()))
     with progress.stage("speed") as advance:
-        for number, point in enumerate(chosen, 1):
-            rate = _rate(point, settings, threads)
-            rows.append({"panel": point.panel, "x": point.x, "seed_steps_per_second": rate} | asdict(point.case))
-            advance(number, len(chosen))
-    memory: list[dict[str, Any]] = []
+        for done, point in enumerate(chosen, 1):
+            rows.append(Speed(point, _rate(point, settings, threads)))
+            advance(done, len(chosen))
+    memory: list[Memory] = []
     shapes = list(_memory_shapes(settings))
     with progress.stage("memory") as advance:
-        for number, (axis, seeds, steps) in enumerate(shapes, 1):
+        for done, (axis, seeds, steps) in enumerate(shapes, 1):
             found = probe("fast", replace(BASE, seeds=seeds, steps=steps), settings.rng, threads, calls=1)
-            memory.append({"axis": axis, "seeds": seeds, "steps": steps} | found)
-            advance(number, len(shapes))
-    one, many = (_at(rows, "settings", x) for x in (1, max(r["x"] for r in rows if r["panel"] == "settings")))
-    summary = {"rows": rows, "memory": memory, "one_setting_over_many": one / many}
-    return summary, _dataset(rows, memory)
-
-
-def _at(rows: list[dict[str, Any]], panel: str, x: int) -> float:
-    return next(row["seed_steps_per_second"] for row in rows if (row["panel"], row["x"]) == (panel, x))
+            memory.append(Memory(axis, seeds, steps, found))
+            advance(done, len(shapes))
+    speeds = {row.point.x: row.rate for row in rows if row.point.panel == "settings"}
+    most, data = max(speeds), _dataset(rows, memory)
+    times = speeds[1] / speeds[most]
+    told = [{"axis": row.axis, "seeds": row.seeds, "steps": row.steps} | row.found for row in memory]
+    blocks: list[Block] = [
+        Table(rows, SPEEDS, name="rows", on=On.JSON),
+        Values({"memory": told}, on=On.JSON),
+        Values({"one_setting_over_many": times}, on=On.JSON),
+        _by_axis(rows),
+        Table(memory, MEMORY, title="memory of a process", on=On.SHOWN),
+        Paragraph(f"One setting over {most:,} settings with as many runs in all: {number(times, 3)} times as fast."),
+        Figure(lambda: _drawn(data, "scaling_panels"), "speed against seeds, arms, group size and more", "scaling"),
+        Figure(lambda: _drawn(data, "memory_panels"), "memory against steps and seeds", "memory"),
+    ]
+    return Document("Scaling", {"": blocks}, data)
 
 
 def _rate(point: Point, settings: BenchSettings, threads: int) -> float:
@@ -104,46 +145,44 @@ def _memory_shapes(settings: BenchSettings) -> Iterator[tuple[str, int, int]]:
         yield "paper", *PAPER
 
 
-def _dataset(rows: list[dict[str, Any]], memory: list[dict[str, Any]]) -> "xarray.Dataset":
+def _dataset(rows: list[Speed], memory: list[Memory]) -> "xarray.Dataset":
     import xarray
 
+    above, peak = ([row.found[f"{name}_bytes"] for row in memory] for name in ("above_import", "peak"))
     return xarray.Dataset(
         {
-            "panel": ("point", [row["panel"] for row in rows]),
-            "x": ("point", [row["x"] for row in rows]),
-            "speed": ("point", [row["seed_steps_per_second"] for row in rows], {"units": "seed-steps per second"}),
-            "memory_axis": ("process", [row["axis"] for row in memory]),
-            "memory_seeds": ("process", [row["seeds"] for row in memory], {"units": "runs"}),
-            "memory_steps": ("process", [row["steps"] for row in memory], {"units": "updates"}),
-            "memory": ("process", [row["above_import_bytes"] for row in memory], {"units": "bytes above import jax"}),
-            "peak": ("process", [row["peak_bytes"] for row in memory], {"units": "bytes"}),
+            "panel": ("point", [row.point.panel for row in rows]),
+            "x": ("point", [row.point.x for row in rows]),
+            "speed": ("point", [row.rate for row in rows], {"units": "seed-steps per second"}),
+            "memory_axis": ("process", [row.axis for row in memory]),
+            "memory_seeds": ("process", [row.seeds for row in memory], {"units": "runs"}),
+            "memory_steps": ("process", [row.steps for row in memory], {"units": "updates"}),
+            "memory": ("process", above, {"units": "bytes above import jax"}),
+            "peak": ("process", peak, {"units": "bytes"}),
         }
     )
 
 
-def draw(results: "xarray.Dataset", folder: Path) -> None:
-    """`scaling.png` and `memory.png`."""
+def _drawn(results: "xarray.Dataset", which: str) -> "Drawn":
     from bandit_lab.study.plots.bench import memory_panels, scaling_panels
     from bandit_lab.study.plots.style import style
 
     with style():
-        scaling_panels(results, {name: label for name, (label, _) in PANELS.items()}).savefig(folder / "scaling.png")
-        memory_panels(results).savefig(folder / "memory.png")
+        if which == "memory_panels":
+            return memory_panels(results)
+        return scaling_panels(results, {name: label for name, (label, _) in PANELS.items()})
 
 
-def print_table(summary: dict[str, Any]) -> None:
-    """Speed along every axis, and memory."""
-    table = report.new_table("million seed-steps per second", "axis", "values", "speed")
-    for panel in dict.fromkeys(row["panel"] for row in summary["rows"]):
-        mine = [row for row in summary["rows"] if row["panel"] == panel]
-        speeds = ", ".join(report.number(row["seed_steps_per_second"] / 1e6, 3) for row in mine)
-        table.add_row(PANELS[panel][0], ", ".join(f"{row['x']:,}" for row in mine), speeds)
-    memory = report.new_table(
-        "memory of a process", "seeds", "steps", "peak, MB", "above import jax, MB", "first call, s"
-    )
-    for row in summary["memory"]:
-        sizes = (row["peak_bytes"] / 1e6, row["above_import_bytes"] / 1e6, row["first_seconds"])
-        memory.add_row(f"{row['seeds']:,}", f"{row['steps']:,}", *(report.number(x, 4) for x in sizes))
-    most = max(row["x"] for row in summary["rows"] if row["panel"] == "settings")
-    ratio = report.number(summary["one_setting_over_many"], 3)
-    report.show(table, memory, f"One setting over {most:,} settings with as many runs in all: {ratio} times as fast.")
+def _by_axis(rows: list[Speed]) -> Table[str]:
+    """One row per axis."""
+
+    def joined(panel: str, word: Callable[[Speed], str]) -> str:
+        return ", ".join(word(row) for row in rows if row.point.panel == panel)
+
+    columns = [
+        Column[str]("axis", "axis", lambda panel: PANELS[panel][0]),
+        Column[str]("values", "values", lambda panel: joined(panel, lambda row: f"{row.point.x:,}")),
+        Column[str]("speed", "speed", lambda panel: joined(panel, lambda row: number(row.rate / 1e6, 3))),
+    ]
+    panels = list(dict.fromkeys(row.point.panel for row in rows))
+    return Table(panels, columns, title="million seed-steps per second", on=On.SHOWN)

@@ -1,8 +1,8 @@
 """Sizes A to D: seed-steps per second of every implementation, ratios, agreement, first call and memory."""
 
 import time
-from dataclasses import asdict
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,33 +10,113 @@ import numpy as np
 from bandit_lab.study.bench.engines import ENGINES, Run, shortened
 from bandit_lab.study.bench.numpy_reference import kurtosis
 from bandit_lab.study.bench.probe import probe
-from bandit_lab.study.bench.timing import SLICE, Timed, agreement, in_turn, ratio
-from bandit_lab.study.bench.workload import Case, cases
+from bandit_lab.study.bench.timing import SLICE, Ratio, Timed, agreement, in_turn, ratio
+from bandit_lab.study.bench.workload import Case, case_columns, cases
+from bandit_lab.study.document import Block, Column, Document, Figure, On, Paragraph, Table
+from bandit_lab.study.document.value import number
 from bandit_lab.study.settings.bench import BenchSettings
-from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.progress import Progress
 
 if TYPE_CHECKING:
     import xarray
+    from matplotlib.figure import Figure as Drawn
 
 
-def measure(settings: BenchSettings, threads: int, progress: Progress) -> "tuple[dict[str, Any], xarray.Dataset]":
-    """(content of the summary, arrays) of every case."""
-    chosen = cases(
-        settings.sizes, [kind == "bernoulli" for kind in settings.rewards], settings.intervals,
-        settings.seeds, settings.steps,
-    )  # fmt: skip
-    rows, timed = [], []
-    for case in chosen:
-        row, times = _row(case, settings, threads, progress)
-        rows.append(row)
-        timed.append(times)
-    return {"rows": rows}, _dataset(chosen, timed)
+@dataclass(frozen=True)
+class Row:
+    """One case. engines: what is known of each implementation, by name. timed: its times and curves."""
+
+    case: Case
+    engines: dict[str, dict[str, Any]]
+    timed: dict[str, Timed]
+    kurtosis: np.ndarray | None
+
+    def ratio(self, name: str) -> Ratio:
+        """Speed of the fast path over that of an implementation."""
+        work = shortened("fast", self.case).seed_steps / shortened(name, self.case).seed_steps
+        return ratio(self.timed[name].seconds, self.timed["fast"].seconds, work)
+
+    def agreement(self, name: str) -> dict[str, float | int]:
+        """How near the curves of the fast path are to those of an implementation."""
+        return agreement(self.timed["fast"].curves, self.timed[name].curves, self.kurtosis)
+
+    @property
+    def alone(self) -> dict[str, Any] | None:
+        """What the fast path does in a process of its own."""
+        return self.engines["fast"].get("alone")
+
+    @property
+    def first_call(self) -> float:
+        """Seconds, with compilation."""
+        return float(self.alone["first_seconds"] if self.alone else self.engines["fast"]["first_call_here_seconds"])
+
+    @property
+    def worst(self) -> str:
+        """Largest |z| against NumPy, or the largest difference of exact curves."""
+        found = self.agreement("numpy")
+        if "mean_z" in found:
+            return number(max(found["mean_z"], found["variance_z"]), 2)
+        return f"{found['mean_difference']:.0e}"
 
 
-def _row(
-    case: Case, settings: BenchSettings, threads: int, progress: Progress
-) -> tuple[dict[str, Any], dict[str, Timed]]:
+def _speed(name: str) -> Callable[[Row], float]:
+    return lambda row: row.engines[name]["seed_steps_per_second"] / 1e6
+
+
+def _range(row: Row) -> str:
+    return f"{number(row.ratio('numpy').low, 3)}..{number(row.ratio('numpy').high, 3)}"
+
+
+def _memory(row: Row) -> float | None:
+    return row.alone["above_import_bytes"] / 1e6 if row.alone else None
+
+
+def _ratios(row: Row) -> dict[str, dict[str, float]]:
+    return {f"fast_over_{name}": row.ratio(name)._asdict() for name in ("numpy", "reference")}
+
+
+COLUMNS: tuple[Column[Row], ...] = (
+    *case_columns(lambda row: row.case),
+    Column("case", "case", lambda row: row.case.label),
+    Column("engines", "engines", lambda row: row.engines, on=On.JSON),
+    Column("ratios", "ratios", _ratios, on=On.JSON),
+    Column(
+        "agreement",
+        "agreement",
+        lambda row: {f"fast_{name}": row.agreement(name) for name in ("numpy", "reference")},
+        on=On.JSON,
+    ),
+    *(Column(name, name, _speed(name), digits=3, on=On.SHOWN) for name in ENGINES),
+    Column("fast_over_numpy", "fast/numpy", lambda row: row.ratio("numpy").median, digits=3, on=On.SHOWN),
+    Column("range", "(range)", _range, on=On.SHOWN),
+    Column("fast_over_reference", "fast/reference", lambda row: row.ratio("reference").median, digits=3, on=On.SHOWN),
+    Column("first_call", "first call, s", lambda row: row.first_call, digits=2, on=On.SHOWN),
+    Column("memory", "memory, MB", _memory, digits=3, on=On.SHOWN),
+    Column("worst", "worst |z|", lambda row: row.worst, on=On.SHOWN),
+)
+_NOTE = (
+    "fast/numpy: median (smallest..largest) over repetitions in turn. z: of mean and variance, fast against numpy (D: "
+    "largest difference of the mean). First call: with compilation; "
+)
+_HERE, _ALONE = "here.", "nothing cached, and memory: peak above import jax, both in a process of its own."
+
+
+def measure(settings: BenchSettings, threads: int, progress: Progress) -> Document:
+    """A row per case, and `throughput.png`."""
+    kinds = [kind == "bernoulli" for kind in settings.rewards]
+    chosen = cases(settings.sizes, kinds, settings.intervals, settings.seeds, settings.steps)
+    rows = [_row(case, settings, threads, progress) for case in chosen]
+    data = _dataset(rows)
+    blocks: list[Block] = [
+        Table(rows, COLUMNS, name="rows", on=On.JSON),
+        Table(rows, COLUMNS, title="million seed-steps per second", on=On.TERMINAL),
+        Paragraph(_NOTE + (_ALONE if rows[0].alone else _HERE)),
+        Figure(lambda: _drawn(data), "speed of every implementation, in million seed-steps per second", "throughput"),
+    ]
+    return Document("Throughput", {"": blocks}, data)
+
+
+def _row(case: Case, settings: BenchSettings, threads: int, progress: Progress) -> Row:
     runs: dict[str, Run] = {}
     engines: dict[str, dict[str, Any]] = {}
     with progress.stage(f"{case.label}: first calls"):
@@ -59,91 +139,30 @@ def _row(
             for name in ("numpy", "fast"):
                 engines[name] |= {"alone": probe(name, case, settings.rng, threads)}
     tail = None if case.mean_field else kurtosis(case, settings.seed + 10**6)
-    curves = {name: found.curves for name, found in timed.items()}
-    row = asdict(case) | {
-        "case": case.label,
-        "engines": engines,
-        "ratios": {f"fast_over_{name}": _ratio(case, timed, name)._asdict() for name in ("numpy", "reference")},
-        "agreement": {
-            "fast_numpy": agreement(curves["fast"], curves["numpy"], tail),
-            "fast_reference": agreement(curves["fast"], curves["reference"], tail),
-        },
-    }
-    return row, timed
+    return Row(case, engines, timed, tail)
 
 
-def _ratio(case: Case, timed: dict[str, Timed], name: str) -> Any:
-    work = shortened("fast", case).seed_steps / shortened(name, case).seed_steps
-    return ratio(timed[name].seconds, timed["fast"].seconds, work)
-
-
-def _dataset(chosen: list[Case], timed: list[dict[str, Timed]]) -> "xarray.Dataset":
+def _dataset(rows: list[Row]) -> "xarray.Dataset":
     import xarray
 
     names = list(ENGINES)
-    seconds = np.stack([[times[name].seconds for name in names] for times in timed])
-    work = np.array([[shortened(name, case).seed_steps for name in names] for case in chosen])
-    ratios = np.array(
-        [[_ratio(c, times, name).median for name in names] for c, times in zip(chosen, timed, strict=True)]
-    )
+    seconds = np.stack([[row.timed[name].seconds for name in names] for row in rows])
+    work = np.array([[shortened(name, row.case).seed_steps for name in names] for row in rows])
+    ratios = np.array([[row.ratio(name).median for name in names] for row in rows])
+    what = {"units": "", "meaning": "median ratio of speeds, fast over this"}
     return xarray.Dataset(
         {
             "seconds": (("case", "engine", "repetition"), seconds, {"units": "seconds per call"}),
             "work": (("case", "engine"), work, {"units": "seed-steps per call"}),
-            "fast_over": (
-                ("case", "engine"),
-                ratios,
-                {"units": "", "meaning": "median ratio of speeds, fast over this"},
-            ),
+            "fast_over": (("case", "engine"), ratios, what),
         },
-        {"case": [case.label for case in chosen], "engine": names},
+        {"case": [row.case.label for row in rows], "engine": names},
     )
 
 
-def draw(results: "xarray.Dataset", folder: Path) -> None:
-    """`throughput.png`."""
+def _drawn(results: "xarray.Dataset") -> "Drawn":
     from bandit_lab.study.plots.bench import throughput_bars
     from bandit_lab.study.plots.style import style
 
     with style():
-        throughput_bars(results).savefig(folder / "throughput.png")
-
-
-_COLUMNS = ("case", "numpy", "reference", "fast", "fast/numpy", "(range)", "fast/reference", "first call, s")
-_NOTE = (
-    "fast/numpy: median (smallest..largest) over repetitions in turn. z: of mean and variance, fast against numpy (D: "
-    "largest difference of the mean). First call: with compilation; "
-)
-_HERE, _ALONE = "here.", "nothing cached, and memory: peak above import jax, both in a process of its own."
-
-
-def print_table(summary: dict[str, Any]) -> None:
-    """One row per case."""
-    machine = summary["machine"]
-    report.show(
-        f"{machine['processor']}, {machine['usable_cores']} cores, {summary['threads']} threads, "
-        f"jax {machine['versions']['jax']}, numpy {machine['versions']['numpy']}; "
-        f"load before {report.number(machine['load_before'], 2)}"
-    )
-    table = report.new_table("million seed-steps per second", *_COLUMNS, "memory, MB", "worst |z|")
-    for row in summary["rows"]:
-        table.add_row(*_cells(row))
-    alone = "alone" in summary["rows"][0]["engines"]["fast"]
-    report.show(table, _NOTE + (_ALONE if alone else _HERE))
-
-
-def _cells(row: dict[str, Any]) -> list[str]:
-    engines, over = row["engines"], row["ratios"]["fast_over_numpy"]
-    alone = engines["fast"].get("alone")
-    agreed = row["agreement"]["fast_numpy"]
-    return [
-        row["case"],
-        *(report.number(engines[name]["seed_steps_per_second"] / 1e6, 3) for name in ENGINES),
-        report.number(over["median"], 3),
-        f"{report.number(over['low'], 3)}..{report.number(over['high'], 3)}",
-        report.number(row["ratios"]["fast_over_reference"]["median"], 3),
-        report.number(alone["first_seconds"] if alone else engines["fast"]["first_call_here_seconds"], 2),
-        report.number(alone["above_import_bytes"] / 1e6, 3) if alone else "-",
-        report.number(max(agreed["mean_z"], agreed["variance_z"]), 2) if "mean_z" in agreed
-        else f"{agreed['mean_difference']:.0e}",
-    ]  # fmt: skip
+        return throughput_bars(results)

@@ -1,8 +1,7 @@
 """What every registered rule costs per seed-step, over the plain rule at the same size, fast path."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,11 +9,11 @@ import numpy as np
 from bandit_lab.grpo import Learner, Optimizer
 from bandit_lab.simulate import fast
 from bandit_lab.study.bench.engines import Run, ensemble_engine
-from bandit_lab.study.bench.timing import SLICE, in_turn, ratio
-from bandit_lab.study.bench.workload import Case, cases
+from bandit_lab.study.bench.timing import SLICE, Ratio, in_turn, ratio
+from bandit_lab.study.bench.workload import Case, case_columns, cases
+from bandit_lab.study.document import ABSENT, Block, Column, Document, On, Paragraph, Table
 from bandit_lab.study.plugins import registries
 from bandit_lab.study.settings.bench import BenchSettings
-from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.progress import Progress
 
 if TYPE_CHECKING:
@@ -37,63 +36,87 @@ def variants(case: Case) -> Iterator[tuple[str, Learner]]:
             yield f"{kind}={name}", replace(plain, **changed)
 
 
-def measure(settings: BenchSettings, threads: int, progress: Progress) -> "tuple[dict[str, Any], xarray.Dataset]":
-    """(content of the summary, arrays)."""
+@dataclass(frozen=True)
+class Row:
+    """One rule at one size: its cost over that of the plain rule and its speed, or why it is not served."""
+
+    case: Case
+    variant: str
+    not_served: str | None
+    cost: Ratio | None = None
+    speed: float | None = None
+
+
+COLUMNS: tuple[Column[Row], ...] = (
+    *case_columns(lambda row: row.case),
+    Column("case", "case", lambda row: row.case.label),
+    Column("variant", "rule", lambda row: row.variant),
+    Column("not_served", "why not served", lambda row: row.not_served),
+    Column("cost", "cost", lambda row: row.cost._asdict() if row.cost else ABSENT, on=On.JSON),
+    Column("seed_steps_per_second", "seed-steps/s", lambda row: row.speed or ABSENT, on=On.JSON),
+)
+
+
+def measure(settings: BenchSettings, threads: int, progress: Progress) -> Document:
+    """A row per rule and size; the table is the picture."""
     kinds = [kind == "bernoulli" for kind in settings.rewards]
     chosen = cases(settings.sizes, kinds, settings.intervals, settings.seeds, settings.steps)
     rows = [row for case in chosen for row in _rows(case, settings, threads, progress)]
-    return {"rows": rows}, _dataset(rows)
+    reasons = {row.variant: row.not_served for row in rows if row.not_served}
+    blocks: list[Block] = [
+        Table(rows, COLUMNS, name="rows", on=On.JSON),
+        _by_size(rows),
+        *(Paragraph(f"- {label}: reference path, {reason}") for label, reason in reasons.items()),
+    ]
+    return Document("Variants", {"": blocks}, _dataset(rows))
 
 
-def _rows(case: Case, settings: BenchSettings, threads: int, progress: Progress) -> Iterator[dict[str, Any]]:
+def _rows(case: Case, settings: BenchSettings, threads: int, progress: Progress) -> Iterator[Row]:
     rules = list(variants(case))
     plain = ensemble_engine(case, case.learner(), settings.rng, threads)
     plain(settings.seed)
     with progress.stage(f"{case.label}: {len(rules)} rules") as advance:
-        for number, (label, learner) in enumerate(rules, 1):
-            row: dict[str, Any] = asdict(case) | {"case": case.label, "variant": label}
-            row["not_served"] = fast.why_not(learner, case.dynamics)
-            if row["not_served"] is None:
+        for done, (label, learner) in enumerate(rules, 1):
+            row = Row(case, label, fast.why_not(learner, case.dynamics))
+            if row.not_served is None:
                 run = ensemble_engine(case, learner, settings.rng, threads)
                 run(settings.seed)
                 pair: dict[str, Run] = {"rule": run, "plain": plain}
                 timed = in_turn(pair, settings.reps, settings.seed, lambda done, total: None, SLICE / 4)
-                row["cost"] = ratio(timed["rule"].seconds, timed["plain"].seconds)._asdict()
-                row["seed_steps_per_second"] = case.seed_steps / float(np.median(timed["rule"].seconds))
-            advance(number, len(rules))
+                speed = case.seed_steps / float(np.median(timed["rule"].seconds))
+                row = replace(row, cost=ratio(timed["rule"].seconds, timed["plain"].seconds), speed=speed)
+            advance(done, len(rules))
             yield row
 
 
-def _dataset(rows: list[dict[str, Any]]) -> "xarray.Dataset":
+def _dataset(rows: list[Row]) -> "xarray.Dataset":
     import xarray
 
-    sizes, labels = (list(dict.fromkeys(row[key] for row in rows)) for key in ("case", "variant"))
+    sizes, labels = (
+        list(dict.fromkeys(row.case.label for row in rows)),
+        list(dict.fromkeys(row.variant for row in rows)),
+    )
     cost = np.full((len(sizes), len(labels)), np.nan)
     for row in rows:
-        if "cost" in row:
-            cost[sizes.index(row["case"]), labels.index(row["variant"])] = row["cost"]["median"]
+        if row.cost is not None:
+            cost[sizes.index(row.case.label), labels.index(row.variant)] = row.cost.median
     units = {"units": "time per seed-step over that of the plain rule; NaN: not served by the fast path"}
     return xarray.Dataset({"cost": (("case", "variant"), cost, units)}, {"case": sizes, "variant": labels})
 
 
-def draw(results: "xarray.Dataset", folder: Path) -> None:
-    """Nothing: the table is the picture."""
-
-
-def print_table(summary: dict[str, Any]) -> None:
+def _by_size(rows: list[Row]) -> Table[str]:
     """One row per rule, one column per size."""
-    sizes = list(dict.fromkeys(row["case"] for row in summary["rows"]))
-    table = report.new_table(
-        "cost per seed-step over that of the default rules", "rule", *(s.replace("Bernoulli", "Bern") for s in sizes)
-    )
-    table.columns[0].no_wrap = True
-    for label in dict.fromkeys(row["variant"] for row in summary["rows"]):
-        found = {row["case"]: row.get("cost") for row in summary["rows"] if row["variant"] == label}
-        costs = [found[size] for size in sizes]
-        table.add_row(label, *("-" if cost is None else _short(cost["median"]) for cost in costs))
-    reasons = {row["variant"]: row["not_served"] for row in summary["rows"] if row["not_served"]}
-    report.show(table, *(f"- {label}: reference path, {reason}" for label, reason in reasons.items()))
+    costs = {(row.variant, row.case.label): row.cost for row in rows}
 
+    def at(size: str) -> Column[str]:
+        def cell(rule: str) -> str | None:
+            cost = costs[rule, size]
+            return None if cost is None else f"{cost.median:.2f}" if cost.median < 10 else f"{cost.median:.0f}"
 
-def _short(cost: float) -> str:
-    return f"{cost:.2f}" if cost < 10 else f"{cost:.0f}"
+        return Column(size, size.replace("Bernoulli", "Bern"), cell)
+
+    width = max(len(row.variant) for row in rows)
+    columns = [Column[str]("rule", "rule", lambda rule: rule, width=width)]
+    columns += [at(size) for size in dict.fromkeys(row.case.label for row in rows)]
+    title = "cost per seed-step over that of the default rules"
+    return Table(list(dict.fromkeys(row.variant for row in rows)), columns, title=title, on=On.SHOWN)

@@ -1,12 +1,14 @@
 """The workload that `bench` measures: sizes A to D, fixed or Bernoulli rewards, refresh interval 1 or 8."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TypeVar
 
 import numpy as np
 
 from bandit_lab.bandits import k_arm
 from bandit_lab.grpo import GRPO, Hyper, Learner
+from bandit_lab.study.document import Column, On
 
 SIZES = {"A": (2, 8, 4096, 1000), "B": (8, 16, 4096, 1000), "C": (64, 64, 4096, 500), "D": (8, 0, 65536, 1000)}
 """name -> (arms K, group size G, seeds S, steps T); D is the mean field (G = infinity) on a grid of S cells."""
@@ -98,3 +100,15 @@ def cases(
         for kind in bernoulli if not base.mean_field else (False,):
             found += [replace(base, bernoulli=kind, interval=n) for n in (intervals if not base.mean_field else (1,))]
     return found
+
+
+Row = TypeVar("Row")
+
+
+def case_columns(case_of: Callable[[Row], Case]) -> list[Column[Row]]:
+    """Everything that a case is made of, for `summary.json`."""
+
+    def of(name: str) -> Column[Row]:
+        return Column(name, name, lambda row: getattr(case_of(row), name), on=On.JSON)
+
+    return [of(field.name) for field in fields(Case)]

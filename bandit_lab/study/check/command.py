@@ -1,10 +1,8 @@
 """`check`: the conformance suite for the variants of a module, for the ones chosen, or for all."""
 
 import sys
-import time
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from bandit_lab import _checks
 from bandit_lab._registry import Registry
@@ -12,13 +10,10 @@ from bandit_lab.bandits import BANDITS
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, KL_ESTIMATORS, STALENESS, Learner, Optimizer
 from bandit_lab.study.check.result import FAIL, Result, run_checks
 from bandit_lab.study.check.subject import KINDS, Subject, subject_of
-from bandit_lab.study.folder.clock import CompileClock
-from bandit_lab.study.folder.manifest import manifest
-from bandit_lab.study.folder.store import RunFolder
+from bandit_lab.study.document import Column, Document, On, Table, Values
+from bandit_lab.study.document.write import perform
 from bandit_lab.study.plugins import registries
 from bandit_lab.study.settings.check import CheckSettings
-from bandit_lab.study.terminal import report
-from bandit_lab.study.terminal.errors import Incomplete
 from bandit_lab.study.terminal.progress import Progress
 
 
@@ -28,6 +23,7 @@ class Plan:
 
     settings: CheckSettings
     subjects: tuple[Subject, ...]
+    precision: str | None = None
 
 
 def prepare(settings: CheckSettings, explicit: frozenset[str]) -> Plan:
@@ -48,30 +44,42 @@ def prepare(settings: CheckSettings, explicit: frozenset[str]) -> Plan:
     return Plan(settings, tuple(subject_of(*what, options, learner, **more) for what, options in wanted.items()))
 
 
-def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
-    """Put every question to every variant, print the table, write the run folder. Raises `Incomplete` for failures."""
-    start = time.perf_counter()
-    settings = asdict(plan.settings)
-    folder.open(report.as_yaml(settings))
-    results: dict[tuple[str, str], list[Result]] = {}
-    with CompileClock() as clock:
-        for subject in plan.subjects:
-            with progress.stage(f"{subject.kind} {subject.name}"):
-                results[subject.kind, subject.name] = run_checks(subject)
-    rows = [{"kind": kind, "variant": name} | row._asdict() for (kind, name), part in results.items() for row in part]
-    failed = sum(row["status"] == FAIL for row in rows)
-    folder.write_summary({"checks": rows, "failed": failed})
-    folder.write_manifest(manifest("check", settings, {}, clock.split(time.perf_counter() - start)))
-    report.show(*(_table(*key, part) for key, part in results.items()))
-    if failed:
-        raise Incomplete(f"{failed} of {len(rows)} checks failed")
+class Row(NamedTuple):
+    """One answer."""
+
+    kind: str
+    variant: str
+    result: Result
 
 
-def _table(kind: str, name: str, rows: Iterable[Result]) -> Any:
-    table = report.new_table(f"{kind} {name}", "check", "result", "what was seen")
-    for row in rows:
-        table.add_row(*row)
-    return table
+COLUMNS = (
+    Column[Row]("kind", "kind", lambda row: row.kind, on=On.JSON),
+    Column[Row]("variant", "variant", lambda row: row.variant, on=On.JSON),
+    Column[Row]("check", "check", lambda row: row.result.check),
+    Column[Row]("status", "result", lambda row: row.result.status),
+    Column[Row]("detail", "what was seen", lambda row: row.result.detail),
+)
+
+
+def compute(plan: Plan, progress: Progress) -> Document:
+    """Put every question to every variant: a table for each of them."""
+    tables: list[Table[Row]] = []
+    for subject in plan.subjects:
+        with progress.stage(f"{subject.kind} {subject.name}"):
+            answers = [Row(subject.kind, subject.name, result) for result in run_checks(subject)]
+        tables.append(Table(answers, COLUMNS, title=f"{subject.kind} {subject.name}", on=On.SHOWN))
+    rows = [row for table in tables for row in table.rows]
+    failed = sum(row.result.status == FAIL for row in rows)
+    return Document(
+        "Checks",
+        {
+            "": [*tables, Table(rows, COLUMNS, name="checks", on=On.JSON), Values({"failed": failed}, on=On.JSON)],
+        },
+        incomplete=f"{failed} of {len(rows)} checks failed" if failed else "",
+    )
+
+
+execute = perform("check", compute)
 
 
 def _learner(settings: CheckSettings) -> Learner:

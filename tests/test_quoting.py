@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bandit_lab.study.settings.config import SCHEMAS, described
+from bandit_lab.study.settings.config import SCHEMAS
+from bandit_lab.study.settings.schema import described
 from bandit_lab.study.terminal.commands import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]

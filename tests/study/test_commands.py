@@ -13,7 +13,8 @@ import pytest
 
 from bandit_lab.study.cli import INTERRUPTED, OK, expand, main
 from bandit_lab.study.predict import command as predict
-from bandit_lab.study.settings.config import SCHEMAS, described
+from bandit_lab.study.settings.config import SCHEMAS
+from bandit_lab.study.settings.schema import described
 from bandit_lab.study.terminal.arguments import as_overrides
 from bandit_lab.study.terminal.commands import COMMANDS
 from bandit_lab.study.terminal.errors import BadInput

@@ -9,8 +9,8 @@ from bandit_lab.grpo import optimizer_names
 from bandit_lab.grpo.optimizer.base import REFUSED, optimizer_options
 from bandit_lab.study import plugins
 from bandit_lab.study.cli import BAD_INPUT, OK, main
-from bandit_lab.study.settings.config import GROUPS, SCHEMAS, described, variants_on_disk
-from bandit_lab.study.settings.sections import MEANING, SECTIONS, section_of
+from bandit_lab.study.settings.config import GROUPS, SCHEMAS, variants_on_disk
+from bandit_lab.study.settings.schema import SECTIONS, by_section, described
 from bandit_lab.study.terminal import choices
 from bandit_lab.study.terminal.commands import COMMANDS
 
@@ -48,24 +48,27 @@ def plug_in(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_setting_has_its_place_in_a_section(command):
-    """A new setting has to be put into `sections.SECTIONS`; the sections come in their order, none of them empty."""
-    known = " ".join(SECTIONS.values()).split()
-    assert len(known) == len(set(known))
-    assert set(MEANING) == set(SECTIONS)
-    keys = [key for key, _ in described(SCHEMAS[command])]
-    assert set(keys) <= set(known)
-    for key in {"bandit", "paths"} & set(keys):
-        assert section_of(command, key)[0] == "problem"
-    for key in {"advantage", "momentum", "group_size"} & set(keys):
-        assert section_of(command, key)[0] == "learner"
-    for key in {"compilation_cache", "quiet", "plugins"} & set(keys):
-        assert section_of(command, key)[0] == "rare"
-    assert section_of(command, "run_dir")[0] == ("problem" if COMMANDS[command].reads else "output")
+    """Every setting stands in one section; the sections come in their order, none of them empty."""
+    found = by_section(SCHEMAS[command])
+    sections = {key: section for section, settings in found.items() for key, _ in settings}
+    assert sorted(sections) == sorted(key for key, _ in described(SCHEMAS[command]))
+    assert sum(map(len, found.values())) == len(sections)
+    assert all(found.values())
+    place = {
+        "problem": {"bandit", "paths"},
+        "learner": {"advantage", "momentum", "group_size"},
+        "rare": {"compilation_cache", "quiet", "plugins"},
+    }
+    for section, keys in place.items():
+        assert {sections[key] for key in keys & set(sections)} <= {section}
+    assert sections["run_dir"] == ("problem" if COMMANDS[command].reads else "output")
 
 
-def test_every_section_has_settings_of_some_command():
-    every = {key for schema in SCHEMAS.values() for key, _ in described(schema)}
-    assert set(" ".join(SECTIONS.values()).split()) == every
+def test_a_commands_own_settings_stand_before_those_that_it_shares():
+    run = [key for key, _ in by_section(SCHEMAS["sweep"])["run"]]
+    assert run.index("sweep") < run.index("sampled.multiple") < run.index("seeds")
+    for settings in map(by_section, SCHEMAS.values()):
+        assert settings["rare"][-1][0] == "quiet"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -76,7 +79,7 @@ def test_sections_come_in_their_order(command, capsys):
     assert shown == [section for section in SECTIONS if section in shown]
     assert len(shown) >= 2
     for section in shown:
-        assert f"{section}: {MEANING[section]}\n  " in out
+        assert f"{section}: {SECTIONS[section]}\n  " in out
 
 
 @pytest.mark.parametrize("command", ["predict", "sweep", "check"])

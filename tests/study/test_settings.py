@@ -9,6 +9,7 @@ from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, K3, KL_ESTIMATORS, STALENESS
 from bandit_lab.study import build
 from bandit_lab.study.cli import _rewritten
 from bandit_lab.study.settings import config
+from bandit_lab.study.settings.schema import described
 
 REGISTRIES = {
     "bandit": BANDITS,
@@ -73,8 +74,8 @@ def test_a_kl_estimator_is_given_by_name_or_with_options():
 
 def test_help_and_schema_cannot_disagree():
     for schema in config.SCHEMAS.values():
-        for key, entry in config.described(schema):
-            assert {"unit", "help"} <= set(entry.metadata), key
+        for key, entry in described(schema):
+            assert {"unit", "help", "section"} <= set(entry.metadata), key
 
 
 def test_options_of_a_group_reach_the_variant():

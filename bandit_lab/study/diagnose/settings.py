@@ -6,7 +6,7 @@ from typing import Any
 from bandit_lab import _checks
 from bandit_lab.curves.diagnose import DiagnoseSettings
 from bandit_lab.study.settings.log import LogSettings
-from bandit_lab.study.settings.schema import setting
+from bandit_lab.study.settings.schema import LEARNER, OUTPUT, PROBLEM, RUN, setting
 
 _DEFAULT = DiagnoseSettings()
 THRESHOLDS = tuple(one.name for one in fields(DiagnoseSettings) if one.name != "options")
@@ -17,7 +17,7 @@ class DiagnosisSettings(LogSettings):
     """Settings of `diagnose`."""
 
     config: str | None = setting(
-        None, "path", "the trainer's configuration (YAML, JSON, TOML, a script): its traps, G and K_ref"
+        None, "path", "the trainer's configuration (YAML, JSON, TOML, a script): its traps, G and K_ref", PROBLEM
     )
     false_alarm: float = setting(_DEFAULT.false_alarm, "", "of the oscillation test, and of that of growing variance")
     surrogates: int = setting(_DEFAULT.surrogates, "curves", "simulated at most for the oscillation test")
@@ -31,21 +31,20 @@ class DiagnosisSettings(LogSettings):
     swing_share: float = setting(_DEFAULT.swing_share, "share of the span", "fallen and regained twice: swings")
     swing_z: float = setting(_DEFAULT.swing_z, "standard errors", "of the swings")
     diagnostic: dict[str, Any] = setting(
-        {}, "", "options of a plug-in's diagnostic: diagnostic.<failure>.<option>=value"
+        {}, "", "options of a plug-in's diagnostic: diagnostic.<failure>.<option>=value", LEARNER
     )
     simulated: str | None = setting(
-        None, "", "training | held_out: score the diagnostics on simulated runs of known failure instead of logs"
+        None,
+        "",
+        "training | held_out: score the diagnostics on simulated runs of known failure instead of logs",
+        PROBLEM,
     )
-    runs: int | None = setting(None, "runs", "of the benchmark; null: as conf/benchmark says")
-    pictures: bool = setting(True, "", "draw diagnoses.png (several runs as small multiples)")
+    runs: int | None = setting(None, "runs", "of the benchmark; null: as conf/benchmark says", RUN)
+    pictures: bool = setting(True, "", "draw diagnoses.png (several runs as small multiples)", OUTPUT)
     report: bool = setting(
-        True, "", "write report/<run>.html, .md and .png, ready to paste; simulated runs: recall.png"
+        True, "", "write report/<run>.html, .md and .png, ready to paste; simulated runs: recall.png", OUTPUT
     )
-    seed: int = setting(0, "", "root of the random numbers (the oscillation test's simulated null)")
-    plugins: list[str] = setting([], "modules", "Python modules to import first")
-    run_dir: str | None = setting(None, "path", "run folder; null: outputs/diagnose/<date>_<time>")
-    overwrite: bool = setting(False, "", "replace a finished run in run_dir")
-    quiet: bool = setting(False, "", "no progress on stderr, where it appears only on a terminal")
+    seed: int = setting(0, "", "root of the random numbers (the oscillation test's simulated null)", RUN)
 
 
 def thresholds(settings: DiagnosisSettings) -> DiagnoseSettings:

@@ -2,15 +2,14 @@
 
 from dataclasses import dataclass
 
-from bandit_lab.study.settings.schema import setting
+from bandit_lab.study.settings.schema import OUTPUT, PROBLEM, ShellSettings, setting
 
 
 @dataclass
-class FolderSettings:
+class FolderSettings(ShellSettings):
     """What every command that reads a run folder understands."""
 
-    run_dir: str | None = setting(None, "path", "run folder to read, e.g. the last line that a sweep printed")
-    quiet: bool = setting(False, "", "no progress on stderr, where it appears only on a terminal")
+    run_dir: str | None = setting(None, "path", "run folder to read, e.g. the last line that a sweep printed", PROBLEM)
 
 
 @dataclass
@@ -18,7 +17,7 @@ class StatusSettings(FolderSettings):
     """Settings of `status`."""
 
     output: str | None = setting(
-        None, "path", "also write the status there as JSON, outside of the run folder or in it"
+        None, "path", "also write the status there as JSON, outside of the run folder or in it", OUTPUT
     )
 
 
@@ -26,6 +25,8 @@ class StatusSettings(FolderSettings):
 class ExportSettings(FolderSettings):
     """Settings of `export`."""
 
-    format: str = setting("csv", "", "csv | parquet (needs pip install pyarrow)")
-    table: str = setting("grid", "", "grid: a row per cell of the fine grid | sampled: per cell of the sampled runs")
-    output: str | None = setting(None, "path", "file to write; null: <run_dir>/<table>.<format>")
+    format: str = setting("csv", "", "csv | parquet (needs pip install pyarrow)", PROBLEM)
+    table: str = setting(
+        "grid", "", "grid: a row per cell of the fine grid | sampled: per cell of the sampled runs", PROBLEM
+    )
+    output: str | None = setting(None, "path", "file to write; null: <run_dir>/<table>.<format>", OUTPUT)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bandit_lab.study.settings.config import GROUPS, SCHEMAS, described
+from bandit_lab.study.settings.config import GROUPS, SCHEMAS
+from bandit_lab.study.settings.schema import described
 
 
 class BadInput(ValueError):

@@ -7,20 +7,12 @@ from typing import Any
 
 from bandit_lab import __version__
 from bandit_lab.study.quantities import explain
-from bandit_lab.study.settings.config import GROUPS, SCHEMAS, default_of, described
-from bandit_lab.study.settings.sections import MEANING, SECTIONS, section_of
+from bandit_lab.study.settings.config import GROUPS, SCHEMAS
+from bandit_lab.study.settings.schema import SECTIONS, by_section, default_of, described
 from bandit_lab.study.terminal import choices
 from bandit_lab.study.terminal.commands import COMMANDS
 
 WIDTH = 120
-_GROUP_DEFAULTS = {
-    "bandit": "two_arm",
-    "advantage": "grpo",
-    "estimator": "frozen",
-    "staleness": "refresh",
-    "optimizer": "sgd",
-    "kl_estimator": "exact",
-}
 
 
 def overview() -> str:
@@ -62,7 +54,6 @@ def topics(command: str | None) -> str:
 def command_help(name: str) -> str:
     """What `python -m bandit_lab <command> --help` prints: the example first, then the settings by section."""
     command, many = COMMANDS[name], "-m key=a,b   one run per value, in folders named after it; one table over all"
-    settings = list(described(SCHEMAS[name]))
     lines = [
         f"bandit_lab {name}: {command.summary}",
         "",
@@ -78,24 +69,22 @@ def command_help(name: str) -> str:
         "",
         "settings (default, unit):",
     ]
-    placed = sorted(((*section_of(name, key), key, entry) for key, entry in settings), key=lambda one: one[1])
-    for section in SECTIONS:
-        mine = [(key, entry) for where, _, key, entry in placed if where == section]
-        lines += ["", f"{section}: {MEANING[section]}"] if mine else []
-        lines += [line for key, entry in mine for line in _setting(key, entry)]
+    for section, settings in by_section(SCHEMAS[name]).items():
+        lines += ["", f"{section}: {SECTIONS[section]}"]
+        lines += [line for key, entry in settings for line in _setting(key, entry)]
     if name == "predict":
         lines += ["", *explain()]
     return "\n".join(lines)
 
 
 def _setting(key: str, entry: Any) -> list[str]:
-    default, unit = _default_text(key, default_of(entry)), entry.metadata["unit"]
+    default, unit = _default_text(entry), entry.metadata["unit"]
     lines = [f"  {key:<24} {default}{f', {unit}' if unit else ''}", f"  {'':<24}   {entry.metadata['help']}"]
     return lines + _one_of(key) if key in GROUPS else lines
 
 
-def _default_text(key: str, default: Any) -> str:
-    return _GROUP_DEFAULTS[key] if key in GROUPS else json.dumps(default).replace('"', "")
+def _default_text(entry: Any) -> str:
+    return entry.metadata.get("variant") or json.dumps(default_of(entry)).replace('"', "")
 
 
 def _one_of(group: str) -> list[str]:
@@ -118,9 +107,9 @@ def group_help(group: str) -> str:
         f"{group}: {entry.metadata['help']}",
         "",
         "example:",
-        f"  {_example(group)}",
+        f"  {_example(group, entry.metadata['variant'])}",
         "",
-        f"setting of {', '.join(users)}; default {_GROUP_DEFAULTS[group]} (check: see --cfg job)",
+        f"setting of {', '.join(users)}; default {entry.metadata['variant']} (check: see --cfg job)",
     ]
     for name in choices.names_of(group):
         text = choices.documentation(group, name) or choices.line_of(group, name)
@@ -128,9 +117,9 @@ def group_help(group: str) -> str:
     return "\n".join([*lines, *(_optax() if group == "optimizer" else [])])
 
 
-def _example(group: str) -> str:
+def _example(group: str, default: str) -> str:
     """A variant other than the default, with its first option where it has one."""
-    others = [name for name in choices.names_of(group) if name != _GROUP_DEFAULTS[group]]
+    others = [name for name in choices.names_of(group) if name != default]
     having = [(name, option) for name in others for option in choices.options_of(group, name)[:1]]
     simple = [(name, option) for name, option in having if option[1] and not set(option[1]) & set("[]() '{}")]
     chosen, given = simple[0] if simple and group != "bandit" else (others[0], None)

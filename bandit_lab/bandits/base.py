@@ -34,8 +34,8 @@ class RewardLaw:
 class Bandit(Protocol):
     """A bandit: arms with random rewards, and a policy over them with parameters theta [D].
 
-    For developers. A new bandit is one file with a function that builds it, `@register_bandit("its_name")`, and, if it
-    is part of the package, `conf/bandit/its_name.yaml` with the function's defaults. The function gives a frozen
+    For developers. A new bandit is one file with a function that builds it, `@register_bandit("its_name")`; its
+    arguments are the options, its docstring the help. The function gives a frozen
     dataclass that inherits from `Bandit`, registered with `jax.tree_util.register_dataclass` so that its numbers are
     traced and not compiled in, that has:
 

@@ -32,7 +32,7 @@ class TabularBandit(Bandit):
 
 @register_bandit("k_arm")
 def k_arm(
-    rewards: Sequence[float],
+    rewards: Sequence[float] = (0.9, 0.7, 0.5, 0.3, 0.1),
     reference_logits: Sequence[float] | None = None,
     initial_logits: Sequence[float] | None = None,
     kind: str = "bernoulli",

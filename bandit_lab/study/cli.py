@@ -1,5 +1,6 @@
 """The command line: from arguments to a finished run folder, an exit code, and at most one line of complaint."""
 
+import argparse
 import contextlib
 import os
 import re
@@ -12,24 +13,16 @@ from typing import Any
 
 from bandit_lab._text import visible
 from bandit_lab.study import plugins
-from bandit_lab.study.settings.config import GROUPS, config_dir, register_schemas, variants_on_disk
+from bandit_lab.study.settings import compose
 from bandit_lab.study.settings.grid import check_sweepable
 from bandit_lab.study.terminal.arguments import as_overrides
 from bandit_lab.study.terminal.commands import COMMANDS
-from bandit_lab.study.terminal.errors import BadInput, Incomplete, Stopped, bad_input, one_line
+from bandit_lab.study.terminal.errors import BadInput, Incomplete, Stopped, bad_input, is_from_config, one_line
 from bandit_lab.study.terminal.interrupt import interruptible
 from bandit_lab.study.terminal.output import lost, ready, say, tell
 
 OK, INCOMPLETE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 3
 HELP = frozenset(("-h", "--help"))
-HYDRA_OPTIONS = frozenset(
-    (
-        *("-r", "--run", "-m", "--multirun", "-c", "--cfg", "--resolve", "-p", "--package", "-i", "--info"),
-        *("-cn", "--config-name", "-cp", "--config-path", "-cd", "--config-dir", "-sc", "--shell-completion"),
-        "--hydra-help",
-    )
-)
-SHOWN = ("job", "hydra", "all")  # what --cfg can print
 _GROUP_BY_FORCE = re.compile(r"^\+{1,2}(kl_estimator=)")  # a plain setting once, which Hydra let be forced
 
 
@@ -75,8 +68,10 @@ def _guarded(command: str, overrides: list[str]) -> int:
     full_error = os.environ.get("HYDRA_FULL_ERROR") == "1"
     job = _Job(command)
     try:
-        with interruptible(lambda: f"bandit_lab {command}: {_interrupted(job, overrides)}"), _raw_hydra_errors():
-            job.run(_rewritten(as_overrides(command, overrides)))
+        with interruptible(lambda: f"bandit_lab {command}: {_interrupted(job, overrides)}"):
+            with bad_input():
+                arguments = compose.parse(as_overrides(command, overrides))
+            job.run(arguments.options, rewritten(arguments.overrides), arguments.several)
         return _delivered(command, job)
     except KeyboardInterrupt:  # `interruptible` has said so
         return INTERRUPTED
@@ -116,14 +111,10 @@ def _again(job: "_Job", overrides: list[str], ended: bool = False) -> str:
     return f"{what} with: python -m bandit_lab {job.command} {again}".rstrip()
 
 
-def _rewritten(overrides: list[str]) -> list[str]:
-    """The overrides as Hydra wants them; complains about unknown options and about sweeping what is not traced."""
+def rewritten(overrides: Sequence[str]) -> list[str]:
+    """The overrides as Hydra wants them; complains about sweeping what is not traced."""
     result = []
-    for argument, following in zip(overrides, [*overrides, "nothing"][1:], strict=True):
-        if argument in ("-c", "--cfg") and following not in SHOWN:
-            raise BadInput(f"{argument}: expected one of {', '.join(SHOWN)}, got {following!r}")
-        if argument.startswith("-") and argument.split("=", 1)[0] not in HYDRA_OPTIONS:
-            raise BadInput(f"option: expected key=value, -m, --cfg job, --help or --hydra-help, got {argument!r}")
+    for argument in overrides:
         swept = re.match(r"\+{0,2}sweep\.(\w+)(.*)", argument, re.DOTALL)
         if swept:
             with bad_input():
@@ -133,22 +124,8 @@ def _rewritten(overrides: list[str]) -> list[str]:
     return result
 
 
-def _register_named_variants(overrides: list[str]) -> None:
-    """Let an unknown choice in a group through (an optax optimiser, or a mistake); the builder judges the name."""
-    from hydra.core.config_store import ConfigStore
-
-    known_to = plugins.registries()
-    for argument in overrides:
-        choice = re.fullmatch(rf"({'|'.join(GROUPS)})=([\w,\s]+)", argument)
-        for name in choice[2].split(",") if choice else ():
-            known = choice and (name.strip() in variants_on_disk(choice[1]) or name.strip() in known_to[choice[1]])
-            if choice and name.strip() and not known:
-                node = {"name": name.strip()} | ({"options": {}} if choice[1] == "optimizer" else {})
-                ConfigStore.instance().store(group=choice[1], name=name.strip(), node=node)
-
-
 class _Job:
-    """One call of Hydra: one run, or with -m several."""
+    """One call of a command: one run, or with -m several."""
 
     def __init__(self, command: str) -> None:
         self.command = command
@@ -156,67 +133,57 @@ class _Job:
         self.error: BaseException | None = None
         self.incomplete: Incomplete | None = None
         self.swept: list[str] = []
-        self.jobs: list[Any] = []
         self.process = _this_process()
 
-    def run(self, overrides: list[str]) -> None:
-        """Call the command's Hydra entry; raises what went wrong."""
-        import hydra
-
-        if COMMANDS[self.command].reads and {"-m", "--multirun"} & set(overrides):
+    def run(self, options: argparse.Namespace, overrides: list[str], several: bool) -> None:
+        """Show what is asked for, or run once, or once per value. Raises what went wrong."""
+        if COMMANDS[self.command].reads and several:
             raise BadInput(f"option: expected one run folder for {self.command}, got -m")
-        register_schemas()
         with bad_input():
-            plugins.load(plugins.named(overrides))
-        _register_named_variants(overrides)
-        if {"-m", "--multirun"} & set(overrides):
-            overrides = self._multirun(overrides)
-        entry = hydra.main(config_path=str(config_dir()), config_name=self.command, version_base="1.3")(self._task)
-        before = sys.argv
-        sys.argv = [f"python -m bandit_lab {self.command}", *overrides]
-        try:
-            entry()
-        except BadInput:  # from a job in another process
-            raise
-        except Incomplete as error:
-            self.incomplete = error
-        except (ValueError, TypeError) as error:  # a job here never raises: Hydra could not read the overrides
-            raise BadInput(f"override: expected key=value, got {shlex.join(overrides)} ({error})") from error
-        finally:
-            sys.argv = before
-        if self.error is not None:
-            raise self.error
-        if self.folder is not None and {"-m", "--multirun"} & set(overrides):
-            from bandit_lab.study.terminal import multirun
+            plugins.load(plugins.named(overrides), overrides, options.config_dir)
+        name = options.config_name or self.command
+        if compose.shows(options):
+            with _overrides_of_hydra(overrides), compose.hydra_ready(options.config_dir) as hydra:
+                compose.show(hydra, options, name, overrides)
+        elif several:
+            self._run_several(options.config_dir, name, overrides)
+        else:
+            self._run_one(options.config_dir, name, overrides)
 
-            multirun.finish(self.command, self.folder, self.jobs)
-            say(str(self.folder))
-        if self.incomplete is not None:
-            raise self.incomplete
+    def _run_one(self, config_dir: str | None, name: str, overrides: list[str]) -> None:
+        from bandit_lab.study import runner
 
-    def _multirun(self, overrides: list[str]) -> list[str]:
-        """Check every job of a multirun before the first one works, and give the multirun a folder."""
-        from hydra import compose, initialize_config_dir
+        with _overrides_of_hydra(overrides), compose.hydra_ready(config_dir):
+            config = compose.composed(name, overrides)
+        self.folder = runner.chosen_folder(self.command, config)
+        runner.run(self.command, config, explicit_keys(overrides), self.folder)
 
+    def _run_several(self, config_dir: str | None, name: str, overrides: list[str]) -> None:
+        """Check every job before the first one works; then have Hydra's sweeper and launcher run them."""
         from bandit_lab.study.runner import check, default_folder
         from bandit_lab.study.terminal import multirun
 
         given = [a.split("=", 1)[1] for a in overrides if a.startswith("run_dir=")]
         overrides = [a for a in overrides if not a.startswith("run_dir=")]
         self.folder = Path(given[-1]) if given else default_folder(self.command)
-        plain = [a for a in overrides if a not in ("-m", "--multirun")]
-        if not any(a.startswith("-") for a in plain):
-            self.swept, jobs = swept_keys(plain), list(expand(plain))
+        with _overrides_of_hydra(overrides), compose.hydra_ready(config_dir) as hydra:
+            self.swept, expanded = compose.swept_keys(overrides), list(compose.expand(overrides))
             with bad_input():
                 multirun.check_table(self.folder)
-                found = multirun.jobs_of(self.swept, jobs)
-            with initialize_config_dir(str(config_dir()), version_base="1.3"):
-                for job, overrides_of_it in zip(found, jobs, strict=True):
-                    config = compose(config_name=self.command, overrides=overrides_of_it)
-                    check(self.command, config, explicit_keys(overrides_of_it), self.folder / job.name)
-            own_sweeper = any(a.startswith(("hydra/sweeper=", "hydra.sweeper")) for a in plain)
-            self.jobs = [] if own_sweeper else found
-        return [*overrides, f"hydra.sweep.dir='{self.folder}'", "hydra.sweep.subdir=."]
+                jobs = multirun.jobs_of(self.swept, expanded)
+            for job, own in zip(jobs, expanded, strict=True):
+                check(self.command, compose.composed(name, own), explicit_keys(own), self.folder / job.name)
+            try:
+                compose.launch(hydra, name, overrides, self.folder, self._task)
+            except Incomplete as error:  # of a job in another process
+                self.incomplete = error
+        if self.error is not None:
+            raise self.error
+        own_sweeper = any(a.startswith(("hydra/sweeper=", "hydra.sweeper")) for a in overrides)
+        multirun.finish(self.command, self.folder, [] if own_sweeper else jobs)
+        say(str(self.folder))
+        if self.incomplete is not None:
+            raise self.incomplete
 
     def _folder_of(self, base: Path, number: Any, overrides: Sequence[str]) -> Path:
         """The folder of one run of a multirun, in this process or in a launcher's."""
@@ -257,30 +224,6 @@ def _this_process() -> tuple[str, int]:
     return socket.gethostname(), os.getpid()
 
 
-def expand(overrides: list[str]) -> Iterator[list[str]]:
-    """The jobs of a multirun: the product of all comma-separated choices, in Hydra's order."""
-    from itertools import product
-
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
-    choices = [
-        [f"{parsed.get_key_element()}={value}" for value in parsed.sweep_string_iterator()]
-        if parsed.is_sweep_override()
-        else [parsed.input_line or ""]
-        for parsed in OverridesParser.create().parse_overrides(overrides)
-    ]
-    for job in product(*choices):
-        yield list(job)
-
-
-def swept_keys(overrides: Sequence[str]) -> list[str]:
-    """The keys that differ from run to run of a multirun."""
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
-    parsed = OverridesParser.create().parse_overrides(list(overrides))
-    return [one.get_key_element().lstrip("+~") for one in parsed if one.is_sweep_override()]
-
-
 def explicit_keys(overrides: Sequence[str]) -> frozenset[str]:
     """The keys that were given on the command line."""
     return frozenset(argument.lstrip("+~").split("=", 1)[0] for argument in overrides)
@@ -293,17 +236,14 @@ def _with_run_dir(overrides: list[str], folder: Path | None) -> list[str]:
 
 
 @contextlib.contextmanager
-def _raw_hydra_errors() -> Iterator[None]:
-    """Have Hydra raise its errors instead of printing them and leaving."""
-    before = os.environ.get("HYDRA_FULL_ERROR")
-    os.environ["HYDRA_FULL_ERROR"] = "1"
+def _overrides_of_hydra(overrides: Sequence[str]) -> Iterator[None]:
+    """Inside, a ValueError or TypeError that is no setting's is Hydra's, which could not read the overrides."""
     try:
         yield
-    finally:
-        if before is None:
-            del os.environ["HYDRA_FULL_ERROR"]
-        else:
-            os.environ["HYDRA_FULL_ERROR"] = before
+    except (ValueError, TypeError) as error:
+        if isinstance(error, BadInput) or is_from_config(error):
+            raise
+        raise BadInput(f"override: expected key=value, got {shlex.join(overrides)} ({error})") from error
 
 
 def _say(text: str) -> int:

@@ -9,7 +9,7 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -17,7 +17,8 @@ from typing import Any
 
 from bandit_lab._registry import Registry
 from bandit_lab.study import plugin_source
-from bandit_lab.study.settings.config import GROUPS, variants_on_disk
+from bandit_lab.study.settings import compose
+from bandit_lab.study.settings.config import GROUPS
 
 ENTRY_POINTS = "bandit_lab.variants"
 _state = {"loaded": False}
@@ -34,8 +35,10 @@ def registries() -> dict[str, Registry[Any]]:
     return {registry.kind: registry for registry in every}
 
 
-def load(names: Iterable[str]) -> None:
-    """Import entry points and these modules, and make what they register known to Hydra.
+def load(names: Iterable[str], overrides: Iterable[str] = (), folder: str | None = None) -> None:
+    """Import entry points and these modules, and make every variant known to Hydra, and every name that is chosen.
+
+    folder: of the user's configurations, whose choices stand before ours.
 
     Raises:
       ValueError: something that cannot be imported, that registers nothing, or a variant that exists already.
@@ -51,7 +54,7 @@ def load(names: Iterable[str]) -> None:
         )
         _check_registers(name)
         plugin_source.sources([name])
-    _store_settings()
+    compose.register(_choices(overrides), folder)
 
 
 def _check_registers(name: str) -> None:
@@ -114,20 +117,21 @@ def named(overrides: Iterable[str]) -> list[str]:
     return modules
 
 
-def _store_settings() -> None:
-    """Tell Hydra the settings of every variant that has no file in `conf/`."""
-    from hydra.core.config_store import ConfigStore
-
-    for group in GROUPS:
-        registry, on_disk = registries()[group], variants_on_disk(group)
-        for name in registry:
-            if name not in on_disk:
-                node = settings_of(registry, name)
-                ConfigStore.instance().store(group=group, name=name, node=node)
+def _choices(overrides: Iterable[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """(group, name, settings) of every variant, and of every other name that the overrides choose: an optimiser of
+    optax, or a mistake that is judged where the variant is built."""
+    known = {group: registries()[group] for group in GROUPS}
+    for group, registry in known.items():
+        yield from ((group, name, settings_of(registry, name)) for name in registry)
+    for argument in overrides:
+        group, _, names = argument.partition("=")
+        for name in map(str.strip, names.split(",")) if group in known else ():
+            if re.fullmatch(r"\w+", name) and name not in known[group]:
+                yield group, name, {"name": name} | ({"options": {}} if group == "optimizer" else {})
 
 
 def settings_of(registry: Registry[Any], name: str) -> dict[str, Any]:
-    """The settings of a variant from outside: its own YAML file, or what its builder takes."""
+    """The settings of a variant: what its builder takes, or its own YAML file if its author wrote one."""
     file = _own_yaml(registry, name)
     if file is not None:
         from omegaconf import OmegaConf

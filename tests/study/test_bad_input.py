@@ -52,7 +52,7 @@ SHARED = {
     "dynamics=foo": ("dynamics", "mean_field, finite_group, sampled"),
     "precision=float16": ("precision", "float32, float64"),
     "kl_estimator=foo": ("kl_estimator", "exact", "k3"),
-    "bandit.foo=1": ("bandit.foo", "bandit=two_arm", "rewards, kind, reference_logits, initial_logits"),
+    "bandit.foo=1": ("bandit.foo", "bandit=two_arm", "rewards, reference_logits, initial_logits, kind"),
     "advantage.foo=1": ("advantage.foo", "advantage=grpo", "eps, ddof"),
     "estimator=clipped estimator.foo=1": ("estimator.foo", "estimator=clipped", "epsilon"),
     "staleness.foo=1": ("staleness.foo", "no options of staleness=refresh"),

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from bandit_lab.study.cli import INTERRUPTED, OK, expand, main
+from bandit_lab.study.cli import INTERRUPTED, OK, main
 from bandit_lab.study.predict import command as predict
+from bandit_lab.study.settings.compose import expand
 from bandit_lab.study.settings.config import SCHEMAS
 from bandit_lab.study.settings.schema import described
 from bandit_lab.study.terminal.arguments import as_overrides
@@ -57,12 +58,10 @@ def test_help_has_every_setting_its_unit_and_an_example(command, capsys):
 def test_example_of_the_help_is_good_input(command):
     import shlex
 
-    from hydra import compose, initialize_config_dir
+    from bandit_lab.study import cli, plugins, runner
+    from bandit_lab.study.settings import compose
 
-    from bandit_lab.study import cli, runner
-    from bandit_lab.study.settings import config
-
-    config.register_schemas()
+    plugins.load([])
     arguments = shlex.split(COMMANDS[command].example)[4:]
     named = [a.removeprefix("eval_path=") for a in arguments]
     written = [Path(a) for a in named if COMMANDS[command].paths and "=" not in a]
@@ -70,9 +69,9 @@ def test_example_of_the_help_is_good_input(command):
         path.parent.mkdir(parents=True, exist_ok=True)
         log = json.dumps({"log_history": [{"step": i, "reward": 0.1 * i} for i in range(9)]})
         path.write_text("num_generations: 8\n" if path.suffix == ".yaml" else log)
-    overrides = cli._rewritten(as_overrides(command, arguments))
-    with initialize_config_dir(str(config.config_dir()), version_base="1.3"):
-        composed = compose(config_name=command, overrides=overrides)
+    overrides = cli.rewritten(as_overrides(command, arguments))
+    with compose.hydra_ready():
+        composed = compose.composed(command, overrides)
     if COMMANDS[command].reads:
         with pytest.raises(BadInput, match="run_dir: expected the folder of a run"):
             runner.check(command, composed, cli.explicit_keys(overrides), Path("new"))

@@ -20,7 +20,7 @@ from bandit_lab.study.document import Value
 from bandit_lab.study.fit import show
 from bandit_lab.study.logs.index import read_index, reward_options
 from bandit_lab.study.logs.runs import column
-from bandit_lab.study.settings import config
+from bandit_lab.study.settings import compose
 from bandit_lab.study.terminal import arguments
 from bandit_lab.theory import oscillator
 
@@ -370,12 +370,10 @@ ODD = st.text(alphabet=st.sampled_from("ab=, '\"\\$}{[]:()\n\té%#*?~+-"), min_s
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(paths=st.lists(ODD, min_size=1, max_size=3), where=ODD)
 def test_any_path_and_any_text_reach_the_command_unchanged(paths, where):
-    from hydra import compose, initialize_config_dir
-
-    config.register_schemas()
+    compose.register([])
     overrides = [*arguments.as_overrides("fit", ["--", *paths]), f"where={arguments.quoted(where)}"]
-    with initialize_config_dir(str(config.config_dir()), version_base="1.3"):
-        found = OmegaConf.to_object(compose("fit", overrides=overrides))
+    with compose.hydra_ready():
+        found = OmegaConf.to_object(compose.composed("fit", overrides))
     assert found.paths == paths
     assert found.where == where
 

@@ -9,7 +9,7 @@ from bandit_lab.grpo import optimizer_names
 from bandit_lab.grpo.optimizer.base import REFUSED, optimizer_options
 from bandit_lab.study import plugins
 from bandit_lab.study.cli import BAD_INPUT, OK, main
-from bandit_lab.study.settings.config import GROUPS, SCHEMAS, variants_on_disk
+from bandit_lab.study.settings.config import GROUPS, SCHEMAS
 from bandit_lab.study.settings.schema import SECTIONS, by_section, described
 from bandit_lab.study.terminal import choices
 from bandit_lab.study.terminal.commands import COMMANDS
@@ -88,8 +88,8 @@ def test_every_choice_of_a_group_has_one_line(command, capsys):
     out = capsys.readouterr().out
     for group in GROUPS:
         part = out[out.index(f"\n  {group} ") :].split("\n")[3:]
-        lines = [line for line in part[: len(variants_on_disk(group))] if re.match(r" {4}\w", line)]
-        assert [line.split()[0] for line in lines] == variants_on_disk(group)
+        lines = [line for line in part[: len(choices.names_of(group))] if re.match(r" {4}\w", line)]
+        assert [line.split()[0] for line in lines] == choices.names_of(group)
         assert all(len(line.split()) > 2 and len(line) <= 120 for line in lines)
 
 
@@ -99,7 +99,8 @@ def test_a_line_is_the_beginning_of_the_docstring_in_the_registry(group):
     written = choices._written(group)
     registry = plugins.registries()[group]
     assert set(written) == {name for name in registry if registry[name].__module__.startswith("bandit_lab.")}
-    for name, text in written.items():
+    for name, (text, options) in written.items():
+        assert options == registry.defaults(name)
         assert text == inspect.cleandoc(inspect.unwrap(registry[name]).__doc__)
         line = choices.line_of(group, name)
         assert text.startswith(line)
@@ -112,11 +113,10 @@ def test_a_line_is_the_beginning_of_the_docstring_in_the_registry(group):
 def test_help_of_a_group_has_every_variant_with_its_options(group, before, capsys):
     assert main([*before, "--help", group]) == OK
     out = capsys.readouterr().out
-    for name in variants_on_disk(group):
+    for name in choices.names_of(group):
         assert f"\n\n{name}\n    {choices.line_of(group, name)[:60]}" in out
-        for key, default, comment in choices.options_of(group, name):
+        for key, default in choices.options_of(group, name):
             assert f"    {key}={default}" in out
-            assert comment in out
     example = re.search(r"example:\n  python -m bandit_lab (.*)", out)[1]
     assert f" {group}=" in example
     assert "Raises:" not in out

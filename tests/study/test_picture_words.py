@@ -1,20 +1,20 @@
 """What a sweep's pictures say of what was trained, and of when a sampled run counts as lost."""
 
 import pytest
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from bandit_lab.measure.outcome import NOISE_MULTIPLE, VERTEX_SHARE
-from bandit_lab.study.settings import config
+from bandit_lab.study import plugins
+from bandit_lab.study.settings import compose
 from bandit_lab.study.sweep import plan
 from bandit_lab.study.sweep.dataset import LOST, trained
 from bandit_lab.study.sweep.sampled import CYCLE_MULTIPLE
 
 
 def settings(*overrides):
-    config.register_schemas()
-    with initialize_config_dir(str(config.config_dir()), version_base="1.3"):
-        return OmegaConf.to_object(compose(config_name="sweep", overrides=list(overrides)))
+    plugins.load([])
+    with compose.hydra_ready():
+        return OmegaConf.to_object(compose.composed("sweep", overrides))
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,12 @@ import json
 import sys
 
 import pytest
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 from turning import ESCORT
 
 from bandit_lab.study import plugins
 from bandit_lab.study.cli import main
-from bandit_lab.study.settings import config
+from bandit_lab.study.settings import compose
 from bandit_lab.theory import exact
 
 BANDIT = """
@@ -35,9 +34,8 @@ def folder(tmp_path, monkeypatch):
 
 
 def composed(*overrides):
-    config.register_schemas()
-    with initialize_config_dir(str(config.config_dir()), version_base="1.3"):
-        return compose(config_name="predict", overrides=list(overrides))
+    with compose.hydra_ready():
+        return compose.composed("predict", overrides)
 
 
 def test_a_module_of_the_working_directory_brings_its_own_settings(folder):

@@ -1,30 +1,20 @@
-"""Settings: the interface's defaults, YAML files and registries that agree."""
+"""Settings: the interface's defaults, variants by name, configurations of one's own."""
 
 import pytest
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from bandit_lab.bandits import BANDITS, k_arm
-from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, K3, KL_ESTIMATORS, STALENESS, Learner
-from bandit_lab.study import build
-from bandit_lab.study.cli import _rewritten
-from bandit_lab.study.settings import config
+from bandit_lab.bandits import k_arm
+from bandit_lab.grpo import K3, KL_ESTIMATORS, Learner
+from bandit_lab.study import build, plugins
+from bandit_lab.study.cli import main, rewritten
+from bandit_lab.study.settings import compose, config
 from bandit_lab.study.settings.schema import described
-
-REGISTRIES = {
-    "bandit": BANDITS,
-    "advantage": ADVANTAGES,
-    "estimator": ESTIMATORS,
-    "staleness": STALENESS,
-    "kl_estimator": KL_ESTIMATORS,
-}
 
 
 def settings(command="sweep", *overrides):
-    config.register_schemas()
-    with initialize_config_dir(str(config.config_dir()), version_base="1.3"):
-        composed = compose(config_name=command, overrides=_rewritten(list(overrides)))
-    return OmegaConf.to_object(composed)
+    plugins.load([], overrides)
+    with compose.hydra_ready():
+        return OmegaConf.to_object(compose.composed(command, rewritten(overrides)))
 
 
 @pytest.mark.parametrize("command", [n for n, schema in config.SCHEMAS.items() if issubclass(schema, config.Settings)])
@@ -47,18 +37,27 @@ def test_defaults_are_those_of_the_interface(command):
     assert [getattr(chosen, s) for s in scalars] == [64, 1, "sampled", 1024, 1000, 0, False, False]
 
 
-@pytest.mark.parametrize("group", REGISTRIES)
-def test_every_variant_has_a_file_and_every_file_a_variant(group):
-    assert set(config.variants_on_disk(group)) == set(REGISTRIES[group])
-
-
 @pytest.mark.parametrize(
-    ("group", "name"), [(g, n) for g in config.GROUPS for n in config.variants_on_disk(g)], ids=lambda value: value
+    ("group", "name"), [(g, n) for g in config.GROUPS for n in plugins.registries()[g]], ids=lambda value: value
 )
-def test_every_file_builds(group, name):
+def test_every_variant_builds_by_its_name(group, name):
     chosen = settings("sweep", f"{group}={name}")
     build.check_scalars(chosen)
     build.build_learner(chosen, 4)
+
+
+def test_a_folder_of_ones_own_brings_choices_and_studies(tmp_path, capsys):
+    """`--config-dir`: a choice of a group, one in place of ours, and a study that begins with a command's settings."""
+    (tmp_path / "bandit").mkdir()
+    (tmp_path / "bandit" / "mine.yaml").write_text("name: two_arm\nrewards: [0.7, 0.2]\n")
+    (tmp_path / "slow.yaml").write_text("defaults: [predict, _self_]\nlearning_rate: 0.001\n")
+    for option in ("-cd", "--config-dir", "-cp"):
+        assert main(["predict", option, str(tmp_path), "-cn", "slow", "bandit=mine", "--cfg", "job"]) == 0
+        out = capsys.readouterr().out
+        assert "learning_rate: 0.001" in out
+        assert "- 0.7\n" in out
+    assert main(["predict", "-cd", str(tmp_path / "none"), "--cfg", "job"]) == 2
+    assert "--config-dir: expected a folder, got" in capsys.readouterr().err
 
 
 def test_a_kl_estimator_is_given_by_name_or_with_options():

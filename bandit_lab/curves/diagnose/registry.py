@@ -21,7 +21,7 @@ class Diagnostic(Protocol):
     >= 1 where the failure is there, with evidence, or None with what is missing. It has to stand logs of any length
     and content; any randomness starts from `settings.seed`.
 
-    All diagnostics are put to every log, ours first, so that there is none to choose, and no YAML in `conf/`: what can
+    All diagnostics are put to every log, ours first, so that there is none to choose: what can
     be set for ours are the settings of `diagnose`. A function may have an attribute `planted`, a function of a seed
     that gives a curve with the failure: `check` then asks whether it is found.
     """

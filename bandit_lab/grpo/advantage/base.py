@@ -15,8 +15,8 @@ class Advantage(Protocol):
     """How rewards of one group become advantages.
 
     For developers. A new advantage is one file in this folder (or a module of yours) with a frozen (hashable)
-    dataclass under `@register_advantage("its_name")`, whose fields are its options, checked by itself; if it is part
-    of the package, `conf/advantage/its_name.yaml` too. It has the class attributes
+    dataclass under `@register_advantage("its_name")`, whose fields are its options, checked by itself. It
+    has the class attributes
 
     - `smallest_group`: the least group size for which it means something;
     - `linear`: whether it is a linear function of the group's rewards (then the mean gradient is that of J);

@@ -15,9 +15,9 @@ from bandit_lab.grpo.advantage.base import inverse_std, register_advantage
 class GRPO:
     """A_i = (r_i - mean) / (std + eps), zero for a silent group (all rewards equal). arXiv 2402.03300, sec. 4.1.
 
-    ddof = 0 is the population std (verl's torch.std uses 1). eps is 0 by default because a silent group is set to
-    zero explicitly: an eps there would only turn rounding errors into advantages. Raises ValueError unless eps >= 0 and
-    ddof is 0 or 1.
+    ddof = 0 is the population std (verl's torch.std uses 1). eps, in units of the reward, is 0 by default because a
+    silent group is set to zero explicitly: an eps there would only turn rounding errors into advantages. Raises
+    ValueError unless eps >= 0 and ddof is 0 or 1.
     """
 
     eps: float = 0.0

@@ -14,7 +14,8 @@ from bandit_lab.grpo.advantage.base import register_advantage
 class Sign:
     """A_i = sign(r_i - threshold), without a baseline: 2 r - 1 for rewards 0 and 1. arXiv 2506.01347.
 
-    For binary rewards the mean gradient on policy is twice that of RLOO. Raises ValueError unless threshold is finite.
+    For binary rewards the mean gradient on policy is twice that of RLOO. The threshold is in units of the
+    reward. Raises ValueError unless it is finite.
     """
 
     threshold: float = 0.5

@@ -16,8 +16,8 @@ class Estimator(Protocol):
     ratio = pi(a) / pi_old(a), current over behaviour policy.
 
     For developers. A new estimator is one file in this folder (or a module of yours) with a frozen (hashable)
-    dataclass under `@register_estimator("its_name")`, whose fields are its options, checked by itself; if it is part
-    of the package, `conf/estimator/its_name.yaml` too. It has
+    dataclass under `@register_estimator("its_name")`, whose fields are its options, checked by itself. It
+    has
 
     - `at_snapshot`: whether grad log pi and the KL term are taken at the behaviour policy (True) or at the current
       policy (False), a class attribute;

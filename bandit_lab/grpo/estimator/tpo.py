@@ -23,7 +23,7 @@ class TPO:
     expectations under pi_old (derived here): q_i G -> pi_old exp(A/T) / E_old[pi_old exp(A/T)] and
     p_i G -> pi / E_old[pi]: likely actions count twice, once drawn and once weighed. At finite G
     q and p depend on every action of the group: the mean is a sum over whole groups (`simulate.whole_group`) without a
-    closed form. Raises ValueError unless temperature > 0.
+    closed form. The temperature is in units of the advantage. Raises ValueError unless it is > 0.
     """
 
     temperature: float = 1.0

@@ -14,8 +14,7 @@ class KL(Protocol):
     fell on it (drawn from the behaviour policy, and not reweighted: that is how trainers do it).
 
     For developers. A new estimator is one file in this folder (or a module of yours) with a frozen (hashable)
-    dataclass under `@register_kl("its_name")`, whose fields are its options, checked by itself; if it is part of the
-    package, `conf/kl_estimator/its_name.yaml` too. It has
+    dataclass under `@register_kl("its_name")`, whose fields are its options, checked by itself. It has
 
     - `sampled`: whether shares are those of the drawn actions, a class attribute;
     - `slope(log_policy, log_reference)`: arrays of one shape -> that shape, values that are never differentiated;

@@ -17,8 +17,8 @@ from bandit_lab.grpo import probes
 
 OPTIMIZERS: Registry[Any] = Registry("optimizer", given=("learning_rate", "momentum"), probe=probes.optimizer)
 """For developers. A new optimiser is a function `(learning_rate, momentum, **options) -> optax.GradientTransformation`
-under `@register_optimizer("its_name")`, in a file of this folder (with `conf/optimizer/its_name.yaml`) or a module of
-yours. Both arguments may be traced; gradients are those of a loss (to be minimised)."""
+under `@register_optimizer("its_name")`, in a file of this folder or a module of yours. Both arguments
+may be traced; gradients are those of a loss (to be minimised)."""
 register_optimizer = OPTIMIZERS.register
 
 _ELEMENTWISE = ("sgd", "sgd_ema", "nesterov", "adam", "adamw")

@@ -20,7 +20,7 @@ class Staleness(Protocol):
     """A rule that keeps old parameters and hands out the ones that acted.
 
     For developers. A new rule is one file in this folder (or a module of yours) with a frozen (hashable) dataclass
-    under `@register_staleness("its_name")`; if it is part of the package, `conf/staleness/its_name.yaml` too. It has
+    under `@register_staleness("its_name")`. It has
 
     - `model`: its letter or name in tables; `smallest_interval`: the least refresh interval it allows;
     - `whole_interval`: True if the refresh interval is a whole number of steps, False if it is real;

@@ -5,7 +5,8 @@ from typing import Any
 from bandit_lab.study.check.result import Failed, check
 from bandit_lab.study.check.subject import KINDS, Subject, subject_of
 from bandit_lab.study.plugins import registries
-from bandit_lab.study.settings.config import GROUPS, config_dir, register_schemas
+from bandit_lab.study.settings import compose
+from bandit_lab.study.settings.config import GROUPS
 
 NONSENSE: tuple[Any, ...] = ("nonsense", float("nan"))
 
@@ -13,16 +14,8 @@ NONSENSE: tuple[Any, ...] = ("nonsense", float("nan"))
 @check("settings compose", *GROUPS)
 def composes(subject: Subject) -> str:
     """`<kind>=<name>` on the command line gives settings that build it."""
-    from hydra import compose, initialize_config_dir
-    from hydra.core.global_hydra import GlobalHydra
-
-    register_schemas()
-    running, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None  # the command itself runs inside Hydra
-    try:
-        with initialize_config_dir(str(config_dir()), version_base="1.3"):
-            config = compose(config_name="check", overrides=[f"{subject.kind}={subject.name}"])
-    finally:
-        GlobalHydra.instance().hydra = running
+    with compose.hydra_ready():
+        config = compose.composed("check", [f"{subject.kind}={subject.name}"])
     chosen: Any = config[subject.kind]
     if chosen.get("name") != subject.name:
         raise Failed(f"name: expected {subject.name}, got {chosen.get('name')!r}")

@@ -6,14 +6,12 @@ from typing import Any
 
 import jax
 import numpy as np
-from omegaconf import OmegaConf
 
 from bandit_lab import simulate
 from bandit_lab._types import Array
 from bandit_lab.bandits import k_arm
 from bandit_lab.grpo import Learner, Optimizer, Ratio
 from bandit_lab.study.plugins import MISSING, registries, settings_of
-from bandit_lab.study.settings.config import GROUPS, config_dir, variants_on_disk
 
 LEARNS = ("bandit", "advantage", "estimator", "staleness", "optimizer", "kl_estimator")
 """What a learner is made of."""
@@ -69,11 +67,7 @@ class Subject:
 
 def settings_for(kind: str, name: str) -> dict[str, Any]:
     """The settings that a variant gets by its name alone, without `name`."""
-    if kind in GROUPS and name in variants_on_disk(kind):
-        found: Any = OmegaConf.to_container(OmegaConf.load(config_dir() / kind / f"{name}.yaml"))
-    else:
-        found = settings_of(registries()[kind], name)
-    return {key: value for key, value in found.items() if key != "name"}
+    return {key: value for key, value in settings_of(registries()[kind], name).items() if key != "name"}
 
 
 def subject_of(

@@ -1,8 +1,7 @@
 """The settings of every command: one dataclass each, the single source of the schema, the defaults and the help.
 
 A mistyped key or a value of the wrong type is thereby an error before any work. Group nodes (`bandit`, `advantage`,
-...) are mappings: their keys come from the YAML file of the chosen variant and their values are checked where the
-variant is built.
+...) are mappings: their keys are those of the chosen variant, their values are checked where it is built.
 """
 
 from dataclasses import dataclass, field
@@ -127,22 +126,9 @@ SCHEMAS |= {"reproduce": ReproduceSettings, "diagnose": DiagnosisSettings}
 
 
 def config_dir() -> Path:
-    """Absolute folder of the YAML files: beside the package's modules (wheel), else one level up (checkout)."""
+    """Absolute folder of the studies' numbers: beside the package's modules (wheel), else one level up (checkout)."""
     package = Path(__file__).resolve().parents[2]
     for candidate in (package / "conf", package.parent / "conf"):
-        if (candidate / "sweep.yaml").is_file():
+        if (candidate / "experiment").is_dir():
             return candidate
     raise FileNotFoundError(f"no conf/ beside {package} or one level up; reinstall bandit-lab")
-
-
-def variants_on_disk(group: str) -> list[str]:
-    """Names of the YAML files of a group, sorted."""
-    return sorted(path.stem for path in (config_dir() / group).glob("*.yaml"))
-
-
-def register_schemas() -> None:
-    """Make the schemas known to Hydra as `<command>_schema`."""
-    from hydra.core.config_store import ConfigStore
-
-    for command, schema in SCHEMAS.items():
-        ConfigStore.instance().store(name=f"{command}_schema", node=schema)

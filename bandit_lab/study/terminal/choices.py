@@ -1,8 +1,7 @@
-"""What can be chosen in a group of settings: the first line of each variant's docstring, its options and defaults.
+"""What can be chosen in a group of settings: each variant's documentation, its options and their defaults.
 
-Of the package's own variants the line is read from the source, so that the help starts without JAX; once plug-ins are
-loaded it comes from the registry, theirs too. A variant that is no function or class of ours (`adam`) has the first
-comment of its YAML file.
+A variant is said once, in its own file: its docstring is its help. Of the package's own variants both are read from the
+source, so that the help starts without JAX; of plug-ins from the registry, once they are loaded.
 """
 
 import ast
@@ -10,10 +9,9 @@ import inspect
 import re
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bandit_lab.study import plugins
-from bandit_lab.study.settings.config import config_dir, variants_on_disk
 
 _ROOMS = {
     "bandit": "bandits",
@@ -24,17 +22,23 @@ _ROOMS = {
     "kl_estimator": "grpo/kl",
 }
 LINE = 100
-_SETTING = re.compile(r"^(?P<key>\w+): (?P<value>.*?)(?:\s+# (?P<text>.*))?$")
+
+
+class Written(NamedTuple):
+    """A variant as its source has it: the docstring, and the options with their defaults."""
+
+    text: str
+    options: dict[str, Any]
 
 
 def names_of(group: str) -> list[str]:
     """Every variant that is known: the package's, and what plug-ins brought."""
-    return sorted({*variants_on_disk(group), *(plugins.registries()[group] if plugins.loaded() else ())})
+    return sorted({*_written(group), *(plugins.registries()[group] if plugins.loaded() else ())})
 
 
 def line_of(group: str, name: str) -> str:
     """One line on a variant, or "" where its author wrote none: the first sentence, cut at a colon where it is long."""
-    text = (documentation(group, name) or _comment(group, name)).split("\n")[0]
+    text = documentation(group, name).split("\n")[0]
     text = re.split(r"(?<=\.)\s+(?=[A-Z]|arXiv)", text)[0].removesuffix(".")
     for mark in ("; ", ": ", ", "):
         if len(text) > LINE and mark in text[:LINE]:
@@ -47,7 +51,7 @@ def documentation(group: str, name: str) -> str:
     if plugins.loaded() and name in plugins.registries()[group]:
         text = _own_doc(plugins.registries()[group][name])
     else:
-        text = _written(group).get(name, "")
+        text = _written(group)[name].text
     return re.sub(r"\n*Raises:\n.*", "", text, flags=re.DOTALL).rstrip()
 
 
@@ -59,14 +63,31 @@ def _own_doc(builder: Any) -> str:
 
 
 @lru_cache
-def _written(group: str) -> dict[str, str]:
-    """Docstrings of what is decorated with `@register_...("name")` in the package's sources."""
-    found: dict[str, str] = {}
-    for path in sorted((Path(__file__).resolve().parents[2] / _ROOMS[group]).rglob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                found |= {name: ast.get_docstring(node) or "" for name in _registered(node)}
-    return found
+def _written(group: str) -> dict[str, Written]:
+    """What is decorated with `@register_...("name")` in the package's sources."""
+    room = Path(__file__).resolve().parents[2] / _ROOMS[group]
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(room.rglob("*.py"))]
+    defined = [node for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    classes = {node.name: node for node in defined if isinstance(node, ast.ClassDef)}
+    return {
+        name: Written(ast.get_docstring(node) or "", _options(node, classes))
+        for node in defined
+        for name in _registered(node)
+    }
+
+
+def _options(node: ast.FunctionDef | ast.ClassDef, classes: dict[str, ast.ClassDef]) -> dict[str, Any]:
+    """Arguments of a function, or fields of a dataclass and its bases, with their defaults."""
+    if isinstance(node, ast.FunctionDef):
+        having = node.args.args[len(node.args.args) - len(node.args.defaults) :]
+        values = zip(having, node.args.defaults, strict=True)
+        return {argument.arg: ast.literal_eval(value) for argument, value in values}
+    found: dict[str, Any] = {}
+    for base in reversed(node.bases):
+        if isinstance(base, ast.Name) and base.id in classes:
+            found |= _options(classes[base.id], classes)
+    fields = [one for one in node.body if isinstance(one, ast.AnnAssign) and one.value is not None]
+    return found | {ast.unparse(one.target): ast.literal_eval(one.value) for one in fields if one.value}
 
 
 def _registered(node: ast.FunctionDef | ast.ClassDef) -> list[str]:
@@ -82,31 +103,17 @@ def _registered(node: ast.FunctionDef | ast.ClassDef) -> list[str]:
     ]
 
 
-def _comment(group: str, name: str) -> str:
-    path = config_dir() / group / f"{name}.yaml"
-    first = path.read_text(encoding="utf-8").split("\n")[0] if path.is_file() else ""
-    return first.removeprefix("#").strip() if first.startswith("#") else ""
+def options_of(group: str, name: str) -> list[tuple[str, str]]:
+    """(key, default) of every option of a variant, as it is set on the command line."""
+    if group == "optimizer":  # those of its builder: ours, a plug-in's or optax's
+        from bandit_lab.grpo.optimizer.base import optimizer_options
 
-
-def options_of(group: str, name: str) -> list[tuple[str, str, str]]:
-    """(key, default, comment) of every option of a variant, as it is set on the command line."""
-    path = config_dir() / group / f"{name}.yaml"
-    if path.is_file():
-        matches = [_SETTING.match(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        found = [(m["key"], m["value"], m["text"] or "") for m in matches if m and m["key"] != "name"]
-        return [(f"{group}.{key}", value, text) for key, value, text in found if key != "options"] + _free(group, name)
-    settings = plugins.settings_of(plugins.registries()[group], name)
-    given = [(f"{group}.{key}", _text(value), "") for key, value in settings.items() if key not in ("name", "options")]
-    return given + _free(group, name)
-
-
-def _free(group: str, name: str) -> list[tuple[str, str, str]]:
-    """The options of an optimiser, which are its builder's arguments: ours, a plug-in's or optax's."""
-    if group != "optimizer":
-        return []
-    from bandit_lab.grpo.optimizer.base import optimizer_options
-
-    return [(f"optimizer.options.{key}", _text(value), "") for key, value in optimizer_options(name).items()]
+        return [(f"optimizer.options.{key}", _text(value)) for key, value in optimizer_options(name).items()]
+    if name in _written(group):
+        found = _written(group)[name].options
+    else:
+        found = plugins.settings_of(plugins.registries()[group], name)
+    return [(f"{group}.{key}", _text(plugins.plain(value))) for key, value in found.items() if key != "name"]
 
 
 def _text(value: Any) -> str:

@@ -1,7 +1,6 @@
 """The commands, by name. A command is a module with `prepare` and `execute`; it is imported when it is called.
 
-For developers. A new command is one entry in COMMANDS, one schema in `config.SCHEMAS`, one YAML file in `conf/`, and a
-module with
+For developers. A new command is one entry in COMMANDS, one schema in `config.SCHEMAS`, and a module with
 
 - `prepare(settings, explicit) -> plan`: every check of every setting, no work and nothing written; `explicit` holds the
   keys that were given on the command line. Raises ValueError (name, expected, got);

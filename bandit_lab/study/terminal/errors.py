@@ -44,10 +44,11 @@ def one_line(error: BaseException, command: str) -> str | None:
     """The line to print for bad input, or None if the error is not the user's."""
     if isinstance(error, BadInput):
         return " ".join(str(error).split())
-    return _from_hydra(error, command) if _is_from_config(error) else None
+    return _from_hydra(error, command) if is_from_config(error) else None
 
 
-def _is_from_config(error: BaseException) -> bool:
+def is_from_config(error: BaseException) -> bool:
+    """Whether Hydra or OmegaConf raised it."""
     from hydra.errors import HydraException, OverrideParseException, SearchPathException
     from omegaconf.errors import OmegaConfBaseException
 

@@ -91,7 +91,7 @@ def _one_of(group: str) -> list[str]:
     """Every choice of a group in one line."""
     names = choices.names_of(group)
     lines = [_named(name, choices.line_of(group, name)) for name in names]
-    more = [_named("...", "any other optimiser of optax by its name (--help optimizer lists them)")]
+    more = [_named("adam, ...", "any optimiser of optax by its name (--help optimizer lists them)")]
     return [line for part in lines + (more if group == "optimizer" else []) for line in part]
 
 
@@ -128,8 +128,7 @@ def _example(group: str, default: str) -> str:
 
 
 def _options(group: str, name: str) -> list[str]:
-    found = choices.options_of(group, name)
-    return [f"    {f'{key}={value}':<34}{f'  {text}' if text else ''}".rstrip() for key, value, text in found]
+    return [f"    {key}={value}" for key, value in choices.options_of(group, name)]
 
 
 def _optax() -> Sequence[str]:

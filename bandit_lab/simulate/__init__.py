@@ -1,4 +1,13 @@
-"""Many runs at once: exact mean dynamics and sampled groups."""
+"""Many runs at once: exact mean dynamics and sampled groups.
+
+The room can be called: `bandit_lab.simulate(seeds=1000, ...)` runs many seeds of one setting and returns a labelled
+data set, see `bandit_lab.study.interface.simulate`.
+"""
+
+import importlib
+import sys
+from types import ModuleType
+from typing import Any
 
 from bandit_lab.simulate.dynamics import DYNAMICS, Drift, check_drift, drift_name, drift_of
 from bandit_lab.simulate.engine import PATHS, Route, Runs, Summary, Width, route, run, trajectories
@@ -28,3 +37,14 @@ __all__ = [
     "sampled",
     "trajectories",
 ]
+
+
+class _Callable(ModuleType):
+    """The function of the Python interface has the name of this room; the class of a module may be replaced."""
+
+    def __call__(self, **settings: Any) -> Any:
+        """Many seeds of one setting as a labelled data set."""
+        return importlib.import_module("bandit_lab.study.interface").simulate(**settings)
+
+
+sys.modules[__name__].__class__ = _Callable

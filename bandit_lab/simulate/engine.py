@@ -61,6 +61,7 @@ def run(
     reference: np.ndarray | None = None,
     common_random_numbers: bool = False,
     summary: bool = True,
+    policies: bool = False,
     path: str = "auto",
     rng: str = fast.DEFAULT_GENERATOR,
     progress: Progress | None = None,
@@ -79,6 +80,7 @@ def run(
       reference: [C] expected reward of the fixed point, from which overshoot is measured; default NaN.
       common_random_numbers: give all cells the same streams (paired comparison), instead of independent ones.
       summary: keep the summary of every run; without it memory does not grow with the number of seeds.
+      policies: keep the policy at the end of every run.
       path: see `route`. rng: generator of the fast path (`fast.GENERATORS`); the reference path uses `jax.random`.
       progress: called after every call to a device. threads: calls in flight.
 
@@ -93,7 +95,9 @@ def run(
     check_first_seed(first_seed)
     cells = _checked(learner, dynamics, cells, steps, rng)
     ready = prepare(learner, cells, dtype, initial, reference, common_random_numbers)
-    asked = Request(learner, dynamics, ready, steps, seeds, dtype, first_seed, watched=summary, threads=threads)
+    asked = Request(
+        learner, dynamics, ready, steps, seeds, dtype, first_seed, watched=summary, final=policies, threads=threads
+    )
     chosen, parts = _parts(asked, path, rng, seed, progress)
     return gather(parts, len(ready.name), seeds, steps, summary, chosen)
 

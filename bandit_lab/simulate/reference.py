@@ -47,7 +47,7 @@ class _Tail(NamedTuple):
 
 
 def _one_run(learner: Learner, dynamics: str, steps: int, hyper: Hyper, key: Array, theta: Array, reference: Array):
-    """One seed of one cell: expected reward [T + 1] and its Summary."""
+    """One seed of one cell: expected reward [T + 1], its Summary, and the policy [X, K] at its end."""
     gradient = DYNAMICS[dynamics](learner)
     start = expected_reward(learner.bandit, theta)
     side = jnp.sign(reference - start)
@@ -81,7 +81,7 @@ def _one_run(learner: Learner, dynamics: str, steps: int, hyper: Hyper, key: Arr
         silent,
         jnp.all(jnp.isfinite(state.theta)),
     )
-    return jnp.append(rewards, final), summary
+    return jnp.append(rewards, final), summary, jnp.exp(learner.bandit.log_policy(state.theta))
 
 
 class _Block(NamedTuple):
@@ -97,21 +97,21 @@ class _Block(NamedTuple):
 
 
 def _one_block(learner: Learner, dynamics: str, steps: int, curves: bool, key: Array, block: _Block):
-    """(count, mean, M2), or J of every run with `curves`; and Summary."""
+    """(count, mean, M2), or J of every run with `curves`; Summary; and the policies at the end."""
 
     def lane(hyper, name, theta, reference, seed):
         run_key = jax.random.fold_in(jax.random.fold_in(key, name), seed)
         return _one_run(learner, dynamics, steps, hyper, run_key, theta, reference)
 
     over_seeds = jax.vmap(lane, (None, None, None, None, 0))
-    rewards, summary = jax.vmap(over_seeds)(*block[:-1])
+    rewards, summary, policies = jax.vmap(over_seeds)(*block[:-1])
     if curves:
-        return rewards, summary
+        return rewards, summary, policies
     weight = block.counted.astype(rewards.dtype)[:, None]
     count = jnp.sum(weight)
     mean = jnp.sum(rewards * weight, axis=1) / count
     square = jnp.sum((rewards - mean[:, None]) ** 2 * weight, axis=1)
-    return (count, mean, square), summary
+    return (count, mean, square), summary, policies
 
 
 @bounded_jit("mesh", "dynamics", "steps", "curves")
@@ -159,14 +159,15 @@ def run_cells(asked: Request, seed: int, progress: Callable[[int, int], None] | 
     done = 0
     for call, results in zip(calls, in_order(one, calls, asked.threads), strict=True):
         for number, rows in enumerate(call):
-            runs, summary = jax.tree.map(lambda x, i=number: x[i], results)
+            runs, summary, policies = jax.tree.map(lambda x, i=number: x[i], results)
             for row, (cell, first) in enumerate(rows):
                 size = min(width.seeds, seeds - first)
                 ends = Summary(*(x[row, :size] for x in summary)) if asked.watched else None
+                last = policies[row, :size] if asked.final else None
                 if asked.whole:
-                    yield Part(cell, first, size, None, None, runs[row, :size], ends)
+                    yield Part(cell, first, size, None, None, runs[row, :size], ends, last)
                 else:
-                    yield Part(cell, first, size, runs[1][row], runs[2][row], None, ends)
+                    yield Part(cell, first, size, runs[1][row], runs[2][row], None, ends, last)
         done += len(call)
         if progress:
             progress(done, len(blocks))

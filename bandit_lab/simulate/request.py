@@ -11,7 +11,8 @@ from bandit_lab.simulate.cells import Cells
 class Request:
     """Runs of every cell with replicas first_seed .. first_seed + seeds - 1; the names are those of `engine.run`.
 
-    watched: keep the summary of every run. whole: keep J of every run instead of moments. threads: calls in flight.
+    watched: keep the summary of every run. whole: keep J of every run instead of moments. final: keep the policy at the
+    end of every run. threads: calls in flight.
     """
 
     learner: Learner
@@ -23,4 +24,5 @@ class Request:
     first_seed: int = 0
     watched: bool = False
     whole: bool = False
+    final: bool = False
     threads: int = 2

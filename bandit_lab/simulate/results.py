@@ -35,7 +35,8 @@ class Runs(NamedTuple):
     """Results of `run`. reward_mean, reward_variance: [C, T + 1] over seeds (population variance), steps 0..T.
 
     summary: of every single run, or None if it was not asked for. moments: means and variances for every unit of seeds,
-    from which `moments.pool` makes those of several calls. route: which path ran.
+    from which `moments.pool` makes those of several calls. route: which path ran. policies: [C, S, X, K] at the end of
+    every run (NaN where its logits are not finite), or None if they were not asked for.
     """
 
     reward_mean: np.ndarray
@@ -43,13 +44,14 @@ class Runs(NamedTuple):
     summary: Any
     moments: Moments
     route: Route
+    policies: np.ndarray | None = None
 
 
 class Part(NamedTuple):
     """Results of replicas first .. first + seeds - 1 of one cell, as they come from a device.
 
     mean, square: [T + 1] mean of J and sum of squared deviations from it; or, where single runs are kept whole, rewards
-    [seeds, T + 1] instead. ends: `Summary` with arrays [seeds], or None.
+    [seeds, T + 1] instead. ends: `Summary` with arrays [seeds], or None. policies: [seeds, X, K], or None.
     """
 
     cell: int
@@ -59,6 +61,7 @@ class Part(NamedTuple):
     square: np.ndarray | None
     rewards: np.ndarray | None
     ends: Summary | None
+    policies: np.ndarray | None = None
 
 
 def gather(parts: Iterable[Part], cells: int, seeds: int, steps: int, watched: bool, route: Route) -> Runs:
@@ -66,7 +69,7 @@ def gather(parts: Iterable[Part], cells: int, seeds: int, steps: int, watched: b
     moments, shape = no_moments(cells, seeds, steps + 1), (cells, seeds)
     columns = [np.empty(shape, bool if name == "finite" else float) for name in Summary._fields]
     summary = Summary(*columns) if watched else None
-    sizes = np.zeros((cells, len(moments.seeds)))
+    sizes, policies = np.zeros((cells, len(moments.seeds))), None
     for part in parts:
         unit = part.first // UNIT
         target = moments.mean[part.cell, unit], moments.square[part.cell, unit]
@@ -78,8 +81,11 @@ def gather(parts: Iterable[Part], cells: int, seeds: int, steps: int, watched: b
         sizes[part.cell, unit], target[0][:], target[1][:] = count, mean, square
         for kept, column in zip(summary or (), part.ends or (), strict=True):
             kept[part.cell, part.first : part.first + part.seeds] = column
+        if part.policies is not None:
+            policies = np.empty((*shape, *part.policies.shape[1:])) if policies is None else policies
+            policies[part.cell, part.first : part.first + part.seeds] = part.policies
     moments = moments._replace(seeds=sizes[0])
-    return Runs(*pool([moments]), summary, moments, route)
+    return Runs(*pool([moments]), summary, moments, route, policies)
 
 
 def _moments(part: Part) -> tuple[float, np.ndarray, np.ndarray]:

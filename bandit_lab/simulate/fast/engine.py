@@ -65,7 +65,7 @@ def plan(asked: Request, keep: str, generator: str) -> Plan:
     """
     learner, cells, seeds, dtype = asked.learner, asked.cells, asked.seeds, asked.dtype
     program, setting = describe(learner, asked.dynamics, asked.steps, asked.watched, generator, dtype)
-    lanes, hyper = program.lanes, cells.hyper
+    program, lanes, hyper = replace(program, final=asked.final), program.lanes, cells.hyper
     whole_row = min(lanes, PART)  # a wide chunk holds several: a row does not reach over units of seeds
     few = seeds < whole_row and asked.first_seed == 0
     per_row = 1 if seeds == 1 else GROUP if few or keep == "runs" else whole_row
@@ -160,8 +160,11 @@ def _parts(rows: Rows, results: Any, per_row: int, whole: bool) -> Iterator[Part
             ends = results.ends
             if ends is not None:
                 ends = Summary(*(x[item].reshape(-1)[lanes] for x in ends))
+            policies = None
+            if results.policies is not None:
+                policies = results.policies[item].reshape(-1, results.policies.shape[-1])[lanes, None]
             key = int(rows.cell[item, row]), int(rows.first[item, row]), count
             if whole:
-                yield Part(*key, None, None, results.mean[item][:, lanes].T, ends)
+                yield Part(*key, None, None, results.mean[item][:, lanes].T, ends, policies)
             else:
-                yield Part(*key, results.mean[item, row], results.square[item, row], None, ends)
+                yield Part(*key, results.mean[item, row], results.square[item, row], None, ends, policies)

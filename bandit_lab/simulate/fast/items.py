@@ -49,12 +49,14 @@ class Ends(NamedTuple):
 
 class Results(NamedTuple):
     """Per item. seeds [groups], mean, square [groups, T + 1]: moments; or, without groups, mean [T + 1, L] is J of
-    every lane and the others are empty. ends: `Ends`, or None if unwatched."""
+    every lane and the others are empty. ends: `Ends`, or None if unwatched. policies: [chunks, L, K] at the end, or
+    None."""
 
     seeds: Array
     mean: Array
     square: Array
     ends: Ends | None
+    policies: Array | None
 
 
 _needs_several: set[Any] = set()
@@ -137,13 +139,15 @@ def _item(program: Program, learner: Learner, setting: Setting, root: Array, ite
         job = Job(program, learner, setting, inputs)
         track, tail, policy = run_lanes(job)
         ends = None if tail is None else _ends(job, tail, policy)
+        policies = _probabilities(job, policy).T if program.final else None
         if program.groups == 0:
-            return Results(jnp.zeros(()), track.shift, jnp.zeros(()), ends)
-        return Results(*moments(counted.reshape(program.groups, -1), track), ends=ends)
+            return Results(jnp.zeros(()), track.shift, jnp.zeros(()), ends, policies)
+        return Results(*moments(counted.reshape(program.groups, -1), track), ends=ends, policies=policies)
 
     if program.groups != 1:
         single = chunk(jnp.int32(0))
-        return single._replace(ends=jax.tree.map(lambda x: x[None], single.ends))
+        ends, policies = jax.tree.map(lambda x: x[None], (single.ends, single.policies))
+        return single._replace(ends=ends, policies=policies)
     chunks = jnp.sum(item.seeds) if per_row == lanes else rows * per_row
     return _pooled(program, chunk, (chunks + (lanes - 1)) // lanes)
 
@@ -152,8 +156,8 @@ def _pooled(program: Program, chunk: Any, chunks: Array | int) -> Results:
     """All chunks of an item, their moments pooled in order (Chan)."""
     most = max(PART // program.lanes, 1)
     shapes = jax.eval_shape(chunk, jnp.int32(0))
-    none = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes._replace(ends=None))
-    room = jax.tree.map(lambda s: jnp.zeros((most, *s.shape), s.dtype), shapes.ends)
+    none = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes._replace(ends=None, policies=None))
+    ends, policies = jax.tree.map(lambda s: jnp.zeros((most, *s.shape), s.dtype), (shapes.ends, shapes.policies))
 
     def one(number: Array, pooled: Results) -> Results:
         more = chunk(number)
@@ -165,10 +169,20 @@ def _pooled(program: Program, chunk: Any, chunks: Array | int) -> Results:
             total,
             pooled.mean + change * (more.seeds * share)[:, None],
             pooled.square + (more.square + between),
-            jax.tree.map(lambda x, y: lax.dynamic_update_index_in_dim(x, y, number, 0), pooled.ends, more.ends),
+            *jax.tree.map(
+                lambda x, y: lax.dynamic_update_index_in_dim(x, y, number, 0),
+                (pooled.ends, pooled.policies),
+                (more.ends, more.policies),
+            ),
         )
 
-    return lax.fori_loop(0, chunks, one, none._replace(ends=room))
+    return lax.fori_loop(0, chunks, one, none._replace(ends=ends, policies=policies))
+
+
+def _probabilities(job: Job, policy: Any) -> Array:
+    """[K, L] of every arm; NaN where logits are not finite."""
+    both = two_arms.both_arms(policy) if job.program.two_arms else policy
+    return jnp.where(jnp.all(jnp.isfinite(policy.logits), axis=0), both.weights / both.total, jnp.nan)
 
 
 def _ends(job: Job, tail: Tail, policy: Any) -> Ends:

@@ -24,7 +24,8 @@ class Program:
     the number of reward values. classes: for one column, the arms that share a reward. reported_is_trained: whether the
     reported reward is the one that is trained on. blocks: whether the policy that
     acts stays for a refresh interval (an inner loop), or is looked up at every step. two_arms: whether one logit stands
-    for both. watched: whether the summary of every lane is kept. generator: name of the random words.
+    for both. watched, final: whether the summary of every lane is kept, and its policy at the end. generator: name of
+    the random words.
     """
 
     dynamics: str
@@ -39,6 +40,7 @@ class Program:
     two_arms: bool
     watched: bool
     generator: str
+    final: bool = False
 
 
 @jax.tree_util.register_dataclass

@@ -1,5 +1,13 @@
 """bandit_lab: a laboratory for the dynamics of Group Relative Policy Optimization on softmax bandits.
 
+    import bandit_lab as bl
+
+    bl.predict(refresh_interval=8, momentum=0.9).to_dict()["thresholds"]
+
+`predict`, `sweep`, `reproduce`, `fit`, `diagnose` and `advise` are the commands of that name: the same settings as
+keywords, a labelled document in return. `simulate` returns many runs of one setting as a labelled data set. They are
+imported when they are first used: `import bandit_lab` imports neither JAX nor anything else that is large.
+
 The rooms, each importing only what stands to its right or on a later line:
 
     study -> measure, curves -> simulate -> grpo -> bandits
@@ -9,4 +17,23 @@ The rooms, each importing only what stands to its right or on a later line:
 the other, so that a prediction and a measurement are two independent witnesses.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bandit_lab.study.interface import advise, diagnose, fit, predict, reproduce, sweep
+
 __version__ = "0.1.0"
+__all__ = ["__version__", "advise", "diagnose", "fit", "predict", "reproduce", "simulate", "sweep"]
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_") or name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "simulate":  # the room of that name, which can be called
+        return importlib.import_module("bandit_lab.simulate")
+    return getattr(importlib.import_module("bandit_lab.study.interface"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

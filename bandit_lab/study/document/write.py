@@ -56,6 +56,7 @@ def perform(command: str, compute: Callable[[P, Progress], Document]) -> Execute
         if document.incomplete:
             raise Incomplete(document.incomplete)
 
+    execute.__wrapped__ = compute  # type: ignore[attr-defined]  # the Python interface wants the document alone
     return execute
 
 

@@ -29,9 +29,9 @@ LOST = (
     f"{NOISE_MULTIPLE:g}, fluctuation within {CYCLE_MULTIPLE:g} standard deviations of small-step noise)"
 )
 """When a sampled run counts as lost, for pictures."""
-_UNITS = dict.fromkeys(("tail_mean", "tail_std", "overshoot"), "reward")
-_UNITS |= {"final_max_probability": "1", "tail_silent": "1"}
-_OUTCOME: dict[str, Any] = {
+UNITS = dict.fromkeys(("tail_mean", "tail_std", "overshoot"), "reward")
+UNITS |= {"final_max_probability": "1", "tail_silent": "1"}
+OUTCOME: dict[str, Any] = {
     "flag_values": [int(o) for o in Outcome],
     "flag_meanings": " ".join(o.label for o in Outcome),
     "units": "1",
@@ -147,7 +147,7 @@ def _deterministic(
     }
     plane, size = (*row, "learning_rate"), (*shape, points)
     result[f"{prefix}growth_rate"] = (plane, drift.growth.reshape(size), {"units": "1/step", **of})
-    result[f"{prefix}outcome"] = (plane, drift.outcome.reshape(size), {**_OUTCOME, **of})
+    result[f"{prefix}outcome"] = (plane, drift.outcome.reshape(size), {**OUTCOME, **of})
     return result
 
 
@@ -183,7 +183,7 @@ def _sampled(plan: SweepPlan, sampled: SampledResult) -> dict[str, Any]:
         "outcome_count": ((*cell, "outcome_label"), sampled.counts.reshape(*shape, -1), {"units": "runs"}),
     }
     for name, column in {} if sampled.runs.keep else sampled.runs.means().items():
-        about = {"units": _UNITS[name], "long_name": f"{name}, mean over the runs that stayed finite"}
+        about = {"units": UNITS[name], "long_name": f"{name}, mean over the runs that stayed finite"}
         result[f"{name}_over_seeds"] = (cell, column.reshape(shape), about)
     return result
 
@@ -207,7 +207,7 @@ def streams(plan: SweepPlan, sampled: SampledResult | None) -> list[Stream]:
     about = {name: Column(np.dtype(float), {"units": unit}) for name, unit in units.items()}
     result = [Stream((*cell, "step"), (*lead, runs.times), about, curves)]
     if runs.keep:
-        columns = {"sampled_outcome": Column(np.dtype(np.int8), _OUTCOME | {"not_run": NOT_RUN})}
-        columns |= {name: Column(np.dtype(np.float32), {"units": _UNITS[name]}) for name in FIELDS}
+        columns = {"sampled_outcome": Column(np.dtype(np.int8), OUTCOME | {"not_run": NOT_RUN})}
+        columns |= {name: Column(np.dtype(np.float32), {"units": UNITS[name]}) for name in FIELDS}
         result.append(Stream((*cell, "seed"), (*lead, runs.seeds), columns, single))
     return result

@@ -89,7 +89,7 @@ def plan_sampled(plan: SweepPlan, drift: DriftResult | None, rows: Hyper, rates:
 
     def judge(summary: Summary, index: np.ndarray) -> np.ndarray:
         at = [column.ravel()[index] for column in (reward, largest, std)]
-        return _classify(summary, at[0], at[1], at[2], best)
+        return classify(summary, at[0], at[1], at[2], best)
 
     lengths = zip(rows.momentum.tolist(), rows.refresh_interval.tolist(), strict=True)
     steps = np.array([plan.sampled_steps(*setting) for setting in lengths])
@@ -133,7 +133,7 @@ def collect_sampled(plan: SweepPlan, planned: SampledPlan, store: ChunkStore, re
     )
 
 
-def _classify(summary: Summary, reward: np.ndarray, largest: np.ndarray, std: np.ndarray, best: float) -> np.ndarray:
+def classify(summary: Summary, reward: np.ndarray, largest: np.ndarray, std: np.ndarray, best: float) -> np.ndarray:
     """Outcome codes [c, s]: mean within 4 noise scales, fluctuation within CYCLE_MULTIPLE, both short of the vertex.
 
     best: mean reward of the best arm. `measure.classify_runs` knows one scale only; the fluctuation is rescaled to it.

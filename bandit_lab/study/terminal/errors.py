@@ -120,4 +120,6 @@ def _got(error: BaseException, cause: Any) -> str:
     text = str(error)
     if "Error merging override" in text and "=" in text:
         return repr(text.split("=", 1)[1].strip())
+    if cause.value is None and "not Optional" in text:
+        return "null"
     return repr(cause.value) if cause.value is not None else str(cause).splitlines()[0]

@@ -1,0 +1,130 @@
+"""Many seeds of one setting as a labelled data set: what `bandit_lab.simulate(...)` returns."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bandit_lab import simulate
+from bandit_lab._types import Outcome
+from bandit_lab.grpo import Hyper, Learner
+from bandit_lab.simulate import Runs
+from bandit_lab.simulate.fast import DEFAULT_GENERATOR
+from bandit_lab.study import build
+from bandit_lab.study.settings.config import Settings
+from bandit_lab.study.settings.grid import value_of
+from bandit_lab.study.settings.schema import RunSettings
+from bandit_lab.study.sweep.dataset import OUTCOME, UNITS
+from bandit_lab.study.sweep.sampled import SMALL, classify
+from bandit_lab.study.wiring import Linear, linearise, noise_covariance, stationary_stds
+
+if TYPE_CHECKING:
+    import xarray
+
+
+def simulated(settings: Settings) -> "xarray.Dataset":
+    """Run the setting. Raises ValueError for anything out of range."""
+    build.check_scalars(settings)
+    rule = build.interval_rule(settings)
+    interval = value_of("refresh_interval", "refresh_interval", settings.refresh_interval, rule)
+    learner = build.build_learner(settings, float(interval))
+    sampled = settings.dynamics == "sampled"
+    if not sampled and (reason := build.check_drift(learner, settings.dynamics)):
+        raise ValueError(reason)
+    precision = settings.precision or ("float32" if sampled else "float64")
+    linear, why = _fixed_point(settings, learner) if sampled else (None, "exact dynamics: there is one run, no noise")
+    cell = Hyper(settings.learning_rate, settings.momentum, interval, settings.kl_weight)
+    runs = simulate.run(
+        learner,
+        settings.dynamics,
+        Hyper(*(np.array([value]) for value in cell)),
+        steps=settings.steps,
+        seeds=settings.seeds if sampled else 1,
+        seed=settings.seed,
+        dtype=np.dtype(precision).type,
+        reference=None if linear is None else np.array([linear.expected_reward]),
+        policies=True,
+        path=settings.path,
+        rng=settings.rng or DEFAULT_GENERATOR,
+    )
+    codes = None
+    if linear is not None:
+        codes, why = _outcomes(settings, learner, linear, cell, runs)
+    about = {"path": runs.route.name, "precision": precision, "dynamics": settings.dynamics}
+    return _dataset(
+        runs, codes, dict(_flat(asdict(settings))) | about | ({} if codes is not None else {"no_outcome": why})
+    )
+
+
+def _fixed_point(settings: Settings, learner: Learner) -> tuple[Linear | None, str]:
+    """The fixed point of the mean update at this group size, or None and why."""
+    try:
+        simulate.check_drift(learner, "finite_group")
+    except ValueError as error:
+        return None, str(error)
+    linear = linearise(learner, settings, "finite_group", settings.kl_weight)
+    return (None, linear.reason or "no fixed point") if linear.policy is None else (linear, "")
+
+
+def _outcomes(
+    settings: Settings, learner: Learner, linear: Linear, cell: Hyper, runs: Runs
+) -> tuple[np.ndarray | None, str]:
+    """Outcome codes [S] by the rules of `sweep`, or None and why: without a noise scale no run can be judged."""
+    rate, momentum, interval, _ = cell
+    assert linear.policy is not None
+    noise, reason = noise_covariance(learner, settings, linear.policy)
+    small = SMALL * min(linear.threshold(interval, momentum).value or np.inf, rate)
+    means = np.asarray(learner.bandit.true_means)[0]
+    std, _, why = stationary_stds(linear, noise, means, (small, momentum, interval), settings.batch_reuse)
+    if std is None:
+        return None, reason or why or "no formula for the noise"
+    scale = np.array([std * np.sqrt(rate / small)])
+    best = float(np.max(learner.bandit.true_means))
+    reward, largest = np.array([linear.expected_reward]), np.array([float(np.max(linear.policy))])
+    return classify(runs.summary, reward, largest, scale, best)[0], ""
+
+
+def _dataset(runs: Runs, codes: np.ndarray | None, about: Mapping[str, Any]) -> "xarray.Dataset":
+    import xarray
+
+    policies = runs.policies
+    assert policies is not None
+    _, seeds, contexts, arms = policies.shape
+    axes = ("seed", "context", "arm") if contexts > 1 else ("seed", "arm")
+    variables: dict[str, Any] = {
+        "reward_mean": (
+            "step",
+            runs.reward_mean[0],
+            {"units": "reward", "long_name": "expected reward, mean over seeds"},
+        ),
+        "reward_variance": (
+            "step",
+            runs.reward_variance[0],
+            {"units": "reward^2", "long_name": "its variance over seeds"},
+        ),
+        "final_policy": (axes, policies[0] if contexts > 1 else policies[0, :, 0], {"units": "1"}),
+    }
+    for name, units in UNITS.items():
+        variables[name] = ("seed", getattr(runs.summary, name)[0], {"units": units})
+    if codes is not None:
+        variables["outcome"] = (
+            "seed",
+            codes,
+            OUTCOME | {"meaning": "; ".join(f"{o.label}: {o.text}" for o in Outcome)},
+        )
+    coords: dict[str, Any] = {
+        "step": ("step", np.arange(len(runs.reward_mean[0])), {"units": "steps"}),
+        "seed": ("seed", np.arange(seeds), {"units": "1"}),
+        "arm": ("arm", np.arange(arms), {"units": "1"}),
+    } | ({"context": ("context", np.arange(contexts), {"units": "1"})} if contexts > 1 else {})
+    return xarray.Dataset(variables, coords, {"title": "bandit_lab simulate", **about})
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """(dotted key, value) of every setting that has one, as attributes of a file can hold it; not those of a folder."""
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        elif value is not None and key not in (*RunSettings.__dataclass_fields__, "compilation_cache"):
+            yield f"{prefix}{key}", int(value) if isinstance(value, bool) else value

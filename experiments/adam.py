@@ -14,16 +14,239 @@ a displacement, v running; means over sampled runs. Drawn: threshold against G, 
 rate (bars: 2 standard errors), curves.
 """
 
-from bandit_lab.study.figures.adam.draw import draw
-from bandit_lab.study.figures.adam.measure import measure
-from bandit_lab.study.figures.adam.predict import predict
-from bandit_lab.study.figures.adam.read import on_curves, response
-from bandit_lab.study.reproduce.experiment import Claim
+import matplotlib
+import numpy as np
+import xarray
 
-__all__ = ["CLAIMS", "TITLE", "draw", "measure", "predict"]
+from bandit_lab import measure as detectors
+from bandit_lab import theory
+from bandit_lab._readings import share_of_curves
+from bandit_lab.bandits import two_arm
+from bandit_lab.grpo import ADVANTAGES, Hyper, Learner, Optimizer
+from bandit_lab.simulate import run
+from bandit_lab.study.plots import style
+from bandit_lab.study.reproduce import sheet
+from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 
 TITLE = "Adam: thresholds and mean curves against group size"
 
+# What prediction and measurement are both told.
+
+OPTIMIZERS = ("adam", "sgd")
+UNIT = "logits per unit of the update"
+
+
+def dataset(setting: Setting, threshold, curves, more) -> xarray.Dataset:
+    """What both sides have: thresholds [2, G], mean curves [G, P]."""
+    threshold, curves = np.array(threshold), np.array(curves)
+    factor = setting.sizes[-1] / setting.sizes[-2]
+    values = {
+        "threshold": (("optimizer", "group_size"), threshold, UNIT),
+        "threshold_ratio": ("optimizer", threshold[:, -1] / threshold[:, 0], "1"),
+        "threshold_slope": ("optimizer", np.log(threshold[:, -1] / threshold[:, -2]) / np.log(factor), "1"),
+        "reward": (("curve_size", "step"), curves, "reward"),
+        "spread": ((), np.abs(curves[0] - curves[1]).max(), "reward"),
+        **more,
+    }
+    coords = {"optimizer": list(OPTIMIZERS), "group_size": setting.sizes, "curve_size": setting.curve_sizes}
+    coords |= {"factor": setting.factors, "step": steps(setting)}
+    return xarray.Dataset({k: (d, np.asarray(v, float), {"units": u}) for k, (d, v, u) in values.items()}, coords)
+
+
+def steps(setting: Setting) -> np.ndarray:
+    """Steps that are compared."""
+    return np.arange(0, setting.curve.steps + 1, setting.curve.every)
+
+
+# Prediction: theory alone.
+
+
+def predict(setting: Setting) -> xarray.Dataset:
+    """Closed forms at the noise of each group size."""
+    even, weight, success = np.full(2, 0.5), setting.kl_weight, tuple(setting.rewards)
+
+    def at(size):
+        law = theory.GroupLaw("rloo", size)
+        signal = theory.BinarySignal(law, success)
+        policy = theory.settled_point(signal, even, weight).policy
+        noise = theory.binary_covariance(law, signal.means, policy)
+        return theory.stiffness_split(signal, policy, weight, "frozen"), noise
+
+    thresholds: list[list[float]] = [[], []]
+    for size in setting.sizes:
+        split, noise = at(size)
+        n, beta1 = setting.held.refresh_interval, setting.held.momentum
+        moment = theory.noise_second_moment(noise)
+        thresholds[0].append(theory.adaptive_threshold(split, moment, "refresh", n, beta1).kappa)
+        thresholds[1].append(theory.exact("refresh", n, beta1).kappa / theory.largest_stiffness(split))
+    split, noise = at(setting.group_size)
+    held = theory.adaptive_threshold(split, theory.noise_second_moment(noise), "refresh", 1, 0.0).kappa
+
+    def response(factor):
+        moment = theory.self_consistent_moment(split, noise, factor * held, 1, beta1=0.0)
+        assert moment is not None, "no second moment is consistent with its own fluctuation here"
+        return 1 - factor * held * theory.precondition(split, moment).largest
+
+    fine = np.geomspace(min(setting.factors), max(setting.factors), 25)
+    factors = np.array(setting.factors)
+    more = {
+        "response_held": ("factor", 1 - 2 * factors, "1"),
+        "response": ("factor", [response(x) for x in factors], "1"),
+        "response_line": ("fine_factor", [response(x) for x in fine], "1"),
+        "response_held_line": ("fine_factor", 1 - 2 * fine, "1"),
+    }
+    about = setting.curve
+    options = (even, weight, about.learning_rate, about.steps, about.momentum, setting.beta2)
+    laws = [theory.GroupLaw("rloo", size) for size in setting.curve_sizes]
+    curves = [theory.adam_mean_curve(law, success, *options)[steps(setting)] for law in laws]
+    return dataset(setting, thresholds, curves, more).assign_coords(fine_factor=fine)
+
+
+# Measurement: simulation alone.
+
+
+def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
+    """Multipliers, responses and means of the real update."""
+    thresholds = lab.keep("thresholds", lambda: _thresholds(setting))
+    responses = lab.keep("responses", lambda: _responses(setting))
+    curves = lab.keep("curves", lambda: _curves(setting))
+    more = {
+        "response": ("factor", responses["response"].values, "1"),
+        "response_error": ("factor", responses["error"].values, "1"),
+        "reward_error": (("curve_size", "step"), curves["error"].values, "reward"),
+    }
+    return dataset(setting, thresholds["threshold"].values, curves["reward"].values, more)
+
+
+def _learner(setting: Setting, optimizer: str, size: int) -> Learner:
+    options = (("b2", setting.beta2),) if optimizer == "adam" else ()
+    bandit = two_arm(tuple(setting.rewards))
+    return Learner(bandit, ADVANTAGES["rloo"](), optimizer=Optimizer(optimizer, options), group_size=size)
+
+
+def _thresholds(setting: Setting) -> xarray.Dataset:
+    about = (setting.held.momentum, setting.held.refresh_interval, setting.kl_weight)
+    rates = [
+        [
+            detectors.floquet_threshold(_learner(setting, o, g), "finite_group", *about).learning_rate
+            for g in setting.sizes
+        ]
+        for o in OPTIMIZERS
+    ]
+    return xarray.Dataset({"threshold": (("optimizer", "group_size"), np.array(rates, float))})
+
+
+def _responses(setting: Setting) -> xarray.Dataset:
+    learner = _learner(setting, "adam", setting.group_size)
+    held = detectors.floquet_threshold(learner, "finite_group", 0.0, 1, setting.kl_weight).learning_rate
+    theta = detectors.find_fixed_point(learner, "finite_group", setting.kl_weight).rest
+    along = setting.response.displacement * np.array([1.0, -1.0]) / np.sqrt(2)
+    options = {"burn_in": setting.burn_in, "periods": 1, "seeds": setting.seeds, "seed": setting.seed}
+    found = [
+        detectors.mean_response(learner, Hyper(f * held, 0.0, 1, setting.kl_weight), theta, along, **options)
+        for f in setting.factors
+    ]
+    values = {"response": [x.value[1] for x in found], "error": [x.error[1] for x in found]}
+    return xarray.Dataset({name: ("factor", np.array(value)) for name, value in values.items()})
+
+
+def _curves(setting: Setting) -> xarray.Dataset:
+    about = setting.curve
+    cells = Hyper(*(np.array([x]) for x in (about.learning_rate, about.momentum, 1, setting.kl_weight)))
+    options = {"steps": about.steps, "seeds": setting.curve_seeds, "seed": setting.seed, "summary": False}
+    runs = [
+        run(_learner(setting, "adam", g), "sampled", cells, dtype=np.float64, **options) for g in setting.curve_sizes
+    ]
+    means = [one.reward_mean[0, steps(setting)] for one in runs]
+    errors = [np.sqrt(one.reward_variance[0, steps(setting)] / setting.curve_seeds) for one in runs]
+    return xarray.Dataset({"reward": (("g", "step"), means), "error": (("g", "step"), errors)})
+
+
+# Numbers that the claims compare.
+
+
+def on_curves(found: Found) -> float:
+    """Share of group sizes whose measured curve is the predicted one, always within a bias and 5 standard errors."""
+    allowed = found.setting.tolerance.curve + 5 * found.measured.reward_error
+    return share_of_curves(found.measured.reward, found.predicted.reward, allowed, "step")
+
+
+def response(data: xarray.Dataset, found: Found, place: int, name: str = "response") -> float:
+    """Answer to a displacement at one of the compared learning rates."""
+    return float(data[name].sel(factor=found.setting.response.compared[place]))
+
+
+# Picture.
+
+KEY = "lines: predicted\ncircles: measured"
+
+
+def draw(figure, found: Found, wide: bool) -> None:
+    """Three panels: threshold, response, curves."""
+    figure.set_figheight(2.7 if wide else 7.2)
+    axes = figure.subplots(1, 3) if wide else figure.subplots(3, 1)
+    _draw_threshold(axes[0], found)
+    _draw_response(axes[1], found)
+    _draw_curves(axes[2], found)
+
+
+def _draw_threshold(axis, found: Found) -> None:
+    sizes = found.predicted.group_size.values
+    for optimizer, colour, name in (
+        ("adam", style.BLUE, "Adam (unit: logits),\nsecond moment held"),
+        ("sgd", style.GREY, "heavy ball"),
+    ):
+        line = found.predicted.threshold.sel(optimizer=optimizer).values
+        axis.plot(sizes, line, color=colour, linewidth=1.6)
+        axis.plot(sizes, found.measured.threshold.sel(optimizer=optimizer), **style.MEASURED | {"color": colour})
+        place = (0.97, 0.9) if optimizer == "sgd" else (0.03, 0.15)
+        side = "right" if optimizer == "sgd" else "left"
+        axis.text(*place, name, color=colour, ha=side, transform=axis.transAxes, fontsize=7)
+    law = found.predicted.threshold.sel(optimizer="adam").values[-1] * np.sqrt(sizes[-1] / sizes)
+    axis.plot(sizes, law, **style.LAW | {"linewidth": 1.0})
+    axis.text(0.03, 0.05, r"dashed: $\sim 1/\sqrt{G}$", transform=axis.transAxes, fontsize=7)
+    axis.set(xscale="log", yscale="log", xlabel="group size G", ylabel=f"threshold learning rate\n({style.RATE_UNIT})")
+    axis.text(0.97, 0.68, KEY, ha="right", va="top", transform=axis.transAxes, fontsize=7)
+    axis.margins(y=0.2)
+    sheet.ticks_at(axis.xaxis, sizes)
+    sheet.plain_log(axis.yaxis)
+    axis.set_title(f"N = {found.setting.held.refresh_interval}, $\\beta_1$ = {found.setting.held.momentum:g}")
+
+
+def _draw_response(axis, found: Found) -> None:
+    fine = found.predicted.fine_factor.values
+    axis.axhline(-1, color=style.GREY, linewidth=0.8, linestyle=":")
+    axis.plot(fine, found.predicted.response_held_line, **style.LAW)
+    axis.plot(fine, found.predicted.response_line, **style.EXACT)
+    bars = style.MEASURED | {"capsize": 2, "elinewidth": 1}
+    axis.errorbar(found.measured.factor, found.measured.response, 2 * found.measured.response_error, **bars)
+    axis.text(0.03, 0.4, "second\nmoment\nheld", transform=axis.transAxes, fontsize=7)
+    axis.text(
+        0.97, 0.93, "predicted, self-consistent", color=style.BLUE, ha="right", transform=axis.transAxes, fontsize=7
+    )
+    axis.text(0.97, 0.84, "circles: measured", ha="right", transform=axis.transAxes, fontsize=7)
+    axis.text(0.97, 0.17, "unstable", color=style.GREY, ha="right", transform=axis.transAxes, fontsize=7)
+    axis.set(xscale="log", ylim=(-1.6, 0.8), xlabel="learning rate / held threshold", ylabel="response after one step")
+    sheet.ticks_at(axis.xaxis, [0.25, 0.5, 1, 2, 4])
+    axis.set_xlim(0.9 * fine[0], 1.1 * fine[-1])
+    axis.set_title(f"Noisy runs, G = {found.setting.group_size}, N = 1, $\\beta_1$ = 0")
+
+
+def _draw_curves(axis, found: Found) -> None:
+    sizes = found.predicted.curve_size.values
+    colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.85, len(sizes)))
+    for row, (size, colour) in enumerate(zip(sizes, colours, strict=True)):
+        axis.plot(found.predicted.step, found.predicted.reward.sel(curve_size=size), color=colour, linewidth=1.3)
+        some = style.MEASURED | {"color": colour, "markersize": 3}
+        axis.plot(found.measured.step, found.measured.reward.sel(curve_size=size), **some)
+        place = (0.97, 0.06 + 0.09 * row)
+        axis.text(*place, f"G = {size}", color=colour, ha="right", transform=axis.transAxes, fontsize=7)
+    axis.text(0.97, 0.06 + 0.09 * len(sizes), KEY, ha="right", transform=axis.transAxes, fontsize=7)
+    axis.set(xlabel="step (updates)", ylabel="expected reward")
+    axis.set_title("Mean curves under Adam")
+
+
+# Claims.
 
 ADAPTIVE = "bandit_lab/theory/adaptive.py"
 MILDER = (

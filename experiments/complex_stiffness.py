@@ -13,19 +13,310 @@ a complex stiffness against the number of arms; threshold over law against the a
 """
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
 
+import jax
 import numpy as np
+import xarray
+from matplotlib.lines import Line2D
 
-from bandit_lab.study.figures.complex_stiffness.draw import draw
-from bandit_lab.study.figures.complex_stiffness.measure import measure
-from bandit_lab.study.figures.complex_stiffness.predict import predict
-from bandit_lab.study.figures.complex_stiffness.read import half_a_bandit, least_over_law
-from bandit_lab.study.reproduce.experiment import Claim
-
-__all__ = ["CLAIMS", "TITLE", "draw", "measure", "predict"]
+from bandit_lab import measure as detectors
+from bandit_lab import theory
+from bandit_lab._types import Array
+from bandit_lab.bandits import TabularBandit, k_arm
+from bandit_lab.grpo import ADVANTAGES, STALENESS, Hyper, Learner
+from bandit_lab.simulate import drift_of
+from bandit_lab.study.plots import style as s
+from bandit_lab.study.reproduce import sheet
+from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 
 TITLE = "Complex stiffness"
+
+# What prediction and measurement are both told.
+
+RATE = {"units": "logits per unit gradient"}
+DEGREES = {"units": "degrees", "long_name": "largest argument of a stiffness"}
+SHARE = {"units": "1", "long_name": "share of the bandits whose fixed point attracts"}
+ROUNDING = 1e-6
+"""Imaginary parts up to this share of the largest stiffness count as none."""
+
+
+class Problem(NamedTuple):
+    """Numbers of one random bandit; logits [K] of the policy at its fixed point and of the reference."""
+
+    rewards: np.ndarray
+    logits: np.ndarray
+    reference: np.ndarray
+    kl_weight: float
+
+
+def problems_of(setting: Setting, advantage: str, arms: int) -> list[Problem]:
+    """The random bandits of one advantage and number of arms."""
+    rng, (low, high) = np.random.default_rng([setting.seed, arms]), np.log(setting.kl_weight)
+    problems = []
+    for _ in range(setting.bandits):
+        rewards = rng.uniform(setting.reward[0], setting.reward[1], arms)
+        logits = rng.normal(0, setting.logit_std, arms)
+        weight = float(np.exp(rng.uniform(low, high)))
+        policy = np.exp(logits) / np.exp(logits).sum()
+        advantages = rewards - policy @ rewards
+        if advantage == "grpo":
+            advantages = advantages / np.sqrt(policy @ advantages**2)
+        problems.append(Problem(rewards, logits, logits - advantages / weight, weight))
+    return problems
+
+
+def attracts(spectrum: np.ndarray) -> bool:
+    """Whether every stiffness [R] has a positive real part."""
+    return bool(np.min(spectrum.real) > 0)
+
+
+def argument(spectrum: np.ndarray) -> float:
+    """Largest argument of a stiffness [R], degrees; 0 if all are real to rounding, NaN where the fixed point repels."""
+    if not attracts(spectrum):
+        return float("nan")
+    turning = np.abs(spectrum.imag) > ROUNDING * np.abs(spectrum).max()
+    return float(np.degrees(np.abs(np.angle(spectrum[turning])).max())) if turning.any() else 0.0
+
+
+def shares(arguments: np.ndarray) -> tuple[float, float]:
+    """Of the bandits that attract: (share with a complex stiffness, share without). arguments: [M], see `argument`."""
+    known = arguments[np.isfinite(arguments)]
+    return float(np.mean(known > 0)), float(np.mean(known == 0))
+
+
+def chosen(setting: Setting, arguments: np.ndarray) -> np.ndarray:
+    """Numbers of the bandits of the nonlinear runs: complex ones, evenly by the rank of their argument."""
+    some = np.flatnonzero(np.nan_to_num(arguments) >= setting.least_argument)
+    ranked = some[np.argsort(arguments[some], kind="stable")]
+    return ranked[np.round(np.linspace(0, len(ranked) - 1, setting.cases)).astype(int)]
+
+
+def loop_names(setting: Setting) -> list[str]:
+    """One name for every loop."""
+    letters = {"refresh": "A", "lag": "B", "pipeline": "C"}
+    return [f"{letters[model]}: N = {interval}, mu = {momentum:g}" for model, interval, momentum in setting.loops]
+
+
+def coordinates(setting: Setting) -> dict[str, Any]:
+    """Axes of the datasets."""
+    none = {"units": "1"}
+    return {
+        "advantage": ("advantage", setting.advantages, {"units": ""}),
+        "arms": ("arms", setting.arms, none),
+        "loop": ("loop", loop_names(setting), {"units": ""}),
+        "model": ("loop", [model for model, _, _ in setting.loops], {"units": ""}),
+        "case": ("case", np.arange(setting.cases), none),
+    }
+
+
+# Prediction: theory alone.
+
+
+def predict(setting: Setting) -> xarray.Dataset:
+    """Shares and arguments by class; threshold and law of every case; threshold over law against the argument."""
+    found = {
+        (advantage, arms): np.array([argument(_spectrum(p, advantage)) for p in problems_of(setting, advantage, arms)])
+        for advantage in setting.advantages
+        for arms in setting.arms
+    }
+    share = np.array([[shares(found[a, k]) for k in setting.arms] for a in setting.advantages])
+    largest = np.array([[np.nanmax(found[a, k]) for k in setting.arms] for a in setting.advantages])
+    first = setting.advantages[0], setting.case_arms
+    which = chosen(setting, found[first])
+    stiffness = [_spectrum(problems_of(setting, *first)[i], first[0])[0] for i in which]
+    threshold = [[_threshold(loop, value) for value in stiffness] for loop in setting.loops]
+    law = [[theory.leading_order(n, mu) / value.real for value in stiffness] for _, n, mu in setting.loops]
+    angles = np.linspace(setting.curve.start, setting.curve.stop, setting.curve.num)
+    curve = [[_over_law(loop, np.radians(angle)) for angle in angles] for loop in setting.loops]
+    columns = {
+        "complex_share": (("advantage", "arms"), share[..., 0], SHARE),
+        "real_share": (("advantage", "arms"), share[..., 1], SHARE),
+        "largest_argument": (("advantage", "arms"), largest, DEGREES),
+        "argument": ("case", found[first][which], DEGREES),
+        "threshold": (("loop", "case"), threshold, RATE),
+        "law": (("loop", "case"), law, RATE),
+        "curve": (("loop", "angle"), curve, {"units": "1", "long_name": "exact threshold over law"}),
+    }
+    return xarray.Dataset(columns, coordinates(setting) | {"angle": ("angle", angles, {"units": "degrees"})})
+
+
+def _spectrum(problem: Problem, advantage: str) -> np.ndarray:
+    """Stiffnesses [K - 1] at the fixed point, by the closed form."""
+    signal = theory.MomentSignal(tuple(problem.rewards), advantage=advantage)
+    policy = np.exp(problem.logits) / np.exp(problem.logits).sum()
+    return theory.stiffness_split(signal, policy, problem.kl_weight).spectrum()
+
+
+def _threshold(loop: list, stiffness: complex) -> float:
+    model, interval, momentum = loop
+    angle = abs(float(np.angle(stiffness)))
+    return theory.exact(model, interval, momentum, angle=angle).kappa / abs(stiffness)
+
+
+def _over_law(loop: list, angle: float) -> float:
+    """Exact threshold over the law, whose stiffness is the real part."""
+    model, interval, momentum = loop
+    exact = theory.exact(model, interval, momentum, angle=angle)
+    return exact.kappa * np.cos(angle) / theory.leading_order(interval, momentum)
+
+
+# Measurement: simulation alone.
+
+
+def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
+    """Spectra by differentiation of the drift, then thresholds from runs of the nonlinear mean update."""
+    found = lab.keep("spectra", partial(_spectra, setting))
+    parts = [found]
+    for place in range(len(setting.loops)):
+        parts.append(lab.keep(f"loop {place}", partial(_one_loop, setting, place, found)))
+        lab.progress(place + 1, len(setting.loops))
+    thresholds = xarray.concat(parts[1:], "loop")
+    return found.drop_vars("bandit").merge(thresholds).assign_coords(coordinates(setting))
+
+
+def _bandits(problems: list[Problem]) -> list[TabularBandit]:
+    return [k_arm(p.rewards.tolist(), p.reference.tolist(), p.logits.tolist(), "fixed") for p in problems]
+
+
+def _spectra(setting: Setting) -> xarray.Dataset:
+    arguments = {
+        (advantage, arms): np.array([argument(one) for one in _spectra_of(setting, advantage, arms)])
+        for advantage in setting.advantages
+        for arms in setting.arms
+    }
+    grid = [[arguments[a, k] for k in setting.arms] for a in setting.advantages]
+    share = np.array([[shares(one) for one in row] for row in grid])
+    first = arguments[setting.advantages[0], setting.case_arms]
+    which = chosen(setting, first)
+    largest = np.array([[np.nanmax(one) for one in row] for row in grid])
+    return xarray.Dataset(
+        {
+            "complex_share": (("advantage", "arms"), share[..., 0], SHARE),
+            "real_share": (("advantage", "arms"), share[..., 1], SHARE),
+            "largest_argument": (("advantage", "arms"), largest, DEGREES),
+            "argument": ("case", first[which], DEGREES),
+            "bandit": ("case", which, {"units": "1"}),
+        }
+    )
+
+
+def _spectra_of(setting: Setting, advantage: str, arms: int) -> np.ndarray:
+    """Stiffnesses [bandits, K - 1]: eigenvalues of minus the drift's derivative, the all-ones direction left out."""
+    problems = problems_of(setting, advantage, arms)
+    bandits = _bandits(problems)
+    learner = Learner(bandits[0], ADVANTAGES[advantage]())
+
+    def derivative(bandit: Any, theta: Array, weight: Array) -> Array:
+        drift = drift_of(replace(learner, bandit=bandit), "mean_field")
+        return jax.jacfwd(lambda x: drift(x, x, weight))(theta)
+
+    every = detectors.stack_bandits(bandits), np.stack([p.logits for p in problems])
+    slopes = np.asarray(jax.jit(jax.vmap(derivative))(*every, np.array([p.kl_weight for p in problems])))
+    basis = _basis(arms)
+    return np.linalg.eigvals(-basis.T @ slopes @ basis)
+
+
+def _basis(arms: int) -> np.ndarray:
+    """Directions [K, K - 1] that change the policy."""
+    return np.linalg.svd(np.eye(arms) - 1 / arms)[0][:, : arms - 1]
+
+
+def _one_loop(setting: Setting, place: int, found: xarray.Dataset) -> xarray.Dataset:
+    """The learning rate from which a displacement grows, for every case."""
+    model, interval, momentum = setting.loops[place]
+    every = problems_of(setting, setting.advantages[0], setting.case_arms)
+    problems = [every[int(i)] for i in found.bandit]
+    bandits, ones = _bandits(problems), np.ones(len(problems))
+    learner = Learner(bandits[0], ADVANTAGES[setting.advantages[0]](), staleness=STALENESS[model](), horizon=interval)
+    weights = np.array([p.kl_weight for p in problems])
+    cells = Hyper(ones, momentum * ones, np.full(len(ones), interval), weights)
+    spectra = _spectra_of(setting, setting.advantages[0], setting.case_arms)[found.bandit.values]
+    unit = (1 - momentum) / (interval * spectra.real.max(axis=1))
+    scan = np.geomspace(setting.scan.start, setting.scan.stop, setting.scan.num)
+    boundary = detectors.learning_rate_boundary(
+        learner,
+        "mean_field",
+        cells,
+        np.stack([p.logits for p in problems]),
+        detectors.generic_direction(_basis(setting.case_arms)),
+        unit[:, None] * scan,
+        bandits=detectors.stack_bandits(bandits),
+    )
+    return xarray.Dataset({"threshold": ("case", boundary.value, RATE)})
+
+
+# Numbers that the claims compare.
+
+
+def half_a_bandit(found: Found) -> float:
+    """Share of the bandits drawn: not one may be told otherwise."""
+    return 0.5 / found.setting.bandits
+
+
+def least_over_law(found: Found, side: Any, model: str) -> float:
+    """Smallest threshold over law of all cases of a staleness model; side: what was predicted or measured."""
+    return float((side.threshold / found.predicted.law).isel(loop=found.predicted.model.values == model).min())
+
+
+# Picture.
+
+COLOURS = {"refresh": s.BLUE, "lag": s.GREEN, "pipeline": s.VERMILION}
+MARKERS = {"refresh": "o", "lag": "s", "pipeline": "D"}
+LINES = ("-", (0, (1, 1.2)))  # the first and the second loop of a model
+NAMES = {"grpo": "GRPO: divided by the std", "dr_grpo": "mean only", "rloo": "leave-one-out"}
+SIGNS = {"grpo": ("o", s.BLUE), "dr_grpo": ("s", s.GREEN), "rloo": ("x", s.VERMILION)}
+
+
+def draw(figure, found: Found, wide: bool) -> None:
+    """How often a stiffness is complex; what that does to the threshold."""
+    figure.set_figheight(3.1 if wide else 5.4)
+    axes = figure.subplots(1, 2, width_ratios=(1, 1.35)) if wide else figure.subplots(2, 1, height_ratios=(1, 1.5))
+    _draw_shares(axes[0], found)
+    _draw_thresholds(axes[1], found)
+
+
+def _draw_shares(panel, found: Found) -> None:
+    for row, name in enumerate(found.setting.advantages):
+        marker, colour = SIGNS[name]
+        look = s.MEASURED | {"color": colour, "marker": marker, "markersize": 4.0 if marker != "x" else 6.0}
+        panel.plot(found.predicted.arms, found.predicted.complex_share.isel(advantage=row), color=colour, linewidth=1.2)
+        panel.plot(found.measured.arms, found.measured.complex_share.isel(advantage=row), **look)
+        top = 0.93 - 0.09 * row
+        panel.plot(0.06, top, **look, transform=panel.transAxes)
+        panel.text(0.11, top, NAMES[name], color=colour, fontsize=7, va="center", transform=panel.transAxes)
+    panel.set(xlabel="arms", ylabel="share of bandits with a\ncomplex stiffness", ylim=(-0.02, 0.62), xscale="log")
+    sheet.ticks_at(panel.xaxis, found.setting.arms)
+
+
+def _draw_thresholds(panel, found: Found) -> None:
+    panel.axhline(1, **s.LAW)
+    where = {"transform": panel.get_yaxis_transform(), "ha": "right", "va": "bottom"}
+    panel.text(0.985, 1.06, "law; below: unsafe", fontsize=7, **where)
+    ratio = found.measured.threshold / found.predicted.law
+    seen: dict[str, int] = {}
+    handles = []  # not on the axes: an empty line there would count as one at the corner of the page
+    for row, name in enumerate(found.predicted.loop.values):
+        model = str(found.predicted.model.values[row])
+        second = seen.setdefault(model, 0)
+        seen[model] += 1
+        colour, face = COLOURS[model], "white" if second == 0 else COLOURS[model]
+        marks = s.MEASURED | {"color": colour, "marker": MARKERS[model], "markerfacecolor": face, "markersize": 3.6}
+        line: s.Look = {"color": colour, "linestyle": LINES[second % 2], "linewidth": 1.4}
+        panel.plot(found.predicted.angle, found.predicted.curve.isel(loop=row), **line)
+        panel.plot(found.measured.argument, ratio.isel(loop=row), **marks)
+        label = str(name).replace("mu", r"$\mu$").replace("N", "$N$")
+        handles.append(Line2D([], [], **line | marks | {"linestyle": line["linestyle"], "label": label}))
+    panel.set(xlabel="argument of the stiffness (degrees)", ylabel="threshold / law", yscale="log")
+    panel.set(xlim=(0, found.setting.curve.stop), ylim=(0.002, 12))
+    sheet.ticks_at(panel.yaxis, (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5))
+    panel.legend(handles=handles, loc="lower left", title="lines exact, markers measured", title_fontsize=7)
+
+
+# Claims.
+
 SPECTRUM, THEORY = "derived in bandit_lab/theory/stiffness.py", "derived in bandit_lab/theory/thresholds.py"
 
 

@@ -10,16 +10,190 @@ diagnosed with the thresholds of `diagnose`; a classifier sees the reward curves
 Drawn: one run of each kind, what its log holds besides, and the verdicts by both.
 """
 
-from bandit_lab.study.figures.diagnostics.draw import draw
-from bandit_lab.study.figures.diagnostics.measure import measure
-from bandit_lab.study.figures.diagnostics.predict import predict
-from bandit_lab.study.figures.diagnostics.read import hidden, judged, named, recall
-from bandit_lab.study.reproduce.experiment import Claim
+import numpy as np
+import xarray
 
-__all__ = ["CLAIMS", "TITLE", "draw", "measure", "predict"]
+from bandit_lab import theory
+from bandit_lab.curves.diagnose import FAILURES, DiagnoseSettings, diagnose, oscillation_test
+from bandit_lab.study.benchmark.logs import as_curve
+from bandit_lab.study.benchmark.plant import plant_one
+from bandit_lab.study.benchmark.reward_only import among, features
+from bandit_lab.study.benchmark.simulate import simulate_all
+from bandit_lab.study.plots import style as s
+from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 
 TITLE = "Four failures, one shape of reward curve"
 
+# Prediction: theory alone.
+
+BLIND = FAILURES[:3]
+
+
+def predict(setting: Setting) -> xarray.Dataset:
+    """What the diagnostics and the curve should tell, and the period of the cycle."""
+    interval = setting.recipes.cycles.refresh_interval
+    flips = theory.exact("refresh", interval, setting.training.momentum).bifurcation == "flip"
+    one = {"units": "share of runs"}
+    return xarray.Dataset(
+        {
+            "named": ((), 1.0, one),
+            "healthy": ((), 1.0, one),
+            "hidden_from_curve": ((), float(len(BLIND)), {"units": "failures"}),
+            "period": ((), 2.0 * interval if flips else np.nan, {"units": "steps"}),
+        }
+    )
+
+
+# Measurement: simulation alone.
+
+KINDS = ("healthy", *FAILURES)
+RECIPE = dict(zip(KINDS, ("healthy", "exploit", "split_prompts", "early_certainty", "cycles"), strict=True))
+
+
+def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
+    """Simulated logs of all kinds, judged with everything and by the reward curve alone."""
+    ranges = setting.as_dict()
+    planted = [plant_one(ranges, RECIPE[kind], setting.seed, i) for kind in KINDS for i in range(setting.runs)]
+    curves = [as_curve(run) for run in simulate_all(planted)]
+    kind = np.repeat(np.arange(len(KINDS)), setting.runs)
+    limits, verdict, seen = DiagnoseSettings(), [], []
+    for done, curve in enumerate(curves, start=1):
+        found = diagnose(curve, limits)
+        verdict.append([name in found.verdict for name in KINDS])
+        seen.append(features(curve, found))
+        lab.progress(done, len(curves))
+    judged = np.arange(len(curves)) % 2 == 1
+    by_curve = among(np.array(seen)[~judged], kind[~judged], len(KINDS))(np.array(seen)[judged])
+    alone = by_curve[:, None] == np.arange(len(KINDS))
+    cycles = [curves[i] for i in np.flatnonzero(judged & (kind == KINDS.index("dynamical_instability")))]
+    periods = [oscillation_test(c.step, c.reward, 19).period for c in cycles]
+    shown = [curves[k * setting.runs + setting.show] for k in range(len(KINDS))]
+    counts, several = {"units": "runs"}, {"long_name": "runs with this in the verdict, which may name several failures"}
+    verdicts = {
+        "by_diagnostics": (("kind", "verdict"), _counts(kind[judged], np.array(verdict)[judged]), counts | several),
+        "by_curve": (("kind", "verdict"), _counts(kind[judged], alone), counts),
+        "period": ((), float(np.median(periods)), {"units": "steps", "long_name": "median over the unstable runs"}),
+    }
+    step, held = shown[0].step, shown[0].eval.step
+    coords = {"kind": list(KINDS), "verdict": list(KINDS), "step": step, "evaluation": held}
+    return xarray.Dataset(verdicts | _examples(shown), coords)
+
+
+def _counts(truth: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """Runs of each kind with each verdict [5, 5], from the kind [N] and the verdicts [N, 5]."""
+    return np.stack([found[truth == k].sum(axis=0) for k in range(len(KINDS))])
+
+
+def _examples(shown: list) -> dict:
+    """One log of each kind: reward, held-out result, silent groups, entropy."""
+    over = ("kind", "step")
+    return {
+        "reward": (over, np.stack([c.reward for c in shown]), {"units": "reward"}),
+        "held_out": (("kind", "evaluation"), np.stack([c.eval.value for c in shown]), {"units": "reward"}),
+        "silent": (over, np.stack([c.series["zero_std_frac"].value for c in shown]), {"units": "share of groups"}),
+        "entropy": (over, np.stack([c.series["entropy"].value for c in shown]), {"units": "nats"}),
+    }
+
+
+# Numbers that the claims compare.
+
+
+def recall(counts: xarray.DataArray, kind: str, runs: int) -> float:
+    """Share of the runs of a kind whose verdict names it."""
+    return float(counts.sel(kind=kind, verdict=kind) / runs)
+
+
+def judged(found: Found) -> int:
+    """Runs of each kind in the half that is judged."""
+    return found.setting.runs // 2
+
+
+def named(found: Found) -> float:
+    """The same with the diagnostics, mean over the failures."""
+    return float(np.mean([recall(found.measured.by_diagnostics, name, judged(found)) for name in FAILURES]))
+
+
+def hidden(found: Found) -> float:
+    """How many of the three failures the curve alone names at least a tenth less often than the diagnostics do."""
+    n, seen = judged(found), found.measured
+    alone, all_of_it = ([recall(table, name, n) for name in BLIND] for table in (seen.by_curve, seen.by_diagnostics))
+    return float(sum(a <= b - 0.1 for a, b in zip(alone, all_of_it, strict=True)))
+
+
+# Picture.
+
+DARK = 0.6  # share from which a field is too dark for black digits
+SHORT = ("healthy", "hacking", "degeneracy", "concentration", "instability")
+SPLIT = ("healthy", "hacking", "degen-\neracy", "concen-\ntration", "insta-\nbility")
+COLOURS = (s.BLACK, s.VERMILION, s.ORANGE, s.PURPLE, s.BLUE)
+
+
+def draw(figure, found: Found, wide: bool) -> None:
+    """Reward of all five, what separates each, and both tables of verdicts."""
+    measured = found.measured
+    if wide:
+        figure.set_figheight(5.2)
+        panels = figure.subplot_mosaic([["curve", "curve", "held", "silent"], ["curve", "curve", "entropy", "late"],
+                                        ["diag", "diag", "only", "only"]], height_ratios=[1, 1, 1.75])  # fmt: skip
+    else:
+        figure.set_figheight(8.6)
+        panels = figure.subplot_mosaic([["curve", "curve"], ["held", "silent"], ["entropy", "late"], ["diag", "diag"],
+                                        ["only", "only"]], height_ratios=[1.5, 0.9, 0.9, 1.6, 1.6])  # fmt: skip
+    for place, colour in enumerate(COLOURS):
+        one = measured.isel(kind=place)
+        panels["curve"].plot(*_smooth(measured.step.values, one.reward.values), color=colour, linewidth=1.3)
+        panels["curve"].text(
+            0.98, 0.31 - 0.07 * place, SHORT[place], color=colour, ha="right", fontsize=7,
+            transform=panels["curve"].transAxes,
+        )  # fmt: skip
+    panels["curve"].set(ylabel="training reward", xlabel="step", ylim=(-0.05, 1.0))
+    panels["curve"].set_title("what the curve shows (means of 9 steps)", fontsize=8)
+    _beside(panels, measured)
+    _table(panels["diag"], measured.by_diagnostics.values, "runs, with diagnostics (may name several)")
+    _table(panels["only"], measured.by_curve.values, "runs, from the reward curve alone")
+
+
+def _beside(panels, measured: xarray.Dataset) -> None:
+    """Held-out result, silent groups, entropy, raw reward: the failing run against the healthy one."""
+    steps = measured.step.values
+    drawn = {
+        "held": ("held_out", 1, "held-out result (reward)"),
+        "silent": ("silent", 2, "silent groups (share)"),
+        "entropy": ("entropy", 3, "entropy (nats)"),
+        "late": ("reward", 4, "raw reward"),
+    }
+    for name, (variable, place, label) in drawn.items():
+        x = measured.evaluation.values if variable == "held_out" else steps
+        for kind in (0, place):
+            panels[name].plot(x, measured[variable].isel(kind=kind), color=COLOURS[kind], linewidth=0.9)
+        panels[name].set_title(label, fontsize=7.5)
+        panels[name].set_ylim(bottom=0)
+        panels[name].set_xlim(0, steps[-1] + 1)
+        panels[name].set_xlabel("step", fontsize=7)
+        panels[name].tick_params(labelsize=6.5)
+
+
+def _smooth(step: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    ones = np.ones(9) / 9
+    return np.convolve(step, ones, mode="valid"), np.convolve(values, ones, mode="valid")
+
+
+def _table(axis, counts: np.ndarray, title: str) -> None:
+    shares = counts / np.maximum(counts.max(), 1)
+    axis.imshow(shares, cmap="Blues", vmin=0, vmax=1.3, aspect="auto")
+    for (row, column), count in np.ndenumerate(counts):
+        if count:
+            colour = "white" if shares[row, column] > DARK else "black"
+            axis.text(column, row, str(count), color=colour, ha="center", va="center", fontsize=7)
+    axis.set_xticks(range(len(SHORT)), SPLIT, fontsize=6.5)
+    axis.set_yticks(range(len(SHORT)), SHORT, fontsize=6.5)
+    axis.set_xlabel("named", fontsize=7)
+    axis.set_ylabel("true", fontsize=7)
+    axis.tick_params(length=0)
+    axis.set_title(title, fontsize=8)
+
+
+# Claims.
 
 LOOKED = "the ranges of the runs were chosen with results in sight"
 WISHED = "what a perfect diagnosis would give"

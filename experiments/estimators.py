@@ -11,14 +11,270 @@ Setting: conf/experiment/estimators.yaml. Measured: learning rates and refresh i
 and multipliers as eigenvalues of the Jacobian of a block of the real update. Drawn: thresholds, an island, the limit.
 """
 
-from bandit_lab.study.figures.estimators.draw import draw
-from bandit_lab.study.figures.estimators.measure import measure
-from bandit_lab.study.figures.estimators.predict import predict
-from bandit_lab.study.reproduce.experiment import Claim
+from functools import partial
 
-__all__ = ["CLAIMS", "TITLE", "draw", "measure", "predict"]
+import numpy as np
+import xarray
+
+from bandit_lab import measure as detectors
+from bandit_lab import theory
+from bandit_lab.bandits import TabularBandit, two_arm
+from bandit_lab.grpo import ESTIMATORS, Hyper, Learner
+from bandit_lab.study.plots import style as s
+from bandit_lab.study.reproduce import sheet
+from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 
 TITLE = "Which estimators have a refresh-interval threshold"
+
+# What prediction and measurement are both told.
+
+RATE = {"units": "logits per unit gradient", "long_name": "threshold"}
+STEPS = {"units": "steps"}
+COUNT = {"units": "1", "long_name": "stable refresh intervals"}
+MULTIPLIER = {"units": "1", "long_name": "multiplier per block"}
+
+
+def mixed_bandit(policy: float, rho: float) -> tuple[float, float, float]:
+    """(KL weight, logit gap of the reference, fresh stiffness) of two arms with rewards 1 and 0 and this fixed point.
+
+    rho = (1 - 2p)/(2 beta sd), gap = logit p - 1/(beta sd), fresh stiffness 2 beta sd^2 with sd^2 = p (1 - p).
+    """
+    sd = np.sqrt(policy * (1 - policy))
+    beta = abs(1 - 2 * policy) / (2 * rho * sd)
+    return beta, np.log(policy / (1 - policy)) - 1 / (beta * sd), 2 * beta * sd**2
+
+
+def side(setting: Setting, rho: float) -> float:
+    """Probability of the good arm at the fixed point: below 1/2 for rho > 0."""
+    return setting.long.policy if rho > 0 else 1 - setting.long.policy
+
+
+def dataset_values(threshold, stable, radius, edges, limit) -> dict:
+    return {
+        "threshold": (("estimator", "refresh_interval"), np.array(threshold, float), RATE),
+        "stable_intervals": ("estimator", stable, COUNT),
+        "radius": (("rho", "length"), radius, MULTIPLIER),
+        "island": ("edge", edges, STEPS),
+        "limit": ("long_rho", limit, MULTIPLIER),
+    }
+
+
+def counted(setting: Setting) -> np.ndarray:
+    return np.arange(1, setting.counted + 1)
+
+
+def lengths(setting: Setting) -> np.ndarray:
+    return np.arange(1, setting.islands.longest + 1)
+
+
+def coordinates(setting: Setting) -> dict:
+    return {
+        "estimator": setting.estimators,
+        "refresh_interval": setting.refresh_interval,
+        "rho": setting.islands.rho,
+        "length": lengths(setting),
+        "edge": ["first", "last"],
+        "long_rho": setting.long_rho,
+    }
+
+
+# Prediction: theory alone.
+
+
+def _loop(signal: theory.BinarySignal, reference: np.ndarray, beta: float, estimator: str, mu: float, start=None):
+    point = theory.settled_point(signal, reference, beta, reference if start is None else start)
+    return theory.LinearLoop(*theory.stiffness_split(signal, point.policy, beta, estimator).reduced(), mu, "refresh")
+
+
+def _mixed_loop(policy: float, rho: float, mu: float) -> tuple[theory.LinearLoop, float]:
+    """(loop of the `ratio` estimator, fresh stiffness) from the bandit's own fixed point."""
+    beta, gap, fresh = mixed_bandit(policy, rho)
+    reference = np.array([1 / (1 + np.exp(-gap)), 1 / (1 + np.exp(gap))])
+    signal = theory.BinarySignal(theory.GroupLaw(), (1.0, 0.0))
+    return _loop(signal, reference, beta, "ratio", mu), fresh
+
+
+def predict(setting: Setting) -> xarray.Dataset:
+    """Thresholds and stable intervals of four estimators; multipliers of mixed loops."""
+    signal, even = theory.BinarySignal(theory.GroupLaw(), tuple(setting.rewards)), np.full(2, 0.5)
+    threshold, stable = [], []
+    for name in setting.estimators:
+        near = "ratio" if name == "clipped" else name
+        loop = _loop(signal, even, setting.kl_weight, near, setting.momentum)
+        threshold.append(
+            [
+                theory.first_unstable_learning_rate(loop, n, setting.points_per_decade).value
+                for n in setting.refresh_interval
+            ]
+        )
+        unstable = [theory.spectral_radius(loop, setting.learning_rate, n) >= 1 for n in counted(setting)]
+        stable.append(float(len(unstable) - sum(unstable)))
+    radius, edges = [], []
+    for rho in setting.islands.rho:
+        loop, fresh = _mixed_loop(setting.islands.policy, rho, setting.momentum)
+        rate = setting.islands.fresh_kappa / fresh
+        radius.append([theory.spectral_radius(loop, rate, n) for n in lengths(setting)])
+        if rho == setting.islands.island_rho:
+            edges = [float(n) for n in theory.islands(loop, rate, setting.islands.longest)[0]]
+    limit = []
+    for rho in setting.long_rho:
+        loop, _ = _mixed_loop(side(setting, rho), abs(rho), setting.long.momentum)
+        limit.append(-(loop.stale / loop.fresh).item())
+    values = dataset_values(threshold, stable, radius, edges, limit)
+    return xarray.Dataset(values, coordinates(setting))
+
+
+# Measurement: simulation alone.
+
+
+def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
+    """The same by runs and by Jacobians of the real update."""
+    parts = [lab.keep(name, partial(_one_estimator, name, setting)) for name in setting.estimators]
+    mixed = lab.keep("mixed", lambda: _mixtures(setting))
+    together = xarray.concat(parts, "estimator")
+    values = dataset_values(
+        together.threshold.values, together.stable.values, mixed.radius.values, mixed.island.values, mixed.limit.values
+    )
+    values["growing"] = (("length",), mixed.growing.values, {"units": "1", "long_name": "whether displaced runs grow"})
+    return xarray.Dataset(values, coordinates(setting))
+
+
+def _one_estimator(name: str, setting: Setting) -> xarray.Dataset:
+    learner = Learner(two_arm(setting.rewards), estimator=ESTIMATORS[name]())
+    point = detectors.find_fixed_point(learner, "mean_field", setting.kl_weight)
+    along = detectors.generic_direction(point.basis)
+
+    def cells(intervals) -> tuple[Hyper, np.ndarray]:
+        ones = np.ones(len(intervals))
+        rest = setting.momentum * ones, np.asarray(intervals), setting.kl_weight * ones
+        return Hyper(setting.learning_rate * ones, *rest), np.tile(point.rest, (len(ones), 1))
+
+    scan = setting.fresh_scan if name in ("ratio", "clipped") else setting.scan
+    rates = np.geomspace(scan.start, scan.stop, scan.num)
+    found = detectors.learning_rate_boundary(learner, "mean_field", *cells(setting.refresh_interval), along, rates)
+    growth = detectors.growth_rate(learner, "mean_field", *cells(counted(setting)), along)
+    return xarray.Dataset({"threshold": ("refresh_interval", found.value), "stable": float(np.sum(growth < 0))})
+
+
+def _bandit(policy: float, rho: float) -> tuple[TabularBandit, float, float]:
+    beta, gap, fresh = mixed_bandit(policy, rho)
+    reference = [gap / 2, -gap / 2]
+    return two_arm((1.0, 0.0), reference, reference), beta, fresh
+
+
+def _mixtures(setting: Setting) -> xarray.Dataset:
+    """Multipliers of the `ratio` estimator on bandits with a given rho, and which displaced runs grow."""
+    radius, growing, island = [], np.zeros(0), np.zeros(2)
+    for rho in setting.islands.rho:
+        bandit, beta, fresh = _bandit(setting.islands.policy, rho)
+        learner = Learner(bandit, estimator=ESTIMATORS["ratio"]())
+        hyper = Hyper(setting.islands.fresh_kappa / fresh, setting.momentum, 1, beta)
+        radius.append(np.abs(detectors.floquet_intervals(learner, "mean_field", hyper, lengths(setting))[0]))
+        if rho == setting.islands.island_rho:
+            growing = _growing(learner, hyper, setting)
+            island = lengths(setting)[growing][[0, -1]].astype(float)
+    limit = []
+    for rho in setting.long_rho:
+        bandit, beta, fresh = _bandit(side(setting, rho), abs(rho))
+        learner = Learner(bandit, estimator=ESTIMATORS["ratio"]())
+        rate = setting.long.fresh_kappa / fresh
+        hyper = Hyper(rate, setting.long.momentum, setting.long.refresh_interval, beta)
+        found = detectors.floquet(learner, "mean_field", hyper)
+        limit.append(float(found.multipliers[0].real) if len(found.multipliers) else np.nan)
+    values = {"radius": (("rho", "length"), radius), "limit": ("long_rho", limit)}
+    return xarray.Dataset(values | {"growing": ("length", growing.astype(float)), "island": ("edge", island)})
+
+
+def _growing(learner: Learner, hyper: Hyper, setting: Setting) -> np.ndarray:
+    """Which refresh intervals make a displacement grow."""
+    point = detectors.find_fixed_point(learner, "mean_field", float(hyper.kl_weight))
+    one = Hyper(*(np.array([value]) for value in hyper))
+    along = detectors.generic_direction(point.basis)
+    return (
+        detectors.refresh_interval_boundary(learner, "mean_field", one, point.rest[None], along, lengths(setting))[1][0]
+        > 0
+    )
+
+
+# Picture.
+
+SHADES = (s.GREEN, s.VERMILION, s.PURPLE)
+LOOKS = {
+    "frozen": (s.BLUE, "o"),
+    "uncorrected": (s.GREEN, "s"),
+    "ratio": (s.VERMILION, "D"),
+    "clipped": (s.PURPLE, "x"),
+}
+
+
+def draw(figure, found: Found, wide: bool) -> None:
+    """Thresholds of the estimators, the island, the limit of long blocks."""
+    figure.set_figheight(2.6 if wide else 6.4)
+    axes = figure.subplots(1, 3) if wide else figure.subplots(3, 1)
+    _draw_thresholds(axes[0], found)
+    _draw_island(axes[1], found)
+    _draw_limit(axes[2], found)
+
+
+def _draw_thresholds(panel, found: Found) -> None:
+    for name in found.setting.estimators:
+        predicted, measured = (
+            found.predicted.threshold.sel(estimator=name),
+            found.measured.threshold.sel(estimator=name),
+        )
+        colour, marker = LOOKS[name]
+        panel.plot(predicted.refresh_interval, predicted, **s.EXACT | {"color": colour, "linewidth": 1.2})
+        fill = {"markerfacecolor": "none", "markersize": 3.4 if name != "ratio" else 4.6}
+        panel.plot(measured.refresh_interval, measured, **s.MEASURED | {"color": colour, "marker": marker} | fill)
+    panel.set(
+        xscale="log",
+        yscale="log",
+        xlabel=r"refresh interval $N$ (steps)",
+        ylabel=f"threshold learning rate\n({s.RATE_UNIT})",
+    )
+    sheet.ticks_at(panel.xaxis, (1, 4, 16, 64))
+    text = {"fontsize": 7, "transform": panel.transAxes}
+    panel.text(0.05, 0.06, "frozen", color=s.BLUE, **text)
+    panel.text(0.05, 0.15, "uncorrected", color=s.GREEN, **text)
+    panel.text(0.68, 0.98, "ratio", color=s.VERMILION, ha="right", va="top", **text)
+    panel.text(0.97, 0.98, "clipped", color=s.PURPLE, ha="right", va="top", **text)
+    panel.text(0.97, 0.75, "in all panels\nlines: predicted\nmarkers: measured", ha="right", va="top", **text)
+    low, high = float(found.predicted.threshold.min()), float(found.predicted.threshold.max())
+    panel.set_ylim(low / 2, high * 3)
+
+
+def _draw_island(panel, found: Found) -> None:
+    first, last = found.predicted.island.values
+    panel.axvspan(first - 0.5, last + 0.5, color=s.FILL[3], linewidth=0)
+    for rho, colour in zip(found.setting.islands.rho, SHADES, strict=True):
+        predicted, measured = found.predicted.radius.sel(rho=rho), found.measured.radius.sel(rho=rho)
+        panel.plot(predicted.length, predicted, **s.EXACT | {"color": colour, "linewidth": 1.2})
+        look = s.MEASURED | {"color": colour, "markersize": 2.6, "markeredgewidth": 0.7}
+        panel.plot(measured.length[::4], measured[::4], **look)
+        panel.text(
+            79, float(predicted[-1]) - 0.05, rf"$\rho$ = {rho:g}", color=colour, fontsize=7, ha="right", va="top"
+        )
+    panel.axhline(1, color=s.GREY, linewidth=0.8)
+    grows = found.measured.growing.values > 0
+    panel.plot(found.measured.length[grows], np.full(grows.sum(), 1.36), linestyle="none", marker="|", color=s.BLACK)
+    panel.text(last + 2, 1.36, "runs grow", fontsize=7, va="center")
+    panel.text(last + 2, 1.27, "fill: predicted", fontsize=7, va="center")
+    panel.set(xlabel=r"refresh interval $N$ (steps)", ylabel="|multiplier| of a block", ylim=(0.2, 1.45))
+    panel.set_xlim(0, found.setting.islands.longest)
+
+
+def _draw_limit(panel, found: Found) -> None:
+    rho = found.predicted.long_rho
+    panel.plot(rho, found.predicted.limit, **s.EXACT)
+    panel.plot(rho, found.measured.limit, **s.MEASURED)
+    for level in (-1, 1):
+        panel.axhline(level, color=s.GREY, linewidth=0.8, zorder=0)
+    panel.set(xlabel=r"$\rho$ = stale/fresh stiffness", ylabel="multiplier of a long block")
+    panel.text(0.05, 0.06, "below -1: period two\nor a vertex", fontsize=7, transform=panel.transAxes)
+
+
+# Claims.
+
 THEORY = "derived in bandit_lab/theory/stiffness.py and block_map.py"
 
 

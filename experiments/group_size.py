@@ -10,17 +10,289 @@ Setting: conf/experiment/group_size.yaml. Measured: means over sampled runs; the
 over sampled runs around their fixed point. Drawn: curves, the map of c_G(p), variance against G.
 """
 
-from bandit_lab._readings import farthest_from_one
-from bandit_lab.study.figures.group_size.draw import draw
-from bandit_lab.study.figures.group_size.measure import measure
-from bandit_lab.study.figures.group_size.predict import predict
-from bandit_lab.study.figures.group_size.read import known_factor, on_curve, product
-from bandit_lab.study.reproduce.experiment import Claim
+from functools import partial
 
-__all__ = ["CLAIMS", "TITLE", "draw", "measure", "predict"]
+import matplotlib
+import numpy as np
+import xarray
+
+from bandit_lab import theory
+from bandit_lab._readings import crossing, farthest_from_one, share_of_curves
+from bandit_lab.bandits import two_arm
+from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
+from bandit_lab.simulate import run
+from bandit_lab.study.plots import style
+from bandit_lab.study.reproduce.experiment import Claim, Found, Setting
 
 TITLE = "What the group size does to mean and variance"
 
+# What prediction and measurement are both told.
+
+RULES = ("rloo", "grpo")
+CASES = ("noisy", "balanced")
+
+
+def times(setting):
+    """Learning rate times steps, at the compared steps [P], and those steps."""
+    steps = round(setting.curve.time / setting.curve.learning_rate)
+    shown = np.round(np.linspace(0, steps, setting.curve.points)).astype(int)
+    return shown * setting.curve.learning_rate, shown
+
+
+def failures(setting):
+    """Failure probabilities 1 - p [Q] at which an update is measured."""
+    return np.geomspace(0.5, setting.factor.smallest_failure, setting.factor.points)
+
+
+def log_odds(p):
+    return np.log(np.asarray(p) / (1 - np.asarray(p)))
+
+
+def level_crossings(failure, factor, levels):
+    """Failure probability at which c_G falls through each level, by a local cubic in its logarithm; nan if nowhere."""
+    found = []
+    for level in levels:
+        below = np.flatnonzero(factor < level)
+        i = int(below[0]) if len(below) else 0
+        if i == 0:
+            found.append(np.nan)
+            continue
+        near = slice(max(0, i - 2), max(0, i - 2) + 4)
+        found.append(float(np.exp(np.polyval(np.polyfit(factor[near], np.log(failure[near]), 2), level))))
+    return np.array(found)
+
+
+def log_slope(x, y):
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
+
+def dataset(setting, curves, infinite, factor, at_level, variance, extra):
+    """What both sides have, with units."""
+    sizes = np.array(setting.sizes)
+    late = sizes >= setting.variance.slope_from
+    slopes = [[log_slope(sizes[late], row[late]) for row in case] for case in variance]
+    reached = [[crossing(times(setting)[0], c, setting.curve.reached) for c in rule] for rule in curves]
+    values = {
+        "reward": (("rule", "group_size", "time"), curves, "reward"),
+        "reward_infinite": (("rule", "time"), infinite, "reward"),
+        "delay": (("rule", "group_size"), [np.array(row) / row[-1] for row in reached], "1"),
+        "factor": (("group_size", "failure"), factor, "1"),
+        "failure_at_level": (("group_size", "level"), at_level, "probability"),
+        "variance": (("case", "loop", "group_size"), variance, "reward^2"),
+        "variance_slope": (("case", "loop"), slopes, "1"),
+        **extra,
+    }
+    coords = {"rule": list(RULES), "case": list(CASES), "group_size": sizes, "time": times(setting)[0]}
+    coords |= {"failure": failures(setting), "level": setting.factor.levels, "loop": [0, 1]}
+    return xarray.Dataset({k: (d, np.asarray(v, float), {"units": u}) for k, (d, v, u) in values.items()}, coords)
+
+
+# Prediction: theory alone.
+
+
+def predict(setting):
+    time, start = times(setting)[0], log_odds(setting.curve.start)
+    fine = np.unique(np.round(np.geomspace(2, max(setting.sizes), 60)).astype(int))
+    levels = np.array(setting.factor.levels)
+    dense = np.geomspace(0.5, setting.factor.smallest_failure / 4, 2000)
+
+    def crossings(sizes):
+        factors = [theory.GroupLaw("grpo", int(g)).group_factor(1 - dense) for g in sizes]
+        return [level_crossings(dense, f, levels) for f in factors]
+
+    product = 1 / (8 * np.outer(fine, 1 - levels))  # p(1-p) at which the first-order law has that level
+    law = np.where(product < 0.25, 0.5 * (1 - np.sqrt(np.clip(1 - 4 * product, 0, 1))), np.nan)
+    extra = {
+        "failure_line": (("fine_size", "level"), crossings(fine), "probability"),
+        "failure_law": (("fine_size", "level"), law, "probability"),
+    }
+    return dataset(
+        setting,
+        [[theory.group_curve(time, start, theory.GroupLaw(r, g)) for g in setting.sizes] for r in RULES],
+        [theory.group_curve(time, start, theory.GroupLaw(r)) for r in RULES],
+        [theory.GroupLaw("grpo", g).group_factor(1 - failures(setting)) for g in setting.sizes],
+        crossings(setting.sizes),
+        np.array([[[_variance(setting, c, i, g) for g in setting.sizes] for i in (0, 1)] for c in CASES]),
+        extra,
+    ).assign_coords(fine_size=fine)
+
+
+def _variance(setting, case, i, size):
+    about, loops = setting.variance[case], setting.variance.loops
+    law = theory.GroupLaw("grpo", size)
+    signal = theory.BinarySignal(law, tuple(about.rewards))
+    reference = np.exp(about.reference) / np.exp(about.reference).sum()
+    policy = theory.settled_point(signal, reference, about.kl_weight).policy
+    split = theory.stiffness_split(signal, policy, about.kl_weight, "frozen")
+    loop = theory.LinearLoop(*split.reduced(), loops.momentum[i], "refresh")
+    noise = theory.reduce_matrix(theory.binary_covariance(law, signal.means, policy))
+    found = theory.stationary_covariance(loop, loops.learning_rate[i], loops.refresh_interval[i], noise).average
+    assert found is not None, "a loop beyond its threshold has no stationary variance"
+    return theory.reward_std(policy, signal.means, found) ** 2
+
+
+# Measurement: simulation alone.
+
+
+def measure(setting, lab):
+    done = [lab.keep(f"G = {g}", partial(_measure, setting, g)) for g in setting.sizes]
+    grid, steps = _cells(setting.curve.learning_rate), int(times(setting)[1][-1])
+    infinite = [run(_starting(r, 2, setting), "mean_field", grid, steps=steps, dtype=np.float64) for r in RULES]
+    whole = xarray.concat(done, "group_size")
+    return dataset(
+        setting,
+        whole["reward"].transpose("rule", ...).values,
+        [r.reward_mean[0, times(setting)[1]] for r in infinite],
+        whole["factor"].values,
+        whole["failure_at_level"].values,
+        whole["variance"].transpose("case", "loop", ...).values,
+        {
+            "reward_error": (("rule", "group_size", "time"), whole["reward_error"].transpose("rule", ...), "reward"),
+            "factor_error": (("group_size", "failure"), whole["factor_error"], "1"),
+        },
+    )
+
+
+def _cells(learning_rate, momentum=0.0, interval=1, kl_weight=0.0):
+    columns = np.broadcast_arrays(*np.atleast_1d(learning_rate, momentum, interval, kl_weight))
+    return Hyper(*(np.array(column) for column in columns))
+
+
+def _learner(rule, size, rewards, reference=(0.0, 0.0), gap=0.0):
+    bandit = two_arm(rewards, reference_logits=reference, initial_logits=(gap / 2, -gap / 2))
+    return Learner(bandit, advantage=ADVANTAGES[rule](), group_size=size)
+
+
+def _starting(rule, size, setting):
+    return _learner(rule, size, (1.0, 0.0), gap=log_odds(setting.curve.start))
+
+
+def _measure(setting, size):
+    """Everything at one group size."""
+    shown, curve, about = times(setting)[1], setting.curve, setting.variance
+    options = {"seed": setting.seed + size, "summary": False, "dtype": np.float64}
+    grid, steps = _cells(curve.learning_rate), int(shown[-1])
+    runs = [run(_starting(r, size, setting), "sampled", grid, steps=steps, seeds=curve.seeds, **options) for r in RULES]
+    q, rate, seeds = failures(setting), setting.factor.learning_rate, setting.factor.seeds
+    start = np.stack([-log_odds(q) / 2, log_odds(q) / 2], axis=-1)
+    grid = _cells(np.full(len(q), rate))
+    one = run(_learner("grpo", size, (1.0, 0.0)), "sampled", grid, steps=1, seeds=seeds, initial=start, **options)
+    unit = 2 * rate * (q * (1 - q)) ** 1.5  # change of p in one update where c = 1
+    factor = (one.reward_mean[:, 1] - one.reward_mean[:, 0]) / unit
+    before, after = (round(x * about.relaxations / 4) * 4 for x in (about.burn_in, about.window))
+    variances = []
+    for case in CASES:
+        there = _learner("grpo", size, tuple(about[case].rewards), tuple(about[case].reference))
+        loops, steps = about.loops, before + after - 1
+        grid = _cells(loops.learning_rate, loops.momentum, loops.refresh_interval, about[case].kl_weight)
+        found = run(there, "sampled", grid, steps=steps, seeds=about.seeds, **options)
+        variances.append(found.reward_variance[:, before:].mean(axis=1))
+    return xarray.Dataset(
+        {
+            "reward": (("rule", "time"), [r.reward_mean[0, shown] for r in runs]),
+            "reward_error": (("rule", "time"), [np.sqrt(r.reward_variance[0, shown] / curve.seeds) for r in runs]),
+            "factor": ("failure", factor),
+            "factor_error": ("failure", np.sqrt(one.reward_variance[:, 1] / seeds) / unit),
+            "failure_at_level": ("level", level_crossings(q, factor, np.array(setting.factor.levels))),
+            "variance": (("case", "loop"), variances),
+        }
+    )
+
+
+# Numbers that the claims compare.
+
+
+def on_curve(found: Found, predicted: xarray.DataArray, rule: str) -> float:
+    """Share of group sizes whose measured curve is the predicted one, always within a bias and 5 standard errors."""
+    allowed = found.setting.tolerance.curve + 5 * found.measured.reward_error.sel(rule=rule)
+    return share_of_curves(found.measured.reward.sel(rule=rule), predicted.sel(rule=rule), allowed, "time")
+
+
+def known_factor(found: Found) -> xarray.DataArray:
+    """Predicted c_G(p) where the measured one is known well enough."""
+    known = found.measured.factor_error < found.setting.tolerance.factor / 5 * found.predicted.factor
+    return found.predicted.factor.where(known)
+
+
+def product(data: xarray.Dataset, setting: Setting, level: float) -> float:
+    """G p(1-p) of the largest group where c_G has this level."""
+    q = float(data.failure_at_level.sel(level=level)[-1])
+    return max(setting.sizes) * q * (1 - q)
+
+
+# Picture.
+
+KEY = "lines: predicted\ncircles: measured"
+
+
+def draw(figure, found, wide):
+    figure.set_figheight(5.2 if wide else 9.4)
+    axes = figure.subplots(2, 2).ravel() if wide else figure.subplots(4, 1)
+    _draw_curves(axes[0], found, "rloo", "Leave-one-out: one curve for all G")
+    _draw_curves(axes[1], found, "grpo", "Divided by the group's std: not one curve")
+    _draw_map(axes[2], found)
+    _draw_variance(axes[3], found)
+
+
+def _draw_curves(axis, found, rule, title):
+    time, sizes = found.predicted.time.values, found.predicted.group_size.values
+    colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.85, len(sizes)))
+    axis.plot(time, found.predicted.reward_infinite.sel(rule=rule), zorder=3, **style.LAW)
+    for row, (size, colour) in enumerate(zip(sizes, colours, strict=True)):
+        if rule == "grpo":
+            axis.plot(time, found.predicted.reward.sel(rule=rule, group_size=size), color=colour, linewidth=1.3)
+        seen = slice(1 + row % 3, None, 3)
+        some = style.MEASURED | {"color": colour, "markersize": 3.2}
+        axis.plot(time[seen], found.measured.reward.sel(rule=rule, group_size=size)[seen], **some)
+        place = (0.97, 0.06 + 0.085 * (len(sizes) - 1 - row))
+        axis.text(*place, f"G = {size}", color=colour, transform=axis.transAxes, ha="right", fontsize=7)
+    axis.text(0.97, 0.06 + 0.085 * len(sizes), "- - G = infinity", transform=axis.transAxes, ha="right", fontsize=7)
+    axis.set(ylim=(0, 1.03), xlabel=f"learning rate x steps\n({style.RATE_UNIT})", ylabel="expected reward")
+    axis.text(0.03, 0.97, KEY, transform=axis.transAxes, va="top", fontsize=7)
+    axis.set_title(title)
+
+
+def _draw_map(axis, found):
+    sizes, fine = found.measured.group_size.values, found.predicted.fine_size.values
+    for level, colour in zip(found.predicted.level.values, (style.VERMILION, style.BLUE, style.GREEN), strict=True):
+        line = found.predicted.failure_line.sel(level=level)
+        axis.plot(fine, line, color=colour, linewidth=1.6)
+        axis.plot(fine, found.predicted.failure_law.sel(level=level), **style.LAW | {"linewidth": 1.0})
+        some = style.MEASURED | {"color": colour}
+        axis.plot(sizes, found.measured.failure_at_level.sel(level=level), **some)
+        last = int(np.flatnonzero(np.isfinite(line))[-1])
+        axis.annotate(
+            f"{level:g}", (fine[last], line[last]), (4, -2), textcoords="offset points", color=colour, fontsize=7
+        )
+    axis.set(xscale="log", yscale="log", xlabel="group size G", ylabel="failure probability 1 - p", ylim=(1e-4, 0.7))
+    axis.set_xlim(1.7, 2.1 * fine[-1])
+    axis.set_title("Group factor $c_G(p)$: where it is 0.5, 0.9, 0.99")
+    axis.text(0.03, 0.06, "dashed: 1 - 1/(8 G p(1-p))", transform=axis.transAxes, fontsize=7)
+    axis.text(0.97, 0.97, KEY, transform=axis.transAxes, ha="right", va="top", fontsize=7)
+
+
+def _draw_variance(axis, found):
+    sizes = found.predicted.group_size.values
+    names = {"noisy": (style.BLUE, "rewards 0.9 and 0.2"), "balanced": (style.VERMILION, "certain rewards, p = 1/2")}
+    for case, (colour, name) in names.items():
+        for loop, marker in enumerate("os"):
+            line = found.predicted.variance.sel(case=case, loop=loop)
+            axis.plot(sizes, line, color=colour, linewidth=1.5, linestyle="-" if loop == 0 else (0, (4, 2)))
+            seen = found.measured.variance.sel(case=case, loop=loop)
+            axis.plot(sizes, seen, **style.MEASURED | {"color": colour, "marker": marker, "markersize": 4 - loop})
+        slope = float(found.predicted.variance_slope.sel(case=case, loop=0))
+        place = (0.97, 0.9) if case == "noisy" else (0.03, 0.06)
+        side = "right" if case == "noisy" else "left"
+        text = f"{name}: slope {slope:.2f}"
+        axis.text(*place, text, color=colour, transform=axis.transAxes, ha=side, fontsize=7)
+    axis.set(xscale="log", yscale="log", xlabel="group size G", ylabel="variance (reward$^2$)")
+    axis.text(
+        0.97, 0.84, "lines: predicted\nmarkers: measured", transform=axis.transAxes, ha="right", va="top", fontsize=7
+    )
+    axis.set_title("Stationary variance (circles N = 1, squares N = 4)")
+
+
+# Claims.
 
 DERIVED = "bandit_lab/theory/group_law.py"
 CLAIMS = (

@@ -15,16 +15,270 @@ threshold; what becomes of every start at every learning rate. Drawn: all three,
 repels) and the edges of what is thrown out.
 """
 
-from bandit_lab._readings import farthest_from_one
-from bandit_lab.study.figures.linearisation.draw import draw
-from bandit_lab.study.figures.linearisation.measure import measure
-from bandit_lab.study.figures.linearisation.predict import predict
-from bandit_lab.study.reproduce.experiment import Claim
+from collections.abc import Callable
+from functools import partial
 
-__all__ = ["CLAIMS", "TITLE", "draw", "measure", "predict"]
+import numpy as np
+import xarray
+from matplotlib.colors import ListedColormap
+
+from bandit_lab import measure as detectors
+from bandit_lab import theory
+from bandit_lab._readings import farthest_from_one
+from bandit_lab.bandits import two_arm
+from bandit_lab.grpo import STALENESS, Hyper, Learner
+from bandit_lab.study.plots import style as s
+from bandit_lab.study.reproduce import sheet
+from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+from bandit_lab.theory.excursion import edges, place_of_return, thrown_out
 
 TITLE = "How far the linear threshold holds"
-THROWN = (
+
+# What prediction and measurement are both told.
+
+RATE = {"units": "logits per unit gradient"}
+GAP = {"units": "logits", "long_name": "amplitude of the logit gap"}
+LETTERS = {"refresh": "A", "lag": "B", "pipeline": "C"}
+ALONG = np.array([1.0, -1.0])
+
+
+def coordinates(setting: Setting) -> dict:
+    loop = [f"{LETTERS[model]}, N = {n}, mu = {mu:g}" for model, n, mu in setting.loops]
+    return {"loop": loop, "displacement": setting.displacement, "steps": setting.steps, "excess": setting.excess}
+
+
+FAR = 10.0  # logits from the fixed point: a run farther out stays for long where the policy hardly moves
+RETURNS, CYCLES, THROWN = 0, 1, 2
+BASIN = {"units": "1", "long_name": "0: returns, 1: stays within 10 logits, 2: farther out"}
+
+
+def basin_axes(setting: Setting) -> dict[str, np.ndarray]:
+    """Learning rates over the linear threshold, and displacements of the logit gap at the start."""
+    scans = {"ratio": setting.basins.ratio, "start": setting.basins.start}
+    return {name: np.linspace(scan.start, scan.stop, scan.num) for name, scan in scans.items()}
+
+
+# Prediction: theory alone.
+
+
+def predict(setting: Setting) -> xarray.Dataset:
+    """Thresholds and the amplitude of the exact orbit."""
+    signal, even = theory.BinarySignal(theory.GroupLaw(), tuple(setting.rewards)), np.full(2, 0.5)
+    point = theory.settled_point(signal, even, setting.kl_weight, even)
+    stiffness = theory.largest_stiffness(theory.stiffness_split(signal, point.policy, setting.kl_weight))
+
+    def drift(gap: float) -> float:
+        return float(ALONG @ theory.mean_drift(signal, even, setting.kl_weight, 0.5 * gap * ALONG))
+
+    gap = float(ALONG @ np.log(point.policy))
+    orbit = theory.two_cycle(drift, gap, 10.0)
+    threshold = [theory.exact(model, n, mu).kappa / stiffness for model, n, mu in setting.loops]
+    ratio = 1 + np.array(setting.excess)
+    amplitude = np.interp(ratio, orbit.ratio, orbit.amplitude, right=np.nan)
+    thin = slice(None, None, 2)
+    values = {
+        "threshold": ("loop", threshold, RATE),
+        "amplitude": ("excess", amplitude, GAP),
+        "orbit_ratio": ("orbit", orbit.ratio[thin], {"units": "1", "long_name": "learning rate over threshold"}),
+        "orbit_amplitude": ("orbit", orbit.amplitude[thin], GAP),
+        "orbit_slope": ("orbit", orbit.slope[thin], {"units": "1", "long_name": "slope over two blocks, mu = 0"}),
+        "least_orbit_ratio": ((), float(orbit.ratio.min()), {"units": "1"}),
+    }
+    basins = _predicted_basins(setting, drift, gap, stiffness, orbit)
+    return xarray.Dataset(values, coordinates(setting)).merge(basins)
+
+
+def _predicted_basins(
+    setting: Setting, drift: Callable[[float], float], fixed: float, stiffness: float, orbit: theory.TwoCycle
+) -> xarray.Dataset:
+    """The first loop: what becomes of every start, the edges of what the first block throws out, the orbit's points."""
+    axes, interval = basin_axes(setting), setting.loops[0][1]
+    fine = np.linspace(axes["ratio"][0], axes["ratio"][-1], 161)
+    ends = fixed + axes["start"][0], fixed + axes["start"][-1]
+
+    def limits(ratio: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        push = 2 * ratio / stiffness
+        return push, place_of_return(drift, fixed, FAR, push / interval * setting.basins.steps)
+
+    thrown = thrown_out(drift, fixed + axes["start"], *limits(axes["ratio"]))
+    above = np.broadcast_to(axes["ratio"][:, None] > 1, thrown.shape)
+    basin = np.where(above, np.where(thrown, float(THROWN), float(CYCLES)), float(RETURNS))
+    edge = edges(drift, *ends, *limits(fine)) - fixed
+    edge[fine < 1] = np.nan
+    known = {"left": np.nan, "right": np.nan}
+    points = [np.interp(fine, orbit.ratio, side - fixed, **known) for side in (orbit.low, orbit.high)]
+    slope = np.interp(fine, orbit.ratio, orbit.slope, **known)
+    shown = {"units": "logits", "long_name": "displacement"}
+    values = {
+        "basin": (("ratio", "start"), basin, BASIN),
+        "thrown_edge": (("fine_ratio", "side"), edge, shown),
+        "orbit_point": (("fine_ratio", "side"), np.transpose(points), shown),
+        "point_slope": ("fine_ratio", slope, {"units": "1", "long_name": "slope over two blocks"}),
+    }
+    return xarray.Dataset(values, axes | {"fine_ratio": fine, "side": [0, 1]})
+
+
+# Measurement: simulation alone.
+
+
+def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
+    """Boundary against displacement, and range of the gap above the threshold, for every loop."""
+    parts = []
+    for place in range(len(setting.loops)):
+        parts.append(lab.keep(f"loop {place}", partial(_one_loop, setting, place)))
+        lab.progress(len(parts), len(setting.loops))
+    loops = xarray.concat(parts, "loop").assign_coords(coordinates(setting))
+    return loops.merge(lab.keep("basins", partial(_measured_basins, setting, float(loops.threshold[0]))))
+
+
+def _measured_basins(setting: Setting, threshold: float) -> xarray.Dataset:
+    """What becomes of runs of the first loop that start anywhere, below and above the threshold."""
+    axes, (model, interval, momentum) = basin_axes(setting), setting.loops[0]
+    learner = Learner(two_arm(setting.rewards), staleness=STALENESS[model](), horizon=interval)
+    fixed = detectors.find_fixed_point(learner, "mean_field", setting.kl_weight).rest
+    ratio, away = (one.ravel() for one in np.meshgrid(*axes.values(), indexing="ij"))
+    columns = np.broadcast_arrays(threshold * ratio, momentum, interval, setting.kl_weight)
+    theta, start = np.tile(fixed, (ratio.size, 1)), fixed + 0.5 * away[:, None] * ALONG
+    cells = Hyper(*(np.array(column) for column in columns))
+    reach = detectors.tail_range(learner, "mean_field", cells, theta, start, ALONG, setting.basins.steps)
+    farthest = np.abs(reach).max(axis=1)
+    codes = [RETURNS, THROWN]
+    basin = np.select([farthest < setting.basins.returned, farthest > FAR], codes, CYCLES).reshape(
+        len(axes["ratio"]), -1
+    )
+    return xarray.Dataset({"basin": (("ratio", "start"), basin.astype(float), BASIN)}, axes)
+
+
+def _one_loop(setting: Setting, place: int) -> xarray.Dataset:
+    model, interval, momentum = setting.loops[place]
+    learner = Learner(two_arm(setting.rewards), staleness=STALENESS[model](), horizon=interval)
+    point = detectors.find_fixed_point(learner, "mean_field", setting.kl_weight)
+
+    def cells(rates: np.ndarray) -> tuple[Hyper, np.ndarray]:
+        ones = np.ones(len(rates))
+        hyper = Hyper(rates, momentum * ones, np.full(len(ones), interval), setting.kl_weight * ones)
+        return hyper, np.tile(point.rest, (len(ones), 1))
+
+    wide = np.geomspace(1e-2, 1e2, 40)
+    small = detectors.learning_rate_boundary(learner, "mean_field", *cells(np.ones(1)), ALONG / 2, wide).value[0]
+    away = np.array(setting.displacement)
+    hyper, theta = cells(np.ones(len(away)))
+    grid = small * np.linspace(setting.scan.start, setting.scan.stop, setting.scan.num)
+    start = theta + 0.5 * away[:, None] * ALONG
+    boundary = [
+        detectors.return_boundary(learner, "mean_field", hyper, theta, start, ALONG, grid, steps).value
+        for steps in setting.steps
+    ]
+    hyper, theta = cells(small * (1 + np.array(setting.excess)))
+    start = theta + 0.5 * setting.cycle_start * ALONG
+    reach = detectors.tail_range(learner, "mean_field", hyper, theta, start, ALONG, setting.steps[0])
+    values = {
+        "threshold": ((), small, RATE),
+        "boundary": (("steps", "displacement"), boundary, RATE),
+        "amplitude": ("excess", 0.5 * (reach[:, 1] - reach[:, 0]), GAP),
+        "farthest": ("excess", np.abs(reach).max(axis=1), {"units": "logits", "long_name": "largest displacement"}),
+    }
+    return xarray.Dataset(values)
+
+
+# Picture.
+
+FILLS = ("#D9ECF9", "#FCEBC4", "#E8A07A")
+THROWN_LABEL = (-2.9, 1.7)  # where the first block throws out
+COLOURS = (s.BLUE, s.PURPLE, s.GREEN, s.VERMILION)
+MARKERS = ("o", "^", "s", "D")
+TOP = 12.0  # logits: where runs farther out are drawn
+
+
+def draw(figure, found: Found, wide: bool) -> None:
+    """Boundary over prediction against displacement; amplitude against learning rate; map of basins."""
+    figure.set_figheight(2.9 if wide else 7.2)
+    axes = figure.subplots(1, 3) if wide else figure.subplots(3, 1)
+    _draw_boundary(axes[0], found)
+    _draw_amplitude(axes[1], found)
+    _draw_basins(axes[2], found)
+
+
+def _loops(found: Found):
+    """(place, look) of every loop."""
+    for place, (colour, marker) in enumerate(zip(COLOURS, MARKERS, strict=True)):
+        yield place, s.MEASURED | {"color": colour, "marker": marker, "markersize": 3.4}
+
+
+def _name_loops(panel, found: Found, left: float, top: float) -> None:
+    """Marker and name of every loop, in axes coordinates."""
+    for place, look in _loops(found):
+        name = str(found.measured.loop.values[place]).replace("mu", r"$\mu$").replace("N", "$N$")
+        text = {"color": look["color"], "fontsize": 7, "va": "center", "transform": panel.transAxes}
+        panel.plot(left, top - 0.085 * place, **look, transform=panel.transAxes)
+        panel.text(left + 0.04, top - 0.085 * place, name, **text)
+
+
+def _draw_boundary(panel, found: Found) -> None:
+    panel.axhline(1, **s.EXACT | {"linewidth": 1.2})
+    for place, look in _loops(found):
+        measured = found.measured.isel(loop=place)
+        ratio = measured.boundary / found.predicted.threshold.isel(loop=place)
+        panel.plot(measured.displacement, ratio.isel(steps=-1), **look)
+        panel.plot(
+            measured.displacement, ratio.isel(steps=0), **look | {"marker": "", "linestyle": ":", "linewidth": 1}
+        )
+    short, long = (f"{steps:,}" for steps in found.setting.steps)
+    note = f"line: predicted\nmarkers: measured, {long} steps\ndotted: measured, {short} steps"
+    panel.text(0.97, 0.06, note, ha="right", fontsize=7, transform=panel.transAxes)
+    _name_loops(panel, found, 0.33, 0.7)
+    panel.set(xlabel="displacement at the start (logits)", ylabel="boundary / linear threshold", ylim=(0.45, 1.1))
+
+
+def _draw_amplitude(panel, found: Found) -> None:
+    excess = np.array(found.setting.excess)
+    for place, look in _loops(found):
+        measured = found.measured.isel(loop=place)
+        lost = measured.farthest.values > FAR
+        panel.plot(excess[~lost], measured.amplitude[~lost], **look | {"clip_on": True})
+        if lost.any():
+            panel.plot(excess[lost], np.full(lost.sum(), TOP), **look)
+    if (found.measured.farthest > FAR).any():
+        text = {"fontsize": 7, "ha": "right", "va": "center"}
+        panel.text(0.9, 0.95, "thrown\nfar out", transform=panel.transAxes, **text)
+    beyond, amplitude = found.predicted.orbit_ratio - 1, found.predicted.orbit_amplitude
+    attracts = np.abs(found.predicted.orbit_slope) < 1
+    panel.plot(beyond.where(attracts), amplitude, **s.EXACT | {"linewidth": 1.2})
+    panel.plot(beyond.where(~attracts), amplitude, **s.EXACT | {"linewidth": 1.2, "linestyle": ":"})
+    panel.set(xscale="log", yscale="log", xlim=(excess[0] / 1.5, excess[-1] * 1.5), ylim=(0.04, 1.25 * TOP))
+    panel.set(xlabel=r"$\eta$ / threshold - 1", ylabel="amplitude of the gap (logits)")
+    _name_loops(panel, found, 0.06, 0.95)
+    note = "line: predicted (A)\ndotted: repels\nmarkers: measured"
+    panel.text(0.97, 0.02, note, ha="right", fontsize=7, transform=panel.transAxes)
+    sheet.ticks_at(panel.xaxis, (0.01, 0.03, 0.1, 0.3, 1))
+    sheet.plain_log(panel.yaxis, (1.0,))
+
+
+def _draw_basins(panel, found: Found) -> None:
+    """Fills are measured, lines predicted."""
+    basin, line = found.measured.basin, s.EXACT | {"linewidth": 1.4}
+    panel.pcolormesh(
+        basin.start, basin.ratio, basin, cmap=ListedColormap(FILLS), vmin=-0.5, vmax=2.5, shading="nearest", linewidth=0
+    )
+    panel.axhline(1, **line)
+    ratio, attracts = found.predicted.fine_ratio, np.abs(found.predicted.point_slope) < 1
+    for side in found.predicted.side:
+        panel.plot(found.predicted.thrown_edge.sel(side=side), ratio, **line)
+        point = found.predicted.orbit_point.sel(side=side)
+        panel.plot(point.where(attracts), ratio, **line | {"linewidth": 1})
+        panel.plot(point.where(~attracts), ratio, **line | {"linewidth": 1, "linestyle": ":"})
+    text = {"fontsize": 7, "ha": "center", "va": "center"}
+    panel.text(0.5 * float(basin.start[0] + basin.start[-1]), 0.5 * float(1 + basin.ratio[0]), "all return", **text)
+    panel.text(0.7 * float(basin.start[-1]), 1.75, "cycle", **text)
+    panel.text(THROWN_LABEL[0], THROWN_LABEL[1], "thrown\nfar out", **text)
+    panel.text(0.97, 0.04, "fills measured, lines predicted", **text | {"ha": "right"}, transform=panel.transAxes)
+    panel.set(xlabel="displacement at the start (logits)", ylabel=r"$\eta$ / threshold")
+    panel.set_title(str(found.measured.loop.values[0]).replace("mu", r"$\mu$").replace("N", "$N$"), fontsize=7)
+
+
+# Claims.
+
+SLOW_RETURN = (
     "A run that starts 2 logits below the fixed point overshoots to 11 logits above it, where the policy hardly moves: "
     "64,000 steps are too few to come back. It is no other basin: within 500,000 steps all tried are back (0.98 to "
     "0.998 of the threshold). All starts nearer than 2 logits are within the tolerance."
@@ -65,7 +319,7 @@ def _amplitude_claim(place: int, name: str, statement: str) -> Claim:
 
 CLAIMS = (
     _boundary_claim(0, "a", "Model A without momentum"),
-    _boundary_claim(1, "a_momentum", "Model A with momentum 0.5", THROWN),
+    _boundary_claim(1, "a_momentum", "Model A with momentum 0.5", SLOW_RETURN),
     _boundary_claim(2, "b", "Model B with momentum 0.9"),
     _boundary_claim(3, "c", "Model C with momentum 0.9"),
     _amplitude_claim(0, "amplitude", "Model A without momentum"),

@@ -11,19 +11,293 @@ Setting: conf/experiment/overdamped_limit.yaml. Measured: runs of the mean updat
 bandit_lab.curves. Drawn: curves, their distance to the exponential, fitted time scales against damping and size.
 """
 
+import jax
 import numpy as np
+import xarray
+from scipy.optimize import curve_fit
 
+from bandit_lab import measure as detectors
+from bandit_lab import theory
 from bandit_lab._readings import farthest_from_one
-from bandit_lab.study.figures.overdamped_limit.draw import draw
-from bandit_lab.study.figures.overdamped_limit.measure import measure
-from bandit_lab.study.figures.overdamped_limit.predict import predict
-from bandit_lab.study.figures.overdamped_limit.read import exponent_error, family_error, over_damped
-from bandit_lab.study.reproduce.experiment import Claim
-
-__all__ = ["CLAIMS", "TITLE", "draw", "measure", "predict"]
+from bandit_lab.bandits import two_arm
+from bandit_lab.curves.fit import fit_many
+from bandit_lab.grpo import DrGRPO, Hyper, Learner
+from bandit_lab.simulate import run
+from bandit_lab.study.plots import style as s
+from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+from bandit_lab.theory.oscillator import beyond_exponential
 
 TITLE = "The single exponential as the over-damped limit"
 
+# What prediction and measurement are both told.
+
+ONE, STEPS, REWARD = {"units": "1"}, {"units": "steps"}, {"units": "reward"}
+FINE = 2401
+"""Points in time at which the distance to the exponential is looked for."""
+
+
+def learning_rates(setting: Setting) -> np.ndarray:
+    span = setting.damping.learning_rate
+    return np.geomspace(span.start, span.stop, span.num)
+
+
+def logged_times(setting: Setting) -> np.ndarray:
+    """Logged times in units of tau."""
+    return np.linspace(0.0, setting.damping.duration, setting.damping.points)
+
+
+def read_at(curves: np.ndarray, gone: np.ndarray, tau: np.ndarray) -> np.ndarray:
+    """Curves [C, T + 1] by step, read at `gone` times their tau [C]."""
+    steps = np.arange(curves.shape[1])
+    return np.stack([np.interp(gone * time, steps, curve) for time, curve in zip(tau, curves, strict=True)])
+
+
+def distance(curves: np.ndarray, gone: np.ndarray) -> np.ndarray:
+    return np.max(np.abs(curves + np.expm1(-gone)), axis=1)
+
+
+# Prediction: theory alone.
+
+
+def predict(setting: Setting) -> xarray.Dataset:
+    """Closed form, step-by-step form and limit near the fixed point; the bent curve of the family away from it."""
+    damping, sizes = setting.damping, setting.sizes
+    rates, gone = learning_rates(setting), logged_times(setting)
+    stiffness = theory.member(1.0, 0.0, 1.0, setting.kl_weight).stiffness
+    tau = np.array([theory.time_constant(stiffness, rate, damping.momentum) for rate in rates])
+    osc = [theory.oscillator(rate, damping.momentum, stiffness, mass="symmetric") for rate in rates]
+    zeta = np.array([one.damping_ratio for one in osc])
+    closed = np.stack([theory.response(one, gone * time, 0.0, 1.0) for one, time in zip(osc, tau, strict=True)])
+    length = int(np.ceil(damping.duration * tau.max()))
+    walk = jax.vmap(lambda kappa: theory.discrete_response(length, kappa, damping.momentum))
+    exact = read_at(1 - np.asarray(walk(rates * stiffness)), gone, tau)
+    fine = np.linspace(0.0, damping.duration, FINE)
+    leading = beyond_exponential(zeta, fine)
+    between = read_at(1 - np.asarray(walk(rates * stiffness)), fine, tau)
+    smooth = np.stack([theory.response(one, fine * time, 0.0, 1.0) for one, time in zip(osc, tau, strict=True)])
+    fit = np.array([_least_squares(gone, curve) for curve in exact])
+    noise = damping.noise**2
+    size = np.array(sizes.size)
+    slowest = [theory.member(one, sizes.exponent, 1.0, setting.kl_weight).stiffness for one in size]
+    times = np.array([theory.time_constant(one, sizes.learning_rate, sizes.momentum) for one in slowest])
+    drift = theory.BinarySignal(theory.GroupLaw("dr_grpo"), (1.0, 0.0))
+    logged = np.linspace(0.0, sizes.duration * times[0], sizes.points)
+    gap = theory.inertial_curve(
+        lambda x: float(theory.gap_drift(np.array(x), drift, 0.0, setting.kl_weight)),
+        0.0,
+        logged,
+        sizes.learning_rate,
+        sizes.momentum,
+    )
+    bent = _least_squares(logged / times[0], 1 / (1 + np.exp(-gap)))
+    along, family = ("learning_rate",), ("size",)
+    return xarray.Dataset(
+        {
+            "closed_form": (("learning_rate", "gone"), closed, ONE | {"long_name": "(R - R_0)/(R_inf - R_0)"}),
+            "step_by_step": (("learning_rate", "gone"), exact, ONE),
+            "exponential": (("gone",), -np.expm1(-gone), ONE),
+            "damping_ratio": (along, zeta, ONE),
+            "distance": (along, distance(between, fine), ONE),
+            "distance_closed_form": (along, distance(smooth, fine), ONE),
+            "distance_leading": (along, np.max(leading, axis=1), ONE),
+            "plateau": ((), 1.0, ONE),
+            "time": ((), 1.0, ONE | {"long_name": "time scale over (1 - mu)/(eta lambda)"}),
+            "fitted_plateau": (along, fit[:, 0], ONE),
+            "fitted_time": (along, fit[:, 1], ONE),
+            "r_squared": (along, 1 - (fit[:, 2] + noise) / (exact.var(axis=1) + noise), ONE),
+            "inverse_stiffness": (family, times, STEPS),
+            "apparent_time": (family, bent[1] * times, STEPS),
+            "bending": ((), bent[1], ONE | {"long_name": "fitted over inverse stiffness, from the uniform policy"}),
+            "fixed_point": ((), theory.member(1.0, 0.0, 1.0, setting.kl_weight).probability, REWARD),
+            "exponent": ((), sizes.exponent, ONE),
+        },
+        {"learning_rate": rates, "gone": gone, "size": size},
+    )
+
+
+def _least_squares(time: np.ndarray, curve: np.ndarray) -> np.ndarray:
+    """(plateau, time scale, mean squared misfit) of the exponential that is nearest to a noise-free curve."""
+
+    def law(t, top, tau, gain):
+        return top - gain * np.exp(-t / tau)
+
+    best, _ = curve_fit(law, time, curve, p0=(curve[-1], 1.0, 1.0))
+    return np.array([*best[:2], np.mean((law(time, *best) - curve) ** 2)])
+
+
+# Measurement: simulation alone.
+
+LAW = "single_exponential"
+
+
+def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
+    """The same from runs of the mean update and fits of noisy points on them."""
+    near = lab.keep("near", lambda: _near_the_fixed_point(setting))
+    return near.merge(lab.keep("family", lambda: _family(setting)))
+
+
+def _near_the_fixed_point(setting: Setting) -> xarray.Dataset:
+    damping, gone, rates = setting.damping, logged_times(setting), learning_rates(setting)
+    learner = Learner(two_arm((1.0, 0.0)), advantage=DrGRPO())
+    point = detectors.find_fixed_point(learner, "mean_field", setting.kl_weight)
+    stiffness = detectors.measure_stiffness(learner, "mean_field", setting.kl_weight, point).largest
+    tau = (1 - damping.momentum) / (rates * stiffness)
+    start = point.rest + damping.displacement * np.array([0.5, -0.5])
+    steps = int(np.ceil(damping.duration * tau.max()))
+    reward = _mean_curves(learner, rates, damping.momentum, setting.kl_weight, steps, start)
+    relative = (reward - reward[:, :1]) / (point.expected_reward - reward[:, :1])
+    fine = np.linspace(0.0, damping.duration, FINE)
+    curves = read_at(relative, gone, tau)
+    noise = np.random.default_rng(damping.seed).normal(0, damping.noise, (len(rates), damping.repeats, len(gone)))
+    fits = [_fits(gone, curve + noisy) for curve, noisy in zip(curves, noise, strict=True)]
+    plateau, time = (np.stack([one[i] for one in fits]) for i in (0, 1))
+    along = ("learning_rate",)
+    values = {
+        "curve": (("learning_rate", "gone"), curves, ONE),
+        "distance": (along, distance(read_at(relative, fine, tau), fine), ONE),
+        "fitted_plateau": (along, np.median(plateau, axis=1), ONE),
+        "fitted_time": (along, np.median(time, axis=1), ONE),
+        "fitted_time_low": (along, np.quantile(time, 0.05, axis=1), ONE),
+        "fitted_time_high": (along, np.quantile(time, 0.95, axis=1), ONE),
+        "r_squared": (along, np.array([np.median(one[2]) for one in fits]), ONE),
+    }
+    return xarray.Dataset(values, {"learning_rate": rates, "gone": gone})
+
+
+def _family(setting: Setting) -> xarray.Dataset:
+    """Logged rewards of every size: means of `answers` draws from the policy of the mean update, and their fits."""
+    sizes, found = setting.sizes, []
+    rng = np.random.default_rng(sizes.seed)
+    for size in sizes.size:
+        scale = size**-sizes.exponent
+        learner = Learner(two_arm((scale, 0.0), kind="fixed"), advantage=DrGRPO())
+        point = detectors.find_fixed_point(learner, "mean_field", setting.kl_weight * scale)
+        stiffness = detectors.measure_stiffness(learner, "mean_field", setting.kl_weight * scale, point).largest
+        tau = (1 - sizes.momentum) / (sizes.learning_rate * stiffness)
+        steps = int(np.ceil(sizes.duration * tau))
+        rate = np.array([sizes.learning_rate])
+        reward = _mean_curves(learner, rate, sizes.momentum, setting.kl_weight * scale, steps, None)
+        logged = np.unique(np.linspace(0, steps, sizes.points).round().astype(int))
+        success = reward[0, logged] / scale
+        noisy = rng.binomial(sizes.answers, success, (sizes.repeats, logged.size)) / sizes.answers
+        plateau, time, _ = _fits(logged.astype(float), noisy)
+        found.append([np.median(time), *np.quantile(time, (0.05, 0.95)), np.median(plateau)])
+    names = ("time", "time_low", "time_high", "plateau")
+    units = (STEPS, STEPS, STEPS, REWARD | {"long_name": "fitted plateau over the family's scale of rewards"})
+    values = {
+        f"family_{name}": (("size",), column, unit)
+        for name, column, unit in zip(names, np.transpose(found), units, strict=True)
+    }
+    slope = np.polyfit(np.log(sizes.size), np.log(np.transpose(found)[0]), 1)[0]
+    return xarray.Dataset(values | {"exponent": ((), slope, ONE)}, {"size": sizes.size})
+
+
+def _mean_curves(learner, rates, momentum, kl_weight, steps, start) -> np.ndarray:
+    column = np.ones(len(rates))
+    cells = Hyper(rates, momentum * column, column.astype(int), kl_weight * column)
+    initial = None if start is None else np.tile(start, (len(rates), 1))
+    return run(learner, "mean_field", cells, steps=steps, dtype=np.float64, initial=initial, summary=False).reward_mean
+
+
+def _fits(time: np.ndarray, rewards: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(plateau, time scale, R^2) of every noisy curve [C, T]."""
+    laws = [one.laws[LAW] for one in fit_many(time, rewards, (LAW,))]
+    plateau, delay = (np.array([law.parameters[name].value for law in laws]) for name in ("plateau", "delay"))
+    return plateau, delay, np.array([law.r_squared for law in laws])
+
+
+# Numbers that the claims compare.
+
+
+def over_damped(f: Found, name: str) -> float:
+    """A fitted number in its own unit, farthest from 1 over the damping ratios from 2 up."""
+    return farthest_from_one(f.measured[name].where(f.predicted.damping_ratio >= 2, drop=True), 1.0)
+
+
+def family_error(f: Found) -> np.ndarray:
+    """Relative standard error of the median time, from the 5 % and 95 % quantiles of nearly normal values."""
+    m = f.measured
+    spread = (m.family_time_high - m.family_time_low) / 3.29 / m.family_time
+    return 1.2533 * spread.values / np.sqrt(f.setting.sizes.repeats)
+
+
+def exponent_error(f: Found) -> float:
+    """Standard error of the size exponent."""
+    x = np.log(np.array(f.setting.sizes.size))
+    return float(np.max(family_error(f)) / np.sqrt(np.sum((x - x.mean()) ** 2)))
+
+
+# Picture.
+
+SMALL = s.MEASURED | {"markersize": 3.2, "linewidth": 0.8}
+SHADES = (s.VERMILION, s.ORANGE, s.GREEN, s.BLUE)
+
+
+def draw(figure, found: Found, wide: bool) -> None:
+    """Four panels, in a row or two by two."""
+    figure.set_figheight(2.3 if wide else 4.2)
+    panels = figure.subplots(1, 4) if wide else figure.subplots(2, 2).ravel()
+    for panel, fill in zip(panels, (_draw_curves, _draw_distance, _draw_times, _draw_family), strict=True):
+        fill(panel, found)
+
+
+def _draw_curves(panel, found: Found) -> None:
+    zeta, gone = found.predicted.damping_ratio.values, found.predicted.gone
+    for place, (wanted, shade) in enumerate(zip(found.setting.damping.shown, SHADES, strict=True)):
+        i = int(np.argmin(np.abs(np.log(zeta / wanted))))
+        panel.plot(gone, found.predicted.closed_form[i], color=shade, linewidth=1.2)
+        panel.plot(gone[::3], found.measured.curve[i][::3], "o", color=shade, markersize=2.2, markerfacecolor="white")
+        panel.text(5, 0.44 - 0.1 * place, rf"$\zeta$ = {zeta[i]:.2g}", color=shade, fontsize=6.5, ha="right")
+    panel.plot(gone, found.predicted.exponential, **s.LAW)
+    panel.text(5, 0.04, "- - exponential", fontsize=6.5, ha="right")
+    panel.text(0.1, 1.48, "lines: predicted\ncircles: measured", fontsize=6.5, va="top")
+    panel.set(xlabel=r"time / $\tau$", ylabel="share of the gain", xlim=(0, 5), ylim=(0, 1.5))
+
+
+def _draw_distance(panel, found: Found) -> None:
+    zeta = found.predicted.damping_ratio
+    panel.plot(zeta[zeta > 1.3], found.predicted.distance_leading[zeta > 1.3], **s.LAW)
+    panel.plot(zeta, found.predicted.distance_closed_form, **s.EXACT)
+    panel.plot(zeta, found.measured.distance, **SMALL)
+    panel.set(yscale="log", ylabel="distance to exponential / gain", ylim=(None, 1))
+    panel.text(1.5, 0.13, "closed form", fontsize=6.5, color=s.BLUE)
+    panel.text(0.05, 0.08, "- - leading order", fontsize=6.5, transform=panel.transAxes)
+    _damping_axis(panel)
+
+
+def _draw_times(panel, found: Found) -> None:
+    zeta, m = found.predicted.damping_ratio, found.measured
+    error = [m.fitted_time - m.fitted_time_low, m.fitted_time_high - m.fitted_time]
+    panel.axhline(1.0, **s.LAW)
+    panel.plot(zeta, found.predicted.fitted_time, **s.EXACT)
+    panel.errorbar(zeta, m.fitted_time, error, **(SMALL | {"clip_on": True}))
+    panel.set(ylim=(0.6, 4), ylabel=r"fitted time / $\tau$")
+    panel.text(0.98, 0.9, f"R² = {float(m.r_squared.min()):.2f} or more\nat every $\\zeta$", fontsize=6.5, ha="right",
+               va="top", transform=panel.transAxes)  # fmt: skip
+    _damping_axis(panel)
+
+
+def _draw_family(panel, found: Found) -> None:
+    p, m = found.predicted, found.measured
+    error = [m.family_time - m.family_time_low, m.family_time_high - m.family_time]
+    panel.plot(p.size, p.inverse_stiffness, **s.LAW)
+    panel.plot(p.size, p.apparent_time, **s.EXACT)
+    panel.errorbar(p.size, m.family_time, error, **SMALL)
+    panel.set(xscale="log", yscale="log", xlabel=r"relative size $M$", ylabel="fitted time (steps)", ylim=(100, 2000))
+    panel.minorticks_off()
+    panel.set_yticks([100, 200, 500, 1000, 2000], ["100", "200", "500", "1000", "2000"])
+    panel.text(2.2, 640, "inverse\nstiffness", fontsize=6.5, ha="center")
+    panel.text(100, 220, "bent by\nsoftmax", fontsize=6.5, ha="right", color=s.BLUE)
+
+
+def _damping_axis(panel) -> None:
+    panel.set(xscale="log", xlabel=r"damping ratio $\zeta$")
+    panel.minorticks_off()
+    ticks = [one for one in (0.25, 0.5, 1, 2, 4, 8) if one <= 1.02 * panel.dataLim.x1]
+    panel.set_xticks(ticks, [f"{one:g}" for one in ticks])
+
+
+# Claims.
 
 SOURCE = "arXiv 2606.30789; derived in bandit_lab/theory/oscillator.py"
 DRAFTED = "the tolerance was written after a first draft"

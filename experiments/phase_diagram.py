@@ -11,19 +11,203 @@ the fixed point grows, in runs of the nonlinear mean update (its brackets are fa
 exact, measured; below, thresholds over the law's. What noise does to the boundary: experiments/temperature.py.
 """
 
-from bandit_lab.study.figures.phase_diagram.draw import draw
-from bandit_lab.study.figures.phase_diagram.measure import measure
-from bandit_lab.study.figures.phase_diagram.predict import predict
-from bandit_lab.study.figures.phase_diagram.problem import LONG
-from bandit_lab.study.figures.phase_diagram.read import over_law
-from bandit_lab.study.figures.phase_diagram.table import table
-from bandit_lab.study.reproduce.experiment import Claim
+from functools import partial
 
-__all__ = ["CLAIMS", "TITLE", "draw", "measure", "predict", "table"]
+import numpy as np
+import xarray
+
+from bandit_lab import measure as detectors
+from bandit_lab import theory
+from bandit_lab.bandits import two_arm
+from bandit_lab.grpo import STALENESS, Hyper, Learner
+from bandit_lab.study.plots import style as s
+from bandit_lab.study.reproduce import sheet
+from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 
 TITLE = "Stability threshold of refresh, lag and pipeline"
+
+# What prediction and measurement are both told.
+
+RATE = {"units": "logits per unit gradient"}
+LONG = {"refresh": "model A (refresh)", "lag": "model B (constant lag)", "pipeline": "model C (pipeline)"}
+
+
+def coordinates(setting: Setting) -> dict[str, list]:
+    return {"model": setting.models, "momentum": setting.momentum, "refresh_interval": setting.refresh_interval}
+
+
+# Prediction: theory alone.
+
+
+def predict(setting: Setting) -> xarray.Dataset:
+    """Law, exact threshold and onset of oscillation."""
+    signal = theory.BinarySignal(theory.GroupLaw(), tuple(setting.rewards))
+    even = np.full(2, 0.5)
+    point = theory.settled_point(signal, even, setting.kl_weight, even)
+    stiffness = theory.largest_stiffness(theory.stiffness_split(signal, point.policy, setting.kl_weight))
+    coords = coordinates(setting)
+    law, exact, onset = np.empty((3, *map(len, coords.values())))
+    for place in np.ndindex(*law.shape):
+        model, mu, n = (values[i] for values, i in zip(coords.values(), place, strict=True))
+        law[place] = theory.leading_order(n, mu) / stiffness
+        exact[place] = theory.exact(model, n, mu).kappa / stiffness
+        onset[place] = theory.oscillation_onset(model, n, mu) / stiffness
+    values = {"law": law, "threshold": exact, "onset": onset}
+    return xarray.Dataset({name: (tuple(coords), value, RATE) for name, value in values.items()}, coords)
+
+
+# Measurement: simulation alone.
+
+
+def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
+    """The threshold at every model, momentum and refresh interval."""
+    parts = []
+    for model in setting.models:
+        parts.append(lab.keep(model, partial(_one_model, model, setting)))
+        lab.progress(len(parts), len(setting.models))
+    return xarray.concat(parts, "model")
+
+
+def _one_model(model: str, setting: Setting) -> xarray.Dataset:
+    learner = Learner(two_arm(setting.rewards), staleness=STALENESS[model](), horizon=max(setting.refresh_interval))
+    point = detectors.find_fixed_point(learner, "mean_field", setting.kl_weight)
+    mu, n = (x.ravel() for x in np.meshgrid(setting.momentum, setting.refresh_interval, indexing="ij"))
+    cells = Hyper(np.ones(len(n)), mu, n, np.full(len(n), setting.kl_weight))
+    rates = np.geomspace(setting.learning_rate.start, setting.learning_rate.stop, setting.learning_rate.num)
+    theta, direction = np.tile(point.rest, (len(n), 1)), detectors.generic_direction(point.basis)
+    found = detectors.learning_rate_boundary(learner, "mean_field", cells, theta, direction, rates)
+    coords = coordinates(setting) | {"model": [model]}
+    value = found.value.reshape([len(values) for values in coords.values()])
+    return xarray.Dataset({"threshold": (tuple(coords), value, RATE)}, coords)
+
+
+# Numbers that the claims compare.
+
+
+def over_law(part: xarray.Dataset, f: Found, model: str) -> xarray.DataArray:
+    """Thresholds over the law's where a policy is stale at all (model A at N = 1 is on-policy)."""
+    ratio = (part.threshold / f.predicted.law).sel(model=model)
+    return ratio.sel(refresh_interval=slice(2, None)) if model == "refresh" else ratio
+
+
+# Picture.
+
+NAMES = {"refresh": "A: refresh", "lag": "B: constant lag", "pipeline": "C: pipeline"}
+SHADES = (s.PURPLE, s.GREEN, s.BLUE, s.VERMILION)
+BESIDE = (2.1, 1.2, 0.66)  # heights of the models' names beside their lines
+TOP = 6.5  # of the ratios; model A at N = 1 is on-policy and lies above
+COLOURS = {"refresh": s.BLUE, "lag": s.GREEN, "pipeline": s.VERMILION}
+
+
+def draw(figure, found: Found, wide: bool) -> None:
+    """Two columns: a diagram and the ratios of each model. One column: the diagram of A, the ratios of all."""
+    models = found.setting.models if wide else found.setting.models[:1]
+    figure.set_figheight(4.4)
+    axes = figure.subplots(2, len(models), sharex=True, sharey="row", squeeze=False, height_ratios=(1.2, 1))
+    for column, model in enumerate(models):
+        _diagram(axes[0, column], found, model)
+        for line in _by_momentum(found, model) if wide else _by_model(found):
+            _ratio(axes[1, column], found, *line)
+        axes[1, column].axhline(1.0, **s.LAW)
+        axes[1, column].set(yscale="log", ylim=(0.6, TOP), xlabel=r"refresh interval $N$ (steps)")
+        sheet.plain_log(axes[1, column].yaxis)
+        sheet.ticks_at(axes[1, column].xaxis, sorted({1, 2, 4, 8, 16, 32, 64} & set(found.setting.refresh_interval)))
+    figure.suptitle(s.lines(_trained(found), 1.15 * figure.get_figwidth()), fontsize=sheet.SMALLEST_TEXT)
+    axes[0, 0].set_ylabel(f"learning rate $\\eta$\n({s.RATE_UNIT})")
+    axes[1, 0].set_ylabel(r"threshold / law's $\eta$")
+    axes[1, 0].text(
+        0.97, 0.72, r"law: $K\eta N = 1 - \mu$", ha="right", transform=axes[1, 0].get_yaxis_transform(), fontsize=7
+    )
+    _name_regions(axes[0, 0])
+    if wide:
+        _key(axes[1, -2], _by_momentum(found, models[0]))
+    else:
+        axes[1, 0].set_title(rf"all models, $\mu$ = {found.setting.drawn_momentum:g}")
+        for (label, colour, _), height in zip(_by_model(found), BESIDE, strict=True):
+            axes[1, 0].text(3.2, height, label, color=colour, fontsize=7)
+
+
+def _trained(found: Found) -> str:
+    setting = found.setting
+    arms = f"two arms, success probabilities {', '.join(f'{p:g}' for p in setting.rewards)}"
+    return f"{arms}; GRPO with std; KL weight {setting.kl_weight:g}; heavy ball; drift at G = infinity"
+
+
+def _diagram(panel, found: Found, model: str) -> None:
+    """Learning rate against refresh interval: what happens where."""
+    place = {"model": model, "momentum": found.setting.drawn_momentum}
+    predicted, measured = found.predicted.sel(place), found.measured.sel(place)
+    n = predicted.refresh_interval.values
+    low, high = 0.4 * float(found.predicted.onset.sel(momentum=place["momentum"]).min()), 60.0
+    panel.fill_between(n, low, predicted.onset, color=s.FILL[1], linewidth=0)
+    panel.fill_between(n, predicted.onset, predicted.threshold, color=s.FILL[2], linewidth=0)
+    panel.fill_between(n, predicted.threshold, high, color=s.FILL[3], linewidth=0)
+    panel.plot(n, predicted.threshold, **s.EXACT)
+    panel.plot(n, predicted.law, **s.LAW)
+    panel.plot(n, measured.threshold, **s.MEASURED)
+    panel.set(xscale="log", yscale="log", ylim=(low, high), xlim=(n[0], n[-1]))
+    panel.set_title(rf"{NAMES[model]}, $\mu$ = {place['momentum']:g}")
+    sheet.plain_log(panel.yaxis, (1.0,))
+
+
+def _name_regions(panel) -> None:
+    text = {"transform": panel.transAxes, "fontsize": 7}
+    panel.text(0.97, 0.93, "unstable", ha="right", va="top", **text)
+    panel.text(0.97, 0.83, "line: predicted, circles: measured", ha="right", va="top", color=s.BLUE, **text)
+    panel.text(0.04, 0.52, "law", va="top", **text)
+    panel.text(0.05, 0.32, "oscillates, decays", va="center", **text)
+    panel.text(0.05, 0.09, "converges monotonically", va="center", **text)
+
+
+def _by_momentum(found: Found, model: str) -> list[tuple[str, str, dict]]:
+    """(label, colour, place) of the lines in a panel of one model."""
+    momenta = found.setting.labelled_momenta
+    return [(rf"$\mu$ = {mu:g}", c, {"model": model, "momentum": mu}) for mu, c in zip(momenta, SHADES, strict=True)]
+
+
+def _by_model(found: Found) -> list[tuple[str, str, dict]]:
+    mu = found.setting.drawn_momentum
+    return [(NAMES[m], COLOURS[m], {"model": m, "momentum": mu}) for m in found.setting.models]
+
+
+def _ratio(panel, found: Found, label: str, colour: str, place: dict) -> None:
+    law = found.predicted.law.sel(place)
+    n, measured = law.refresh_interval, (found.measured.threshold / law).sel(place)
+    panel.plot(n, found.predicted.threshold.sel(place) / law, **s.EXACT | {"color": colour, "linewidth": 1.2})
+    panel.plot(n, measured.where(measured < TOP), **s.MEASURED | {"color": colour, "markersize": 3.4})
+
+
+def _key(panel, lines: list[tuple[str, str, dict]]) -> None:
+    """Names of the lines, top right, in the order in which the lines lie at large N."""
+    for row, (label, colour, _) in enumerate(lines):
+        place = (0.97, 0.95 - 0.1 * row)
+        panel.text(*place, label, color=colour, ha="right", va="top", fontsize=7, transform=panel.transAxes)
+
+
+# Table below the claims.
+
+
+def table(found: Found) -> str:
+    """Measured threshold over the law's, per model: momentum down, refresh interval across."""
+    ratio = found.measured.threshold / found.predicted.law
+    intervals = ratio.refresh_interval.values
+    parts = []
+    for model in found.setting.models:
+        parts.append(f"Measured threshold / law's learning rate, {LONG[model]} (above 1: the law is careful):\n")
+        parts.append("| momentum | " + " | ".join(f"N = {n:g}" for n in intervals) + " |")
+        parts.append("|---" * (len(intervals) + 1) + "|")
+        for mu in ratio.momentum.values:
+            values = ratio.sel(model=model, momentum=mu).values
+            parts.append(f"| {mu:g} | " + " | ".join(f"{value:.3g}" for value in values) + " |")
+        parts.append("")
+    return "\n".join(parts)
+
+
+# Claims.
+
 THEORY = "derived in bandit_lab/theory/thresholds.py"
-ON_POLICY = {"model": "refresh", "momentum": 0.9, "refresh_interval": 1}
+MOMENTUM = 0.9  # of the claim on policy
+ON_POLICY = {"model": "refresh", "momentum": MOMENTUM, "refresh_interval": 1}
 
 
 def _exactly(letter: str, model: str) -> Claim:
@@ -69,7 +253,7 @@ CLAIMS = (
         "phase_diagram.a_on_policy",
         "Model A at N = 1 is on-policy and stable up to 2 (1 + mu)/(1 - mu) times the law, here at momentum 0.9",
         THEORY,
-        predicted=lambda f: 2 * (1 + ON_POLICY["momentum"]) / (1 - ON_POLICY["momentum"]),
+        predicted=lambda f: 2 * (1 + MOMENTUM) / (1 - MOMENTUM),
         measured=lambda f: float((f.measured.threshold / f.predicted.law).sel(ON_POLICY)),
         tolerance=1e-3,
         relative=True,

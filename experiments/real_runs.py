@@ -10,19 +10,329 @@ law's curve passes a level that all runs of a family pass, half-way up. Drawn: e
 logs, which are in no file here); AICc of the softmax law against the oscillator; times where runs differ in one factor.
 """
 
+import hashlib
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
 import numpy as np
+import xarray
 
-from bandit_lab.study.figures.real_runs.draw import draw
-from bandit_lab.study.figures.real_runs.measure import inputs, measure, why_not
-from bandit_lab.study.figures.real_runs.predict import predict
-from bandit_lab.study.figures.real_runs.read import coverage, error_ratio, exponent, kept, needs_no_inertia
-from bandit_lab.study.figures.real_runs.table import table
-from bandit_lab.study.reproduce.experiment import Claim
-
-__all__ = ["CLAIMS", "TITLE", "draw", "inputs", "measure", "predict", "table", "why_not"]
+from bandit_lab._readings import crossing
+from bandit_lab.curves import Curve
+from bandit_lab.curves.backtest import BASELINES, compare, cut, leave_family_out
+from bandit_lab.curves.fit import SHAPES, fit_curve
+from bandit_lab.study.fit.settings import FitSettings
+from bandit_lab.study.logs.gather import gather
+from bandit_lab.study.plots import style as s
+from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 
 TITLE = "Real runs and their laws"
 
+# What prediction and measurement are both told.
+
+LAWS = ("oscillator", "softmax_law", "single_exponential", "sigmoid", "constant")
+NAMES = ("oscillator", "softmax", "exponential", "sigmoid", "constant")
+NUMBERS = ("plateau", "amplitude", "delay", "damping_ratio", "start", "speed", "sigma", "rho")
+FACTORS = {"learning_rate": -1.0, "refresh_interval": -1.0, "group_size": 0.0}
+ONE, SCORE = {"units": "1"}, {"units": "nats, times 2"}
+
+
+class Run(NamedTuple):
+    """One log that has a reward curve."""
+
+    name: str
+    family: str
+    curve: Curve
+
+
+@lru_cache(maxsize=1)
+def _all_runs() -> tuple[Run, ...]:
+    index = str(Path(os.environ["BANDIT_LAB_LOGS"]) / "index.csv")
+    logs = gather(FitSettings(logs_index=index), lambda done, total: None)
+    return tuple(Run(log.name, log.family, log.curve) for log in logs if log.curve is not None)
+
+
+def read_logs(setting: Setting) -> list[Run]:
+    """Runs that are short enough."""
+    return [run for run in _all_runs() if run.curve.step.size <= setting.longest]
+
+
+def fitted_curve(fit: xarray.Dataset, step: np.ndarray) -> np.ndarray:
+    """The chosen law's curve of one run at its steps."""
+    value = dict(zip(NUMBERS, fit.fitted.values, strict=True))
+    law = LAWS[int(fit.chosen)]
+    if law == "constant":
+        return np.full(step.size, value["plateau"])
+    if law == "oscillator":
+        theta = [np.log(value["delay"] * (1 + 0.5 / value["damping_ratio"])), np.log(value["damping_ratio"])]
+    else:
+        theta = [np.log(value["delay"])] if law == "single_exponential" else [value["start"], np.log(value["speed"])]
+    return value["plateau"] + value["amplitude"] * (SHAPES[law].growth(step - step[0], np.array([theta])) - 1)
+
+
+def softmax_gain(found: Found) -> xarray.DataArray:
+    return found.measured.aicc.sel(law="oscillator") - found.measured.aicc.sel(law="softmax_law")
+
+
+# Prediction: theory alone.
+
+
+def predict(setting: Setting) -> xarray.Dataset:
+    """What is expected where no run has inertia that can be seen, and how times scale."""
+    values = {
+        "without_inertia": ((), 0.95, ONE | {"long_name": "share of runs that need no inertia"}),
+        "coverage": ((), 0.9, ONE),
+        "not_refused": ((), 1.0, ONE),
+        "error_over_best_baseline": ((), 1.0, ONE),
+        "exponent": (("factor",), np.array(list(FACTORS.values())), ONE),
+    }
+    return xarray.Dataset(values, {"factor": list(FACTORS)})
+
+
+# Measurement: simulation alone.
+
+
+def why_not(setting: Setting) -> str | None:
+    """The reason where there are no logs."""
+    folder = os.environ.get("BANDIT_LAB_LOGS", "")
+    if folder and (Path(folder) / "index.csv").is_file():
+        return None
+    return "BANDIT_LAB_LOGS does not name a folder with index.csv and its logs"
+
+
+def inputs(setting: Setting) -> str:
+    """Hash of all logs."""
+    folder, content = Path(os.environ["BANDIT_LAB_LOGS"]), hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        content.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
+    return content.hexdigest()
+
+
+def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
+    """Fitted numbers and statistics of every run; no logged value."""
+    fits = lab.keep("fits", lambda: _fits(setting, lab))
+    return fits.merge(lab.keep("forecasts", lambda: _forecasts(setting))).merge(_times(setting, fits))
+
+
+def _fits(setting: Setting, lab: Lab) -> xarray.Dataset:
+    logs, rows = read_logs(setting), []
+    for done, log in enumerate(logs):
+        fit = fit_curve(log.curve, LAWS)
+        chosen = fit.best.parameters
+        numbers = [chosen[name].value if name in chosen else np.nan for name in NUMBERS]
+        per_law = [[fit.laws[law].aicc for law in LAWS], [fit.laws[law].r_squared for law in LAWS]]
+        explained = fit.best.r_squared_explainable
+        rows.append((*per_law, numbers, LAWS.index(fit.best.law), explained, fit.n_points, fit.best.status == "ok"))
+        lab.progress(done + 1, len(logs))
+    columns = [np.array(column, float) for column in zip(*rows, strict=True)]
+    values = {
+        "aicc": (("run", "law"), columns[0], SCORE),
+        "r_squared": (("run", "law"), columns[1], ONE),
+        "fitted": (("run", "parameter"), columns[2], {"units": "as the fit names them: reward, steps, 1/step, 1"}),
+        "chosen": (("run",), columns[3], ONE | {"long_name": "place of the chosen law in `law`"}),
+        "r_squared_explainable": (("run",), columns[4], ONE),
+        "points": (("run",), columns[5], ONE),
+        "identified": (("run",), columns[6], ONE | {"long_name": "1 if every parameter is identified"}),
+    }
+    return xarray.Dataset(values, {"run": [log.name for log in logs], "law": list(LAWS), "parameter": list(NUMBERS)})
+
+
+def _forecasts(setting: Setting) -> xarray.Dataset:
+    """Forecasts from the first part of the longer runs against what came; errors over the range seen."""
+    logs = [log for log in read_logs(setting) if log.curve.step.size >= setting.backtest_points]
+    cuts = [cut(log.name, log.curve.step, log.curve.reward, setting.fraction, log.family) for log in logs]
+    rows = []
+    for one, (test, _) in zip(cuts, leave_family_out(cuts), strict=True):
+        seen = one.outlook.seen if one.outlook is not None else np.nan
+        errors = [abs(test.error), *(abs(test.baselines[name]) for name in BASELINES)]
+        rows.append([float(bool(test.forecast.refused)), float(test.covered), *(np.array(errors) / seen)])
+    table = np.array(rows, float)
+    values = {
+        "refused": (("forecast_run",), table[:, 0], ONE),
+        "covered": (("forecast_run",), table[:, 1], ONE),
+        "error": (("forecast_run", "method"), table[:, 2:], ONE | {"long_name": "absolute error over the range seen"}),
+    }
+    return xarray.Dataset(values, {"forecast_run": [log.name for log in logs], "method": ["laws", *BASELINES]})
+
+
+def _times(setting: Setting, fits: xarray.Dataset) -> xarray.Dataset:
+    """Steps to a common level, by group of runs that differ in one factor, over the group's first run."""
+    curves = {log.name: log.curve for log in read_logs(setting)}
+    place, rows, names = 0, [], []
+    for code, factor in enumerate(FACTORS):
+        for group in setting.one_factor[factor]:
+            known = [name for name in group if name in curves]
+            if len(known) < 2:
+                continue
+            lines = [(curves[name].step, fitted_curve(fits.sel(run=name), curves[name].step)) for name in known]
+            start, end = max(line[0] for _, line in lines), min(line[-1] for _, line in lines)
+            times = [crossing(step, line, 0.5 * (start + end)) - step[0] for step, line in lines]
+            for name, time in zip(known, times, strict=True):
+                rows.append([code, place, group[name] / group[known[0]], time, time / times[0]])
+                names.append(f"{place}: {name}")
+            place += 1
+    labels = ("factor_code", "group", "factor_ratio", "time", "time_ratio")
+    units = (ONE, ONE, ONE, {"units": "logged steps"}, ONE)
+    columns = np.array(rows, float).reshape(-1, len(labels)).T
+    values = {f"{k}": (("member",), c, u) for k, c, u in zip(labels, columns, units, strict=True)}
+    return xarray.Dataset(values, {"member": names})
+
+
+# Numbers that the claims compare.
+
+
+def needs_no_inertia(f: Found) -> float:
+    """Share of runs in which the oscillator is not clearly better than every law without inertia."""
+    others = f.measured.aicc.sel(law=list(LAWS[1:])).min("law")
+    return float((others - f.measured.aicc.sel(law="oscillator") <= f.setting.margin).mean())
+
+
+def kept(f: Found) -> np.ndarray:
+    """Which forecasts are not refused."""
+    return f.measured.refused.values == 0
+
+
+def coverage(f: Found) -> float:
+    """Share of those whose interval holds the end of the run."""
+    return float(f.measured.covered.values[kept(f)].mean())
+
+
+def error_ratio(f: Found) -> float:
+    """Median error over that of the best baseline; 1 if it is no larger."""
+    medians = np.nanmedian(f.measured.error.values[kept(f)], axis=0)
+    return max(1.0, float(medians[0] / medians[1:].min()))
+
+
+def exponent(f: Found, code: int) -> float:
+    """Slope of log time against log factor with a level per group (least squares)."""
+    m = f.measured
+    here = (m.factor_code.values == code) & np.isfinite(m.time.values)
+    x, y, group = np.log(m.factor_ratio.values[here]), np.log(m.time.values[here]), m.group.values[here]
+    x, y = (v - np.array([v[group == one].mean() for one in group]) for v in (x, y))
+    return float(np.sum(x * y) / np.sum(x * x))
+
+
+# Picture.
+
+SHADES = (s.VERMILION, s.BLUE, s.GREEN, s.PURPLE, s.GREY)
+MARKS, SIGNS = ("o", "s", "^", "D", "v"), "○□△◇▽"
+
+
+def draw(figure, found: Found, wide: bool) -> None:
+    """Small multiples above, differences of AICc and times below."""
+    figure.set_figheight(7.2)
+    head, top, bottom = figure.subfigures(3, 1, height_ratios=(0.16, 2.2, 1.4))
+    for place, (name, shade) in zip((0.01, 0.23, 0.42, 0.67, 0.84), zip(NAMES, SHADES, strict=True), strict=True):
+        count = int((found.measured.chosen == NAMES.index(name)).sum())
+        head.text(place, 0.7, f"{name} {count}", color=shade, fontsize=6.5, va="center")
+    key = "reward over step, own scales; dots: log, line: law fitted"
+    head.text(0.01, 0.2, key, fontsize=6.5, va="center")
+    _multiples(top, found, 13 if wide else 8)
+    left, right = bottom.subplots(1, 2)
+    _differences(left, found)
+    _factors(right, found)
+
+
+def _multiples(part, found: Found, columns: int) -> None:
+    logs = read_logs(found.setting)
+    axes = part.subplots(-(-len(logs) // columns), columns, squeeze=False)
+    for panel in axes.flat:
+        panel.set(xticks=[], yticks=[])
+        panel.set_visible(False)
+    order = sorted(logs, key=lambda log: (int(found.measured.chosen.sel(run=log.name)), log.name))
+    for panel, log in zip(axes.flat, order, strict=False):
+        fit = found.measured.sel(run=log.name)
+        panel.set_visible(True)
+        panel.plot(log.curve.step, log.curve.reward, ".", color="#B0B0B0", markersize=1.3, markeredgewidth=0)
+        panel.plot(log.curve.step, fitted_curve(fit, log.curve.step), color=SHADES[int(fit.chosen)], linewidth=1.1)
+        panel.spines[:].set_linewidth(0.4)
+
+
+def _differences(panel, found: Found) -> None:
+    values = np.sort(softmax_gain(found).values)
+    shade = np.where(values > 4, s.BLUE, np.where(values < -4, s.VERMILION, s.GREY))
+    panel.bar(np.arange(values.size), np.clip(values, -30, 30), color=shade, width=1.0)
+    panel.axhline(0, color=s.BLACK, linewidth=0.6)
+    panel.set(xlabel="runs, sorted", ylabel="AICc, oscillator less softmax", ylim=(-31, 42))
+    panel.text(0, 35, f"by > 4: softmax {int((values > 4).sum())}", color=s.BLUE, fontsize=6.5)
+    text = f"by > 4: oscillator {int((values < -4).sum())}"
+    panel.text(values.size, -28, text, color=s.VERMILION, fontsize=6.5, ha="right")
+
+
+def _factors(panel, found: Found) -> None:
+    m = found.measured
+    span = np.array([0.5, 4.5])
+    panel.plot(span, 1 / span, **s.LAW)
+    panel.axhline(1.0, **(s.LAW | {"linewidth": 0.8}))
+    for code, (name, shade) in enumerate(
+        zip((r"$\eta$", r"$K_{ref}$", "$G$"), (s.BLUE, s.VERMILION, s.GREEN), strict=True)
+    ):
+        for group in np.unique(m.group.values[m.factor_code.values == code]):
+            here = m.group.values == group
+            origin = str(m.member.values[here][0]).partition(": ")[2].partition(".")[0]
+            _say(panel, 0.3 - 0.07 * group, f"{SIGNS[int(group)]} {name} {origin}", shade)
+            order = np.argsort(m.factor_ratio.values[here])
+            x, y = m.factor_ratio.values[here][order], m.time_ratio.values[here][order]
+            panel.plot(
+                x, y, marker=MARKS[int(group)], color=shade, markerfacecolor="white", markersize=4, linewidth=0.7
+            )
+    _say(panel, 0.86, "dashed: predicted, 1/x for\n$\\eta$ and $K_{ref}$, 1 for $G$", s.BLACK)
+    panel.set(xscale="log", yscale="log", ylabel="time, over first run's")
+    label = "learning rate $\\eta$,\nupdates per cycle $K_{ref}$,\ngroup size $G$ / first run's"
+    panel.set_xlabel(label, fontsize=7)
+    panel.minorticks_off()
+    panel.set_xticks([1, 2, 4], ["1", "2", "4"])
+    panel.set_yticks([0.1, 0.25, 0.5, 1, 2], ["0.1", "0.25", "0.5", "1", "2"])
+    panel.set(xlim=(0.9, 4.6), ylim=(0.012, 6))
+
+
+def _say(panel, y: float, text: str, shade: str) -> None:
+    panel.text(0.03, y, text, color=shade, fontsize=6.5, transform=panel.transAxes)
+
+
+# Table below the claims.
+
+
+def table(found: Found) -> str:
+    """Which law is chosen, and by how much; whether forecasts differ from baselines by more than the choice of runs."""
+    m, margin = found.measured, found.setting.margin
+    lines = ["| law | chosen in | clearly better than every other (AICc > 4) | median R^2 |", "|---|---|---|---|"]
+    for place, name in enumerate(NAMES):
+        mine = m.aicc[:, place]
+        others = m.aicc.isel(law=[i for i in range(len(LAWS)) if i != place]).min("law")
+        clear, chosen = int((others - mine > margin).sum()), int((m.chosen == place).sum())
+        lines.append(
+            f"| {name} | {chosen} of {m.sizes['run']} | {clear} | {float(m.r_squared[:, place].median()):.2f} |"
+        )
+    difference = softmax_gain(found)
+    softmax, oscillator = int((difference > margin).sum()), int((difference < -margin).sum())
+    lines += ["", f"Softmax law against oscillator: clearly better in {softmax} runs, clearly worse in {oscillator}, "]
+    lines[-1] += f"median difference of AICc {float(difference.median()):.1f}."
+    return "\n".join([*lines, "", *forecasts(found)])
+
+
+def forecasts(found: Found) -> list[str]:
+    """Errors of the forecasts that are not refused beside those of the baselines, on the same runs."""
+    error = found.measured.error.values[kept(found)]
+    told = compare(error[:, 0], dict(zip(BASELINES, error[:, 1:].T, strict=True)))
+    low, high = told.ratio_interval
+    mean, median = error.mean(axis=0), np.median(error, axis=0)
+    lines = [
+        "| error over the range seen | median | mean | forecast is closer in | sign test p |",
+        "|---|---|---|---|---|",
+    ]
+    lines.append(f"| forecast | {median[0]:.3f} | {mean[0]:.3f} | | |")
+    for place, name in enumerate(BASELINES, 1):
+        better, differ, chance = told.smaller[name]
+        numbers = f"{median[place]:.3f} | {mean[place]:.3f} | {better} of {differ} | {chance:.2f}"
+        lines.append(f"| {name.replace('_', ' ')} | {numbers} |")
+    resampled = f"Median error over that of the best of the three, runs resampled: 95 % within {low:.2f} to {high:.2f}."
+    return [*lines, "", resampled]
+
+
+# Claims.
 
 SOURCE = "arXiv 2606.30789"
 CLAIMS = (

@@ -11,16 +11,309 @@ fit may take misfit for correlated noise). Setting: conf/experiment/slow_start.y
 the fits of bandit_lab.curves on points that are means of B answers each. Drawn: the sweep; delays; R^2; AICc.
 """
 
-from bandit_lab._readings import farthest_from_one
-from bandit_lab.study.figures.slow_start.draw import draw
-from bandit_lab.study.figures.slow_start.measure import measure
-from bandit_lab.study.figures.slow_start.predict import predict
-from bandit_lab.study.reproduce.experiment import Claim
+import jax.numpy as jnp
+import numpy as np
+import xarray
+from scipy.optimize import minimize
 
-__all__ = ["CLAIMS", "TITLE", "draw", "measure", "predict"]
+from bandit_lab import measure as detectors
+from bandit_lab import theory
+from bandit_lab._readings import crossing, farthest_from_one
+from bandit_lab.bandits import two_arm
+from bandit_lab.curves.fit import SHAPES, fit_many
+from bandit_lab.grpo import DrGRPO, Hyper, Learner
+from bandit_lab.simulate import run
+from bandit_lab.study.plots import style as s
+from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 
 TITLE = "Slow start: inertia against softmax geometry"
 
+# What prediction and measurement are both told.
+
+ONE, STEPS, FLOW = {"units": "1"}, {"units": "steps"}, {"units": "logits^2 per reward"}
+GOOD = 0.91
+SHOWN = 121
+
+
+def logged(steps: int, points: int) -> np.ndarray:
+    return np.linspace(0, steps, points).round().astype(int)
+
+
+def origins(curves: Setting) -> list[str]:
+    """Softmax curves without inertia by their initial gap, and the one with inertia and without geometry."""
+    return [*curves.start_gap, "inertia"]
+
+
+def rival_law(origin: str) -> str:
+    """The law that is wrong for a curve of this origin."""
+    return "softmax_law" if origin == "inertia" else "oscillator"
+
+
+def coordinates(setting: Setting) -> dict[str, list]:
+    sweep, curves = setting.sweep, setting.curves
+    return {
+        "rate": sweep.rate,
+        "momentum": sweep.momentum,
+        "origin": origins(curves),
+        "answers": curves.answers,
+    }
+
+
+# Prediction: theory alone.
+
+
+def predict(setting: Setting) -> xarray.Dataset:
+    """Delays of the sweep, and how far either law is from the other's curve."""
+    sweep, curves = setting.sweep, setting.curves
+    half = 2 * np.sinh(-sweep.start_gap / 2)
+    growth = np.cosh(sweep.start_gap / 2)
+    gone = np.linspace(0.0, sweep.duration * half, SHOWN)
+    drawn = [_crossing_curve(sweep, sweep.shown, mu, gone / sweep.shown) for mu in sweep.momentum]
+    delay = np.array([[_delay(sweep, rate, mu, half, growth) for mu in sweep.momentum] for rate in sweep.rate])
+    leading = np.array([theory.reaching_delay(mu, growth) for mu in sweep.momentum])
+    answers = np.array(curves.answers)
+    time = np.linspace(0.0, 1.0, curves.points)
+    exact = [_softmax_curve(curves, curves.start_gap[name], time) for name in curves.start_gap]
+    exact.append(_inertia_curve(curves))
+    found = [_nearest(rival_law(name), time, curve) for name, curve in zip(origins(curves), exact, strict=True)]
+    damping = [read[1].get("damping_ratio", curves.damping_ratio) for read in found]
+    misfit, variance = np.array([one[0] for one in found])[:, None], np.array([one.var() for one in exact])[:, None]
+    noise = np.array([np.mean(one * (1 - one)) / answers for one in exact])
+    r_squared = 1 - (misfit + noise * (1 - 4 / curves.points)) / (variance + noise)
+    fitted = ("origin", "answers")
+    return xarray.Dataset(
+        {
+            "success": (("momentum", "gone"), np.array(drawn), ONE),
+            "geometric_time": ((), half, FLOW),
+            "growth_of_force": ((), growth, ONE),
+            "delay": (("rate", "momentum"), delay, STEPS),
+            "delay_leading": (("momentum",), leading, STEPS),
+            "delay_constant": (("momentum",), np.array([theory.inertial_delay(mu) for mu in sweep.momentum]), STEPS),
+            "delay_slope": ((), 1 + np.log(growth), ONE),
+            "misfit": (("origin",), misfit[:, 0], ONE | {"long_name": "mean squared distance of the rival law"}),
+            "rival_r_squared": (fitted, r_squared, ONE),
+            "aicc_gain": (fitted, curves.points * np.log1p(misfit / noise), {"units": "nats, times 2"}),
+            "share_good": (fitted, np.where(r_squared > GOOD, 1.0, 0.0), ONE),
+            "read_damping_ratio": (("origin",), np.array(damping), ONE),
+        },
+        coordinates(setting) | {"gone": gone},
+    )
+
+
+def _delay(sweep: Setting, rate: float, mu: float, half: float, growth: float) -> float:
+    """Steps by which p = 1/2 is reached later than without momentum.
+
+    The second-order flow has (1 + mu)/2 for mu in its mass, hence half a step of delay more than the updates.
+    """
+    if mu == 0:
+        return 0.0
+    steps = np.linspace(0.0, (half / rate + 4 * theory.reaching_delay(mu, growth)) * 1.1, 4001)
+    success = _crossing_curve(sweep, rate, mu, steps)
+    return crossing(steps, success, 0.5) - half / rate - 0.5 * (1 + np.log(growth))
+
+
+def _crossing_curve(sweep: Setting, rate: float, mu: float, steps: np.ndarray) -> np.ndarray:
+    def drift(x: float) -> float:
+        return 1 / np.cosh(0.5 * x)
+
+    gap = theory.inertial_curve(drift, sweep.start_gap, steps, rate * (1 - mu), mu)
+    return 1 / (1 + np.exp(-gap))
+
+
+def _softmax_curve(curves: Setting, gap: float, time: np.ndarray) -> np.ndarray:
+    start = np.sinh(gap / 2)
+    return np.asarray(theory.softmax_law(jnp.asarray(time), 0.0, 1.0, start, curves.end - start))
+
+
+def _inertia_curve(curves: Setting) -> np.ndarray:
+    low, high = curves.span
+    kappa = curves.learning_rate_times_stiffness
+    length = int(curves.duration * (1 - curves.momentum) / kappa)
+    left = np.asarray(theory.discrete_response(length, kappa, curves.momentum))
+    return high - (high - low) * left[logged(length, curves.points)]
+
+
+def _nearest(law: str, time: np.ndarray, curve: np.ndarray) -> tuple[float, dict[str, float]]:
+    """(mean squared distance, parameters) of the law's curve that is nearest to a noise-free one."""
+    shape = SHAPES[law]
+    low, high = shape.bounds(time)
+
+    def distance(theta: np.ndarray) -> float:
+        rising = shape.growth(time, np.clip(theta, low, high)[None, :])
+        design = np.stack((np.ones_like(rising), rising), axis=-1)
+        return float(np.mean((curve - design @ np.linalg.lstsq(design, curve, rcond=None)[0]) ** 2))
+
+    start = min(shape.grid(time), key=distance)
+    best = minimize(distance, start, method="Nelder-Mead", options={"xatol": 1e-5, "fatol": 1e-12})
+    theta = np.clip(best.x, low, high)
+    return distance(theta), {name: float(value) for name, value in shape.meaning(theta).items()}
+
+
+# Measurement: simulation alone.
+
+LAWS = ("softmax_law", "oscillator")
+CLEAR = 4.0
+
+
+def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
+    """The sweep of momentum, and both laws fitted to noisy curves of both origins."""
+    sweep = lab.keep("sweep", lambda: _sweep(setting))
+    return sweep.merge(lab.keep("fits", lambda: _fits(setting)))
+
+
+def _sweep(setting: Setting) -> xarray.Dataset:
+    sweep = setting.sweep
+    half = -0.5 * sweep.start_gap
+    learner = Learner(two_arm((1.0, 0.0), initial_logits=(-half, half)))
+    times, shown = np.empty((len(sweep.rate), len(sweep.momentum))), None
+    for row, rate in enumerate(sweep.rate):
+        steps = int(np.ceil(sweep.duration * 2 * np.sinh(half) / rate))
+        momentum = np.array(sweep.momentum)
+        success = _mean_curves(learner, rate * (1 - momentum), momentum, 0.0, steps)
+        times[row] = [crossing(np.arange(steps + 1), curve, 0.5) for curve in success]
+        if rate == sweep.shown:
+            shown = success[:, np.linspace(0, steps, SHOWN).round().astype(int)]
+    gone = np.linspace(0.0, sweep.duration * 2 * np.sinh(half), SHOWN)
+    values = {
+        "half_time": (("rate", "momentum"), times, STEPS),
+        "delay": (("rate", "momentum"), times - times[:, :1], STEPS),
+        "success": (("momentum", "gone"), shown, ONE),
+    }
+    return xarray.Dataset(values, {"rate": sweep.rate, "momentum": sweep.momentum, "gone": gone})
+
+
+def _fits(setting: Setting) -> xarray.Dataset:
+    curves = setting.curves
+    rng = np.random.default_rng(curves.seed)
+    time = np.linspace(0.0, 1.0, curves.points)
+    exact = [_run_without_inertia(curves, curves.start_gap[name]) for name in curves.start_gap]
+    exact.append(_run_with_inertia(curves))
+    rows = []
+    for origin, curve in zip(origins(curves), exact, strict=True):
+        rival = rival_law(origin)
+        law = LAWS[1 - LAWS.index(rival)]
+        for answers in curves.answers:
+            noisy = rng.binomial(answers, curve, (curves.repeats, curves.points)) / answers
+            fits = [one.laws for one in fit_many(time, noisy, LAWS)]
+            squared = np.array([one[rival].r_squared for one in fits])
+            gain = np.array([one[rival].aicc - one[law].aicc for one in fits])
+            damping = np.median([one["oscillator"].parameters["damping_ratio"].value for one in fits])
+            ends = [*np.quantile(squared, (0.5, 0.05, 0.95)), *np.quantile(gain, (0.5, 0.05, 0.95))]
+            rows.append([*ends, np.mean(squared >= GOOD), np.mean(gain > CLEAR), np.mean(gain < -CLEAR), damping])
+    names = ("rival_r_squared", "r_squared_low", "r_squared_high", "aicc_gain", "gain_low", "gain_high")
+    shares = ("share_good", "clearly_right", "clearly_wrong", "read_damping_ratio")
+    table = np.array(rows).reshape(len(exact), len(curves.answers), -1)
+    values = {name: (("origin", "answers"), table[..., i], ONE) for i, name in enumerate((*names, *shares))}
+    return xarray.Dataset(values, coordinates(setting))
+
+
+def _run_without_inertia(curves: Setting, gap: float) -> np.ndarray:
+    """Success at the logged points: standardised advantage, mu = 0, small learning rate."""
+    rate, half = curves.rate, -0.5 * gap
+    learner = Learner(two_arm((1.0, 0.0), initial_logits=(-half, half)))
+    steps = round(2 * (np.sinh(half) + curves.end) / rate)
+    return _mean_curves(learner, np.array([rate]), np.zeros(1), 0.0, steps)[0][logged(steps, curves.points)]
+
+
+def _run_with_inertia(curves: Setting) -> np.ndarray:
+    """Success at the logged points: a small displacement from the fixed point, drawn out over the span."""
+    learner = Learner(two_arm((1.0, 0.0)), advantage=DrGRPO())
+    point = detectors.find_fixed_point(learner, "mean_field", 1.0)
+    stiffness = detectors.measure_stiffness(learner, "mean_field", 1.0, point).largest
+    kappa = curves.learning_rate_times_stiffness
+    steps = int(curves.duration * (1 - curves.momentum) / kappa)
+    start = point.rest + 1e-5 * np.array([-0.5, 0.5])
+    reward = _mean_curves(learner, np.array([kappa / stiffness]), np.array([curves.momentum]), 1.0, steps, start)[0]
+    low, high = curves.span
+    gain = (reward - reward[0]) / (point.expected_reward - reward[0])
+    return (low + (high - low) * gain)[logged(steps, curves.points)]
+
+
+def _mean_curves(learner, rates, momentum, kl_weight, steps, start=None) -> np.ndarray:
+    ones = np.ones(len(rates))
+    cells = Hyper(rates, momentum, ones.astype(int), kl_weight * ones)
+    initial = None if start is None else np.tile(start, (len(rates), 1))
+    return run(learner, "mean_field", cells, steps=steps, dtype=np.float64, initial=initial, summary=False).reward_mean
+
+
+# Picture.
+
+SHADE = (s.BLUE, s.GREEN, s.VERMILION)
+SHADES = (s.BLACK, s.BLUE, s.GREEN, s.ORANGE, s.VERMILION)
+SMALL = s.MEASURED | {"markersize": 3.2, "linewidth": 0.8}
+
+
+def draw(figure, found: Found, wide: bool) -> None:
+    """Four panels, in a row or two by two."""
+    figure.set_figheight(2.4 if wide else 4.3)
+    panels = figure.subplots(1, 4) if wide else figure.subplots(2, 2).ravel()
+    for panel, fill in zip(panels, (_draw_sweep, _draw_delays, _draw_r_squared, _draw_gain), strict=True):
+        fill(panel, found)
+
+
+def _draw_sweep(panel, found: Found) -> None:
+    gone = found.predicted.gone
+    for place, (mu, shade) in enumerate(zip(found.predicted.momentum.values, SHADES, strict=False)):
+        panel.plot(gone, found.predicted.success.sel(momentum=mu), color=shade, linewidth=1.2)
+        points = found.measured.success.sel(momentum=mu)[::3]
+        panel.plot(gone[::3], points, "o", color=shade, markersize=2.2, markerfacecolor="white")
+        panel.text(28.5, 0.42 - 0.09 * place, rf"$\mu$ = {mu:g}", color=shade, fontsize=6.5, ha="right")
+    text = {"fontsize": 6.5, "va": "top", "transform": panel.transAxes}
+    panel.text(0.015, 0.98, "lines:\npredicted\ncircles:\nmeasured", **text)
+    xlabel = "$t\\,\\eta/(1-\\mu)$ (" + s.RATE_UNIT.replace(" ", "\n", 1) + ")"
+    panel.set(xlabel=xlabel, ylabel="success", xlim=(14, 29), ylim=(0, 1))
+
+
+def _draw_delays(panel, found: Found) -> None:
+    d = found.predicted.delay_constant
+    panel.plot(d, d, color=s.GREY, linewidth=0.9)
+    panel.plot(d, found.predicted.delay_leading, **s.LAW)
+    for place, (rate, shade) in enumerate(zip(found.predicted.rate.values, (s.BLUE, s.VERMILION), strict=True)):
+        panel.plot(d, found.predicted.delay.sel(rate=rate), color=shade, linewidth=1.2)
+        panel.plot(d, found.measured.delay.sel(rate=rate), **(SMALL | {"color": shade}))
+        text = rf"$\eta/(1-\mu)$ = {rate:g}"
+        panel.text(0.03, 0.82 - 0.09 * place, text, color=shade, fontsize=6.5, transform=panel.transAxes)
+    unit = "(" + s.RATE_UNIT.replace(" unit", "\nunit") + ")"
+    panel.text(0.03, 0.71, unit, fontsize=6.5, va="top", transform=panel.transAxes)
+    panel.text(0.03, 0.91, "- - leading order", fontsize=6.5, transform=panel.transAxes)
+    panel.text(19.5, 3, "constant force", color=s.GREY, fontsize=6.5, ha="right")
+    panel.set(xlabel=r"$\mu/(1-\mu)$ (steps)", ylabel="delay (steps)", xlim=(0, 20), ylim=(0, 70))
+
+
+def _draw_r_squared(panel, found: Found) -> None:
+    panel.axhline(GOOD, color=s.GREY, linewidth=0.9)
+    m = found.measured
+    _by_answers(panel, found, "rival_r_squared", m.r_squared_low, m.r_squared_high)
+    panel.text(0.98, 0.04, "circles: median\nbars: 90 %", fontsize=6.5, ha="right", transform=panel.transAxes)
+    panel.set(ylabel=r"$R^2$ of the wrong law", ylim=(0.7, 1))
+
+
+def _draw_gain(panel, found: Found) -> None:
+    panel.axhline(0, color=s.GREY, linewidth=0.9)
+    m = found.measured
+    _by_answers(panel, found, "aicc_gain", m.gain_low, m.gain_high)
+    panel.set(ylabel="AICc, wrong law less true", ylim=(-10, 60))
+    names = ("softmax from 12 %", "softmax from 27 %", "inertia, no softmax")
+    for place, (name, shade) in enumerate(zip(names, SHADE, strict=True)):
+        panel.text(0.17, 0.93 - 0.09 * place, name, color=shade, fontsize=6.5, transform=panel.transAxes)
+
+
+def _by_answers(panel, found: Found, name: str, low: xarray.DataArray, high: xarray.DataArray) -> None:
+    """Predicted lines and measured medians with 90 % ranges over the answers per point, one colour per origin."""
+    answers = found.predicted.answers
+    for place, shade in enumerate(SHADE):
+        middle = found.measured[name][place]
+        panel.plot(answers, found.predicted[name][place], color=shade, linewidth=1.2)
+        shifted = answers * 1.08 ** (place - 1)
+        error = [middle - low[place], high[place] - middle]
+        panel.errorbar(shifted, middle, error, **(SMALL | {"color": shade, "clip_on": True}))
+    panel.set(xscale="log", xlabel="answers per point")
+    panel.minorticks_off()
+    ticks = [one for one in (4, 16, 64, 256, 1024) if one <= float(answers.max())]
+    panel.set_xticks(ticks, [str(one) for one in ticks])
+
+
+# Claims.
 
 DELAY = "derived in bandit_lab/theory/slow_start.py"
 FIT = "derived in experiments/slow_start.py"

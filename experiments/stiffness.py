@@ -10,16 +10,166 @@ displacement also starts to grow there, but many softer directions hide it for l
 prediction for every bandit, and the relative error.
 """
 
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
 import numpy as np
+import xarray
 
-from bandit_lab.study.figures.stiffness.draw import draw
-from bandit_lab.study.figures.stiffness.measure import measure
-from bandit_lab.study.figures.stiffness.predict import predict
-from bandit_lab.study.reproduce.experiment import Claim
-
-__all__ = ["CLAIMS", "TITLE", "draw", "measure", "predict"]
+from bandit_lab import measure as detectors
+from bandit_lab import theory
+from bandit_lab.bandits import k_arm
+from bandit_lab.grpo import ADVANTAGES, STALENESS, Hyper, Learner
+from bandit_lab.study.plots import style as s
+from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 
 TITLE = "Threshold from the Hessian"
+
+# What prediction and measurement are both told.
+
+RATE = {"units": "logits per unit gradient"}
+STIFFNESS = {"units": "reward per logit^2", "long_name": "largest stiffness"}
+
+
+class Problem(NamedTuple):
+    """Numbers of one random bandit and its settings."""
+
+    rewards: list[float]
+    reference: list[float]  # logits
+    kl_weight: float
+    momentum: float
+    refresh_interval: int
+
+
+def problems_of(setting: Setting, place: int) -> list[Problem]:
+    """The random bandits of a class."""
+    rng, arms = np.random.default_rng([setting.seed, place]), setting.classes[place][0]
+    low, high = np.log(setting.kl_weight)
+    return [
+        Problem(
+            rng.uniform(setting.reward[0], setting.reward[1], arms).tolist(),
+            rng.normal(0, setting.reference_std, arms).tolist(),
+            float(np.exp(rng.uniform(low, high))),
+            float(rng.choice(setting.momentum)),
+            int(rng.choice(setting.refresh_interval)),
+        )
+        for _ in range(setting.bandits_per_class)
+    ]
+
+
+def coordinates(setting: Setting) -> dict[str, tuple]:
+    """What every bandit is, as coordinates."""
+    count, rows = setting.bandits_per_class, range(len(setting.classes))
+    problems = [p for place in rows for p in problems_of(setting, place)]
+    about: dict[str, tuple] = {
+        name: ("bandit", [one[i] for one in setting.classes for _ in range(count)], {"units": unit})
+        for i, (name, unit) in enumerate([("arms", "1"), ("advantage", ""), ("model", "")])
+    }
+    for name, unit in (("kl_weight", "reward per nat"), ("momentum", "1"), ("refresh_interval", "steps")):
+        about[name] = ("bandit", [getattr(p, name) for p in problems], {"units": unit})
+    return about | {"bandit": ("bandit", np.arange(len(problems)), {"units": "1"})}
+
+
+# Prediction: theory alone.
+
+NONE = {"units": "1"}
+
+
+def predict(setting: Setting) -> xarray.Dataset:
+    """Stiffness, threshold and law of every bandit."""
+    rows = []
+    for place, (arms, advantage, model) in enumerate(setting.classes):
+        for p in problems_of(setting, place):
+            signal = theory.BinarySignal(theory.GroupLaw(advantage), tuple(p.rewards))
+            reference = np.exp(p.reference) / np.exp(p.reference).sum()
+            point = theory.settled_point(signal, reference, p.kl_weight, np.full(arms, 1 / arms))
+            stiffness = theory.largest_stiffness(theory.stiffness_split(signal, point.policy, p.kl_weight))
+            kappa = theory.exact(model, p.refresh_interval, p.momentum).kappa
+            law = theory.leading_order(p.refresh_interval, p.momentum)
+            rows.append((stiffness, kappa, kappa / stiffness, law / stiffness))
+    names = zip(("stiffness", "kappa", "threshold", "law"), (STIFFNESS, NONE, RATE, RATE), strict=True)
+    values = {name: ("bandit", [row[i] for row in rows], about) for i, (name, about) in enumerate(names)}
+    return xarray.Dataset(values, coordinates(setting))
+
+
+# Measurement: simulation alone.
+
+
+def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
+    """Hessian and threshold of every bandit."""
+    parts = []
+    for place in range(len(setting.classes)):
+        name = f"class {place}"
+        parts.append(lab.keep(name, partial(_one_class, setting, place)))
+        lab.progress(len(parts), len(setting.classes))
+    return xarray.concat(parts, "bandit").assign_coords(coordinates(setting))
+
+
+def _one_class(setting: Setting, place: int) -> xarray.Dataset:
+    _, advantage, model = setting.classes[place]
+    problems = problems_of(setting, place)
+    bandits = [k_arm(p.rewards, p.reference) for p in problems]
+    still = Learner(bandits[0], ADVANTAGES[advantage]())
+    moving = replace(still, staleness=STALENESS[model](), horizon=max(setting.refresh_interval))
+    theta, along, stiffness = [], [], []
+    for p, bandit in zip(problems, bandits, strict=True):
+        here = replace(still, bandit=bandit)
+        point = detectors.find_fixed_point(here, "mean_field", p.kl_weight)
+        report = detectors.measure_stiffness(here, "mean_field", p.kl_weight, point)
+        theta.append(point.rest)
+        along.append(detectors.stiffest_mode(report.relaxation_matrix, point.basis)[0])
+        stiffness.append(np.asarray(report.hessian)[0])
+    rest = (np.array([getattr(p, name) for p in problems]) for name in Hyper._fields[1:])
+    cells = Hyper(np.ones(len(problems)), *rest)
+    unit = (1 - cells.momentum) / (cells.refresh_interval * np.array(stiffness))
+    rates = unit[:, None] * np.geomspace(setting.scan.start, setting.scan.stop, setting.scan.num)
+    many = detectors.stack_bandits(bandits)
+    found = detectors.learning_rate_boundary(
+        moving, "mean_field", cells, np.stack(theta), np.stack(along), rates, bandits=many
+    )
+    return xarray.Dataset({"stiffness": ("bandit", stiffness, STIFFNESS), "threshold": ("bandit", found.value, RATE)})
+
+
+# Picture.
+
+MARKERS = {"refresh": ("o", s.BLUE), "lag": ("s", s.GREEN), "pipeline": ("D", s.VERMILION)}
+NAMES = {"refresh": "A: refresh", "lag": "B: lag", "pipeline": "C: pipeline"}
+
+
+def draw(figure, found: Found, wide: bool) -> None:
+    """Thresholds on the diagonal; relative errors beside or below."""
+    figure.set_figheight(3.0 if wide else 4.4)
+    axes = figure.subplots(1, 2, width_ratios=(1.25, 1)) if wide else figure.subplots(2, 1, height_ratios=(2, 1))
+    predicted, measured = found.predicted.threshold, found.measured.threshold
+    ends = np.array([predicted.min() / 2, predicted.max() * 2])
+    axes[0].plot(ends, ends, **s.EXACT | {"linewidth": 1.2, "zorder": 1})
+    error = np.abs(measured / predicted - 1)
+    for row, (model, (marker, colour)) in enumerate(MARKERS.items()):
+        mine = (predicted.model == model).values
+        look = {"marker": marker, "linestyle": "none", "markerfacecolor": "none", "color": colour, "markersize": 3.6}
+        axes[0].plot(predicted[mine], measured[mine], markeredgewidth=0.8, **look)
+        label = {"fontsize": 7, "color": colour, "transform": axes[0].transAxes}
+        axes[0].plot(0.05, 0.93 - 0.09 * row, transform=axes[0].transAxes, **look)
+        axes[0].text(0.09, 0.93 - 0.09 * row, NAMES[model], va="center", **label)
+        axes[1].plot(predicted[mine], np.maximum(error[mine], 1e-11), markeredgewidth=0.8, **look)
+    axes[0].set(xscale="log", yscale="log", xlim=ends, ylim=ends)
+    axes[0].set_ylabel(f"measured threshold $\\eta$\n({s.RATE_UNIT})")
+    note = f"line: measured = predicted\n{error.size} random bandits"
+    axes[0].text(0.97, 0.05, note, ha="right", fontsize=7, transform=axes[0].transAxes)
+    axes[1].axhline(1e-3, **s.LAW | {"linewidth": 1.0})
+    axes[1].text(0.97, 1.4e-3, "claimed", ha="right", va="bottom", fontsize=7, transform=axes[1].get_yaxis_transform())
+    axes[1].set(xscale="log", yscale="log", xlim=ends, ylim=(1e-11, 2e-2), yticks=[1e-10, 1e-8, 1e-6, 1e-4, 1e-2])
+    axes[1].set_ylabel("relative error")
+    for panel in axes if wide else axes[1:]:
+        panel.set_xlabel(f"predicted threshold $\\eta$ ({s.RATE_UNIT})")
+    if not wide:
+        axes[0].sharex(axes[1])
+        axes[0].tick_params(labelbottom=False)
+
+
+# Claims.
+
 THEORY = "derived in bandit_lab/theory/stiffness.py and thresholds.py"
 
 

@@ -11,16 +11,224 @@ Setting: conf/experiment/temperature.yaml. Measured: the threshold by growth of 
 runs at shares of that threshold. Drawn: variance of reused over fresh batches, variance against share, lead against N.
 """
 
-from bandit_lab.study.figures.temperature.draw import draw
-from bandit_lab.study.figures.temperature.measure import measure
-from bandit_lab.study.figures.temperature.predict import predict
-from bandit_lab.study.figures.temperature.read import corner
-from bandit_lab.study.reproduce.experiment import Claim
+from functools import partial
 
-__all__ = ["CLAIMS", "TITLE", "draw", "measure", "predict"]
+import numpy as np
+import xarray
+
+from bandit_lab import measure as detectors
+from bandit_lab import theory
+from bandit_lab._readings import crossing
+from bandit_lab.bandits import two_arm
+from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
+from bandit_lab.simulate import run
+from bandit_lab.study.plots import style
+from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 
 TITLE = "Batch reuse as temperature; variance as a warning"
 
+# What prediction and measurement are both told.
+
+REWARDS = (1.0, 0.0)
+
+
+def dataset(setting: Setting, threshold, variance, fresh, reused, more=None) -> xarray.Dataset:
+    """What both sides have: threshold [L], mean variance over steps [L, S], at block points fresh and reused [L, R]."""
+    shares = np.array(setting.shares)
+    growth = variance / shares / (variance[:, :1] / shares[0])
+    lead = [1 - np.exp(crossing(np.log(shares), np.log(row), np.log(setting.warning))) for row in growth]
+    intervals = np.array(setting.loops.refresh_interval)
+    values = {
+        "threshold": ("loop", threshold, "logits per unit gradient"),
+        "variance": (("loop", "share"), variance, "reward^2"),
+        "growth": (("loop", "share"), growth, "1"),
+        "lead": ("loop", lead, "share of the threshold"),
+        "reuse_over_fresh": (("loop", "reused_share"), reused / fresh, "1"),
+        "reuse_per_interval": (("loop", "reused_share"), reused / fresh / intervals[:, None], "1"),
+        **(more or {}),
+    }
+    coords = {"share": shares, "reused_share": setting.reused_shares, "loop": np.arange(len(intervals))}
+    coords |= {"refresh_interval": ("loop", intervals), "momentum": ("loop", setting.loops.momentum)}
+    return xarray.Dataset({k: (d, np.asarray(v, float), {"units": u}) for k, (d, v, u) in values.items()}, coords)
+
+
+# Prediction: theory alone.
+
+
+def predict(setting: Setting) -> xarray.Dataset:
+    """Exact threshold, Lyapunov variances, the closed form of a reused batch."""
+    law, reference = theory.GroupLaw("dr_grpo", setting.group_size), np.full(2, 0.5)
+    signal = theory.BinarySignal(law, REWARDS)
+    policy = theory.settled_point(signal, reference, setting.kl_weight).policy
+    split = theory.stiffness_split(signal, policy, setting.kl_weight, "frozen")
+    stiffness = theory.largest_stiffness(split)
+    noise = theory.reduce_matrix(theory.binary_covariance(law, signal.means, policy))
+    to_reward = theory.reward_std(policy, signal.means, np.eye(1)) ** 2  # reward^2 per logit^2 along the gap
+    threshold, variance, growth, fresh, reused = [], [], [], [], []
+    fine = np.linspace(setting.shares[0], setting.shares[-1], 60)
+    for n, mu in zip(setting.loops.refresh_interval, setting.loops.momentum, strict=True):
+        critical = theory.exact("refresh", n, mu).kappa / stiffness
+        loop = theory.LinearLoop(*split.reduced(), mu, "refresh")
+        state = partial(theory.stationary_covariance, loop, refresh_interval=n, noise=noise)
+        threshold.append(critical)
+        variance.append([to_reward * np.asarray(state(s * critical).average).item() for s in setting.shares])
+        warned = theory.early_warning(loop, critical, n, noise, fine)
+        growth.append(warned / warned[0])
+        rates = [s * critical for s in setting.reused_shares]
+        fresh.append([np.asarray(state(rate).covariance).item() for rate in rates])
+        reused.append([theory.reused_batch_variance(rate, stiffness, mu, noise.item(), n) for rate in rates])
+    more = {"growth_line": (("loop", "fine_share"), growth, "1")}
+    seen = [np.array(column) for column in (threshold, variance, fresh, reused)]
+    return dataset(setting, seen[0], seen[1], seen[2], seen[3], more).assign_coords(fine_share=fine)
+
+
+# Measurement: simulation alone.
+
+
+def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
+    """The threshold, then sampled runs at shares of it."""
+    n, mu = np.array(setting.loops.refresh_interval), np.array(setting.loops.momentum)
+    learner = Learner(two_arm(REWARDS), advantage=ADVANTAGES["dr_grpo"](), group_size=setting.group_size)
+    found = lab.keep("threshold", lambda: _threshold(setting, learner, n, mu))
+    threshold, theta = found["threshold"].values, found["theta"].values
+
+    def runs(shares: list[float], reuse: bool) -> xarray.Dataset:
+        trained = Learner(learner.bandit, advantage=learner.advantage, group_size=setting.group_size, batch_reuse=reuse)
+        rates = np.outer(threshold, shares)
+        cells = Hyper(*(np.repeat(x, len(shares)) for x in (threshold, mu, n, np.full(len(n), setting.kl_weight))))
+        steps = setting.burn_in + setting.window
+        seen = run(
+            trained,
+            "sampled",
+            cells._replace(learning_rate=rates.ravel()),
+            steps=steps,
+            seeds=setting.seeds,
+            seed=setting.seed + reuse,
+            initial=theta,
+            summary=False,
+        ).reward_variance.reshape(len(n), len(shares), -1)[..., setting.burn_in : steps]
+        points = np.stack([seen[i, :, ::interval].mean(axis=-1) for i, interval in enumerate(n)])
+        return xarray.Dataset({"steps": (("loop", "s"), seen.mean(axis=-1)), "points": (("loop", "s"), points)})
+
+    fresh = lab.keep("fresh", lambda: runs(setting.shares, False))
+    reused = lab.keep("reused", lambda: runs(setting.reused_shares, True))
+    same = [setting.shares.index(share) for share in setting.reused_shares]
+    return dataset(setting, threshold, fresh["steps"].values, fresh["points"].values[:, same], reused["points"].values)
+
+
+def _threshold(setting: Setting, learner: Learner, n: np.ndarray, mu: np.ndarray) -> xarray.Dataset:
+    point = detectors.find_fixed_point(learner, "finite_group", setting.kl_weight)
+    cells = Hyper(np.ones(len(n)), mu, n, np.full(len(n), setting.kl_weight))
+    scan = np.geomspace(setting.scan.start, setting.scan.stop, setting.scan.num) * ((1 - mu) / n)[:, None]
+    theta, direction = np.tile(point.rest, (len(n), 1)), detectors.generic_direction(point.basis)
+    found = detectors.learning_rate_boundary(learner, "finite_group", cells, theta, direction, scan)
+    return xarray.Dataset({"threshold": ("loop", found.value), "theta": ("logit", point.rest)})
+
+
+# Numbers that the claims compare.
+
+
+def corner(data: xarray.Dataset, name: str, momentum: float, first: bool = False) -> float:
+    """The largest (or smallest) interval of a momentum at the largest share."""
+    mine = np.flatnonzero(data.momentum.values == momentum)
+    return float(data[name][mine[0 if first else -1]].values.flat[-1])
+
+
+# Picture.
+
+COLOURS = {0.0: style.BLUE, 0.9: style.VERMILION}
+
+
+def draw(figure, found: Found, wide: bool) -> None:
+    """Three panels: reuse, growth, lead."""
+    figure.set_figheight(2.7 if wide else 7.2)
+    axes = figure.subplots(1, 3) if wide else figure.subplots(3, 1)
+    _draw_reuse(axes[0], found)
+    _draw_growth(axes[1], found)
+    _draw_lead(axes[2], found)
+
+
+def _loops(found: Found, momentum: float) -> np.ndarray:
+    return np.flatnonzero(found.predicted.momentum.values == momentum)
+
+
+def _intervals(axis, found: Found) -> None:
+    ticks = sorted(set(found.predicted.refresh_interval.values.tolist()))
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(ticks, [str(t) for t in ticks])
+    axis.set_xlabel("refresh interval N (steps)")
+
+
+def _key(axis, x: float, y: float) -> None:
+    axis.text(x, y, "lines: predicted\ncircles: measured", transform=axis.transAxes, fontsize=7)
+
+
+def _draw_reuse(axis, found: Found) -> None:
+    shares = found.predicted.reused_share.values
+    axis.axhline(1, **style.LAW)
+    for momentum, colour in COLOURS.items():
+        mine = _loops(found, momentum)
+        n = found.predicted.refresh_interval.values[mine]
+        for place, share in enumerate(shares):
+            line = found.predicted.reuse_per_interval.values[mine, place]
+            axis.plot(n, line, color=colour, linewidth=1.3)
+            axis.plot(n, found.measured.reuse_per_interval.values[mine, place], **style.MEASURED | {"color": colour})
+            if momentum > 0:
+                axis.annotate(
+                    f"{share:g}", (n[-1], line[-1]), (5, -2), textcoords="offset points", color=colour, fontsize=7
+                )
+    axis.text(
+        0.03,
+        0.05,
+        r"$\mu$ = 0.9, at these shares" "\nof the threshold",
+        color=style.VERMILION,
+        transform=axis.transAxes,
+        fontsize=7,
+    )
+    axis.text(0.03, 0.93, r"$\mu$ = 0: N-fold at every share", color=style.BLUE, transform=axis.transAxes, fontsize=7)
+    _key(axis, 0.03, 0.24)
+    _intervals(axis, found)
+    axis.set(ylabel="variance, reused / fresh / N", ylim=(0.35, 1.2))
+    axis.set_xlim(0.8, 2 * max(found.predicted.refresh_interval.values))
+    axis.set_title("One batch for a block: N-fold variance")
+
+
+def _draw_growth(axis, found: Found) -> None:
+    for momentum, colour in COLOURS.items():
+        loop = _loops(found, momentum)[-1 if momentum else 0]
+        n = int(found.predicted.refresh_interval[loop])
+        axis.plot(found.predicted.fine_share, found.predicted.growth_line[loop], color=colour, linewidth=1.6)
+        axis.plot(found.measured.share, found.measured.growth[loop], **style.MEASURED | {"color": colour})
+        high = float(found.predicted.growth_line[loop, -1])
+        place = (0.87, high) if momentum else (0.97, 0.72 * found.setting.warning)
+        axis.text(*place, f"N = {n}, $\\mu$ = {momentum:g}", color=colour, ha="right", va="center", fontsize=7)
+    axis.axhline(found.setting.warning, color=style.GREY, linewidth=0.8)
+    axis.text(0.08, 1.06 * found.setting.warning, "warning", color=style.GREY, fontsize=7)
+    axis.axvline(1, color=style.GREY, linewidth=0.8, linestyle=":")
+    axis.set(yscale="log", xlim=(0.05, 1.02), xlabel="learning rate / threshold")
+    axis.set_ylabel("variance / learning rate (1 at 0.1)")
+    axis.set_title("It grows without bound at the threshold")
+    _key(axis, 0.03, 0.8)
+
+
+def _draw_lead(axis, found: Found) -> None:
+    for momentum, colour in COLOURS.items():
+        mine = _loops(found, momentum)
+        n = found.predicted.refresh_interval.values[mine]
+        axis.plot(n, found.predicted.lead.values[mine], color=colour, linewidth=1.6)
+        axis.plot(n, found.measured.lead.values[mine], **style.MEASURED | {"color": colour})
+        last = float(found.predicted.lead.values[mine[-1]])
+        axis.annotate(
+            f"$\\mu$ = {momentum:g}", (n[-1], last), (5, -2), textcoords="offset points", color=colour, fontsize=7
+        )
+    _intervals(axis, found)
+    axis.set(ylabel="lead (share of the threshold)", ylim=(0, 0.75))
+    axis.set_xlim(0.8, 2.6 * max(found.predicted.refresh_interval.values))
+    axis.set_title("Lead of the warning")
+    _key(axis, 0.03, 0.05)
+
+
+# Claims.
 
 FLUCTUATION = "bandit_lab/theory/fluctuation.py"
 CLAIMS = (

@@ -12,20 +12,370 @@ is slower than Dr. GRPO at twice the learning rate. Our own rule, compared at eq
 rate: divide by std^a, a = 1 - mean |cosine| of the prompt gradients at the start, rounded to the powers that are run.
 """
 
+from functools import partial
+
+import jax
 import numpy as np
+import xarray
 
-from bandit_lab._readings import farthest_from_one, slope_and_correlation
-from bandit_lab.study.figures.three_phases.draw import draw
-from bandit_lab.study.figures.three_phases.measure import measure
-from bandit_lab.study.figures.three_phases.predict import predict
-from bandit_lab.study.figures.three_phases.read import curvature_constant, gain_times_std
-from bandit_lab.study.figures.three_phases.table import table
-from bandit_lab.study.reproduce.experiment import Claim
-
-__all__ = ["CLAIMS", "TITLE", "draw", "measure", "predict", "table"]
+from bandit_lab import theory
+from bandit_lab._readings import crossing, farthest_from_one, slope_and_correlation
+from bandit_lab.bandits.contextual import ContextualBandit, contextual
+from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
+from bandit_lab.measure import measure_curvature
+from bandit_lab.measure.displaced import stack_bandits
+from bandit_lab.measure.observe import mean_cosine, observe, prompt_gradients
+from bandit_lab.study.plots import style as s
+from bandit_lab.study.reproduce import sheet
+from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+from bandit_lab.theory.contextual import Prompts, contextual_curve
 
 TITLE = "What dividing by the std does"
 
+# What prediction and measurement are both told.
+
+STEPS, NONE = {"units": "steps"}, {"units": "1"}
+NAMES = {0.0: "dr_grpo", 1.0: "grpo"}
+
+
+def random_problems(setting: Setting) -> list[ContextualBandit]:
+    """Problems with random overlap, difficulty and spread."""
+    problems = []
+    for i in range(setting.problems):
+        draw = np.random.default_rng(i)
+        options = {"overlap": draw.uniform(), "difficulty": draw.uniform(*setting.difficulty)}
+        spread = draw.uniform(*setting.spread)
+        problems.append(contextual(setting.contexts, setting.arms, spread=spread, seed=1000 + i, **options))
+    return problems
+
+
+def planned(setting: Setting, part: Setting, draws: int) -> list[ContextualBandit]:
+    """Problems of every draw of difficulties under every condition (overlap, conflict), draw by draw."""
+    same = {"difficulty": part.difficulty, "spread": part.spread, "high": part.high, "low": part.low}
+    pairs = list(zip(part.overlap, part.conflict, strict=True))
+    size = (setting.contexts, setting.arms)
+    return [contextual(*size, *pair, seed=2000 + draw, **same) for draw in range(draws) for pair in pairs]
+
+
+def clock(setting: Setting) -> np.ndarray:
+    """Observed steps [T]."""
+    return np.arange(0, setting.steps, setting.every, dtype=float)
+
+
+def std_until(success: np.ndarray, last: float, every: int) -> float:
+    """Within-prompt std, averaged over prompts and the steps up to `last`. success: [..., T, X]."""
+    count = max(int(np.nan_to_num(last, nan=0.0) // every), 1)
+    return float(np.mean(np.sqrt(success * (1 - success))[..., :count, :]))
+
+
+def speed_ratio(setting: Setting, plain: np.ndarray, normalised: np.ndarray) -> np.ndarray:
+    """Time of the plain curve [T] over that of the normalised one in each stage [M]."""
+    levels = plain[0] + (setting.stages.last - plain[0]) * np.linspace(0.02, 1, setting.stages.bins + 1)
+    times = [[crossing(clock(setting), curve, level) for level in levels] for curve in (plain, normalised)]
+    return np.diff(times[0]) / np.diff(times[1])
+
+
+def stage_axes(setting: Setting) -> dict:
+    """Conditions, and the middle of every stage as a share of the way."""
+    edges = np.linspace(0.02, 1, setting.stages.bins + 1)
+    return {"overlap": setting.stages.overlap, "stage": (edges[1:] + edges[:-1]) / 2}
+
+
+# Prediction: theory alone.
+
+
+def predict(setting: Setting) -> xarray.Dataset:
+    """Gains, speed ratios and transfer curves from the mean flow; curvature in closed form."""
+    time, rate, size = clock(setting), setting.learning_rate, setting.group_size
+    laws = {name: theory.GroupLaw(name, size) for name in NAMES.values()}
+    gains, stds = [], []
+    for problem in random_problems(setting):
+        curves = {name: _flow(problem, rate * time, law) for name, law in laws.items()}
+        last = {name: crossing(time, curve.mean(1), setting.target) for name, curve in curves.items()}
+        gains.append(last["dr_grpo"] / last["grpo"])
+        stds.append(std_until(curves["grpo"], last["grpo"], setting.every))
+    ratios = []
+    for problem in planned(setting, setting.stages, setting.stage_draws):
+        plain, normalised = (_flow(problem, rate * time, laws[name]).mean(1) for name in NAMES.values())
+        ratios.append(speed_ratio(setting, plain, normalised))
+    axes = stage_axes(setting)
+    ratio = np.reshape(ratios, (setting.stage_draws, *map(len, axes.values()))).mean(0)
+    values = {
+        "gain": ("problem", gains, NONE),
+        "mean_std": ("problem", stds, {"units": "reward"}),
+        "speed_ratio": (tuple(axes), ratio, NONE),
+        "curvature_constant": ((), 1 + 1 / (setting.arms - 1), {"units": "per logit^2"}),
+    }
+    return xarray.Dataset(values, axes)
+
+
+def _flow(problem: ContextualBandit, times: np.ndarray, law: theory.GroupLaw) -> np.ndarray:
+    """Success [T, X] at flow times; all prompts have equal shares of the groups."""
+    reference, features, means = (
+        np.asarray(x) for x in (problem.reference_log_policy, problem.features, problem.law.means)
+    )
+    share = np.full(len(features), 1 / len(features))
+    return contextual_curve(times, Prompts(reference, features, means, share), law)
+
+
+# Measurement: simulation alone.
+
+
+def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
+    """Gains, speed ratios, reward at equal budget, curvature."""
+    runs = [lab.keep(f"power {power}", partial(_runs, setting, power)) for power in setting.powers]
+    results = xarray.concat(runs, xarray.DataArray(setting.powers, dims="power", name="power"))
+    parts = [_gains(setting, results), _stages(setting, results), _fair(setting, results)]
+    parts += [lab.keep("curvature", lambda: _curvature(setting))]
+    return xarray.merge(parts)
+
+
+def _advantage(power: float):
+    return ADVANTAGES[NAMES[power]]() if power in NAMES else ADVANTAGES["tempered"](power)
+
+
+def _all_problems(setting: Setting) -> tuple[list[ContextualBandit], list[float]]:
+    """Every problem that is run, and its learning rate: random ones, stages, and the comparison at equal budget."""
+    problems = [*random_problems(setting), *planned(setting, setting.stages, setting.stage_draws)]
+    rates = [setting.learning_rate] * len(problems)
+    for problem in planned(setting, setting.fair, setting.fair_draws):
+        problems += [problem] * len(setting.fair.rates)
+        rates += setting.fair.rates
+    return problems, rates
+
+
+def _watch(problem, theta):
+    value, gradients = prompt_gradients(problem, theta)
+    return value, mean_cosine(gradients)
+
+
+def _runs(setting: Setting, power: float) -> xarray.Dataset:
+    """Success of every prompt and mean |cosine| of prompt gradients along all runs of one advantage."""
+    problems, rates = _all_problems(setting)
+    stacked = stack_bandits(problems)
+    learner = Learner(stacked, _advantage(power), group_size=setting.group_size, prompts=setting.contexts)
+    hyper = Hyper(np.array(rates, float), 0.0, 1, 0.0)
+    times = len(clock(setting))
+    options = {"times": times, "every": setting.every, "seeds": setting.seeds}
+    success, cosine = observe(learner, "sampled", hyper, _watch, stacked, **options)
+    value = {"success": (("run", "seed", "step", "prompt"), success.astype(np.float32))}
+    return xarray.Dataset(value | {"cosine": (("run", "seed", "step"), cosine.astype(np.float32))})
+
+
+def _gains(setting: Setting, runs: xarray.Dataset) -> xarray.Dataset:
+    """Gain in time to the target with its standard error (jackknife over seeds), and the average std."""
+    success = runs.success.isel(run=slice(0, setting.problems)).sel(power=[0.0, 1.0]).values.astype(float)
+    curves, time = success.mean(-1), clock(setting)  # [2, B, S, T]
+    seeds = curves.shape[2]
+    gain, error, std = np.empty((3, setting.problems))
+    for b in range(setting.problems):
+        left_out = [(curves[:, b].sum(1) - curves[:, b, i]) / (seeds - 1) for i in range(seeds)]
+        pairs = [curves[:, b].mean(1), *left_out]
+        gain[b], *each = (_time_ratio(setting, *pair) for pair in pairs)
+        error[b] = np.sqrt((seeds - 1) * np.var(each))
+        last = crossing(time, curves[1, b].mean(0), setting.target)
+        std[b] = std_until(success[1, b], last, setting.every)
+    columns = {"gain": gain, "gain_error": error}
+    values = {name: ("problem", column, NONE) for name, column in columns.items()}
+    return xarray.Dataset(values | {"mean_std": ("problem", std, {"units": "reward"})})
+
+
+def _time_ratio(setting: Setting, plain: np.ndarray, normalised: np.ndarray) -> float:
+    """Time to the target of the plain curve [T] over that of the normalised one."""
+    slow, fast = (crossing(clock(setting), one, setting.target) for one in (plain, normalised))
+    return float(np.divide(slow, fast))
+
+
+def _stages(setting: Setting, runs: xarray.Dataset) -> xarray.Dataset:
+    """Speed ratio by stage, mean over draws with standard error; orthogonality and std there in the normalised runs."""
+    axes, draws = stage_axes(setting), setting.stage_draws
+    count = draws * len(axes["overlap"])
+    part = runs.isel(run=slice(setting.problems, setting.problems + count)).sel(power=[0.0, 1.0]).astype(float)
+    curves = part.success.mean(("seed", "prompt")).transpose("run", "power", "step").values
+    std = np.sqrt(part.success * (1 - part.success)).mean(("seed", "prompt")).sel(power=1.0).values
+    cosine = part.cosine.mean("seed").sel(power=1.0).values
+    seen = []
+    for i, (plain, normalised) in enumerate(curves):
+        levels = plain[0] + (setting.stages.last - plain[0]) * axes["stage"]
+        along = [np.interp(levels, normalised, quantity[i]) for quantity in (cosine, std)]
+        seen.append([speed_ratio(setting, plain, normalised), *along])
+    table = np.moveaxis(np.reshape(seen, (draws, len(axes["overlap"]), 3, -1)), 2, 0)  # [3, draw, overlap, stage]
+    columns = dict(zip(("speed_ratio", "stage_cosine", "stage_std"), table.mean(1), strict=True))
+    columns["speed_ratio_error"] = table[0].std(0) / np.sqrt(max(draws - 1, 1))
+    units = {"stage_std": {"units": "reward"}}
+    return xarray.Dataset({name: (tuple(axes), v, units.get(name, NONE)) for name, v in columns.items()}, axes)
+
+
+def _fair(setting: Setting, runs: xarray.Dataset) -> xarray.Dataset:
+    """Reward at the end of the budget [condition, power, rate]; the power that our rule chooses; what each power gains
+    over the first at each one's best learning rate, with its standard error over draws and seeds."""
+    part, powers = setting.fair, np.array(setting.powers)
+    shape = (setting.fair_draws, len(part.overlap), len(part.rates))
+    last = slice(-int(np.prod(shape)), None)
+    end = runs.isel(run=last, step=part.steps // setting.every)
+    values = end.success.mean("prompt").transpose("run", "power", "seed").values.astype(float)
+    values = values.reshape(*shape, len(powers), -1).transpose(1, 3, 2, 0, 4)  # [condition, power, rate, draw, seed]
+    start = runs.cosine.isel(step=0, seed=0, power=0, run=last).values.reshape(shape)[..., 0].mean(0)
+    chosen = powers[np.argmin(np.abs(powers - (1 - start)[:, None]), axis=1)]
+    final = values.mean((-2, -1))
+    best = np.take_along_axis(values, final.argmax(-1)[:, :, None, None, None], 2)[:, :, 0]  # [c, power, draw, seed]
+    difference = (best - best[:, :1]).reshape(*best.shape[:2], -1)
+    dims = ("condition", "power")
+    reward = {"units": "reward"}
+    columns = {
+        "final": ((*dims, "rate"), final, reward),
+        "best": (dims, best.mean((-2, -1)), reward),
+        "over_plain": (dims, difference.mean(-1), reward),
+        "over_plain_error": (dims, difference.std(-1) / np.sqrt(difference.shape[-1]), reward),
+        "rule_power": ("condition", chosen, NONE),
+        "start_cosine": ("condition", start, NONE),
+    }
+    return xarray.Dataset(columns, {"power": powers, "rate": part.rates})
+
+
+def _curvature(setting: Setting) -> xarray.Dataset:
+    """Second derivative of each prompt's success along its own gradient, at policies that training passes through."""
+    problem = planned(setting, setting.stages, 1)[0]
+    learner = Learner(stack_bandits([problem]))
+    hyper = Hyper(np.array([setting.learning_rate]), 0.0, 1, 0.0)
+    thetas = observe(learner, "mean_field", hyper, _parameters, learner.bandit, times=8, every=20)[0, 0]
+    success, second, bound = [], [], []
+    gradients = jax.jit(prompt_gradients)
+    for theta in thetas:
+        value, each = (np.asarray(x) for x in gradients(problem, theta))
+        for x, direction in enumerate(each):
+            along = measure_curvature(problem, theta, direction / np.linalg.norm(direction))
+            success.append(value[x])
+            second.append(along.second_derivative[x])
+            bound.append(along.bound[x])
+    values = {"curvature": second, "curvature_bound": bound}
+    dataset = {name: ("point", column, {"units": "reward per logit^2"}) for name, column in values.items()}
+    return xarray.Dataset(dataset | {"success": ("point", success, {"units": "reward"})})
+
+
+def _parameters(problem, theta):
+    return theta
+
+
+# Numbers that the claims compare.
+
+
+def gain_times_std(found: Found) -> np.ndarray:
+    """Mean of measured gain x std in each quarter of the problems, sorted by their std [4]."""
+    std = found.predicted.mean_std.values
+    products = found.measured.gain.values * std
+    return np.array([np.mean(products[part]) for part in np.array_split(np.argsort(std), 4)])
+
+
+def curvature_constant(found: Found) -> float:
+    """Curvature over J (1-J)(1-2J), the one farthest from the prediction; near J = 1/2 both vanish."""
+    success = found.measured.success
+    shape = (success * (1 - success) * (1 - 2 * success)).where(abs(success - 0.5) > 0.02)
+    predicted = float(found.predicted.curvature_constant)
+    return predicted * farthest_from_one(found.measured.curvature, shape * predicted)
+
+
+# Picture.
+
+
+def draw(figure, found: Found, wide: bool) -> None:
+    """Gains, speed by stage, curvature, equal budget."""
+    panels = figure.subplots(2, 3) if wide else figure.subplots(3, 2)
+    figure.set_figheight(4.2 if wide else 5.6)
+    a, b, c, d, e, f = panels.ravel()
+    predicted, measured = found.predicted, found.measured
+    ends = np.array([2.0, float(np.nanmax(measured.gain)) + 0.1])
+    points = {"fmt": "o", "color": s.BLACK, "markersize": 2.2, "elinewidth": 0.6, "markeredgewidth": 0.5}
+    for panel, x in ((a, predicted.gain), (b, 1 / measured.mean_std)):
+        panel.errorbar(x, measured.gain, measured.gain_error, **points)
+        panel.plot(ends, ends, **(s.EXACT if panel is a else s.LAW))
+        panel.set_ylabel("measured gain")
+    _say(a, 0.03, 0.97, "line: measured\n= predicted", va="top")
+    _say(b, 0.97, 0.03, "dashed: gain\n= 1/mean std", ha="right")
+    a.set_xlabel("predicted gain")
+    b.set_xlabel("1/mean std (1/reward)")
+    _draw_stages(c, predicted, measured)
+    _draw_curvature(d, predicted, measured)
+    for panel, condition in ((e, 0), (f, -1)):
+        _draw_budget(panel, found, condition)
+    for panel, letter in zip(panels.ravel(), "abcdef", strict=True):
+        panel.set_title(letter, loc="left", fontweight="bold")
+
+
+def _say(panel, x: float, y: float, text: str, **where) -> None:
+    panel.text(x, y, text, fontsize=6.5, transform=panel.transAxes, **where)
+
+
+def _draw_curvature(panel, predicted, measured) -> None:
+    success = np.linspace(0.001, 0.999, 400)
+    constant, std = float(predicted.curvature_constant), np.sqrt(success * (1 - success))
+    panel.plot(std, constant * np.abs(std**2 * (1 - 2 * success)), **s.EXACT)
+    panel.plot([0, 0.5], [0, constant / 8], **s.LAW)
+    seen = np.sqrt(measured.success * (1 - measured.success))
+    panel.plot(seen, np.abs(measured.curvature), **s.MEASURED | {"markersize": 2.5})
+    panel.text(0.22, 0.09, "bound", ha="right", fontsize=7)
+    _say(panel, 0.03, 0.97, "line: predicted\ncircles: measured", va="top")
+    panel.set(xlabel="std (reward)", ylabel="|curvature| (1/logit$^2$)")
+
+
+def _draw_stages(panel, predicted, measured) -> None:
+    looks = ((s.BLUE, "o"), (s.GREEN, "^"), (s.VERMILION, "s"))
+    for i, (color, marker) in enumerate(looks):
+        seen, line = measured.isel(overlap=i), predicted.isel(overlap=i)
+        panel.plot(line.stage, line.speed_ratio, color=color)
+        look = {"color": color, "marker": marker, "markersize": 3, "elinewidth": 0.6, "markerfacecolor": "white"}
+        panel.errorbar(seen.stage, seen.speed_ratio, seen.speed_ratio_error, linestyle="none", **look)
+        text = f"overlap {float(seen.overlap):g}"
+        panel.text(0.02, 1.0 - 0.11 * i, text, color=color, fontsize=7, va="top", transform=panel.transAxes)
+    panel.axhline(2.0, **s.LAW | {"linewidth": 0.8})
+    _say(panel, 0.03, 0.02, "lines: predicted\nmarkers: measured\ndashed: 1/(largest std)")
+    panel.set(ylim=(1.25, None), xlabel="share of way to 90 %", ylabel="speed ratio")
+
+
+def _draw_budget(panel, found: Found, condition: int) -> None:
+    looks = {0.0: (s.BLACK, "mean only"), 0.5: (s.GREEN, r"/ std$^{1/2}$"), 1.0: (s.BLUE, "/ std")}
+    fair, powers = found.setting.fair, list(found.measured.power.values)
+    for i, power in enumerate(powers):
+        color, name = looks[float(power)]
+        curve = found.measured.final.sel(power=power).isel(condition=condition)
+        panel.plot(curve.rate, curve, "o-", color=color, markersize=2.5, linewidth=1)
+        if condition == 0:
+            panel.text(0.97, 0.05 + 0.11 * i, name, color=color, ha="right", fontsize=7, transform=panel.transAxes)
+    if condition == 0:
+        _say(panel, 0.97, 0.05 + 0.11 * len(powers), "measured:", ha="right")
+    where = "orthogonal" if condition == 0 else f"overlap {fair.overlap[condition]:g}, conflict"
+    panel.set_title(where, fontsize=7, loc="right")
+    panel.set(xscale="log", ylabel="reward, equal budget")
+    panel.set_xlabel(f"learning rate\n({s.RATE_UNIT})", fontsize=7)
+    sheet.ticks_at(panel.xaxis, found.setting.fair.rates[::2])
+
+
+# Table below the claims.
+
+
+def table(found: Found) -> str:
+    """Correlations and slopes, and the comparison at equal budget."""
+    predicted, measured = found.predicted, found.measured
+    lines = ["| gain in time against | slope | correlation | problems |", "|---|---|---|---|"]
+    for name, x in (("that of the mean flow", predicted.gain), ("1/average within-prompt std", 1 / measured.mean_std)):
+        slope, error, correlation, spread = slope_and_correlation(x.values, measured.gain.values)
+        lines.append(f"| {name} | {slope:.3f} +- {error:.3f} | {correlation:.3f} +- {spread:.3f} | {x.size} |")
+    lines += ["", "Equal budget, each at its best learning rate: mean reward, and the difference to `dr_grpo`.", ""]
+    powers = measured.power.values
+    lines.append("| overlap | conflict | " + " | ".join(f"std^{p:g}" for p in powers) + " | our rule takes |")
+    lines.append("|---" * (3 + len(powers)) + "|")
+    fair = found.setting.fair
+    for i, (overlap, conflict) in enumerate(zip(fair.overlap, fair.conflict, strict=True)):
+        row = measured.isel(condition=i)
+        cells = [
+            f"{float(row.best[j]):.4f} ({float(row.over_plain[j]):+.4f} +- {float(row.over_plain_error[j]):.4f})"
+            for j in range(len(powers))
+        ]
+        lines.append(f"| {overlap:g} | {conflict:g} | " + " | ".join(cells) + f" | std^{float(row.rule_power):g} |")
+    return "\n".join(lines)
+
+
+# Claims.
 
 FLOW = "derived in bandit_lab/theory/contextual.py"
 

@@ -7,16 +7,113 @@ Setting: conf/experiment/transfer.yaml. Measured: mean success of eight tasks th
 eight other prompts. Drawn: both advantages at both group sizes.
 """
 
-from bandit_lab.study.figures.transfer.draw import draw
-from bandit_lab.study.figures.transfer.measure import measure
-from bandit_lab.study.figures.transfer.predict import predict
-from bandit_lab.study.figures.transfer.read import area, gap
-from bandit_lab.study.reproduce.experiment import Claim
+import numpy as np
+import xarray
 
-__all__ = ["CLAIMS", "TITLE", "draw", "measure", "predict"]
+from bandit_lab import theory
+from bandit_lab.bandits.contextual import ContextualBandit, contextual
+from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
+from bandit_lab.measure.displaced import stack_bandits
+from bandit_lab.measure.observe import observe, success_of_prompts
+from bandit_lab.study.plots import style as s
+from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+from bandit_lab.theory.contextual import Prompts, contextual_curve
 
 TITLE = "Held-out tasks at two group sizes"
 
+# What prediction and measurement are both told.
+
+REWARD = {"units": "reward"}
+
+
+def problem(setting: Setting) -> ContextualBandit:
+    """The prompts that are trained on, and after them the held-out tasks."""
+    options = {"difficulty": setting.difficulty, "spread": setting.spread, "seed": 3000}
+    return contextual(setting.contexts + setting.tasks, setting.arms, setting.overlap, **options)
+
+
+def axes(setting: Setting) -> dict:
+    """Coordinates of every curve."""
+    time = np.arange(0, setting.steps, setting.every, dtype=float)
+    return {"advantage": ["rloo", "grpo"], "group": setting.groups, "time": time, "task": np.arange(setting.tasks)}
+
+
+# Prediction: theory alone.
+
+
+def predict(setting: Setting) -> xarray.Dataset:
+    """Success of every held-out task from the mean flow."""
+    whole, coords = problem(setting), axes(setting)
+    reference, features, means = (np.asarray(x) for x in (whole.reference_log_policy, whole.features, whole.law.means))
+    share = np.where(np.arange(len(reference)) < setting.contexts, 1 / setting.contexts, 0.0)
+    prompts = Prompts(reference, features, means, share)
+    times = setting.learning_rate * coords["time"]
+    laws = [[theory.GroupLaw(name, size) for size in setting.groups] for name in coords["advantage"]]
+    curves = [[contextual_curve(times, prompts, law)[:, setting.contexts :] for law in row] for row in laws]
+    return xarray.Dataset({"held_out": (tuple(coords), np.array(curves), REWARD)}, coords)
+
+
+# Measurement: simulation alone.
+
+
+def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
+    """The same, mean over seeds, with standard errors."""
+    whole, coords = problem(setting), axes(setting)
+    trained, judged = (
+        stack_bandits([whole.only(part)]) for part in (slice(0, setting.contexts), slice(setting.contexts, None))
+    )
+    hyper = Hyper(np.array([setting.learning_rate]), 0.0, 1, 0.0)
+    options = {"times": len(coords["time"]), "every": setting.every, "seeds": setting.seeds}
+    means, errors = [], []
+    for name in coords["advantage"]:
+        for size in setting.groups:
+            learner = Learner(trained, ADVANTAGES[name](), group_size=size, prompts=setting.contexts)
+            seen = observe(learner, setting.dynamics, hyper, success_of_prompts, judged, **options)[0]
+            means.append(seen.mean(0))
+            errors.append(seen.std(0) / np.sqrt(max(len(seen) - 1, 1)))
+    shape = [len(axis) for axis in coords.values()]
+    values = {"held_out": np.reshape(means, shape), "held_out_error": np.reshape(errors, shape)}
+    return xarray.Dataset({name: (tuple(coords), value, REWARD) for name, value in values.items()}, coords)
+
+
+# Numbers that the claims compare.
+
+
+def area(data: xarray.Dataset, **where) -> xarray.DataArray:
+    """Mean success over the run, per held-out task."""
+    return data.held_out.sel(where).mean("time")
+
+
+def gap(data: xarray.Dataset) -> float:
+    """What the larger group gains over the smaller one with `grpo`."""
+    low, high = data.group.values
+    return float((area(data, advantage="grpo", group=high) - area(data, advantage="grpo", group=low)).mean())
+
+
+# Picture.
+
+
+def draw(figure, found: Found, wide: bool) -> None:
+    """Two panels, one per advantage: mean over the tasks at both group sizes."""
+    panels = figure.subplots(1, 2, sharey=True)
+    small, large = found.measured.group.values
+    looks = {small: (s.VERMILION, "s"), large: (s.BLUE, "o")}
+    for panel, name in zip(panels, found.measured.advantage.values, strict=True):
+        for group, (color, marker) in looks.items():
+            here = {"advantage": name, "group": group}
+            line = found.predicted.held_out.sel(here).mean("task")
+            panel.plot(line.time, line, color=color, linewidth=1.4, linestyle="-" if group == large else (0, (4, 2)))
+            seen = found.measured.held_out.sel(here).mean("task")[2 if group == large else 0 :: 4]
+            panel.plot(seen.time, seen, marker, color=color, markersize=3.4, markerfacecolor="white")
+        panel.set(title=str(name), xlabel="steps")
+    panels[0].set_ylabel("success on held-out tasks")
+    text = {"ha": "right", "fontsize": 7, "transform": panels[1].transAxes}
+    panels[0].text(0.97, 0.08, "lines: predicted\nmarkers: measured", **text | {"transform": panels[0].transAxes})
+    panels[1].text(0.97, 0.2, f"G = {large} (circles)", color=s.BLUE, **text)
+    panels[1].text(0.97, 0.08, f"G = {small} (squares)", color=s.VERMILION, **text)
+
+
+# Claims.
 
 FLOW = "bandit_lab/theory/contextual.py"
 

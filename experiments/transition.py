@@ -12,17 +12,253 @@ over them; damping ratio and frequency through the transition, in learning rate 
 """
 
 import numpy as np
+import xarray
 
-from bandit_lab.study.figures.transition.draw import draw
-from bandit_lab.study.figures.transition.measure import measure
-from bandit_lab.study.figures.transition.predict import predict
-from bandit_lab.study.figures.transition.problem import REGIMES
-from bandit_lab.study.figures.transition.read import both_sweeps, lost_damping
-from bandit_lab.study.reproduce.experiment import Claim
-
-__all__ = ["CLAIMS", "TITLE", "draw", "measure", "predict"]
+from bandit_lab import measure as detectors
+from bandit_lab import theory
+from bandit_lab._readings import farthest_from_one
+from bandit_lab.bandits import two_arm
+from bandit_lab.grpo import STALENESS, Hyper, Learner
+from bandit_lab.measure.onset import displacement, fit_poles
+from bandit_lab.simulate import run
+from bandit_lab.study.plots import style as s
+from bandit_lab.study.reproduce import sheet
+from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 
 TITLE = "From over-damped to oscillatory"
+
+# What prediction and measurement are both told.
+
+RATIO = {"units": "1", "long_name": "damping ratio"}
+FREQUENCY = {"units": "radians per step", "long_name": "frequency"}
+KAPPA = {"units": "1", "long_name": "learning rate times stiffness"}
+SHAPE = {"units": "of the first displacement", "long_name": "displacement of the expected reward"}
+REGIMES = {
+    "over_damped": ("over-damped", s.BLUE),
+    "critical": ("critical", s.GREEN),
+    "oscillatory": ("oscillatory", s.VERMILION),
+}
+
+
+def from_poles(poles: np.ndarray) -> tuple[float, float]:
+    """Damping ratio and frequency of the two dominant poles."""
+    if len(poles) < 2:
+        return np.nan, np.nan
+    first, second = np.log(np.asarray(poles[:2], complex))
+    return float(np.real(-(first + second) / (2 * np.sqrt(first * second)))), float(abs(first.imag))
+
+
+def swept(setting: Setting, name: str):
+    """(kappa, momentum) of every point of a sweep."""
+    if name == "kappa":
+        scan = setting.kappa_sweep
+        return ((float(k), setting.momentum) for k in np.geomspace(scan.start, scan.stop, scan.num))
+    scan = setting.momentum_sweep
+    return ((setting.fixed_kappa, float(mu)) for mu in np.linspace(scan.start, scan.stop, scan.num))
+
+
+def coordinates(setting: Setting) -> dict:
+    return {
+        "regime": list(vars(setting.trajectories)),
+        "step": np.arange(setting.steps + 1),
+        "lag": setting.lags,
+        "kappa": [kappa for kappa, _ in swept(setting, "kappa")],
+        "momentum": [mu for _, mu in swept(setting, "momentum")],
+        "onset_momentum": setting.onset_momentum,
+    }
+
+
+# Prediction: theory alone.
+
+
+def predict(setting: Setting) -> xarray.Dataset:
+    """Trajectories, damping ratio, frequency and onset: exact, and of the oscillator."""
+    values: dict = {}
+    curves = [
+        [theory.pole_response(t, kappa, setting.momentum) for t in range(setting.steps + 1)]
+        for kappa in vars(setting.trajectories).values()
+    ]
+    values["trajectory"] = (("regime", "step"), curves, SHAPE)
+    for sweep in ("kappa", "momentum"):
+        cells = list(swept(setting, sweep))
+        rows = [[_exact(kappa, mu, lag) for kappa, mu in cells] for lag in setting.lags]
+        law = [[_oscillator(kappa, mu, lag) for kappa, mu in cells] for lag in setting.lags]
+        for name, table in (("", np.array(rows)), ("oscillator_", np.array(law))):
+            values[f"{name}damping_ratio_{sweep}"] = (("lag", sweep), table[..., 0], RATIO)
+            values[f"{name}frequency_{sweep}"] = (("lag", sweep), table[..., 1], FREQUENCY)
+    onset = [[theory.oscillation_onset("lag", lag, mu) for mu in setting.onset_momentum] for lag in setting.lags]
+    plain = [(1 - mu) ** 2 / (4 * mu) for mu in setting.onset_momentum]
+    values["onset"] = (("lag", "onset_momentum"), onset, KAPPA)
+    values["oscillator_onset"] = ("onset_momentum", plain, KAPPA)
+    values["critical_momentum"] = ((), (1 - np.sqrt(setting.fixed_kappa)) ** 2, {"units": "1"})
+    return xarray.Dataset(values, coordinates(setting))
+
+
+def _exact(kappa: float, mu: float, lag: int) -> tuple[float, float]:
+    loop = theory.LinearLoop(0.0, 1.0, mu, "lag") if lag else theory.LinearLoop(1.0, 0.0, mu, "refresh")
+    return from_poles(theory.multipliers(loop, kappa, lag if lag else 1)[:2])
+
+
+def _oscillator(kappa: float, mu: float, lag: int) -> tuple[float, float]:
+    osc = theory.oscillator(kappa, mu, 1.0, lag)
+    return osc.damping_ratio, abs(osc.rates[0].imag)
+
+
+# Measurement: simulation alone.
+
+
+def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
+    """Trajectories of displaced runs; poles and onsets from their displacement."""
+    learner = Learner(two_arm(setting.rewards))
+    point = detectors.find_fixed_point(learner, "mean_field", setting.kl_weight)
+    report = detectors.measure_stiffness(learner, "mean_field", setting.kl_weight, point)
+    mode = detectors.stiffest_mode(report.relaxation_matrix, point.basis)
+    values: dict = {"trajectory": (("regime", "step"), _trajectories(setting, learner, point, report.largest), SHAPE)}
+    grid = np.geomspace(setting.onset_scan.start, setting.onset_scan.stop, setting.onset_scan.num) / report.largest
+    onsets = []
+    for sweep in ("kappa", "momentum"):
+        values[f"damping_ratio_{sweep}"] = (("lag", sweep), [], RATIO)
+        values[f"frequency_{sweep}"] = (("lag", sweep), [], FREQUENCY)
+    for lag in setting.lags:
+        here = Learner(
+            two_arm(setting.rewards), staleness=STALENESS["lag" if lag else "refresh"](), horizon=max(setting.lags)
+        )
+        for sweep in ("kappa", "momentum"):
+            kappa, mu = np.array(list(swept(setting, sweep))).T
+            cells = _cells(kappa / report.largest, mu, lag, setting)
+            theta = np.tile(point.rest, (len(mu), 1))
+            series = displacement(here, "mean_field", cells, theta, *mode)
+            found = np.array([from_poles(fit_poles(row, 2)) for row in series])
+            values[f"damping_ratio_{sweep}"][1].append(found[:, 0])
+            values[f"frequency_{sweep}"][1].append(found[:, 1])
+        mu = np.array(setting.onset_momentum)
+        theta = np.tile(point.rest, (len(mu), 1))
+        cells = _cells(np.ones(len(mu)), mu, lag, setting)
+        onset = detectors.learning_rate_onset(here, "mean_field", cells, theta, *mode, grid)
+        onsets.append(onset.value * report.largest)
+    values["onset"] = (("lag", "onset_momentum"), onsets, KAPPA)
+    values["critical_momentum"] = ((), _critical(setting, values), {"units": "1"})
+    return xarray.Dataset(values, coordinates(setting))
+
+
+def _trajectories(setting: Setting, learner: Learner, point, stiffness: float) -> np.ndarray:
+    """Half the difference of the expected rewards of runs displaced both ways, over its first value [regime, step]."""
+    rates = np.repeat([kappa / stiffness for kappa in vars(setting.trajectories).values()], 2)
+    away = np.tile([[1.0, -1.0], [-1.0, 1.0]], (len(rates) // 2, 1)) * setting.displacement
+    cells = _cells(rates, np.full(len(rates), setting.momentum), 0, setting)
+    runs = run(
+        learner, "mean_field", cells, steps=setting.steps, dtype=np.float64, initial=point.rest + away, summary=False
+    )
+    difference = runs.reward_mean[::2] - runs.reward_mean[1::2]
+    return difference / difference[:, :1]
+
+
+def _cells(rates: np.ndarray, mu: np.ndarray, lag: int, setting: Setting) -> Hyper:
+    """Settings with a lag; without one the gradient is fresh at every step."""
+    return Hyper(rates, mu, np.full(len(mu), max(lag, 1)), np.full(len(mu), setting.kl_weight))
+
+
+def _critical(setting: Setting, values: dict) -> float:
+    """Momentum at which the squared damping ratio, smooth through the transition, passes 1 on-policy."""
+    from scipy.interpolate import CubicSpline
+
+    mu, ratio = np.array([mu for _, mu in swept(setting, "momentum")]), values["damping_ratio_momentum"][1][0]
+    fine = np.isfinite(ratio)
+    roots = CubicSpline(mu[fine], ratio[fine] ** 2 - 1).roots(extrapolate=False)
+    return float(roots[0]) if len(roots) else np.nan
+
+
+# Numbers that the claims compare.
+
+
+def both_sweeps(f: Found, quantity: str, below: float) -> float:
+    """Measured over predicted, farthest from 1, where the damping ratio is below a limit."""
+    ratios = []
+    for sweep in ("kappa", "momentum"):
+        predicted = f.predicted[f"{quantity}_{sweep}"].where(f.predicted[f"damping_ratio_{sweep}"] < below)
+        ratios.append(farthest_from_one(f.measured[f"{quantity}_{sweep}"], predicted))
+    return float(farthest_from_one(np.array(ratios), 1.0))
+
+
+def lost_damping(part: xarray.Dataset, f: Found, prefix: str = "") -> float:
+    """Damping ratio on-policy less that with the largest lag, at the learning rate in the middle of the sweep."""
+    ratio = part[f"{prefix}damping_ratio_kappa"].isel(kappa=f.setting.kappa_sweep.num // 2)
+    return float(ratio.sel(lag=f.setting.lags[0]) - ratio.sel(lag=f.setting.lags[-1]))
+
+
+# Picture.
+
+COLOURS = (s.BLUE, s.VERMILION)
+
+
+def draw(figure, found: Found, wide: bool) -> None:
+    """Trajectories; damping ratio and frequency against learning rate and momentum."""
+    figure.set_figheight(3.5 if wide else 4.8)
+    layout = [["t", "dk", "dm"], ["t", "fk", "fm"]] if wide else [["t", "t"], ["dk", "dm"], ["fk", "fm"]]
+    axes = figure.subplot_mosaic(layout, **({"width_ratios": (1.5, 1, 1)} if wide else {"height_ratios": (1.2, 1, 1)}))
+    _draw_trajectories(axes["t"], found)
+    for letter, sweep in (("k", "kappa"), ("m", "momentum")):
+        for row, quantity in (("d", "damping_ratio"), ("f", "frequency")):
+            _draw_sweep(axes[row + letter], found, quantity, sweep)
+        axes["d" + letter].set(yscale="log", ylim=(0.04, 8))
+        axes["d" + letter].tick_params(labelbottom=False)
+        axes["f" + letter].set_ylim(0, 0.32)
+        sheet.ticks_at(axes["d" + letter].yaxis, (0.1, 1))
+    for panel in (axes["dm"], axes["fm"]):
+        panel.tick_params(labelleft=False)
+    axes["dk"].set_ylabel("damping ratio")
+    axes["fk"].set_ylabel("frequency (rad/step)")
+    axes["fk"].set_xlabel(r"$\eta K$ at $\mu$ = " + f"{found.setting.momentum:g}")
+    axes["fm"].set_xlabel(r"$\mu$ at $\eta K$ = " + f"{found.setting.fixed_kappa:g}")
+    axes["dk"].text(0.03, 0.06, "lag 0", color=COLOURS[0], fontsize=7, transform=axes["dk"].transAxes)
+    axes["dk"].text(0.03, 0.22, "lag 4", color=COLOURS[1], fontsize=7, transform=axes["dk"].transAxes)
+    text = {"fontsize": 7, "ha": "right", "va": "top", "transform": axes["dm"].transAxes}
+    axes["dm"].text(0.97, 0.97, "dashed: predicted\nby the oscillator", **text)
+
+
+def _draw_trajectories(panel, found: Found) -> None:
+    every = slice(None, None, 3)
+    for place, (regime, (label, colour)) in enumerate(REGIMES.items()):
+        predicted, measured = (
+            found.predicted.trajectory.sel(regime=regime),
+            found.measured.trajectory.sel(regime=regime),
+        )
+        panel.plot(predicted.step, predicted, **s.EXACT | {"color": colour, "linewidth": 1.2})
+        look = s.MEASURED | {"color": colour, "markersize": 2.6, "markeredgewidth": 0.7}
+        panel.plot(measured.step[every], measured[every], **look)
+        text = {"color": colour, "fontsize": 7, "ha": "right", "va": "top", "transform": panel.transAxes}
+        panel.text(
+            0.98, 0.98 - 0.085 * place, f"{label}, " + rf"$\eta K$ = {found.setting.trajectories[regime]:.2g}", **text
+        )
+    panel.axhline(0, color=s.GREY, linewidth=0.6, zorder=0)
+    key = "lines: predicted exactly, circles: measured"
+    panel.text(0.98, 0.03, key, fontsize=7, ha="right", transform=panel.transAxes)
+    panel.set(xlabel="step", ylabel="displacement / first", xlim=(0, found.setting.steps), ylim=(-0.9, 1.35))
+
+
+def _draw_sweep(panel, found: Found, quantity: str, sweep: str) -> None:
+    name = f"{quantity}_{sweep}"
+    for lag, colour in zip(found.setting.lags, COLOURS, strict=True):
+        exact, law, measured = (
+            one.sel(lag=lag)
+            for one in (found.predicted[name], found.predicted[f"oscillator_{name}"], found.measured[name])
+        )
+        x = exact[sweep]
+        panel.plot(x, law.where(law > 0), **s.LAW | {"color": colour, "linewidth": 0.9})
+        panel.plot(x, exact.where(exact > 0), **s.EXACT | {"color": colour, "linewidth": 1.2})
+        panel.plot(x, measured.where(measured > 0), **s.MEASURED | {"color": colour, "markersize": 2.8})
+    if quantity == "damping_ratio":
+        panel.axhline(1, color=s.GREY, linewidth=0.6, zorder=0)
+    first, last = found.predicted[sweep].values[[0, -1]]
+    if sweep == "kappa":
+        panel.set(xscale="log", xlim=(first / 1.2, last * 1.2))
+        sheet.ticks_at(panel.xaxis, (0.001, 0.01))
+    else:
+        panel.set_xlim(first - 0.03, 1)
+
+
+# Claims.
+
 THEORY = "derived in bandit_lab/theory/discrete.py and block_map.py"
 
 

@@ -9,16 +9,129 @@ learning rate whose dominant pole is not real and positive, the smallest whose o
 displacement), and the smallest at which a displacement grows. Drawn: all three over the law's learning rate.
 """
 
-from bandit_lab._readings import farthest_from_one
-from bandit_lab.study.figures.two_detectors.draw import draw
-from bandit_lab.study.figures.two_detectors.measure import measure
-from bandit_lab.study.figures.two_detectors.predict import predict
-from bandit_lab.study.reproduce.experiment import Claim
+from functools import partial
 
-__all__ = ["CLAIMS", "TITLE", "draw", "measure", "predict"]
+import numpy as np
+import xarray
+
+from bandit_lab import measure as detectors
+from bandit_lab import theory
+from bandit_lab._readings import farthest_from_one
+from bandit_lab.bandits import two_arm
+from bandit_lab.grpo import STALENESS, Hyper, Learner
+from bandit_lab.study.plots import style as s
+from bandit_lab.study.reproduce import sheet
+from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 
 TITLE = "Two detectors, one law"
 
+# What prediction and measurement are both told.
+
+RATE = {"units": "logits per unit gradient"}
+
+
+# Prediction: theory alone.
+
+
+def predict(setting: Setting) -> xarray.Dataset:
+    """Law, exact onset of oscillation and exact threshold."""
+    signal = theory.BinarySignal(theory.GroupLaw(), tuple(setting.rewards))
+    even = np.full(2, 0.5)
+    point = theory.settled_point(signal, even, setting.kl_weight, even)
+    stiffness = theory.largest_stiffness(theory.stiffness_split(signal, point.policy, setting.kl_weight))
+    dims, coords = _axes(setting)
+    shape = [len(coords[name]) for name in dims]
+    law, onset, threshold = np.empty((3, *shape))
+    for place in np.ndindex(*shape):
+        model, mu, n = (coords[name][i] for name, i in zip(dims, place, strict=True))
+        law[place] = theory.leading_order(n, mu) / stiffness
+        onset[place] = theory.oscillation_onset(model, n, mu) / stiffness
+        threshold[place] = theory.exact(model, n, mu).kappa / stiffness
+    values = {"law": law, "onset": onset, "threshold": threshold}
+    return xarray.Dataset({name: (dims, value, RATE) for name, value in values.items()}, coords)
+
+
+def _axes(setting: Setting) -> tuple[tuple[str, ...], dict[str, list]]:
+    coords = {"model": setting.models, "momentum": setting.momentum, "refresh_interval": setting.refresh_interval}
+    return tuple(coords), coords
+
+
+# Measurement: simulation alone.
+
+
+def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
+    """The three detectors at every model, momentum and refresh interval."""
+    return xarray.concat([lab.keep(model, partial(_one_model, model, setting)) for model in setting.models], "model")
+
+
+def _one_model(model: str, setting: Setting) -> xarray.Dataset:
+    learner = Learner(two_arm(setting.rewards), staleness=STALENESS[model](), horizon=max(setting.refresh_interval))
+    point = detectors.find_fixed_point(learner, "mean_field", setting.kl_weight)
+    report = detectors.measure_stiffness(learner, "mean_field", setting.kl_weight, point)
+    mode = detectors.stiffest_mode(report.relaxation_matrix, point.basis)
+    momentum, interval = np.meshgrid(setting.momentum, setting.refresh_interval, indexing="ij")
+    cells = Hyper(np.ones(momentum.size), momentum.ravel(), interval.ravel(), np.full(momentum.size, setting.kl_weight))
+    scan = setting.learning_rate
+    rates = np.geomspace(scan.start, scan.stop, scan.num)
+    here = (learner, "mean_field", cells, np.tile(point.rest, (momentum.size, 1)))
+    found = {
+        "onset": detectors.learning_rate_onset(*here, *mode, rates),
+        "overshoot": detectors.first_overshoot(*here, *mode, rates),
+        "threshold": detectors.learning_rate_boundary(*here, mode[0], rates),
+    }
+    dims = ("model", "momentum", "refresh_interval")
+    coords = {"model": [model], "momentum": setting.momentum, "refresh_interval": setting.refresh_interval}
+    values = {name: (dims, one.value.reshape(1, *momentum.shape), RATE) for name, one in found.items()}
+    return xarray.Dataset(values, coords)
+
+
+# Picture.
+
+SEEN = {"color": s.VERMILION, "marker": "x", "linestyle": "none", "markersize": 4.5}
+
+
+def draw(figure, found: Found, wide: bool) -> None:
+    """Ratios to the law: model A at both momenta; two columns: all three models."""
+    models = found.setting.models if wide else found.setting.models[:1]
+    momenta = found.setting.momentum
+    axes = figure.subplots(len(momenta), len(models), sharex=True, sharey="row", squeeze=False)
+    figure.set_figheight(3.8)
+    names = {"refresh": "A: refresh", "lag": "B: constant lag", "pipeline": "C: pipeline"}
+    for (row, column), panel in np.ndenumerate(axes):
+        place = {"model": models[column], "momentum": momenta[row]}
+        predicted, measured = found.predicted.sel(place), found.measured.sel(place)
+        n, law = predicted.refresh_interval.values, predicted.law
+        panel.axhline(1.0, **s.LAW)
+        panel.plot(n, predicted.threshold / law, **s.EXACT)
+        panel.plot(n, predicted.onset / law, **s.ONSET)
+        panel.plot(n, measured.threshold / law, **s.MEASURED)
+        panel.plot(n, measured.onset / law, **s.MEASURED_ONSET)
+        panel.plot(n, measured.overshoot / law, **SEEN)
+        panel.set(xscale="log", yscale="log")
+        panel.set_title(rf"{names[models[column]]}, $\mu$ = {momenta[row]:g}")
+        sheet.ticks_at(panel.xaxis, n)
+        sheet.plain_log(panel.yaxis, (1.0,) if momenta[row] > 0 else (1.0, 2.0, 5.0))
+    for panel in axes[:, 0]:
+        panel.set_ylabel(r"learning rate / law's")
+    for panel in axes[-1]:
+        panel.set_xlabel(r"refresh interval $N$ (steps)")
+    _label(axes[-1, 0])
+    key = "lines: predicted, markers: measured"
+    axes[0, 0].text(0.03, 0.06, key, fontsize=7, transform=axes[0, 0].transAxes)
+    axes[0, 0].set_ylim(0.18, 2.5)
+    axes[-1, 0].set_ylim(0.012, 60)
+
+
+def _label(panel) -> None:
+    """Names of the curves, in the panel where they lie apart."""
+    text = {"ha": "right", "fontsize": 7, "transform": panel.get_yaxis_transform()}
+    panel.text(0.99, 7.0, "displacement grows", color=s.BLUE, **text)
+    panel.text(0.99, 1.2, r"law $K\eta N = 1 - \mu$", **text)
+    panel.text(0.99, 0.035, r"pole not real, positive ($\triangle$)", color=s.GREEN, **text)
+    panel.text(0.99, 0.016, r"overshoot $10^{-6}$ seen ($\times$)", color=s.VERMILION, **text)
+
+
+# Claims.
 
 TWICE = 2.0
 PLAIN_A, PLAIN_C = ({"model": model, "momentum": 0.0} for model in ("refresh", "pipeline"))

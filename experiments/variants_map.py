@@ -10,17 +10,332 @@ interval to all. Measured on the nonlinear mean update at G = infinity, a stalen
 Drawn: the first refresh interval from which a displacement grows.
 """
 
-from bandit_lab.study.figures.variants_map.draw import draw
-from bandit_lab.study.figures.variants_map.measure import measure
-from bandit_lab.study.figures.variants_map.predict import predict
-from bandit_lab.study.figures.variants_map.read import frozen_ratio, loops
-from bandit_lab.study.figures.variants_map.table import table
-from bandit_lab.study.reproduce.experiment import Claim
+from collections.abc import Iterable
+from functools import partial
 
-__all__ = ["CLAIMS", "TITLE", "draw", "measure", "predict", "table"]
+import numpy as np
+import xarray
+
+from bandit_lab import theory
+from bandit_lab._readings import farthest_from_one
+from bandit_lab.bandits import two_arm
+from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner
+from bandit_lab.measure import variants
+from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 
 TITLE = "Map of variants"
 
+# What prediction and measurement are both told.
+
+ONE, STEPS = {"units": "1"}, {"units": "steps"}
+
+
+def axes(setting: Setting) -> dict:
+    """Names of the variants that are compared."""
+    known: dict[str, Iterable[str]] = {"advantages": ADVANTAGES, "estimators": ESTIMATORS, "staleness": STALENESS}
+    names = {key: list(every) if setting[key] == "all" else setting[key] for key, every in known.items()}
+    return dict(zip(("advantage", "estimator", "staleness"), names.values(), strict=True))
+
+
+def intervals(setting: Setting, staleness: str) -> np.ndarray:
+    """Refresh intervals that are tried; a model that the setting does not name is tried as the first."""
+    spec = vars(setting.intervals).get(staleness, setting.intervals.refresh)
+    return np.arange(spec[0], spec[1] + 1, spec[2])
+
+
+def late_exponent(drifts, setting: Setting) -> float:
+    """a of 1 - p ~ t^a from the drift f at two gaps: q' = -q f, f ~ q^b, hence a = -1/b."""
+    slope = np.log(drifts[0] / drifts[1]) / (setting.late[1] - setting.late[0])
+    return float(-1 / slope)
+
+
+# Prediction: theory alone.
+
+ALIKE = {"batch_std": "grpo"}  # one prompt: the batch is the group
+CLIPPED = ("clipped", "clip_higher", "cispo", "gspo")  # as `ratio` near a fixed point; one token: gspo is clip_higher
+RATIOS = ("ratio", *CLIPPED)
+LOOPS = {**{model: model for model in theory.MODELS}, "random_mean": "random"}
+
+
+def predict(setting: Setting) -> xarray.Dataset:
+    """First unstable interval, temperature, late exponent, shift by G: wherever there is a closed form."""
+    coords = axes(setting)
+    shape = [len(names) for names in coords.values()]
+    first, has = np.full(shape, np.nan), np.full(shape, np.nan)
+    noise, late, shift = np.full((3, shape[0]), np.nan)
+    share = np.full(shape[:2], np.nan)
+    even = np.full(2, 0.5)
+    for i, advantage in enumerate(coords["advantage"]):
+        name = ALIKE.get(advantage, advantage)
+        if name not in theory.ADVANTAGES:
+            continue
+        laws = [theory.GroupLaw(name, size) for size in (None, setting.group_size)]
+        limit, finite = (theory.BinarySignal(law, tuple(setting.rewards)) for law in laws)
+        points = [theory.settled_point(one, even, setting.kl_weight, even) for one in (limit, finite)]
+        covariance = theory.binary_covariance(laws[1], np.array(setting.rewards), points[0].policy)
+        noise[i] = setting.group_size * (covariance[0, 0] - 2 * covariance[0, 1] + covariance[1, 1])
+        late[i] = late_exponent([_late_drift(laws[0], gap) for gap in setting.late], setting)
+        if name != "dapo":  # its finite groups see actions by another law than the policy's
+            shift[i] = points[1].expected_reward - points[0].expected_reward
+        for j, estimator in enumerate(coords["estimator"]):
+            if estimator not in ("frozen", "uncorrected", *RATIOS):
+                continue
+            kind = "ratio" if estimator in RATIOS else estimator
+            split = theory.stiffness_split(limit, points[0].policy, setting.kl_weight, kind)
+            fresh, stale = (float(np.real(part[0, 0])) for part in split.reduced())
+            share[i, j] = stale / (fresh + stale)
+            rate = (1 - setting.momentum) / (theory.largest_stiffness(split) * setting.law_interval)
+            for k, staleness in enumerate(coords["staleness"]):
+                if staleness in LOOPS:
+                    loop = theory.LinearLoop(*split.reduced(), setting.momentum, LOOPS[staleness])
+                    tried = intervals(setting, staleness)
+                    unstable = [theory.spectral_radius(loop, rate, n) >= 1 for n in tried.tolist()]
+                    has[i, j, k] = float(any(unstable))
+                    first[i, j, k] = tried[np.argmax(unstable)] if any(unstable) else np.nan
+    pairs: dict[int, set[tuple[float, str]]] = {1: set(), 0: set()}
+    for (i, j, k), one in np.ndenumerate(has):
+        if np.isfinite(one):
+            pairs[int(one)].add((round(float(share[i, j]), 6) + 0.0, coords["staleness"][k]))
+    values = {
+        "first_interval": (tuple(coords), first, STEPS),
+        "has_threshold": (tuple(coords), has, ONE),
+        "stale_share": (("advantage", "estimator"), share, ONE),
+        "loops_with_threshold": ((), float(len(pairs[1])), ONE),
+        "loops_without": ((), float(len(pairs[0])), ONE),
+        "temperature": ("advantage", noise, {"units": "reward^2"}),
+        "late_exponent": ("advantage", late, ONE),
+        "group_shift": ("advantage", shift, {"units": "reward"}),
+    }
+    return xarray.Dataset(values, coords)
+
+
+def _late_drift(law: theory.GroupLaw, gap: float) -> float:
+    """Drift of the gap at p = sigma(gap), rewards 1 and 0."""
+    p, q = 1 / (1 + np.exp(-gap)), 1 / (1 + np.exp(gap))
+    return float(2 * law.factor(p, q) * p * q)
+
+
+# Measurement: simulation alone.
+
+
+def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
+    """Fixed points and stiffness, temperature, late exponent, mean curves, and the first unstable interval."""
+    rest = lab.keep("rest", lambda: _rest(setting))
+    parts = [lab.keep(name, partial(_staleness, setting, rest, name)) for name in axes(setting)["staleness"]]
+    curves = lab.keep("groups", lambda: _groups(setting, rest))
+    return xarray.merge([rest, curves, xarray.concat(parts, "staleness")])
+
+
+def _learners(setting: Setting, staleness: str) -> variants.Learners:
+    names, bandit, rule = axes(setting), two_arm(setting.rewards), STALENESS[staleness]()
+    most = max(intervals(setting, staleness))
+    horizon = min(rule.horizon_for(most), 160)  # drawn ages: 0.15 % are older than that at mean age 24
+    options = {"group_size": setting.group_size, "prompts": setting.prompts, "horizon": horizon}
+    pairs = [(a, e) for a in names["advantage"] for e in names["estimator"]]
+    return tuple(Learner(bandit, ADVANTAGES[a](), ESTIMATORS[e](), rule, **options) for a, e in pairs)
+
+
+def _table(setting: Setting, values, units: dict) -> tuple:
+    names = axes(setting)
+    shape = (len(names["advantage"]), len(names["estimator"]))
+    return (("advantage", "estimator"), np.reshape(values, shape), units)
+
+
+def _rest(setting: Setting) -> xarray.Dataset:
+    """What one gradient tells: rest gap, stiffness, learning rate, temperature, late exponent."""
+    learners, names = _learners(setting, "refresh"), axes(setting)
+    plain = variants.with_bandit(learners, two_arm((1.0, 0.0)))
+    here, beta = range(len(learners)), setting.kl_weight
+    gaps = [variants.rest_gap(learners, "mean_field", i, beta) for i in here]
+    split = np.array([variants.fresh_and_stale_rate(learners, "mean_field", i, beta, gaps[i]) for i in here])
+    noise = [setting.group_size * variants.gap_noise(learners, i, beta, gaps[i], setting.draws) for i in here]
+    far = np.resize(np.array(setting.late), 401)
+    drifts = [variants.gap_drift(plain, "mean_field", i, 0.0, far, far)[:2] for i in here]
+    rate = (1 - setting.momentum) / (split.sum(1) * setting.law_interval)
+    stiffness = {"units": "reward/logit^2"}
+    values = {
+        "rest_gap": _table(setting, gaps, {"units": "logits"}),
+        "fresh": _table(setting, split[:, 0], stiffness),
+        "stale": _table(setting, split[:, 1], stiffness),
+        "learning_rate": _table(setting, rate, {"units": "logits per unit gradient"}),
+        "temperature": _table(setting, noise, {"units": "reward^2"}),
+        "late_exponent": _table(setting, [late_exponent(pair, setting) for pair in drifts], ONE),
+    }
+    return xarray.Dataset(values, {key: names[key] for key in ("advantage", "estimator")})
+
+
+def _cells(setting: Setting, rate: float, tried: np.ndarray) -> Hyper:
+    columns = np.broadcast_arrays(rate, setting.momentum, tried, setting.kl_weight)
+    return Hyper(*(np.array(column, float) for column in columns))
+
+
+def _staleness(setting: Setting, rest: xarray.Dataset, name: str) -> xarray.Dataset:
+    """First interval at which a displacement grows, and what becomes of a large one at the longest interval."""
+    learners, tried = _learners(setting, name), intervals(setting, name)
+    gaps, rates = rest.rest_gap.values.ravel(), rest.learning_rate.values.ravel()
+    first, outcome = np.full((2, len(learners)), np.nan)
+    for i, (gap, rate) in enumerate(zip(gaps, rates, strict=True)):
+        options = (learners, "mean_field", i, _cells(setting, rate, tried))
+        small = variants.run_gaps(*options, np.full(len(tried), gap + setting.start), setting.steps) - gap
+        unstable = variants.grows(small, setting.start)
+        first[i] = tried[np.argmax(unstable)] if unstable.any() else np.nan
+        outcome[i] = _outcome(variants.run_gaps(*options, np.full(len(tried), gap + 0.3), setting.steps)[-1] - gap)
+    values = {"first_interval": _table(setting, first, STEPS), "outcome": _table(setting, outcome, ONE)}
+    return xarray.Dataset(values, rest.coords).expand_dims(staleness=[name])
+
+
+def _outcome(away: np.ndarray) -> int:
+    """Index in OUTCOMES of a displacement [T + 1] that began at 0.3."""
+    late = away[2 * len(away) // 3 :]
+    if not np.all(np.isfinite(away)):
+        return 3
+    if np.abs(late).min() > 3:
+        return 2
+    return 1 if np.ptp(late) > 0.1 else 0
+
+
+def _groups(setting: Setting, rest: xarray.Dataset) -> xarray.Dataset:
+    """Mean curves from the reference policy at G = group_size and at G = infinity, refresh."""
+    learners = _learners(setting, "refresh")
+    tried = intervals(setting, "refresh")
+    n, start = int(np.argmax(tried == setting.curve.interval)), np.zeros(len(tried))
+    largest, shift = np.full((2, len(learners)), np.nan)
+    low, high = sorted(setting.rewards)
+    for i, rate in enumerate(rest.learning_rate.values.ravel()):
+        cells, dynamics = _cells(setting, rate, tried), ("finite_group", "mean_field")
+        group, limit = (variants.run_gaps(learners, one, i, cells, start, setting.steps)[n] for one in dynamics)
+        difference = (high - low) * (1 / (1 + np.exp(-group)) - 1 / (1 + np.exp(-limit)))
+        largest[i], shift[i] = np.abs(difference).max(), difference[-1]
+    reward = {"units": "reward"}
+    values = {"curve_difference": _table(setting, largest, reward), "group_shift": _table(setting, shift, reward)}
+    return xarray.Dataset(values, rest.coords)
+
+
+# Numbers that the claims compare.
+
+
+def loops(found: Found, has_threshold: int) -> float:
+    """How many distinct linear loops that are predicted a threshold (1) or none (0) have variants that all agree.
+
+    Near a fixed point a variant is its stale share of the stiffness and its staleness model; variants that share both
+    have one threshold. Shares are told apart to 1e-6.
+    """
+    agree: dict[tuple[float, str], bool] = {}
+    predicted, measured = found.predicted, found.measured
+    intervals = [one.first_interval.transpose(*predicted.has_threshold.dims).values for one in (measured, predicted)]
+    share = np.round(predicted.stale_share.values, 6) + 0.0
+    for i, j, k in np.argwhere(predicted.has_threshold.values == has_threshold):
+        loop = float(share[i, j]), str(predicted.staleness.values[k])
+        seen, exact = (one[i, j, k] for one in intervals)
+        same = abs(seen - exact) < 0.5 if has_threshold else np.isnan(seen)
+        agree[loop] = agree.get(loop, True) and bool(same)
+    return float(sum(agree.values()))
+
+
+def frozen_ratio(found: Found, name: str) -> float:
+    """Measured over predicted with estimator `frozen`, at the advantage where it is farthest from 1."""
+    return farthest_from_one(found.measured[name].sel(estimator="frozen"), found.predicted[name])
+
+
+# Picture.
+
+FILLS = ("#F6CDB9", "#FCEBC4", "#BFE0F5", "#F4F4F4")
+MEANINGS = ("below the law", "up to 2 x law", "beyond 2 x law", "none seen")
+
+
+def draw(figure, found: Found, wide: bool) -> None:
+    """One table per staleness model: first unstable interval; the last: what G does to the mean curve."""
+    from matplotlib.patches import Patch
+
+    measured = found.measured
+    names = list(measured.staleness.values)
+    columns = 3 if wide else 2
+    rows = -(-(len(names) + 1) // columns)
+    panels = figure.subplots(rows, columns, squeeze=False)
+    figure.set_figheight(0.6 + rows * (0.35 + 0.15 * measured.sizes["advantage"]) + 0.55)
+    law = found.setting.law_interval
+    for place, panel in enumerate(panels.ravel()):
+        if place > len(names):
+            panel.set_axis_off()
+            continue
+        if place < len(names):
+            table = measured.first_interval.isel(staleness=place).transpose("advantage", "estimator").values
+            code = np.select([np.isnan(table), table < law, table <= 2 * law], [3, 0, 1], 2)
+            text = [["–" if np.isnan(x) else f"{x:g}" for x in row] for row in table]
+            panel.set_title(names[place], fontsize=7)
+        else:
+            table = 100 * measured.curve_difference.values
+            code = np.full(table.shape, 3)
+            text = [["–" if np.isnan(x) else f"{x:.1f}" if x < 9.95 else f"{x:.0f}" for x in row] for row in table]
+            size = found.setting.group_size
+            title = f"$G$ = {size} against $G = \\infty$:\n" + rf"$100\,\max_t|J_{{{size}}} - J_\infty|$ (reward)"
+            panel.set_title(title, fontsize=7)
+        _fill(panel, code, text)
+        panel.set_xticks(range(table.shape[1]), measured.estimator.values, rotation=90, fontsize=6.5)
+        panel.set_yticks(range(table.shape[0]), measured.advantage.values, fontsize=6.5)
+        if place + columns <= len(names):
+            panel.set_xticklabels([])
+        if place % columns:
+            panel.set_yticklabels([])
+    patches = [Patch(color=color, label=label) for color, label in zip(FILLS, MEANINGS, strict=True)]
+    figure.legend(
+        handles=patches,
+        loc="outside upper center",
+        ncols=4 if wide else 2,
+        title=f"measured first unstable refresh interval\n(steps); the law: {law:g} steps",
+    )
+
+
+def _fill(panel, code: np.ndarray, text: list[list[str]]) -> None:
+    from matplotlib.colors import ListedColormap
+
+    panel.imshow(code, cmap=ListedColormap(FILLS), vmin=-0.5, vmax=3.5, aspect="auto")
+    for (i, j), _ in np.ndenumerate(code):
+        panel.text(j, i, text[i][j], ha="center", va="center", fontsize=6.5)
+    panel.tick_params(length=0)
+    for side in panel.spines.values():
+        side.set_visible(False)
+
+
+# Table below the claims.
+
+OUTCOMES = ("returns", "cycles", "vertex", "overflow")
+
+
+def table(found: Found) -> str:
+    """Every advantage and estimator: thresholds, dependence on G, temperature, late times, failure."""
+    measured, predicted, law = found.measured, found.predicted, found.setting.law_interval
+    names = list(measured.staleness.values)
+    head = ["advantage", "estimator", "fresh", "stale", *(f"{name} (exact)" for name in names)]
+    head += ["G: mean curve", "temperature", "late 1 - p", "at the longest N"]
+    text = f"First unstable refresh interval, the law's being {law:g}; - : none tried is unstable; ? : no closed form. "
+    more = "Last column: what a displacement of 0.3 becomes at the longest interval tried, where it does not return."
+    lines = [text + more, "", "| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for advantage in measured.advantage.values:
+        for estimator in measured.estimator.values:
+            at = {"advantage": advantage, "estimator": estimator}
+            row, theirs = measured.sel(at), predicted.sel(at)
+            cells = [advantage, estimator, *(f"{round(float(x), 3) + 0.0:.3f}" for x in (row.fresh, row.stale))]
+            for name in names:
+                seen, exact = (float(x.first_interval.sel(staleness=name)) for x in (row, theirs))
+                known = np.isfinite(float(theirs.has_threshold.sel(staleness=name)))
+                cells.append(f"{_interval(seen)} ({_interval(exact) if known else '?'})")
+            late = float(row.late_exponent)
+            cells += [f"{float(row.curve_difference):.4f}", f"{float(row.temperature):.3f}"]
+            cells += [f"t^{late:.2f}" if abs(late) < 20 else "no power"]
+            codes = [OUTCOMES[int(row.outcome.sel(staleness=name))] for name in names]
+            cells += [
+                ", ".join(f"{name}: {code}" for name, code in zip(names, codes, strict=True) if code != "returns")
+            ]
+            lines.append("| " + " | ".join(cell or "-" for cell in cells) + " |")
+    return "\n".join(lines)
+
+
+def _interval(value: float) -> str:
+    return "-" if np.isnan(value) else f"{value:g}"
+
+
+# Claims.
 
 THEORY = "derived in bandit_lab/theory/stiffness.py, block_map.py"
 

@@ -1,5 +1,6 @@
 """The experiment on real logs: absent logs are a reason, and a curve can be drawn from the numbers that are kept."""
 
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,14 +9,17 @@ import xarray
 
 from bandit_lab.curves.backtest import BASELINES
 from bandit_lab.curves.fit import fit_many
-from bandit_lab.study.figures.real_runs.problem import LAWS, NUMBERS, fitted_curve
-from bandit_lab.study.figures.real_runs.table import forecasts
 from bandit_lab.study.reproduce.experiment import Unavailable, discover, read_setting
 
 
 @pytest.fixture
 def experiment():
     return discover()["real_runs"].load()
+
+
+@pytest.fixture
+def module(experiment):
+    return sys.modules["bandit_lab_experiment_real_runs"]
 
 
 def test_without_logs_it_is_skipped_with_the_reason(experiment, monkeypatch, tmp_path):
@@ -25,21 +29,21 @@ def test_without_logs_it_is_skipped_with_the_reason(experiment, monkeypatch, tmp
             experiment.check_available(read_setting("real_runs", "draft"))
 
 
-def test_kept_numbers_give_the_fitted_curve_back():
+def test_kept_numbers_give_the_fitted_curve_back(module):
     """Every law's curve from its parameters alone, on steps that start at 5; another plateau is noticed."""
     step = 5.0 + 2.0 * np.arange(40)
     reward = 0.8 - 0.5 * np.exp(-np.arange(40) / 8) + 0.03 * np.random.default_rng(3).normal(size=40)
-    (fit,) = fit_many(step, reward[None], LAWS)
-    for place, law in enumerate(LAWS):
+    (fit,) = fit_many(step, reward[None], module.LAWS)
+    for place, law in enumerate(module.LAWS):
         found = fit.laws[law].parameters
-        numbers = np.array([found[name].value if name in found else np.nan for name in NUMBERS])
+        numbers = np.array([found[name].value if name in found else np.nan for name in module.NUMBERS])
         kept = xarray.Dataset({"fitted": ("parameter", numbers), "chosen": place})
-        np.testing.assert_allclose(fitted_curve(kept, step), fit.laws[law].fitted, atol=1e-9)
-        kept.fitted[NUMBERS.index("plateau")] += 0.01
-        assert np.max(np.abs(fitted_curve(kept, step) - fit.laws[law].fitted)) > 5e-3
+        np.testing.assert_allclose(module.fitted_curve(kept, step), fit.laws[law].fitted, atol=1e-9)
+        kept.fitted[module.NUMBERS.index("plateau")] += 0.01
+        assert np.max(np.abs(module.fitted_curve(kept, step) - fit.laws[law].fitted)) > 5e-3
 
 
-def test_the_table_of_errors_counts_runs_that_are_not_refused():
+def test_the_table_of_errors_counts_runs_that_are_not_refused(module):
     """Ten runs in which the forecast is closer than every baseline; an eleventh, refused, in which it is not."""
     error = np.ones((11, 4)) * np.linspace(1, 2, 11)[:, None]
     error[:10, 0] /= 4
@@ -48,6 +52,6 @@ def test_the_table_of_errors_counts_runs_that_are_not_refused():
             {"error": (("forecast_run", "method"), error), "refused": ("forecast_run", [0.0] * 10 + [1.0])}
         )
     )
-    lines = forecasts(kept)
+    lines = module.forecasts(kept)
     assert sum("10 of 10 | 0.00" in line for line in lines) == len(BASELINES)
     assert "0.25" in lines[-1]

@@ -240,6 +240,17 @@ def test_another_source_of_a_plug_in_measures_again(lab, plugin):
     assert "plugin_source" not in json.loads((lab.path / "run/manifest.json").read_text())
 
 
+def test_a_file_whose_measurement_uses_the_theory_is_refused_before_it_runs(lab, capsys):
+    lab.edit("squares", "import os\n", "import os\nfrom bandit_lab.theory import leading_order\n")
+    lab.edit("squares", "x * x * 1.001", "leading_order(x, 0.0)")
+    assert reproduce("run_dir=run") == INCOMPLETE
+    assert (
+        "squares failed: ValueError: experiments/squares.py: measure: expected nothing of bandit_lab.theory, "
+        "bandit_lab.study.wiring and no import by text, got bandit_lab.theory.leading_order in line "
+    ) in capsys.readouterr().err
+    assert lab.ran() == []
+
+
 def test_one_failing_figure_does_not_stop_the_others(lab, capsys):
     lab.write("broken", SQUARES.replace("x * x * 1.001", "x / setting.nothing"))
     lab.write("odd", SQUARES.replace("TITLE", "NAME"))

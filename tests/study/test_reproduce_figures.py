@@ -30,8 +30,6 @@ REPRESENTATIVES = ("normalisation", "transfer", "transition")
 every = pytest.mark.parametrize("name", EXPERIMENTS)
 drafted = pytest.mark.parametrize("name", nightly_but(REPRESENTATIVES, EXPERIMENTS))
 MOST_NUMBERS = 20_000
-SIMULATION = ("bandit_lab.measure", "bandit_lab.simulate")
-THEORY = ("bandit_lab.theory", "bandit_lab.study.wiring")
 
 
 @pytest.fixture(scope="module")
@@ -124,10 +122,7 @@ def test_text_can_be_read_and_nothing_leaves_the_page(place, name, wide):
 
 @every
 def test_prediction_and_measurement_are_independent_witnesses(name):
-    text = EXPERIMENTS[name].source
-    for part, forbidden in (("predict", SIMULATION), ("measure", THEORY)):
-        used = [one for one in source.imported(text, part) if one.startswith(forbidden)]
-        assert not used, f"{part} of {name} uses {used}"
+    source.check_witnesses(EXPERIMENTS[name].source)
 
 
 @every

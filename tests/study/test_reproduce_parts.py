@@ -1,6 +1,4 @@
-"""Parts of `reproduce`: the verdict, the entries of the cache, what a function is seen to import."""
-
-import ast
+"""Parts of `reproduce`: the verdict, the entries of the cache, what a function is seen to depend on."""
 
 import numpy as np
 import pytest
@@ -59,73 +57,149 @@ def test_entries_keep_types_attributes_and_coordinates():
     }
 
 
-def test_what_a_function_imports_is_seen_through_its_helpers():
-    text = (
-        "import bandit_lab.measure as m\nfrom bandit_lab import theory\n"
-        "def helper(x):\n    return theory.exact('lag', x, 0.0)\n"
-        "def predict(x):\n    return helper(x)\n"
-        "def measure(x):\n    from bandit_lab.theory import leading_order\n"
-        "    return m.growth_rate(leading_order(x, 0.0))\n"
-    )
-    assert "bandit_lab.theory.exact" in source.imported(text, "predict")
-    assert not any(name.startswith("bandit_lab.measure") for name in source.imported(text, "predict"))
-    assert {"bandit_lab.theory.leading_order", "bandit_lab.measure.growth_rate"} <= source.imported(text, "measure")
+FILE = """
+import bandit_lab.measure as m
+import numpy as np
+from bandit_lab import theory
+from bandit_lab.bandits import k_arm, two_arm
+UNIT, WIDE = "m", 3
+def shared(x):
+    return np.array(x)
+def law(x):
+    return theory.exact("lag", shared(x), 0.0)
+def predict(x):
+    return law(x), UNIT
+def measure(x):
+    draw = bandit(x)
+    return m.growth_rate(draw, shared(x)), UNIT
+def bandit(x):
+    return two_arm(x)
+def other(x):
+    return k_arm(WIDE)
+def draw(figure, found, wide):
+    return shared(WIDE)
+CLAIMS = (lambda f: f.measured.x,)
+"""
 
 
-@pytest.fixture
-def room(tmp_path, monkeypatch):
-    """A figure in the room of the package: drawing and measurement in files of their own."""
-    folder = tmp_path / "bandit_lab" / "study" / "figures" / "squares"
-    folder.mkdir(parents=True)
-    head = "from bandit_lab.study.figures.squares."
-    texts = {
-        "problem": "UNIT = 'm'\nWIDE = 3\n",
-        "measure": f"{head}problem import UNIT, WIDE\nfrom bandit_lab.theory import exact\n"
-        "def measure(x):\n    return helper(x), UNIT\n"
-        "def helper(x):\n    return exact(x)\ndef other(x):\n    return WIDE\n",
-        "draw": "def draw(x):\n    return 1\n",
+def test_what_a_function_uses_is_seen_through_its_helpers():
+    used = {part: {name for name, _ in source.uses(FILE, part) if "." in name} for part in ("predict", "measure")}
+    assert used == {
+        "predict": {"bandit_lab.theory.exact", "numpy.array"},
+        "measure": {"bandit_lab.measure.growth_rate", "bandit_lab.bandits.two_arm", "numpy.array"},
     }
-    for name, text in texts.items():
-        (folder / f"{name}.py").write_text(text)
-    monkeypatch.setattr(source, "__file__", str(tmp_path / "bandit_lab" / "study" / "reproduce" / "source.py"))
-    return folder
-
-
-EXPERIMENT = (
-    "from bandit_lab.study.figures.squares.draw import draw\n"
-    "from bandit_lab.study.figures.squares.measure import measure\n"
-)
+    source.check_witnesses(FILE)
 
 
 @pytest.mark.parametrize(
-    ("part", "before", "after", "seen"),
+    ("before", "after", "seen"),
     [
-        ("measure", "exact(x)", "exact(2 * x)", True),
-        ("problem", "'m'", "'km'", True),
-        ("problem", "WIDE = 3", "WIDE = 4", False),
-        ("measure", "return WIDE", "return 0", False),
-        ("draw", "return 1", "return 2", False),
+        ("two_arm(x)", "two_arm(2 * x)", True),
+        ('UNIT, WIDE = "m"', 'UNIT, WIDE = "km"', True),
+        ("np.array(x)", "np.asarray(x)", True),
+        ("as m", "as n", True),
+        ("k_arm(WIDE)", "0", False),
+        ("import k_arm, two_arm", "import gaussian, two_arm", False),
+        ('"lag", shared', '"refresh", shared', False),
+        ("return shared(WIDE)", "return 2", False),
+        ("f.measured.x", "f.measured.y", False),
+        ("def bandit(x):", 'def bandit(x):\n    """Two arms."""  # as they are', False),
+        ("def shared(x)", "np.seterr(all='raise')\ndef shared(x)", True),
     ],
 )
-def test_code_of_a_figure_is_followed_into_its_files(room, part, before, after, seen):
-    one = source.text(EXPERIMENT, "measure")
-    path = room / f"{part}.py"
-    assert before in path.read_text()
-    path.write_text(path.read_text().replace(before, after))
-    assert (source.text(EXPERIMENT, "measure") != one) is seen
-    assert "bandit_lab.theory.exact" in source.imported(EXPERIMENT, "measure")
+def test_only_code_that_measures_makes_a_measurement_out_of_date(before, after, seen):
+    assert before in FILE
+    assert (source.text(FILE.replace(before, after), "measure") != source.text(FILE, "measure")) is seen
+
+
+THEORY, SIMULATION = "bandit_lab.theory, bandit_lab.study.wiring", "bandit_lab.measure, bandit_lab.simulate"
+BOTH = f"{SIMULATION}, {THEORY}"
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("before", "after", "part", "expected", "got"),
     [
-        "import bandit_lab.study.figures.squares.measure as m",
-        "from bandit_lab.study.figures.squares import measure as m",
+        (
+            "return law(x)",
+            "return m.growth_rate(x)",
+            "predict",
+            SIMULATION,
+            "bandit_lab.measure.growth_rate in line 12",
+        ),
+        ("theory.exact(", "m.growth_rate(", "predict", SIMULATION, "bandit_lab.measure.growth_rate in line 10"),
+        ("return law(x)", "return measure(x)", "predict", SIMULATION, "bandit_lab.measure.growth_rate in line 15"),
+        ("bandit(x)\n", "theory.exact(x)\n", "measure", THEORY, "bandit_lab.theory.exact in line 14"),
+        ("two_arm(x)", "law(x)", "measure", THEORY, "bandit_lab.theory.exact in line 10"),
+        ("two_arm(x)", "[theory.exact(one) for one in x]", "measure", THEORY, "bandit_lab.theory.exact in line 17"),
+        ("def bandit(x", "def bandit(x=theory.LAW", "measure", THEORY, "bandit_lab.theory.LAW in line 16"),
+        ("def bandit", "@theory.cached\ndef bandit", "measure", THEORY, "bandit_lab.theory.cached in line 16"),
+        ('UNIT, WIDE = "m"', "UNIT, WIDE = theory.UNIT", "measure", THEORY, "bandit_lab.theory.UNIT in line 6"),
+        ("np.array(x)", "np.array(theory.exact(x))", "measure", THEORY, "bandit_lab.theory.exact in line 8"),
+        (
+            "def bandit(x):",
+            "def bandit(x):\n    from bandit_lab.study.wiring import wire",
+            "measure",
+            THEORY,
+            "bandit_lab.study.wiring.wire in line 17",
+        ),
+        ("two_arm(x)", "two_arm(theory)", "measure", THEORY, "bandit_lab.theory in line 17"),
+        ("def shared", "np.x = theory.exact\ndef shared", "measure", THEORY, "bandit_lab.theory.exact in line 7"),
+        ("def shared", "for np in theory.ALL: ...\ndef shared", "measure", THEORY, "bandit_lab.theory.ALL in line 7"),
+        (
+            "return law(x), UNIT",
+            "global UNIT\n    UNIT = law(x)\n    return UNIT",
+            "measure",
+            THEORY,
+            "bandit_lab.theory.exact in line 10",
+        ),
+        (
+            "import numpy as np",
+            "import numpy as np, bandit_lab\ndef two_arm(x): return bandit_lab.theory.exact(x)",
+            "measure",
+            THEORY,
+            "bandit_lab.theory.exact in line 4",
+        ),
+        (
+            "import numpy as np",
+            "import numpy as np, bandit_lab\ndef two_arm(x): return getattr(bandit_lab, x)",
+            "measure",
+            THEORY,
+            "bandit_lab in line 4",
+        ),
+        ("two_arm(x)", "__import__(x)", "measure", THEORY, "__import__ in line 17"),
+        (
+            "import numpy as np",
+            "import numpy as np, importlib\ndef two_arm(x): return importlib.import_module(x)",
+            "measure",
+            THEORY,
+            "importlib.import_module in line 4",
+        ),
+        ("shared(WIDE)", "law(WIDE)", "draw", BOTH, "bandit_lab.theory.exact in line 10"),
+        ("shared(WIDE)", "m.growth_rate(WIDE)", "draw", BOTH, "bandit_lab.measure.growth_rate in line 21"),
+        ("f.measured.x", "law(f.measured.x)", "CLAIMS", BOTH, "bandit_lab.theory.exact in line 10"),
     ],
 )
-def test_a_whole_module_of_the_room_is_refused(room, line):
-    with pytest.raises(ValueError, match="got the whole module"):
-        source.text(f"{line}\ndef measure(x):\n    return m.measure(x)\n", "measure")
+def test_a_witness_that_uses_the_other_side_is_refused(before, after, part, expected, got):
+    assert before in FILE
+    with pytest.raises(ValueError, match="expected") as error:
+        source.check_witnesses(FILE.replace(before, after, 1))
+    assert str(error.value) == f"{part}: expected nothing of {expected} and no import by text, got {got}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("from bandit_lab.theory import *\n" + FILE, "import: expected names, got `from bandit_lab.theory import *`"),
+        ("def measure(x):\n    return 1\n", None),
+    ],
+)
+def test_what_cannot_be_told_is_refused_and_what_is_not_there_is_not(text, message):
+    if message is None:
+        source.check_witnesses(text)
+    else:
+        with pytest.raises(ValueError, match="import") as error:
+            source.check_witnesses(text)
+        assert str(error.value).startswith(message)
 
 
 def test_claims_of_one_reading_compare_what_it_reads():
@@ -168,20 +242,14 @@ def test_farthest_from_one_takes_plain_numbers():
 
 
 @pytest.mark.parametrize("name", discover())
-def test_an_experiment_is_short_and_has_no_logic_of_its_own(name):
-    text = discover()[name].source
-    if source.ROOM not in text:
-        pytest.skip("all of it stands in one file, as it may")
-    assert len(text.splitlines()) <= 180
-    functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
-    others = [one.name for one in functions if one.returns is None or "Claim" not in ast.unparse(one.returns)]
-    assert not others, "what does not make claims belongs into bandit_lab/study/figures"
+def test_an_experiment_can_be_read_in_one_go(name):
+    assert len(discover()[name].source.splitlines()) <= 460
 
 
 @pytest.mark.parametrize("experiment", discover().values(), ids=lambda one: one.id)
 def test_the_key_covers_the_rooms_of_study_that_a_measurement_uses(experiment):
     """Code that moves out of `ROOMS` would be changed without being measured again. What frames a run is not in it."""
-    frame = ("bandit_lab.study.figures.", "bandit_lab.study.reproduce.")
+    frame = ("bandit_lab.study.reproduce.",)
     covered = tuple(f"bandit_lab.{room.replace('/', '.')}." for room in cache.ROOMS)
-    used = {name for name in source.imported(experiment.load().source, "measure") if "bandit_lab.study." in name}
+    used = {name for name, _ in source.uses(experiment.load().source, "measure") if "bandit_lab.study." in name}
     assert [name for name in used if not name.startswith(frame + covered)] == []

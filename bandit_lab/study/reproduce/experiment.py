@@ -11,8 +11,9 @@ For developers. `experiments/<id>.py` has a docstring whose first line is the qu
   the reason where it cannot run here; `table(found) -> str` returns a Markdown table that stands below the claims in
   `claims.md`.
 
-All of it can stand in that one file. The experiments of this repository import the longer parts from
-`bandit_lab/study/figures/<id>/`, so that what is asked, predicted and claimed is read on a page.
+What prediction and measurement are both told stands above them. They are independent witnesses: `predict` uses nothing
+of `bandit_lab.measure` and `bandit_lab.simulate`, `measure` nothing of `bandit_lab.theory`, what draws and compares
+neither. `load` refuses a file in which they do, also through helpers (see `source`).
 
 `conf/experiment/<id>.yaml` has the keys `common`, `draft` and `paper`; the setting is `common` and one of the others.
 """
@@ -150,7 +151,15 @@ class Experiment:
         return source.question(self.source)
 
     def load(self) -> "Loaded":
-        """Import the file. Raises ValueError where a part is missing or a claim's id is not its own."""
+        """Import the file.
+
+        Raises ValueError where a part is missing, a claim's id is not its own, or prediction and measurement are not
+        independent; the last before anything of the file runs.
+        """
+        try:
+            source.check_witnesses(self.source)
+        except (ValueError, SyntaxError) as error:
+            raise ValueError(f"experiments/{self.id}.py: {error}") from None
         name = f"bandit_lab_experiment_{self.id}"
         spec = importlib.util.spec_from_file_location(name, self.path)
         assert spec is not None

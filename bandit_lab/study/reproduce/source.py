@@ -1,108 +1,28 @@
-"""Which lines a function depends on: what makes a stored measurement out of date, and nothing else.
+"""What a function of an experiment's file depends on, told from the text of the file.
 
-Followed are the function's own file and the parts of figures that it imports (`bandit_lab.study.figures`).
+Two things follow from it. A stored measurement is out of date if what `measure` reaches has changed, and by nothing
+else. Prediction and measurement are independent witnesses: what `predict` reaches uses nothing that simulates or
+measures, what `measure` reaches nothing of the theory, and what draws and compares neither.
+
+A function reaches what it names: functions, constants and imports at the top of the file, and what these name.
 """
 
 import ast
-from pathlib import Path
+import symtable
+from collections.abc import Iterator
 
-ROOM = "bandit_lab.study.figures"
-
-
-def needed(source: str, name: str) -> list[ast.stmt]:
-    """Top-level statements that the function `name` uses, directly or through others, in order of the file.
-
-    Docstrings are left out. Raises ValueError where there is no such function.
-    """
-    body = ast.parse(source).body
-    defined: dict[str, ast.stmt] = {}
-    for statement in body:
-        for binding in _bindings(statement):
-            defined[binding] = statement
-    if name not in defined:
-        raise ValueError(f"{name}: expected a function of this name at the top of the file")
-    kept: set[int] = set()
-    waiting = [name]
-    while waiting:
-        statement = defined[waiting.pop()]
-        if id(statement) in kept:
-            continue
-        kept.add(id(statement))
-        used = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
-        waiting += [other for other in used if other in defined]
-    return [_without_docstring(statement) for statement in body if id(statement) in kept]
-
-
-def reached(source: str, name: str) -> list[list[ast.stmt]]:
-    """`needed` of the file itself, then of every function or constant of the room that it leads to.
-
-    Raises ValueError where the room is imported otherwise than by name: what is used could not be told.
-    """
-    waiting, found, seen = [("", source, name)], [], set()
-    while waiting:
-        module, text, wanted = waiting.pop()
-        if (module, wanted) in seen:
-            continue
-        seen.add((module, wanted))
-        statements = needed(text, wanted)
-        used = {node.id for one in statements for node in ast.walk(one) if isinstance(node, ast.Name)} | {wanted}
-        for other, binding, original in _from_room(statements):
-            if binding in used:
-                waiting.append((other, _text_of(other), original))
-        found.append(statements)
-    return found
-
-
-def text(source: str, name: str) -> str:
-    """All statements reached as text, without comments: changes if and only if their code does."""
-    return "\n".join(ast.unparse(statement) for statements in reached(source, name) for statement in statements)
-
-
-def imported(source: str, name: str) -> set[str]:
-    """Dotted names of what the function `name` imports or uses of modules: `bandit_lab.theory.exact`, ..."""
-    return {one for statements in reached(source, name) for one in _imported(statements)}
-
-
-def _imported(statements: list[ast.stmt]) -> set[str]:
-    names: dict[str, str] = {}
-    found = set()
-    for node in (node for statement in statements for node in ast.walk(statement)):
-        if isinstance(node, ast.ImportFrom):
-            names |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
-        elif isinstance(node, ast.Import):
-            names |= {alias.asname or alias.name.split(".")[0]: alias.name for alias in node.names}
-    for node in (node for statement in statements for node in ast.walk(statement)):
-        if isinstance(node, ast.Name) and node.id in names:
-            found.add(names[node.id])
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in names:
-            found.add(f"{names[node.value.id]}.{node.attr}")
-    return found
-
-
-def _from_room(statements: list[ast.stmt]) -> list[tuple[str, str, str]]:
-    """(module, name here, name there) of everything that is imported from the room."""
-    found = []
-    for node in (node for statement in statements for node in ast.walk(statement)):
-        if isinstance(node, ast.Import):
-            whole = [alias.name for alias in node.names if alias.name.startswith(ROOM)]
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(ROOM):
-            module = str(node.module)
-            whole = [f"{module}.{alias.name}" for alias in node.names if _path(f"{module}.{alias.name}").exists()]
-            found += [(module, alias.asname or alias.name, alias.name) for alias in node.names]
-        else:
-            continue
-        if whole:
-            raise ValueError(f"import: expected `from {whole[0]} import <names>`, got the whole module")
-    return found
-
-
-def _path(module: str) -> Path:
-    """File of a module of the package."""
-    return Path(__file__).resolve().parents[2].joinpath(*module.split(".")[1:]).with_suffix(".py")
-
-
-def _text_of(module: str) -> str:
-    return _path(module).read_text(encoding="utf-8")
+SIMULATION = ("bandit_lab.measure", "bandit_lab.simulate")
+THEORY = ("bandit_lab.theory", "bandit_lab.study.wiring")
+FORBIDDEN = {
+    "predict": SIMULATION,
+    "measure": THEORY,
+    "draw": SIMULATION + THEORY,
+    "table": SIMULATION + THEORY,
+    "CLAIMS": SIMULATION + THEORY,
+}
+"""By name at the top of a file: modules of which nothing may be used, also not by helpers."""
+UNTOLD = ("importlib", "sys.modules", "__import__", "eval", "exec", "globals")
+"""Ways to a module that cannot be told from the text."""
 
 
 def question(source: str) -> str:
@@ -110,18 +30,137 @@ def question(source: str) -> str:
     return (ast.get_docstring(ast.parse(source)) or "").strip().split("\n")[0]
 
 
-def _bindings(statement: ast.stmt) -> list[str]:
+def text(source: str, name: str) -> str:
+    """All statements that `name` reaches, without comments and docstrings, and of imports only what is used.
+
+    Raises ValueError where there is no such function.
+    """
+    statements = reached(source, name)
+    used = set().union(*(names for _, names in statements))
+    return "\n".join(ast.unparse(_bare(statement, used)) for statement, _ in statements)
+
+
+def check_witnesses(source: str) -> None:
+    """Raise ValueError where prediction and measurement are not independent, see `FORBIDDEN`."""
+    defined = {name for statement in ast.parse(source).body for name in _bindings(statement)}
+    for name, forbidden in FORBIDDEN.items():
+        for used, line in uses(source, name) if name in defined else ():
+            wrong = any(_within(used, one) or _within(one, used) for one in forbidden)
+            if wrong or any(_within(used, one) for one in UNTOLD):
+                allowed = f"nothing of {', '.join(forbidden)} and no import by text"
+                raise ValueError(f"{name}: expected {allowed}, got {used} in line {line}")
+
+
+def uses(source: str, name: str) -> Iterator[tuple[str, int]]:
+    """(dotted name, line) of all that `name` reaches in modules and builtins: `bandit_lab.theory.exact`, `max`, ...
+
+    Imports inside functions count even if nothing uses them. Raises ValueError for `from module import *`.
+    """
+    statements = reached(source, name)
+    top = [entry for one, _ in statements if isinstance(one, ast.Import | ast.ImportFrom) for entry in _imported(one)]
+    for statement, names in statements:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            continue
+        inside = [node for node in ast.walk(statement) if isinstance(node, ast.Import | ast.ImportFrom)]
+        yield from ((target, node.lineno) for node in inside for target in _targets(node))
+        known = dict(top) | dict(entry for node in inside for entry in _imported(node))
+        owners = {id(node.value) for node in ast.walk(statement) if isinstance(node, ast.Attribute)}
+        for node in ast.walk(statement):
+            first, _, rest = _dotted(node).partition(".")
+            if id(node) not in owners and (first in names or first in known):
+                yield ".".join(filter(None, (known.get(first, first), rest))), getattr(node, "lineno", 0)
+
+
+def reached(source: str, name: str) -> list[tuple[ast.stmt, set[str]]]:
+    """Statements at the top of the file that `name` depends on, in order of the file, each with the names it uses.
+
+    Raises ValueError where nothing of this name is defined.
+    """
+    body = ast.parse(source).body
+    within: dict[str, set[str]] = {}
+    for scope in symtable.symtable(source, "<experiment>", "exec").get_children():
+        within.setdefault(scope.get_name(), set()).update(_global(scope))
+    defined: dict[str, list[ast.stmt]] = {}
+    for statement in body:
+        for binding in _bindings(statement):
+            defined.setdefault(binding, []).append(statement)
+    if name not in defined:
+        raise ValueError(f"{name}: expected a function of this name at the top of the file")
+    waiting, kept = [name], {}
+    while waiting:
+        for statement in defined.pop(waiting.pop(), []):
+            kept[statement] = _named(statement)
+            if isinstance(statement, ast.FunctionDef):  # what is local to it leads nowhere
+                header = [statement.args, *statement.decorator_list, *filter(None, [statement.returns])]
+                kept[statement] = within[statement.name].union(*map(_named, header))
+            waiting += kept[statement]
+    return [(statement, kept[statement]) for statement in body if statement in kept]
+
+
+def _named(node: ast.AST) -> set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+
+
+def _global(table: symtable.SymbolTable) -> set[str]:
+    """Names that a function takes from its file or the builtins, those of functions inside it too."""
+    names = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()}
+    return names.union(*map(_global, table.get_children()))
+
+
+def _bindings(statement: ast.stmt) -> set[str]:
+    """Names that lead to a statement at the top of a file.
+
+    Those are what it defines. A statement that may change what exists (`x.update(...)`, a loop, a condition) is led to
+    by all that it names.
+    """
     if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-        return [statement.name]
+        shared = [node.names for node in ast.walk(statement) if isinstance(node, ast.Global)]
+        return {statement.name}.union(*shared)
     if isinstance(statement, ast.Import | ast.ImportFrom):
-        return [(alias.asname or alias.name).split(".")[0] for alias in statement.names]
-    if isinstance(statement, ast.Assign | ast.AnnAssign):
-        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        return [n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
-    return []
+        return {name for name, _ in _imported(statement)}
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", statement)]
+    plain = isinstance(statement, ast.Assign | ast.AnnAssign)
+    if plain and all(isinstance(target, ast.Name | ast.Tuple | ast.List) for target in targets):
+        return set().union(*map(_named, targets))
+    names = _named(statement)
+    for node in ast.walk(statement):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom):
+            names |= _bindings(node)
+    return names
 
 
-def _without_docstring(statement: ast.stmt) -> ast.stmt:
-    if isinstance(statement, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(statement) is not None:
-        statement.body = statement.body[1:] or [ast.Pass()]
+def _imported(node: ast.Import | ast.ImportFrom) -> list[tuple[str, str]]:
+    """(name here, dotted name that it stands for) of everything that a statement imports."""
+    if isinstance(node, ast.ImportFrom):
+        if any(alias.name == "*" for alias in node.names):
+            raise ValueError(f"import: expected names, got `from {node.module} import *` in line {node.lineno}")
+        return [(alias.asname or alias.name, f"{node.module}.{alias.name}") for alias in node.names]
+    return [(one.asname, one.name) if one.asname else (one.name.split(".")[0],) * 2 for one in node.names]
+
+
+def _targets(node: ast.Import | ast.ImportFrom) -> list[str]:
+    """Dotted names of what a statement imports."""
+    prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+    return [prefix + alias.name for alias in node.names]
+
+
+def _dotted(node: ast.AST) -> str:
+    """`a.b.c` where a node is that, else empty."""
+    if isinstance(node, ast.Attribute):
+        owner = _dotted(node.value)
+        return owner and f"{owner}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _within(name: str, module: str) -> bool:
+    return name == module or name.startswith(f"{module}.")
+
+
+def _bare(statement: ast.stmt, used: set[str]) -> ast.stmt:
+    """A statement without docstrings; of an import only the names that are used."""
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        statement.names = [one for one in statement.names if (one.asname or one.name).split(".")[0] in used]
+    for node in ast.walk(statement):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
     return statement

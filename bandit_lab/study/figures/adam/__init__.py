@@ -1,1 +1,0 @@
-"""Adam: thresholds and mean curves against group size: what experiments/adam.py is made of."""

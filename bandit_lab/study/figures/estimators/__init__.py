@@ -1,1 +1,0 @@
-"""Which estimators have a refresh-interval threshold: what experiments/estimators.py is made of."""

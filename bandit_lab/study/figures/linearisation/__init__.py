@@ -1,1 +1,0 @@
-"""How far the linear threshold holds: what experiments/linearisation.py is made of."""

@@ -1,1 +1,0 @@
-"""The single exponential as the over-damped limit: what experiments/overdamped_limit.py is made of."""

@@ -1,1 +1,0 @@
-"""Real runs and their laws: what experiments/real_runs.py is made of."""

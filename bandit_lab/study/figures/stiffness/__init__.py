@@ -1,1 +1,0 @@
-"""Threshold from the Hessian: what experiments/stiffness.py is made of."""

@@ -1,1 +1,0 @@
-"""Batch reuse as temperature; variance as a warning: what experiments/temperature.py is made of."""

@@ -1,1 +1,0 @@
-"""What dividing by the std does: what experiments/three_phases.py is made of."""

@@ -1,1 +1,0 @@
-"""From over-damped to oscillatory: what experiments/transition.py is made of."""

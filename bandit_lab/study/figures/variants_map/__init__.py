@@ -1,1 +1,0 @@
-"""Map of variants: what experiments/variants_map.py is made of."""

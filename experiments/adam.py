@@ -201,12 +201,12 @@ def _draw_threshold(axis, found: Found) -> None:
         axis.plot(sizes, found.measured.threshold.sel(optimizer=optimizer), **style.MEASURED | {"color": colour})
         place = (0.97, 0.9) if optimizer == "sgd" else (0.03, 0.15)
         side = "right" if optimizer == "sgd" else "left"
-        axis.text(*place, name, color=colour, ha=side, transform=axis.transAxes, fontsize=7)
+        sheet.note(axis, *place, name, color=colour, ha=side)
     law = found.predicted.threshold.sel(optimizer="adam").values[-1] * np.sqrt(sizes[-1] / sizes)
     axis.plot(sizes, law, **style.LAW | {"linewidth": 1.0})
-    axis.text(0.03, 0.05, r"dashed: $\sim 1/\sqrt{G}$", transform=axis.transAxes, fontsize=7)
+    sheet.note(axis, 0.03, 0.05, r"dashed: $\sim 1/\sqrt{G}$")
     axis.set(xscale="log", yscale="log", xlabel="group size G", ylabel=f"threshold learning rate\n({style.RATE_UNIT})")
-    axis.text(0.97, 0.68, KEY, ha="right", va="top", transform=axis.transAxes, fontsize=7)
+    sheet.note(axis, 0.97, 0.68, KEY, ha="right", va="top")
     axis.margins(y=0.2)
     sheet.ticks_at(axis.xaxis, sizes)
     sheet.plain_log(axis.yaxis)
@@ -220,12 +220,10 @@ def _draw_response(axis, found: Found) -> None:
     axis.plot(fine, found.predicted.response_line, **style.EXACT)
     bars = style.MEASURED | {"capsize": 2, "elinewidth": 1}
     axis.errorbar(found.measured.factor, found.measured.response, 2 * found.measured.response_error, **bars)
-    axis.text(0.03, 0.4, "second\nmoment\nheld", transform=axis.transAxes, fontsize=7)
-    axis.text(
-        0.97, 0.93, "predicted, self-consistent", color=style.BLUE, ha="right", transform=axis.transAxes, fontsize=7
-    )
-    axis.text(0.97, 0.84, "circles: measured", ha="right", transform=axis.transAxes, fontsize=7)
-    axis.text(0.97, 0.17, "unstable", color=style.GREY, ha="right", transform=axis.transAxes, fontsize=7)
+    sheet.note(axis, 0.03, 0.4, "second\nmoment\nheld")
+    sheet.note(axis, 0.97, 0.93, "predicted, self-consistent", color=style.BLUE, ha="right")
+    sheet.note(axis, 0.97, 0.84, "circles: measured", ha="right")
+    sheet.note(axis, 0.97, 0.17, "unstable", color=style.GREY, ha="right")
     axis.set(xscale="log", ylim=(-1.6, 0.8), xlabel="learning rate / held threshold", ylabel="response after one step")
     sheet.ticks_at(axis.xaxis, [0.25, 0.5, 1, 2, 4])
     axis.set_xlim(0.9 * fine[0], 1.1 * fine[-1])
@@ -240,8 +238,8 @@ def _draw_curves(axis, found: Found) -> None:
         some = style.MEASURED | {"color": colour, "markersize": 3}
         axis.plot(found.measured.step, found.measured.reward.sel(curve_size=size), **some)
         place = (0.97, 0.06 + 0.09 * row)
-        axis.text(*place, f"G = {size}", color=colour, ha="right", transform=axis.transAxes, fontsize=7)
-    axis.text(0.97, 0.06 + 0.09 * len(sizes), KEY, ha="right", transform=axis.transAxes, fontsize=7)
+        sheet.note(axis, *place, f"G = {size}", color=colour, ha="right")
+    sheet.note(axis, 0.97, 0.06 + 0.09 * len(sizes), KEY, ha="right")
     axis.set(xlabel="step (updates)", ylabel="expected reward")
     axis.set_title("Mean curves under Adam")
 

@@ -174,7 +174,7 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
         parts.append(lab.keep(f"loop {place}", partial(_one_loop, setting, place, found)))
         lab.progress(place + 1, len(setting.loops))
     thresholds = xarray.concat(parts[1:], "loop")
-    return found.drop_vars("bandit").merge(thresholds).assign_coords(coordinates(setting))
+    return found.drop_vars(["bandit", "stiffness"]).merge(thresholds).assign_coords(coordinates(setting))
 
 
 def _bandits(problems: list[Problem]) -> list[TabularBandit]:
@@ -182,14 +182,12 @@ def _bandits(problems: list[Problem]) -> list[TabularBandit]:
 
 
 def _spectra(setting: Setting) -> xarray.Dataset:
-    arguments = {
-        (advantage, arms): np.array([argument(one) for one in _spectra_of(setting, advantage, arms)])
-        for advantage in setting.advantages
-        for arms in setting.arms
-    }
+    spectra = {(a, k): _spectra_of(setting, a, k) for a in setting.advantages for k in setting.arms}
+    arguments = {key: np.array([argument(one) for one in every]) for key, every in spectra.items()}
     grid = [[arguments[a, k] for k in setting.arms] for a in setting.advantages]
     share = np.array([[shares(one) for one in row] for row in grid])
-    first = arguments[setting.advantages[0], setting.case_arms]
+    runs = setting.advantages[0], setting.case_arms
+    first = arguments[runs]
     which = chosen(setting, first)
     largest = np.array([[np.nanmax(one) for one in row] for row in grid])
     return xarray.Dataset(
@@ -199,6 +197,7 @@ def _spectra(setting: Setting) -> xarray.Dataset:
             "largest_argument": (("advantage", "arms"), largest, DEGREES),
             "argument": ("case", first[which], DEGREES),
             "bandit": ("case", which, {"units": "1"}),
+            "stiffness": ("case", spectra[runs][which].real.max(axis=1), {"units": "1/logit"}),
         }
     )
 
@@ -233,8 +232,7 @@ def _one_loop(setting: Setting, place: int, found: xarray.Dataset) -> xarray.Dat
     learner = Learner(bandits[0], ADVANTAGES[setting.advantages[0]](), staleness=STALENESS[model](), horizon=interval)
     weights = np.array([p.kl_weight for p in problems])
     cells = Hyper(ones, momentum * ones, np.full(len(ones), interval), weights)
-    spectra = _spectra_of(setting, setting.advantages[0], setting.case_arms)[found.bandit.values]
-    unit = (1 - momentum) / (interval * spectra.real.max(axis=1))
+    unit = (1 - momentum) / (interval * found.stiffness.values)
     scan = np.geomspace(setting.scan.start, setting.scan.stop, setting.scan.num)
     boundary = detectors.learning_rate_boundary(
         learner,
@@ -286,7 +284,7 @@ def _draw_shares(panel, found: Found) -> None:
         panel.plot(found.measured.arms, found.measured.complex_share.isel(advantage=row), **look)
         top = 0.93 - 0.09 * row
         panel.plot(0.06, top, **look, transform=panel.transAxes)
-        panel.text(0.11, top, NAMES[name], color=colour, fontsize=7, va="center", transform=panel.transAxes)
+        sheet.note(panel, 0.11, top, NAMES[name], color=colour, va="center")
     panel.set(xlabel="arms", ylabel="share of bandits with a\ncomplex stiffness", ylim=(-0.02, 0.62), xscale="log")
     sheet.ticks_at(panel.xaxis, found.setting.arms)
 

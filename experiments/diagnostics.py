@@ -20,6 +20,7 @@ from bandit_lab.study.benchmark.plant import plant_one
 from bandit_lab.study.benchmark.reward_only import among, features
 from bandit_lab.study.benchmark.simulate import simulate_all
 from bandit_lab.study.plots import style as s
+from bandit_lab.study.reproduce import sheet
 from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 
 TITLE = "Four failures, one shape of reward curve"
@@ -142,10 +143,7 @@ def draw(figure, found: Found, wide: bool) -> None:
     for place, colour in enumerate(COLOURS):
         one = measured.isel(kind=place)
         panels["curve"].plot(*_smooth(measured.step.values, one.reward.values), color=colour, linewidth=1.3)
-        panels["curve"].text(
-            0.98, 0.31 - 0.07 * place, SHORT[place], color=colour, ha="right", fontsize=7,
-            transform=panels["curve"].transAxes,
-        )  # fmt: skip
+        sheet.note(panels["curve"], 0.98, 0.31 - 0.07 * place, SHORT[place], color=colour, ha="right")  # fmt: skip
     panels["curve"].set(ylabel="training reward", xlabel="step", ylim=(-0.05, 1.0))
     panels["curve"].set_title("what the curve shows (means of 9 steps)", fontsize=8)
     _beside(panels, measured)

@@ -270,7 +270,7 @@ def _draw_limit(panel, found: Found) -> None:
     for level in (-1, 1):
         panel.axhline(level, color=s.GREY, linewidth=0.8, zorder=0)
     panel.set(xlabel=r"$\rho$ = stale/fresh stiffness", ylabel="multiplier of a long block")
-    panel.text(0.05, 0.06, "below -1: period two\nor a vertex", fontsize=7, transform=panel.transAxes)
+    sheet.note(panel, 0.05, 0.06, "below -1: period two\nor a vertex")
 
 
 # Claims.

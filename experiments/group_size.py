@@ -22,6 +22,7 @@ from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
 from bandit_lab.simulate import run
 from bandit_lab.study.plots import style
+from bandit_lab.study.reproduce import sheet
 from bandit_lab.study.reproduce.experiment import Claim, Found, Setting
 
 TITLE = "What the group size does to mean and variance"
@@ -245,10 +246,10 @@ def _draw_curves(axis, found, rule, title):
         some = style.MEASURED | {"color": colour, "markersize": 3.2}
         axis.plot(time[seen], found.measured.reward.sel(rule=rule, group_size=size)[seen], **some)
         place = (0.97, 0.06 + 0.085 * (len(sizes) - 1 - row))
-        axis.text(*place, f"G = {size}", color=colour, transform=axis.transAxes, ha="right", fontsize=7)
-    axis.text(0.97, 0.06 + 0.085 * len(sizes), "- - G = infinity", transform=axis.transAxes, ha="right", fontsize=7)
+        sheet.note(axis, *place, f"G = {size}", color=colour, ha="right")
+    sheet.note(axis, 0.97, 0.06 + 0.085 * len(sizes), "- - G = infinity", ha="right")
     axis.set(ylim=(0, 1.03), xlabel=f"learning rate x steps\n({style.RATE_UNIT})", ylabel="expected reward")
-    axis.text(0.03, 0.97, KEY, transform=axis.transAxes, va="top", fontsize=7)
+    sheet.note(axis, 0.03, 0.97, KEY, va="top")
     axis.set_title(title)
 
 
@@ -267,8 +268,8 @@ def _draw_map(axis, found):
     axis.set(xscale="log", yscale="log", xlabel="group size G", ylabel="failure probability 1 - p", ylim=(1e-4, 0.7))
     axis.set_xlim(1.7, 2.1 * fine[-1])
     axis.set_title("Group factor $c_G(p)$: where it is 0.5, 0.9, 0.99")
-    axis.text(0.03, 0.06, "dashed: 1 - 1/(8 G p(1-p))", transform=axis.transAxes, fontsize=7)
-    axis.text(0.97, 0.97, KEY, transform=axis.transAxes, ha="right", va="top", fontsize=7)
+    sheet.note(axis, 0.03, 0.06, "dashed: 1 - 1/(8 G p(1-p))")
+    sheet.note(axis, 0.97, 0.97, KEY, ha="right", va="top")
 
 
 def _draw_variance(axis, found):
@@ -284,11 +285,9 @@ def _draw_variance(axis, found):
         place = (0.97, 0.9) if case == "noisy" else (0.03, 0.06)
         side = "right" if case == "noisy" else "left"
         text = f"{name}: slope {slope:.2f}"
-        axis.text(*place, text, color=colour, transform=axis.transAxes, ha=side, fontsize=7)
+        sheet.note(axis, *place, text, color=colour, ha=side)
     axis.set(xscale="log", yscale="log", xlabel="group size G", ylabel="variance (reward$^2$)")
-    axis.text(
-        0.97, 0.84, "lines: predicted\nmarkers: measured", transform=axis.transAxes, ha="right", va="top", fontsize=7
-    )
+    sheet.note(axis, 0.97, 0.84, "lines: predicted\nmarkers: measured", ha="right", va="top")
     axis.set_title("Stationary variance (circles N = 1, squares N = 4)")
 
 

@@ -225,7 +225,7 @@ def _draw_boundary(panel, found: Found) -> None:
         )
     short, long = (f"{steps:,}" for steps in found.setting.steps)
     note = f"line: predicted\nmarkers: measured, {long} steps\ndotted: measured, {short} steps"
-    panel.text(0.97, 0.06, note, ha="right", fontsize=7, transform=panel.transAxes)
+    sheet.note(panel, 0.97, 0.06, note, ha="right")
     _name_loops(panel, found, 0.33, 0.7)
     panel.set(xlabel="displacement at the start (logits)", ylabel="boundary / linear threshold", ylim=(0.45, 1.1))
 
@@ -249,7 +249,7 @@ def _draw_amplitude(panel, found: Found) -> None:
     panel.set(xlabel=r"$\eta$ / threshold - 1", ylabel="amplitude of the gap (logits)")
     _name_loops(panel, found, 0.06, 0.95)
     note = "line: predicted (A)\ndotted: repels\nmarkers: measured"
-    panel.text(0.97, 0.02, note, ha="right", fontsize=7, transform=panel.transAxes)
+    sheet.note(panel, 0.97, 0.02, note, ha="right")
     sheet.ticks_at(panel.xaxis, (0.01, 0.03, 0.1, 0.3, 1))
     sheet.plain_log(panel.yaxis, (1.0,))
 

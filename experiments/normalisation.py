@@ -27,6 +27,7 @@ from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
 from bandit_lab.simulate import trajectories
 from bandit_lab.study.plots import style as s
+from bandit_lab.study.reproduce import sheet
 from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 from bandit_lab.theory.two_arm import late_decay_rate, late_law
 
@@ -199,9 +200,7 @@ def _losses(panel, found: Found) -> None:
         xscale="log", yscale="log", xlabel=rf"learning rate $\times$ steps ({s.RATE_UNIT})", ylabel=r"loss $1 - p$"
     )
     panel.set_ylim(found.setting.smallest_loss, 1)
-    panel.text(
-        0.03, 0.04, "line: exact flow\ndashed: late law\ncircle: measured", transform=panel.transAxes, fontsize=6.5
-    )
+    sheet.note(panel, 0.03, 0.04, "line: exact flow\ndashed: late law\ncircle: measured", fontsize=6.5)
 
 
 def _curvatures(panel, found: Found) -> None:

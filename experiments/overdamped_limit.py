@@ -24,6 +24,7 @@ from bandit_lab.curves.fit import fit_many
 from bandit_lab.grpo import DrGRPO, Hyper, Learner
 from bandit_lab.simulate import run
 from bandit_lab.study.plots import style as s
+from bandit_lab.study.reproduce import sheet
 from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 from bandit_lab.theory.oscillator import beyond_exponential
 
@@ -32,6 +33,7 @@ TITLE = "The single exponential as the over-damped limit"
 # What prediction and measurement are both told.
 
 ONE, STEPS, REWARD = {"units": "1"}, {"units": "steps"}, {"units": "reward"}
+SHARE = ONE | {"long_name": "(R - R_0)/(R_inf - R_0)"}
 FINE = 2401
 """Points in time at which the distance to the exponential is looked for."""
 
@@ -67,14 +69,15 @@ def predict(setting: Setting) -> xarray.Dataset:
     tau = np.array([theory.time_constant(stiffness, rate, damping.momentum) for rate in rates])
     osc = [theory.oscillator(rate, damping.momentum, stiffness, mass="symmetric") for rate in rates]
     zeta = np.array([one.damping_ratio for one in osc])
-    closed = np.stack([theory.response(one, gone * time, 0.0, 1.0) for one, time in zip(osc, tau, strict=True)])
     length = int(np.ceil(damping.duration * tau.max()))
     walk = jax.vmap(lambda kappa: theory.discrete_response(length, kappa, damping.momentum))
-    exact = read_at(1 - np.asarray(walk(rates * stiffness)), gone, tau)
+    walked = 1 - np.asarray(walk(rates * stiffness))
+
+    def closed_form(at: np.ndarray) -> np.ndarray:
+        return np.stack([theory.response(one, at * time, 0.0, 1.0) for one, time in zip(osc, tau, strict=True)])
+
+    exact = read_at(walked, gone, tau)
     fine = np.linspace(0.0, damping.duration, FINE)
-    leading = beyond_exponential(zeta, fine)
-    between = read_at(1 - np.asarray(walk(rates * stiffness)), fine, tau)
-    smooth = np.stack([theory.response(one, fine * time, 0.0, 1.0) for one, time in zip(osc, tau, strict=True)])
     fit = np.array([_least_squares(gone, curve) for curve in exact])
     noise = damping.noise**2
     size = np.array(sizes.size)
@@ -82,24 +85,22 @@ def predict(setting: Setting) -> xarray.Dataset:
     times = np.array([theory.time_constant(one, sizes.learning_rate, sizes.momentum) for one in slowest])
     drift = theory.BinarySignal(theory.GroupLaw("dr_grpo"), (1.0, 0.0))
     logged = np.linspace(0.0, sizes.duration * times[0], sizes.points)
-    gap = theory.inertial_curve(
-        lambda x: float(theory.gap_drift(np.array(x), drift, 0.0, setting.kl_weight)),
-        0.0,
-        logged,
-        sizes.learning_rate,
-        sizes.momentum,
-    )
+
+    def force(gap: float) -> float:
+        return float(theory.gap_drift(np.array(gap), drift, 0.0, setting.kl_weight))
+
+    gap = theory.inertial_curve(force, 0.0, logged, sizes.learning_rate, sizes.momentum)
     bent = _least_squares(logged / times[0], 1 / (1 + np.exp(-gap)))
     along, family = ("learning_rate",), ("size",)
     return xarray.Dataset(
         {
-            "closed_form": (("learning_rate", "gone"), closed, ONE | {"long_name": "(R - R_0)/(R_inf - R_0)"}),
+            "closed_form": (("learning_rate", "gone"), closed_form(gone), SHARE),
             "step_by_step": (("learning_rate", "gone"), exact, ONE),
             "exponential": (("gone",), -np.expm1(-gone), ONE),
             "damping_ratio": (along, zeta, ONE),
-            "distance": (along, distance(between, fine), ONE),
-            "distance_closed_form": (along, distance(smooth, fine), ONE),
-            "distance_leading": (along, np.max(leading, axis=1), ONE),
+            "distance": (along, distance(read_at(walked, fine, tau), fine), ONE),
+            "distance_closed_form": (along, distance(closed_form(fine), fine), ONE),
+            "distance_leading": (along, np.max(beyond_exponential(zeta, fine), axis=1), ONE),
             "plateau": ((), 1.0, ONE),
             "time": ((), 1.0, ONE | {"long_name": "time scale over (1 - mu)/(eta lambda)"}),
             "fitted_plateau": (along, fit[:, 0], ONE),
@@ -261,7 +262,7 @@ def _draw_distance(panel, found: Found) -> None:
     panel.plot(zeta, found.measured.distance, **SMALL)
     panel.set(yscale="log", ylabel="distance to exponential / gain", ylim=(None, 1))
     panel.text(1.5, 0.13, "closed form", fontsize=6.5, color=s.BLUE)
-    panel.text(0.05, 0.08, "- - leading order", fontsize=6.5, transform=panel.transAxes)
+    sheet.note(panel, 0.05, 0.08, "- - leading order", fontsize=6.5)
     _damping_axis(panel)
 
 
@@ -272,8 +273,8 @@ def _draw_times(panel, found: Found) -> None:
     panel.plot(zeta, found.predicted.fitted_time, **s.EXACT)
     panel.errorbar(zeta, m.fitted_time, error, **(SMALL | {"clip_on": True}))
     panel.set(ylim=(0.6, 4), ylabel=r"fitted time / $\tau$")
-    panel.text(0.98, 0.9, f"R² = {float(m.r_squared.min()):.2f} or more\nat every $\\zeta$", fontsize=6.5, ha="right",
-               va="top", transform=panel.transAxes)  # fmt: skip
+    told = f"R² = {float(m.r_squared.min()):.2f} or more\nat every $\\zeta$"
+    sheet.note(panel, 0.98, 0.9, told, fontsize=6.5, ha="right", va="top")
     _damping_axis(panel)
 
 

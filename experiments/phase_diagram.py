@@ -21,7 +21,7 @@ from bandit_lab import theory
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import STALENESS, Hyper, Learner
 from bandit_lab.study.plots import style as s
-from bandit_lab.study.reproduce import sheet
+from bandit_lab.study.reproduce import claims, sheet
 from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 
 TITLE = "Stability threshold of refresh, lag and pipeline"
@@ -181,7 +181,7 @@ def _key(panel, lines: list[tuple[str, str, dict]]) -> None:
     """Names of the lines, top right, in the order in which the lines lie at large N."""
     for row, (label, colour, _) in enumerate(lines):
         place = (0.97, 0.95 - 0.1 * row)
-        panel.text(*place, label, color=colour, ha="right", va="top", fontsize=7, transform=panel.transAxes)
+        sheet.note(panel, *place, label, color=colour, ha="right", va="top")
 
 
 # Table below the claims.
@@ -194,12 +194,9 @@ def table(found: Found) -> str:
     parts = []
     for model in found.setting.models:
         parts.append(f"Measured threshold / law's learning rate, {LONG[model]} (above 1: the law is careful):\n")
-        parts.append("| momentum | " + " | ".join(f"N = {n:g}" for n in intervals) + " |")
-        parts.append("|---" * (len(intervals) + 1) + "|")
-        for mu in ratio.momentum.values:
-            values = ratio.sel(model=model, momentum=mu).values
-            parts.append(f"| {mu:g} | " + " | ".join(f"{value:.3g}" for value in values) + " |")
-        parts.append("")
+        rows = [(mu, ratio.sel(model=model, momentum=mu).values) for mu in ratio.momentum.values]
+        head = ["momentum", *(f"N = {n:g}" for n in intervals)]
+        parts += [*claims.grid(head, ([f"{mu:g}", *(f"{x:.3g}" for x in values)] for mu, values in rows)), ""]
     return "\n".join(parts)
 
 

@@ -26,6 +26,7 @@ from bandit_lab.curves.fit import SHAPES, fit_curve
 from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.logs.gather import gather
 from bandit_lab.study.plots import style as s
+from bandit_lab.study.reproduce import claims, sheet
 from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 
 TITLE = "Real runs and their laws"
@@ -289,7 +290,7 @@ def _factors(panel, found: Found) -> None:
 
 
 def _say(panel, y: float, text: str, shade: str) -> None:
-    panel.text(0.03, y, text, color=shade, fontsize=6.5, transform=panel.transAxes)
+    sheet.note(panel, 0.03, y, text, color=shade, fontsize=6.5)
 
 
 # Table below the claims.
@@ -298,19 +299,19 @@ def _say(panel, y: float, text: str, shade: str) -> None:
 def table(found: Found) -> str:
     """Which law is chosen, and by how much; whether forecasts differ from baselines by more than the choice of runs."""
     m, margin = found.measured, found.setting.margin
-    lines = ["| law | chosen in | clearly better than every other (AICc > 4) | median R^2 |", "|---|---|---|---|"]
+    head = ("law", "chosen in", "clearly better than every other (AICc > 4)", "median R^2")
+    rows = []
     for place, name in enumerate(NAMES):
         mine = m.aicc[:, place]
         others = m.aicc.isel(law=[i for i in range(len(LAWS)) if i != place]).min("law")
         clear, chosen = int((others - mine > margin).sum()), int((m.chosen == place).sum())
-        lines.append(
-            f"| {name} | {chosen} of {m.sizes['run']} | {clear} | {float(m.r_squared[:, place].median()):.2f} |"
-        )
+        middle = float(m.r_squared[:, place].median())
+        rows.append((name, f"{chosen} of {m.sizes['run']}", f"{clear}", f"{middle:.2f}"))
     difference = softmax_gain(found)
     softmax, oscillator = int((difference > margin).sum()), int((difference < -margin).sum())
-    lines += ["", f"Softmax law against oscillator: clearly better in {softmax} runs, clearly worse in {oscillator}, "]
-    lines[-1] += f"median difference of AICc {float(difference.median()):.1f}."
-    return "\n".join([*lines, "", *forecasts(found)])
+    told = f"Softmax law against oscillator: clearly better in {softmax} runs, clearly worse in {oscillator}, "
+    told += f"median difference of AICc {float(difference.median()):.1f}."
+    return "\n".join([*claims.grid(head, rows), "", told, "", *forecasts(found)])
 
 
 def forecasts(found: Found) -> list[str]:
@@ -319,17 +320,14 @@ def forecasts(found: Found) -> list[str]:
     told = compare(error[:, 0], dict(zip(BASELINES, error[:, 1:].T, strict=True)))
     low, high = told.ratio_interval
     mean, median = error.mean(axis=0), np.median(error, axis=0)
-    lines = [
-        "| error over the range seen | median | mean | forecast is closer in | sign test p |",
-        "|---|---|---|---|---|",
-    ]
-    lines.append(f"| forecast | {median[0]:.3f} | {mean[0]:.3f} | | |")
+    head = ("error over the range seen", "median", "mean", "forecast is closer in", "sign test p")
+    rows = [["forecast", f"{median[0]:.3f}", f"{mean[0]:.3f}", "", ""]]
     for place, name in enumerate(BASELINES, 1):
         better, differ, chance = told.smaller[name]
-        numbers = f"{median[place]:.3f} | {mean[place]:.3f} | {better} of {differ} | {chance:.2f}"
-        lines.append(f"| {name.replace('_', ' ')} | {numbers} |")
+        sizes = f"{median[place]:.3f}", f"{mean[place]:.3f}"
+        rows.append([name.replace("_", " "), *sizes, f"{better} of {differ}", f"{chance:.2f}"])
     resampled = f"Median error over that of the best of the three, runs resampled: 95 % within {low:.2f} to {high:.2f}."
-    return [*lines, "", resampled]
+    return [*claims.grid(head, rows), "", resampled]
 
 
 # Claims.

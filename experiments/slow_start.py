@@ -24,6 +24,7 @@ from bandit_lab.curves.fit import SHAPES, fit_many
 from bandit_lab.grpo import DrGRPO, Hyper, Learner
 from bandit_lab.simulate import run
 from bandit_lab.study.plots import style as s
+from bandit_lab.study.reproduce import sheet
 from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 
 TITLE = "Slow start: inertia against softmax geometry"
@@ -51,12 +52,8 @@ def rival_law(origin: str) -> str:
 
 def coordinates(setting: Setting) -> dict[str, list]:
     sweep, curves = setting.sweep, setting.curves
-    return {
-        "rate": sweep.rate,
-        "momentum": sweep.momentum,
-        "origin": origins(curves),
-        "answers": curves.answers,
-    }
+    names = origins(curves)
+    return {"rate": sweep.rate, "momentum": sweep.momentum, "origin": names, "answers": curves.answers}
 
 
 # Prediction: theory alone.
@@ -272,10 +269,10 @@ def _draw_delays(panel, found: Found) -> None:
         panel.plot(d, found.predicted.delay.sel(rate=rate), color=shade, linewidth=1.2)
         panel.plot(d, found.measured.delay.sel(rate=rate), **(SMALL | {"color": shade}))
         text = rf"$\eta/(1-\mu)$ = {rate:g}"
-        panel.text(0.03, 0.82 - 0.09 * place, text, color=shade, fontsize=6.5, transform=panel.transAxes)
+        sheet.note(panel, 0.03, 0.82 - 0.09 * place, text, color=shade, fontsize=6.5)
     unit = "(" + s.RATE_UNIT.replace(" unit", "\nunit") + ")"
-    panel.text(0.03, 0.71, unit, fontsize=6.5, va="top", transform=panel.transAxes)
-    panel.text(0.03, 0.91, "- - leading order", fontsize=6.5, transform=panel.transAxes)
+    sheet.note(panel, 0.03, 0.71, unit, fontsize=6.5, va="top")
+    sheet.note(panel, 0.03, 0.91, "- - leading order", fontsize=6.5)
     panel.text(19.5, 3, "constant force", color=s.GREY, fontsize=6.5, ha="right")
     panel.set(xlabel=r"$\mu/(1-\mu)$ (steps)", ylabel="delay (steps)", xlim=(0, 20), ylim=(0, 70))
 
@@ -284,7 +281,7 @@ def _draw_r_squared(panel, found: Found) -> None:
     panel.axhline(GOOD, color=s.GREY, linewidth=0.9)
     m = found.measured
     _by_answers(panel, found, "rival_r_squared", m.r_squared_low, m.r_squared_high)
-    panel.text(0.98, 0.04, "circles: median\nbars: 90 %", fontsize=6.5, ha="right", transform=panel.transAxes)
+    sheet.note(panel, 0.98, 0.04, "circles: median\nbars: 90 %", fontsize=6.5, ha="right")
     panel.set(ylabel=r"$R^2$ of the wrong law", ylim=(0.7, 1))
 
 
@@ -295,7 +292,7 @@ def _draw_gain(panel, found: Found) -> None:
     panel.set(ylabel="AICc, wrong law less true", ylim=(-10, 60))
     names = ("softmax from 12 %", "softmax from 27 %", "inertia, no softmax")
     for place, (name, shade) in enumerate(zip(names, SHADE, strict=True)):
-        panel.text(0.17, 0.93 - 0.09 * place, name, color=shade, fontsize=6.5, transform=panel.transAxes)
+        sheet.note(panel, 0.17, 0.93 - 0.09 * place, name, color=shade, fontsize=6.5)
 
 
 def _by_answers(panel, found: Found, name: str, low: xarray.DataArray, high: xarray.DataArray) -> None:

@@ -22,6 +22,7 @@ from bandit_lab import theory
 from bandit_lab.bandits import k_arm
 from bandit_lab.grpo import ADVANTAGES, STALENESS, Hyper, Learner
 from bandit_lab.study.plots import style as s
+from bandit_lab.study.reproduce import sheet
 from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 
 TITLE = "Threshold from the Hessian"
@@ -156,7 +157,7 @@ def draw(figure, found: Found, wide: bool) -> None:
     axes[0].set(xscale="log", yscale="log", xlim=ends, ylim=ends)
     axes[0].set_ylabel(f"measured threshold $\\eta$\n({s.RATE_UNIT})")
     note = f"line: measured = predicted\n{error.size} random bandits"
-    axes[0].text(0.97, 0.05, note, ha="right", fontsize=7, transform=axes[0].transAxes)
+    sheet.note(axes[0], 0.97, 0.05, note, ha="right")
     axes[1].axhline(1e-3, **s.LAW | {"linewidth": 1.0})
     axes[1].text(0.97, 1.4e-3, "claimed", ha="right", va="bottom", fontsize=7, transform=axes[1].get_yaxis_transform())
     axes[1].set(xscale="log", yscale="log", xlim=ends, ylim=(1e-11, 2e-2), yticks=[1e-10, 1e-8, 1e-6, 1e-4, 1e-2])

@@ -23,6 +23,7 @@ from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
 from bandit_lab.simulate import run
 from bandit_lab.study.plots import style
+from bandit_lab.study.reproduce import sheet
 from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 
 TITLE = "Batch reuse as temperature; variance as a warning"
@@ -160,7 +161,7 @@ def _intervals(axis, found: Found) -> None:
 
 
 def _key(axis, x: float, y: float) -> None:
-    axis.text(x, y, "lines: predicted\ncircles: measured", transform=axis.transAxes, fontsize=7)
+    sheet.note(axis, x, y, "lines: predicted\ncircles: measured")
 
 
 def _draw_reuse(axis, found: Found) -> None:
@@ -177,15 +178,8 @@ def _draw_reuse(axis, found: Found) -> None:
                 axis.annotate(
                     f"{share:g}", (n[-1], line[-1]), (5, -2), textcoords="offset points", color=colour, fontsize=7
                 )
-    axis.text(
-        0.03,
-        0.05,
-        r"$\mu$ = 0.9, at these shares" "\nof the threshold",
-        color=style.VERMILION,
-        transform=axis.transAxes,
-        fontsize=7,
-    )
-    axis.text(0.03, 0.93, r"$\mu$ = 0: N-fold at every share", color=style.BLUE, transform=axis.transAxes, fontsize=7)
+    sheet.note(axis, 0.03, 0.05, r"$\mu$ = 0.9, at these shares" "\nof the threshold", color=style.VERMILION)
+    sheet.note(axis, 0.03, 0.93, r"$\mu$ = 0: N-fold at every share", color=style.BLUE)
     _key(axis, 0.03, 0.24)
     _intervals(axis, found)
     axis.set(ylabel="variance, reused / fresh / N", ylim=(0.35, 1.2))

@@ -26,7 +26,7 @@ from bandit_lab.measure import measure_curvature
 from bandit_lab.measure.displaced import stack_bandits
 from bandit_lab.measure.observe import mean_cosine, observe, prompt_gradients
 from bandit_lab.study.plots import style as s
-from bandit_lab.study.reproduce import sheet
+from bandit_lab.study.reproduce import claims, sheet
 from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 from bandit_lab.theory.contextual import Prompts, contextual_curve
 
@@ -68,16 +68,21 @@ def std_until(success: np.ndarray, last: float, every: int) -> float:
     return float(np.mean(np.sqrt(success * (1 - success))[..., :count, :]))
 
 
+def stage_edges(setting: Setting) -> np.ndarray:
+    """Ends of the stages as shares of the way."""
+    return np.linspace(0.02, 1, setting.stages.bins + 1)
+
+
 def speed_ratio(setting: Setting, plain: np.ndarray, normalised: np.ndarray) -> np.ndarray:
     """Time of the plain curve [T] over that of the normalised one in each stage [M]."""
-    levels = plain[0] + (setting.stages.last - plain[0]) * np.linspace(0.02, 1, setting.stages.bins + 1)
+    levels = plain[0] + (setting.stages.last - plain[0]) * stage_edges(setting)
     times = [[crossing(clock(setting), curve, level) for level in levels] for curve in (plain, normalised)]
     return np.diff(times[0]) / np.diff(times[1])
 
 
 def stage_axes(setting: Setting) -> dict:
     """Conditions, and the middle of every stage as a share of the way."""
-    edges = np.linspace(0.02, 1, setting.stages.bins + 1)
+    edges = stage_edges(setting)
     return {"overlap": setting.stages.overlap, "stage": (edges[1:] + edges[:-1]) / 2}
 
 
@@ -130,10 +135,6 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     return xarray.merge(parts)
 
 
-def _advantage(power: float):
-    return ADVANTAGES[NAMES[power]]() if power in NAMES else ADVANTAGES["tempered"](power)
-
-
 def _all_problems(setting: Setting) -> tuple[list[ContextualBandit], list[float]]:
     """Every problem that is run, and its learning rate: random ones, stages, and the comparison at equal budget."""
     problems = [*random_problems(setting), *planned(setting, setting.stages, setting.stage_draws)]
@@ -153,7 +154,8 @@ def _runs(setting: Setting, power: float) -> xarray.Dataset:
     """Success of every prompt and mean |cosine| of prompt gradients along all runs of one advantage."""
     problems, rates = _all_problems(setting)
     stacked = stack_bandits(problems)
-    learner = Learner(stacked, _advantage(power), group_size=setting.group_size, prompts=setting.contexts)
+    rule = ADVANTAGES[NAMES[power]]() if power in NAMES else ADVANTAGES["tempered"](power)
+    learner = Learner(stacked, rule, group_size=setting.group_size, prompts=setting.contexts)
     hyper = Hyper(np.array(rates, float), 0.0, 1, 0.0)
     times = len(clock(setting))
     options = {"times": times, "every": setting.every, "seeds": setting.seeds}
@@ -303,7 +305,7 @@ def draw(figure, found: Found, wide: bool) -> None:
 
 
 def _say(panel, x: float, y: float, text: str, **where) -> None:
-    panel.text(x, y, text, fontsize=6.5, transform=panel.transAxes, **where)
+    sheet.note(panel, x, y, text, fontsize=6.5, **where)
 
 
 def _draw_curvature(panel, predicted, measured) -> None:
@@ -326,7 +328,7 @@ def _draw_stages(panel, predicted, measured) -> None:
         look = {"color": color, "marker": marker, "markersize": 3, "elinewidth": 0.6, "markerfacecolor": "white"}
         panel.errorbar(seen.stage, seen.speed_ratio, seen.speed_ratio_error, linestyle="none", **look)
         text = f"overlap {float(seen.overlap):g}"
-        panel.text(0.02, 1.0 - 0.11 * i, text, color=color, fontsize=7, va="top", transform=panel.transAxes)
+        sheet.note(panel, 0.02, 1.0 - 0.11 * i, text, color=color, va="top")
     panel.axhline(2.0, **s.LAW | {"linewidth": 0.8})
     _say(panel, 0.03, 0.02, "lines: predicted\nmarkers: measured\ndashed: 1/(largest std)")
     panel.set(ylim=(1.25, None), xlabel="share of way to 90 %", ylabel="speed ratio")
@@ -340,7 +342,7 @@ def _draw_budget(panel, found: Found, condition: int) -> None:
         curve = found.measured.final.sel(power=power).isel(condition=condition)
         panel.plot(curve.rate, curve, "o-", color=color, markersize=2.5, linewidth=1)
         if condition == 0:
-            panel.text(0.97, 0.05 + 0.11 * i, name, color=color, ha="right", fontsize=7, transform=panel.transAxes)
+            sheet.note(panel, 0.97, 0.05 + 0.11 * i, name, color=color, ha="right")
     if condition == 0:
         _say(panel, 0.97, 0.05 + 0.11 * len(powers), "measured:", ha="right")
     where = "orthogonal" if condition == 0 else f"overlap {fair.overlap[condition]:g}, conflict"
@@ -356,14 +358,13 @@ def _draw_budget(panel, found: Found, condition: int) -> None:
 def table(found: Found) -> str:
     """Correlations and slopes, and the comparison at equal budget."""
     predicted, measured = found.predicted, found.measured
-    lines = ["| gain in time against | slope | correlation | problems |", "|---|---|---|---|"]
+    rows: list[tuple[str, ...]] = []
     for name, x in (("that of the mean flow", predicted.gain), ("1/average within-prompt std", 1 / measured.mean_std)):
         slope, error, correlation, spread = slope_and_correlation(x.values, measured.gain.values)
-        lines.append(f"| {name} | {slope:.3f} +- {error:.3f} | {correlation:.3f} +- {spread:.3f} | {x.size} |")
+        rows.append((name, f"{slope:.3f} +- {error:.3f}", f"{correlation:.3f} +- {spread:.3f}", f"{x.size}"))
+    lines = claims.grid(("gain in time against", "slope", "correlation", "problems"), rows)
     lines += ["", "Equal budget, each at its best learning rate: mean reward, and the difference to `dr_grpo`.", ""]
-    powers = measured.power.values
-    lines.append("| overlap | conflict | " + " | ".join(f"std^{p:g}" for p in powers) + " | our rule takes |")
-    lines.append("|---" * (3 + len(powers)) + "|")
+    rows, powers = [], measured.power.values
     fair = found.setting.fair
     for i, (overlap, conflict) in enumerate(zip(fair.overlap, fair.conflict, strict=True)):
         row = measured.isel(condition=i)
@@ -371,8 +372,9 @@ def table(found: Found) -> str:
             f"{float(row.best[j]):.4f} ({float(row.over_plain[j]):+.4f} +- {float(row.over_plain_error[j]):.4f})"
             for j in range(len(powers))
         ]
-        lines.append(f"| {overlap:g} | {conflict:g} | " + " | ".join(cells) + f" | std^{float(row.rule_power):g} |")
-    return "\n".join(lines)
+        rows.append((f"{overlap:g}", f"{conflict:g}", *cells, f"std^{float(row.rule_power):g}"))
+    head = ("overlap", "conflict", *(f"std^{p:g}" for p in powers), "our rule takes")
+    return "\n".join([*lines, *claims.grid(head, rows)])
 
 
 # Claims.

@@ -210,8 +210,8 @@ def draw(figure, found: Found, wide: bool) -> None:
     axes["fk"].set_ylabel("frequency (rad/step)")
     axes["fk"].set_xlabel(r"$\eta K$ at $\mu$ = " + f"{found.setting.momentum:g}")
     axes["fm"].set_xlabel(r"$\mu$ at $\eta K$ = " + f"{found.setting.fixed_kappa:g}")
-    axes["dk"].text(0.03, 0.06, "lag 0", color=COLOURS[0], fontsize=7, transform=axes["dk"].transAxes)
-    axes["dk"].text(0.03, 0.22, "lag 4", color=COLOURS[1], fontsize=7, transform=axes["dk"].transAxes)
+    sheet.note(axes["dk"], 0.03, 0.06, "lag 0", color=COLOURS[0])
+    sheet.note(axes["dk"], 0.03, 0.22, "lag 4", color=COLOURS[1])
     text = {"fontsize": 7, "ha": "right", "va": "top", "transform": axes["dm"].transAxes}
     axes["dm"].text(0.97, 0.97, "dashed: predicted\nby the oscillator", **text)
 
@@ -232,7 +232,7 @@ def _draw_trajectories(panel, found: Found) -> None:
         )
     panel.axhline(0, color=s.GREY, linewidth=0.6, zorder=0)
     key = "lines: predicted exactly, circles: measured"
-    panel.text(0.98, 0.03, key, fontsize=7, ha="right", transform=panel.transAxes)
+    sheet.note(panel, 0.98, 0.03, key, ha="right")
     panel.set(xlabel="step", ylabel="displacement / first", xlim=(0, found.setting.steps), ylim=(-0.9, 1.35))
 
 

@@ -117,7 +117,7 @@ def draw(figure, found: Found, wide: bool) -> None:
         panel.set_xlabel(r"refresh interval $N$ (steps)")
     _label(axes[-1, 0])
     key = "lines: predicted, markers: measured"
-    axes[0, 0].text(0.03, 0.06, key, fontsize=7, transform=axes[0, 0].transAxes)
+    sheet.note(axes[0, 0], 0.03, 0.06, key)
     axes[0, 0].set_ylim(0.18, 2.5)
     axes[-1, 0].set_ylim(0.012, 60)
 

@@ -21,6 +21,7 @@ from bandit_lab._readings import farthest_from_one
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner
 from bandit_lab.measure import variants
+from bandit_lab.study.reproduce import claims
 from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 
 TITLE = "Map of variants"
@@ -310,7 +311,7 @@ def table(found: Found) -> str:
     head += ["G: mean curve", "temperature", "late 1 - p", "at the longest N"]
     text = f"First unstable refresh interval, the law's being {law:g}; - : none tried is unstable; ? : no closed form. "
     more = "Last column: what a displacement of 0.3 becomes at the longest interval tried, where it does not return."
-    lines = [text + more, "", "| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    rows = []
     for advantage in measured.advantage.values:
         for estimator in measured.estimator.values:
             at = {"advantage": advantage, "estimator": estimator}
@@ -327,8 +328,8 @@ def table(found: Found) -> str:
             cells += [
                 ", ".join(f"{name}: {code}" for name, code in zip(names, codes, strict=True) if code != "returns")
             ]
-            lines.append("| " + " | ".join(cell or "-" for cell in cells) + " |")
-    return "\n".join(lines)
+            rows.append([cell or "-" for cell in cells])
+    return "\n".join([text + more, "", *claims.grid(head, rows)])
 
 
 def _interval(value: float) -> str:

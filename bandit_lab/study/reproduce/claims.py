@@ -1,6 +1,7 @@
 """From claims to rows with a verdict, and rows as tables. `holds` is computed here and nowhere typed."""
 
 import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bandit_lab.study.reproduce.experiment import Claim, Found, Loaded
@@ -63,6 +64,11 @@ def table(rows: list[Row]) -> Any:
     return shown
 
 
+def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Lines of a Markdown table."""
+    return ["| " + " | ".join(head) + " |", "|---" * len(head) + "|", *("| " + " | ".join(row) + " |" for row in rows)]
+
+
 def markdown(content: dict[str, Any]) -> str:
     """`claims.md` from the content of `claims.json`."""
     rows = content["claims"]
@@ -87,8 +93,7 @@ def markdown(content: dict[str, Any]) -> str:
         ]
         lines += ["", f"`{command(figure, about['quality'])}`", ""]
         head = ["claim", "what could have made it fail", "source", "predicted", "measured", "tolerance", "holds"]
-        lines += ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-        lines += [_line(one) for one in mine]
+        lines += grid(head, map(_cells, mine))
         for one in mine:
             if not one["holds"] and one.get("explanation"):
                 lines += ["", f"`{one['id']}` does not hold: {one['explanation']}"]
@@ -116,11 +121,11 @@ def doubts(one: Row) -> str:
     return "; ".join(parts)
 
 
-def _line(one: Row) -> str:
+def _cells(one: Row) -> list[str]:
     unit = f" {one['unit']}" if one["unit"] else ""
     numbers = [report.number(one[key], DIGITS) + unit for key in ("predicted", "measured")]
     relative = one["relative_tolerance"]
     allowed = report.number(one["tolerance"], 3) + unit if relative is None else f"{100 * relative:.3g} %"
     statement = f"{one['statement']} (`{one['id']}`)"
     cells = [statement, doubts(one), one["source"], *numbers, allowed, "yes" if one["holds"] else "**no**"]
-    return "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+    return [str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells]

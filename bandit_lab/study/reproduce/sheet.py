@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bandit_lab.study.plots.style import style
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
@@ -50,6 +51,11 @@ def drawn(loaded: "Loaded", found: "Found", wide: bool) -> "Iterator[Figure]":
         loaded.draw(figure, found, wide)
         figure.set_figwidth(WIDTH[wide])
         yield figure
+
+
+def note(panel: "Axes", x: float, y: float, text: str, **look: Any) -> None:
+    """Small text at (x, y) of a panel, both from 0 to 1."""
+    panel.text(x, y, text, transform=panel.transAxes, **{"fontsize": 7} | look)
 
 
 def plain_log(axis: "Axis", subs: tuple[float, ...] = (1.0, 2.0, 5.0)) -> None:

@@ -181,6 +181,16 @@ def response(data: xarray.Dataset, found: Found, place: int, name: str = "respon
 KEY = "lines: predicted\ncircles: measured"
 
 
+def trained(setting: Setting) -> str:
+    """What stands above the picture."""
+    return sheet.trained(
+        sheet.two_arms(setting.rewards),
+        "leave-one-out; Adam (heavy ball where named); model A (refresh)",
+        kl_weight=setting.kl_weight,
+        drift="sampled groups, thresholds by exact mean",
+    )
+
+
 def draw(figure, found: Found, wide: bool) -> None:
     """Three panels: threshold, response, curves."""
     figure.set_figheight(2.7 if wide else 7.2)

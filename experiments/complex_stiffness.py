@@ -268,6 +268,15 @@ NAMES = {"grpo": "GRPO: divided by the std", "dr_grpo": "mean only", "rloo": "le
 SIGNS = {"grpo": ("o", s.BLUE), "dr_grpo": ("s", s.GREEN), "rloo": ("x", s.VERMILION)}
 
 
+def trained(setting: Setting) -> str:
+    """What stands above the picture."""
+    return sheet.trained(
+        "random arms with fixed rewards, three in the lower panel",
+        "advantages as named, thresholds for GRPO with std; heavy ball",
+        kl_weight=setting.kl_weight,
+    )
+
+
 def draw(figure, found: Found, wide: bool) -> None:
     """How often a stiffness is complex; what that does to the threshold."""
     figure.set_figheight(3.1 if wide else 5.4)

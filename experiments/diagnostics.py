@@ -129,6 +129,22 @@ SPLIT = ("healthy", "hacking", "degen-\neracy", "concen-\ntration", "insta-\nbil
 COLOURS = (s.BLACK, s.VERMILION, s.ORANGE, s.PURPLE, s.BLUE)
 
 
+def trained(setting: Setting) -> str:
+    """What stands above the picture."""
+    return sheet.trained(
+        "prompts with right and wrong answers, exploits where rewards are hacked",
+        "GRPO with std; SGD; model A (refresh)",
+        kl_weight=_kl_weights(setting),
+        drift="sampled groups, G = 8",
+    )
+
+
+def _kl_weights(setting: Setting) -> list[float]:
+    """The smallest and the largest of all kinds of runs."""
+    given = [setting.training.kl_weight, *(vars(one).get("kl_weight", []) for one in vars(setting.recipes).values())]
+    return [float(end(np.concatenate([np.atleast_1d(one) for one in given]))) for end in (np.min, np.max)]
+
+
 def draw(figure, found: Found, wide: bool) -> None:
     """Reward of all five, what separates each, and both tables of verdicts."""
     measured = found.measured

@@ -207,6 +207,15 @@ LOOKS = {
 }
 
 
+def trained(setting: Setting) -> str:
+    """What stands above the picture."""
+    return sheet.trained(
+        f"{sheet.two_arms(setting.rewards)}; islands and limit: rewards 1, 0",
+        f"GRPO with std; heavy ball, momentum {setting.momentum:g}; model A (refresh)",
+        kl_weight=setting.kl_weight,
+    )
+
+
 def draw(figure, found: Found, wide: bool) -> None:
     """Thresholds of the estimators, the island, the limit of long blocks."""
     figure.set_figheight(2.6 if wide else 6.4)

@@ -226,8 +226,14 @@ def product(data: xarray.Dataset, setting: Setting, level: float) -> float:
 KEY = "lines: predicted\ncircles: measured"
 
 
+def trained(setting: Setting) -> str:
+    """What stands above the picture."""
+    rules = f"GRPO with std unless named; heavy ball; model A; variance: KL weight {setting.variance.noisy.kl_weight:g}"
+    return sheet.trained("two arms, rewards as named", rules, kl_weight=0, drift="sampled groups of G")
+
+
 def draw(figure, found, wide):
-    figure.set_figheight(5.2 if wide else 9.4)
+    figure.set_figheight(5.2 if wide else 9.0)
     axes = figure.subplots(2, 2).ravel() if wide else figure.subplots(4, 1)
     _draw_curves(axes[0], found, "rloo", "Leave-one-out: one curve for all G")
     _draw_curves(axes[1], found, "grpo", "Divided by the group's std: not one curve")

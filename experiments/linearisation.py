@@ -190,6 +190,11 @@ MARKERS = ("o", "^", "s", "D")
 TOP = 12.0  # logits: where runs farther out are drawn
 
 
+def trained(setting: Setting) -> str:
+    """What stands above the picture."""
+    return sheet.trained(sheet.two_arms(setting.rewards), "GRPO with std; heavy ball", kl_weight=setting.kl_weight)
+
+
 def draw(figure, found: Found, wide: bool) -> None:
     """Boundary over prediction against displacement; amplitude against learning rate; map of basins."""
     figure.set_figheight(2.9 if wide else 7.2)

@@ -174,6 +174,16 @@ def _ratio_and_gradient() -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
 COLOURS = (s.VERMILION, s.BLUE, s.GREEN, s.PURPLE, s.ORANGE)
 
 
+def trained(setting: Setting) -> str:
+    """What stands above the picture."""
+    return sheet.trained(
+        "two arms, fixed rewards; curvature: random policies",
+        "advantages as named; SGD, on-policy",
+        kl_weight=0,
+        drift="exact mean update at G",
+    )
+
+
 def draw(figure, found: Found, wide: bool) -> None:
     """Loss against time; curvature against its bound."""
     figure.set_figheight(3.0 if wide else 4.8)

@@ -234,6 +234,13 @@ SMALL = s.MEASURED | {"markersize": 3.2, "linewidth": 0.8}
 SHADES = (s.VERMILION, s.ORANGE, s.GREEN, s.BLUE)
 
 
+def trained(setting: Setting) -> str:
+    """What stands above the picture."""
+    return sheet.trained(
+        sheet.two_arms((1, 0)), "mean-only advantages; heavy ball, on-policy", kl_weight=setting.kl_weight
+    )
+
+
 def draw(figure, found: Found, wide: bool) -> None:
     """Four panels, in a row or two by two."""
     figure.set_figheight(2.3 if wide else 4.2)

@@ -99,6 +99,11 @@ TOP = 6.5  # of the ratios; model A at N = 1 is on-policy and lies above
 COLOURS = {"refresh": s.BLUE, "lag": s.GREEN, "pipeline": s.VERMILION}
 
 
+def trained(setting: Setting) -> str:
+    """What stands above the picture."""
+    return sheet.trained(sheet.two_arms(setting.rewards), "GRPO with std", "heavy ball", kl_weight=setting.kl_weight)
+
+
 def draw(figure, found: Found, wide: bool) -> None:
     """Two columns: a diagram and the ratios of each model. One column: the diagram of A, the ratios of all."""
     models = found.setting.models if wide else found.setting.models[:1]
@@ -112,7 +117,6 @@ def draw(figure, found: Found, wide: bool) -> None:
         axes[1, column].set(yscale="log", ylim=(0.6, TOP), xlabel=r"refresh interval $N$ (steps)")
         sheet.plain_log(axes[1, column].yaxis)
         sheet.ticks_at(axes[1, column].xaxis, sorted({1, 2, 4, 8, 16, 32, 64} & set(found.setting.refresh_interval)))
-    figure.suptitle(s.lines(_trained(found), 1.15 * figure.get_figwidth()), fontsize=sheet.SMALLEST_TEXT)
     axes[0, 0].set_ylabel(f"learning rate $\\eta$\n({s.RATE_UNIT})")
     axes[1, 0].set_ylabel(r"threshold / law's $\eta$")
     axes[1, 0].text(
@@ -125,12 +129,6 @@ def draw(figure, found: Found, wide: bool) -> None:
         axes[1, 0].set_title(rf"all models, $\mu$ = {found.setting.drawn_momentum:g}")
         for (label, colour, _), height in zip(_by_model(found), BESIDE, strict=True):
             axes[1, 0].text(3.2, height, label, color=colour, fontsize=7)
-
-
-def _trained(found: Found) -> str:
-    setting = found.setting
-    arms = f"two arms, success probabilities {', '.join(f'{p:g}' for p in setting.rewards)}"
-    return f"{arms}; GRPO with std; KL weight {setting.kl_weight:g}; heavy ball; drift at G = infinity"
 
 
 def _diagram(panel, found: Found, model: str) -> None:

@@ -221,6 +221,11 @@ SHADES = (s.VERMILION, s.BLUE, s.GREEN, s.PURPLE, s.GREY)
 MARKS, SIGNS = ("o", "s", "^", "D", "v"), "○□△◇▽"
 
 
+def trained(setting: Setting) -> str:
+    """What stands above the picture."""
+    return "public training logs of the index; nothing is simulated"
+
+
 def draw(figure, found: Found, wide: bool) -> None:
     """Small multiples above, differences of AICc and times below."""
     figure.set_figheight(7.2)

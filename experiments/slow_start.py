@@ -240,6 +240,16 @@ SHADES = (s.BLACK, s.BLUE, s.GREEN, s.ORANGE, s.VERMILION)
 SMALL = s.MEASURED | {"markersize": 3.2, "linewidth": 0.8}
 
 
+def trained(setting: Setting) -> str:
+    """What stands above the picture."""
+    return sheet.trained(
+        sheet.two_arms((1, 0)),
+        "GRPO with std and no KL term; with inertia: mean only",
+        "heavy ball, on-policy",
+        kl_weight=1,
+    )
+
+
 def draw(figure, found: Found, wide: bool) -> None:
     """Four panels, in a row or two by two."""
     figure.set_figheight(2.4 if wide else 4.3)

@@ -138,6 +138,13 @@ MARKERS = {"refresh": ("o", s.BLUE), "lag": ("s", s.GREEN), "pipeline": ("D", s.
 NAMES = {"refresh": "A: refresh", "lag": "B: lag", "pipeline": "C: pipeline"}
 
 
+def trained(setting: Setting) -> str:
+    """What stands above the picture."""
+    return sheet.trained(
+        "random arms, Bernoulli rewards", "advantages as named; heavy ball", kl_weight=setting.kl_weight
+    )
+
+
 def draw(figure, found: Found, wide: bool) -> None:
     """Thresholds on the diagonal; relative errors beside or below."""
     figure.set_figheight(3.0 if wide else 4.4)

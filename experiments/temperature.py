@@ -140,6 +140,16 @@ def corner(data: xarray.Dataset, name: str, momentum: float, first: bool = False
 COLOURS = {0.0: style.BLUE, 0.9: style.VERMILION}
 
 
+def trained(setting: Setting) -> str:
+    """What stands above the picture."""
+    return sheet.trained(
+        sheet.two_arms(REWARDS),
+        "mean-only advantages; heavy ball; model A (refresh)",
+        kl_weight=setting.kl_weight,
+        drift=f"sampled groups, G = {setting.group_size}",
+    )
+
+
 def draw(figure, found: Found, wide: bool) -> None:
     """Three panels: reuse, growth, lead."""
     figure.set_figheight(2.7 if wide else 7.2)

@@ -280,6 +280,17 @@ def curvature_constant(found: Found) -> float:
 # Picture.
 
 
+def trained(setting: Setting) -> str:
+    """What stands above the picture."""
+    return sheet.trained(
+        f"{setting.contexts} prompts with {setting.arms} arms each",
+        "GRPO with std against mean only",
+        "SGD, on-policy",
+        kl_weight=0,
+        drift=f"sampled groups, G = {setting.group_size}",
+    )
+
+
 def draw(figure, found: Found, wide: bool) -> None:
     """Gains, speed by stage, curvature, equal budget."""
     panels = figure.subplots(2, 3) if wide else figure.subplots(3, 2)

@@ -16,6 +16,7 @@ from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
 from bandit_lab.measure.displaced import stack_bandits
 from bandit_lab.measure.observe import observe, success_of_prompts
 from bandit_lab.study.plots import style as s
+from bandit_lab.study.reproduce import sheet
 from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 from bandit_lab.theory.contextual import Prompts, contextual_curve
 
@@ -91,6 +92,17 @@ def gap(data: xarray.Dataset) -> float:
 
 
 # Picture.
+
+
+def trained(setting: Setting) -> str:
+    """What stands above the picture."""
+    return sheet.trained(
+        f"{setting.contexts} prompts with {setting.arms} arms each",
+        "advantages as named",
+        "SGD, on-policy",
+        kl_weight=0,
+        drift="groups of G as named, " + ("sampled" if setting.dynamics == "sampled" else "exact mean"),
+    )
 
 
 def draw(figure, found: Found, wide: bool) -> None:

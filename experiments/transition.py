@@ -191,6 +191,13 @@ def lost_damping(part: xarray.Dataset, f: Found, prefix: str = "") -> float:
 COLOURS = (s.BLUE, s.VERMILION)
 
 
+def trained(setting: Setting) -> str:
+    """What stands above the picture."""
+    return sheet.trained(
+        sheet.two_arms(setting.rewards), "GRPO with std", "heavy ball, constant lag", kl_weight=setting.kl_weight
+    )
+
+
 def draw(figure, found: Found, wide: bool) -> None:
     """Trajectories; damping ratio and frequency against learning rate and momentum."""
     figure.set_figheight(3.5 if wide else 4.8)

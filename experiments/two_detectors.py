@@ -90,6 +90,11 @@ def _one_model(model: str, setting: Setting) -> xarray.Dataset:
 SEEN = {"color": s.VERMILION, "marker": "x", "linestyle": "none", "markersize": 4.5}
 
 
+def trained(setting: Setting) -> str:
+    """What stands above the picture."""
+    return sheet.trained(sheet.two_arms(setting.rewards), "GRPO with std", "heavy ball", kl_weight=setting.kl_weight)
+
+
 def draw(figure, found: Found, wide: bool) -> None:
     """Ratios to the law: model A at both momenta; two columns: all three models."""
     models = found.setting.models if wide else found.setting.models[:1]

@@ -21,7 +21,7 @@ from bandit_lab._readings import farthest_from_one
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner
 from bandit_lab.measure import variants
-from bandit_lab.study.reproduce import claims
+from bandit_lab.study.reproduce import claims, sheet
 from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 
 TITLE = "Map of variants"
@@ -244,6 +244,16 @@ FILLS = ("#F6CDB9", "#FCEBC4", "#BFE0F5", "#F4F4F4")
 MEANINGS = ("below the law", "up to 2 x law", "beyond 2 x law", "none seen")
 
 
+def trained(setting: Setting) -> str:
+    """What stands above the picture."""
+    return sheet.trained(
+        sheet.two_arms(setting.rewards),
+        f"heavy ball, momentum {setting.momentum:g}",
+        kl_weight=setting.kl_weight,
+        drift="drift at G = infinity where no G is named",
+    )
+
+
 def draw(figure, found: Found, wide: bool) -> None:
     """One table per staleness model: first unstable interval; the last: what G does to the mean curve."""
     from matplotlib.patches import Patch
@@ -253,7 +263,7 @@ def draw(figure, found: Found, wide: bool) -> None:
     columns = 3 if wide else 2
     rows = -(-(len(names) + 1) // columns)
     panels = figure.subplots(rows, columns, squeeze=False)
-    figure.set_figheight(0.6 + rows * (0.35 + 0.15 * measured.sizes["advantage"]) + 0.55)
+    figure.set_figheight(1.15 + rows * (0.5 + 0.15 * measured.sizes["advantage"]))
     law = found.setting.law_interval
     for place, panel in enumerate(panels.ravel()):
         if place > len(names):
@@ -281,7 +291,7 @@ def draw(figure, found: Found, wide: bool) -> None:
     patches = [Patch(color=color, label=label) for color, label in zip(FILLS, MEANINGS, strict=True)]
     figure.legend(
         handles=patches,
-        loc="outside upper center",
+        loc="outside lower center",
         ncols=4 if wide else 2,
         title=f"measured first unstable refresh interval\n(steps); the law: {law:g} steps",
     )

@@ -166,6 +166,14 @@ def compares(claim) -> bool:
 
 
 @every
+def test_every_picture_says_what_was_trained(name):
+    trained = EXPERIMENTS[name].load().trained
+    assert trained is not None
+    for quality in ("draft", "paper"):
+        assert trained(read_setting(name, quality))
+
+
+@every
 def test_predictions_are_computed_or_name_their_constant(name):
     assert [claim.id for claim in EXPERIMENTS[name].load().claims if not compares(claim)] == []
 

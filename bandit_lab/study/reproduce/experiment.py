@@ -7,9 +7,9 @@ For developers. `experiments/<id>.py` has a docstring whose first line is the qu
 - `measure(setting, lab) -> Dataset`: simulation alone; kept on disk. Long parts go through `lab.keep`;
 - `draw(figure, found, wide)`: fills a figure whose width is set already (`sheet.WIDTH`);
 - `CLAIMS`: a tuple of `Claim`, ids `<id>.<name>`;
-- and if wanted: `inputs(setting) -> str`, a hash of the files that `measure` reads; `why_not(setting)` returns
-  the reason where it cannot run here; `table(found) -> str` returns a Markdown table that stands below the claims in
-  `claims.md`.
+- and if wanted: `trained(setting) -> str`, what learns what, which stands above the picture (see `sheet.trained`);
+  `inputs(setting) -> str`, a hash of the files that `measure` reads; `why_not(setting)` returns the reason where it
+  cannot run here; `table(found) -> str` returns a Markdown table that stands below the claims in `claims.md`.
 
 What prediction and measurement are both told stands above them. They are independent witnesses: `predict` uses nothing
 of `bandit_lab.measure` and `bandit_lab.simulate`, `measure` nothing of `bandit_lab.theory`, what draws and compares
@@ -187,6 +187,7 @@ class Loaded:
         self.predict: Callable[[Setting], xarray.Dataset] = module.predict
         self.measure: Callable[[Setting, Lab], xarray.Dataset] = module.measure
         self.draw: Callable[[Figure, Found, bool], None] = module.draw
+        self.trained: Callable[[Setting], str] | None = getattr(module, "trained", None)
         self.table: Callable[[Found], str] | None = getattr(module, "table", None)
         self._why_not: Callable[[Setting], Any] = getattr(module, "why_not", lambda setting: None)
         self.inputs: Callable[[Setting], str] = getattr(module, "inputs", lambda setting: "")

@@ -1,11 +1,11 @@
 """The style sheet of the figures: two widths, text that is legible at column width, files that repeat to the byte."""
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from bandit_lab.study.plots.style import style
+from bandit_lab.study.plots.style import lines, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +19,7 @@ WIDTH = {False: 3.4, True: 7.0}
 HEIGHT = {False: 2.6, True: 3.2}
 DPI = 200
 SMALLEST_TEXT = 6.5  # points
+LINE = 0.12  # inches, of a line of that text
 
 _RC: dict[Any, Any] = {
     "font.size": 8,
@@ -50,7 +51,23 @@ def drawn(loaded: "Loaded", found: "Found", wide: bool) -> "Iterator[Figure]":
         figure = Figure(figsize=(WIDTH[wide], HEIGHT[wide]), layout="constrained")
         loaded.draw(figure, found, wide)
         figure.set_figwidth(WIDTH[wide])
+        if loaded.trained is not None:
+            text = lines(loaded.trained(found.setting), 1.15 * WIDTH[wide])
+            figure.set_figheight(figure.get_figheight() + LINE * (1 + text.count("\n")))
+            figure.suptitle(text, fontsize=SMALLEST_TEXT)
         yield figure
+
+
+def two_arms(rewards: Sequence[float]) -> str:
+    """`two arms, success probabilities 0.9, 0.1`."""
+    return f"two arms, success probabilities {', '.join(f'{one:g}' for one in rewards)}"
+
+
+def trained(bandit: str, *rules: str, kl_weight: float | Sequence[float], drift: str = "drift at G = infinity") -> str:
+    """What learns what, in words: bandit, advantage and other rules, KL weight (or its range), group size or drift."""
+    ends = [f"{one:g}" for one in (kl_weight if isinstance(kl_weight, Sequence) else [kl_weight])]
+    penalty = "no KL term" if kl_weight == 0 else f"KL weight {' to '.join(ends)}"
+    return "; ".join([bandit, *rules, penalty, drift])
 
 
 def note(panel: "Axes", x: float, y: float, text: str, **look: Any) -> None:

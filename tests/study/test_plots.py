@@ -44,6 +44,20 @@ def colour_at(axes, n: float, rate: float) -> str:
     return to_hex(seen[-1].get_facecolor()[0]).upper()
 
 
+def test_between_the_intervals_of_a_sparse_list_lines_and_edges_bend_as_predicted():
+    """Threshold 2/N^2 between 2/N at the ends: a straight line would lie 1.7 times above it at N = 3."""
+    data, at = made_up(intervals=(1, 9), momenta=(0.9,), points=200), np.array([1, 3, 9])
+    course = {"threshold_law": [1, 0.3, 1 / 9], "threshold_exact": [2, 0.4, 2 / 9], "onset_exact": [1, 0.2, 1 / 9]}
+    lines = {f"drawn_{name}": (("drawn_momentum", "drawn_refresh_interval"), [line]) for name, line in course.items()}
+    axes = phase_diagram(data.assign(lines).assign_coords(drawn_momentum=[0.9], drawn_refresh_interval=at)).axes
+    (exact,) = lines_of(axes[0], looks.EXACT)
+    assert exact.get_xydata().tolist() == [[1, 2], [3, 0.4], [9, 2 / 9]]
+    (ratio,) = lines_of(axes[1], looks.EXACT)
+    np.testing.assert_allclose(ratio.get_ydata(), [2, 0.4 / 0.3, 2])
+    below, above = (colour_at(axes[0], 3, factor * 0.4 * 1.01) for factor in (0.97, 1.03))
+    assert (below, above) == (looks.FILL[Outcome.OSCILLATING], looks.FILL[Outcome.UNSTABLE])
+
+
 @pytest.mark.parametrize("n", [1.0001, 1.2, 1.41, 1.7, 2.0, 2.5, 2.9, 3.3, 5.0, 7.9])
 def test_shading_agrees_with_the_lines_between_the_refresh_intervals(n):
     """3 % beside the measured threshold 2.02/N and onset 1.01/N (to a half of a step of the grid, 13 %, without them).

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
@@ -11,6 +13,15 @@ if TYPE_CHECKING:
 
 PER_PAGE = 24
 """Runs on one page of small multiples."""
+
+
+DIAGRAMS = 3
+
+
+def drawn_momenta(momenta: np.ndarray) -> np.ndarray:
+    """Momenta of a sweep that have a phase diagram: all, or three from the first to the last."""
+    places = np.linspace(0, len(momenta) - 1, DIAGRAMS).round().astype(int)
+    return momenta if len(momenta) <= DIAGRAMS else momenta[places]
 
 
 def draw_sweep(results: "xarray.Dataset", folder: Path) -> list[Path]:

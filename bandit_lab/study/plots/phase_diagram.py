@@ -11,13 +11,13 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
 
 from bandit_lab._types import Outcome
+from bandit_lab.study.plots import drawn_momenta
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.plots.regions import shade
 
 if TYPE_CHECKING:
     import xarray
 
-MAX_COLUMNS = 3
 LEGEND = 5.0  # inches that it needs
 NARROW = 3.0  # on the natural log of the learning rate: lower regions are labelled along their slope
 REGION = {
@@ -39,9 +39,7 @@ def phase_diagram(results: "xarray.Dataset") -> Figure | None:
     """
     if results.sizes["refresh_interval"] < 2 or results.sizes["learning_rate"] < 2:
         return None
-    momenta = results["momentum"].values
-    if len(momenta) > MAX_COLUMNS:
-        momenta = momenta[np.linspace(0, len(momenta) - 1, MAX_COLUMNS).round().astype(int)]
+    momenta = drawn_momenta(results["momentum"].values)
     count = len(momenta)
     figure, axes = plt.subplots(
         2,
@@ -55,9 +53,9 @@ def phase_diagram(results: "xarray.Dataset") -> Figure | None:
     named: set[int] = set()
     for column, momentum in enumerate(momenta):
         part = results.isel(kl_weight=0).sel(momentum=momentum)
-        coarse = _coarse(results, float(momentum))
-        named |= _diagram(axes[0, column], part, coarse)
-        _ratio(axes[1, column], part, coarse)
+        coarse, lines = _coarse(results, float(momentum)), _lines(results, part)
+        named |= _diagram(axes[0, column], part, lines, coarse)
+        _ratio(axes[1, column], part, lines, coarse)
         axes[0, column].set_title(rf"momentum $\mu$ = {momentum:g}")
     axes[0, 0].set_ylabel(s.RATE)
     axes[1, 0].set_ylabel(r"$\eta$ / law's $\eta$")
@@ -72,17 +70,31 @@ def _coarse(results: "xarray.Dataset", momentum: float) -> "xarray.Dataset | Non
     return results.isel(kl_weight=0).sel(sampled_momentum=momentum)
 
 
-def _diagram(axes: Axes, part: "xarray.Dataset", coarse: "xarray.Dataset | None") -> set[int]:
+def _lines(results: "xarray.Dataset", part: "xarray.Dataset") -> dict[str, np.ndarray]:
+    """Predicted lines [M] of one momentum, at more refresh intervals than the grid has where they are stored."""
+    momentum, names = float(part["momentum"]), ("threshold_law", "threshold_exact", "onset_exact")
+    if "drawn_momentum" not in results.coords or momentum not in results["drawn_momentum"].values:
+        return {"interval": _positive(part["refresh_interval"].values)} | {name: part[name].values for name in names}
+    drawn = results.sel(drawn_momentum=momentum)
+    interval = _positive(drawn["drawn_refresh_interval"].values)
+    return {"interval": interval} | {name: drawn[f"drawn_{name}"].values for name in names}
+
+
+def _diagram(
+    axes: Axes, part: "xarray.Dataset", lines: dict[str, np.ndarray], coarse: "xarray.Dataset | None"
+) -> set[int]:
     """Returns the outcomes whose names are written in their regions."""
     interval, rate = _positive(part["refresh_interval"].values), part["learning_rate"].values
     outcome = part["outcome"].transpose("learning_rate", "refresh_interval").values
     axes.set(xscale="log", yscale="log", ylim=(rate[0], rate[-1]), xlim=(interval[0], interval[-1]))
     names = {Outcome.UNSTABLE: "threshold", Outcome.OSCILLATING: "onset"}
-    shade(axes, interval, rate, outcome, {code: _known(part, name) for code, name in names.items()})
+    known = {int(code): _known(part, name) for code, name in names.items()}
+    bends = {int(code): (lines["interval"], lines[f"{name}_exact"]) for code, name in names.items()}
+    shade(axes, interval, rate, outcome, known, bends)
     shown = _marked(interval)
-    axes.plot(interval, part["onset_exact"], **s.ONSET)
-    axes.plot(interval, part["threshold_exact"], **s.EXACT)
-    axes.plot(interval, part["threshold_law"], **s.LAW)
+    axes.plot(lines["interval"], lines["onset_exact"], **s.ONSET)
+    axes.plot(lines["interval"], lines["threshold_exact"], **s.EXACT)
+    axes.plot(lines["interval"], lines["threshold_law"], **s.LAW)
     axes.plot(interval[shown], part["threshold_measured"].values[shown], **s.MEASURED)
     if coarse is not None:
         seen = coarse["sampled_boundary"].values
@@ -98,13 +110,13 @@ def _known(part: "xarray.Dataset", name: str) -> np.ndarray:
     return np.where(np.isnan(measured), exact, measured)
 
 
-def _ratio(axes: Axes, part: "xarray.Dataset", coarse: "xarray.Dataset | None") -> None:
+def _ratio(axes: Axes, part: "xarray.Dataset", lines: dict[str, np.ndarray], coarse: "xarray.Dataset | None") -> None:
     interval, law = _positive(part["refresh_interval"].values), part["threshold_law"].values
     shown = _marked(interval)
-    axes.plot(interval, part["onset_exact"].values / law, **s.ONSET)
+    axes.plot(lines["interval"], lines["onset_exact"] / lines["threshold_law"], **s.ONSET)
     axes.plot(interval[shown], (part["onset_measured"].values / law)[shown], **s.MEASURED_ONSET)
     axes.axhline(1.0, **s.LAW)
-    axes.plot(interval, part["threshold_exact"].values / law, **s.EXACT)
+    axes.plot(lines["interval"], lines["threshold_exact"] / lines["threshold_law"], **s.EXACT)
     axes.plot(interval[shown], (part["threshold_measured"].values / law)[shown], **s.MEASURED)
     if coarse is not None:
         places = coarse["sampled_refresh_interval"].values

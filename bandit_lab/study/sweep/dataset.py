@@ -9,7 +9,8 @@ from bandit_lab._types import Outcome
 from bandit_lab.measure.outcome import NOISE_MULTIPLE, VERTEX_SHARE
 from bandit_lab.study.examples import TITLES, Examples
 from bandit_lab.study.folder.results import Column, Stream
-from bandit_lab.study.sweep.exact import DriftResult, values
+from bandit_lab.study.plots import drawn_momenta
+from bandit_lab.study.sweep.exact import DriftResult, predict_rows, rows, values
 from bandit_lab.study.sweep.plan import SweepPlan
 from bandit_lab.study.sweep.runs import FIELDS, NOT_RUN
 from bandit_lab.study.sweep.sampled import CYCLE_MULTIPLE, SampledResult
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 ETA = "logits per unit gradient"
 ROW = ("momentum", "kl_weight", "refresh_interval")
 COARSE = ("sampled_momentum", "kl_weight", "sampled_refresh_interval")
+CURVE = 24
+"""Refresh intervals of a drawn line, beside those of the grid."""
 SHOWN = 6
 """Numbers of a list that a picture's title holds."""
 LOST = (
@@ -55,6 +58,11 @@ def dataset(
         "learning_rate": ("learning_rate", rates, {"units": ETA, "long_name": "learning rate eta"}),
     }
     variables = _deterministic(drifts[0], "", ROW, _shape(plan), len(rates))
+    momenta, intervals = drawn_momenta(plan.momentum), _drawn_intervals(plan)
+    if len(intervals) > len(plan.refresh_interval):
+        coords["drawn_momentum"] = ("drawn_momentum", momenta, {"units": "1"})
+        coords["drawn_refresh_interval"] = ("drawn_refresh_interval", intervals, {"units": "steps"})
+        variables |= _drawn(drifts[0], momenta, intervals)
     if sampled is not None:
         coords |= {
             "sampled_momentum": ("sampled_momentum", plan.sampled_momentum, {"units": "1"}),
@@ -149,6 +157,25 @@ def _deterministic(
     result[f"{prefix}growth_rate"] = (plane, drift.growth.reshape(size), {"units": "1/step", **of})
     result[f"{prefix}outcome"] = (plane, drift.outcome.reshape(size), {**OUTCOME, **of})
     return result
+
+
+def _drawn_intervals(plan: SweepPlan) -> np.ndarray:
+    """Refresh intervals of the grid, and of the whole numbers between as many as a curve needs."""
+    grid = plan.refresh_interval
+    if plan.settings.staleness["name"] == "random" or np.any(grid != np.round(grid)):
+        return grid
+    between = np.round(np.geomspace(max(grid[0], 1), max(grid[-1], 1), CURVE)).astype(grid.dtype)
+    return np.unique(np.concatenate([grid, between[between <= grid[-1]]]))
+
+
+def _drawn(drift: DriftResult, momenta: np.ndarray, intervals: np.ndarray) -> dict[str, Any]:
+    """Predicted lines of the phase diagrams, at the first KL weight: they bend between intervals of a sparse list."""
+    cells = rows(momenta, np.array([drift.grounds[0].kl_weight]), intervals)
+    found = predict_rows(drift.grounds[:1], cells, lambda done, total: None)
+    lines = {"threshold_law": found.law, "threshold_exact": found.exact, "onset_exact": found.onset}
+    dims, shape = ("drawn_momentum", "drawn_refresh_interval"), (len(momenta), len(intervals))
+    about = {"units": ETA, "drift": drift.name}
+    return {f"drawn_{name}": (dims, values(line).reshape(shape), about) for name, line in lines.items()}
 
 
 def _examples(examples: Examples, drift: str) -> dict[str, Any]:

@@ -103,6 +103,22 @@ def lines_of(axes, look) -> list:
     ]
 
 
+def test_without_a_law_nothing_is_in_units_of_it_and_the_legend_names_what_is_drawn():
+    data = made_up(momenta=(0.9,))
+    known = ("threshold_law", "threshold_exact", "threshold_measured", "onset_exact", "onset_measured")
+    figure = phase_diagram(data.assign({name: np.nan * data[name] for name in known}))
+    assert len(figure.axes) == 1
+    assert figure.axes[0].get_xlabel()
+    assert not [
+        text for text in figure.legends[0].get_texts() if "law" in text.get_text() or "onset" in text.get_text()
+    ]
+    partly = phase_diagram(data.assign(onset_measured=np.nan * data.onset_measured))
+    labels = [text.get_text() for text in partly.legends[0].get_texts()]
+    assert len(partly.axes) == 2
+    assert "onset of oscillation, exact" in labels
+    assert "onset, measured" not in labels
+
+
 def test_prediction_is_a_line_and_measurement_a_marker():
     figure = phase_diagram(made_up())
     top, bottom = figure.axes[0], figure.axes[2]

@@ -33,7 +33,7 @@ NOT_NAMED = {
 
 
 def phase_diagram(results: "xarray.Dataset") -> Figure | None:
-    """One column per momentum (at most three): the diagram above, thresholds over the law's below.
+    """One column per momentum (at most three): the diagram above, thresholds over the law's below if there is a law.
 
     None unless there are at least two refresh intervals and two learning rates.
     """
@@ -41,11 +41,12 @@ def phase_diagram(results: "xarray.Dataset") -> Figure | None:
         return None
     momenta = drawn_momenta(results["momentum"].values)
     count = len(momenta)
+    compared = bool(results["threshold_law"].isel(kl_weight=0).notnull().any())  # else nothing is in units of the law
     figure, axes = plt.subplots(
-        2,
+        2 if compared else 1,
         count,
-        figsize=(max(1.2 + 3.2 * count, LEGEND), 6.5),
-        height_ratios=(2.1, 1),
+        figsize=(max(1.2 + 3.2 * count, LEGEND), 6.5 if compared else 5.2),
+        height_ratios=(2.1, 1) if compared else None,
         sharex="col",
         sharey="row",
         squeeze=False,
@@ -55,10 +56,13 @@ def phase_diagram(results: "xarray.Dataset") -> Figure | None:
         part = results.isel(kl_weight=0).sel(momentum=momentum)
         coarse, lines = _coarse(results, float(momentum)), _lines(results, part)
         named |= _diagram(axes[0, column], part, lines, coarse)
-        _ratio(axes[1, column], part, lines, coarse)
+        if compared:
+            _ratio(axes[1, column], part, lines, coarse)
+        axes[-1, column].set_xlabel(r"refresh interval $N$ (steps)")
         axes[0, column].set_title(rf"momentum $\mu$ = {momentum:g}")
     axes[0, 0].set_ylabel(s.RATE)
-    axes[1, 0].set_ylabel(r"$\eta$ / law's $\eta$")
+    if compared:
+        axes[1, 0].set_ylabel(r"$\eta$ / law's $\eta$")
     shown = results["outcome"].isel(kl_weight=0).sel(momentum=momenta).values
     _legend(figure, results, sorted(set(np.unique(shown).tolist()) - named))
     return figure
@@ -123,7 +127,7 @@ def _ratio(axes: Axes, part: "xarray.Dataset", lines: dict[str, np.ndarray], coa
         name = "finite_group_threshold_law"
         own = coarse[name].values if name in coarse else part["threshold_law"].sel(refresh_interval=places).values
         axes.plot(_positive(places), coarse["sampled_boundary"].values / own, **s.SAMPLED)
-    axes.set(xscale="log", yscale="log", xlabel=r"refresh interval $N$ (steps)")
+    axes.set(xscale="log", yscale="log")
     low, high = axes.get_ylim()
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0,) if high > 100 * low else (1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
@@ -179,14 +183,16 @@ def _angle(interval: np.ndarray, middle: np.ndarray, column: int) -> float:
 
 
 def _legend(figure: Figure, results: "xarray.Dataset", fills: list[int]) -> None:
-    """Lines and markers, and the fills [codes] that no text in a region explains."""
-    entries: list[tuple[dict[str, Any], str]] = [
-        (s.LAW, r"leading-order law $K \eta N = 1 - \mu$"),
-        (s.EXACT, "exact threshold"),
-        (s.MEASURED, "measured threshold"),
-        (s.ONSET, "onset of oscillation, exact"),
-        (s.MEASURED_ONSET, "onset, measured"),
-    ]
+    """Lines and markers that are drawn, and the fills [codes] that no text in a region explains."""
+    looks = {
+        "threshold_law": (s.LAW, r"leading-order law $K \eta N = 1 - \mu$"),
+        "threshold_exact": (s.EXACT, "exact threshold"),
+        "threshold_measured": (s.MEASURED, "measured threshold"),
+        "onset_exact": (s.ONSET, "onset of oscillation, exact"),
+        "onset_measured": (s.MEASURED_ONSET, "onset, measured"),
+    }
+    shown = results.isel(kl_weight=0)
+    entries = [look for name, look in looks.items() if bool(shown[name].notnull().any())]
     if "sampled_boundary" in results:
         finite = (
             results["finite_group_threshold_exact"].attrs["drift"] if "finite_group_threshold_exact" in results else ""

@@ -1,4 +1,4 @@
-"""Four example runs on both sides of both boundaries, with the oscillator's curve over them."""
+"""Four example runs on both sides of both boundaries, with the curves of two oscillators over them."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Example runs on both sides of both boundaries, with the oscillator's curve over them."""
+"""Example runs on both sides of both boundaries, under the curves of two oscillators: lag N, and lag the mean age."""
 
 from typing import TYPE_CHECKING
 

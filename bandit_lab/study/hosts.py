@@ -1,9 +1,9 @@
 """Several processes, on one machine or many, that work on one run folder.
 
-Chunk i of every list belongs to process i mod count. Nothing is exchanged while chunks are computed: they meet in the
-run folder, which all processes must see. `jax.distributed` says who is who and carries the few numbers that have to be
-the same bits everywhere. Process 0 holds the folder's lock and writes plan and results; every other one holds a lock of
-its own there while it works, so that the rest can see that it died.
+Chunk i of every list belongs to process i mod count. Nothing is sent from one to another: they meet in the run folder,
+which all of them must see. Process 0 holds the folder's lock, writes plan and results, and notes in `meeting.json` what
+has to be the same bits everywhere. Every other one holds the lock of its share while it works, so that the rest can see
+that it died.
 """
 
 import contextlib
@@ -16,83 +16,120 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
-from bandit_lab.study.chunks import DONE, FAILED, ChunkStore, Report, RunLock, holder
+from bandit_lab.study.chunks import DONE, FAILED, ChunkStore, Report, RunLock, durable, holder
 from bandit_lab.study.chunks.lock import NAME
+from bandit_lab.study.chunks.store import MEETING, read_json
 from bandit_lab.study.settings.host import AUTO, HostSettings
 from bandit_lab.study.terminal.errors import Stopped
 
-MEETING = 300  # seconds in which all processes have to be there
-_OPTIONS = {
-    "jax_enable_recoverability": True,  # without, the death of one process ends the others
-    "jax_enable_preemption_service": False,
-    "jax_cpu_collectives_implementation": None,  # nothing is exchanged: it would listen on a port of its own
-}
-_SHORT, _LONG = 0.05, 2.0  # seconds between two looks into the store
+TOGETHER = 300.0  # seconds in which all processes have to be there
+_INVITATION, _BEGIN = "invitation", "begin"
+_SHORT, _LONG = 0.05, 2.0  # seconds between two looks into the folder
+_LAUNCHERS = (  # of each: what tells a process its index, their number, its index on this machine; there only in a job
+    ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_NODELIST"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
+)
 
 
 @dataclass(frozen=True)
 class Hosts:
-    """This process among `count`. patience: seconds without a new chunk from one of them."""
+    """This process among `count`. patience: seconds without news from another one. folder: of the chunks."""
 
     index: int = 0
     count: int = 1
     patience: float = 600.0
+    folder: Path = Path()
 
     def mine(self, chunk: int) -> bool:
         """Whether a chunk of a list belongs to this process."""
         return chunk % self.count == self.index
 
+    def gather(self, word: dict[str, Any]) -> None:
+        """Process 0, which holds the folder's lock: invite the others, wait until each holds the lock of its share.
+
+        Raises ValueError if one of them does not come.
+        """
+        if self.count == 1:
+            return
+        self._say(_INVITATION, word)
+        here: set[int] = set()
+        for _ in _looks(TOGETHER):
+            here |= set(self.others_at_work(self.folder))
+            if len(here) == self.count - 1:
+                return
+        self._require_meeting(f"no {_names([i for i in range(1, self.count) if i not in here])}")
+
+    def begin(self) -> None:
+        """Process 0: the folder is ready."""
+        if self.count > 1:
+            self._say(_BEGIN, True)
+
+    def invited(self, is_finished: Callable[[], bool]) -> dict[str, Any] | None:
+        """The others: what process 0 says of the run, or None where the run is finished already.
+
+        Raises ValueError if process 0 does not come. `is_finished` looks at the folder as process 0 will, and may
+        raise ValueError where that would refuse it.
+        """
+        for _ in _looks(TOGETHER):
+            word = (self._words() or {}).get(_INVITATION)
+            if word is not None:
+                return word
+            try:
+                if holder(self.folder) is None and is_finished():
+                    return None
+            except ValueError:
+                if holder(self.folder) is None:  # else process 0 has just taken the folder and is changing it
+                    raise
+        self._require_meeting("no process 0")
+        return None
+
+    @contextlib.contextmanager
+    def at_work(self) -> Iterator[None]:
+        """The others: hold the lock of this process's share. Inside, wait for the beginning by `agreed`."""
+        with RunLock(self.folder, _lock(self.index)).hold():
+            yield
+
+    def wait_for_begin(self) -> None:
+        """The others: wait until all hold their locks and the folder is ready."""
+        self._heard(_BEGIN, TOGETHER)
+
     def agreed(self, name: str, value: Any) -> Any:
         """Process 0's `value` (plain, floats to the last bit) in every process; `name` is used once."""
         if self.count == 1:
             return value
-        with _stopped_by_loss():
-            if self.index == 0:
-                _client().key_value_set(f"bandit_lab/{name}", json.dumps(value))
-                return value
-            return json.loads(_client().blocking_key_value_get(f"bandit_lab/{name}", int(self.patience * 1000)))
+        if self.index > 0:
+            return self._heard(name, self.patience)
+        self._say(name, value)
+        return value
 
-    def meet(self, name: str) -> None:
-        """Wait until every process has come here."""
-        if self.count > 1:
-            with _stopped_by_loss():
-                _client().wait_at_barrier(f"bandit_lab/{name}", int(self.patience * 1000))
+    def _say(self, name: str, value: Any) -> None:
+        content = {"of": holder(self.folder), "words": (self._words() or {}) | {name: value}}
+        durable.write_file(self.folder / MEETING, json.dumps(content).encode())
 
-    @contextlib.contextmanager
-    def at_work(self, folder: Path) -> Iterator[None]:
-        """Hold this process's own lock in the store's folder (process 0 holds the folder's). It is given up after the
-        connection: whoever sees it free may end without ending this process."""
-        with RunLock(folder, _lock(self.index)).hold():
-            try:
-                yield
-            finally:
-                self.part()
+    def _words(self) -> dict[str, Any] | None:
+        """What process 0, which works now, has said; None where it does not work. An earlier one's words are not
+        believed."""
+        who, content = holder(self.folder), read_json(self.folder / MEETING)
+        return content.get("words") if content is not None and who is not None and content.get("of") == who else None
 
-    def part(self) -> None:
-        """Leave the other processes."""
-        if self.count > 1:
-            import jax
-
-            jax.distributed.shutdown()
+    def _heard(self, name: str, seconds: float) -> Any:
+        for _ in _looks(seconds):
+            words = self._words()
+            if words is None:
+                raise Stopped(f"hosts: process 0 of {self.count} ended")
+            if name in words:
+                return words[name]
+        raise Stopped(f"hosts: process 0 of {self.count} wrote nothing for {seconds:g} s")
 
     def others_at_work(self, folder: Path) -> list[int]:
         """The other processes that hold their lock."""
         return [i for i in range(self.count) if i != self.index and holder(folder, _lock(i)) is not None]
 
-    @contextlib.contextmanager
-    def leaving_last(self, folder: Path) -> Iterator[None]:
-        """For process 0: at the end, also when a process was lost, wait until the others hold no lock any more."""
-        try:
-            yield
-        except Stopped:
-            self._wait_for_others(folder)
-            raise
-        self._wait_for_others(folder)
-
-    def _wait_for_others(self, folder: Path) -> None:
-        end = time.monotonic() + self.patience
-        while self.others_at_work(folder) and time.monotonic() < end:
-            time.sleep(_SHORT)
+    def wait_for_others(self) -> None:
+        """Process 0: wait until the others have left, as they do when all chunks are there."""
+        for _ in _looks(self.patience):
+            if not self.others_at_work(self.folder):
+                return
 
     def wait_for_chunks(self, store: ChunkStore, report: Report, advance: Callable[[int, int], None]) -> None:
         """Wait for what the report left to other processes, and take their failures into it.
@@ -123,61 +160,55 @@ class Hosts:
             pause = min(pause * 1.5, _LONG)
         report.left.clear()
 
+    def _require_meeting(self, got: str) -> None:
+        _checks.require(False, "hosts.coordinator", f"{self.count} processes that meet in run_dir", got)
+
 
 ALONE = Hosts()
 
 
-def join(settings: HostSettings) -> Hosts:
-    """Meet the other processes, once; without a coordinator there are none. To be called before JAX is used."""
+def join(settings: HostSettings, folder: Path = Path()) -> Hosts:
+    """Which of several processes this one is; without a coordinator there is only one. Before JAX is used."""
     if settings.coordinator is None:
         return ALONE
+    index, count = settings.index, settings.count
+    if index is None or count is None:
+        found = _from_launcher()
+        index, count = (found[0] if index is None else index), (found[1] if count is None else count)
+    return Hosts(index, count, settings.patience, folder)
+
+
+def _from_launcher() -> tuple[int, int]:
+    """(index, count) of this process as Slurm or Open MPI say; else what `jax.distributed` finds, as it does on TPUs,
+    whose processes have to be connected.
+
+    Each process of a machine uses one of its GPUs, as with `jax.distributed`.
+    """
     import jax
 
+    for names in _LAUNCHERS:
+        if set(names) <= set(os.environ):
+            index, count, here = (int(os.environ[name]) for name in names[:3])
+            for devices in ("jax_cuda_visible_devices", "jax_rocm_visible_devices"):
+                jax.config.update(devices, str(here))
+            return index, count
     if not jax.distributed.is_initialized():
-        for option, value in _OPTIONS.items():
-            with contextlib.suppress(AttributeError, ValueError):  # not in every version
-                jax.config.update(option, value)
-        detection = None if settings.coordinator == AUTO else "deactivate"
-        address = None if settings.coordinator == AUTO else settings.coordinator
         try:
-            jax.distributed.initialize(
-                address,
-                settings.count,
-                settings.index,
-                cluster_detection_method=detection,
-                coordinator_bind_address=_listening(address),
-                initialization_timeout=MEETING,
-                shutdown_timeout_seconds=30,
-            )
+            jax.distributed.initialize(initialization_timeout=int(TOGETHER))
         except (RuntimeError, ValueError) as error:
-            first = str(error).splitlines()[0]
-            meeting = f"{settings.count or 'all'} processes that meet, and process 0 on a machine with that address"
-            _checks.require(False, "hosts.coordinator", meeting, first)
-    return Hosts(jax.process_index(), jax.process_count(), settings.patience)
+            got = str(error).splitlines()[0]
+            _checks.require(False, "hosts.coordinator", f"{AUTO} under Slurm, Open MPI or on TPUs", got)
+    return jax.process_index(), jax.process_count()
 
 
-def _listening(address: str | None) -> str | None:
-    """Where process 0 listens: where it was asked to, and not on every interface, which is JAX's default. JAX's own
-    variable says otherwise where this machine does not have that address (behind a proxy, in a container)."""
-    return os.environ.get("JAX_COORDINATOR_BIND_ADDRESS") or address
-
-
-def _client() -> Any:
-    """The key-value store and barriers of `jax.distributed`, which has no public name for them."""
-    from jax._src import distributed
-
-    return distributed.global_state.client
-
-
-@contextlib.contextmanager
-def _stopped_by_loss() -> Iterator[None]:
-    """Inside, an error of the connection between processes leaves as `Stopped`."""
-    import jax
-
-    try:
+def _looks(seconds: float) -> Iterator[None]:
+    """Moments at which to look into the folder, for so long, less and less often."""
+    end, pause = time.monotonic() + seconds, _SHORT
+    yield
+    while time.monotonic() < end:
+        time.sleep(pause)
+        pause = min(pause * 1.2, _LONG)
         yield
-    except jax.errors.JaxRuntimeError as error:
-        raise Stopped(f"hosts: a process was lost or is late ({str(error).splitlines()[0]})") from error
 
 
 def _lock(index: int) -> str:

@@ -1,7 +1,6 @@
 """The chunk store without a sweep: kills and write errors at every operation, locks, failures, damage."""
 
 import errno
-import json
 import os
 import socket
 import subprocess
@@ -90,8 +89,16 @@ def squares(store: ChunkStore) -> np.ndarray:
 def finished(folder: Path) -> dict[str, bytes]:
     """Name and bytes of every record that a reader would believe."""
     store = ChunkStore(folder)
-    paths = store.folder.glob("*.json") if store.folder.exists() else []
+    paths = store.folder.glob("*.npz") if store.folder.exists() else []
     return {p.stem: p.read_bytes() for p in paths if store.is_done(p.stem)}
+
+
+def test_a_chunk_is_a_file_that_numpy_opens(tmp_path):
+    store = opened(tmp_path)
+    run_chunks(store, WORK[:1], silent)
+    with np.load(store.folder / f"{key_of(WORK[0])[:32]}.npz") as arrays:
+        assert set(arrays.files) == {"square", "record.json"}
+        np.testing.assert_array_equal(arrays["square"], np.arange(4) ** 2.0)
 
 
 def test_what_is_kept_comes_back_and_is_not_computed_again(tmp_path):
@@ -158,15 +165,15 @@ def test_a_power_cut_at_any_operation_loses_one_chunk_at_most(tmp_path, monkeypa
 
 
 def test_nothing_is_said_to_be_finished_before_it_is_on_the_disk(tmp_path, monkeypatch):
-    """The order that a power cut asks for: content, name, folder entry; all of the arrays before any of the record."""
+    """The order that a power cut asks for: content, name, folder entry."""
     store, disk = opened(tmp_path), FaultyDisk()
     order: list[str] = []
     monkeypatch.setattr(disk, "note", lambda name, args: order.append(f"{name} {Path(str(args[-1])).suffix}"))
     disk.install(monkeypatch)
     run_chunks(store, WORK[:1], silent)
     names = [entry.split()[0] for entry in order]
-    assert names == ["open", "write", "fsync", "replace", "open", "fsync"] * 2
-    assert [entry for entry in order if entry.startswith("replace")] == ["replace .npz", "replace .json"]
+    assert names == ["open", "write", "fsync", "replace", "open", "fsync"]
+    assert [entry for entry in order if entry.startswith("replace")] == ["replace .npz"]
 
 
 def damage_tail(data: bytes) -> bytes:
@@ -178,16 +185,20 @@ def damage_bit(data: bytes) -> bytes:
     return data[:middle] + bytes([data[middle] ^ 4]) + data[middle + 1 :]
 
 
-@pytest.mark.parametrize("damage", [damage_tail, damage_bit, lambda data: b""])
-@pytest.mark.parametrize("suffix", ["npz", "json"])
-def test_a_damaged_chunk_is_noticed_and_computed_again(tmp_path, damage, suffix):
+def damage_record(data: bytes) -> bytes:
+    return data.replace(b'"status": "done"', b'"status": "bone"')
+
+
+def damage_sum(data: bytes) -> bytes:
+    return data[:-1] + (b"0" if data[-1:] != b"0" else b"1")
+
+
+@pytest.mark.parametrize("damage", [damage_tail, damage_bit, damage_record, damage_sum, lambda data: b""])
+def test_a_damaged_chunk_is_noticed_and_computed_again(tmp_path, damage):
     store = opened(tmp_path)
     run_chunks(store, WORK, silent)
-    path = store.folder / f"{key_of(WORK[1])[:32]}.{suffix}"
-    if suffix == "json" and damage is damage_bit:
-        path.write_bytes(path.read_bytes().replace(b'"sha256": "', b'"sha256": "0'))
-    else:
-        path.write_bytes(damage(path.read_bytes()))
+    path = store.folder / f"{key_of(WORK[1])[:32]}.npz"
+    path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(Damaged, match="expected the arrays of a finished chunk"):
         store.load(key_of(WORK[1]))
     report = run_chunks(opened(tmp_path), WORK, silent)
@@ -204,7 +215,7 @@ def test_without_the_sum_a_flipped_bit_would_pass(tmp_path, monkeypatch):
     place = good.index(np.float64(25.0).tobytes())
     path.write_bytes(good[: place + 6] + bytes([good[place + 6] ^ 4]) + good[place + 7 :])
     assert not store.is_done(key_of(WORK[1]))
-    monkeypatch.setattr(ChunkStore, "_bytes", lambda self, record: self._file(record.key).read_bytes())
+    monkeypatch.setattr(ChunkStore, "_bytes", lambda self, key: self._file(key).read_bytes())
     assert run_chunks(store, WORK, silent).computed == 0
 
 
@@ -280,7 +291,9 @@ def cut_power_everywhere(folder: Path, total: int) -> None:
 
 HOLD = """
 import sys, pathlib
-from bandit_lab.study.chunks import RunLock
+from bandit_lab.study.chunks import RunLock, lock
+if sys.argv[2:]:
+    lock.FileLock = lock.SoftFileLock
 with RunLock(pathlib.Path(sys.argv[1])).hold():
     print("held", flush=True)
     sys.stdin.read()
@@ -288,10 +301,9 @@ with RunLock(pathlib.Path(sys.argv[1])).hold():
 
 
 @pytest.fixture
-def other_process(tmp_path):
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+def other_process(tmp_path, request):
+    command = [sys.executable, "-c", HOLD, str(tmp_path), *getattr(request, "param", ())]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "held\n"
     yield process
     process.kill()
@@ -315,11 +327,12 @@ def test_the_lock_of_a_dead_process_is_free(tmp_path, other_process):
     assert holder(tmp_path) is None
 
 
+@pytest.mark.parametrize("other_process", [["without flock"]], indirect=True)
 def test_without_flock_the_named_process_counts(tmp_path, other_process, monkeypatch):
     """File systems without locks: a living process refuses, a dead one and a stale text do not."""
     from bandit_lab.study.chunks import lock
 
-    monkeypatch.setattr(lock, "fcntl", None)
+    monkeypatch.setattr(lock, "FileLock", lock.SoftFileLock)
     with pytest.raises(Held, match=f"process {other_process.pid} "):
         RunLock(tmp_path).hold().__enter__()
     other_process.kill()
@@ -333,7 +346,7 @@ def test_without_flock_two_processes_never_both_hold(tmp_path, monkeypatch):
     """The second one comes when the first has created the lock and not yet said who it is; also over a dead one's."""
     from bandit_lab.study.chunks import lock
 
-    monkeypatch.setattr(lock, "fcntl", None)
+    monkeypatch.setattr(lock, "FileLock", lock.SoftFileLock)
     say, refused = lock._say_who, []
 
     def slow(file):
@@ -345,7 +358,7 @@ def test_without_flock_two_processes_never_both_hold(tmp_path, monkeypatch):
         say(file)
 
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
-    text = json.dumps({"pid": int(dead.stdout), "host": socket.gethostname(), "since": "2026"})
+    text = f"{int(dead.stdout)}\n{socket.gethostname()}\n"
     for before in (None, text):
         if before is not None:
             (tmp_path / "lock").write_text(before)
@@ -361,7 +374,7 @@ def test_without_flock_two_processes_never_both_hold(tmp_path, monkeypatch):
 RACE = """
 import sys, time, pathlib
 from bandit_lab.study.chunks import RunLock, Held, lock
-lock.fcntl = None
+lock.FileLock = lock.SoftFileLock
 folder, held = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 print("ready", flush=True)
 sys.stdin.readline()
@@ -382,8 +395,7 @@ def test_a_dead_lock_without_flock_goes_to_one_of_many(tmp_path):
     command = [sys.executable, "-c", RACE, str(folder), str(tmp_path / "held")]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
-    text = {"pid": int(dead.stdout), "host": socket.gethostname(), "since": "2026"}
-    (folder / "lock").write_text(json.dumps(text))
+    (folder / "lock").write_text(f"{int(dead.stdout)}\n{socket.gethostname()}\n")
     racers = [subprocess.Popen(command, **pipes) for _ in range(4)]
     for one in racers:
         assert one.stdout.readline() == "ready\n"

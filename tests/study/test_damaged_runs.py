@@ -1,9 +1,11 @@
 """Finished runs of which something is missing or damaged, files that say what a run is and cannot be read, and resuming
 where bits would come out differently."""
 
+import hashlib
 import json
 import os
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from bandit_lab.simulate.fast.one_kernel import one_kernel_enabled
 from bandit_lab.study import arithmetic
 from bandit_lab.study.chunks import ChunkStore, durable, run
 from bandit_lab.study.cli import main
-from bandit_lab.study.folder import written
+from bandit_lab.study.folder import status, written
 
 SWEEP = [
     *("sweep", "quiet=true", "dynamics=mean_field", "sweep.refresh_interval=[1,4]", "sweep.learning_rate.num=8"),
@@ -148,10 +150,9 @@ def test_a_manifest_that_cannot_be_read_is_one_line(copied, damage, capsys):
     assert files(copied) == before
 
 
-@pytest.fixture
-def begun(tmp_path):
+def interrupted(folder: Path) -> Path:
     """A sweep that was interrupted after two chunks."""
-    folder, real, count = tmp_path / "begun", run._one, []
+    real, count = run._one, []
 
     def two(*arguments):
         if len(count) == 2:
@@ -163,6 +164,38 @@ def begun(tmp_path):
         patch.setattr(run, "_one", two)
         assert sweep(folder, "pictures=false") == 3
     return folder
+
+
+@pytest.fixture
+def begun(tmp_path):
+    return interrupted(tmp_path / "begun")
+
+
+@pytest.fixture
+def begun_before(tmp_path, monkeypatch):
+    """The same by a version that kept the record of a chunk in a file of its own."""
+    monkeypatch.setattr(run, "FORMAT", 1)
+    folder = interrupted(tmp_path / "begun")
+    monkeypatch.undo()
+    for path in (folder / "chunks").glob("*.npz"):
+        with zipfile.ZipFile(path) as archive:
+            record = json.loads(archive.read("record.json"))
+        sums = {"sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "bytes": path.stat().st_size}
+        who = {"pid": 1, "host": "here", "written": 1.0}
+        path.with_suffix(".json").write_text(json.dumps(record | sums | who))
+    return folder
+
+
+def test_a_run_begun_by_an_older_version_is_shown_and_computed_anew(begun_before, finished, capsys):
+    (row, *_) = status.read(begun_before)["stages"]
+    assert (row["done"], row["left"]) == (2, 0)
+    capsys.readouterr()
+    assert sweep(begun_before, "pictures=false") == 0
+    assert "finished chunks are those of an older version: they are computed again" in capsys.readouterr().err
+    assert found(begun_before) == 0
+    results = {n: b for n, b in files(begun_before).items() if "zarr" in n}
+    assert results == {n: b for n, b in files(finished[0]).items() if "zarr" in n}
+    assert not (begun_before / "chunks").exists()
 
 
 def found(folder: Path) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from settings import nightly_but
 
+from bandit_lab.study import hosts
 from bandit_lab.study.chunks import DONE, FAILED, ChunkStore, Record, Report, RunLock
 from bandit_lab.study.hosts import ALONE, Hosts
 from bandit_lab.study.settings import host as host_settings
@@ -111,52 +112,86 @@ def test_processes_with_different_settings_do_not_mix(tmp_path):
 
 LISTENING = """
 import os, re, sys
+from pathlib import Path
+from bandit_lab.study.chunks import RunLock
 from bandit_lab.study.hosts import join
 from bandit_lab.study.settings.host import HostSettings
 
-hosts = join(HostSettings(sys.argv[1], 2, int(sys.argv[2])))
-hosts.meet("both are there")
-paths = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
-links = [os.readlink(path) for path in paths if os.path.islink(path)]
-mine = {match[1] for match in (re.fullmatch(r"socket:.(\\d+).", link) for link in links) if match}
-rows = [line.split() for table in ("tcp", "tcp6") for line in open(f"/proc/self/net/{table}").readlines()[1:]]
-print(*(row[1] for row in rows if row[3] == "0A" and row[9] in mine))
-hosts.meet("both have looked")
+hosts = join(HostSettings("127.0.0.1:1", 2, int(sys.argv[1])), Path(sys.argv[2]))
 if hosts.index == 0:
-    sys.stdin.read()  # the last one to leave
-hosts.part()
+    with RunLock(hosts.folder).hold():
+        hosts.gather({})
+        hosts.begin()
+        print(hosts.agreed("rates", [0.1, 2 / 3]))
+        hosts.wait_for_others()
+else:
+    assert hosts.invited(lambda: False) == {}
+    with hosts.at_work():
+        hosts.wait_for_begin()
+        print(hosts.agreed("rates", None))
+        planted = __import__("socket").create_server(("127.0.0.1", 0)) if sys.argv[3:] else None
+        paths = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
+        links = [os.readlink(path) for path in paths if os.path.islink(path)]
+        mine = {match[1] for match in (re.fullmatch(r"socket:.(\\d+).", link) for link in links) if match}
+        rows = [line.split() for table in ("tcp", "tcp6") for line in open(f"/proc/self/net/{table}").readlines()[1:]]
+        print(*(row[1] for row in rows if row[3] == "0A" and row[9] in mine))
 """
-LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F")
-"""127.0.0.1 in the kernel's tables, and as an address of IPv6."""
 
 
 @pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="the sockets are looked up in /proc")
-@pytest.mark.parametrize("everywhere", [False, True])
-def test_process_0_listens_where_it_was_asked_to_and_nobody_else_does(everywhere):
-    """Planted: JAX's variable for another address, which the table then shows."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    environment = os.environ | {"PYTHONPATH": str(TESTS.parent), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    environment.pop("JAX_COORDINATOR_BIND_ADDRESS", None)
-    if everywhere:
-        environment["JAX_COORDINATOR_BIND_ADDRESS"] = f"[::]:{port}"
+@pytest.mark.parametrize("planted", [(), ("planted",)])
+def test_processes_agree_by_the_folder_and_nobody_listens(tmp_path, planted):
+    """Planted: a socket, which the table then shows. A meeting of an earlier process is not believed."""
+    (tmp_path / "meeting.json").write_text('{"of": null, "words": {"invitation": {"old": 1}, "begin": true}}')
+    environment = os.environ | {"PYTHONPATH": str(TESTS.parent)}
     both = [
         subprocess.Popen(
-            [sys.executable, "-c", LISTENING, f"127.0.0.1:{port}", str(index)],
+            [sys.executable, "-c", LISTENING, str(index), str(tmp_path), *planted],
             env=environment,
-            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        for index in range(2)
+        for index in (1, 0)
     ]
-    second, first = (process.communicate(timeout=300)[0].split() for process in reversed(both))
+    second, first = (process.communicate(timeout=300)[0].splitlines() for process in both)
     assert [process.returncode for process in both] == [0, 0]
-    assert second == []
-    (place,) = first
-    assert place.endswith(f":{port:04X}")
-    assert (place.split(":")[0] in LOOPBACK) == (not everywhere)
+    assert first == [str([0.1, 2 / 3])]
+    assert second[0] == first[0]
+    assert len(second[1].split()) == len(planted)
+
+
+def test_a_process_that_does_not_come_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(hosts, "TOGETHER", 0.2)
+    with (
+        RunLock(tmp_path).hold(),
+        pytest.raises(
+            ValueError, match=r"hosts.coordinator: expected 3 processes that meet in run_dir, got 'no processes 1, 2'"
+        ),
+    ):
+        Hosts(0, 3, 60.0, tmp_path).gather({})
+    with pytest.raises(ValueError, match="got 'no process 0'"):
+        Hosts(1, 3, 60.0, tmp_path).invited(lambda: False)
+    with pytest.raises(Stopped, match="process 0 of 3 ended"):
+        Hosts(1, 3, 60.0, tmp_path).agreed("rates", None)
+
+
+def test_slurm_and_open_mpi_say_who_is_who(monkeypatch):
+    auto = HostSettings("auto")
+    chosen: dict[str, str] = {}
+    monkeypatch.setattr("jax.config.update", chosen.__setitem__)
+    for name, value in (("SLURM_PROCID", "3"), ("SLURM_NTASKS", "8"), ("SLURM_LOCALID", "1")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("jax.distributed.initialize", lambda **_: (_ for _ in ()).throw(ValueError("nobody\nknows")))
+    with pytest.raises(ValueError, match=r"hosts.coordinator: expected auto under Slurm, .*, got 'nobody'"):
+        hosts.join(auto)  # the variables of a job, not of one of its processes
+    monkeypatch.setenv("SLURM_STEP_NODELIST", "a[1-2]")
+    assert hosts.join(auto) == Hosts(3, 8)
+    assert chosen["jax_cuda_visible_devices"] == "1"
+    assert hosts.join(HostSettings("auto", count=2, index=1)) == Hosts(1, 2)
+    for name in ("RANK", "SIZE", "LOCAL_RANK"):
+        monkeypatch.setenv(f"OMPI_COMM_WORLD_{name}", "4")
+    monkeypatch.delenv("SLURM_PROCID")
+    assert hosts.join(auto) == Hosts(4, 4)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def read(folder: Path, name: str) -> dict:
 def finished(folder: Path) -> dict[str, bytes]:
     """The records of all chunks that count as finished."""
     store = ChunkStore(folder)
-    paths = [p for p in store.folder.glob("*.json") if store.is_done(p.stem)] if store.folder.exists() else []
+    paths = [p for p in store.folder.glob("*.npz") if store.is_done(p.stem)] if store.folder.exists() else []
     return {path.stem: path.read_bytes() for path in paths}
 
 
@@ -72,7 +72,7 @@ def undisturbed(zygote, base: Path, *arguments: str) -> Whole:
     begin, seen = time.monotonic(), {}
 
     def note() -> bool:
-        now, count = time.monotonic() - begin, len(list((base / "run" / "chunks").glob("*.json")))
+        now, count = time.monotonic() - begin, len(list((base / "run" / "chunks").glob("*.npz")))
         if count and "first" not in seen:
             seen["first"] = now
         if count > seen.get("count", 0):
@@ -319,7 +319,7 @@ def test_a_full_disk_stops_the_run_which_then_continues(whole, tmp_path, capsys,
         kept.update(finished(folder))
 
     with monkeypatch.context() as patch:
-        FaultyDisk(70, code, half_written=True).install(patch)
+        FaultyDisk(52, code, half_written=True).install(patch)
         stops("third chunk")
     assert 2 <= len(kept) < 14
     with monkeypatch.context() as patch:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from bandit_lab import __version__
-from bandit_lab.study.chunks.store import FAILED, FORMAT, ChunkStore, Planned, Record, hash_of
+from bandit_lab.study.chunks.store import FORMAT, ChunkStore, Planned, Record, hash_of
 
 Mine = Callable[[int], bool]
 """(index of a chunk in its list) -> whether this process computes it."""
@@ -144,6 +144,3 @@ def reason_of(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
     return text if len(text) <= 300 else f"{text[:297]}..."
-
-
-__all__ = ["FAILED", "Mine", "Report", "Work", "everything", "is_out_of_memory", "key_of", "planned", "run_chunks"]

@@ -1,11 +1,11 @@
-"""The chunks of one run folder: for each a file of arrays and, written after it, a record that says it is finished.
+"""The chunks of one run folder: one file each, which holds the arrays, what is known of them, and its own check sum.
 
-`<key>.npz` holds the arrays, `<key>.json` the record with the SHA-256 of the arrays' file. A chunk counts as finished
-only if its record says so and the file has that sum: whatever happened between the two writes, or to the file later,
-the chunk is computed again. The key is the SHA-256 of everything that decides the chunk's numbers; a file found under
-it can therefore be used whoever wrote it. `plan.json` lists what is to be done, `settings.json` what it is part of,
-`arithmetic.json` by what it was computed last. Nothing but files of these names is ever removed from the folder, and
-nothing behind a link.
+`<key>.npz` is a file that NumPy opens: the arrays, `record.json` beside them, and as the archive's comment the SHA-256
+of all bytes before it. It is written at once, so that a chunk is finished or not there. One whose bytes do not have
+that sum is computed again. The key is the SHA-256 of everything that decides the chunk's numbers: a file found under it
+can be used whoever wrote it. `plan.json` lists what is to be done, `settings.json` what it is part of,
+`arithmetic.json` by what it was computed last; several processes meet by `meeting.json`. Nothing but files of these
+names is ever removed from the folder, and nothing behind a link.
 """
 
 import contextlib
@@ -14,10 +14,9 @@ import io
 import json
 import os
 import re
-import socket
-import time
+import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +24,24 @@ import numpy as np
 
 from bandit_lab.study.chunks import durable
 from bandit_lab.study.chunks.lock import NAME as LOCK
+from bandit_lab.study.chunks.lock import WHO
 
 FOLDER = "chunks"
-FORMAT = 1  # of the files; part of every key
+FORMAT = 2  # of the files; part of every key
 DONE, FAILED = "done", "failed"
-PLAN, SETTINGS, ARITHMETIC = "plan.json", "settings.json", "arithmetic.json"
+PLAN, SETTINGS, ARITHMETIC, MEETING = "plan.json", "settings.json", "arithmetic.json", "meeting.json"
+RECORD = "record.json"
+_NAME = 32  # digits of a key in a file's name
+_SUM = 64  # digits of a check sum
 _KEY = re.compile(r"[0-9a-f]{32}")
-_OURS = re.compile(rf"[0-9a-f]{{32}}\.(npz|json)|{PLAN}|{SETTINGS}|{ARITHMETIC}|{LOCK}(\.[\w.]+)?")
+_OLD = re.compile(r"[0-9a-f]{32}\.json")  # records of format 1, which had a file of their own
+_OURS = re.compile(rf"[0-9a-f]{{32}}\.(npz|json)|{PLAN}|{SETTINGS}|{ARITHMETIC}|{MEETING}|({WHO})?{LOCK}(\.[\w.]+)?")
 
 Arrays = Mapping[str, np.ndarray]
 
 
 class Damaged(RuntimeError):
-    """A chunk's file is not what its record says."""
+    """A chunk's file is not what was written."""
 
 
 def hash_of(identity: Any) -> str:
@@ -56,12 +60,7 @@ class Record:
     status: str
     seconds: float
     reason: str | None = None
-    sha256: str | None = None
-    bytes: int = 0
     work: float = 1.0
-    pid: int = field(default_factory=os.getpid)
-    host: str = field(default_factory=socket.gethostname)
-    written: float = field(default_factory=time.time)
 
 
 @dataclass(frozen=True)
@@ -84,153 +83,180 @@ class ChunkStore:
 
     def settings(self) -> dict[str, Any] | None:
         """What the chunks are part of, or None where there is no store yet."""
-        return _read_json(self.folder / SETTINGS)
+        return read_json(self.folder / SETTINGS)
 
     def damaged(self) -> list[str]:
         """Which of `settings.json` and `plan.json` are there but cannot be read."""
         there = [name for name in (SETTINGS, PLAN) if (self.folder / name).is_file()]
-        content = {name: _read_json(self.folder / name) for name in there}
-        plan = content.get(PLAN)
-        return [name for name in there if content[name] is None or (name == PLAN and _is_no_plan(plan or {}))]
+        content = {name: read_json(self.folder / name) for name in there}
+        return [name for name in there if content[name] is None or (name == PLAN and _is_no_plan(content[name] or {}))]
 
     def foreign(self) -> list[str]:
         """What no sweep wrote: names in the folder, sorted; the folder's own where it is a link or no folder."""
         if self.folder.is_symlink() or (self.folder.exists() and not self.folder.is_dir()):
             return [FOLDER]
-        try:
-            names = os.listdir(self.folder)
-        except OSError:
-            return []
-        return sorted(name for name in names if not is_ours(name) or self._is_foreign(self.folder / name))
+        return sorted(name for name in self._names() if not is_ours(name) or self._is_foreign(self.folder / name))
 
     def _is_foreign(self, path: Path) -> bool:
         """Whether a file under a name of the store holds something else; one that cannot be read does not say."""
         if path.is_symlink() or not path.is_file():
             return True
-        content = _read_json(path) if path.suffix == ".json" else None
-        if content is None or path.name == ARITHMETIC or durable.left_over(path.name):
+        content = read_json(path) if path.suffix == ".json" else None
+        if content is None:
             return False
         if path.name == SETTINGS:
             return not {"command", "settings"} <= set(content)
+        if path.name == MEETING:
+            return not {"of", "words"} <= set(content)
         if path.name == PLAN:  # of the store's shape, or damaged beside what is the store's
             known = bool(self.records()) or {"command", "settings"} <= set(self.settings() or ())
             keys = [p.key for part in self.plan().values() for p in part]
             return not known and (_is_no_plan(content) or not all(_KEY.fullmatch(key) for key in keys))
-        return _record(path) is None
+        return _OLD.fullmatch(path.name) is not None and _record(path) is None
 
     def open(self, settings: dict[str, Any]) -> None:
         """Make the folder, remove what killed processes left in it, and note what it is part of."""
         self.folder.mkdir(parents=True, exist_ok=True)
         durable.remove_leftovers(self.folder, is_ours)
-        if self.settings() != settings:
-            _write_json(self.folder / SETTINGS, settings)
+        self._note(SETTINGS, settings)
         durable.sync_folder(self.folder.parent)
 
     def note_arithmetic(self, now: dict[str, Any]) -> dict[str, Any] | None:
         """Note by what chunks are computed from now on. Returns what was noted before, or None if nothing was."""
-        before = _read_json(self.folder / ARITHMETIC)
-        if before != now:
-            _write_json(self.folder / ARITHMETIC, now)
+        return self._note(ARITHMETIC, now)
+
+    def write_plan(self, plan: Plan) -> None:
+        """Note what is to be done, for `status`."""
+        self._note(PLAN, {kind: [[p.key[:_NAME], p.work] for p in chunks] for kind, chunks in plan.items()})
+
+    def plan(self) -> Plan:
+        """What is to be done, as far as it is known; keys are cut to 32 digits. Empty where the file is damaged."""
+        return _plan(read_json(self.folder / PLAN) or {})
+
+    def _note(self, name: str, content: dict[str, Any]) -> dict[str, Any] | None:
+        before = read_json(self.folder / name)
+        if before != content:
+            durable.write_file(self.folder / name, json.dumps(content).encode())
         return before
 
     def clear(self) -> None:
-        """Forget every chunk and what they were part of; the lock stays, and whatever is not the store's."""
-        self._unlink(lambda name: not name.startswith(LOCK))
-
-    def _unlink(self, chosen: Callable[[str], bool]) -> None:
-        if self.folder.is_symlink() or not self.folder.is_dir():
-            return
-        for path in list(self.folder.iterdir()):
-            name = durable.left_over(path.name) or path.name
-            if is_ours(name) and chosen(name) and (path.is_symlink() or not path.is_dir()):
-                path.unlink(missing_ok=True)
-
-    def forget_failures(self) -> None:
-        """Forget which chunks failed: from now on a failure is one of this attempt."""
-        for key, record in self.records().items():
-            if record.status == FAILED:
-                (self.folder / f"{key}.json").unlink(missing_ok=True)
+        """Forget every chunk and what they were part of; locks stay, and whatever is not the store's."""
+        self._unlink(lambda name: not name.startswith((LOCK, WHO, MEETING)))
 
     def remove(self) -> None:
         """Remove what the store wrote, the lock last: from then on another process may take the run folder."""
-        self.clear()
         self._unlink(lambda name: name != LOCK)
         self._unlink(lambda name: True)
         if not self.folder.is_symlink():
             with contextlib.suppress(OSError):  # somebody else's files, or the next process's lock
                 self.folder.rmdir()
 
-    def write_plan(self, plan: Plan) -> None:
-        """Note what is to be done, for `status`."""
-        text = {kind: [[p.key[:32], p.work] for p in chunks] for kind, chunks in plan.items()}
-        if _read_json(self.folder / PLAN) != text:
-            _write_json(self.folder / PLAN, text)
+    def _unlink(self, chosen: Callable[[str], bool]) -> None:
+        for name in () if self.folder.is_symlink() else self._names():
+            path, of = self.folder / name, durable.left_over(name) or name
+            if is_ours(of) and chosen(of) and (path.is_symlink() or not path.is_dir()):
+                path.unlink(missing_ok=True)
 
-    def plan(self) -> Plan:
-        """What is to be done, as far as it is known; keys are cut to 32 digits. Empty where the file is damaged."""
-        return _plan(_read_json(self.folder / PLAN) or {})
+    def _names(self) -> list[str]:
+        try:
+            return sorted(os.listdir(self.folder))
+        except OSError:  # there is none, or its holder has just finished and removed it
+            return []
+
+    def older(self) -> bool:
+        """Whether there are chunks of an older format, which are not used."""
+        return any(_OLD.fullmatch(name) for name in self._names())
+
+    def forget_failures(self) -> None:
+        """Forget which chunks failed: from now on a failure is one of this attempt."""
+        for key, record in self.records().items():
+            if record.status == FAILED:
+                self._file(key).unlink(missing_ok=True)
 
     def record(self, key: str) -> Record | None:
         """The record of a chunk, or None where there is none that can be read."""
-        return _record(self.folder / f"{key[:32]}.json")
+        return _record(self._file(key))
 
     def records(self) -> dict[str, Record]:
-        """All records by key, cut to 32 digits."""
-        try:
-            paths = sorted(self.folder / name for name in os.listdir(self.folder) if name.endswith(".json"))
-        except OSError:  # its holder has just finished and removed it
-            return {}
-        found = {path.stem: _record(path) for path in paths}
-        return {key: record for key, record in found.items() if record is not None}
+        """All records by key, cut to 32 digits; those of an older format too, whose chunks are not used any more."""
+        paths = [self.folder / name for name in self._names() if name.endswith(".npz") or _OLD.fullmatch(name)]
+        return {path.stem: record for path in paths if (record := _record(path)) is not None}
 
     def is_done(self, key: str) -> bool:
         """Whether a chunk is finished and its file is whole. Reads the file."""
         record = self.record(key)
-        return record is not None and self._bytes(record) is not None
+        return record is not None and record.status == DONE and self._bytes(key) is not None
 
     def load(self, key: str) -> dict[str, np.ndarray]:
         """The arrays of a finished chunk. Raises `Damaged` if it is not finished or its file is not whole."""
-        record = self.record(key)
-        data = None if record is None else self._bytes(record)
-        if data is None:
-            raise Damaged(f"{self.folder / key[:32]}.npz: expected the arrays of a finished chunk, got none or others")
+        data, record = self._bytes(key), self.record(key)
+        if data is None or record is None or record.status != DONE:
+            raise Damaged(f"{self._file(key)}: expected the arrays of a finished chunk, got none or others")
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
+            return {name: arrays[name] for name in arrays.files if name != RECORD}
 
     def save(self, record: Record, arrays: Arrays) -> Record:
-        """Keep a finished chunk: the arrays first, then the record. Raises OSError; nothing then counts as finished."""
-        buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, **arrays)
-        data = buffer.getbuffer()
-        durable.write_file(self._file(record.key), data)
-        sum_of = hashlib.sha256(data).hexdigest()
-        record = _with(record, status=DONE, sha256=sum_of, bytes=len(data), reason=None)
-        _write_json(self.folder / f"{record.key[:32]}.json", asdict(record))
-        return record
+        """Keep a finished chunk. Raises OSError; nothing then counts as finished."""
+        return self._write(replace(record, status=DONE, reason=None), arrays)
 
     def fail(self, record: Record, reason: str) -> Record:
         """Note that a chunk failed, and why."""
-        record = _with(record, status=FAILED, reason=reason, sha256=None, bytes=0)
-        _write_json(self.folder / f"{record.key[:32]}.json", asdict(record))
+        return self._write(replace(record, status=FAILED, reason=reason), {})
+
+    def _write(self, record: Record, arrays: Arrays) -> Record:
+        buffer = io.BytesIO()
+        np.savez(buffer, allow_pickle=False, **arrays)
+        with zipfile.ZipFile(buffer, "a") as archive:
+            archive.writestr(RECORD, json.dumps(asdict(record)))
+            archive.comment = b"0" * _SUM
+        data = buffer.getbuffer()
+        data[-_SUM:] = _sum(data)
+        durable.write_file(self._file(record.key), data)
         return record
 
     def _file(self, key: str) -> Path:
-        return self.folder / f"{key[:32]}.npz"
+        return self.folder / f"{key[:_NAME]}.npz"
 
-    def _bytes(self, record: Record) -> bytes | None:
-        """The file of a chunk that is finished, if it has the sum that the record states."""
-        if record.status != DONE:
-            return None
+    def _bytes(self, key: str) -> bytes | None:
+        """The file of a chunk, if it has the sum that it states."""
         try:
-            data = self._file(record.key).read_bytes()
+            data = self._file(key).read_bytes()
         except OSError:
             return None
-        return data if hashlib.sha256(data).hexdigest() == record.sha256 else None
+        return data if data[-_SUM:] == _sum(memoryview(data)) else None
 
 
 def is_ours(name: str) -> bool:
     """Whether a file of that name in the folder is one that a store or a lock writes, finished or not."""
     return _OURS.fullmatch(durable.left_over(name) or name) is not None
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The mapping in a file, or None."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def _sum(data: memoryview) -> bytes:
+    """The check sum of a chunk's file: of all but the place where it stands."""
+    return hashlib.sha256(data[:-_SUM]).hexdigest().encode()
+
+
+def _record(path: Path) -> Record | None:
+    """The record in a chunk's file, or in one of format 1."""
+    try:
+        if path.suffix == ".npz":
+            with zipfile.ZipFile(path) as archive:
+                content = json.loads(archive.read(RECORD))
+        else:
+            content = json.loads(path.read_bytes())
+        record = Record(**{name: content[name] for name in Record.__dataclass_fields__})
+    except Exception:  # whatever is said of a file that is damaged, or is none of ours
+        return None
+    return record if isinstance(record.key, str) and record.key[:_NAME] == path.stem else None
 
 
 def _plan(text: dict[str, Any]) -> Plan:
@@ -242,30 +268,3 @@ def _plan(text: dict[str, Any]) -> Plan:
 
 def _is_no_plan(text: dict[str, Any]) -> bool:
     return bool(text) and not _plan(text)
-
-
-def _with(record: Record, **changes: Any) -> Record:
-    return Record(**{**asdict(record), **changes})
-
-
-def _record(path: Path) -> Record | None:
-    content = _read_json(path)
-    if content is None or path.name in (PLAN, SETTINGS, ARITHMETIC):
-        return None
-    try:
-        record = Record(**content)
-    except TypeError:
-        return None
-    return record if isinstance(record.key, str) and record.key[:32] == path.stem else None
-
-
-def _read_json(path: Path) -> dict[str, Any] | None:
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None
-    return content if isinstance(content, dict) else None
-
-
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    durable.write_file(path, json.dumps(content).encode())

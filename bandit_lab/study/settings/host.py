@@ -15,7 +15,7 @@ class HostSettings:
     coordinator: str | None = setting(
         None,
         "address:port",
-        "of process 0, the same for all; auto: what Slurm, Open MPI or TPU say; null: one process",
+        "the same for all, nothing is sent there; auto: what Slurm, Open MPI or TPU say; null: one process",
     )
     count: int | None = setting(None, "processes", "that take part; null: with coordinator=auto")
     index: int | None = setting(None, "", "of this process, 0 to count - 1; null: with coordinator=auto")

@@ -21,12 +21,11 @@ from bandit_lab.study.folder.store import RunFolder, plain
 from bandit_lab.study.hosts import Hosts, join
 from bandit_lab.study.sweep.compute import Computed, compute, failed_text
 from bandit_lab.study.sweep.dataset import dataset, streams
-from bandit_lab.study.sweep.hosts import begin, refusal_told, take_part
 from bandit_lab.study.sweep.plan import SweepPlan, check_disk, prepare
 from bandit_lab.study.sweep.report import axes, document_of
 from bandit_lab.study.sweep.work import SAMPLED
 from bandit_lab.study.terminal import report
-from bandit_lab.study.terminal.errors import Incomplete, bad_input, stopped_by_disk
+from bandit_lab.study.terminal.errors import BadInput, Incomplete, bad_input, stopped_by_disk
 from bandit_lab.study.terminal.output import tell
 from bandit_lab.study.terminal.progress import Progress
 
@@ -44,45 +43,85 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> None:
 
     Raises:
       BadInput: another process works in the folder, or it holds another run.
-      Stopped: the folder cannot be written; what is finished is kept.
+      Stopped: the folder cannot be written, or another process was lost; what is finished is kept.
       Incomplete: everything is written, but some chunks failed.
     """
-    chunks, settings, hosts = ChunkStore(folder.path), settings_of(plan), join(plan.settings.hosts)
-    if hosts.index > 0:
-        take_part(plan, settings, folder, progress, hosts)
-        return
+    chunks = ChunkStore(folder.path)
+    hosts = join(plan.settings.hosts, chunks.folder)
+    failed = (_take_part if hosts.index else _lead)(plan, folder, chunks, progress, hosts)
+    if failed:
+        raise Incomplete(failed_text(failed))
+
+
+def _lead(plan: SweepPlan, folder: RunFolder, chunks: ChunkStore, progress: Progress, hosts: Hosts) -> dict[str, str]:
+    """What a single process does, and process 0 of several: everything. Returns what failed, and why."""
+    settings = settings_of(plan)
     with contextlib.ExitStack() as stack:
-        with refusal_told(hosts), bad_input(), stopped_by_disk(folder.path):
-            if hosts.count > 1:
-                store.check_folder(folder.path, plan.settings.overwrite, continues=True)
-                check_disk(plan, folder.path)
+        with bad_input(), stopped_by_disk(folder.path):
+            if plan.settings.hosts.coordinator is not None:  # else the command line has looked before it began
+                _look(plan, folder, settings)
             stack.enter_context(RunLock(chunks.folder).hold())
             state = resume.state(folder.path, settings, plan.settings.overwrite)
-        with stopped_by_disk(folder.path):
             if state == resume.FINISHED and not _is_whole(folder):
                 state = resume.BEGUN
+            if state != resume.FINISHED:
+                hosts.gather(_decisive(settings, hosts))
+        with stopped_by_disk(folder.path):
             if state == resume.FINISHED:
-                begin(hosts, state, settings)
                 chunks.remove()
                 folder.tidy()
                 report.show("finished already: nothing is left to do (overwrite=true computes it anew)")
-                return
-            with refusal_told(hosts):
-                if state == resume.NEW:
-                    chunks.clear()
-                folder.open(report.as_yaml(asdict(plan.settings)), keep_chunks=True)
-                if PLAN in chunks.damaged():
-                    tell(f"bandit_lab sweep: {PLAN} cannot be read: it is written anew")
-                chunks.open(settings)
-                _tell_arithmetic(chunks)
-                if hosts.count > 1:
-                    chunks.forget_failures()
-            begin(hosts, state, settings)
+                return {}
+            if state == resume.NEW:
+                chunks.clear()
+            folder.open(report.as_yaml(asdict(plan.settings)), keep_chunks=True)
+            if PLAN in chunks.damaged():
+                tell(f"bandit_lab sweep: {PLAN} cannot be read: it is written anew")
+            chunks.open(settings)
+            _tell_arithmetic(chunks)
+            if hosts.count > 1:
+                chunks.forget_failures()
+            hosts.begin()
             failed = _work(plan, folder, chunks, settings, progress, hosts)
             if not failed:
                 chunks.remove()
-    if failed:
-        raise Incomplete(failed_text(failed))
+    return failed
+
+
+def _take_part(
+    plan: SweepPlan, folder: RunFolder, chunks: ChunkStore, progress: Progress, hosts: Hosts
+) -> dict[str, str]:
+    """What a process other than 0 does: its chunks of every list, nothing else. Returns what failed, and why."""
+    settings = settings_of(plan)
+    with contextlib.ExitStack() as stack:
+        with bad_input():
+            word = hosts.invited(lambda: _look(plan, folder, settings))
+            if word is None:
+                return {}
+            stack.enter_context(hosts.at_work())
+        hosts.wait_for_begin()
+        mine = _decisive(settings, hosts)
+        if word["settings"] != mine["settings"]:
+            raise BadInput("hosts: expected the settings of process 0, got others")
+        if different := changes(word["arithmetic"], mine["arithmetic"]):
+            what = "processes that compute the same bits"
+            raise BadInput(f"hosts: expected {what}, got another {', '.join(different)} than process 0")
+        done = compute(plan, chunks, progress, hosts)
+        report.show(f"process {hosts.index} of {hosts.count}: {done.made} chunks computed here")
+    return done.failed
+
+
+def _look(plan: SweepPlan, folder: RunFolder, settings: dict[str, Any]) -> bool:
+    """Whether the run is finished and whole. Only reads. Raises ValueError where a run may not begin here."""
+    store.check_folder(folder.path, plan.settings.overwrite, continues=True)
+    check_disk(plan, folder.path)
+    finished = resume.state(folder.path, settings, plan.settings.overwrite) == resume.FINISHED
+    return finished and not written.damaged(folder.path, written.look(folder.path).files)
+
+
+def _decisive(settings: dict[str, Any], hosts: Hosts) -> dict[str, Any]:
+    """What all processes of one run have in common."""
+    return {"settings": hash_of(settings | {"processes": hosts.count}), "arithmetic": arithmetic()}
 
 
 def _is_whole(folder: RunFolder) -> bool:
@@ -117,7 +156,9 @@ def _tell_arithmetic(chunks: ChunkStore) -> None:
     """Say it where finished chunks were computed in another way, so that their bits may differ: they are not used."""
     now, finished = arithmetic(), bool(chunks.records())
     before = chunks.note_arithmetic(now)
-    if finished and before != now:
+    if chunks.older():
+        tell("bandit_lab sweep: finished chunks are those of an older version: they are computed again")
+    elif finished and before != now:
         how = f"another {', '.join(changes(before, now))}" if before else "kernels and a processor that were not noted"
         tell(f"bandit_lab sweep: finished chunks were computed with {how}: they are computed again")
 
@@ -144,8 +185,9 @@ def _work(
 ) -> dict[str, str]:
     """Compute and write everything but the end of the run; what failed, and why."""
     start, clock = time.perf_counter(), CompileClock()
-    with clock, hosts.leaving_last(chunks.folder):
+    with clock:
         done = compute(plan, chunks, progress, hosts)
+    hosts.wait_for_others()
     rates, drifts, sampled = done.rates, done.drifts, done.sampled
     wall, counts = time.perf_counter() - start, done.counts(chunks)
     work = {"throughput": throughput(plan, progress, clock.seconds, done, wall), "chunks": counts}

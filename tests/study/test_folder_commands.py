@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from bandit_lab.study.chunks import ChunkStore, Planned, Record, RunLock, hash_o
 from bandit_lab.study.cli import main
 from bandit_lab.study.folder import export, status
 from bandit_lab.study.folder.results import chunk_shape
+from bandit_lab.study.terminal import multirun
 
 SMALL = ["sweep.refresh_interval=[1,4]", "sweep.learning_rate.num=8", "momentum=0.5", "quiet=true", "pictures=false"]
 SAMPLED = ["group_size=8", "seeds=8", "steps=20", "sampled.multiple=[0.3,1.5]"]
@@ -194,6 +196,55 @@ def test_missing_values_are_empty(tmp_path):
     (tmp_path / "manifest.json").write_text('{"command": "sweep", "config_hash": "of an older version"}')
     assert main(["export", f"run_dir={tmp_path}"]) == 0
     assert [row["outcome"] for row in table(tmp_path / "grid.csv")[1]] == ["1.0", ""]
+
+
+@pytest.fixture
+def several(finished, tmp_path):
+    """What `-m group_size=8,16` leaves."""
+    jobs = [multirun.Job(f"group_size_{size}", {"group_size": size}) for size in ("8", "16")]
+    for job in jobs:
+        shutil.copytree(finished, tmp_path / "many" / job.name)
+    multirun.finish("sweep", tmp_path / "many", jobs)
+    return tmp_path / "many"
+
+
+def test_export_of_several_runs_is_one_table_with_what_tells_them_apart(finished, several, tmp_path):
+    assert main(["export", f"run_dir={finished}", f"output={tmp_path / 'one.csv'}"]) == 0
+    (one_units, one), _ = table(tmp_path / "one.csv"), main(["export", f"run_dir={several}"])
+    units, rows = table(several / "grid.csv")
+    assert list(units) == ["folder", "group_size", *one_units]
+    apart = [(row.pop("folder"), row.pop("group_size")) for row in rows]
+    assert apart == [("group_size_8", "8")] * len(one) + [("group_size_16", "16")] * len(one)
+    assert rows == one * 2
+
+
+def test_status_of_several_runs_has_a_row_of_each(several, tmp_path, capsys):
+    (several / "group_size_16" / "manifest.json").unlink()
+    capsys.readouterr()
+    assert main(["status", f"run_dir={several}", f"output={tmp_path / 'status.json'}"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines if "group_size_" in line] == [
+        ["group_size_8", "finished"],
+        ["group_size_16", "unfinished"],
+    ]
+    assert lines[-1] == str(several)
+    assert json.loads((tmp_path / "status.json").read_text())["runs"]["group_size_16"]["state"] == "unfinished"
+    (several / "multirun.csv").unlink()  # killed before its end
+    assert main(["status", f"run_dir={several}"]) == 0
+    assert "group_size_16" in capsys.readouterr().out
+
+
+def test_runs_that_do_not_fit_into_one_table_are_named(several, capsys):
+    data = xarray.open_zarr(several / "group_size_8" / "results.zarr").load()
+    shutil.rmtree(several / "group_size_16" / "results.zarr")
+    assert main(["export", f"run_dir={several}"]) == 2
+    assert f"got '{several / 'group_size_16'}'" in capsys.readouterr().err
+    data.drop_vars("growth_rate").to_zarr(several / "group_size_16" / "results.zarr", zarr_format=2)
+    manifest = json.loads((several / "group_size_16" / "manifest.json").read_text())
+    del manifest["files"]["results.zarr"]
+    (several / "group_size_16" / "manifest.json").write_text(json.dumps(manifest))
+    assert main(["export", f"run_dir={several}"]) == 2
+    assert "run_dir: expected runs with the columns of" in capsys.readouterr().err
 
 
 def test_sampled_table_has_counts_of_outcomes(finished):

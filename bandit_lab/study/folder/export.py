@@ -1,7 +1,6 @@
-"""`export`: the results of a run as one tidy table, a row per cell, written a slab at a time."""
+"""`export`: the results of a run, or of all runs of a `-m`, as one tidy table: a row per cell, a slab at a time."""
 
 import contextlib
-import csv
 import importlib.util
 import itertools
 import os
@@ -17,7 +16,7 @@ from bandit_lab.study.chunks import durable
 from bandit_lab.study.chunks.run import reason_of
 from bandit_lab.study.folder import written
 from bandit_lab.study.folder.results import chunk_shape
-from bandit_lab.study.folder.status import run_folder
+from bandit_lab.study.folder.status import runs_in
 from bandit_lab.study.folder.store import RESULTS
 from bandit_lab.study.settings.folder import ExportSettings
 from bandit_lab.study.terminal import report
@@ -25,18 +24,22 @@ from bandit_lab.study.terminal.errors import BadInput, Stopped
 from bandit_lab.study.terminal.progress import Progress
 
 if TYPE_CHECKING:
+    import pandas
     import xarray
 
 FORMATS = ("csv", "parquet")
 TABLES = {"grid": "outcome", "sampled": "lost_share"}  # table -> the variable whose dimensions make a cell
-Columns = dict[str, np.ndarray]
+COUNTED = "outcome_label"  # the dimension that becomes a column per outcome
+Labels = dict[str, Any]
+"""What tells one run of several from the others: its folder and the values of its settings."""
 
 
 @dataclass(frozen=True)
 class ExportPlan:
-    """A store that exists and a file that can be written."""
+    """Stores that exist, with their labels, and a file that can be written. units: of the columns, in their order."""
 
-    store: Path
+    stores: list[tuple[Path, Labels]]
+    units: dict[str, str]
     table: str
     format: str
     output: Path
@@ -46,30 +49,45 @@ def prepare(settings: ExportSettings, explicit: frozenset[str]) -> ExportPlan:
     """Check everything, do nothing."""
     _checks.choice("format", settings.format, FORMATS)
     _checks.choice("table", settings.table, TABLES)
-    folder = run_folder(settings.run_dir)
-    store = folder / RESULTS
-    _checks.require(store.is_dir(), "run_dir", f"a run with {RESULTS} (`status` tells what is left)", str(folder))
+    folder, jobs = runs_in(settings.run_dir)
+    runs = [(folder / job.name, {"folder": job.name} | job.values) for job in jobs] or [(folder, {})]
+    for run, _ in runs:
+        _check_store(run)
     here = importlib.util.find_spec("pyarrow") is not None
     advice = "csv, or parquet after pip install pyarrow"
     _checks.require(settings.format != "parquet" or here, "format", advice, settings.format)
     output = Path(settings.output) if settings.output else folder / f"{settings.table}.{settings.format}"
     writable = output.parent.is_dir() and os.access(output.parent, os.W_OK) and not output.is_dir()
     _checks.require(writable, "output", "a file in a folder that can be written", str(output))
+    columns = [_columns_of(run, settings.table) for run, _ in runs]
+    for (run, _), units in zip(runs, columns, strict=True):
+        _checks.require(units == columns[0], "run_dir", f"runs with the columns of {runs[0][0]}", str(run))
+    units = {name: "label" for name in runs[0][1] if name not in columns[0]} | columns[0]
+    stores = [
+        (run / RESULTS, {name: labels[name] for name in labels if name not in columns[0]}) for run, labels in runs
+    ]
+    return ExportPlan(stores, units, settings.table, settings.format, output)
+
+
+def _check_store(folder: Path) -> None:
+    there = (folder / RESULTS).is_dir()
+    _checks.require(there, "run_dir", f"a run with {RESULTS} (`status` tells what is left)", str(folder))
     wrong = written.damaged(folder, {n: entry for n, entry in written.look(folder).files.items() if n == RESULTS})
-    _checks.require(
-        not wrong, "run_dir", f"a run whose {RESULTS} is whole", f"{folder}, where {written.in_words(wrong)}"
-    )
+    got = f"{folder}, where {written.in_words(wrong)}"
+    _checks.require(not wrong, "run_dir", f"a run whose {RESULTS} is whole", got)
+
+
+def _columns_of(folder: Path, table: str) -> dict[str, str]:
     import xarray
 
     try:
-        data = xarray.open_zarr(store)
+        data = xarray.open_zarr(folder / RESULTS)
     except (OSError, ValueError, KeyError) as error:  # of an older version, which noted no sums
         _checks.require(False, "run_dir", f"a run whose {RESULTS} can be read", f"{folder} ({reason_of(error)})")
         raise
     with data:
-        known = TABLES[settings.table] in data
-    _checks.require(known, "table", "a table of this run's results", settings.table)
-    return ExportPlan(store, settings.table, settings.format, output)
+        _checks.require(TABLES[table] in data, "table", "a table of this run's results", table)
+        return column_units(data, table)
 
 
 def execute(plan: ExportPlan, folder: Any, progress: Progress) -> None:
@@ -77,10 +95,17 @@ def execute(plan: ExportPlan, folder: Any, progress: Progress) -> None:
     import xarray
 
     partial = durable.partial_name(plan.output)
-    with xarray.open_zarr(plan.store) as data, progress.stage("export") as advance:
+    with contextlib.ExitStack() as stack, progress.stage("export") as advance:
         try:
-            units = column_units(data, plan.table)
-            rows = _write(plan.format, partial, units, slabs(data, plan.table), advance)
+            data = [(stack.enter_context(xarray.open_zarr(path)), labels) for path, labels in plan.stores]
+            total = sum(one[TABLES[plan.table]].size for one, _ in data)
+            rows, write = 0, stack.enter_context((_csv if plan.format == "csv" else _parquet)(partial, plan.units))
+            for one, labels in data:
+                for frame in frames(one, plan.table):
+                    write(frame.assign(**labels)[list(plan.units)])
+                    rows += len(frame)
+                    advance(rows, total)
+            stack.close()
             durable.move_file(partial, plan.output)
         except (RuntimeError, ValueError, KeyError) as error:  # what decompressing says of damaged arrays
             raise BadInput(f"run_dir: expected arrays that can be read, got {reason_of(error)}") from error
@@ -89,106 +114,73 @@ def execute(plan: ExportPlan, folder: Any, progress: Progress) -> None:
         finally:
             with contextlib.suppress(OSError):
                 partial.unlink(missing_ok=True)
-    report.show(f"{rows} rows, {len(units)} columns: {plan.output}")
+    report.show(f"{rows} rows, {len(plan.units)} columns: {plan.output}")
 
 
 def _members(data: "xarray.Dataset", table: str) -> tuple[tuple[str, ...], list[str]]:
     """(dimensions of a cell, variables that have a value or a short list of values for every cell)."""
     dims = tuple(str(d) for d in data[TABLES[table]].dims)
-    fits = [str(n) for n, v in data.data_vars.items() if v.dims and set(v.dims) <= {*dims, "outcome_label"}]
-    return dims, fits
+    return dims, [str(n) for n, v in data.data_vars.items() if v.dims and set(v.dims) <= {*dims, COUNTED}]
 
 
 def column_units(data: "xarray.Dataset", table: str) -> dict[str, str]:
     """Columns of the table in their order, with their units."""
     dims, names = _members(data, table)
-    result = {name: str(data[name].attrs.get("units", "1")) for name in dims}
-    for name in names:
-        if "outcome_label" in data[name].dims:
-            result |= {f"runs_{label}": "runs" for label in data["outcome_label"].values.tolist()}
+    result: dict[str, str] = {}
+    for name in (*dims, *names):
+        if COUNTED in data[name].dims:
+            result |= {f"runs_{label}": "runs" for label in data[COUNTED].values.tolist()}
         else:
             result[name] = "label" if "flag_values" in data[name].attrs else str(data[name].attrs.get("units", "1"))
     return result
 
 
-def slabs(data: "xarray.Dataset", table: str) -> Iterator[tuple[int, int, Columns]]:
-    """(rows so far, rows in all, columns) of some cells at a time, in the order of the grid."""
+def frames(data: "xarray.Dataset", table: str) -> "Iterator[pandas.DataFrame]":
+    """Some cells at a time, in the order of the grid. Counts per outcome are a column each, codes become labels."""
     dims, names = _members(data, table)
     sizes = [data.sizes[d] for d in dims]
-    chunk, total, done = chunk_shape(sizes), int(np.prod(sizes)), 0
+    chunk = chunk_shape(sizes)
     for corner in itertools.product(*(range(0, s, c) for s, c in zip(sizes, chunk, strict=True))):
-        index = {d: slice(i, min(i + c, s)) for d, i, c, s in zip(dims, corner, chunk, sizes, strict=True)}
-        part = data[[*names, *dims]].isel(index)
-        shape = tuple(part.sizes[d] for d in dims)
-        columns: Columns = {}
-        for name in (*dims, *names):
-            columns |= _columns(part[name], dims, shape)
-        done += int(np.prod(shape))
-        yield done, total, columns
+        slab = data[names].isel({d: slice(i, i + c) for d, i, c in zip(dims, corner, chunk, strict=True)})
+        for name in [n for n in names if COUNTED in slab[n].dims]:
+            counts = slab[name].to_dataset(COUNTED)
+            slab = slab.drop_vars(name).assign({f"runs_{label}": counts[label] for label in counts})
+        slab = slab.drop_vars(COUNTED, errors="ignore")
+        frame = slab.to_dataframe(dim_order=list(dims)).reset_index()
+        for name in [n for n in names if "flag_values" in data[n].attrs]:
+            about = data[name].attrs
+            words = dict(zip(about["flag_values"], about["flag_meanings"].split(), strict=True))
+            frame[name] = frame[name].map(words).fillna("")
+        yield frame
 
 
-def _columns(variable: "xarray.DataArray", dims: tuple[str, ...], shape: tuple[int, ...]) -> Columns:
-    """One variable on every cell of a slab, flat; counts per outcome become a column each, codes become labels."""
-    name = str(variable.name)
-    if "outcome_label" in variable.dims:
-        labels = variable["outcome_label"].values.tolist()
-        parts = ((f"runs_{label}", variable.isel(outcome_label=i, drop=True)) for i, label in enumerate(labels))
-        return {column: _spread(part, dims, shape) for column, part in parts}
-    values = _spread(variable, dims, shape)
-    if "flag_values" in variable.attrs:
-        names = dict(zip(variable.attrs["flag_values"], variable.attrs["flag_meanings"].split(), strict=True))
-        table = np.array([names.get(code, "") for code in range(256)], object)
-        values = table[values.astype(np.uint8)]
-    return {name: values}
-
-
-def _spread(variable: "xarray.DataArray", dims: tuple[str, ...], shape: tuple[int, ...]) -> np.ndarray:
-    values = variable.transpose(*(d for d in dims if d in variable.dims)).values
-    place = tuple(slice(None) if d in variable.dims else None for d in dims)
-    return np.broadcast_to(values[place], shape).ravel()
-
-
-def _write(kind: str, path: Path, units: dict[str, str], parts: Iterator[Any], advance: Any) -> int:
-    """Write all slabs to `path`; the number of rows."""
-    rows = 0
-    with contextlib.closing(_csv(path, units) if kind == "csv" else _parquet(path, units)) as sink:
-        next(sink)
-        for rows, total, columns in parts:
-            sink.send([columns[name] for name in units])
-            advance(rows, total)
-    return rows
-
-
-def _csv(path: Path, units: dict[str, str]) -> Any:
+@contextlib.contextmanager
+def _csv(path: Path, units: dict[str, str]) -> Iterator[Any]:
     """Takes slabs. Lines with units begin with '#'; a missing value is empty; numbers keep their last bit."""
     with path.open("w", newline="", encoding="utf-8") as file:
         file.writelines(f"# {name}: {unit}\n" for name, unit in units.items())
-        writer = csv.writer(file)
-        writer.writerow(units)
-        while True:
-            columns = yield
-            writer.writerows(zip(*(_plain(column) for column in columns), strict=True))
+        file.write(",".join(units) + "\r\n")
+        yield lambda frame: frame.replace([np.inf, -np.inf], np.nan).to_csv(
+            file, header=False, index=False, lineterminator="\r\n"
+        )
 
 
-def _plain(column: np.ndarray) -> list[Any]:
-    if column.dtype.kind != "f":
-        return column.tolist()
-    values = column.astype(object)
-    values[~np.isfinite(column)] = ""
-    return values.tolist()
-
-
-def _parquet(path: Path, units: dict[str, str]) -> Any:
+@contextlib.contextmanager
+def _parquet(path: Path, units: dict[str, str]) -> Iterator[Any]:
     """Takes slabs. Units are metadata of the fields; a missing value is null."""
     import pyarrow
     from pyarrow import parquet
 
-    columns = yield
-    arrays = [pyarrow.array(column, from_pandas=True) for column in columns]
-    pairs = zip(units, arrays, units.values(), strict=True)
-    schema = pyarrow.schema([pyarrow.field(name, a.type, metadata={"units": unit}) for name, a, unit in pairs])
-    with parquet.ParquetWriter(path, schema) as writer:
-        while True:
-            writer.write_batch(pyarrow.record_batch(arrays, schema=schema))
-            columns = yield
-            arrays = [pyarrow.array(column, from_pandas=True) for column in columns]
+    with contextlib.ExitStack() as stack:
+        writer: Any = None
+
+        def write(frame: "pandas.DataFrame") -> None:
+            nonlocal writer
+            arrays = [pyarrow.array(frame[name].to_numpy(), from_pandas=True) for name in units]
+            if writer is None:
+                pairs = zip(units.items(), arrays, strict=True)
+                fields = [pyarrow.field(name, a.type, metadata={"units": unit}) for (name, unit), a in pairs]
+                writer = stack.enter_context(parquet.ParquetWriter(path, pyarrow.schema(fields)))
+            writer.write_batch(pyarrow.record_batch(arrays, schema=writer.schema))
+
+        yield write

@@ -10,6 +10,7 @@ from bandit_lab.study.folder import written
 from bandit_lab.study.folder.store import MANIFEST, strict_json
 from bandit_lab.study.settings.folder import StatusSettings
 from bandit_lab.study.terminal import report
+from bandit_lab.study.terminal.multirun import Job, jobs_in
 from bandit_lab.study.terminal.progress import Progress
 
 REASONS_SHOWN = 10
@@ -18,34 +19,42 @@ _LOOKS = 5  # at most, until two looks in a row agree
 
 @dataclass(frozen=True)
 class StatusPlan:
-    """A run folder that exists, and where the JSON goes."""
+    """A run folder that exists, or one of a `-m` with its runs, and where the JSON goes."""
 
     folder: Path
+    jobs: list[Job]
     output: Path | None
 
 
-def run_folder(run_dir: str | None) -> Path:
-    """The folder to read. Raises ValueError unless there is a run in it, finished or not."""
+def runs_in(run_dir: str | None) -> tuple[Path, list[Job]]:
+    """(folder, runs of a `-m` in it). Raises ValueError unless there is a run in it, finished or not, or several."""
     _checks.require(bool(run_dir), "run_dir", "the folder of a run", run_dir)
-    folder = Path(str(run_dir))
+    folder, jobs = Path(str(run_dir)), list[Job]()
     try:
         found = written.look(folder)
         known = (found.ours and not found.empty) or ChunkStore(folder).settings() is not None or found.damaged
+        if not known:
+            jobs = jobs_in(folder)
     except (OSError, ValueError):  # a path that cannot be: too long, a loop of links, a zero byte
         known = False
-    _checks.require(known, "run_dir", "the folder of a run", str(folder))
-    return folder
+    _checks.require(known or bool(jobs), "run_dir", "the folder of a run", str(folder))
+    return folder, jobs
 
 
 def prepare(settings: StatusSettings, explicit: frozenset[str]) -> StatusPlan:
     """Check that there is a run to read."""
-    return StatusPlan(run_folder(settings.run_dir), Path(settings.output) if settings.output else None)
+    return StatusPlan(*runs_in(settings.run_dir), Path(settings.output) if settings.output else None)
 
 
 def execute(plan: StatusPlan, folder: Any, progress: Progress) -> None:
     """Print the status, and write it as JSON if that is wanted."""
-    status = read(plan.folder)
-    show(status)
+    if plan.jobs:
+        runs = {job.name: read(plan.folder / job.name) for job in plan.jobs}
+        status: dict[str, Any] = {"runs": runs}
+        show_runs(runs)
+    else:
+        status = read(plan.folder)
+        show(status)
     if plan.output is not None:
         durable.write_file(plan.output, strict_json(status).encode())
 
@@ -114,6 +123,18 @@ def _stage(kind: str, chunks: list[Planned], records: dict[str, Record]) -> dict
     return row
 
 
+def show_runs(runs: dict[str, dict[str, Any]]) -> None:
+    """A row per run of a `-m`, and why chunks failed."""
+    table = report.new_table(f"{len(runs)} runs", "run", "state", "done", "failed", "left", "seconds left")
+    for name, status in runs.items():
+        counts = {kind: sum(stage[kind] for stage in status["stages"]) for kind in ("done", "failed", "left")}
+        if not status["stages"] and (chunks := status.get("chunks")):  # finished: they are gone
+            counts |= {"done": chunks["total"] - len(chunks["failed"]), "failed": len(chunks["failed"])}
+        table.add_row(name, status["state"], *map(str, counts.values()), report.number(status["seconds_left"], 3))
+    report.show(table)
+    _show_failed([{**entry, "stage": f"{name}: {entry['stage']}"} for name in runs for entry in runs[name]["failed"]])
+
+
 def show(status: dict[str, Any]) -> None:
     """The table and what failed."""
     who = status["running"]
@@ -130,7 +151,11 @@ def show(status: dict[str, Any]) -> None:
         report.show(f"{status['command']}, {status['wall_seconds']:g} seconds in its last process")
     if status["damaged"]:
         report.show(f"damaged: {written.in_words(status['damaged'])}")
-    for entry in status["failed"][:REASONS_SHOWN]:
+    _show_failed(status["failed"])
+
+
+def _show_failed(failed: list[dict[str, Any]]) -> None:
+    for entry in failed[:REASONS_SHOWN]:
         report.show(f"failed: {entry['stage']}: {entry['chunk']}: {entry['reason']}")
-    if len(status["failed"]) > REASONS_SHOWN:
-        report.show(f"... and {len(status['failed']) - REASONS_SHOWN} more")
+    if len(failed) > REASONS_SHOWN:
+        report.show(f"... and {len(failed) - REASONS_SHOWN} more")

@@ -9,7 +9,9 @@ from bandit_lab.study.settings.schema import OUTPUT, PROBLEM, ShellSettings, set
 class FolderSettings(ShellSettings):
     """What every command that reads a run folder understands."""
 
-    run_dir: str | None = setting(None, "path", "run folder to read, e.g. the last line that a sweep printed", PROBLEM)
+    run_dir: str | None = setting(
+        None, "path", "run folder to read, also of a -m: the last line that it printed", PROBLEM
+    )
 
 
 @dataclass

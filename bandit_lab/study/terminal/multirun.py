@@ -1,8 +1,10 @@
 """Several runs by one command (`-m`): a folder per run, named after its values, and one table over all of them."""
 
+import contextlib
 import csv
 import hashlib
 import io
+import itertools
 import json
 import re
 import statistics
@@ -12,6 +14,7 @@ from typing import Any, NamedTuple
 
 from bandit_lab import _checks
 from bandit_lab.study.chunks import durable
+from bandit_lab.study.folder import written
 from bandit_lab.study.folder.store import MANIFEST, SUMMARY
 from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.errors import stopped_by_disk
@@ -68,6 +71,22 @@ def check_table(root: Path) -> None:
         with path.open(encoding="utf-8", errors="replace") as file:
             ours = file.readline().startswith(FIRST_LINE)
         _checks.require(ours, "run_dir", f"a folder without another {TABLE}", str(root))
+
+
+def jobs_in(root: Path) -> list[Job]:
+    """The runs of a multirun's folder, with their values where its table tells them; none where it is no multirun."""
+    with contextlib.suppress(OSError):
+        lines = (root / TABLE).read_text(encoding="utf-8", errors="replace").splitlines()
+        if lines and lines[0].startswith(FIRST_LINE):
+            reader = csv.DictReader(lines[1:])
+            keys = list(itertools.takewhile(lambda name: name != "state", (reader.fieldnames or ())[1:]))
+            return [Job(row["folder"], {key: row[key] for key in keys}) for row in reader]
+    there = sorted(root.iterdir()) if root.is_dir() else []
+    runs = [path for path in there if not path.name.startswith(".") and path.name != "multirun.yaml"]
+    looks = {path.name: written.look(path) for path in runs if path.is_dir()}
+    if len(looks) < len(runs) or not all(look.ours for look in looks.values()):
+        return []  # other things beside the runs: nobody's multirun that was killed before its table
+    return [Job(name, {}) for name, look in looks.items() if not look.empty]
 
 
 def finish(command: str, root: Path, jobs: Sequence[Job]) -> None:

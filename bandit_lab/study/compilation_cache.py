@@ -9,10 +9,11 @@ be written is not used, and processes that share one write the same bytes under 
 import hashlib
 import os
 import platform
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
+
+import platformdirs
 
 from bandit_lab import _checks
 from bandit_lab.study.terminal.output import tell_once
@@ -23,13 +24,8 @@ LARGEST = 2**30  # bytes: beyond, the entries that were used least recently make
 
 def default_folder() -> Path:
     """`bandit_lab` in the user's folder for caches: XDG_CACHE_HOME, else what the system uses."""
-    if os.environ.get("XDG_CACHE_HOME"):
-        return Path(os.environ["XDG_CACHE_HOME"]) / "bandit_lab"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "bandit_lab"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "bandit_lab" / "cache"
-    return Path.home() / ".cache" / "bandit_lab"
+    chosen = os.environ.get("XDG_CACHE_HOME")
+    return Path(chosen) / "bandit_lab" if chosen else platformdirs.user_cache_path("bandit_lab", appauthor=False)
 
 
 def processor() -> str:
@@ -85,7 +81,10 @@ def _usable(folder: Path) -> Path | None:
 
 
 def _make_room(folder: Path) -> None:
-    """Delete the oldest entries until the rest takes less than `LARGEST` bytes."""
+    """Delete the oldest entries until the rest takes less than `LARGEST` bytes.
+
+    Once per process: JAX's own limit reads the times of all entries under a lock whenever it keeps a program.
+    """
     try:
         entries = [(entry.stat(), entry.path) for entry in os.scandir(folder) if entry.is_file()]
         total = sum(stat.st_size for stat, _ in entries)

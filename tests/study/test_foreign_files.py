@@ -75,6 +75,16 @@ def test_a_folder_that_is_no_run_is_refused_and_stays(command, foreign, overwrit
     assert files(tmp_path) == before
 
 
+@pytest.mark.parametrize("index", [0, 1])
+def test_nor_is_it_written_to_by_one_of_several_processes(index, tmp_path, capsys):
+    chunks(tmp_path)
+    before = files(tmp_path)
+    hosts = "hosts.coordinator=here:1", f"hosts.count={index + 1}", f"hosts.index={index}"
+    assert main(["sweep", f"run_dir={tmp_path}", *hosts]) == 2
+    assert "run_dir: expected a new folder, an empty one or one of an earlier run" in capsys.readouterr().err
+    assert files(tmp_path) == before
+
+
 @pytest.mark.parametrize("command", ["status", "export"])
 def test_nor_is_it_read_as_one(command, tmp_path, capsys):
     config(tmp_path)

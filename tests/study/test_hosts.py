@@ -102,6 +102,17 @@ def test_a_lost_process_leaves_its_chunks_and_the_same_command_completes_them(tm
 
 
 @pytest.mark.nightly
+def test_the_loss_of_process_0_is_said_by_the_others_and_the_same_command_completes_the_run(tmp_path, alone):
+    folder = tmp_path / "run"
+    (lost, _, _), (code, _, complaint) = by_processes(2, folder, dying=0)
+    assert (lost, code) == (137, 3)
+    assert "hosts: process 0 of 2 ended" in complaint
+    assert complaint.count("\n") == 1
+    assert by_processes(2, folder)[0][0] == 0
+    assert files(folder) == alone
+
+
+@pytest.mark.nightly
 def test_processes_with_different_settings_do_not_mix(tmp_path):
     first, second = by_processes(2, tmp_path / "run", more=("seed=1",))
     assert second[0] == 2

@@ -1,4 +1,4 @@
-"""Runs of every layout into a file, as a process of its own with its own devices: `runs_on_devices.py FILE`."""
+"""Runs of every layout into a file, as a process of its own with its own devices: `runs_on_devices.py FILE [some]`."""
 
 import sys
 
@@ -27,6 +27,8 @@ CASES = {
     "mean field": (NOISY, "mean_field", MANY, {}),
     "reference path, sampled": (NOISY, "sampled", GRID, {"seeds": 300, "path": "reference"}),
 }
+SOME = ("two arms, long rows", "many arms, single seeds", "mean field", "reference path, sampled")
+"""One of each kind, for `make test`: most of the time is compilation, and every case compiles its own program."""
 
 
 def parts_of(runs) -> list[np.ndarray]:
@@ -51,17 +53,20 @@ def pooled_by_device(numbers: np.ndarray) -> np.ndarray:
 
 
 def main() -> None:
+    file, some = sys.argv[1], sys.argv[2:] == ["some"]
     results = {"devices": np.array(jax.local_device_count())}
-    for name, (trained, dynamics, grid, options) in CASES.items():
+    for name in SOME if some else CASES:
+        trained, dynamics, grid, options = CASES[name]
         runs = run(trained, dynamics, grid, **{"steps": 12, "seed": 3, "dtype": np.float32, **options})
         results |= {f"{name}, {i}": x for i, x in enumerate(parts_of(runs))}
         if name == "two arms, long rows":
             results["mistake"] = pooled_by_device(runs.summary.tail_mean[0])
-    for path in ("fast", "reference"):
-        results[f"single runs, {path}"] = trajectories(NOISY, "sampled", GRID, steps=12, seeds=90, path=path)
-    results["whole ensemble"] = np.stack(fast.ensemble(NOISY, "sampled", MANY, steps=12, seeds=40)(5))
-    results["growth"] = growth_rates()
-    np.savez(sys.argv[1], **results)
+    if not some:
+        for path in ("fast", "reference"):
+            results[f"single runs, {path}"] = trajectories(NOISY, "sampled", GRID, steps=12, seeds=90, path=path)
+        results["whole ensemble"] = np.stack(fast.ensemble(NOISY, "sampled", MANY, steps=12, seeds=40)(5))
+        results["growth"] = growth_rates()
+    np.savez(file, **results)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ def test_an_overshoot_is_chosen_in_at_most_one_monotone_curve_of_twenty(law):
     assert overshooting(truth.time, truth.reward) <= 0.08
 
 
+@pytest.mark.nightly
 def test_without_a_margin_there_would_be_more(monkeypatch):
     """The planted defect: by AICc alone an overshoot is chosen in more than 8 % of 60 sigmoid curves."""
     truth = simulate("sigmoid", 60, 60, rho=0.3, seed=53)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from settings import nightly_but
 from simulated_curves import noise, simulate
 
 from bandit_lab.curves.backtest import Backtest, backtest, cut, leave_family_out, score
@@ -77,14 +78,15 @@ def test_drift_is_chosen_large_enough_for_runs_that_wander_and_on_other_families
     assert {drift for _, drift in alone} == {0.15}
 
 
-def test_plateau_and_arrival_are_forecast_where_the_curve_bends():
-    """60 curves of 100 points, 70 % seen, all laws mixed: intervals hold the true plateau and step of 95 % of the gain.
+@pytest.mark.parametrize("each", nightly_but([5], [5, 20]))
+def test_plateau_and_arrival_are_forecast_where_the_curve_bends(each):
+    """`each` curves of every law, 100 points, 70 % seen: intervals hold the true plateau and step of 95 % of the gain.
 
-    90 % less 4 standard errors (0.155). Cut before the bend, the arrival is refused or its interval is wide.
+    90 % less 4 standard errors (0.155 of 60 curves, which are nightly).
     """
     hits = []
     for law in ("single_exponential", "softmax_law", "oscillator"):
-        truth = simulate(law, 20, 100, sigma=0.03, seed=24)
+        truth = simulate(law, each, 100, sigma=0.03, seed=24)
         fine = np.linspace(0, 400, 8001)
         growth = SHAPES[law].growth(fine, truth.theta[:, None, :])
         away = np.abs(1 - growth) / (1 - growth[:, :1]) > 0.05
@@ -93,7 +95,7 @@ def test_plateau_and_arrival_are_forecast_where_the_curve_bends():
             seen = outlook(truth.time[:70], reward[:70], truth.time[-10:])
             plateau, step = seen.plateau(), seen.step_95()
             hits.append((plateau.low <= truth.plateau[i] <= plateau.high, step.low <= arrival[i] <= step.high))
-    assert np.all(np.mean(hits, axis=0) >= 0.745)
+    assert np.all(np.mean(hits, axis=0) >= 0.9 - 4 * np.sqrt(0.9 * 0.1 / len(hits)))
 
 
 def test_a_straight_rise_has_neither_plateau_nor_arrival():

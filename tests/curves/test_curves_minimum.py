@@ -1,5 +1,7 @@
 """The descent finds what the library's least squares finds, started several times."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy.optimize import least_squares
@@ -60,17 +62,21 @@ def library(shape, time, reward):
     return min(2 * one.cost for one in found)
 
 
+@cache
+def library_bests(law):
+    """Of every curve."""
+    time, rewards = curves()
+    return np.array([library(SHAPES[law], time, reward) for reward in rewards])
+
+
 def excess(law):
     """Our sum of squares over the library's best, less one, for every curve."""
-    shape, (time, rewards) = SHAPES[law], curves()
-    fitted = engine.fit(shape, time, rewards).fitted
-    return np.array(
-        [np.sum((ours - reward) ** 2) / library(shape, time, reward) - 1
-         for ours, reward in zip(fitted, rewards, strict=True)]
-    )  # fmt: skip
+    time, rewards = curves()
+    fitted = engine.fit(SHAPES[law], time, rewards).fitted
+    return np.sum((fitted - rewards) ** 2, axis=1) / library_bests(law) - 1
 
 
-@pytest.mark.parametrize("law", nightly_but(["oscillator"], MOVING))
+@pytest.mark.parametrize("law", nightly_but(["sigmoid"], MOVING))
 def test_no_sum_of_squares_is_above_the_librarys_best(law):
     assert excess(law).max() <= TOLERANCE
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from settings import cells, learner
+from settings import cells, learner, nightly_but
 
 from bandit_lab import theory
 from bandit_lab.bandits import two_arm
@@ -93,23 +93,26 @@ def test_islands_with_a_reference_that_disfavours_the_good_arm(kl_weight, kappa,
     assert runs_of(simulated(subject, kl_weight, point, rate, intervals), intervals) == expected
 
 
-def test_where_runs_go_from_inside_an_island():
+CYCLE, VERTEX = (3.0, (30, 35, 60)), (2.0, (15, 38, 120))
+
+
+@pytest.mark.parametrize(("kl_weight", "intervals"), nightly_but([CYCLE], [CYCLE, VERTEX]))
+def test_where_runs_go_from_inside_an_island(kl_weight, intervals):
     """From 0.001 logits off, 60,000 steps. Runs outside the island come to rest at the fixed point.
 
     Inside it, KL weight 3 cycles for ever (N = 35); KL weight 2 runs to the good arm's vertex (N = 38).
     """
     subject = disfavoured(0.009)
-    for kl_weight, intervals in ((3.0, (30, 35, 60)), (2.0, (15, 38, 120))):
-        point, rate, _, _ = at_fixed_point(subject, kl_weight, 0.01)
-        start = point.theta + np.array([1e-3, -1e-3])
-        grid = cells(rate, MOMENTUM, np.array(intervals), kl_weight)
-        tail = run(subject, "mean_field", grid, steps=60_000, dtype=np.float64, initial=start).summary
-        np.testing.assert_allclose(tail.tail_mean[[0, 2], 0], point.expected_reward, atol=1e-8)
-        assert max(tail.tail_std[[0, 2], 0]) < 1e-9
-        if kl_weight == 3.0:
-            assert tail.tail_std[1, 0] > 1e-2
-        else:
-            assert tail.tail_mean[1, 0] > 1 - 1e-6
+    point, rate, _, _ = at_fixed_point(subject, kl_weight, 0.01)
+    start = point.theta + np.array([1e-3, -1e-3])
+    grid = cells(rate, MOMENTUM, np.array(intervals), kl_weight)
+    tail = run(subject, "mean_field", grid, steps=60_000, dtype=np.float64, initial=start).summary
+    np.testing.assert_allclose(tail.tail_mean[[0, 2], 0], point.expected_reward, atol=1e-8)
+    assert max(tail.tail_std[[0, 2], 0]) < 1e-9
+    if kl_weight == 3.0:
+        assert tail.tail_std[1, 0] > 1e-2
+    else:
+        assert tail.tail_mean[1, 0] > 1 - 1e-6
 
 
 def long_blocks(subject, kl_weight, blocks, length=200, rate=1.0, start=None):

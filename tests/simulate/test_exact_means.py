@@ -122,7 +122,7 @@ def test_sampled_update_has_the_exact_mean(advantage):
     assert np.max(np.abs(defect)) > 5
 
 
-@pytest.mark.parametrize("estimator", SUMMED)
+@pytest.mark.parametrize("estimator", nightly_but(["frozen", "clipped", "gspo"], SUMMED))
 def test_along_a_run_updates_are_a_martingale_around_the_exact_mean(estimator):
     """Mean over seeds of (update - its exact mean given the state), at every one of 60 steps.
 
@@ -168,7 +168,7 @@ def test_silent_groups_are_counted_exactly():
     """n = 200,000 groups of 3, seed 9, |z| <= 5: false alarm below 1e-6; p^G alone (one of two ends) is caught."""
     trained = learner("grpo", BERNOULLI, group_size=3)
     theta = jnp.array([0.7, -0.2, 0.1])
-    draw = jax.vmap(lambda k: sampled(trained)(k, 0.0, theta, theta).silent)
+    draw = jax.jit(jax.vmap(lambda k: sampled(trained)(k, 0.0, theta, theta).silent))
     share = float(draw(jax.random.split(jax.random.key(9), 200_000)).mean())
     exact = float(finite_group(trained)(KEY, 0.0, theta, theta).silent)
     error = np.sqrt(exact * (1 - exact) / 200_000)
@@ -185,9 +185,8 @@ def test_prompts_average_groups():
     variances = []
     for prompts in (1, 4):
         trained = learner("grpo", BERNOULLI, group_size=4, prompts=prompts)
-        g = jax.vmap(lambda k, t=trained: sampled(t)(k, 0.0, theta, theta).value)(
-            jax.random.split(jax.random.key(13), 20_000)
-        )
+        draw = jax.jit(jax.vmap(lambda k, t=trained: sampled(t)(k, 0.0, theta, theta).value))
+        g = draw(jax.random.split(jax.random.key(13), 20_000))
         variances.append(float(g.var(0).sum()))
     assert variances[0] / variances[1] == pytest.approx(4, rel=5 * 0.02)
 

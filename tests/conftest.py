@@ -13,9 +13,9 @@ AS_RELEASED = "BANDIT_LAB_TESTS_AS_RELEASED"
 def compile_quickly() -> None:
     """Have XLA compile with its older code generator and LLVM's first level: most of the tests' time is compilation.
 
-    The programs are the same, and so are their numbers up to rounding. Nothing changes where AS_RELEASED is 1 (so does
-    `.ci/run` for `make test`), nor where XLA does not know the flags: it would end every process with an abort. To be
-    called before JAX is imported; workers and commands under test inherit it.
+    The programs are the same, and so are their numbers up to rounding. Nothing changes where AS_RELEASED is 1
+    (`.ci/run` runs a choice of tests so once more), nor where XLA does not know the flags: it would end every process
+    with an abort. To be called before JAX is imported; workers and commands under test inherit it.
     """
     given = os.environ.get("XLA_FLAGS", "")
     if os.environ.get(AS_RELEASED) == "1" or QUICKLY in given:
@@ -42,29 +42,48 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 LONGEST = (
     "simulate/test_fast_path.py",
+    "study/test_check.py",
     "study/test_reproduce_figures.py",
     "study/test_resume.py",
-    "curves/test_curves_fit.py",
     "measure/test_adam.py",
-    "study/test_check.py",
-    "measure/test_floquet.py",
-    "curves/test_curves_diagnose.py",
     "measure/test_fluctuation.py",
-    "study/test_hosts.py",
-    "simulate/test_fast_lively.py",
-    "study/test_fit.py",
-    "curves/test_curves_false_alarms.py",
-    "simulate/test_devices.py",
-    "measure/test_escape.py",
-    "simulate/test_exact_means.py",
-    "simulate/test_dropped_and_clipped.py",
-    "measure/test_group_size.py",
-    "measure/test_thresholds.py",
-    "measure/test_stiffness.py",
-    "measure/test_drawn_ages.py",
+    "measure/test_floquet.py",
     "study/test_reproduce.py",
+    "study/test_predict.py",
+    "study/test_bad_input.py",
+    "study/test_fit.py",
+    "study/test_wiring.py",
+    "study/test_hosts.py",
+    "simulate/test_engine.py",
+    "study/test_extending.py",
+    "study/test_compilation_cache.py",
+    "study/test_sweep.py",
+    "study/test_advise.py",
+    "measure/test_drawn_ages.py",
+    "study/test_commands.py",
+    "simulate/test_exact_means.py",
+    "study/test_benchmark.py",
+    "simulate/test_words.py",
+    "curves/test_curves_forecast.py",
+    "measure/test_group_size.py",
+    "simulate/test_fast_lively.py",
+    "study/test_bench.py",
+    "simulate/test_dropped_and_clipped.py",
+    "simulate/test_fast_draws.py",
+    "measure/test_mixed.py",
+    "study/test_damaged_runs.py",
+    "measure/test_neutral.py",
+    "study/test_folder_commands.py",
+    "measure/test_thresholds.py",
+    "simulate/test_whole_groups.py",
+    "curves/test_curves_diagnose.py",
+    "simulate/test_devices.py",
+    "measure/test_stiffness.py",
+    "curves/test_curves_fit.py",
+    "measure/test_escape.py",
 )
-"""Files of more than about half a minute, longest first: they begin first, so that no worker is left alone with one."""
+"""Files of more than about a quarter of a minute, longest first: they begin first, so that no worker is left alone with
+one."""
 
 
 def pytest_configure(config):

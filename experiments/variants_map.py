@@ -50,6 +50,17 @@ def late_exponent(drifts, setting: Setting) -> float:
     return float(-1 / slope)
 
 
+def by_loop(share: np.ndarray, wanted: np.ndarray) -> dict[tuple[float, int], list[tuple[int, ...]]]:
+    """Places of the wanted variants [A, E, S] by linear loop: stale share of the stiffness [A, E] and staleness model.
+
+    Variants that have both in common have one threshold near a fixed point. Shares are told apart to 1e-6.
+    """
+    loops: dict[tuple[float, int], list[tuple[int, ...]]] = {}
+    for i, j, k in np.argwhere(wanted).tolist():
+        loops.setdefault((float(np.round(share[i, j], 6) + 0.0), k), []).append((i, j, k))
+    return loops
+
+
 # Prediction: theory alone.
 
 ALIKE = {"batch_std": "grpo"}  # one prompt: the batch is the group
@@ -93,16 +104,12 @@ def predict(setting: Setting) -> xarray.Dataset:
                     unstable = [theory.spectral_radius(loop, rate, n) >= 1 for n in tried.tolist()]
                     has[i, j, k] = float(any(unstable))
                     first[i, j, k] = tried[np.argmax(unstable)] if any(unstable) else np.nan
-    pairs: dict[int, set[tuple[float, str]]] = {1: set(), 0: set()}
-    for (i, j, k), one in np.ndenumerate(has):
-        if np.isfinite(one):
-            pairs[int(one)].add((round(float(share[i, j]), 6) + 0.0, coords["staleness"][k]))
     values = {
         "first_interval": (tuple(coords), first, STEPS),
         "has_threshold": (tuple(coords), has, ONE),
         "stale_share": (("advantage", "estimator"), share, ONE),
-        "loops_with_threshold": ((), float(len(pairs[1])), ONE),
-        "loops_without": ((), float(len(pairs[0])), ONE),
+        "loops_with_threshold": ((), float(len(by_loop(share, has == 1))), ONE),
+        "loops_without": ((), float(len(by_loop(share, has == 0))), ONE),
         "temperature": ("advantage", noise, {"units": "reward^2"}),
         "late_exponent": ("advantage", late, ONE),
         "group_shift": ("advantage", shift, {"units": "reward"}),
@@ -216,21 +223,13 @@ def _groups(setting: Setting, rest: xarray.Dataset) -> xarray.Dataset:
 
 
 def loops(found: Found, has_threshold: int) -> float:
-    """How many distinct linear loops that are predicted a threshold (1) or none (0) have variants that all agree.
-
-    Near a fixed point a variant is its stale share of the stiffness and its staleness model; variants that share both
-    have one threshold. Shares are told apart to 1e-6.
-    """
-    agree: dict[tuple[float, str], bool] = {}
+    """How many distinct linear loops that are predicted a threshold (1) or none (0) have variants that all agree."""
     predicted, measured = found.predicted, found.measured
-    intervals = [one.first_interval.transpose(*predicted.has_threshold.dims).values for one in (measured, predicted)]
-    share = np.round(predicted.stale_share.values, 6) + 0.0
-    for i, j, k in np.argwhere(predicted.has_threshold.values == has_threshold):
-        loop = float(share[i, j]), str(predicted.staleness.values[k])
-        seen, exact = (one[i, j, k] for one in intervals)
-        same = abs(seen - exact) < 0.5 if has_threshold else np.isnan(seen)
-        agree[loop] = agree.get(loop, True) and bool(same)
-    return float(sum(agree.values()))
+    dims = predicted.has_threshold.dims
+    seen, exact = (one.first_interval.transpose(*dims).values for one in (measured, predicted))
+    agree = np.abs(seen - exact) < 0.5 if has_threshold else np.isnan(seen)
+    every = by_loop(predicted.stale_share.values, predicted.has_threshold.values == has_threshold)
+    return float(sum(all(agree[place] for place in places) for places in every.values()))
 
 
 def frozen_ratio(found: Found, name: str) -> float:

@@ -81,10 +81,10 @@ def test_a_worker_inherits_the_flags_without_trying_them(tried, monkeypatch):
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_no_private_part_of_jax_is_used_by_the_tests():
+def test_no_private_part_of_jax_is_used():
     private = "jax." + "_src"
-    found = [path for path in (ROOT / "tests").rglob("*.py") if private in path.read_text(encoding="utf-8")]
-    assert found == []
+    paths = [path for name in ("bandit_lab", "experiments", "tests") for path in (ROOT / name).rglob("*.py")]
+    assert [path for path in paths if private in path.read_text(encoding="utf-8")] == []
 
 
 def test_a_diagonal_shows_every_value_and_nothing_is_lost():

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from bandit_lab.curves.fit.results import Estimate
 from bandit_lab.curves.record import RewardScale
 from bandit_lab.study.document import Value
 from bandit_lab.study.document.value import interval_text, telling
-from bandit_lab.study.fit.show import says_nothing, steps_text
+from bandit_lab.study.fit.show import as_value, says_nothing, steps_text
 from bandit_lab.study.logs.gather import Log
 
 
@@ -54,3 +55,12 @@ def test_an_interval_far_from_zero_has_digits_enough_to_be_read():
 def test_a_log_is_named_once(name, path, said):
     """A run of a shared file keeps the file's name beside its own."""
     assert Log(name, path, None, f"{path}: points: too few").line == said
+
+
+def test_a_law_without_a_number_is_absent_not_an_error():
+    made = as_value(Estimate(np.nan, -np.inf, np.inf, np.inf, "steps"), 0.9)
+    assert made.value is None
+    assert made.reason
+    assert made.text() == "-"
+    assert made.standard_error is not None
+    assert made.standard_error.reason == "this curve does not bound it"

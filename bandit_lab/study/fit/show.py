@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,7 @@ SHORT = {
     "sigmoid": "sigmoid",
     "constant": "constant",
 }
+NOT_FINITE = "the law has no finite number here"
 OPEN = "an end is null where the curve does not bound it"
 WEIGHED = (
     "The forecast, its plateau and its step of 95 % weigh all laws; the numbers under Fit, and the plateau in the "
@@ -93,8 +95,8 @@ def explainable(found: Fitted) -> Value:
 def as_value(estimate: Estimate, level: float) -> Value:
     """A fitted number with its interval and standard error, each absent where the curve is silent."""
     error = Value.of(estimate.standard_error, "this curve does not bound it", estimate.unit)
-    made = Value(estimate.value, estimate.unit, standard_error=error)
-    return made.within(estimate.low, estimate.high, level, OPEN)
+    made = Value.of(estimate.value, NOT_FINITE, estimate.unit).within(estimate.low, estimate.high, level, OPEN)
+    return replace(made, standard_error=error)
 
 
 def parameters(found: Fitted, level: float) -> dict[str, Value]:
@@ -121,7 +123,7 @@ def arrival(row: Run, level: float) -> Value | None:
     found, start = row.found.best.parameters.get("tau_95"), float(row.curve.step[0])
     if found is None:
         return None
-    return Value(found.value + start, "steps").within(found.low + start, found.high + start, level, OPEN)
+    return Value.of(found.value + start, NOT_FINITE, "steps").within(found.low + start, found.high + start, level, OPEN)
 
 
 def _brief(found: Fitted, law: str) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class Prediction:
     def error(self) -> Value:
         """What was forecast minus what came."""
         came = self.actual.value
-        return self.actual if came is None else Value(self.forecast_90.predicted - came, "reward")
+        return self.actual if came is None else Value.of(self.forecast_90.predicted - came, "no forecast", "reward")
 
 
 @dataclass(frozen=True)
@@ -97,14 +97,15 @@ def predicted_end(curve: Curve, settings: FitSettings) -> Prediction:
     scale = (curve.scale.low, curve.scale.high) if curve.scale.given else None
     came = (curve.step >= target.min() - 1e-9) & (curve.step <= target.max() + 1e-9)
     known = bool(came.any()) and curve.step[-1] >= target.max() - 1e-9
-    actual = Value(float(curve.reward[came].mean()), "reward") if known else unknown
+    actual = Value.of(curve.reward[came].mean(), "not finite", "reward") if known else unknown
     made, at_90 = (seen.forecast(ForecastSettings(level=level), scale) for level in (settings.level, 0.9))
     plateau, step_95 = _reach(seen.plateau(), "reward"), _reach(seen.step_95(), "steps")
     return Prediction(points, horizon, target, made, at_90, actual, plateau, step_95)
 
 
 def _reach(reach: Reach, unit: str) -> Value:
-    return Value.of(reach.value, reach.refused, unit).within(reach.low, reach.high, 0.9, reach.refused)
+    why = reach.refused or "the points seen do not bound it"
+    return Value.of(reach.value, why, unit).within(reach.low, reach.high, 0.9, why)
 
 
 def _target(curve: Curve, points: int, horizon: float | None) -> tuple[float, np.ndarray]:

@@ -196,6 +196,12 @@ def test_a_notebook_sees_tables_pictures_and_the_page_of_a_single_run():
     assert "data:image/png" not in several._repr_html_()
 
 
+def test_a_document_is_short_where_it_is_printed():
+    made = document()
+    assert repr(made) == "Document('Two <runs>': logs, 1 pages)"
+    assert made != document()
+
+
 def test_the_run_folder_holds_every_form(tmp_path):
     folder = RunFolder(tmp_path / "run")
     folder.open("a: 1\n")

@@ -184,7 +184,7 @@ class Figure:
 Block = Paragraph | Values | Table[Any] | Figure
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Document:
     """The result of a command. `sections` by JSON key, which is also their heading on a page; "" has neither.
 
@@ -197,6 +197,10 @@ class Document:
     data: "xarray.Dataset | None" = None
     pages: "Mapping[str, Document]" = field(default_factory=dict)
     incomplete: str = ""
+
+    def __repr__(self) -> str:
+        pages = f", {len(self.pages)} pages" if self.pages else ""
+        return f"Document({self.title!r}: {', '.join(filter(None, self.sections)) or 'one section'}{pages})"
 
     def blocks(self, where: On) -> dict[str, list[Block]]:
         """Section -> the blocks that appear there; sections without any are left out. Named values become tables."""

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from bandit_lab.study import plugins
 from bandit_lab.study.check.result import Failed, check
 from bandit_lab.study.check.subject import KINDS, Subject, subject_of
-from bandit_lab.study.plugins import registries
 from bandit_lab.study.settings import compose
 from bandit_lab.study.settings.config import GROUPS
 
@@ -14,6 +14,8 @@ NONSENSE: tuple[Any, ...] = ("nonsense", float("nan"))
 @check("settings compose", *GROUPS)
 def composes(subject: Subject) -> str:
     """`<kind>=<name>` on the command line gives settings that build it."""
+    if not plugins.loaded():
+        plugins.load(())
     with compose.hydra_ready():
         config = compose.composed("check", [f"{subject.kind}={subject.name}"])
     chosen: Any = config[subject.kind]
@@ -37,7 +39,7 @@ def bad_settings(subject: Subject) -> str:
         }
     for case, options in cases.items():
         option = case.partition("=")[0]
-        key = "no_such_option" if "no_such" in case else registries()[subject.kind].option(subject.name, option)
+        key = "no_such_option" if "no_such" in case else plugins.registries()[subject.kind].option(subject.name, option)
         try:
             subject_of(subject.kind, subject.name, options, subject.learner)
         except ValueError as error:

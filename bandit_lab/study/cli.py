@@ -193,23 +193,18 @@ class _Job:
         return base / (multirun.folder_name(values) if values else str(number))
 
     def _task(self, config: Any) -> None:
-        """What Hydra calls for each job. Errors are kept, so that Hydra prints nothing of its own; where a launcher
-        took the job to another process, they go back through Hydra."""
+        """What Hydra calls for each job of a multirun. Errors are kept, so that Hydra prints nothing of its own; where
+        a launcher took the job to another process, they go back through Hydra."""
         if self.error is not None:
             return
         try:
             from hydra.core.hydra_config import HydraConfig
-            from hydra.types import RunMode
 
             from bandit_lab.study import runner
 
             hydra_config = HydraConfig.get()
-            many = hydra_config.mode == RunMode.MULTIRUN
             overrides = list(hydra_config.overrides.task)
-            if many:
-                folder = self._folder_of(Path(hydra_config.runtime.output_dir), hydra_config.job.num, overrides)
-            else:
-                self.folder = folder = runner.chosen_folder(self.command, config)
+            folder = self._folder_of(Path(hydra_config.runtime.output_dir), hydra_config.job.num, overrides)
             runner.run(self.command, config, explicit_keys(overrides), folder)
         except BaseException as error:
             if _this_process() != self.process:

@@ -150,8 +150,8 @@ def show(hydra: Any, options: argparse.Namespace, name: str, overrides: list[str
 
 def launch(hydra: Any, name: str, overrides: Sequence[str], folder: Path, task: Callable[[Any], None]) -> None:
     """One call of `task` per value, by Hydra's sweeper and launcher (`hydra/launcher=joblib`)."""
-    where = (f"hydra.sweep.dir='{folder}'", "hydra.sweep.subdir=.")
-    hydra.multirun(config_name=name, task_function=task, overrides=[*overrides, *where])
+    further = (f"hydra.sweep.dir='{folder}'", "hydra.sweep.subdir=.", "hydra.mode=MULTIRUN")
+    hydra.multirun(config_name=name, task_function=task, overrides=[*overrides, *further])
 
 
 def expand(overrides: list[str]) -> Iterator[list[str]]:

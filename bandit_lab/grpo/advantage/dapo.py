@@ -13,7 +13,7 @@ class DAPO(GRPO):
 
     Prompts and groups are drawn until a group is not silent, so that the mean over groups is the GRPO mean divided by
     the probability of that; a prompt that is more often silent is seen less often. DAPO's asymmetric clip is the
-    estimator `clip_higher`, its zero KL weight is `kl_weight=0`.
+    estimator `clip_higher`, its zero KL weight is `kl_weight=0`. eps and ddof are those of `grpo`.
     """
 
     drops_silent = True

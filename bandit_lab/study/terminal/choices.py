@@ -119,4 +119,6 @@ def options_of(group: str, name: str) -> list[tuple[str, str]]:
 def _text(value: Any) -> str:
     if value is None or value is inspect.Parameter.empty:
         return "null" if value is None else "(to be given)"
+    if isinstance(value, type):
+        return value.__name__
     return {True: "true", False: "false"}.get(value, str(value)) if isinstance(value, bool) else str(value)

@@ -119,7 +119,7 @@ def group_help(group: str) -> str:
 
 def _example(group: str, default: str) -> str:
     """A variant other than the default, with its first option where it has one."""
-    others = [name for name in choices.names_of(group) if name != default]
+    others = ["adam"] * (group == "optimizer") + [name for name in choices.names_of(group) if name != default]
     having = [(name, option) for name in others for option in choices.options_of(group, name)[:1]]
     simple = [(name, option) for name, option in having if option[1] and not set(option[1]) & set("[]() '{}")]
     chosen, given = simple[0] if simple and group != "bandit" else (others[0], None)
@@ -133,13 +133,14 @@ def _options(group: str, name: str) -> list[str]:
 
 def _optax() -> Sequence[str]:
     """The optimisers of optax that have no file of ours, and those that cannot be used."""
-    from bandit_lab.grpo.optimizer.base import REFUSED, optimizer_names, optimizer_options
+    from bandit_lab.grpo.optimizer.base import REFUSED, optimizer_names
 
     named = [name for name in optimizer_names() if name not in choices.names_of("optimizer")]
     lines = ["", "of optax, by name, with what stands behind optimizer.options.; the setting momentum is what they",
              "call momentum, b1 or beta1 (signum: beta)"]  # fmt: skip
     for name in named:
-        keys = ", ".join(optimizer_options(name))
+        given = choices.options_of("optimizer", name)
+        keys = ", ".join(f"{key.removeprefix('optimizer.options.')}={value}" for key, value in given)
         lines += textwrap.wrap(f"{name}: {keys}" if keys else name, WIDTH,
                                initial_indent="    ", subsequent_indent="        ")  # fmt: skip
     refused = [f"    {name}: {reason}" for name, reason in REFUSED.items()]

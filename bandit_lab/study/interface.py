@@ -167,6 +167,8 @@ def call(command: str, keywords: Mapping[str, Any], paths: tuple[str | Path, ...
     keep = given.get("run_dir") is not None
     with errors_in_one_line(command), settings_of_others_kept(), run_folder(given.get("run_dir")) as folder:
         config, explicit = composed(command, given)
+        if not keep and "pictures" in config and "pictures" not in given and _function_of(command) is None:
+            config.pictures = False  # nobody would see them
         _, plan = runner.check(command, config, explicit, folder)
         return _document(command, plan, folder, keep)
 
@@ -295,9 +297,7 @@ def _document(command: str, plan: Any, folder: Path, keep: bool) -> Document:
     from bandit_lab.study.terminal.errors import Incomplete
     from bandit_lab.study.terminal.progress import Progress
 
-    module: Any = COMMANDS[command].load()
-    progress = Progress(quiet=True)
-    compute: Callable[..., Document] | None = getattr(module.execute, "__wrapped__", None)
+    progress, compute = Progress(quiet=True), _function_of(command)
     if compute is not None and not keep:
         return compute(plan, progress)
     found: list[Document] = []
@@ -310,11 +310,18 @@ def _document(command: str, plan: Any, folder: Path, keep: bool) -> Document:
     incomplete = ""
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            execute = module.execute if compute is None else perform(command, kept)
+            execute = COMMANDS[command].load().execute if compute is None else perform(command, kept)
             execute(plan, RunFolder(folder), progress)
     except Incomplete as error:
         incomplete = str(error)
     return found[0] if found else document_of(command, folder, incomplete)
+
+
+def _function_of(command: str) -> Callable[..., Document] | None:
+    """The function from a plan to a document, of a command that is made of one."""
+    from bandit_lab.study.terminal.commands import COMMANDS
+
+    return getattr(COMMANDS[command].load().execute, "__wrapped__", None)
 
 
 def document_of(command: str, folder: Path, incomplete: str = "") -> Document:

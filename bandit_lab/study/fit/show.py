@@ -163,7 +163,7 @@ def _verdict(row: Run, short: bool) -> str:
     """The verdict, failures before notes; in a long table the word of it that tells the modes apart."""
     found = row.found.judged
     if found.verdict == ("healthy",):
-        return healthy_text(found, short)
+        return healthy_text(found, short=True)  # the longer words would wrap the table
     names = sorted(found.verdict, key=lambda name: name in found.notes)
     if not short:
         return ", ".join(f"{'note: ' if name in found.notes else ''}{name.replace('_', ' ')}" for name in names)

@@ -177,9 +177,8 @@ def _gains(setting: Setting, runs: xarray.Dataset) -> xarray.Dataset:
         error[b] = np.sqrt((seeds - 1) * np.var(each))
         last = crossing(time, curves[1, b].mean(0), setting.target)
         std[b] = std_until(success[1, b], last, setting.every)
-    columns = {"gain": gain, "gain_error": error}
-    values = {name: ("problem", column, NONE) for name, column in columns.items()}
-    return xarray.Dataset(values | {"mean_std": ("problem", std, {"units": "reward"})})
+    columns = {"gain": (gain, NONE), "gain_error": (error, NONE), "mean_std": (std, {"units": "reward"})}
+    return xarray.Dataset({name: ("problem", *column) for name, column in columns.items()})
 
 
 def _time_ratio(setting: Setting, plain: np.ndarray, normalised: np.ndarray) -> float:
@@ -240,7 +239,7 @@ def _curvature(setting: Setting) -> xarray.Dataset:
     problem = planned(setting, setting.stages, 1)[0]
     learner = Learner(stack_bandits([problem]))
     hyper = Hyper(np.array([setting.learning_rate]), 0.0, 1, 0.0)
-    thetas = observe(learner, "mean_field", hyper, _parameters, learner.bandit, times=8, every=20)[0, 0]
+    thetas = observe(learner, "mean_field", hyper, lambda bandit, theta: theta, learner.bandit, times=8, every=20)[0, 0]
     success, second, bound = [], [], []
     gradients = jax.jit(prompt_gradients)
     for theta in thetas:
@@ -253,10 +252,6 @@ def _curvature(setting: Setting) -> xarray.Dataset:
     values = {"curvature": second, "curvature_bound": bound}
     dataset = {name: ("point", column, {"units": "reward per logit^2"}) for name, column in values.items()}
     return xarray.Dataset(dataset | {"success": ("point", success, {"units": "reward"})})
-
-
-def _parameters(problem, theta):
-    return theta
 
 
 # Numbers that the claims compare.

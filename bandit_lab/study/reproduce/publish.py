@@ -1,17 +1,25 @@
 """What `reproduce` leaves behind: the run folder's files, and the published figures with their table and index."""
 
+import csv
+import io
+import itertools
 import json
 import os
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab.study.chunks import durable
 from bandit_lab.study.folder.store import RESULTS, RunFolder, strict_json
 from bandit_lab.study.reproduce import claims, experiment
 from bandit_lab.study.reproduce.experiment import Experiment, Found
+
+if TYPE_CHECKING:
+    import xarray
 
 DONE, FAILED, SKIPPED = "done", "failed", "skipped"
 CLAIMS, TABLE, INDEX = "claims.json", "claims.md", "README.md"
@@ -57,6 +65,40 @@ def summary(outcomes: list[Outcome]) -> dict[str, Any]:
         for one in outcomes
     ]
     return {"claims": [row for one in outcomes for row in one.rows], "figures": about}
+
+
+def csv_of(found: Found) -> str:
+    """All numbers predicted and measured as one long table: role, quantity, unit, a column per coordinate, value.
+
+    Missing values and coordinates are empty.
+    """
+    parts = {"predicted": found.predicted, "measured": found.measured}
+    dims = list(dict.fromkeys(str(d) for part in parts.values() for v in part.variables.values() for d in v.dims))
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["role", "quantity", "unit", *dims, "value"])
+    for role, part in parts.items():
+        for name, variable in part.reset_coords().data_vars.items():
+            unit = variable.attrs.get("units", "")
+            for place, value in _entries(variable, dims):
+                table.writerow([role, name, unit, *place, value])
+    return text.getvalue()
+
+
+def _entries(variable: "xarray.DataArray", dims: list[str]) -> Any:
+    """([coordinate or '' for every name in dims], value) of every element."""
+    labels = [variable[d].values if d in variable.coords else np.arange(variable.sizes[d]) for d in variable.dims]
+    values = np.asarray(variable.values).ravel()
+    order = [variable.dims.index(d) if d in variable.dims else None for d in dims]
+    for place, value in zip(itertools.product(*labels), values, strict=True):
+        yield [_text(place[i]) if i is not None else "" for i in order], _text(value)
+
+
+def _text(value: Any) -> str:
+    """Ten significant digits; empty for NaN."""
+    if isinstance(value, float | np.floating):
+        return "" if np.isnan(value) else f"{value:.10g}"
+    return str(value)
 
 
 def write_results(outcomes: list[Outcome], folder: Path) -> None:

@@ -17,6 +17,7 @@ FORBIDDEN = {
     "predict": SIMULATION,
     "measure": THEORY,
     "draw": SIMULATION + THEORY,
+    "trained": SIMULATION + THEORY,
     "table": SIMULATION + THEORY,
     "CLAIMS": SIMULATION + THEORY,
 }

@@ -18,7 +18,7 @@ import io
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -291,7 +291,6 @@ def run_folder(chosen: Any) -> Iterator[Path]:
 
 def _document(command: str, plan: Any, folder: Path, keep: bool) -> Document:
     """What a checked plan gives; with `keep` written as the command writes it. Nothing is printed."""
-    from bandit_lab.study.document.write import perform
     from bandit_lab.study.folder.store import RunFolder
     from bandit_lab.study.terminal.commands import COMMANDS
     from bandit_lab.study.terminal.errors import Incomplete
@@ -300,21 +299,15 @@ def _document(command: str, plan: Any, folder: Path, keep: bool) -> Document:
     progress, compute = Progress(quiet=True), _function_of(command)
     if compute is not None and not keep:
         return compute(plan, progress)
-    found: list[Document] = []
-
-    def kept(plan: Any, progress: Progress) -> Document:
-        assert compute is not None
-        found.append(compute(plan, progress))
-        return found[-1]
-
-    incomplete = ""
+    found, incomplete = None, ""
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            execute = COMMANDS[command].load().execute if compute is None else perform(command, kept)
-            execute(plan, RunFolder(folder), progress)
+            found = COMMANDS[command].load().execute(plan, RunFolder(folder), progress)
     except Incomplete as error:
-        incomplete = str(error)
-    return found[0] if found else document_of(command, folder, incomplete)
+        found, incomplete = error.document, str(error)
+    if found is None:
+        return finished(command, folder, incomplete)
+    return replace(found, incomplete=incomplete) if incomplete else found
 
 
 def _function_of(command: str) -> Callable[..., Document] | None:
@@ -324,48 +317,31 @@ def _function_of(command: str) -> Callable[..., Document] | None:
     return getattr(COMMANDS[command].load().execute, "__wrapped__", None)
 
 
-def document_of(command: str, folder: Path, incomplete: str = "") -> Document:
-    """The document of a finished run folder: tables of the lists of rows in its summary, and its data."""
+def finished(command: str, folder: Path, incomplete: str = "") -> Document:
+    """What a run folder holds in which nothing was left to do: the content of its summary, and its data."""
+    import xarray
+
     from bandit_lab.study.folder.written import RESULTS, SUMMARY
 
     summary = json.loads((folder / SUMMARY).read_bytes())
-    data = None
-    if (folder / RESULTS).exists():
-        import xarray
-
-        with xarray.open_zarr(folder / RESULTS) as stored:
-            data = stored.load()
-    sections: dict[str, list[Block]] = {"": []}
-    single = {}
+    with xarray.open_zarr(folder / RESULTS) as stored:
+        data = stored.load()
+    single = {key: value for key, value in summary.items() if not isinstance(value, dict | list)}
+    sections: dict[str, list[Block]] = {"": [Values(single)]}
     for key, value in summary.items():
-        if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
-            sections[key] = [_table(value)]
-        elif isinstance(value, dict):
-            sections[key] = [_values(value)]
-        else:
-            single[key] = value
-    sections[""] = [_values(single)] if single else []
+        if isinstance(value, dict):
+            sections[key] = [Values(value)]
+        elif isinstance(value, list):
+            rows = bool(value) and all(isinstance(row, dict) for row in value)
+            sections[key if rows else ""] = [_table(value)] if rows else [*sections[""], Values({key: value})]
     return Document(command, sections, data, incomplete=incomplete)
-
-
-def _values(items: Mapping[str, Any]) -> Values:
-    shown = {key: _words(key) for key, value in items.items() if value is None or isinstance(value, int | float | str)}
-    return Values(items, titles=shown)
 
 
 def _table(rows: list[dict[str, Any]]) -> Table[dict[str, Any]]:
     """A table of rows as JSON has them; what is nested in a cell is not shown."""
-    keys = dict.fromkeys(key for row in rows for key in row)
-    nested = {key for key in keys if any(isinstance(row.get(key), dict | list) for row in rows)}
-    columns = [
-        Column[dict[str, Any]](key, _words(key), _reader(key), on=On.JSON if key in nested else On.ALL) for key in keys
-    ]
-    return Table(rows, columns)
 
+    def of(key: str) -> Column[dict[str, Any]]:
+        nested = any(isinstance(row.get(key), dict | list) for row in rows)
+        return Column(key, key.replace("_", " "), lambda row: row.get(key, ABSENT), on=On.JSON if nested else On.ALL)
 
-def _reader(key: str) -> Callable[[dict[str, Any]], Any]:
-    return lambda row: row.get(key, ABSENT)
-
-
-def _words(key: str) -> str:
-    return key.replace("_", " ")
+    return Table(rows, [of(key) for key in dict.fromkeys(key for row in rows for key in row)])

@@ -32,7 +32,7 @@ class Plan(Protocol):
 
 
 P = TypeVar("P", bound=Plan)
-Execute = Callable[[P, RunFolder, Progress], None]
+Execute = Callable[[P, RunFolder, Progress], Document]
 
 
 def perform(command: str, compute: Callable[[P, Progress], Document]) -> Execute[P]:
@@ -41,7 +41,7 @@ def perform(command: str, compute: Callable[[P, Progress], Document]) -> Execute
     The manifest is written last, and what is printed is printed after it. Raises Incomplete where parts are missing.
     """
 
-    def execute(plan: P, folder: RunFolder, progress: Progress) -> None:
+    def execute(plan: P, folder: RunFolder, progress: Progress) -> Document:
         start = time.perf_counter()
         settings = asdict(plan.settings)
         folder.open(as_yaml(settings))
@@ -54,7 +54,8 @@ def perform(command: str, compute: Callable[[P, Progress], Document]) -> Execute
         folder.write_manifest(about | {"stage_seconds": stages})
         document.show()
         if document.incomplete:
-            raise Incomplete(document.incomplete)
+            raise Incomplete(document.incomplete, document)
+        return document
 
     execute.__wrapped__ = compute  # type: ignore[attr-defined]  # the Python interface wants the document alone
     return execute

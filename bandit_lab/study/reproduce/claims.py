@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from bandit_lab.study.document import ABSENT, Column, On
 from bandit_lab.study.reproduce.experiment import Claim, Found, Loaded
 from bandit_lab.study.terminal import report
 
@@ -55,13 +56,22 @@ def command(figure: str, quality: str = "paper") -> str:
     return f"python -m bandit_lab reproduce figures={figure} quality={quality}"
 
 
-def table(rows: list[Row]) -> Any:
-    """The rows for the terminal."""
-    shown = report.new_table("claims", "id", "predicted", "measured", "tolerance", "holds")
-    for one in rows:
-        numbers = [report.number(one[key], DIGITS) for key in ("predicted", "measured")]
-        shown.add_row(one["id"], *numbers, report.number(one["tolerance"], 3), "yes" if one["holds"] else "NO")
-    return shown
+SHOWN: tuple[Column[Row], ...] = (
+    Column("id", "id", lambda row: row["id"]),
+    Column("predicted", "predicted", lambda row: row["predicted"], digits=DIGITS),
+    Column("measured", "measured", lambda row: row["measured"], digits=DIGITS),
+    Column("tolerance", "tolerance", lambda row: row["tolerance"], digits=3),
+    Column("holds", "holds", lambda row: "yes" if row["holds"] else "NO"),
+)
+
+
+def columns(rows: Sequence[Row]) -> list[Column[Row]]:
+    """Everything that `claims.json` tells of a claim."""
+
+    def of(key: str) -> Column[Row]:
+        return Column(key, key, lambda row: row.get(key, ABSENT), on=On.JSON)
+
+    return [of(key) for key in dict.fromkeys(key for row in rows for key in row)]
 
 
 def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

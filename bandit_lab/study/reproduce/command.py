@@ -4,11 +4,13 @@ import gc
 import tempfile
 import time
 import traceback
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
+from bandit_lab.study.document import Column, Document, On, Paragraph, Table
 from bandit_lab.study.folder import written
 from bandit_lab.study.folder.clock import CompileClock
 from bandit_lab.study.folder.manifest import manifest
@@ -74,7 +76,7 @@ def check_folder(plan: Plan, folder: Path) -> None:
         check_finished(folder, found, plain(asdict(plan.settings)))
 
 
-def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
+def execute(plan: Plan, folder: RunFolder, progress: Progress) -> Document:
     """Run the experiments, write the run folder, publish, print the claims.
 
     Raises Incomplete where an experiment failed; everything else is written then, but no manifest.
@@ -92,16 +94,16 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
             _forget_programs()
             if outcomes[-1].reason:
                 _tell(f"{experiment.id} {outcomes[-1].status}: {outcomes[-1].reason}")
+    found = document_of(outcomes)
     with stopped_by_disk(folder.path), progress.stage("writing"):
-        folder.write_summary(publish.summary(outcomes))
+        folder.write_summary(found.to_dict())
         publish.write_results(outcomes, folder.path)
         folder.note_results()
         if settings.publish is not None:
             publish.publish(outcomes, Path(settings.publish), discover())
-    failed = [one.id for one in outcomes if one.status == FAILED]
-    if failed:
-        _print(outcomes)
-        raise Incomplete(f"{len(failed)} of {len(outcomes)} figures failed ({', '.join(failed)})")
+    if found.incomplete:
+        found.show()
+        raise Incomplete(found.incomplete, found)
     wall = time.perf_counter() - start
     seconds = {"wall": wall, "compile": clock.seconds, "run": wall - clock.seconds}
     numbers = asdict(settings) | {"seed": None, "precision": "as each experiment states"}
@@ -111,7 +113,8 @@ def execute(plan: Plan, folder: RunFolder, progress: Progress) -> None:
     with stopped_by_disk(folder.path):
         about = {"stage_seconds": stages, "seed_reason": "every experiment has its own, in conf/experiment/"}
         folder.write_manifest(manifest("reproduce", numbers, {}, seconds) | about)
-    _print(outcomes)
+    found.show()
+    return found
 
 
 def run_one(experiment: Experiment, settings: ReproduceSettings, advance: ProgressCallback) -> Outcome:
@@ -148,14 +151,32 @@ def _fill(outcome: Outcome, experiment: Experiment, settings: ReproduceSettings,
     outcome.found = found
 
 
-def _print(outcomes: list[Outcome]) -> None:
+FIGURES: tuple[Column[Outcome], ...] = (
+    Column("id", "figure", lambda one: one.id),
+    Column("status", "status", lambda one: one.status),
+    Column("reason", "why", lambda one: one.reason or None),
+    Column("from_cache", "from cache", lambda one: one.from_cache),
+    Column("seconds", "seconds", lambda one: round(one.seconds, 3), unit="s"),
+)
+
+
+def document_of(outcomes: Sequence[Outcome]) -> Document:
+    """The claims with their verdicts, and what became of every figure."""
     rows = [row for one in outcomes for row in one.rows]
-    if rows:
-        report.show(claims.table(rows))
-    holding = sum(row["holds"] for row in rows)
+    holding, failed = sum(row["holds"] for row in rows), [one.id for one in outcomes if one.status == FAILED]
     ends = {status: sum(one.status == status for one in outcomes) for status in (DONE, SKIPPED, FAILED)}
-    report.show(
-        f"{len(rows)} claims, {holding} hold; figures: " + ", ".join(f"{count} {name}" for name, count in ends.items())
+    counts = ", ".join(f"{count} {name}" for name, count in ends.items())
+    return Document(
+        "Claims",
+        {
+            "": [
+                Table(rows, claims.SHOWN, title="claims", on=On.SHOWN),
+                Paragraph(f"{len(rows)} claims, {holding} hold; figures: {counts}"),
+            ],
+            "claims": [Table(rows, claims.columns(rows), on=On.JSON)],
+            "figures": [Table(outcomes, FIGURES, on=On.JSON)],
+        },
+        incomplete=f"{len(failed)} of {len(outcomes)} figures failed ({', '.join(failed)})" if failed else "",
     )
 
 

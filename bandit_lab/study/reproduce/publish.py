@@ -52,21 +52,6 @@ def write_outcome(outcome: Outcome, folder: RunFolder) -> None:
     folder.write_files(files)
 
 
-def summary(outcomes: list[Outcome]) -> dict[str, Any]:
-    """Content of `summary.json`."""
-    about = [
-        {
-            "id": one.id,
-            "status": one.status,
-            "reason": one.reason or None,
-            "from_cache": one.from_cache,
-            "seconds": round(one.seconds, 3),
-        }
-        for one in outcomes
-    ]
-    return {"claims": [row for one in outcomes for row in one.rows], "figures": about}
-
-
 def csv_of(found: Found) -> str:
     """All numbers predicted and measured as one long table: role, quantity, unit, a column per coordinate, value.
 

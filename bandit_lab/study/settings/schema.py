@@ -30,7 +30,7 @@ def setting(default: Any, unit: str, text: str, section: str = RARE) -> Any:
 def group(default: str, text: str, section: str = LEARNER) -> Any:
     """A field that holds one variant of a group: `name` and the variant's options. default: the variant's name."""
     metadata = {"unit": "group", "help": text, "section": section, "variant": default}
-    return field(default_factory=lambda: {}, metadata=metadata)
+    return field(default_factory=lambda: {"name": default}, metadata=metadata)
 
 
 @dataclass

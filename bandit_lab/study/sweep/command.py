@@ -13,6 +13,7 @@ from bandit_lab.study import plugins
 from bandit_lab.study.arithmetic import arithmetic, changes
 from bandit_lab.study.chunks import ChunkStore, RunLock, hash_of
 from bandit_lab.study.chunks.store import PLAN
+from bandit_lab.study.document import Document
 from bandit_lab.study.examples import make_examples
 from bandit_lab.study.folder import resume, store, written
 from bandit_lab.study.folder.clock import CompileClock
@@ -38,8 +39,11 @@ def check_folder(plan: SweepPlan, folder: Path) -> None:
     check_disk(plan, folder)
 
 
-def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> None:
+def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Document | None:
     """Run the sweep or what is left of it, print its tables, write the run folder.
+
+    Returns:
+      What was found; None where nothing was left to do, and in a process that only takes its part.
 
     Raises:
       BadInput: another process works in the folder, or it holds another run.
@@ -48,13 +52,19 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> None:
     """
     chunks = ChunkStore(folder.path)
     hosts = join(plan.settings.hosts, chunks.folder)
-    failed = (_take_part if hosts.index else _lead)(plan, folder, chunks, progress, hosts)
+    if hosts.index:
+        found, failed = None, _take_part(plan, folder, chunks, progress, hosts)
+    else:
+        found, failed = _lead(plan, folder, chunks, progress, hosts)
     if failed:
-        raise Incomplete(failed_text(failed))
+        raise Incomplete(failed_text(failed), found)
+    return found
 
 
-def _lead(plan: SweepPlan, folder: RunFolder, chunks: ChunkStore, progress: Progress, hosts: Hosts) -> dict[str, str]:
-    """What a single process does, and process 0 of several: everything. Returns what failed, and why."""
+def _lead(
+    plan: SweepPlan, folder: RunFolder, chunks: ChunkStore, progress: Progress, hosts: Hosts
+) -> tuple[Document | None, dict[str, str]]:
+    """What a single process does, and process 0 of several: everything. Returns (what was found, failed chunks)."""
     settings = settings_of(plan)
     with contextlib.ExitStack() as stack:
         with bad_input(), stopped_by_disk(folder.path):
@@ -71,7 +81,7 @@ def _lead(plan: SweepPlan, folder: RunFolder, chunks: ChunkStore, progress: Prog
                 chunks.remove()
                 folder.tidy()
                 report.show("finished already: nothing is left to do (overwrite=true computes it anew)")
-                return {}
+                return None, {}
             if state == resume.NEW:
                 chunks.clear()
             folder.open(report.as_yaml(asdict(plan.settings)), keep_chunks=True)
@@ -82,10 +92,10 @@ def _lead(plan: SweepPlan, folder: RunFolder, chunks: ChunkStore, progress: Prog
             if hosts.count > 1:
                 chunks.forget_failures()
             hosts.begin()
-            failed = _work(plan, folder, chunks, settings, progress, hosts)
+            found, failed = _work(plan, folder, chunks, settings, progress, hosts)
             if not failed:
                 chunks.remove()
-    return failed
+    return found, failed
 
 
 def _take_part(
@@ -182,8 +192,8 @@ def block_width() -> dict[str, int]:
 
 def _work(
     plan: SweepPlan, folder: RunFolder, chunks: ChunkStore, settings: dict[str, Any], progress: Progress, hosts: Hosts
-) -> dict[str, str]:
-    """Compute and write everything but the end of the run; what failed, and why."""
+) -> tuple[Document, dict[str, str]]:
+    """Compute and write everything but the end of the run. Returns (what was found, what failed and why)."""
     start, clock = time.perf_counter(), CompileClock()
     with clock:
         done = compute(plan, chunks, progress, hosts)
@@ -210,7 +220,7 @@ def _work(
     more = {"stage_seconds": stages, "chunks": counts, "settings_hash": hash_of(settings)}
     folder.write_manifest(manifest("sweep", resolved, block_width(), seconds) | more)
     found.show()
-    return done.failed
+    return found, done.failed
 
 
 def throughput(plan: SweepPlan, progress: Progress, compiling: float, done: Computed, wall: float) -> dict[str, Any]:

@@ -8,7 +8,10 @@ For developers. A new command is one entry in COMMANDS, one schema in `config.SC
 """
 
 import importlib
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from bandit_lab.study.document import Document
 
 
 class CommandModule(Protocol):
@@ -18,7 +21,7 @@ class CommandModule(Protocol):
         """Check everything, do nothing."""
         ...
 
-    def execute(self, plan: Any, folder: Any, progress: Any) -> None:
+    def execute(self, plan: Any, folder: Any, progress: Any) -> "Document | None":
         """Do it."""
         ...
 

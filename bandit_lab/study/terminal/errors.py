@@ -4,10 +4,13 @@ import contextlib
 import difflib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bandit_lab.study.settings.config import GROUPS, SCHEMAS
 from bandit_lab.study.settings.schema import described
+
+if TYPE_CHECKING:
+    from bandit_lab.study.document import Document
 
 
 class BadInput(ValueError):
@@ -19,7 +22,11 @@ class Stopped(RuntimeError):
 
 
 class Incomplete(RuntimeError):
-    """A run that came to its end with parts missing; the same command tries them again."""
+    """A run that came to its end with parts missing; the same command tries them again. document: what is there."""
+
+    def __init__(self, text: str, document: "Document | None" = None) -> None:
+        super().__init__(text)
+        self.document = document
 
 
 @contextlib.contextmanager

@@ -4,7 +4,8 @@ For developers. A new command is one entry in COMMANDS, one schema in `config.SC
 
 - `prepare(settings, explicit) -> plan`: every check of every setting, no work and nothing written; `explicit` holds the
   keys that were given on the command line. Raises ValueError (name, expected, got);
-- `execute(plan, folder, progress) -> None`: the work; writes into the `RunFolder`, prints a short table on stdout.
+- `execute(plan, folder, progress) -> Document`: the work; writes into the `RunFolder`, prints a short table on stdout.
+  `document.write.perform` makes it of a function `compute(plan, progress) -> Document`, which knows of neither.
 """
 
 import importlib

@@ -8,7 +8,7 @@ import pytest
 
 from bandit_lab import theory
 from bandit_lab.study.cli import main
-from bandit_lab.study.predict import command as module
+from bandit_lab.study.predict import prediction as module
 from bandit_lab.study.predict.statements import VALUES
 from bandit_lab.study.quantities import QUANTITIES, STATUS
 from bandit_lab.study.wiring import Linear

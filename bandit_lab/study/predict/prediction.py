@@ -122,7 +122,7 @@ def _intervals(linear: Linear, hyper: Hyper) -> Intervals:
         return Intervals(law, Value.absent(f"not searched for staleness={linear.model}"))
     runs: list[Any]
     if linear.model == "lag" and linear.wholly_stale:
-        maximum, runs = SEARCHED_CLOSED, _unstable_lags(linear, hyper, SEARCHED_CLOSED)
+        maximum, runs = SEARCHED_CLOSED, unstable_lags(linear, hyper, SEARCHED_CLOSED)
     else:
         maximum = SEARCHED[linear.model]
         runs = theory.islands(linear.loop(hyper.momentum), hyper.learning_rate, maximum)
@@ -130,7 +130,7 @@ def _intervals(linear: Linear, hyper: Hyper) -> Intervals:
     return Intervals(law, first, [list(run) for run in runs], maximum)
 
 
-def _unstable_lags(linear: Linear, hyper: Hyper, maximum: int) -> list[tuple[int, int]]:
+def unstable_lags(linear: Linear, hyper: Hyper, maximum: int) -> list[tuple[int, int]]:
     """The unstable lags 0..maximum as at most one range, by bisection; for a stiffness that is wholly stale.
 
     Derived here: on the unit circle kappa rises with the angle, and a longer lag reaches the phase of a crossing at a

@@ -16,6 +16,7 @@ matter of the others.
 """
 
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,9 +33,14 @@ def binomial_weights(trials: int, success: ArrayLike, failure: ArrayLike | None 
     """P(k successes) of n = `trials`, k = 0..n, shape [..., n + 1]; `failure` = 1 - success keeps its digits."""
     p = np.asarray(success, float)[..., None]
     q = 1 - p if failure is None else np.asarray(failure, float)[..., None]
-    k = np.arange(trials + 1)
-    log_choose = gammaln(trials + 1) - gammaln(k + 1) - gammaln(trials - k + 1)
+    k, log_choose = _log_choose(trials)
     return np.exp(log_choose + xlogy(k, p) + xlogy(trials - k, q))
+
+
+@lru_cache(maxsize=64)
+def _log_choose(trials: int) -> tuple[np.ndarray, np.ndarray]:
+    k = np.arange(trials + 1)
+    return k, gammaln(trials + 1) - gammaln(k + 1) - gammaln(trials - k + 1)
 
 
 def silent_rate(group_size: int, success: ArrayLike) -> np.ndarray:
@@ -132,6 +138,7 @@ class GroupLaw:
         weight[..., [0, -1]] = 0.0
         return weight / weight.sum(-1, keepdims=True)
 
+    @cached_property
     def _differences(self) -> np.ndarray:
         up, down = self.table()
         return up[1:] - down[:-1]
@@ -141,7 +148,7 @@ class GroupLaw:
         p, q = _pair(success, failure)
         if self.group_size is None:
             return self._limit(p, q)[0]
-        value = binomial_weights(self.group_size - 1, p, q) @ self._differences()
+        value = binomial_weights(self.group_size - 1, p, q) @ self._differences
         return value / self._alive(p, q)[0] if self.advantage == "dapo" else value
 
     def slope(self, success: ArrayLike, failure: ArrayLike | None = None) -> np.ndarray:
@@ -149,7 +156,7 @@ class GroupLaw:
         p, q = _pair(success, failure)
         if self.group_size is None:
             return self._limit(p, q)[1]
-        size, gaps = self.group_size, self._differences()
+        size, gaps = self.group_size, self._differences
         if size == 1:
             return np.zeros_like(p)
         value = (size - 1) * (binomial_weights(size - 2, p, q) @ np.diff(gaps))

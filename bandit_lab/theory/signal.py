@@ -8,6 +8,7 @@ sigma^2). Derived here.
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -36,8 +37,8 @@ class Signal(Protocol):
     """What turns rewards into a drift h(pi) F(pi) r.
 
     For developers: a new signal writes `means` [K], `label`, `unbounded` (does h diverge where the best arm has all the
-    mass), `reweights_actions` (are surviving actions drawn from another law than pi), `factor` (h), `gradient`
-    (dh/dlogits [K]) and `mean_advantage` (0 if advantages sum to zero in a group).
+    mass), `reweights_actions` (are surviving actions drawn from another law than pi), `factor` (h), `factors` (of many
+    policies [N, K] at once), `gradient` (dh/dlogits [K]) and `mean_advantage` (0 if advantages sum to zero in a group).
     """
 
     @property
@@ -49,6 +50,7 @@ class Signal(Protocol):
     @property
     def reweights_actions(self) -> bool: ...
     def factor(self, policy: np.ndarray) -> float: ...
+    def factors(self, policies: np.ndarray) -> np.ndarray: ...
     def gradient(self, policy: np.ndarray) -> np.ndarray: ...
     def mean_advantage(self, policy: np.ndarray) -> float: ...
 
@@ -66,7 +68,7 @@ class BinarySignal:
         _checks.require(all(0 <= r <= 1 for r in values), "rewards", "probabilities in [0, 1]", list(values))
         object.__setattr__(self, "success", values)
 
-    @property
+    @cached_property
     def means(self) -> np.ndarray:
         """Expected reward per arm [K]."""
         return np.array(self.success)
@@ -92,6 +94,10 @@ class BinarySignal:
     def factor(self, policy: np.ndarray) -> float:
         """h(J(pi))."""
         return float(self.law.factor(*self._pair(policy)))
+
+    def factors(self, policies: np.ndarray) -> np.ndarray:
+        """The same of every policy [N, K]."""
+        return self.law.factor(policies @ self.means, policies @ (1 - self.means))
 
     def gradient(self, policy: np.ndarray) -> np.ndarray:
         """h'(J) F r [K]."""
@@ -127,7 +133,7 @@ class MomentSignal:
         object.__setattr__(self, "reward_means", means)
         object.__setattr__(self, "variances", spread)
 
-    @property
+    @cached_property
     def means(self) -> np.ndarray:
         """Expected reward per arm [K]."""
         return np.array(self.reward_means)
@@ -152,6 +158,15 @@ class MomentSignal:
             if self.advantage == "tempered":
                 return float(1 / np.float64(self.spread(policy) ** self.power))
         return 1.0
+
+    def factors(self, policies: np.ndarray) -> np.ndarray:
+        """The same of every policy [N, K]."""
+        gap = self.means - (policies @ self.means)[:, None]
+        spread = np.sqrt(np.sum(policies * (gap**2 + np.array(self.variances)), axis=-1))
+        with np.errstate(divide="ignore"):
+            if self.advantage == "grpo":
+                return np.asarray(1 / (spread + self.eps))
+            return np.asarray(1 / spread**self.power) if self.advantage == "tempered" else np.ones(len(policies))
 
     def gradient(self, policy: np.ndarray) -> np.ndarray:
         """dh/dlogits [K]."""

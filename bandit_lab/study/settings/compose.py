@@ -81,14 +81,28 @@ def register(variants: Iterable[tuple[str, str, Mapping[str, Any]]], folder: str
 
     store = ConfigStore.instance()
     for command, schema in SCHEMAS.items():
+        if not _is_new("", command, schema):
+            continue
         chosen = [{one.name: one.metadata["variant"]} for one in fields(schema) if "variant" in one.metadata]
         silent = [{f"override hydra/{one}_logging": "none"} for one in ("job", "hydra")]
         hydra = {"output_subdir": None, "job": {"name": command, "chdir": False}, "run": {"dir": "."}}
         store.store(name=f"{command}_schema", node=schema)
         store.store(name=command, node={"defaults": [f"{command}_schema", *chosen, "_self_", *silent], "hydra": hydra})
     for group, name, settings in variants:
-        if folder is None or not Path(folder, group, f"{name}.yaml").is_file():
+        theirs = folder is not None and Path(folder, group, f"{name}.yaml").is_file()
+        if not theirs and _is_new(group, name, settings):
             store.store(group=group, name=name, node=settings)
+
+
+_stored: dict[tuple[str, str], Any] = {}
+
+
+def _is_new(group: str, name: str, settings: Any) -> bool:
+    """Whether Hydra has not been told this already: it takes a millisecond for each, on every call of a command."""
+    if (group, name) in _stored and _stored[group, name] == settings:
+        return False
+    _stored[group, name] = settings
+    return True
 
 
 @contextlib.contextmanager

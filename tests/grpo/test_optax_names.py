@@ -11,7 +11,7 @@ import optax
 import pytest
 
 from bandit_lab.grpo import OPTIMIZERS, Optimizer, optimizer_names
-from bandit_lab.grpo.optimizer.base import REFUSED
+from bandit_lab.grpo.optimizer import REFUSED
 
 EXPORTED = [
     name

@@ -15,7 +15,7 @@ from bandit_lab._registry import Registry
 from bandit_lab.bandits import BANDITS, TabularBandit, k_arm
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, DrGRPO, Lag, Refresh, TokenMean
 from bandit_lab.grpo.advantage.none import NoBaseline
-from bandit_lab.grpo.kl.reverse import Exact
+from bandit_lab.grpo.kl import Exact
 from bandit_lab.study.check import CHECKS, run_check, subject_of
 from bandit_lab.study.check.result import Failed, close, compared
 from bandit_lab.study.cli import main

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from bandit_lab.grpo import optimizer_names
-from bandit_lab.grpo.optimizer.base import REFUSED, optimizer_options
+from bandit_lab.grpo.optimizer import REFUSED, optimizer_options
 from bandit_lab.study import plugins
 from bandit_lab.study.cli import BAD_INPUT, OK, main
 from bandit_lab.study.settings.config import GROUPS, SCHEMAS

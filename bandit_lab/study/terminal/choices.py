@@ -18,8 +18,8 @@ _ROOMS = {
     "advantage": "grpo/advantage",
     "estimator": "grpo/estimator",
     "staleness": "grpo/staleness",
-    "optimizer": "grpo/optimizer",
-    "kl_estimator": "grpo/kl",
+    "optimizer": "grpo/optimizer.py",
+    "kl_estimator": "grpo/kl.py",
 }
 LINE = 100
 
@@ -66,7 +66,8 @@ def _own_doc(builder: Any) -> str:
 def _written(group: str) -> dict[str, Written]:
     """What is decorated with `@register_...("name")` in the package's sources."""
     room = Path(__file__).resolve().parents[2] / _ROOMS[group]
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(room.rglob("*.py"))]
+    files = [room] if room.suffix else sorted(room.rglob("*.py"))
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in files]
     defined = [node for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     classes = {node.name: node for node in defined if isinstance(node, ast.ClassDef)}
     return {
@@ -106,7 +107,7 @@ def _registered(node: ast.FunctionDef | ast.ClassDef) -> list[str]:
 def options_of(group: str, name: str) -> list[tuple[str, str]]:
     """(key, default) of every option of a variant, as it is set on the command line."""
     if group == "optimizer":  # those of its builder: ours, a plug-in's or optax's
-        from bandit_lab.grpo.optimizer.base import optimizer_options
+        from bandit_lab.grpo.optimizer import optimizer_options
 
         return [(f"optimizer.options.{key}", _text(value)) for key, value in optimizer_options(name).items()]
     if name in _written(group):

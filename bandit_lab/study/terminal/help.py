@@ -133,7 +133,7 @@ def _options(group: str, name: str) -> list[str]:
 
 def _optax() -> Sequence[str]:
     """The optimisers of optax that have no file of ours, and those that cannot be used."""
-    from bandit_lab.grpo.optimizer.base import REFUSED, optimizer_names
+    from bandit_lab.grpo.optimizer import REFUSED, optimizer_names
 
     named = [name for name in optimizer_names() if name not in choices.names_of("optimizer")]
     lines = ["", "of optax, by name, with what stands behind optimizer.options.; the setting momentum is what they",

@@ -1,4 +1,4 @@
-"""One optimiser by name: of the registry, or of optax."""
+"""Optimisers: the heavy ball in three conventions, your own, and every optax optimiser by name."""
 
 import inspect
 from collections.abc import Mapping
@@ -17,9 +17,28 @@ from bandit_lab.grpo import probes
 
 OPTIMIZERS: Registry[Any] = Registry("optimizer", given=("learning_rate", "momentum"), probe=probes.optimizer)
 """For developers. A new optimiser is a function `(learning_rate, momentum, **options) -> optax.GradientTransformation`
-under `@register_optimizer("its_name")`, in a file of this folder or a module of yours. Both arguments
+under `@register_optimizer("its_name")`, here or in a module of yours. Both arguments
 may be traced; gradients are those of a loss (to be minimised)."""
 register_optimizer = OPTIMIZERS.register
+
+
+@register_optimizer("sgd")
+def sgd(learning_rate: Array, momentum: Array) -> optax.GradientTransformation:
+    """Heavy ball, v <- mu v + g, theta <- theta + eta v (the form of PyTorch and optax)."""
+    return optax.chain(optax.trace(decay=momentum), optax.scale_by_learning_rate(learning_rate))
+
+
+@register_optimizer("sgd_ema")
+def sgd_ema(learning_rate: Array, momentum: Array) -> optax.GradientTransformation:
+    """Heavy ball on an exponential average, v <- mu v + (1 - mu) g: every stiffness is multiplied by 1 - mu."""
+    return optax.chain(optax.ema(decay=momentum, debias=False), optax.scale_by_learning_rate(learning_rate))
+
+
+@register_optimizer("nesterov")
+def nesterov(learning_rate: Array, momentum: Array) -> optax.GradientTransformation:
+    """v <- mu v + g, theta <- theta + eta (mu v + g)."""
+    return optax.chain(optax.trace(decay=momentum, nesterov=True), optax.scale_by_learning_rate(learning_rate))
+
 
 _ELEMENTWISE = ("sgd", "sgd_ema", "nesterov", "adam", "adamw")
 _MOMENTUM_NAMES = ("momentum", "b1", "beta1")

@@ -3,8 +3,7 @@
 from typing import Any
 
 from bandit_lab.study.document.document import Document, On, Paragraph, Table
-from bandit_lab.study.terminal.report import new_table
-from bandit_lab.study.terminal.report import show as show_on_stdout
+from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.text import literal
 
 
@@ -17,13 +16,13 @@ def show(document: Document) -> None:
                 parts.append(literal(block.text, block.wrap))
             elif isinstance(block, Table):
                 parts.append(rich_table(block))
-    show_on_stdout(*parts)
+    report.show(*parts)
 
 
 def rich_table(table: Table[Any]) -> Any:
     """The table for rich; cells are text as it stands."""
     columns = table.shown(On.TERMINAL)
-    made = new_table(table.title, *(column.head(table.narrow) for column in columns))
+    made = report.new_table(table.title, *(column.head(table.narrow) for column in columns))
     for row in table.rows:
         made.add_row(*(column.cell(row, table.narrow) for column in columns))
     for column, drawn in zip(columns, made.columns, strict=True):

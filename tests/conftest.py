@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 QUICKLY = "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1"
 AS_RELEASED = "BANDIT_LAB_TESTS_AS_RELEASED"
@@ -32,6 +33,7 @@ os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # no test may depend on wh
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
+from nightly import KEPT  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
 
@@ -40,6 +42,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     # keep to it, where their tests interrupt them.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+TESTS = Path(__file__).parent
 LONGEST = (
     "simulate/test_fast_path.py",
     "study/test_check.py",
@@ -92,8 +95,25 @@ def pytest_configure(config):
         config.option.loadscopereorder = False
 
 
-def pytest_collection_modifyitems(items):
+def leave_to_nightly(items) -> set[str]:
+    """Mark what `nightly.KEPT` leaves out. Returns what in it is no test's, of the files collected."""
+    unused = {(name, "") for name in KEPT} | {(name, one) for name, kept in KEPT.items() for one in kept}
+    files = set()
+    for item in items:
+        file = item.path.relative_to(TESTS).as_posix()
+        name, case = f"{file}::{item.originalname}", item.name[len(item.originalname) + 1 : -1]
+        files.add(file)
+        unused -= {(name, ""), (name, case)}
+        if name in KEPT and case not in KEPT[name]:
+            item.add_marker(pytest.mark.nightly)
+    return {f"{name}[{case}]" for name, case in unused if name.partition("::")[0] in files}
+
+
+def pytest_collection_modifyitems(config, items):
     """Long files first; the order within a file stays. What is about released programs is left to test_released.py."""
+    unused = leave_to_nightly(items)
+    if unused and config.args_source.name != "ARGS":
+        raise pytest.UsageError(f"tests/nightly.py: expected names of tests, got {', '.join(sorted(unused))}")
     place = {name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get("/".join(item.path.parts[-2:]), len(place)))
     if QUICKLY in os.environ.get("XLA_FLAGS", ""):

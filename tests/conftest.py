@@ -95,27 +95,32 @@ def pytest_configure(config):
         config.option.loadscopereorder = False
 
 
-def leave_to_nightly(items) -> set[str]:
+def leave_to_nightly(items, listed=KEPT) -> set[str]:
     """Mark what `nightly.KEPT` leaves out. Returns what in it is no test's, of the files collected."""
-    unused = {(name, "") for name in KEPT} | {(name, one) for name, kept in KEPT.items() for one in kept}
+    unused = {(name, "") for name in listed} | {(name, one) for name, kept in listed.items() for one in kept}
     files = set()
     for item in items:
         file = item.path.relative_to(TESTS).as_posix()
         name, case = f"{file}::{item.originalname}", item.name[len(item.originalname) + 1 : -1]
         files.add(file)
         unused -= {(name, ""), (name, case)}
-        if name in KEPT and case not in KEPT[name]:
+        if name in listed and case not in listed[name]:
             item.add_marker(pytest.mark.nightly)
     return {f"{name}[{case}]" for name, case in unused if name.partition("::")[0] in files}
 
 
+def longest_first(items) -> None:
+    """Long files first; the order within a file stays."""
+    place = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get("/".join(item.path.parts[-2:]), len(place)))
+
+
 def pytest_collection_modifyitems(config, items):
-    """Long files first; the order within a file stays. What is about released programs is left to test_released.py."""
+    """What is about released programs is left to test_released.py."""
     unused = leave_to_nightly(items)
     if unused and config.args_source.name != "ARGS":
         raise pytest.UsageError(f"tests/nightly.py: expected names of tests, got {', '.join(sorted(unused))}")
-    place = {name: number for number, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: place.get("/".join(item.path.parts[-2:]), len(place)))
+    longest_first(items)
     if QUICKLY in os.environ.get("XLA_FLAGS", ""):
         for item in items:
             if item.get_closest_marker("as_released"):

@@ -10,7 +10,7 @@ import conftest
 import jax
 import jax.numpy as jnp
 import pytest
-from conftest import AS_RELEASED, LONGEST, QUICKLY, compile_quickly, pytest_collection_modifyitems
+from conftest import AS_RELEASED, LONGEST, QUICKLY, compile_quickly, leave_to_nightly, longest_first
 from jax.experimental.serialize_executable import serialize
 from settings import nightly_but, thinned
 
@@ -30,8 +30,20 @@ def test_long_files_exist_and_come_first(request):
 
     items = [Item("bandits/test_modes.py"), Item(LONGEST[1]), Item("theory/test_noise.py"), Item(LONGEST[0])]
     first, last = items[3], items[0]
-    pytest_collection_modifyitems(items)
+    longest_first(items)
     assert [items[0], items[2]] == [first, last]
+
+
+def test_what_is_left_to_nightly_is_named_rightly(request):
+    """Planted: a test and a case that are not there."""
+    here = "test_setup.py::test_what_is_left_to_nightly_is_named_rightly"
+    listed = {here: ("no case",), "test_setup.py::test_nothing": ()}
+    marked = []
+    item = request.node
+    item.add_marker = lambda marker: marked.append(marker.name)
+    assert leave_to_nightly([item], listed) == {f"{here}[no case]", "test_setup.py::test_nothing[]"}
+    assert leave_to_nightly([item], {here: ()}) == set()
+    assert marked == ["nightly", "nightly"]
 
 
 def size_of_code():

@@ -14,9 +14,13 @@ a displacement, v running; means over sampled runs. Drawn: threshold against G, 
 rate (bars: 2 standard errors), curves.
 """
 
+from typing import Any
+
 import matplotlib
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from bandit_lab import measure as detectors
 from bandit_lab import theory
@@ -36,7 +40,7 @@ OPTIMIZERS = ("adam", "sgd")
 UNIT = "logits per unit of the update"
 
 
-def dataset(setting: Setting, threshold, curves, more) -> xarray.Dataset:
+def dataset(setting: Setting, threshold: Any, curves: Any, more: dict[str, Any]) -> xarray.Dataset:
     """What both sides have: thresholds [2, G], mean curves [G, P]."""
     threshold, curves = np.array(threshold), np.array(curves)
     factor = setting.sizes[-1] / setting.sizes[-2]
@@ -65,7 +69,7 @@ def predict(setting: Setting) -> xarray.Dataset:
     """Closed forms at the noise of each group size."""
     even, weight, success = np.full(2, 0.5), setting.kl_weight, tuple(setting.rewards)
 
-    def at(size):
+    def at(size: int) -> Any:
         law = theory.GroupLaw("rloo", size)
         signal = theory.BinarySignal(law, success)
         policy = theory.settled_point(signal, even, weight).policy
@@ -82,7 +86,7 @@ def predict(setting: Setting) -> xarray.Dataset:
     split, noise = at(setting.group_size)
     held = theory.adaptive_threshold(split, theory.noise_second_moment(noise), "refresh", 1, 0.0).kappa
 
-    def response(factor):
+    def response(factor: float) -> Any:
         moment = theory.self_consistent_moment(split, noise, factor * held, 1, beta1=0.0)
         assert moment is not None, "no second moment is consistent with its own fluctuation here"
         return 1 - factor * held * theory.precondition(split, moment).largest
@@ -141,7 +145,7 @@ def _responses(setting: Setting) -> xarray.Dataset:
     held = detectors.floquet_threshold(learner, "finite_group", 0.0, 1, setting.kl_weight).learning_rate
     theta = detectors.find_fixed_point(learner, "finite_group", setting.kl_weight).rest
     along = setting.response.displacement * np.array([1.0, -1.0]) / np.sqrt(2)
-    options = {"burn_in": setting.burn_in, "periods": 1, "seeds": setting.seeds, "seed": setting.seed}
+    options: dict[str, Any] = {"burn_in": setting.burn_in, "periods": 1, "seeds": setting.seeds, "seed": setting.seed}
     found = [
         detectors.mean_response(learner, Hyper(f * held, 0.0, 1, setting.kl_weight), theta, along, **options)
         for f in setting.factors
@@ -153,7 +157,12 @@ def _responses(setting: Setting) -> xarray.Dataset:
 def _curves(setting: Setting) -> xarray.Dataset:
     about = setting.curve
     cells = Hyper(*(np.array([x]) for x in (about.learning_rate, about.momentum, 1, setting.kl_weight)))
-    options = {"steps": about.steps, "seeds": setting.curve_seeds, "seed": setting.seed, "summary": False}
+    options: dict[str, Any] = {
+        "steps": about.steps,
+        "seeds": setting.curve_seeds,
+        "seed": setting.seed,
+        "summary": False,
+    }
     runs = [
         run(_learner(setting, "adam", g), "sampled", cells, dtype=np.float64, **options) for g in setting.curve_sizes
     ]
@@ -191,7 +200,7 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Found, wide: bool) -> None:
     """Three panels: threshold, response, curves."""
     figure.set_figheight(2.7 if wide else 7.2)
     axes = figure.subplots(1, 3) if wide else figure.subplots(3, 1)
@@ -200,7 +209,7 @@ def draw(figure, found: Found, wide: bool) -> None:
     _draw_curves(axes[2], found)
 
 
-def _draw_threshold(axis, found: Found) -> None:
+def _draw_threshold(axis: Axes, found: Found) -> None:
     sizes = found.predicted.group_size.values
     for optimizer, colour, name in (
         ("adam", style.BLUE, "Adam (unit: logits),\nsecond moment held"),
@@ -223,7 +232,7 @@ def _draw_threshold(axis, found: Found) -> None:
     axis.set_title(f"N = {found.setting.held.refresh_interval}, $\\beta_1$ = {found.setting.held.momentum:g}")
 
 
-def _draw_response(axis, found: Found) -> None:
+def _draw_response(axis: Axes, found: Found) -> None:
     fine = found.predicted.fine_factor.values
     axis.axhline(-1, color=style.GREY, linewidth=0.8, linestyle=":")
     axis.plot(fine, found.predicted.response_held_line, **style.LAW)
@@ -240,7 +249,7 @@ def _draw_response(axis, found: Found) -> None:
     axis.set_title(f"Noisy runs, G = {found.setting.group_size}, N = 1, $\\beta_1$ = 0")
 
 
-def _draw_curves(axis, found: Found) -> None:
+def _draw_curves(axis: Axes, found: Found) -> None:
     sizes = found.predicted.curve_size.values
     colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.85, len(sizes)))
     for row, (size, colour) in enumerate(zip(sizes, colours, strict=True)):

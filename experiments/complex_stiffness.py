@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bandit_lab import measure as detectors
@@ -277,7 +279,7 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Found, wide: bool) -> None:
     """How often a stiffness is complex; what that does to the threshold."""
     figure.set_figheight(3.1 if wide else 5.4)
     axes = figure.subplots(1, 2, width_ratios=(1, 1.35)) if wide else figure.subplots(2, 1, height_ratios=(1, 1.5))
@@ -285,7 +287,7 @@ def draw(figure, found: Found, wide: bool) -> None:
     _draw_thresholds(axes[1], found)
 
 
-def _draw_shares(panel, found: Found) -> None:
+def _draw_shares(panel: Axes, found: Found) -> None:
     for row, name in enumerate(found.setting.advantages):
         marker, colour = SIGNS[name]
         look = s.MEASURED | {"color": colour, "marker": marker, "markersize": 4.0 if marker != "x" else 6.0}
@@ -298,9 +300,9 @@ def _draw_shares(panel, found: Found) -> None:
     sheet.ticks_at(panel.xaxis, found.setting.arms)
 
 
-def _draw_thresholds(panel, found: Found) -> None:
+def _draw_thresholds(panel: Axes, found: Found) -> None:
     panel.axhline(1, **s.LAW)
-    where = {"transform": panel.get_yaxis_transform(), "ha": "right", "va": "bottom"}
+    where: dict[str, Any] = {"transform": panel.get_yaxis_transform(), "ha": "right", "va": "bottom"}
     panel.text(0.985, 1.06, "law; below: unsafe", fontsize=7, **where)
     ratio = found.measured.threshold / found.predicted.law
     seen: dict[str, int] = {}

@@ -12,6 +12,8 @@ Drawn: one run of each kind, what its log holds besides, and the verdicts by bot
 
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from bandit_lab import theory
 from bandit_lab.curves.diagnose import FAILURES, DiagnoseSettings, diagnose, oscillation_test
@@ -145,7 +147,7 @@ def _kl_weights(setting: Setting) -> list[float]:
     return [float(end(np.concatenate([np.atleast_1d(one) for one in given]))) for end in (np.min, np.max)]
 
 
-def draw(figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Found, wide: bool) -> None:
     """Reward of all five, what separates each, and both tables of verdicts."""
     measured = found.measured
     if wide:
@@ -167,7 +169,7 @@ def draw(figure, found: Found, wide: bool) -> None:
     _table(panels["only"], measured.by_curve.values, "runs, from the reward curve alone")
 
 
-def _beside(panels, measured: xarray.Dataset) -> None:
+def _beside(panels: dict[str, Axes], measured: xarray.Dataset) -> None:
     """Held-out result, silent groups, entropy, raw reward: the failing run against the healthy one."""
     steps = measured.step.values
     drawn = {
@@ -192,7 +194,7 @@ def _smooth(step: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return np.convolve(step, ones, mode="valid"), np.convolve(values, ones, mode="valid")
 
 
-def _table(axis, counts: np.ndarray, title: str) -> None:
+def _table(axis: Axes, counts: np.ndarray, title: str) -> None:
     shares = counts / np.maximum(counts.max(), 1)
     axis.imshow(shares, cmap="Blues", vmin=0, vmax=1.3, aspect="auto")
     for (row, column), count in np.ndenumerate(counts):

@@ -12,9 +12,12 @@ and multipliers as eigenvalues of the Jacobian of a block of the real update. Dr
 """
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from bandit_lab import measure as detectors
 from bandit_lab import theory
@@ -49,7 +52,7 @@ def side(setting: Setting, rho: float) -> float:
     return setting.long.policy if rho > 0 else 1 - setting.long.policy
 
 
-def dataset_values(threshold, stable, radius, edges, limit) -> dict:
+def dataset_values(threshold: Any, stable: Any, radius: Any, edges: Any, limit: Any) -> dict[str, Any]:
     return {
         "threshold": (("estimator", "refresh_interval"), np.array(threshold, float), RATE),
         "stable_intervals": ("estimator", stable, COUNT),
@@ -81,7 +84,14 @@ def coordinates(setting: Setting) -> dict:
 # Prediction: theory alone.
 
 
-def _loop(signal: theory.BinarySignal, reference: np.ndarray, beta: float, estimator: str, mu: float, start=None):
+def _loop(
+    signal: theory.BinarySignal,
+    reference: np.ndarray,
+    beta: float,
+    estimator: str,
+    mu: float,
+    start: np.ndarray | None = None,
+) -> theory.LinearLoop:
     point = theory.settled_point(signal, reference, beta, reference if start is None else start)
     return theory.LinearLoop(*theory.stiffness_split(signal, point.policy, beta, estimator).reduced(), mu, "refresh")
 
@@ -144,7 +154,7 @@ def _one_estimator(name: str, setting: Setting) -> xarray.Dataset:
     point = detectors.find_fixed_point(learner, "mean_field", setting.kl_weight)
     along = detectors.generic_direction(point.basis)
 
-    def cells(intervals) -> tuple[Hyper, np.ndarray]:
+    def cells(intervals: Any) -> tuple[Hyper, np.ndarray]:
         ones = np.ones(len(intervals))
         rest = setting.momentum * ones, np.asarray(intervals), setting.kl_weight * ones
         return Hyper(setting.learning_rate * ones, *rest), np.tile(point.rest, (len(ones), 1))
@@ -216,7 +226,7 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Found, wide: bool) -> None:
     """Thresholds of the estimators, the island, the limit of long blocks."""
     figure.set_figheight(2.6 if wide else 6.4)
     axes = figure.subplots(1, 3) if wide else figure.subplots(3, 1)
@@ -225,7 +235,7 @@ def draw(figure, found: Found, wide: bool) -> None:
     _draw_limit(axes[2], found)
 
 
-def _draw_thresholds(panel, found: Found) -> None:
+def _draw_thresholds(panel: Axes, found: Found) -> None:
     for name in found.setting.estimators:
         predicted, measured = (
             found.predicted.threshold.sel(estimator=name),
@@ -242,7 +252,7 @@ def _draw_thresholds(panel, found: Found) -> None:
         ylabel=f"threshold learning rate\n({s.RATE_UNIT})",
     )
     sheet.ticks_at(panel.xaxis, (1, 4, 16, 64))
-    text = {"fontsize": 7, "transform": panel.transAxes}
+    text: dict[str, Any] = {"fontsize": 7, "transform": panel.transAxes}
     panel.text(0.05, 0.06, "frozen", color=s.BLUE, **text)
     panel.text(0.05, 0.15, "uncorrected", color=s.GREEN, **text)
     panel.text(0.68, 0.98, "ratio", color=s.VERMILION, ha="right", va="top", **text)
@@ -252,7 +262,7 @@ def _draw_thresholds(panel, found: Found) -> None:
     panel.set_ylim(low / 2, high * 3)
 
 
-def _draw_island(panel, found: Found) -> None:
+def _draw_island(panel: Axes, found: Found) -> None:
     first, last = found.predicted.island.values
     panel.axvspan(first - 0.5, last + 0.5, color=s.FILL[3], linewidth=0)
     for rho, colour in zip(found.setting.islands.rho, SHADES, strict=True):
@@ -272,7 +282,7 @@ def _draw_island(panel, found: Found) -> None:
     panel.set_xlim(0, found.setting.islands.longest)
 
 
-def _draw_limit(panel, found: Found) -> None:
+def _draw_limit(panel: Axes, found: Found) -> None:
     rho = found.predicted.long_rho
     panel.plot(rho, found.predicted.limit, **s.EXACT)
     panel.plot(rho, found.measured.limit, **s.MEASURED)

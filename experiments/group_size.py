@@ -11,10 +11,13 @@ over sampled runs around their fixed point. Drawn: curves, the map of c_G(p), va
 """
 
 from functools import partial
+from typing import Any
 
 import matplotlib
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from bandit_lab import theory
 from bandit_lab._readings import crossing, farthest_from_one, share_of_curves
@@ -23,7 +26,7 @@ from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
 from bandit_lab.simulate import run
 from bandit_lab.study.plots import style
 from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Found, Setting
+from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
 
 TITLE = "What the group size does to mean and variance"
 
@@ -33,23 +36,23 @@ RULES = ("rloo", "grpo")
 CASES = ("noisy", "balanced")
 
 
-def times(setting):
+def times(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
     """Learning rate times steps, at the compared steps [P], and those steps."""
     steps = round(setting.curve.time / setting.curve.learning_rate)
     shown = np.round(np.linspace(0, steps, setting.curve.points)).astype(int)
     return shown * setting.curve.learning_rate, shown
 
 
-def failures(setting):
+def failures(setting: Setting) -> np.ndarray:
     """Failure probabilities 1 - p [Q] at which an update is measured."""
     return np.geomspace(0.5, setting.factor.smallest_failure, setting.factor.points)
 
 
-def log_odds(p):
+def log_odds(p: Any) -> Any:
     return np.log(np.asarray(p) / (1 - np.asarray(p)))
 
 
-def level_crossings(failure, factor, levels):
+def level_crossings(failure: np.ndarray, factor: np.ndarray, levels: Any) -> np.ndarray:
     """Failure probability at which c_G falls through each level, by a local cubic in its logarithm; nan if nowhere."""
     found = []
     for level in levels:
@@ -63,11 +66,13 @@ def level_crossings(failure, factor, levels):
     return np.array(found)
 
 
-def log_slope(x, y):
+def log_slope(x: np.ndarray, y: np.ndarray) -> float:
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
-def dataset(setting, curves, infinite, factor, at_level, variance, extra):
+def dataset(
+    setting: Setting, curves: Any, infinite: Any, factor: Any, at_level: Any, variance: Any, extra: dict[str, Any]
+) -> xarray.Dataset:
     """What both sides have, with units."""
     sizes = np.array(setting.sizes)
     late = sizes >= setting.variance.slope_from
@@ -91,13 +96,13 @@ def dataset(setting, curves, infinite, factor, at_level, variance, extra):
 # Prediction: theory alone.
 
 
-def predict(setting):
+def predict(setting: Setting) -> xarray.Dataset:
     time, start = times(setting)[0], log_odds(setting.curve.start)
     fine = np.unique(np.round(np.geomspace(2, max(setting.sizes), 60)).astype(int))
     levels = np.array(setting.factor.levels)
     dense = np.geomspace(0.5, setting.factor.smallest_failure / 4, 2000)
 
-    def crossings(sizes):
+    def crossings(sizes: Any) -> list[np.ndarray]:
         factors = [theory.GroupLaw("grpo", int(g)).group_factor(1 - dense) for g in sizes]
         return [level_crossings(dense, f, levels) for f in factors]
 
@@ -118,7 +123,7 @@ def predict(setting):
     ).assign_coords(fine_size=fine)
 
 
-def _variance(setting, case, i, size):
+def _variance(setting: Setting, case: str, i: int, size: int) -> float:
     about, loops = setting.variance[case], setting.variance.loops
     law = theory.GroupLaw("grpo", size)
     signal = theory.BinarySignal(law, tuple(about.rewards))
@@ -135,7 +140,7 @@ def _variance(setting, case, i, size):
 # Measurement: simulation alone.
 
 
-def measure(setting, lab):
+def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     done = [lab.keep(f"G = {g}", partial(_measure, setting, g)) for g in setting.sizes]
     grid, steps = _cells(setting.curve.learning_rate), int(times(setting)[1][-1])
     infinite = [run(_starting(r, 2, setting), "mean_field", grid, steps=steps, dtype=np.float64) for r in RULES]
@@ -154,24 +159,24 @@ def measure(setting, lab):
     )
 
 
-def _cells(learning_rate, momentum=0.0, interval=1, kl_weight=0.0):
+def _cells(learning_rate: Any, momentum: Any = 0.0, interval: Any = 1, kl_weight: Any = 0.0) -> Hyper:
     columns = np.broadcast_arrays(*np.atleast_1d(learning_rate, momentum, interval, kl_weight))
     return Hyper(*(np.array(column) for column in columns))
 
 
-def _learner(rule, size, rewards, reference=(0.0, 0.0), gap=0.0):
+def _learner(rule: str, size: int, rewards: Any, reference: Any = (0.0, 0.0), gap: float = 0.0) -> Learner:
     bandit = two_arm(rewards, reference_logits=reference, initial_logits=(gap / 2, -gap / 2))
     return Learner(bandit, advantage=ADVANTAGES[rule](), group_size=size)
 
 
-def _starting(rule, size, setting):
+def _starting(rule: str, size: int, setting: Setting) -> Learner:
     return _learner(rule, size, (1.0, 0.0), gap=log_odds(setting.curve.start))
 
 
-def _measure(setting, size):
+def _measure(setting: Setting, size: int) -> xarray.Dataset:
     """Everything at one group size."""
     shown, curve, about = times(setting)[1], setting.curve, setting.variance
-    options = {"seed": setting.seed + size, "summary": False, "dtype": np.float64}
+    options: dict[str, Any] = {"seed": setting.seed + size, "summary": False, "dtype": np.float64}
     grid, steps = _cells(curve.learning_rate), int(shown[-1])
     runs = [run(_starting(r, size, setting), "sampled", grid, steps=steps, seeds=curve.seeds, **options) for r in RULES]
     q, rate, seeds = failures(setting), setting.factor.learning_rate, setting.factor.seeds
@@ -232,7 +237,7 @@ def trained(setting: Setting) -> str:
     return sheet.trained("two arms, rewards as named", rules, kl_weight=0, drift="sampled groups of G")
 
 
-def draw(figure, found, wide):
+def draw(figure: Figure, found: Found, wide: bool) -> None:
     figure.set_figheight(5.2 if wide else 9.0)
     axes = figure.subplots(2, 2).ravel() if wide else figure.subplots(4, 1)
     _draw_curves(axes[0], found, "rloo", "Leave-one-out: one curve for all G")
@@ -241,7 +246,7 @@ def draw(figure, found, wide):
     _draw_variance(axes[3], found)
 
 
-def _draw_curves(axis, found, rule, title):
+def _draw_curves(axis: Axes, found: Found, rule: str, title: str) -> None:
     time, sizes = found.predicted.time.values, found.predicted.group_size.values
     colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.85, len(sizes)))
     axis.plot(time, found.predicted.reward_infinite.sel(rule=rule), zorder=3, **style.LAW)
@@ -259,7 +264,7 @@ def _draw_curves(axis, found, rule, title):
     axis.set_title(title)
 
 
-def _draw_map(axis, found):
+def _draw_map(axis: Axes, found: Found) -> None:
     sizes, fine = found.measured.group_size.values, found.predicted.fine_size.values
     for level, colour in zip(found.predicted.level.values, (style.VERMILION, style.BLUE, style.GREEN), strict=True):
         line = found.predicted.failure_line.sel(level=level)
@@ -278,7 +283,7 @@ def _draw_map(axis, found):
     sheet.note(axis, 0.97, 0.97, KEY, ha="right", va="top")
 
 
-def _draw_variance(axis, found):
+def _draw_variance(axis: Axes, found: Found) -> None:
     sizes = found.predicted.group_size.values
     names = {"noisy": (style.BLUE, "rewards 0.9 and 0.2"), "balanced": (style.VERMILION, "certain rewards, p = 1/2")}
     for case, (colour, name) in names.items():

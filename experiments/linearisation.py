@@ -17,10 +17,13 @@ repels) and the edges of what is thrown out.
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
 
 from bandit_lab import measure as detectors
 from bandit_lab import theory
@@ -195,7 +198,7 @@ def trained(setting: Setting) -> str:
     return sheet.trained(sheet.two_arms(setting.rewards), "GRPO with std; heavy ball", kl_weight=setting.kl_weight)
 
 
-def draw(figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Found, wide: bool) -> None:
     """Boundary over prediction against displacement; amplitude against learning rate; map of basins."""
     figure.set_figheight(2.9 if wide else 7.2)
     axes = figure.subplots(1, 3) if wide else figure.subplots(3, 1)
@@ -204,22 +207,22 @@ def draw(figure, found: Found, wide: bool) -> None:
     _draw_basins(axes[2], found)
 
 
-def _loops(found: Found):
+def _loops(found: Found) -> Any:
     """(place, look) of every loop."""
     for place, (colour, marker) in enumerate(zip(COLOURS, MARKERS, strict=True)):
         yield place, s.MEASURED | {"color": colour, "marker": marker, "markersize": 3.4}
 
 
-def _name_loops(panel, found: Found, left: float, top: float) -> None:
+def _name_loops(panel: Axes, found: Found, left: float, top: float) -> None:
     """Marker and name of every loop, in axes coordinates."""
     for place, look in _loops(found):
         name = str(found.measured.loop.values[place]).replace("mu", r"$\mu$").replace("N", "$N$")
-        text = {"color": look["color"], "fontsize": 7, "va": "center", "transform": panel.transAxes}
+        text: dict[str, Any] = {"color": look["color"], "fontsize": 7, "va": "center", "transform": panel.transAxes}
         panel.plot(left, top - 0.085 * place, **look, transform=panel.transAxes)
         panel.text(left + 0.04, top - 0.085 * place, name, **text)
 
 
-def _draw_boundary(panel, found: Found) -> None:
+def _draw_boundary(panel: Axes, found: Found) -> None:
     panel.axhline(1, **s.EXACT | {"linewidth": 1.2})
     for place, look in _loops(found):
         measured = found.measured.isel(loop=place)
@@ -235,7 +238,7 @@ def _draw_boundary(panel, found: Found) -> None:
     panel.set(xlabel="displacement at the start (logits)", ylabel="boundary / linear threshold", ylim=(0.45, 1.1))
 
 
-def _draw_amplitude(panel, found: Found) -> None:
+def _draw_amplitude(panel: Axes, found: Found) -> None:
     excess = np.array(found.setting.excess)
     for place, look in _loops(found):
         measured = found.measured.isel(loop=place)
@@ -244,7 +247,7 @@ def _draw_amplitude(panel, found: Found) -> None:
         if lost.any():
             panel.plot(excess[lost], np.full(lost.sum(), TOP), **look)
     if (found.measured.farthest > FAR).any():
-        text = {"fontsize": 7, "ha": "right", "va": "center"}
+        text: dict[str, Any] = {"fontsize": 7, "ha": "right", "va": "center"}
         panel.text(0.9, 0.95, "thrown\nfar out", transform=panel.transAxes, **text)
     beyond, amplitude = found.predicted.orbit_ratio - 1, found.predicted.orbit_amplitude
     attracts = np.abs(found.predicted.orbit_slope) < 1
@@ -259,7 +262,7 @@ def _draw_amplitude(panel, found: Found) -> None:
     sheet.plain_log(panel.yaxis, (1.0,))
 
 
-def _draw_basins(panel, found: Found) -> None:
+def _draw_basins(panel: Axes, found: Found) -> None:
     """Fills are measured, lines predicted."""
     basin, line = found.measured.basin, s.EXACT | {"linewidth": 1.4}
     panel.pcolormesh(
@@ -272,7 +275,7 @@ def _draw_basins(panel, found: Found) -> None:
         point = found.predicted.orbit_point.sel(side=side)
         panel.plot(point.where(attracts), ratio, **line | {"linewidth": 1})
         panel.plot(point.where(~attracts), ratio, **line | {"linewidth": 1, "linestyle": ":"})
-    text = {"fontsize": 7, "ha": "center", "va": "center"}
+    text: dict[str, Any] = {"fontsize": 7, "ha": "center", "va": "center"}
     panel.text(0.5 * float(basin.start[0] + basin.start[-1]), 0.5 * float(1 + basin.ratio[0]), "all return", **text)
     panel.text(0.7 * float(basin.start[-1]), 1.75, "cycle", **text)
     panel.text(THROWN_LABEL[0], THROWN_LABEL[1], "thrown\nfar out", **text)

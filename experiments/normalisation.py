@@ -13,11 +13,14 @@ expected reward. Drawn: loss against time; curvature against its bound.
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from scipy.optimize import minimize
 
 from bandit_lab import measure as detectors
@@ -184,7 +187,7 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Found, wide: bool) -> None:
     """Loss against time; curvature against its bound."""
     figure.set_figheight(3.0 if wide else 4.8)
     left, right = (
@@ -194,7 +197,7 @@ def draw(figure, found: Found, wide: bool) -> None:
     _curvatures(right, found)
 
 
-def _losses(panel, found: Found) -> None:
+def _losses(panel: Axes, found: Found) -> None:
     labels = ("mean only", r"std, $G = \infty$", "std, $G$ = 8", "std, $G$ = 64", "silent groups\ndropped, $G$ = 8")
     time = found.predicted.time.values
     for curve, colour, text in zip(found.predicted.curve.values, COLOURS, labels, strict=True):
@@ -213,7 +216,7 @@ def _losses(panel, found: Found) -> None:
     sheet.note(panel, 0.03, 0.04, "line: exact flow\ndashed: late law\ncircle: measured", fontsize=6.5)
 
 
-def _curvatures(panel, found: Found) -> None:
+def _curvatures(panel: Axes, found: Found) -> None:
     bound, seen = found.predicted.uniform_bound.values, np.abs(found.measured.curvature.values)
     least = 1e-4 * bound.max()
     shown = seen > least
@@ -224,7 +227,7 @@ def _curvatures(panel, found: Found) -> None:
     panel.set(xscale="log", yscale="log", xlabel=r"bound $B^2\,\sigma_r$ (reward / logit$^2$)")
     panel.set_ylabel(r"curvature $|u^T H u|$ (reward / logit$^2$)")
     panel.set_ylim(least, ends[1] * 1.3)
-    text = {"va": "top", "transform": panel.transAxes, "fontsize": 6.5}
+    text: dict[str, Any] = {"va": "top", "transform": panel.transAxes, "fontsize": 6.5}
     panel.text(0.05, 0.95, "line: bound reached", color=s.BLUE, **text)
     panel.text(0.05, 0.88, "points: random policies\ndiamond: $p\\,(1-p) = 1/8$\n(both measured)", **text)
 

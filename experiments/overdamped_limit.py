@@ -11,9 +11,13 @@ Setting: conf/experiment/overdamped_limit.yaml. Measured: runs of the mean updat
 bandit_lab.curves. Drawn: curves, their distance to the exponential, fitted time scales against damping and size.
 """
 
+from typing import Any
+
 import jax
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from scipy.optimize import curve_fit
 
 from bandit_lab import measure as detectors
@@ -119,7 +123,7 @@ def predict(setting: Setting) -> xarray.Dataset:
 def _least_squares(time: np.ndarray, curve: np.ndarray) -> np.ndarray:
     """(plateau, time scale, mean squared misfit) of the exponential that is nearest to a noise-free curve."""
 
-    def law(t, top, tau, gain):
+    def law(t: np.ndarray, top: float, tau: float, gain: float) -> np.ndarray:
         return top - gain * np.exp(-t / tau)
 
     best, _ = curve_fit(law, time, curve, p0=(curve[-1], 1.0, 1.0))
@@ -193,7 +197,7 @@ def _family(setting: Setting) -> xarray.Dataset:
     return xarray.Dataset(values | {"exponent": ((), slope, ONE)}, {"size": sizes.size})
 
 
-def _mean_curves(learner, rates, momentum, kl_weight, steps, start) -> np.ndarray:
+def _mean_curves(learner: Learner, rates: Any, momentum: Any, kl_weight: Any, steps: int, start: Any) -> np.ndarray:
     column = np.ones(len(rates))
     cells = Hyper(rates, momentum * column, column.astype(int), kl_weight * column)
     initial = None if start is None else np.tile(start, (len(rates), 1))
@@ -241,7 +245,7 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Found, wide: bool) -> None:
     """Four panels, in a row or two by two."""
     figure.set_figheight(2.3 if wide else 4.2)
     panels = figure.subplots(1, 4) if wide else figure.subplots(2, 2).ravel()
@@ -249,7 +253,7 @@ def draw(figure, found: Found, wide: bool) -> None:
         fill(panel, found)
 
 
-def _draw_curves(panel, found: Found) -> None:
+def _draw_curves(panel: Axes, found: Found) -> None:
     zeta, gone = found.predicted.damping_ratio.values, found.predicted.gone
     for place, (wanted, shade) in enumerate(zip(found.setting.damping.shown, SHADES, strict=True)):
         i = int(np.argmin(np.abs(np.log(zeta / wanted))))
@@ -262,7 +266,7 @@ def _draw_curves(panel, found: Found) -> None:
     panel.set(xlabel=r"time / $\tau$", ylabel="share of the gain", xlim=(0, 5), ylim=(0, 1.5))
 
 
-def _draw_distance(panel, found: Found) -> None:
+def _draw_distance(panel: Axes, found: Found) -> None:
     zeta = found.predicted.damping_ratio
     panel.plot(zeta[zeta > 1.3], found.predicted.distance_leading[zeta > 1.3], **s.LAW)
     panel.plot(zeta, found.predicted.distance_closed_form, **s.EXACT)
@@ -273,7 +277,7 @@ def _draw_distance(panel, found: Found) -> None:
     _damping_axis(panel)
 
 
-def _draw_times(panel, found: Found) -> None:
+def _draw_times(panel: Axes, found: Found) -> None:
     zeta, m = found.predicted.damping_ratio, found.measured
     error = [m.fitted_time - m.fitted_time_low, m.fitted_time_high - m.fitted_time]
     panel.axhline(1.0, **s.LAW)
@@ -285,7 +289,7 @@ def _draw_times(panel, found: Found) -> None:
     _damping_axis(panel)
 
 
-def _draw_family(panel, found: Found) -> None:
+def _draw_family(panel: Axes, found: Found) -> None:
     p, m = found.predicted, found.measured
     error = [m.family_time - m.family_time_low, m.family_time_high - m.family_time]
     panel.plot(p.size, p.inverse_stiffness, **s.LAW)
@@ -298,7 +302,7 @@ def _draw_family(panel, found: Found) -> None:
     panel.text(100, 220, "bent by\nsoftmax", fontsize=6.5, ha="right", color=s.BLUE)
 
 
-def _damping_axis(panel) -> None:
+def _damping_axis(panel: Axes) -> None:
     panel.set(xscale="log", xlabel=r"damping ratio $\zeta$")
     panel.minorticks_off()
     ticks = [one for one in (0.25, 0.5, 1, 2, 4, 8) if one <= 1.02 * panel.dataLim.x1]

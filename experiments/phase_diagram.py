@@ -12,9 +12,12 @@ exact, measured; below, thresholds over the law's. What noise does to the bounda
 """
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from bandit_lab import measure as detectors
 from bandit_lab import theory
@@ -104,7 +107,7 @@ def trained(setting: Setting) -> str:
     return sheet.trained(sheet.two_arms(setting.rewards), "GRPO with std", "heavy ball", kl_weight=setting.kl_weight)
 
 
-def draw(figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Found, wide: bool) -> None:
     """Two columns: a diagram and the ratios of each model. One column: the diagram of A, the ratios of all."""
     models = found.setting.models if wide else found.setting.models[:1]
     figure.set_figheight(4.4)
@@ -131,9 +134,9 @@ def draw(figure, found: Found, wide: bool) -> None:
             axes[1, 0].text(3.2, height, label, color=colour, fontsize=7)
 
 
-def _diagram(panel, found: Found, model: str) -> None:
+def _diagram(panel: Axes, found: Found, model: str) -> None:
     """Learning rate against refresh interval: what happens where."""
-    place = {"model": model, "momentum": found.setting.drawn_momentum}
+    place: dict[str, Any] = {"model": model, "momentum": found.setting.drawn_momentum}
     predicted, measured = found.predicted.sel(place), found.measured.sel(place)
     n = predicted.refresh_interval.values
     low, high = 0.4 * float(found.predicted.onset.sel(momentum=place["momentum"]).min()), 60.0
@@ -148,8 +151,8 @@ def _diagram(panel, found: Found, model: str) -> None:
     sheet.plain_log(panel.yaxis, (1.0,))
 
 
-def _name_regions(panel) -> None:
-    text = {"transform": panel.transAxes, "fontsize": 7}
+def _name_regions(panel: Axes) -> None:
+    text: dict[str, Any] = {"transform": panel.transAxes, "fontsize": 7}
     panel.text(0.97, 0.93, "unstable", ha="right", va="top", **text)
     panel.text(0.97, 0.83, "line: predicted, circles: measured", ha="right", va="top", color=s.BLUE, **text)
     panel.text(0.04, 0.52, "law", va="top", **text)
@@ -168,14 +171,14 @@ def _by_model(found: Found) -> list[tuple[str, str, dict]]:
     return [(NAMES[m], COLOURS[m], {"model": m, "momentum": mu}) for m in found.setting.models]
 
 
-def _ratio(panel, found: Found, label: str, colour: str, place: dict) -> None:
+def _ratio(panel: Axes, found: Found, label: str, colour: str, place: dict) -> None:
     law = found.predicted.law.sel(place)
     n, measured = law.refresh_interval, (found.measured.threshold / law).sel(place)
     panel.plot(n, found.predicted.threshold.sel(place) / law, **s.EXACT | {"color": colour, "linewidth": 1.2})
     panel.plot(n, measured.where(measured < TOP), **s.MEASURED | {"color": colour, "markersize": 3.4})
 
 
-def _key(panel, lines: list[tuple[str, str, dict]]) -> None:
+def _key(panel: Axes, lines: list[tuple[str, str, dict]]) -> None:
     """Names of the lines, top right, in the order in which the lines lie at large N."""
     for row, (label, colour, _) in enumerate(lines):
         place = (0.97, 0.95 - 0.1 * row)

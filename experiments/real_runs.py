@@ -14,10 +14,12 @@ import hashlib
 import os
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
 
 from bandit_lab._readings import crossing
 from bandit_lab.curves import Curve
@@ -226,10 +228,11 @@ def trained(setting: Setting) -> str:
     return "public training logs of the index; nothing is simulated"
 
 
-def draw(figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Found, wide: bool) -> None:
     """Small multiples above, differences of AICc and times below."""
     figure.set_figheight(7.2)
-    head, top, bottom = figure.subfigures(3, 1, height_ratios=(0.16, 2.2, 1.4))
+    parts: Any = figure.subfigures(3, 1, height_ratios=(0.16, 2.2, 1.4))
+    head, top, bottom = parts
     for place, (name, shade) in zip((0.01, 0.23, 0.42, 0.67, 0.84), zip(NAMES, SHADES, strict=True), strict=True):
         count = int((found.measured.chosen == NAMES.index(name)).sum())
         head.text(place, 0.7, f"{name} {count}", color=shade, fontsize=6.5, va="center")
@@ -241,7 +244,7 @@ def draw(figure, found: Found, wide: bool) -> None:
     _factors(right, found)
 
 
-def _multiples(part, found: Found, columns: int) -> None:
+def _multiples(part: SubFigure, found: Found, columns: int) -> None:
     logs = read_logs(found.setting)
     axes = part.subplots(-(-len(logs) // columns), columns, squeeze=False)
     for panel in axes.flat:
@@ -256,7 +259,7 @@ def _multiples(part, found: Found, columns: int) -> None:
         panel.spines[:].set_linewidth(0.4)
 
 
-def _differences(panel, found: Found) -> None:
+def _differences(panel: Axes, found: Found) -> None:
     values = np.sort(softmax_gain(found).values)
     shade = np.where(values > 4, s.BLUE, np.where(values < -4, s.VERMILION, s.GREY))
     panel.bar(np.arange(values.size), np.clip(values, -30, 30), color=shade, width=1.0)
@@ -267,7 +270,7 @@ def _differences(panel, found: Found) -> None:
     panel.text(values.size, -28, text, color=s.VERMILION, fontsize=6.5, ha="right")
 
 
-def _factors(panel, found: Found) -> None:
+def _factors(panel: Axes, found: Found) -> None:
     m = found.measured
     span = np.array([0.5, 4.5])
     panel.plot(span, 1 / span, **s.LAW)
@@ -294,7 +297,7 @@ def _factors(panel, found: Found) -> None:
     panel.set(xlim=(0.9, 4.6), ylim=(0.012, 6))
 
 
-def _say(panel, y: float, text: str, shade: str) -> None:
+def _say(panel: Axes, y: float, text: str, shade: str) -> None:
     sheet.note(panel, 0.03, y, text, color=shade, fontsize=6.5)
 
 

@@ -11,9 +11,13 @@ fit may take misfit for correlated noise). Setting: conf/experiment/slow_start.y
 the fits of bandit_lab.curves on points that are means of B answers each. Drawn: the sweep; delays; R^2; AICc.
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from scipy.optimize import minimize
 
 from bandit_lab import measure as detectors
@@ -226,7 +230,9 @@ def _run_with_inertia(curves: Setting) -> np.ndarray:
     return (low + (high - low) * gain)[logged(steps, curves.points)]
 
 
-def _mean_curves(learner, rates, momentum, kl_weight, steps, start=None) -> np.ndarray:
+def _mean_curves(
+    learner: Learner, rates: Any, momentum: Any, kl_weight: Any, steps: int, start: Any = None
+) -> np.ndarray:
     ones = np.ones(len(rates))
     cells = Hyper(rates, momentum, ones.astype(int), kl_weight * ones)
     initial = None if start is None else np.tile(start, (len(rates), 1))
@@ -250,7 +256,7 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Found, wide: bool) -> None:
     """Four panels, in a row or two by two."""
     figure.set_figheight(2.4 if wide else 4.3)
     panels = figure.subplots(1, 4) if wide else figure.subplots(2, 2).ravel()
@@ -258,20 +264,20 @@ def draw(figure, found: Found, wide: bool) -> None:
         fill(panel, found)
 
 
-def _draw_sweep(panel, found: Found) -> None:
+def _draw_sweep(panel: Axes, found: Found) -> None:
     gone = found.predicted.gone
     for place, (mu, shade) in enumerate(zip(found.predicted.momentum.values, SHADES, strict=False)):
         panel.plot(gone, found.predicted.success.sel(momentum=mu), color=shade, linewidth=1.2)
         points = found.measured.success.sel(momentum=mu)[::3]
         panel.plot(gone[::3], points, "o", color=shade, markersize=2.2, markerfacecolor="white")
         panel.text(28.5, 0.42 - 0.09 * place, rf"$\mu$ = {mu:g}", color=shade, fontsize=6.5, ha="right")
-    text = {"fontsize": 6.5, "va": "top", "transform": panel.transAxes}
+    text: dict[str, Any] = {"fontsize": 6.5, "va": "top", "transform": panel.transAxes}
     panel.text(0.015, 0.98, "lines:\npredicted\ncircles:\nmeasured", **text)
     xlabel = "$t\\,\\eta/(1-\\mu)$ (" + s.RATE_UNIT.replace(" ", "\n", 1) + ")"
     panel.set(xlabel=xlabel, ylabel="success", xlim=(14, 29), ylim=(0, 1))
 
 
-def _draw_delays(panel, found: Found) -> None:
+def _draw_delays(panel: Axes, found: Found) -> None:
     d = found.predicted.delay_constant
     panel.plot(d, d, color=s.GREY, linewidth=0.9)
     panel.plot(d, found.predicted.delay_leading, **s.LAW)
@@ -287,7 +293,7 @@ def _draw_delays(panel, found: Found) -> None:
     panel.set(xlabel=r"$\mu/(1-\mu)$ (steps)", ylabel="delay (steps)", xlim=(0, 20), ylim=(0, 70))
 
 
-def _draw_r_squared(panel, found: Found) -> None:
+def _draw_r_squared(panel: Axes, found: Found) -> None:
     panel.axhline(GOOD, color=s.GREY, linewidth=0.9)
     m = found.measured
     _by_answers(panel, found, "rival_r_squared", m.r_squared_low, m.r_squared_high)
@@ -295,7 +301,7 @@ def _draw_r_squared(panel, found: Found) -> None:
     panel.set(ylabel=r"$R^2$ of the wrong law", ylim=(0.7, 1))
 
 
-def _draw_gain(panel, found: Found) -> None:
+def _draw_gain(panel: Axes, found: Found) -> None:
     panel.axhline(0, color=s.GREY, linewidth=0.9)
     m = found.measured
     _by_answers(panel, found, "aicc_gain", m.gain_low, m.gain_high)
@@ -305,7 +311,7 @@ def _draw_gain(panel, found: Found) -> None:
         sheet.note(panel, 0.17, 0.93 - 0.09 * place, name, color=shade, fontsize=6.5)
 
 
-def _by_answers(panel, found: Found, name: str, low: xarray.DataArray, high: xarray.DataArray) -> None:
+def _by_answers(panel: Axes, found: Found, name: str, low: xarray.DataArray, high: xarray.DataArray) -> None:
     """Predicted lines and measured medians with 90 % ranges over the answers per point, one colour per origin."""
     answers = found.predicted.answers
     for place, shade in enumerate(SHADE):

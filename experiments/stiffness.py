@@ -12,10 +12,11 @@ prediction for every bandit, and the relative error.
 
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray
+from matplotlib.figure import Figure
 
 from bandit_lab import measure as detectors
 from bandit_lab import theory
@@ -145,7 +146,7 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Found, wide: bool) -> None:
     """Thresholds on the diagonal; relative errors beside or below."""
     figure.set_figheight(3.0 if wide else 4.4)
     axes = figure.subplots(1, 2, width_ratios=(1.25, 1)) if wide else figure.subplots(2, 1, height_ratios=(2, 1))
@@ -155,7 +156,13 @@ def draw(figure, found: Found, wide: bool) -> None:
     error = np.abs(measured / predicted - 1)
     for row, (model, (marker, colour)) in enumerate(MARKERS.items()):
         mine = (predicted.model == model).values
-        look = {"marker": marker, "linestyle": "none", "markerfacecolor": "none", "color": colour, "markersize": 3.6}
+        look: dict[str, Any] = {
+            "marker": marker,
+            "linestyle": "none",
+            "markerfacecolor": "none",
+            "color": colour,
+            "markersize": 3.6,
+        }
         axes[0].plot(predicted[mine], measured[mine], markeredgewidth=0.8, **look)
         label = {"fontsize": 7, "color": colour, "transform": axes[0].transAxes}
         axes[0].plot(0.05, 0.93 - 0.09 * row, transform=axes[0].transAxes, **look)

@@ -12,9 +12,12 @@ runs at shares of that threshold. Drawn: variance of reused over fresh batches, 
 """
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from bandit_lab import measure as detectors
 from bandit_lab import theory
@@ -33,7 +36,9 @@ TITLE = "Batch reuse as temperature; variance as a warning"
 REWARDS = (1.0, 0.0)
 
 
-def dataset(setting: Setting, threshold, variance, fresh, reused, more=None) -> xarray.Dataset:
+def dataset(
+    setting: Setting, threshold: Any, variance: Any, fresh: Any, reused: Any, more: dict[str, Any] | None = None
+) -> xarray.Dataset:
     """What both sides have: threshold [L], mean variance over steps [L, S], at block points fresh and reused [L, R]."""
     shares = np.array(setting.shares)
     growth = variance / shares / (variance[:, :1] / shares[0])
@@ -150,7 +155,7 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Found, wide: bool) -> None:
     """Three panels: reuse, growth, lead."""
     figure.set_figheight(2.7 if wide else 7.2)
     axes = figure.subplots(1, 3) if wide else figure.subplots(3, 1)
@@ -163,18 +168,18 @@ def _loops(found: Found, momentum: float) -> np.ndarray:
     return np.flatnonzero(found.predicted.momentum.values == momentum)
 
 
-def _intervals(axis, found: Found) -> None:
+def _intervals(axis: Axes, found: Found) -> None:
     ticks = sorted(set(found.predicted.refresh_interval.values.tolist()))
     axis.set_xscale("log", base=2)
     axis.set_xticks(ticks, [str(t) for t in ticks])
     axis.set_xlabel("refresh interval N (steps)")
 
 
-def _key(axis, x: float, y: float) -> None:
+def _key(axis: Axes, x: float, y: float) -> None:
     sheet.note(axis, x, y, "lines: predicted\ncircles: measured")
 
 
-def _draw_reuse(axis, found: Found) -> None:
+def _draw_reuse(axis: Axes, found: Found) -> None:
     shares = found.predicted.reused_share.values
     axis.axhline(1, **style.LAW)
     for momentum, colour in COLOURS.items():
@@ -197,15 +202,15 @@ def _draw_reuse(axis, found: Found) -> None:
     axis.set_title("One batch for a block: N-fold variance")
 
 
-def _draw_growth(axis, found: Found) -> None:
+def _draw_growth(axis: Axes, found: Found) -> None:
     for momentum, colour in COLOURS.items():
         loop = _loops(found, momentum)[-1 if momentum else 0]
         n = int(found.predicted.refresh_interval[loop])
         axis.plot(found.predicted.fine_share, found.predicted.growth_line[loop], color=colour, linewidth=1.6)
         axis.plot(found.measured.share, found.measured.growth[loop], **style.MEASURED | {"color": colour})
         high = float(found.predicted.growth_line[loop, -1])
-        place = (0.87, high) if momentum else (0.97, 0.72 * found.setting.warning)
-        axis.text(*place, f"N = {n}, $\\mu$ = {momentum:g}", color=colour, ha="right", va="center", fontsize=7)
+        x, y = (0.87, high) if momentum else (0.97, 0.72 * found.setting.warning)
+        axis.text(x, y, f"N = {n}, $\\mu$ = {momentum:g}", color=colour, ha="right", va="center", fontsize=7)
     axis.axhline(found.setting.warning, color=style.GREY, linewidth=0.8)
     axis.text(0.08, 1.06 * found.setting.warning, "warning", color=style.GREY, fontsize=7)
     axis.axvline(1, color=style.GREY, linewidth=0.8, linestyle=":")
@@ -215,7 +220,7 @@ def _draw_growth(axis, found: Found) -> None:
     _key(axis, 0.03, 0.8)
 
 
-def _draw_lead(axis, found: Found) -> None:
+def _draw_lead(axis: Axes, found: Found) -> None:
     for momentum, colour in COLOURS.items():
         mine = _loops(found, momentum)
         n = found.predicted.refresh_interval.values[mine]

@@ -13,10 +13,13 @@ rate: divide by std^a, a = 1 - mean |cosine| of the prompt gradients at the star
 """
 
 from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from bandit_lab import theory
 from bandit_lab._readings import crossing, farthest_from_one, slope_and_correlation
@@ -43,7 +46,7 @@ def random_problems(setting: Setting) -> list[ContextualBandit]:
     problems = []
     for i in range(setting.problems):
         draw = np.random.default_rng(i)
-        options = {"overlap": draw.uniform(), "difficulty": draw.uniform(*setting.difficulty)}
+        options: dict[str, Any] = {"overlap": draw.uniform(), "difficulty": draw.uniform(*setting.difficulty)}
         spread = draw.uniform(*setting.spread)
         problems.append(contextual(setting.contexts, setting.arms, spread=spread, seed=1000 + i, **options))
     return problems
@@ -145,7 +148,7 @@ def _all_problems(setting: Setting) -> tuple[list[ContextualBandit], list[float]
     return problems, rates
 
 
-def _watch(problem, theta):
+def _watch(problem: Any, theta: Any) -> Any:
     value, gradients = prompt_gradients(problem, theta)
     return value, mean_cosine(gradients)
 
@@ -158,7 +161,7 @@ def _runs(setting: Setting, power: float) -> xarray.Dataset:
     learner = Learner(stacked, rule, group_size=setting.group_size, prompts=setting.contexts)
     hyper = Hyper(np.array(rates, float), 0.0, 1, 0.0)
     times = len(clock(setting))
-    options = {"times": times, "every": setting.every, "seeds": setting.seeds}
+    options: dict[str, Any] = {"times": times, "every": setting.every, "seeds": setting.seeds}
     success, cosine = observe(learner, "sampled", hyper, _watch, stacked, **options)
     value = {"success": (("run", "seed", "step", "prompt"), success.astype(np.float32))}
     return xarray.Dataset(value | {"cosine": (("run", "seed", "step"), cosine.astype(np.float32))})
@@ -286,7 +289,7 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Found, wide: bool) -> None:
     """Gains, speed by stage, curvature, equal budget."""
     panels = figure.subplots(2, 3) if wide else figure.subplots(3, 2)
     figure.set_figheight(4.2 if wide else 5.6)
@@ -310,11 +313,11 @@ def draw(figure, found: Found, wide: bool) -> None:
         panel.set_title(letter, loc="left", fontweight="bold")
 
 
-def _say(panel, x: float, y: float, text: str, **where) -> None:
+def _say(panel: Axes, x: float, y: float, text: str, **where: Any) -> None:
     sheet.note(panel, x, y, text, fontsize=6.5, **where)
 
 
-def _draw_curvature(panel, predicted, measured) -> None:
+def _draw_curvature(panel: Axes, predicted: xarray.Dataset, measured: xarray.Dataset) -> None:
     success = np.linspace(0.001, 0.999, 400)
     constant, std = float(predicted.curvature_constant), np.sqrt(success * (1 - success))
     panel.plot(std, constant * np.abs(std**2 * (1 - 2 * success)), **s.EXACT)
@@ -326,21 +329,19 @@ def _draw_curvature(panel, predicted, measured) -> None:
     panel.set(xlabel="std (reward)", ylabel="|curvature| (1/logit$^2$)")
 
 
-def _draw_stages(panel, predicted, measured) -> None:
-    looks = ((s.BLUE, "o"), (s.GREEN, "^"), (s.VERMILION, "s"))
-    for i, (color, marker) in enumerate(looks):
+def _draw_stages(panel: Axes, predicted: xarray.Dataset, measured: xarray.Dataset) -> None:
+    for i, (color, marker) in enumerate(((s.BLUE, "o"), (s.GREEN, "^"), (s.VERMILION, "s"))):
         seen, line = measured.isel(overlap=i), predicted.isel(overlap=i)
         panel.plot(line.stage, line.speed_ratio, color=color)
-        look = {"color": color, "marker": marker, "markersize": 3, "elinewidth": 0.6, "markerfacecolor": "white"}
-        panel.errorbar(seen.stage, seen.speed_ratio, seen.speed_ratio_error, linestyle="none", **look)
-        text = f"overlap {float(seen.overlap):g}"
-        sheet.note(panel, 0.02, 1.0 - 0.11 * i, text, color=color, va="top")
+        look: dict[str, Any] = {"color": color, "marker": marker, "markersize": 3, "markerfacecolor": "white"}
+        panel.errorbar(seen.stage, seen.speed_ratio, seen.speed_ratio_error, linestyle="none", elinewidth=0.6, **look)
+        sheet.note(panel, 0.02, 1.0 - 0.11 * i, f"overlap {float(seen.overlap):g}", color=color, va="top")
     panel.axhline(2.0, **s.LAW | {"linewidth": 0.8})
     _say(panel, 0.03, 0.02, "lines: predicted\nmarkers: measured\ndashed: 1/(largest std)")
     panel.set(ylim=(1.25, None), xlabel="share of way to 90 %", ylabel="speed ratio")
 
 
-def _draw_budget(panel, found: Found, condition: int) -> None:
+def _draw_budget(panel: Axes, found: Found, condition: int) -> None:
     looks = {0.0: (s.BLACK, "mean only"), 0.5: (s.GREEN, r"/ std$^{1/2}$"), 1.0: (s.BLUE, "/ std")}
     fair, powers = found.setting.fair, list(found.measured.power.values)
     for i, power in enumerate(powers):
@@ -386,7 +387,6 @@ def table(found: Found) -> str:
 # Claims.
 
 FLOW = "derived in bandit_lab/theory/contextual.py"
-
 
 # Tolerances: a time to the target scatters by 1 % (8 to 16 seeds), so means over problems by less, and the slope by
 # about 0.05 (16 problems), 0.03 (60); a stage's ratio by 5 % per draw; the learning rate is off the flow by 1 %.

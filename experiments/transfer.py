@@ -7,8 +7,11 @@ Setting: conf/experiment/transfer.yaml. Measured: mean success of eight tasks th
 eight other prompts. Drawn: both advantages at both group sizes.
 """
 
+from typing import Any
+
 import numpy as np
 import xarray
+from matplotlib.figure import Figure
 
 from bandit_lab import theory
 from bandit_lab.bandits.contextual import ContextualBandit, contextual
@@ -29,7 +32,7 @@ REWARD = {"units": "reward"}
 
 def problem(setting: Setting) -> ContextualBandit:
     """The prompts that are trained on, and after them the held-out tasks."""
-    options = {"difficulty": setting.difficulty, "spread": setting.spread, "seed": 3000}
+    options: dict[str, Any] = {"difficulty": setting.difficulty, "spread": setting.spread, "seed": 3000}
     return contextual(setting.contexts + setting.tasks, setting.arms, setting.overlap, **options)
 
 
@@ -64,7 +67,7 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
         stack_bandits([whole.only(part)]) for part in (slice(0, setting.contexts), slice(setting.contexts, None))
     )
     hyper = Hyper(np.array([setting.learning_rate]), 0.0, 1, 0.0)
-    options = {"times": len(coords["time"]), "every": setting.every, "seeds": setting.seeds}
+    options: dict[str, Any] = {"times": len(coords["time"]), "every": setting.every, "seeds": setting.seeds}
     means, errors = [], []
     for name in coords["advantage"]:
         for size in setting.groups:
@@ -80,7 +83,7 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
 # Numbers that the claims compare.
 
 
-def area(data: xarray.Dataset, **where) -> xarray.DataArray:
+def area(data: xarray.Dataset, **where: Any) -> xarray.DataArray:
     """Mean success over the run, per held-out task."""
     return data.held_out.sel(where).mean("time")
 
@@ -105,7 +108,7 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Found, wide: bool) -> None:
     """Two panels, one per advantage: mean over the tasks at both group sizes."""
     panels = figure.subplots(1, 2, sharey=True)
     small, large = found.measured.group.values
@@ -119,7 +122,7 @@ def draw(figure, found: Found, wide: bool) -> None:
             panel.plot(seen.time, seen, marker, color=color, markersize=3.4, markerfacecolor="white")
         panel.set(title=str(name), xlabel="steps")
     panels[0].set_ylabel("success on held-out tasks")
-    text = {"ha": "right", "fontsize": 7, "transform": panels[1].transAxes}
+    text: dict[str, Any] = {"ha": "right", "fontsize": 7, "transform": panels[1].transAxes}
     panels[0].text(0.97, 0.08, "lines: predicted\nmarkers: measured", **text | {"transform": panels[0].transAxes})
     panels[1].text(0.97, 0.2, f"G = {large} (circles)", color=s.BLUE, **text)
     panels[1].text(0.97, 0.08, f"G = {small} (squares)", color=s.VERMILION, **text)

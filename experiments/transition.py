@@ -11,14 +11,20 @@ before it can be read). Drawn: trajectories with the closed form
 over them; damping ratio and frequency through the transition, in learning rate and in momentum.
 """
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from bandit_lab import measure as detectors
 from bandit_lab import theory
 from bandit_lab._readings import farthest_from_one
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import STALENESS, Hyper, Learner
+from bandit_lab.measure import FixedPoint
 from bandit_lab.measure.onset import displacement, fit_poles
 from bandit_lab.simulate import run
 from bandit_lab.study.plots import style as s
@@ -48,7 +54,7 @@ def from_poles(poles: np.ndarray) -> tuple[float, float]:
     return float(np.real(-(first + second) / (2 * np.sqrt(first * second)))), float(abs(first.imag))
 
 
-def swept(setting: Setting, name: str):
+def swept(setting: Setting, name: str) -> Iterator[tuple[float, float]]:
     """(kappa, momentum) of every point of a sweep."""
     if name == "kappa":
         scan = setting.kappa_sweep
@@ -141,7 +147,7 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     return xarray.Dataset(values, coordinates(setting))
 
 
-def _trajectories(setting: Setting, learner: Learner, point, stiffness: float) -> np.ndarray:
+def _trajectories(setting: Setting, learner: Learner, point: FixedPoint, stiffness: float) -> np.ndarray:
     """Half the difference of the expected rewards of runs displaced both ways, over its first value [regime, step]."""
     rates = np.repeat([kappa / stiffness for kappa in vars(setting.trajectories).values()], 2)
     away = np.tile([[1.0, -1.0], [-1.0, 1.0]], (len(rates) // 2, 1)) * setting.displacement
@@ -198,11 +204,12 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Found, wide: bool) -> None:
     """Trajectories; damping ratio and frequency against learning rate and momentum."""
     figure.set_figheight(3.5 if wide else 4.8)
-    layout = [["t", "dk", "dm"], ["t", "fk", "fm"]] if wide else [["t", "t"], ["dk", "dm"], ["fk", "fm"]]
-    axes = figure.subplot_mosaic(layout, **({"width_ratios": (1.5, 1, 1)} if wide else {"height_ratios": (1.2, 1, 1)}))
+    layout: list[Any] = [["t", "dk", "dm"], ["t", "fk", "fm"]] if wide else [["t", "t"], ["dk", "dm"], ["fk", "fm"]]
+    ratios: dict[str, Any] = {"width_ratios": (1.5, 1, 1)} if wide else {"height_ratios": (1.2, 1, 1)}
+    axes = figure.subplot_mosaic(layout, **ratios)
     _draw_trajectories(axes["t"], found)
     for letter, sweep in (("k", "kappa"), ("m", "momentum")):
         for row, quantity in (("d", "damping_ratio"), ("f", "frequency")):
@@ -219,11 +226,11 @@ def draw(figure, found: Found, wide: bool) -> None:
     axes["fm"].set_xlabel(r"$\mu$ at $\eta K$ = " + f"{found.setting.fixed_kappa:g}")
     sheet.note(axes["dk"], 0.03, 0.06, "lag 0", color=COLOURS[0])
     sheet.note(axes["dk"], 0.03, 0.22, "lag 4", color=COLOURS[1])
-    text = {"fontsize": 7, "ha": "right", "va": "top", "transform": axes["dm"].transAxes}
+    text: dict[str, Any] = {"fontsize": 7, "ha": "right", "va": "top", "transform": axes["dm"].transAxes}
     axes["dm"].text(0.97, 0.97, "dashed: predicted\nby the oscillator", **text)
 
 
-def _draw_trajectories(panel, found: Found) -> None:
+def _draw_trajectories(panel: Axes, found: Found) -> None:
     every = slice(None, None, 3)
     for place, (regime, (label, colour)) in enumerate(REGIMES.items()):
         predicted, measured = (
@@ -233,7 +240,13 @@ def _draw_trajectories(panel, found: Found) -> None:
         panel.plot(predicted.step, predicted, **s.EXACT | {"color": colour, "linewidth": 1.2})
         look = s.MEASURED | {"color": colour, "markersize": 2.6, "markeredgewidth": 0.7}
         panel.plot(measured.step[every], measured[every], **look)
-        text = {"color": colour, "fontsize": 7, "ha": "right", "va": "top", "transform": panel.transAxes}
+        text: dict[str, Any] = {
+            "color": colour,
+            "fontsize": 7,
+            "ha": "right",
+            "va": "top",
+            "transform": panel.transAxes,
+        }
         panel.text(
             0.98, 0.98 - 0.085 * place, f"{label}, " + rf"$\eta K$ = {found.setting.trajectories[regime]:.2g}", **text
         )
@@ -243,7 +256,7 @@ def _draw_trajectories(panel, found: Found) -> None:
     panel.set(xlabel="step", ylabel="displacement / first", xlim=(0, found.setting.steps), ylim=(-0.9, 1.35))
 
 
-def _draw_sweep(panel, found: Found, quantity: str, sweep: str) -> None:
+def _draw_sweep(panel: Axes, found: Found, quantity: str, sweep: str) -> None:
     name = f"{quantity}_{sweep}"
     for lag, colour in zip(found.setting.lags, COLOURS, strict=True):
         exact, law, measured = (

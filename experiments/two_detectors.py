@@ -10,9 +10,12 @@ displacement), and the smallest at which a displacement grows. Drawn: all three 
 """
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from bandit_lab import measure as detectors
 from bandit_lab import theory
@@ -95,7 +98,7 @@ def trained(setting: Setting) -> str:
     return sheet.trained(sheet.two_arms(setting.rewards), "GRPO with std", "heavy ball", kl_weight=setting.kl_weight)
 
 
-def draw(figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Found, wide: bool) -> None:
     """Ratios to the law: model A at both momenta; two columns: all three models."""
     models = found.setting.models if wide else found.setting.models[:1]
     momenta = found.setting.momentum
@@ -103,7 +106,7 @@ def draw(figure, found: Found, wide: bool) -> None:
     figure.set_figheight(3.8)
     names = {"refresh": "A: refresh", "lag": "B: constant lag", "pipeline": "C: pipeline"}
     for (row, column), panel in np.ndenumerate(axes):
-        place = {"model": models[column], "momentum": momenta[row]}
+        place: dict[str, Any] = {"model": models[column], "momentum": momenta[row]}
         predicted, measured = found.predicted.sel(place), found.measured.sel(place)
         n, law = predicted.refresh_interval.values, predicted.law
         panel.axhline(1.0, **s.LAW)
@@ -127,9 +130,9 @@ def draw(figure, found: Found, wide: bool) -> None:
     axes[-1, 0].set_ylim(0.012, 60)
 
 
-def _label(panel) -> None:
+def _label(panel: Axes) -> None:
     """Names of the curves, in the panel where they lie apart."""
-    text = {"ha": "right", "fontsize": 7, "transform": panel.get_yaxis_transform()}
+    text: dict[str, Any] = {"ha": "right", "fontsize": 7, "transform": panel.get_yaxis_transform()}
     panel.text(0.99, 7.0, "displacement grows", color=s.BLUE, **text)
     panel.text(0.99, 1.2, r"law $K\eta N = 1 - \mu$", **text)
     panel.text(0.99, 0.035, r"pole not real, positive ($\triangle$)", color=s.GREEN, **text)

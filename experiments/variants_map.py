@@ -12,9 +12,12 @@ Drawn: the first refresh interval from which a displacement grows.
 
 from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from bandit_lab import theory
 from bandit_lab._readings import farthest_from_one
@@ -44,7 +47,7 @@ def intervals(setting: Setting, staleness: str) -> np.ndarray:
     return np.arange(spec[0], spec[1] + 1, spec[2])
 
 
-def late_exponent(drifts, setting: Setting) -> float:
+def late_exponent(drifts: Any, setting: Setting) -> float:
     """a of 1 - p ~ t^a from the drift f at two gaps: q' = -q f, f ~ q^b, hence a = -1/b."""
     slope = np.log(drifts[0] / drifts[1]) / (setting.late[1] - setting.late[0])
     return float(-1 / slope)
@@ -138,12 +141,12 @@ def _learners(setting: Setting, staleness: str) -> variants.Learners:
     names, bandit, rule = axes(setting), two_arm(setting.rewards), STALENESS[staleness]()
     most = max(intervals(setting, staleness))
     horizon = min(rule.horizon_for(most), 160)  # drawn ages: 0.15 % are older than that at mean age 24
-    options = {"group_size": setting.group_size, "prompts": setting.prompts, "horizon": horizon}
+    options: dict[str, Any] = {"group_size": setting.group_size, "prompts": setting.prompts, "horizon": horizon}
     pairs = [(a, e) for a in names["advantage"] for e in names["estimator"]]
     return tuple(Learner(bandit, ADVANTAGES[a](), ESTIMATORS[e](), rule, **options) for a, e in pairs)
 
 
-def _table(setting: Setting, values, units: dict) -> tuple:
+def _table(setting: Setting, values: Any, units: dict[str, str]) -> tuple[Any, ...]:
     names = axes(setting)
     shape = (len(names["advantage"]), len(names["estimator"]))
     return (("advantage", "estimator"), np.reshape(values, shape), units)
@@ -253,7 +256,7 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Found, wide: bool) -> None:
     """One table per staleness model: first unstable interval; the last: what G does to the mean curve."""
     from matplotlib.patches import Patch
 
@@ -296,7 +299,7 @@ def draw(figure, found: Found, wide: bool) -> None:
     )
 
 
-def _fill(panel, code: np.ndarray, text: list[list[str]]) -> None:
+def _fill(panel: Axes, code: np.ndarray, text: list[list[str]]) -> None:
     from matplotlib.colors import ListedColormap
 
     panel.imshow(code, cmap=ListedColormap(FILLS), vmin=-0.5, vmax=3.5, aspect="auto")

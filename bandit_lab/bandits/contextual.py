@@ -41,7 +41,9 @@ MOST_NUMBERS = 2**27
 """In drawn features, 1 GiB."""
 
 
-def _drawn_features(contexts: int, arms: int, overlap: float, dimension: int | None, draw: np.random.Generator):
+def _drawn_features(
+    contexts: int, arms: int, overlap: float, dimension: int | None, draw: np.random.Generator
+) -> Array:
     """sqrt(1 - overlap) own(x, k) + sqrt(overlap) shared(k) [X, K, D]; the parts orthonormal, or random in R^D."""
     count = (contexts + 1) * arms
     parts = np.eye(count)

@@ -65,7 +65,7 @@ def _map(learner: Learner, dynamics: str, hyper: Hyper, x: Array, held: tuple, f
 
 
 @partial(jax.jit, static_argnames="dynamics")
-def _linearise(learner: Learner, dynamics: str, hypers: Hyper, x: Array, held: tuple, fixed: tuple):
+def _linearise(learner: Learner, dynamics: str, hypers: Hyper, x: Array, held: tuple, fixed: tuple) -> Any:
     """(F(x) - x [H, n], dF/dx [H, n, n]) for settings [H]."""
 
     def one(hyper: Hyper) -> tuple[Array, Array]:

@@ -83,7 +83,7 @@ def _program(mesh: Mesh, dynamics: str, one: bool) -> Callable[..., Any]:
             gradient = own or DYNAMICS[dynamics](replace(learner, bandit=bandit))
             weight = _change_weight(learner, hyper)
 
-            def step(state, _):
+            def step(state: Any, _: Any) -> Any:
                 new, _ = update(learner, gradient, hyper, key, state)
                 away, change = state.theta - fixed, new.theta - state.theta
                 counted = (away, change) if space is None else (away @ space, change @ space)

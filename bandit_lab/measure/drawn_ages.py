@@ -68,10 +68,10 @@ def _readings(
     readings: int,
     runs: int,
     cells: Hyper,
-    theta_star,
-    direction,
-    projector,
-    key,
+    theta_star: Array,
+    direction: Array,
+    projector: Array,
+    key: Array,
 ) -> Array:
     """Over each stride [C, readings]: mean over runs of ln of the growth, or ln of the growth of the mean square."""
     gradient = DYNAMICS[dynamics](learner)

@@ -57,7 +57,17 @@ class Escape(NamedTuple):
 
 
 @bounded_jit("steps")
-def _watch(learner: Learner, steps: int, cells: Hyper, names, seeds, start, low, high, key) -> tuple[Array, ...]:
+def _watch(
+    learner: Learner,
+    steps: int,
+    cells: Hyper,
+    names: Array,
+    seeds: Array,
+    start: Array,
+    low: Array,
+    high: Array,
+    key: Array,
+) -> tuple[Array, ...]:
     """(first exit, late probability, final log-odds), each [c, s]."""
     gradient, bandit = sampled(learner), learner.bandit
     best = jnp.argmax(bandit.true_means[0])

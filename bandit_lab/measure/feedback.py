@@ -16,6 +16,7 @@ state and neglecting that of v, which is of order 1 - beta_2.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -54,15 +55,15 @@ class NoisyState:
 
 
 @bounded_jit("dynamics", "period")
-def _response(learner: Learner, dynamics: str, period: int, hyper: Hyper, x: Array, held: tuple, fixed: tuple):
+def _response(learner: Learner, dynamics: str, period: int, hyper: Hyper, x: Array, held: tuple, fixed: tuple) -> Any:
     """Jacobians of (state after a period [n], gradients [period, D]) by state [n] and by noise [period, D]."""
     base, key = DYNAMICS[dynamics](learner), jax.random.key(0)
     template = init(learner, hyper, learner.bandit.initial_parameters)
     _, unravel = pack(template)
 
     def block(x: Array, noise: Array) -> tuple[Array, Array]:
-        def step(state, extra):
-            def gradient(key, kl_weight, theta, behaviour):
+        def step(state: Any, extra: Array) -> Any:
+            def gradient(key: Array, kl_weight: Array, theta: Array, behaviour: Array) -> Any:
                 clean = base(key, kl_weight, theta, behaviour)
                 return Gradient(clean.value + extra, clean.silent)
 
@@ -141,12 +142,12 @@ def noisy_state(learner: Learner, dynamics: str, hyper: Hyper, *, count: int = F
     )
 
 
-def _consistent(plain: tuple[np.ndarray, ...], mapped) -> tuple[np.ndarray, ...] | None:
+def _consistent(plain: tuple[np.ndarray, ...], mapped: Any) -> tuple[np.ndarray, ...] | None:
     """Fixed point of `mapped` (None: unstable, v too small): the common factor by bisection, the shape by iteration."""
     shape = plain
     for _ in range(_ROUNDS):
 
-        def excess(log_factor: float, shape=shape) -> float:
+        def excess(log_factor: float, shape: tuple[np.ndarray, ...] = shape) -> float:
             image = mapped(tuple(np.exp(log_factor) * v for v in shape))
             if image is None:
                 return 50.0

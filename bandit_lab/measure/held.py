@@ -92,7 +92,7 @@ class HeldOptimizer:
         return optax.GradientTransformation(init, update)
 
 
-def hold(optimizer: Any, learning_rate: float, momentum: float, size: int, count: int = FAR):
+def hold(optimizer: Any, learning_rate: float, momentum: float, size: int, count: int = FAR) -> Any:
     """(HeldOptimizer, fixed leaves): roles found by running mirrored gradients on mirrored parameters [size].
 
     optimizer: an `Optimizer`. count: at which counters stand.

@@ -20,7 +20,7 @@ Watch = Callable[[Any, Array], Any]
 @bounded_jit("dynamics", "watch", "times", "every")
 def _runs(
     learners: Learner, judged: Any, hyper: Hyper, keys: Array, dynamics: str, watch: Watch, times: int, every: int
-):
+) -> Any:
     def one(learner: Learner, judged: Any, hyper: Hyper, key: Array) -> Any:
         gradient = DYNAMICS[dynamics](learner)
 

@@ -58,7 +58,9 @@ def recorded(
 
 
 @bounded_jit("steps")
-def _reference(learner: Learner, steps: int, burn_in, cells: Hyper, names, seeds, theta_star, key) -> Array:
+def _reference(
+    learner: Learner, steps: int, burn_in: int, cells: Hyper, names: Array, seeds: Array, theta_star: Array, key: Array
+) -> Array:
     """Departures of both observables from their fixed-point value [c, s, steps, O]."""
     gradient, bandit = sampled(learner), learner.bandit
     best = jnp.argmax(bandit.true_means[0])

@@ -43,12 +43,14 @@ class Response(NamedTuple):
 
 
 @bounded_jit("burn_in", "periods", "leaves")
-def _runs(learner: Learner, hyper: Hyper, theta: Array, step: Array, burn_in: int, periods: int, leaves: tuple, keys):
+def _runs(
+    learner: Learner, hyper: Hyper, theta: Array, step: Array, burn_in: int, periods: int, leaves: tuple, keys: Array
+) -> Any:
     gradient = sampled(learner)
     length = jnp.asarray(learner.staleness.period(hyper.refresh_interval))
     projector = step / (step @ step)
 
-    def lane(key: Array):
+    def lane(key: Array) -> Any:
         def period(state: Any) -> Any:
             return jax.lax.fori_loop(0, length, lambda _, s: update(learner, gradient, hyper, key, s)[0], state)
 

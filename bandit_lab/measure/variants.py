@@ -7,6 +7,7 @@ Two arms, seen through the logit gap x = theta_1 - theta_2.
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -94,7 +95,7 @@ def _run(learners: Learners, dynamics: str, index: Array, hyper: Hyper, start: A
     gradient, key = one_of(learners, dynamics, index), jax.random.key(0)
 
     def one(hyper: Hyper, start: Array) -> Array:
-        def step(state, _):
+        def step(state: Any, _: Any) -> Any:
             new, _ = update(learners[0], gradient, hyper, key, state)
             return new, state.theta[0] - state.theta[1]
 

@@ -46,7 +46,9 @@ class _Tail(NamedTuple):
     overshoot: Array
 
 
-def _one_run(learner: Learner, dynamics: str, steps: int, hyper: Hyper, key: Array, theta: Array, reference: Array):
+def _one_run(
+    learner: Learner, dynamics: str, steps: int, hyper: Hyper, key: Array, theta: Array, reference: Array
+) -> Any:
     """One seed of one cell: expected reward [T + 1], its Summary, and the policy [X, K] at its end."""
     gradient = DYNAMICS[dynamics](learner)
     start = expected_reward(learner.bandit, theta)
@@ -61,7 +63,7 @@ def _one_run(learner: Learner, dynamics: str, steps: int, hyper: Hyper, key: Arr
         overshoot = jnp.maximum(tail.overshoot, side * (reward - reference))
         return _Tail(times, mean, square, tail.silent + jnp.where(counts, silent, 0), overshoot)
 
-    def step(carry, _):
+    def step(carry: Any, _: None) -> Any:
         state, tail = carry
         reward = expected_reward(learner.bandit, state.theta)
         state, info = update(learner, gradient, hyper, key, state)
@@ -96,10 +98,10 @@ class _Block(NamedTuple):
     counted: Any
 
 
-def _one_block(learner: Learner, dynamics: str, steps: int, curves: bool, key: Array, block: _Block):
+def _one_block(learner: Learner, dynamics: str, steps: int, curves: bool, key: Array, block: _Block) -> Any:
     """(count, mean, M2), or J of every run with `curves`; Summary; and the policies at the end."""
 
-    def lane(hyper, name, theta, reference, seed):
+    def lane(hyper: Hyper, name: Array, theta: Array, reference: Array, seed: Array) -> Any:
         run_key = jax.random.fold_in(jax.random.fold_in(key, name), seed)
         return _one_run(learner, dynamics, steps, hyper, run_key, theta, reference)
 
@@ -115,10 +117,10 @@ def _one_block(learner: Learner, dynamics: str, steps: int, curves: bool, key: A
 
 
 @bounded_jit("mesh", "dynamics", "steps", "curves")
-def _blocks(mesh: Mesh, learner: Learner, dynamics: str, steps: int, curves: bool, key: Array, blocks: _Block):
+def _blocks(mesh: Mesh, learner: Learner, dynamics: str, steps: int, curves: bool, key: Array, blocks: _Block) -> Any:
     """One block per device, stacked along a leading axis."""
 
-    def on_device(learner: Learner, key: Array, blocks: _Block):
+    def on_device(learner: Learner, key: Array, blocks: _Block) -> Any:
         out = _one_block(learner, dynamics, steps, curves, key, jax.tree.map(lambda x: x[0], blocks))
         return jax.tree.map(lambda x: x[None], out)
 

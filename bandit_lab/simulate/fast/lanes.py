@@ -1,5 +1,7 @@
 """Arithmetic on arrays [K, L]: arms lead, L seeds ("lanes") stand side by side in the vector registers."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -10,7 +12,7 @@ from bandit_lab._numerics import leading_sum
 from bandit_lab._types import Array
 
 
-def as_float(x: Array, dtype) -> Array:
+def as_float(x: Array, dtype: Any) -> Array:
     """Unsigned integers below 2^31 as floats: through signed ones, for which there is an instruction."""
     return x.astype(jnp.int32).astype(dtype)
 

@@ -17,6 +17,7 @@ With two cells the count of the rarer one is drawn by inverting the binomial dis
 
 from collections.abc import Callable
 from math import comb, gcd
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -57,7 +58,7 @@ def draws_and_dither(words: Array, group_size: int) -> tuple[Array, Array]:
     return words, both | (both >> np.uint32(8))
 
 
-def shift_of(dither: Array, dtype) -> Array:
+def shift_of(dither: Array, dtype: Any) -> Array:
     """U - 1/2 from the low 16 bits of a word: the nearest integer to x + U - 1/2 is floor(x + U)."""
     return computed_once(as_float(dither & np.uint32(0xFFFF), dtype) * dtype.type(2.0**-16) - dtype.type(0.5))
 

@@ -1,9 +1,12 @@
 """Are derivatives those of the functions?"""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bandit_lab._types import Array
 from bandit_lab.simulate import drift_of
 from bandit_lab.study.check.result import check, close, compared
 from bandit_lab.study.check.subject import Subject
@@ -11,7 +14,7 @@ from bandit_lab.study.check.subject import Subject
 STEP = 1e-5
 
 
-def _central(function, x):
+def _central(function: Callable[[Array], Array], x: Array) -> np.ndarray:
     columns = [(function(x + move) - function(x - move)) / (2 * STEP) for move in jnp.eye(len(x)) * STEP]
     return np.stack([np.asarray(column) for column in columns], axis=-1)
 

@@ -1,9 +1,12 @@
 """Does what is drawn have the mean that is computed?"""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bandit_lab._types import Array
 from bandit_lab.simulate import drift_of, sampled
 from bandit_lab.study.check.result import Failed, NotApplicable, check, compared
 from bandit_lab.study.check.subject import Subject
@@ -53,7 +56,7 @@ def _sampled_z(subject: Subject, dynamics: str, draws: int, slack: float) -> np.
     """[places, D] z-scores; `slack`, in units of the gradient's size, widens the error."""
     draw, exact = sampled(subject.learner), drift_of(subject.learner, dynamics)
 
-    def moments(key, theta, behaviour):
+    def moments(key: Array, theta: Array, behaviour: Array) -> Any:
         gradients = jax.vmap(lambda k: draw(k, subject.weight, theta, behaviour).value)(jax.random.split(key, draws))
         return gradients.mean(0), gradients.std(0), exact(theta, behaviour, subject.weight)
 

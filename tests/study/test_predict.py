@@ -220,6 +220,23 @@ def test_lag_with_a_fresh_part_is_searched_less_far():
     assert summary["thresholds"]["refresh_interval"]["searched_up_to"] == 128
 
 
+@pytest.mark.parametrize("interval", [1, 2, 3, 4])
+def test_a_mode_that_flips_at_every_step_is_oscillatory_over_blocks_of_any_length(interval):
+    """Wholly fresh, momentum 0, eta K = 1.5: the multiplier of a step is -0.5, that of two steps 0.25."""
+    setting = (
+        f"refresh_interval={interval}",
+        "momentum=0",
+        "estimator=ratio",
+        "advantage=dr_grpo",
+        "dynamics=mean_field",
+    )
+    rate = 1.5 / predict(*setting)["stiffness"]
+    summary = predict(*setting, f"learning_rate={rate}")
+    assert summary["spectral_radius"] == pytest.approx(0.5**interval, rel=1e-6)
+    assert summary["regime"] == "oscillatory"
+    assert "a period of 2 steps" in summary["verdict"]
+
+
 def test_table_is_in_plain_words(capsys):
     summary = predict("staleness=lag", "refresh_interval=8", "dynamics=mean_field")
     assert summary["bifurcation"] == "neimark_sacker"

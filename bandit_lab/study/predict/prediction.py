@@ -77,12 +77,13 @@ def predict(settings: PredictSettings, learner: Learner, hyper: Hyper, drift: st
         return found
     loop = linear.loop(momentum)
     radius = float(theory.spectral_radius(loop, rate, interval))
+    cycles = any(row.quantity.key == "period" and row.value.value is not None for row in said)
     return replace(
         found,
         intervals=_intervals(linear, hyper),
         radius=Value.of(radius, "the multipliers are not finite"),
         steps=loop.steps_per_map(interval),
-        regime=_regime(loop, radius, rate, onset.value),
+        regime=_regime(loop, radius, rate, onset.value, cycles),
     )
 
 
@@ -108,11 +109,15 @@ def _statement_setting(settings: PredictSettings, learner: Learner, hyper: Hyper
     )
 
 
-def _regime(loop: theory.LinearLoop, radius: float, learning_rate: float, onset: float | None) -> str:
-    """By the largest multiplier's modulus and the onset's learning rate."""
+def _regime(loop: theory.LinearLoop, radius: float, learning_rate: float, onset: float | None, cycles: bool) -> str:
+    """By the largest multiplier's modulus, and by whether a mode swings.
+
+    cycles: whether the dominant mode does from step to step. Over a block of even length its multiplier is positive
+    all the same where it flips at every step, so that the onset does not tell.
+    """
     if repels(loop) or radius >= 1:
         return "unstable"
-    return "oscillatory" if onset is not None and learning_rate > onset else "overdamped"
+    return "oscillatory" if cycles or (onset is not None and learning_rate > onset) else "overdamped"
 
 
 def _intervals(linear: Linear, hyper: Hyper) -> Intervals:

@@ -218,3 +218,9 @@ def test_the_run_folder_holds_every_form(tmp_path):
 
 def test_names_of_pages_are_plain_and_differ():
     assert page_names(["a/b", "a b", "..", "index", "ä"]) == ["a_b", "a_b~2", "run", "index~1", "run~2"]
+
+
+def test_a_frame_leaves_out_what_no_row_has():
+    columns = [Column("seen", "seen", lambda row: row), Column("never", "never", lambda row: ABSENT)]
+    assert list(Table([1.0, 2.0], columns).frame().columns) == ["seen"]
+    assert list(Table([], columns).frame().columns) == ["seen", "never"]

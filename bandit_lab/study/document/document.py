@@ -109,13 +109,15 @@ class Table(Generic[Row]):
         return found
 
     def frame(self) -> "pandas.DataFrame":
-        """All columns of its JSON as a frame; an interval is two further columns. Units stand in `attrs`."""
+        """The columns of its JSON that any row has; an interval is two further columns. Units stand in `attrs`."""
         import pandas
 
         columns: dict[str, list[Any]] = {}
         units: dict[str, str] = {}
         for column in self.shown(On.JSON):
             values = [column.read(row) for row in self.rows]
+            if values and all(value is ABSENT for value in values):
+                continue
             columns[column.key] = [_datum(value, joined=False) for value in values]
             units |= {column.key: unit} if (unit := _unit(column, values)) else {}
             if any(isinstance(value, Value) and value.level is not None for value in values):

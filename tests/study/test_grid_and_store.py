@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bandit_lab.study.document import Value
+from bandit_lab.study.document.as_json import entries
 from bandit_lab.study.folder import store
 from bandit_lab.study.settings import grid
 from bandit_lab.study.settings.config import SweepSettings
@@ -54,7 +56,7 @@ def test_json_is_strict():
 
 
 def test_null_has_its_reason_beside_it():
-    result = store.with_reasons({"x": None, "y": 1.0, "z": math.nan}, {"x": "why", "y": "unused", "z": "because"})
+    result = entries({"x": Value.of(None, "why"), "y": Value.of(1.0, "unused"), "z": Value.of(math.nan, "because")})
     assert result == {"x": None, "x_reason": "why", "y": 1.0, "z": None, "z_reason": "because"}
 
 

@@ -13,7 +13,8 @@ import numpy as np
 from bandit_lab.curves.diagnose import FAILURES
 from bandit_lab.study.benchmark.score import Judged
 from bandit_lab.study.benchmark.simulate import Simulated
-from bandit_lab.study.folder.store import with_reasons
+from bandit_lab.study.document import Value
+from bandit_lab.study.document.as_json import entries
 
 
 def lacking(run: Simulated) -> float:
@@ -42,4 +43,4 @@ def _row(judged: Sequence[Judged], failure: str) -> dict[str, Any]:
         "in_order": float(np.mean(harm[:, None] > note)) if harm.size and note.size else None,
     }
     counts = {"failure": failure, "found": len(found), "graded_failure": harm.size, "graded_note": note.size}
-    return counts | with_reasons(numbers, dict.fromkeys(numbers, "no run has this grade"))
+    return counts | entries({key: Value.of(number, "no run has this grade") for key, number in numbers.items()})

@@ -97,13 +97,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     raise TypeError(f"cannot write {type(value).__name__} as JSON")
-
-
-def with_reasons(values: dict[str, Any], reasons: dict[str, str]) -> dict[str, Any]:
-    """`values` with `<key>_reason` beside every key that is null and has a reason."""
-    result: dict[str, Any] = {}
-    for key, value in values.items():
-        result[key] = plain(value)
-        if result[key] is None and reasons.get(key):
-            result[f"{key}_reason"] = reasons[key]
-    return result

@@ -13,7 +13,7 @@ from typing import Any
 from bandit_lab import __version__
 from bandit_lab.study import plugins
 from bandit_lab.study.arithmetic import arithmetic
-from bandit_lab.study.folder.store import plain
+from bandit_lab.study.document.as_json import plain
 
 PACKAGES = ("jax", "jaxlib", "optax", "numpy", "scipy", "hydra-core", "xarray", "zarr", "matplotlib")
 NOT_HASHED = ("run_dir", "overwrite", "quiet", "pictures", "memory_limit", "chunk", "compilation_cache", "hosts")

@@ -18,7 +18,7 @@ from bandit_lab.study.chunks import ChunkStore, durable
 from bandit_lab.study.chunks.lock import Held, holder
 from bandit_lab.study.chunks.store import FOLDER as CHUNKS
 from bandit_lab.study.chunks.store import SETTINGS, is_ours
-from bandit_lab.study.document.as_json import plain, strict_json, with_reasons  # noqa: F401 (commands take it from here)
+from bandit_lab.study.document.as_json import plain, strict_json
 from bandit_lab.study.folder import written
 from bandit_lab.study.folder.written import CONFIG, MANIFEST, REPORT, RESULTS, STAGED, SUMMARY, WRITTEN, Look
 from bandit_lab.study.terminal.output import tell_once

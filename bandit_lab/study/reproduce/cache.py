@@ -24,7 +24,7 @@ import numpy as np
 from bandit_lab import __version__
 from bandit_lab.study.arithmetic import arithmetic
 from bandit_lab.study.chunks import durable
-from bandit_lab.study.folder.store import plain
+from bandit_lab.study.document.as_json import plain
 from bandit_lab.study.plugins import announced, source_of
 from bandit_lab.study.reproduce import source
 from bandit_lab.study.reproduce.experiment import Loaded, Setting

@@ -11,10 +11,11 @@ from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.study.document import Column, Document, On, Paragraph, Table
+from bandit_lab.study.document.as_json import plain
 from bandit_lab.study.folder import written
 from bandit_lab.study.folder.clock import CompileClock
 from bandit_lab.study.folder.manifest import manifest
-from bandit_lab.study.folder.store import RunFolder, check_finished, check_manifest, plain
+from bandit_lab.study.folder.store import RunFolder, check_finished, check_manifest
 from bandit_lab.study.reproduce import claims, publish
 from bandit_lab.study.reproduce.cache import MEASURED, Cache
 from bandit_lab.study.reproduce.experiment import QUALITIES, Experiment, Found, Lab, Unavailable, discover, read_setting

@@ -14,11 +14,12 @@ from bandit_lab.study.arithmetic import arithmetic, changes
 from bandit_lab.study.chunks import ChunkStore, RunLock, hash_of
 from bandit_lab.study.chunks.store import PLAN
 from bandit_lab.study.document import Document
+from bandit_lab.study.document.as_json import plain
 from bandit_lab.study.examples import make_examples
 from bandit_lab.study.folder import resume, store, written
 from bandit_lab.study.folder.clock import CompileClock
 from bandit_lab.study.folder.manifest import NOT_HASHED, manifest, peak_memory_bytes
-from bandit_lab.study.folder.store import RunFolder, plain
+from bandit_lab.study.folder.store import RunFolder
 from bandit_lab.study.hosts import Hosts, join
 from bandit_lab.study.sweep.compute import Computed, compute, failed_text
 from bandit_lab.study.sweep.dataset import dataset, streams

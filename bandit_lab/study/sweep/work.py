@@ -18,7 +18,7 @@ from bandit_lab.simulate.engine import WIDTH, Route, route
 from bandit_lab.simulate.fast import DEFAULT_GENERATOR
 from bandit_lab.study import plugins
 from bandit_lab.study.arithmetic import arithmetic
-from bandit_lab.study.folder.store import plain
+from bandit_lab.study.document.as_json import plain
 from bandit_lab.study.sweep import exact
 from bandit_lab.study.sweep.exact import Ground
 from bandit_lab.study.sweep.plan import CHUNK_RUNS, SweepPlan

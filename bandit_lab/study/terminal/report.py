@@ -16,8 +16,6 @@ FORMS = {
     "ema": "EMA momentum, v <- mu v + (1 - mu) g",
     "nesterov": "Nesterov",
 }
-MANY = 5
-"""Logs from which a table gives each one line."""
 
 
 def as_yaml(settings: dict[str, Any]) -> str:

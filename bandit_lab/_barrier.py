@@ -12,7 +12,7 @@ from jax import lax
 from bandit_lab._types import Array
 
 
-def computed_once(x: Array) -> Array:
+def materialize(x: Array) -> Array:
     """`x`, bit for bit, held in memory: its consumers read it instead of computing it again."""
     zero = -0.0 if jnp.issubdtype(x.dtype, jnp.floating) else 0  # x + (-0.0) is x, also for x = 0.0
     neutral = np.array(zero, x.dtype)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from bandit_lab._barrier import computed_once
+from bandit_lab._barrier import materialize
 from bandit_lab._types import Array
 
 _TOGETHER = 8  # lanes per turn of the loop
@@ -20,7 +20,7 @@ def row_of_each(table: Array, place: Array) -> Array:
     """table[place[l], :, l] for every lane l: [H, D, L] and [L] (within bounds) -> [D, L]."""
     _, size, lanes = table.shape
     if size == 1 or jax.default_backend() != "cpu":
-        return computed_once(jnp.take_along_axis(table, place[None, None], axis=0, mode="promise_in_bounds")[0])
+        return materialize(jnp.take_along_axis(table, place[None, None], axis=0, mode="promise_in_bounds")[0])
     together, zero = gcd(lanes, _TOGETHER), jnp.zeros((), place.dtype)
 
     def some(turn: Array, rows: Array) -> Array:
@@ -30,4 +30,4 @@ def row_of_each(table: Array, place: Array) -> Array:
             rows = lax.dynamic_update_slice(rows, row[0], (zero, lane))
         return rows
 
-    return computed_once(lax.fori_loop(0, lanes // together, some, jnp.zeros((size, lanes), table.dtype)))
+    return materialize(lax.fori_loop(0, lanes // together, some, jnp.zeros((size, lanes), table.dtype)))

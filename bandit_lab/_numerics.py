@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from bandit_lab._barrier import computed_once
+from bandit_lab._barrier import materialize
 
 _SERIES_RADIUS = 1.0
 _SERIES_TERMS = 12
@@ -36,10 +36,10 @@ def leading_sum_of(term: Callable[..., Array], *arrays: Array) -> Array:
     count = arrays[0].shape[0]
     if count > _TOGETHER and count % _TOGETHER == 0:
         eights = [x.reshape(-1, _TOGETHER, *x.shape[1:]) for x in arrays]
-        return leading_sum(computed_once(add_up(*(term(*(x[:, i] for x in eights)) for i in range(_TOGETHER)))))
+        return leading_sum(materialize(add_up(*(term(*(x[:, i] for x in eights)) for i in range(_TOGETHER)))))
     if count > _WRITTEN_OUT:
         return jnp.sum(term(*arrays), axis=0)
-    return computed_once(add_up(*(term(*rows) for rows in zip(*arrays, strict=True))))
+    return materialize(add_up(*(term(*rows) for rows in zip(*arrays, strict=True))))
 
 
 def leading_max(x: Array) -> Array:
@@ -49,7 +49,7 @@ def leading_max(x: Array) -> Array:
     highest = x[0]
     for k in range(1, x.shape[0]):
         highest = jnp.where(highest > x[k], highest, x[k])
-    return computed_once(highest)
+    return materialize(highest)
 
 
 def add_up(first: Array, *others: Array) -> Array:

@@ -30,7 +30,7 @@ from bandit_lab.grpo import ADVANTAGES, Hyper, Learner, Optimizer
 from bandit_lab.simulate import run
 from bandit_lab.study.plots import style
 from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
 
 TITLE = "Adam: thresholds and mean curves against group size"
 
@@ -174,13 +174,13 @@ def _curves(setting: Setting) -> xarray.Dataset:
 # Numbers that the claims compare.
 
 
-def on_curves(found: Found) -> float:
+def on_curves(found: Results) -> float:
     """Share of group sizes whose measured curve is the predicted one, always within a bias and 5 standard errors."""
     allowed = found.setting.tolerance.curve + 5 * found.measured.reward_error
     return share_of_curves(found.measured.reward, found.predicted.reward, allowed, "step")
 
 
-def response(data: xarray.Dataset, found: Found, place: int, name: str = "response") -> float:
+def response(data: xarray.Dataset, found: Results, place: int, name: str = "response") -> float:
     """Answer to a displacement at one of the compared learning rates."""
     return float(data[name].sel(factor=found.setting.response.compared[place]))
 
@@ -200,7 +200,7 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Three panels: threshold, response, curves."""
     figure.set_figheight(2.7 if wide else 7.2)
     axes = figure.subplots(1, 3) if wide else figure.subplots(3, 1)
@@ -209,7 +209,7 @@ def draw(figure: Figure, found: Found, wide: bool) -> None:
     _draw_curves(axes[2], found)
 
 
-def _draw_threshold(axis: Axes, found: Found) -> None:
+def _draw_threshold(axis: Axes, found: Results) -> None:
     sizes = found.predicted.group_size.values
     for optimizer, colour, name in (
         ("adam", style.BLUE, "Adam (unit: logits),\nsecond moment held"),
@@ -232,7 +232,7 @@ def _draw_threshold(axis: Axes, found: Found) -> None:
     axis.set_title(f"N = {found.setting.held.refresh_interval}, $\\beta_1$ = {found.setting.held.momentum:g}")
 
 
-def _draw_response(axis: Axes, found: Found) -> None:
+def _draw_response(axis: Axes, found: Results) -> None:
     fine = found.predicted.fine_factor.values
     axis.axhline(-1, color=style.GREY, linewidth=0.8, linestyle=":")
     axis.plot(fine, found.predicted.response_held_line, **style.LAW)
@@ -249,7 +249,7 @@ def _draw_response(axis: Axes, found: Found) -> None:
     axis.set_title(f"Noisy runs, G = {found.setting.group_size}, N = 1, $\\beta_1$ = 0")
 
 
-def _draw_curves(axis: Axes, found: Found) -> None:
+def _draw_curves(axis: Axes, found: Results) -> None:
     sizes = found.predicted.curve_size.values
     colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.85, len(sizes)))
     for row, (size, colour) in enumerate(zip(sizes, colours, strict=True)):

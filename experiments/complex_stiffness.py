@@ -32,7 +32,7 @@ from bandit_lab.grpo import ADVANTAGES, STALENESS, Hyper, Learner
 from bandit_lab.simulate import drift_of
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
 
 TITLE = "Complex stiffness"
 
@@ -251,12 +251,12 @@ def _one_loop(setting: Setting, place: int, found: xarray.Dataset) -> xarray.Dat
 # Numbers that the claims compare.
 
 
-def half_a_bandit(found: Found) -> float:
+def half_a_bandit(found: Results) -> float:
     """Share of the bandits drawn: not one may be told otherwise."""
     return 0.5 / found.setting.bandits
 
 
-def least_over_law(found: Found, side: Any, model: str) -> float:
+def least_over_law(found: Results, side: Any, model: str) -> float:
     """Smallest threshold over law of all cases of a staleness model; side: what was predicted or measured."""
     return float((side.threshold / found.predicted.law).isel(loop=found.predicted.model.values == model).min())
 
@@ -279,7 +279,7 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Results, wide: bool) -> None:
     """How often a stiffness is complex; what that does to the threshold."""
     figure.set_figheight(3.1 if wide else 5.4)
     axes = figure.subplots(1, 2, width_ratios=(1, 1.35)) if wide else figure.subplots(2, 1, height_ratios=(1, 1.5))
@@ -287,7 +287,7 @@ def draw(figure: Figure, found: Found, wide: bool) -> None:
     _draw_thresholds(axes[1], found)
 
 
-def _draw_shares(panel: Axes, found: Found) -> None:
+def _draw_shares(panel: Axes, found: Results) -> None:
     for row, name in enumerate(found.setting.advantages):
         marker, colour = SIGNS[name]
         look = s.MEASURED | {"color": colour, "marker": marker, "markersize": 4.0 if marker != "x" else 6.0}
@@ -300,7 +300,7 @@ def _draw_shares(panel: Axes, found: Found) -> None:
     sheet.ticks_at(panel.xaxis, found.setting.arms)
 
 
-def _draw_thresholds(panel: Axes, found: Found) -> None:
+def _draw_thresholds(panel: Axes, found: Results) -> None:
     panel.axhline(1, **s.LAW)
     where: dict[str, Any] = {"transform": panel.get_yaxis_transform(), "ha": "right", "va": "bottom"}
     panel.text(0.985, 1.06, "law; below: unsafe", fontsize=7, **where)

@@ -23,7 +23,7 @@ from bandit_lab.study.benchmark.reward_only import among, features
 from bandit_lab.study.benchmark.simulate import simulate_all
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
 
 TITLE = "Four failures, one shape of reward curve"
 
@@ -106,17 +106,17 @@ def recall(counts: xarray.DataArray, kind: str, runs: int) -> float:
     return float(counts.sel(kind=kind, verdict=kind) / runs)
 
 
-def judged(found: Found) -> int:
+def judged(found: Results) -> int:
     """Runs of each kind in the half that is judged."""
     return found.setting.runs // 2
 
 
-def named(found: Found) -> float:
+def named(found: Results) -> float:
     """The same with the diagnostics, mean over the failures."""
     return float(np.mean([recall(found.measured.by_diagnostics, name, judged(found)) for name in FAILURES]))
 
 
-def hidden(found: Found) -> float:
+def hidden(found: Results) -> float:
     """How many of the three failures the curve alone names at least a tenth less often than the diagnostics do."""
     n, seen = judged(found), found.measured
     alone, all_of_it = ([recall(table, name, n) for name in BLIND] for table in (seen.by_curve, seen.by_diagnostics))
@@ -147,7 +147,7 @@ def _kl_weights(setting: Setting) -> list[float]:
     return [float(end(np.concatenate([np.atleast_1d(one) for one in given]))) for end in (np.min, np.max)]
 
 
-def draw(figure: Figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Reward of all five, what separates each, and both tables of verdicts."""
     measured = found.measured
     if wide:

@@ -25,7 +25,7 @@ from bandit_lab.bandits import TabularBandit, two_arm
 from bandit_lab.grpo import ESTIMATORS, Hyper, Learner
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
 
 TITLE = "Which estimators have a refresh-interval threshold"
 
@@ -226,7 +226,7 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Thresholds of the estimators, the island, the limit of long blocks."""
     figure.set_figheight(2.6 if wide else 6.4)
     axes = figure.subplots(1, 3) if wide else figure.subplots(3, 1)
@@ -235,7 +235,7 @@ def draw(figure: Figure, found: Found, wide: bool) -> None:
     _draw_limit(axes[2], found)
 
 
-def _draw_thresholds(panel: Axes, found: Found) -> None:
+def _draw_thresholds(panel: Axes, found: Results) -> None:
     for name in found.setting.estimators:
         predicted, measured = (
             found.predicted.threshold.sel(estimator=name),
@@ -262,7 +262,7 @@ def _draw_thresholds(panel: Axes, found: Found) -> None:
     panel.set_ylim(low / 2, high * 3)
 
 
-def _draw_island(panel: Axes, found: Found) -> None:
+def _draw_island(panel: Axes, found: Results) -> None:
     first, last = found.predicted.island.values
     panel.axvspan(first - 0.5, last + 0.5, color=s.FILL[3], linewidth=0)
     for rho, colour in zip(found.setting.islands.rho, SHADES, strict=True):
@@ -282,7 +282,7 @@ def _draw_island(panel: Axes, found: Found) -> None:
     panel.set_xlim(0, found.setting.islands.longest)
 
 
-def _draw_limit(panel: Axes, found: Found) -> None:
+def _draw_limit(panel: Axes, found: Results) -> None:
     rho = found.predicted.long_rho
     panel.plot(rho, found.predicted.limit, **s.EXACT)
     panel.plot(rho, found.measured.limit, **s.MEASURED)

@@ -26,7 +26,7 @@ from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
 from bandit_lab.simulate import run
 from bandit_lab.study.plots import style
 from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
 
 TITLE = "What the group size does to mean and variance"
 
@@ -208,13 +208,13 @@ def _measure(setting: Setting, size: int) -> xarray.Dataset:
 # Numbers that the claims compare.
 
 
-def on_curve(found: Found, predicted: xarray.DataArray, rule: str) -> float:
+def on_curve(found: Results, predicted: xarray.DataArray, rule: str) -> float:
     """Share of group sizes whose measured curve is the predicted one, always within a bias and 5 standard errors."""
     allowed = found.setting.tolerance.curve + 5 * found.measured.reward_error.sel(rule=rule)
     return share_of_curves(found.measured.reward.sel(rule=rule), predicted.sel(rule=rule), allowed, "time")
 
 
-def known_factor(found: Found) -> xarray.DataArray:
+def known_factor(found: Results) -> xarray.DataArray:
     """Predicted c_G(p) where the measured one is known well enough."""
     known = found.measured.factor_error < found.setting.tolerance.factor / 5 * found.predicted.factor
     return found.predicted.factor.where(known)
@@ -237,7 +237,7 @@ def trained(setting: Setting) -> str:
     return sheet.trained("two arms, rewards as named", rules, kl_weight=0, drift="sampled groups of G")
 
 
-def draw(figure: Figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Results, wide: bool) -> None:
     figure.set_figheight(5.2 if wide else 9.0)
     axes = figure.subplots(2, 2).ravel() if wide else figure.subplots(4, 1)
     _draw_curves(axes[0], found, "rloo", "Leave-one-out: one curve for all G")
@@ -246,7 +246,7 @@ def draw(figure: Figure, found: Found, wide: bool) -> None:
     _draw_variance(axes[3], found)
 
 
-def _draw_curves(axis: Axes, found: Found, rule: str, title: str) -> None:
+def _draw_curves(axis: Axes, found: Results, rule: str, title: str) -> None:
     time, sizes = found.predicted.time.values, found.predicted.group_size.values
     colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.85, len(sizes)))
     axis.plot(time, found.predicted.reward_infinite.sel(rule=rule), zorder=3, **style.LAW)
@@ -264,7 +264,7 @@ def _draw_curves(axis: Axes, found: Found, rule: str, title: str) -> None:
     axis.set_title(title)
 
 
-def _draw_map(axis: Axes, found: Found) -> None:
+def _draw_map(axis: Axes, found: Results) -> None:
     sizes, fine = found.measured.group_size.values, found.predicted.fine_size.values
     for level, colour in zip(found.predicted.level.values, (style.VERMILION, style.BLUE, style.GREEN), strict=True):
         line = found.predicted.failure_line.sel(level=level)
@@ -283,7 +283,7 @@ def _draw_map(axis: Axes, found: Found) -> None:
     sheet.note(axis, 0.97, 0.97, KEY, ha="right", va="top")
 
 
-def _draw_variance(axis: Axes, found: Found) -> None:
+def _draw_variance(axis: Axes, found: Results) -> None:
     sizes = found.predicted.group_size.values
     names = {"noisy": (style.BLUE, "rewards 0.9 and 0.2"), "balanced": (style.VERMILION, "certain rewards, p = 1/2")}
     for case, (colour, name) in names.items():

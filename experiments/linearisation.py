@@ -32,7 +32,7 @@ from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import STALENESS, Hyper, Learner
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.theory.excursion import edges, place_of_return, thrown_out
 
 TITLE = "How far the linear threshold holds"
@@ -198,7 +198,7 @@ def trained(setting: Setting) -> str:
     return sheet.trained(sheet.two_arms(setting.rewards), "GRPO with std; heavy ball", kl_weight=setting.kl_weight)
 
 
-def draw(figure: Figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Boundary over prediction against displacement; amplitude against learning rate; map of basins."""
     figure.set_figheight(2.9 if wide else 7.2)
     axes = figure.subplots(1, 3) if wide else figure.subplots(3, 1)
@@ -207,13 +207,13 @@ def draw(figure: Figure, found: Found, wide: bool) -> None:
     _draw_basins(axes[2], found)
 
 
-def _loops(found: Found) -> Any:
+def _loops(found: Results) -> Any:
     """(place, look) of every loop."""
     for place, (colour, marker) in enumerate(zip(COLOURS, MARKERS, strict=True)):
         yield place, s.MEASURED | {"color": colour, "marker": marker, "markersize": 3.4}
 
 
-def _name_loops(panel: Axes, found: Found, left: float, top: float) -> None:
+def _name_loops(panel: Axes, found: Results, left: float, top: float) -> None:
     """Marker and name of every loop, in axes coordinates."""
     for place, look in _loops(found):
         name = str(found.measured.loop.values[place]).replace("mu", r"$\mu$").replace("N", "$N$")
@@ -222,7 +222,7 @@ def _name_loops(panel: Axes, found: Found, left: float, top: float) -> None:
         panel.text(left + 0.04, top - 0.085 * place, name, **text)
 
 
-def _draw_boundary(panel: Axes, found: Found) -> None:
+def _draw_boundary(panel: Axes, found: Results) -> None:
     panel.axhline(1, **s.EXACT | {"linewidth": 1.2})
     for place, look in _loops(found):
         measured = found.measured.isel(loop=place)
@@ -238,7 +238,7 @@ def _draw_boundary(panel: Axes, found: Found) -> None:
     panel.set(xlabel="displacement at the start (logits)", ylabel="boundary / linear threshold", ylim=(0.45, 1.1))
 
 
-def _draw_amplitude(panel: Axes, found: Found) -> None:
+def _draw_amplitude(panel: Axes, found: Results) -> None:
     excess = np.array(found.setting.excess)
     for place, look in _loops(found):
         measured = found.measured.isel(loop=place)
@@ -262,7 +262,7 @@ def _draw_amplitude(panel: Axes, found: Found) -> None:
     sheet.plain_log(panel.yaxis, (1.0,))
 
 
-def _draw_basins(panel: Axes, found: Found) -> None:
+def _draw_basins(panel: Axes, found: Results) -> None:
     """Fills are measured, lines predicted."""
     basin, line = found.measured.basin, s.EXACT | {"linewidth": 1.4}
     panel.pcolormesh(

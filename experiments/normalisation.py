@@ -31,7 +31,7 @@ from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
 from bandit_lab.simulate import trajectories
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.theory.two_arm import late_decay_rate, late_law
 
 TITLE = "Dividing by the std: late rates and curvature"
@@ -187,7 +187,7 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Loss against time; curvature against its bound."""
     figure.set_figheight(3.0 if wide else 4.8)
     left, right = (
@@ -197,7 +197,7 @@ def draw(figure: Figure, found: Found, wide: bool) -> None:
     _curvatures(right, found)
 
 
-def _losses(panel: Axes, found: Found) -> None:
+def _losses(panel: Axes, found: Results) -> None:
     labels = ("mean only", r"std, $G = \infty$", "std, $G$ = 8", "std, $G$ = 64", "silent groups\ndropped, $G$ = 8")
     time = found.predicted.time.values
     for curve, colour, text in zip(found.predicted.curve.values, COLOURS, labels, strict=True):
@@ -216,7 +216,7 @@ def _losses(panel: Axes, found: Found) -> None:
     sheet.note(panel, 0.03, 0.04, "line: exact flow\ndashed: late law\ncircle: measured", fontsize=6.5)
 
 
-def _curvatures(panel: Axes, found: Found) -> None:
+def _curvatures(panel: Axes, found: Results) -> None:
     bound, seen = found.predicted.uniform_bound.values, np.abs(found.measured.curvature.values)
     least = 1e-4 * bound.max()
     shown = seen > least

@@ -29,7 +29,7 @@ from bandit_lab.grpo import DrGRPO, Hyper, Learner
 from bandit_lab.simulate import run
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.theory.oscillator import beyond_exponential
 
 TITLE = "The single exponential as the over-damped limit"
@@ -214,19 +214,19 @@ def _fits(time: np.ndarray, rewards: np.ndarray) -> tuple[np.ndarray, np.ndarray
 # Numbers that the claims compare.
 
 
-def over_damped(f: Found, name: str) -> float:
+def over_damped(f: Results, name: str) -> float:
     """A fitted number in its own unit, farthest from 1 over the damping ratios from 2 up."""
     return farthest_from_one(f.measured[name].where(f.predicted.damping_ratio >= 2, drop=True), 1.0)
 
 
-def family_error(f: Found) -> np.ndarray:
+def family_error(f: Results) -> np.ndarray:
     """Relative standard error of the median time, from the 5 % and 95 % quantiles of nearly normal values."""
     m = f.measured
     spread = (m.family_time_high - m.family_time_low) / 3.29 / m.family_time
     return 1.2533 * spread.values / np.sqrt(f.setting.sizes.repeats)
 
 
-def exponent_error(f: Found) -> float:
+def exponent_error(f: Results) -> float:
     """Standard error of the size exponent."""
     x = np.log(np.array(f.setting.sizes.size))
     return float(np.max(family_error(f)) / np.sqrt(np.sum((x - x.mean()) ** 2)))
@@ -245,7 +245,7 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Four panels, in a row or two by two."""
     figure.set_figheight(2.3 if wide else 4.2)
     panels = figure.subplots(1, 4) if wide else figure.subplots(2, 2).ravel()
@@ -253,7 +253,7 @@ def draw(figure: Figure, found: Found, wide: bool) -> None:
         fill(panel, found)
 
 
-def _draw_curves(panel: Axes, found: Found) -> None:
+def _draw_curves(panel: Axes, found: Results) -> None:
     zeta, gone = found.predicted.damping_ratio.values, found.predicted.gone
     for place, (wanted, shade) in enumerate(zip(found.setting.damping.shown, SHADES, strict=True)):
         i = int(np.argmin(np.abs(np.log(zeta / wanted))))
@@ -266,7 +266,7 @@ def _draw_curves(panel: Axes, found: Found) -> None:
     panel.set(xlabel=r"time / $\tau$", ylabel="share of the gain", xlim=(0, 5), ylim=(0, 1.5))
 
 
-def _draw_distance(panel: Axes, found: Found) -> None:
+def _draw_distance(panel: Axes, found: Results) -> None:
     zeta = found.predicted.damping_ratio
     panel.plot(zeta[zeta > 1.3], found.predicted.distance_leading[zeta > 1.3], **s.LAW)
     panel.plot(zeta, found.predicted.distance_closed_form, **s.EXACT)
@@ -277,7 +277,7 @@ def _draw_distance(panel: Axes, found: Found) -> None:
     _damping_axis(panel)
 
 
-def _draw_times(panel: Axes, found: Found) -> None:
+def _draw_times(panel: Axes, found: Results) -> None:
     zeta, m = found.predicted.damping_ratio, found.measured
     error = [m.fitted_time - m.fitted_time_low, m.fitted_time_high - m.fitted_time]
     panel.axhline(1.0, **s.LAW)
@@ -289,7 +289,7 @@ def _draw_times(panel: Axes, found: Found) -> None:
     _damping_axis(panel)
 
 
-def _draw_family(panel: Axes, found: Found) -> None:
+def _draw_family(panel: Axes, found: Results) -> None:
     p, m = found.predicted, found.measured
     error = [m.family_time - m.family_time_low, m.family_time_high - m.family_time]
     panel.plot(p.size, p.inverse_stiffness, **s.LAW)

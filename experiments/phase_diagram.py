@@ -25,7 +25,7 @@ from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import STALENESS, Hyper, Learner
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import claims, sheet
-from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
 
 TITLE = "Stability threshold of refresh, lag and pipeline"
 
@@ -87,7 +87,7 @@ def _one_model(model: str, setting: Setting) -> xarray.Dataset:
 # Numbers that the claims compare.
 
 
-def over_law(part: xarray.Dataset, f: Found, model: str) -> xarray.DataArray:
+def over_law(part: xarray.Dataset, f: Results, model: str) -> xarray.DataArray:
     """Thresholds over the law's where a policy is stale at all (model A at N = 1 is on-policy)."""
     ratio = (part.threshold / f.predicted.law).sel(model=model)
     return ratio.sel(refresh_interval=slice(2, None)) if model == "refresh" else ratio
@@ -107,7 +107,7 @@ def trained(setting: Setting) -> str:
     return sheet.trained(sheet.two_arms(setting.rewards), "GRPO with std", "heavy ball", kl_weight=setting.kl_weight)
 
 
-def draw(figure: Figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Two columns: a diagram and the ratios of each model. One column: the diagram of A, the ratios of all."""
     models = found.setting.models if wide else found.setting.models[:1]
     figure.set_figheight(4.4)
@@ -134,7 +134,7 @@ def draw(figure: Figure, found: Found, wide: bool) -> None:
             axes[1, 0].text(3.2, height, label, color=colour, fontsize=7)
 
 
-def _diagram(panel: Axes, found: Found, model: str) -> None:
+def _diagram(panel: Axes, found: Results, model: str) -> None:
     """Learning rate against refresh interval: what happens where."""
     place: dict[str, Any] = {"model": model, "momentum": found.setting.drawn_momentum}
     predicted, measured = found.predicted.sel(place), found.measured.sel(place)
@@ -160,18 +160,18 @@ def _name_regions(panel: Axes) -> None:
     panel.text(0.05, 0.09, "converges monotonically", va="center", **text)
 
 
-def _by_momentum(found: Found, model: str) -> list[tuple[str, str, dict]]:
+def _by_momentum(found: Results, model: str) -> list[tuple[str, str, dict]]:
     """(label, colour, place) of the lines in a panel of one model."""
     momenta = found.setting.labelled_momenta
     return [(rf"$\mu$ = {mu:g}", c, {"model": model, "momentum": mu}) for mu, c in zip(momenta, SHADES, strict=True)]
 
 
-def _by_model(found: Found) -> list[tuple[str, str, dict]]:
+def _by_model(found: Results) -> list[tuple[str, str, dict]]:
     mu = found.setting.drawn_momentum
     return [(NAMES[m], COLOURS[m], {"model": m, "momentum": mu}) for m in found.setting.models]
 
 
-def _ratio(panel: Axes, found: Found, label: str, colour: str, place: dict) -> None:
+def _ratio(panel: Axes, found: Results, label: str, colour: str, place: dict) -> None:
     law = found.predicted.law.sel(place)
     n, measured = law.refresh_interval, (found.measured.threshold / law).sel(place)
     panel.plot(n, found.predicted.threshold.sel(place) / law, **s.EXACT | {"color": colour, "linewidth": 1.2})
@@ -188,7 +188,7 @@ def _key(panel: Axes, lines: list[tuple[str, str, dict]]) -> None:
 # Table below the claims.
 
 
-def table(found: Found) -> str:
+def table(found: Results) -> str:
     """Measured threshold over the law's, per model: momentum down, refresh interval across."""
     ratio = found.measured.threshold / found.predicted.law
     intervals = ratio.refresh_interval.values

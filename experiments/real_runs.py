@@ -29,7 +29,7 @@ from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.logs.gather import gather
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import claims, sheet
-from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
 
 TITLE = "Real runs and their laws"
 
@@ -75,7 +75,7 @@ def fitted_curve(fit: xarray.Dataset, step: np.ndarray) -> np.ndarray:
     return value["plateau"] + value["amplitude"] * (SHAPES[law].growth(step - step[0], np.array([theta])) - 1)
 
 
-def softmax_gain(found: Found) -> xarray.DataArray:
+def softmax_gain(found: Results) -> xarray.DataArray:
     return found.measured.aicc.sel(law="oscillator") - found.measured.aicc.sel(law="softmax_law")
 
 
@@ -97,7 +97,7 @@ def predict(setting: Setting) -> xarray.Dataset:
 # Measurement: simulation alone.
 
 
-def why_not(setting: Setting) -> str | None:
+def unsupported_reason(setting: Setting) -> str | None:
     """The reason where there are no logs."""
     folder = os.environ.get("BANDIT_LAB_LOGS", "")
     if folder and (Path(folder) / "index.csv").is_file():
@@ -148,7 +148,7 @@ def _forecasts(setting: Setting) -> xarray.Dataset:
     cuts = [cut(log.name, log.curve.step, log.curve.reward, setting.fraction, log.family) for log in logs]
     rows = []
     for one, (test, _) in zip(cuts, leave_family_out(cuts), strict=True):
-        seen = one.outlook.seen if one.outlook is not None else np.nan
+        seen = one.prediction.seen if one.prediction is not None else np.nan
         errors = [abs(test.error), *(abs(test.baselines[name]) for name in BASELINES)]
         rows.append([float(bool(test.forecast.refused)), float(test.covered), *(np.array(errors) / seen)])
     table = np.array(rows, float)
@@ -186,29 +186,29 @@ def _times(setting: Setting, fits: xarray.Dataset) -> xarray.Dataset:
 # Numbers that the claims compare.
 
 
-def needs_no_inertia(f: Found) -> float:
+def needs_no_inertia(f: Results) -> float:
     """Share of runs in which the oscillator is not clearly better than every law without inertia."""
     others = f.measured.aicc.sel(law=list(LAWS[1:])).min("law")
     return float((others - f.measured.aicc.sel(law="oscillator") <= f.setting.margin).mean())
 
 
-def kept(f: Found) -> np.ndarray:
+def kept(f: Results) -> np.ndarray:
     """Which forecasts are not refused."""
     return f.measured.refused.values == 0
 
 
-def coverage(f: Found) -> float:
+def coverage(f: Results) -> float:
     """Share of those whose interval holds the end of the run."""
     return float(f.measured.covered.values[kept(f)].mean())
 
 
-def error_ratio(f: Found) -> float:
+def error_ratio(f: Results) -> float:
     """Median error over that of the best baseline; 1 if it is no larger."""
     medians = np.nanmedian(f.measured.error.values[kept(f)], axis=0)
     return max(1.0, float(medians[0] / medians[1:].min()))
 
 
-def exponent(f: Found, code: int) -> float:
+def exponent(f: Results, code: int) -> float:
     """Slope of log time against log factor with a level per group (least squares)."""
     m = f.measured
     here = (m.factor_code.values == code) & np.isfinite(m.time.values)
@@ -228,7 +228,7 @@ def trained(setting: Setting) -> str:
     return "public training logs of the index; nothing is simulated"
 
 
-def draw(figure: Figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Small multiples above, differences of AICc and times below."""
     figure.set_figheight(7.2)
     parts: Any = figure.subfigures(3, 1, height_ratios=(0.16, 2.2, 1.4))
@@ -244,7 +244,7 @@ def draw(figure: Figure, found: Found, wide: bool) -> None:
     _factors(right, found)
 
 
-def _multiples(part: SubFigure, found: Found, columns: int) -> None:
+def _multiples(part: SubFigure, found: Results, columns: int) -> None:
     logs = read_logs(found.setting)
     axes = part.subplots(-(-len(logs) // columns), columns, squeeze=False)
     for panel in axes.flat:
@@ -259,7 +259,7 @@ def _multiples(part: SubFigure, found: Found, columns: int) -> None:
         panel.spines[:].set_linewidth(0.4)
 
 
-def _differences(panel: Axes, found: Found) -> None:
+def _differences(panel: Axes, found: Results) -> None:
     values = np.sort(softmax_gain(found).values)
     shade = np.where(values > 4, s.BLUE, np.where(values < -4, s.VERMILION, s.GREY))
     panel.bar(np.arange(values.size), np.clip(values, -30, 30), color=shade, width=1.0)
@@ -270,7 +270,7 @@ def _differences(panel: Axes, found: Found) -> None:
     panel.text(values.size, -28, text, color=s.VERMILION, fontsize=6.5, ha="right")
 
 
-def _factors(panel: Axes, found: Found) -> None:
+def _factors(panel: Axes, found: Results) -> None:
     m = found.measured
     span = np.array([0.5, 4.5])
     panel.plot(span, 1 / span, **s.LAW)
@@ -304,7 +304,7 @@ def _say(panel: Axes, y: float, text: str, shade: str) -> None:
 # Table below the claims.
 
 
-def table(found: Found) -> str:
+def table(found: Results) -> str:
     """Which law is chosen, and by how much; whether forecasts differ from baselines by more than the choice of runs."""
     m, margin = found.measured, found.setting.margin
     head = ("law", "chosen in", "clearly better than every other (AICc > 4)", "median R^2")
@@ -322,7 +322,7 @@ def table(found: Found) -> str:
     return "\n".join([*claims.grid(head, rows), "", told, "", *forecasts(found)])
 
 
-def forecasts(found: Found) -> list[str]:
+def forecasts(found: Results) -> list[str]:
     """Errors of the forecasts that are not refused beside those of the baselines, on the same runs."""
     error = found.measured.error.values[kept(found)]
     told = compare(error[:, 0], dict(zip(BASELINES, error[:, 1:].T, strict=True)))

@@ -29,7 +29,7 @@ from bandit_lab.grpo import DrGRPO, Hyper, Learner
 from bandit_lab.simulate import run
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
 
 TITLE = "Slow start: inertia against softmax geometry"
 
@@ -256,7 +256,7 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Four panels, in a row or two by two."""
     figure.set_figheight(2.4 if wide else 4.3)
     panels = figure.subplots(1, 4) if wide else figure.subplots(2, 2).ravel()
@@ -264,7 +264,7 @@ def draw(figure: Figure, found: Found, wide: bool) -> None:
         fill(panel, found)
 
 
-def _draw_sweep(panel: Axes, found: Found) -> None:
+def _draw_sweep(panel: Axes, found: Results) -> None:
     gone = found.predicted.gone
     for place, (mu, shade) in enumerate(zip(found.predicted.momentum.values, SHADES, strict=False)):
         panel.plot(gone, found.predicted.success.sel(momentum=mu), color=shade, linewidth=1.2)
@@ -277,7 +277,7 @@ def _draw_sweep(panel: Axes, found: Found) -> None:
     panel.set(xlabel=xlabel, ylabel="success", xlim=(14, 29), ylim=(0, 1))
 
 
-def _draw_delays(panel: Axes, found: Found) -> None:
+def _draw_delays(panel: Axes, found: Results) -> None:
     d = found.predicted.delay_constant
     panel.plot(d, d, color=s.GREY, linewidth=0.9)
     panel.plot(d, found.predicted.delay_leading, **s.LAW)
@@ -293,7 +293,7 @@ def _draw_delays(panel: Axes, found: Found) -> None:
     panel.set(xlabel=r"$\mu/(1-\mu)$ (steps)", ylabel="delay (steps)", xlim=(0, 20), ylim=(0, 70))
 
 
-def _draw_r_squared(panel: Axes, found: Found) -> None:
+def _draw_r_squared(panel: Axes, found: Results) -> None:
     panel.axhline(GOOD, color=s.GREY, linewidth=0.9)
     m = found.measured
     _by_answers(panel, found, "rival_r_squared", m.r_squared_low, m.r_squared_high)
@@ -301,7 +301,7 @@ def _draw_r_squared(panel: Axes, found: Found) -> None:
     panel.set(ylabel=r"$R^2$ of the wrong law", ylim=(0.7, 1))
 
 
-def _draw_gain(panel: Axes, found: Found) -> None:
+def _draw_gain(panel: Axes, found: Results) -> None:
     panel.axhline(0, color=s.GREY, linewidth=0.9)
     m = found.measured
     _by_answers(panel, found, "aicc_gain", m.gain_low, m.gain_high)
@@ -311,7 +311,7 @@ def _draw_gain(panel: Axes, found: Found) -> None:
         sheet.note(panel, 0.17, 0.93 - 0.09 * place, name, color=shade, fontsize=6.5)
 
 
-def _by_answers(panel: Axes, found: Found, name: str, low: xarray.DataArray, high: xarray.DataArray) -> None:
+def _by_answers(panel: Axes, found: Results, name: str, low: xarray.DataArray, high: xarray.DataArray) -> None:
     """Predicted lines and measured medians with 90 % ranges over the answers per point, one colour per origin."""
     answers = found.predicted.answers
     for place, shade in enumerate(SHADE):

@@ -24,7 +24,7 @@ from bandit_lab.bandits import k_arm
 from bandit_lab.grpo import ADVANTAGES, STALENESS, Hyper, Learner
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
 
 TITLE = "Threshold from the Hessian"
 
@@ -146,7 +146,7 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Thresholds on the diagonal; relative errors beside or below."""
     figure.set_figheight(3.0 if wide else 4.4)
     axes = figure.subplots(1, 2, width_ratios=(1.25, 1)) if wide else figure.subplots(2, 1, height_ratios=(2, 1))

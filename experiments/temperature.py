@@ -27,7 +27,7 @@ from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
 from bandit_lab.simulate import run
 from bandit_lab.study.plots import style
 from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
 
 TITLE = "Batch reuse as temperature; variance as a warning"
 
@@ -155,7 +155,7 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Three panels: reuse, growth, lead."""
     figure.set_figheight(2.7 if wide else 7.2)
     axes = figure.subplots(1, 3) if wide else figure.subplots(3, 1)
@@ -164,11 +164,11 @@ def draw(figure: Figure, found: Found, wide: bool) -> None:
     _draw_lead(axes[2], found)
 
 
-def _loops(found: Found, momentum: float) -> np.ndarray:
+def _loops(found: Results, momentum: float) -> np.ndarray:
     return np.flatnonzero(found.predicted.momentum.values == momentum)
 
 
-def _intervals(axis: Axes, found: Found) -> None:
+def _intervals(axis: Axes, found: Results) -> None:
     ticks = sorted(set(found.predicted.refresh_interval.values.tolist()))
     axis.set_xscale("log", base=2)
     axis.set_xticks(ticks, [str(t) for t in ticks])
@@ -179,7 +179,7 @@ def _key(axis: Axes, x: float, y: float) -> None:
     sheet.note(axis, x, y, "lines: predicted\ncircles: measured")
 
 
-def _draw_reuse(axis: Axes, found: Found) -> None:
+def _draw_reuse(axis: Axes, found: Results) -> None:
     shares = found.predicted.reused_share.values
     axis.axhline(1, **style.LAW)
     for momentum, colour in COLOURS.items():
@@ -202,7 +202,7 @@ def _draw_reuse(axis: Axes, found: Found) -> None:
     axis.set_title("One batch for a block: N-fold variance")
 
 
-def _draw_growth(axis: Axes, found: Found) -> None:
+def _draw_growth(axis: Axes, found: Results) -> None:
     for momentum, colour in COLOURS.items():
         loop = _loops(found, momentum)[-1 if momentum else 0]
         n = int(found.predicted.refresh_interval[loop])
@@ -220,7 +220,7 @@ def _draw_growth(axis: Axes, found: Found) -> None:
     _key(axis, 0.03, 0.8)
 
 
-def _draw_lead(axis: Axes, found: Found) -> None:
+def _draw_lead(axis: Axes, found: Results) -> None:
     for momentum, colour in COLOURS.items():
         mine = _loops(found, momentum)
         n = found.predicted.refresh_interval.values[mine]

@@ -30,7 +30,7 @@ from bandit_lab.measure.displaced import stack_bandits
 from bandit_lab.measure.observe import mean_cosine, observe, prompt_gradients
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import claims, sheet
-from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.theory.contextual import Prompts, contextual_curve
 
 TITLE = "What dividing by the std does"
@@ -260,14 +260,14 @@ def _curvature(setting: Setting) -> xarray.Dataset:
 # Numbers that the claims compare.
 
 
-def gain_times_std(found: Found) -> np.ndarray:
+def gain_times_std(found: Results) -> np.ndarray:
     """Mean of measured gain x std in each quarter of the problems, sorted by their std [4]."""
     std = found.predicted.mean_std.values
     products = found.measured.gain.values * std
     return np.array([np.mean(products[part]) for part in np.array_split(np.argsort(std), 4)])
 
 
-def curvature_constant(found: Found) -> float:
+def curvature_constant(found: Results) -> float:
     """Curvature over J (1-J)(1-2J), the one farthest from the prediction; near J = 1/2 both vanish."""
     success = found.measured.success
     shape = (success * (1 - success) * (1 - 2 * success)).where(abs(success - 0.5) > 0.02)
@@ -289,7 +289,7 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Gains, speed by stage, curvature, equal budget."""
     panels = figure.subplots(2, 3) if wide else figure.subplots(3, 2)
     figure.set_figheight(4.2 if wide else 5.6)
@@ -341,7 +341,7 @@ def _draw_stages(panel: Axes, predicted: xarray.Dataset, measured: xarray.Datase
     panel.set(ylim=(1.25, None), xlabel="share of way to 90 %", ylabel="speed ratio")
 
 
-def _draw_budget(panel: Axes, found: Found, condition: int) -> None:
+def _draw_budget(panel: Axes, found: Results, condition: int) -> None:
     looks = {0.0: (s.BLACK, "mean only"), 0.5: (s.GREEN, r"/ std$^{1/2}$"), 1.0: (s.BLUE, "/ std")}
     fair, powers = found.setting.fair, list(found.measured.power.values)
     for i, power in enumerate(powers):
@@ -362,7 +362,7 @@ def _draw_budget(panel: Axes, found: Found, condition: int) -> None:
 # Table below the claims.
 
 
-def table(found: Found) -> str:
+def table(found: Results) -> str:
     """Correlations and slopes, and the comparison at equal budget."""
     predicted, measured = found.predicted, found.measured
     rows: list[tuple[str, ...]] = []

@@ -20,7 +20,7 @@ from bandit_lab.measure.displaced import stack_bandits
 from bandit_lab.measure.observe import observe, success_of_prompts
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.theory.contextual import Prompts, contextual_curve
 
 TITLE = "Held-out tasks at two group sizes"
@@ -108,7 +108,7 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Two panels, one per advantage: mean over the tasks at both group sizes."""
     panels = figure.subplots(1, 2, sharey=True)
     small, large = found.measured.group.values

@@ -29,7 +29,7 @@ from bandit_lab.measure.onset import displacement, fit_poles
 from bandit_lab.simulate import run
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
 
 TITLE = "From over-damped to oscillatory"
 
@@ -177,7 +177,7 @@ def _critical(setting: Setting, values: dict) -> float:
 # Numbers that the claims compare.
 
 
-def both_sweeps(f: Found, quantity: str, below: float) -> float:
+def both_sweeps(f: Results, quantity: str, below: float) -> float:
     """Measured over predicted, farthest from 1, where the damping ratio is below a limit."""
     ratios = []
     for sweep in ("kappa", "momentum"):
@@ -186,7 +186,7 @@ def both_sweeps(f: Found, quantity: str, below: float) -> float:
     return float(farthest_from_one(np.array(ratios), 1.0))
 
 
-def lost_damping(part: xarray.Dataset, f: Found, prefix: str = "") -> float:
+def lost_damping(part: xarray.Dataset, f: Results, prefix: str = "") -> float:
     """Damping ratio on-policy less that with the largest lag, at the learning rate in the middle of the sweep."""
     ratio = part[f"{prefix}damping_ratio_kappa"].isel(kappa=f.setting.kappa_sweep.num // 2)
     return float(ratio.sel(lag=f.setting.lags[0]) - ratio.sel(lag=f.setting.lags[-1]))
@@ -204,7 +204,7 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Trajectories; damping ratio and frequency against learning rate and momentum."""
     figure.set_figheight(3.5 if wide else 4.8)
     layout: list[Any] = [["t", "dk", "dm"], ["t", "fk", "fm"]] if wide else [["t", "t"], ["dk", "dm"], ["fk", "fm"]]
@@ -230,7 +230,7 @@ def draw(figure: Figure, found: Found, wide: bool) -> None:
     axes["dm"].text(0.97, 0.97, "dashed: predicted\nby the oscillator", **text)
 
 
-def _draw_trajectories(panel: Axes, found: Found) -> None:
+def _draw_trajectories(panel: Axes, found: Results) -> None:
     every = slice(None, None, 3)
     for place, (regime, (label, colour)) in enumerate(REGIMES.items()):
         predicted, measured = (
@@ -256,7 +256,7 @@ def _draw_trajectories(panel: Axes, found: Found) -> None:
     panel.set(xlabel="step", ylabel="displacement / first", xlim=(0, found.setting.steps), ylim=(-0.9, 1.35))
 
 
-def _draw_sweep(panel: Axes, found: Found, quantity: str, sweep: str) -> None:
+def _draw_sweep(panel: Axes, found: Results, quantity: str, sweep: str) -> None:
     name = f"{quantity}_{sweep}"
     for lag, colour in zip(found.setting.lags, COLOURS, strict=True):
         exact, law, measured = (

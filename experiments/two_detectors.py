@@ -24,7 +24,7 @@ from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import STALENESS, Hyper, Learner
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
 
 TITLE = "Two detectors, one law"
 
@@ -98,7 +98,7 @@ def trained(setting: Setting) -> str:
     return sheet.trained(sheet.two_arms(setting.rewards), "GRPO with std", "heavy ball", kl_weight=setting.kl_weight)
 
 
-def draw(figure: Figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Ratios to the law: model A at both momenta; two columns: all three models."""
     models = found.setting.models if wide else found.setting.models[:1]
     momenta = found.setting.momentum

@@ -25,7 +25,7 @@ from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner
 from bandit_lab.measure import variants
 from bandit_lab.study.reproduce import claims, sheet
-from bandit_lab.study.reproduce.experiment import Claim, Found, Lab, Setting
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
 
 TITLE = "Map of variants"
 
@@ -225,7 +225,7 @@ def _groups(setting: Setting, rest: xarray.Dataset) -> xarray.Dataset:
 # Numbers that the claims compare.
 
 
-def loops(found: Found, has_threshold: int) -> float:
+def loops(found: Results, has_threshold: int) -> float:
     """How many distinct linear loops that are predicted a threshold (1) or none (0) have variants that all agree."""
     predicted, measured = found.predicted, found.measured
     dims = predicted.has_threshold.dims
@@ -235,7 +235,7 @@ def loops(found: Found, has_threshold: int) -> float:
     return float(sum(all(agree[place] for place in places) for places in every.values()))
 
 
-def frozen_ratio(found: Found, name: str) -> float:
+def frozen_ratio(found: Results, name: str) -> float:
     """Measured over predicted with estimator `frozen`, at the advantage where it is farthest from 1."""
     return farthest_from_one(found.measured[name].sel(estimator="frozen"), found.predicted[name])
 
@@ -256,7 +256,7 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Found, wide: bool) -> None:
+def draw(figure: Figure, found: Results, wide: bool) -> None:
     """One table per staleness model: first unstable interval; the last: what G does to the mean curve."""
     from matplotlib.patches import Patch
 
@@ -315,7 +315,7 @@ def _fill(panel: Axes, code: np.ndarray, text: list[list[str]]) -> None:
 OUTCOMES = ("returns", "cycles", "vertex", "overflow")
 
 
-def table(found: Found) -> str:
+def table(found: Results) -> str:
     """Every advantage and estimator: thresholds, dependence on G, temperature, late times, failure."""
     measured, predicted, law = found.measured, found.predicted, found.setting.law_interval
     names = list(measured.staleness.values)

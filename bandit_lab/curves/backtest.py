@@ -38,7 +38,7 @@ import numpy as np
 from scipy import stats
 
 from bandit_lab import _checks
-from bandit_lab.curves.forecast import FEWEST, Forecast, ForecastSettings, Outlook, outlook
+from bandit_lab.curves.forecast import FEWEST, CurvePrediction, Forecast, ForecastSettings, predict_curve
 from bandit_lab.curves.record import Floats
 
 BASELINES = ("last_value", "single_exponential", "sigmoid")
@@ -85,19 +85,19 @@ class Cut:
     family: str
     fraction: float
     points: int
-    outlook: Outlook | None
+    prediction: CurvePrediction | None
     actual: float
     last_value: float
 
     def judge(self, settings: ForecastSettings) -> Backtest:
         """The forecast with these settings, against the baselines."""
         errors = {"last_value": self.last_value - self.actual}
-        if self.outlook is None:
+        if self.prediction is None:
             made = Forecast(np.nan, np.nan, np.nan, f"{self.points} points, fewer than {FEWEST}")
             errors |= dict.fromkeys(BASELINES[1:], np.nan)
         else:
-            made = self.outlook.forecast(settings)
-            errors |= {law: self.outlook.parts[law].centre - self.actual for law in BASELINES[1:]}
+            made = self.prediction.forecast(settings)
+            errors |= {law: self.prediction.parts[law].centre - self.actual for law in BASELINES[1:]}
         return Backtest(self.name, self.fraction, made, self.actual, errors)
 
 
@@ -108,7 +108,7 @@ def cut(name: str, step: Floats, reward: Floats, fraction: float, family: str = 
     tail = max(1, round(0.1 * len(step)))
     _checks.require(count + tail <= len(step) and count >= 2, "fraction", "room for a start and an end", fraction)
     seen = reward[:count]
-    ahead = outlook(step[:count], seen, step[-tail:]) if count >= FEWEST else None
+    ahead = predict_curve(step[:count], seen, step[-tail:]) if count >= FEWEST else None
     last = float(np.mean(seen[-max(1, count // 10) :]))
     return Cut(name, family, fraction, count, ahead, float(np.mean(reward[-tail:])), last)
 

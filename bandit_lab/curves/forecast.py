@@ -23,7 +23,7 @@ from bandit_lab.curves.fit import engine, intervals, quality
 from bandit_lab.curves.fit.picture import Picture
 from bandit_lab.curves.fit.results import FEWEST_POINTS
 from bandit_lab.curves.fit.shapes import SHAPES
-from bandit_lab.curves.mixture import Part
+from bandit_lab.curves.mixture import Component
 from bandit_lab.curves.record import Floats
 
 FEWEST = 2 * FEWEST_POINTS
@@ -70,7 +70,7 @@ class Forecast:
 
 
 @dataclass(frozen=True)
-class Reach:
+class Crossing:
     """A property of the laws' curve, mixed over laws: value and interval; `refused` says what is missing.
 
     `value` is NaN where a number would mislead; an end that is finite holds all the same.
@@ -83,7 +83,7 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class Outlook:
+class CurvePrediction:
     """What the laws say about the target steps, before drift and refusal: everything that is costly.
 
     `parts` by law, weights summing to 1 without `last`; `now` the laws' mean over the points of `last`; `spread` of the
@@ -91,21 +91,21 @@ class Outlook:
     logarithm of the steps from the first point to 95 % of the gain) by law.
     """
 
-    parts: Mapping[str, Part]
-    last: Part
+    parts: Mapping[str, Component]
+    last: Component
     now: float
     spread: float
     seen: float
     ahead: float
     first_step: float
-    plateaus: Mapping[str, Part]
-    arrivals: Mapping[str, Part]
+    plateaus: Mapping[str, Component]
+    arrivals: Mapping[str, Component]
 
     def forecast(self, settings: ForecastSettings, scale: tuple[float, float] | None = None) -> Forecast:
         """The mixture with its drift, or the reason why it is not to be relied on; see `forecast`."""
         share = 1 - settings.last_weight
-        parts = {law: Part(share * p.weight, p.centre, p.low, p.high) for law, p in self.parts.items()}
-        parts["last_level"] = Part(settings.last_weight, self.last.centre, self.last.low, self.last.high)
+        parts = {law: Component(share * p.weight, p.centre, p.low, p.high) for law, p in self.parts.items()}
+        parts["last_level"] = Component(settings.last_weight, self.last.centre, self.last.low, self.last.high)
         drift = settings.drift * self.spread * np.sqrt(self.ahead)
         wide = [part.widened(drift) for part in parts.values()]
         centre = float(sum(part.weight * part.centre for part in parts.values()))
@@ -130,40 +130,42 @@ class Outlook:
         """Whether the points seen do not move."""
         return self.seen <= max(STILL * abs(self.last.centre), _NOTHING)
 
-    def plateau(self, level: float = 0.9) -> Reach:
+    def plateau(self, level: float = 0.9) -> Crossing:
         """The level that the laws run to [reward]; no value where it is far outside what was seen."""
         if self.still:
-            return Reach(self.last.centre, self.last.low, self.last.high)
+            return Crossing(self.last.centre, self.last.low, self.last.high)
         value, low, high = _mixed(list(self.plateaus.values()), level)
         room = WIDEST * self.seen
         if abs(value - self.last.centre) > room:
             far = f"the laws run to a plateau more than {WIDEST:g} times the range seen from the last level"
-            return Reach(np.nan, low, high, far)
+            return Crossing(np.nan, low, high, far)
         if not np.isfinite(high - low):
-            return Reach(value, low, high, "the points seen do not bound the plateau on both sides")
+            return Crossing(value, low, high, "the points seen do not bound the plateau on both sides")
         if high - low > room:
-            return Reach(np.nan, low, high, f"the plateau's interval is wider than {WIDEST:g} times the range seen")
-        return Reach(value, low, high)
+            return Crossing(np.nan, low, high, f"the plateau's interval is wider than {WIDEST:g} times the range seen")
+        return Crossing(value, low, high)
 
-    def step_95(self, level: float = 0.9) -> Reach:
+    def step_95(self, level: float = 0.9) -> Crossing:
         """The step at which 95 % of the gain that was ahead at the first point is reached, on the log's step axis."""
         flat = 1 - sum(part.weight for part in self.arrivals.values())
         if flat > 0.5 or self.still:
-            return Reach(np.nan, np.nan, np.nan, "no gain: a constant is the best law of the points seen")
-        parts = [Part(p.weight / (1 - flat), p.centre, p.low, p.high) for p in self.arrivals.values()]
+            return Crossing(np.nan, np.nan, np.nan, "no gain: a constant is the best law of the points seen")
+        parts = [Component(p.weight / (1 - flat), p.centre, p.low, p.high) for p in self.arrivals.values()]
         value, low, high = (self.first_step + np.exp(v) for v in _mixed(parts, level))
         if not np.isfinite(high):
-            return Reach(np.nan, low, high, "the points seen do not bound the end of the rise")
-        return Reach(value, low, high)
+            return Crossing(np.nan, low, high, "the points seen do not bound the end of the rise")
+        return Crossing(value, low, high)
 
 
-def _mixed(parts: list[Part], level: float) -> tuple[float, float, float]:
+def _mixed(parts: list[Component], level: float) -> tuple[float, float, float]:
     """(median, ends of the interval); the median because one law's far plateau must not move the answer."""
     low, middle, high = (mixture.quantile(parts, 0.5 * (1 + sign * level)) for sign in (-1, 0, 1))
     return middle, low, high
 
 
-def outlook(step: Floats, reward: Floats, target: Floats, laws: tuple[str, ...] = tuple(SHAPES)) -> Outlook:
+def predict_curve(
+    step: Floats, reward: Floats, target: Floats, laws: tuple[str, ...] = tuple(SHAPES)
+) -> CurvePrediction:
     """Fit every law to what was logged at `step` [n], `reward` [n], n >= 16, and carry it to the `target` steps [m].
 
     Raises ValueError if the targets do not lie behind the last step, for steps that do not increase or too few points.
@@ -177,12 +179,12 @@ def outlook(step: Floats, reward: Floats, target: Floats, laws: tuple[str, ...] 
     last, now = _last(reward[tail]), 0.0
     parts, plateaus, arrivals = {}, {}, {}
     for (law, picture), weight in zip(pictures.items(), weights, strict=True):
-        parts[law] = _ahead(picture, target - step[0], weight)
+        parts[law] = _prediction(picture, target - step[0], weight)
         now += weight * float(picture.fitted[0, tail].mean())
         plateaus[law] = _plateau(picture, weight)
         if SHAPES[law].size:
             arrivals[law] = _arrival(picture, weight)
-    return Outlook(
+    return CurvePrediction(
         parts,
         last,
         now,
@@ -211,7 +213,7 @@ def forecast(
     _check(step, target)
     if step.size < FEWEST:
         return Forecast(np.nan, np.nan, np.nan, f"{step.size} points, fewer than {FEWEST}")
-    return outlook(step, reward, target).forecast(settings or ForecastSettings(), scale)
+    return predict_curve(step, reward, target).forecast(settings or ForecastSettings(), scale)
 
 
 def _check(step: Floats, target: Floats) -> None:
@@ -220,32 +222,32 @@ def _check(step: Floats, target: Floats) -> None:
     _checks.require(behind, "target", "steps behind the last one", target[:3])
 
 
-def _ahead(picture: Picture, behind: Floats, weight: float) -> Part:
+def _prediction(picture: Picture, behind: Floats, weight: float) -> Component:
     """One law's mean over the target steps, `behind` the first point."""
     rho = float(np.clip(picture.rho[0], 0, 0.9))
     extra = (1 + rho) / (1 - rho) / behind.size
     if not picture.shape.size:
         interval = intervals.linear(picture, 1.0, 0.0, extra=extra)
-        return Part(weight, float(picture.plateau[0]), float(interval.low[0]), float(interval.high[0]))
+        return Component(weight, float(picture.plateau[0]), float(interval.low[0]), float(interval.high[0]))
     ahead = (picture.shape.growth(behind, picture.shapes[..., None, :]) - 1).mean(axis=-1)
     here = float((picture.shape.growth(behind, picture.theta[:, None, :]) - 1).mean())
     interval = intervals.linear(picture, 1.0, ahead, extra=extra)
     centre = float(picture.plateau[0] + picture.amplitude[0] * here)
-    return Part(weight, centre, float(interval.low[0]), float(interval.high[0]))
+    return Component(weight, centre, float(interval.low[0]), float(interval.high[0]))
 
 
-def _plateau(picture: Picture, weight: float) -> Part:
+def _plateau(picture: Picture, weight: float) -> Component:
     low, high = (float(end[0]) for end in vars(intervals.linear(picture, 1.0, 0.0)).values())
     if quality.open_ended(picture)[0]:
         low, high = (low, np.inf) if picture.amplitude[0] > 0 else (-np.inf, high)
-    return Part(weight, float(picture.plateau[0]), low, high)
+    return Component(weight, float(picture.plateau[0]), low, high)
 
 
-def _arrival(picture: Picture, weight: float) -> Part:
+def _arrival(picture: Picture, weight: float) -> Component:
     best, everywhere = quality.time_to_gain(picture)
     interval = intervals.of_theta(picture, np.log(np.maximum(everywhere, 1e-12)))
     high = np.inf if quality.open_ended(picture)[0] else float(interval.high[0])
-    return Part(weight, float(np.log(max(best[0], 1e-12))), float(interval.low[0]), high)
+    return Component(weight, float(np.log(max(best[0], 1e-12))), float(interval.low[0]), high)
 
 
 def _tail(reward: Floats) -> slice:
@@ -253,10 +255,10 @@ def _tail(reward: Floats) -> slice:
     return slice(-max(5, reward.size // 10), None)
 
 
-def _last(tail: Floats) -> Part:
+def _last(tail: Floats) -> Component:
     """The mean of the last points, with its own standard error."""
     error = mixture.Z90 * float(np.std(tail, ddof=1)) * np.sqrt(2.0 / tail.size)
-    return Part(1.0, float(tail.mean()), float(tail.mean() - error), float(tail.mean() + error))
+    return Component(1.0, float(tail.mean()), float(tail.mean() - error), float(tail.mean() + error))
 
 
 def _range(values: Floats) -> float:

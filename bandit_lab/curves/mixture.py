@@ -15,7 +15,7 @@ _FAR = 12
 
 
 @dataclass(frozen=True)
-class Part:
+class Component:
     """One law's answer with its weight: `centre` and the ends of its 90 % interval; an end may be infinite."""
 
     weight: float
@@ -23,7 +23,7 @@ class Part:
     low: float
     high: float
 
-    def widened(self, drift: float) -> "Part":
+    def widened(self, drift: float) -> "Component":
         """The same with an independent standard deviation `drift` added on both sides."""
         left, right = (
             np.hypot((self.centre - self.low) / Z90, drift),
@@ -43,7 +43,7 @@ def weighted(scores: Sequence[float]) -> list[float]:
     return [float(weight) for weight in raw / raw.sum()]
 
 
-def quantile(parts: Sequence[Part], probability: float) -> float:
+def quantile(parts: Sequence[Component], probability: float) -> float:
     """The mixture's quantile; infinite if more than the rest of the probability lies on open sides."""
     finite = [end for part in parts for end in _far(part)]
     ends = min(finite), max(finite)
@@ -58,7 +58,7 @@ def quantile(parts: Sequence[Part], probability: float) -> float:
     )
 
 
-def _far(part: Part) -> tuple[float, ...]:
+def _far(part: Component) -> tuple[float, ...]:
     """Points beyond which nothing but the infinite is left on either side."""
     left, right = ((abs(end - part.centre) / Z90) for end in (part.low, part.high))
     outwards, least = [part.centre], 4 * float(np.spacing(abs(part.centre)))

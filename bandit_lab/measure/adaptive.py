@@ -16,15 +16,15 @@ from bandit_lab._types import Array
 from bandit_lab.bandits import expected_reward
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.measure.block import scalars
-from bandit_lab.measure.held import HeldOptimizer, HeldState, hold
+from bandit_lab.measure.frozen_moment import FrozenMomentOptimizer, FrozenMomentState, freeze_second_moment
 from bandit_lab.simulate.group_moment import group_moments
 from bandit_lab.simulate.programs import bounded_jit
 
 
 @bounded_jit("steps", "frozen")
-def _curve(learner: Learner, frozen: HeldOptimizer, steps: int, hyper: Hyper, theta: Array) -> Array:
+def _curve(learner: Learner, frozen: FrozenMomentOptimizer, steps: int, hyper: Hyper, theta: Array) -> Array:
     inner = frozen.inner.build(hyper.learning_rate, hyper.momentum)
-    held_still = frozen.build(hyper.learning_rate, hyper.momentum)
+    frozen_optimizer = frozen.build(hyper.learning_rate, hyper.momentum)
     moments = group_moments(learner)
     size = theta.shape[0]
 
@@ -37,18 +37,18 @@ def _curve(learner: Learner, frozen: HeldOptimizer, steps: int, hyper: Hyper, th
         root = (vectors * jnp.sqrt(jnp.maximum(values, 0) * size)).T
         points = -jnp.concatenate([law.mean + root, law.mean - root])
 
-        def inside(gradient: Array) -> HeldState:
+        def inside(gradient: Array) -> FrozenMomentState:
             _, new = inner.update(gradient, frozen.join(state), theta)
             return frozen.split(jax.tree.leaves(new))
 
         after = jax.vmap(inside)(points)
-        fed = state._replace(held=tuple(jnp.mean(x, axis=0) for x in after.held))
-        change, new = held_still.update(-law.mean, fed, theta)
+        fed = state._replace(second_moment=tuple(jnp.mean(x, axis=0) for x in after.second_moment))
+        change, new = frozen_optimizer.update(-law.mean, fed, theta)
         fixed = inside(-law.mean).fixed
         reward = expected_reward(learner.bandit, theta)
-        return (theta + change, HeldState(new.moving, fed.held, fixed), memory), reward
+        return (theta + change, FrozenMomentState(new.moving, fed.second_moment, fixed), memory), reward
 
-    start = (theta, held_still.init(theta), learner.staleness.init(theta, learner.horizon))
+    start = (theta, frozen_optimizer.init(theta), learner.staleness.init(theta, learner.horizon))
     (theta, _, _), rewards = jax.lax.scan(step, start, jnp.arange(steps))
     return jnp.append(rewards, expected_reward(learner.bandit, theta))
 
@@ -64,5 +64,5 @@ def closed_mean_curve(learner: Learner, hyper: Hyper, steps: int, initial: np.nd
     whole = learner.staleness.whole_interval
     _checks.require(whole, "staleness", "one policy that acts at a time", learner.staleness.model)
     theta = jnp.asarray(learner.bandit.initial_parameters if initial is None else initial)
-    frozen, _ = hold(learner.optimizer, float(hyper.learning_rate), float(hyper.momentum), len(theta))
+    frozen, _ = freeze_second_moment(learner.optimizer, float(hyper.learning_rate), float(hyper.momentum), len(theta))
     return np.asarray(_curve(learner, frozen, steps, scalars(learner, hyper), theta))

@@ -2,7 +2,7 @@
 
 The state is the parameters, the optimiser's first moments and the staleness memory, flattened to one vector. A period
 is a refresh block of N steps for block-synchronous staleness, one step (the memory turned back by one) for a lag.
-Second moments are held, counters stand still (`measure.held`). Directions that do not change the policy are projected
+Second moments and counters are frozen (`measure.frozen_moment`). Directions that do not change the policy are projected
 out of every part of the state where the rest of the map does not see them.
 """
 
@@ -18,7 +18,15 @@ from jax.flatten_util import ravel_pytree
 from bandit_lab._types import Array
 from bandit_lab.grpo import Hyper, Learner, State, check_hyper, init, update
 from bandit_lab.measure.fixed_point import FixedPoint, find_fixed_point
-from bandit_lab.measure.held import FAR, HeldState, SecondMoment, Step, average_moment, hold, sampled_moment
+from bandit_lab.measure.frozen_moment import (
+    FAR,
+    FrozenMomentState,
+    SecondMoment,
+    Step,
+    average_moment,
+    freeze_second_moment,
+    sampled_moment,
+)
 from bandit_lab.simulate import DYNAMICS
 from bandit_lab.simulate.group_moment import group_moments
 
@@ -45,32 +53,32 @@ def pack(state: State) -> tuple[Array, Any]:
     return ravel_pytree((state.theta, state.optimizer.moving, memory))
 
 
-def unpack(template: State, unravel: Any, x: Array, held: tuple, fixed: tuple) -> State:
+def unpack(template: State, unravel: Any, x: Array, second_moment: tuple, fixed: tuple) -> State:
     """The state whose moving numbers are x [n]; the inverse of `pack`."""
     theta, moving, memory = unravel(x)
     leaves, structure, floating = _float_leaves(template.staleness)
     parts = iter(memory)
     staleness = jax.tree.unflatten(structure, [next(parts) if f else x for x, f in zip(leaves, floating, strict=True)])
-    return State(jnp.int32(0), theta, HeldState(tuple(moving), held, fixed), staleness)
+    return State(jnp.int32(0), theta, FrozenMomentState(tuple(moving), second_moment, fixed), staleness)
 
 
-def _map(learner: Learner, dynamics: str, hyper: Hyper, x: Array, held: tuple, fixed: tuple) -> Array:
+def _map(learner: Learner, dynamics: str, hyper: Hyper, x: Array, second_moment: tuple, fixed: tuple) -> Array:
     gradient, key = DYNAMICS[dynamics](learner), jax.random.key(0)
     template = init(learner, hyper, learner.bandit.initial_parameters)
     _, unravel = pack(template)
     period = learner.staleness.period(hyper.refresh_interval)
-    start = unpack(template, unravel, x, held, fixed)
+    start = unpack(template, unravel, x, second_moment, fixed)
     end = jax.lax.fori_loop(0, period, lambda _, s: update(learner, gradient, hyper, key, s)[0], start)
     return pack(end._replace(staleness=learner.staleness.rewind(end.staleness, period)))[0]
 
 
 @partial(jax.jit, static_argnames="dynamics")
-def _linearise(learner: Learner, dynamics: str, hypers: Hyper, x: Array, held: tuple, fixed: tuple) -> Any:
+def _linearise(learner: Learner, dynamics: str, hypers: Hyper, x: Array, second_moment: tuple, fixed: tuple) -> Any:
     """(F(x) - x [H, n], dF/dx [H, n, n]) for settings [H]."""
 
     def one(hyper: Hyper) -> tuple[Array, Array]:
         def block(x: Array) -> Array:
-            return _map(learner, dynamics, hyper, x, held, fixed)
+            return _map(learner, dynamics, hyper, x, second_moment, fixed)
 
         return block(x) - x, jax.jacfwd(block)(x)
 
@@ -81,16 +89,16 @@ def _linearise(learner: Learner, dynamics: str, hypers: Hyper, x: Array, held: t
 class Block:
     """The period map of a learner at one fixed point, for any learning rate and momentum.
 
-    learner: with its optimiser held. x: [n] fixed point of the map. held, fixed: leaves that stand still. basis: [n, q]
-    of the directions that matter. directions: R, how many of them in parameter space. moment: where held leaves came
-    from, or None. neutral_turns: as in `FixedPoint`.
+    learner: with its second moment frozen. x: [n] fixed point of the map. second_moment, fixed: leaves that stand
+    still. basis: [n, q] of the directions that matter. directions: R, how many of them in parameter space. moment:
+    where second moments came from, or None. neutral_turns: as in `FixedPoint`.
     """
 
     learner: Learner
     dynamics: str
     hyper: Hyper
     x: np.ndarray
-    held: tuple[Array, ...]
+    second_moment: tuple[Array, ...]
     fixed: tuple[Any, ...]
     basis: np.ndarray
     directions: int
@@ -127,7 +135,7 @@ class Block:
         return True
 
     def _at(self, x: np.ndarray, hypers: Hyper) -> tuple[np.ndarray, np.ndarray]:
-        residual, jacobian = _linearise(self.learner, self.dynamics, hypers, x, self.held, self.fixed)
+        residual, jacobian = _linearise(self.learner, self.dynamics, hypers, x, self.second_moment, self.fixed)
         return np.asarray(residual), np.asarray(jacobian)
 
 
@@ -151,18 +159,18 @@ def stack(hyper: Hyper, **columns: np.ndarray) -> Hyper:
 
 
 def _inner_step(learner: Learner, hyper: Hyper, theta: np.ndarray) -> Step:
-    """One update of the held optimiser's inner state at frozen parameters [D]."""
-    held: Any = learner.optimizer  # a HeldOptimizer
-    inner = held.inner.build(hyper.learning_rate, hyper.momentum)
+    """One update of the frozen optimiser's inner state at fixed parameters [D]."""
+    second_moment: Any = learner.optimizer  # a FrozenMomentOptimizer
+    inner = second_moment.inner.build(hyper.learning_rate, hyper.momentum)
 
-    def step(gradient: Array, state: HeldState) -> HeldState:
-        _, new = inner.update(gradient, held.join(state), jnp.asarray(theta))
-        return held.split(jax.tree.leaves(new))
+    def step(gradient: Array, state: FrozenMomentState) -> FrozenMomentState:
+        _, new = inner.update(gradient, second_moment.join(state), jnp.asarray(theta))
+        return second_moment.split(jax.tree.leaves(new))
 
     return step
 
 
-def _start(learner: Learner, hyper: Hyper, theta: np.ndarray, fixed: tuple) -> HeldState:
+def _start(learner: Learner, hyper: Hyper, theta: np.ndarray, fixed: tuple) -> FrozenMomentState:
     optimizer = learner.optimizer.build(hyper.learning_rate, hyper.momentum)
     return optimizer.init(jnp.asarray(theta))._replace(fixed=fixed)
 
@@ -183,7 +191,7 @@ def _moment(learner: Learner, dynamics: str, hyper: Hyper, theta: np.ndarray, fi
     )
 
 
-def second_moment(block: "Block", square: np.ndarray) -> SecondMoment:
+def stationary_moment(block: "Block", square: np.ndarray) -> SecondMoment:
     """Stationary second moments if the gradients of the block had mean zero and E[g g^T] = `square` [D, D]."""
     step = _inner_step(block.learner, block.hyper, block.theta)
     start = _start(block.learner, block.hyper, block.theta, block.fixed)
@@ -236,14 +244,14 @@ def make_block(
     count: int = FAR,
     seed: int = 0,
     point: FixedPoint | None = None,
-    held: tuple[Array, ...] | None = None,
+    second_moment: tuple[Array, ...] | None = None,
 ) -> tuple[Block | None, str | None]:
     """(Block, None), or (None, reason) where the mean update has no fixed point or no derivative there.
 
     Args:
       hyper: scalars; momentum and KL weight matter for the fixed point, the learning rate where an optimiser makes it.
       count: at which counters stand. seed: of sampled second moments. point: fixed point of the drift, if known.
-      held: second moments to hold instead of the stationary ones at the fixed point.
+      second_moment: what to freeze instead of the stationary ones at the fixed point.
     """
     dynamics = "finite_group" if dynamics == "sampled" else dynamics
     hyper = scalars(learner, hyper)
@@ -255,13 +263,15 @@ def make_block(
     if point.theta is None:
         return None, point.reason
     horizon = learner.staleness.horizon_for(float(hyper.refresh_interval))
-    frozen, fixed = hold(learner.optimizer, float(hyper.learning_rate), float(hyper.momentum), len(point.theta), count)
+    frozen, fixed = freeze_second_moment(
+        learner.optimizer, float(hyper.learning_rate), float(hyper.momentum), len(point.theta), count
+    )
     learner = replace(learner, optimizer=frozen, horizon=horizon)
     basis, rest = _bases(learner, hyper, point)
     template = init(learner, hyper, jnp.asarray(point.theta))
     x, moment = np.asarray(pack(template)[0]), None
-    needs_moment = held is None and bool(template.optimizer.held)
-    held = () if held is None else held
+    needs_moment = second_moment is None and bool(template.optimizer.second_moment)
+    second_moment = () if second_moment is None else second_moment
     place, best = np.full(len(point.theta), np.inf), np.inf
     for _ in range(_NEWTON):
         if needs_moment and np.max(np.abs(x[: len(point.theta)] - place)) > _MOVED:
@@ -269,10 +279,10 @@ def make_block(
             moment = _moment(learner, dynamics, hyper, x[: len(point.theta)], fixed, seed)
             if moment.values is None:
                 return None, moment.reason
-            held = moment.values
+            second_moment = moment.values
         residual, jacobian = (
             np.asarray(a[0])
-            for a in _linearise(learner, dynamics, jax.tree.map(lambda v: v[None], hyper), x, held, fixed)
+            for a in _linearise(learner, dynamics, jax.tree.map(lambda v: v[None], hyper), x, second_moment, fixed)
         )
         if not np.all(np.isfinite(jacobian)):
             return None, "the mean update has no derivative at its fixed point"
@@ -289,7 +299,9 @@ def make_block(
         return None, NEVER_RESTS
     if rest.shape[1] and not _decoupled(jacobian, basis, rest):
         basis = np.eye(len(x))
-    block = Block(learner, dynamics, hyper, x, held, fixed, basis, point.basis.shape[1], moment, point.neutral_turns)
+    block = Block(
+        learner, dynamics, hyper, x, second_moment, fixed, basis, point.basis.shape[1], moment, point.neutral_turns
+    )
     if not block.is_smooth():
         return None, "the mean update is not differentiable at its fixed point"
     return block, None

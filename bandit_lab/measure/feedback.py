@@ -10,7 +10,7 @@ the gradients of its steps, and g_j = G_j s + W_j xi the gradient of step j,
 averaged over the steps j of a period, is what the optimiser averages. Sigma diverges where the radius of J reaches 1,
 so that v rises without bound first: the self-consistent state exists at every learning rate and is linearly stable.
 Without momentum, on-policy, with y = eta K/sqrt(v) and y_0 = eta K/sqrt(C):  v/C = 2/(2 - y), y sqrt(2/(2 - y)) = y_0,
-and the multiplier 1 - y comes down to -1 only as eta goes to infinity. The threshold at which a second moment held at
+and the multiplier 1 - y comes down to -1 only as eta goes to infinity. The threshold at which a second moment frozen at
 diag C would lose stability is then no threshold of the noisy runs. Derived here, linear in the fluctuation of the
 state and neglecting that of v, which is of order 1 - beta_2.
 """
@@ -26,8 +26,8 @@ from scipy.optimize import brentq
 
 from bandit_lab._types import Array
 from bandit_lab.grpo import Gradient, Hyper, Learner, init, update
-from bandit_lab.measure.block import Block, make_block, pack, second_moment, unpack
-from bandit_lab.measure.held import FAR
+from bandit_lab.measure.block import Block, make_block, pack, stationary_moment, unpack
+from bandit_lab.measure.frozen_moment import FAR
 from bandit_lab.simulate import DYNAMICS
 from bandit_lab.simulate.group_moment import group_moments
 from bandit_lab.simulate.programs import bounded_jit
@@ -55,7 +55,9 @@ class NoisyState:
 
 
 @bounded_jit("dynamics", "period")
-def _response(learner: Learner, dynamics: str, period: int, hyper: Hyper, x: Array, held: tuple, fixed: tuple) -> Any:
+def _response(
+    learner: Learner, dynamics: str, period: int, hyper: Hyper, x: Array, second_moment: tuple, fixed: tuple
+) -> Any:
     """Jacobians of (state after a period [n], gradients [period, D]) by state [n] and by noise [period, D]."""
     base, key = DYNAMICS[dynamics](learner), jax.random.key(0)
     template = init(learner, hyper, learner.bandit.initial_parameters)
@@ -70,17 +72,19 @@ def _response(learner: Learner, dynamics: str, period: int, hyper: Hyper, x: Arr
             new, info = update(learner, gradient, hyper, key, state)
             return new, info.gradient
 
-        end, gradients = jax.lax.scan(step, unpack(template, unravel, x, held, fixed), noise)
+        end, gradients = jax.lax.scan(step, unpack(template, unravel, x, second_moment, fixed), noise)
         return pack(end._replace(staleness=learner.staleness.rewind(end.staleness, period)))[0], gradients
 
     return jax.jacfwd(block, argnums=(0, 1))(x, jnp.zeros((period, learner.bandit.initial_parameters.shape[0])))
 
 
-def _fluctuation(block: Block, held: tuple, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """(Sigma [q, q], mean over steps of E[g g^T] [D, D]) with second moments `held`; None where the radius is >= 1."""
+def _fluctuation(block: Block, second_moment: tuple, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """(Sigma [q, q], mean over steps of E[g g^T] [D, D]) with these second moments; None where the radius is >= 1."""
     (jac, push), (seen, direct) = (
         [np.asarray(a) for a in pair]
-        for pair in _response(block.learner, block.dynamics, block.period, block.hyper, block.x, held, block.fixed)
+        for pair in _response(
+            block.learner, block.dynamics, block.period, block.hyper, block.x, second_moment, block.fixed
+        )
     )
     steps, size = block.period, len(covariance)
     reuse = np.ones((steps, steps)) if block.learner.batch_reuse else np.eye(steps)
@@ -98,9 +102,9 @@ def _fluctuation(block: Block, held: tuple, covariance: np.ndarray) -> tuple[np.
 def noisy_state(learner: Learner, dynamics: str, hyper: Hyper, *, count: int = FAR) -> NoisyState:
     """Second moments in the noisy stationary state around the fixed point, at settings `hyper` (scalars).
 
-    Give `second_moment` to `floquet(..., held=...)` for the multipliers of the mean response of noisy runs. For
-    optimisers that average squares exactly; exact gradient covariance at the fixed point; fresh samples at every step,
-    or one batch for a block with `batch_reuse`. Learners without second moments get their covariance alone.
+    Give `second_moment` to `floquet(..., second_moment=...)` for the multipliers of the mean response of noisy runs.
+    For optimisers that average squares exactly; exact gradient covariance at the fixed point; fresh samples at every
+    step, or one batch for a block with `batch_reuse`. Learners without second moments get their covariance alone.
 
     Raises:
       ValueError: what the dynamics raise for this learner.
@@ -116,26 +120,26 @@ def noisy_state(learner: Learner, dynamics: str, hyper: Hyper, *, count: int = F
         return NoisyState((), np.nan, None, "the optimiser does not average squares of the gradient")
     theta = jnp.asarray(block.theta)
     covariance = np.asarray(group_moments(block.learner)(block.hyper.kl_weight, theta, theta).covariance)
-    plain = block.held
+    plain = block.second_moment
 
-    def mapped(held: tuple) -> tuple[np.ndarray, ...] | None:
-        found = _fluctuation(block, held, covariance)
+    def mapped(frozen: tuple) -> tuple[np.ndarray, ...] | None:
+        found = _fluctuation(block, frozen, covariance)
         if found is None:
             return None
-        moment = second_moment(block, found[1])
+        moment = stationary_moment(block, found[1])
         return None if moment.values is None else tuple(np.asarray(v) for v in moment.values)
 
-    held: tuple | None = plain
+    frozen: tuple | None = plain
     if plain:
-        held = _consistent(tuple(np.asarray(v) for v in plain), mapped)
-    found = None if held is None else _fluctuation(block, held, covariance)
-    if held is None or found is None:
+        frozen = _consistent(tuple(np.asarray(v) for v in plain), mapped)
+    found = None if frozen is None else _fluctuation(block, frozen, covariance)
+    if frozen is None or found is None:
         return NoisyState((), np.nan, None, "no self-consistent second moment was found")
     size = len(theta)
     into = block.basis[:size]
-    ratio = [np.mean(np.asarray(a) / np.asarray(b)) for a, b in zip(held, plain, strict=True)]
+    ratio = [np.mean(np.asarray(a) / np.asarray(b)) for a, b in zip(frozen, plain, strict=True)]
     return NoisyState(
-        tuple(np.asarray(v) for v in held),
+        tuple(np.asarray(v) for v in frozen),
         float(np.mean(ratio)) if ratio else 1.0,
         into @ found[0] @ into.T,
         None,
@@ -160,11 +164,11 @@ def _consistent(plain: tuple[np.ndarray, ...], mapped: Any) -> tuple[np.ndarray,
             if high > 100:
                 return None
         factor = np.exp(brentq(excess, -1e-3, high, xtol=1e-13))
-        held = tuple(factor * v for v in shape)
-        image = mapped(held)
+        second_moment = tuple(factor * v for v in shape)
+        image = mapped(second_moment)
         if image is None:
             return None
-        if all(np.allclose(a, v, rtol=_AGREES, atol=0) for a, v in zip(image, held, strict=True)):
-            return held
-        shape = tuple(np.sqrt(a * v) for a, v in zip(image, held, strict=True))
+        if all(np.allclose(a, v, rtol=_AGREES, atol=0) for a, v in zip(image, second_moment, strict=True)):
+            return second_moment
+        shape = tuple(np.sqrt(a * v) for a, v in zip(image, second_moment, strict=True))
     return None

@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from bandit_lab import _checks
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.measure.block import AT_REST, Block, make_block, stack
-from bandit_lab.measure.held import FAR
+from bandit_lab.measure.frozen_moment import FAR
 
 Kind = Literal["flip", "neimark_sacker", "fold"]
 _REAL = 1e-8
@@ -28,7 +28,7 @@ class Floquet:
     """Multipliers of one setting, or the reason why there are none (then arrays are empty and numbers NaN).
 
     multipliers: [q] complex, per period, largest modulus first. period: steps of one period. theta: [D] fixed point of
-    the mean update. second_moment: held leaves (per parameter, gradient squared), `moment_source` exact or sampled.
+    the mean update. second_moment: frozen leaves (per parameter, gradient squared), `moment_source` exact or sampled.
     """
 
     multipliers: np.ndarray
@@ -77,19 +77,19 @@ def _sorted(jacobians: np.ndarray) -> np.ndarray:
 
 
 def floquet(
-    learner: Learner, dynamics: str, hyper: Hyper, *, count: int = FAR, seed: int = 0, held: Any = None
+    learner: Learner, dynamics: str, hyper: Hyper, *, count: int = FAR, seed: int = 0, second_moment: Any = None
 ) -> Floquet:
     """Floquet multipliers of the mean update of `dynamics` (`sampled`: of its exact mean) at scalar settings.
 
     Args:
       count: number of updates at which counters stand (bias corrections off, schedules at their last value; a smaller
-        count freezes a schedule there). seed: for second moments that have to be sampled. held: second moments to hold
+        count freezes a schedule there). seed: for second moments that have to be sampled. second_moment: what to freeze
         instead of the stationary ones at the fixed point. Needs float64.
 
     Raises:
       ValueError: what the dynamics raise for this learner.
     """
-    block, reason = make_block(learner, dynamics, hyper, count=count, seed=seed, held=held)
+    block, reason = make_block(learner, dynamics, hyper, count=count, seed=seed, second_moment=second_moment)
     if block is None:
         return Floquet(np.empty(0, complex), 0, None, (), None, math.nan, reason)
     values = _sorted(block.jacobians(stack(block.hyper, learning_rate=np.array([hyper.learning_rate], float)))[1][0])
@@ -98,7 +98,7 @@ def floquet(
         values,
         block.period,
         block.theta,
-        tuple(np.asarray(x) for x in block.held),
+        tuple(np.asarray(x) for x in block.second_moment),
         moment.source if moment else None,
         moment.relative_error if moment else 0.0,
         None,
@@ -165,7 +165,7 @@ def floquet_threshold(
     high: float | None = None,
     count: int = FAR,
     seed: int = 0,
-    held: Any = None,
+    second_moment: Any = None,
 ) -> FloquetThreshold:
     """Smallest learning rate at which the spectral radius of a period reaches 1: a scan from below, then a root.
 
@@ -176,7 +176,7 @@ def floquet_threshold(
     interval = _checks.non_negative("refresh_interval", refresh_interval)
     if learner.staleness.whole_interval:
         interval = _checks.integer("refresh_interval", refresh_interval, learner.staleness.smallest_interval)
-    options = {"count": count, "seed": seed, "held": held}
+    options = {"count": count, "seed": seed, "second_moment": second_moment}
     hyper = Hyper(low or 1e-3, _checks.momentum("momentum", momentum), interval, kl_weight)
     block, reason = make_block(learner, dynamics, hyper, **options)
     if block is None:

@@ -47,11 +47,11 @@ def advantage_gap(learner: Learner, dynamics: str) -> Callable[[Array], Array]:
         return lambda chance: jnp.sum(ways * chance**wins * (1 - chance) ** (size - 1 - wins) * (high - low))
     high, low = jnp.where(wins == size - 1, 0, high), jnp.where(wins == 0, 0, low)
 
-    def gap_of_lively(chance: Array) -> Array:
+    def gap_of_non_silent(chance: Array) -> Array:
         weight = ways * chance**wins * (1 - chance) ** (size - 1 - wins)
         return jnp.sum(weight * (high - low)) / (1 - chance**size - (1 - chance) ** size)
 
-    return gap_of_lively
+    return gap_of_non_silent
 
 
 def potential(learner: Learner, dynamics: str, theta: np.ndarray | Array) -> Callable[[Array, Array], Array] | None:

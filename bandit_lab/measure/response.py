@@ -15,7 +15,7 @@ import numpy as np
 from bandit_lab._types import Array
 from bandit_lab.grpo import Hyper, Learner, init, update
 from bandit_lab.measure.block import scalars
-from bandit_lab.measure.held import second_moment_leaves
+from bandit_lab.measure.frozen_moment import second_moment_leaves
 from bandit_lab.simulate import sampled
 from bandit_lab.simulate.programs import bounded_jit
 

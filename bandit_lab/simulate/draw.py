@@ -53,7 +53,7 @@ def draw_group(bandit: Bandit, key: Array, policy: Array, size: int) -> Group:
     return Group(context, arms, bandit.sample_rewards(reward_key, context, arms))
 
 
-def draw_lively_group(bandit: Bandit, key: Array, policy: Array, size: int) -> Group:
+def draw_non_silent_group(bandit: Bandit, key: Array, policy: Array, size: int) -> Group:
     """The same given that the rewards are not all equal. policy: [X, K]. `key` is consumed.
 
     Exact for laws with finitely many values. Rewards with a continuous law are never all equal: they are drawn freely.

@@ -7,15 +7,15 @@ import jax
 from bandit_lab import _checks
 from bandit_lab._types import Array
 from bandit_lab.grpo import GradientFn, Learner, weighs_groups
+from bandit_lab.simulate.enumerated_group import check_enumerated_group, enumerated_group
 from bandit_lab.simulate.finite_group import check_finite_group, finite_group
 from bandit_lab.simulate.mean_field import mean_field
 from bandit_lab.simulate.sampled import sampled
-from bandit_lab.simulate.whole_group import check_whole_group, whole_group
 
 
 def exact_at_this_size(learner: Learner) -> GradientFn:
     """The exact mean of finite groups: action by action, or over whole groups where the estimator weighs those."""
-    return whole_group(learner) if weighs_groups(learner) else finite_group(learner)
+    return enumerated_group(learner) if weighs_groups(learner) else finite_group(learner)
 
 
 DYNAMICS: dict[str, Callable[[Learner], GradientFn]] = {
@@ -48,7 +48,7 @@ def check_drift(learner: Learner, dynamics: str) -> None:
     """Raise what `drift_of` raises, without working the drift out."""
     _checks.choice("dynamics", dynamics, DYNAMICS)
     if dynamics != "mean_field":
-        check = check_whole_group if weighs_groups(learner) else check_finite_group
+        check = check_enumerated_group if weighs_groups(learner) else check_finite_group
         check(learner)
 
 

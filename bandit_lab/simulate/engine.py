@@ -20,7 +20,7 @@ from bandit_lab.simulate.dynamics import DYNAMICS
 from bandit_lab.simulate.moments import check_first_seed
 from bandit_lab.simulate.reference import WIDTH, Width
 from bandit_lab.simulate.request import Request
-from bandit_lab.simulate.results import Part, Route, Runs, Summary, gather
+from bandit_lab.simulate.results import Route, Runs, Shard, Summary, gather
 
 __all__ = ["PATHS", "WIDTH", "Progress", "Route", "Runs", "Summary", "Width", "route", "run", "trajectories"]
 
@@ -42,7 +42,7 @@ def route(learner: Learner, dynamics: str, path: str = "auto") -> Route:
     _checks.choice("path", path, PATHS)
     if path == "reference":
         return Route("reference", "asked for")
-    reason = fast.why_not(learner, dynamics)
+    reason = fast.unsupported_reason(learner, dynamics)
     _checks.require(path == "auto" or reason is None, "path", f"reference ({reason})", path)
     return Route("fast", None) if reason is None else Route("reference", reason)
 
@@ -139,7 +139,7 @@ def _checked(learner: Learner, dynamics: str, cells: Hyper, steps: int, rng: str
     return cells
 
 
-def _parts(asked: Request, path: str, rng: str, seed: int, progress: Progress | None) -> tuple[Route, Iterator[Part]]:
+def _parts(asked: Request, path: str, rng: str, seed: int, progress: Progress | None) -> tuple[Route, Iterator[Shard]]:
     """The route that serves, and the parts that come along it."""
     chosen = route(asked.learner, asked.dynamics, path)
     if chosen.name == "fast":

@@ -8,7 +8,7 @@ the table below calls its definition on every possible group.
 Where silent groups are dropped, the sum runs over the other groups alone and is divided by their probability. That is a
 sum of positive terms too, so that nothing is lost close to a vertex, where it is tiny.
 
-Where an advantage sees the whole batch, the sum also runs over what the other groups can look like (`other_groups`).
+Where an advantage sees the whole batch, the sum also runs over what the other groups can look like (`rest_of_batch`).
 """
 
 from functools import partial
@@ -33,7 +33,7 @@ from bandit_lab.grpo import (
     shift_of,
     weighs_groups,
 )
-from bandit_lab.simulate.other_groups import OtherGroups, see_others, ways_of_others
+from bandit_lab.simulate.batch import RestOfBatch, see_others, ways_of_others
 
 MAX_COMPOSITIONS = 20_000
 MAX_TABLE = 50_000_000
@@ -96,13 +96,13 @@ def _first_of_batch(advantage: Advantage, own: Array, others: Array) -> Array:
     return beside(own, others)
 
 
-def other_groups(learner: Learner) -> OtherGroups:
+def rest_of_batch(learner: Learner) -> RestOfBatch:
     """Everything that the other groups of a batch can look like."""
     kinds = compositions(learner.group_size, learner.bandit.law.values.shape[0])
     batches = compositions(learner.prompts - 1, len(kinds))
     groups = np.array([np.repeat(np.arange(kinds.shape[1]), row) for row in kinds])  # [W, G]
     values = groups[np.array([np.repeat(np.arange(len(kinds)), row) for row in batches])]
-    return OtherGroups(kinds, log_orders(kinds), batches, log_orders(batches), values)
+    return RestOfBatch(kinds, log_orders(kinds), batches, log_orders(batches), values)
 
 
 def log_orders(counts: np.ndarray) -> np.ndarray:
@@ -134,7 +134,7 @@ def finite_group(learner: Learner) -> GradientFn:
         ],
         axis=1,
     )  # [M, U, G]: the tagged action's reward value comes first
-    rest = other_groups(learner) if see_others(learner) else None
+    rest = rest_of_batch(learner) if see_others(learner) else None
     if rest is None:
         table = _first_advantage(learner.advantage, law.values[index])  # [M, U]
     else:

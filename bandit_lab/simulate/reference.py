@@ -24,7 +24,7 @@ from bandit_lab.simulate.devices import mesh_for, on_every
 from bandit_lab.simulate.dynamics import DYNAMICS
 from bandit_lab.simulate.programs import bounded_jit
 from bandit_lab.simulate.request import Request
-from bandit_lab.simulate.results import Part, Summary
+from bandit_lab.simulate.results import Shard, Summary
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def _rows_of_blocks(cells: int, seeds: int, width: Width) -> list[list[tuple[int
     return blocks
 
 
-def run_cells(asked: Request, seed: int, progress: Callable[[int, int], None] | None) -> Iterator[Part]:
+def run_cells(asked: Request, seed: int, progress: Callable[[int, int], None] | None) -> Iterator[Shard]:
     """Results row by row, each cell's in the order of its seeds."""
     dynamics, seeds = asked.dynamics, asked.seeds
     width = WIDTH[dynamics]
@@ -167,9 +167,9 @@ def run_cells(asked: Request, seed: int, progress: Callable[[int, int], None] | 
                 ends = Summary(*(x[row, :size] for x in summary)) if asked.watched else None
                 last = policies[row, :size] if asked.final else None
                 if asked.whole:
-                    yield Part(cell, first, size, None, None, runs[row, :size], ends, last)
+                    yield Shard(cell, first, size, None, None, runs[row, :size], ends, last)
                 else:
-                    yield Part(cell, first, size, runs[1][row], runs[2][row], None, ends, last)
+                    yield Shard(cell, first, size, runs[1][row], runs[2][row], None, ends, last)
         done += len(call)
         if progress:
             progress(done, len(blocks))

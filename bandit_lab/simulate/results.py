@@ -47,7 +47,7 @@ class Runs(NamedTuple):
     policies: np.ndarray | None = None
 
 
-class Part(NamedTuple):
+class Shard(NamedTuple):
     """Results of replicas first .. first + seeds - 1 of one cell, as they come from a device.
 
     mean, square: [T + 1] mean of J and sum of squared deviations from it; or, where single runs are kept whole, rewards
@@ -64,7 +64,7 @@ class Part(NamedTuple):
     policies: np.ndarray | None = None
 
 
-def gather(parts: Iterable[Part], cells: int, seeds: int, steps: int, watched: bool, route: Route) -> Runs:
+def gather(parts: Iterable[Shard], cells: int, seeds: int, steps: int, watched: bool, route: Route) -> Runs:
     """Pool parts within their unit and then units, in their order, in float64."""
     moments, shape = no_moments(cells, seeds, steps + 1), (cells, seeds)
     columns = [np.empty(shape, bool if name == "finite" else float) for name in Summary._fields]
@@ -88,7 +88,7 @@ def gather(parts: Iterable[Part], cells: int, seeds: int, steps: int, watched: b
     return Runs(*pool([moments]), summary, moments, route, policies)
 
 
-def _moments(part: Part) -> tuple[float, np.ndarray, np.ndarray]:
+def _moments(part: Shard) -> tuple[float, np.ndarray, np.ndarray]:
     if part.rewards is None:
         assert part.mean is not None and part.square is not None  # noqa: PT018
         return float(part.seeds), part.mean.astype(float), part.square.astype(float)

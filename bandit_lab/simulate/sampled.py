@@ -5,12 +5,12 @@ import jax.numpy as jnp
 
 from bandit_lab._types import Array
 from bandit_lab.grpo import Gradient, GradientFn, Learner, batch_advantages, counted, policy_gradient, shift_of
-from bandit_lab.simulate.draw import Group, draw_group, draw_lively_group
+from bandit_lab.simulate.draw import Group, draw_group, draw_non_silent_group
 
 
 def draw_batch(learner: Learner, key: Array, policy: Array) -> Group:
     """The groups of one step, every part with a leading axis [prompts]; policy [X, K] acts. The key is consumed."""
-    draw = draw_lively_group if learner.advantage.drops_silent else draw_group
+    draw = draw_non_silent_group if learner.advantage.drops_silent else draw_group
     keys = jax.random.split(key, learner.prompts)
     return jax.vmap(lambda key: draw(learner.bandit, key, policy, learner.group_size))(keys)
 

@@ -40,25 +40,27 @@ class Examples:
 
 def make_examples(plan: SweepPlan, drift: DriftResult) -> Examples | None:
     """The examples of a sweep, or None where a boundary is missing on either side."""
-    cells, ground = drift.cells, drift.grounds[0]
+    cells, equilibrium = drift.cells, drift.equilibria[0]
     momentum = float(plan.momentum[-1])
     interval = plan.refresh_interval[
         np.argmin(np.abs(np.log((plan.refresh_interval + 0.1) / PREFERRED_INTERVAL)))
     ].item()
-    at = (cells.momentum == momentum) & (cells.refresh_interval == interval) & (cells.kl_weight == ground.kl_weight)
+    at = (
+        (cells.momentum == momentum) & (cells.refresh_interval == interval) & (cells.kl_weight == equilibrium.kl_weight)
+    )
     row = int(np.flatnonzero(at)[0])
     onset, threshold = float(drift.onset[row]), float(drift.boundary[row])
-    if ground.stiffness is None or not (np.isfinite(onset) and np.isfinite(threshold) and onset < threshold):
+    if equilibrium.stiffness is None or not (np.isfinite(onset) and np.isfinite(threshold) and onset < threshold):
         return None
     rates = np.array([0.5 * onset, np.sqrt(onset * threshold), 0.9 * threshold, 1.1 * threshold])
-    lengths = _lengths(rates, momentum, interval, ground.stiffness.largest)
+    lengths = _lengths(rates, momentum, interval, equilibrium.stiffness.largest)
     longest = int(lengths.max())
-    hyper = Hyper(rates, *(np.full(4, value) for value in (momentum, interval, ground.kl_weight)))
+    hyper = Hyper(rates, *(np.full(4, value) for value in (momentum, interval, equilibrium.kl_weight)))
     start = _displaced(plan, drift)
     runs = trajectories(plan.learner, drift.dynamics, hyper, steps=longest, dtype=np.float64, initial=start)[:, 0]
     curves = [_oscillators(plan, drift, runs[i, 0], float(rates[i]), momentum, interval, longest) for i in range(4)]
     law, mean_age = (np.array(column) for column in zip(*curves, strict=True))
-    reward = ground.point.expected_reward
+    reward = equilibrium.point.expected_reward
     return Examples(momentum, interval, reward, rates, lengths, runs, law, mean_age)
 
 
@@ -72,13 +74,15 @@ def _lengths(rates: np.ndarray, momentum: float, interval: float, stiffness: flo
 
 def _displaced(plan: SweepPlan, drift: DriftResult) -> np.ndarray:
     """Parameters a little away from the fixed point, on the side of smaller reward."""
-    ground = drift.grounds[0]
-    assert ground.stiffness is not None
-    assert ground.point.theta is not None
-    direction, _ = measure.stiffest_mode(ground.stiffness.relaxation_matrix, ground.point.basis)
+    equilibrium = drift.equilibria[0]
+    assert equilibrium.stiffness is not None
+    assert equilibrium.point.theta is not None
+    direction, _ = measure.stiffest_mode(equilibrium.stiffness.relaxation_matrix, equilibrium.point.basis)
     step = DISPLACEMENT * direction / np.linalg.norm(direction)
-    slope = jax.grad(lambda theta: expected_reward(plan.learner.bandit, theta))(jnp.asarray(ground.point.theta)) @ step
-    return ground.point.theta - np.sign(slope) * step
+    slope = (
+        jax.grad(lambda theta: expected_reward(plan.learner.bandit, theta))(jnp.asarray(equilibrium.point.theta)) @ step
+    )
+    return equilibrium.point.theta - np.sign(slope) * step
 
 
 def _oscillators(
@@ -88,7 +92,7 @@ def _oscillators(
 
     NaN where the theory does not know the optimiser, or a staleness model's mean age.
     """
-    linear, final = drift.grounds[0].linear, drift.grounds[0].point.expected_reward
+    linear, final = drift.equilibria[0].linear, drift.equilibria[0].point.expected_reward
     time = jnp.arange(steps + 1.0)
     result = []
     model = LOOPS.get(linear.model)

@@ -109,7 +109,7 @@ class Linear:
         values = self.spectrum
         return values[values.imag > _REAL * np.abs(values)] if np.iscomplexobj(values) else np.empty(0, complex)
 
-    def why_not(self) -> str | None:
+    def unsupported_reason(self) -> str | None:
         """The reason why thresholds cannot be predicted, or None."""
         if self.policy is None:
             return self.reason
@@ -124,7 +124,7 @@ class Linear:
 
     def law(self, interval: float, momentum: float) -> Threshold:
         """Leading-order learning rate: K eta N = 1 - mu in the heavy-ball convention."""
-        if reason := self.why_not():
+        if reason := self.unsupported_reason():
             return Threshold.absent(reason)
         if self.largest <= 0:
             return Threshold.absent("the fixed point repels")
@@ -138,7 +138,7 @@ class Linear:
                 return Threshold.absent(DRAWN)
             convention = theory.as_convention(self.convention)
             return Threshold(theory.mean_square_threshold(interval, momentum, convention) / self.largest)
-        if reason := self.why_not():
+        if reason := self.unsupported_reason():
             return Threshold.absent(reason)
         if self.wholly_stale and self.model in theory.MODELS:
             exact = theory.exact(*self._of_scalar_loop(interval, momentum))
@@ -169,7 +169,7 @@ class Linear:
 
         0, with the reason, where a stiffness is complex: its multipliers never are.
         """
-        if reason := self.why_not():
+        if reason := self.unsupported_reason():
             return Threshold.absent(reason)
         if self.wholly_stale and self.model in theory.MODELS:
             return Threshold(theory.oscillation_onset(*self._of_scalar_loop(interval, momentum)) / self.largest)
@@ -185,7 +185,7 @@ class Linear:
         (1 - mu - kappa n)^2 = 4 mu kappa, kappa = (1-mu)^2/((1-mu) n + 2 mu + 2 sqrt(mu^2 + mu (1-mu) n)), n = N
         (Nesterov: N - mu). Derived here; at mu = 0 it is the law kappa N = 1.
         """
-        if reason := self.why_not():
+        if reason := self.unsupported_reason():
             return Threshold.absent(reason)
         if self.largest <= 0:
             return Threshold.absent("the fixed point repels")
@@ -326,7 +326,7 @@ def stationary_stds(
     noise: [R, R]. means: [K]. cell: (learning rate, momentum, refresh interval). The std is over all steps of a
     stationary run.
     """
-    if reason := linear.why_not():
+    if reason := linear.unsupported_reason():
         return None, None, reason
     if noise is None:
         return None, None, "no formula for the gradient noise"

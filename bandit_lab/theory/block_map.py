@@ -119,7 +119,7 @@ class LinearLoop:
         look = 1 + self.momentum if self.convention == "nesterov" else 1.0
         return np.concatenate([look * force * np.eye(self.size), force * np.eye(self.size)])
 
-    def held(self, learning_rate: ArrayLike, steps: int) -> tuple[Matrix, Matrix]:
+    def frozen_block(self, learning_rate: ArrayLike, steps: int) -> tuple[Matrix, Matrix]:
         """T^N [..., 2n, 2n] and (1 + T + ... + T^{N-1}) U [..., 2n, n]: a block with the rollout held fixed."""
         one, force = self.step(learning_rate)
         n = self.size
@@ -144,7 +144,7 @@ class LinearLoop:
         interval = int(refresh_interval)
         if self.model == "lag":
             return self._lag(learning_rate, interval)
-        free, forced = self.held(learning_rate, interval)
+        free, forced = self.frozen_block(learning_rate, interval)
         return assemble_block(free, forced, self.model)
 
     def _lag(self, learning_rate: ArrayLike, lag: int) -> Matrix:

@@ -17,7 +17,7 @@ import numpy as np
 from jax import lax
 
 from bandit_lab._types import Array
-from bandit_lab.simulate.fast.words import GENERATORS, lane_keys, require_enough_words
+from bandit_lab.simulate.fast.random_bits import GENERATORS, lane_keys, require_enough_words
 
 SETTINGS = {"generator": "hash", "order": "step", "lanes": "4096", "count": "33", "seed": "0"}
 REPLICAS = 64
@@ -34,7 +34,7 @@ def block_of_steps(generator: str, order: str, lanes: int, count: int, seed: int
 
     @jax.jit
     def block(start: Array) -> Array:
-        words = GENERATORS[generator].words
+        words = GENERATORS[generator].random_bits
         _, drawn = lax.scan(lambda c, t: (c, words(keys, t, count)), None, start + jnp.arange(steps, dtype=jnp.uint32))
         return jnp.transpose(drawn, axes)
 

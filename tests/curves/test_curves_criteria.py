@@ -8,8 +8,8 @@ from scipy import stats
 from simulated_curves import simulate
 
 from bandit_lab.curves.fit import SHAPES, engine, fit_many
-from bandit_lab.curves.forecast import ForecastSettings, Outlook, outlook
-from bandit_lab.curves.mixture import Part, weighted
+from bandit_lab.curves.forecast import CurvePrediction, ForecastSettings, predict_curve
+from bandit_lab.curves.mixture import Component, weighted
 
 LAWS = ("constant", "single_exponential", "softmax_law")
 END = stats.norm.ppf(0.95)
@@ -47,14 +47,14 @@ def test_akaike_weights_are_shares_of_the_likelihood():
 
 def _part(weight, centre, left, right):
     """A two-sided normal with standard deviations `left` and `right`."""
-    return Part(weight, centre, centre - END * left, centre + END * right)
+    return Component(weight, centre, centre - END * left, centre + END * right)
 
 
 def _outlook(parts, last=None, **others):
     named = {str(place): part for place, part in enumerate(parts)}
     last = _part(1.0, 0.0, 1.0, 1.0) if last is None else last
     numbers = {"now": last.centre, "spread": 1.0, "seen": 100.0, "ahead": 1.0, "first_step": 10.0, **others}
-    return Outlook(named, last, plateaus=named, arrivals=named, **numbers)
+    return CurvePrediction(named, last, plateaus=named, arrivals=named, **numbers)
 
 
 def _below(x, parts):
@@ -92,7 +92,7 @@ def test_steps_ahead_are_counted_in_steps_seen():
     """Seen 20 to 79, wanted 100 to 119: (109.5 - 79)/59 of what was seen, wherever the steps begin."""
     truth = simulate("single_exponential", 1, 60, seed=2)
     for first in (0, 20):
-        seen = outlook(truth.time + first, truth.reward[0], np.arange(80.0, 100.0) + first, LAWS)
+        seen = predict_curve(truth.time + first, truth.reward[0], np.arange(80.0, 100.0) + first, LAWS)
         assert seen.ahead == pytest.approx(30.5 / 59)
         assert seen.first_step == first
         assert seen.spread < seen.seen <= np.ptp(truth.reward[0])

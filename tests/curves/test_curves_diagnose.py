@@ -9,7 +9,7 @@ from simulated_curves import noise, simulate
 from bandit_lab.curves import Curve, RewardScale, Series
 from bandit_lab.curves.diagnose import DiagnoseSettings, diagnose, oscillation_test, oscillation_tests, stability
 from bandit_lab.curves.diagnose.degeneracy import silent_share_bound
-from bandit_lab.curves.diagnose.swings import swings
+from bandit_lab.curves.diagnose.excursions import excursions
 from bandit_lab.curves.diagnose.verdict import traps
 
 QUICK = DiagnoseSettings(surrogates=199)
@@ -211,10 +211,10 @@ def test_short_and_odd_runs_are_judged_as_far_as_possible():
 def test_swings_are_read_with_a_hysteresis():
     """Two falls of 0.4 that were made good again; one fall alone, or a rise, has no second swing."""
     path = np.interp(np.arange(60.0), [0, 10, 20, 30, 40, 50, 59], [0.2, 0.8, 0.3, 0.8, 0.4, 0.9, 0.9])
-    assert swings(path, 1.0, 0.4, 5.5).depth == pytest.approx(0.4, abs=0.08)  # rounded off by the means
+    assert excursions(path, 1.0, 0.4, 5.5).depth == pytest.approx(0.4, abs=0.08)  # rounded off by the means
     once = np.interp(np.arange(60.0), [0, 20, 40, 59], [0.2, 0.8, 0.3, 0.8])
-    assert swings(once, 1.0, 0.4, 5.5).depth < 0.02
-    assert swings(np.linspace(0.1, 0.9, 60), 1.0, 0.4, 5.5).depth < 0.02
+    assert excursions(once, 1.0, 0.4, 5.5).depth < 0.02
+    assert excursions(np.linspace(0.1, 0.9, 60), 1.0, 0.4, 5.5).depth < 0.02
 
 
 def test_an_irregular_cycle_is_found_and_red_noise_is_not():

@@ -7,7 +7,7 @@ from simulated_curves import noise, simulate
 
 from bandit_lab.curves.backtest import Backtest, backtest, cut, leave_family_out, score
 from bandit_lab.curves.fit import SHAPES
-from bandit_lab.curves.forecast import Forecast, ForecastSettings, forecast, outlook
+from bandit_lab.curves.forecast import Forecast, ForecastSettings, forecast, predict_curve
 
 NO_DRIFT = ForecastSettings(drift=0.0, last_weight=0.0)
 
@@ -92,7 +92,7 @@ def test_plateau_and_arrival_are_forecast_where_the_curve_bends(each):
         away = np.abs(1 - growth) / (1 - growth[:, :1]) > 0.05
         arrival = fine[np.minimum(fine.size - away[:, ::-1].argmax(axis=-1), fine.size - 1)]
         for i, reward in enumerate(truth.reward):
-            seen = outlook(truth.time[:70], reward[:70], truth.time[-10:])
+            seen = predict_curve(truth.time[:70], reward[:70], truth.time[-10:])
             plateau, step = seen.plateau(), seen.step_95()
             hits.append((plateau.low <= truth.plateau[i] <= plateau.high, step.low <= arrival[i] <= step.high))
     assert np.all(np.mean(hits, axis=0) >= 0.9 - 4 * np.sqrt(0.9 * 0.1 / len(hits)))
@@ -101,10 +101,10 @@ def test_plateau_and_arrival_are_forecast_where_the_curve_bends(each):
 def test_a_straight_rise_has_neither_plateau_nor_arrival():
     time = np.arange(60.0)
     reward = 0.1 + 0.005 * time + 0.01 * np.random.default_rng(6).normal(size=60)
-    seen = outlook(time, reward, np.arange(80.0, 90.0))
+    seen = predict_curve(time, reward, np.arange(80.0, 90.0))
     assert "plateau" in seen.plateau().refused
     assert "end of the rise" in seen.step_95().refused
-    flat = outlook(time, 0.5 + 0.05 * np.random.default_rng(7).normal(size=60), np.arange(80.0, 90.0))
+    flat = predict_curve(time, 0.5 + 0.05 * np.random.default_rng(7).normal(size=60), np.arange(80.0, 90.0))
     assert flat.plateau().low < 0.5 < flat.plateau().high
     assert flat.step_95().refused
 
@@ -127,7 +127,7 @@ def _edge(kind):
 @pytest.mark.parametrize("kind", ["zero", "flat", "flat but one point"])
 def test_a_curve_that_does_not_move_is_refused_in_these_words_and_keeps_its_level(kind):
     reward = _edge(kind)
-    seen = outlook(np.arange(60.0), reward, np.arange(80.0, 90.0))
+    seen = predict_curve(np.arange(60.0), reward, np.arange(80.0, 90.0))
     made = seen.forecast(ForecastSettings())
     assert "the same" in made.refused
     assert made.predicted == pytest.approx(np.median(reward), abs=1e-6)
@@ -164,7 +164,7 @@ def test_no_number_is_given_where_the_laws_run_away():
     """Ten points are too few; a straight line has no plateau and no arrival: an open end says how far at least."""
     assert "10 points" in forecast(np.arange(10.0), _edge("ten points"), np.arange(20.0, 25.0)).refused
     time = np.arange(60.0)
-    seen = outlook(time, time / 60, np.arange(80.0, 90.0))
+    seen = predict_curve(time, time / 60, np.arange(80.0, 90.0))
     plateau, arrival = seen.plateau(), seen.step_95()
     assert "plateau" in plateau.refused
     assert np.isnan(plateau.value)

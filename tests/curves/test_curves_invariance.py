@@ -10,7 +10,7 @@ from simulated_curves import noise, simulate
 from bandit_lab.curves import Curve, RewardScale, Series
 from bandit_lab.curves.diagnose import DiagnoseSettings, diagnose
 from bandit_lab.curves.fit import SHAPES, fit_many, scaling
-from bandit_lab.curves.forecast import ForecastSettings, outlook
+from bandit_lab.curves.forecast import ForecastSettings, predict_curve
 
 CHANGES = [(1e6, 1.0), (0.0, 1e6), (0.0, 1e-6), (-3e5, 0.01)]
 """(offset, scale). Rewards of 10^6 are rounded to 10^-10, so that answers agree to about that over the noise."""
@@ -70,7 +70,9 @@ def test_a_fit_that_is_not_centred_would_be_caught(plain, monkeypatch):
 def test_forecasts_do_not_depend_on_offset_and_scale(offset, scale):
     time, rewards = curves()
     for reward in rewards[::4]:
-        seen, wanted = (outlook(time[:40], values[:40], time[40:]) for values in (offset + scale * reward, reward))
+        seen, wanted = (
+            predict_curve(time[:40], values[:40], time[40:]) for values in (offset + scale * reward, reward)
+        )
         for level in (0.5, 0.9):
             made, there = seen.plateau(level), wanted.plateau(level)
             assert made.refused == there.refused

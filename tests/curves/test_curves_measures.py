@@ -14,8 +14,8 @@ from bandit_lab.curves.diagnose import (
     concentration,
     coupling,
     degeneracy,
+    excursions,
     stability,
-    swings,
     verdict,
 )
 from bandit_lab.curves.diagnose.oscillation import Oscillation
@@ -113,7 +113,7 @@ def test_noise_is_measured_without_the_trend():
     time = np.linspace(-1, 1, 50)
     curves = 5 * time**2 + 0.3 * np.random.default_rng(7).normal(size=(DRAWN, 50))
     assert quality.noise_variance(curves).mean() == pytest.approx(0.09, rel=0.02)
-    assert np.median([swings.noise_level(curve) for curve in curves]) == pytest.approx(0.3, rel=0.04)
+    assert np.median([excursions.noise_level(curve) for curve in curves]) == pytest.approx(0.3, rel=0.04)
 
 
 def test_shares_of_the_variance_that_a_law_explains():
@@ -147,8 +147,8 @@ def test_growth_of_fluctuations_is_an_f_test_with_fewer_degrees_of_freedom(rho):
 def test_the_depth_of_swings_is_the_deepest_that_happened_twice():
     """Falls of .6, .5 and .2, each made good: .5 twice; the last fall is not made good."""
     path = np.array([0.2, 0.8, 0.2, 0.9, 0.4, 0.9, 0.7, 0.9, 0.1])
-    assert swings._depth(path) == pytest.approx(0.5, abs=0.8 / 2**11)
-    assert swings._depth(path[:4]) == pytest.approx(0.0, abs=0.8 / 2**11)
+    assert excursions._depth(path) == pytest.approx(0.5, abs=0.8 / 2**11)
+    assert excursions._depth(path[:4]) == pytest.approx(0.0, abs=0.8 / 2**11)
 
 
 def test_swings_are_read_at_the_width_at_which_they_stand_out():
@@ -157,7 +157,7 @@ def test_swings_are_read_at_the_width_at_which_they_stand_out():
     walks = np.cumsum(np.random.default_rng(9).normal(size=(20, 120)), axis=-1)
     apart = 0
     for walk in walks:
-        by_share, by_z = swings.swings(walk, 0.0, 1e6, 1e-6), swings.swings(walk, 0.0, 1e-6, 1e6)
+        by_share, by_z = excursions.excursions(walk, 0.0, 1e6, 1e-6), excursions.excursions(walk, 0.0, 1e-6, 1e6)
         assert by_share.share >= by_z.share
         assert by_share.z <= by_z.z
         apart += by_share.width != by_z.width

@@ -18,7 +18,7 @@ from bandit_lab.grpo import (
     population_advantages,
 )
 from bandit_lab.simulate import drift_of, sampled
-from bandit_lab.simulate.fast import why_not
+from bandit_lab.simulate.fast import unsupported_reason
 
 ARMS = k_arm((0.8, 0.55, 0.2), reference_logits=(0.0, 0.4, -0.3))
 THETA, OLD = jnp.array([0.7, -0.2, 0.1]), jnp.array([-0.3, 0.5, 0.2])
@@ -187,8 +187,8 @@ def test_entropy_bonus_is_a_kl_to_the_uniform_policy(estimator):
 
 def test_the_fast_path_refuses_what_it_does_not_compute():
     trained = learner("batch_std", ARMS, prompts=2)
-    assert "BatchStd sees the whole batch" in str(why_not(trained, "sampled"))
-    assert why_not(learner("batch_std", ARMS), "sampled") is None
+    assert "BatchStd sees the whole batch" in str(unsupported_reason(trained, "sampled"))
+    assert unsupported_reason(learner("batch_std", ARMS), "sampled") is None
 
 
 def test_finite_groups_refuse_what_they_cannot_sum():

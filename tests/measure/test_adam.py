@@ -25,7 +25,7 @@ from bandit_lab.measure import find_fixed_point, fresh_and_stale
 from bandit_lab.measure.adaptive import closed_mean_curve
 from bandit_lab.measure.feedback import noisy_state
 from bandit_lab.measure.floquet import floquet, floquet_threshold
-from bandit_lab.measure.held import hold
+from bandit_lab.measure.frozen_moment import freeze_second_moment
 from bandit_lab.measure.response import mean_response
 from bandit_lab.simulate import drift_of, run, sampled
 
@@ -95,17 +95,17 @@ def test_an_infinite_group_has_no_second_moment():
 def test_roles_of_the_leaves():
     """First moments move, second moments are held, counters stand far out; nothing is known of any optimiser's name."""
     expected = {
-        "adam": ["fixed", "moves", "held"],
-        "rmsprop": ["held", "moves"],
+        "adam": ["fixed", "moves", "second_moment"],
+        "rmsprop": ["second_moment", "moves"],
         "sgd": ["moves"],
-        "novograd": ["fixed", "moves", "held"],
-        "amsgrad": ["fixed", "moves", "held", "held"],
-        "adabelief": ["fixed", "moves", "held"],
+        "novograd": ["fixed", "moves", "second_moment"],
+        "amsgrad": ["fixed", "moves", "second_moment", "second_moment"],
+        "adabelief": ["fixed", "moves", "second_moment"],
         "lion": ["fixed", "moves"],
     }
     for name, roles in expected.items():
-        held, fixed = hold(Optimizer(name), 0.1, 0.9, 3)
-        assert list(held.roles) == roles, name
+        second_moment, fixed = freeze_second_moment(Optimizer(name), 0.1, 0.9, 3)
+        assert list(second_moment.roles) == roles, name
         assert [int(x) for x in fixed] == [2**30] * roles.count("fixed")
 
 
@@ -164,10 +164,10 @@ def test_self_consistent_second_moment_in_closed_form():
         root = np.roots([1.0, 2 * factor**2, -4 * factor**2])
         y = float(root[root > 0][0])
         assert state.inflation == pytest.approx(2 / (2 - y), rel=1e-5)
-        top = floquet(subject, "finite_group", hyper, held=state.second_moment).multipliers[0]
+        top = floquet(subject, "finite_group", hyper, second_moment=state.second_moment).multipliers[0]
         assert top == pytest.approx(1 - y, abs=1e-5)
-        held = floquet(subject, "finite_group", hyper).multipliers[0]
-        assert held == pytest.approx(1 - 2 * factor, abs=1e-6)
+        second_moment = floquet(subject, "finite_group", hyper).multipliers[0]
+        assert second_moment == pytest.approx(1 - 2 * factor, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_measured_scale_of_the_learning_rate_falls_as_the_root_of_the_group_size
     Self-consistent prediction of each to 5 % (standard error 1 %, the rest is of order 1/G and 1 - beta_2); the held
     second moment puts them 11 % lower: planted, and rejected.
     """
-    zeros, predicted, held = [], [], []
+    zeros, predicted, second_moment = [], [], []
     for size in (128, 512):
         subject = made(size, b2=BETA2)
         threshold = floquet_threshold(subject, "finite_group", 0.0, 4, KL_WEIGHT).learning_rate
@@ -245,10 +245,10 @@ def test_measured_scale_of_the_learning_rate_falls_as_the_root_of_the_group_size
         ]
         zeros.append(rates[0] + (rates[1] - rates[0]) * values[0] / (values[0] - values[1]))
         predicted.append(0.5 * np.sqrt(1.25) * threshold)
-        held.append(0.5 * threshold)
+        second_moment.append(0.5 * threshold)
     assert zeros[0] / zeros[1] == pytest.approx(2.0, rel=0.05)
     np.testing.assert_allclose(zeros, predicted, rtol=0.05)
-    assert np.all(np.abs(np.array(zeros) / held - 1) > 0.05)
+    assert np.all(np.abs(np.array(zeros) / second_moment - 1) > 0.05)
 
 
 @pytest.mark.parametrize(("size", "other"), [(4, 16), pytest.param(16, 4, marks=pytest.mark.nightly)])

@@ -13,7 +13,7 @@ from bandit_lab.bandits.tabular import TabularBandit
 from bandit_lab.grpo import ESTIMATORS, ClipHigher, Clipped
 from bandit_lab.measure import find_fixed_point, measure_stiffness
 from bandit_lab.simulate import drift_of, finite_group, sampled
-from bandit_lab.simulate.draw import draw_lively_group
+from bandit_lab.simulate.draw import draw_non_silent_group
 
 BERNOULLI = k_arm((0.8, 0.55, 0.2), reference_logits=(0.0, 0.4, -0.3))
 GRADED = k_arm((0.8, 0.55, 0.2), reference_logits=(0.0, 0.4, -0.3), kind="fixed")
@@ -135,7 +135,7 @@ def test_conditional_draw_has_the_law_of_redrawing():
     law = RewardLaw(jnp.array([0.0, 1.0]), jnp.array([[[0.3, 0.7], [0.9, 0.1]], [[0.05, 0.95], [0.2, 0.8]]]))
     policy, size, draws = jnp.array([[0.4, 0.6], [0.7, 0.3]]), 3, 200_000
     bandit = TabularBandit(law, jnp.zeros(2), jnp.log(policy))
-    group = jax.jit(jax.vmap(lambda k: draw_lively_group(bandit, k, policy, size)))(
+    group = jax.jit(jax.vmap(lambda k: draw_non_silent_group(bandit, k, policy, size)))(
         jax.random.split(jax.random.key(4), draws)
     )
     code = np.asarray(group.context)
@@ -160,7 +160,7 @@ def test_conditional_draw_close_to_and_at_a_vertex(dtype):
     """A wrong action of chance 1e-5..1e-12 is still drawn into every group of 8 once; at chance 0 nothing is NaN."""
     arms = jax.tree.map(lambda x: jnp.asarray(x, dtype), two_arm((1.0, 0.0)))
     keys = jax.random.split(jax.random.key(8), 500)
-    draw = jax.jit(jax.vmap(lambda k, p: draw_lively_group(arms, k, p, 8), (0, None)))
+    draw = jax.jit(jax.vmap(lambda k, p: draw_non_silent_group(arms, k, p, 8), (0, None)))
     for wrong in (1e-5, 1e-12):
         policy = jnp.array([[1 - wrong, wrong]], dtype)
         group = draw(keys, policy)

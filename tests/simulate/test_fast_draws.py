@@ -24,7 +24,7 @@ from bandit_lab.simulate.fast.multinomial import (
     thresholds,
     words_for_counting,
 )
-from bandit_lab.simulate.fast.words import GENERATORS, lane_keys
+from bandit_lab.simulate.fast.random_bits import GENERATORS, lane_keys
 
 LANES = 2**20
 FALSE_ALARM = 1e-6
@@ -33,7 +33,7 @@ FALSE_ALARM = 1e-6
 def words(count: int, seed: int, step: int = 0, rng: str = "hash", lanes: int = LANES):
     root = jax.random.key_data(jax.random.key(seed))
     keys = lane_keys(root, jnp.zeros(lanes, jnp.uint32), jnp.arange(lanes, dtype=jnp.uint32))
-    return GENERATORS[rng].words(keys, jnp.uint32(step), count)
+    return GENERATORS[rng].random_bits(keys, jnp.uint32(step), count)
 
 
 @jax.jit
@@ -71,7 +71,7 @@ def drawn_counts(policy, size, seed, rng="hash", chances=None):
         table = thresholds(weights, jnp.sum(weights, 0), reached.astype(jnp.float32), dither)
         return counts(table, group, size)
 
-    return np.asarray(draw(words(words_for_counting(size, generator.dear), seed, rng=rng)), np.int64)
+    return np.asarray(draw(words(words_for_counting(size, generator.expensive), seed, rng=rng)), np.int64)
 
 
 def multinomial_chances(cells, size):

@@ -195,7 +195,9 @@ def test_every_variant_that_is_served_is_compared():
     plain = VARIANTS["grpo"][0]
     registries = (ADVANTAGES, ESTIMATORS, STALENESS, KL_ESTIMATORS)
     for part, registry in zip(("advantage", "estimator", "staleness", "kl_estimator"), registries, strict=True):
-        served = {n for n in registry if fast.why_not(replace(plain, **{part: registry[n]()}), "sampled") is None}
+        served = {
+            n for n in registry if fast.unsupported_reason(replace(plain, **{part: registry[n]()}), "sampled") is None
+        }
         compared = {type(getattr(trained, part)) for trained, _ in VARIANTS.values()}
         assert {n for n in served if type(registry[n]()) not in compared} == set()
 
@@ -243,8 +245,8 @@ def test_a_rule_of_a_user_is_served_if_it_says_how_it_follows_from_counts(arms):
     trained, grid = variant(bandit=OF_A_USER[arms])
     trained = replace(trained, advantage=CountedRank())
     plain = replace(trained, advantage=Rank())
-    assert fast.why_not(trained, "sampled") is None
-    assert fast.why_not(plain, "mean_field") is None
+    assert fast.unsupported_reason(trained, "sampled") is None
+    assert fast.unsupported_reason(plain, "mean_field") is None
     assert "neither `scale` nor `of_counts`" in route(plain, "sampled").reason
     expected = rewards_at_the_end(plain, grid, 1, "reference", 2**16)
     assert distance(rewards_at_the_end(trained, grid, 1, "fast", 2**16), expected) <= STANDARD_ERRORS

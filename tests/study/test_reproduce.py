@@ -282,7 +282,7 @@ def test_one_failing_figure_does_not_stop_the_others(lab, capsys):
 
 @pytest.mark.parametrize("how", ['raise Unavailable("no logs here")', 'return "no logs here"'])
 def test_what_cannot_run_here_is_skipped_with_its_reason(lab, capsys, how):
-    lab.write("logs", SQUARES + f"\n\ndef why_not(setting):\n    {how}\n")
+    lab.write("logs", SQUARES + f"\n\ndef unsupported_reason(setting):\n    {how}\n")
     assert reproduce("run_dir=run", "publish=figures") == OK
     captured = capsys.readouterr()
     assert "logs skipped: no logs here" in captured.err

@@ -21,7 +21,15 @@ from bandit_lab.study.cli import OK, main
 from bandit_lab.study.folder.store import strict_json
 from bandit_lab.study.reproduce import claims, publish, sheet, source
 from bandit_lab.study.reproduce.cache import MEASURED, Cache
-from bandit_lab.study.reproduce.experiment import Claim, Found, Loaded, Setting, discover, experiments_dir, read_setting
+from bandit_lab.study.reproduce.experiment import (
+    Claim,
+    Loaded,
+    Results,
+    Setting,
+    discover,
+    experiments_dir,
+    read_setting,
+)
 
 EXPERIMENTS = discover()
 FIGURES = experiments_dir().parent / "figures"
@@ -51,7 +59,7 @@ def errors(folder: Path) -> str:
 
 
 @cache
-def found(place: Path, name: str) -> tuple[Loaded, Found]:
+def found(place: Path, name: str) -> tuple[Loaded, Results]:
     """What claims and pictures of a draft were made from, or a skip where it cannot run here."""
     summary = run(place, name)
     if summary["figures"][0]["status"] == "skipped":
@@ -59,7 +67,7 @@ def found(place: Path, name: str) -> tuple[Loaded, Found]:
     loaded, setting = EXPERIMENTS[name].load(), read_setting(name, "draft")
     measured = Cache(place / "cache", loaded, setting).load(MEASURED)
     assert measured is not None
-    return loaded, Found(loaded.predict(setting), measured, setting)
+    return loaded, Results(loaded.predict(setting), measured, setting)
 
 
 @pytest.mark.slow
@@ -146,7 +154,7 @@ def test_every_claim_says_what_could_have_made_it_fail_and_from_which_it_follows
 
 
 class Seen:
-    """A `Found` that notes whether a claim has looked at what was predicted."""
+    """`Results` that notes whether a claim has looked at what was predicted."""
 
     measured, setting, looked = MagicMock(), MagicMock(), False
 

@@ -9,12 +9,12 @@ import xarray
 
 from bandit_lab._readings import farthest_from_one
 from bandit_lab.study.reproduce import cache, claims, sheet, source
-from bandit_lab.study.reproduce.experiment import Claim, Found, as_setting, discover
+from bandit_lab.study.reproduce.experiment import Claim, Results, as_setting, discover
 
 
-def _found(predicted: float, measured: float, quality: str = "draft") -> Found:
+def _found(predicted: float, measured: float, quality: str = "draft") -> Results:
     data = [xarray.Dataset({"x": ((), value)}) for value in (predicted, measured)]
-    return Found(*data, as_setting({"quality": quality, "tolerance": {"x": 0.25}}))
+    return Results(*data, as_setting({"quality": quality, "tolerance": {"x": 0.25}}))
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_what_cannot_be_told_is_refused_and_what_is_not_there_is_not(text, messa
 
 def test_claims_of_one_reading_compare_what_it_reads():
     data = [xarray.Dataset({"x": ("i", values)}) for values in ([2.0, 4.0], [2.2, 3.0])]
-    found = Found(*data, as_setting({"quality": "draft"}))
+    found = Results(*data, as_setting({"quality": "draft"}))
     rows = [
         claims.row(claim, found)
         for claim in (

@@ -120,21 +120,21 @@ WORDS = {
     ),
     "fixed point not found": (Facts(1.0, no_fixed_point="the search ended"), "no verdict: the search ended"),
     "adam": (
-        Facts(0.05, why_not="no linear theory of the optimiser adam", held=15.7),
+        Facts(0.05, unsupported_reason="no linear theory of the optimiser adam", frozen_moment=15.7),
         "no verdict: no linear theory of the optimiser adam; with its second moment held at the noise, eta is "
         "310 times below the threshold (leading order); sampled runs of `sweep` show what it does",
     ),
     "another optimiser": (
-        Facts(0.05, why_not="no linear theory of the optimiser lion"),
+        Facts(0.05, unsupported_reason="no linear theory of the optimiser lion"),
         "no verdict: no linear theory of the optimiser lion; sampled runs of `sweep` show what it does",
     ),
     "drawn ages": (
-        Facts(0.05, why_not="ages drawn", exact=0.24, mean_square=0.24),
+        Facts(0.05, unsupported_reason="ages drawn", exact=0.24, mean_square=0.24),
         "stable in the mean square: eta is 4.8 times below the threshold of the mean square "
         "(an age is drawn at every step)",
     ),
     "drawn ages, too fast": (
-        Facts(0.48, why_not="ages drawn", exact=0.24, mean_square=0.24),
+        Facts(0.48, unsupported_reason="ages drawn", exact=0.24, mean_square=0.24),
         "unstable in the mean square: eta is 2 times above the threshold of the mean square "
         "(an age is drawn at every step)",
     ),

@@ -5,8 +5,8 @@ is no collapse.
 import numpy as np
 
 from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Evidence
+from bandit_lab.curves.diagnose.excursions import noise_level
 from bandit_lab.curves.diagnose.oscillation import Oscillation
-from bandit_lab.curves.diagnose.swings import noise_level
 from bandit_lab.curves.record import Curve, Floats
 
 _FEWEST = 3

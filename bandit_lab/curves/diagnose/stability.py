@@ -7,8 +7,8 @@ from scipy import stats
 
 from bandit_lab.curves.diagnose.collapse import collapse, nonfinite
 from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Evidence, Finding
+from bandit_lab.curves.diagnose.excursions import excursions
 from bandit_lab.curves.diagnose.oscillation import Oscillation, oscillation_test
-from bandit_lab.curves.diagnose.swings import swings
 from bandit_lab.curves.record import Curve, Floats
 
 _FEWEST, _FEWEST_FOR_FALLS = 24, 8
@@ -68,7 +68,7 @@ def _span(curve: Curve) -> float:
 def _swinging(curve: Curve, settings: DiagnoseSettings) -> tuple[float, Evidence]:
     """(score, evidence) of deep swings that are too large for noise."""
     limits = settings.swing_share, settings.swing_z
-    found = swings(curve.reward, curve.scale.high - curve.scale.low, *limits)
+    found = excursions(curve.reward, curve.scale.high - curve.scale.low, *limits)
     text = (
         f"the running mean of {found.width} points fell by {found.depth:.3g} and came back, twice: "
         f"{found.share:.0%} of its span, {found.z:.1f} standard errors"

@@ -21,8 +21,8 @@ import numpy as np
 from bandit_lab import _checks
 from bandit_lab.curves.diagnose import concentration, coupling, degeneracy, stability
 from bandit_lab.curves.diagnose.evidence import FAILURES, DiagnoseSettings, Diagnosis, Finding
+from bandit_lab.curves.diagnose.excursions import noise_level
 from bandit_lab.curves.diagnose.registry import DIAGNOSTICS, register_diagnostic
-from bandit_lab.curves.diagnose.swings import noise_level
 from bandit_lab.curves.record import Curve, Floats
 
 Severity = Literal["failure", "note"]

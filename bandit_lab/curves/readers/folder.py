@@ -15,14 +15,14 @@ _DEPTH = 4
 
 
 @dataclass
-class Found:
+class FolderFiles:
     """The `files` to read in a folder, and what was `left_out`: (path, one line why)."""
 
     files: list[Path]
     left_out: list[tuple[Path, str]] = field(default_factory=list)
 
 
-def logs(folder: Path) -> Found:
+def logs(folder: Path) -> FolderFiles:
     """The files to read in a folder, best choice first where the folder's form tells one.
 
     A Hugging Face output folder gives the `trainer_state.json` of its own or of the largest checkpoint, a wandb run
@@ -32,8 +32,8 @@ def logs(folder: Path) -> Found:
     names = _names(folder)
     one = _one_run(folder, names)
     if one is not None:
-        return Found([one])
-    found = Found([])
+        return FolderFiles([one])
+    found = FolderFiles([])
     files: list[Path] = []
     count = 0
     for file in _walk(folder, names, 0, found):
@@ -74,7 +74,7 @@ def _names(folder: Path) -> list[str]:
         raise ValueError(f"expected a readable folder, got {error.strerror}") from None
 
 
-def _walk(folder: Path, names: list[str], depth: int, found: Found) -> Iterator[Path]:
+def _walk(folder: Path, names: list[str], depth: int, found: FolderFiles) -> Iterator[Path]:
     """Files that may be logs, in the order of their names; a sub-folder that cannot be read is left out and said."""
     for name in names:
         child = folder / name
@@ -85,7 +85,7 @@ def _walk(folder: Path, names: list[str], depth: int, found: Found) -> Iterator[
             yield child
 
 
-def _inside(child: Path, depth: int, found: Found) -> Iterator[Path]:
+def _inside(child: Path, depth: int, found: FolderFiles) -> Iterator[Path]:
     try:
         names = _names(child)
     except ValueError as error:

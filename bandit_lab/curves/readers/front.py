@@ -111,9 +111,9 @@ def read_all(paths: Iterable[str | Path], **options: object) -> tuple[list[Curve
     return curves, skipped
 
 
-def _files(path: Path) -> folder.Found:
+def _files(path: Path) -> folder.FolderFiles:
     """The files that a path means. Raises ValueError for a folder without any."""
-    return folder.logs(path) if os.path.isdir(path) else folder.Found([path])
+    return folder.logs(path) if os.path.isdir(path) else folder.FolderFiles([path])
 
 
 def _shown(path: Path) -> str:

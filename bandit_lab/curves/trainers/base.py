@@ -128,7 +128,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Trap:
+class Caveat:
     """One thing that misleads: `name` for programs, `text` for people, `source`."""
 
     name: str
@@ -145,7 +145,7 @@ class Reading:
     rule: Rule
     kl_text: str
     kl_weight: float | None
-    traps: tuple[Trap, ...] = ()
+    traps: tuple[Caveat, ...] = ()
     prompts: float | None = None
 
 

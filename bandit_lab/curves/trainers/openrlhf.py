@@ -3,7 +3,7 @@
 import math
 
 from bandit_lab.curves.trainers import staleness
-from bandit_lab.curves.trainers.base import Default, Key, Lookup, Loop, Reading, Rule, Trainer, Trap, split_betas
+from bandit_lab.curves.trainers.base import Caveat, Default, Key, Lookup, Loop, Reading, Rule, Trainer, split_betas
 
 _NOW = "OpenRLHF 0.11 train_ppo_ray"
 
@@ -56,7 +56,7 @@ def _loop(look: Lookup) -> Loop:
     )
 
 
-def _rule(look: Lookup) -> tuple[Rule, tuple[Trap, ...]]:
+def _rule(look: Lookup) -> tuple[Rule, tuple[Caveat, ...]]:
     estimator = str(look.value("advantage_estimator"))
     source, plain = f"OpenRLHF 0.11 (advantage estimator {estimator})", look.value("no_std_norm") is True
     filtered = ", silent groups drawn again" if look.value("dynamic_filtering") is True else ""
@@ -73,7 +73,7 @@ def _rule(look: Lookup) -> tuple[Rule, tuple[Trap, ...]]:
         text = "reward minus the group's mean, over the std of the whole batch"
         return Rule("grpo", text, "batch", 0, 1e-8, source), ()
     text = f"the advantage estimator is {estimator}: what is said of groups does not apply"
-    return Rule(None, text, "none", source=source), (Trap("not_grpo", text, source),)
+    return Rule(None, text, "none", source=source), (Caveat("not_grpo", text, source),)
 
 
 TRAINER = Trainer(

@@ -1,7 +1,7 @@
 """prime-rl: always asynchronous, one optimiser step per batch."""
 
 from bandit_lab.curves.trainers import staleness
-from bandit_lab.curves.trainers.base import Default, Key, Lookup, Loop, Reading, Rule, Trainer, Trap
+from bandit_lab.curves.trainers.base import Caveat, Default, Key, Lookup, Loop, Reading, Rule, Trainer
 
 _NOW = "prime-rl main (2026)"
 
@@ -23,10 +23,10 @@ KEYS = (
 def read(look: Lookup) -> Reading:
     """Staleness, advantage and KL of a prime-rl configuration."""
     size, batch = look.number("group_size", 1) or 1, look.number("batch_size", 1)
-    traps: tuple[Trap, ...] = ()
+    traps: tuple[Caveat, ...] = ()
     if size == 1:
         text = "group_size is 1 (the default): the group's mean is the reward itself, so every advantage is zero"
-        traps = (Trap("no_group", text, _NOW, severe=True),)
+        traps = (Caveat("no_group", text, _NOW, severe=True),)
     rule = Rule("dr_grpo", "reward minus the group's mean", "none", source=_NOW)
     weight = look.number("kl_weight") or 0.0
     kl = "squared log-ratio to the rollout policy (kl_tau), not to a reference" if weight else "off"

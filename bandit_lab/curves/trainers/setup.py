@@ -6,7 +6,7 @@ from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.curves.trainers import nemo_rl, open_instruct, openrlhf, own_loop, prime_rl, staleness, trl, verl
-from bandit_lab.curves.trainers.base import QUANTITIES, Fact, Lookup, Loop, Reading, Trainer, Trap, version
+from bandit_lab.curves.trainers.base import QUANTITIES, Caveat, Fact, Lookup, Loop, Reading, Trainer, version
 from bandit_lab.curves.trainers.document import Document
 from bandit_lab.theory import MODELS
 
@@ -37,7 +37,7 @@ class Setup:
     optimizer: str
     convention: str
     momentum: float
-    traps: tuple[Trap, ...] = field(default=())
+    traps: tuple[Caveat, ...] = field(default=())
 
     @property
     def loop(self) -> Loop:
@@ -138,13 +138,13 @@ def _checked(trainer: Trainer, document: Document | None, how: str, look: Lookup
             "K_ref = 1: the importance ratio is 1 at every update, so the clipped fraction is 0 by construction. That "
             "is no fault, and the clip range does nothing"
         )
-        traps = (*reading.traps, Trap("clip_zero", text, loop.source))
+        traps = (*reading.traps, Caveat("clip_zero", text, loop.source))
     else:
         traps = reading.traps
     if trainer.step_unit:
         other = "verl's counts rollout cycles" if trainer.name == "TRL" else "TRL's counts optimiser steps"
         text = f"a step of {trainer.name}'s log is one {trainer.step_unit} ({other}); one cycle has K_ref of them"
-        traps = (*traps, Trap("step_unit", text, f"{trainer.name} {trainer.release}"))
+        traps = (*traps, Caveat("step_unit", text, f"{trainer.name} {trainer.release}"))
     return Setup(trainer, tuple(recognised), facts, reading, optimizer, convention, momentum, traps)
 
 

@@ -3,7 +3,7 @@
 A cycle of N optimiser steps on one batch of rollouts: `refresh` (A, ages 0..N-1) where the batch comes from the policy
 at the cycle's start, `pipeline` (C, ages N..2N-1) where it is one cycle older. Further behind, and wherever a trainer
 only bounds the age, the largest age stands for all of them as a constant `lag` (B): older is less stable, so this errs
-on the careful side.
+on the conservative side.
 """
 
 import math
@@ -15,7 +15,7 @@ from bandit_lab.curves.trainers.base import Fact, Loop, Model, number_text
 _WHY = {
     "refresh": "synchronous: a batch is sampled from the policy at the start of each cycle, and updates reuse it",
     "pipeline": "asynchronous, one cycle behind: updates use the batch that the previous cycle's policy sampled",
-    "lag": "asynchronous: the largest age allowed is taken for all samples, which is the careful side",
+    "lag": "asynchronous: the largest age allowed is taken for all samples, which is the conservative side",
 }
 
 

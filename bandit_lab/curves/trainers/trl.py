@@ -1,7 +1,7 @@
 """TRL: `GRPOTrainer`, and the experimental `AsyncGRPOTrainer`."""
 
 from bandit_lab.curves.trainers import staleness
-from bandit_lab.curves.trainers.base import Default, Fact, Key, Lookup, Loop, Reading, Rule, Trainer, Trap
+from bandit_lab.curves.trainers.base import Caveat, Default, Fact, Key, Lookup, Loop, Reading, Rule, Trainer
 
 _NOW, _HF = "TRL 1.9.0 GRPOConfig", "transformers TrainingArguments (TRL 1.9.0)"
 _ASYNC = "TRL main (1.10.0.dev0) AsyncGRPOConfig"
@@ -125,9 +125,9 @@ def _prompts(look: Lookup) -> float | None:
     return None if processes is None else device * steps * processes / size
 
 
-def _traps(look: Lookup, rule: Rule) -> tuple[Trap, ...]:
+def _traps(look: Lookup, rule: Rule) -> tuple[Caveat, ...]:
     found = [
-        Trap(
+        Caveat(
             "reward_std",
             "the logged 'reward_std' is the mean within-group std up to v0.24 and the std of the whole batch from v1.0 "
             "(nan-aware from 1.6): in a new log it says nothing about silent groups, frac_reward_zero_std does",
@@ -136,7 +136,7 @@ def _traps(look: Lookup, rule: Rule) -> tuple[Trap, ...]:
     ]
     if rule.std == "batch":
         found.append(
-            Trap(
+            Caveat(
                 "zero_std_of_batch",
                 "with scale_rewards='batch' the logged frac_reward_zero_std looks at the std of the batch: it does not "
                 "count silent groups",
@@ -145,7 +145,7 @@ def _traps(look: Lookup, rule: Rule) -> tuple[Trap, ...]:
         )
     if not look.has("kl_weight") and not _is_asynchronous(look):
         found.append(
-            Trap(
+            Caveat(
                 "kl_default",
                 "'beta' is not given: its default is 0.0 since v0.19 and was 0.04 up to v0.18 (give version=...)",
                 "TRL 0.18, 0.19",

@@ -4,6 +4,7 @@ import math
 
 from bandit_lab.curves.trainers import staleness
 from bandit_lab.curves.trainers.base import (
+    Caveat,
     Default,
     Key,
     Lookup,
@@ -11,7 +12,6 @@ from bandit_lab.curves.trainers.base import (
     Reading,
     Rule,
     Trainer,
-    Trap,
     number_text,
     split_betas,
 )
@@ -89,7 +89,7 @@ def _streamed(look: Lookup) -> Loop:
     if behind == 1:
         why = (
             f"staleness_threshold {number_text(threshold)}: up to that share of samples is one parameter "
-            "synchronisation old; all are taken to be, which is the careful side (1 is one-step-off)"
+            "synchronisation old; all are taken to be, which is the conservative side (1 is one-step-off)"
         )
     return staleness.cycles(
         sync * batches * epochs,
@@ -118,13 +118,13 @@ def _buffered(look: Lookup) -> Loop:
     )
 
 
-def _rule(look: Lookup) -> tuple[Rule, list[Trap]]:
+def _rule(look: Lookup) -> tuple[Rule, list[Caveat]]:
     estimator, size = str(look.value("adv_estimator")).rpartition(".")[2].lower(), look.number("group_size", 1) or 1
     source = f"verl 0.9.0 core_algos (adv_estimator={estimator})"
-    traps: list[Trap] = []
+    traps: list[Caveat] = []
     if estimator.startswith("grpo") and size == 1:
         traps.append(
-            Trap(
+            Caveat(
                 "no_baseline",
                 "adv_estimator=grpo with rollout.n=1: the mean is set to 0 and the std to 1, so the advantage is the "
                 "raw reward. There is no baseline, and nothing says so: set actor_rollout_ref.rollout.n to 4 or more",
@@ -144,7 +144,7 @@ def _rule(look: Lookup) -> tuple[Rule, list[Trap]]:
         return Rule("rloo", "reward minus the mean of the others of the group", "none", source=source), traps
     if estimator == "gae":
         text = "adv_estimator is gae (the default): PPO with a critic, not GRPO; what is said of groups does not apply"
-        traps.append(Trap("not_grpo", text, _NOW, severe=not look.has("adv_estimator")))
+        traps.append(Caveat("not_grpo", text, _NOW, severe=not look.has("adv_estimator")))
     return Rule(None, f"adv_estimator={estimator}", "none", source=source), traps
 
 
@@ -159,14 +159,14 @@ def _kl(look: Lookup) -> tuple[str, float]:
     return "; ".join(parts) or "off: neither use_kl_loss nor use_kl_in_reward", weight
 
 
-def _kl_traps(look: Lookup) -> list[Trap]:
+def _kl_traps(look: Lookup) -> list[Caveat]:
     found = []
     if look.has("kl_loss_coef") and look.value("use_kl_loss") is not True and (look.number("kl_loss_coef") or 0) > 0:
         text = "kl_loss_coef is set but use_kl_loss is not true: it has no effect"
-        found.append(Trap("kl_loss_off", text, _NOW))
+        found.append(Caveat("kl_loss_off", text, _NOW))
     if (look.number("ppo_mini_batch_size", 1) or 1) > (look.number("train_batch_size") or 0) > 0:
         found.append(
-            Trap(
+            Caveat(
                 "mini_batch_larger",
                 "ppo_mini_batch_size is larger than train_batch_size: verl refuses this (both count prompts)",
                 _NOW,

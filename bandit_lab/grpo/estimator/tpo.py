@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import jax
 
 from bandit_lab import _checks
-from bandit_lab._barrier import computed_once
+from bandit_lab._barrier import materialize
 from bandit_lab._elementary import exp
 from bandit_lab._numerics import leading_max, leading_sum
 from bandit_lab._types import Array
@@ -22,8 +22,8 @@ class TPO:
     0 in a silent group). It vanishes where the policy has reached the target. In an infinite group the sums become
     expectations under pi_old (derived here): q_i G -> pi_old exp(A/T) / E_old[pi_old exp(A/T)] and
     p_i G -> pi / E_old[pi]: likely actions count twice, once drawn and once weighed. At finite G
-    q and p depend on every action of the group: the mean is a sum over whole groups (`simulate.whole_group`) without a
-    closed form. The temperature is in units of the advantage. Raises ValueError unless it is > 0.
+    q and p depend on every action of the group: the mean is a sum over enumerated groups (`simulate.enumerated_group`)
+    without a closed form. The temperature is in units of the advantage. Raises ValueError unless it is > 0.
     """
 
     temperature: float = 1.0
@@ -45,4 +45,4 @@ class TPO:
 def _over_largest(logarithm: Array) -> Array:
     """exp(logarithm) over the largest along the first axis."""
     # Held: it cancels, and the derivative of a maximum is 0/0 where its value is computed twice and unequally.
-    return computed_once(exp(logarithm - jax.lax.stop_gradient(leading_max(logarithm))))
+    return materialize(exp(logarithm - jax.lax.stop_gradient(leading_max(logarithm))))

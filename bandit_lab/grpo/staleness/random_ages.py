@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from bandit_lab._barrier import computed_once
+from bandit_lab._barrier import materialize
 from bandit_lab._elementary import log
 from bandit_lab._lookup import row_of_each
 from bandit_lab._types import Array
@@ -74,13 +74,13 @@ class Random(_Ages):
         look the new entry up for every one that is read, and without an order it would copy the ring.
         """
         length = state.shape[0]
-        age = computed_once(age_at(uniform, interval, length - 1))
+        age = materialize(age_at(uniform, interval, length - 1))
         place = step % length - age
         place = jnp.where(place < 0, place + length, place)
         if theta.ndim == 1:
             old = lax.dynamic_index_in_dim(state, place, 0, keepdims=False)
         else:
-            old = row_of_each(state, computed_once(place))
+            old = row_of_each(state, materialize(place))
         written = jnp.where(age < 0, old, theta)
         return jnp.where(age == 0, theta, old), lax.dynamic_update_index_in_dim(state, written, step % length, 0)
 

@@ -5,7 +5,7 @@ Here the same update runs for L seeds side by side, with four changes:
 
 - a group enters through counts of its cells (arm, reward), drawn as a multinomial, not through its actions
   (`multinomial`: what is exact, what is not, and by how much);
-- random words are a function of lane, step and index, worked out where they are used (`words`, `threefry`);
+- random bits are a function of lane, step and index, worked out where they are used (`random_bits`, `threefry`);
 - arms lead and seeds stand innermost, in chunks that stay in the first caches (`lanes`, `layout`);
 - a whole run is one kernel on a CPU (`one_kernel`, a switch), and only moments leave it (`record`).
 
@@ -13,14 +13,14 @@ Here the same update runs for L seeds side by side, with four changes:
 leaving the reference; `loop` is the time loop, with optimisers (but for `adam`), staleness models, KL and group
 estimators taken from `grpo` as they are; `items` is the compiled function, `engine` feeds it, `serve` says which
 settings it serves: all rules of `grpo` on tabular bandits, but for an advantage that sees several groups of a batch,
-and ages drawn in a mean. A rule of a user is served if it says how it follows from counts (`Advantage`); optimisers, KL
-and group estimators and rules that look policies up are served as they are.
+and ages drawn in a mean. A user's rule is supported if it says how it follows from counts (`Advantage`); optimisers, KL
+and group estimators and rules that look policies up are supported as they are.
 `computed_once` appears where XLA:CPU would otherwise work a value out once per consumer.
 """
 
 from bandit_lab.simulate.fast.engine import ensemble, run_cells
 from bandit_lab.simulate.fast.layout import WIDTH
-from bandit_lab.simulate.fast.serve import why_not
-from bandit_lab.simulate.fast.words import DEFAULT_GENERATOR, GENERATORS
+from bandit_lab.simulate.fast.random_bits import DEFAULT_GENERATOR, GENERATORS
+from bandit_lab.simulate.fast.serve import unsupported_reason
 
-__all__ = ["DEFAULT_GENERATOR", "GENERATORS", "WIDTH", "ensemble", "run_cells", "why_not"]
+__all__ = ["DEFAULT_GENERATOR", "GENERATORS", "WIDTH", "ensemble", "run_cells", "unsupported_reason"]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import optax
 
-from bandit_lab._barrier import computed_once
+from bandit_lab._barrier import materialize
 from bandit_lab._types import Array
 from bandit_lab.grpo import Optimizer
 
@@ -43,8 +43,8 @@ def build(optimizer: Optimizer, learning_rate: Array, momentum: Array) -> optax.
     def update(gradient: Any, state: Any, theta: Any = None) -> tuple[Any, Moments]:
         first = b1 * state.first + (1 - b1) * gradient
         second = b2 * state.second + (1 - b2) * gradient * gradient
-        left = [computed_once(state.left_of_first * b1), computed_once(state.left_of_second * b2)]
-        scale, scale_of_square = (computed_once(1 / (1 - power)) for power in left)
+        left = [materialize(state.left_of_first * b1), materialize(state.left_of_second * b2)]
+        scale, scale_of_square = (materialize(1 / (1 - power)) for power in left)
         step = first * (scale * learning_rate) / (jnp.sqrt(second * scale_of_square) + eps)
         if weight_decay:
             step = step + learning_rate * weight_decay * theta

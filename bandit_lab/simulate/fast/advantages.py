@@ -9,7 +9,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from bandit_lab._barrier import computed_once
+from bandit_lab._barrier import materialize
 from bandit_lab._numerics import add_up, leading_sum, leading_sum_of
 from bandit_lab._types import Array
 from bandit_lab.grpo import scale_of
@@ -31,19 +31,19 @@ def of_group(job: Job, cells: list[Array]) -> tuple[list[Array], Array | None, A
     if not scales(job):
         advantage: Any = job.learner.advantage
         by_value = per_value(job.program, cells)
-        spread = per_column(job.program, computed_once(advantage.of_counts(job.setting.distinct, by_value)))
+        spread = per_column(job.program, materialize(advantage.of_counts(job.setting.distinct, by_value)))
         return spread, None, leading_sum(by_value * by_value) >= size * size
     if len(cells) == 1:
-        mean = computed_once(leading_sum_of(jnp.multiply, cells[0], values) * (1 / size))
+        mean = materialize(leading_sum_of(jnp.multiply, cells[0], values) * (1 / size))
         spread = [values - mean]
         if job.setting.scale_steps is not None:
-            rarer = computed_once(jnp.minimum(cells[0][0], cells[0][1]))
+            rarer = materialize(jnp.minimum(cells[0][0], cells[0][1]))
             return spread, _climbed(job.setting.scale_steps, rarer), rarer <= 0
         variance = leading_sum_of(lambda n, r: n * (r - mean) * (r - mean), cells[0], values) * (1 / size)
         squares = _squared_counts(job.program, cells[0])
     else:
         totals = [leading_sum(n) for n in cells]
-        mean = computed_once(add_up(*(n * r for n, r in zip(totals, values, strict=True))) * (1 / size))
+        mean = materialize(add_up(*(n * r for n, r in zip(totals, values, strict=True))) * (1 / size))
         spread = [r - mean for r in values]
         variance = add_up(*(n * d * d for n, d in zip(totals, spread, strict=True))) * (1 / size)
         squares = add_up(*(n * n for n in totals))
@@ -60,16 +60,16 @@ def of_infinite_group(job: Job, slope: Array, offset: Array) -> list[Array]:
 
 def of_law(job: Job, law: Array) -> list[Array]:
     """Advantage of every column, [K, L] or [L], in an infinite group whose reward values have the law [U, L]."""
-    return per_column(job.program, computed_once(job.learner.advantage.population(job.setting.distinct, law)))
+    return per_column(job.program, materialize(job.learner.advantage.population(job.setting.distinct, law)))
 
 
 def per_value(program: Program, cells: list[Array]) -> Array:
     """Counts [U, L] of every reward value, from those of the cells."""
     if program.columns > 1:
-        return computed_once(jnp.stack([leading_sum(n) for n in cells]))
+        return materialize(jnp.stack([leading_sum(n) for n in cells]))
     if program.classes == tuple((arm,) for arm in range(len(program.classes))):
         return cells[0]
-    return computed_once(jnp.stack([add_up(*(cells[0][arm] for arm in arms)) for arms in program.classes]))
+    return materialize(jnp.stack([add_up(*(cells[0][arm] for arm in arms)) for arms in program.classes]))
 
 
 def per_column(program: Program, by_value: Array) -> list[Array]:
@@ -79,16 +79,16 @@ def per_column(program: Program, by_value: Array) -> list[Array]:
     if program.classes == tuple((arm,) for arm in range(len(program.classes))):
         return [by_value]
     value_of = {arm: value for value, arms in enumerate(program.classes) for arm in arms}
-    return [computed_once(jnp.stack([by_value[value_of[arm]] for arm in range(len(value_of))]))]
+    return [materialize(jnp.stack([by_value[value_of[arm]] for arm in range(len(value_of))]))]
 
 
 def _climbed(steps: Array, count: Array) -> Array:
     """Sum of the first `count` steps [L]. steps: [M]. count: [L], whole numbers up to M."""
-    return computed_once(add_up(*(jnp.where(count > j, steps[j], 0) for j in range(steps.shape[0]))))
+    return materialize(add_up(*(jnp.where(count > j, steps[j], 0) for j in range(steps.shape[0]))))
 
 
 def _squared_counts(program: Program, counts: Array) -> Array:
     """[L] sum over reward values of their squared counts. counts: [K, L] of arms with fixed rewards."""
     if len(program.classes) == counts.shape[0]:
         return leading_sum_of(jnp.square, counts)
-    return add_up(*(computed_once(add_up(*(counts[arm] for arm in arms))) ** 2 for arms in program.classes))
+    return add_up(*(materialize(add_up(*(counts[arm] for arm in arms))) ** 2 for arms in program.classes))

@@ -16,10 +16,10 @@ from bandit_lab.simulate.devices import every_device
 from bandit_lab.simulate.fast.items import Items, Results, run_items
 from bandit_lab.simulate.fast.layout import GROUP, PART, Rows, rows_of
 from bandit_lab.simulate.fast.program import NO_BANDIT, Program, Setting
-from bandit_lab.simulate.fast.serve import describe, needs_blocks, why_not
-from bandit_lab.simulate.fast.words import DEFAULT_GENERATOR
+from bandit_lab.simulate.fast.random_bits import DEFAULT_GENERATOR
+from bandit_lab.simulate.fast.serve import describe, needs_blocks, unsupported_reason
 from bandit_lab.simulate.request import Request
-from bandit_lab.simulate.results import Part, Summary
+from bandit_lab.simulate.results import Shard, Summary
 
 ITEMS = {"long": 4, "short": 32}
 """Items per call and device: long ones hold many chunks, short ones a single chunk."""
@@ -85,7 +85,9 @@ def plan(asked: Request, keep: str, generator: str) -> Plan:
     return Plan(mesh, replace(learner, bandit=NO_BANDIT), setting, calls, per_row)
 
 
-def run_cells(asked: Request, generator: str, seed: int, progress: Callable[[int, int], None] | None) -> Iterator[Part]:
+def run_cells(
+    asked: Request, generator: str, seed: int, progress: Callable[[int, int], None] | None
+) -> Iterator[Shard]:
     """Every row's results, each cell's in the order of its seeds. A single seed is always kept whole."""
     whole = asked.whole or asked.seeds == 1
     ready = plan(asked, "runs" if whole else "moments", generator)
@@ -110,7 +112,7 @@ def ensemble(
 
     Everything but the runs themselves is done once. Raises ValueError where the fast path does not serve.
     """
-    reason = why_not(learner, dynamics)
+    reason = unsupported_reason(learner, dynamics)
     require(reason is None, "dynamics", f"a setting that the fast path serves ({reason})", dynamics)
     asked = Request(learner, dynamics, prepare(learner, cells, dtype), steps, seeds, dtype, threads=threads)
     ready = plan(asked, "ensemble", rng)
@@ -151,7 +153,7 @@ def _items(cells: Cells, rows: Rows, places: np.ndarray | slice, first_seed: int
     )
 
 
-def _parts(rows: Rows, results: Any, per_row: int, whole: bool) -> Iterator[Part]:
+def _parts(rows: Rows, results: Any, per_row: int, whole: bool) -> Iterator[Shard]:
     """The results of one call, row by row; rows without seeds left out."""
     for item in range(len(rows.cell)):
         for row in np.flatnonzero(rows.seeds[item]):
@@ -165,6 +167,6 @@ def _parts(rows: Rows, results: Any, per_row: int, whole: bool) -> Iterator[Part
                 policies = results.policies[item].reshape(-1, results.policies.shape[-1])[lanes, None]
             key = int(rows.cell[item, row]), int(rows.first[item, row]), count
             if whole:
-                yield Part(*key, None, None, results.mean[item][:, lanes].T, ends, policies)
+                yield Shard(*key, None, None, results.mean[item][:, lanes].T, ends, policies)
             else:
-                yield Part(*key, results.mean[item, row], results.square[item, row], None, ends, policies)
+                yield Shard(*key, results.mean[item, row], results.square[item, row], None, ends, policies)

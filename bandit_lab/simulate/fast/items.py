@@ -8,7 +8,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh
 
-from bandit_lab._barrier import computed_once
+from bandit_lab._barrier import materialize
 from bandit_lab._types import Array
 from bandit_lab.grpo import Learner
 from bandit_lab.simulate.devices import on_every
@@ -17,8 +17,8 @@ from bandit_lab.simulate.fast.layout import PART
 from bandit_lab.simulate.fast.loop import run_lanes
 from bandit_lab.simulate.fast.one_kernel import compiler_options, in_use, one_kernel, refused
 from bandit_lab.simulate.fast.program import Job, Lanes, Program, Setting
+from bandit_lab.simulate.fast.random_bits import lane_keys
 from bandit_lab.simulate.fast.record import Tail, half_way, moments
-from bandit_lab.simulate.fast.words import lane_keys
 from bandit_lab.simulate.programs import Kept
 
 
@@ -113,7 +113,7 @@ def _item(program: Program, learner: Learner, setting: Setting, root: Array, ite
             row_values = lax.dynamic_slice_in_dim(row_values, number * side_by_side, side_by_side)
         rest = row_values.shape[1:]
         spread_out = jnp.broadcast_to(row_values[:, None], (side_by_side, per_row, *rest)).reshape(lanes, *rest)
-        return spread_out if side_by_side == 1 else computed_once(spread_out)
+        return spread_out if side_by_side == 1 else materialize(spread_out)
 
     def setting_of(row_values: Array, number: Array) -> Array:
         return row_values[0] if rows == side_by_side == 1 else spread(row_values, number)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from bandit_lab._barrier import computed_once
+from bandit_lab._barrier import materialize
 from bandit_lab._elementary import exp
 from bandit_lab._numerics import leading_sum
 from bandit_lab._types import Array
@@ -20,5 +20,5 @@ def as_float(x: Array, dtype: Any) -> Array:
 def softmax_parts(logits: Array) -> tuple[Array, Array]:
     """(weights [K, L] in (0, 1], their sum [L]): the policy is their quotient."""
     highest = lax.reduce(logits, np.array(-np.inf, logits.dtype), lambda x, y: jnp.where(x > y, x, y), (0,))
-    weights = computed_once(exp(logits - highest))
+    weights = materialize(exp(logits - highest))
     return weights, leading_sum(weights)

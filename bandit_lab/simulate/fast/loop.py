@@ -13,14 +13,14 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from bandit_lab._barrier import computed_once
+from bandit_lab._barrier import materialize
 from bandit_lab._types import Array
 from bandit_lab.grpo import Mixture, Refresh, averages
 from bandit_lab.simulate.fast import adam, many_arms, two_arms
 from bandit_lab.simulate.fast.penalty import with_entropy
 from bandit_lab.simulate.fast.program import Job
+from bandit_lab.simulate.fast.random_bits import age_uniform
 from bandit_lab.simulate.fast.record import Tail, Track, start_tail, start_track, track, watch, watch_silence
-from bandit_lab.simulate.fast.words import age_uniform
 
 
 class Carry(NamedTuple):
@@ -89,7 +89,7 @@ def _acting(job: Job, arms: ModuleType, step: Array, carry: Carry) -> tuple[Any,
     if hasattr(rule, "recall"):
         uniform = age_uniform(job.program.generator, job.lanes.keys, step, now[1].dtype)
         logits, memory = rule.recall(*now, uniform)
-        logits = computed_once(logits)
+        logits = materialize(logits)
     else:
         logits, memory = rule.behaviour(*now)
     return arms.policy_of(job, logits), memory
@@ -123,7 +123,7 @@ def _averaged(job: Job, arms: ModuleType, step: Array, carry: Carry) -> Carry:
     count = mixture.share.shape[0]
 
     def one(place: Array, so_far: tuple[Array, Array]) -> tuple[Array, Array]:
-        logits = computed_once(lax.dynamic_index_in_dim(mixture.theta, place, 0, keepdims=False))
+        logits = materialize(lax.dynamic_index_in_dim(mixture.theta, place, 0, keepdims=False))
         found = arms.ascent(job, arms.policy_of(job, logits), policy, step * count + place)
         return tuple(total + mixture.share[place] * part for total, part in zip(so_far, found, strict=True))
 

@@ -9,18 +9,18 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from bandit_lab._barrier import computed_once
+from bandit_lab._barrier import materialize
 from bandit_lab._elementary import log
 from bandit_lab._numerics import add_up, leading_max, leading_sum, leading_sum_of
 from bandit_lab._types import Array
 from bandit_lab.grpo import Shift, counted, group_rule, scale_of, weighs_groups
 from bandit_lab.simulate.fast.advantages import of_group, of_infinite_group, of_law, scales
 from bandit_lab.simulate.fast.lanes import as_float, softmax_parts
-from bandit_lab.simulate.fast.lively import chance_of_silence, lively_counts, value_law, words_for_lively
 from bandit_lab.simulate.fast.multinomial import counts, draws_and_dither, thresholds, words_for_counting
+from bandit_lab.simulate.fast.non_silent import chance_of_silence, non_silent_counts, value_law, words_for_non_silent
 from bandit_lab.simulate.fast.penalty import is_exact, penalty
 from bandit_lab.simulate.fast.program import Job
-from bandit_lab.simulate.fast.words import GENERATORS
+from bandit_lab.simulate.fast.random_bits import GENERATORS
 
 Draw = Callable[[int], list[Array]]
 _IMPOSSIBLE = -83.0  # a logarithm whose exponential is still a float32
@@ -37,13 +37,13 @@ class Policy(NamedTuple):
 
     def log_policy(self, least: float = -jnp.inf) -> Array:
         """Log-probabilities [K, L], at least `least`."""
-        return jnp.maximum(self.logits - computed_once(leading_max(self.logits) + log(self.total)), least)
+        return jnp.maximum(self.logits - materialize(leading_max(self.logits) + log(self.total)), least)
 
 
 def policy_of(job: Job, logits: Array) -> Policy:
     """The policy with these logits [K, L]."""
     weights, total = softmax_parts(logits)
-    reward = computed_once(leading_sum_of(jnp.multiply, weights, job.setting.means) / total + 0 * logits[0])
+    reward = materialize(leading_sum_of(jnp.multiply, weights, job.setting.means) / total + 0 * logits[0])
     return Policy(logits, weights, total, reward)
 
 
@@ -77,9 +77,9 @@ def ascent_from(job: Job, acting: Policy, current: Policy, draw: Draw) -> tuple[
         signal, frequency, silent = _infinite(job, acting, change)
     else:
         signal, frequency, silent = _batch(job, acting, draw, change)
-    signal = computed_once(signal) if change is not None and weighs_groups(job.learner) else signal
+    signal = materialize(signal) if change is not None and weighs_groups(job.learner) else signal
     if not is_exact(job):
-        signal = computed_once(signal - penalty(job, at, acting, frequency))
+        signal = materialize(signal - penalty(job, at, acting, frequency))
         return signal - at.weights * (leading_sum(signal) / at.total), silent
     if change is None and job.learner.advantage.centred:  # the signal adds up to 0
         return signal - at.weights * (pull * distance - recoil), silent
@@ -120,11 +120,11 @@ def _infinite(job: Job, acting: Policy, change: Change | None) -> tuple[Array, A
     """(signal, policy [K, L], silent [L]): pi_k sum_u P(u | k) A_u w(ratio_k, A_u)."""
     chances = job.setting.chances
     if scales(job):
-        slope, offset = (computed_once(x) for x in _affine(job, acting))
+        slope, offset = (materialize(x) for x in _affine(job, acting))
         advantage = of_infinite_group(job, slope, offset)
     else:
         advantage = of_law(job, value_law(job.program, acting.weights, acting.total, chances))
-    share = computed_once(acting.weights * (1 / acting.total))
+    share = materialize(acting.weights * (1 / acting.total))
     if job.program.columns == 1:
         value = _weighted(job, advantage, [share], change)[0]
     else:
@@ -139,7 +139,7 @@ def _batch(job: Job, acting: Policy, draw: Draw, change: Change | None) -> tuple
     prompts, groups = job.learner.prompts, []
     for prompt in range(prompts):
         group = group_signal(job, draw(prompt), change)
-        groups.append([computed_once(x) for x in group] if prompts > 1 else group)
+        groups.append([materialize(x) for x in group] if prompts > 1 else group)
     signal, frequency, silent = (add_up(*part) * (1 / prompts) for part in zip(*groups, strict=True))
     if job.learner.advantage.drops_silent:
         law = value_law(job.program, acting.weights, acting.total, job.setting.chances)
@@ -152,14 +152,14 @@ def group_counts(job: Job, acting: Policy, step: Array) -> list[Array]:
     size, dtype = job.learner.group_size, acting.weights.dtype
     generator, reached = GENERATORS[job.program.generator], job.setting.reached
     if job.learner.advantage.drops_silent:
-        words = computed_once(generator.words(job.lanes.keys, step, words_for_lively(size)))
-        drawn = lively_counts(job.program, acting.weights, acting.total, job.setting.chances, reached, words, size)
+        words = materialize(generator.random_bits(job.lanes.keys, step, words_for_non_silent(size)))
+        drawn = non_silent_counts(job.program, acting.weights, acting.total, job.setting.chances, reached, words, size)
     else:
-        words = computed_once(generator.words(job.lanes.keys, step, words_for_counting(size, generator.dear)))
+        words = materialize(generator.random_bits(job.lanes.keys, step, words_for_counting(size, generator.expensive)))
         draws, dither = draws_and_dither(words, size)
         drawn = counts(thresholds(acting.weights, acting.total, reached, dither), draws, size)
     columns = job.program.columns
-    return [computed_once(as_float(drawn[column::columns], dtype)) for column in range(columns)]
+    return [materialize(as_float(drawn[column::columns], dtype)) for column in range(columns)]
 
 
 def group_signal(job: Job, cells: list[Array], change: Change | None) -> tuple[Array, Array, Array]:
@@ -170,7 +170,7 @@ def group_signal(job: Job, cells: list[Array], change: Change | None) -> tuple[A
     share = 1 / job.learner.group_size
     advantage, scale, silent = of_group(job, cells)
     if change is None:
-        factor = share if scale is None else computed_once(scale * share)
+        factor = share if scale is None else materialize(scale * share)
         signal = add_up(*(n * a for n, a in zip(cells, advantage, strict=True))) * factor
     else:
         whole = advantage if scale is None else [a * scale for a in advantage]
@@ -195,7 +195,7 @@ def _weighted(job: Job, advantage: list[Array], share: list[Array], change: Chan
     def of_cells(by_column: list[Array]) -> Array:
         if len(by_column) == 1:
             return jnp.broadcast_to(by_column[0], shape[1:])
-        rows = computed_once(jnp.stack(by_column))  # [columns, K, L], or [columns, L] where arms are alike
+        rows = materialize(jnp.stack(by_column))  # [columns, K, L], or [columns, L] where arms are alike
         return jnp.broadcast_to(rows if rows.ndim == 3 else rows[:, None], shape).reshape(-1, lanes)
 
     def of_arms(by_arm: Array) -> Array:

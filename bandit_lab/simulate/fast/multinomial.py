@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from bandit_lab._barrier import computed_once
+from bandit_lab._barrier import materialize
 from bandit_lab._numerics import add_up
 from bandit_lab._types import Array
 from bandit_lab.simulate.fast.lanes import as_float
@@ -39,10 +39,10 @@ _BITS = 16  # of a word of comparisons
 _WORDS_TOGETHER = 32  # words whose draws are compared in one expression; a larger group takes a loop
 
 
-def words_for_counting(group_size: int, dear: bool) -> int:
-    """Words per group: one for two draws, and one for the dither unless words are dear and there are spare bits."""
+def words_for_counting(group_size: int, expensive: bool) -> int:
+    """Words per group: one for two draws, and one for the dither unless words are expensive and bits are spare."""
     draws = (group_size + 1) // 2
-    return draws if dear and draws >= _WORDS_OF_A_DITHER else draws + 1
+    return draws if expensive and draws >= _WORDS_OF_A_DITHER else draws + 1
 
 
 def draws_and_dither(words: Array, group_size: int) -> tuple[Array, Array]:
@@ -54,13 +54,13 @@ def draws_and_dither(words: Array, group_size: int) -> tuple[Array, Array]:
     if words.shape[0] > draws:
         return words[:draws], words[draws]
     bits = [((words[j] >> 15) & np.uint32(0x10001)) << np.uint32(j) for j in range(_WORDS_OF_A_DITHER)]
-    both = computed_once(add_up(*bits))
+    both = materialize(add_up(*bits))
     return words, both | (both >> np.uint32(8))
 
 
 def shift_of(dither: Array, dtype: Any) -> Array:
     """U - 1/2 from the low 16 bits of a word: the nearest integer to x + U - 1/2 is floor(x + U)."""
-    return computed_once(as_float(dither & np.uint32(0xFFFF), dtype) * dtype.type(2.0**-16) - dtype.type(0.5))
+    return materialize(as_float(dither & np.uint32(0xFFFF), dtype) * dtype.type(2.0**-16) - dtype.type(0.5))
 
 
 def threshold(level: Array, shift: Array) -> Array:
@@ -83,17 +83,17 @@ def thresholds(weights: Array, total: Array, reached: Array, dither: Array) -> A
     rewards. dither: [L] words.
     """
     dtype, (arms, lanes), columns = weights.dtype, weights.shape, reached.shape[1]
-    shift, scale = shift_of(dither, dtype), computed_once(dtype.type(_SCALE) / total)
+    shift, scale = shift_of(dither, dtype), materialize(dtype.type(_SCALE) / total)
     inside, before = _sums_in_parts(weights)
     weights, reached = weights.reshape(inside.shape), reached.reshape(*inside.shape[:2], columns)
-    inside, before = computed_once(inside), before[:-1, None]
+    inside, before = materialize(inside), before[:-1, None]
 
     table = jnp.zeros((arms, columns, lanes), jnp.uint16)
     for column in range(columns):
         own = weights if column == columns - 1 else weights * reached[..., column : column + 1]
         rows = threshold((inside + own + before) * scale, shift).reshape(arms, 1, lanes)  # in order also when rounded
         table = rows if columns == 1 else lax.dynamic_update_slice_in_dim(table, rows, column, 1)
-    return computed_once(table.reshape(arms * columns, lanes))[:-1]
+    return materialize(table.reshape(arms * columns, lanes))[:-1]
 
 
 def running_sum(rows: Array) -> Array:
@@ -103,10 +103,10 @@ def running_sum(rows: Array) -> Array:
         sums = [jnp.zeros_like(rows[0])]
         for i in range(count):
             sums.append(sums[-1] + rows[i] if i else rows[0])
-        return computed_once(jnp.stack(sums))
+        return materialize(jnp.stack(sums))
     if gcd(count, _ROWS_PER_PART) > 1:
         inside, before = _sums_in_parts(rows)
-        return computed_once(jnp.concatenate([(inside + before[:-1, None]).reshape(rows.shape), before[-1:]]))
+        return materialize(jnp.concatenate([(inside + before[:-1, None]).reshape(rows.shape), before[-1:]]))
 
     def add(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         below, table = carry
@@ -126,7 +126,7 @@ def _sums_in_parts(rows: Array) -> tuple[Array, Array]:
     rows = rows.reshape(-1, steps, rows.shape[1])
     below = [jnp.zeros_like(rows[:, 0])]
     for step in range(steps):
-        below.append(computed_once(below[-1] + rows[:, step]))
+        below.append(materialize(below[-1] + rows[:, step]))
     return jnp.stack(below[:-1], axis=1), running_sum(below[-1])
 
 
@@ -153,14 +153,14 @@ def number_below(words: Array, size: int, edges: Callable[[Array | int], Array])
 def _number_below(words: Array, size: int, edges: Callable[[int], Array]) -> Array:
     """x < T is bit 15 of x - T. Sixteen such bits are shifted into one word before they are counted: together with the
     subtraction that is two instructions per comparison where a processor shifts two words as one."""
-    low = computed_once((words & np.uint32(0x7FFF)).astype(jnp.uint16))
-    high = computed_once(((words[: size // 2] >> 16) & np.uint32(0x7FFF)).astype(jnp.uint16))
+    low = materialize((words & np.uint32(0x7FFF)).astype(jnp.uint16))
+    high = materialize(((words[: size // 2] >> 16) & np.uint32(0x7FFF)).astype(jnp.uint16))
     draws, below = [*low, *high], jnp.uint16(0)
     for start in range(0, size, _BITS):
         bits = jnp.uint16(0)
         for order in range(start, min(start + _BITS, size)):
             bits = (bits << 1) | ((draws[order] - edges(order)) >> 15)
-        below = computed_once(below + lax.population_count(bits))
+        below = materialize(below + lax.population_count(bits))
     return below
 
 
@@ -191,7 +191,7 @@ def inverted_binomial(odds: Array, word: Array, increments: Array) -> Array:
     whole = jnp.ones_like(odds)
     for bit in bin(size)[2:]:
         whole = whole * whole * (odds + 1) if bit == "1" else whole * whole
-    level = computed_once(as_float(word >> 8, dtype) * dtype.type(2.0**-24) * whole)
+    level = materialize(as_float(word >> 8, dtype) * dtype.type(2.0**-24) * whole)
     power, partial, result = jnp.ones_like(odds), jnp.ones_like(odds), jnp.zeros_like(odds)
     for j in range(size):
         result = result + jnp.where(level >= partial, increments[j], dtype.type(0))

@@ -8,11 +8,11 @@ import numpy as np
 from bandit_lab.bandits import Bandit
 from bandit_lab.grpo import Learner, Refresh, averages, sees_batch
 from bandit_lab.simulate.fast.layout import lanes_for
-from bandit_lab.simulate.fast.lively import words_for_lively
 from bandit_lab.simulate.fast.multinomial import LARGEST_GROUP, LARGEST_INVERTED, words_for_counting
+from bandit_lab.simulate.fast.non_silent import words_for_non_silent
 from bandit_lab.simulate.fast.program import Program, Setting
+from bandit_lab.simulate.fast.random_bits import require_enough_words, require_steps_apart
 from bandit_lab.simulate.fast.two_arms import is_plain
-from bandit_lab.simulate.fast.words import require_enough_words, require_steps_apart
 
 LARGEST_TABLE = 1024
 """Most cells (arm, reward value) in a table of counts."""
@@ -20,7 +20,7 @@ LARGEST_PROMPTS = 64
 _MIRRORED = ("sgd", "sgd_ema", "nesterov", "adam", "adamw")  # see `two_arms`; decay shrinks the gap as each logit
 
 
-def why_not(learner: Learner, dynamics: str, generator: str = "hash") -> str | None:
+def unsupported_reason(learner: Learner, dynamics: str, generator: str = "hash") -> str | None:
     """Why the reference path has to run, or None where the fast one serves."""
     bandit, staleness = learner.bandit, learner.staleness
     if dynamics not in ("sampled", "mean_field"):
@@ -79,7 +79,7 @@ def describe(
     lanes = lanes_for(jax.default_backend(), arms, columns, two_arms)
     if dynamics == "sampled":
         size = learner.group_size
-        words = words_for_lively(size) if learner.advantage.drops_silent else words_for_counting(size, False)
+        words = words_for_non_silent(size) if learner.advantage.drops_silent else words_for_counting(size, False)
         groups = steps * learner.prompts * (learner.horizon + 1 if averages(learner.staleness) else 1)
         require_enough_words(groups, 1 if two_arms and columns == 1 else words)
         if hasattr(learner.staleness, "recall"):

@@ -18,20 +18,13 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from bandit_lab._barrier import computed_once
+from bandit_lab._barrier import materialize
 from bandit_lab._elementary import exp, log
 from bandit_lab._numerics import add_up
 from bandit_lab._types import Array
 from bandit_lab.grpo import Exact, Learner, scale_of
 from bandit_lab.simulate.fast import many_arms
 from bandit_lab.simulate.fast.lanes import as_float
-from bandit_lab.simulate.fast.lively import (
-    chance_of_silence,
-    inverted_lively,
-    lively_counts,
-    value_law,
-    words_for_lively,
-)
 from bandit_lab.simulate.fast.multinomial import (
     draws_and_dither,
     inverted_binomial,
@@ -40,8 +33,15 @@ from bandit_lab.simulate.fast.multinomial import (
     threshold,
     words_for_counting,
 )
+from bandit_lab.simulate.fast.non_silent import (
+    chance_of_silence,
+    inverted_non_silent,
+    non_silent_counts,
+    value_law,
+    words_for_non_silent,
+)
 from bandit_lab.simulate.fast.program import Job, Setting
-from bandit_lab.simulate.fast.words import GENERATORS
+from bandit_lab.simulate.fast.random_bits import GENERATORS
 
 
 class Policy(NamedTuple):
@@ -61,13 +61,13 @@ class BothArms(many_arms.Policy):
 
     def log_policy(self, least: float = -jnp.inf) -> Array:
         """Log-probabilities [2, L], at least `least`. The logits are those over the more likely arm's."""
-        return jnp.maximum(self.logits + computed_once(log(jnp.maximum(self.weights[0], self.weights[1]))), least)
+        return jnp.maximum(self.logits + materialize(log(jnp.maximum(self.weights[0], self.weights[1]))), least)
 
 
 def both_arms(policy: Policy) -> BothArms:
     """The same policy, [2, L] written out."""
     gap = (policy.logits + policy.logits) * np.array([[1], [-1]], policy.logits.dtype)
-    weights = computed_once(jnp.where(gap > 0, policy.common, policy.rare))
+    weights = materialize(jnp.where(gap > 0, policy.common, policy.rare))
     return BothArms(jnp.minimum(gap, 0), weights, jnp.ones_like(policy.common), policy.reward)
 
 
@@ -94,11 +94,11 @@ def with_tables(learner: Learner, setting: Setting) -> Setting:
 def policy_of(job: Job, logits: Array) -> Policy:
     """The policy with half the logit gap [1, L]."""
     gap = logits[0] + logits[0]
-    odds = computed_once(exp(-jnp.abs(gap)))
+    odds = materialize(exp(-jnp.abs(gap)))
     common = 1 / (odds + 1)
     rare = odds * common
     first, means = jnp.where(gap > 0, common, rare), job.setting.means
-    reward = computed_once(first * (means[0] - means[1]) + means[1] + 0 * logits[0])
+    reward = materialize(first * (means[0] - means[1]) + means[1] + 0 * logits[0])
     return Policy(logits, odds, common, rare, first, reward)
 
 
@@ -120,18 +120,18 @@ def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Arra
     distance = (at.logits[0] + at.logits[0]) - (reference[0] - reference[1])
     penalty = (at.common * at.rare) * (job.lanes.kl_weight * distance)
     signal, silent = _inverted(job, acting, step) if job.program.columns == 1 else _counted(job, acting, step)
-    return computed_once(signal - penalty)[None], silent
+    return materialize(signal - penalty)[None], silent
 
 
 def _words(job: Job, step: Array, count: int) -> Array:
-    return computed_once(GENERATORS[job.program.generator].words(job.lanes.keys, step, count))
+    return materialize(GENERATORS[job.program.generator].random_bits(job.lanes.keys, step, count))
 
 
 def _inverted(job: Job, acting: Policy, step: Array) -> tuple[Array, Array]:
     word = _words(job, step, 1)[0]
     if job.learner.advantage.drops_silent:
         law = jnp.stack([acting.common, acting.rare])
-        return inverted_lively(acting.odds, word, job.setting.increments), chance_of_silence(
+        return inverted_non_silent(acting.odds, word, job.setting.increments), chance_of_silence(
             law, job.learner.group_size
         )
     signal = inverted_binomial(acting.odds, word, job.setting.increments)
@@ -142,22 +142,22 @@ def _counts(job: Job, acting: Policy, group: Array) -> list[Array]:
     """Counts [2, L] of every column in one group."""
     size, columns, dtype = job.learner.group_size, job.program.columns, acting.odds.dtype
     if columns > 1:
-        cells = (_lively_cells if job.learner.advantage.drops_silent else _cells)(job, acting, group)
-        return [computed_once(jnp.stack(cells[column::columns])) for column in range(columns)]
-    draw = inverted_lively if job.learner.advantage.drops_silent else inverted_binomial
-    rarer = computed_once(draw(acting.odds, _words(job, group, 1)[0], jnp.ones(size, dtype)))
+        cells = (_non_silent_cells if job.learner.advantage.drops_silent else _cells)(job, acting, group)
+        return [materialize(jnp.stack(cells[column::columns])) for column in range(columns)]
+    draw = inverted_non_silent if job.learner.advantage.drops_silent else inverted_binomial
+    rarer = materialize(draw(acting.odds, _words(job, group, 1)[0], jnp.ones(size, dtype)))
     first = jnp.where(acting.logits > 0, size - rarer, rarer)
-    return [computed_once(np.array([[0], [size]], dtype) + np.array([[1], [-1]], dtype) * first)]
+    return [materialize(np.array([[0], [size]], dtype) + np.array([[1], [-1]], dtype) * first)]
 
 
 def _counted(job: Job, acting: Policy, step: Array) -> tuple[Array, Array]:
     """Cells in the order (arm 0, value 0), (arm 0, value 1), ..., (arm 1, ...)."""
     size, columns, dtype = job.learner.group_size, job.program.columns, acting.odds.dtype
     drops = job.learner.advantage.drops_silent
-    cells = (_lively_cells if drops else _cells)(job, acting, step)
+    cells = (_non_silent_cells if drops else _cells)(job, acting, step)
     first_arm, per_value = cells[:columns], [cells[c] + cells[columns + c] for c in range(columns)]
     values = [job.setting.values[c] for c in range(columns)]
-    mean = computed_once(add_up(*(n * r for n, r in zip(per_value, values, strict=True))) * (1 / size))
+    mean = materialize(add_up(*(n * r for n, r in zip(per_value, values, strict=True))) * (1 / size))
     variance = add_up(*(n * (r - mean) ** 2 for n, r in zip(per_value, values, strict=True))) * (1 / size)
     silent = add_up(*(n * n for n in per_value)) >= size * size
     scale = scale_of(job.learner.advantage)(variance, silent, size)
@@ -172,8 +172,8 @@ def _counted(job: Job, acting: Policy, step: Array) -> tuple[Array, Array]:
 
 def _cells(job: Job, acting: Policy, step: Array) -> list[Array]:
     size, columns, dtype = job.learner.group_size, job.program.columns, acting.odds.dtype
-    dear = GENERATORS[job.program.generator].dear
-    draws, dither = draws_and_dither(_words(job, step, words_for_counting(size, dear)), size)
+    expensive = GENERATORS[job.program.generator].expensive
+    draws, dither = draws_and_dither(_words(job, step, words_for_counting(size, expensive)), size)
     shift = shift_of(dither, dtype)
     reached = job.setting.reached * 2**15
     first, second = acting.first * (2**15), 1 - acting.first
@@ -181,22 +181,22 @@ def _cells(job: Job, acting: Policy, step: Array) -> list[Array]:
     levels += [first + second * reached[1, c] for c in range(columns - 1)]
 
     def below_level(level: Array) -> Array:
-        edge = computed_once(threshold(level, shift))
+        edge = materialize(threshold(level, shift))
         return number_below(draws, size, lambda _: edge)
 
     below = [below_level(level) for level in levels]
     below = [jnp.zeros_like(below[0]), *below, jnp.full_like(below[0], size)]
-    return [computed_once(as_float(b - a, dtype)) for a, b in pairwise(below)]
+    return [materialize(as_float(b - a, dtype)) for a, b in pairwise(below)]
 
 
 def _weights(acting: Policy) -> Array:
-    return computed_once(jnp.stack([acting.first, jnp.where(acting.logits[0] > 0, acting.rare, acting.common)]))
+    return materialize(jnp.stack([acting.first, jnp.where(acting.logits[0] > 0, acting.rare, acting.common)]))
 
 
-def _lively_cells(job: Job, acting: Policy, step: Array) -> list[Array]:
+def _non_silent_cells(job: Job, acting: Policy, step: Array) -> list[Array]:
     size, setting, weights = job.learner.group_size, job.setting, _weights(acting)
-    words = _words(job, step, words_for_lively(size))
+    words = _words(job, step, words_for_non_silent(size))
     one = jnp.ones_like(acting.odds)
-    drawn = lively_counts(job.program, weights, one, setting.chances, setting.reached, words, size)
-    drawn = computed_once(as_float(drawn, acting.odds.dtype))
+    drawn = non_silent_counts(job.program, weights, one, setting.chances, setting.reached, words, size)
+    drawn = materialize(as_float(drawn, acting.odds.dtype))
     return [drawn[cell] for cell in range(drawn.shape[0])]

@@ -76,7 +76,7 @@ def _stability(advice: Advice, settings: AdviseSettings) -> list[str]:
     if loop.mean_age > 0:
         found.append(
             "The whole gradient is taken as stale. Importance ratios make its reward part fresh again as long as "
-            "nothing is clipped, so that true thresholds lie higher: these margins are on the careful side"
+            "nothing is clipped, so that true thresholds lie higher: these margins are on the conservative side"
         )
     if loop.model == "lag" and loop.interval > 1:
         found.append("All samples are taken to be as old as the oldest allowed; most are younger")

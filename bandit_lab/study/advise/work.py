@@ -19,7 +19,7 @@ INTERVALS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 
 
 @dataclass(frozen=True)
-class Strength:
+class EffectSize:
     """kappa = learning rate * stiffness at the peak learning rate: best value, the end that counts for safety, and the
     far end; `delay` it comes from, if it does."""
 
@@ -83,7 +83,7 @@ class Advice:
     evidence: Evidence
     loop: StalenessLoop
     rate: float | None
-    strength: Strength | None
+    strength: EffectSize | None
     strength_reason: str
     margin: Margin | None
     margin_upper: Margin | None
@@ -123,15 +123,15 @@ def work(setup: Setup, evidence: Evidence, settings: AdviseSettings) -> Advice:
 
 def _strength(
     loop: StalenessLoop, rate: float | None, evidence: Evidence, settings: AdviseSettings
-) -> tuple[Strength | None, str]:
+) -> tuple[EffectSize | None, str]:
     if settings.stiffness is not None:
         if rate is None:
             return None, "stiffness is given but no learning rate: give learning_rate=..."
         kappa = rate * settings.stiffness
-        return Strength(kappa, kappa, kappa, "given"), ""
+        return EffectSize(kappa, kappa, kappa, "given"), ""
     if settings.delay is not None:
         kappa = advise.kappa_of_delay(loop, settings.delay)
-        return Strength(
+        return EffectSize(
             kappa, kappa, kappa, "response time given", Delay(settings.delay, settings.delay, settings.delay, "given")
         ), ""
     delay = evidence.delay
@@ -141,17 +141,17 @@ def _strength(
     to_peak = evidence.schedule * (rate / seen if rate and seen else 1.0)
     best, upper = (advise.kappa_of_delay(loop, value) * to_peak for value in (delay.value, delay.low))
     lower = advise.kappa_of_delay(loop, delay.high) * to_peak if np.isfinite(delay.high) else 0.0
-    return Strength(best, upper, lower, delay.source, delay), ""
+    return EffectSize(best, upper, lower, delay.source, delay), ""
 
 
-def _intervals(loop: StalenessLoop, strength: Strength, safety: float) -> Limits:
+def _intervals(loop: StalenessLoop, strength: EffectSize, safety: float) -> Limits:
     safe = advise.largest_safe_interval(loop, strength.upper, safety)
     if strength.delay is not None:
         safe = safe.within(REACH * max(loop.interval, 1))
     return Limits(advise.largest_safe_interval(loop, strength.kappa, 1.0), safe)
 
 
-def _rates(loop: StalenessLoop, strength: Strength, safety: float) -> Limits:
+def _rates(loop: StalenessLoop, strength: EffectSize, safety: float) -> Limits:
     """Learning rates over the present one."""
     threshold, safe = advise.largest_safe_kappa(loop, 1.0), advise.largest_safe_kappa(loop, safety)
     far = safe.over(strength.upper)

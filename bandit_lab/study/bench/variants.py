@@ -38,11 +38,11 @@ def variants(case: Case) -> Iterator[tuple[str, Learner]]:
 
 @dataclass(frozen=True)
 class Row:
-    """One rule at one size: its cost over that of the plain rule and its speed, or why it is not served."""
+    """One rule at one size: its cost over that of the plain rule and its speed, or why it is not supported."""
 
     case: Case
     variant: str
-    not_served: str | None
+    unsupported_reason: str | None
     cost: Ratio | None = None
     speed: float | None = None
 
@@ -51,7 +51,7 @@ COLUMNS: tuple[Column[Row], ...] = (
     *case_columns(lambda row: row.case),
     Column("case", "case", lambda row: row.case.label),
     Column("variant", "rule", lambda row: row.variant),
-    Column("not_served", "why not served", lambda row: row.not_served),
+    Column("not_served", "why not supported", lambda row: row.unsupported_reason),
     Column("cost", "cost", lambda row: row.cost._asdict() if row.cost else ABSENT, on=On.JSON),
     Column("seed_steps_per_second", "seed-steps/s", lambda row: row.speed or ABSENT, on=On.JSON),
 )
@@ -62,7 +62,7 @@ def measure(settings: BenchSettings, threads: int, progress: Progress) -> Docume
     kinds = [kind == "bernoulli" for kind in settings.rewards]
     chosen = cases(settings.sizes, kinds, settings.intervals, settings.seeds, settings.steps)
     rows = [row for case in chosen for row in _rows(case, settings, threads, progress)]
-    reasons = {row.variant: row.not_served for row in rows if row.not_served}
+    reasons = {row.variant: row.unsupported_reason for row in rows if row.unsupported_reason}
     blocks: list[Block] = [
         Table(rows, COLUMNS, name="rows", on=On.JSON),
         _by_size(rows),
@@ -77,8 +77,8 @@ def _rows(case: Case, settings: BenchSettings, threads: int, progress: Progress)
     plain(settings.seed)
     with progress.stage(f"{case.label}: {len(rules)} rules") as advance:
         for done, (label, learner) in enumerate(rules, 1):
-            row = Row(case, label, fast.why_not(learner, case.dynamics))
-            if row.not_served is None:
+            row = Row(case, label, fast.unsupported_reason(learner, case.dynamics))
+            if row.unsupported_reason is None:
                 run = ensemble_engine(case, learner, settings.rng, threads)
                 run(settings.seed)
                 pair: dict[str, Run] = {"rule": run, "plain": plain}
@@ -100,7 +100,7 @@ def _dataset(rows: list[Row]) -> "xarray.Dataset":
     for row in rows:
         if row.cost is not None:
             cost[sizes.index(row.case.label), labels.index(row.variant)] = row.cost.median
-    units = {"units": "time per seed-step over that of the plain rule; NaN: not served by the fast path"}
+    units = {"units": "time per seed-step over that of the plain rule; NaN: not supported by the fast path"}
     return xarray.Dataset({"cost": (("case", "variant"), cost, units)}, {"case": sizes, "variant": labels})
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bandit_lab.curves.diagnose import FAILURES
-from bandit_lab.study.benchmark.score import Judged
+from bandit_lab.study.benchmark.score import Diagnosis
 from bandit_lab.study.benchmark.simulate import Simulated
 from bandit_lab.study.document import Value
 from bandit_lab.study.document.as_json import entries
@@ -23,7 +23,7 @@ def lacking(run: Simulated) -> float:
     return 1 - float(run.true[-count:].mean()) / float(run.planted.true.max())
 
 
-def grades(judged: Sequence[Judged]) -> dict[str, Any]:
+def grades(judged: Sequence[Diagnosis]) -> dict[str, Any]:
     """`failures`: one row each, of the runs that reach the demanded size and were found; `healthy_graded_failure`."""
     healthy = [one for one in judged if one.healthy]
     return {
@@ -33,7 +33,7 @@ def grades(judged: Sequence[Judged]) -> dict[str, Any]:
     }
 
 
-def _row(judged: Sequence[Judged], failure: str) -> dict[str, Any]:
+def _row(judged: Sequence[Diagnosis], failure: str) -> dict[str, Any]:
     found = [one for one in judged if one.labels[failure] == "present" and failure in one.found]
     harm = np.array([one.lacking for one in found if failure in one.harmful])
     note = np.array([one.lacking for one in found if failure not in one.harmful])

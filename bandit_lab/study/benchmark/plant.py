@@ -12,7 +12,7 @@ RIGHT, EXPLOIT = 0, 1
 
 
 @dataclass(frozen=True)
-class Planted:
+class Injected:
     """One run before it is simulated.
 
     `recipe` it was made by; offsets [X, K], trained and true chances of a reward [K]; `learning_rate` in logits per
@@ -41,7 +41,7 @@ class Planted:
         return float(self.trained.max())
 
 
-def plant(ranges: dict[str, Any], runs: int, seed: int | None = None) -> list[Planted]:
+def plant(ranges: dict[str, Any], runs: int, seed: int | None = None) -> list[Injected]:
     """`runs` runs, their numbers drawn one after the other: the first of them do not depend on how many follow."""
     root = int(ranges["seed"] if seed is None else seed)
     names, shares = list(ranges["mix"]), np.array(list(ranges["mix"].values()), float)
@@ -49,7 +49,7 @@ def plant(ranges: dict[str, Any], runs: int, seed: int | None = None) -> list[Pl
     return [plant_one(ranges, kind, root, number) for number, kind in enumerate(chosen)]
 
 
-def plant_one(ranges: dict[str, Any], recipe: str, root: int, number: int) -> Planted:
+def plant_one(ranges: dict[str, Any], recipe: str, root: int, number: int) -> Injected:
     """One run by a recipe of the ranges."""
     rng = np.random.default_rng([root, 1, number])
     spec = {**ranges["world"], **ranges["training"], **ranges["recipes"][recipe]}
@@ -68,7 +68,7 @@ def plant_one(ranges: dict[str, Any], recipe: str, root: int, number: int) -> Pl
     offsets[:, RIGHT] += value["difficulty"] * rng.permutation(_spread(CONTEXTS, value["split"]))
     rate = value["pace"] * (1 - value["momentum"]) / points
     batch = log.pop("batch")
-    return Planted(
+    return Injected(
         f"{number}", recipe, points, int(batch[0]), int(batch[1]), offsets, trained, true, rate, value["momentum"],
         interval, value["kl_weight"], value.get("over_threshold"), log, int(rng.integers(2**31)),
     )  # fmt: skip

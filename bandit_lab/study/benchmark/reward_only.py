@@ -17,7 +17,7 @@ from scipy.special import expit
 
 from bandit_lab.curves.diagnose import FAILURES, DiagnoseSettings, Diagnosis
 from bandit_lab.curves.diagnose.collapse import collapse
-from bandit_lab.curves.diagnose.swings import noise_level
+from bandit_lab.curves.diagnose.excursions import noise_level
 from bandit_lab.curves.record import Curve
 
 STORED = Path(__file__).with_name("reward_only.json")

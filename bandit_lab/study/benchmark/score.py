@@ -11,7 +11,7 @@ from bandit_lab.curves.diagnose import FAILURES
 
 
 @dataclass(frozen=True)
-class Judged:
+class Diagnosis:
     """One run: the `sizes` of its failures, their labels (`absent`, `weak`, `present`), and the failures in the
     verdict `found`, of which `harmful` are those graded as more than a note. `planted_healthy`: by the recipe of
     healthy runs. `lacking`: share of the largest true reward that it lacks at the end."""
@@ -29,31 +29,33 @@ class Judged:
         return self.planted_healthy and set(self.labels.values()) == {"absent"}
 
 
-def recall(judged: Sequence[Judged], failure: str) -> tuple[int, int]:
+def recall(judged: Sequence[Diagnosis], failure: str) -> tuple[int, int]:
     """(runs in which the failure was found, runs in which its effect reaches the demanded size)."""
     present = [one for one in judged if one.labels[failure] == "present"]
     return sum(failure in one.found for one in present), len(present)
 
 
-def macro_recall(judged: Sequence[Judged]) -> float:
+def macro_recall(judged: Sequence[Diagnosis]) -> float:
     """Mean recall of the failures that occur."""
     counts = [recall(judged, failure) for failure in FAILURES]
     return float(np.mean([found / runs for found, runs in counts if runs]))
 
 
-def false_alarms(judged: Sequence[Judged]) -> tuple[int, int]:
+def false_alarms(judged: Sequence[Diagnosis]) -> tuple[int, int]:
     """(healthy runs with any failure in the verdict, healthy runs)."""
     healthy = [one for one in judged if one.healthy]
     return sum(bool(one.found) for one in healthy), len(healthy)
 
 
-def wrongly_added(judged: Sequence[Judged], failure: str) -> tuple[int, int]:
+def wrongly_added(judged: Sequence[Diagnosis], failure: str) -> tuple[int, int]:
     """(runs with the failure in the verdict, runs) among those in which its effect is absent, healthy or not."""
     absent = [one for one in judged if one.labels[failure] == "absent"]
     return sum(failure in one.found for one in absent), len(absent)
 
 
-def recall_curve(judged: Sequence[Judged], failure: str, bins: Sequence[float]) -> list[tuple[float, float, int, int]]:
+def recall_curve(
+    judged: Sequence[Diagnosis], failure: str, bins: Sequence[float]
+) -> list[tuple[float, float, int, int]]:
     """(low, high, found, runs) for each bin of the effect's size; the last bin is closed."""
     rows = []
     for low, high in pairwise(bins):
@@ -63,7 +65,7 @@ def recall_curve(judged: Sequence[Judged], failure: str, bins: Sequence[float]) 
     return rows
 
 
-def confusion(judged: Sequence[Judged]) -> np.ndarray:
+def confusion(judged: Sequence[Diagnosis]) -> np.ndarray:
     """Counts [5, 5]: rows the single failure present (or healthy first), columns the verdict's failures.
 
     Runs with several failures, or with a weak one, are left out; a verdict of several counts in each of its columns.
@@ -83,7 +85,7 @@ def confusion(judged: Sequence[Judged]) -> np.ndarray:
     return counts
 
 
-def table(judged: Sequence[Judged]) -> list[dict[str, Any]]:
+def table(judged: Sequence[Diagnosis]) -> list[dict[str, Any]]:
     """One row per failure: recall where demanded, share added where absent."""
     rows = []
     for failure in FAILURES:

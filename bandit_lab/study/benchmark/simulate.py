@@ -16,7 +16,7 @@ from bandit_lab import theory
 from bandit_lab.grpo import Hyper, Learner, batch_key, init, update
 from bandit_lab.simulate import drift_of, sampled
 from bandit_lab.simulate.sampled import draw_batch
-from bandit_lab.study.benchmark.plant import Planted
+from bandit_lab.study.benchmark.plant import Injected
 from bandit_lab.study.benchmark.world import prompts
 
 LANES, ROOM = 32, 512
@@ -28,7 +28,7 @@ class Simulated:
     """One run [T]: `reward` (mean of the step's groups) and `silent` (share of them) as drawn; the rest is hidden:
     `trained` and `true` expected reward, policy `entropy` [nats], expected share `silent_mean` of silent groups."""
 
-    planted: Planted
+    planted: Injected
     reward: np.ndarray
     silent: np.ndarray
     trained: np.ndarray
@@ -41,7 +41,7 @@ _LOGGED = ("reward", "silent", "trained", "true", "entropy", "silent_mean")
 
 
 def simulate_all(
-    planted: list[Planted], advance: Callable[[int, int], None] = lambda done, total: None
+    planted: list[Injected], advance: Callable[[int, int], None] = lambda done, total: None
 ) -> list[Simulated]:
     """Every run, in the order given."""
     ready = with_rates(planted)
@@ -59,7 +59,7 @@ def simulate_all(
     return [found[i] for i in range(len(ready))]
 
 
-def with_rates(planted: list[Planted]) -> list[Planted]:
+def with_rates(planted: list[Injected]) -> list[Injected]:
     """The same runs, those above a threshold with the learning rate that puts them there."""
     above = [i for i, one in enumerate(planted) if one.over_threshold is not None]
     done = list(planted)
@@ -75,14 +75,14 @@ def with_rates(planted: list[Planted]) -> list[Planted]:
     return done
 
 
-def _world(planted: list[Planted]) -> tuple[Any, ...]:
+def _world(planted: list[Injected]) -> tuple[Any, ...]:
     return tuple(
         jnp.asarray(np.stack([getattr(one, name) for one in planted]), jnp.float32)
         for name in ("offsets", "trained", "true")
     )
 
 
-def _column(planted: list[Planted], rows: list[int], name: str) -> Any:
+def _column(planted: list[Injected], rows: list[int], name: str) -> Any:
     return jnp.asarray(np.array([getattr(planted[i], name) for i in rows]), jnp.float32)
 
 
@@ -101,7 +101,7 @@ def _slopes(offsets: Any, trained: Any, true: Any, kl_weight: Any) -> Any:
     return jax.vmap(one)(offsets, trained, true, kl_weight)
 
 
-def _together(planted: list[Planted]) -> list[Simulated]:
+def _together(planted: list[Injected]) -> list[Simulated]:
     rows = list(range(len(planted))) + [len(planted) - 1] * (LANES - len(planted))
     lanes = [planted[i] for i in rows]
     hyper = Hyper(

@@ -7,7 +7,7 @@ import numpy as np
 
 from bandit_lab.grpo import Frozen, Hyper
 from bandit_lab.simulate import run
-from bandit_lab.simulate.fast import why_not
+from bandit_lab.simulate.fast import unsupported_reason
 from bandit_lab.study.check.result import NotApplicable, check, compared
 from bandit_lab.study.check.sampling import judge
 from bandit_lab.study.check.subject import LEARNS, Subject
@@ -22,7 +22,7 @@ def paths(subject: Subject) -> str:
     learner = replace(subject.learner, horizon=rule.horizon_for(3))
     if subject.kind == "staleness":  # ratios would correct for whichever policy acts
         learner = replace(learner, estimator=Frozen())
-    if reason := why_not(learner, "sampled"):
+    if reason := unsupported_reason(learner, "sampled"):
         raise NotApplicable(reason)
     cells = Hyper(*(np.array([value]) for value in (0.5, 0.5, 3, subject.kl_weight)))
     options: dict[str, Any] = {

@@ -47,8 +47,8 @@ def rewards_follow_the_law(subject: Subject) -> str:
 @check("exact mean of a group against sampling", "bandit", "advantage", "estimator", "kl_estimator")
 def sampled_mean(subject: Subject) -> str:
     """Mean of the sampled gradient against the exact one of this group size, at three pairs of policies."""
-    if subject.why_not_summed:
-        raise NotApplicable(subject.why_not_summed)
+    if subject.not_summed_reason:
+        raise NotApplicable(subject.not_summed_reason)
     return judge(_sampled_z(subject, "finite_group", DRAWS, 0.0), DRAWS, subject.seed)
 
 

@@ -43,7 +43,7 @@ class Subject:
         return jax.numpy.asarray(self.kl_weight)
 
     @cached_property
-    def why_not_summed(self) -> str | None:
+    def not_summed_reason(self) -> str | None:
         """Why the mean of a finite group cannot be summed exactly, or None."""
         try:
             simulate.check_drift(self.learner, "finite_group")
@@ -54,7 +54,7 @@ class Subject:
     @property
     def dynamics(self) -> str:
         """The exact mean that is looked at: of this group if it can be summed, else of an infinite one."""
-        return "mean_field" if self.why_not_summed else "finite_group"
+        return "mean_field" if self.not_summed_reason else "finite_group"
 
     @cached_property
     def places(self) -> tuple[Array, Array]:

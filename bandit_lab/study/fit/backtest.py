@@ -72,7 +72,11 @@ def backtest(rows: Sequence[Row[Fitted]], settings: FitSettings, advance: Progre
 
 
 def _kept(tests: Sequence[Tested]) -> Kept | None:
-    kept = [(one.outlook.seen, test) for one, test, _ in tests if one.outlook is not None and not test.forecast.refused]
+    kept = [
+        (one.prediction.seen, test)
+        for one, test, _ in tests
+        if one.prediction is not None and not test.forecast.refused
+    ]
     if not kept:
         return None
     relative = np.array([abs(test.error) / seen for seen, test in kept])

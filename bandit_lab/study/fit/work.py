@@ -7,7 +7,7 @@ import numpy as np
 from bandit_lab.curves import Curve
 from bandit_lab.curves.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from bandit_lab.curves.fit import CurveFit, LawFit, fit_curve
-from bandit_lab.curves.forecast import FEWEST, Forecast, ForecastSettings, Reach, outlook
+from bandit_lab.curves.forecast import FEWEST, Crossing, Forecast, ForecastSettings, predict_curve
 from bandit_lab.curves.reading import Reading, effective_stiffness
 from bandit_lab.study.document import Value
 from bandit_lab.study.fit.settings import FitSettings
@@ -93,7 +93,7 @@ def predicted_end(curve: Curve, settings: FitSettings) -> Prediction:
         nothing = Forecast(np.nan, np.nan, np.nan, f"{points} points seen, fewer than {FEWEST}")
         none = Value.absent(nothing.refused)
         return Prediction(points, horizon, target, nothing, nothing, unknown, none, none)
-    seen = outlook(curve.step[:points], curve.reward[:points], target, tuple(settings.models))
+    seen = predict_curve(curve.step[:points], curve.reward[:points], target, tuple(settings.models))
     scale = (curve.scale.low, curve.scale.high) if curve.scale.given else None
     came = (curve.step >= target.min() - 1e-9) & (curve.step <= target.max() + 1e-9)
     known = bool(came.any()) and curve.step[-1] >= target.max() - 1e-9
@@ -103,7 +103,7 @@ def predicted_end(curve: Curve, settings: FitSettings) -> Prediction:
     return Prediction(points, horizon, target, made, at_90, actual, plateau, step_95)
 
 
-def _reach(reach: Reach, unit: str) -> Value:
+def _reach(reach: Crossing, unit: str) -> Value:
     why = reach.refused or "the points seen do not bound it"
     return Value.of(reach.value, why, unit).within(reach.low, reach.high, 0.9, why)
 

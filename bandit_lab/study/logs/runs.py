@@ -17,21 +17,21 @@ from bandit_lab.study.settings.log import LogSettings
 from bandit_lab.study.terminal.progress import Progress
 from bandit_lab.study.terminal.text import middle_cut
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 MANY = 5
 """Logs from which a table gives each one line."""
 
 
 @dataclass(frozen=True)
-class Row(Generic[Found]):
+class Row(Generic[Result]):
     """One log, what was found in its curve (None where it has none), and the name of its page, if it has one."""
 
     log: Log
-    result: Found | None
+    result: Result | None
     page: str = ""
 
     @property
-    def found(self) -> Found:
+    def found(self) -> Result:
         """What was found in a curve that there is."""
         assert self.result is not None
         return self.result
@@ -44,11 +44,11 @@ class Row(Generic[Found]):
 
 
 def rows_of(
-    logs: Sequence[Log], work: Callable[[Log], Found], run: Progress, stage: str, pages: bool
-) -> list[Row[Found]]:
+    logs: Sequence[Log], work: Callable[[Log], Result], run: Progress, stage: str, pages: bool
+) -> list[Row[Result]]:
     """Work on every log that has a curve."""
     names = iter(page_names([log.name for log in logs if log.curve is not None]))
-    rows: list[Row[Found]] = []
+    rows: list[Row[Result]] = []
     with run.stage(stage) as advance:
         for log in logs:
             done = None if log.curve is None else work(log)
@@ -58,11 +58,11 @@ def rows_of(
 
 
 def column(
-    key: str, title: str, read: Callable[[Row[Found]], Any], *, null: bool = False, **more: Any
-) -> Column[Row[Found]]:
+    key: str, title: str, read: Callable[[Row[Result]], Any], *, null: bool = False, **more: Any
+) -> Column[Row[Result]]:
     """A column of what was found; a log without a curve has a dash. `null`: its JSON then has null with the reason."""
 
-    def known(row: Row[Found]) -> Any:
+    def known(row: Row[Result]) -> Any:
         if row.result is not None:
             return read(row)
         return Value.absent(row.log.reason) if null else ABSENT
@@ -109,7 +109,7 @@ def status_lines(rows: Sequence[Row[Any]], status: Callable[[Row[Any]], str]) ->
     return [line for row, line in zip(rows, lines, strict=True) if row.result is None or status(row) != "ok"]
 
 
-def pages_of(rows: Sequence[Row[Found]], page: Callable[[Row[Found]], Document]) -> dict[str, Document]:
+def pages_of(rows: Sequence[Row[Result]], page: Callable[[Row[Result]], Document]) -> dict[str, Document]:
     """File name -> page of every log that has one."""
     return {row.page: page(row) for row in rows if row.page}
 

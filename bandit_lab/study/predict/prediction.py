@@ -64,7 +64,7 @@ def predict(settings: PredictSettings, learner: Learner, hyper: Hyper, drift: st
     """Every number from the linear loop and the closed forms. linear: with the reason where there is no fixed point."""
     rate, momentum, interval, _ = hyper
     law, exact = linear.law(interval, momentum), linear.threshold(interval, momentum)
-    onset, reason = linear.onset(interval, momentum), linear.why_not()
+    onset, reason = linear.onset(interval, momentum), linear.unsupported_reason()
     nothing = Value.absent(reason or "no linear theory")
     name, none = learner.optimizer.name, Intervals(nothing, nothing)
     found = Prediction(settings, hyper, name, drift, linear, law, exact, onset, none, nothing)

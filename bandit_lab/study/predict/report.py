@@ -132,7 +132,7 @@ def _eigenvalues(matrix: np.ndarray) -> np.ndarray:
 def _oscillator(found: Prediction) -> list[Line]:
     linear, hyper = found.linear, found.hyper
     known = linear.convention in theory.CONVENTIONS and linear.policy is not None
-    nothing = None if known else Value.absent(linear.why_not() or "no oscillator")
+    nothing = None if known else Value.absent(linear.unsupported_reason() or "no oscillator")
     if nothing is not None:
         mass, damping, stiffness = nothing, nothing, nothing if linear.policy is None else Value(linear.largest)
     else:

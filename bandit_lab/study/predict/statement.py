@@ -62,7 +62,7 @@ class Missing(Exception):
 
 
 def known(linear: Linear) -> None:
-    if reason := linear.why_not():
+    if reason := linear.unsupported_reason():
         raise Missing(reason)
 
 

@@ -19,9 +19,10 @@ _AT = 0.005
 class Facts:
     """What a verdict is made of; None where there is no such number.
 
-    learning_rate, kl_weight, refresh_interval: the setting. law, exact, held, mean_square: learning rates at which
-    stability is lost: leading order, exact, with Adam's second moment held, in the mean square of drawn ages.
-    law_reason, exact_reason: why those are missing. radius: of the largest multiplier; why_not: why it is missing.
+    learning_rate, kl_weight, refresh_interval: the setting. law, exact, frozen_moment, mean_square: learning rates at
+    which stability is lost: leading order, exact, with Adam's second moment frozen, in the mean square of drawn ages.
+    law_reason, exact_reason: why those are missing. radius: of the largest multiplier; unsupported_reason: why that
+    is missing.
     regime: of the summary. bifurcation: at the exact threshold. period: steps of a cycle of the dominant mode.
     stiffness: the stiffest eigenvalue. islands: unstable ranges of refresh intervals, looked for up to `searched`.
     collapsed: share of runs that noise carries to the vertex in `horizon` steps. no_fixed_point: why there is none;
@@ -36,14 +37,14 @@ class Facts:
     exact: float | None = None
     exact_reason: str = ""
     radius: float | None = None
-    why_not: str = ""
+    unsupported_reason: str = ""
     regime: str | None = None
     bifurcation: str | None = None
     period: float | None = None
     stiffness: complex | None = None
     islands: Sequence[Sequence[int]] = ()
     searched: int | None = None
-    held: float | None = None
+    frozen_moment: float | None = None
     mean_square: float | None = None
     collapsed: float | None = None
     horizon: int = 1000
@@ -78,9 +79,9 @@ def _without_multipliers(facts: Facts) -> str:
         where = _beside(facts.learning_rate, facts.mean_square)
         text = f"eta is {where} the threshold of the mean square (an age is drawn at every step)"
         return f"{'stable' if below else 'unstable'} in the mean square: {text}"
-    text = f"no verdict: {facts.why_not}"
-    if facts.held is not None:
-        where = _beside(facts.learning_rate, facts.held)
+    text = f"no verdict: {facts.unsupported_reason}"
+    if facts.frozen_moment is not None:
+        where = _beside(facts.learning_rate, facts.frozen_moment)
         text += f"; with its second moment held at the noise, eta is {where} the threshold (leading order)"
     return f"{text}; sampled runs of `sweep` show what it does"
 

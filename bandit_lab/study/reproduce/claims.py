@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bandit_lab.study.document import ABSENT, Column, On
-from bandit_lab.study.reproduce.experiment import Claim, Found, Loaded
+from bandit_lab.study.reproduce.experiment import Claim, Loaded, Results
 from bandit_lab.study.terminal import report
 
 Row = dict[str, Any]
@@ -13,12 +13,12 @@ ABOUT = ("fails_if", "follows", "post_hoc", "constant")  # what a claim says of 
 DIGITS = 6  # of a number in a table: its distance from the prediction shows
 
 
-def rows(loaded: Loaded, found: Found) -> list[Row]:
+def rows(loaded: Loaded, found: Results) -> list[Row]:
     """One row per claim, as in `claims.json`."""
     return [row(claim, found) for claim in loaded.claims]
 
 
-def row(claim: Claim, found: Found) -> Row:
+def row(claim: Claim, found: Results) -> Row:
     """The verdict of one claim; `tolerance` is absolute, `relative_tolerance` beside it where it was given so.
 
     Raises ValueError where the prediction is not a finite number other than zero.

@@ -18,7 +18,15 @@ from bandit_lab.study.folder.manifest import manifest
 from bandit_lab.study.folder.store import RunFolder, check_finished, check_manifest
 from bandit_lab.study.reproduce import claims, publish
 from bandit_lab.study.reproduce.cache import MEASURED, Cache
-from bandit_lab.study.reproduce.experiment import QUALITIES, Experiment, Found, Lab, Unavailable, discover, read_setting
+from bandit_lab.study.reproduce.experiment import (
+    QUALITIES,
+    Experiment,
+    Lab,
+    Results,
+    Unavailable,
+    discover,
+    read_setting,
+)
 from bandit_lab.study.reproduce.publish import DONE, FAILED, SKIPPED, Outcome
 from bandit_lab.study.reproduce.settings import ReproduceSettings
 from bandit_lab.study.terminal import report
@@ -145,7 +153,7 @@ def _fill(outcome: Outcome, experiment: Experiment, settings: ReproduceSettings,
     predicted = loaded.predict(setting)
     outcome.from_cache = cache.load(MEASURED) is not None
     measured = cache.keep(MEASURED, lambda: loaded.measure(setting, Lab(cache.keep, advance)))
-    found = Found(predicted, measured, setting)
+    found = Results(predicted, measured, setting)
     outcome.rows = claims.rows(loaded, found)
     outcome.table = loaded.table(found) if loaded.table else ""
     outcome.files = sheet.pictures(loaded, found) | {f"{experiment.id}.csv": publish.csv_of(found).encode()}

@@ -8,8 +8,9 @@ For developers. `experiments/<id>.py` has a docstring whose first line is the qu
 - `draw(figure, found, wide)`: fills a figure whose width is set already (`sheet.WIDTH`);
 - `CLAIMS`: a tuple of `Claim`, ids `<id>.<name>`;
 - and if wanted: `trained(setting) -> str`, what learns what, which stands above the picture (see `sheet.trained`);
-  `inputs(setting) -> str`, a hash of the files that `measure` reads; `why_not(setting)` returns the reason where it
-  cannot run here; `table(found) -> str` returns a Markdown table that stands below the claims in `claims.md`.
+  `inputs(setting) -> str`, a hash of the files that `measure` reads; `unsupported_reason(setting)` returns the
+  reason where it cannot run here; `table(found) -> str` returns a Markdown table below the claims in
+  `claims.md`.
 
 What prediction and measurement are both told stands above them. They are independent witnesses: `predict` uses nothing
 of `bandit_lab.measure` and `bandit_lab.simulate`, `measure` nothing of `bandit_lab.theory`, what draws and compares
@@ -61,7 +62,7 @@ class Setting(SimpleNamespace):
         return {key: value.as_dict() if isinstance(value, Setting) else value for key, value in vars(self).items()}
 
 
-class Found(NamedTuple):
+class Results(NamedTuple):
     """What claims and pictures are made from."""
 
     predicted: "xarray.Dataset"
@@ -69,7 +70,7 @@ class Found(NamedTuple):
     setting: Setting
 
 
-Number = Callable[[Found], float]
+Number = Callable[[Results], float]
 Reading = Callable[["xarray.Dataset"], Any]
 
 
@@ -186,15 +187,15 @@ class Loaded:
         self.claims: tuple[Claim, ...] = tuple(module.CLAIMS)
         self.predict: Callable[[Setting], xarray.Dataset] = module.predict
         self.measure: Callable[[Setting, Lab], xarray.Dataset] = module.measure
-        self.draw: Callable[[Figure, Found, bool], None] = module.draw
+        self.draw: Callable[[Figure, Results, bool], None] = module.draw
         self.trained: Callable[[Setting], str] | None = getattr(module, "trained", None)
-        self.table: Callable[[Found], str] | None = getattr(module, "table", None)
-        self._why_not: Callable[[Setting], Any] = getattr(module, "why_not", lambda setting: None)
+        self.table: Callable[[Results], str] | None = getattr(module, "table", None)
+        self._unsupported_reason: Callable[[Setting], Any] = getattr(module, "unsupported_reason", lambda setting: None)
         self.inputs: Callable[[Setting], str] = getattr(module, "inputs", lambda setting: "")
 
     def check_available(self, setting: Setting) -> None:
         """Raise `Unavailable` where the experiment cannot run."""
-        reason = self._why_not(setting)
+        reason = self._unsupported_reason(setting)
         if reason:
             raise Unavailable(str(reason))
 

@@ -16,7 +16,7 @@ from bandit_lab import _checks
 from bandit_lab.study.chunks import durable
 from bandit_lab.study.folder.store import RESULTS, RunFolder, strict_json
 from bandit_lab.study.reproduce import claims, experiment
-from bandit_lab.study.reproduce.experiment import Experiment, Found
+from bandit_lab.study.reproduce.experiment import Experiment, Results
 
 if TYPE_CHECKING:
     import xarray
@@ -39,7 +39,7 @@ class Outcome:
     question: str = ""
     quality: str = ""
     rows: list[claims.Row] = field(default_factory=list)
-    found: Found | None = None
+    found: Results | None = None
     table: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
 
@@ -52,7 +52,7 @@ def write_outcome(outcome: Outcome, folder: RunFolder) -> None:
     folder.write_files(files)
 
 
-def csv_of(found: Found) -> str:
+def csv_of(found: Results) -> str:
     """All numbers predicted and measured as one long table: role, quantity, unit, a column per coordinate, value.
 
     Missing values and coordinates are empty.

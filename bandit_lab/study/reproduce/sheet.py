@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-    from bandit_lab.study.reproduce.experiment import Found, Loaded
+    from bandit_lab.study.reproduce.experiment import Loaded, Results
 
 WIDTH = {False: 3.4, True: 7.0}
 """Inches: one column, and two (`wide`)."""
@@ -42,7 +42,7 @@ _UNDATED: dict[str, dict[str, Any]] = {
 
 
 @contextmanager
-def drawn(loaded: "Loaded", found: "Found", wide: bool) -> "Iterator[Figure]":
+def drawn(loaded: "Loaded", found: "Results", wide: bool) -> "Iterator[Figure]":
     """The figure of an experiment at one width, drawn."""
     import matplotlib.pyplot as plt
     from matplotlib.figure import Figure
@@ -94,7 +94,7 @@ def ticks_at(axis: "Axis", values: "Iterable[float]") -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def pictures(loaded: "Loaded", found: "Found") -> dict[str, bytes]:
+def pictures(loaded: "Loaded", found: "Results") -> dict[str, bytes]:
     """File name -> content: `<id>.png`, `<id>.pdf`, `<id>_wide.png`, `<id>_wide.pdf`."""
     files = {}
     for wide, ending in ((False, ""), (True, "_wide")):

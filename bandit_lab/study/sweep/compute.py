@@ -12,11 +12,11 @@ from bandit_lab.study.hosts import ALONE, Hosts
 from bandit_lab.study.settings import grid
 from bandit_lab.study.sweep.exact import (
     DriftResult,
-    Found,
-    Ground,
+    Equilibrium,
     Predicted,
+    ThresholdRows,
     collect_rows,
-    find_grounds,
+    find_equilibria,
     predict_rows,
     rows,
     values,
@@ -89,16 +89,16 @@ def compute(plan: SweepPlan, store: ChunkStore, progress: Progress, hosts: Hosts
     """Everything that a sweep computes. hosts: the processes that share the chunks; each has all results in the end."""
     cells = rows(plan.momentum, plan.kl_weight, plan.refresh_interval)
     coarse = rows(plan.sampled_momentum, plan.kl_weight, plan.sampled_interval)
-    grounds, predicted = [], []
+    equilibria, predicted = [], []
     places = [cells, coarse][: len(plan.drifts)]
     for dynamics, place in zip(plan.drifts, places, strict=True):
         with progress.stage(f"fixed point and stiffness, {drift_name(plan.learner, dynamics)}"):
-            grounds.append(find_grounds(plan, dynamics))
+            equilibria.append(find_equilibria(plan, dynamics))
         with progress.stage(f"theory, {drift_name(plan.learner, dynamics)}") as advance:
-            predicted.append(predict_rows(grounds[-1], place, advance))
+            predicted.append(predict_rows(equilibria[-1], place, advance))
     rates = np.array(hosts.agreed("learning rates", fine_learning_rates(plan, predicted).tolist()))
     stages = _Stages(store, progress, hosts)
-    work = [_rows_work(plan, grounds[i], place, rates) for i, place in enumerate(places)]
+    work = [_rows_work(plan, equilibria[i], place, rates) for i, place in enumerate(places)]
     stages.announce({kind: chunks for part in work for kind, chunks in part.items()})
     if plan.sampled_rows:
         unknown = np.ones((len(coarse.momentum), len(plan.multiples)))
@@ -107,45 +107,45 @@ def compute(plan: SweepPlan, store: ChunkStore, progress: Progress, hosts: Hosts
     for i, stage in enumerate(work):
         measured = {kind: _found(store, chunks, stages.run(kind, chunks)) for kind, chunks in stage.items()}
         name = drift_name(plan.learner, plan.drifts[i])
-        drifts.append(collect_rows(plan, name, grounds[i], places[i], predicted[i], rates, measured))
+        drifts.append(collect_rows(plan, name, equilibria[i], places[i], predicted[i], rates, measured))
     result = Computed(rates, drifts)
     if plan.sampled_rows:
-        _sample(plan, stages, grounds, predicted, coarse, result)
+        _sample(plan, stages, equilibria, predicted, coarse, result)
     result.found, result.made, result.failed = stages.found, stages.made, stages.failed
     return result
 
 
 def _rows_work(
-    plan: SweepPlan, grounds: tuple[Ground, ...], cells: Any, rates: np.ndarray
+    plan: SweepPlan, equilibria: tuple[Equilibrium, ...], cells: Any, rates: np.ndarray
 ) -> dict[str, list[RowsWork]]:
-    name = drift_name(plan.learner, grounds[0].dynamics)
-    boundaries, onsets = rows_work(plan, name, grounds, cells, rates)
+    name = drift_name(plan.learner, equilibria[0].dynamics)
+    boundaries, onsets = rows_work(plan, name, equilibria, cells, rates)
     return {f"{BOUNDARY}, {name}": boundaries, f"{ONSET}, {name}": onsets}
 
 
-def _found(store: ChunkStore, work: list[RowsWork], report: Report) -> list[Found]:
+def _found(store: ChunkStore, work: list[RowsWork], report: Report) -> list[ThresholdRows]:
     """What the chunks hold, or why they hold nothing."""
     result, nothing = [], np.empty(0)
     for i, (chunk, key) in enumerate(zip(work, report.keys, strict=True)):
         if i in report.failed:
-            result.append(Found(chunk.rows, nothing, nothing, report.failed[i]))
+            result.append(ThresholdRows(chunk.rows, nothing, nothing, report.failed[i]))
         else:
             arrays = store.load(key)
-            result.append(Found(chunk.rows, arrays["value"], arrays["on_grid"]))
+            result.append(ThresholdRows(chunk.rows, arrays["value"], arrays["on_grid"]))
     return result
 
 
 def _sample(
     plan: SweepPlan,
     stages: _Stages,
-    grounds: list[tuple[Ground, ...]],
+    equilibria: list[tuple[Equilibrium, ...]],
     predicted: list[Predicted],
     coarse: Any,
     result: Computed,
 ) -> None:
     """The sampled runs, on learning rates that the thresholds decide; into `result`."""
     finite = result.drifts[1] if len(result.drifts) > 1 else None
-    expected = finite.predicted if finite else predict_rows(grounds[0], coarse, lambda done, total: None)
+    expected = finite.predicted if finite else predict_rows(equilibria[0], coarse, lambda done, total: None)
     measured = finite.boundary if finite else np.full(len(coarse.momentum), np.nan)
     sampling = CompileClock()
     with sampling:

@@ -170,8 +170,8 @@ def _drawn_intervals(plan: SweepPlan) -> np.ndarray:
 
 def _drawn(drift: DriftResult, momenta: np.ndarray, intervals: np.ndarray) -> dict[str, Any]:
     """Predicted lines of the phase diagrams, at the first KL weight: they bend between intervals of a sparse list."""
-    cells = rows(momenta, np.array([drift.grounds[0].kl_weight]), intervals)
-    found = predict_rows(drift.grounds[:1], cells, lambda done, total: None)
+    cells = rows(momenta, np.array([drift.equilibria[0].kl_weight]), intervals)
+    found = predict_rows(drift.equilibria[:1], cells, lambda done, total: None)
     lines = {"threshold_law": found.law, "threshold_exact": found.exact, "onset_exact": found.onset}
     dims, shape = ("drawn_momentum", "drawn_refresh_interval"), (len(momenta), len(intervals))
     about = {"units": ETA, "drift": drift.name}

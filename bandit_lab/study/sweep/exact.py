@@ -19,7 +19,7 @@ NO_MEASURE = "the optimiser {} has no noise-free fixed point to displace a run f
 
 
 @dataclass(frozen=True)
-class Ground:
+class Equilibrium:
     """One drift at one KL weight: its fixed point and stiffness, measured, and the theory's view of the same."""
 
     dynamics: str
@@ -50,7 +50,7 @@ class DriftResult:
 
     dynamics: str
     name: str
-    grounds: tuple[Ground, ...]
+    equilibria: tuple[Equilibrium, ...]
     cells: Hyper
     predicted: Predicted
     boundary: np.ndarray
@@ -60,12 +60,12 @@ class DriftResult:
     outcome: np.ndarray
     reasons: list[str | None]
 
-    def ground(self, kl_weight: float) -> Ground:
+    def equilibrium(self, kl_weight: float) -> Equilibrium:
         """The fixed point at a KL weight of the grid."""
-        return next(g for g in self.grounds if g.kl_weight == kl_weight)
+        return next(g for g in self.equilibria if g.kl_weight == kl_weight)
 
 
-class Found(NamedTuple):
+class ThresholdRows(NamedTuple):
     """What a detector found at some rows of a drift: value [R], on_grid [R, L], or the reason why nothing."""
 
     rows: np.ndarray
@@ -74,16 +74,16 @@ class Found(NamedTuple):
     reason: str | None = None
 
 
-def find_grounds(plan: SweepPlan, dynamics: str) -> tuple[Ground, ...]:
+def find_equilibria(plan: SweepPlan, dynamics: str) -> tuple[Equilibrium, ...]:
     """Fixed point and stiffness of a drift at every KL weight of the grid."""
-    grounds = []
+    equilibria = []
     for weight in map(float, plan.kl_weight):
         point = measure.find_fixed_point(plan.learner, dynamics, weight)
         report = measure.measure_stiffness(plan.learner, dynamics, weight, point) if point.exists else None
-        grounds.append(
-            Ground(dynamics, weight, point, report, linearise(plan.learner, plan.settings, dynamics, weight))
+        equilibria.append(
+            Equilibrium(dynamics, weight, point, report, linearise(plan.learner, plan.settings, dynamics, weight))
         )
-    return tuple(grounds)
+    return tuple(equilibria)
 
 
 def rows(momenta: np.ndarray, weights: np.ndarray, intervals: np.ndarray) -> Hyper:
@@ -93,9 +93,9 @@ def rows(momenta: np.ndarray, weights: np.ndarray, intervals: np.ndarray) -> Hyp
     return Hyper(np.ones(len(momentum)), momentum, interval, weight)
 
 
-def predict_rows(grounds: tuple[Ground, ...], cells: Hyper, progress: Callable[[int, int], None]) -> Predicted:
+def predict_rows(equilibria: tuple[Equilibrium, ...], cells: Hyper, progress: Callable[[int, int], None]) -> Predicted:
     """Law, exact threshold and onset of every row."""
-    by_weight = {g.kl_weight: g.linear for g in grounds}
+    by_weight = {g.kl_weight: g.linear for g in equilibria}
     result = Predicted([], [], [], [])
     total = len(cells.momentum)
     for i, (momentum, weight, interval) in enumerate(
@@ -120,18 +120,18 @@ def values(column: list[Threshold]) -> np.ndarray:
 def collect_rows(
     plan: SweepPlan,
     name: str,
-    grounds: tuple[Ground, ...],
+    equilibria: tuple[Equilibrium, ...],
     cells: Hyper,
     predicted: Predicted,
     rates: np.ndarray,
-    measured: dict[str, list[Found]],
+    measured: dict[str, list[ThresholdRows]],
 ) -> DriftResult:
     """Thresholds, onsets and outcomes of every row. measured: what was found of some rows, by detector."""
     count = len(cells.momentum)
     reasons: list[str | None] = [None] * count
-    for ground in grounds:
-        reason = why_not_measured(plan, ground)
-        for i in np.flatnonzero(cells.kl_weight == ground.kl_weight) if reason else ():
+    for equilibrium in equilibria:
+        reason = unmeasured_reason(plan, equilibrium)
+        for i in np.flatnonzero(cells.kl_weight == equilibrium.kl_weight) if reason else ():
             reasons[i] = reason
     columns = []
     for parts in measured.values():
@@ -145,52 +145,52 @@ def collect_rows(
     boundary, growth, onset, rings = columns
     lost = np.where(growth[:, 0] > 0, rates[0], boundary)  # the grid may begin where stability is lost already
     onset = np.where(onset > lost * (1 + SAME), np.nan, onset)
-    for ground in grounds:  # a complex stiffness rings at every learning rate: a detector finds its own resolution
-        if ground.stiffness is not None and np.iscomplexobj(ground.stiffness.relaxation):
-            onset[cells.kl_weight == ground.kl_weight] = np.nan
+    for equilibrium in equilibria:  # a complex stiffness rings at every learning rate
+        if equilibrium.stiffness is not None and np.iscomplexobj(equilibrium.stiffness.relaxation):
+            onset[cells.kl_weight == equilibrium.kl_weight] = np.nan
     outcome = _outcomes(growth, rings)
     outcome[[reason is not None for reason in reasons]] = Outcome.UNDECIDED
-    dynamics = grounds[0].dynamics
-    return DriftResult(dynamics, name, grounds, cells, predicted, boundary, onset, growth, rings, outcome, reasons)
+    dynamics = equilibria[0].dynamics
+    return DriftResult(dynamics, name, equilibria, cells, predicted, boundary, onset, growth, rings, outcome, reasons)
 
 
-def why_not_measured(plan: SweepPlan, ground: Ground) -> str | None:
+def unmeasured_reason(plan: SweepPlan, equilibrium: Equilibrium) -> str | None:
     """Why a drift's rows at a KL weight have no measured thresholds, or None."""
-    if not ground.point.exists:
-        return ground.point.reason
+    if not equilibrium.point.exists:
+        return equilibrium.point.reason
     if plan.settings.staleness["name"] == "random":
         return DRAWN
     convention = plan.learner.optimizer.convention
     return None if convention in theory.CONVENTIONS else NO_MEASURE.format(convention)
 
 
-def _directions(ground: Ground) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _directions(equilibrium: Equilibrium) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(generic direction, direction and projector of the stiffest mode)."""
-    assert ground.stiffness is not None
-    direction, projector = measure.stiffest_mode(ground.stiffness.relaxation_matrix, ground.point.basis)
-    return measure.generic_direction(ground.point.basis), direction, projector
+    assert equilibrium.stiffness is not None
+    direction, projector = measure.stiffest_mode(equilibrium.stiffness.relaxation_matrix, equilibrium.point.basis)
+    return measure.generic_direction(equilibrium.point.basis), direction, projector
 
 
-def measure_boundary(plan: SweepPlan, ground: Ground, cells: Hyper, rates: np.ndarray) -> Boundary:
+def measure_boundary(plan: SweepPlan, equilibrium: Equilibrium, cells: Hyper, rates: np.ndarray) -> Boundary:
     """Where a displacement begins to grow, from runs of the nonlinear mean update alone."""
-    direction, _, _ = _directions(ground)
-    theta, several = _theta(ground, cells), _at_least_two(rates)
-    found = measure.learning_rate_boundary(plan.learner, ground.dynamics, cells, theta, direction, several)
+    direction, _, _ = _directions(equilibrium)
+    theta, several = _theta(equilibrium, cells), _at_least_two(rates)
+    found = measure.learning_rate_boundary(plan.learner, equilibrium.dynamics, cells, theta, direction, several)
     return _only(found, rates)
 
 
-def measure_onset(plan: SweepPlan, ground: Ground, cells: Hyper, rates: np.ndarray) -> Boundary:
+def measure_onset(plan: SweepPlan, equilibrium: Equilibrium, cells: Hyper, rates: np.ndarray) -> Boundary:
     """Where a displacement along the stiffest mode begins to oscillate, from the same runs."""
-    _, direction, projector = _directions(ground)
-    theta, several = _theta(ground, cells), _at_least_two(rates)
-    found = measure.learning_rate_onset(plan.learner, ground.dynamics, cells, theta, direction, projector, several)
+    _, direction, projector = _directions(equilibrium)
+    theta, several = _theta(equilibrium, cells), _at_least_two(rates)
+    found = measure.learning_rate_onset(plan.learner, equilibrium.dynamics, cells, theta, direction, projector, several)
     return _only(found, rates)
 
 
-def _theta(ground: Ground, cells: Hyper) -> np.ndarray:
+def _theta(equilibrium: Equilibrium, cells: Hyper) -> np.ndarray:
     """The fixed point's parameters [C, D], once per cell."""
-    assert ground.point.theta is not None
-    return np.tile(ground.point.theta, (len(cells.momentum), 1))
+    assert equilibrium.point.theta is not None
+    return np.tile(equilibrium.point.theta, (len(cells.momentum), 1))
 
 
 def _at_least_two(rates: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from bandit_lab.study.document import ABSENT, Block, Column, Document, On, Parag
 from bandit_lab.study.document.value import number
 from bandit_lab.study.settings.grid import log_spaced_choice
 from bandit_lab.study.sweep import rows
-from bandit_lab.study.sweep.exact import DriftResult, Ground
+from bandit_lab.study.sweep.exact import DriftResult, Equilibrium
 from bandit_lab.study.sweep.plan import SweepPlan
 from bandit_lab.study.sweep.rows import Row
 from bandit_lab.study.sweep.sampled import SampledResult
@@ -37,13 +37,18 @@ class StiffnessRow:
     """One drift at one KL weight."""
 
     drift: str
-    ground: Ground
+    equilibrium: Equilibrium
+
+    @property
+    def kl_weight(self) -> float:
+        """Of the drift."""
+        return self.equilibrium.kl_weight
 
     def spectrum(self, route: str) -> Any:
         """Eigenvalues by a route, reward per logit^2, or the reason why there are none; ABSENT for a part of none."""
-        found = self.ground.stiffness
+        found = self.equilibrium.stiffness
         if found is None:
-            reason = self.ground.point.reason or "no fixed point"
+            reason = self.equilibrium.point.reason or "no fixed point"
             return ABSENT if route.endswith("_spectrum") else Value.absent(reason)
         values = getattr(found, route)
         return Value.absent(found.hessian_reason or "none") if values is None else report.spectrum(values)
@@ -51,33 +56,33 @@ class StiffnessRow:
     @property
     def closed_form(self) -> Any:
         """The same by a formula."""
-        linear = self.ground.linear
-        if self.ground.stiffness is None:
+        linear = self.equilibrium.linear
+        if self.equilibrium.stiffness is None:
             return self.spectrum("relaxation")
         return report.spectrum(linear.spectrum) if linear.closed_form else Value.absent(NO_FORMULA)
 
     def at_rest(self, read: Callable[[FixedPoint], Any]) -> Any:
         """What is read off the fixed point; ABSENT where there is none."""
-        return ABSENT if self.ground.stiffness is None else read(self.ground.point)
+        return ABSENT if self.equilibrium.stiffness is None else read(self.equilibrium.point)
 
     @property
     def note(self) -> Any:
         """What to know beside the numbers."""
-        note = self.ground.linear.note
+        note = self.equilibrium.linear.note
         return ABSENT if note is None else self.at_rest(lambda _: note)
 
     @property
     def critical_kl_weight(self) -> Any:
         """The least KL weight that has a fixed point, where this one has none."""
-        return self.ground.linear.critical_kl_weight if self.ground.stiffness is None else ABSENT
+        return self.equilibrium.linear.critical_kl_weight if self.equilibrium.stiffness is None else ABSENT
 
     def missing(self) -> str | None:
         """A line where there is no fixed point."""
-        if self.ground.stiffness is not None:
+        if self.equilibrium.stiffness is not None:
             return None
         more = self.critical_kl_weight
         hint = f"; one exists from kl_weight = {more:.5g}" if more is not None else ""
-        return f"{self.drift}, beta = {self.ground.kl_weight:g}: {self.ground.point.reason}{hint}"
+        return f"{self.drift}, beta = {self.equilibrium.kl_weight:g}: {self.equilibrium.point.reason}{hint}"
 
 
 def _eight(values: Any) -> str:
@@ -86,7 +91,9 @@ def _eight(values: Any) -> str:
 
 STIFFNESS: tuple[Column[StiffnessRow], ...] = (
     Column("drift", "drift", lambda row: row.drift),
-    Column("kl_weight", "beta", lambda row: row.ground.kl_weight, text=lambda row: f"{row.ground.kl_weight:g}"),
+    Column(
+        "kl_weight", "beta", lambda row: row.equilibrium.kl_weight, text=lambda row: f"{row.equilibrium.kl_weight:g}"
+    ),
     Column("hessian", "Hessian", lambda row: row.spectrum("hessian"), text=lambda row: _eight(row.spectrum("hessian"))),
     Column("closed_form", "closed form", lambda row: row.closed_form, text=lambda row: _eight(row.closed_form)),
     Column(
@@ -131,7 +138,7 @@ def document_of(
         pairs += [Pair(*both) for both in zip(*found, strict=True)]
     columns = rows.columns(plan.settings.boundary)
     thresholds, onsets = [pair.threshold for pair in pairs], [pair.onset for pair in pairs]
-    stiffness = [StiffnessRow(drift.name, ground) for drift in drifts for ground in drift.grounds]
+    stiffness = [StiffnessRow(drift.name, equilibrium) for drift in drifts for equilibrium in drift.equilibria]
     boundaries = _intervals(columns, thresholds) if by_interval else _rates(plan, columns, pairs)
     shown: list[Block] = [
         Paragraph(_what(plan)),
@@ -187,8 +194,11 @@ def _engine(plan: SweepPlan) -> dict[str, Any]:
     """Which path ran, why not the fast one, and where its random numbers come from."""
     chosen = route(plan.learner, "sampled", plan.settings.path)
     fast = chosen.name == "fast"
-    why_not = {} if fast else {"path_reason": chosen.reason}
-    return {"path": chosen.name, "rng": plan.settings.rng or DEFAULT_GENERATOR if fast else "jax.random"} | why_not
+    why = {} if fast else {"path_reason": chosen.reason}
+    return {
+        "path": chosen.name,
+        "rng": plan.settings.rng or DEFAULT_GENERATOR if fast else "jax.random",
+    } | why
 
 
 def _sampled(sampled: SampledResult, thresholds: list[Row]) -> dict[str, Any]:

@@ -112,8 +112,8 @@ def _exactly_unstable(drift: DriftResult, rates: np.ndarray) -> np.ndarray:
     """[R, L] whether the linear loop is unstable, NaN where there is no linear theory."""
     result = np.full((len(drift.boundary), len(rates)), np.nan)
     for i in range(len(result)):
-        linear = drift.ground(float(drift.cells.kl_weight[i])).linear
-        if linear.why_not() is None:
+        linear = drift.equilibrium(float(drift.cells.kl_weight[i])).linear
+        if linear.unsupported_reason() is None:
             maps = linear.loop(float(drift.cells.momentum[i])).map(rates, drift.cells.refresh_interval[i].item())
             result[i] = np.abs(eigenvalues(maps)[..., 0]) >= 1
     return result
@@ -133,8 +133,8 @@ def _interval_rows(drift: DriftResult, rates: np.ndarray, measured: np.ndarray, 
     result = []
     for g, start in enumerate(range(0, len(drift.boundary), len(first))):
         momentum, weight = float(drift.cells.momentum[start]), float(drift.cells.kl_weight[start])
-        reason, linear = drift.reasons[start], drift.ground(weight).linear
-        unknown, law = linear.why_not(), linear.law(1, momentum).value
+        reason, linear = drift.reasons[start], drift.equilibrium(weight).linear
+        unknown, law = linear.unsupported_reason(), linear.law(1, momentum).value
         for j, rate in enumerate(rates):
             at = None if reason else _first(seen[g, :, j], first)
             should = None if np.isnan(true[g, 0, j]) else _first(true[g, :, j] > 0, first)

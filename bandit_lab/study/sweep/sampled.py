@@ -17,7 +17,7 @@ from bandit_lab.grpo import Hyper
 from bandit_lab.simulate import Summary
 from bandit_lab.study.chunks import ChunkStore, Report
 from bandit_lab.study.document import Value
-from bandit_lab.study.sweep.exact import DriftResult, Ground, Predicted, values
+from bandit_lab.study.sweep.exact import DriftResult, Equilibrium, Predicted, values
 from bandit_lab.study.sweep.plan import SweepPlan, keeps_runs
 from bandit_lab.study.sweep.runs import Judge, Piece, StoredRuns
 from bandit_lab.study.sweep.work import RunsWork, take
@@ -166,14 +166,14 @@ def _expectations(
     reward, largest, std = np.full(shape, np.nan), np.zeros(shape), np.full(shape, np.nan)
     reasons: list[str | None] = [None] * shape[0]
     for q in range(shape[0]):
-        ground = drift.ground(float(rows.kl_weight[q])) if drift else None
-        if ground is None or not ground.point.exists:
-            reasons[q] = ground.point.reason if ground else plan.no_finite_group
+        equilibrium = drift.equilibrium(float(rows.kl_weight[q])) if drift else None
+        if equilibrium is None or not equilibrium.point.exists:
+            reasons[q] = equilibrium.point.reason if equilibrium else plan.no_finite_group
             continue
-        reward[q], largest[q] = ground.point.expected_reward, float(np.max(ground.point.policy))
+        reward[q], largest[q] = equilibrium.point.expected_reward, float(np.max(equilibrium.point.policy))
         exact = drift.predicted.exact[q].value if drift else None
         std[q], reasons[q] = _stds(
-            plan, ground, exact, (float(rows.momentum[q]), rows.refresh_interval[q].item()), rates[q]
+            plan, equilibrium, exact, (float(rows.momentum[q]), rows.refresh_interval[q].item()), rates[q]
         )
     return reward, largest, std, reasons
 
@@ -185,7 +185,7 @@ def _starts(plan: SweepPlan, drift: DriftResult | None, rows: Hyper) -> np.ndarr
     if plan.settings.sampled.start == "initial" or drift is None:
         return starts
     for q, weight in enumerate(rows.kl_weight):
-        point = drift.ground(float(weight)).point
+        point = drift.equilibrium(float(weight)).point
         if point.theta is not None:
             away = initial - point.theta if np.any(initial != point.theta) else point.basis[:, 0]
             starts[q] = point.theta + NUDGE * away
@@ -193,16 +193,16 @@ def _starts(plan: SweepPlan, drift: DriftResult | None, rows: Hyper) -> np.ndarr
 
 
 def _stds(
-    plan: SweepPlan, ground: Ground, exact: float | None, setting: tuple[float, float], rates: np.ndarray
+    plan: SweepPlan, equilibrium: Equilibrium, exact: float | None, setting: tuple[float, float], rates: np.ndarray
 ) -> tuple[np.ndarray, str | None]:
     """Noise scale [P] of the expected reward: the stationary std far below the threshold, grown with sqrt(eta)."""
-    policy = ground.linear.policy
+    policy = equilibrium.linear.policy
     if policy is None:
-        return np.full(len(rates), np.nan), ground.linear.why_not()
+        return np.full(len(rates), np.nan), equilibrium.linear.unsupported_reason()
     noise, reason = noise_covariance(plan.learner, plan.settings, policy)
     means = np.asarray(plan.learner.bandit.true_means)[0]
     small = SMALL * min(exact or np.inf, float(rates[0]))
-    base, _, why = stationary_stds(ground.linear, noise, means, (small, *setting), plan.settings.batch_reuse)
+    base, _, why = stationary_stds(equilibrium.linear, noise, means, (small, *setting), plan.settings.batch_reuse)
     if base is None:
         return np.full(len(rates), np.nan), reason or why
     return base * np.sqrt(rates / small), None

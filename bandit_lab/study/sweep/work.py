@@ -20,7 +20,7 @@ from bandit_lab.study import plugins
 from bandit_lab.study.arithmetic import arithmetic
 from bandit_lab.study.document.as_json import plain
 from bandit_lab.study.sweep import exact
-from bandit_lab.study.sweep.exact import Ground
+from bandit_lab.study.sweep.exact import Equilibrium
 from bandit_lab.study.sweep.plan import CHUNK_RUNS, SweepPlan
 from bandit_lab.study.sweep.runs import Judge, counted, kept
 
@@ -61,7 +61,7 @@ class RowsWork:
     plan: SweepPlan
     detector: str
     drift: str
-    ground: Ground
+    equilibrium: Equilibrium
     rows: np.ndarray
     cells: Hyper
     rates: np.ndarray
@@ -76,7 +76,7 @@ class RowsWork:
 
     @property
     def weight(self) -> float:
-        return self.ground.kl_weight
+        return self.equilibrium.kl_weight
 
     @property
     def size(self) -> float:
@@ -86,16 +86,16 @@ class RowsWork:
         return {
             "learner": learner_identity(self.plan),
             "arithmetic": arithmetic(),
-            "dynamics": self.ground.dynamics,
+            "dynamics": self.equilibrium.dynamics,
             "cells": columns(self.cells),
             "learning_rates": self.rates.tolist(),
-            "width": displaced.WIDTH[self.ground.dynamics],
+            "width": displaced.WIDTH[self.equilibrium.dynamics],
             "runs": [displaced.STEPS, PERIODS],
         }
 
     def compute(self) -> Mapping[str, np.ndarray]:
         measure = exact.measure_boundary if self.detector == BOUNDARY else exact.measure_onset
-        found = measure(self.plan, self.ground, self.cells, self.rates)
+        found = measure(self.plan, self.equilibrium, self.cells, self.rates)
         return {"value": found.value, "on_grid": found.on_grid}
 
     def halves(self) -> Sequence["RowsWork"]:
@@ -114,17 +114,17 @@ class RowsWork:
 
 
 def rows_work(
-    plan: SweepPlan, drift: str, grounds: tuple[Ground, ...], cells: Hyper, rates: np.ndarray
+    plan: SweepPlan, drift: str, equilibria: tuple[Equilibrium, ...], cells: Hyper, rates: np.ndarray
 ) -> tuple[list[RowsWork], list[RowsWork]]:
     """(boundaries, onsets) of every row that can be measured, in chunks."""
     length = plan.settings.chunk.rows or max(1, ROW_CELLS // len(rates))
     result: tuple[list[RowsWork], list[RowsWork]] = ([], [])
-    for ground in grounds:
-        if exact.why_not_measured(plan, ground):
+    for equilibrium in equilibria:
+        if exact.unmeasured_reason(plan, equilibrium):
             continue
-        mine = np.flatnonzero(cells.kl_weight == ground.kl_weight)
+        mine = np.flatnonzero(cells.kl_weight == equilibrium.kl_weight)
         for detector, chunks in zip((BOUNDARY, ONSET), result, strict=True):
-            chunks += RowsWork(plan, detector, drift, ground, mine, take(cells, mine), rates).cut(length)
+            chunks += RowsWork(plan, detector, drift, equilibrium, mine, take(cells, mine), rates).cut(length)
     return result
 
 

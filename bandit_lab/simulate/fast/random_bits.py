@@ -13,7 +13,7 @@ The second key word enters between the multiplications, so that the state is 64 
 would never draw a word twice, and lanes would share stretches of words. Two lanes whose keys lie on one orbit do that;
 among N lanes of T steps about N^2 T / 2^64 pairs are expected to.
 
-`threefry`. Threefry-2x32-20 of (t, j) under (a, b) gives the words 2j and 2j + 1: cryptographic design, dearer.
+`threefry`. Threefry-2x32-20 of (t, j) under (a, b) gives the words 2j and 2j + 1: cryptographic design, more expensive.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from bandit_lab._barrier import computed_once
+from bandit_lab._barrier import materialize
 from bandit_lab._checks import require
 from bandit_lab._types import Array
 from bandit_lab.simulate.fast.lanes import as_float
@@ -40,16 +40,16 @@ _AGES_FROM = 2**31  # the step whose words give the age of step 0
 
 @dataclass(frozen=True)
 class Generator:
-    """A stateless generator. For developers: write `words`; an entry of `GENERATORS` is all that the engine needs.
+    """A stateless generator: write `random_bits`; an entry of `GENERATORS` is all that the engine needs.
 
-    words(keys, step, count): words [count, L] uint32 of step `step` (uint32 scalar, may be traced) for the lanes `keys`
-    ([L] each); `count` is static. The first words of a step are the same for every `count`. dear: whether a word costs
-    more than to gather the bits that eight others do not use.
+    random_bits(keys, step, count): words [count, L] uint32 of step `step` (uint32 scalar, may be traced) for the
+    lanes `keys` ([L] each); `count` is static. The first words of a step are the same for every `count`. expensive:
+    whether a word costs more than to gather the bits that eight others do not use.
     """
 
     name: str
-    words: Callable[[Keys, Array, int], Array]
-    dear: bool = False
+    random_bits: Callable[[Keys, Array, int], Array]
+    expensive: bool = False
 
 
 def lane_keys(root: Array, names: Array, seeds: Array) -> Keys:
@@ -75,7 +75,7 @@ def require_steps_apart(steps: int) -> None:
 
 def age_uniform(generator: str, keys: Keys, step: Array, dtype: Any) -> Array:
     """A number k 2^-24 in [0, 1) per lane [L] for the age of the policy that acts at `step`; from words of its own."""
-    word = GENERATORS[generator].words(keys, jnp.asarray(step).astype(jnp.uint32) + np.uint32(_AGES_FROM), 1)[0]
+    word = GENERATORS[generator].random_bits(keys, jnp.asarray(step).astype(jnp.uint32) + np.uint32(_AGES_FROM), 1)[0]
     return as_float(word >> np.uint32(8), dtype) * np.array(2.0**-24, dtype)
 
 
@@ -86,7 +86,7 @@ def _shift_xor(x: Array, distance: int) -> Array:
 def _hash_words(keys: Keys, step: Array, count: int) -> Array:
     step = jnp.asarray(step).astype(jnp.uint32)
     s = _shift_xor(_shift_xor(keys[0] + step * _STEP_WEYL, 17) * _M0, 11)
-    s = computed_once(s) if count > 1 else s
+    s = materialize(s) if count > 1 else s
     second = keys[1] + step * _STEP_WEYL_2
     x = s[None] + lax.broadcasted_iota(jnp.uint32, (count, 1), 0) * _WORD_WEYL
     x = _shift_xor(x, 16) * _M1 + second[None]
@@ -102,9 +102,11 @@ def _threefry_words(keys: Keys, step: Array, count: int) -> Array:
     both = threefry2x32((keys[0][None, :, None], keys[1][None, :, None]), (step, pair))
     # Side by side, the two words come from one evaluation of the cipher: as two arrays, from one each.
     first = lax.broadcasted_iota(jnp.uint32, (1, 1, 2), 2) == 0
-    side_by_side = computed_once(jnp.where(first, *both))  # [pairs, L, 2]
+    side_by_side = materialize(jnp.where(first, *both))  # [pairs, L, 2]
     return jnp.transpose(side_by_side, (0, 2, 1)).reshape(2 * num_pairs, lanes)[:count]
 
 
-GENERATORS = {g.name: g for g in (Generator("hash", _hash_words), Generator("threefry", _threefry_words, dear=True))}
+GENERATORS = {
+    g.name: g for g in (Generator("hash", _hash_words), Generator("threefry", _threefry_words, expensive=True))
+}
 DEFAULT_GENERATOR = "hash"

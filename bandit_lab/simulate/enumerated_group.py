@@ -20,7 +20,7 @@ from bandit_lab.grpo import Gradient, GradientFn, Learner, counted, policy_gradi
 from bandit_lab.simulate.finite_group import MAX_COMPOSITIONS, compositions, log_orders
 
 
-def check_whole_group(learner: Learner) -> None:
+def check_enumerated_group(learner: Learner) -> None:
     """Raise ValueError where a group of the learner can be too many things."""
     bandit, advantage = learner.bandit, type(learner.advantage).__name__
     what = "for dynamics=finite_group"
@@ -43,13 +43,13 @@ def check_whole_group(learner: Learner) -> None:
     )
 
 
-def whole_group(learner: Learner) -> GradientFn:
+def enumerated_group(learner: Learner) -> GradientFn:
     """The exact mean dynamics at the learner's group size: `(key, kl_weight, theta, behaviour) -> Gradient`.
 
     Raises:
-      ValueError: what `check_whole_group` raises.
+      ValueError: what `check_enumerated_group` raises.
     """
-    check_whole_group(learner)
+    check_enumerated_group(learner)
     bandit, size, law = learner.bandit, learner.group_size, learner.bandit.law
     num_arms, num_values = num_contexts_and_arms(bandit)[1], law.values.shape[0]
     counts = compositions(size, num_arms * num_values)  # [M, K U]

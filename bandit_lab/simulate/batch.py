@@ -16,7 +16,7 @@ from bandit_lab._types import Array
 from bandit_lab.grpo import Learner, sees_batch
 
 
-class OtherGroups(NamedTuple):
+class RestOfBatch(NamedTuple):
     """kinds: [W, U] counts of a group. log_orders: [W]. batches: [B, W] counts of kinds. log_ways: [B].
 
     values: [B, P - 1, G] reward values (their numbers) of all groups of each batch.

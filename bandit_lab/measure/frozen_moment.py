@@ -3,10 +3,11 @@
 The mean gradient vanishes at a fixed point, so a second moment fed with it decays to zero and the step grows without
 bound: a noise-free fixed point of Adam does not exist. What does exist is a state of fluctuating gradients whose second
 moment has a stationary mean, and to leading order in the learning rate the mean dynamics are those of the optimiser
-with the second moment held there. Which leaf of a state is which is found from a symmetry that all optimisers share:
-reversing every gradient and every parameter reverses first moments (`moves`) and leaves second moments (`held`) as they
-are. Leaves that do not change, and integers (counters, flags), are `fixed`; counters stand at a count so large that
-bias corrections are off and schedules have arrived, or at the count that is asked for. Derived here.
+with the second moment frozen there. Which leaf of a state is which is found from a symmetry that all optimisers share:
+reversing every gradient and every parameter reverses first moments (`moves`) and leaves second moments
+(`second_moment`) as they are. Leaves that do not change, and integers (counters, flags), are `fixed`; counters stand at
+a count so large that bias corrections are off and schedules have arrived, or at the count that is asked for. Derived
+here.
 """
 
 from collections.abc import Callable
@@ -26,20 +27,20 @@ _EQUAL = 1e-9
 _FAR_OFF = 1e4  # how far from one square a second moment is tried, to see whether its update is linear
 SPAN = 8192  # updates
 CHAINS = 8
-_ROLES = ("moves", "held", "fixed")
+_ROLES = ("moves", "second_moment", "fixed")
 
 
-class HeldState(NamedTuple):
+class FrozenMomentState(NamedTuple):
     """Leaves of an optimiser's state by role: first moments, second moments (as used in an update), all others."""
 
     moving: tuple[Array, ...]
-    held: tuple[Array, ...]
+    second_moment: tuple[Array, ...]
     fixed: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class HeldOptimizer:
-    """The optimiser `inner` with its `held` leaves at the values in the state, before and after every update.
+class FrozenMomentOptimizer:
+    """The optimiser `inner` with its `second_moment` leaves at the values in the state, before and after every update.
 
     An update first changes its second moment and then divides by it. So the value put in is the one that the update
     turns into the value wanted, found from the slope of that change (one Newton step, exact for averages).
@@ -56,44 +57,48 @@ class HeldOptimizer:
         """How momentum enters."""
         return self.inner.convention
 
-    def split(self, leaves: list[Any]) -> HeldState:
+    def split(self, leaves: list[Any]) -> FrozenMomentState:
         """Leaves of the inner state by role."""
         picked = {role: tuple(x for x, r in zip(leaves, self.roles, strict=True) if r == role) for role in _ROLES}
-        return HeldState(picked["moves"], picked["held"], picked["fixed"])
+        return FrozenMomentState(picked["moves"], picked["second_moment"], picked["fixed"])
 
-    def join(self, state: HeldState) -> Any:
+    def join(self, state: FrozenMomentState) -> Any:
         """The inner state."""
-        parts = {"moves": iter(state.moving), "held": iter(state.held), "fixed": iter(state.fixed)}
+        parts = {"moves": iter(state.moving), "second_moment": iter(state.second_moment), "fixed": iter(state.fixed)}
         return jax.tree.unflatten(self.structure, [next(parts[role]) for role in self.roles])
 
     def build(self, learning_rate: Array, momentum: Array) -> optax.GradientTransformation:
-        """The transformation; its state is a HeldState."""
+        """The transformation; its state is a FrozenMomentState."""
         inner = self.inner.build(learning_rate, momentum)
 
-        def init(theta: Array) -> HeldState:
+        def init(theta: Array) -> FrozenMomentState:
             return self.split(jax.tree.leaves(inner.init(theta)))
 
-        def step(gradient: Array, state: HeldState, theta: Array | None) -> tuple[Array, HeldState]:
+        def step(gradient: Array, state: FrozenMomentState, theta: Array | None) -> tuple[Array, FrozenMomentState]:
             change, new = inner.update(gradient, self.join(state), theta)
             return change, self.split(jax.tree.leaves(new))
 
-        def update(gradient: Array, state: HeldState, theta: Array | None = None) -> tuple[Array, HeldState]:
+        def update(
+            gradient: Array, state: FrozenMomentState, theta: Array | None = None
+        ) -> tuple[Array, FrozenMomentState]:
             before = state
-            if state.held:
-                ones = tuple(jnp.ones_like(x) for x in state.held)
-                after, slope = jax.jvp(
-                    lambda held: step(gradient, state._replace(held=held), theta)[1].held, (state.held,), (ones,)
-                )
-                moved = [h + (h - a) / s for h, a, s in zip(state.held, after, slope, strict=True)]
-                before = state._replace(held=tuple(moved))
+            if state.second_moment:
+                ones = tuple(jnp.ones_like(x) for x in state.second_moment)
+
+                def decayed(moments: tuple, state: FrozenMomentState = state) -> tuple:
+                    return step(gradient, state._replace(second_moment=moments), theta)[1].second_moment
+
+                after, slope = jax.jvp(decayed, (state.second_moment,), (ones,))
+                moved = [h + (h - a) / s for h, a, s in zip(state.second_moment, after, slope, strict=True)]
+                before = state._replace(second_moment=tuple(moved))
             change, new = step(gradient, before, theta)
-            return change, HeldState(new.moving, state.held, state.fixed)
+            return change, FrozenMomentState(new.moving, state.second_moment, state.fixed)
 
         return optax.GradientTransformation(init, update)
 
 
-def hold(optimizer: Any, learning_rate: float, momentum: float, size: int, count: int = FAR) -> Any:
-    """(HeldOptimizer, fixed leaves): roles found by running mirrored gradients on mirrored parameters [size].
+def freeze_second_moment(optimizer: Any, learning_rate: float, momentum: float, size: int, count: int = FAR) -> Any:
+    """(FrozenMomentOptimizer, fixed leaves): roles found by running mirrored gradients on mirrored parameters [size].
 
     optimizer: an `Optimizer`. count: at which counters stand.
     """
@@ -117,24 +122,24 @@ def hold(optimizer: Any, learning_rate: float, momentum: float, size: int, count
         elif not np.allclose(last, mirrored, rtol=_EQUAL, atol=0):
             roles.append("moves")
         else:
-            roles.append("fixed" if np.array_equal(first, last) else "held")
-    held = HeldOptimizer(optimizer, tuple(roles), jax.tree.structure(inner.init(theta)))
+            roles.append("fixed" if np.array_equal(first, last) else "second_moment")
+    second_moment = FrozenMomentOptimizer(optimizer, tuple(roles), jax.tree.structure(inner.init(theta)))
     fixed = []
     for role, before, last in zip(roles, ahead[-2], ahead[-1], strict=True):
         if role == "fixed":
             counts = jnp.issubdtype(last.dtype, jnp.integer) and last.ndim == 0 and int(last) == int(before) + 1
             fixed.append(jnp.asarray(count, last.dtype) if counts else last)
-    return held, tuple(fixed)
+    return second_moment, tuple(fixed)
 
 
 def second_moment_leaves(optimizer: Any, learning_rate: float, momentum: float, size: int) -> tuple[int, ...]:
     """Places of the second moments among the leaves of the optimiser's own state."""
-    roles = hold(optimizer, learning_rate, momentum, size)[0].roles
-    return tuple(i for i, role in enumerate(roles) if role == "held")
+    roles = freeze_second_moment(optimizer, learning_rate, momentum, size)[0].roles
+    return tuple(i for i, role in enumerate(roles) if role == "second_moment")
 
 
 class SecondMoment(NamedTuple):
-    """Stationary second moments: one array per held leaf, how they were found, their largest relative standard error.
+    """Stationary second moments: one array per leaf, how they were found, their largest relative standard error.
 
     values is None where there is no stationary value; reason then says why.
     """
@@ -145,16 +150,17 @@ class SecondMoment(NamedTuple):
     reason: str | None = None
 
 
-Step = Callable[[Array, HeldState], HeldState]
+Step = Callable[[Array, FrozenMomentState], FrozenMomentState]
 """(loss gradient [D], state) -> state, at frozen parameters."""
 
 
-def _is_average(step: Step, state: HeldState, gradient: Array) -> bool:
-    """Whether the held leaves after an update are affine in themselves, quadratic in g, and nothing else."""
+def _is_average(step: Step, state: FrozenMomentState, gradient: Array) -> bool:
+    """Whether the second moments after an update are affine in themselves, quadratic in g, and nothing else."""
 
-    def after(scale: float, held: float, moving: float) -> np.ndarray:
-        changed = HeldState(tuple(x + moving for x in state.moving), tuple(x * held for x in state.held), state.fixed)
-        return np.concatenate([np.ravel(x) for x in step(scale * gradient, changed).held])
+    def after(scale: float, factor: float, moving: float) -> np.ndarray:
+        moved, scaled = (tuple(x + moving for x in state.moving), tuple(x * factor for x in state.second_moment))
+        changed = FrozenMomentState(moved, scaled, state.fixed)
+        return np.concatenate([np.ravel(x) for x in step(scale * gradient, changed).second_moment])
 
     zero, one, two = (after(s, 1.0, 0.0) for s in (0.0, 1.0, 2.0))
     pairs = [
@@ -165,7 +171,7 @@ def _is_average(step: Step, state: HeldState, gradient: Array) -> bool:
     return all(np.allclose(a, b, rtol=_EQUAL, atol=_EQUAL * np.max(np.abs(one))) for a, b in pairs)
 
 
-def average_moment(step: Step, state: HeldState, mean: Array, covariance: Array) -> SecondMoment | None:
+def average_moment(step: Step, state: FrozenMomentState, mean: Array, covariance: Array) -> SecondMoment | None:
     """Stationary second moments of an optimiser that averages squares of g exactly, or None if it does not.
 
     2 D sigma points with the exact mean and covariance of g stand for its law, which is all that a square can see.
@@ -176,22 +182,24 @@ def average_moment(step: Step, state: HeldState, mean: Array, covariance: Array)
     points = jnp.asarray(np.concatenate([np.asarray(mean) + root.T, np.asarray(mean) - root.T]))
     generic = jnp.asarray(np.sqrt(np.trace(covariance)) * np.linspace(0.5, 1.5, size))
     started = step(generic, state)
-    if not _is_average(step, HeldState(state.moving, started.held, state.fixed), generic):
+    if not _is_average(step, FrozenMomentState(state.moving, started.second_moment, state.fixed), generic):
         return None
 
-    def mapped(held: tuple[Array, ...]) -> tuple[Array, ...]:
-        after = jax.vmap(lambda g: step(g, state._replace(held=held)).held)(points)
+    def mapped(second_moment: tuple[Array, ...]) -> tuple[Array, ...]:
+        after = jax.vmap(lambda g: step(g, state._replace(second_moment=second_moment)).second_moment)(points)
         return tuple(jnp.mean(x, axis=0) for x in after)
 
-    ones = tuple(jnp.ones_like(x) for x in started.held)
-    after, slope = jax.jvp(mapped, (started.held,), (ones,))
+    ones = tuple(jnp.ones_like(x) for x in started.second_moment)
+    after, slope = jax.jvp(mapped, (started.second_moment,), (ones,))
     if any(np.any(np.abs(1 - np.asarray(s)) < 1e-12) for s in slope):
         return SecondMoment(None, "exact", 0.0, "the second moment grows for ever: it is a sum, not an average")
-    solved = [h + (a - h) / (1 - s) for h, a, s in zip(started.held, after, slope, strict=True)]
+    solved = [h + (a - h) / (1 - s) for h, a, s in zip(started.second_moment, after, slope, strict=True)]
     return SecondMoment(tuple(solved), "exact", 0.0)
 
 
-def sampled_moment(step: Step, state: HeldState, gradients: Callable[[Array], Array], key: Array) -> SecondMoment:
+def sampled_moment(
+    step: Step, state: FrozenMomentState, gradients: Callable[[Array], Array], key: Array
+) -> SecondMoment:
     """Stationary second moments by running the optimiser on sampled gradients at frozen parameters. `key` is consumed.
 
     gradients: key -> [D] one loss gradient. CHAINS chains of 3 SPAN updates; the first third is left out. The standard
@@ -199,9 +207,9 @@ def sampled_moment(step: Step, state: HeldState, gradients: Callable[[Array], Ar
     """
 
     def chain(key: Array) -> tuple[Any, Any, Array]:
-        def one(carry: HeldState, index: Array) -> tuple[HeldState, tuple[Array, ...]]:
+        def one(carry: FrozenMomentState, index: Array) -> tuple[FrozenMomentState, tuple[Array, ...]]:
             new = step(gradients(jax.random.fold_in(key, index)), carry)
-            return HeldState(new.moving, new.held, state.fixed), new.held
+            return FrozenMomentState(new.moving, new.second_moment, state.fixed), new.second_moment
 
         _, path = jax.lax.scan(one, state, jnp.arange(3 * SPAN))
         flat = jnp.concatenate([x.reshape(3 * SPAN, -1) for x in path], axis=1)
@@ -218,7 +226,7 @@ def sampled_moment(step: Step, state: HeldState, gradients: Callable[[Array], Ar
     if np.any(drift > 6 * error + 0.02 * np.abs(value)):
         return SecondMoment(None, "sampled", np.nan, f"the second moment is not stationary after {3 * SPAN} updates")
     leaves, start = [], 0
-    for leaf in state.held:
+    for leaf in state.second_moment:
         leaves.append(jnp.asarray(value[start : start + leaf.size].reshape(leaf.shape)))
         start += leaf.size
     return SecondMoment(tuple(leaves), "sampled", float(np.max(error / np.abs(value))))

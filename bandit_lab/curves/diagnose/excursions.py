@@ -1,4 +1,4 @@
-"""Swings that are no noise: how deep the reward fell, and came back, at least twice.
+"""Excursions that are no noise: how deep the reward fell, and came back, at least twice.
 
 A cycle in a small, noisy group need not be regular, and a spectrum that asks for a sharp peak misses it. So the
 running mean is read with a hysteresis: `depth` is the largest d such that it fell by d and rose by d again twice over.
@@ -20,7 +20,7 @@ _BISECTIONS = 12
 
 
 @dataclass(frozen=True)
-class Swings:
+class Excursions:
     """`depth` [reward] of the second swing, as a `share` of what the running mean of `width` points spans, and in
     standard errors `z`."""
 
@@ -36,7 +36,7 @@ def noise_level(reward: Floats) -> float:
     return float(SIGMA_OF_MAD * np.median(np.abs(second)) / np.sqrt(6))
 
 
-def swings(reward: Floats, scale: float, share: float, z: float) -> Swings:
+def excursions(reward: Floats, scale: float, share: float, z: float) -> Excursions:
     """The width of the running mean (3 points to a twelfth of the run) at which the swings stand out most, n >= 24.
 
     `scale` is the largest reward less the smallest: a third of it is the least span, so that a flat curve has no deep
@@ -49,7 +49,7 @@ def swings(reward: Floats, scale: float, share: float, z: float) -> Swings:
         means = np.convolve(reward, np.ones(width) / width, mode="valid")
         span, depth = max(float(np.ptp(means)), scale / 3), _depth(means)
         error = max(noise * np.sqrt(2 / width), 1e-6 * span, 1e-300)
-        found.append(Swings(depth, depth / max(span, 1e-300), depth / error, width))
+        found.append(Excursions(depth, depth / max(span, 1e-300), depth / error, width))
     return max(found, key=lambda one: min(one.share / share, one.z / z))
 
 

@@ -16,10 +16,15 @@ from settings import cells, learner, nightly_but, thinned
 from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import ClipHigher
 from bandit_lab.simulate import route, run, trajectories
-from bandit_lab.simulate.fast.lively import chance_of_silence, inverted_lively, lively_counts, words_for_lively
 from bandit_lab.simulate.fast.multinomial import counts, draws_and_dither, thresholds, words_for_counting
+from bandit_lab.simulate.fast.non_silent import (
+    chance_of_silence,
+    inverted_non_silent,
+    non_silent_counts,
+    words_for_non_silent,
+)
 from bandit_lab.simulate.fast.program import Program
-from bandit_lab.simulate.fast.words import GENERATORS, lane_keys
+from bandit_lab.simulate.fast.random_bits import GENERATORS, lane_keys
 
 LANES, FALSE_ALARM = 2**18, 1e-6
 BERNOULLI_2 = (((0.35, 0.65), ((0.1, 0.9), (0.7, 0.3))), ())
@@ -29,7 +34,7 @@ SHARED_3 = (((0.2, 0.5, 0.3), ((1.0,), (1.0,), (1.0,))), ((0, 2), (1,)))
 THREE_VALUES = (((0.45, 0.55), ((0.1, 0.6, 0.3), (0.2, 0.0, 0.8))), ())
 
 
-def drawn(setting, size, seed, lively=True):
+def drawn(setting, size, seed, non_silent=True):
     """Counts [M, LANES], conditional or not."""
     (policy, chances), classes = setting
     chances = jnp.asarray(chances, jnp.float32)
@@ -42,11 +47,11 @@ def drawn(setting, size, seed, lively=True):
 
     @jax.jit
     def draw():
-        if lively:
-            words = GENERATORS["hash"].words(keys, jnp.uint32(0), words_for_lively(size))
-            return lively_counts(program, weights, total, chances, reached, words, size)
+        if non_silent:
+            words = GENERATORS["hash"].random_bits(keys, jnp.uint32(0), words_for_non_silent(size))
+            return non_silent_counts(program, weights, total, chances, reached, words, size)
         words, dither = draws_and_dither(
-            GENERATORS["hash"].words(keys, jnp.uint32(0), words_for_counting(size, False)), size
+            GENERATORS["hash"].random_bits(keys, jnp.uint32(0), words_for_counting(size, False)), size
         )
         return counts(thresholds(weights, total, reached, dither), words, size)
 
@@ -100,7 +105,7 @@ def test_joint_law_of_the_counts(name, size):
     found = drawn(setting, size, seed=1)
     assert np.all(found.sum(0) == size)
     assert p_value(found, setting, size) > FALSE_ALARM
-    assert p_value(drawn(setting, size, seed=1, lively=False), setting, size) == 0
+    assert p_value(drawn(setting, size, seed=1, non_silent=False), setting, size) == 0
     (policy, chances), classes = setting
     other = np.array(policy) * np.linspace(1.05, 0.95, len(policy))
     assert p_value(found, ((tuple(other / other.sum()), chances), classes), size) < FALSE_ALARM
@@ -134,7 +139,7 @@ def test_at_a_vertex_a_group_is_silent():
         assert np.all(per_value.max(0) == 6)
     assert 0.35 < np.mean(found[1]) / 6 < 0.45  # arms are drawn as ever where the reward is always the same
     increments, words = jnp.ones(6), jnp.arange(8, dtype=jnp.uint32) << 29
-    assert np.all(np.asarray(inverted_lively(jnp.full(8, 2.0**-118), words, increments)) == 0)
+    assert np.all(np.asarray(inverted_non_silent(jnp.full(8, 2.0**-118), words, increments)) == 0)
 
 
 @pytest.mark.parametrize(("size", "odds"), [(2, 0.3), (3, 1.0), (8, 0.3), (8, 1e-5), (8, 2.0**-100), (32, 0.9)])
@@ -144,7 +149,7 @@ def test_inversion_is_the_conditional_law_for_every_uniform(size, odds):
     @jax.jit
     def law(odds):
         every = jnp.arange(2**23, dtype=jnp.uint32) << 9
-        n = inverted_lively(jnp.full(2**23, odds, jnp.float32), every, jnp.ones(size, jnp.float32))
+        n = inverted_non_silent(jnp.full(2**23, odds, jnp.float32), every, jnp.ones(size, jnp.float32))
         return jnp.bincount(n.astype(jnp.int32), length=size + 1)
 
     binomial = np.array([comb(size, k) * float(odds) ** k for k in range(size + 1)])

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from bandit_lab._barrier import computed_once
+from bandit_lab._barrier import materialize
 from bandit_lab._numerics import leading_sum
 from bandit_lab._types import Array
 from bandit_lab.simulate.fast.lanes import as_float
@@ -44,7 +44,7 @@ _VERTEX = 2.0**-109
 _EXTRA_WORDS = 4  # the value u, the place J, the draw of another value, two dithers
 
 
-def words_for_lively(group_size: int) -> int:
+def words_for_non_silent(group_size: int) -> int:
     """Words per group: one for two of its G - 1 draws, and four."""
     return group_size // 2 + _EXTRA_WORDS
 
@@ -55,10 +55,10 @@ def value_law(program: Program, weights: Array, total: Array, chances: Array) ->
     if program.columns > 1:
         rows = [leading_sum(weights * chances[:, c : c + 1]) * share for c in range(program.columns)]
     elif len(program.classes) == weights.shape[0]:
-        return computed_once(weights * share)
+        return materialize(weights * share)
     else:
         rows = [leading_sum(jnp.stack([weights[arm] for arm in arms])) * share for arms in program.classes]
-    return computed_once(jnp.stack(rows))
+    return materialize(jnp.stack(rows))
 
 
 def chance_of_silence(law: Array, size: int) -> Array:
@@ -66,20 +66,20 @@ def chance_of_silence(law: Array, size: int) -> Array:
     return leading_sum(_power(law, size))
 
 
-def lively_counts(
+def non_silent_counts(
     program: Program, weights: Array, total: Array, chances: Array, reached: Array, words: Array, size: int
 ) -> Array:
     """Counts [K * columns, L] int16 of the cells (arm, reward) in a group that is not silent.
 
     weights: [K, L]. total: [L], their sum. chances, reached: [K, columns] of an arm's rewards and their cumulative
-    sums. words: [words_for_lively(size), L].
+    sums. words: [words_for_non_silent(size), L].
     """
     draws, (for_value, for_place, for_other, dithers) = words[:-_EXTRA_WORDS], words[-_EXTRA_WORDS:]
     law = value_law(program, weights, total, chances)
     value, place, vertex = _value_and_place(law, size, _uniform(for_value, law), _uniform(for_place, law))
     free = thresholds(weights, total, reached, dithers)
     same, other = _given_the_value(program, weights, chances, value, vertex, dithers >> np.uint32(16))
-    level = computed_once(_uniform(for_other, law) * other[-1])
+    level = materialize(_uniform(for_other, law) * other[-1])
     extra = (level < other[1:-1]).astype(jnp.uint16)
 
     def edges(order: Array | int) -> Array:
@@ -88,7 +88,7 @@ def lively_counts(
     return between(number_below(draws, size - 1, edges) + extra, size)
 
 
-def inverted_lively(odds: Array, word: Array, increments: Array) -> Array:
+def inverted_non_silent(odds: Array, word: Array, increments: Array) -> Array:
     """sum_{j < n} increments[j] with n ~ Binomial(G, odds / (1 + odds)) given 0 < n < G; 0 at a vertex.
 
     odds: [L] <= 1, of the rarer arm. word: [L]. increments: [G].
@@ -97,7 +97,7 @@ def inverted_lively(odds: Array, word: Array, increments: Array) -> Array:
     whole = jnp.full_like(odds, size)
     for n in range(size - 2, 0, -1):
         whole = whole * odds + dtype.type(comb(size, n))
-    level = computed_once(_uniform(word, odds) * whole)
+    level = materialize(_uniform(word, odds) * whole)
     power, partial, result = jnp.ones_like(odds), jnp.full_like(odds, size), jnp.full_like(odds, increments[0])
     for j in range(1, size - 1):
         result = result + jnp.where(level >= partial, increments[j], dtype.type(0))
@@ -133,25 +133,25 @@ def _value_and_place(law: Array, size: int, for_value: Array, for_place: Array) 
     highest = jnp.max(law, axis=0)
     rest = leading_sum(jnp.where(law < highest, law, 0))
     others = jnp.where((law == highest) & (highest > 0.5), rest, 1 - law)  # 1 - v_u
-    vertex = computed_once(((highest > 0.5) & (rest < _VERTEX)).astype(jnp.int32)) > 0
+    vertex = materialize(((highest > 0.5) & (rest < _VERTEX)).astype(jnp.int32)) > 0
     differs = others * _geometric_sum(law, size - 1)
-    upper = running_sum(computed_once(law * jnp.where(vertex, 1, differs)))
-    level = computed_once(for_value * upper[-1])
-    value = computed_once(leading_sum((level >= upper[1:]).astype(jnp.int32)))
+    upper = running_sum(materialize(law * jnp.where(vertex, 1, differs)))
+    level = materialize(for_value * upper[-1])
+    value = materialize(leading_sum((level >= upper[1:]).astype(jnp.int32)))
     mine = lax.broadcasted_iota(jnp.int32, (law.shape[0], 1), 0) == value
     if size <= LARGEST_INVERTED:
-        chance = computed_once(leading_sum(jnp.where(mine, law, 0)))
-        level = computed_once(for_place * _geometric_sum(chance, size - 1))
+        chance = materialize(leading_sum(jnp.where(mine, law, 0)))
+        level = materialize(for_place * _geometric_sum(chance, size - 1))
         place, partial = jnp.ones_like(chance), jnp.ones_like(chance)
         for _ in range(size - 2):  # P(J <= j) is the sum of j terms over the sum of all
             place = place + jnp.where(level >= partial, chance.dtype.type(1), chance.dtype.type(0))
             partial = partial * chance + 1
     else:
-        other, differ = (computed_once(leading_sum(jnp.where(mine, x, 0))) for x in (others, differs))
+        other, differ = (materialize(leading_sum(jnp.where(mine, x, 0))) for x in (others, differs))
         place = jnp.log1p(-for_place * jnp.minimum(differ, 1)) / jnp.log1p(-jnp.minimum(other, 1))
         place = jnp.clip(jnp.ceil(place), 1, size - 1)
     place = jnp.where(vertex, size - 1, place)
-    return value, computed_once(place.astype(jnp.int32).astype(jnp.uint16)), vertex
+    return value, materialize(place.astype(jnp.int32).astype(jnp.uint16)), vertex
 
 
 def _given_the_value(
@@ -167,7 +167,7 @@ def _given_the_value(
         value_of[list(members)] = index
     mine = jnp.asarray(value_of, jnp.int32)[:, None] == value
     share = (weights[:, None] * chances[:, :, None]).reshape(arms * columns, lanes)
-    same = running_sum(computed_once(jnp.where(mine, share, 0)))
-    other = running_sum(computed_once(jnp.where(mine == vertex, share, 0)))
-    scale = computed_once(dtype.type(2**15) / same[-1])
-    return computed_once(threshold(same[1:-1] * scale, shift_of(dither, dtype))), other
+    same = running_sum(materialize(jnp.where(mine, share, 0)))
+    other = running_sum(materialize(jnp.where(mine == vertex, share, 0)))
+    scale = materialize(dtype.type(2**15) / same[-1])
+    return materialize(threshold(same[1:-1] * scale, shift_of(dither, dtype))), other

@@ -17,16 +17,16 @@ import pytest
 from scipy import stats
 from settings import nightly_but
 
-from bandit_lab.simulate.fast import words as module
+from bandit_lab.simulate.fast import random_bits as module
 from bandit_lab.simulate.fast.one_kernel import compiler_options, one_kernel
-from bandit_lab.simulate.fast.threefry import threefry2x32
-from bandit_lab.simulate.fast.words import (
+from bandit_lab.simulate.fast.random_bits import (
     DEFAULT_GENERATOR,
     GENERATORS,
     Generator,
     lane_keys,
     require_enough_words,
 )
+from bandit_lab.simulate.fast.threefry import threefry2x32
 
 ROOT = jax.random.key_data(jax.random.key(20))
 STREAM = Path(__file__).parents[2] / "experiments" / "generator" / "stream.py"
@@ -107,7 +107,7 @@ def test_lane_keys_are_the_cipher_of_name_and_seed():
 def test_words_have_the_values_of_their_definition(name):
     keys = lane_keys(ROOT, [1, 1, 2, 3], [0, 1, 0, MASK])
     steps = np.array([0, 1, 2, 977, 2**31, MASK], np.uint32)
-    got = draw(GENERATORS[name].words, keys, steps, 5)
+    got = draw(GENERATORS[name].random_bits, keys, steps, 5)
     assert got.dtype == np.uint32
     for t, step in enumerate(steps):
         for i in range(5):
@@ -119,7 +119,7 @@ def test_words_have_the_values_of_their_definition(name):
 @pytest.mark.parametrize("name", GENERATORS)
 @pytest.mark.parametrize("count", [1, 9])
 def test_the_same_bits_however_they_are_computed(name, count):
-    words = GENERATORS[name].words
+    words = GENERATORS[name].random_bits
     keys = lane_keys(ROOT, np.repeat([4, 9], 64), np.tile(np.arange(64), 2))
     steps = np.arange(100, 104, dtype=np.uint32)
     looped = draw(words, keys, steps, count)
@@ -139,7 +139,7 @@ def test_the_same_bits_however_they_are_computed(name, count):
 
 @pytest.mark.parametrize("name", GENERATORS)
 def test_words_do_not_depend_on_their_company(name):
-    words = jax.jit(GENERATORS[name].words, static_argnums=2)
+    words = jax.jit(GENERATORS[name].random_bits, static_argnums=2)
     keys = lane_keys(ROOT, np.zeros(8), np.arange(8))
     whole = np.asarray(words(keys, jnp.uint32(3), 12))
     for count in (1, 2, 5):
@@ -237,13 +237,13 @@ def without_second_key(keys, step, count):
 
 
 def equal_halves(keys, step, count):
-    x = GENERATORS["hash"].words(keys, step, count)
+    x = GENERATORS["hash"].random_bits(keys, step, count)
     return (x & np.uint32(0xFFFF0000)) | (x >> np.uint32(16))
 
 
 def uneven(keys, step, count):
     """The smallest 2,048th of all values is missing; the next but one comes twice as often."""
-    x = GENERATORS["hash"].words(keys, step, count)
+    x = GENERATORS["hash"].random_bits(keys, step, count)
     return jnp.where(x < np.uint32(2**21), x + np.uint32(2**22), x)
 
 
@@ -256,7 +256,7 @@ def seed_alone(root, names, seeds):
     return lane_keys(root, jnp.zeros_like(jnp.asarray(names)), seeds)
 
 
-HASH = GENERATORS["hash"].words
+HASH = GENERATORS["hash"].random_bits
 DEFECTS = {  # statistic: words and keys that it must refuse
     uniform_cells: (uneven, lane_keys),
     neighbouring_seeds: (HASH, sum_of_name_and_seed),
@@ -275,7 +275,7 @@ DEFECTS = {  # statistic: words and keys that it must refuse
     ids=lambda value: getattr(value, "__name__", value),
 )
 def test_words_look_random(statistic, name):
-    assert statistic(GENERATORS[name].words, lane_keys) < ALARM
+    assert statistic(GENERATORS[name].random_bits, lane_keys) < ALARM
 
 
 @pytest.mark.parametrize("statistic", DEFECTS, ids=lambda f: f.__name__)

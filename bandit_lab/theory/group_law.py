@@ -15,8 +15,10 @@ G = infinity, (J(1-J))^(-a/2). Mean-only: 1 - 1/G; leave-one-out and no baseline
 matter of the others.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,9 +26,38 @@ from scipy.special import gammaln, xlogy
 
 from bandit_lab import _checks
 
-ADVANTAGES: tuple[str, ...] = ("grpo", "dr_grpo", "rloo", "dapo", "median", "sign", "none", "tempered")
+
+class Rule(NamedTuple):
+    """A = gain (r - baseline) / (std^power + eps) for rewards 1 and 0; with a power, 0 in a silent group.
+
+    gain: from G. baseline: from the share of successes. divides: (power, eps, ddof). centred: whether A adds up to 0.
+    drops: whether silent groups are drawn anew. least: smallest group.
+    """
+
+    gain: Callable[[int | None], float] = lambda size: 1.0
+    baseline: Callable[[np.ndarray], np.ndarray] = lambda share: share
+    divides: Callable[["GroupLaw"], tuple[float, float, int]] = lambda law: (0.0, 0.0, 0)
+    centred: bool = True
+    drops: bool = False
+    least: int = 2
+
+
+def _by_std(law: "GroupLaw") -> tuple[float, float, int]:
+    return 1.0, law.eps, law.ddof
+
+
+RULES: dict[str, Rule] = {
+    "grpo": Rule(divides=_by_std),
+    "dr_grpo": Rule(),
+    "rloo": Rule(gain=lambda size: size / (size - 1) if size else 1.0),
+    "dapo": Rule(divides=_by_std, drops=True),
+    "median": Rule(baseline=lambda share: 0.5 + 0.5 * np.sign(2 * share - 1), centred=False),
+    "sign": Rule(gain=lambda size: 2.0, baseline=lambda share: np.full_like(share, 0.5), centred=False, least=1),
+    "none": Rule(baseline=np.zeros_like, centred=False, least=1),
+    "tempered": Rule(divides=lambda law: (law.power, 0.0, 0)),
+}
+ADVANTAGES: tuple[str, ...] = tuple(RULES)
 """Rules with a closed form for binary rewards, under the names that they have where they are trained with."""
-_WITHOUT_BASELINE = ("sign", "none")
 
 
 def binomial_weights(trials: int, success: ArrayLike, failure: ArrayLike | None = None) -> np.ndarray:
@@ -71,7 +102,12 @@ class GroupLaw:
         _checks.require(self.ddof in (0, 1), "advantage.ddof", "0 or 1", self.ddof)
         _checks.require(0 <= self.power <= 2, "advantage.power", "a number in [0, 2]", self.power)
         if self.group_size is not None:
-            _checks.integer("group_size", self.group_size, 1 if self.advantage in _WITHOUT_BASELINE else 2)
+            _checks.integer("group_size", self.group_size, self.rule.least)
+
+    @property
+    def rule(self) -> Rule:
+        """What the advantage is."""
+        return RULES[self.advantage]
 
     @property
     def label(self) -> str:
@@ -81,20 +117,18 @@ class GroupLaw:
     @property
     def centred(self) -> bool:
         """True if the advantages of a group sum to zero, so that the stale gradient forgets the current policy."""
-        return self.advantage not in ("median", *_WITHOUT_BASELINE)
+        return self.rule.centred
 
     @property
     def std_power(self) -> float:
         """The power of the std that divides: 0 for a rule that does not look at it."""
-        return {"grpo": 1.0, "dapo": 1.0, "tempered": self.power}.get(self.advantage, 0.0)
+        return self.rule.divides(self)[0]
 
     @property
     def unbounded(self) -> bool:
         """True if h(J) diverges as J -> 1: only then may no interior fixed point exist."""
-        if self.advantage == "dapo" and self.group_size is not None:
-            return True
-        undamped = self.advantage == "tempered" or self.eps == 0
-        return self.group_size is None and self.std_power > 0 and undamped
+        power, eps, _ = self.rule.divides(self)
+        return power > 0 and eps == 0 if self.group_size is None else self.rule.drops
 
     def table(self) -> tuple[np.ndarray, np.ndarray]:
         """Advantage of a success and of a failure in a group with k = 0..G successes, each [G + 1]; finite G only.
@@ -104,27 +138,11 @@ class GroupLaw:
         _checks.require(self.group_size is not None, "group_size", "a finite group", "infinity")
         size = int(self.group_size or 0)
         k = np.arange(size + 1)
-        if self.advantage == "sign":
-            return np.ones(size + 1), -np.ones(size + 1)
-        if self.advantage == "none":
-            return np.ones(size + 1), np.zeros(size + 1)
-        if self.advantage == "median":
-            middle = np.where(2 * k > size, 1.0, np.where(2 * k == size, 0.5, 0.0))
-            return 1 - middle, -middle
-        up, down = 1 - k / size, -k / size
-        if self.advantage == "rloo":
-            return up * size / (size - 1), down * size / (size - 1)
-        if self.advantage == "dr_grpo":
-            return up, down
-        silent = (k == 0) | (k == size)
-        divisor = np.where(silent, 1.0, self._divisor(k, size))
-        return np.where(silent, 0.0, up / divisor), np.where(silent, 0.0, down / divisor)
-
-    def _divisor(self, k: np.ndarray, size: int) -> np.ndarray:
-        """What a group of `size` with k successes divides by, shape of k."""
-        if self.advantage == "tempered":
-            return (k * (size - k) / size**2) ** (self.power / 2)
-        return np.sqrt(k * (size - k) / (size * (size - self.ddof))) + self.eps
+        power, eps, ddof = self.rule.divides(self)
+        silent = (k * (size - k) == 0) & (power > 0)
+        divisor = np.where(silent, np.inf, (k * (size - k) / (size * (size - ddof))) ** (power / 2) + eps)
+        gain, baseline = self.rule.gain(size) / divisor, self.rule.baseline(k / size)
+        return gain * (1 - baseline), -gain * baseline
 
     def success_weights(self, success: ArrayLike, failure: ArrayLike | None = None) -> np.ndarray:
         """P(k successes) in a group that is used [..., G + 1]: k ~ Bin(G, J), not silent where those are dropped.
@@ -133,7 +151,7 @@ class GroupLaw:
         """
         _checks.require(self.group_size is not None, "group_size", "a finite group", "infinity")
         weight = binomial_weights(int(self.group_size or 0), success, failure)
-        if self.advantage != "dapo":
+        if not self.rule.drops:
             return weight
         weight[..., [0, -1]] = 0.0
         return weight / weight.sum(-1, keepdims=True)
@@ -149,7 +167,7 @@ class GroupLaw:
         if self.group_size is None:
             return self._limit(p, q)[0]
         value = binomial_weights(self.group_size - 1, p, q) @ self._differences
-        return value / self._alive(p, q)[0] if self.advantage == "dapo" else value
+        return value / self._alive(p, q)[0] if self.rule.drops else value
 
     def slope(self, success: ArrayLike, failure: ArrayLike | None = None) -> np.ndarray:
         """h'(J), shape of `success`."""
@@ -160,7 +178,7 @@ class GroupLaw:
         if size == 1:
             return np.zeros_like(p)
         value = (size - 1) * (binomial_weights(size - 2, p, q) @ np.diff(gaps))
-        if self.advantage != "dapo":
+        if not self.rule.drops:
             return value
         alive, alive_slope = self._alive(p, q)
         return value / alive - (binomial_weights(size - 1, p, q) @ gaps) * alive_slope / alive**2
@@ -170,10 +188,8 @@ class GroupLaw:
         p, q = _pair(success, failure)
         if self.centred:
             return np.zeros_like(p)
-        if self.advantage == "none":
-            return p
         if self.group_size is None:
-            return p - q if self.advantage == "sign" else p - np.where(p > q, 1.0, np.where(p == q, 0.5, 0.0))
+            return self.rule.gain(None) * (p - self.rule.baseline(p))
         up, down = self.table()
         k = np.arange(self.group_size + 1)
         return binomial_weights(self.group_size, p, q) @ ((k * up + (self.group_size - k) * down) / self.group_size)
@@ -191,15 +207,11 @@ class GroupLaw:
 
     def _limit(self, p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """h and h' at G = infinity, shape of p."""
+        power, eps, _ = self.rule.divides(self)
         with np.errstate(divide="ignore", invalid="ignore"):
-            if self.advantage in ("grpo", "dapo"):
-                std = np.sqrt(p * q)
-                value = 1 / (std + self.eps)
-                return value, -(value**2) * (q - p) / (2 * std)
-            if self.advantage == "tempered":
-                value = (p * q) ** (-self.power / 2)
-                return value, -self.power / 2 * value * (q - p) / (p * q)
-        return np.full_like(p, 2.0 if self.advantage == "sign" else 1.0), np.zeros_like(p)
+            value = self.rule.gain(None) / ((p * q) ** (power / 2) + eps)
+            slope = -(value**2) * (q - p) * power / 2 * (p * q) ** (power / 2 - 1) if power else np.zeros_like(p)
+        return value, slope
 
 
 def _pair(success: ArrayLike, failure: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:

@@ -81,7 +81,7 @@ class BinarySignal:
     @property
     def reweights_actions(self) -> bool:
         """True if dropping silent groups changes how often an action is seen (finite groups only)."""
-        return self.law.advantage == "dapo" and self.law.group_size is not None
+        return self.law.rule.drops and self.law.group_size is not None
 
     @property
     def unbounded(self) -> bool:
@@ -142,41 +142,32 @@ class MomentSignal:
     def unbounded(self) -> bool:
         """True if the best arm is noise-free and the std alone divides."""
         best = int(np.argmax(self.means))
-        diverges = self.power > 0 if self.advantage == "tempered" else self.advantage == "grpo" and self.eps == 0
-        return diverges and self.variances[best] == 0
+        return self.law.unbounded and self.variances[best] == 0
 
-    def spread(self, policy: np.ndarray) -> float:
-        """Standard deviation of a group member's reward, over arms and reward noise."""
-        gap = self.means - policy @ self.means
-        return float(np.sqrt(policy @ (gap**2 + np.array(self.variances))))
+    @cached_property
+    def law(self) -> GroupLaw:
+        """The rule with its options."""
+        return GroupLaw(self.advantage, None, self.eps, power=self.power)
 
     def factor(self, policy: np.ndarray) -> float:
-        """1/(sigma + eps) for grpo, 1/sigma^power for tempered, else 1."""
-        with np.errstate(divide="ignore"):
-            if self.advantage == "grpo":
-                return float(1 / np.float64(self.spread(policy) + self.eps))
-            if self.advantage == "tempered":
-                return float(1 / np.float64(self.spread(policy) ** self.power))
-        return 1.0
+        """1/(sigma^power + eps): power 1 for grpo, 0 without a std."""
+        return float(self.factors(policy[None])[0])
 
     def factors(self, policies: np.ndarray) -> np.ndarray:
         """The same of every policy [N, K]."""
+        power, eps, _ = self.law.rule.divides(self.law)
         gap = self.means - (policies @ self.means)[:, None]
-        spread = np.sqrt(np.sum(policies * (gap**2 + np.array(self.variances)), axis=-1))
+        variance = np.sum(policies * (gap**2 + np.array(self.variances)), axis=-1)
         with np.errstate(divide="ignore"):
-            if self.advantage == "grpo":
-                return np.asarray(1 / (spread + self.eps))
-            return np.asarray(1 / spread**self.power) if self.advantage == "tempered" else np.ones(len(policies))
+            return np.asarray(1 / (variance ** (power / 2) + eps))
 
     def gradient(self, policy: np.ndarray) -> np.ndarray:
         """dh/dlogits [K]."""
-        if self.advantage not in ("grpo", "tempered"):
+        if not self.law.std_power:
             return np.zeros(len(self.means))
-        gap, sigma = self.means - policy @ self.means, self.spread(policy)
-        of_variance = fisher(policy) @ (gap**2 + np.array(self.variances))
-        if self.advantage == "tempered":
-            return -self.power / 2 * of_variance / sigma ** (self.power + 2)
-        return -of_variance / (2 * sigma * (sigma + self.eps) ** 2)
+        square = (self.means - policy @ self.means) ** 2 + np.array(self.variances)
+        half = self.law.std_power / 2
+        return -(self.factor(policy) ** 2) * half * (policy @ square) ** (half - 1) * (fisher(policy) @ square)
 
     def mean_advantage(self, policy: np.ndarray) -> float:
         """J for none, 0 for the others: they are centred."""

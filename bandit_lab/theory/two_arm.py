@@ -111,7 +111,7 @@ def late_law(time: np.ndarray, law: GroupLaw, logits: int = 2) -> np.ndarray:
     """
     scaled = _rate(logits) * np.asarray(time, float)
     bend = 1 - law.std_power / 2
-    if bend == 0 if law.group_size is None else law.advantage == "dapo":
+    if bend == 0 if law.group_size is None else law.rule.drops:
         return np.full_like(scaled, np.nan)
     if law.group_size is None and law.std_power > 0:
         return (bend * scaled) ** (-1 / bend)

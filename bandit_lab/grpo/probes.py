@@ -12,32 +12,76 @@ from bandit_lab import _probe
 
 _LEAST = 4  # rewards of a group, if the advantage allows so few
 _LAWS = 3
+_CLOSE = 1e-4
+"""Difference of advantages that float32 may have."""
 
 
 def advantage(rule: Any) -> None:
     """Raise ValueError that names the first method of an advantage that is not what its interface says."""
     _probe.hashable(rule)
+    _no_older_methods(rule)
     least = _probe.attempt("smallest_group", "an integer >= 1", lambda: operator.index(rule.smallest_group))
     size = max(least, _LEAST)
-    rewards, two = jnp.arange(size) % 2.0, jnp.array([0.0, 1.0])
-    half, laws = jnp.array([0.5, 0.5]), jnp.full((2, _LAWS), 0.5)
-    group, many = f"(rewards [{size}])", f"(values [2, 1], ... [2, {_LAWS}])"
-    _probe.shaped(group, "[G]", (size,), lambda r: rule(r), rewards)
-    _probe.shaped("population(values [2], probabilities [2])", "[U]", (2,), rule.population, two, half)
-    _probe.shaped(f"population{many}", "[U, L]", (2, _LAWS), rule.population, two[:, None], laws)
+    rewards, each = jnp.arange(size) % 2.0, jnp.full(size, 1 / size)
+    values = jnp.array([0.0, 1.0, 2.0])[:, None]
+    lost = jnp.arange(size // 2, size // 2 + _LAWS) % size
+    shares = jnp.stack([size - lost, lost, 0 * lost]) / size
+    method, drawn = (
+        "advantages(values [3, 1], shares [3, 3], {})",
+        f"advantages(values [{size}], shares [{size}], {size})",
+    )
     if hasattr(rule, "scale"):
-        some = (jnp.full(_LAWS, 0.25), jnp.zeros(_LAWS, bool))
-        each = f"scale(variance [{_LAWS}], silent [{_LAWS}], size)"
-        _probe.shaped(each, "[L]", (_LAWS,), lambda v, s: jnp.broadcast_to(rule.scale(v, s, size), (_LAWS,)), *some)
-    if hasattr(rule, "of_counts"):
-        _probe.shaped(f"of_counts{many}", "[U, L]", (2, _LAWS), rule.of_counts, two[:, None], size * laws)
-    if hasattr(rule, "batch"):
-        batch = f"batch(rewards [2, {size}])"
-        _probe.shaped(batch, "[P, G]", (2, size), rule.batch, jnp.stack([rewards, rewards]))
-        law = "population_batch(values [2], laws [1, 2])"
-        _probe.shaped(law, "[X, U]", (1, 2), lambda v, p: rule.population_batch(v, p), two, half[None])
-    for name, drawn in (("of a mixed group", rewards), ("of a group of equal rewards", jnp.ones(size))):
-        _probe.finite(f"{group} {name}", _probe.attempt(group, "numbers", partial(rule, drawn)))
+        number, some = f"scale(variance [{_LAWS}], silent [{_LAWS}], {size})", jnp.full(_LAWS, 0.25)
+        _probe.shaped(number, "[...]", (_LAWS,), lambda v: rule.scale(v, v < 0, size) * jnp.ones_like(v), some)
+    if hasattr(rule, "batch_advantages"):
+        batch = f"batch_advantages(values [3, 1], shares [3, {_LAWS}], {size})"
+        _probe.shaped(batch, "[U, P]", shares.shape, lambda p: rule.batch_advantages(values, p, size), shares)
+    _probe.shaped(drawn, "[U]", (size,), lambda r: rule.advantages(r, each, size), rewards)
+    for many in (size, None):
+        found = partial(_as_shares, rule, size=many)
+        _probe.shaped(method.format(many), "[U, L]", shares.shape, found, values, shares)
+    for name, group in (("a mixed group", rewards), ("a group of equal rewards", jnp.ones(size))):
+        answer = _probe.attempt(drawn, "numbers", partial(rule.advantages, group, each, size))
+        _probe.finite(f"advantages of {name}", answer)
+    _one_rule(rule, size, values, shares)
+
+
+def _as_shares(rule: Any, values: Any, shares: Any, size: int | None) -> Any:
+    """The advantages, spread over groups where they do not look at them."""
+    found = rule.advantages(values, shares, size)
+    return jnp.broadcast_to(found, shares.shape) if getattr(found, "shape", None) == values.shape else found
+
+
+def _no_older_methods(rule: Any) -> None:
+    """Raise ValueError that says what to write where a rule has the methods of older versions, or not the one."""
+    older = [name for name in ("population", "of_counts", "batch", "population_batch") if hasattr(rule, name)]
+    older = ["__call__"] * callable(rule) + older
+    own = [name for name in dir(type(rule)) if not name.startswith("_")]
+    if older or not hasattr(rule, "advantages"):
+        got = f"{', '.join(older)} in its place" if older else ", ".join(own)
+        raise ValueError(
+            "advantages: expected one method advantages(values [U, L], shares [U, L], size or None) -> [U, L] (see "
+            f"docs/extending.md), got {got}"
+        )
+
+
+def _one_rule(rule: Any, size: int, values: Any, shares: Any) -> None:
+    """Raise ValueError unless a drawn group, counts side by side and `scale` give the same advantages."""
+    counted = np.asarray(_as_shares(rule, values, shares, size))
+    for lane, counts in enumerate(np.rint(np.asarray(shares) * size).astype(int).T):
+        rewards = np.repeat(np.asarray(values[:, 0]), counts)
+        drawn = np.asarray(rule.advantages(jnp.asarray(rewards), jnp.full(size, 1 / size), size))
+        by_value = np.repeat(counted[:, lane], counts)
+        scaled = drawn
+        if hasattr(rule, "scale"):
+            variance, silent = jnp.asarray(rewards.var()), jnp.asarray(bool(np.ptp(rewards) == 0))
+            scaled = (rewards - rewards.mean()) * np.asarray(rule.scale(variance, silent, size))
+        for name, found in (("as shares of its values", by_value), ("by scale", scaled)):
+            if not np.allclose(found, drawn, rtol=_CLOSE, atol=_CLOSE):
+                raise ValueError(
+                    f"advantages: expected for rewards {_probe.shortened(rewards)} the same {name} as for each by "
+                    f"itself, {_probe.shortened(drawn)}, got {_probe.shortened(found)}"
+                )
 
 
 def estimator(rule: Any) -> None:

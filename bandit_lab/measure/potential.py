@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab._types import Array
-from bandit_lab.grpo import Learner, sees_batch, weighs_groups, weighs_tokens
+from bandit_lab.grpo import Learner, advantages, drawn_advantages, sees_batch, weighs_groups, weighs_tokens
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
 
@@ -29,20 +29,20 @@ def advantage_gap(learner: Learner, dynamics: str) -> Callable[[Array], Array]:
     if dynamics == "mean_field":
 
         def gap(chance: Array) -> Array:
-            low, high = learner.advantage.population(values, jnp.stack([1 - chance, chance]))
+            low, high = advantages(learner.advantage, values, jnp.stack([1 - chance, chance]), None)
             return high - low
 
         return gap
     wins = np.arange(size)  # among the other G - 1 actions
     ways = np.array([float(comb(size - 1, int(m))) for m in wins])
-    group = np.arange(size) < wins[:, None]  # [M, G - 1] after dropping the last column: who of the others won
-    others = jnp.where(group[:, : size - 1], values[1], values[0])
 
-    def tagged(value: Array) -> Array:
-        rewards = jnp.concatenate([jnp.full((size, 1), value), others], axis=1)
-        return jax.vmap(learner.advantage)(rewards)[:, 0]
+    def tagged(value: int) -> Array:
+        """Advantage [M] of an action that got this one of the two values, beside so many others that won."""
+        won = wins + value
+        shares = jnp.asarray(np.stack([size - won, won]) / size, values.dtype)
+        return advantages(learner.advantage, values[:, None], shares, size)[value]
 
-    high, low = tagged(values[1]), tagged(values[0])
+    high, low = tagged(1), tagged(0)
     if not learner.advantage.drops_silent:
         return lambda chance: jnp.sum(ways * chance**wins * (1 - chance) ** (size - 1 - wins) * (high - low))
     high, low = jnp.where(wins == size - 1, 0, high), jnp.where(wins == 0, 0, low)
@@ -76,7 +76,7 @@ def potential(learner: Learner, dynamics: str, theta: np.ndarray | Array) -> Cal
 
     if learner.advantage.linear:
         unit = jnp.zeros(learner.group_size).at[0].set(1.0)
-        factor = learner.advantage(unit)[0] if dynamics != "mean_field" else 1.0
+        factor = drawn_advantages(learner.advantage, unit[None])[0, 0] if dynamics != "mean_field" else 1.0
 
         def reward_part(x: Array) -> Array:
             return factor * jnp.mean(jnp.sum(jnp.exp(bandit.log_policy(x)) * bandit.law.means, axis=-1))

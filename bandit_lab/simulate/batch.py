@@ -19,14 +19,14 @@ from bandit_lab.grpo import Learner, sees_batch
 class RestOfBatch(NamedTuple):
     """kinds: [W, U] counts of a group. log_orders: [W]. batches: [B, W] counts of kinds. log_ways: [B].
 
-    values: [B, P - 1, G] reward values (their numbers) of all groups of each batch.
+    groups: [B, P - 1, U] counts of all groups of each batch.
     """
 
     kinds: np.ndarray
     log_orders: np.ndarray
     batches: np.ndarray
     log_ways: np.ndarray
-    values: np.ndarray
+    groups: np.ndarray
 
     def chances(self, value_law: Array) -> Array:
         """[B] of each batch, where a group of context x shows the values with the law `value_law` [X, U]."""

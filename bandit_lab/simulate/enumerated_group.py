@@ -17,7 +17,7 @@ from bandit_lab import _checks
 from bandit_lab._types import Array
 from bandit_lab.bandits import num_contexts_and_arms
 from bandit_lab.grpo import Gradient, GradientFn, Learner, counted, policy_gradient, sees_batch, shift_of
-from bandit_lab.simulate.finite_group import MAX_COMPOSITIONS, compositions, log_orders
+from bandit_lab.simulate.finite_group import MAX_COMPOSITIONS, compositions, counted_advantages, log_orders
 
 
 def check_enumerated_group(learner: Learner) -> None:
@@ -56,7 +56,9 @@ def enumerated_group(learner: Learner) -> GradientFn:
     log_ways = log_orders(counts)
     cells = np.array([np.repeat(np.arange(counts.shape[1]), row) for row in counts])  # [M, G]
     arms, values = np.divmod(cells, num_values)
-    advantage = jax.jit(jax.vmap(learner.advantage))(law.values[values])
+    by_value = counts.reshape(-1, num_arms, num_values).sum(axis=1)
+    advantage = counted_advantages(learner.advantage, law.values, by_value, size)  # [M, U]
+    advantage = jnp.take_along_axis(advantage, values, axis=1)  # [M, G]
     drops = learner.advantage.drops_silent
     kept = ~np.all(values == values[:, :1], axis=1) if drops else np.ones(len(values), bool)
     on_arm = arms[:, :, None] == np.arange(num_arms)  # [M, G, K]

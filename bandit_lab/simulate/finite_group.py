@@ -3,7 +3,7 @@
 The G actions of a group are exchangeable, so the mean of (1/G) sum_i A_i w_i grad log pi(a_i) is that of one *tagged*
 action. Its advantage depends on its own reward and on how often each of the U reward values occurs among the other
 G - 1 actions, a multinomial count. For binary rewards that is a sum of G terms. Nothing is assumed of the advantage:
-the table below calls its definition on every possible group.
+the table below calls its definition on the counts of every possible group.
 
 Where silent groups are dropped, the sum runs over the other groups alone and is divided by their probability. That is a
 sum of positive terms too, so that nothing is lost close to a vertex, where it is tiny.
@@ -27,6 +27,7 @@ from bandit_lab.grpo import (
     Gradient,
     GradientFn,
     Learner,
+    advantages,
     batch_advantages,
     counted,
     policy_gradient,
@@ -68,9 +69,9 @@ def check_finite_group(learner: Learner) -> None:
     check_one_action_at_a_time(learner, "finite_group", batches=True)
     num_values = law.values.shape[0]
     ways = comb(size + num_values - 2, num_values - 1) * ways_of_others(learner)
-    seen = size * (learner.prompts if see_others(learner) else 1)
+    groups = learner.prompts if see_others(learner) else 1
     _checks.require(
-        ways <= MAX_COMPOSITIONS and ways * num_values * seen <= MAX_TABLE,
+        ways <= MAX_COMPOSITIONS and ways * num_values * groups <= MAX_TABLE,
         "group_size",
         f"at most {MAX_COMPOSITIONS} ways to share out a group's rewards for dynamics=finite_group "
         "(fewer reward values or a smaller group; dynamics=sampled has no such limit)",
@@ -79,30 +80,30 @@ def check_finite_group(learner: Learner) -> None:
     )
 
 
-@partial(jax.jit, static_argnames="advantage")
-def _first_advantage(advantage: Advantage, rewards: Array) -> Array:
-    """Advantage [M, U] of the first action of every group in [M, U, G]."""
-    return jax.vmap(jax.vmap(lambda group: advantage(group)[0]))(rewards)
+@partial(jax.jit, static_argnames=("advantage", "size"))
+def counted_advantages(advantage: Advantage, values: Array, counts: np.ndarray, size: int) -> Array:
+    """Advantage [M, U] of every reward value [U] in groups of `size` with these counts [M, U]."""
+    return advantages(advantage, values[:, None], jnp.asarray(counts.T, values.dtype) / size, size).T
 
 
-@partial(jax.jit, static_argnames="advantage")
-def _first_of_batch(advantage: Advantage, own: Array, others: Array) -> Array:
-    """Advantage [M, B, U] of the first action of every group in [M, U, G] beside other groups [B, P - 1, G]."""
+@partial(jax.jit, static_argnames=("advantage", "size"))
+def _beside_others(advantage: Advantage, values: Array, own: np.ndarray, others: np.ndarray, size: int) -> Array:
+    """Advantage [M, B, U] of every reward value [U] in groups [M, U] beside the others of a batch [B, P - 1, U]."""
 
     def one(group: Array, rest: Array) -> Array:
-        return batch_advantages(advantage, jnp.concatenate([group[None], rest]))[0, 0]
+        shares = jnp.concatenate([group[None], rest]).T / size
+        return batch_advantages(advantage, values[:, None], shares, size)[:, 0]
 
-    beside = jax.vmap(jax.vmap(jax.vmap(one, (0, None)), (None, 0)), (0, None))
-    return beside(own, others)
+    beside = jax.vmap(jax.vmap(one, (None, 0)), (0, None))
+    return beside(jnp.asarray(own, values.dtype), jnp.asarray(others, values.dtype))
 
 
 def rest_of_batch(learner: Learner) -> RestOfBatch:
     """Everything that the other groups of a batch can look like."""
     kinds = compositions(learner.group_size, learner.bandit.law.values.shape[0])
     batches = compositions(learner.prompts - 1, len(kinds))
-    groups = np.array([np.repeat(np.arange(kinds.shape[1]), row) for row in kinds])  # [W, G]
-    values = groups[np.array([np.repeat(np.arange(len(kinds)), row) for row in batches])]
-    return RestOfBatch(kinds, log_orders(kinds), batches, log_orders(batches), values)
+    groups = kinds[np.array([np.repeat(np.arange(len(kinds)), row) for row in batches])]
+    return RestOfBatch(kinds, log_orders(kinds), batches, log_orders(batches), groups)
 
 
 def log_orders(counts: np.ndarray) -> np.ndarray:
@@ -127,19 +128,15 @@ def finite_group(learner: Learner) -> GradientFn:
     law, num_values = bandit.law, bandit.law.values.shape[0]
     others = compositions(size - 1, num_values)
     log_ways = log_orders(others)
-    index = np.stack(
-        [
-            np.array([np.concatenate([[u], np.repeat(np.arange(num_values), counts)]) for counts in others])
-            for u in range(num_values)
-        ],
-        axis=1,
-    )  # [M, U, G]: the tagged action's reward value comes first
     rest = rest_of_batch(learner) if see_others(learner) else None
-    if rest is None:
-        table = _first_advantage(learner.advantage, law.values[index])  # [M, U]
-    else:
-        beside = _first_of_batch(learner.advantage, law.values[index], law.values[rest.values])
-        table = beside.reshape(-1, num_values)  # [M B, U]
+    columns = []
+    for u, tagged in enumerate(np.eye(num_values, dtype=int)):
+        if rest is None:
+            found = counted_advantages(learner.advantage, law.values, others + tagged, size)  # [M, U]
+        else:
+            found = _beside_others(learner.advantage, law.values, others + tagged, rest.groups, size)  # [M, B, U]
+        columns.append(found[..., u].ravel())
+    table = jnp.stack(columns, axis=-1)  # [M, U] or [M B, U]
     counts = np.ones(table.shape, bool)
     if learner.advantage.drops_silent:
         counts = others < size - 1

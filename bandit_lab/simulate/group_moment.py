@@ -27,6 +27,7 @@ from bandit_lab.simulate.finite_group import (
     MAX_TABLE,
     check_one_action_at_a_time,
     compositions,
+    counted_advantages,
     log_orders,
 )
 
@@ -63,23 +64,20 @@ def group_moments(learner: Learner) -> MomentFn:
     num_values = law.values.shape[0]
     ways = comb(size + num_values - 3, num_values - 1)
     _checks.require(
-        ways <= MAX_COMPOSITIONS and ways * num_values**2 * size <= MAX_TABLE,
+        ways <= MAX_COMPOSITIONS and ways * num_values**2 <= MAX_TABLE,
         "group_size",
         f"at most {MAX_COMPOSITIONS} ways to share out a group's rewards for exact gradient moments",
         f"{ways} ways at group_size={size} with {num_values} reward values",
     )
     others = compositions(size - 2, num_values)  # [M, U]
     log_ways = log_orders(others)
-    upper = np.cumsum(others, axis=1)[:, None, :-1]
-    rest = np.sum(np.arange(size - 2)[None, :, None] >= upper, axis=-1)  # [M, G - 2]
-    shape = (ways, num_values, num_values)
-    pair = np.stack(np.broadcast_arrays(*np.ogrid[: shape[0], : shape[1], : shape[2]])[1:], axis=-1)
-    index = np.concatenate([pair, np.broadcast_to(rest[:, None, None], (*shape, size - 2))], axis=-1)
-    # [M, U, U, G]: the two tagged actions' reward values come first
-    table = jax.vmap(jax.vmap(jax.vmap(lambda rewards: learner.advantage(rewards)[0])))(law.values[index])  # [M, U, U]
-    counts = np.ones(table.shape, bool)
-    if learner.advantage.drops_silent:
-        counts = ~np.all(index == index[..., :1], axis=-1)
+    tagged, columns, counts = np.eye(num_values, dtype=int), [], np.ones((ways, num_values, num_values), bool)
+    for u, v in np.ndindex(num_values, num_values):
+        whole = others + tagged[u] + tagged[v]
+        columns.append(counted_advantages(learner.advantage, law.values, whole, size)[:, u])
+        if learner.advantage.drops_silent:
+            counts[:, u, v] = whole.max(axis=1) < size
+    table = jnp.stack(columns, axis=-1).reshape(counts.shape)  # [M, U, U] of the first of the two tagged actions
 
     def moments(kl_weight: Array, theta: Array, behaviour: Array) -> GradientMoments:
         policy, shift = shift_of(learner, theta, behaviour)

@@ -8,9 +8,9 @@ from bandit_lab.grpo import (
     Gradient,
     GradientFn,
     Learner,
+    batch_advantages,
     counted,
     policy_gradient,
-    population_advantages,
     shift_of,
     weighs_groups,
 )
@@ -29,7 +29,7 @@ def mean_field(learner: Learner) -> GradientFn:
     def gradient(key: Array, kl_weight: Array, theta: Array, behaviour: Array) -> Gradient:
         policy, shift = shift_of(learner, theta, behaviour)
         value_law = jnp.einsum("xk,xku->xu", policy, law.probabilities)
-        advantage = population_advantages(learner.advantage, law.values, value_law)[:, None, :]
+        advantage = batch_advantages(learner.advantage, law.values[:, None], value_law.T, None).T[:, None, :]
         if weighs_groups(learner):
             share = policy[..., None] * law.probabilities
             weighted = jax.vmap(lambda *parts: counted(learner, *parts))(shift.spread(1), advantage, share)

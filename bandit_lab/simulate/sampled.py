@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from bandit_lab._types import Array
-from bandit_lab.grpo import Gradient, GradientFn, Learner, batch_advantages, counted, policy_gradient, shift_of
+from bandit_lab.grpo import Gradient, GradientFn, Learner, counted, drawn_advantages, policy_gradient, shift_of
 from bandit_lab.simulate.draw import Group, draw_group, draw_non_silent_group
 
 
@@ -39,7 +39,7 @@ def sampled(learner: Learner) -> GradientFn:
             return signal.reshape(*signal.shape[:-1], *shape), frequency.reshape(shape), silent
 
         groups = draw_batch(learner, key, policy)
-        signal, frequency, silent = jax.vmap(add_up)(*groups, batch_advantages(learner.advantage, groups.rewards))
+        signal, frequency, silent = jax.vmap(add_up)(*groups, drawn_advantages(learner.advantage, groups.rewards))
         ascent = policy_gradient(
             learner, kl_weight, theta, behaviour, jnp.mean(signal, 0), jnp.mean(frequency, 0, dtype=theta.dtype)
         )

@@ -13,9 +13,11 @@ from bandit_lab.grpo import (
     KL_ESTIMATORS,
     Learner,
     Shift,
+    advantages,
+    batch_advantages,
     counted,
+    drawn_advantages,
     policy_gradient,
-    population_advantages,
 )
 from bandit_lab.simulate import drift_of, sampled
 from bandit_lab.simulate.fast import unsupported_reason
@@ -48,7 +50,7 @@ def test_median_in_an_infinite_group_of_binary_rewards_is_dr_grpo_on_policy():
         drift("median", dynamics="mean_field"), drift("dr_grpo", dynamics="mean_field"), atol=1e-15
     )
     for law, expected in (([0.6, 0.4], 0.0), ([0.4, 0.6], 1.0), ([0.5, 0.5], 0.5)):
-        advantage = ADVANTAGES["median"]().population(jnp.array([0.0, 1.0]), jnp.array(law))
+        advantage = advantages(ADVANTAGES["median"](), jnp.array([0.0, 1.0]), jnp.array(law), None)
         np.testing.assert_allclose(advantage, np.array([0.0, 1.0]) - expected)
 
 
@@ -56,17 +58,18 @@ def test_batch_std_is_grpo_for_one_prompt_and_for_equal_prompts():
     one, other = (learner(name, ARMS, group_size=6) for name in ("batch_std", "grpo"))
     key = jax.random.key(3)
     np.testing.assert_array_equal(sampled(one)(key, 0.3, THETA, OLD).value, sampled(other)(key, 0.3, THETA, OLD).value)
-    values, laws = jnp.array([0.0, 1.0]), jnp.array([[0.3, 0.7], [0.3, 0.7]])
-    both = (population_advantages(ADVANTAGES[name](), values, laws) for name in ("batch_std", "grpo"))
+    values, laws = jnp.array([[0.0], [1.0]]), jnp.array([[0.3, 0.3], [0.7, 0.7]])
+    both = (batch_advantages(ADVANTAGES[name](), values, laws, None) for name in ("batch_std", "grpo"))
     np.testing.assert_allclose(*both, rtol=1e-14)
 
 
 def test_batch_std_of_unequal_prompts_is_the_pooled_std():
     """A batch with exactly the shares of its limit; the mean of the groups' stds (the defect) is another number."""
     rewards = jnp.array([[1.0] * 9 + [0.0], [1.0] + [0.0] * 9])
-    group = ADVANTAGES["batch_std"]().batch(rewards)
-    limit = population_advantages(ADVANTAGES["batch_std"](), jnp.array([0.0, 1.0]), jnp.array([[0.1, 0.9], [0.9, 0.1]]))
-    np.testing.assert_allclose(group[:, [-1, 0]], limit, rtol=1e-14)
+    rule, laws = ADVANTAGES["batch_std"](), jnp.array([[0.1, 0.9], [0.9, 0.1]])
+    group = drawn_advantages(rule, rewards)
+    limit = batch_advantages(rule, jnp.array([[0.0], [1.0]]), laws, None)
+    np.testing.assert_allclose(group[:, [-1, 0]], limit.T, rtol=1e-14)
     np.testing.assert_allclose(group[0, 0], (1 - 0.9) / 0.5, rtol=1e-14)
     assert abs(float(group[0, 0]) - (1 - 0.9) / 0.3) > 0.1
 

@@ -8,7 +8,7 @@ from settings import learner
 
 from bandit_lab import theory
 from bandit_lab.bandits import k_arm
-from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, Learner
+from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, Learner, sees_batch
 from bandit_lab.simulate import drift_of
 
 ARMS = k_arm((0.85, 0.4, 0.15))
@@ -29,7 +29,7 @@ def expected(signal, estimator):
 def test_the_theory_names_advantages_as_the_registry_does():
     """What the registry has beyond the theory sees several groups at once: no function of one group's law."""
     assert set(theory.MOMENT_ADVANTAGES) < set(theory.ADVANTAGES) <= set(ADVANTAGES)
-    assert all(hasattr(ADVANTAGES[name](), "batch") for name in set(ADVANTAGES) - set(theory.ADVANTAGES))
+    assert all(sees_batch(ADVANTAGES[name]()) for name in set(ADVANTAGES) - set(theory.ADVANTAGES))
 
 
 @pytest.mark.parametrize("estimator", ["frozen", "uncorrected", "ratio"])

@@ -10,7 +10,7 @@ from settings import learner, thinned
 
 from bandit_lab.bandits import BANDITS, RewardLaw, expected_reward, k_arm, proxy, two_arm
 from bandit_lab.bandits.tabular import TabularBandit
-from bandit_lab.grpo import ESTIMATORS, ClipHigher, Clipped
+from bandit_lab.grpo import ESTIMATORS, ClipHigher, Clipped, drawn_advantages
 from bandit_lab.measure import find_fixed_point, measure_stiffness
 from bandit_lab.simulate import drift_of, finite_group, sampled
 from bandit_lab.simulate.draw import draw_non_silent_group
@@ -46,7 +46,8 @@ def enumerate_groups(trained, theta, behaviour, kl_weight, low=None, high=None):
             continue
         chance = np.prod([old[k] * law[k, u] for k, u in group])
         kept += chance
-        for (k, _), a in zip(group, np.asarray(trained.advantage(jnp.asarray(rewards))), strict=True):
+        found = np.asarray(drawn_advantages(trained.advantage, jnp.asarray(rewards)[None])[0])
+        for (k, _), a in zip(group, found, strict=True):
             weight = 1.0 if low is None else clip_factor(new[k] / old[k], a, low, high)
             total += chance * a * weight * (np.eye(len(old))[k] - new) / size
     gap = np.log(new) - np.asarray(bandit.reference_log_policy)[0]

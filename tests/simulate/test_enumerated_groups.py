@@ -14,8 +14,8 @@ from bandit_lab.grpo import (
     ESTIMATORS,
     Learner,
     Ratio,
-    batch_advantages,
     counted,
+    drawn_advantages,
     policy_gradient,
     shift_of,
 )
@@ -58,7 +58,7 @@ def enumerated(learner, theta, behaviour, weight):
         chance = chance / chance.sum()
     batches = np.array(list(product(range(len(groups)), repeat=prompts)))
     rewards = values[value[batches]]  # [B, P, G]
-    advantage = jax.jit(jax.vmap(lambda r: batch_advantages(learner.advantage, r)))(rewards)[:, 0]
+    advantage = jax.jit(jax.vmap(lambda r: drawn_advantages(learner.advantage, r)))(rewards)[:, 0]
     first = batches[:, 0]
     one = jax.vmap(lambda x, a, adv: counted(learner, shift.at(x, a), adv, 1 / size))
     weighted = one(jnp.asarray(context[first]), jnp.asarray(arm[first]), advantage) / size

@@ -9,7 +9,7 @@ import pytest
 from settings import learner, nightly_but, thinned
 
 from bandit_lab.bandits import k_arm, two_arm
-from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, Learner, init, update
+from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, Learner, drawn_advantages, init, update
 from bandit_lab.grpo.update import Hyper
 from bandit_lab.simulate import drift_of, finite_group, mean_field, sampled
 
@@ -34,7 +34,7 @@ def brute_force(trained: Learner, theta, behaviour, kl_weight) -> np.ndarray:
     total = np.zeros(len(old))
     for group in product(cells, repeat=size):
         chance = np.prod([old[k] * law[k, u] for k, u in group])
-        advantage = np.asarray(trained.advantage(jnp.array([values[u] for _, u in group])))
+        advantage = np.asarray(drawn_advantages(trained.advantage, jnp.array([[values[u] for _, u in group]]))[0])
         for (k, _), a in zip(group, advantage, strict=True):
             score = np.eye(len(old))[k] - base
             total += chance * a * (new[k] / old[k] if weighted else 1) * score / size

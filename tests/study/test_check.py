@@ -78,35 +78,34 @@ def misdrawn(rewards=(0.8, 0.5, 0.2)):
 
 
 @dataclass(frozen=True)
-class WrongLimit(DrGRPO):
-    """Forgets the baseline's std in the limit only."""
+class WrongLimit(NoBaseline):
+    """Has another factor in the limit only."""
 
-    def population(self, values, probabilities):
-        return 1.1 * super().population(values, probabilities)
+    def advantages(self, values, shares, size):
+        return values * (1.1 if size is None else 1.0)
 
 
 @dataclass(frozen=True)
 class WrongScale(DrGRPO):
     """Has another factor on the fast path."""
 
-    def scale(self, variance, silent, size):
-        return 1.4 * super().scale(variance, silent, size)
+    def advantages(self, values, shares, size):
+        return 1.4 * super().advantages(values, shares, size)
 
 
 @dataclass(frozen=True)
 class WrongCounts(NoBaseline):
-    """Has another advantage on the fast path."""
+    """Forgets that several rewards may have one value: another advantage on the fast path."""
 
-    def of_counts(self, values, counts):
-        return 1.4 * super().of_counts(values, counts)
+    def advantages(self, values, shares, size):
+        return values - jnp.mean(values, axis=0)
 
 
 @dataclass(frozen=True)
-class NotCentred(DrGRPO):
+class NotCentred(NoBaseline):
     """Claims to be centred and is not."""
 
-    def __call__(self, rewards):
-        return rewards - rewards[0]
+    centred = True
 
 
 @dataclass(frozen=True)
@@ -197,8 +196,6 @@ DEFECTS = [
     ("bandit", misdrawn, "exact mean of a group against sampling"),
     ("advantage", WrongLimit, "infinite groups are the limit of large ones"),
     ("advantage", NotCentred, "declared properties"),
-    ("advantage", WrongScale, "fast path against the reference path"),
-    ("advantage", WrongCounts, "declared properties"),
     ("estimator", LiesAboutRatio, "weights"),
     ("estimator", Silent, "bad settings are named"),
     ("bandit", misderived, "gradient of the policy against finite differences"),
@@ -216,6 +213,14 @@ def test_planted_defects_are_caught(kind, builder, check, monkeypatch):
     registry = registries()[kind]
     monkeypatch.setattr(registry, "_builders", {**registry._builders, "defect": builder})
     assert run_check(check, subject_of(kind, "defect")).status == "FAIL"
+
+
+@pytest.mark.parametrize("rule", [WrongScale, WrongCounts])
+def test_an_advantage_that_is_two_rules_is_refused_when_it_is_built(rule, monkeypatch):
+    registry = registries()["advantage"]
+    monkeypatch.setattr(registry, "_builders", {**registry._builders, "defect": rule})
+    with pytest.raises(ValueError, match=r"advantage defect, test_check .*: advantages: expected for rewards"):
+        subject_of("advantage", "defect")
 
 
 def test_the_registry_names_both_places_of_a_duplicate_and_lists_what_is_known():
@@ -312,12 +317,12 @@ def test_a_failed_check_exits_1_and_says_how_often(tmp_path, monkeypatch, capsys
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "wrong_limit.py").write_text(
         "from dataclasses import dataclass\n"
-        "from bandit_lab.grpo import DrGRPO, register_advantage\n"
+        "from bandit_lab.grpo import ADVANTAGES, register_advantage\n"
         "@register_advantage('wrong_limit')\n"
         "@dataclass(frozen=True)\n"
-        "class WrongLimit(DrGRPO):\n"
-        "    def population(self, values, probabilities):\n"
-        "        return 2 * super().population(values, probabilities)\n"
+        "class WrongLimit(ADVANTAGES['median']):\n"
+        "    def advantages(self, values, shares, size):\n"
+        "        return super().advantages(values, shares, size) * (2 if size is None else 1)\n"
     )
     builders = dict(ADVANTAGES._builders)
     monkeypatch.setattr("bandit_lab.study.check.result.CHECKS", {n: c for n, c in CHECKS.items() if "limit" in n})

@@ -153,11 +153,8 @@ class Mine:
     smallest_group = 2
     linear = centred = drops_silent = at_snapshot = sampled = False
 
-    def __call__(self, rewards):
-        return rewards - jnp.mean(rewards)
-
-    def population(self, values, probabilities):
-        return values - jnp.sum(values * probabilities, axis=0)
+    def advantages(self, values, shares, size):
+        return values - jnp.sum(values * shares, axis=0)
 
     def weight(self, ratio, advantage):
         return ratio
@@ -190,18 +187,36 @@ def mine(learning_rate, momentum):
 OTHERS = {
     "advantage, mean lost": (
         "advantage",
-        ("rewards - jnp.mean(rewards)", "jnp.mean(rewards)"),
-        ("(rewards [4]): expected an array [G] = [4], got []",),
+        ("values - jnp.sum", "jnp.sum"),
+        ("advantages(values [4], shares [4], 4): expected an array [U] = [4], got []",),
     ),
     "advantage, many laws": (
         "advantage",
-        ("axis=0", "axis=-1"),
-        ("population(values [2, 1], ... [2, 3]): expected an array [U, L] = [2, 3]",),
+        ("values - jnp.sum", "values.ravel() - jnp.sum"),
+        ("advantages(values [3, 1], shares [3, 3], 4): expected an array [U, L] = [3, 3], got [3]",),
     ),
     "advantage, equal rewards": (
         "advantage",
-        ("rewards - jnp.mean(rewards)", "rewards / jnp.std(rewards)"),
-        ("equal rewards: expected finite numbers",),
+        ("values - jnp.sum(values * shares, axis=0)", "values / jnp.std(values, axis=0)"),
+        ("advantages of a group of equal rewards: expected finite numbers",),
+    ),
+    "advantage, as it was written before": (
+        "advantage",
+        ("def advantages(self, values, shares, size):", "def population(self, values, shares, size=None):"),
+        (
+            "expected one method advantages(values [U, L], shares [U, L], size or None) -> [U, L]",
+            "got population",
+        ),
+    ),
+    "advantage, shares forgotten": (
+        "advantage",
+        ("jnp.sum(values * shares, axis=0)", "jnp.mean(values, axis=0)"),
+        ("the same as shares of its values as for each by itself",),
+    ),
+    "advantage, groups mixed up": (
+        "advantage",
+        ("jnp.sum(values * shares, axis=0)", "jnp.sum(values * shares)"),
+        ("the same as shares of its values as for each by itself",),
     ),
     "advantage, not frozen": (
         "advantage",
@@ -217,7 +232,7 @@ OTHERS = {
     "estimator, an error": (
         "estimator",
         ("return ratio", "return ratio + none"),
-        ("weight(ratio, advantage)", "NameError", "mine.py:20"),
+        ("weight(ratio, advantage)", "NameError", "mine.py:17"),
     ),
     "KL, misspelt": ("kl", ("def slope", "def slop"), ("without slope",)),
     "KL, over arms": (

@@ -4,10 +4,13 @@ from bandit_lab._registry import import_modules
 from bandit_lab.grpo.advantage.base import (
     ADVANTAGES,
     Advantage,
+    BatchWide,
+    Scaled,
+    advantages,
     batch_advantages,
-    population_advantages,
+    drawn_advantages,
+    is_silent,
     register_advantage,
-    scale_of,
     sees_batch,
 )
 from bandit_lab.grpo.advantage.dapo import DAPO
@@ -23,10 +26,13 @@ __all__ = [
     "GRPO",
     "RLOO",
     "Advantage",
+    "BatchWide",
     "DrGRPO",
+    "Scaled",
+    "advantages",
     "batch_advantages",
-    "population_advantages",
+    "drawn_advantages",
+    "is_silent",
     "register_advantage",
-    "scale_of",
     "sees_batch",
 ]

@@ -1,9 +1,7 @@
 """The interface of an advantage, and what every one of them shares."""
 
-from collections.abc import Callable
-from typing import Protocol, cast
+from typing import Protocol
 
-import jax
 import jax.numpy as jnp
 
 from bandit_lab._registry import Registry
@@ -23,26 +21,23 @@ class Advantage(Protocol):
     - `centred`: whether the advantages of every group add up to 0;
     - `drops_silent`: whether silent groups (all rewards equal) are thrown away and drawn anew;
 
-    and
+    and one method
 
-    - `__call__(rewards)`: [G] rewards of one group -> [G] advantages;
-    - `population(values, probabilities)`: the limit of an infinite group with reward law `probabilities` [U] on
-      `values` [U] -> advantage [U] of an action that got each value; also for many laws, [U, 1] and [U, L] -> [U, L].
+    - `advantages(values, shares, size)`: reward values [U, ...], the share of the group's actions that got each value
+      [U, ...], and the group's size G, None for an infinite group -> the advantage of an action that got each value
+      [U, ...]. Groups stand side by side in the trailing axes and do not see each other: values [U, 1] and shares
+      [U, L] -> [U, L]. What does not look at the shares may keep the shape of the values.
 
-    and, so that sampled runs take the fast path, one of (with neither, the reference path runs)
+    Everything else follows from it. In a drawn group each reward is a value of its own with the share 1/G. In exact
+    finite groups and on the fast path the shares are counts over G. In an infinite group they are probabilities, and
+    derivatives are taken in them. So some of the values may be equal, and some shares may be 0: neither may change the
+    advantages of the others. Rounded shares need not add up to 1: `is_silent` tells a silent group exactly.
 
-    - `scale(variance, silent, size)`: where an action's advantage is (r - mean of the group) times a number that all of
-      the group share: that number for many groups at once, from the population variances [L] of their rewards, whether
-      all rewards are equal [L], and G (None: an infinite group);
-    - `of_counts(values, counts)`: any other rule, for many groups at once: the reward values [U, 1], distinct and
-      rising, and how many rewards of a group have each of them [U, L] (whole numbers as floats, G in all; some may be
-      0) -> advantage of each [U, L]. It is `population` for a finite group;
+    Two classes to inherit from write that method:
 
-    and, where it depends on the other groups of the batch (then `__call__` is a batch of that group alone):
-
-    - `batch(rewards)`: [P, G] rewards of all groups of one step -> [P, G] advantages;
-    - `population_batch(values, laws)`: the limit of infinitely many infinite groups, as many of every context:
-      [U] and [X, U] -> [X, U].
+    - `Scaled`, where it is (r - mean of the group) times one number per group: write that number, `scale`. The fast
+      path is fastest with these.
+    - `BatchWide`, where it depends on the other groups of the step: write `batch_advantages`.
     """
 
     @property
@@ -65,51 +60,87 @@ class Advantage(Protocol):
         """Whether groups are drawn conditional on not being silent."""
         ...
 
-    def __call__(self, rewards: Array) -> Array:
-        """Advantages [G] of one group with rewards [G]."""
-        ...
-
-    def population(self, values: Array, probabilities: Array) -> Array:
-        """Advantages [U] of each reward value [U] in an infinite group with that law [U]."""
+    def advantages(self, values: Array, shares: Array, size: int | None) -> Array:
+        """Advantage [U, ...] of each reward value [U, ...] with these shares [U, ...] of a group of G rewards."""
         ...
 
 
 ADVANTAGES: Registry[Advantage] = Registry(
-    "advantage",
-    ("smallest_group", "linear", "centred", "drops_silent", "__call__", "population"),
-    probe=probes.advantage,
+    "advantage", ("smallest_group", "linear", "centred", "drops_silent"), probe=probes.advantage
 )
 register_advantage = ADVANTAGES.register
 
 
-class Scaled(Advantage, Protocol):
+class Scaled:
     """An advantage that is (r - mean of the group) times a number that all of the group share."""
 
+    smallest_group = 2
+    linear = False
+    centred = True
+    drops_silent = False
+
     def scale(self, variance: Array, silent: Array, size: int | None) -> Array:
-        """That number [L] for groups with these variances [L], all rewards equal or not [L], of G rewards."""
-        ...
+        """That number [...] for groups of G rewards with these population variances [...], all equal or not [...]."""
+        raise NotImplementedError
+
+    def advantages(self, values: Array, shares: Array, size: int | None) -> Array:
+        """(r - mean) times `scale`."""
+        return (values - mean_of(values, shares)) * self.scale(*spread_of(values, shares), size)
 
 
-def scale_of(advantage: Advantage) -> Callable[[Array, Array, int | None], Array]:
-    """`scale` of an advantage that has one."""
-    return cast(Scaled, advantage).scale
+class BatchWide:
+    """An advantage that depends on the other groups of the step."""
+
+    def batch_advantages(self, values: Array, shares: Array, size: int | None) -> Array:
+        """`advantages` in a batch: its P groups stand along the second axis, [U, P, ...], values may be [U, 1, ...].
+
+        In the limit of infinitely many infinite groups these are the contexts, each as often as the others.
+        """
+        raise NotImplementedError
+
+    def advantages(self, values: Array, shares: Array, size: int | None) -> Array:
+        """Those of a group that is alone in its batch."""
+        return self.batch_advantages(values[:, None], shares[:, None], size)[:, 0]
 
 
 def sees_batch(advantage: Advantage) -> bool:
     """Whether an advantage depends on the other groups of the batch."""
-    return hasattr(advantage, "batch")
+    return isinstance(advantage, BatchWide)
 
 
-def batch_advantages(advantage: Advantage, rewards: Array) -> Array:
-    """Advantages [P, G] of all groups of one step."""
-    return advantage.batch(rewards) if hasattr(advantage, "batch") else jax.vmap(advantage)(rewards)
+def advantages(advantage: Advantage, values: Array, shares: Array, size: int | None) -> Array:
+    """Advantages [U, ...] in groups side by side, of the shape of their shares: see `Advantage`."""
+    return jnp.broadcast_to(advantage.advantages(values, shares, size), shares.shape)
 
 
-def population_advantages(advantage: Advantage, values: Array, laws: Array) -> Array:
-    """Advantages [X, U] of each reward value [U] in infinite groups whose laws are [X, U]."""
-    if hasattr(advantage, "population_batch"):
-        return advantage.population_batch(values, laws)
-    return jax.vmap(advantage.population, (None, 0))(values, laws)
+def batch_advantages(advantage: Advantage, values: Array, shares: Array, size: int | None) -> Array:
+    """Advantages [U, P, ...] in the P groups of one batch: see `BatchWide.batch_advantages`."""
+    if not isinstance(advantage, BatchWide):
+        return advantages(advantage, values, shares, size)
+    return jnp.broadcast_to(advantage.batch_advantages(values, shares, size), shares.shape)
+
+
+def drawn_advantages(advantage: Advantage, rewards: Array) -> Array:
+    """Advantages [P, G] of all actions of one step, from the rewards [P, G] of its groups."""
+    values, size = rewards.T, rewards.shape[1]
+    return batch_advantages(advantage, values, jnp.full_like(values, 1 / size), size).T
+
+
+def mean_of(values: Array, shares: Array) -> Array:
+    """Mean reward [...] of groups; exact where all rewards are equal, also with shares that are rounded."""
+    return values[0] + jnp.sum((values - values[0]) * shares, axis=0)
+
+
+def spread_of(values: Array, shares: Array) -> tuple[Array, Array]:
+    """(population variance of the rewards [...], whether they are all equal [...], or their variance underflows)."""
+    variance = jnp.sum((values - mean_of(values, shares)) ** 2 * shares, axis=0)
+    return variance, is_silent(values, shares) | (variance <= 0)
+
+
+def is_silent(values: Array, shares: Array) -> Array:
+    """Whether all rewards of a group are equal [...], exactly: one distinct value [U, ...] alone has a share > 0."""
+    highest = jnp.max(jnp.where(shares > 0, values, -jnp.inf), axis=0)
+    return highest <= jnp.min(jnp.where(shares > 0, values, jnp.inf), axis=0)
 
 
 def inverse_std(variance: Array, silent: Array, eps: float) -> Array:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from bandit_lab._types import Array
-from bandit_lab.grpo.advantage.base import inverse_std, register_advantage
+from bandit_lab.grpo.advantage.base import BatchWide, mean_of, register_advantage, spread_of
 from bandit_lab.grpo.advantage.grpo import GRPO
 
 
 @register_advantage("batch_std")
 @dataclass(frozen=True)
-class BatchStd(GRPO):
+class BatchStd(BatchWide, GRPO):
     """A_pi = (r_pi - mean of group p) / (std of all rewards of the batch + eps), zero if the batch is silent.
 
     arXiv 2508.08221 (mean of the group, std of the batch). With one prompt, and for one context in the
@@ -22,14 +22,9 @@ class BatchStd(GRPO):
     those of `grpo`.
     """
 
-    def batch(self, rewards: Array) -> Array:
-        """Advantages [P, G]."""
-        deviation = rewards - jnp.mean(rewards, axis=1, keepdims=True)
-        variance = jnp.sum((rewards - jnp.mean(rewards)) ** 2) / (rewards.size - self.ddof)
-        return deviation * inverse_std(variance, jnp.all(rewards == rewards[0, 0]), self.eps)
-
-    def population_batch(self, values: Array, laws: Array) -> Array:
-        """(values - J_x) / (sigma of all + eps) [X, U]."""
-        law = jnp.mean(laws, axis=0)
-        variance = jnp.sum((values - law @ values) ** 2 * law)
-        return (values - (laws @ values)[:, None]) * inverse_std(variance, variance <= 0, self.eps)
+    def batch_advantages(self, values: Array, shares: Array, size: int | None) -> Array:
+        """(values - mean of the group) / (std of all + eps) [U, P, ...]."""
+        groups = shares.shape[1]
+        whole = (x.reshape(-1, *x.shape[2:]) for x in jnp.broadcast_arrays(values, shares / groups))
+        scale = self.scale(*spread_of(*whole), size and size * groups)
+        return (values - mean_of(values, shares)) * scale

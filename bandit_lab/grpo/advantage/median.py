@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import lax
 
-from bandit_lab._numerics import leading_sum
+from bandit_lab._numerics import leading_max, leading_sum_of
 from bandit_lab._types import Array
 from bandit_lab.grpo.advantage.base import register_advantage
 
@@ -24,28 +24,16 @@ class Median:
     centred = False
     drops_silent = False
 
-    def __call__(self, rewards: Array) -> Array:
-        """Advantages [G]."""
-        return rewards - jnp.median(rewards)
+    def advantages(self, values: Array, shares: Array, size: int | None) -> Array:
+        """values - median: the mean of the largest values with less than half, and at most half, of the group below.
 
-    def population(self, values: Array, probabilities: Array) -> Array:
-        """values - median of the law, a step function of it."""
-        flat = values.reshape(-1)
-        below = jnp.tensordot((flat <= flat[:, None]).astype(probabilities.dtype), probabilities, 1)
-        above = jnp.tensordot((flat >= flat[:, None]).astype(probabilities.dtype), probabilities, 1)
-        lower = jnp.min(jnp.where(below >= 0.5, values, jnp.inf), axis=0)
-        upper = jnp.max(jnp.where(above >= 0.5, values, -jnp.inf), axis=0)
-        return values - (lower + upper) / 2
+        A step function of the shares. Those of a finite group are rounded to the counts that they stand for.
+        """
+        weights, half = (shares, 0.5) if size is None else (jnp.round(shares * size), size / 2)
 
-    def of_counts(self, values: Array, counts: Array) -> Array:
-        """values - median [U, L]: the two in the middle are the last values with at most half of the group below."""
-        half = leading_sum(counts) / 2
+        def if_below(value: Array, weight: Array) -> Array:
+            return jnp.where(value < values, weight, 0)
 
-        def one_more(u: Array, found: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-            below, lower, upper = found
-            lower, upper = jnp.where(below < half, values[u], lower), jnp.where(below <= half, values[u], upper)
-            return below + counts[u], lower, upper
-
-        nothing = jnp.zeros_like(half)
-        _, lower, upper = lax.fori_loop(0, values.shape[0], one_more, (nothing, nothing, nothing))
+        below = leading_sum_of(if_below, values[:, None], lax.stop_gradient(weights)[:, None])
+        lower, upper = (leading_max(jnp.where(u, values, -jnp.inf)) for u in (below < half, below <= half))
         return values - (lower + upper) / 2

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-import jax.numpy as jnp
-
 from bandit_lab._types import Array
 from bandit_lab.grpo.advantage.base import register_advantage
 
@@ -22,14 +20,6 @@ class NoBaseline:
     centred = False
     drops_silent = False
 
-    def __call__(self, rewards: Array) -> Array:
-        """Advantages [G]."""
-        return rewards
-
-    def population(self, values: Array, probabilities: Array) -> Array:
+    def advantages(self, values: Array, shares: Array, size: int | None) -> Array:
         """values."""
-        return jnp.broadcast_to(values, probabilities.shape)
-
-    def of_counts(self, values: Array, counts: Array) -> Array:
-        """values [U, L]."""
-        return jnp.broadcast_to(values, counts.shape)
+        return values

@@ -17,11 +17,6 @@ class RLOO(DrGRPO):
     In an infinite group leaving one out changes nothing: there it is Dr. GRPO.
     """
 
-    def __call__(self, rewards: Array) -> Array:
-        """Advantages [G]."""
-        size = rewards.shape[0]
-        return super().__call__(rewards) * (size / (size - 1))
-
     def scale(self, variance: Array, silent: Array, size: int | None) -> Array:
-        """G / (G - 1) [L]."""
+        """G / (G - 1)."""
         return jnp.full_like(variance, 1 if size is None else size / (size - 1))

@@ -27,14 +27,6 @@ class Sign:
     def __post_init__(self) -> None:
         _checks.finite_number("advantage.threshold", self.threshold)
 
-    def __call__(self, rewards: Array) -> Array:
-        """Advantages [G]."""
-        return jnp.sign(rewards - self.threshold)
-
-    def population(self, values: Array, probabilities: Array) -> Array:
+    def advantages(self, values: Array, shares: Array, size: int | None) -> Array:
         """sign(values - threshold)."""
-        return jnp.broadcast_to(jnp.sign(values - self.threshold), probabilities.shape)
-
-    def of_counts(self, values: Array, counts: Array) -> Array:
-        """sign(values - threshold) [U, L]."""
-        return jnp.broadcast_to(jnp.sign(values - self.threshold), counts.shape)
+        return jnp.sign(values - self.threshold)

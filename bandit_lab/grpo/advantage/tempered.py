@@ -5,14 +5,13 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from bandit_lab import _checks
-from bandit_lab._numerics import leading_sum
 from bandit_lab._types import Array
-from bandit_lab.grpo.advantage.base import register_advantage
+from bandit_lab.grpo.advantage.base import Scaled, register_advantage
 
 
 @register_advantage("tempered")
 @dataclass(frozen=True)
-class Tempered:
+class Tempered(Scaled):
     """A_i = (r_i - mean) / std^power, zero for a silent group. Our own definition.
 
     power 0 is Dr. GRPO, 1 is GRPO (population std, eps = 0). Infinite groups: grad J / sigma^power, so that with two
@@ -23,27 +22,12 @@ class Tempered:
     """
 
     power: float = 0.5
-    smallest_group = 2
-    linear = False
-    centred = True
-    drops_silent = False
 
     def __post_init__(self) -> None:
         inside = 0 <= _checks.finite_number("advantage.power", self.power) <= 2
         _checks.require(inside, "advantage.power", "a number in [0, 2]", self.power)
 
-    def __call__(self, rewards: Array) -> Array:
-        """Advantages [G]."""
-        deviation = rewards - jnp.mean(rewards)
-        return deviation * self.scale(jnp.mean(deviation**2), jnp.all(rewards == rewards[0]), None)
-
-    def population(self, values: Array, probabilities: Array) -> Array:
-        """(values - J) / sigma^power."""
-        deviation = values - leading_sum(values * probabilities)
-        variance = leading_sum(deviation**2 * probabilities)
-        return deviation * self.scale(variance, variance <= 0, None)
-
     def scale(self, variance: Array, silent: Array, size: int | None) -> Array:
-        """1 / std^power [L], 0 for silent groups, differentiable there too."""
+        """1 / std^power, 0 for silent groups, differentiable there too."""
         spread = jnp.where(silent, 1, variance)
         return jnp.where(silent, 0, jnp.exp(jnp.log(spread) * (-self.power / 2)))  # a power costs several of these

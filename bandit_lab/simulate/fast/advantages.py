@@ -1,24 +1,29 @@
 """Advantages of the cells (arm, reward): of a group from its counts, of an infinite group from the law of its rewards.
 
-A rule with `scale` is (reward - mean) times a number per group. Any other is asked with `of_counts`, or `population`,
-for the advantage of every reward value; the cells are then added up by value, and the answer is handed back to them.
+A `Scaled` rule is (reward - mean) times a number per group. Any other is asked for the advantage of every reward value,
+from its share of the group: the cells are added up by value, and the answer is handed back to them.
 Columns are those of `Program`: one per reward value, or a single one where the reward is a function of the arm.
 """
 
-from typing import Any
+from typing import cast
 
 import jax.numpy as jnp
 
 from bandit_lab._barrier import materialize
 from bandit_lab._numerics import add_up, leading_sum, leading_sum_of
 from bandit_lab._types import Array
-from bandit_lab.grpo import scale_of
+from bandit_lab.grpo import Learner, Scaled, advantages
 from bandit_lab.simulate.fast.program import Job, Program
 
 
-def scales(job: Job) -> bool:
+def scales(learner: Learner) -> bool:
     """Whether the rule is (reward - mean) times a number per group."""
-    return hasattr(job.learner.advantage, "scale")
+    return isinstance(learner.advantage, Scaled)
+
+
+def scale_of(learner: Learner, variance: Array, silent: Array, size: int | None) -> Array:
+    """That number [L] for groups with these variances [L], all rewards equal or not [L]."""
+    return cast(Scaled, learner.advantage).scale(variance, silent, size)
 
 
 def of_group(job: Job, cells: list[Array]) -> tuple[list[Array], Array | None, Array]:
@@ -28,11 +33,10 @@ def of_group(job: Job, cells: list[Array]) -> tuple[list[Array], Array | None, A
     G^2.
     """
     size, values = job.learner.group_size, job.setting.values
-    if not scales(job):
-        advantage: Any = job.learner.advantage
+    if not scales(job.learner):
         by_value = per_value(job.program, cells)
-        spread = per_column(job.program, materialize(advantage.of_counts(job.setting.distinct, by_value)))
-        return spread, None, leading_sum(by_value * by_value) >= size * size
+        found = advantages(job.learner.advantage, job.setting.distinct, by_value * (1 / size), size)
+        return per_column(job.program, materialize(found)), None, leading_sum(by_value * by_value) >= size * size
     if len(cells) == 1:
         mean = materialize(leading_sum_of(jnp.multiply, cells[0], values) * (1 / size))
         spread = [values - mean]
@@ -48,7 +52,7 @@ def of_group(job: Job, cells: list[Array]) -> tuple[list[Array], Array | None, A
         variance = add_up(*(n * d * d for n, d in zip(totals, spread, strict=True))) * (1 / size)
         squares = add_up(*(n * n for n in totals))
     silent = squares >= size * size
-    return spread, scale_of(job.learner.advantage)(variance, silent, size), silent
+    return spread, scale_of(job.learner, variance, silent, size), silent
 
 
 def of_infinite_group(job: Job, slope: Array, offset: Array) -> list[Array]:
@@ -60,7 +64,8 @@ def of_infinite_group(job: Job, slope: Array, offset: Array) -> list[Array]:
 
 def of_law(job: Job, law: Array) -> list[Array]:
     """Advantage of every column, [K, L] or [L], in an infinite group whose reward values have the law [U, L]."""
-    return per_column(job.program, materialize(job.learner.advantage.population(job.setting.distinct, law)))
+    found = advantages(job.learner.advantage, job.setting.distinct, law, None)
+    return per_column(job.program, materialize(found))
 
 
 def per_value(program: Program, cells: list[Array]) -> Array:

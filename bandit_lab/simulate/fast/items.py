@@ -13,6 +13,7 @@ from bandit_lab._types import Array
 from bandit_lab.grpo import Learner
 from bandit_lab.simulate.devices import on_every
 from bandit_lab.simulate.fast import many_arms, two_arms
+from bandit_lab.simulate.fast.advantages import scales
 from bandit_lab.simulate.fast.layout import PART
 from bandit_lab.simulate.fast.loop import run_lanes
 from bandit_lab.simulate.fast.one_kernel import compiler_options, in_use, one_kernel, refused
@@ -77,7 +78,7 @@ def compiled(mesh: Mesh, program: Program, one: bool) -> Any:
 
     def sharded(learner: Learner, setting: Setting, seed: Array, items: Items) -> Results:
         root = jax.random.key_data(jax.random.key(seed))
-        if program.two_arms and program.columns == 1 and hasattr(learner.advantage, "scale"):
+        if program.two_arms and program.columns == 1 and scales(learner):
             setting = two_arms.with_tables(learner, setting)
         split = on_every(mesh, on_device, (False, False, False, True))
         return split(setting, learner, root, items)

@@ -13,8 +13,8 @@ from bandit_lab._barrier import materialize
 from bandit_lab._elementary import log
 from bandit_lab._numerics import add_up, leading_max, leading_sum, leading_sum_of
 from bandit_lab._types import Array
-from bandit_lab.grpo import Shift, counted, group_rule, scale_of, weighs_groups
-from bandit_lab.simulate.fast.advantages import of_group, of_infinite_group, of_law, scales
+from bandit_lab.grpo import Shift, counted, group_rule, weighs_groups
+from bandit_lab.simulate.fast.advantages import of_group, of_infinite_group, of_law, scale_of, scales
 from bandit_lab.simulate.fast.lanes import as_float, softmax_parts
 from bandit_lab.simulate.fast.multinomial import counts, draws_and_dither, thresholds, words_for_counting
 from bandit_lab.simulate.fast.non_silent import chance_of_silence, non_silent_counts, value_law, words_for_non_silent
@@ -69,7 +69,7 @@ def ascent_from(job: Job, acting: Policy, current: Policy, draw: Draw) -> tuple[
     distance = at.logits - job.setting.reference
     pull = job.lanes.kl_weight / at.total  # of the exact KL: its gradient is weights * (pull * distance - recoil)
     recoil = pull * leading_sum_of(lambda w, x, y: w * (x - y), at.weights, at.logits, job.setting.reference) / at.total
-    if infinite and change is None and at is acting and is_exact(job) and scales(job):
+    if infinite and change is None and at is acting and is_exact(job) and scales(job.learner):
         slope, offset = _affine(job, acting)
         slope, offset = slope / at.total, recoil - offset / at.total
         return at.weights * (job.setting.trained * slope + offset - pull * distance), jnp.zeros_like(at.total)
@@ -112,14 +112,14 @@ def _affine(job: Job, acting: Policy) -> tuple[Array, Array]:
         lambda w, r, own: w * ((r - mean) * (r - mean) + own), acting.weights, setting.trained, setting.variances
     )
     variance = variance / total
-    scale = scale_of(job.learner.advantage)(variance, variance <= 0, None)
+    scale = scale_of(job.learner, variance, variance <= 0, None)
     return scale, mean * scale
 
 
 def _infinite(job: Job, acting: Policy, change: Change | None) -> tuple[Array, Array, Array]:
     """(signal, policy [K, L], silent [L]): pi_k sum_u P(u | k) A_u w(ratio_k, A_u)."""
     chances = job.setting.chances
-    if scales(job):
+    if scales(job.learner):
         slope, offset = (materialize(x) for x in _affine(job, acting))
         advantage = of_infinite_group(job, slope, offset)
     else:

@@ -7,6 +7,7 @@ import numpy as np
 
 from bandit_lab.bandits import Bandit
 from bandit_lab.grpo import Learner, Refresh, averages, sees_batch
+from bandit_lab.simulate.fast.advantages import scales
 from bandit_lab.simulate.fast.layout import lanes_for
 from bandit_lab.simulate.fast.multinomial import LARGEST_GROUP, LARGEST_INVERTED, words_for_counting
 from bandit_lab.simulate.fast.non_silent import words_for_non_silent
@@ -32,8 +33,6 @@ def unsupported_reason(learner: Learner, dynamics: str, generator: str = "hash")
     draws = not staleness.whole_interval and not averages(staleness)
     if draws and not (dynamics == "sampled" and hasattr(staleness, "recall")):
         return f"{type(staleness).__name__} draws ages in a mean, or by a key"
-    if dynamics == "sampled" and not (hasattr(learner.advantage, "scale") or hasattr(learner.advantage, "of_counts")):
-        return f"{type(learner.advantage).__name__} has neither `scale` nor `of_counts`"
     if sees_batch(learner.advantage) and learner.prompts > 1:
         return f"{type(learner.advantage).__name__} sees the whole batch"
     if dynamics == "sampled" and (learner.group_size > LARGEST_GROUP or learner.prompts > LARGEST_PROMPTS):
@@ -108,7 +107,7 @@ def describe(
         variances=np.asarray((probabilities @ values**2 - means**2)[:, None] * (columns > 1), dtype),
         means=np.asarray(reported[:, None], dtype),
         reference=np.asarray(learner.bandit.reference_log_policy, dtype)[0][:, None],
-        distinct=None if hasattr(learner.advantage, "scale") else np.asarray(distinct[:, None], dtype),
+        distinct=None if scales(learner) else np.asarray(distinct[:, None], dtype),
     )
     return program, setting
 

@@ -22,8 +22,9 @@ from bandit_lab._barrier import materialize
 from bandit_lab._elementary import exp, log
 from bandit_lab._numerics import add_up
 from bandit_lab._types import Array
-from bandit_lab.grpo import Exact, Learner, scale_of
+from bandit_lab.grpo import Exact, Learner
 from bandit_lab.simulate.fast import many_arms
+from bandit_lab.simulate.fast.advantages import scale_of, scales
 from bandit_lab.simulate.fast.lanes import as_float
 from bandit_lab.simulate.fast.multinomial import (
     draws_and_dither,
@@ -74,7 +75,7 @@ def both_arms(policy: Policy) -> BothArms:
 def is_plain(learner: Learner) -> bool:
     """Whether the signal is (reward - mean) times a number per group, and the KL term the exact one."""
     exact = type(learner.kl_estimator) is Exact and getattr(learner.estimator, "ignores_ratio", False)
-    return exact and hasattr(learner.advantage, "scale") and learner.prompts == 1
+    return exact and scales(learner) and learner.prompts == 1
 
 
 def with_tables(learner: Learner, setting: Setting) -> Setting:
@@ -84,7 +85,7 @@ def with_tables(learner: Learner, setting: Setting) -> Setting:
     mean = (n * values[0] + (size - n) * values[1]) / size
     variance = (n * (values[0] - mean) ** 2 + (size - n) * (values[1] - mean) ** 2) / size
     silent = (n == 0) | (n == size)
-    scale = jnp.where(silent, 0, scale_of(learner.advantage)(variance, silent, size))
+    scale = jnp.where(silent, 0, scale_of(learner, variance, silent, size))
     if not is_plain(learner):
         return replace(setting, scale_steps=jnp.diff(scale[: size // 2 + 1]))
     signal = n * (values[0] - mean) * scale / size
@@ -160,7 +161,7 @@ def _counted(job: Job, acting: Policy, step: Array) -> tuple[Array, Array]:
     mean = materialize(add_up(*(n * r for n, r in zip(per_value, values, strict=True))) * (1 / size))
     variance = add_up(*(n * (r - mean) ** 2 for n, r in zip(per_value, values, strict=True))) * (1 / size)
     silent = add_up(*(n * n for n in per_value)) >= size * size
-    scale = scale_of(job.learner.advantage)(variance, silent, size)
+    scale = scale_of(job.learner, variance, silent, size)
     signal = add_up(*(n * (r - mean) for n, r in zip(first_arm, values, strict=True))) * scale
     if drops:
         chance = chance_of_silence(

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab.bandits import num_contexts_and_arms
-from bandit_lab.grpo import population_advantages
+from bandit_lab.grpo import Scaled, advantages, batch_advantages, drawn_advantages, sees_batch
 from bandit_lab.simulate import check_drift, drift_of
 from bandit_lab.study.check.result import Failed, check, close, compared
 from bandit_lab.study.check.sampling import _sampled_z, judge
@@ -39,26 +39,29 @@ def shapes(subject: Subject) -> str:
 
 @check("declared properties", "advantage")
 def flags(subject: Subject) -> str:
-    """`centred`, `linear`, `scale`, `of_counts` and `batch` agree with what the advantage does in a group of eight."""
+    """`centred` and `linear` are true in a group of eight; it is the same drawn, counted, by `scale` and in a batch."""
     advantage, rewards = subject.variant, jnp.array(REWARDS)
-    found, lines = advantage(rewards), []
+
+    def drawn(rewards: jax.Array) -> jax.Array:
+        return drawn_advantages(advantage, rewards[None])[0]
+
+    values, place, counts = jnp.unique(rewards, return_inverse=True, return_counts=True)
+    absent, shares = jnp.append(values, 7.0)[:, None], jnp.append(counts, 0)[:, None] / len(REWARDS)
+    found, size = drawn(rewards), len(REWARDS)
+    lines = [close("counted", advantages(advantage, absent, shares, size)[place, 0], found, 1e-12, 1e-12)]
     if advantage.centred:
         lines.append(close("sum of a centred group", jnp.sum(found), 0.0, 0, 1e-12))
     if advantage.linear:
-        lines.append(close("linear", advantage(3 * rewards + rewards[::-1]), 3 * found + found[::-1], 1e-12, 1e-12))
-    if hasattr(advantage, "scale"):
-        factor = advantage.scale(jnp.var(rewards)[None], jnp.array([False]), len(REWARDS))[0]
-        lines.append(close("scale", factor * (rewards - jnp.mean(rewards)), found, 1e-12, 1e-12))
-    if hasattr(advantage, "of_counts"):
-        values, place, counts = jnp.unique(rewards, return_inverse=True, return_counts=True)
-        by_value = advantage.of_counts(values[:, None], counts[:, None].astype(rewards.dtype))[:, 0]
-        lines.append(close("of_counts", by_value[place], found, 1e-12, 1e-12))
-    if hasattr(advantage, "batch"):
-        lines.append(close("batch of one group", advantage.batch(rewards[None])[0], found, 1e-12, 1e-12))
-        values, law = jnp.array([0.0, 1.0]), jnp.array([0.3, 0.7])
-        alone = population_advantages(advantage, values, law[None])[0]
-        lines.append(close("batch of one context", alone, advantage.population(values, law), 1e-12, 1e-12))
-    return "; ".join(lines) or "not centred, not linear, no scale, counts or batch"
+        lines.append(close("linear", drawn(3 * rewards + rewards[::-1]), 3 * found + found[::-1], 1e-12, 1e-12))
+    if isinstance(advantage, Scaled):
+        for name, of, many in (("scale", found, size), ("scale at G = infinity", None, None)):
+            factor = advantage.scale(jnp.var(rewards), jnp.asarray(False), many)
+            of = advantages(advantage, absent, shares, None)[place, 0] if of is None else of
+            lines.append(close(name, factor * (rewards - jnp.mean(rewards)), of, 1e-12, 1e-12))
+    if sees_batch(advantage):
+        alone = batch_advantages(advantage, absent, shares, None)
+        lines.append(close("batch of one", alone, advantages(advantage, absent, shares, None), 1e-12, 1e-12))
+    return "; ".join(lines)
 
 
 @check("infinite groups are the limit of large ones", "bandit", "advantage", "estimator")

@@ -42,8 +42,8 @@ MAX_TABLE = 50_000_000
 
 def compositions(total: int, parts: int) -> np.ndarray:
     """All ways to write `total` as an ordered sum of `parts` counts >= 0: int array [M, parts], lexicographic."""
-    bars = np.array(list(combinations(range(total + parts - 1), parts - 1)), dtype=np.int64)
-    bars = bars.reshape(-1, parts - 1)
+    places = list(combinations(range(total + parts - 1), parts - 1))
+    bars = np.array(places, dtype=np.int64).reshape(len(places), parts - 1)
     edges = np.hstack([np.full((len(bars), 1), -1), bars, np.full((len(bars), 1), total + parts - 1)])
     return np.diff(edges, axis=1) - 1
 

@@ -8,6 +8,9 @@ S_i the score of action i. The G actions are exchangeable, so that
 and f_1, f_2 depend on the rewards u_1, u_2 of two *tagged* actions and on how often each reward value occurs among the
 other G - 2, a multinomial count. Given these three the two actions are independent. The exact KL term is no random
 variable: it moves the mean and nothing else. P prompts average P independent groups. Derived here.
+
+An arm is never drawn if its probability is below the smallest normal number of its type: it adds nothing. The others
+enter as root of probability times f_i, since f_i^2 alone may be above the largest number.
 """
 
 from collections.abc import Callable
@@ -21,7 +24,7 @@ from jax.scipy.special import xlogy
 
 from bandit_lab import _checks
 from bandit_lab._types import Array
-from bandit_lab.grpo import Learner, counted, policy_gradient, shift_of, weighs_tokens
+from bandit_lab.grpo import KL, Learner, counted, policy_gradient, shift_of, weighs_tokens
 from bandit_lab.simulate.finite_group import (
     MAX_COMPOSITIONS,
     MAX_TABLE,
@@ -81,22 +84,26 @@ def group_moments(learner: Learner) -> MomentFn:
 
     def moments(kl_weight: Array, theta: Array, behaviour: Array) -> GradientMoments:
         policy, shift = shift_of(learner, theta, behaviour)
+        drawn_at_all = policy >= jnp.finfo(policy.dtype).tiny
+        policy = jnp.where(drawn_at_all, policy, 0)
         joint = policy[..., None] * law.probabilities  # [X, K, U]
         log_others = jnp.sum(xlogy(others.astype(theta.dtype), jnp.sum(joint, axis=1)[:, None, :]), axis=-1)
         chance = jnp.exp(log_ways.astype(theta.dtype) + log_others)  # [X, M]
         at = behaviour if learner.estimator.at_snapshot else theta
         scores = jax.jacfwd(bandit.log_policy)(at)  # [X, K, D]
-        factor = counted(learner, shift.spread(3), table, 1.0)  # [X, K, M, U, U]
+        root = jnp.sqrt(policy)
+        factor = root[..., None, None, None] * counted(learner, shift.spread(3), table, 1.0)  # [X, K, M, U, U]
         if kl.sampled:
-            slope = kl.slope(bandit.log_policy(at), bandit.reference_log_policy)
-            factor = factor - (kl_weight * slope)[..., None, None, None]
-        factor = jnp.where(counts, factor, 0)
+            held = _root_times_slope(kl, root, bandit.log_policy(at), bandit.reference_log_policy)
+            factor = factor - (kl_weight * held)[..., None, None, None]
+        factor = jnp.where(counts & drawn_at_all[..., None, None, None], factor, 0)
         alive = jnp.mean(jnp.einsum("xku,xlv,xm,muv->x", joint, joint, chance, counts.astype(theta.dtype)))
         chance = chance / (jnp.where(alive > 0, alive, 1) * policy.shape[0])
-        first = jnp.einsum("xku,xkmuv,xkd->xmuvd", joint, factor, scores)
+        rewards, weighted = law.probabilities, root[..., None] * law.probabilities
+        first = jnp.einsum("xku,xkmuv,xkd->xmuvd", weighted, factor, scores)
         value_law = jnp.sum(joint, axis=1)
         drawn = jnp.einsum("xm,xv,xmuvd->d", chance, value_law, first)
-        alone = jnp.einsum("xm,xv,xku,xkmuv,xkd,xke->de", chance, value_law, joint, factor**2, scores, scores)
+        alone = jnp.einsum("xm,xv,xku,xkmuv,xkd,xke->de", chance, value_law, rewards, factor**2, scores, scores)
         pair = jnp.einsum("xm,xmuvd,xmvue->de", chance, first, first)
         covariance = (alone + (size - 1) * pair) / size - jnp.outer(drawn, drawn)
         nothing = jnp.zeros_like(policy)
@@ -104,3 +111,10 @@ def group_moments(learner: Learner) -> MomentFn:
         return GradientMoments(mean, covariance / learner.prompts)
 
     return moments
+
+
+def _root_times_slope(kl: KL, root: Array, log_policy: Array, log_reference: Array) -> Array:
+    """Root of each arm's probability [X, K] times the KL term's slope, whose square may be no number by itself."""
+    if hasattr(kl, "expected"):
+        return kl.expected(root, jnp.log(jnp.where(root > 0, root, 1)), log_policy, log_reference)
+    return root * kl.slope(log_policy, log_reference)

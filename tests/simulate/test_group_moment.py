@@ -81,6 +81,33 @@ def test_covariance_against_sampled_gradients(name):
     assert np.abs((products.mean(axis=0) - wrong) / error).max() > 5
 
 
+@pytest.mark.parametrize("estimator", [Frozen(), Ratio(), Uncorrected()])
+def test_an_arm_that_is_hardly_ever_drawn_or_never(estimator):
+    """Against the closed form of equal rewards and the k3 term, on policy, from a gap of 0.5 to one of 1000.
+
+    The term of one action is f S = (1 - r/p) S with the mean (p - r) and the square sum (p - r)^2/p, S = e_k - p; the
+    signal is 0. The closed form is in long double. An arm below the smallest double is never drawn: 0 for it.
+    """
+    bandit = two_arm((0.5, 0.5), reference_logits=(0.0, 0.4), kind="fixed")
+    moments = jax.jit(group_moments(Learner(bandit, estimator=estimator, group_size=4, kl_estimator="k3")))
+    reference = np.exp(np.asarray(bandit.reference_log_policy, np.longdouble))[0]
+    for gap in (0.5, 30.0, 300.0, 360.0, 700.0, 706.0, 720.0, 744.0, 746.0, 1000.0):
+        theta = jnp.array([gap, 0.0])
+        rare = np.exp(-np.longdouble(gap)) / (1 + np.exp(-np.longdouble(gap)))
+        policy = np.array([1 - rare, rare])
+        drawn = policy >= np.finfo(float).tiny
+        scores = np.eye(2) - policy
+        slope = np.where(drawn, 1 - reference / policy, 0)
+        held = np.where(drawn, policy, 0) * slope
+        mean = -held @ scores
+        square = (scores.T * (np.where(drawn, policy, 0) * slope**2)) @ scores
+        found = moments(1.0, theta, theta)
+        np.testing.assert_allclose(found.mean, mean.astype(float), rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(
+            found.covariance, ((square - np.outer(mean, mean)) / 4).astype(float), rtol=1e-11, atol=1e-13
+        )
+
+
 def test_a_pair_needs_a_partner():
     with pytest.raises(ValueError, match="ways to share out"):
         group_moments(Learner(k_arm(tuple(np.linspace(0, 1, 8)), kind="fixed"), group_size=32))

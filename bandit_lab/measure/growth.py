@@ -13,6 +13,7 @@ PERIODS = 150  # length of a growth run in units of N + 1/(1 - mu); a cycle take
 START = 1e-7  # displacement, in units of the direction given
 TOO_LARGE, TOO_SMALL = 1e-3, 3e-11  # beyond: nonlinear; below: rounding errors
 LEAST_CYCLE = 1e-3  # least size of the part of a displacement that cycles, as a share of its whole
+LEAST_TURNS, LEAST_SHARE = 2, 0.75  # of what cycles: changes of sign, share of samples with x_j^2 > x_{j-1} x_{j+1}
 SAME_RATE = 5.0  # two readings of one growth differ by a bounded factor, not by more than e^5
 LONGEST = 2**22  # steps
 _BURN_IN = 1 / 3
@@ -44,9 +45,11 @@ def growth_rate(
     The nonlinear mean update runs for `periods` (N + 1/(1 - mu)) steps. The rate is the average slope of the log of the
     displacement's size every N steps, under a smooth window after a burn-in of one third, so that oscillation averages
     out. Where the displacement x cycles, its size dips at every turn and the dips can beat with the sampling; then
-    sqrt|x_j^2 - x_{j-1} x_{j+1}|, which a pair z = r e^{+-iw} makes exactly proportional to r^j, is read instead. A run
-    whose displacement leaves [3e-11, 1e-3] is decided there, before rounding errors or saturation matter, and its rate
-    is the crude one up to then.
+    sqrt|x_j^2 - x_{j-1} x_{j+1}|, which a pair z = r e^{+-iw} makes exactly proportional to r^j, is read instead.
+    Beside an offset of the fixed point it would fall like r^{j/2}, at half the rate. So x must change its sign twice or
+    more, and the difference must be positive. Neither holds of a mode beside an offset. A run whose displacement
+    leaves [3e-11, 1e-3] is decided there, before rounding errors or saturation matter, and its rate is the crude one up
+    to then.
 
     Args:
       cells: Hyper of arrays [C]. theta_star: [C, D] fixed points. direction: [D] or [C, D]; only the part of it that
@@ -99,7 +102,7 @@ class _Growth:
 
     def __init__(self, steps: np.ndarray, stride: np.ndarray) -> None:
         self.steps, self.stride = steps, stride
-        self.size, self.cycle, self.weight, self.contrast = np.zeros((4, len(steps)))
+        self.size, self.cycle, self.weight, self.contrast, self.turns, self.curved = np.zeros((6, len(steps)))
         self.last, self.before = np.zeros((2, len(steps)))  # the latest two samples of the displacement
         self.crude = np.full(len(steps), np.nan)
 
@@ -133,7 +136,8 @@ class _Growth:
         bump, slope = _bump((step / self.steps[cell] - _BURN_IN) / (1 - _BURN_IN))
         inside = bump > 0
         lane, bump, slope, log_size = lane[inside], bump[inside], slope[inside], _log_size(size[inside])
-        log_cycle = _log_size(np.abs(last**2 - before * now)[inside])
+        curvature = (last**2 - before * now)[inside]
+        log_cycle = _log_size(np.abs(curvature))
 
         def total(values: np.ndarray) -> np.ndarray:
             return np.bincount(lane, values, count)
@@ -143,6 +147,8 @@ class _Growth:
             self.cycle[who] -= total(slope * log_cycle)
             self.contrast[who] += total(bump * (log_cycle - log_size))
         self.weight[who] += total(bump)
+        self.turns[who] += total((last * now < 0)[inside])
+        self.curved[who] += total(bump * (curvature > 0))
 
     def rates(self) -> np.ndarray:
         """Growth per step [C]."""
@@ -150,6 +156,7 @@ class _Growth:
         with np.errstate(divide="ignore", invalid="ignore"):
             size, cycle = (total / (self.weight * window) for total in (self.size, self.cycle))
             cycles = (self.contrast / self.weight > np.log(LEAST_CYCLE)) & (np.abs(size - cycle) * window < SAME_RATE)
+            cycles &= (self.turns >= LEAST_TURNS) & (self.curved > LEAST_SHARE * self.weight)
         return np.where(np.isnan(self.crude), np.where(cycles, cycle, size), self.crude)
 
 

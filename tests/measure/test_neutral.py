@@ -107,6 +107,29 @@ def test_only_the_part_of_a_displacement_that_changes_the_policy_is_measured():
             growth_rate(learner, "mean_field", grid, theta, neutral, 20)
 
 
+@pytest.mark.parametrize("offset", [1e-10, -1e-10, 1e-9])
+@pytest.mark.parametrize("root", [np.exp(-0.027), -np.exp(-0.027)])
+def test_a_fixed_point_that_is_a_little_off_is_not_read_as_a_cycle(root, offset):
+    """A fixed point is accepted at 1e-9 logits. Read as a cycle, the displacement has half of its rate."""
+    j = np.arange(128)
+    displacement = 1e-7 * root**j + offset
+    watch, first = _Growth(np.array([40]), np.array([1])), np.zeros(1, int)
+    watch(first, first, displacement[None], displacement[None] ** 2)
+    assert watch.rates()[0] == pytest.approx(-0.027, rel=50 * abs(offset) / 1e-7)
+
+
+def test_a_cycle_is_read_as_one_beside_such_an_offset():
+    j = np.arange(1280)
+    displacement = 1e-7 * np.exp(-1e-3 * j) * np.cos(0.05 * j)
+    for offset in (0.0, 1e-10):
+        watch = _Growth(np.array([1200]), np.array([1]))
+        for start in range(0, 1280, 128):
+            part = displacement[None, start : start + 128] + offset
+            watch(np.zeros(1, int), np.array([start]), part, part**2 + 1e-16 * np.exp(-2e-3 * j[start : start + 128]))
+        assert watch.turns[0] > 2
+        assert watch.rates()[0] == pytest.approx(-1e-3, rel=1e-2)
+
+
 def test_a_policy_that_runs_to_a_vertex_or_does_not_move_has_a_reason_and_no_number():
     learner = Learner(build_escort())
     assert "runs to a vertex" in find_fixed_point(learner, "mean_field", 0.0).reason

@@ -127,21 +127,60 @@ def pytest_collection_modifyitems(config, items):
                 item.add_marker(pytest.mark.skip(reason="compiled as released in tests/test_released.py"))
 
 
+def spare_the_collector() -> None:
+    """Take all that lives now out of what Python's collector of garbage looks at, and have it look less often.
+
+    Half a million objects of imported libraries, none of them garbage, are else gone through again and again: a third
+    of what a command costs that only composes its settings.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
+def pytest_collection_finish():
+    """All is imported that files of tests import."""
+    spare_the_collector()
+
+
+def memory_maps() -> int:
+    """How many maps this process has of the 65,530 that Linux gives each: a compiled program takes several."""
+    told = Path("/proc/self/maps")
+    return told.read_bytes().count(b"\n") if told.exists() else MOST_MAPS
+
+
+MOST_MAPS = 16_000
+_unoptimised: list[str] = []
+"""Modules since the last forgetting that compiled without optimisation: their programs are not for others."""
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _forget_compiled_programs():
-    """Free a module's compiled programs: thousands in one process use up the system's memory maps, and LLVM aborts."""
+    """Free compiled programs after a module if they are many: thousands use up the system's memory maps, and LLVM
+    aborts. Few are kept: the commands of many modules begin with the same ones."""
     yield
-    jax.clear_caches()
-    gc.collect()
+    if _unoptimised or memory_maps() >= MOST_MAPS:
+        jax.clear_caches()
+        _unoptimised.clear()
+    spare_the_collector()
 
 
 @pytest.fixture
-def compiled_quickly():
+def nothing_compiled():
+    """For tests of what compiling takes: no program is there from before."""
+    jax.clear_caches()
+
+
+@pytest.fixture
+def compiled_quickly(request):
     """For tests of many short programs, whose cost is compilation: no optimisation by LLVM at all.
 
     Core-seconds of nine derivatives of a drift: 7.0 as released, 4.4 as all tests compile (`compile_quickly`), 2.7
     here, 5.8 with this switch alone. Programs run several times slower: nothing that simulates long asks for it.
     """
+    if not _unoptimised:
+        jax.clear_caches()
+        _unoptimised.append(request.module.__name__)
     before = jax.config.read("jax_disable_most_optimizations")
     jax.config.update("jax_disable_most_optimizations", True)
     yield

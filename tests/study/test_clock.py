@@ -23,7 +23,7 @@ FIVE = "bandit.rewards=[0.1,0.2,0.3,0.4,0.5] bandit.stds=[1,1,1,1,1]"
 
 
 @pytest.mark.parametrize("given", ["check advantage=rloo", f"predict bandit=gaussian dynamics=mean_field {FIVE}"])
-def test_the_manifest_holds_the_seconds_of_compiling(given, tmp_path, monkeypatch):
+def test_the_manifest_holds_the_seconds_of_compiling(given, tmp_path, monkeypatch, nothing_compiled):
     """One check that compiles stands for the suite; a bandit without closed form has its drift compiled."""
 
     def compiles(subject):

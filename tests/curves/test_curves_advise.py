@@ -112,6 +112,8 @@ def test_factor_of_the_gradient():
         assert group_factor("grpo", p, size) == pytest.approx(known, abs=6e-4)
     assert group_factor("dr_grpo", 0.3, 8) == pytest.approx(7 / 8)
     assert group_factor("rloo", 0.3, 8) == pytest.approx(1.0)
+    assert group_factor("dr_grpo", 0.3, 2) == pytest.approx(1 / 2)
+    assert group_factor("dr_grpo", 0.3, 1) is None
     assert group_factor("grpo", 0.0, 8) is None
 
 

@@ -202,7 +202,7 @@ DEFECTS = [
     ("bandit", misderived, "derivatives of the drift against finite differences"),
     ("staleness", Invents, "remembers parameters"),
     ("staleness", Counts, "remembers parameters"),
-    ("staleness", OddPeriod, GROWTH),
+    pytest.param("staleness", OddPeriod, GROWTH, marks=pytest.mark.nightly),
     ("staleness", Mixes, "fast path against the reference path"),
     ("kl_estimator", WrongDivergence, "stiffness by three routes"),
 ]

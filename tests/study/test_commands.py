@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from settings import nightly_but
 
 from bandit_lab.study.cli import INTERRUPTED, OK, main
 from bandit_lab.study.predict import command as predict
@@ -165,7 +166,7 @@ def test_quiet_run_leaves_stderr_empty():
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("kill", nightly_but([signal.SIGTERM], [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]))
 def test_killed_sweep_is_not_a_finished_one(kill):
     environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
     command = [sys.executable, "-m", "bandit_lab", "sweep", "run_dir=here", "steps=20000"]

@@ -13,6 +13,7 @@ import xarray
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
+from settings import nightly_but
 
 from bandit_lab.curves.reading import effective_stiffness
 from bandit_lab.study.cli import BAD_INPUT, INCOMPLETE, OK, main
@@ -367,15 +368,19 @@ ODD = st.text(alphabet=st.sampled_from("ab=, '\"\\$}{[]:()\n\té%#*?~+-"), min_s
 )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(paths=st.lists(ODD, min_size=1, max_size=3), where=ODD)
-def test_any_path_and_any_text_reach_the_command_unchanged(paths, where):
+@pytest.mark.parametrize("examples", nightly_but([15], [15, 60]))
+def test_any_path_and_any_text_reach_the_command_unchanged(examples):
+    @settings(max_examples=examples, deadline=None, derandomize=True)
+    @given(paths=st.lists(ODD, min_size=1, max_size=3), where=ODD)
+    def reach(paths, where):
+        overrides = [*arguments.as_overrides("fit", ["--", *paths]), f"where={arguments.quoted(where)}"]
+        with compose.hydra_ready():
+            found = OmegaConf.to_object(compose.composed("fit", overrides))
+        assert found.paths == paths
+        assert found.where == where
+
     compose.register([])
-    overrides = [*arguments.as_overrides("fit", ["--", *paths]), f"where={arguments.quoted(where)}"]
-    with compose.hydra_ready():
-        found = OmegaConf.to_object(compose.composed("fit", overrides))
-    assert found.paths == paths
-    assert found.where == where
+    reach()
 
 
 def test_the_one_path_that_cannot_be_written_is_refused(capsys):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from settings import cells
+from settings import cells, nightly_but
 
 from bandit_lab import theory
 from bandit_lab.grpo import Ratio
@@ -37,8 +37,14 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("dynamics", ["mean_field", "finite_group"])
-@pytest.mark.parametrize(("advantage", "estimator"), CASES)
+DYNAMICS = ("mean_field", "finite_group")
+ONE_EACH = [(*case, DYNAMICS[place % 2]) for place, case in enumerate(CASES)]
+
+
+@pytest.mark.parametrize(
+    ("advantage", "estimator", "dynamics"),
+    nightly_but(ONE_EACH, [(*case, dynamics) for case in CASES for dynamics in DYNAMICS]),
+)
 def test_formula_and_differentiation_agree(advantage, estimator, dynamics):
     chosen = settings(bandit=FIVE, advantage=advantage, estimator=estimator, group_size=6)
     learner = build.build_learner(chosen, 1)

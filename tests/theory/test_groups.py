@@ -44,6 +44,7 @@ def test_mean_advantage_is_a_sum_over_successes_and_in_an_infinite_group_its_lim
         for size in (2, 5, 2001):
             law = GroupLaw(rule, size)
             up, down = law.table()
+            assert up.shape == down.shape == (size + 1,)
             others = stats.binom.pmf(np.arange(size), size - 1, p)
             expected = others @ (p * up[1:] + (1 - p) * down[:-1])
             assert law.mean_advantage(p) == pytest.approx(expected, abs=1e-12)

@@ -22,6 +22,7 @@ from bandit_lab.measure import (
     stack_bandits,
     stiffest_mode,
 )
+from bandit_lab.measure.directions import changing_part
 from bandit_lab.measure.growth import _Growth
 from bandit_lab.theory import exact, oscillation_onset
 
@@ -100,6 +101,10 @@ def test_only_the_part_of_a_displacement_that_changes_the_policy_is_measured():
         assert np.all(clean < -1e-4)
         np.testing.assert_allclose(mixed, clean, rtol=1e-6)
         many = stack_bandits([bandit, bandit])
+        for among in (None, many):  # before any run: a wrong direction and a wrong run are told apart
+            kept, space = changing_part(learner, theta, np.tile(along + neutral, (2, 1)), among)
+            np.testing.assert_allclose(kept, np.tile(along, (2, 1)), atol=1e-12)
+            assert space is None or np.allclose(space, np.outer(along, along), atol=1e-12)
         np.testing.assert_allclose(
             growth_rate(learner, "mean_field", grid, theta, along + neutral, 20, many), clean, rtol=1e-6
         )

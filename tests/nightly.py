@@ -83,6 +83,9 @@ KEPT: dict[str, tuple[str, ...]] = {
         *("uniform_cells", "neighbouring_cells", "bits_of_a_word", "lags_in_a_lane", "repeats_in_a_lane"),
     ),
     # One more case of what another case shows: thresholds, means, layouts.
+    "simulate/test_fast_path.py::test_layouts_give_the_same_runs": (),
+    "measure/test_adam.py::test_fluctuation_without_a_second_moment_is_the_lyapunov_covariance": (),
+    "measure/test_drawn_ages.py::test_averaged_staleness_without_momentum_is_ema_momentum": (),
     "measure/test_thresholds.py::test_measured_boundary_is_the_exact_one": ("default-A",),
     "measure/test_floquet.py::test_thresholds_are_the_closed_forms": ("five-finite_group-refresh-nesterov",),
     "measure/test_floquet.py::test_chains_and_schedules_stand_at_their_frozen_value": (),

@@ -15,7 +15,7 @@ estimators taken from `grpo` as they are; `items` is the compiled function, `eng
 settings it serves: all rules of `grpo` on tabular bandits, but for an advantage that sees several groups of a batch,
 and ages drawn in a mean. A user's rule is supported if it says how it follows from counts (`Advantage`); optimisers, KL
 and group estimators and rules that look policies up are supported as they are.
-`computed_once` appears where XLA:CPU would otherwise work a value out once per consumer.
+`materialize` appears where XLA:CPU would otherwise work a value out once per consumer.
 """
 
 from bandit_lab.simulate.fast.engine import ensemble, run_cells

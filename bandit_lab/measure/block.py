@@ -16,7 +16,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from bandit_lab._types import Array
-from bandit_lab.grpo import Hyper, Learner, State, check_hyper, init, update
+from bandit_lab.grpo import Hyper, Learner, State, check_hyper, init
 from bandit_lab.measure.fixed_point import FixedPoint, find_fixed_point
 from bandit_lab.measure.frozen_moment import (
     FAR,
@@ -29,6 +29,7 @@ from bandit_lab.measure.frozen_moment import (
 )
 from bandit_lab.simulate import DYNAMICS
 from bandit_lab.simulate.group_moment import group_moments
+from bandit_lab.simulate.rollout import rollout
 
 AT_REST = 1e-11  # residual of a fixed point of the map, relative to 1 + the largest entry of the state
 _NEWTON = 30
@@ -68,7 +69,7 @@ def _map(learner: Learner, dynamics: str, hyper: Hyper, x: Array, second_moment:
     _, unravel = pack(template)
     period = learner.staleness.period(hyper.refresh_interval)
     start = unpack(template, unravel, x, second_moment, fixed)
-    end = jax.lax.fori_loop(0, period, lambda _, s: update(learner, gradient, hyper, key, s)[0], start)
+    end = rollout(learner, gradient, hyper, key, start, period).state
     return pack(end._replace(staleness=learner.staleness.rewind(end.staleness, period)))[0]
 
 

@@ -23,11 +23,12 @@ from jax.sharding import Mesh
 
 from bandit_lab._types import Array
 from bandit_lab.bandits import Bandit
-from bandit_lab.grpo import Hyper, Learner, init, update
+from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.simulate import DYNAMICS
 from bandit_lab.simulate.cells import typed_cells
 from bandit_lab.simulate.devices import mesh_for, on_every
 from bandit_lab.simulate.fast.one_kernel import compiler_options, in_use, one_kernel, refused
+from bandit_lab.simulate.rollout import Stride, rollout
 
 WIDTH = {"mean_field": 256, "finite_group": 32}  # lanes of a block: a group law costs about G times a mean field
 STEPS = 128  # by which a block is advanced before its lanes are looked at
@@ -83,14 +84,13 @@ def _program(mesh: Mesh, dynamics: str, one: bool) -> Callable[..., Any]:
             gradient = own or DYNAMICS[dynamics](replace(learner, bandit=bandit))
             weight = _change_weight(learner, hyper)
 
-            def step(state: Any, _: Any) -> Any:
-                new, _ = update(learner, gradient, hyper, key, state)
-                away, change = state.theta - fixed, new.theta - state.theta
+            def read(seen: Stride) -> tuple[Array, Array]:
+                away, change = seen.before.theta - fixed, seen.after.theta - seen.before.theta
                 counted = (away, change) if space is None else (away @ space, change @ space)
                 size = jnp.sum(counted[0] ** 2) + jnp.sum((weight * counted[1]) ** 2)
-                return new, (jnp.sum(projector * away), size)
+                return jnp.sum(projector * away), size
 
-            return jax.lax.scan(step, state, length=STEPS)
+            return rollout(learner, gradient, hyper, key, state, STEPS, observe=read)[:2]
 
         def lanes() -> Any:  # closes over its inputs: XLA:CPU aborts on an input of the kernel that nothing reads
             return jax.vmap(lane)(cells, fixed, projector, state, space, bandits)

@@ -19,12 +19,13 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab._types import Array
-from bandit_lab.grpo import Hyper, Learner, init, update
+from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.measure.boundary import Boundary, first_crossing
 from bandit_lab.measure.directions import policy_directions
 from bandit_lab.simulate import DYNAMICS
 from bandit_lab.simulate.cells import typed_cells
 from bandit_lab.simulate.programs import bounded_jit
+from bandit_lab.simulate.rollout import rollout
 
 _DISPLACEMENT = 1e-6
 _STRIDE = 4  # steps between two readings
@@ -82,7 +83,7 @@ def _readings(
         keys = jax.random.split(key, runs + 1)
 
         def advance(state: Any, run_key: Array) -> tuple[Any, Array]:
-            state = jax.lax.fori_loop(0, _STRIDE, lambda _, s: update(learner, gradient, hyper, run_key, s)[0], state)
+            state = rollout(learner, gradient, hyper, run_key, state, _STRIDE).state
             size = _distance(state, fixed) / _DISPLACEMENT
             return _scaled(state, fixed, 1 / size, projector), jnp.log(size)
 

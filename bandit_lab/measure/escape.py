@@ -14,11 +14,12 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab._types import Array
-from bandit_lab.grpo import Hyper, Learner, init, update
+from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.measure.fluctuation import Estimate
 from bandit_lab.simulate import sampled
 from bandit_lab.simulate.cells import cast, cell_identity, typed_cells
 from bandit_lab.simulate.programs import bounded_jit
+from bandit_lab.simulate.rollout import Stride, rollout
 
 _SEEDS = 256
 
@@ -81,18 +82,20 @@ def _watch(
             others = jnp.where(jnp.arange(len(log_policy)) == best, -jnp.inf, log_policy)
             return log_policy[best] - jax.nn.logsumexp(others)
 
-        def step(index: Array, carry: Any) -> Any:
-            state, first, total, count = carry
-            state, _ = update(learner, gradient, hyper, run_key, state)
-            gap = log_odds(state.theta)
-            watched = state.step % stride == 0
+        def watch(seen: tuple[Array, ...], new: Stride) -> tuple[Array, ...]:
+            first, total, count = seen
+            step, gap = new.after.step, log_odds(new.after.theta)
+            watched = step % stride == 0
             outside = watched & ~((gap >= low) & (gap <= high))
-            late = watched & (state.step > steps // 2)
+            late = watched & (step > steps // 2)
             total = total + jnp.where(late, jax.nn.sigmoid(gap), 0)
-            return state, jnp.minimum(first, jnp.where(outside, state.step, steps + 1)), total, count + late
+            return jnp.minimum(first, jnp.where(outside, step, steps + 1)), total, count + late
 
-        start_state = (init(learner, hyper, theta), jnp.int32(steps + 1), jnp.zeros((), theta.dtype), jnp.int32(0))
-        state, first, total, count = jax.lax.fori_loop(0, steps, step, start_state)
+        nothing = (jnp.int32(steps + 1), jnp.zeros((), theta.dtype), jnp.int32(0))
+        start = init(learner, hyper, theta)
+        state, _, (first, total, count) = rollout(
+            learner, gradient, hyper, run_key, start, steps, fold=watch, total=nothing
+        )
         return first, total / jnp.maximum(count, 1), log_odds(state.theta)
 
     over_seeds = jax.vmap(lane, (None, None, None, None, None, 0))

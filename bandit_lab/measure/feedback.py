@@ -25,12 +25,13 @@ from scipy.linalg import solve_discrete_lyapunov
 from scipy.optimize import brentq
 
 from bandit_lab._types import Array
-from bandit_lab.grpo import Gradient, Hyper, Learner, init, update
+from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.measure.block import Block, make_block, pack, stationary_moment, unpack
 from bandit_lab.measure.frozen_moment import FAR
 from bandit_lab.simulate import DYNAMICS
 from bandit_lab.simulate.group_moment import group_moments
 from bandit_lab.simulate.programs import bounded_jit
+from bandit_lab.simulate.rollout import rollout
 
 _ROUNDS = 60
 _AGREES = 1e-9
@@ -59,20 +60,15 @@ def _response(
     learner: Learner, dynamics: str, period: int, hyper: Hyper, x: Array, second_moment: tuple, fixed: tuple
 ) -> Any:
     """Jacobians of (state after a period [n], gradients [period, D]) by state [n] and by noise [period, D]."""
-    base, key = DYNAMICS[dynamics](learner), jax.random.key(0)
+    gradient, key = DYNAMICS[dynamics](learner), jax.random.key(0)
     template = init(learner, hyper, learner.bandit.initial_parameters)
     _, unravel = pack(template)
 
     def block(x: Array, noise: Array) -> tuple[Array, Array]:
-        def step(state: Any, extra: Array) -> Any:
-            def gradient(key: Array, kl_weight: Array, theta: Array, behaviour: Array) -> Any:
-                clean = base(key, kl_weight, theta, behaviour)
-                return Gradient(clean.value + extra, clean.silent)
-
-            new, info = update(learner, gradient, hyper, key, state)
-            return new, info.gradient
-
-        end, gradients = jax.lax.scan(step, unpack(template, unravel, x, second_moment, fixed), noise)
+        start = unpack(template, unravel, x, second_moment, fixed)
+        end, gradients, _ = rollout(
+            learner, gradient, hyper, key, start, period, observe=lambda s: s.info.gradient, push=noise
+        )
         return pack(end._replace(staleness=learner.staleness.rewind(end.staleness, period)))[0], gradients
 
     return jax.jacfwd(block, argnums=(0, 1))(x, jnp.zeros((period, learner.bandit.initial_parameters.shape[0])))

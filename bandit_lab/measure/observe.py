@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab._types import Array
-from bandit_lab.grpo import Hyper, Learner, init, update
+from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.simulate import DYNAMICS
 from bandit_lab.simulate.programs import bounded_jit
+from bandit_lab.simulate.rollout import rollout
 
 Watch = Callable[[Any, Array], Any]
 """(what is evaluated, parameters [D]) -> a pytree of arrays."""
@@ -23,14 +24,9 @@ def _runs(
 ) -> Any:
     def one(learner: Learner, judged: Any, hyper: Hyper, key: Array) -> Any:
         gradient = DYNAMICS[dynamics](learner)
-
-        def some(state: Any, _: None) -> tuple[Any, Any]:
-            seen = watch(judged, state.theta)
-            steps = jax.lax.fori_loop(0, every, lambda _, s: update(learner, gradient, hyper, key, s)[0], state)
-            return steps, seen
-
         start = init(learner, hyper, learner.bandit.initial_parameters)
-        return jax.lax.scan(some, start, length=times)[1]
+        seen = lambda stride: watch(judged, stride.before.theta)  # noqa: E731
+        return rollout(learner, gradient, hyper, key, start, times, every, observe=seen).seen
 
     over_seeds = jax.vmap(one, (None, None, None, 0))
     return jax.vmap(over_seeds, (0, 0, 0, None))(learners, judged, hyper, keys)

@@ -16,11 +16,12 @@ import numpy as np
 from bandit_lab._types import Array
 from bandit_lab.bandits import expected_reward
 from bandit_lab.bandits.proxy import ProxyBandit
-from bandit_lab.grpo import Hyper, Learner, init, update
+from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.simulate import route, sampled, trajectories
 from bandit_lab.simulate.calls import in_order
 from bandit_lab.simulate.cells import cast, cell_identity, typed_cells
 from bandit_lab.simulate.programs import bounded_jit
+from bandit_lab.simulate.rollout import rollout
 
 _SEEDS = 256  # seeds in one block of the reference path
 
@@ -74,12 +75,9 @@ def _reference(
         run_key = jax.random.fold_in(jax.random.fold_in(key, name), seed)
         middle = observe(theta)
         state = init(learner, hyper, theta)
-        state = jax.lax.fori_loop(0, burn_in, lambda _, s: update(learner, gradient, hyper, run_key, s)[0], state)
-
-        def step(state: Any, _: None) -> tuple[Any, Array]:
-            return update(learner, gradient, hyper, run_key, state)[0], observe(state.theta) - middle
-
-        return jax.lax.scan(step, state, length=steps)[1]
+        state = rollout(learner, gradient, hyper, run_key, state, burn_in).state
+        depart = lambda stride: observe(stride.before.theta) - middle  # noqa: E731
+        return rollout(learner, gradient, hyper, run_key, state, steps, observe=depart).seen
 
     over_seeds = jax.vmap(lane, (None, None, None, 0))
     return jax.vmap(over_seeds, (0, 0, 0, None))(cells, names, theta_star, seeds)

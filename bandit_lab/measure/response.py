@@ -13,11 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab._types import Array
-from bandit_lab.grpo import Hyper, Learner, init, update
+from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.measure.block import scalars
 from bandit_lab.measure.frozen_moment import second_moment_leaves
 from bandit_lab.simulate import sampled
 from bandit_lab.simulate.programs import bounded_jit
+from bandit_lab.simulate.rollout import rollout
 
 SEEDS = 512  # in one program
 
@@ -51,18 +52,13 @@ def _runs(
     projector = step / (step @ step)
 
     def lane(key: Array) -> Any:
-        def period(state: Any) -> Any:
-            return jax.lax.fori_loop(0, length, lambda _, s: update(learner, gradient, hyper, key, s)[0], state)
-
-        start = jax.lax.fori_loop(0, burn_in, lambda _, s: period(s), init(learner, hyper, theta))
+        start = rollout(learner, gradient, hyper, key, init(learner, hyper, theta), burn_in * length).state
 
         def follow(sign: float) -> Array:
-            def one(state: Any, _: None) -> tuple[Any, Array]:
-                new = period(state)
-                return new, projector @ new.theta
-
             first = start._replace(theta=start.theta + sign * step)
-            return jnp.concatenate([(projector @ first.theta)[None], jax.lax.scan(one, first, length=periods)[1]])
+            after = lambda stride: projector @ stride.after.theta  # noqa: E731
+            later = rollout(learner, gradient, hyper, key, first, periods, length, observe=after).seen
+            return jnp.concatenate([(projector @ first.theta)[None], later])
 
         state_leaves = jax.tree.leaves(start.optimizer)
         moments = jnp.array([jnp.mean(state_leaves[i]) for i in leaves])

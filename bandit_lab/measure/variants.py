@@ -7,7 +7,6 @@ Two arms, seen through the logit gap x = theta_1 - theta_2.
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,10 +14,11 @@ import numpy as np
 
 from bandit_lab._types import Array
 from bandit_lab.bandits import Bandit
-from bandit_lab.grpo import Gradient, GradientFn, Hyper, Learner, init, update
+from bandit_lab.grpo import Gradient, GradientFn, Hyper, Learner, init
 from bandit_lab.simulate import DYNAMICS
 from bandit_lab.simulate.cells import typed_cells
 from bandit_lab.simulate.programs import bounded_jit
+from bandit_lab.simulate.rollout import Stride, rollout
 
 Learners = tuple[Learner, ...]
 
@@ -95,11 +95,11 @@ def _run(learners: Learners, dynamics: str, index: Array, hyper: Hyper, start: A
     gradient, key = one_of(learners, dynamics, index), jax.random.key(0)
 
     def one(hyper: Hyper, start: Array) -> Array:
-        def step(state: Any, _: Any) -> Any:
-            new, _ = update(learners[0], gradient, hyper, key, state)
-            return new, state.theta[0] - state.theta[1]
+        def gap(stride: Stride) -> Array:
+            return stride.before.theta[0] - stride.before.theta[1]
 
-        return jax.lax.scan(step, init(learners[0], hyper, _theta(start)), length=steps + 1)[1]
+        begun = init(learners[0], hyper, _theta(start))
+        return rollout(learners[0], gradient, hyper, key, begun, steps + 1, observe=gap).seen
 
     return jax.vmap(one)(hyper, start)
 

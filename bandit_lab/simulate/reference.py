@@ -17,7 +17,7 @@ from jax.sharding import Mesh
 
 from bandit_lab._types import Array
 from bandit_lab.bandits import expected_reward
-from bandit_lab.grpo import Hyper, Learner, init, update
+from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.simulate.calls import in_order
 from bandit_lab.simulate.cells import cast
 from bandit_lab.simulate.devices import mesh_for, on_every
@@ -25,6 +25,7 @@ from bandit_lab.simulate.dynamics import DYNAMICS
 from bandit_lab.simulate.programs import bounded_jit
 from bandit_lab.simulate.request import Request
 from bandit_lab.simulate.results import Shard, Summary
+from bandit_lab.simulate.rollout import Stride, rollout
 
 
 @dataclass(frozen=True)
@@ -63,15 +64,16 @@ def _one_run(
         overshoot = jnp.maximum(tail.overshoot, side * (reward - reference))
         return _Tail(times, mean, square, tail.silent + jnp.where(counts, silent, 0), overshoot)
 
-    def step(carry: Any, _: None) -> Any:
-        state, tail = carry
-        reward = expected_reward(learner.bandit, state.theta)
-        state, info = update(learner, gradient, hyper, key, state)
-        return (state, watch(tail, state.step - 1, reward, info.silent)), reward
+    def reward(stride: Stride) -> Array:
+        return expected_reward(learner.bandit, stride.before.theta)
+
+    def add(tail: _Tail, stride: Stride) -> _Tail:
+        return watch(tail, stride.before.step, reward(stride), stride.info.silent)
 
     zero = jnp.zeros((), theta.dtype)
     tail = _Tail(jnp.int32(0), zero, zero, zero, jnp.full((), -jnp.inf, theta.dtype))
-    (state, tail), rewards = jax.lax.scan(step, (init(learner, hyper, theta), tail), length=steps)
+    begun = init(learner, hyper, theta)
+    state, rewards, tail = rollout(learner, gradient, hyper, key, begun, steps, observe=reward, fold=add, total=tail)
     final = expected_reward(learner.bandit, state.theta)
     silent = tail.silent / jnp.maximum(tail.times, 1)
     tail = watch(tail, state.step, final, zero)

@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab import theory
-from bandit_lab.grpo import Hyper, Learner, batch_key, init, update
+from bandit_lab.grpo import Hyper, Learner, batch_key, init
 from bandit_lab.simulate import drift_of, sampled
+from bandit_lab.simulate.rollout import Stride, rollout
 from bandit_lab.simulate.sampled import draw_batch
 from bandit_lab.study.benchmark.plant import Injected
 from bandit_lab.study.benchmark.world import prompts
@@ -131,10 +132,9 @@ def _run(
         learner = Learner(bandit, group_size=size, prompts=groups)
         gradient, key = sampled(learner), jax.random.key(seed)
 
-        def step(t: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
-            state, columns = carry
-            draw = batch_key(learner, hyper.refresh_interval, key, state.step)
-            state, info = update(learner, gradient, hyper, key, state)
+        def log(columns: tuple[Any, ...], seen: Stride) -> tuple[Any, ...]:
+            t, info = seen.before.step, seen.info
+            draw = batch_key(learner, hyper.refresh_interval, key, t)
             acting = jnp.exp(bandit.log_policy(info.behaviour))
             reward = jnp.mean(draw_batch(learner, draw, acting).rewards)  # the update's own groups: the same key
             log_policy = bandit.log_policy(info.theta)
@@ -148,9 +148,10 @@ def _run(
                 -jnp.mean(jnp.sum(policy * log_policy, axis=-1)),
                 jnp.mean(success**size + (1 - success) ** size),
             )
-            return state, tuple(column.at[t].set(value) for column, value in zip(columns, values, strict=True))
+            return tuple(column.at[t].set(value) for column, value in zip(columns, values, strict=True))
 
         empty = tuple(jnp.zeros(ROOM, offsets.dtype) for _ in _LOGGED)
-        return jax.lax.fori_loop(0, steps, step, (init(learner, hyper, bandit.initial_parameters), empty))[1]
+        start = init(learner, hyper, bandit.initial_parameters)
+        return rollout(learner, gradient, hyper, key, start, steps, fold=log, total=empty).total
 
     return jax.vmap(one)(offsets, trained, true, hyper, seeds)

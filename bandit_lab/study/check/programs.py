@@ -6,9 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bandit_lab.grpo import Hyper, Learner, State, init, update
+from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.simulate import sampled
 from bandit_lab.simulate.cells import cast
+from bandit_lab.simulate.rollout import rollout
 from bandit_lab.study.check.result import Failed, check, close, compared
 from bandit_lab.study.check.subject import LEARNS, Subject
 
@@ -17,13 +18,8 @@ STEPS = 6
 
 def _run(learner: Learner, hyper: Hyper, key: jax.Array, theta: jax.Array) -> jax.Array:
     """Parameters [STEPS, D] after each of a few sampled updates."""
-    gradient = sampled(learner)
-
-    def step(state: State, _: None) -> tuple[State, jax.Array]:
-        state = update(learner, gradient, hyper, key, state)[0]
-        return state, state.theta
-
-    return jax.lax.scan(step, init(learner, hyper, theta), length=STEPS)[1]
+    start = init(learner, hyper, theta)
+    return rollout(learner, sampled(learner), hyper, key, start, STEPS, observe=lambda s: s.after.theta).seen
 
 
 def _hyper(subject: Subject, rate: float, dtype: type = np.float64) -> Hyper:

@@ -6,11 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bandit_lab.grpo import Hyper, Learner, State, init, update
+from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.measure import find_fixed_point, generic_direction, measure_stiffness
 from bandit_lab.measure.fixed_point import FixedPoint
 from bandit_lab.measure.floquet import floquet, floquet_threshold
 from bandit_lab.simulate import DYNAMICS
+from bandit_lab.simulate.rollout import Stride, rollout
 from bandit_lab.study.check.result import NotApplicable, check, close, compared
 from bandit_lab.study.check.subject import Subject
 
@@ -75,10 +76,12 @@ def _displaced(
     hyper = Hyper(*(jnp.asarray(v) for v in (rate, MOMENTUM, whole(interval), subject.kl_weight)))
     gradient, key = DYNAMICS[subject.dynamics](learner), jax.random.key(subject.seed)
 
-    def step(state: State, _: None) -> tuple[State, jax.Array]:
-        state = update(learner, gradient, hyper, key, state)[0]
-        return state, jnp.linalg.norm((state.theta - theta) @ basis)
+    def distance(stride: Stride) -> jax.Array:
+        return jnp.linalg.norm((stride.after.theta - theta) @ basis)
 
-    run = jax.jit(lambda start: jax.lax.scan(step, init(learner, hyper, start), length=STEPS)[1])
+    @jax.jit
+    def run(start: jax.Array) -> jax.Array:
+        return rollout(learner, gradient, hyper, key, init(learner, hyper, start), STEPS, observe=distance).seen
+
     size = np.asarray(run(jnp.asarray(theta + DISPLACEMENT * generic_direction(basis)))).reshape(4, -1).max(1)
     return float(np.log(size[3] / size[1]) / (STEPS // 2))

@@ -14,6 +14,24 @@ def crossing(time: np.ndarray, curve: np.ndarray, level: float) -> float:
     return float(time[i - 1] + (level - curve[i - 1]) / (curve[i] - curve[i - 1]) * (time[i] - time[i - 1]))
 
 
+def time_ratios(time: np.ndarray, slow: np.ndarray, fast: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Time that a curve `slow` [T] takes from each of the `levels` [M + 1] to the next, over that of `fast` [M]."""
+    first, second = ([crossing(time, curve, level) for level in levels] for curve in (slow, fast))
+    return np.diff(first) / np.diff(second)
+
+
+def read_at(curves: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Curves [C, T + 1] of steps 0..T, each read at its own times [C, P] in steps, linear between points."""
+    steps = np.arange(curves.shape[1])
+    return np.stack([np.interp(time, steps, curve) for time, curve in zip(times, curves, strict=True)])
+
+
+def slope_within(groups: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
+    """Slope of y [N] on x [N] by least squares, with an intercept for each of the groups [N]."""
+    x, y = (values - np.array([values[groups == one].mean() for one in groups]) for values in (x, y))
+    return float(np.sum(x * y) / np.sum(x * x))
+
+
 def slope_and_correlation(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float, float]:
     """(slope, its standard error, correlation, its standard error) of y on x with an intercept; NaN pairs left out.
 

@@ -11,26 +11,23 @@ Setting: conf/experiment/overdamped_limit.yaml. Measured: runs of the mean updat
 bandit_lab.curves. Drawn: curves, their distance to the exponential, fitted time scales against damping and size.
 """
 
-from typing import Any
-
 import jax
 import numpy as np
 import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.optimize import curve_fit
 
 from bandit_lab import measure as detectors
 from bandit_lab import theory
-from bandit_lab._readings import farthest_from_one
+from bandit_lab._readings import farthest_from_one, read_at
 from bandit_lab.bandits import two_arm
 from bandit_lab.curves.fit import fit_many
 from bandit_lab.grpo import DrGRPO, Hyper, Learner
-from bandit_lab.simulate import run
+from bandit_lab.simulate import mean_curves
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import sheet
 from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
-from bandit_lab.theory.oscillator import beyond_exponential
+from bandit_lab.theory.oscillator import beyond_exponential, nearest_exponential
 
 TITLE = "The single exponential as the over-damped limit"
 
@@ -50,12 +47,6 @@ def learning_rates(setting: Setting) -> np.ndarray:
 def logged_times(setting: Setting) -> np.ndarray:
     """Logged times in units of tau."""
     return np.linspace(0.0, setting.damping.duration, setting.damping.points)
-
-
-def read_at(curves: np.ndarray, gone: np.ndarray, tau: np.ndarray) -> np.ndarray:
-    """Curves [C, T + 1] by step, read at `gone` times their tau [C]."""
-    steps = np.arange(curves.shape[1])
-    return np.stack([np.interp(gone * time, steps, curve) for time, curve in zip(tau, curves, strict=True)])
 
 
 def distance(curves: np.ndarray, gone: np.ndarray) -> np.ndarray:
@@ -80,9 +71,9 @@ def predict(setting: Setting) -> xarray.Dataset:
     def closed_form(at: np.ndarray) -> np.ndarray:
         return np.stack([theory.response(one, at * time, 0.0, 1.0) for one, time in zip(osc, tau, strict=True)])
 
-    exact = read_at(walked, gone, tau)
+    exact = read_at(walked, np.outer(tau, gone))
     fine = np.linspace(0.0, damping.duration, FINE)
-    fit = np.array([_least_squares(gone, curve) for curve in exact])
+    fit = np.array([nearest_exponential(gone, curve) for curve in exact])
     noise = damping.noise**2
     size = np.array(sizes.size)
     slowest = [theory.member(one, sizes.exponent, 1.0, setting.kl_weight).stiffness for one in size]
@@ -94,7 +85,7 @@ def predict(setting: Setting) -> xarray.Dataset:
         return float(theory.gap_drift(np.array(gap), drift, 0.0, setting.kl_weight))
 
     gap = theory.inertial_curve(force, 0.0, logged, sizes.learning_rate, sizes.momentum)
-    bent = _least_squares(logged / times[0], 1 / (1 + np.exp(-gap)))
+    bent = nearest_exponential(logged / times[0], 1 / (1 + np.exp(-gap)))
     along, family = ("learning_rate",), ("size",)
     return xarray.Dataset(
         {
@@ -102,7 +93,7 @@ def predict(setting: Setting) -> xarray.Dataset:
             "step_by_step": (("learning_rate", "gone"), exact, ONE),
             "exponential": (("gone",), -np.expm1(-gone), ONE),
             "damping_ratio": (along, zeta, ONE),
-            "distance": (along, distance(read_at(walked, fine, tau), fine), ONE),
+            "distance": (along, distance(read_at(walked, np.outer(tau, fine)), fine), ONE),
             "distance_closed_form": (along, distance(closed_form(fine), fine), ONE),
             "distance_leading": (along, np.max(beyond_exponential(zeta, fine), axis=1), ONE),
             "plateau": ((), 1.0, ONE),
@@ -118,16 +109,6 @@ def predict(setting: Setting) -> xarray.Dataset:
         },
         {"learning_rate": rates, "gone": gone, "size": size},
     )
-
-
-def _least_squares(time: np.ndarray, curve: np.ndarray) -> np.ndarray:
-    """(plateau, time scale, mean squared misfit) of the exponential that is nearest to a noise-free curve."""
-
-    def law(t: np.ndarray, top: float, tau: float, gain: float) -> np.ndarray:
-        return top - gain * np.exp(-t / tau)
-
-    best, _ = curve_fit(law, time, curve, p0=(curve[-1], 1.0, 1.0))
-    return np.array([*best[:2], np.mean((law(time, *best) - curve) ** 2)])
 
 
 # Measurement: simulation alone.
@@ -149,17 +130,17 @@ def _near_the_fixed_point(setting: Setting) -> xarray.Dataset:
     tau = (1 - damping.momentum) / (rates * stiffness)
     start = point.rest + damping.displacement * np.array([0.5, -0.5])
     steps = int(np.ceil(damping.duration * tau.max()))
-    reward = _mean_curves(learner, rates, damping.momentum, setting.kl_weight, steps, start)
+    reward = mean_curves(learner, Hyper(rates, damping.momentum, 1, setting.kl_weight), steps=steps, initial=start)
     relative = (reward - reward[:, :1]) / (point.expected_reward - reward[:, :1])
     fine = np.linspace(0.0, damping.duration, FINE)
-    curves = read_at(relative, gone, tau)
+    curves = read_at(relative, np.outer(tau, gone))
     noise = np.random.default_rng(damping.seed).normal(0, damping.noise, (len(rates), damping.repeats, len(gone)))
     fits = [_fits(gone, curve + noisy) for curve, noisy in zip(curves, noise, strict=True)]
     plateau, time = (np.stack([one[i] for one in fits]) for i in (0, 1))
     along = ("learning_rate",)
     values = {
         "curve": (("learning_rate", "gone"), curves, ONE),
-        "distance": (along, distance(read_at(relative, fine, tau), fine), ONE),
+        "distance": (along, distance(read_at(relative, np.outer(tau, fine)), fine), ONE),
         "fitted_plateau": (along, np.median(plateau, axis=1), ONE),
         "fitted_time": (along, np.median(time, axis=1), ONE),
         "fitted_time_low": (along, np.quantile(time, 0.05, axis=1), ONE),
@@ -180,8 +161,8 @@ def _family(setting: Setting) -> xarray.Dataset:
         stiffness = detectors.measure_stiffness(learner, "mean_field", setting.kl_weight * scale, point).largest
         tau = (1 - sizes.momentum) / (sizes.learning_rate * stiffness)
         steps = int(np.ceil(sizes.duration * tau))
-        rate = np.array([sizes.learning_rate])
-        reward = _mean_curves(learner, rate, sizes.momentum, setting.kl_weight * scale, steps, None)
+        hyper = Hyper(sizes.learning_rate, sizes.momentum, 1, setting.kl_weight * scale)
+        reward = mean_curves(learner, hyper, steps=steps)
         logged = np.unique(np.linspace(0, steps, sizes.points).round().astype(int))
         success = reward[0, logged] / scale
         noisy = rng.binomial(sizes.answers, success, (sizes.repeats, logged.size)) / sizes.answers
@@ -195,13 +176,6 @@ def _family(setting: Setting) -> xarray.Dataset:
     }
     slope = np.polyfit(np.log(sizes.size), np.log(np.transpose(found)[0]), 1)[0]
     return xarray.Dataset(values | {"exponent": ((), slope, ONE)}, {"size": sizes.size})
-
-
-def _mean_curves(learner: Learner, rates: Any, momentum: Any, kl_weight: Any, steps: int, start: Any) -> np.ndarray:
-    column = np.ones(len(rates))
-    cells = Hyper(rates, momentum * column, column.astype(int), kl_weight * column)
-    initial = None if start is None else np.tile(start, (len(rates), 1))
-    return run(learner, "mean_field", cells, steps=steps, dtype=np.float64, initial=initial, summary=False).reward_mean
 
 
 def _fits(time: np.ndarray, rewards: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -297,16 +271,14 @@ def _draw_family(panel: Axes, found: Results) -> None:
     panel.errorbar(p.size, m.family_time, error, **SMALL)
     panel.set(xscale="log", yscale="log", xlabel=r"relative size $M$", ylabel="fitted time (steps)", ylim=(100, 2000))
     panel.minorticks_off()
-    panel.set_yticks([100, 200, 500, 1000, 2000], ["100", "200", "500", "1000", "2000"])
+    sheet.ticks_at(panel.yaxis, (100, 200, 500, 1000, 2000))
     panel.text(2.2, 640, "inverse\nstiffness", fontsize=6.5, ha="center")
     panel.text(100, 220, "bent by\nsoftmax", fontsize=6.5, ha="right", color=s.BLUE)
 
 
 def _damping_axis(panel: Axes) -> None:
     panel.set(xscale="log", xlabel=r"damping ratio $\zeta$")
-    panel.minorticks_off()
-    ticks = [one for one in (0.25, 0.5, 1, 2, 4, 8) if one <= 1.02 * panel.dataLim.x1]
-    panel.set_xticks(ticks, [f"{one:g}" for one in ticks])
+    sheet.ticks_at(panel.xaxis, [one for one in (0.25, 0.5, 1, 2, 4, 8) if one <= 1.02 * panel.dataLim.x1])
 
 
 # Claims.

@@ -14,19 +14,19 @@ import hashlib
 import os
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
-from bandit_lab._readings import crossing
+from bandit_lab._readings import crossing, slope_within
 from bandit_lab.curves import Curve
 from bandit_lab.curves.backtest import BASELINES, compare, cut, leave_family_out
 from bandit_lab.curves.fit import SHAPES, fit_curve
 from bandit_lab.study.fit.settings import FitSettings
-from bandit_lab.study.logs.gather import gather
+from bandit_lab.study.logs.gather import Log, gather
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import claims, sheet
 from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
@@ -42,24 +42,16 @@ FACTORS = {"learning_rate": -1.0, "refresh_interval": -1.0, "group_size": 0.0}
 ONE, SCORE = {"units": "1"}, {"units": "nats, times 2"}
 
 
-class Run(NamedTuple):
-    """One log that has a reward curve."""
-
-    name: str
-    family: str
-    curve: Curve
-
-
 @lru_cache(maxsize=1)
-def _all_runs() -> tuple[Run, ...]:
+def _all_logs() -> tuple[tuple[Log, Curve], ...]:
     index = str(Path(os.environ["BANDIT_LAB_LOGS"]) / "index.csv")
     logs = gather(FitSettings(logs_index=index), lambda done, total: None)
-    return tuple(Run(log.name, log.family, log.curve) for log in logs if log.curve is not None)
+    return tuple((log, log.curve) for log in logs if log.curve is not None)
 
 
-def read_logs(setting: Setting) -> list[Run]:
-    """Runs that are short enough."""
-    return [run for run in _all_runs() if run.curve.step.size <= setting.longest]
+def read_logs(setting: Setting) -> list[tuple[Log, Curve]]:
+    """Logs that have a reward curve which is short enough, with that curve."""
+    return [(log, curve) for log, curve in _all_logs() if curve.step.size <= setting.longest]
 
 
 def fitted_curve(fit: xarray.Dataset, step: np.ndarray) -> np.ndarray:
@@ -121,8 +113,8 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
 
 def _fits(setting: Setting, lab: Lab) -> xarray.Dataset:
     logs, rows = read_logs(setting), []
-    for done, log in enumerate(logs):
-        fit = fit_curve(log.curve, LAWS)
+    for done, (_, curve) in enumerate(logs):
+        fit = fit_curve(curve, LAWS)
         chosen = fit.best.parameters
         numbers = [chosen[name].value if name in chosen else np.nan for name in NUMBERS]
         per_law = [[fit.laws[law].aicc for law in LAWS], [fit.laws[law].r_squared for law in LAWS]]
@@ -139,13 +131,13 @@ def _fits(setting: Setting, lab: Lab) -> xarray.Dataset:
         "points": (("run",), columns[5], ONE),
         "identified": (("run",), columns[6], ONE | {"long_name": "1 if every parameter is identified"}),
     }
-    return xarray.Dataset(values, {"run": [log.name for log in logs], "law": list(LAWS), "parameter": list(NUMBERS)})
+    return xarray.Dataset(values, {"run": [log.name for log, _ in logs], "law": list(LAWS), "parameter": list(NUMBERS)})
 
 
 def _forecasts(setting: Setting) -> xarray.Dataset:
     """Forecasts from the first part of the longer runs against what came; errors over the range seen."""
-    logs = [log for log in read_logs(setting) if log.curve.step.size >= setting.backtest_points]
-    cuts = [cut(log.name, log.curve.step, log.curve.reward, setting.fraction, log.family) for log in logs]
+    logs = [(log, curve) for log, curve in read_logs(setting) if curve.step.size >= setting.backtest_points]
+    cuts = [cut(log.name, curve.step, curve.reward, setting.fraction, log.family) for log, curve in logs]
     rows = []
     for one, (test, _) in zip(cuts, leave_family_out(cuts), strict=True):
         seen = one.prediction.seen if one.prediction is not None else np.nan
@@ -157,12 +149,12 @@ def _forecasts(setting: Setting) -> xarray.Dataset:
         "covered": (("forecast_run",), table[:, 1], ONE),
         "error": (("forecast_run", "method"), table[:, 2:], ONE | {"long_name": "absolute error over the range seen"}),
     }
-    return xarray.Dataset(values, {"forecast_run": [log.name for log in logs], "method": ["laws", *BASELINES]})
+    return xarray.Dataset(values, {"forecast_run": [log.name for log, _ in logs], "method": ["laws", *BASELINES]})
 
 
 def _times(setting: Setting, fits: xarray.Dataset) -> xarray.Dataset:
     """Steps to a common level, by group of runs that differ in one factor, over the group's first run."""
-    curves = {log.name: log.curve for log in read_logs(setting)}
+    curves = {log.name: curve for log, curve in read_logs(setting)}
     place, rows, names = 0, [], []
     for code, factor in enumerate(FACTORS):
         for group in setting.one_factor[factor]:
@@ -212,9 +204,7 @@ def exponent(f: Results, code: int) -> float:
     """Slope of log time against log factor with a level per group (least squares)."""
     m = f.measured
     here = (m.factor_code.values == code) & np.isfinite(m.time.values)
-    x, y, group = np.log(m.factor_ratio.values[here]), np.log(m.time.values[here]), m.group.values[here]
-    x, y = (v - np.array([v[group == one].mean() for one in group]) for v in (x, y))
-    return float(np.sum(x * y) / np.sum(x * x))
+    return slope_within(m.group.values[here], np.log(m.factor_ratio.values[here]), np.log(m.time.values[here]))
 
 
 # Picture.
@@ -250,12 +240,12 @@ def _multiples(part: SubFigure, found: Results, columns: int) -> None:
     for panel in axes.flat:
         panel.set(xticks=[], yticks=[])
         panel.set_visible(False)
-    order = sorted(logs, key=lambda log: (int(found.measured.chosen.sel(run=log.name)), log.name))
-    for panel, log in zip(axes.flat, order, strict=False):
+    order = sorted(logs, key=lambda one: (int(found.measured.chosen.sel(run=one[0].name)), one[0].name))
+    for panel, (log, curve) in zip(axes.flat, order, strict=False):
         fit = found.measured.sel(run=log.name)
         panel.set_visible(True)
-        panel.plot(log.curve.step, log.curve.reward, ".", color="#B0B0B0", markersize=1.3, markeredgewidth=0)
-        panel.plot(log.curve.step, fitted_curve(fit, log.curve.step), color=SHADES[int(fit.chosen)], linewidth=1.1)
+        panel.plot(curve.step, curve.reward, ".", color="#B0B0B0", markersize=1.3, markeredgewidth=0)
+        panel.plot(curve.step, fitted_curve(fit, curve.step), color=SHADES[int(fit.chosen)], linewidth=1.1)
         panel.spines[:].set_linewidth(0.4)
 
 
@@ -284,17 +274,14 @@ def _factors(panel: Axes, found: Results) -> None:
             _say(panel, 0.3 - 0.07 * group, f"{SIGNS[int(group)]} {name} {origin}", shade)
             order = np.argsort(m.factor_ratio.values[here])
             x, y = m.factor_ratio.values[here][order], m.time_ratio.values[here][order]
-            panel.plot(
-                x, y, marker=MARKS[int(group)], color=shade, markerfacecolor="white", markersize=4, linewidth=0.7
-            )
+            look: dict[str, Any] = {"color": shade, "markerfacecolor": "white", "markersize": 4, "linewidth": 0.7}
+            panel.plot(x, y, marker=MARKS[int(group)], **look)
     _say(panel, 0.86, "dashed: predicted, 1/x for\n$\\eta$ and $K_{ref}$, 1 for $G$", s.BLACK)
-    panel.set(xscale="log", yscale="log", ylabel="time, over first run's")
+    panel.set(xscale="log", yscale="log", ylabel="time, over first run's", xlim=(0.9, 4.6), ylim=(0.012, 6))
     label = "learning rate $\\eta$,\nupdates per cycle $K_{ref}$,\ngroup size $G$ / first run's"
     panel.set_xlabel(label, fontsize=7)
-    panel.minorticks_off()
-    panel.set_xticks([1, 2, 4], ["1", "2", "4"])
-    panel.set_yticks([0.1, 0.25, 0.5, 1, 2], ["0.1", "0.25", "0.5", "1", "2"])
-    panel.set(xlim=(0.9, 4.6), ylim=(0.012, 6))
+    sheet.ticks_at(panel.xaxis, (1, 2, 4))
+    sheet.ticks_at(panel.yaxis, (0.1, 0.25, 0.5, 1, 2))
 
 
 def _say(panel: Axes, y: float, text: str, shade: str) -> None:

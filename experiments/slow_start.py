@@ -26,7 +26,7 @@ from bandit_lab._readings import crossing, farthest_from_one
 from bandit_lab.bandits import two_arm
 from bandit_lab.curves.fit import SHAPES, fit_many
 from bandit_lab.grpo import DrGRPO, Hyper, Learner
-from bandit_lab.simulate import run
+from bandit_lab.simulate import mean_curves
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import sheet
 from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
@@ -69,8 +69,9 @@ def predict(setting: Setting) -> xarray.Dataset:
     half = 2 * np.sinh(-sweep.start_gap / 2)
     growth = np.cosh(sweep.start_gap / 2)
     gone = np.linspace(0.0, sweep.duration * half, SHOWN)
-    drawn = [_crossing_curve(sweep, sweep.shown, mu, gone / sweep.shown) for mu in sweep.momentum]
-    delay = np.array([[_delay(sweep, rate, mu, half, growth) for mu in sweep.momentum] for rate in sweep.rate])
+    start = sweep.start_gap
+    drawn = [theory.standardised_curve(start, gone / sweep.shown, sweep.shown, mu) for mu in sweep.momentum]
+    delay = [[theory.half_success_delay(start, rate, mu) for mu in sweep.momentum] for rate in sweep.rate]
     leading = np.array([theory.reaching_delay(mu, growth) for mu in sweep.momentum])
     answers = np.array(curves.answers)
     time = np.linspace(0.0, 1.0, curves.points)
@@ -87,7 +88,7 @@ def predict(setting: Setting) -> xarray.Dataset:
             "success": (("momentum", "gone"), np.array(drawn), ONE),
             "geometric_time": ((), half, FLOW),
             "growth_of_force": ((), growth, ONE),
-            "delay": (("rate", "momentum"), delay, STEPS),
+            "delay": (("rate", "momentum"), np.array(delay), STEPS),
             "delay_leading": (("momentum",), leading, STEPS),
             "delay_constant": (("momentum",), np.array([theory.inertial_delay(mu) for mu in sweep.momentum]), STEPS),
             "delay_slope": ((), 1 + np.log(growth), ONE),
@@ -99,26 +100,6 @@ def predict(setting: Setting) -> xarray.Dataset:
         },
         coordinates(setting) | {"gone": gone},
     )
-
-
-def _delay(sweep: Setting, rate: float, mu: float, half: float, growth: float) -> float:
-    """Steps by which p = 1/2 is reached later than without momentum.
-
-    The second-order flow has (1 + mu)/2 for mu in its mass, hence half a step of delay more than the updates.
-    """
-    if mu == 0:
-        return 0.0
-    steps = np.linspace(0.0, (half / rate + 4 * theory.reaching_delay(mu, growth)) * 1.1, 4001)
-    success = _crossing_curve(sweep, rate, mu, steps)
-    return crossing(steps, success, 0.5) - half / rate - 0.5 * (1 + np.log(growth))
-
-
-def _crossing_curve(sweep: Setting, rate: float, mu: float, steps: np.ndarray) -> np.ndarray:
-    def drift(x: float) -> float:
-        return 1 / np.cosh(0.5 * x)
-
-    gap = theory.inertial_curve(drift, sweep.start_gap, steps, rate * (1 - mu), mu)
-    return 1 / (1 + np.exp(-gap))
 
 
 def _softmax_curve(curves: Setting, gap: float, time: np.ndarray) -> np.ndarray:
@@ -170,7 +151,7 @@ def _sweep(setting: Setting) -> xarray.Dataset:
     for row, rate in enumerate(sweep.rate):
         steps = int(np.ceil(sweep.duration * 2 * np.sinh(half) / rate))
         momentum = np.array(sweep.momentum)
-        success = _mean_curves(learner, rate * (1 - momentum), momentum, 0.0, steps)
+        success = mean_curves(learner, Hyper(rate * (1 - momentum), momentum, 1, 0.0), steps=steps)
         times[row] = [crossing(np.arange(steps + 1), curve, 0.5) for curve in success]
         if rate == sweep.shown:
             shown = success[:, np.linspace(0, steps, SHOWN).round().astype(int)]
@@ -213,7 +194,7 @@ def _run_without_inertia(curves: Setting, gap: float) -> np.ndarray:
     rate, half = curves.rate, -0.5 * gap
     learner = Learner(two_arm((1.0, 0.0), initial_logits=(-half, half)))
     steps = round(2 * (np.sinh(half) + curves.end) / rate)
-    return _mean_curves(learner, np.array([rate]), np.zeros(1), 0.0, steps)[0][logged(steps, curves.points)]
+    return mean_curves(learner, Hyper(rate, 0.0, 1, 0.0), steps=steps)[0, logged(steps, curves.points)]
 
 
 def _run_with_inertia(curves: Setting) -> np.ndarray:
@@ -224,19 +205,11 @@ def _run_with_inertia(curves: Setting) -> np.ndarray:
     kappa = curves.learning_rate_times_stiffness
     steps = int(curves.duration * (1 - curves.momentum) / kappa)
     start = point.rest + 1e-5 * np.array([-0.5, 0.5])
-    reward = _mean_curves(learner, np.array([kappa / stiffness]), np.array([curves.momentum]), 1.0, steps, start)[0]
+    hyper = Hyper(kappa / stiffness, curves.momentum, 1, 1.0)
+    reward = mean_curves(learner, hyper, steps=steps, initial=start)[0]
     low, high = curves.span
     gain = (reward - reward[0]) / (point.expected_reward - reward[0])
     return (low + (high - low) * gain)[logged(steps, curves.points)]
-
-
-def _mean_curves(
-    learner: Learner, rates: Any, momentum: Any, kl_weight: Any, steps: int, start: Any = None
-) -> np.ndarray:
-    ones = np.ones(len(rates))
-    cells = Hyper(rates, momentum, ones.astype(int), kl_weight * ones)
-    initial = None if start is None else np.tile(start, (len(rates), 1))
-    return run(learner, "mean_field", cells, steps=steps, dtype=np.float64, initial=initial, summary=False).reward_mean
 
 
 # Picture.
@@ -321,9 +294,7 @@ def _by_answers(panel: Axes, found: Results, name: str, low: xarray.DataArray, h
         error = [middle - low[place], high[place] - middle]
         panel.errorbar(shifted, middle, error, **(SMALL | {"color": shade, "clip_on": True}))
     panel.set(xscale="log", xlabel="answers per point")
-    panel.minorticks_off()
-    ticks = [one for one in (4, 16, 64, 256, 1024) if one <= float(answers.max())]
-    panel.set_xticks(ticks, [str(one) for one in ticks])
+    sheet.ticks_at(panel.xaxis, [one for one in (4, 16, 64, 256, 1024) if one <= float(answers.max())])
 
 
 # Claims.

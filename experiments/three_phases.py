@@ -15,23 +15,23 @@ rate: divide by std^a, a = 1 - mean |cosine| of the prompt gradients at the star
 from functools import partial
 from typing import Any
 
-import jax
 import numpy as np
 import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import theory
-from bandit_lab._readings import crossing, farthest_from_one, slope_and_correlation
+from bandit_lab._readings import crossing, farthest_from_one, slope_and_correlation, time_ratios
 from bandit_lab.bandits.contextual import ContextualBandit, contextual
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
-from bandit_lab.measure import measure_curvature
+from bandit_lab.measure import jackknife
+from bandit_lab.measure.curvature import curvature_along_gradients
 from bandit_lab.measure.displaced import stack_bandits
 from bandit_lab.measure.observe import mean_cosine, observe, prompt_gradients
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import claims, sheet
 from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
-from bandit_lab.theory.contextual import Prompts, contextual_curve
+from bandit_lab.theory.contextual import contextual_curve, evenly_trained
 
 TITLE = "What dividing by the std does"
 
@@ -79,8 +79,7 @@ def stage_edges(setting: Setting) -> np.ndarray:
 def speed_ratio(setting: Setting, plain: np.ndarray, normalised: np.ndarray) -> np.ndarray:
     """Time of the plain curve [T] over that of the normalised one in each stage [M]."""
     levels = plain[0] + (setting.stages.last - plain[0]) * stage_edges(setting)
-    times = [[crossing(clock(setting), curve, level) for level in levels] for curve in (plain, normalised)]
-    return np.diff(times[0]) / np.diff(times[1])
+    return time_ratios(clock(setting), plain, normalised, levels)
 
 
 def stage_axes(setting: Setting) -> dict:
@@ -119,11 +118,8 @@ def predict(setting: Setting) -> xarray.Dataset:
 
 def _flow(problem: ContextualBandit, times: np.ndarray, law: theory.GroupLaw) -> np.ndarray:
     """Success [T, X] at flow times; all prompts have equal shares of the groups."""
-    reference, features, means = (
-        np.asarray(x) for x in (problem.reference_log_policy, problem.features, problem.law.means)
-    )
-    share = np.full(len(features), 1 / len(features))
-    return contextual_curve(times, Prompts(reference, features, means, share), law)
+    prompts = evenly_trained(problem.reference_log_policy, problem.features, problem.law.means)
+    return contextual_curve(times, prompts, law)
 
 
 # Measurement: simulation alone.
@@ -171,23 +167,20 @@ def _gains(setting: Setting, runs: xarray.Dataset) -> xarray.Dataset:
     """Gain in time to the target with its standard error (jackknife over seeds), and the average std."""
     success = runs.success.isel(run=slice(0, setting.problems)).sel(power=[0.0, 1.0]).values.astype(float)
     curves, time = success.mean(-1), clock(setting)  # [2, B, S, T]
-    seeds = curves.shape[2]
     gain, error, std = np.empty((3, setting.problems))
     for b in range(setting.problems):
-        left_out = [(curves[:, b].sum(1) - curves[:, b, i]) / (seeds - 1) for i in range(seeds)]
-        pairs = [curves[:, b].mean(1), *left_out]
-        gain[b], *each = (_time_ratio(setting, *pair) for pair in pairs)
-        error[b] = np.sqrt((seeds - 1) * np.var(each))
+        gain[b] = _time_ratio(setting, *curves[:, b].mean(1))
+        error[b] = jackknife(partial(_time_ratio, setting), *curves[:, b]).error
         last = crossing(time, curves[1, b].mean(0), setting.target)
         std[b] = std_until(success[1, b], last, setting.every)
     columns = {"gain": (gain, NONE), "gain_error": (error, NONE), "mean_std": (std, {"units": "reward"})}
     return xarray.Dataset({name: ("problem", *column) for name, column in columns.items()})
 
 
-def _time_ratio(setting: Setting, plain: np.ndarray, normalised: np.ndarray) -> float:
+def _time_ratio(setting: Setting, plain: np.ndarray, normalised: np.ndarray) -> np.ndarray:
     """Time to the target of the plain curve [T] over that of the normalised one."""
     slow, fast = (crossing(clock(setting), one, setting.target) for one in (plain, normalised))
-    return float(np.divide(slow, fast))
+    return np.divide(slow, fast)
 
 
 def _stages(setting: Setting, runs: xarray.Dataset) -> xarray.Dataset:
@@ -243,18 +236,15 @@ def _curvature(setting: Setting) -> xarray.Dataset:
     learner = Learner(stack_bandits([problem]))
     hyper = Hyper(np.array([setting.learning_rate]), 0.0, 1, 0.0)
     thetas = observe(learner, "mean_field", hyper, lambda bandit, theta: theta, learner.bandit, times=8, every=20)[0, 0]
-    success, second, bound = [], [], []
-    gradients = jax.jit(prompt_gradients)
-    for theta in thetas:
-        value, each = (np.asarray(x) for x in gradients(problem, theta))
-        for x, direction in enumerate(each):
-            along = measure_curvature(problem, theta, direction / np.linalg.norm(direction))
-            success.append(value[x])
-            second.append(along.second_derivative[x])
-            bound.append(along.bound[x])
-    values = {"curvature": second, "curvature_bound": bound}
-    dataset = {name: ("point", column, {"units": "reward per logit^2"}) for name, column in values.items()}
-    return xarray.Dataset(dataset | {"success": ("point", success, {"units": "reward"})})
+    parts = [curvature_along_gradients(problem, theta) for theta in thetas]
+    success, second, bound = (("point", np.concatenate(column)) for column in zip(*parts, strict=True))
+    unit = {"units": "reward per logit^2"}
+    values = {
+        "curvature": (*second, unit),
+        "curvature_bound": (*bound, unit),
+        "success": (*success, {"units": "reward"}),
+    }
+    return xarray.Dataset(values)
 
 
 # Numbers that the claims compare.

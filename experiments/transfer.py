@@ -21,7 +21,7 @@ from bandit_lab.measure.observe import observe, success_of_prompts
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import sheet
 from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
-from bandit_lab.theory.contextual import Prompts, contextual_curve
+from bandit_lab.theory.contextual import contextual_curve, evenly_trained
 
 TITLE = "Held-out tasks at two group sizes"
 
@@ -48,9 +48,7 @@ def axes(setting: Setting) -> dict:
 def predict(setting: Setting) -> xarray.Dataset:
     """Success of every held-out task from the mean flow."""
     whole, coords = problem(setting), axes(setting)
-    reference, features, means = (np.asarray(x) for x in (whole.reference_log_policy, whole.features, whole.law.means))
-    share = np.where(np.arange(len(reference)) < setting.contexts, 1 / setting.contexts, 0.0)
-    prompts = Prompts(reference, features, means, share)
+    prompts = evenly_trained(whole.reference_log_policy, whole.features, whole.law.means, setting.contexts)
     times = setting.learning_rate * coords["time"]
     laws = [[theory.GroupLaw(name, size) for size in setting.groups] for name in coords["advantage"]]
     curves = [[contextual_curve(times, prompts, law)[:, setting.contexts :] for law in row] for row in laws]

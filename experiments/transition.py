@@ -26,7 +26,7 @@ from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import STALENESS, Hyper, Learner
 from bandit_lab.measure import FixedPoint
 from bandit_lab.measure.onset import displacement, fit_poles
-from bandit_lab.simulate import run
+from bandit_lab.simulate import mean_curves
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import sheet
 from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
@@ -152,10 +152,8 @@ def _trajectories(setting: Setting, learner: Learner, point: FixedPoint, stiffne
     rates = np.repeat([kappa / stiffness for kappa in vars(setting.trajectories).values()], 2)
     away = np.tile([[1.0, -1.0], [-1.0, 1.0]], (len(rates) // 2, 1)) * setting.displacement
     cells = _cells(rates, np.full(len(rates), setting.momentum), 0, setting)
-    runs = run(
-        learner, "mean_field", cells, steps=setting.steps, dtype=np.float64, initial=point.rest + away, summary=False
-    )
-    difference = runs.reward_mean[::2] - runs.reward_mean[1::2]
+    reward = mean_curves(learner, cells, steps=setting.steps, initial=point.rest + away)
+    difference = reward[::2] - reward[1::2]
     return difference / difference[:, :1]
 
 

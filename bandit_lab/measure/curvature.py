@@ -17,6 +17,7 @@ import numpy as np
 
 from bandit_lab._types import Array
 from bandit_lab.bandits import Bandit
+from bandit_lab.measure.observe import prompt_gradients
 
 
 @dataclass(frozen=True)
@@ -65,3 +66,14 @@ def _along(bandit: Bandit, theta: Array, direction: Array) -> tuple[Array, ...]:
 def measure_curvature(bandit: Bandit, theta: np.ndarray, direction: np.ndarray) -> Curvature:
     """Curvature of the trained expected reward at parameters theta [D] along a direction [D] of any length."""
     return Curvature(*(np.asarray(part) for part in _along(bandit, jnp.asarray(theta), jnp.asarray(direction))))
+
+
+def curvature_along_gradients(bandit: Bandit, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(success [X], second derivative [X] of each prompt's success along its own gradient, its bound [X]) at theta [D].
+
+    Directions have unit length. Reported rewards have to be those trained on.
+    """
+    success, gradients = (np.asarray(part) for part in jax.jit(prompt_gradients)(bandit, theta))
+    along = [measure_curvature(bandit, theta, each / np.linalg.norm(each)) for each in gradients]
+    second, bound = ([getattr(one, name)[x] for x, one in enumerate(along)] for name in ("second_derivative", "bound"))
+    return success, np.array(second), np.array(bound)

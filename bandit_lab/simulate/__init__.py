@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from bandit_lab.simulate.dynamics import DYNAMICS, Drift, check_drift, drift_name, drift_of
-from bandit_lab.simulate.engine import PATHS, Route, Runs, Summary, Width, route, run, trajectories
+from bandit_lab.simulate.engine import PATHS, Route, Runs, Summary, Width, mean_curves, route, run, trajectories
 from bandit_lab.simulate.finite_group import finite_group
 from bandit_lab.simulate.mean_field import mean_field
 from bandit_lab.simulate.moments import UNIT, Moments, pool
@@ -30,6 +30,7 @@ __all__ = [
     "drift_name",
     "drift_of",
     "finite_group",
+    "mean_curves",
     "mean_field",
     "pool",
     "route",

@@ -22,7 +22,19 @@ from bandit_lab.simulate.reference import WIDTH, Width
 from bandit_lab.simulate.request import Request
 from bandit_lab.simulate.results import Route, Runs, Shard, Summary, gather
 
-__all__ = ["PATHS", "WIDTH", "Progress", "Route", "Runs", "Summary", "Width", "route", "run", "trajectories"]
+__all__ = [
+    "PATHS",
+    "WIDTH",
+    "Progress",
+    "Route",
+    "Runs",
+    "Summary",
+    "Width",
+    "mean_curves",
+    "route",
+    "run",
+    "trajectories",
+]
 
 Progress = Callable[[int, int], None]
 """Called with (calls done, calls in all)."""
@@ -124,6 +136,11 @@ def trajectories(
     for part in _parts(asked, path, rng, seed, None)[1]:
         rewards[part.cell, part.first : part.first + part.seeds] = part.rewards
     return rewards
+
+
+def mean_curves(learner: Learner, cells: Hyper, *, steps: int, initial: np.ndarray | None = None) -> np.ndarray:
+    """Expected reward [C, T + 1] of the mean update at an infinite group, in float64; arguments as in `run`."""
+    return run(learner, "mean_field", cells, steps=steps, dtype=np.float64, initial=initial, summary=False).reward_mean
 
 
 def _checked(learner: Learner, dynamics: str, cells: Hyper, steps: int, rng: str) -> Hyper:

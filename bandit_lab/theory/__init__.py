@@ -117,9 +117,11 @@ from bandit_lab.theory.size_family import (
 )
 from bandit_lab.theory.slow_start import (
     fastest_time,
+    half_success_delay,
     inertial_curve,
     inertial_delay,
     reaching_delay,
+    standardised_curve,
 )
 from bandit_lab.theory.stability import (
     Crossing,
@@ -224,6 +226,7 @@ __all__ = [
     "geometric_weights",
     "group_curve",
     "group_shift",
+    "half_success_delay",
     "inertial_curve",
     "inertial_delay",
     "islands",
@@ -278,6 +281,7 @@ __all__ = [
     "spectrum",
     "spread_bound",
     "staleness_bias",
+    "standardised_curve",
     "stationary_covariance",
     "stationary_density",
     "stiffness_split",

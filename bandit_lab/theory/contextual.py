@@ -17,7 +17,7 @@ good arm move at w_x c h(J_x) J_x (1 - J_x), c = 1 + 1/(K-1): two arms with anot
 prompt's J has the second derivative c J (1-J)(1-2J), at most c sigma/4.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -32,6 +32,13 @@ class Prompts(NamedTuple):
     features: np.ndarray
     success: np.ndarray
     share: np.ndarray
+
+
+def evenly_trained(log_reference: Any, features: Any, success: Any, trained: int | None = None) -> Prompts:
+    """Prompts of which the first `trained` (default all) have equal shares of the groups, and the others none."""
+    count = len(success)
+    share = np.where(np.arange(count) < (count if trained is None else trained), 1 / (trained or count), 0.0)
+    return Prompts(np.asarray(log_reference), np.asarray(features), np.asarray(success), share)
 
 
 def prompt_gradients(prompts: Prompts, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -30,6 +30,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from scipy.optimize import curve_fit
 
 from bandit_lab import _checks
 from bandit_lab._numerics import atan_sqrt, decaying_pair
@@ -150,6 +151,19 @@ def fastest_improvement(osc: Oscillator) -> Array:
     """
     ratio = 4.0 * osc.mass * osc.stiffness / osc.damping**2 - 1.0
     return 2.0 * osc.mass / osc.damping * atan_sqrt(jnp.maximum(ratio, -1.0 + 1e-15))
+
+
+def nearest_exponential(time: np.ndarray, curve: np.ndarray) -> tuple[float, float, float]:
+    """(plateau, time scale, mean squared misfit) of plateau - gain exp(-t/tau) nearest to a noise-free curve [T].
+
+    Least squares; tau starts at 1, so that `time` [T] counts in units of about the time scale.
+    """
+
+    def law(t: np.ndarray, top: float, tau: float, gain: float) -> np.ndarray:
+        return top - gain * np.exp(-t / tau)
+
+    best, _ = curve_fit(law, time, curve, p0=(curve[-1], 1.0, 1.0))
+    return float(best[0]), float(best[1]), float(np.mean((law(time, *best) - curve) ** 2))
 
 
 def beyond_exponential(damping_ratio: np.ndarray, gone: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from bandit_lab import _checks
+from bandit_lab._readings import crossing
 from bandit_lab.theory.conventions import gain
 
 
@@ -64,6 +65,28 @@ def inertial_curve(
     initial = [start, 0.0] if mass else [start]
     path = solve_ivp(speed, (0.0, float(steps[-1])), initial, t_eval=steps, method="LSODA", rtol=1e-9, atol=1e-11)
     return path.y[0]
+
+
+def standardised_curve(start: float, steps: np.ndarray, rate: float, momentum: float) -> np.ndarray:
+    """Success p [T] of two arms with rewards 1 and 0, standardised advantages and no KL term, by `inertial_curve`.
+
+    start: gap of the logits [nats] at step 0. steps: [T]. rate: eta/(1 - mu), logits^2 per reward and step.
+    """
+    gap = inertial_curve(lambda x: 1 / np.cosh(0.5 * x), start, steps, rate * (1 - momentum), momentum)
+    return 1 / (1 + np.exp(-gap))
+
+
+def half_success_delay(start: float, rate: float, momentum: float) -> float:
+    """Steps by which `standardised_curve` reaches p = 1/2 later than without momentum, at the same eta/(1 - mu).
+
+    The second-order flow has (1 + mu)/2 for mu in its mass, hence half a step of delay more than the updates.
+    """
+    if momentum == 0:
+        return 0.0
+    half, growth = 2 * np.sinh(-start / 2), float(np.cosh(start / 2))
+    steps = np.linspace(0.0, (half / rate + 4 * reaching_delay(momentum, growth)) * 1.1, 4001)
+    reached = crossing(steps, standardised_curve(start, steps, rate, momentum), 0.5)
+    return float(reached - half / rate - 0.5 * (1 + np.log(growth)))
 
 
 def fastest_time(steps: np.ndarray, curve: np.ndarray) -> float:

@@ -10,8 +10,9 @@ from settings import cells, learner
 
 from bandit_lab.bandits import RewardLaw, k_arm, two_arm
 from bandit_lab.bandits.base import Bandit
+from bandit_lab.bandits.contextual import contextual
 from bandit_lab.grpo import GRPO
-from bandit_lab.measure.curvature import measure_curvature
+from bandit_lab.measure.curvature import curvature_along_gradients, measure_curvature
 from bandit_lab.measure.late_time import late_exponent, late_rate
 from bandit_lab.simulate import trajectories
 
@@ -139,6 +140,25 @@ def test_curvature_is_a_covariance_and_obeys_its_bounds(contexts, arms, paramete
         assert np.all(found.square_std <= size**2 * (1 + 1e-12))
         tightest.append(np.max(found.square_std / size**2))
     assert max(tightest) > (0.95 if arms == 2 else 0.5)
+
+
+def test_curvature_along_each_prompts_own_gradient():
+    """Against second differences of every prompt's success along its own unit gradient, four prompts."""
+    bandit = contextual(4, 3, overlap=0.4, seed=5)
+    theta = np.random.default_rng(1).normal(size=bandit.initial_parameters.shape)
+    success, second, bound = curvature_along_gradients(bandit, theta)
+
+    def value(prompt, x):
+        policy = np.exp(np.asarray(bandit.log_policy(jnp.asarray(x))))
+        return np.sum(policy * np.asarray(bandit.law.means), axis=-1)[prompt]
+
+    for prompt in range(4):
+        slope = np.array([value(prompt, theta + h) - value(prompt, theta - h) for h in 1e-5 * np.eye(len(theta))])
+        step = 1e-3 * slope / np.linalg.norm(slope)
+        bend = (value(prompt, theta + step) - 2 * value(prompt, theta) + value(prompt, theta - step)) / 1e-6
+        assert success[prompt] == pytest.approx(value(prompt, theta), rel=1e-12)
+        assert second[prompt] == pytest.approx(bend, rel=1e-3, abs=1e-6)
+        assert abs(second[prompt]) <= bound[prompt]
 
 
 def test_two_arms_with_one_logit_reach_the_bound_at_one_eighth():

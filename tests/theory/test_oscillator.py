@@ -15,6 +15,7 @@ from bandit_lab.theory.oscillator import (
     beyond_exponential,
     displacement,
     fastest_improvement,
+    nearest_exponential,
     oscillator,
     response,
 )
@@ -190,6 +191,14 @@ def test_distance_to_the_exponential_has_an_error_of_second_order():
         errors.append(np.abs(left - np.exp(-gone) - beyond_exponential(np.array(zeta), gone)).max())
         assert np.abs(left - np.exp(-gone)).max() > 10 * errors[-1]  # without it the error is of first order
     assert errors[0] / errors[1] == pytest.approx(16, rel=0.15)
+
+
+def test_the_nearest_exponential_of_an_exponential_is_itself_and_of_a_line_is_not_near():
+    time = np.linspace(0, 4, 81)
+    plateau, scale, misfit = nearest_exponential(time, 0.8 - 0.5 * np.exp(-time / 1.7))
+    assert (plateau, scale) == (pytest.approx(0.8, abs=1e-7), pytest.approx(1.7, rel=1e-7))
+    assert misfit < 1e-14
+    assert nearest_exponential(time, np.cos(2 * time))[2] > 0.05
 
 
 def test_without_momentum_nothing_is_inert():

@@ -11,9 +11,11 @@ from bandit_lab.theory.signal import BinarySignal
 from bandit_lab.theory.size_family import fitted_exponent, member, time_constant
 from bandit_lab.theory.slow_start import (
     fastest_time,
+    half_success_delay,
     inertial_curve,
     inertial_delay,
     reaching_delay,
+    standardised_curve,
 )
 
 SIGMOID = lambda x: 1 / (1 + np.exp(-x))  # noqa: E731
@@ -151,6 +153,17 @@ def test_momentum_sweep_separates_inertia_from_geometry():
         assert delay == pytest.approx(reaching_delay(momentum, speed(0.0) / speed(start)), rel=0.05)
         assert abs(delay / inertial_delay(momentum) - 1) > 0.5
         assert abs(delay * (1 - momentum) ** 2 - 1) > 0.5
+
+
+def test_standardised_curves_with_momentum():
+    """Without momentum the sinh law; with it p = 1/2 comes later by the leading-order delay, to 2 % of d = 1 step."""
+    steps, start, rate = np.linspace(0, 1500, 31), -5.0, 0.02
+    law = np.asarray(two_arm.sinh_law(rate * steps, start))
+    np.testing.assert_allclose(standardised_curve(start, steps, rate, 0.0), law, atol=1e-6)
+    assert np.abs(standardised_curve(start, steps, rate, 0.9) - law).max() > 0.02
+    assert half_success_delay(start, rate, 0.0) == 0.0
+    leading = reaching_delay(0.5, np.cosh(start / 2))
+    assert half_success_delay(start, rate, 0.5) == pytest.approx(leading, rel=0.02)
 
 
 def test_fastest_time_of_a_sampled_curve():

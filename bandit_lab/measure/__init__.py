@@ -1,18 +1,16 @@
 """What is observed in simulation, without help from the theory."""
 
-from bandit_lab.measure.adaptive import closed_mean_curve
+from bandit_lab.measure.adaptive import NoisyState, closed_mean_curve, noisy_state
 from bandit_lab.measure.boundary import Boundary, learning_rate_boundary, refresh_interval_boundary
 from bandit_lab.measure.curvature import Curvature, measure_curvature
 from bandit_lab.measure.displaced import stack_bandits
 from bandit_lab.measure.drawn_ages import Growth, drawn_ages_boundary, growth_of_drawn_ages
 from bandit_lab.measure.escape import Escape, measure_escape
-from bandit_lab.measure.feedback import NoisyState, noisy_state
 from bandit_lab.measure.fixed_point import FixedPoint, critical_kl_weight, find_fixed_point
 from bandit_lab.measure.floquet import Floquet, FloquetThreshold, floquet, floquet_intervals, floquet_threshold
 from bandit_lab.measure.fluctuation import Estimate, Fluctuation, jackknife, measure_fluctuation, slope
 from bandit_lab.measure.growth import generic_direction, growth_rate
-from bandit_lab.measure.late_time import late_exponent, late_rate
-from bandit_lab.measure.limit_cycle import return_boundary, tail_range
+from bandit_lab.measure.late_time import late_exponent, late_rate, return_boundary, tail_range
 from bandit_lab.measure.observe import mean_cosine, observe, prompt_gradients, success_of_prompts
 from bandit_lab.measure.onset import dominant_poles, first_overshoot, learning_rate_onset, stiffest_mode
 from bandit_lab.measure.outcome import (
@@ -25,58 +23,3 @@ from bandit_lab.measure.outcome import (
 )
 from bandit_lab.measure.response import Response, mean_response
 from bandit_lab.measure.stiffness import StiffnessReport, fresh_and_stale, measure_stiffness
-
-__all__ = [
-    "Boundary",
-    "Curvature",
-    "Escape",
-    "Estimate",
-    "FixedPoint",
-    "Floquet",
-    "FloquetThreshold",
-    "Fluctuation",
-    "Growth",
-    "NoisyState",
-    "Response",
-    "StiffnessReport",
-    "classify_mean",
-    "classify_runs",
-    "closed_mean_curve",
-    "count_outcomes",
-    "critical_kl_weight",
-    "dominant_poles",
-    "drawn_ages_boundary",
-    "find_fixed_point",
-    "first_overshoot",
-    "floquet",
-    "floquet_intervals",
-    "floquet_threshold",
-    "fresh_and_stale",
-    "generic_direction",
-    "growth_of_drawn_ages",
-    "growth_rate",
-    "jackknife",
-    "late_exponent",
-    "late_rate",
-    "learning_rate_boundary",
-    "learning_rate_onset",
-    "lost_share",
-    "mean_cosine",
-    "mean_response",
-    "measure_curvature",
-    "measure_escape",
-    "measure_fluctuation",
-    "measure_stiffness",
-    "noisy_state",
-    "observe",
-    "prompt_gradients",
-    "refresh_interval_boundary",
-    "return_boundary",
-    "sampled_boundary",
-    "share_of_lost",
-    "slope",
-    "stack_bandits",
-    "stiffest_mode",
-    "success_of_prompts",
-    "tail_range",
-]

@@ -19,8 +19,7 @@ from bandit_lab.simulate.cells import as_cells, prepare
 from bandit_lab.simulate.dynamics import DYNAMICS
 from bandit_lab.simulate.moments import check_first_seed
 from bandit_lab.simulate.reference import WIDTH, Width
-from bandit_lab.simulate.request import Request
-from bandit_lab.simulate.results import Route, Runs, Shard, Summary, gather
+from bandit_lab.simulate.results import Request, Route, Runs, Shard, Summary, gather
 
 __all__ = [
     "PATHS",

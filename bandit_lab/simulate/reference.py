@@ -18,13 +18,11 @@ from jax.sharding import Mesh
 from bandit_lab._types import Array
 from bandit_lab.bandits import expected_reward
 from bandit_lab.grpo import Hyper, Learner, init
-from bandit_lab.simulate.calls import in_order
 from bandit_lab.simulate.cells import cast
-from bandit_lab.simulate.devices import mesh_for, on_every
+from bandit_lab.simulate.devices import in_order, mesh_for, on_every
 from bandit_lab.simulate.dynamics import DYNAMICS
 from bandit_lab.simulate.programs import bounded_jit
-from bandit_lab.simulate.request import Request
-from bandit_lab.simulate.results import Shard, Summary
+from bandit_lab.simulate.results import Request, Shard, Summary
 from bandit_lab.simulate.rollout import Stride, rollout
 
 

@@ -1,11 +1,35 @@
-"""What a run leaves behind, and how the parts that devices give back become arrays."""
+"""What is asked of a path, what a run leaves behind, and how the parts that devices give back become arrays."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from bandit_lab.grpo import Learner
+from bandit_lab.simulate.cells import Cells
 from bandit_lab.simulate.moments import UNIT, Moments, merge, no_moments, pool
+
+
+@dataclass(frozen=True)
+class Request:
+    """Runs of every cell with replicas first_seed .. first_seed + seeds - 1; the names are those of `engine.run`.
+
+    watched: keep the summary of every run. whole: keep J of every run instead of moments. final: keep the policy at the
+    end of every run. threads: calls in flight.
+    """
+
+    learner: Learner
+    dynamics: str
+    cells: Cells
+    steps: int
+    seeds: int
+    dtype: Any
+    first_seed: int = 0
+    watched: bool = False
+    whole: bool = False
+    final: bool = False
+    threads: int = 2
 
 
 class Summary(NamedTuple):

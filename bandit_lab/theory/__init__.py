@@ -5,8 +5,7 @@
     discrete         exact on-policy trajectory and its two poles
     thresholds       leading order, exact threshold and oscillation onset for refresh, lag, pipeline (one stiffness)
     block_map        the linear map of one block for any fresh/stale matrices
-    stability        multipliers, first unstable learning rate or interval, instability islands, onset from the map
-    swing            steps per cycle of the dominant mode, whole turns within a block counted
+    stability        multipliers, first unstable learning rate or interval, islands, onset; steps per cycle of a mode
     long_lag         the same for a lag whose map would be a large matrix; spectrum of the fluctuation
     group_law        h(J), c_G(p): what a group of G does to the mean gradient
     signal           the same as a function of the policy, binary or general rewards
@@ -20,11 +19,10 @@
     long_block       the N -> infinity recurrence, period two, runaway
     random_ages      geometric ages: averaged, mean-square and Lyapunov thresholds
     adaptive         Adam and friends at their noise-stationary second moment
-    escape           diffusion limit: barrier, Kramers rate, first passage
+    escape           diffusion limit: barrier, Kramers rate, first passage; the boundary that a temperature leaves
     two_arm_chain    exact transition operator of the two-arm chain on a grid
     excursion        starts that one block throws out for long, above the threshold
     two_cycle        the orbit of period two beyond a flip, exactly, for a nonlinear drift
-    practical        the boundary that a finite temperature leaves; bias of a stale gradient
     group_size       where group-size invariance of the mean fails
     curvature        reward spread bounds curvature
     contextual       many prompts that share parameters: mean flow, transfer, gain from dividing by the std
@@ -62,9 +60,12 @@ from bandit_lab.theory.curvature import (
 from bandit_lab.theory.discrete import discrete_response, fastest_update, pole_response, poles
 from bandit_lab.theory.escape import (
     barrier,
+    collapse_probability,
     diffusion,
     first_passage_time,
     kramers_rate,
+    practical_learning_rate,
+    staleness_bias,
     stationary_density,
 )
 from bandit_lab.theory.fixed_points import (
@@ -100,7 +101,6 @@ from bandit_lab.theory.long_block import (
     success_slope,
 )
 from bandit_lab.theory.oscillator import Oscillator, displacement, fastest_improvement, oscillator, response
-from bandit_lab.theory.practical import collapse_probability, practical_learning_rate, staleness_bias
 from bandit_lab.theory.random_ages import (
     averaged_threshold,
     geometric_weights,
@@ -130,6 +130,7 @@ from bandit_lab.theory.stability import (
     first_unstable_refresh_interval,
     islands,
     multipliers,
+    period,
     spectral_radius,
 )
 from bandit_lab.theory.stationary import (
@@ -142,7 +143,6 @@ from bandit_lab.theory.stationary import (
     stationary_covariance,
 )
 from bandit_lab.theory.stiffness import Split, largest_stiffness, stiffness_split
-from bandit_lab.theory.swing import period
 from bandit_lab.theory.thresholds import (
     Threshold,
     exact,
@@ -167,127 +167,3 @@ from bandit_lab.theory.two_arm_chain import (
     TwoArmChain,
 )
 from bandit_lab.theory.two_cycle import TwoCycle, two_cycle
-
-__all__ = [
-    "ADVANTAGES",
-    "CONVENTIONS",
-    "MODELS",
-    "MOMENT_ADVANTAGES",
-    "BinarySignal",
-    "Crossing",
-    "FixedPoint",
-    "GroupLaw",
-    "LinearLoop",
-    "MomentSignal",
-    "Oscillator",
-    "Prompts",
-    "Split",
-    "Stationary",
-    "Threshold",
-    "TwoArmChain",
-    "TwoCycle",
-    "adam_mean_curve",
-    "adaptive_threshold",
-    "as_convention",
-    "as_model",
-    "attracting_fixed_point",
-    "averaged_threshold",
-    "barrier",
-    "bernoulli_outcomes",
-    "binary_covariance",
-    "block_sums",
-    "centred_covariance",
-    "collapse_probability",
-    "contextual_curve",
-    "correlation",
-    "critical_kl_weight",
-    "decayed_fixed_point",
-    "diffusion",
-    "directional_curvature",
-    "discrete_response",
-    "displacement",
-    "early_warning",
-    "effective_time",
-    "exact",
-    "factor_expansion",
-    "fastest_improvement",
-    "fastest_time",
-    "fastest_update",
-    "first_oscillating_learning_rate",
-    "first_passage_time",
-    "first_unstable_learning_rate",
-    "first_unstable_refresh_interval",
-    "fisher",
-    "fitted_exponent",
-    "fixed_outcomes",
-    "fixed_points",
-    "gain",
-    "gap_drift",
-    "geometric_weights",
-    "group_curve",
-    "group_shift",
-    "half_success_delay",
-    "inertial_curve",
-    "inertial_delay",
-    "islands",
-    "kramers_rate",
-    "largest_stiffness",
-    "late_decay_rate",
-    "late_law",
-    "leading_covariance",
-    "leading_order",
-    "logit_std",
-    "long_block_policy",
-    "lyapunov_exponent",
-    "lyapunov_threshold",
-    "mean_age",
-    "mean_age_law",
-    "mean_drift",
-    "mean_only_law",
-    "mean_square_radius",
-    "mean_square_threshold",
-    "member",
-    "multipliers",
-    "noise_second_moment",
-    "noisy_verifier_curve",
-    "on_policy_variance",
-    "one_logit_curvature",
-    "ones_complement",
-    "oscillation_onset",
-    "oscillation_window",
-    "oscillator",
-    "perfect_verifier_law",
-    "period",
-    "pole_response",
-    "poles",
-    "practical_learning_rate",
-    "precondition",
-    "preconditioner_spread",
-    "reaching_delay",
-    "reduce_matrix",
-    "response",
-    "reused_batch_variance",
-    "reward_atoms",
-    "reward_hessian",
-    "reward_std",
-    "self_consistent_moment",
-    "settle",
-    "settled_point",
-    "silent_rate",
-    "sinh_law",
-    "small_step_variance",
-    "softmax_law",
-    "spectral_radius",
-    "spectrum",
-    "spread_bound",
-    "staleness_bias",
-    "standardised_curve",
-    "stationary_covariance",
-    "stationary_density",
-    "stiffness_split",
-    "success_recurrence",
-    "success_slope",
-    "time_constant",
-    "two_cycle",
-    "uniform_bound",
-]

@@ -8,8 +8,7 @@ from bandit_lab import theory
 from bandit_lab.bandits import two_arm
 from bandit_lab.measure.escape import Escape, measure_escape
 from bandit_lab.measure.outcome import sampled_boundary
-from bandit_lab.theory.escape import diffusion, kramers_rate
-from bandit_lab.theory.practical import practical_learning_rate
+from bandit_lab.theory.escape import diffusion, kramers_rate, practical_learning_rate
 from bandit_lab.theory.two_arm_chain import TwoArmChain
 
 STIFFNESS = 0.13820496  # two Bernoulli arms (0.9, 0.1), GRPO, KL weight 1, infinite groups

@@ -8,7 +8,7 @@ import pytest
 from settings import learner
 
 from bandit_lab.bandits import two_arm
-from bandit_lab.measure.potential import advantage_gap
+from bandit_lab.measure.stiffness import advantage_gap
 
 SIZE = 4
 RULES = {

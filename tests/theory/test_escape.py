@@ -5,11 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bandit_lab.theory.escape import barrier, diffusion, first_passage_time, kramers_rate, stationary_density
+from bandit_lab.theory.escape import (
+    barrier,
+    collapse_probability,
+    diffusion,
+    first_passage_time,
+    kramers_rate,
+    practical_learning_rate,
+    staleness_bias,
+    stationary_density,
+)
 from bandit_lab.theory.fixed_points import fixed_points
 from bandit_lab.theory.gradient_noise import binary_covariance
 from bandit_lab.theory.group_law import GroupLaw
-from bandit_lab.theory.practical import collapse_probability, practical_learning_rate, staleness_bias
 from bandit_lab.theory.signal import BinarySignal, fisher
 from bandit_lab.theory.stiffness import stiffness_split
 from bandit_lab.theory.two_arm import gap_drift

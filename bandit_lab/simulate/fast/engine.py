@@ -10,16 +10,14 @@ from jax.sharding import Mesh
 
 from bandit_lab._checks import require
 from bandit_lab.grpo import Hyper, Learner
-from bandit_lab.simulate.calls import in_order
 from bandit_lab.simulate.cells import Cells, prepare
-from bandit_lab.simulate.devices import every_device
+from bandit_lab.simulate.devices import every_device, in_order
 from bandit_lab.simulate.fast.items import Items, Results, run_items
 from bandit_lab.simulate.fast.layout import GROUP, PART, Rows, rows_of
 from bandit_lab.simulate.fast.program import NO_BANDIT, Program, Setting
 from bandit_lab.simulate.fast.random_bits import DEFAULT_GENERATOR
 from bandit_lab.simulate.fast.serve import describe, needs_blocks, unsupported_reason
-from bandit_lab.simulate.request import Request
-from bandit_lab.simulate.results import Shard, Summary
+from bandit_lab.simulate.results import Request, Shard, Summary
 
 ITEMS = {"long": 4, "short": 32}
 """Items per call and device: long ones hold many chunks, short ones a single chunk."""

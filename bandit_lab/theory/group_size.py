@@ -28,15 +28,11 @@ def factor_expansion(group_size: int, success: np.ndarray) -> tuple[np.ndarray, 
 
 
 class GroupShift(NamedTuple):
-    """Relative shifts at G against G = infinity: expected reward, stiffness, and threshold learning rate at any N.
-
-    `error_bar` is the relative size of the second-order term at the fixed point; above 1 means no invariance there.
-    """
+    """Relative shifts at G against G = infinity: expected reward, stiffness, and threshold learning rate at any N."""
 
     expected_reward: float
     stiffness: float
     threshold: float
-    error_bar: float
 
 
 def group_shift(
@@ -54,5 +50,4 @@ def group_shift(
             return None
         values.append((point.expected_reward, largest_stiffness(stiffness_split(signal, point.policy, kl_weight))))
     (reward, stiffness), (moved, stiffened) = values
-    bar = factor_expansion(int(law.group_size or 1), np.array(moved))[1] if law.group_size else np.array(0.0)
-    return GroupShift(moved / reward - 1, stiffened / stiffness - 1, stiffness / stiffened - 1, float(bar))
+    return GroupShift(moved / reward - 1, stiffened / stiffness - 1, stiffness / stiffened - 1)

@@ -21,14 +21,19 @@ STEPS = 12
 
 def by_hand(gradient, push=None):
     """(states 0..STEPS, what each update showed)."""
-    states, infos = [START], []
-    for step in range(STEPS):
+    pushes = jnp.zeros((STEPS, 2)) if push is None else push
 
-        def direction(*where, step=step):
+    @jax.jit
+    def one(state, push):
+        def direction(*where):
             clean = gradient(*where)
-            return clean if push is None else Gradient(clean.value + push[step], clean.silent)
+            return Gradient(clean.value + push, clean.silent)
 
-        state, info = jax.jit(lambda s, g=direction: update(LEARNER, g, HYPER, KEY, s))(states[-1])
+        return update(LEARNER, direction, HYPER, KEY, state)
+
+    states, infos = [START], []
+    for extra in pushes:
+        state, info = one(states[-1], extra)
         states.append(state)
         infos.append(info)
     return states, infos

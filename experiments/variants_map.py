@@ -53,17 +53,6 @@ def late_exponent(drifts: Any, setting: Setting) -> float:
     return float(-1 / slope)
 
 
-def by_loop(share: np.ndarray, wanted: np.ndarray) -> dict[tuple[float, int], list[tuple[int, ...]]]:
-    """Places of the wanted variants [A, E, S] by linear loop: stale share of the stiffness [A, E] and staleness model.
-
-    Variants that have both in common have one threshold near a fixed point. Shares are told apart to 1e-6.
-    """
-    loops: dict[tuple[float, int], list[tuple[int, ...]]] = {}
-    for i, j, k in np.argwhere(wanted).tolist():
-        loops.setdefault((float(np.round(share[i, j], 6) + 0.0), k), []).append((i, j, k))
-    return loops
-
-
 # Prediction: theory alone.
 
 ALIKE = {"batch_std": "grpo"}  # one prompt: the batch is the group
@@ -107,17 +96,28 @@ def predict(setting: Setting) -> xarray.Dataset:
                     unstable = [theory.spectral_radius(loop, rate, n) >= 1 for n in tried.tolist()]
                     has[i, j, k] = float(any(unstable))
                     first[i, j, k] = tried[np.argmax(unstable)] if any(unstable) else np.nan
+    loops_of = _loops(share, shape[2])
     values = {
         "first_interval": (tuple(coords), first, STEPS),
         "has_threshold": (tuple(coords), has, ONE),
         "stale_share": (("advantage", "estimator"), share, ONE),
-        "loops_with_threshold": ((), float(len(by_loop(share, has == 1))), ONE),
-        "loops_without": ((), float(len(by_loop(share, has == 0))), ONE),
+        "loop": (tuple(coords), loops_of, ONE | {"long_name": "number of the linear loop"}),
+        "loops_with_threshold": ((), float(len(np.unique(loops_of[has == 1]))), ONE),
+        "loops_without": ((), float(len(np.unique(loops_of[has == 0]))), ONE),
         "temperature": ("advantage", noise, {"units": "reward^2"}),
         "late_exponent": ("advantage", late, ONE),
         "group_shift": ("advantage", shift, {"units": "reward"}),
     }
     return xarray.Dataset(values, coords)
+
+
+def _loops(share: np.ndarray, models: int) -> np.ndarray:
+    """Number of every variant's linear loop [A, E, S]: stale share of the stiffness [A, E] and staleness model.
+
+    Variants that have both in common have one threshold near a fixed point. Shares are told apart to 1e-6.
+    """
+    kind = np.unique(np.round(share, 6) + 0.0, return_inverse=True)[1].reshape(share.shape)
+    return (kind[..., None] * models + np.arange(models)).astype(float)
 
 
 def _late_drift(law: theory.GroupLaw, gap: float) -> float:
@@ -190,19 +190,11 @@ def _staleness(setting: Setting, rest: xarray.Dataset, name: str) -> xarray.Data
         small = variants.run_gaps(*options, np.full(len(tried), gap + setting.start), setting.steps) - gap
         unstable = variants.grows(small, setting.start)
         first[i] = tried[np.argmax(unstable)] if unstable.any() else np.nan
-        outcome[i] = _outcome(variants.run_gaps(*options, np.full(len(tried), gap + 0.3), setting.steps)[-1] - gap)
+        outcome[i] = variants.outcome(
+            variants.run_gaps(*options, np.full(len(tried), gap + 0.3), setting.steps)[-1] - gap
+        )
     values = {"first_interval": _table(setting, first, STEPS), "outcome": _table(setting, outcome, ONE)}
     return xarray.Dataset(values, rest.coords).expand_dims(staleness=[name])
-
-
-def _outcome(away: np.ndarray) -> int:
-    """Index in OUTCOMES of a displacement [T + 1] that began at 0.3."""
-    late = away[2 * len(away) // 3 :]
-    if not np.all(np.isfinite(away)):
-        return 3
-    if np.abs(late).min() > 3:
-        return 2
-    return 1 if np.ptp(late) > 0.1 else 0
 
 
 def _groups(setting: Setting, rest: xarray.Dataset) -> xarray.Dataset:
@@ -231,8 +223,8 @@ def loops(found: Results, has_threshold: int) -> float:
     dims = predicted.has_threshold.dims
     seen, exact = (one.first_interval.transpose(*dims).values for one in (measured, predicted))
     agree = np.abs(seen - exact) < 0.5 if has_threshold else np.isnan(seen)
-    every = by_loop(predicted.stale_share.values, predicted.has_threshold.values == has_threshold)
-    return float(sum(all(agree[place] for place in places) for places in every.values()))
+    loop, wanted = predicted.loop.values, predicted.has_threshold.values == has_threshold
+    return float(sum(agree[wanted & (loop == one)].all() for one in np.unique(loop[wanted])))
 
 
 def frozen_ratio(found: Results, name: str) -> float:
@@ -312,8 +304,6 @@ def _fill(panel: Axes, code: np.ndarray, text: list[list[str]]) -> None:
 
 # Table below the claims.
 
-OUTCOMES = ("returns", "cycles", "vertex", "overflow")
-
 
 def table(found: Results) -> str:
     """Every advantage and estimator: thresholds, dependence on G, temperature, late times, failure."""
@@ -336,10 +326,9 @@ def table(found: Results) -> str:
             late = float(row.late_exponent)
             cells += [f"{float(row.curve_difference):.4f}", f"{float(row.temperature):.3f}"]
             cells += [f"t^{late:.2f}" if abs(late) < 20 else "no power"]
-            codes = [OUTCOMES[int(row.outcome.sel(staleness=name))] for name in names]
-            cells += [
-                ", ".join(f"{name}: {code}" for name, code in zip(names, codes, strict=True) if code != "returns")
-            ]
+            codes = [variants.OUTCOMES[int(row.outcome.sel(staleness=name))] for name in names]
+            fails = [f"{name}: {code}" for name, code in zip(names, codes, strict=True) if code != "returns"]
+            cells += [", ".join(fails)]
             rows.append([cell or "-" for cell in cells])
     return "\n".join([text + more, "", *claims.grid(head, rows)])
 

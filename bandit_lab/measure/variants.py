@@ -22,6 +22,9 @@ from bandit_lab.simulate.rollout import Stride, rollout
 
 Learners = tuple[Learner, ...]
 
+OUTCOMES = ("returns", "cycles", "vertex", "overflow")
+"""What can become of a large displacement, see `outcome`."""
+
 _POINTS = 401
 _LARGEST_GAP = 12.0
 _REFINEMENTS = 4  # each narrows the bracket by the number of points
@@ -144,3 +147,16 @@ def grows(displacement: np.ndarray, start: float) -> np.ndarray:
     third = size.shape[1] // 3
     late, before = size[:, 2 * third :].max(axis=1), size[:, third : 2 * third].max(axis=1)
     return (late > before) | (size.max(axis=1) > 100 * start)
+
+
+def outcome(displacement: np.ndarray) -> int:
+    """Index in OUTCOMES of a displacement of the gap [T + 1], nats, that began at a few tenths: by its last third.
+
+    A vertex is more than 3 nats away all that time. A cycle spans more than 0.1.
+    """
+    late = displacement[2 * len(displacement) // 3 :]
+    if not np.all(np.isfinite(displacement)):
+        return 3
+    if np.abs(late).min() > 3:
+        return 2
+    return 1 if np.ptp(late) > 0.1 else 0

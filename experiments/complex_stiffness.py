@@ -29,6 +29,7 @@ from bandit_lab import theory
 from bandit_lab._types import Array
 from bandit_lab.bandits import TabularBandit, k_arm
 from bandit_lab.grpo import ADVANTAGES, STALENESS, Hyper, Learner
+from bandit_lab.measure.directions import policy_directions
 from bandit_lab.simulate import drift_of
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import sheet
@@ -216,13 +217,8 @@ def _spectra_of(setting: Setting, advantage: str, arms: int) -> np.ndarray:
 
     every = detectors.stack_bandits(bandits), np.stack([p.logits for p in problems])
     slopes = np.asarray(jax.jit(jax.vmap(derivative))(*every, np.array([p.kl_weight for p in problems])))
-    basis = _basis(arms)
+    basis = policy_directions(learner, problems[0].logits)
     return np.linalg.eigvals(-basis.T @ slopes @ basis)
-
-
-def _basis(arms: int) -> np.ndarray:
-    """Directions [K, K - 1] that change the policy."""
-    return np.linalg.svd(np.eye(arms) - 1 / arms)[0][:, : arms - 1]
 
 
 def _one_loop(setting: Setting, place: int, found: xarray.Dataset) -> xarray.Dataset:
@@ -241,7 +237,7 @@ def _one_loop(setting: Setting, place: int, found: xarray.Dataset) -> xarray.Dat
         "mean_field",
         cells,
         np.stack([p.logits for p in problems]),
-        detectors.generic_direction(_basis(setting.case_arms)),
+        detectors.generic_direction(policy_directions(learner, problems[0].logits)),
         unit[:, None] * scan,
         bandits=detectors.stack_bandits(bandits),
     )

@@ -48,10 +48,11 @@ def recorded(
 ) -> Iterator[np.ndarray]:
     """Departures of (log-odds, expected reward) from their value at theta_star [C, D], seeds in order.
 
-    Blocks [C, s, steps, 2] of `steps` states from the one after `burn_in` updates on. path: see `simulate.route`.
+    Blocks [C, s, steps, 2] of `steps` states from the one after `burn_in` updates on. path: see `simulate.route`; the
+    fast one serves a softmax over one logit per arm, whose log-odds follow from a reported reward.
     """
     theta = np.asarray(theta_star, dtype)
-    if route(learner, "sampled", path).name == "fast":
+    if route(learner, "sampled", path).name == "fast" and getattr(learner.bandit, "tabular", False):
         yield _fast(learner, burn_in, steps, theta, cells=cells, seeds=seeds, seed=seed, dtype=dtype)
         return
     hyper, names = typed_cells(learner, cells, dtype), cell_identity(cells)

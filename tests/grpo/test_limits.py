@@ -189,9 +189,8 @@ def test_entropy_bonus_is_a_kl_to_the_uniform_policy(estimator):
 
 
 def test_the_fast_path_refuses_what_it_does_not_compute():
-    trained = learner("batch_std", ARMS, prompts=2)
-    assert "BatchStd sees the whole batch" in str(unsupported_reason(trained, "sampled"))
-    assert unsupported_reason(learner("batch_std", ARMS), "sampled") is None
+    assert "enumerates groups" in str(unsupported_reason(learner("batch_std", ARMS), "finite_group"))
+    assert unsupported_reason(learner("batch_std", ARMS, prompts=2), "sampled") is None
 
 
 def test_finite_groups_refuse_what_they_cannot_sum():

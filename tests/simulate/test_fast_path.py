@@ -3,12 +3,16 @@
 import re
 from dataclasses import dataclass, replace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from settings import cells, learner, nightly_but
 
-from bandit_lab.bandits import k_arm, proxy, two_arm
+from bandit_lab.bandits import BANDITS, Bandit, RewardLaw, k_arm, proxy, two_arm
+from bandit_lab.bandits.contextual import contextual
+from bandit_lab.bandits.gaussian import gaussian
+from bandit_lab.bandits.sequence import sequence
 from bandit_lab.grpo import (
     ADVANTAGES,
     ESTIMATORS,
@@ -27,6 +31,36 @@ from bandit_lab.simulate.fast.layout import GROUP, PART
 from bandit_lab.simulate.fast.one_kernel import one_kernel_enabled
 from bandit_lab.study.plugins import registries
 
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class OneLogit(Bandit):
+    """The README's bandit: two arms, one logit."""
+
+    law: RewardLaw
+    initial_parameters: jax.Array
+    reference_log_policy: jax.Array
+    sharpness: jax.Array
+
+    def log_policy(self, theta):
+        logit = self.sharpness * theta[0]
+        return jax.nn.log_sigmoid(jnp.stack([logit, -logit]))[None]
+
+
+def one_logit(rewards=(0.9, 0.2), sharpness=1.5):
+    chances = jnp.array(rewards)
+    law = RewardLaw(jnp.array([0.0, 1.0]), jnp.stack([1 - chances, chances], axis=-1)[None])
+    return OneLogit(law, jnp.zeros(1), jnp.log(jnp.array([[0.4, 0.6]])), jnp.array(sharpness))
+
+
+PROMPTS = contextual(3, 3, overlap=0.4, difficulty=0.5, high=0.9, low=0.2)
+TABLES = contextual(
+    2,
+    3,
+    rewards=[[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]],
+    features=np.random.default_rng(0).standard_normal((2, 3, 4)).tolist(),
+)
+TOKENS = sequence(rewards=(0.9, 0.1, 0.2, 0.5, 0.1, 0.3, 0.7, 0.2))
 STEPS, SEEDS, STANDARD_ERRORS = 20, 2**20, 5
 NOISY = k_arm((0.8, 0.55, 0.2), reference_logits=(0.0, 0.4, -0.3))
 FIXED = k_arm((0.2, 0.5, 0.5, 0.8), kind="fixed")
@@ -86,6 +120,33 @@ VARIANTS = {
     "adamw, two arms": variant(bandit=two_arm(), optimizer=Optimizer("adamw")),
     "adamw": variant(bandit=two_arm(), optimizer=Optimizer("adamw", (("weight_decay", 0.1),))),
 }
+ANY_POLICY = {
+    "one logit": variant(bandit=one_logit()),
+    "one logit, clipped, k3": variant(bandit=one_logit(), interval=3, estimator=Clipped(0.05), kl_estimator="k3"),
+    "one logit, three prompts, entropy": variant(
+        bandit=one_logit(), prompts=3, staleness="lag", interval=2, entropy_weight=0.2
+    ),
+    "one logit, tpo": variant(bandit=one_logit(), interval=3, estimator=ESTIMATORS["tpo"](0.7)),
+    "contextual": variant(bandit=PROMPTS),
+    "contextual, ratio, forward": variant(
+        bandit=PROMPTS, prompts=2, interval=3, estimator=Ratio(), kl_estimator="forward", entropy_weight=0.1
+    ),
+    "contextual, k3": variant(bandit=PROMPTS, prompts=2, kl_estimator="k3"),
+    "contextual, dapo": variant("dapo", PROMPTS),
+    "contextual, batch_std": variant("batch_std", PROMPTS, prompts=3),
+    "batch_std, three prompts": variant("batch_std", prompts=3),
+    "contextual, median": variant("median", TABLES, interval=3, estimator=Uncorrected()),
+    "contextual, tpo": variant(bandit=TABLES, interval=3, estimator=ESTIMATORS["tpo"](0.7)),
+    "sequence": variant(bandit=TOKENS),
+    "sequence, adam": variant(bandit=TOKENS, optimizer=Optimizer("adam"), kl_estimator="k2"),
+    "sequence, dapo": variant("dapo", TOKENS, staleness="random", interval=1.5, horizon=40, group_size=5),
+    "sequence, clipped tokens": variant(bandit=TOKENS, interval=4, estimator=Clipped(0.05)),
+    "gaussian": variant(bandit=gaussian()),
+    "gaussian, clipped": variant(bandit=gaussian(), interval=3, estimator=Clipped(0.05)),
+    "gaussian, median": variant("median", gaussian(), staleness="random_mean", interval=0.3, horizon=5),
+}
+"""Policies with parameters of their own, and what is drawn action by action."""
+VARIANTS |= ANY_POLICY
 
 
 class UpperMedian(Median):
@@ -110,6 +171,15 @@ def planted(name):
         "mean over ages": (trained, grid._replace(refresh_interval=grid.refresh_interval * 1.1)),
         "k2": (replace(trained, kl_estimator="k3"), grid),
         "entropy bonus, two arms": (replace(trained, entropy_weight=0.21), grid),
+        "one logit": (replace(trained, bandit=one_logit(sharpness=1.53)), grid),
+        "contextual": (
+            replace(trained, bandit=contextual(3, 3, overlap=0.45, difficulty=0.5, high=0.9, low=0.2)),
+            grid,
+        ),
+        "contextual, k3": (replace(trained, kl_estimator="k2"), grid),
+        "sequence, clipped tokens": (replace(trained, estimator=Ratio()), grid),
+        "gaussian": (replace(trained, bandit=gaussian(stds=(0.55, 0.55, 0.55))), grid),
+        "batch_std, three prompts": (replace(trained, advantage=GRPO()), grid),
     }.get(name)
 
 
@@ -147,6 +217,7 @@ _SAME_ARMS = ("two noisy arms", "drawn ages, two arms", "tpo, fixed rewards", "d
 FEWER = dict.fromkeys(
     (*_SAME_RULES, *_SAME_ARMS, *(n for n in VARIANTS if "two fixed arms" in n), "median, noisy"), 2**18
 )
+FEWER |= dict.fromkeys(ANY_POLICY, 2**17)
 """Seeds where neither advantage, estimator nor staleness model is what is new."""
 
 
@@ -166,6 +237,9 @@ REPRESENTATIVES = {
 """One variant for each part of a learner that can be exchanged, of those with fewer seeds; the others are nightly."""
 
 
+REPRESENTATIVE_POLICIES = ("one logit", "contextual", "gaussian")
+
+
 def test_representatives_differ_from_the_default_in_their_part():
     plain = VARIANTS["grpo"][0]
     for part, name in REPRESENTATIVES.items():
@@ -176,7 +250,7 @@ def test_representatives_differ_from_the_default_in_their_part():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", nightly_but(REPRESENTATIVES.values(), VARIANTS))
+@pytest.mark.parametrize("name", nightly_but([*REPRESENTATIVES.values(), *REPRESENTATIVE_POLICIES], VARIANTS))
 def test_both_paths_have_the_same_distribution(name):
     """Mean, variance, third moment at step 20, 2^20 seeds (or `FEWER`), seed 1: within 5 errors (false alarm 2e-6).
 
@@ -200,6 +274,8 @@ def test_every_variant_that_is_served_is_compared():
         }
         compared = {type(getattr(trained, part)) for trained, _ in VARIANTS.values()}
         assert {n for n in served if type(registry[n]()) not in compared} == set()
+    compared = {type(trained.bandit) for trained, _ in VARIANTS.values()}
+    assert {name for name in BANDITS if type(BANDITS[name]()) not in compared} == set()
 
 
 @pytest.mark.parametrize("rng", ["hash", "threefry"])

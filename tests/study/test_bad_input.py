@@ -82,7 +82,7 @@ SHARED = {
     "bandit=contextual bandit.dimension=1000000000": ("bandit.contexts", "at most", "numbers in all features"),
 }
 SWEEP = {
-    "path=fast bandit=contextual": ("path", "reference (ContextualBandit is not a softmax over one logit"),
+    "path=fast dynamics=finite_group": ("path", "reference (dynamics=finite_group enumerates groups"),
     "sweep.group_size=[8,16]": ("sweep.group_size", "use -m group_size="),
     "sweep.bandit=[two_arm]": ("sweep.bandit", "use -m bandit="),
     "sweep=[]": ("sweep", "a mapping", "'[]'"),

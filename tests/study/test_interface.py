@@ -198,7 +198,7 @@ def test_outcomes_of_simulated_runs():
         ({"learning_rat": 1}, "learning_rat: expected a setting of simulate (did you mean learning_rate?), got an un"),
         ({"run_dir": "x"}, "run_dir: expected a setting of simulate"),
         ({"seeds": 0}, "seeds: expected an integer >= 1, got 0"),
-        ({"path": "fast", "bandit": "contextual"}, "path: expected reference (ContextualBandit is not a softmax"),
+        ({"path": "fast", "dynamics": "finite_group"}, "path: expected reference (dynamics=finite_group enumerates"),
         ({"dynamics": "finite_group", "bandit": {"name": "k_arm", "kind": "fixed"}}, "group_size: expected"),
         ({"refresh_interval": 2.5}, "refresh_interval: expected an integer"),
     ],

@@ -9,12 +9,14 @@ Here the same update runs for L seeds side by side, with four changes:
 - arms lead and seeds stand innermost, in chunks that stay in the first caches (`lanes`, `layout`);
 - a whole run is one kernel on a CPU (`one_kernel`, a switch), and only moments leave it (`record`).
 
-`many_arms` and `two_arms` are the gradient, with the `advantages` of cells from their counts and the `penalty` for
-leaving the reference; `loop` is the time loop, with optimisers (but for `adam`), staleness models, KL and group
-estimators taken from `grpo` as they are; `items` is the compiled function, `engine` feeds it, `serve` says which
-settings it serves: all rules of `grpo` on tabular bandits, but for an advantage that sees several groups of a batch,
-and ages drawn in a mean. A user's rule is supported if it says how it follows from counts (`Advantage`); optimisers, KL
-and group estimators and rules that look policies up are supported as they are.
+`many_arms` and `two_arms` are the gradient for one logit per arm, with the `advantages` of cells from their counts and
+the `penalty` for leaving the reference. `any_policy` is the gradient for every other policy, through its `log_policy`,
+which `lanes_last` carries out for all lanes. `by_definition` takes the gradient of the reference path as it is, where
+counts do not say enough: actions and rewards are then drawn one by one, with `lane_keys`.
+
+`loop` is the time loop, with optimisers (except `adam`), staleness models, KL and group estimators taken from `grpo` as
+they are. `items` is the compiled function, `engine` feeds it, `serve` says which of these ways a setting takes. Left to
+the reference path are exact finite groups, which are sums and not runs, and ages drawn in a mean or by a key.
 `materialize` appears where XLA:CPU would otherwise work a value out once per consumer.
 """
 

@@ -90,7 +90,7 @@ def run_cells(
     whole = asked.whole or asked.seeds == 1
     ready = plan(asked, "runs" if whole else "moments", generator)
     for number, (call, results) in enumerate(ready.results(seed, asked.threads), 1):
-        yield from _parts(call.rows, results, ready.per_row, whole)
+        yield from _parts(call.rows, results, ready.per_row, whole, max(call.program.contexts, 1))
         if progress:
             progress(number, len(ready.calls))
 
@@ -151,8 +151,8 @@ def _items(cells: Cells, rows: Rows, places: np.ndarray | slice, first_seed: int
     )
 
 
-def _parts(rows: Rows, results: Any, per_row: int, whole: bool) -> Iterator[Shard]:
-    """The results of one call, row by row; rows without seeds left out."""
+def _parts(rows: Rows, results: Any, per_row: int, whole: bool, contexts: int) -> Iterator[Shard]:
+    """The results of one call, row by row; rows without seeds left out. contexts: X of the policies."""
     for item in range(len(rows.cell)):
         for row in np.flatnonzero(rows.seeds[item]):
             count = int(rows.seeds[item, row])
@@ -162,7 +162,7 @@ def _parts(rows: Rows, results: Any, per_row: int, whole: bool) -> Iterator[Shar
                 ends = Summary(*(x[item].reshape(-1)[lanes] for x in ends))
             policies = None
             if results.policies is not None:
-                policies = results.policies[item].reshape(-1, results.policies.shape[-1])[lanes, None]
+                policies = results.policies[item].reshape(-1, contexts, results.policies.shape[-1] // contexts)[lanes]
             key = int(rows.cell[item, row]), int(rows.first[item, row]), count
             if whole:
                 yield Shard(*key, None, None, results.mean[item][:, lanes].T, ends, policies)

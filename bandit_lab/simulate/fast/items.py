@@ -12,10 +12,10 @@ from bandit_lab._barrier import materialize
 from bandit_lab._types import Array
 from bandit_lab.grpo import Learner
 from bandit_lab.simulate.devices import on_every
-from bandit_lab.simulate.fast import many_arms, two_arms
+from bandit_lab.simulate.fast import two_arms
 from bandit_lab.simulate.fast.advantages import scales
 from bandit_lab.simulate.fast.layout import PART
-from bandit_lab.simulate.fast.loop import run_lanes
+from bandit_lab.simulate.fast.loop import arms_of, run_lanes
 from bandit_lab.simulate.fast.one_kernel import compiler_options, in_use, one_kernel, refused
 from bandit_lab.simulate.fast.program import Job, Lanes, Program, Setting
 from bandit_lab.simulate.fast.random_bits import lane_keys
@@ -24,7 +24,7 @@ from bandit_lab.simulate.programs import Kept
 
 
 class Items(NamedTuple):
-    """Inputs of I items of R rows: [I, R] each but theta [I, R, K] and interval [I]. See `layout`."""
+    """Inputs of I items of R rows: [I, R] each but theta [I, R, D] and interval [I]. See `layout`."""
 
     learning_rate: Any
     momentum: Any
@@ -50,7 +50,7 @@ class Ends(NamedTuple):
 
 class Results(NamedTuple):
     """Per item. seeds [groups], mean, square [groups, T + 1]: moments; or, without groups, mean [T + 1, L] is J of
-    every lane and the others are empty. ends: `Ends`, or None if unwatched. policies: [chunks, L, K] at the end, or
+    every lane and the others are empty. ends: `Ends`, or None if unwatched. policies: [chunks, L, X K] at the end, or
     None."""
 
     seeds: Array
@@ -181,15 +181,15 @@ def _pooled(program: Program, chunk: Any, chunks: Array | int) -> Results:
 
 
 def _probabilities(job: Job, policy: Any) -> Array:
-    """[K, L] of every arm; NaN where logits are not finite."""
-    both = two_arms.both_arms(policy) if job.program.two_arms else policy
-    return jnp.where(jnp.all(jnp.isfinite(policy.logits), axis=0), both.weights / both.total, jnp.nan)
+    """[K, L] of every arm ([X K, L] with contexts); NaN where logits are not finite."""
+    found = arms_of(job.program).probabilities(policy)
+    return jnp.where(jnp.all(jnp.isfinite(policy.logits), axis=0), found, jnp.nan)
 
 
 def _ends(job: Job, tail: Tail, policy: Any) -> Ends:
     steps = job.program.steps
     times = steps - half_way(steps)
-    arms = two_arms if job.program.two_arms else many_arms
+    arms = arms_of(job.program)
     return Ends(
         tail.mean,
         jnp.sqrt(tail.square / (times + 1)),

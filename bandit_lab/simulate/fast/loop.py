@@ -16,9 +16,9 @@ from jax import lax
 from bandit_lab._barrier import materialize
 from bandit_lab._types import Array
 from bandit_lab.grpo import Mixture, Refresh, averages
-from bandit_lab.simulate.fast import adam, many_arms, two_arms
+from bandit_lab.simulate.fast import adam, any_policy, many_arms, two_arms
 from bandit_lab.simulate.fast.penalty import with_entropy
-from bandit_lab.simulate.fast.program import Job
+from bandit_lab.simulate.fast.program import Job, Program
 from bandit_lab.simulate.fast.random_bits import age_uniform
 from bandit_lab.simulate.fast.record import Tail, Track, start_tail, start_track, track, watch, watch_silence
 
@@ -54,11 +54,16 @@ def _optimizer(job: Job, part: str) -> Callable:
     return of_all
 
 
+def arms_of(program: Program) -> ModuleType:
+    """The module that knows this kind of policy."""
+    return any_policy if program.contexts else two_arms if program.two_arms else many_arms
+
+
 def run_lanes(job: Job) -> tuple[Track, Tail | None, Any]:
     """Run one chunk. Gives (what was recorded of J, tail of every lane, final policy)."""
-    job = with_entropy(job)
-    program, lanes = job.program, job.lanes
-    arms = two_arms if program.two_arms else many_arms
+    program, lanes, arms = job.program, job.lanes, arms_of(job.program)
+    if arms is not any_policy:
+        job = with_entropy(job)
     carry = _start(job, arms)
     if program.blocks:
         count = (lanes.steps + lanes.interval - 1) // lanes.interval

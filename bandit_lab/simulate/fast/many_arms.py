@@ -52,6 +52,11 @@ def largest_probability(policy: Policy) -> Array:
     return 1 / policy.total
 
 
+def probabilities(policy: Policy) -> Array:
+    """[K, L] of every arm."""
+    return policy.weights / policy.total
+
+
 def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Array, Array]:
     """(ascent direction [K, L], share of silent groups [L]) at one step.
 
@@ -147,15 +152,25 @@ def _batch(job: Job, acting: Policy, draw: Draw, change: Change | None) -> tuple
     return signal, frequency, silent
 
 
-def group_counts(job: Job, acting: Policy, step: Array) -> list[Array]:
+def group_words(job: Job, group: Array, more: int = 0) -> Array:
+    """Random words [., L] that one group of every lane is drawn with, and `more` for other use."""
+    size, generator = job.learner.group_size, GENERATORS[job.program.generator]
+    drops = job.learner.advantage.drops_silent
+    count = words_for_non_silent(size) if drops else words_for_counting(size, generator.expensive)
+    return materialize(generator.random_bits(job.lanes.keys, group, count + more))
+
+
+def group_counts(job: Job, acting: Policy, group: Array) -> list[Array]:
     """Counts [K, L] of every column in one group of every lane, as floats."""
-    size, dtype = job.learner.group_size, acting.weights.dtype
-    generator, reached = GENERATORS[job.program.generator], job.setting.reached
+    return counts_from(job, acting, group_words(job, group))
+
+
+def counts_from(job: Job, acting: Policy, words: Array) -> list[Array]:
+    """`group_counts` drawn with these words."""
+    size, dtype, reached = job.learner.group_size, acting.weights.dtype, job.setting.reached
     if job.learner.advantage.drops_silent:
-        words = materialize(generator.random_bits(job.lanes.keys, step, words_for_non_silent(size)))
         drawn = non_silent_counts(job.program, acting.weights, acting.total, job.setting.chances, reached, words, size)
     else:
-        words = materialize(generator.random_bits(job.lanes.keys, step, words_for_counting(size, generator.expensive)))
         draws, dither = draws_and_dither(words, size)
         drawn = counts(thresholds(acting.weights, acting.total, reached, dither), draws, size)
     columns = job.program.columns

@@ -80,17 +80,18 @@ def thresholds(weights: Array, total: Array, reached: Array, dither: Array) -> A
     """T_1 .. T_{M-1} [M - 1, L] between the M = K * columns cells (arm, reward); T_0 = 0 and T_M = 2^15 are left out.
 
     weights: [K, L] of the arms. total: [L], their sum. reached: [K, columns] cumulative chances of an arm's
-    rewards. dither: [L] words.
+    rewards, or [K, columns, L] of every lane. dither: [L] words.
     """
     dtype, (arms, lanes), columns = weights.dtype, weights.shape, reached.shape[1]
     shift, scale = shift_of(dither, dtype), materialize(dtype.type(_SCALE) / total)
     inside, before = _sums_in_parts(weights)
-    weights, reached = weights.reshape(inside.shape), reached.reshape(*inside.shape[:2], columns)
+    reached = reached[..., None] if reached.ndim == 2 else reached
+    weights, reached = weights.reshape(inside.shape), reached.reshape(*inside.shape[:2], columns, -1)
     inside, before = materialize(inside), before[:-1, None]
 
     table = jnp.zeros((arms, columns, lanes), jnp.uint16)
     for column in range(columns):
-        own = weights if column == columns - 1 else weights * reached[..., column : column + 1]
+        own = weights if column == columns - 1 else weights * reached[..., column, :]
         rows = threshold((inside + own + before) * scale, shift).reshape(arms, 1, lanes)  # in order also when rounded
         table = rows if columns == 1 else lax.dynamic_update_slice_in_dim(table, rows, column, 1)
     return materialize(table.reshape(arms * columns, lanes))[:-1]

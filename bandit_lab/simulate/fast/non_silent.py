@@ -50,10 +50,12 @@ def words_for_non_silent(group_size: int) -> int:
 
 
 def value_law(program: Program, weights: Array, total: Array, chances: Array) -> Array:
-    """Chance v_u of every reward value [U, L]. weights: [K, L]. total: [L], their sum. chances: [K, columns]."""
+    """Chance v_u of every reward value [U, L]. weights: [K, L]. total: [L], their sum. chances: [K, columns],
+    or [K, columns, L] of every lane."""
     share = 1 / total
     if program.columns > 1:
-        rows = [leading_sum(weights * chances[:, c : c + 1]) * share for c in range(program.columns)]
+        per_lane = chances[..., None] if chances.ndim == 2 else chances
+        rows = [leading_sum(weights * per_lane[:, c]) * share for c in range(program.columns)]
     elif len(program.classes) == weights.shape[0]:
         return materialize(weights * share)
     else:
@@ -128,12 +130,24 @@ def _geometric_sum(x: Array, n: int) -> Array:
     return total
 
 
-def _value_and_place(law: Array, size: int, for_value: Array, for_place: Array) -> tuple[Array, Array, Array]:
-    """(index of u, int32; J, uint16; whether the policy is at a vertex), [L] each. law: [U, L]."""
+def mixed_weights(law: Array, size: int) -> Array:
+    """Chance of a group that is not silent [...], without cancellation close to a vertex. law: [U, ...]."""
+    others, _ = _others(law)
+    return leading_sum(law * others * _geometric_sum(law, size - 1))
+
+
+def _others(law: Array) -> tuple[Array, Array]:
+    """(1 - v_u [U, ...]; whether the policy is at a vertex [...])."""
     highest = jnp.max(law, axis=0)
     rest = leading_sum(jnp.where(law < highest, law, 0))
-    others = jnp.where((law == highest) & (highest > 0.5), rest, 1 - law)  # 1 - v_u
-    vertex = materialize(((highest > 0.5) & (rest < _VERTEX)).astype(jnp.int32)) > 0
+    others = jnp.where((law == highest) & (highest > 0.5), rest, 1 - law)
+    return others, (highest > 0.5) & (rest < _VERTEX)
+
+
+def _value_and_place(law: Array, size: int, for_value: Array, for_place: Array) -> tuple[Array, Array, Array]:
+    """(index of u, int32; J, uint16; whether the policy is at a vertex), [L] each. law: [U, L]."""
+    others, at_vertex = _others(law)
+    vertex = materialize(at_vertex.astype(jnp.int32)) > 0
     differs = others * _geometric_sum(law, size - 1)
     upper = running_sum(materialize(law * jnp.where(vertex, 1, differs)))
     level = materialize(for_value * upper[-1])
@@ -166,7 +180,8 @@ def _given_the_value(
     for index, members in enumerate(program.classes):
         value_of[list(members)] = index
     mine = jnp.asarray(value_of, jnp.int32)[:, None] == value
-    share = (weights[:, None] * chances[:, :, None]).reshape(arms * columns, lanes)
+    per_lane = chances[..., None] if chances.ndim == 2 else chances
+    share = (weights[:, None] * per_lane).reshape(arms * columns, lanes)
     same = running_sum(materialize(jnp.where(mine, share, 0)))
     other = running_sum(materialize(jnp.where(mine == vertex, share, 0)))
     scale = materialize(dtype.type(2**15) / same[-1])

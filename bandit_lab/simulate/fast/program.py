@@ -25,7 +25,8 @@ class Program:
     reported reward is the one that is trained on. blocks: whether the policy that
     acts stays for a refresh interval (an inner loop), or is looked up at every step. two_arms: whether one logit stands
     for both. watched, final: whether the summary of every lane is kept, and its policy at the end. generator: name of
-    the random words.
+    the random words. contexts: X of a policy with parameters of its own (see `any_policy`), or 0: a softmax over one
+    logit per arm. by_definition: whether the gradient is that of the reference path (see `by_definition`).
     """
 
     dynamics: str
@@ -41,6 +42,8 @@ class Program:
     watched: bool
     generator: str
     final: bool = False
+    contexts: int = 0
+    by_definition: bool = False
 
 
 @jax.tree_util.register_dataclass
@@ -55,6 +58,9 @@ class Setting:
     with fixed rewards, filled in by `two_arms.with_tables`. Under the plain rules increments: [G], what each draw of
     the rarer arm adds to the signal of arm 0, and least: scalar, half the smallest signal that is not zero; under
     others scale_steps: [G // 2], what each draw of the rarer arm adds to the scale of the group.
+
+    For a policy with parameters of its own bandit: the bandit itself, means and reference: [X K, 1], and with several
+    contexts chances and reached: [X, K, columns].
     """
 
     values: Any
@@ -68,6 +74,7 @@ class Setting:
     increments: Any = None
     least: Any = None
     scale_steps: Any = None
+    bandit: Any = None
 
 
 class Lanes(NamedTuple):

@@ -8,7 +8,8 @@ import numpy as np
 from bandit_lab.bandits import Bandit
 from bandit_lab.grpo import Learner, Refresh, averages, sees_batch
 from bandit_lab.simulate.fast.advantages import scales
-from bandit_lab.simulate.fast.layout import lanes_for
+from bandit_lab.simulate.fast.any_policy import LARGEST_CONTEXTS
+from bandit_lab.simulate.fast.layout import lanes_for, lanes_for_policy
 from bandit_lab.simulate.fast.multinomial import LARGEST_GROUP, LARGEST_INVERTED, words_for_counting
 from bandit_lab.simulate.fast.non_silent import words_for_non_silent
 from bandit_lab.simulate.fast.program import Program, Setting
@@ -18,41 +19,59 @@ from bandit_lab.simulate.fast.two_arms import is_plain
 LARGEST_TABLE = 1024
 """Most cells (arm, reward value) in a table of counts."""
 LARGEST_PROMPTS = 64
+LARGEST_DRAWN = 2**16
+"""Most pairs of an action of a group and an arm of a context, where actions are drawn one by one."""
 _MIRRORED = ("sgd", "sgd_ema", "nesterov", "adam", "adamw")  # see `two_arms`; decay shrinks the gap as each logit
 
 
 def unsupported_reason(learner: Learner, dynamics: str, generator: str = "hash") -> str | None:
     """Why the reference path has to run, or None where the fast one serves."""
-    bandit, staleness = learner.bandit, learner.staleness
+    staleness = learner.staleness
     if dynamics not in ("sampled", "mean_field"):
         return f"dynamics={dynamics} enumerates groups"
-    if not getattr(bandit, "tabular", False):
-        return f"{type(bandit).__name__} is not a softmax over one logit per arm"
-    if not bandit.exact_law:
-        return "rewards have a continuous law"
     draws = not staleness.whole_interval and not averages(staleness)
     if draws and not (dynamics == "sampled" and hasattr(staleness, "recall")):
         return f"{type(staleness).__name__} draws ages in a mean, or by a key"
-    if sees_batch(learner.advantage) and learner.prompts > 1:
-        return f"{type(learner.advantage).__name__} sees the whole batch"
-    if dynamics == "sampled" and (learner.group_size > LARGEST_GROUP or learner.prompts > LARGEST_PROMPTS):
-        return f"more than {LARGEST_GROUP} draws per group or {LARGEST_PROMPTS} prompts"
-    if _columns(learner) * bandit.reference_log_policy.shape[1] > LARGEST_TABLE:
-        return f"more than {LARGEST_TABLE} cells of arm and reward"
+    pairs = learner.bandit.reference_log_policy.size * (learner.group_size if dynamics == "sampled" else 1)
+    if pairs > LARGEST_DRAWN and not is_counted(learner, dynamics):
+        return f"more than {LARGEST_DRAWN} pairs of an action and an arm, drawn one by one"
     return None
 
 
+def is_counted(learner: Learner, dynamics: str) -> bool:
+    """Whether counts of cells (arm, reward value) say all that the gradient needs to know of a group.
+
+    If not, the gradient of the reference path is used as it stands.
+    """
+    bandit = learner.bandit
+    alone = not sees_batch(learner.advantage) or learner.prompts == 1
+    tokens = hasattr(bandit, "log_token_policy") and hasattr(learner.estimator, "token_weights")
+    if dynamics == "mean_field":
+        counts = is_tabular(learner)
+    else:
+        counts = learner.group_size <= LARGEST_GROUP and (learner.prompts <= LARGEST_PROMPTS or not is_tabular(learner))
+    small = _columns(learner) * bandit.reference_log_policy.shape[1] <= LARGEST_TABLE
+    few = bandit.reference_log_policy.shape[0] <= LARGEST_CONTEXTS
+    return bandit.exact_law and alone and not tokens and counts and small and few
+
+
+def is_tabular(learner: Learner) -> bool:
+    """Whether the policy is a softmax over one logit per arm, of a single context."""
+    return getattr(learner.bandit, "tabular", False)
+
+
 def _law(learner: Learner) -> tuple[np.ndarray, np.ndarray]:
-    """(reward values [U], distinct and rising; their probabilities [K, U] for every arm), float64."""
+    """(reward values [U], distinct and rising; their probabilities [X, K, U] for every arm), float64."""
     law = learner.bandit.law
     values, place = np.unique(np.asarray(law.values, np.float64), return_inverse=True)
-    return values, np.asarray(law.probabilities, np.float64)[0] @ np.eye(len(values))[place]
+    return values, np.asarray(law.probabilities, np.float64) @ np.eye(len(values))[place]
 
 
 def _columns(learner: Learner) -> int:
-    """Cells per arm: 1 where the reward is a function of the arm."""
+    """Cells per arm: 1 where the reward is a function of the arm in the only context."""
     values, probabilities = _law(learner)
-    return 1 if np.all((probabilities == 0) | (probabilities == 1)) else len(values)
+    certain = len(probabilities) == 1 and np.all((probabilities == 0) | (probabilities == 1))
+    return 1 if certain else len(values)
 
 
 def describe(
@@ -63,28 +82,34 @@ def describe(
     Raises:
       ValueError: more steps than a lane has random words for.
     """
-    values, probabilities = _law(learner)
+    values, laws = _law(learner)
+    by_definition = not is_counted(learner, dynamics)
+    probabilities, contexts = laws[0], 0 if is_tabular(learner) and not by_definition else len(laws)
     arms, columns = len(probabilities), _columns(learner)
-    means, column_values, distinct = probabilities @ values, values, values
+    means, column_values, distinct = (laws @ values).reshape(-1), values, values
     classes: tuple[tuple[int, ...], ...] = ()
-    chances = probabilities
+    chances = probabilities if len(laws) == 1 else laws
     if columns == 1:
         which = probabilities.argmax(1)
         column_values, distinct, chances = values[which], values[np.unique(which)], np.ones((arms, 1))
         classes = tuple(tuple(np.flatnonzero(which == v).tolist()) for v in np.unique(which))
-    two_arms = arms == 2 and _one_logit_is_enough(learner, dynamics)
+    two_arms = arms == 2 and not contexts and _one_logit_is_enough(learner, dynamics)
     if two_arms and columns == 1:
         two_arms = learner.group_size <= LARGEST_INVERTED and column_values[0] != column_values[1]
-    lanes = lanes_for(jax.default_backend(), arms, columns, two_arms)
+    if contexts:
+        size = max(laws.shape[0] * arms, learner.bandit.initial_parameters.shape[-1])
+        lanes = lanes_for_policy(jax.default_backend(), arms * columns, size)
+    else:
+        lanes = lanes_for(jax.default_backend(), arms, columns, two_arms)
     if dynamics == "sampled":
         size = learner.group_size
         words = words_for_non_silent(size) if learner.advantage.drops_silent else words_for_counting(size, False)
         groups = steps * learner.prompts * (learner.horizon + 1 if averages(learner.staleness) else 1)
-        require_enough_words(groups, 1 if two_arms and columns == 1 else words)
+        require_enough_words(groups, 1 if two_arms and columns == 1 else words + (contexts > 1))
         if hasattr(learner.staleness, "recall"):
             require_steps_apart(groups)
     own = type(learner.bandit).true_means is not Bandit.true_means
-    reported = np.asarray(learner.bandit.true_means, np.float64)[0] if own else means
+    reported = np.asarray(learner.bandit.true_means, np.float64).reshape(-1) if own else means
     program = Program(
         dynamics=dynamics,
         steps=steps,
@@ -98,18 +123,32 @@ def describe(
         two_arms=two_arms,
         watched=watched,
         generator=generator,
+        contexts=contexts,
+        by_definition=by_definition,
     )
+    second_moments = (laws @ values**2).reshape(-1)
     setting = Setting(
         values=np.asarray(column_values[:, None], dtype),
         chances=np.asarray(chances, dtype),
-        reached=np.asarray(np.cumsum(chances, axis=1), dtype),
+        reached=np.asarray(np.cumsum(chances, axis=-1), dtype),
         trained=np.asarray(means[:, None], dtype),
-        variances=np.asarray((probabilities @ values**2 - means**2)[:, None] * (columns > 1), dtype),
+        variances=np.asarray((second_moments - means**2)[:, None] * (columns > 1), dtype),
         means=np.asarray(reported[:, None], dtype),
-        reference=np.asarray(learner.bandit.reference_log_policy, dtype)[0][:, None],
+        reference=np.asarray(learner.bandit.reference_log_policy, dtype).reshape(-1, 1),
         distinct=None if scales(learner) else np.asarray(distinct[:, None], dtype),
+        bandit=_in_type(learner.bandit, dtype) if contexts else None,
     )
     return program, setting
+
+
+def _in_type(bandit: Bandit, dtype: Any) -> Bandit:
+    """The bandit with its real numbers in `dtype`, all on the host."""
+
+    def one(leaf: Any) -> np.ndarray:
+        array = np.asarray(leaf)
+        return array.astype(dtype) if np.issubdtype(array.dtype, np.floating) else array
+
+    return jax.tree.map(one, bandit)
 
 
 def needs_blocks(learner: Learner, interval: np.ndarray) -> np.ndarray:

@@ -108,6 +108,11 @@ def largest_probability(policy: Policy) -> Array:
     return policy.common
 
 
+def probabilities(policy: Policy) -> Array:
+    """[2, L] of both arms."""
+    return both_arms(policy).weights
+
+
 def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Array, Array]:
     """(ascent direction of arm 0 [1, L], whether the group is silent [L])."""
     if not is_plain(job.learner):

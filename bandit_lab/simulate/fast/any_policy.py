@@ -1,0 +1,203 @@
+"""Any policy in every lane: log pi(theta), and weights on grad log pi pulled back to theta.
+
+The bandit's own `log_policy` gives log-probabilities [X, K] of K arms in X contexts, and its vector-Jacobian product
+turns the coefficient of every grad log pi(k | x) into an ascent direction. Both are worked out for all lanes side by
+side (see `lanes_last`). Groups are counts of the cells (arm, reward value) of one context, drawn uniformly for every
+group and lane, and their advantages and weights are those of `many_arms`.
+"""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from bandit_lab._barrier import materialize
+from bandit_lab._elementary import exp
+from bandit_lab._numerics import leading_max, leading_sum, leading_sum_of
+from bandit_lab._types import Array
+from bandit_lab.simulate.fast import by_definition, many_arms
+from bandit_lab.simulate.fast.lanes import as_float
+from bandit_lab.simulate.fast.lanes_last import Laned, over_lanes, spread
+from bandit_lab.simulate.fast.non_silent import chance_of_silence, mixed_weights, value_law
+from bandit_lab.simulate.fast.penalty import penalty
+from bandit_lab.simulate.fast.program import Job
+
+LARGEST_CONTEXTS = 64
+"""Most contexts among which that of a group is chosen by comparisons."""
+
+
+class Policy(NamedTuple):
+    """A policy of every lane. logits: [D, L] its parameters theta. log, weights: [X K, L] log-probabilities and
+    probabilities, contexts leading. reward: [L] expected reported reward, NaN where parameters are not finite.
+    kept: what the vector-Jacobian product needs of it."""
+
+    logits: Array
+    log: Array
+    weights: Array
+    reward: Array
+    kept: tuple[Array, ...]
+
+
+class Row(many_arms.Policy):
+    """A policy as `many_arms` sees one. logits: its log-probabilities [K, L]. total: 1."""
+
+    def log_policy(self, least: float = -jnp.inf) -> Array:
+        """Log-probabilities [K, L], at least `least`."""
+        return jnp.maximum(self.logits, least)
+
+
+def _forward(job: Job, theta: Array) -> tuple[Any, tuple, Any]:
+    """(log pi [X, K], what its pull-back needs), `Laned` where they differ between lanes; and that pull-back's form."""
+    form = None
+
+    def one(bandit: Any, theta: Array) -> Any:
+        nonlocal form
+        log_policy, pull_back = jax.vjp(bandit.log_policy, theta)
+        leaves, form = jax.tree.flatten(pull_back)
+        return log_policy, tuple(leaves)
+
+    log_policy, leaves = over_lanes(one, (False, True), job.setting.bandit, theta)
+    return log_policy, leaves, form
+
+
+def policy_of(job: Job, logits: Array) -> Policy:
+    """The policy with parameters theta [D, L]."""
+    found, leaves, _ = _forward(job, logits)
+    log = materialize(spread(found, logits.shape[-1]).reshape(-1, logits.shape[-1]))
+    weights = materialize(exp(log))
+    reward = leading_sum_of(jnp.multiply, weights, job.setting.means) * (1 / job.program.contexts)
+    reward = materialize(reward + 0 * leading_sum(logits))
+    if job.program.by_definition:
+        return Policy(logits, log, weights, reward, ())
+    return Policy(logits, log, weights, reward, tuple(leaf.array for leaf in leaves if isinstance(leaf, Laned)))
+
+
+def pull_back(job: Job, policy: Policy, coefficient: Array) -> Array:
+    """sum over contexts and arms of coefficient [X K, L] times grad log pi: [D, L]."""
+    _, leaves, form = _forward(job, policy.logits)  # for what all lanes share; the rest is there already
+    kept = iter(policy.kept)
+    values = [next(kept) if isinstance(leaf, Laned) else leaf for leaf in leaves]
+
+    def one(coefficient: Array, *values: Array) -> Array:
+        return jax.tree.unflatten(form, values)(coefficient)[0]
+
+    lanes = coefficient.shape[-1]
+    laned = (True, *(isinstance(leaf, Laned) for leaf in leaves))
+    shaped = coefficient.reshape(job.program.contexts, -1, lanes)
+    return spread(over_lanes(one, laned, shaped, *values), lanes)
+
+
+def largest_probability(policy: Policy) -> Array:
+    """[L] of the most likely arm of all contexts."""
+    return leading_max(policy.weights)
+
+
+def probabilities(policy: Policy) -> Array:
+    """[X K, L] of every arm in every context."""
+    return policy.weights
+
+
+def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Array, Array]:
+    """(ascent direction [D, L], share of silent groups [L]) at one step. See `many_arms.ascent`."""
+    if job.program.by_definition:
+        return by_definition.ascent(job, current.logits, acting.logits, step)
+    prompts, at = job.learner.prompts, acting if job.learner.estimator.at_snapshot else current
+    one = _group_of_any_context if job.program.contexts > 1 else _group
+    if prompts == 1:
+        signal, frequency, silent = one(job, acting, current, step)
+    else:
+
+        def add(prompt: Array, so_far: tuple[Array, ...]) -> tuple[Array, ...]:
+            found = one(job, acting, current, step * prompts + prompt)
+            return tuple(materialize(x + y) for x, y in zip(so_far, found, strict=True))
+
+        cells, lanes = jnp.zeros_like(acting.weights), jnp.zeros_like(acting.reward)
+        totals = lax.fori_loop(0, prompts, add, (cells, cells, lanes))
+        signal, frequency, silent = (x * (1 / prompts) for x in totals)
+    if job.learner.advantage.drops_silent:
+        silent = _chance_of_silence(job, acting)
+    contexts = job.program.contexts
+    held = penalty(job, _row(at), _row(acting), frequency * contexts) * (1 / contexts)
+    return pull_back(job, at, materialize(signal - held)), silent
+
+
+def _row(policy: Policy) -> Row:
+    return Row(policy.log, policy.weights, jnp.ones_like(policy.reward), policy.reward)
+
+
+def _group(job: Job, acting: Policy, current: Policy, group: Array) -> tuple[Array, Array, Array]:
+    """(signal, frequency [K, L], silent [L]) of one group of the only context."""
+    row = _row(acting)
+    change = _change(job, row, row if current is acting else _row(current))
+    return many_arms.group_signal(job, many_arms.group_counts(job, row, group), change)
+
+
+def _change(job: Job, acting: Row, current: Row) -> many_arms.Change | None:
+    ignored = getattr(job.learner.estimator, "ignores_ratio", False)
+    return None if ignored else many_arms.change_of(acting, current)
+
+
+def _group_of_any_context(job: Job, acting: Policy, current: Policy, group: Array) -> tuple[Array, Array, Array]:
+    """(signal, frequency [X K, L], silent [L]) of one group whose context is drawn."""
+    contexts, setting = job.program.contexts, job.setting
+    words = many_arms.group_words(job, group, 1)
+    context = _context(job, acting, words[-1])
+    is_at = [context == x for x in range(contexts)]
+
+    def here(table: Array) -> Array:
+        """[X, ..., L or 1] -> [..., L]."""
+        found = jnp.broadcast_to(table[0], (*table.shape[1:-1], context.shape[0]))
+        for x in range(1, contexts):
+            found = jnp.where(is_at[x], table[x], found)
+        return materialize(found)
+
+    def row_of(policy: Policy) -> Row:
+        log, weights = (here(x.reshape(contexts, -1, x.shape[-1])) for x in (policy.log, policy.weights))
+        return Row(log, weights, jnp.ones_like(policy.reward), policy.reward)
+
+    def back(row: Array) -> Array:
+        """[K, L] -> [X K, L], zero in the other contexts."""
+        places = lax.broadcasted_iota(jnp.int32, (contexts, 1, 1), 0)
+        return jnp.where(places == context, row, 0).reshape(-1, row.shape[-1])
+
+    chances, reached = (here(x[..., None]) for x in (setting.chances, setting.reached))
+    local = job._replace(setting=replace(setting, chances=chances, reached=reached))
+    row = row_of(acting)
+    change = _change(job, row, row if current is acting else row_of(current))
+    counts = many_arms.counts_from(local, row, words[:-1])
+    signal, frequency, silent = many_arms.group_signal(local, counts, change)
+    return back(materialize(signal)), back(materialize(frequency)), silent
+
+
+def _context(job: Job, acting: Policy, word: Array) -> Array:
+    """The context [L] of a group: uniform; where silent groups are dropped, weighted by the chance of another one."""
+    contexts, dtype = job.program.contexts, acting.weights.dtype
+    uniform = as_float(word >> np.uint32(9), dtype) * dtype.type(2.0**-23)
+    if not job.learner.advantage.drops_silent:
+        return materialize((uniform * contexts).astype(jnp.int32))
+    weights = mixed_weights(_value_laws(job, acting), job.learner.group_size)  # [X, L]
+    level, reached = materialize(uniform * leading_sum(weights)), jnp.zeros_like(uniform)
+    context = jnp.zeros(uniform.shape, jnp.int32)
+    for x in range(contexts - 1):
+        reached = materialize(reached + weights[x])
+        context = context + (level >= reached).astype(jnp.int32)
+    return materialize(context)
+
+
+def _value_laws(job: Job, acting: Policy) -> Array:
+    """Chance of every reward value in every context [U, X, L]."""
+    if job.program.contexts == 1:
+        total = jnp.ones_like(acting.reward)
+        return value_law(job.program, acting.weights, total, job.setting.chances)[:, None]
+    weights = acting.weights.reshape(job.program.contexts, -1, acting.weights.shape[-1])
+    columns = [weights * job.setting.chances[:, :, c, None] for c in range(job.program.columns)]
+    return materialize(jnp.stack([leading_sum(jnp.moveaxis(x, 1, 0)) for x in columns]))
+
+
+def _chance_of_silence(job: Job, acting: Policy) -> Array:
+    """[L], mean over contexts."""
+    each = chance_of_silence(_value_laws(job, acting), job.learner.group_size)
+    return leading_sum(each) * (1 / job.program.contexts)

@@ -1,0 +1,37 @@
+"""The gradient of the reference path itself, for all lanes at once.
+
+Where counts of cells do not say enough (rewards with a continuous law, estimators that weigh the tokens of a sequence,
+advantages that look at the whole batch), and in the limit of infinite groups, the functions that define the update are
+carried out with the lanes as the last axis (see `lanes_last`). Actions and rewards are drawn one by one, rewards by the
+bandit's own `sample_rewards`, with keys made of this room's random words (see `lane_keys`). All is exact.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from bandit_lab._barrier import materialize
+from bandit_lab._types import Array
+from bandit_lab.simulate.dynamics import DYNAMICS
+from bandit_lab.simulate.fast.lane_keys import WordKeys
+from bandit_lab.simulate.fast.lanes_last import over_lanes, spread
+from bandit_lab.simulate.fast.program import Job
+
+
+def ascent(job: Job, theta: Array, behaviour: Array, step: Array) -> tuple[Array, Array]:
+    """(ascent direction [D, L], share of silent groups [L]) at parameters theta, drawn from the policy at behaviour."""
+    learner, dynamics, lanes = job.learner, job.program.dynamics, theta.shape[-1]
+
+    def one(bandit: Any, kl_weight: Array, theta: Array, behaviour: Array, key: Array) -> tuple[Array, Array]:
+        found = DYNAMICS[dynamics](replace(learner, bandit=bandit))(key, kl_weight, theta, behaviour)
+        return found.value, found.silent
+
+    kl_weight, sampled = job.lanes.kl_weight, job.lanes.keys is not None
+    keys: Any = jax.random.key(0)
+    if sampled:
+        keys = WordKeys(job.lanes.keys[0], job.lanes.keys[1], job.program.generator).folded(step)
+    laned = (False, jnp.ndim(kl_weight) > 0, True, True, sampled)
+    value, silent = over_lanes(one, laned, job.setting.bandit, kl_weight, theta, behaviour, keys)
+    return materialize(spread(value, lanes)), spread(silent, lanes)

@@ -154,7 +154,7 @@ def test_every_registered_rule_has_a_cost_or_a_reason(monkeypatch, capsys):
     monkeypatch.setattr(variants, "in_turn", made_up)
     assert main(["bench", "study=variants", "sizes=[A,D]", "quick=true", "run_dir=here"]) == 0
     rows = json.loads(Path("here/summary.json").read_text())["rows"]
-    rules = {f"{kind}={name}" for kind in variants.KINDS for name in registries()[kind]}
+    rules = {f"{kind}={name}" for kind in (*variants.KINDS, "bandit") for name in registries()[kind]}
     rules |= {f"optimizer={name}" for name in variants.COMMON_OPTAX}
     assert {row["variant"] for row in rows} == rules
     assert {row["case"] for row in rows} == {"A", "D"}

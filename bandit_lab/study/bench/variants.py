@@ -1,4 +1,7 @@
-"""What every registered rule costs per seed-step, over the plain rule at the same size, fast path."""
+"""What every registered rule costs per seed-step, over the plain rule at the same size, fast path.
+
+A bandit other than the workload's own is compared with a softmax over as many arms, one logit each: X K arms in all.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -6,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bandit_lab.bandits import k_arm
 from bandit_lab.grpo import Learner, Optimizer
 from bandit_lab.simulate import fast
 from bandit_lab.study.bench.engines import Run, ensemble_engine
@@ -24,8 +28,11 @@ COMMON_OPTAX = ("adam", "adamw")
 """Optimisers of optax that stand for those which keep second moments."""
 
 
-def variants(case: Case) -> Iterator[tuple[str, Learner]]:
-    """(label, what is trained): the case's own learner with one rule exchanged, for every rule of every registry."""
+def variants(case: Case) -> Iterator[tuple[str, Learner, Learner]]:
+    """(label, what is trained, what it is compared with): the case's own learner with one rule exchanged.
+
+    Every rule of every registry, those of plugins too.
+    """
     plain = case.learner()
     for kind in KINDS:
         for name in (*registries()[kind], *(COMMON_OPTAX if kind == "optimizer" else ())):
@@ -33,7 +40,11 @@ def variants(case: Case) -> Iterator[tuple[str, Learner]]:
             changed: dict[str, Any] = {kind: rule}
             if kind == "staleness":
                 changed["horizon"] = rule.horizon_for(case.interval)
-            yield f"{kind}={name}", replace(plain, **changed)
+            yield f"{kind}={name}", replace(plain, **changed), plain
+    for name in registries()["bandit"]:
+        bandit: Any = registries()["bandit"][name]()
+        arms = k_arm(np.linspace(0.2, 0.8, bandit.reference_log_policy.size).tolist())
+        yield f"bandit={name}", replace(plain, bandit=bandit), replace(plain, bandit=arms)
 
 
 @dataclass(frozen=True)
@@ -73,15 +84,20 @@ def measure(settings: BenchSettings, threads: int, progress: Progress) -> Docume
 
 def _rows(case: Case, settings: BenchSettings, threads: int, progress: Progress) -> Iterator[Row]:
     rules = list(variants(case))
-    plain = ensemble_engine(case, case.learner(), settings.rng, threads)
-    plain(settings.seed)
+    ready: dict[int, Run] = {}  # of what rules are compared with
+
+    def started(learner: Learner) -> Run:
+        run = ensemble_engine(case, learner, settings.rng, threads)
+        run(settings.seed)
+        return run
+
     with progress.stage(f"{case.label}: {len(rules)} rules") as advance:
-        for done, (label, learner) in enumerate(rules, 1):
+        for done, (label, learner, plain) in enumerate(rules, 1):
             row = Row(case, label, fast.unsupported_reason(learner, case.dynamics))
             if row.unsupported_reason is None:
-                run = ensemble_engine(case, learner, settings.rng, threads)
-                run(settings.seed)
-                pair: dict[str, Run] = {"rule": run, "plain": plain}
+                if id(plain) not in ready:
+                    ready[id(plain)] = started(plain)
+                pair: dict[str, Run] = {"rule": started(learner), "plain": ready[id(plain)]}
                 timed = in_turn(pair, settings.reps, settings.seed, lambda done, total: None, SLICE / 4)
                 speed = case.seed_steps / float(np.median(timed["rule"].seconds))
                 row = replace(row, cost=ratio(timed["rule"].seconds, timed["plain"].seconds), speed=speed)

@@ -51,7 +51,7 @@ class Bandit(Protocol):
     - `sample_rewards(key, context, arms)`: [G] arms -> [G] rewards, if drawing from `law` is not exact
       (rewards with a continuous law keep quadrature nodes in `law` and set `exact_law` to False);
     - `tabular`: True if the policy of its single context is the softmax of theta itself, one logit per arm, and rewards
-      are drawn from `law`: then the fast path may run;
+      are drawn from `law`: then the fast path has a kernel for it (any other policy takes the general one);
     - `log_token_policy(theta)`: [D] -> [L, X, K], where an arm is a sequence of L tokens: the log-probability of each
       token given those before it, with sum over L equal to `log_policy`. Estimators that weigh tokens need it.
 

@@ -4,9 +4,9 @@
 
     bl.predict(refresh_interval=8, momentum=0.9).to_dict()["thresholds"]
 
-`predict`, `sweep`, `reproduce`, `fit`, `diagnose` and `advise` are the commands of that name: the same settings as
-keywords, a labelled document in return. `simulate` returns many runs of one setting as a labelled data set. They are
-imported when they are first used: `import bandit_lab` imports neither JAX nor anything else that is large.
+`predict`, `sweep`, `reproduce`, `fit`, `diagnose`, `advise`, `status` and `export` are the commands of that name: the
+same settings as keywords, a labelled document in return. `simulate` returns many runs of one setting as a labelled data
+set. They are imported when they are first used: `import bandit_lab` imports neither JAX nor anything else large.
 
 The rooms, each importing only what stands to its right or on a later line:
 
@@ -21,10 +21,21 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bandit_lab.study.interface import advise, diagnose, fit, predict, reproduce, sweep
+    from bandit_lab.study.interface import advise, diagnose, export, fit, predict, reproduce, status, sweep
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "advise", "diagnose", "fit", "predict", "reproduce", "simulate", "sweep"]
+__all__ = [
+    "__version__",
+    "advise",
+    "diagnose",
+    "export",
+    "fit",
+    "predict",
+    "reproduce",
+    "simulate",
+    "status",
+    "sweep",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -31,7 +31,7 @@ from bandit_lab.study.settings.schema import CompilingSettings
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["advise", "diagnose", "fit", "predict", "reproduce", "simulate", "sweep"]
+__all__ = ["advise", "diagnose", "export", "fit", "predict", "reproduce", "simulate", "status", "sweep"]
 
 OPEN = ("sweep", "options", "diagnostic", "optimizer.options")
 """Settings that take keys which no schema knows."""
@@ -118,6 +118,30 @@ def advise(*paths: str | Path, **settings: Any) -> Document:
       ValueError: as `predict`.
     """
     return call("advise", settings, paths)
+
+
+def status(run_dir: str | Path) -> Document:
+    """What of a run folder is done, failed and left: `python -m bandit_lab status`. Only reads.
+
+    Raises:
+      ValueError: `run_dir` is not the folder of a run.
+    """
+    return call("status", {"run_dir": str(run_dir)})
+
+
+def export(run_dir: str | Path, **settings: Any) -> Document:
+    """The results of a run folder as one file, CSV or Parquet: `python -m bandit_lab export`.
+
+    Args:
+      run_dir: also that of a `-m`. settings: `format`, `table`, `output`.
+
+    Returns:
+      A document; `to_dict()["output"]` is the file that was written.
+
+    Raises:
+      ValueError: as `predict`; there are no results.
+    """
+    return call("export", {"run_dir": str(run_dir), **settings})
 
 
 def simulate(**settings: Any) -> "xarray.Dataset":
@@ -297,7 +321,7 @@ def _document(command: str, plan: Any, folder: Path, keep: bool) -> Document:
     from bandit_lab.study.terminal.progress import Progress
 
     progress, compute = Progress(quiet=True), _function_of(command)
-    if compute is not None and not keep:
+    if compute is not None and (COMMANDS[command].reads or not keep):
         return compute(plan, progress)
     found, incomplete = None, ""
     try:

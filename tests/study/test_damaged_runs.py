@@ -187,8 +187,8 @@ def begun_before(tmp_path, monkeypatch):
 
 
 def test_a_run_begun_by_an_older_version_is_shown_and_computed_anew(begun_before, finished, capsys):
-    (row, *_) = status.read(begun_before)["stages"]
-    assert (row["done"], row["left"]) == (2, 0)
+    (row, *_) = status.read(begun_before).stages
+    assert (row.done, row.left) == (2, 0)
     capsys.readouterr()
     assert sweep(begun_before, "pictures=false") == 0
     assert "finished chunks are those of an older version: they are computed again" in capsys.readouterr().err

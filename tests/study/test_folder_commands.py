@@ -47,7 +47,7 @@ def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def test_status_counts_and_estimates(begun):
-    result = status.read(begun)
+    result = status.document_of(status.read(begun)).to_dict()
     assert result["state"] == "unfinished"
     boundary, sampled = result["stages"]
     assert (boundary["done"], boundary["failed"], boundary["left"]) == (2, 1, 2)
@@ -90,7 +90,7 @@ def test_status_while_the_run_finishes(begun, monkeypatch):
 
     monkeypatch.setattr(status, "holder", ends)
     found = status.read(begun)
-    assert (found["state"], found["stages"], found["failed"]) == ("finished", [], [])
+    assert (found.state, found.stages, found.failed) == ("finished", [], [])
 
 
 def test_records_of_a_folder_that_goes_away(begun, monkeypatch):

@@ -32,6 +32,7 @@ class Plan(Protocol):
 
 
 P = TypeVar("P", bound=Plan)
+Q = TypeVar("Q")
 Execute = Callable[[P, RunFolder, Progress], Document]
 
 
@@ -58,6 +59,18 @@ def perform(command: str, compute: Callable[[P, Progress], Document]) -> Execute
         return document
 
     execute.__wrapped__ = compute  # type: ignore[attr-defined]  # the Python interface wants the document alone
+    return execute
+
+
+def answer(compute: Callable[[Q, Progress], Document]) -> Callable[[Q, RunFolder, Progress], Document]:
+    """`execute` of a command that reads a run folder and makes none: what was found is printed, nothing else."""
+
+    def execute(plan: Q, folder: RunFolder, progress: Progress) -> Document:
+        document = compute(plan, progress)
+        document.show()
+        return document
+
+    execute.__wrapped__ = compute  # type: ignore[attr-defined]
     return execute
 
 

@@ -14,12 +14,13 @@ import numpy as np
 from bandit_lab import _checks
 from bandit_lab.study.chunks import durable
 from bandit_lab.study.chunks.run import reason_of
+from bandit_lab.study.document import Document, On, Paragraph, Values
+from bandit_lab.study.document.write import answer
 from bandit_lab.study.folder import written
 from bandit_lab.study.folder.results import chunk_shape
 from bandit_lab.study.folder.status import runs_in
-from bandit_lab.study.folder.store import RESULTS
+from bandit_lab.study.folder.written import RESULTS
 from bandit_lab.study.settings.folder import ExportSettings
-from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.errors import BadInput, Stopped
 from bandit_lab.study.terminal.progress import Progress
 
@@ -90,8 +91,8 @@ def _columns_of(folder: Path, table: str) -> dict[str, str]:
         return column_units(data, table)
 
 
-def execute(plan: ExportPlan, folder: Any, progress: Progress) -> None:
-    """Write the table."""
+def write_table(plan: ExportPlan, progress: Progress) -> Document:
+    """Write the table; say how large it is."""
     import xarray
 
     partial = durable.partial_name(plan.output)
@@ -114,7 +115,12 @@ def execute(plan: ExportPlan, folder: Any, progress: Progress) -> None:
         finally:
             with contextlib.suppress(OSError):
                 partial.unlink(missing_ok=True)
-    report.show(f"{rows} rows, {len(plan.units)} columns: {plan.output}")
+    text = f"{rows} rows, {len(plan.units)} columns: {plan.output}"
+    about = {"table": plan.table, "output": str(plan.output), "rows": rows, "units": plan.units}
+    return Document("export", {"": [Values(about, on=On.JSON), Paragraph(text)]})
+
+
+execute = answer(write_table)
 
 
 def _members(data: "xarray.Dataset", table: str) -> tuple[tuple[str, ...], list[str]]:

@@ -1,15 +1,18 @@
 """`status`: what of a run folder is done, failed and left. It only reads: a run that works there is not disturbed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.study.chunks import DONE, FAILED, ChunkStore, Planned, Record, durable, holder
+from bandit_lab.study.document import Column, Document, On, Paragraph, Table, Value, Values
+from bandit_lab.study.document.as_json import strict_json
+from bandit_lab.study.document.write import answer
 from bandit_lab.study.folder import written
-from bandit_lab.study.folder.store import MANIFEST, strict_json
+from bandit_lab.study.folder.written import MANIFEST
 from bandit_lab.study.settings.folder import StatusSettings
-from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.multirun import Job, jobs_in
 from bandit_lab.study.terminal.progress import Progress
 
@@ -46,116 +49,167 @@ def prepare(settings: StatusSettings, explicit: frozenset[str]) -> StatusPlan:
     return StatusPlan(*runs_in(settings.run_dir), Path(settings.output) if settings.output else None)
 
 
-def execute(plan: StatusPlan, folder: Any, progress: Progress) -> None:
-    """Print the status, and write it as JSON if that is wanted."""
+def look_at(plan: StatusPlan, progress: Progress) -> Document:
+    """The status of a run, or of all runs of a `-m`; as JSON too if that is wanted."""
     if plan.jobs:
-        runs = {job.name: read(plan.folder / job.name) for job in plan.jobs}
-        status: dict[str, Any] = {"runs": runs}
-        show_runs(runs)
+        found = document_of_runs({job.name: read(plan.folder / job.name) for job in plan.jobs})
     else:
-        status = read(plan.folder)
-        show(status)
+        found = document_of(read(plan.folder))
     if plan.output is not None:
-        durable.write_file(plan.output, strict_json(status).encode())
+        durable.write_file(plan.output, strict_json(found.to_dict()).encode())
+    return found
 
 
-def read(folder: Path) -> dict[str, Any]:
-    """The status as plain values. Keys: state, running, stages, failed, damaged, seconds, seconds_left.
+execute = answer(look_at)
 
-    state: `finished`, `finished, parts failed`, `finished, damaged`, `running`, `unfinished`. damaged: name -> what is
-    wrong with what a finished run wrote, or with the files that say what a run is. stages: one row per kind of work
-    with counts of chunks done, failed and left, seconds used and seconds left (null with a reason while nothing is
-    known).
+
+@dataclass(frozen=True)
+class Stage:
+    """One kind of work: how many chunks are in which state, seconds used, and what the rest takes at that pace."""
+
+    kind: str
+    chunks: int
+    done: int
+    failed: int
+    seconds: float
+    seconds_left: Value
+
+    @property
+    def left(self) -> int:
+        """Chunks that are neither done nor failed."""
+        return self.chunks - self.done - self.failed
+
+
+@dataclass(frozen=True)
+class Status:
+    """One run folder. state: `finished`, `finished, parts failed`, `finished, damaged`, `running`, `unfinished`.
+
+    running: pid, host and since of the process that works there. damaged: name -> what is wrong with what a finished
+    run wrote, or with the files that say what a run is. manifest: of a finished run.
     """
+
+    state: str
+    running: dict[str, Any] | None
+    stages: list[Stage]
+    damaged: dict[str, str]
+    failed: list[Record]
+    manifest: Mapping[str, Any] | None
+
+    @property
+    def seconds_left(self) -> Value:
+        """Of all stages together."""
+        left = [stage.seconds_left.value for stage in self.stages]
+        reason = "finished" if not left and self.manifest else "no chunk of some stage is done yet"
+        return Value.of(None if None in left or not left else sum(left), reason, "s")
+
+    def count(self, name: str) -> int:
+        """Chunks that are `done`, `failed` or `left`, in all stages."""
+        if not self.stages and self.manifest and (chunks := self.manifest.get("chunks")):  # finished: they are gone
+            failed = len(chunks["failed"])
+            return {"done": chunks["total"] - failed, "failed": failed, "left": 0}[name]
+        return sum(getattr(stage, name) for stage in self.stages)
+
+
+def read(folder: Path) -> Status:
+    """Look into a run folder until two looks in a row agree."""
     store = ChunkStore(folder)
     for _ in range(_LOOKS):  # while another process finishes, chunks go and the manifest comes
         found = written.look(folder)
         running, plan, records = holder(store.folder), store.plan(), store.records()
         if written.look(folder).manifest == found.manifest:
             break
-    manifest = found.manifest
-    stages = [_stage(kind, chunks, records) for kind, chunks in plan.items()]
     known = {planned.key for chunks in plan.values() for planned in chunks}
-    failed = [r for key, r in records.items() if r.status == FAILED and key in known]
-    left = [stage["seconds_left"] for stage in stages]
-    wrong = written.damaged(folder, found.files) if manifest is not None and running is None else {}
+    failed = [record for key, record in records.items() if record.status == FAILED and key in known]
+    finished = found.manifest is not None
+    wrong = written.damaged(folder, found.files) if finished and running is None else {}
     wrong |= {f"{store.folder.name}/{name}": "cannot be read" for name in store.damaged()}
     wrong |= {MANIFEST: "cannot be read"} if found.damaged else {}
-    status: dict[str, Any] = {
-        "state": _state(manifest, running, bool(failed), bool(wrong)),
-        "running": running,
-        "stages": stages,
-        "damaged": wrong,
-        "failed": [{"stage": r.kind, "chunk": r.what, "reason": r.reason} for r in failed],
-        "seconds": sum(stage["seconds"] for stage in stages),
-        "seconds_left": None if None in left or not left else sum(left),
-    }
-    if manifest is not None:
-        status |= {"command": manifest.get("command"), "wall_seconds": manifest.get("wall_seconds")}
-        status["chunks"] = manifest.get("chunks")
-    if status["seconds_left"] is None:
-        status["seconds_left_reason"] = "finished" if not stages and manifest else "no chunk of some stage is done yet"
-    return status
+    state = "finished, parts failed" if failed else "finished"
+    if running is not None or not finished:
+        state = "running" if running is not None else "unfinished"
+    elif wrong:
+        state = "finished, damaged"
+    stages = [_stage(kind, chunks, records) for kind, chunks in plan.items()]
+    return Status(state, running, stages, wrong, failed, found.manifest)
 
 
-def _state(manifest: dict[str, Any] | None, running: dict[str, Any] | None, failed: bool, damaged: bool) -> str:
-    if running is not None:
-        return "running"
-    if manifest is None:
-        return "unfinished"
-    if damaged:
-        return "finished, damaged"
-    return "finished, parts failed" if failed else "finished"
-
-
-def _stage(kind: str, chunks: list[Planned], records: dict[str, Record]) -> dict[str, Any]:
-    """One row: counts, seconds used, and what the rest will take at the pace so far."""
-    found = {planned.key: records.get(planned.key) for planned in chunks}
-    done = [record for record in found.values() if record is not None and record.status == DONE]
-    failed = sum(record is not None and record.status == FAILED for record in found.values())
-    rest = sum(planned.work for planned in chunks) - sum(record.work for record in done)
+def _stage(kind: str, chunks: list[Planned], records: dict[str, Record]) -> Stage:
+    found = [record for planned in chunks if (record := records.get(planned.key)) is not None]
+    done = [record for record in found if record.status == DONE]
     seconds, work = sum(record.seconds for record in done), sum(record.work for record in done)
-    left = len(chunks) - len(done) - failed
-    row: dict[str, Any] = {"stage": kind, "chunks": len(chunks), "done": len(done), "failed": failed, "left": left}
-    row |= {"seconds": seconds, "seconds_left": seconds * rest / work if work else (None if left + failed else 0.0)}
-    if row["seconds_left"] is None:
-        row["seconds_left_reason"] = "no chunk of this stage is done yet"
-    return row
+    rest = sum(planned.work for planned in chunks) - work
+    pace = seconds / work if work else (None if len(chunks) > len(done) else 0.0)
+    left = Value.of(None if pace is None else pace * rest, "no chunk of this stage is done yet", "s")
+    return Stage(kind, len(chunks), len(done), sum(record.status == FAILED for record in found), seconds, left)
 
 
-def show_runs(runs: dict[str, dict[str, Any]]) -> None:
-    """A row per run of a `-m`, and why chunks failed."""
-    table = report.new_table(f"{len(runs)} runs", "run", "state", "done", "failed", "left", "seconds left")
-    for name, status in runs.items():
-        counts = {kind: sum(stage[kind] for stage in status["stages"]) for kind in ("done", "failed", "left")}
-        if not status["stages"] and (chunks := status.get("chunks")):  # finished: they are gone
-            counts |= {"done": chunks["total"] - len(chunks["failed"]), "failed": len(chunks["failed"])}
-        table.add_row(name, status["state"], *map(str, counts.values()), report.number(status["seconds_left"], 3))
-    report.show(table)
-    _show_failed([{**entry, "stage": f"{name}: {entry['stage']}"} for name in runs for entry in runs[name]["failed"]])
+_STAGES = [
+    Column[Stage]("stage", "stage", lambda stage: stage.kind),
+    Column[Stage]("chunks", "chunks", lambda stage: stage.chunks, on=On.JSON),
+    Column[Stage]("done", "done", lambda stage: stage.done),
+    Column[Stage]("failed", "failed", lambda stage: stage.failed),
+    Column[Stage]("left", "left", lambda stage: stage.left),
+    Column[Stage]("seconds", "seconds used", lambda stage: stage.seconds, unit="s", digits=3),
+    Column[Stage]("seconds_left", "seconds left", lambda stage: stage.seconds_left, digits=3),
+]
+_FAILED = [
+    Column[Record]("stage", "stage", lambda record: record.kind),
+    Column[Record]("chunk", "chunk", lambda record: record.what),
+    Column[Record]("reason", "reason", lambda record: record.reason),
+]
+_Named = tuple[str, Status]
+_RUNS = [
+    Column[_Named]("run", "run", lambda run: run[0]),
+    Column[_Named]("state", "state", lambda run: run[1].state),
+    Column[_Named]("done", "done", lambda run: run[1].count("done")),
+    Column[_Named]("failed", "failed", lambda run: run[1].count("failed")),
+    Column[_Named]("left", "left", lambda run: run[1].count("left")),
+    Column[_Named]("seconds_left", "seconds left", lambda run: run[1].seconds_left, digits=3),
+]
 
 
-def show(status: dict[str, Any]) -> None:
-    """The table and what failed."""
-    who = status["running"]
+def content(status: Status) -> dict[str, Any]:
+    """What is told of one run, as JSON has it."""
+    items: dict[str, Any] = {
+        "state": status.state,
+        "running": status.running,
+        "stages": Table(status.stages, _STAGES),
+        "damaged": status.damaged,
+        "failed": Table(status.failed, _FAILED),
+        "seconds": sum(stage.seconds for stage in status.stages),
+        "seconds_left": status.seconds_left,
+    }
+    if status.manifest is None:
+        return items
+    return items | {key: status.manifest.get(key) for key in ("command", "wall_seconds", "chunks")}
+
+
+def document_of(status: Status) -> Document:
+    """One run: its state, a row per stage, and what failed."""
+    who, manifest = status.running, status.manifest or {}
     by = f", by process {who['pid']} on {who['host']} since {who['since']}" if who else ""
-    report.show(f"{status['state']}{by}")
-    if status["stages"]:
-        table = report.new_table("chunks", "stage", "done", "failed", "left", "seconds used", "seconds left")
-        for row in status["stages"]:
-            counts = (str(row[name]) for name in ("done", "failed", "left"))
-            used, rest = (report.number(row[name], 3) for name in ("seconds", "seconds_left"))
-            table.add_row(row["stage"], *counts, used, rest)
-        report.show(table)
-    elif status.get("wall_seconds") is not None:
-        report.show(f"{status['command']}, {status['wall_seconds']:g} seconds in its last process")
-    if status["damaged"]:
-        report.show(f"damaged: {written.in_words(status['damaged'])}")
-    _show_failed(status["failed"])
+    shown: list[Any] = [Values(content(status), on=On.JSON), Paragraph(f"{status.state}{by}")]
+    if status.stages:
+        shown.append(Table(status.stages, _STAGES, title="chunks", on=On.SHOWN))
+    elif manifest.get("wall_seconds") is not None:
+        shown.append(Paragraph(f"{manifest.get('command')}, {manifest['wall_seconds']:g} seconds in its last process"))
+    if status.damaged:
+        shown.append(Paragraph(f"damaged: {written.in_words(status.damaged)}"))
+    return Document("status", {"": shown + _reasons(status.failed)})
 
 
-def _show_failed(failed: list[dict[str, Any]]) -> None:
-    for entry in failed[:REASONS_SHOWN]:
-        report.show(f"failed: {entry['stage']}: {entry['chunk']}: {entry['reason']}")
-    if len(failed) > REASONS_SHOWN:
-        report.show(f"... and {len(failed) - REASONS_SHOWN} more")
+def document_of_runs(runs: Mapping[str, Status]) -> Document:
+    """A row per run of a `-m`, and why chunks failed."""
+    failed = [(name, record) for name, status in runs.items() for record in status.failed]
+    values = Values({name: content(status) for name, status in runs.items()}, on=On.JSON)
+    table = Table(list(runs.items()), _RUNS, title=f"{len(runs)} runs", on=On.SHOWN)
+    lines = _reasons([record for _, record in failed], [f"{name}: " for name, _ in failed])
+    return Document("status", {"runs": [values, table, *lines]})
+
+
+def _reasons(failed: list[Record], places: list[str] | None = None) -> list[Paragraph]:
+    """A line per chunk that failed, for the first of them."""
+    before = places or [""] * len(failed)
+    lines = [f"failed: {b}{r.kind}: {r.what}: {r.reason}" for b, r in zip(before, failed, strict=True)]
+    more = len(lines) - REASONS_SHOWN
+    return [Paragraph(line) for line in lines[:REASONS_SHOWN] + ([f"... and {more} more"] if more > 0 else [])]

@@ -1,9 +1,10 @@
 """Several processes, on one machine or many, that work on one run folder.
 
-Chunk i of every list belongs to process i mod count. Nothing is sent from one to another: they meet in the run folder,
-which all of them must see. Process 0 holds the folder's lock, writes plan and results, and notes in `meeting.json` what
-has to be the same bits everywhere. Every other one holds the lock of its share while it works, so that the rest can see
-that it died.
+Each takes the chunks that are neither done nor taken (`chunks.run`). Nothing is sent from one to another: they meet in
+the run folder, which all of them must see. The first one holds the folder's lock; it opens the folder and writes the
+results. Each holds a lock of its own too, so that the rest can see that it works. What has to be the same bits
+everywhere is noted in `meeting.json` by whoever comes to it first. When the process that holds the folder's lock dies,
+another one writes the results.
 """
 
 import contextlib
@@ -16,14 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
-from bandit_lab.study.chunks import DONE, FAILED, ChunkStore, Report, RunLock, durable, holder
+from bandit_lab.study.arithmetic import changes
+from bandit_lab.study.chunks import Held, RunLock, durable, holder
 from bandit_lab.study.chunks.lock import NAME
 from bandit_lab.study.chunks.store import MEETING, read_json
 from bandit_lab.study.settings.host import AUTO, HostSettings
 from bandit_lab.study.terminal.errors import Stopped
 
-TOGETHER = 300.0  # seconds in which all processes have to be there
-_INVITATION, _BEGIN = "invitation", "begin"
+TOGETHER = 300.0  # seconds in which a process has to find its place
+_BEGUN, _NOTES = "begun", f"{NAME}.notes"
 _SHORT, _LONG = 0.05, 2.0  # seconds between two looks into the folder
 _LAUNCHERS = (  # of each: what tells a process its index, their number, its index on this machine; there only in a job
     ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_NODELIST"),
@@ -33,132 +35,127 @@ _LAUNCHERS = (  # of each: what tells a process its index, their number, its ind
 
 @dataclass(frozen=True)
 class Hosts:
-    """This process among `count`. patience: seconds without news from another one. folder: of the chunks."""
+    """This process among `count`. patience: seconds without news from the others. folder: of the chunks."""
 
     index: int = 0
     count: int = 1
     patience: float = 600.0
     folder: Path = Path()
 
-    def mine(self, chunk: int) -> bool:
-        """Whether a chunk of a list belongs to this process."""
-        return chunk % self.count == self.index
+    def enter(self, stack: contextlib.ExitStack, look: Callable[[], Any], what: dict[str, Any], anew: bool) -> bool:
+        """Find this process's place in the folder. Returns whether it is the first, which has to open the folder.
 
-    def gather(self, word: dict[str, Any]) -> None:
-        """Process 0, which holds the folder's lock: invite the others, wait until each holds the lock of its share.
+        Args:
+          stack: holds the locks.
+          look: raises ValueError where a run may not begin in the folder; only reads.
+          what: `settings` and `arithmetic`, in which all processes have to agree.
+          anew: an earlier run is overwritten. Then all have to be here first: who comes late would begin once more.
 
-        Raises ValueError if one of them does not come.
+        Raises ValueError where it finds no place, or where its settings are not those of the others.
         """
         if self.count == 1:
-            return
-        self._say(_INVITATION, word)
-        here: set[int] = set()
+            look()
+            stack.enter_context(RunLock(self.folder).hold())
+            return True
+        here = False
         for _ in _looks(TOGETHER):
-            here |= set(self.others_at_work(self.folder))
-            if len(here) == self.count - 1:
-                return
-        self._require_meeting(f"no {_names([i for i in range(1, self.count) if i not in here])}")
-
-    def begin(self) -> None:
-        """Process 0: the folder is ready."""
-        if self.count > 1:
-            self._say(_BEGIN, True)
-
-    def invited(self, is_finished: Callable[[], bool]) -> dict[str, Any] | None:
-        """The others: what process 0 says of the run, or None where the run is finished already.
-
-        Raises ValueError if process 0 does not come. `is_finished` looks at the folder as process 0 will, and may
-        raise ValueError where that would refuse it.
-        """
-        for _ in _looks(TOGETHER):
-            word = (self._words() or {}).get(_INVITATION)
-            if word is not None:
-                return word
-            try:
-                if holder(self.folder) is None and is_finished():
-                    return None
-            except ValueError:
-                if holder(self.folder) is None:  # else process 0 has just taken the folder and is changing it
-                    raise
-        self._require_meeting("no process 0")
-        return None
-
-    @contextlib.contextmanager
-    def at_work(self) -> Iterator[None]:
-        """The others: hold the lock of this process's share. Inside, wait for the beginning by `agreed`."""
-        with RunLock(self.folder, _lock(self.index)).hold():
-            yield
-
-    def wait_for_begin(self) -> None:
-        """The others: wait until all hold their locks and the folder is ready."""
-        self._heard(_BEGIN, TOGETHER)
-
-    def agreed(self, name: str, value: Any) -> Any:
-        """Process 0's `value` (plain, floats to the last bit) in every process; `name` is used once."""
-        if self.count == 1:
-            return value
-        if self.index > 0:
-            return self._heard(name, self.patience)
-        self._say(name, value)
-        return value
-
-    def _say(self, name: str, value: Any) -> None:
-        content = {"of": holder(self.folder), "words": (self._words() or {}) | {name: value}}
-        durable.write_file(self.folder / MEETING, json.dumps(content).encode())
-
-    def _words(self) -> dict[str, Any] | None:
-        """What process 0, which works now, has said; None where it does not work. An earlier one's words are not
-        believed."""
-        who, content = holder(self.folder), read_json(self.folder / MEETING)
-        return content.get("words") if content is not None and who is not None and content.get("of") == who else None
-
-    def _heard(self, name: str, seconds: float) -> Any:
-        for _ in _looks(seconds):
             words = self._words()
             if words is None:
-                raise Stopped(f"hosts: process 0 of {self.count} ended")
-            if name in words:
-                return words[name]
-        raise Stopped(f"hosts: process 0 of {self.count} wrote nothing for {seconds:g} s")
+                if holder(self.folder) is None and self._is_first(stack, look):
+                    self._say(what, of=holder(self.folder))
+                    self._stay(stack, here)
+                    if anew:
+                        self._gather()
+                    return True
+                continue
+            if words["settings"] != what["settings"]:
+                raise ValueError("hosts: expected the settings of the first process, got others")
+            if different := changes(words["arithmetic"], what["arithmetic"]):
+                got = f"another {', '.join(different)} than the first process"
+                raise ValueError(f"hosts: expected processes that compute the same bits, got {got}")
+            self._stay(stack, here)
+            here = True
+            if words.get(_BEGUN):
+                return False
+        self._require_meeting(Held.text(holder(self.folder)))
+        return False
 
-    def others_at_work(self, folder: Path) -> list[int]:
-        """The other processes that hold their lock."""
-        return [i for i in range(self.count) if i != self.index and holder(folder, _lock(i)) is not None]
+    def _is_first(self, stack: contextlib.ExitStack, look: Callable[[], Any]) -> bool:
+        """Take the folder's lock, if the folder is good for a run and nobody was faster."""
+        try:
+            look()
+        except ValueError:
+            if holder(self.folder) is None:  # else another one has just taken the folder and is changing it
+                raise
+            return False
+        return stack.enter_context(RunLock(self.folder).tried())
+
+    def _stay(self, stack: contextlib.ExitStack, here: bool) -> None:
+        """Hold the lock by which the others see that this process works."""
+        if not here:
+            stack.enter_context(RunLock(self.folder, f"{NAME}.{self.index}").hold())
+
+    def _gather(self) -> None:
+        here: set[int] = set()
+        for _ in _looks(TOGETHER):
+            here |= set(self.others_at_work())
+            if len(here) == self.count - 1:
+                return
+        missing = [i for i in range(self.count) if i not in here and i != self.index]
+        self._require_meeting(f"no process{'es' if len(missing) > 1 else ''} {', '.join(map(str, missing))}")
+
+    def begin(self) -> None:
+        """The first process: the folder is open, all may work."""
+        if self.count > 1:
+            self._say({_BEGUN: True})
+
+    def agreed(self, name: str, value: Any) -> Any:
+        """The same `value` (plain, floats to the last bit) in every process: that of the one that comes first."""
+        return value if self.count == 1 else self._say({name: value})[name]
+
+    def take_over(self, stack: contextlib.ExitStack) -> bool:
+        """When all chunks are settled: whether the process that was to write the results is gone, and this one is to.
+
+        `stack` then holds the folder's lock.
+        """
+        return stack.enter_context(RunLock(self.folder).tried())
+
+    def wait(self, left: int, silent: float) -> None:
+        """Wait a moment for chunks that others work on. Raises Stopped where nothing was heard of them for too long."""
+        if silent > self.patience:
+            raise Stopped(f"hosts: the other processes wrote nothing for {self.patience:g} s, {left} chunks left")
+        time.sleep(min(max(_SHORT, silent / 2), _LONG))
 
     def wait_for_others(self) -> None:
-        """Process 0: wait until the others have left, as they do when all chunks are there."""
+        """Wait until the others have left, as they do when all chunks are settled."""
         for _ in _looks(self.patience):
-            if not self.others_at_work(self.folder):
+            if not self.others_at_work():
                 return
 
-    def wait_for_chunks(self, store: ChunkStore, report: Report, advance: Callable[[int, int], None]) -> None:
-        """Wait for what the report left to other processes, and take their failures into it.
+    def others_at_work(self) -> list[int]:
+        """The other processes that hold their lock."""
+        there = (path.name.removeprefix(f"{NAME}.") for path in self.folder.glob(f"{NAME}.*"))
+        others = sorted(int(index) for index in there if index.isdecimal() and len(index) < 32)
+        return [i for i in others if i != self.index and holder(self.folder, f"{NAME}.{i}") is not None]
 
-        Raises:
-          Stopped: a process has ended or has been silent for too long, and chunks of it are missing.
-        """
-        waiting = {i: [k for k in report.left if k % self.count == i] for i in range(self.count)}
-        total, seen, pause = len(report.keys), time.monotonic(), _SHORT
-        while missing := sum(len(chunks) for chunks in waiting.values()):
-            at_work = self.others_at_work(store.folder)  # before the records: what was written until then counts
-            for chunks in waiting.values():
-                while chunks and _settled(store, report, chunks[0]):
-                    del chunks[0]
-            left = sum(len(chunks) for chunks in waiting.values())
-            if left < missing:
-                advance(total - left, total)
-                seen, pause = time.monotonic(), _SHORT
-                continue
-            late = [i for i, chunks in waiting.items() if chunks]
-            ended = [i for i in late if i not in at_work]
-            if ended:
-                raise Stopped(f"hosts: {_names(ended)} of {self.count} ended with {left} chunks left")
-            if time.monotonic() - seen > self.patience:
-                text = f"{_names(late)} of {self.count} wrote nothing for {self.patience:g} s"
-                raise Stopped(f"hosts: {text}, {left} chunks left")
-            time.sleep(pause)
-            pause = min(pause * 1.5, _LONG)
-        report.left.clear()
+    def _words(self) -> dict[str, Any] | None:
+        """What was said in the run that is on its way; None where none is: an earlier run's words are not believed."""
+        content = read_json(self.folder / MEETING)
+        if content is None:
+            return None
+        words, who = content["words"], holder(self.folder)
+        on_its_way = content["of"] == who if who is not None else _BEGUN in words and bool(self.others_at_work())
+        return words if on_its_way else None
+
+    def _say(self, new: dict[str, Any], of: Any = None) -> dict[str, Any]:
+        """Add what is not said yet. of: who begins a run, in which nothing is said yet. Returns all that is said."""
+        with RunLock(self.folder, _NOTES).hold(self.patience):
+            content = read_json(self.folder / MEETING)
+            if of is not None or content is None:
+                content = {"of": of, "words": {}}
+            content["words"] = new | content["words"]
+            durable.write_file(self.folder / MEETING, json.dumps(content).encode())
+            return content["words"]
 
     def _require_meeting(self, got: str) -> None:
         _checks.require(False, "hosts.coordinator", f"{self.count} processes that meet in run_dir", got)
@@ -209,24 +206,3 @@ def _looks(seconds: float) -> Iterator[None]:
         time.sleep(pause)
         pause = min(pause * 1.2, _LONG)
         yield
-
-
-def _lock(index: int) -> str:
-    return f"{NAME}.{index}" if index else NAME
-
-
-def _names(processes: list[int]) -> str:
-    return f"process{'es' if len(processes) > 1 else ''} {', '.join(map(str, processes))}"
-
-
-def _settled(store: ChunkStore, report: Report, chunk: int) -> bool:
-    record = store.record(report.keys[chunk])
-    if record is None:
-        return False
-    if record.status == FAILED:
-        report.failed[chunk] = record.reason or "failed"
-        return True
-    if record.status == DONE and store.is_done(report.keys[chunk]):
-        report.found += 1
-        return True
-    return False

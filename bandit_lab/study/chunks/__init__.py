@@ -5,7 +5,7 @@ process out, `run` computes what is missing. None of them knows what a chunk com
 """
 
 from bandit_lab.study.chunks.lock import Held, RunLock, holder
-from bandit_lab.study.chunks.run import Mine, Report, Work, everything, planned, run_chunks
+from bandit_lab.study.chunks.run import Report, Wait, Work, planned, run_chunks
 from bandit_lab.study.chunks.store import DONE, FAILED, ChunkStore, Damaged, Plan, Planned, Record, hash_of
 
 __all__ = [
@@ -14,14 +14,13 @@ __all__ = [
     "ChunkStore",
     "Damaged",
     "Held",
-    "Mine",
     "Plan",
     "Planned",
     "Record",
     "Report",
     "RunLock",
+    "Wait",
     "Work",
-    "everything",
     "hash_of",
     "holder",
     "planned",

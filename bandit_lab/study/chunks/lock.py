@@ -45,21 +45,49 @@ class RunLock:
         self.path = folder / name
 
     @contextmanager
-    def hold(self) -> Iterator[None]:
-        """Hold the lock inside the `with` block. Raises `Held` at once if another process holds it."""
+    def hold(self, wait: float = _WAIT) -> Iterator[None]:
+        """Hold the lock inside the `with` block. Raises `Held` if another process holds it for `wait` seconds."""
+        with self.tried(wait) as mine:
+            if not mine:
+                got = Held.text(holder(self.path.parent, self.path.name))
+                raise Held(f"run_dir: expected a folder in which no other process works, got {got}")
+            yield
+
+    @contextmanager
+    def tried(self, wait: float = _WAIT) -> Iterator[bool]:
+        """Whether this process holds the lock inside the `with` block."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            lock = _taken(self.path, _WAIT)
-        except Timeout as error:
-            got = Held.text(holder(self.path.parent, self.path.name))
-            raise Held(f"run_dir: expected a folder in which no other process works, got {got}") from error
+            lock = _taken(self.path, wait)
+        except Timeout:
+            yield False
+            return
         who = _who(self.path)
         try:
             _say_who(who)
-            yield
+            yield True
         finally:
             who.unlink(missing_ok=True)
             lock.release()
+
+
+@contextmanager
+def taken(path: Path) -> Iterator[bool]:
+    """Whether this process has the piece of work inside the `with` block, whose lock is a file at `path`.
+
+    The file goes while the lock is held: who opened it before finds the piece settled when it gets the lock.
+    """
+    try:
+        lock = _taken(path, 0)
+    except Timeout:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        if not isinstance(lock, SoftFileLock):  # that one is its file
+            path.unlink(missing_ok=True)
+        lock.release()
 
 
 def holder(folder: Path, name: str = NAME) -> Who | None:

@@ -1,4 +1,8 @@
-"""Compute the chunks that are missing; a chunk that fails is noted and the rest goes on."""
+"""Compute the chunks that are missing; a chunk that fails is noted and the rest goes on.
+
+Several processes may work on one store: a chunk that is neither done nor locked is taken by whoever comes first. The
+system drops the locks of a process that dies, and the others take its chunks.
+"""
 
 import gc
 import time
@@ -10,17 +14,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from bandit_lab import __version__
-from bandit_lab.study.chunks.store import FORMAT, ChunkStore, Planned, Record, hash_of
+from bandit_lab.study.chunks.store import FAILED, FORMAT, ChunkStore, Planned, Record, hash_of
 
-Mine = Callable[[int], bool]
-"""(index of a chunk in its list) -> whether this process computes it."""
+Wait = Callable[[int, float], None]
+"""(chunks that other processes work on, seconds since the last one was finished) -> returns when to look again."""
 
 WORKING = "working"
-
-
-def everything(index: int) -> bool:
-    """One process computes all."""
-    return True
 
 
 class Work(Protocol):
@@ -65,7 +64,7 @@ def planned(work: Sequence[Work]) -> list[Planned]:
 
 @dataclass
 class Report:
-    """What became of a list of chunks. computed: by this call, of that size in all. left: to other processes.
+    """What became of a list of chunks. found: done before or by others. computed: by this call, of that size in all.
 
     failed: index -> reason.
     """
@@ -75,34 +74,66 @@ class Report:
     computed: int = 0
     size: float = 0.0
     failed: dict[int, str] = field(default_factory=dict)
-    left: list[int] = field(default_factory=list)
 
 
 def run_chunks(
     store: ChunkStore,
     chunks: Sequence[Work],
     progress: Callable[[int, int], None],
-    mine: Mine = everything,
+    wait: Wait | None = None,
 ) -> Report:
-    """Compute every chunk of this process that the store does not hold; failed ones are tried again.
+    """Have every chunk settled: done, or failed and noted. Alone, a process tries those again that failed before.
+
+    Args:
+      wait: how to wait for the chunks that other processes have taken; None where there are no others.
 
     Raises:
       OSError: the store cannot be written. What was finished before stays finished.
     """
     report = Report([key_of(work) for work in chunks])
-    for index, (work, key) in enumerate(zip(chunks, report.keys, strict=True)):
-        if store.is_done(key):
-            report.found += 1
-        elif mine(index):
-            reason = _one(store, work, key)
-            if reason is None:
-                report.computed, report.size = report.computed + 1, report.size + work.size
+    waiting, news = list(range(len(chunks))), time.monotonic()
+    while waiting:
+        left = []
+        for index in waiting:
+            if _is_settled(store, chunks[index], index, report, wait is None):
+                news = time.monotonic()
+                progress(report.found + report.computed + len(report.failed), len(chunks))
             else:
-                report.failed[index] = reason
-        else:
-            report.left.append(index)
-        progress(index + 1, len(chunks))
+                left.append(index)
+        if wait is not None and len(left) == len(waiting):
+            wait(len(left), time.monotonic() - news)
+        waiting = left
     return report
+
+
+def _is_settled(store: ChunkStore, work: Work, index: int, report: Report, alone: bool) -> bool:
+    """Whether a chunk is settled, by this call if it is free; false where another process works on it."""
+    key = report.keys[index]
+    if store.is_done(key):
+        report.found += 1
+        return True
+    if alone:
+        _compute(store, work, index, report)
+        return True
+    with store.taken(key) as mine:
+        if not mine:
+            return False
+        record = store.record(key)
+        if record is not None and record.status == FAILED:
+            report.failed[index] = record.reason or "failed"
+        elif store.is_done(key):
+            report.found += 1
+        else:
+            _compute(store, work, index, report)
+    return True
+
+
+def _compute(store: ChunkStore, work: Work, index: int, report: Report) -> None:
+    reason = _one(store, work, report.keys[index])
+    if reason is None:
+        report.computed, report.size = report.computed + 1, report.size + work.size
+    else:
+        report.failed[index] = reason
 
 
 def _one(store: ChunkStore, work: Work, key: str) -> str | None:

@@ -24,7 +24,7 @@ import numpy as np
 
 from bandit_lab.study.chunks import durable
 from bandit_lab.study.chunks.lock import NAME as LOCK
-from bandit_lab.study.chunks.lock import WHO
+from bandit_lab.study.chunks.lock import WHO, taken
 
 FOLDER = "chunks"
 FORMAT = 2  # of the files; part of every key
@@ -186,6 +186,10 @@ class ChunkStore:
         """Whether a chunk is finished and its file is whole. Reads the file."""
         record = self.record(key)
         return record is not None and record.status == DONE and self._bytes(key) is not None
+
+    def taken(self, key: str) -> contextlib.AbstractContextManager[bool]:
+        """Whether this process alone works on a chunk inside the `with` block."""
+        return taken(self.folder / f"{LOCK}.{key[:_NAME]}")
 
     def load(self, key: str) -> dict[str, np.ndarray]:
         """The arrays of a finished chunk. Raises `Damaged` if it is not finished or its file is not whole."""

@@ -19,7 +19,7 @@ class HostSettings:
     )
     count: int | None = setting(None, "processes", "that take part; null: with coordinator=auto")
     index: int | None = setting(None, "", "of this process, 0 to count - 1; null: with coordinator=auto")
-    patience: float = setting(600.0, "s", "without a new chunk from a process before the others give up on it")
+    patience: float = setting(600.0, "s", "without a new chunk from the others before they are given up on")
 
 
 def check(settings: HostSettings, run_dir: str | None) -> None:

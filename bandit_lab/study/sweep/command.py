@@ -1,6 +1,7 @@
 """`sweep`: a grid of training runs, the thresholds that they show, and the theory beside both."""
 
 import contextlib
+import functools
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +12,7 @@ from bandit_lab.simulate import UNIT, fast
 from bandit_lab.simulate.engine import WIDTH
 from bandit_lab.study import plugins
 from bandit_lab.study.arithmetic import arithmetic, changes
-from bandit_lab.study.chunks import ChunkStore, RunLock, hash_of
+from bandit_lab.study.chunks import ChunkStore, hash_of
 from bandit_lab.study.chunks.store import PLAN
 from bandit_lab.study.document import Document
 from bandit_lab.study.document.as_json import plain
@@ -20,14 +21,14 @@ from bandit_lab.study.folder import resume, store, written
 from bandit_lab.study.folder.clock import CompileClock
 from bandit_lab.study.folder.manifest import NOT_HASHED, manifest, peak_memory_bytes
 from bandit_lab.study.folder.store import RunFolder
-from bandit_lab.study.hosts import Hosts, join
+from bandit_lab.study.hosts import join
 from bandit_lab.study.sweep.compute import Computed, compute, failed_text
 from bandit_lab.study.sweep.dataset import dataset, streams
 from bandit_lab.study.sweep.plan import SweepPlan, check_disk, prepare
 from bandit_lab.study.sweep.report import axes, document_of
 from bandit_lab.study.sweep.work import SAMPLED
 from bandit_lab.study.terminal import report
-from bandit_lab.study.terminal.errors import BadInput, Incomplete, bad_input, stopped_by_disk
+from bandit_lab.study.terminal.errors import Incomplete, bad_input, stopped_by_disk
 from bandit_lab.study.terminal.output import tell
 from bandit_lab.study.terminal.progress import Progress
 
@@ -44,95 +45,68 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Document 
     """Run the sweep or what is left of it, print its tables, write the run folder.
 
     Returns:
-      What was found; None where nothing was left to do, and in a process that only takes its part.
+      What was found; None where nothing was left to do, and in a process whose results another one writes.
 
     Raises:
       BadInput: another process works in the folder, or it holds another run.
-      Stopped: the folder cannot be written, or another process was lost; what is finished is kept.
+      Stopped: the folder cannot be written, or another process is silent; what is finished is kept.
       Incomplete: everything is written, but some chunks failed.
     """
-    chunks = ChunkStore(folder.path)
+    chunks, settings = ChunkStore(folder.path), settings_of(plan)
     hosts = join(plan.settings.hosts, chunks.folder)
-    if hosts.index:
-        found, failed = None, _take_part(plan, folder, chunks, progress, hosts)
-    else:
-        found, failed = _lead(plan, folder, chunks, progress, hosts)
-    if failed:
-        raise Incomplete(failed_text(failed), found)
-    return found
-
-
-def _lead(
-    plan: SweepPlan, folder: RunFolder, chunks: ChunkStore, progress: Progress, hosts: Hosts
-) -> tuple[Document | None, dict[str, str]]:
-    """What a single process does, and process 0 of several: everything. Returns (what was found, failed chunks)."""
-    settings = settings_of(plan)
+    what = {"settings": hash_of(settings), "arithmetic": arithmetic()}
     with contextlib.ExitStack() as stack:
         with bad_input(), stopped_by_disk(folder.path):
-            if plan.settings.hosts.coordinator is not None:  # else the command line has looked before it began
-                _look(plan, folder, settings)
-            stack.enter_context(RunLock(chunks.folder).hold())
-            state = resume.state(folder.path, settings, plan.settings.overwrite)
+            look = functools.partial(_look, plan, folder, settings)
+            writes = hosts.enter(stack, look, what, plan.settings.overwrite)
+            state = resume.state(folder.path, settings, plan.settings.overwrite) if writes else resume.BEGUN
             if state == resume.FINISHED and not _is_whole(folder):
                 state = resume.BEGUN
-            if state != resume.FINISHED:
-                hosts.gather(_decisive(settings, hosts))
         with stopped_by_disk(folder.path):
             if state == resume.FINISHED:
                 chunks.remove()
                 folder.tidy()
                 report.show("finished already: nothing is left to do (overwrite=true computes it anew)")
-                return None, {}
-            if state == resume.NEW:
-                chunks.clear()
-            folder.open(report.as_yaml(asdict(plan.settings)), keep_chunks=True)
-            if PLAN in chunks.damaged():
-                tell(f"bandit_lab sweep: {PLAN} cannot be read: it is written anew")
-            chunks.open(settings)
-            _tell_arithmetic(chunks)
-            if hosts.count > 1:
-                chunks.forget_failures()
-            hosts.begin()
-            found, failed = _work(plan, folder, chunks, settings, progress, hosts)
-            if not failed:
-                chunks.remove()
-    return found, failed
+                return None
+            if writes:
+                _open(plan, folder, chunks, settings, anew=state == resume.NEW)
+                hosts.begin()
+            start, clock = time.perf_counter(), CompileClock()
+            with clock:
+                done = compute(plan, chunks, progress, hosts)
+            found = None
+            if not writes:
+                report.show(f"process {hosts.index} of {hosts.count}: {done.made} chunks computed here")
+                writes = hosts.take_over(stack)
+                if writes:  # who began is gone
+                    folder.open(report.as_yaml(asdict(plan.settings)), keep_chunks=True)
+            if writes:
+                hosts.wait_for_others()
+                found = _write(plan, folder, chunks, settings, progress, done, clock, start)
+                if not done.failed:
+                    chunks.remove()
+    if done.failed:
+        raise Incomplete(failed_text(done.failed), found)
+    return found
 
 
-def _take_part(
-    plan: SweepPlan, folder: RunFolder, chunks: ChunkStore, progress: Progress, hosts: Hosts
-) -> dict[str, str]:
-    """What a process other than 0 does: its chunks of every list, nothing else. Returns what failed, and why."""
-    settings = settings_of(plan)
-    with contextlib.ExitStack() as stack:
-        with bad_input():
-            word = hosts.invited(lambda: _look(plan, folder, settings))
-            if word is None:
-                return {}
-            stack.enter_context(hosts.at_work())
-        hosts.wait_for_begin()
-        mine = _decisive(settings, hosts)
-        if word["settings"] != mine["settings"]:
-            raise BadInput("hosts: expected the settings of process 0, got others")
-        if different := changes(word["arithmetic"], mine["arithmetic"]):
-            what = "processes that compute the same bits"
-            raise BadInput(f"hosts: expected {what}, got another {', '.join(different)} than process 0")
-        done = compute(plan, chunks, progress, hosts)
-        report.show(f"process {hosts.index} of {hosts.count}: {done.made} chunks computed here")
-    return done.failed
+def _open(plan: SweepPlan, folder: RunFolder, chunks: ChunkStore, settings: dict[str, Any], anew: bool) -> None:
+    """Make the run folder ready, its store too."""
+    if anew:
+        chunks.clear()
+    folder.open(report.as_yaml(asdict(plan.settings)), keep_chunks=True)
+    if PLAN in chunks.damaged():
+        tell(f"bandit_lab sweep: {PLAN} cannot be read: it is written anew")
+    chunks.open(settings)
+    _tell_arithmetic(chunks)
+    chunks.forget_failures()
 
 
-def _look(plan: SweepPlan, folder: RunFolder, settings: dict[str, Any]) -> bool:
-    """Whether the run is finished and whole. Only reads. Raises ValueError where a run may not begin here."""
+def _look(plan: SweepPlan, folder: RunFolder, settings: dict[str, Any]) -> None:
+    """Raise ValueError where a run may not begin in the folder. Only reads."""
     store.check_folder(folder.path, plan.settings.overwrite, continues=True)
+    resume.state(folder.path, settings, plan.settings.overwrite)
     check_disk(plan, folder.path)
-    finished = resume.state(folder.path, settings, plan.settings.overwrite) == resume.FINISHED
-    return finished and not written.damaged(folder.path, written.look(folder.path).files)
-
-
-def _decisive(settings: dict[str, Any], hosts: Hosts) -> dict[str, Any]:
-    """What all processes of one run have in common."""
-    return {"settings": hash_of(settings | {"processes": hosts.count}), "arithmetic": arithmetic()}
 
 
 def _is_whole(folder: RunFolder) -> bool:
@@ -191,14 +165,17 @@ def block_width() -> dict[str, int]:
     return width | {"unit_seeds": UNIT, **fast.WIDTH}
 
 
-def _work(
-    plan: SweepPlan, folder: RunFolder, chunks: ChunkStore, settings: dict[str, Any], progress: Progress, hosts: Hosts
-) -> tuple[Document, dict[str, str]]:
-    """Compute and write everything but the end of the run. Returns (what was found, what failed and why)."""
-    start, clock = time.perf_counter(), CompileClock()
-    with clock:
-        done = compute(plan, chunks, progress, hosts)
-    hosts.wait_for_others()
+def _write(
+    plan: SweepPlan,
+    folder: RunFolder,
+    chunks: ChunkStore,
+    settings: dict[str, Any],
+    progress: Progress,
+    done: Computed,
+    clock: CompileClock,
+    start: float,
+) -> Document:
+    """Write the run folder, the manifest last, and print the tables. start: when the work began, by the clock."""
     rates, drifts, sampled = done.rates, done.drifts, done.sampled
     wall, counts = time.perf_counter() - start, done.counts(chunks)
     work = {"throughput": throughput(plan, progress, clock.seconds, done, wall), "chunks": counts}
@@ -221,7 +198,7 @@ def _work(
     more = {"stage_seconds": stages, "chunks": counts, "settings_hash": hash_of(settings)}
     folder.write_manifest(manifest("sweep", resolved, block_width(), seconds) | more)
     found.show()
-    return found, done.failed
+    return found
 
 
 def throughput(plan: SweepPlan, progress: Progress, compiling: float, done: Computed, wall: float) -> dict[str, Any]:

@@ -72,14 +72,12 @@ class _Stages:
     def announce(self, kinds: dict[str, list[Any]]) -> None:
         """Note what is to be done."""
         self.plan |= {kind: planned(work) for kind, work in kinds.items()}
-        if self.hosts.index == 0:
-            self.store.write_plan(self.plan)
+        self.store.write_plan(self.plan)
 
     def run(self, kind: str, work: list[Any]) -> Report:
         """Do it."""
         with self.progress.stage(kind) as advance:
-            report = run_chunks(self.store, work, advance, self.hosts.mine)
-            self.hosts.wait_for_chunks(self.store, report, advance)
+            report = run_chunks(self.store, work, advance, self.hosts.wait if self.hosts.count > 1 else None)
         self.found, self.made = self.found + report.found, self.made + report.computed
         self.failed |= {f"{kind}: {work[i].what}": reason for i, reason in report.failed.items()}
         return report

@@ -181,7 +181,11 @@ def test_who_finds_no_place_is_told(tmp_path, monkeypatch):
     expected = r"hosts.coordinator: expected 3 processes that meet in run_dir, got 'no processes 1, 2'"
     with contextlib.ExitStack() as stack, pytest.raises(ValueError, match=expected):
         Hosts(0, 3, 60.0, tmp_path).enter(stack, nothing, WHAT, anew=True)
-    with RunLock(tmp_path).hold(), contextlib.ExitStack() as stack, pytest.raises(ValueError, match="one held by process"):
+    with (
+        RunLock(tmp_path).hold(),
+        contextlib.ExitStack() as stack,
+        pytest.raises(ValueError, match="one held by process"),
+    ):
         Hosts(1, 3, 60.0, tmp_path).enter(stack, nothing, WHAT, anew=False)
     with contextlib.ExitStack() as stack:
         assert Hosts(0, 3, 60.0, tmp_path).enter(stack, nothing, WHAT, anew=False)

@@ -29,7 +29,7 @@ _QUICK: dict[str, Any] = {"rewards": ["fixed"], "intervals": [1], "reps": 3, "st
 
 
 @dataclass(frozen=True)
-class Plan:
+class BenchPlan:
     """Checked settings with `quick` and the number of threads worked in."""
 
     settings: BenchSettings
@@ -37,7 +37,7 @@ class Plan:
     precision: str | None = None
 
 
-def prepare(settings: BenchSettings, explicit: frozenset[str]) -> Plan:
+def prepare(settings: BenchSettings, explicit: frozenset[str]) -> BenchPlan:
     """Check every setting. Raises ValueError."""
     if settings.quick:
         settings = replace(settings, **{key: value for key, value in _QUICK.items() if key not in explicit})
@@ -59,7 +59,7 @@ def prepare(settings: BenchSettings, explicit: frozenset[str]) -> Plan:
         if getattr(settings, key) is not None:
             _checks.integer(key, getattr(settings, key), least)
     _checks.choice("rng", settings.rng, GENERATORS)
-    return Plan(settings, settings.threads or usable_cores())
+    return BenchPlan(settings, settings.threads or usable_cores())
 
 
 def usable_cores() -> int:
@@ -67,7 +67,7 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def compute(plan: Plan, progress: Progress) -> Document:
+def compute(plan: BenchPlan, progress: Progress) -> Document:
     """Measure; what it was measured on stands before the results."""
     settings, about = plan.settings, machine.describe()
     found = _STUDIES[settings.study](settings, plan.threads, progress)

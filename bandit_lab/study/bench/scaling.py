@@ -108,10 +108,10 @@ def measure(settings: BenchSettings, threads: int, progress: Progress) -> Docume
     speeds = {row.point.x: row.rate for row in rows if row.point.panel == "settings"}
     most, data = max(speeds), _dataset(rows, memory)
     times = speeds[1] / speeds[most]
-    told = [{"axis": row.axis, "seeds": row.seeds, "steps": row.steps} | row.found for row in memory]
+    largest = [{"axis": row.axis, "seeds": row.seeds, "steps": row.steps} | row.found for row in memory]
     blocks: list[Block] = [
         Table(rows, SPEEDS, name="rows", on=On.JSON),
-        Values({"memory": told}, on=On.JSON),
+        Values({"memory": largest}, on=On.JSON),
         Values({"one_setting_over_many": times}, on=On.JSON),
         _by_axis(rows),
         Table(memory, MEMORY, title="memory of a process", on=On.SHOWN),

@@ -18,7 +18,7 @@ from bandit_lab.study.terminal.progress import Progress
 
 
 @dataclass(frozen=True)
-class Plan:
+class CheckPlan:
     """Checked settings and what they ask for."""
 
     settings: CheckSettings
@@ -26,7 +26,7 @@ class Plan:
     precision: str | None = None
 
 
-def prepare(settings: CheckSettings, explicit: frozenset[str]) -> Plan:
+def prepare(settings: CheckSettings, explicit: frozenset[str]) -> CheckPlan:
     """Build every variant that is to be checked. Raises ValueError."""
     _checks.integer("seed", settings.seed, 0)
     _checks.positive("kl_weight", settings.kl_weight)
@@ -41,7 +41,7 @@ def prepare(settings: CheckSettings, explicit: frozenset[str]) -> Plan:
             wanted.setdefault((kind, name), None)
     _checks.require(bool(wanted), "plugins", "modules that register a variant", settings.plugins)
     more: dict[str, Any] = {"kl_weight": settings.kl_weight, "seed": settings.seed}
-    return Plan(settings, tuple(subject_of(*what, options, learner, **more) for what, options in wanted.items()))
+    return CheckPlan(settings, tuple(subject_of(*what, options, learner, **more) for what, options in wanted.items()))
 
 
 class Row(NamedTuple):
@@ -61,7 +61,7 @@ COLUMNS = (
 )
 
 
-def compute(plan: Plan, progress: Progress) -> Document:
+def compute(plan: CheckPlan, progress: Progress) -> Document:
     """Put every question to every variant: a table for each of them."""
     tables: list[Table[Row]] = []
     for subject in plan.subjects:

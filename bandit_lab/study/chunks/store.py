@@ -71,7 +71,7 @@ class Planned:
     work: float
 
 
-Plan = dict[str, list[Planned]]
+Schedule = dict[str, list[Planned]]
 """kind -> its chunks, in the order in which they are done."""
 
 
@@ -125,11 +125,11 @@ class ChunkStore:
         """Note by what chunks are computed from now on. Returns what was noted before, or None if nothing was."""
         return self._note(ARITHMETIC, now)
 
-    def write_plan(self, plan: Plan) -> None:
+    def write_plan(self, plan: Schedule) -> None:
         """Note what is to be done, for `status`."""
         self._note(PLAN, {kind: [[p.key[:_NAME], p.work] for p in chunks] for kind, chunks in plan.items()})
 
-    def plan(self) -> Plan:
+    def plan(self) -> Schedule:
         """What is to be done, as far as it is known; keys are cut to 32 digits. Empty where the file is damaged."""
         return _plan(read_json(self.folder / PLAN) or {})
 
@@ -263,7 +263,7 @@ def _record(path: Path) -> Record | None:
     return record if isinstance(record.key, str) and record.key[:_NAME] == path.stem else None
 
 
-def _plan(text: dict[str, Any]) -> Plan:
+def _plan(text: dict[str, Any]) -> Schedule:
     try:
         return {kind: [Planned(str(key), float(work)) for key, work in chunks] for kind, chunks in text.items()}
     except (TypeError, ValueError):

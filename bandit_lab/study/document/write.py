@@ -17,7 +17,7 @@ from bandit_lab.study.terminal.progress import Progress
 from bandit_lab.study.terminal.report import as_yaml
 
 
-class Plan(Protocol):
+class Checked(Protocol):
     """What `prepare` returns: checked settings, and the precision of the numbers."""
 
     @property
@@ -31,7 +31,7 @@ class Plan(Protocol):
         ...
 
 
-P = TypeVar("P", bound=Plan)
+P = TypeVar("P", bound=Checked)
 Q = TypeVar("Q")
 Execute = Callable[[P, RunFolder, Progress], Document]
 

@@ -21,7 +21,7 @@ LARGEST_BLOCK = 65_536
 
 
 @dataclass(frozen=True)
-class Plan:
+class PredictPlan:
     """A checked setting."""
 
     settings: PredictSettings
@@ -34,7 +34,7 @@ class Plan:
         return self.settings.precision
 
 
-def prepare(settings: PredictSettings, explicit: frozenset[str]) -> Plan:
+def prepare(settings: PredictSettings, explicit: frozenset[str]) -> PredictPlan:
     """Check every setting. Raises ValueError."""
     build.check_scalars(settings)
     interval = value_of(
@@ -47,10 +47,10 @@ def prepare(settings: PredictSettings, explicit: frozenset[str]) -> Plan:
     if reason := build.check_drift(learner, settings.dynamics):
         raise ValueError(f"{reason}; or predict with dynamics=mean_field")
     hyper = Hyper(settings.learning_rate, settings.momentum, interval, settings.kl_weight)
-    return Plan(settings, learner, hyper)
+    return PredictPlan(settings, learner, hyper)
 
 
-def compute(plan: Plan, progress: Progress) -> Document:
+def compute(plan: PredictPlan, progress: Progress) -> Document:
     """The prediction as a document."""
     settings, hyper = plan.settings, plan.hyper
     with progress.stage("fixed point and stiffness"):

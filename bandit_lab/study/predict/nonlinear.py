@@ -6,13 +6,13 @@ import numpy as np
 
 from bandit_lab import theory
 from bandit_lab.measure.outcome import VERTEX_SHARE
-from bandit_lab.study.predict.statement import Missing, Setting, binary, known, noise_of, plain, wholly_stale
+from bandit_lab.study.predict.statement import Missing, OperatingPoint, binary, known, noise_of, plain, wholly_stale
 from bandit_lab.study.quantities import HORIZON
 
 CHAIN_SPACING = 0.2  # nats between the grid points of the two-arm chain
 
 
-def _two_gaps(setting: Setting) -> theory.BinarySignal:
+def _two_gaps(setting: OperatingPoint) -> theory.BinarySignal:
     signal = binary(setting)
     if len(setting.means) != 2:
         raise Missing("for two arms only")
@@ -23,7 +23,7 @@ def _gap(policy: np.ndarray) -> float:
     return float(np.log(policy[0] / policy[1]))
 
 
-def half_rise(setting: Setting) -> float:
+def half_rise(setting: OperatingPoint) -> float:
     """Steps of the gradient flow from the initial policy half-way to the fixed point: integral of d gap / drift."""
     known(setting.linear)
     plain(setting)
@@ -38,7 +38,7 @@ def half_rise(setting: Setting) -> float:
     return float(np.trapezoid(1 / drift, gaps)) * (1 - hyper.momentum) / (hyper.learning_rate * gain)
 
 
-def collapsed(setting: Setting) -> float:
+def collapsed(setting: OperatingPoint) -> float:
     """Share of runs at the better arm's vertex, by the exact transition operator of the two-arm chain."""
     plain(setting)
     signal, hyper, noise = _two_gaps(setting), setting.hyper, noise_of(setting)

@@ -9,7 +9,7 @@ import numpy as np
 from bandit_lab import theory
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.study.document import Value
-from bandit_lab.study.predict.statement import Setting
+from bandit_lab.study.predict.statement import OperatingPoint
 from bandit_lab.study.predict.statements import Statement, evaluate, notes
 from bandit_lab.study.settings.config import PredictSettings
 from bandit_lab.study.wiring import Linear, Threshold, noise_covariance, signal_of, special, weighs
@@ -37,7 +37,7 @@ class Intervals:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Everything that `predict` says of one setting. `setting` is None where there is no fixed point.
+    """Everything that `predict` says of one setting. `point` is None where there is no fixed point.
 
     law, exact, onset: learning rates. radius: of the largest multiplier over `steps` updates. regime: `overdamped`,
     `oscillatory` or `unstable`, None where `radius` is.
@@ -55,7 +55,7 @@ class Prediction:
     radius: Value
     steps: int | None = None
     regime: str | None = None
-    setting: Setting | None = None
+    point: OperatingPoint | None = None
     statements: tuple[Statement, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -70,9 +70,9 @@ def predict(settings: PredictSettings, learner: Learner, hyper: Hyper, drift: st
     found = Prediction(settings, hyper, name, drift, linear, law, exact, onset, none, nothing)
     if linear.policy is None:
         return found
-    setting = _statement_setting(settings, learner, hyper, linear)
+    setting = _operating_point(settings, learner, hyper, linear)
     said, words = tuple(evaluate(setting)), tuple(notes(setting, exact.value))
-    found = replace(found, setting=setting, statements=said, notes=words)
+    found = replace(found, point=setting, statements=said, notes=words)
     if reason is not None:
         return found
     loop = linear.loop(momentum)
@@ -87,11 +87,11 @@ def predict(settings: PredictSettings, learner: Learner, hyper: Hyper, drift: st
     )
 
 
-def _statement_setting(settings: PredictSettings, learner: Learner, hyper: Hyper, linear: Linear) -> Setting:
+def _operating_point(settings: PredictSettings, learner: Learner, hyper: Hyper, linear: Linear) -> OperatingPoint:
     """What the table of statements is evaluated on."""
     infinite_group, bandit = settings.dynamics == "mean_field", learner.bandit
     noise, reason = (None, None) if infinite_group else noise_covariance(learner, settings, np.asarray(linear.policy))
-    return Setting(
+    return OperatingPoint(
         linear,
         hyper,
         None if infinite_group else learner.group_size,

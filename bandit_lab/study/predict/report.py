@@ -66,8 +66,8 @@ def document_of(found: Prediction) -> Document:
     form = FORMS.get(found.linear.convention, found.linear.convention)
     lines = [*_fixed_point(found), *_oscillator(found), *_thresholds(found), *_at_rest(found)]
     said_too = ((row.quantity, row.value) for row in found.statements)
-    told = [Line("", value, one.name, one.unit, one.status, 5) for one, value in said_too]
-    shown = [line for line in [*lines, *told] if line.name and line.shown() != "-"]
+    evaluated = [Line("", value, one.name, one.unit, one.status, 5) for one, value in said_too]
+    shown = [line for line in [*lines, *evaluated] if line.name and line.shown() != "-"]
     blocks: list[Block] = [
         Paragraph(said, wrap=False),  # `| head -1` has all of it
         Paragraph(f"{', '.join(names)}; drift at {found.drift}; momentum convention: {form}"),
@@ -76,7 +76,7 @@ def document_of(found: Prediction) -> Document:
         *map(Paragraph, _missing(found)),
         *map(Paragraph, found.notes),
     ]
-    if found.setting is not None:
+    if found.point is not None:
         blocks.append(Table(found.statements, STATEMENTS, name="statements", on=On.JSON))
         blocks.append(Values({"notes": found.notes}, on=On.JSON))
     return Document("Prediction", {"": blocks})
@@ -189,12 +189,12 @@ def _at_rest(found: Prediction) -> list[Line]:
 
 def _stationary(found: Prediction) -> dict[str, Any]:
     """Standard deviations over a stationary run at this group size."""
-    if found.setting is None:
+    if found.point is None:
         return dict.fromkeys(("expected_reward", "logit"), found.radius)
-    if found.setting.group_size is None:
+    if found.point.group_size is None:
         return {"expected_reward": 0.0, "logit": 0.0, "note": NO_NOISE}
-    reward, logit, other = found.setting.stationary
-    why = found.setting.noise_reason or other or "no stationary state"
+    reward, logit, other = found.point.stationary
+    why = found.point.noise_reason or other or "no stationary state"
     return {"expected_reward": Value.of(reward, why), "logit": Value.of(logit, why)}
 
 

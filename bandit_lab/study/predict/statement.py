@@ -15,7 +15,7 @@ NO_NOISE = "no noise at G = infinity"
 
 
 @dataclass(frozen=True)
-class Setting:
+class OperatingPoint:
     """What a statement may look at.
 
     group_size: None at G = infinity. reference, initial: [K] probabilities. means, reported: [K] mean trained and
@@ -66,28 +66,28 @@ def known(linear: Linear) -> None:
         raise Missing(reason)
 
 
-def binary(setting: Setting) -> theory.BinarySignal:
+def binary(setting: OperatingPoint) -> theory.BinarySignal:
     if not isinstance(setting.signal, theory.BinarySignal):
         raise Missing("in closed form only for rewards 0 and 1")
     return setting.signal
 
 
-def plain(setting: Setting) -> None:
+def plain(setting: OperatingPoint) -> None:
     if setting.special is not None:
         raise Missing(setting.special)
 
 
-def unweighed(setting: Setting) -> None:
+def unweighed(setting: OperatingPoint) -> None:
     if setting.weighing is not None:
         raise Missing(setting.weighing)
 
 
-def success_chance(setting: Setting) -> float:
+def success_chance(setting: OperatingPoint) -> float:
     binary(setting)
     return float(setting.linear.policy @ setting.means)
 
 
-def finite_group(setting: Setting) -> int:
+def finite_group(setting: OperatingPoint) -> int:
     if setting.group_size is None:
         raise Missing(NO_NOISE)
     return setting.group_size
@@ -99,7 +99,7 @@ def value_of(found: Any) -> float:
     return float(found.value)
 
 
-def noise_of(setting: Setting) -> np.ndarray:
+def noise_of(setting: OperatingPoint) -> np.ndarray:
     known(setting.linear)
     finite_group(setting)
     if setting.noise is None:
@@ -107,13 +107,13 @@ def noise_of(setting: Setting) -> np.ndarray:
     return setting.noise
 
 
-def wholly_stale(setting: Setting) -> None:
+def wholly_stale(setting: OperatingPoint) -> None:
     if setting.linear.model != "random":
         known(setting.linear)
     if not setting.linear.wholly_stale:
         raise Missing("one number only where the whole stiffness is stale")
 
 
-def mean_age(setting: Setting) -> float:
+def mean_age(setting: OperatingPoint) -> float:
     model = setting.linear.model
     return theory.mean_age("random" if model == "random_mean" else model, setting.hyper.refresh_interval)

@@ -12,7 +12,7 @@ from bandit_lab.study.document import Value
 from bandit_lab.study.predict.nonlinear import collapsed, half_rise
 from bandit_lab.study.predict.statement import (
     Missing,
-    Setting,
+    OperatingPoint,
     binary,
     finite_group,
     known,
@@ -33,7 +33,7 @@ class Statement(NamedTuple):
     value: Value
 
 
-def evaluate(setting: Setting) -> list[Statement]:
+def evaluate(setting: OperatingPoint) -> list[Statement]:
     """All statements at an existing fixed point."""
     rows = []
     for quantity in QUANTITIES:
@@ -45,7 +45,7 @@ def evaluate(setting: Setting) -> list[Statement]:
     return rows
 
 
-def notes(setting: Setting, exact: float | None) -> list[str]:
+def notes(setting: OperatingPoint, exact: float | None) -> list[str]:
     """What has to be said in words beside the numbers. exact: threshold in the learning rate, or None."""
     hyper, turning = setting.hyper, setting.linear.turning
     if not len(turning):
@@ -56,11 +56,13 @@ def notes(setting: Setting, exact: float | None) -> list[str]:
     text += "turns at every learning rate. The law is made for real stiffness and can be unsafe for every model"
     if exact and law:
         over = exact / law
-        text += f": here the exact threshold is {over:.3g} of the law's" + (" (unsafe)" if over < 1 else " (careful)")
+        text += f": here the exact threshold is {over:.3g} of the law's" + (
+            " (unsafe)" if over < 1 else " (conservative)"
+        )
     return [text + "."]
 
 
-def _stiffness_shift(setting: Setting) -> float:
+def _stiffness_shift(setting: OperatingPoint) -> float:
     plain(setting)
     finite_group(setting)
     found = theory.group_shift(binary(setting).success, setting.reference, setting.hyper.kl_weight, binary(setting).law)
@@ -69,18 +71,18 @@ def _stiffness_shift(setting: Setting) -> float:
     return found.stiffness
 
 
-def _silent(setting: Setting) -> float:
+def _silent(setting: OperatingPoint) -> float:
     return float(theory.silent_rate(finite_group(setting), success_chance(setting)))
 
 
-def _group_factor(setting: Setting) -> float:
+def _group_factor(setting: OperatingPoint) -> float:
     finite_group(setting)
     unweighed(setting)
     law, win = binary(setting).law, success_chance(setting)
     return float(law.factor(win) / replace(law, group_size=None).factor(win))
 
 
-def _group_expansion(setting: Setting) -> float:
+def _group_expansion(setting: OperatingPoint) -> float:
     size, signal = finite_group(setting), binary(setting)
     unweighed(setting)
     if signal.law.advantage != "grpo":
@@ -88,7 +90,7 @@ def _group_expansion(setting: Setting) -> float:
     return float(theory.factor_expansion(size, np.array(success_chance(setting)))[0])
 
 
-def _critical_weight(setting: Setting) -> float:
+def _critical_weight(setting: OperatingPoint) -> float:
     plain(setting)
     if setting.signal is None:
         raise Missing("no closed form for this bandit and advantage")
@@ -98,7 +100,7 @@ def _critical_weight(setting: Setting) -> float:
     return found
 
 
-def _mean_age_law(setting: Setting) -> float:
+def _mean_age_law(setting: OperatingPoint) -> float:
     known(setting.linear)
     hyper, linear = setting.hyper, setting.linear
     law = theory.leading_order(mean_age(setting), hyper.momentum, theory.as_convention(linear.convention))
@@ -107,23 +109,23 @@ def _mean_age_law(setting: Setting) -> float:
     return law / linear.largest
 
 
-def _multiplier(setting: Setting) -> complex:
+def _multiplier(setting: OperatingPoint) -> complex:
     known(setting.linear)
     return complex(theory.multipliers(setting.loop, setting.hyper.learning_rate, setting.hyper.refresh_interval)[0])
 
 
-def _steps(setting: Setting) -> int:
+def _steps(setting: OperatingPoint) -> int:
     return setting.loop.steps_per_map(setting.hyper.refresh_interval)
 
 
-def _decay_time(setting: Setting) -> float:
+def _decay_time(setting: OperatingPoint) -> float:
     size = abs(_multiplier(setting))
     if not 0 < size < 1:
         raise Missing("grows" if size >= 1 else "gone within one block")
     return -_steps(setting) / math.log(size)
 
 
-def _period(setting: Setting) -> float:
+def _period(setting: OperatingPoint) -> float:
     known(setting.linear)
     found = theory.period(setting.loop, setting.hyper.learning_rate, setting.hyper.refresh_interval)
     if found is None:
@@ -131,7 +133,7 @@ def _period(setting: Setting) -> float:
     return found
 
 
-def _damping_ratio(setting: Setting) -> float:
+def _damping_ratio(setting: OperatingPoint) -> float:
     known(setting.linear)
     hyper, convention = setting.hyper, theory.as_convention(setting.linear.convention)
     osc = theory.oscillator(
@@ -142,26 +144,26 @@ def _damping_ratio(setting: Setting) -> float:
     return float(osc.damping_ratio)
 
 
-def _fastest(setting: Setting) -> float:
+def _fastest(setting: OperatingPoint) -> float:
     known(setting.linear)
     convention = theory.as_convention(setting.linear.convention)
     return theory.fastest_update(setting.kappa, setting.hyper.momentum, convention)
 
 
-def _time_constant(setting: Setting) -> float:
+def _time_constant(setting: OperatingPoint) -> float:
     known(setting.linear)
     hyper = setting.hyper
     return theory.time_constant(setting.linear.largest, hyper.learning_rate, hyper.momentum, setting.linear.convention)
 
 
-def _std(setting: Setting, which: int) -> float:
+def _std(setting: OperatingPoint, which: int) -> float:
     noise_of(setting)
     if (found := setting.stationary[which]) is None:
         raise Missing(setting.stationary[2] or "no stationary state")
     return float(found)
 
 
-def _small_step_logit(setting: Setting) -> float:
+def _small_step_logit(setting: OperatingPoint) -> float:
     noise, hyper = noise_of(setting), setting.hyper
     if noise.shape != (1, 1):
         raise Missing("one number only for two arms")
@@ -173,7 +175,7 @@ def _small_step_logit(setting: Setting) -> float:
     return math.sqrt(2 * variance)  # the gap is sqrt(2) times the coordinate along (1, -1)/sqrt(2)
 
 
-def _correlation_time(setting: Setting) -> float:
+def _correlation_time(setting: OperatingPoint) -> float:
     noise, hyper = noise_of(setting), setting.hyper
     direction = np.linalg.eigh(noise)[1][:, -1]
     found = theory.correlation(
@@ -184,7 +186,7 @@ def _correlation_time(setting: Setting) -> float:
     return found.integrated_time * _steps(setting)
 
 
-def _reuse_gain(setting: Setting) -> float:
+def _reuse_gain(setting: OperatingPoint) -> float:
     noise, hyper = noise_of(setting), setting.hyper
     if setting.linear.model not in ("refresh", "pipeline"):
         raise Missing("no blocks to reuse a batch in")
@@ -197,7 +199,7 @@ def _reuse_gain(setting: Setting) -> float:
     return float(np.trace(pair[0]) / np.trace(pair[1]))
 
 
-def _long_block(setting: Setting) -> float:
+def _long_block(setting: OperatingPoint) -> float:
     known(setting.linear)
     fresh, stale = setting.linear.fresh, setting.linear.stale
     if fresh is None or stale is None or np.min(np.linalg.eigvals(fresh).real) <= 0:
@@ -205,8 +207,8 @@ def _long_block(setting: Setting) -> float:
     return float(np.max(np.abs(np.linalg.eigvals(np.linalg.solve(fresh, stale)))))
 
 
-def _drawn_ages(which: Callable[..., Any]) -> Callable[[Setting], float]:
-    def value(setting: Setting) -> float:
+def _drawn_ages(which: Callable[..., Any]) -> Callable[[OperatingPoint], float]:
+    def value(setting: OperatingPoint) -> float:
         wholly_stale(setting)
         hyper, linear = setting.hyper, setting.linear
         mean = mean_age(setting)
@@ -218,7 +220,7 @@ def _drawn_ages(which: Callable[..., Any]) -> Callable[[Setting], float]:
     return value
 
 
-def _adam(setting: Setting) -> float:
+def _adam(setting: OperatingPoint) -> float:
     noise = setting.noise
     finite_group(setting)
     if noise is None:
@@ -235,12 +237,12 @@ def _adam(setting: Setting) -> float:
     return theory.adaptive_threshold(split, moment, model, hyper.refresh_interval, hyper.momentum).kappa
 
 
-def _reward_spread(setting: Setting) -> float:
+def _reward_spread(setting: OperatingPoint) -> float:
     win = success_chance(setting)
     return math.sqrt(win * (1 - win))
 
 
-VALUES: dict[str, Callable[[Setting], Any]] = {
+VALUES: dict[str, Callable[[OperatingPoint], Any]] = {
     "critical_kl_weight": _critical_weight,
     "group_factor": _group_factor,
     "group_factor_expansion": _group_expansion,

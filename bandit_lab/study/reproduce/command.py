@@ -36,14 +36,14 @@ from bandit_lab.study.terminal.progress import Progress, ProgressCallback
 
 
 @dataclass(frozen=True)
-class Plan:
+class ReproducePlan:
     """Checked settings and the experiments to run."""
 
     settings: ReproduceSettings
     experiments: tuple[Experiment, ...]
 
 
-def prepare(settings: ReproduceSettings, explicit: frozenset[str]) -> Plan:
+def prepare(settings: ReproduceSettings, explicit: frozenset[str]) -> ReproducePlan:
     """Check every setting. Raises ValueError."""
     known = discover()
     _checks.choice("quality", settings.quality, QUALITIES)
@@ -53,7 +53,7 @@ def prepare(settings: ReproduceSettings, explicit: frozenset[str]) -> Plan:
             check_writable(name, Path(value))
     if settings.publish is not None:
         publish.read(Path(settings.publish))
-    return Plan(settings, tuple(known[one] for one in chosen(settings.figures, list(known))))
+    return ReproducePlan(settings, tuple(known[one] for one in chosen(settings.figures, list(known))))
 
 
 def chosen(figures: Any, known: list[str]) -> list[str]:
@@ -77,7 +77,7 @@ def check_writable(name: str, path: Path) -> None:
         raise ValueError(f"{name}: expected a folder that can be written, got {why}") from None
 
 
-def check_folder(plan: Plan, folder: Path) -> None:
+def check_folder(plan: ReproducePlan, folder: Path) -> None:
     """Raise ValueError if the folder holds a finished run that is whole, or of other settings. Only reads."""
     if not plan.settings.overwrite:
         found = written.look(folder)
@@ -85,7 +85,7 @@ def check_folder(plan: Plan, folder: Path) -> None:
         check_finished(folder, found, plain(asdict(plan.settings)))
 
 
-def execute(plan: Plan, folder: RunFolder, progress: Progress) -> Document:
+def execute(plan: ReproducePlan, folder: RunFolder, progress: Progress) -> Document:
     """Run the experiments, write the run folder, publish, print the claims.
 
     Raises Incomplete where an experiment failed; everything else is written then, but no manifest.

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from bandit_lab.simulate import drift_name
-from bandit_lab.study.chunks import ChunkStore, Plan, Report, planned, run_chunks
+from bandit_lab.study.chunks import ChunkStore, Report, Schedule, planned, run_chunks
 from bandit_lab.study.folder.clock import CompileClock
 from bandit_lab.study.hosts import ALONE, Hosts
 from bandit_lab.study.settings import grid
@@ -66,7 +66,7 @@ class _Stages:
 
     def __init__(self, store: ChunkStore, progress: Progress, hosts: Hosts) -> None:
         self.store, self.progress, self.hosts = store, progress, hosts
-        self.plan: Plan = {}
+        self.plan: Schedule = {}
         self.found, self.made, self.failed = 0, 0, dict[str, str]()
 
     def announce(self, kinds: dict[str, list[Any]]) -> None:

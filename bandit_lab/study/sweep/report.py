@@ -148,12 +148,12 @@ def document_of(
         *boundaries,
         Paragraph(_errors(thresholds, onsets)),
     ]
-    told: dict[str, Any] = {}
+    about_runs: dict[str, Any] = {}
     if sampled is not None:
-        told = _engine(plan) | _sampled(sampled, thresholds)
-        reason = f" ({told['path_reason']})" if "path_reason" in told else ""
-        shown.append(Paragraph(f"sampled runs: {told['path']} path{reason}, random numbers {told['rng']}"))
-        shown.append(Paragraph(told["note"]))
+        about_runs = _engine(plan) | _sampled(sampled, thresholds)
+        reason = f" ({about_runs['path_reason']})" if "path_reason" in about_runs else ""
+        shown.append(Paragraph(f"sampled runs: {about_runs['path']} path{reason}, random numbers {about_runs['rng']}"))
+        shown.append(Paragraph(about_runs["note"]))
     about = {
         "axes": axes(plan, rates),
         "drift": [drift.name for drift in drifts],
@@ -161,7 +161,7 @@ def document_of(
         "boundary": plan.settings.boundary,
         "outcomes": count_outcomes(drifts[0].outcome),
         "outcomes_of": f"deterministic runs near the fixed point, drift at {drifts[0].name}",
-        "sampled": told or None,
+        "sampled": about_runs or None,
     }
     first = {column.key: column.read(stiffness[0]) for column in STIFFNESS}
     return Document(

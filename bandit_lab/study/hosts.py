@@ -21,10 +21,11 @@ from bandit_lab.study.arithmetic import changes
 from bandit_lab.study.chunks import Held, RunLock, durable, holder
 from bandit_lab.study.chunks.lock import NAME
 from bandit_lab.study.chunks.store import MEETING, read_json
-from bandit_lab.study.settings.host import AUTO, HostSettings
+from bandit_lab.study.settings.config import HostSettings
 from bandit_lab.study.terminal.errors import Stopped
 
 TOGETHER = 300.0  # seconds in which a process has to find its place
+AUTO = "auto"
 _BEGUN, _NOTES = "begun", f"{NAME}.notes"
 _SHORT, _LONG = 0.05, 2.0  # seconds between two looks into the folder
 _LAUNCHERS = (  # of each: what tells a process its index, their number, its index on this machine; there only in a job
@@ -162,6 +163,25 @@ class Hosts:
 
 
 ALONE = Hosts()
+
+
+def check(settings: HostSettings, run_dir: str | None) -> None:
+    """Raise ValueError unless the settings name a process among several, or none at all."""
+    _checks.positive("hosts.patience", settings.patience)
+    if settings.coordinator is None:
+        for name in ("count", "index"):
+            given = getattr(settings, name)
+            _checks.require(given is None, "hosts.coordinator", f"an address, as hosts.{name} is given", None)
+        return
+    _checks.require(run_dir is not None, "run_dir", "a folder that all processes see (and no -m)", run_dir)
+    if settings.coordinator == AUTO:
+        return
+    port = settings.coordinator.rpartition(":")[2]
+    _checks.require(port.isdecimal(), "hosts.coordinator", "address:port, or auto", settings.coordinator)
+    for name, least in (("count", 1), ("index", 0)):
+        _checks.integer(f"hosts.{name}", getattr(settings, name), least)
+    count, index = settings.count or 1, settings.index or 0
+    _checks.require(index < count, "hosts.index", f"less than hosts.count = {count}", index)
 
 
 def join(settings: HostSettings, folder: Path = Path()) -> Hosts:

@@ -9,7 +9,6 @@ from typing import Any
 from bandit_lab import _checks
 from bandit_lab.study import compilation_cache, hosts, plugins
 from bandit_lab.study.folder import store
-from bandit_lab.study.settings import host as host_settings
 from bandit_lab.study.settings.config import SCHEMAS
 from bandit_lab.study.terminal.commands import COMMANDS
 from bandit_lab.study.terminal.errors import Incomplete, Stopped, bad_input
@@ -60,7 +59,7 @@ def _is_one_of_several(settings: Any) -> bool:
     """Whether the command knows several processes and this is one of them."""
     if not hasattr(settings, "hosts"):
         return False
-    host_settings.check(settings.hosts, settings.run_dir)
+    hosts.check(settings.hosts, settings.run_dir)
     return settings.hosts.coordinator is not None
 
 

@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 
 from bandit_lab.curves.diagnose import FAILURES, DiagnoseSettings
-from bandit_lab.study.benchmark import grades, run, score
-from bandit_lab.study.benchmark.effects import effects, label
+from bandit_lab.study.benchmark import run, score
 from bandit_lab.study.benchmark.logs import as_curve
-from bandit_lab.study.benchmark.plant import plant, plant_one
-from bandit_lab.study.benchmark.ranges import SPLITS, draw, load
+from bandit_lab.study.benchmark.plant import SPLITS, draw, load, plant, plant_one
 from bandit_lab.study.benchmark.reward_only import FEATURES, RewardOnly, among
-from bandit_lab.study.benchmark.score import Diagnosis
+from bandit_lab.study.benchmark.score import Diagnosis, effects, label
 from bandit_lab.study.benchmark.simulate import simulate_all, with_rates
 from bandit_lab.study.cli import OK, main
 from bandit_lab.theory import thresholds
@@ -200,7 +198,7 @@ def test_grades_are_counted_against_the_true_reward():
         return Diagnosis(dict.fromkeys(FAILURES, 0.0), labels, ("policy_concentration",), False, harmful, lacking)
 
     harmful = [one(lost, "policy_concentration") for lost in (0.6, 0.4, 0.1)]
-    found = grades.grades([*harmful, one(0.0), one(0.2)])
+    found = score.grades([*harmful, one(0.0), one(0.2)])
     row = next(row for row in found["failures"] if row["failure"] == "policy_concentration")
     assert (row["found"], row["graded_failure"], row["graded_note"]) == (5, 3, 2)
     assert (row["lacking_as_failure"], row["lacking_as_note"]) == (0.4, 0.1)
@@ -211,10 +209,10 @@ def test_grades_are_counted_against_the_true_reward():
 
 def test_findings_that_harm_are_graded_so(runs, panel):
     """40 runs: hacking and instability are always failures; a healthy run lacks less than one with an exploit."""
-    found = grades.grades(panel.judged)
+    found = score.grades(panel.judged)
     assert all(row["graded_note"] == 0 for row in found["failures"][::3])
     assert found["healthy_graded_failure"] <= 1
-    lost = [np.median([grades.lacking(one) for one in runs[k * EACH : (k + 1) * EACH]]) for k in (0, 1)]
+    lost = [np.median([score.lacking(one) for one in runs[k * EACH : (k + 1) * EACH]]) for k in (0, 1)]
     assert lost[0] + 0.1 < lost[1]
 
 

@@ -9,7 +9,7 @@ import pytest
 from bandit_lab.study.check import command
 from bandit_lab.study.check.result import PASS, Result
 from bandit_lab.study.cli import main
-from bandit_lab.study.folder.clock import CompileClock
+from bandit_lab.study.folder.manifest import CompileClock
 
 
 def test_programs_compiled_at_once_do_not_make_the_run_negative():

@@ -20,8 +20,7 @@ from bandit_lab.study import hosts
 from bandit_lab.study.chunks import ChunkStore, Record, RunLock, run_chunks
 from bandit_lab.study.chunks.run import key_of
 from bandit_lab.study.hosts import ALONE, Hosts
-from bandit_lab.study.settings import host as host_settings
-from bandit_lab.study.settings.host import HostSettings
+from bandit_lab.study.settings.config import HostSettings
 from bandit_lab.study.terminal.errors import Stopped
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -126,7 +125,7 @@ LISTENING = """
 import contextlib, os, re, sys
 from pathlib import Path
 from bandit_lab.study.hosts import join
-from bandit_lab.study.settings.host import HostSettings
+from bandit_lab.study.settings.config import HostSettings
 
 index = int(sys.argv[1])
 hosts = join(HostSettings("127.0.0.1:1", 2, index), Path(sys.argv[2]))
@@ -251,8 +250,8 @@ def test_slurm_and_open_mpi_say_who_is_who(monkeypatch):
 )
 def test_bad_places_are_named(given, run_dir, expected):
     with pytest.raises(ValueError, match=expected):
-        host_settings.check(HostSettings(**given), run_dir)
-    host_settings.check(HostSettings(), None)
+        hosts.check(HostSettings(**given), run_dir)
+    hosts.check(HostSettings(), None)
 
 
 def silent(done, total):

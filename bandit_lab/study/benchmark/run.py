@@ -8,13 +8,10 @@ import numpy as np
 
 from bandit_lab.curves.diagnose import FAILURES, DiagnoseSettings, diagnose
 from bandit_lab.study.benchmark import score as scoring
-from bandit_lab.study.benchmark.effects import effects, label
-from bandit_lab.study.benchmark.grades import grades, lacking
 from bandit_lab.study.benchmark.logs import as_curve
-from bandit_lab.study.benchmark.plant import plant
-from bandit_lab.study.benchmark.ranges import SPLITS, load
+from bandit_lab.study.benchmark.plant import SPLITS, load, plant
 from bandit_lab.study.benchmark.reward_only import RewardOnly, features, train
-from bandit_lab.study.benchmark.score import Diagnosis
+from bandit_lab.study.benchmark.score import Diagnosis, effects, grades, label, lacking
 from bandit_lab.study.benchmark.simulate import Simulated, simulate_all
 from bandit_lab.study.terminal.progress import Progress, ProgressCallback
 

@@ -1,4 +1,11 @@
-"""Recall and false alarms of verdicts on runs whose failures are known."""
+"""Verdicts on runs whose failures are known: sizes of the failures, recall, false alarms, and whether grades are right.
+
+Sizes are read off a run's hidden state (`conf/benchmark/effects.yaml`). A finding is graded `failure` or `note` from
+what the log shows. Do the grades say what became of the run? They are counted against the true reward, which no
+diagnostic sees. Beside how many get each grade stands what such runs lack at the end of the largest true reward, and
+how often, of a run graded failure and one graded note, the former lacks more (1/2 by chance). There is no threshold in
+it, and no grade was tuned on it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,6 +15,9 @@ from typing import Any
 import numpy as np
 
 from bandit_lab.curves.diagnose import FAILURES
+from bandit_lab.study.benchmark.simulate import Simulated
+from bandit_lab.study.document import Value
+from bandit_lab.study.document.as_json import entries
 
 
 @dataclass(frozen=True)
@@ -93,3 +103,65 @@ def table(judged: Sequence[Diagnosis]) -> list[dict[str, Any]]:
         added, absent = wrongly_added(judged, failure)
         rows.append({"failure": failure, "found": found, "present": runs, "added": added, "absent": absent})
     return rows
+
+
+def effects(run: Simulated, about: dict[str, Any]) -> dict[str, float]:
+    """Failure -> size of its effect."""
+    count = max(run.trained.size // 10, 3)
+    trained, true = _running(run.trained, count), _running(run.true, count)
+    late = run.silent_mean.size * 4 // 5
+    solved = trained[-1] > about["advantage_degeneracy"]["solved"] * run.planted.best
+    swing = 2 * np.sqrt(2) * float(np.std(_detrended(run.trained[run.trained.size // 2 :])))
+    return {
+        "reward_hacking": float(np.max(true - true[-1] - np.maximum(trained - trained[-1], 0))),
+        "advantage_degeneracy": 0.0 if solved else float(run.silent_mean[late:].mean()),
+        "policy_concentration": 1 - float(run.entropy[-count:].mean() / run.entropy[0]),
+        "dynamical_instability": max(swing, float(np.max(trained - trained[-1]))),
+    }
+
+
+def label(sizes: dict[str, float], about: dict[str, Any]) -> dict[str, str]:
+    """Failure -> `absent`, `weak` (between healthy and demanded) or `present`."""
+    names: dict[str, str] = {}
+    for failure in FAILURES:
+        size, bounds = sizes[failure], about[failure]
+        names[failure] = "present" if size >= bounds["demanded"] else "weak" if size > bounds["healthy"] else "absent"
+    return names
+
+
+def _running(values: np.ndarray, count: int) -> np.ndarray:
+    return np.convolve(values, np.ones(count) / count, mode="valid")
+
+
+def _detrended(values: np.ndarray) -> np.ndarray:
+    time = np.arange(values.size)
+    return np.asarray(values - np.polyval(np.polyfit(time, values, 1), time))
+
+
+def lacking(run: Simulated) -> float:
+    """Share of the largest true reward that a run lacks over its last tenth."""
+    count = max(run.true.size // 10, 3)
+    return 1 - float(run.true[-count:].mean()) / float(run.planted.true.max())
+
+
+def grades(judged: Sequence[Diagnosis]) -> dict[str, Any]:
+    """`failures`: one row each, of the runs that reach the demanded size and were found; `healthy_graded_failure`."""
+    healthy = [one for one in judged if one.healthy]
+    return {
+        "failures": [_row(judged, failure) for failure in FAILURES],
+        "healthy_graded_failure": sum(bool(one.harmful) for one in healthy),
+        "healthy": len(healthy),
+    }
+
+
+def _row(judged: Sequence[Diagnosis], failure: str) -> dict[str, Any]:
+    found = [one for one in judged if one.labels[failure] == "present" and failure in one.found]
+    harm = np.array([one.lacking for one in found if failure in one.harmful])
+    note = np.array([one.lacking for one in found if failure not in one.harmful])
+    numbers = {
+        "lacking_as_failure": float(np.median(harm)) if harm.size else None,
+        "lacking_as_note": float(np.median(note)) if note.size else None,
+        "in_order": float(np.mean(harm[:, None] > note)) if harm.size and note.size else None,
+    }
+    counts = {"failure": failure, "found": len(found), "graded_failure": harm.size, "graded_note": note.size}
+    return counts | entries({key: Value.of(number, "no run has this grade") for key, number in numbers.items()})

@@ -13,7 +13,7 @@ from bandit_lab.study.check.subject import KINDS, Subject, subject_of
 from bandit_lab.study.document import Column, Document, On, Table, Values
 from bandit_lab.study.document.write import perform
 from bandit_lab.study.plugins import registries
-from bandit_lab.study.settings.check import CheckSettings
+from bandit_lab.study.settings.config import CheckSettings
 from bandit_lab.study.terminal.progress import Progress
 
 

@@ -9,10 +9,9 @@ import numpy as np
 
 from bandit_lab.curves import Curve, RewardScale, Series
 from bandit_lab.curves.diagnose import FAILURES, DiagnoseSettings, Finding
-from bandit_lab.study.benchmark.effects import effects, label
 from bandit_lab.study.benchmark.logs import as_curve
-from bandit_lab.study.benchmark.plant import plant_one
-from bandit_lab.study.benchmark.ranges import load
+from bandit_lab.study.benchmark.plant import load, plant_one
+from bandit_lab.study.benchmark.score import effects, label
 from bandit_lab.study.benchmark.simulate import simulate_all
 from bandit_lab.study.check.result import Failed, NotApplicable, check
 from bandit_lab.study.check.subject import Subject

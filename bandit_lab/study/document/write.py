@@ -8,8 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from bandit_lab.study.document.as_page import as_html, as_markdown
 from bandit_lab.study.document.document import Document, Figure, On
-from bandit_lab.study.folder.clock import CompileClock
-from bandit_lab.study.folder.manifest import manifest
+from bandit_lab.study.folder.manifest import CompileClock, manifest
 from bandit_lab.study.folder.store import RunFolder
 from bandit_lab.study.folder.written import REPORT
 from bandit_lab.study.terminal.errors import Incomplete

@@ -20,7 +20,7 @@ from bandit_lab.study.folder import written
 from bandit_lab.study.folder.results import chunk_shape
 from bandit_lab.study.folder.status import runs_in
 from bandit_lab.study.folder.written import RESULTS
-from bandit_lab.study.settings.folder import ExportSettings
+from bandit_lab.study.settings.config import ExportSettings
 from bandit_lab.study.terminal.errors import BadInput, Stopped
 from bandit_lab.study.terminal.progress import Progress
 

@@ -12,7 +12,7 @@ from bandit_lab.study.document.as_json import strict_json
 from bandit_lab.study.document.write import answer
 from bandit_lab.study.folder import written
 from bandit_lab.study.folder.written import MANIFEST
-from bandit_lab.study.settings.folder import StatusSettings
+from bandit_lab.study.settings.config import StatusSettings
 from bandit_lab.study.terminal.multirun import Job, jobs_in
 from bandit_lab.study.terminal.progress import Progress
 

@@ -13,8 +13,7 @@ from bandit_lab import _checks
 from bandit_lab.study.document import Column, Document, On, Paragraph, Table
 from bandit_lab.study.document.as_json import plain
 from bandit_lab.study.folder import written
-from bandit_lab.study.folder.clock import CompileClock
-from bandit_lab.study.folder.manifest import manifest
+from bandit_lab.study.folder.manifest import CompileClock, manifest
 from bandit_lab.study.folder.store import RunFolder, check_finished, check_manifest
 from bandit_lab.study.reproduce import claims, publish
 from bandit_lab.study.reproduce.cache import MEASURED, Cache
@@ -28,7 +27,7 @@ from bandit_lab.study.reproduce.experiment import (
     read_setting,
 )
 from bandit_lab.study.reproduce.publish import DONE, FAILED, SKIPPED, Outcome
-from bandit_lab.study.reproduce.settings import ReproduceSettings
+from bandit_lab.study.settings.config import ReproduceSettings
 from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.errors import Incomplete, Stopped, stopped_by_disk
 from bandit_lab.study.terminal.output import tell

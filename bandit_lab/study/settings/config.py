@@ -11,12 +11,17 @@ from typing import Any
 from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.diagnose.settings import DiagnosisSettings
 from bandit_lab.study.fit.settings import FitSettings
-from bandit_lab.study.reproduce.settings import ReproduceSettings
 from bandit_lab.study.settings.bench import BenchSettings
-from bandit_lab.study.settings.check import CheckSettings
-from bandit_lab.study.settings.folder import ExportSettings, StatusSettings
-from bandit_lab.study.settings.host import HostSettings
-from bandit_lab.study.settings.schema import LEARNER, OUTPUT, PROBLEM, RUN, CompilingSettings, group, setting
+from bandit_lab.study.settings.schema import (
+    LEARNER,
+    OUTPUT,
+    PROBLEM,
+    RUN,
+    CompilingSettings,
+    ShellSettings,
+    group,
+    setting,
+)
 
 GROUPS = ("bandit", "advantage", "estimator", "staleness", "optimizer", "kl_estimator")
 MULTIPLES = [0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0, 1.2]
@@ -99,6 +104,20 @@ class ChunkSizes:
 
 
 @dataclass
+class HostSettings:
+    """Several processes that share the work of one run folder."""
+
+    coordinator: str | None = setting(
+        None,
+        "address:port",
+        "the same for all, nothing is sent there; auto: what Slurm, Open MPI or TPU say; null: one process",
+    )
+    count: int | None = setting(None, "processes", "that take part; null: with coordinator=auto")
+    index: int | None = setting(None, "", "of this process, 0 to count - 1; null: with coordinator=auto")
+    patience: float = setting(600.0, "s", "without a new chunk from the others before they are given up on")
+
+
+@dataclass
 class SweepSettings(Settings):
     """Settings of `sweep`."""
 
@@ -119,10 +138,81 @@ class SweepSettings(Settings):
     memory_limit: float | None = setting(None, "GiB", "refuse larger grids; null: 80% of the free memory")
 
 
-SCHEMAS: dict[str, type[Any]] = {"sweep": SweepSettings, "predict": PredictSettings, "fit": FitSettings}
-SCHEMAS |= {"status": StatusSettings, "export": ExportSettings, "bench": BenchSettings, "advise": AdviseSettings}
-SCHEMAS |= {"check": CheckSettings}
-SCHEMAS |= {"reproduce": ReproduceSettings, "diagnose": DiagnosisSettings}
+@dataclass
+class FolderSettings(ShellSettings):
+    """What every command that reads a run folder understands."""
+
+    run_dir: str | None = setting(
+        None, "path", "run folder to read, also of a -m: the last line that it printed", PROBLEM
+    )
+
+
+@dataclass
+class StatusSettings(FolderSettings):
+    """Settings of `status`."""
+
+    output: str | None = setting(
+        None, "path", "also write the status there as JSON, outside of the run folder or in it", OUTPUT
+    )
+
+
+@dataclass
+class ExportSettings(FolderSettings):
+    """Settings of `export`."""
+
+    format: str = setting("csv", "", "csv | parquet (needs pip install pyarrow)", PROBLEM)
+    table: str = setting(
+        "grid", "", "grid: a row per cell of the fine grid | sampled: per cell of the sampled runs", PROBLEM
+    )
+    output: str | None = setting(None, "path", "file to write; null: <run_dir>/<table>.<format>", OUTPUT)
+
+
+@dataclass
+class CheckSettings(CompilingSettings):
+    """What is checked, and the learner that it is put into."""
+
+    bandit: dict[str, Any] = group("k_arm", "checked if given, else what the others are checked on", PROBLEM)
+    advantage: dict[str, Any] = group("grpo", "the same for the advantage")
+    estimator: dict[str, Any] = group("ratio", "the same for the estimator")
+    staleness: dict[str, Any] = group("refresh", "the same for the staleness model")
+    optimizer: dict[str, Any] = group("sgd", "the same for the optimiser")
+    kl_estimator: Any = group("exact", "the same for the KL estimator")
+    diagnostic: str | None = setting(
+        None, "", "a diagnostic that is checked, by its failure; on simulated logs", LEARNER
+    )
+    group_size: int = setting(
+        4, "actions", "G of the learner; exact means of finite groups are summed over all groups", LEARNER
+    )
+    kl_weight: float = setting(1.0, "reward per nat", "beta of the learner", LEARNER)
+    seed: int = setting(0, "", "root of all random numbers", RUN)
+
+
+@dataclass
+class ReproduceSettings(CompilingSettings):
+    """Settings of `reproduce`."""
+
+    figures: Any = setting("all", "ids", "all | name,name,...: the files of experiments/", PROBLEM)
+    quality: str = setting("draft", "", "draft: all figures in some minutes | paper: what is published", RUN)
+    publish: str | None = setting(
+        None, "path", "also copy pictures, numbers and claims there (figures); claims of other figures stay", OUTPUT
+    )
+    cache: str | None = setting(
+        "outputs/reproduce/cache", "path", "keeps measurements for the next run; null: measure anew, keep nothing"
+    )
+
+
+SCHEMAS: dict[str, type[Any]] = {
+    "sweep": SweepSettings,
+    "predict": PredictSettings,
+    "fit": FitSettings,
+    "reproduce": ReproduceSettings,
+    "advise": AdviseSettings,
+    "diagnose": DiagnosisSettings,
+    "status": StatusSettings,
+    "export": ExportSettings,
+    "check": CheckSettings,
+    "bench": BenchSettings,
+}
 
 
 def config_dir() -> Path:

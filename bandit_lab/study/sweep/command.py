@@ -18,8 +18,7 @@ from bandit_lab.study.document import Document
 from bandit_lab.study.document.as_json import plain
 from bandit_lab.study.examples import make_examples
 from bandit_lab.study.folder import resume, store, written
-from bandit_lab.study.folder.clock import CompileClock
-from bandit_lab.study.folder.manifest import NOT_HASHED, manifest, peak_memory_bytes
+from bandit_lab.study.folder.manifest import NOT_HASHED, CompileClock, manifest, peak_memory_bytes
 from bandit_lab.study.folder.store import RunFolder
 from bandit_lab.study.hosts import join
 from bandit_lab.study.sweep.compute import Computed, compute, failed_text

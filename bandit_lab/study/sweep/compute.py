@@ -7,7 +7,7 @@ import numpy as np
 
 from bandit_lab.simulate import drift_name
 from bandit_lab.study.chunks import ChunkStore, Report, Schedule, planned, run_chunks
-from bandit_lab.study.folder.clock import CompileClock
+from bandit_lab.study.folder.manifest import CompileClock
 from bandit_lab.study.hosts import ALONE, Hosts
 from bandit_lab.study.settings import grid
 from bandit_lab.study.sweep.exact import (

@@ -14,11 +14,11 @@ from bandit_lab.study import plugins
 from bandit_lab.study.arithmetic import arithmetic, changes
 from bandit_lab.study.chunks import ChunkStore, hash_of
 from bandit_lab.study.chunks.store import PLAN
-from bandit_lab.study.document import Document
+from bandit_lab.study.document import Document, Value
 from bandit_lab.study.document.as_json import plain
 from bandit_lab.study.examples import make_examples
 from bandit_lab.study.folder import resume, store, written
-from bandit_lab.study.folder.manifest import NOT_HASHED, CompileClock, manifest, peak_memory_bytes
+from bandit_lab.study.folder.manifest import NOT_HASHED, manifest, peak_memory_bytes
 from bandit_lab.study.folder.store import RunFolder
 from bandit_lab.study.hosts import join
 from bandit_lab.study.sweep.compute import Computed, compute, failed_text
@@ -70,9 +70,7 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Document 
             if writes:
                 _open(plan, folder, chunks, settings, anew=state == resume.NEW)
                 hosts.begin()
-            start, clock = time.perf_counter(), CompileClock()
-            with clock:
-                done = compute(plan, chunks, progress, hosts)
+            done = compute(plan, chunks, progress, hosts)
             found = None
             if not writes:
                 report.show(f"process {hosts.index} of {hosts.count}: {done.made} chunks computed here")
@@ -81,7 +79,7 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Document 
                     folder.open(report.as_yaml(asdict(plan.settings)), keep_chunks=True)
             if writes:
                 hosts.wait_for_others()
-                found = _write(plan, folder, chunks, settings, progress, done, clock, start)
+                found = _write(plan, folder, chunks, settings, progress, done)
                 if not done.failed:
                     chunks.remove()
     if done.failed:
@@ -171,13 +169,10 @@ def _write(
     settings: dict[str, Any],
     progress: Progress,
     done: Computed,
-    clock: CompileClock,
-    start: float,
 ) -> Document:
-    """Write the run folder, the manifest last, and print the tables. start: when the work began, by the clock."""
-    rates, drifts, sampled = done.rates, done.drifts, done.sampled
-    wall, counts = time.perf_counter() - start, done.counts(chunks)
-    work = {"throughput": throughput(plan, progress, clock.seconds, done, wall), "chunks": counts}
+    """Write the run folder, the manifest last, and print the tables."""
+    rates, drifts, sampled, counts = done.rates, done.drifts, done.sampled, done.counts(chunks)
+    work = {"throughput": throughput(plan, progress, done), "chunks": counts}
     resolved = asdict(plan.settings) | {"sweep": axes(plan, rates)}
     folder.rewrite_config(report.as_yaml(resolved))
     with progress.stage("examples"):
@@ -191,8 +186,8 @@ def _write(
             with folder.staged() as place:
                 draw_sweep(results, place)
         folder.write_summary(found.to_dict())
-    wall = time.perf_counter() - start
-    seconds = {"wall": wall, "compile": clock.seconds, "run": wall - clock.seconds}
+    wall = time.perf_counter() - done.started
+    seconds = {"wall": wall, "compile": done.compile_seconds, "run": wall - done.compile_seconds}
     stages = {name: round(value, 3) for name, value in progress.seconds.items()}
     more = {"stage_seconds": stages, "chunks": counts, "settings_hash": hash_of(settings)}
     folder.write_manifest(manifest("sweep", resolved, block_width(), seconds) | more)
@@ -200,19 +195,17 @@ def _write(
     return found
 
 
-def throughput(plan: SweepPlan, progress: Progress, compiling: float, done: Computed, wall: float) -> dict[str, Any]:
+def throughput(plan: SweepPlan, progress: Progress, done: Computed) -> dict[str, Any]:
     """How much was simulated, how fast. Seed-steps per second are those of this process, compilation left out."""
     lengths = [plan.sampled_steps(float(m), float(n)) for m in plan.sampled_momentum for n in plan.sampled_interval]
     seed_steps = sum(lengths) * len(plan.kl_weight) * len(plan.multiples) * plan.settings.seeds
     busy = progress.seconds.get(SAMPLED, 0.0) - done.sampling_compile_seconds
     rate = done.seed_steps_here / busy if done.seed_steps_here and busy > 0 else None
-    result: dict[str, Any] = {
+    missing = "no sampled runs in this process" if seed_steps else "no sampled runs"
+    return {
         "seed_steps": seed_steps,
-        "seed_steps_per_second": rate,
-        "compile_seconds": compiling,
-        "run_seconds": wall - compiling,
+        "seed_steps_per_second": Value.of(rate, missing, "1/s"),
+        "compile_seconds": done.compile_seconds,
+        "run_seconds": done.seconds - done.compile_seconds,
         "peak_memory_bytes": peak_memory_bytes(),
     }
-    if rate is None:
-        result["seed_steps_per_second_reason"] = "no sampled runs in this process" if seed_steps else "no sampled runs"
-    return result

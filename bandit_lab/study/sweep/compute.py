@@ -1,6 +1,7 @@
 """The order of a sweep's work: what is cheap is done at once, what is long in chunks that are kept."""
 
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,10 @@ from bandit_lab.study.folder.manifest import CompileClock
 from bandit_lab.study.hosts import ALONE, Hosts
 from bandit_lab.study.settings import grid
 from bandit_lab.study.sweep.exact import (
+    Detected,
     DriftResult,
     Equilibrium,
     Predicted,
-    ThresholdRows,
     collect_rows,
     find_equilibria,
     predict_rows,
@@ -32,6 +33,7 @@ class Computed:
     """Learning rates of the grid, one result per drift, the sampled runs; and what this process did of it.
 
     failed: place of every failed chunk -> reason. found, made: chunks that were there, and that were computed here.
+    started: by `time.perf_counter`. seconds: of all of it, `compile_seconds` of these in compiling.
     """
 
     rates: np.ndarray
@@ -42,6 +44,9 @@ class Computed:
     failed: dict[str, str] = field(default_factory=dict)
     seed_steps_here: float = 0.0
     sampling_compile_seconds: float = 0.0
+    started: float = 0.0
+    seconds: float = 0.0
+    compile_seconds: float = 0.0
 
     def counts(self, store: ChunkStore) -> dict[str, Any]:
         """For `manifest.json` and `summary.json`."""
@@ -85,6 +90,14 @@ class _Stages:
 
 def compute(plan: SweepPlan, store: ChunkStore, progress: Progress, hosts: Hosts = ALONE) -> Computed:
     """Everything that a sweep computes. hosts: the processes that share the chunks; each has all results in the end."""
+    started = time.perf_counter()
+    with CompileClock() as clock:
+        result = _computed(plan, store, progress, hosts)
+    seconds = time.perf_counter() - started
+    return replace(result, started=started, seconds=seconds, compile_seconds=clock.split(seconds)["compile"])
+
+
+def _computed(plan: SweepPlan, store: ChunkStore, progress: Progress, hosts: Hosts) -> Computed:
     cells = rows(plan.momentum, plan.kl_weight, plan.refresh_interval)
     coarse = rows(plan.sampled_momentum, plan.kl_weight, plan.sampled_interval)
     equilibria, predicted = [], []
@@ -103,9 +116,10 @@ def compute(plan: SweepPlan, store: ChunkStore, progress: Progress, hosts: Hosts
         stages.announce({SAMPLED: plan_sampled(plan, None, coarse, unknown).chunks})
     drifts = []
     for i, stage in enumerate(work):
-        measured = {kind: _found(store, chunks, stages.run(kind, chunks)) for kind, chunks in stage.items()}
+        shape = (len(places[i].momentum), len(rates))
+        found = [_detected(store, chunks, stages.run(kind, chunks), shape) for kind, chunks in stage.items()]
         name = drift_name(plan.learner, plan.drifts[i])
-        drifts.append(collect_rows(plan, name, equilibria[i], places[i], predicted[i], rates, measured))
+        drifts.append(collect_rows(plan, name, equilibria[i], places[i], predicted[i], rates, *found))
     result = Computed(rates, drifts)
     if plan.sampled_rows:
         _sample(plan, stages, equilibria, predicted, coarse, result)
@@ -121,15 +135,16 @@ def _rows_work(
     return {f"{BOUNDARY}, {name}": boundaries, f"{ONSET}, {name}": onsets}
 
 
-def _found(store: ChunkStore, work: list[RowsWork], report: Report) -> list[ThresholdRows]:
-    """What the chunks hold, or why they hold nothing."""
-    result, nothing = [], np.empty(0)
+def _detected(store: ChunkStore, work: list[RowsWork], report: Report, shape: tuple[int, int]) -> Detected:
+    """The rows of all chunks of a detector; NaN where none has them, with the reason where one failed."""
+    result = Detected(np.full(shape[0], np.nan), np.full(shape, np.nan), [None] * shape[0])
     for i, (chunk, key) in enumerate(zip(work, report.keys, strict=True)):
-        if i in report.failed:
-            result.append(ThresholdRows(chunk.rows, nothing, nothing, report.failed[i]))
+        if reason := report.failed.get(i):
+            for row in chunk.rows:
+                result.reasons[row] = reason
         else:
             arrays = store.load(key)
-            result.append(ThresholdRows(chunk.rows, arrays["value"], arrays["on_grid"]))
+            result.value[chunk.rows], result.on_grid[chunk.rows] = arrays["value"], arrays["on_grid"]
     return result
 
 

@@ -203,10 +203,10 @@ def _sampled(plan: SweepPlan, sampled: SampledResult) -> dict[str, Any]:
     cell = (*COARSE, "multiple")
     result: dict[str, Any] = {
         "sampled_boundary": (COARSE, sampled.boundary.reshape(shape[:-1]), {"units": ETA, "lost": LOST}),
-        "sampled_learning_rate": (cell, sampled.learning_rate.reshape(shape), {"units": ETA}),
+        "sampled_learning_rate": (cell, sampled.planned.learning_rate.reshape(shape), {"units": ETA}),
         "lost_share": (cell, sampled.lost.reshape(shape), {"units": "1"}),
-        "noise_scale": (cell, sampled.noise_scale.reshape(shape), {"units": "reward"}),
-        "sampled_steps": (COARSE, sampled.steps.reshape(shape[:-1]), {"units": "steps"}),
+        "noise_scale": (cell, sampled.planned.noise_scale.reshape(shape), {"units": "reward"}),
+        "sampled_steps": (COARSE, sampled.planned.steps.reshape(shape[:-1]), {"units": "steps"}),
         "outcome_count": ((*cell, "outcome_label"), sampled.counts.reshape(*shape, -1), {"units": "runs"}),
     }
     for name, column in {} if sampled.runs.keep else sampled.runs.means().items():

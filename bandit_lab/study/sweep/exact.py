@@ -65,13 +65,12 @@ class DriftResult:
         return next(g for g in self.equilibria if g.kl_weight == kl_weight)
 
 
-class ThresholdRows(NamedTuple):
-    """What a detector found at some rows of a drift: value [R], on_grid [R, L], or the reason why nothing."""
+class Detected(NamedTuple):
+    """What a detector found: value [R], on_grid [R, L], reasons [R] why a row's chunk failed, or None."""
 
-    rows: np.ndarray
     value: np.ndarray
     on_grid: np.ndarray
-    reason: str | None = None
+    reasons: list[str | None]
 
 
 def find_equilibria(plan: SweepPlan, dynamics: str) -> tuple[Equilibrium, ...]:
@@ -124,25 +123,16 @@ def collect_rows(
     cells: Hyper,
     predicted: Predicted,
     rates: np.ndarray,
-    measured: dict[str, list[ThresholdRows]],
+    boundaries: Detected,
+    onsets: Detected,
 ) -> DriftResult:
-    """Thresholds, onsets and outcomes of every row. measured: what was found of some rows, by detector."""
-    count = len(cells.momentum)
-    reasons: list[str | None] = [None] * count
+    """Thresholds, onsets and outcomes of every row."""
+    reasons = [one or other for one, other in zip(boundaries.reasons, onsets.reasons, strict=True)]
     for equilibrium in equilibria:
         reason = unmeasured_reason(plan, equilibrium)
         for i in np.flatnonzero(cells.kl_weight == equilibrium.kl_weight) if reason else ():
             reasons[i] = reason
-    columns = []
-    for parts in measured.values():
-        value, on_grid = np.full(count, np.nan), np.full((count, len(rates)), np.nan)
-        for part in parts:
-            if part.reason is None:
-                value[part.rows], on_grid[part.rows] = part.value, part.on_grid
-            for i in part.rows if part.reason else ():
-                reasons[i] = reasons[i] or part.reason
-        columns += [value, on_grid]
-    boundary, growth, onset, rings = columns
+    boundary, growth, onset, rings = boundaries.value, boundaries.on_grid, onsets.value, onsets.on_grid
     lost = np.where(growth[:, 0] > 0, rates[0], boundary)  # the grid may begin where stability is lost already
     onset = np.where(onset > lost * (1 + SAME), np.nan, onset)
     for equilibrium in equilibria:  # a complex stiffness rings at every learning rate

@@ -208,11 +208,11 @@ def _sampled(sampled: SampledResult, thresholds: list[Row]) -> dict[str, Any]:
         "note": f"{TEMPERATURE}{_how_often(thresholds)}",
         "rows": [
             {
-                "momentum": sampled.rows.momentum[q],
-                "kl_weight": sampled.rows.kl_weight[q],
-                "refresh_interval": sampled.rows.refresh_interval[q],
+                "momentum": sampled.planned.rows.momentum[q],
+                "kl_weight": sampled.planned.rows.kl_weight[q],
+                "refresh_interval": sampled.planned.rows.refresh_interval[q],
                 "boundary_learning_rate": sampled.boundary_at(q),
-                "learning_rate": sampled.learning_rate[q],
+                "learning_rate": sampled.planned.learning_rate[q],
                 "lost_share": sampled.lost[q],
             }
             for q in range(len(sampled.boundary))

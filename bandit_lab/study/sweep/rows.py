@@ -68,7 +68,7 @@ def of_refresh_interval(drift: DriftResult, rates: np.ndarray) -> tuple[list[Row
 
 
 def _sampled_at(sampled: SampledResult, drift: DriftResult) -> SampledAt:
-    keys = list(zip(*(np.asarray(c).tolist() for c in sampled.rows[1:]), strict=True))
+    keys = list(zip(*(np.asarray(c).tolist() for c in sampled.planned.rows[1:]), strict=True))
 
     def at(row: int) -> Value:
         q = keys.index(tuple(np.asarray(column)[row].item() for column in drift.cells[1:]))

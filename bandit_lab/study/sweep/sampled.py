@@ -52,19 +52,14 @@ class SampledResult:
     """Sampled runs made. counts: [Q, P, outcomes] runs per outcome. lost: [Q, P] share that left the fixed point.
 
     boundary: [Q] learning rate at which half of them do, NaN where the grid does not bracket it. reasons: [Q] why.
-    missing: [Q, P] why a cell's statistics are not there. runs: the rest, read when it is written. The others are those
-    of the plan.
+    runs: the rest, read when it is written.
     """
 
-    rows: Hyper
-    steps: np.ndarray
-    learning_rate: np.ndarray
-    noise_scale: np.ndarray
+    planned: SampledPlan
     counts: np.ndarray
     lost: np.ndarray
     boundary: np.ndarray
     reasons: list[str | None]
-    missing: np.ndarray
     runs: StoredRuns
 
     def boundary_at(self, row: int) -> Value:
@@ -119,18 +114,7 @@ def collect_sampled(plan: SweepPlan, planned: SampledPlan, store: ChunkStore, re
     pairs = zip(planned.learning_rate, lost, strict=True)
     boundary = np.array([np.nan if np.isnan(s).any() else measure.sampled_boundary(r, s[None])[0] for r, s in pairs])
     reasons = [next(filter(None, row), None) or reason for row, reason in zip(missing, planned.reasons, strict=True)]
-    return SampledResult(
-        planned.rows,
-        planned.steps,
-        planned.learning_rate,
-        planned.noise_scale,
-        counts,
-        lost,
-        boundary,
-        _explain(reasons, lost),
-        missing,
-        runs,
-    )
+    return SampledResult(planned, counts, lost, boundary, _explain(reasons, lost), runs)
 
 
 def classify(summary: Summary, reward: np.ndarray, largest: np.ndarray, std: np.ndarray, best: float) -> np.ndarray:

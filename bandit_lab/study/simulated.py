@@ -73,13 +73,13 @@ def _outcomes(
     """Outcome codes [S] by the rules of `sweep`, or None and why: without a noise scale no run can be judged."""
     rate, momentum, interval, _ = cell
     assert linear.policy is not None
-    noise, reason = noise_covariance(learner, settings, linear.policy)
+    noise = noise_covariance(learner, settings, linear.policy)
     small = SMALL * min(linear.threshold(interval, momentum).value or np.inf, rate)
     means = np.asarray(learner.bandit.true_means)[0]
-    std, _, why = stationary_stds(linear, noise, means, (small, momentum, interval), settings.batch_reuse)
-    if std is None:
-        return None, reason or why or "no formula for the noise"
-    scale = np.array([std * np.sqrt(rate / small)])
+    std, _ = stationary_stds(linear, noise, means, (small, momentum, interval), settings.batch_reuse)
+    if std.value is None:
+        return None, std.reason
+    scale = np.array([std.value * np.sqrt(rate / small)])
     best = float(np.max(learner.bandit.true_means))
     reward, largest = np.array([linear.expected_reward]), np.array([float(np.max(linear.policy))])
     return classify(runs.summary, reward, largest, scale, best)[0], ""

@@ -31,6 +31,7 @@ TURNING = (
     "neutral directions of this policy turn with its parameters, and its stiffness depends on where along them a run "
     "rests: the numbers are those of the point that small learning rates lead to"
 )
+NOT_STATIONARY = "no stationary state"
 _SAME_SPACE = 1e-9
 _REAL = 1e-10
 """Imaginary parts of a spectrum up to this share of its largest modulus are rounding."""
@@ -319,25 +320,27 @@ def noise_covariance(learner: Learner, settings: Settings, policy: np.ndarray) -
 
 
 def stationary_stds(
-    linear: Linear, noise: np.ndarray | None, means: np.ndarray, cell: tuple[float, float, float], batch_reuse: bool
-) -> tuple[float | None, float | None, str | None]:
-    """Predicted (std of the expected reward, std of the log-odds of the best arm, reason) at one cell.
+    linear: Linear,
+    noise: tuple[np.ndarray | None, str | None],
+    means: np.ndarray,
+    cell: tuple[float, float, float],
+    batch_reuse: bool,
+) -> tuple[Value, Value]:
+    """Predicted (std of the expected reward, std of the log-odds of the best arm) at one cell.
 
-    noise: [R, R]. means: [K]. cell: (learning rate, momentum, refresh interval). The std is over all steps of a
-    stationary run.
+    noise: [R, R] or why there is none, as `noise_covariance` gives them. means: [K]. cell: (learning rate, momentum,
+    refresh interval). The std is over all steps of a stationary run.
     """
-    if reason := linear.unsupported_reason():
-        return None, None, reason
-    if noise is None:
-        return None, None, "no formula for the gradient noise"
+    covariance, reason = noise
+    if reason := reason or linear.unsupported_reason():
+        return (Value.absent(reason),) * 2
+    if covariance is None:
+        return (Value.absent("no formula for the gradient noise"),) * 2
     rate, momentum, interval = cell
-    result = theory.stationary_covariance(linear.loop(momentum), rate, interval, noise, batch_reuse)
+    result = theory.stationary_covariance(linear.loop(momentum), rate, interval, covariance, batch_reuse)
     if result.average is None:
-        return None, None, result.reason
+        return (Value.absent(result.reason or NOT_STATIONARY),) * 2
     policy = linear.policy
     assert policy is not None
-    return (
-        theory.reward_std(policy, means, result.average),
-        theory.logit_std(policy, means, result.average),
-        None,
-    )
+    found = theory.reward_std(policy, means, result.average), theory.logit_std(policy, means, result.average)
+    return Value.of(found[0], NOT_STATIONARY), Value.of(found[1], NOT_STATIONARY)

@@ -193,9 +193,7 @@ def _stationary(found: Prediction) -> dict[str, Any]:
         return dict.fromkeys(("expected_reward", "logit"), found.radius)
     if found.point.group_size is None:
         return {"expected_reward": 0.0, "logit": 0.0, "note": NO_NOISE}
-    reward, logit, other = found.point.stationary
-    why = found.point.noise_reason or other or "no stationary state"
-    return {"expected_reward": Value.of(reward, why), "logit": Value.of(logit, why)}
+    return dict(zip(("expected_reward", "logit"), found.point.stationary, strict=True))
 
 
 def _missing(found: Prediction) -> list[str]:

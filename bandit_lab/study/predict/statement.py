@@ -8,6 +8,7 @@ import numpy as np
 
 from bandit_lab import theory
 from bandit_lab.grpo import Hyper
+from bandit_lab.study.document import Value
 from bandit_lab.study.wiring import Linear, stationary_stds
 from bandit_lab.theory.signal import Signal
 
@@ -45,11 +46,11 @@ class OperatingPoint:
         return self.hyper.learning_rate * self.linear.largest
 
     @cached_property
-    def stationary(self) -> tuple[float | None, float | None, str | None]:
-        """(std of the reported reward, std of the log-odds of the best arm, why there is none)."""
+    def stationary(self) -> tuple[Value, Value]:
+        """(std of the reported reward, std of the log-odds of the best arm)."""
         rate, momentum, interval, _ = self.hyper
         cell = (rate, momentum, interval)
-        return stationary_stds(self.linear, self.noise, self.reported, cell, self.batch_reuse)
+        return stationary_stds(self.linear, (self.noise, self.noise_reason), self.reported, cell, self.batch_reuse)
 
     @property
     def loop(self) -> theory.LinearLoop:

@@ -21,6 +21,7 @@ from bandit_lab.study.predict.statement import (
     plain,
     success_chance,
     unweighed,
+    value_of,
     wholly_stale,
 )
 from bandit_lab.study.quantities import QUANTITIES, Quantity
@@ -158,9 +159,7 @@ def _time_constant(setting: OperatingPoint) -> float:
 
 def _std(setting: OperatingPoint, which: int) -> float:
     noise_of(setting)
-    if (found := setting.stationary[which]) is None:
-        raise Missing(setting.stationary[2] or "no stationary state")
-    return float(found)
+    return value_of(setting.stationary[which])
 
 
 def _small_step_logit(setting: OperatingPoint) -> float:

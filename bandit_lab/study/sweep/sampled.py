@@ -183,10 +183,10 @@ def _stds(
     policy = equilibrium.linear.policy
     if policy is None:
         return np.full(len(rates), np.nan), equilibrium.linear.unsupported_reason()
-    noise, reason = noise_covariance(plan.learner, plan.settings, policy)
+    noise = noise_covariance(plan.learner, plan.settings, policy)
     means = np.asarray(plan.learner.bandit.true_means)[0]
     small = SMALL * min(exact or np.inf, float(rates[0]))
-    base, _, why = stationary_stds(equilibrium.linear, noise, means, (small, *setting), plan.settings.batch_reuse)
-    if base is None:
-        return np.full(len(rates), np.nan), reason or why
-    return base * np.sqrt(rates / small), None
+    base, _ = stationary_stds(equilibrium.linear, noise, means, (small, *setting), plan.settings.batch_reuse)
+    if base.value is None:
+        return np.full(len(rates), np.nan), base.reason
+    return base.value * np.sqrt(rates / small), None

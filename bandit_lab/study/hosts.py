@@ -187,7 +187,7 @@ def check(settings: HostSettings, run_dir: str | None) -> None:
 def join(settings: HostSettings, folder: Path = Path()) -> Hosts:
     """Which of several processes this one is; without a coordinator there is only one. Before JAX is used."""
     if settings.coordinator is None:
-        return ALONE
+        return Hosts(folder=folder)
     index, count = settings.index, settings.count
     if index is None or count is None:
         found = _from_launcher()

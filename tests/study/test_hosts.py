@@ -258,6 +258,13 @@ def silent(done, total):
     pass
 
 
+def test_a_process_alone_locks_the_folder_of_its_chunks(tmp_path):
+    with contextlib.ExitStack() as stack:
+        assert hosts.join(HostSettings(), tmp_path).enter(stack, nothing, WHAT, anew=False)
+        with pytest.raises(ValueError, match="one held by process"), RunLock(tmp_path).hold():
+            pass
+
+
 def test_alone_nothing_is_agreed_on():
     assert ALONE.agreed("x", [0.1]) == [0.1]
 

@@ -2,6 +2,7 @@
 
 from bandit_lab.curves.trainers.base import Caveat, Fact, Loop, Rule, Trainer
 from bandit_lab.curves.trainers.document import Document, from_options, load
+from bandit_lab.curves.trainers.in_log import settings_of_log
 from bandit_lab.curves.trainers.setup import TRAINERS, Setup, understand
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "Trainer",
     "from_options",
     "load",
+    "settings_of_log",
     "understand",
 ]

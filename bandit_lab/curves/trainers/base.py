@@ -19,7 +19,7 @@ LARGEST = 1e15
 """Numbers beyond it are no settings, and products of them no floats."""
 
 
-Origin = Literal["config", "option", "default", "worked out"]
+Origin = Literal["config", "log", "option", "default", "worked out"]
 Model = Literal["refresh", "lag", "pipeline"]
 QUANTITIES = (
     "group_size", "learning_rate", "beta1", "beta2", "optimizer", "weight_decay", "kl_weight", "clip_low", "clip_high",
@@ -90,8 +90,13 @@ class Fact:
     @property
     def text(self) -> str:
         """The value with its origin, for people."""
-        about = {"config": f"'{self.key}'", "option": f"{self.key} given", "default": f"default, {self.source}"}
-        return about.get(self.origin, self.source)
+        about = {"config": f"'{self.key}'", "log": f"'{self.key}' in the log", "option": f"{self.key} given"}
+        return f"assumed: default, {self.source}" if self.assumed else about.get(self.origin, self.source)
+
+    @property
+    def assumed(self) -> bool:
+        """Whether nobody said so: the trainer's default, or a guess."""
+        return self.origin == "default"
 
 
 @dataclass(frozen=True)
@@ -112,6 +117,11 @@ class Loop:
     knobs: tuple[str, ...]
     source: str
     notes: tuple[str, ...] = ()
+
+    @property
+    def assumed(self) -> bool:
+        """Whether the interval rests on defaults alone."""
+        return all(fact.assumed or fact.origin == "worked out" for fact in self.terms.values())
 
 
 @dataclass(frozen=True)
@@ -164,7 +174,10 @@ class Trainer:
 
 @dataclass
 class Lookup:
-    """The settings of one run: what is `given` by quantity, then options, the configuration and the defaults."""
+    """The settings of one run: `given` by quantity, then options, what is `logged`, the configuration, the defaults.
+
+    What is logged may stand there under the trainer's names or those in `common`, by quantity.
+    """
 
     trainer: Trainer
     values: Mapping[str, Any]
@@ -172,6 +185,8 @@ class Lookup:
     version: tuple[int, ...] = ()
     given: Mapping[str, Any] = field(default_factory=dict)
     used: dict[str, Fact] = field(default_factory=dict)
+    logged: Mapping[str, Any] = field(default_factory=dict)
+    common: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def key(self, quantity: str) -> Key:
         """The trainer's entry of a quantity."""
@@ -210,8 +225,8 @@ class Lookup:
         return float(found.value)
 
     def _given(self, entry: Key) -> Fact | None:
-        for origin, store in (("option", self.options), ("config", self.values)):
-            for name in entry.names:
+        for origin, store in (("option", self.options), ("log", self.logged), ("config", self.values)):
+            for name in (*entry.names, *(self.common.get(entry.quantity, ()) if origin == "log" else ())):
                 bare, _, place = name.rstrip("]").partition("[")
                 for key in _matching(bare, store):
                     value = _resolved(store[key], store)

@@ -62,37 +62,58 @@ def understand(
     given: Mapping[str, Any] | None = None,
     framework: str | None = None,
     release: str | None = None,
+    logged: Document | None = None,
+    log_of: str = "",
 ) -> Setup:
     """The settings of a document, of options in the trainer's own words, and of what is `given` by quantity (it wins).
 
-    `given` may hold `QUANTITIES`, `staleness` and `refresh_interval` (of that staleness). `framework` names the trainer
-    where the keys do not tell; `release` is its version, for defaults that changed.
+    `given` may hold `QUANTITIES`, `staleness` and `refresh_interval` (of that staleness). `framework` names the
+    trainer; without it the keys of the document tell, else `log_of`, whose log it is. `release` is its version, for
+    defaults that changed. `logged` are settings in the log: they win over those of the document.
     Raises ValueError for keys that no trainer knows and for values that cannot be.
     """
     values = {} if document is None else document.values
-    trainer, how = _trainer({**values, **options}, framework, document)
+    trainer, how = _trainer({**values, **options}, framework, document, log_of, logged)
     numbers = () if release is None else version(str(release))
     _checks.require(release is None or bool(numbers), "version", "a release such as 0.17", release)
-    look = Lookup(trainer, values, options, numbers, given or {})
-    reading = _with_interval(trainer.read(look), look.given)
+    common = {key.quantity: key.names for key in own_loop.KEYS}
+    told = {} if logged is None else logged.values
+    look = Lookup(trainer, values, options, numbers, given or {}, logged=told, common=common)
+    reading = _with_interval(trainer.read(look), look)
     for quantity in QUANTITIES:
         if quantity not in look.used:
             look.fact(quantity)
-    return _checked(trainer, document, how, look, reading)
+    if document is None and logged is None and not options:  # a trap that rests on defaults alone is no finding
+        reading = replace(reading, traps=tuple(one for one in reading.traps if not one.severe))
+    found = _checked(trainer, document, how, look, reading)
+    return found if logged is None else replace(found, recognised=(_described(logged), *found.recognised))
 
 
-def _with_interval(reading: Reading, given: Mapping[str, Any]) -> Reading:
-    loop = reading.loop
+def _described(document: Document) -> str:
+    return f"{document.path}: {document.kind}, {len(document.values)} values"
+
+
+def _with_interval(reading: Reading, look: Lookup) -> Reading:
+    """The reading with the interval that was given, or that the log has where the trainer's settings do not tell."""
+    loop, given = reading.loop, look.given
     model, interval = given.get("staleness", loop.model), given.get("refresh_interval")
+    counted = next((name for name in look.common.get("refresh_interval", ()) if name in look.logged), None)
+    if interval is None and counted is not None and loop.assumed and model == loop.model == "refresh":
+        fact = Fact(look.logged[counted], "log", counted)
+        block = _checks.positive(counted, fact.value)
+        counting = staleness.cycles(block, 0, "as the log has it", {counted: fact}, loop.knobs, "log")
+        return replace(reading, loop=counting)
     if model == loop.model and interval is None:
         return reading
     _checks.choice("staleness", model, MODELS)
     return replace(reading, loop=staleness.as_given(model, loop.block if interval is None else interval, loop))
 
 
-def _trainer(values: Mapping[str, Any], framework: str | None, document: Document | None) -> tuple[Trainer, str]:
+def _trainer(
+    values: Mapping[str, Any], framework: str | None, document: Document | None, log_of: str, logged: Document | None
+) -> tuple[Trainer, str]:
     if framework is not None:
-        name = framework.lower().replace("-", "_").replace(" ", "_")
+        name = _plain_name(framework)
         _checks.choice("framework", name, TRAINERS)
         return TRAINERS[name], "given"
     scores = {name: _score(one, values) for name, one in TRAINERS.items()}
@@ -101,15 +122,25 @@ def _trainer(values: Mapping[str, Any], framework: str | None, document: Documen
         marks = [mark for mark in TRAINERS[best].marks if _holds(mark, values)]
         return TRAINERS[best], f"by its keys {', '.join(marks[:4])}"
     known = any(_holds(name, values) for key in own_loop.KEYS for name in key.names)
+    theirs = TRAINERS.get(_plain_name(log_of), own_loop.TRAINER)
+    if theirs is not own_loop.TRAINER and (document is None or known):
+        return theirs, "by its log"
     if document is not None and not known:
         looked = ", ".join(next(iter(one.marks), "") for one in TRAINERS.values() if one.marks)
         raise ValueError(
             f"config: {document.path}: expected the settings of a trainer, got none that is known (looked for "
             f"{looked}, group_size, learning_rate, ...; framework=... names the trainer)"
         )
+    if log_of and document is None:
+        rules = "" if log_of == own_loop.TRAINER.name else f" of {log_of}, whose rules are not known here"
+        return own_loop.TRAINER, f"by its log{rules}"
     if document is None and not values:
         return own_loop.TRAINER, "assumed: no configuration is given (nor framework=..., which names the trainer)"
     return own_loop.TRAINER, "assumed: no key is a known trainer's own"
+
+
+def _plain_name(name: str) -> str:
+    return name.lower().replace("-", "_").replace(" ", "_")
 
 
 def _score(trainer: Trainer, values: Mapping[str, Any]) -> int:
@@ -128,14 +159,15 @@ def _checked(trainer: Trainer, document: Document | None, how: str, look: Lookup
     optimizer, convention, momentum = _optimizer(facts, look)
     recognised = [f"{trainer.name}, {how}"]
     if document is not None:
-        recognised.insert(0, f"{document.path}: {document.kind}, {len(document.values)} values")
+        recognised.insert(0, _described(document))
     if trainer.release:
         recognised.append(f"rules and defaults as of {trainer.name} {trainer.release}")
     recognised += [trainer.aside] if trainer.aside else []
     loop = reading.loop
     if loop.model == "refresh" and loop.interval == 1:
+        first = "If K_ref = 1, as the defaults have it" if loop.assumed else "K_ref = 1"
         text = (
-            "K_ref = 1: the importance ratio is 1 at every update, so the clipped fraction is 0 by construction. That "
+            f"{first}: the importance ratio is 1 at every update, so the clipped fraction is 0 by construction. That "
             "is no fault, and the clip range does nothing"
         )
         traps = (*reading.traps, Caveat("clip_zero", text, loop.source))

@@ -40,6 +40,7 @@ def read(look: Lookup) -> Reading:
     weight = look.number("kl_weight")
     rule = _rule(look)
     where = "k3 estimator in the loss" if weight else "off: no reference model is loaded and 'kl' is not logged"
+    where = where if look.has("kl_weight") else f"assumed {where}" if not weight else where
     return Reading(loop, rule, where, weight, _traps(look, rule), _prompts(look))
 
 

@@ -156,7 +156,9 @@ def _kl(look: Lookup) -> tuple[str, float]:
     if look.value("use_kl_in_reward") is True:
         weight += look.number("kl_coef") or 0.0
         parts.append("in the reward (k1)")
-    return "; ".join(parts) or "off: neither use_kl_loss nor use_kl_in_reward", weight
+    off = "off: neither use_kl_loss nor use_kl_in_reward"
+    off = off if look.has("use_kl_loss") or look.has("use_kl_in_reward") else f"assumed {off}"
+    return "; ".join(parts) or off, weight
 
 
 def _kl_traps(look: Lookup) -> list[Caveat]:

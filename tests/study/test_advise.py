@@ -152,7 +152,7 @@ def test_settings_that_the_log_repeats(capsys):
     found = advise("log=trainer_state.json", "learning_rate=1e-5", QUICK)
     assert found["staleness"]["interval"] == 2
     assert found["settings"]["group_size"]["value"] == 16
-    assert "settings repeated in the log" in found["trainer"]["recognised"][0]
+    assert "settings in the log" in found["trainer"]["recognised"][0]
     mixed = advise(f"config={config(VERL, 'c.json')}", f"log={path}", QUICK)
     assert any("looks like one of TRL" in note for note in mixed["log"]["notes"])
 
@@ -358,3 +358,41 @@ def test_help_names_every_setting(capsys):
     for key in ("config", "log", "options", "staleness_model", "stiffness", "safety", "temperature"):
         assert f"  {key} " in text
     assert "example:" in text
+
+
+def test_the_headline_follows_the_evidence():
+    """No log: keep. A slow healthy curve: up to four times, by the law over 3.5. A fallen one: nothing more."""
+    assert "Keep what you have" in advise(config(), QUICK)["headline"]
+    assert advise(config(), QUICK)["permitted"]["basis"] == "no evidence"
+    found = advise(config(), write_log(), QUICK)
+    law = found["margins"]["at_upper_end"]["law"]
+    assert found["permitted"]["learning_rate_factor"] == pytest.approx(law / 3.5, rel=1e-6)
+    assert found["permitted"]["learning_rate"] == pytest.approx(1e-6 * law / 3.5, rel=1e-6)
+    assert found["permitted"]["refresh_interval"] < found["limits"]["refresh_interval"]["safe"]["exact"]
+    given = advise(config(), "stiffness=1000", QUICK)
+    assert given["permitted"]["basis"] == "measured stiffness"
+    assert given["permitted"]["learning_rate_factor"] == pytest.approx(given["margins"]["at_value"]["exact"] / 2)
+    path = Path("trainer_state.json")
+    rows = json.loads(path.read_text())["log_history"]
+    for row in rows[140:]:
+        row["reward"] *= 0.75
+    path.write_text(json.dumps({"log_history": rows}))
+    fallen = advise(config(), str(path), QUICK)
+    assert fallen["permitted"]["basis"] == "failed run"
+    assert fallen["permitted"]["learning_rate_factor"] <= 1
+    assert fallen["permitted"]["refresh_interval"] <= 4
+
+
+def test_log_and_settings_against_each_other():
+    log = write_log(kl=0.02, **{"clip_ratio/region_mean": 0.1, "learning_rate": 2e-6})
+    found = advise(config(TRL.replace("num_iterations: 4\nbeta: 0.01\n", "")), log, QUICK)
+    notes = " ".join(found["log"]["notes"])
+    assert "contradicts K_ref = 1 (assumed)" in notes
+    assert "taken as off (assumed), but the log has 'kl'" in notes
+    assert "largest learning rate in the log is 2e-06, the configuration has 1e-06: margins are for the log's" in notes
+    assert found["settings"]["learning_rate"]["value"] == 2e-6
+    assert found["permitted"]["basis"] == "no evidence"
+    assert "Not staleness" not in json.dumps(found["answers"])
+    quiet = " ".join(advise(config(), log, QUICK)["log"]["notes"])
+    assert "contradicts K_ref" not in quiet
+    assert "taken as off" not in quiet

@@ -2,11 +2,12 @@
 
 import numpy as np
 
+from bandit_lab.curves.advise import SPREAD
 from bandit_lab.curves.diagnose import DiagnoseSettings
 from bandit_lab.curves.diagnose.evidence import Evidence
 from bandit_lab.study.advise.settings import AdviseSettings
-from bandit_lab.study.advise.words import INTERVAL, LETTERS, limit_text, lost, rate_text, short
-from bandit_lab.study.advise.work import REACH, Advice, Groups
+from bandit_lab.study.advise.words import INTERVAL, LETTERS, limit_text, rate_at, rate_text, short
+from bandit_lab.study.advise.work import Advice, Groups
 from bandit_lab.study.document.value import number
 
 ALARM = DiagnoseSettings().false_alarm
@@ -76,40 +77,58 @@ def _collapsed(advice: Advice, fall: Evidence) -> str:
     return f"{first}; {known}. A rule of thumb: start again from before it with {halved}"
 
 
+def headline(advice: Advice) -> str:
+    """What may be run next, in one or two sentences: never more than there is evidence for."""
+    permit, loop = advice.permit, advice.loop
+    name, knobs = INTERVAL[loop.model], ", ".join(advice.setup.loop.knobs)
+    if permit.basis == "no evidence":
+        return f"Keep what you have. Nothing here says that more would be stable: {permit.reason}."
+    rate = rate_at(advice, permit.factor)
+    ways = [f"the learning rate to {rate}"]
+    if permit.interval != loop.interval:
+        ways.append(f"the {name} ({knobs}) to {permit.interval}")
+    if permit.basis == "failed run" and permit.factor == 1:
+        return f"Keep what you have, and raise nothing: {permit.reason}."
+    if permit.basis == "failed run":
+        return f"Raise nothing: this run failed ({permit.reason}). Start again with half: {' or '.join(ways)}."
+    if permit.factor < 1:
+        return f"Go down: {' or '.join(ways)}. {permit.reason[0].upper()}{permit.reason[1:]}."
+    if permit.factor == 1 and permit.interval <= loop.interval:
+        return f"Keep what you have: the margin that this curve shows is used up by {_allowance(advice)}."
+    at_most = [f"the learning rate to {rate} at most"] if permit.factor > 1 else []
+    at_most += [f"the {name} ({knobs}) to {permit.interval} at most"] if permit.interval > loop.interval else []
+    text = f"One of these may go up: {', or '.join(at_most)}."
+    if permit.basis == "measured stiffness":
+        return f"{text} This is the exact threshold at the measured stiffness, over {permit.divisor:g}."
+    return f"{text} More needs a measured stiffness (stiffness=...): {permit.reason}."
+
+
+def _allowance(advice: Advice) -> str:
+    divisor = advice.permit.divisor or SPREAD
+    return f"the stiffer modes that it does not show (a factor of {divisor:g} is allowed for them)"
+
+
 def _unknown(advice: Advice) -> str:
-    loop, why = advice.loop, advice.strength_reason
-    if loop.mean_age == 0:
-        suspect = "noise is the first suspect, and a larger G or more prompts per step its knob"
-        wave = advice.evidence.wave
-        if wave is not None and wave.p_value < ALARM:
-            suspect = (
-                f"but the reward swings with a period of {number(wave.period, 3)} steps, more than noise does, and a "
-                "smaller learning rate is the first thing to try"
-            )
+    """What can be said without a stiffness."""
+    loop = advice.loop
+    wave = advice.evidence.wave
+    if wave is not None and wave.p_value < ALARM:
         return (
-            "Not staleness: every gradient is taken at the policy that acted. Whether the learning rate is near its "
-            f"limit is not known ({why}); {suspect}"
+            f"{headline(advice)} The reward swings with a period of {number(wave.period, 3)} steps, more than noise "
+            "does: a smaller learning rate is the first thing to try"
         )
-    knobs = ", ".join(advice.setup.loop.knobs)
-    return (
-        f"Not known from this: {why}. The {INTERVAL[loop.model]} ({knobs}) is the knob with the least doubt; the table "
-        "by response time says how far it may go"
-    )
+    if loop.mean_age > 0:
+        knobs = ", ".join(advice.setup.loop.knobs)
+        return (
+            f"{headline(advice)} The {INTERVAL[loop.model]} ({knobs}) is the knob with the least doubt, and the table "
+            "by response time says what it would do"
+        )
+    fresh = "K_ref is 1 if the defaults hold, which nobody said" if advice.setup.loop.assumed else "K_ref is 1"
+    return f"{headline(advice)} {fresh}; against noise, a larger G or more prompts per step is the knob"
 
 
 def _comfortable(advice: Advice, settings: AdviseSettings) -> str:
-    assert advice.margin_upper is not None
-    assert advice.intervals is not None
-    assert advice.rates is not None
-    text = (
-        f"Not stability: the margin is {short(advice.margin_upper.exact)} at the stiff end of what is known. As far as "
-        f"this run shows, the learning rate may go to {rate_text(advice, advice.rates.safe)}, or the "
-        f"{INTERVAL[advice.loop.model]} to {limit_text(advice.intervals.safe)}, before the margin falls below "
-        f"{settings.safety:g}"
-    )
-    if advice.intervals.safe.capped or advice.rates.safe.capped:
-        text += f" (more than {REACH:g} times a setting that was run is not judged from its curve)"
-    return f"{text}. If the curve is restless, it is noise: a larger G or more prompts per step"
+    return f"{headline(advice)} If the curve is restless, suspect noise: a larger G or more prompts per step"
 
 
 def _mend(advice: Advice, settings: AdviseSettings) -> str:
@@ -131,22 +150,23 @@ def _mend(advice: Advice, settings: AdviseSettings) -> str:
 def _stale(advice: Advice, settings: AdviseSettings) -> str:
     loop, name = advice.loop, INTERVAL[advice.loop.model]
     age = f"mean age {number(loop.mean_age, 3)} updates"
-    about = f"Model {LETTERS[loop.model]} ({loop.model}), {name} {loop.interval}, {age}"
-    if loop.mean_age == 0:
-        about += ": no staleness at all, only the plain limit of the learning rate"
+    assumed = ", assumed" if advice.setup.loop.assumed else ""
+    about = f"Model {LETTERS[loop.model]} ({loop.model}), {name} {loop.interval}{assumed}, {age}"
     if advice.intervals is None:
         there = loop.at(max(loop.interval, 4))
         ratio = number(there.exact.kappa / there.law, 3)
         return (
-            f"{about}. By the law the {name} may grow until it reaches the response time of the reward plus that "
-            f"age; exactly until {ratio} times that (at {there.interval}, this model and momentum). The table by "
-            "response time has the numbers"
+            f"{about}. Not known from this run. If the mode that the reward shows were the stiffest, the {name} could "
+            "grow by the law until it reaches the reward's response time plus that age, and exactly until "
+            f"{ratio} times that (at {there.interval}). The table by response time has the numbers"
         )
-    limits = advice.intervals
-    law, safe_law = (limit_text(limit, "law") for limit in (limits.threshold, limits.safe))
+    limits, permit = advice.intervals, advice.permit
+    shown = f"{limit_text(limits.threshold, 'law')} by the law, {limit_text(limits.threshold)} exactly"
+    if permit.basis == "measured stiffness":
+        return f"{about}. Stability is lost beyond {shown}. Permitted: up to {permit.interval}, all else equal"
     return (
-        f"{about}. Stability is {lost(limits.threshold)} ({law} by the law); with a margin of {settings.safety:g} the "
-        f"{name} may be up to {limit_text(limits.safe)} ({safe_law} by the law), at the present learning rate"
+        f"{about}. For the softest mode, which is what a curve shows, stability is lost beyond {shown}; stiffer ones "
+        f"lose it before. Permitted: up to {permit.interval}, all else equal"
     )
 
 

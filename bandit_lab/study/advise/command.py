@@ -50,7 +50,11 @@ def prepare(settings: AdviseSettings, explicit: frozenset[str]) -> Plan:
     settings = _with_paths(settings)
     with Progress(settings.quiet).stage("reading"):
         logs = evidence.read_logs(settings, given_as)
-    document = trainers.load(settings.config) if settings.config is not None else _of_log(_run_of(logs))
+    document = trainers.load(settings.config) if settings.config is not None else None
+    log = _run_of(logs)
+    told = _of_log(log)
+    if told is not None and log is not None and told.path != log.path:  # it stands beside the log
+        document, told = document or told, None
     options = trainers.from_options(settings.options)
     given = _given(settings)
     _checks.require(
@@ -58,7 +62,9 @@ def prepare(settings: AdviseSettings, explicit: frozenset[str]) -> Plan:
         "paths", "a trainer's configuration, a log (files as plain arguments), or settings such as refresh_interval=4",
         "nothing",
     )  # fmt: skip
-    setup = trainers.understand(document, options, given, settings.framework, settings.version)
+    log_of = "" if log is None or log.curve is None else log.curve.framework
+    setup = trainers.understand(document, options, given, settings.framework, settings.version, told, log_of)
+    setup = evidence.with_logged_rate(setup, log)
     _check_options(options, setup.trainer)
     return Plan(settings, setup, logs)
 
@@ -107,11 +113,10 @@ def _with_paths(settings: AdviseSettings) -> AdviseSettings:
 
 
 def _of_log(log: Log | None) -> trainers.Document | None:
-    """The settings that some loops repeat on every row of their log, or None."""
-    seen = {} if log is None or log.curve is None else dict(log.curve.settings)
-    if log is None or not {"group_size", "refresh_interval"} & set(seen):
+    """The settings in the log or beside it, or None."""
+    if log is None or log.curve is None:
         return None
-    return trainers.Document(log.path, "settings repeated in the log", seen)
+    return trainers.settings_of_log(log.curve.source, log.curve.settings)
 
 
 def _is_config(path: Path) -> bool:

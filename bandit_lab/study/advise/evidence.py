@@ -1,11 +1,13 @@
 """What the log tells: how fast the reward answers, how often answers succeed, how many groups are silent."""
 
+import re
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from bandit_lab.curves import Curve
-from bandit_lab.curves.diagnose import DiagnoseSettings
+from bandit_lab.curves.advise import has_fallen
+from bandit_lab.curves.diagnose import DiagnoseSettings, diagnose
 from bandit_lab.curves.diagnose.collapse import collapse, nonfinite
 from bandit_lab.curves.diagnose.evidence import Evidence as Measured
 from bandit_lab.curves.diagnose.oscillation import Oscillation, oscillation_test
@@ -13,7 +15,7 @@ from bandit_lab.curves.diagnose.stability import wave_score
 from bandit_lab.curves.fit import LawFit, fit_curve
 from bandit_lab.curves.fit.quality import noise_variance
 from bandit_lab.curves.fit.results import FEWEST_POINTS
-from bandit_lab.curves.trainers import TRAINERS, Setup
+from bandit_lab.curves.trainers import TRAINERS, Fact, Setup
 from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.fit.work import LITTLE
 from bandit_lab.study.logs.gather import Log, gather
@@ -22,6 +24,8 @@ from bandit_lab.study.settings.log import LogSettings
 FEWEST_FOR_WAVES = 24
 LATE = 0.8
 """The last fifth of the steps is "now"."""
+FAILURES = ("collapsed", "diverging", "dynamical_instability")
+"""Verdicts of `diagnose` after which nothing more is permitted."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,8 @@ class Evidence:
     `schedule` is the largest logged learning rate over the mean one. `answers` seen in the last fifth of the run, at
     least one group per row. `scatter` is the standard deviation of one logged reward around its slow course, from
     differences of neighbours; `wave` the test for oscillation beyond noise. `fall` is a collapse, if there was
-    one: all else is then read from the part before it.
+    one: all else is then read from the part before it. `failed` says how the run failed, if it did, and `declined` that
+    its reward ends lower than it was.
     """
 
     curve: Curve | None = None
@@ -59,6 +64,8 @@ class Evidence:
     scatter: float | None = None
     wave: Oscillation | None = None
     fall: Measured | None = None
+    failed: str = ""
+    declined: bool = False
     notes: tuple[str, ...] = field(default=())
 
 
@@ -97,7 +104,7 @@ def look(log: Log | None, setup: Setup) -> Evidence:
     scatter = float(np.sqrt(noise_variance(curve.reward[None])[0]))
     return Evidence(
         log.curve, delay, reason, now, why, source, _silent(curve), seen, rate, schedule, scatter, _wave(curve),
-        fall, _notes(curve, rate, setup),
+        fall, _failed(log.curve, fall, setup), has_fallen(log.curve.reward, scatter), _notes(log.curve, rate, setup),
     )  # fmt: skip
 
 
@@ -114,6 +121,15 @@ def _fall(curve: Curve) -> Measured | None:
         score, found = collapse(curve.step, curve.reward, thresholds, wave, curve.scale.bottom)
     before = int(np.sum(curve.step <= found.window[0]))
     return found if score >= 1 and before >= FEWEST_POINTS else None
+
+
+def _failed(curve: Curve, fall: Measured | None, setup: Setup) -> str:
+    """How the run failed, in words; nothing where it did not."""
+    if fall is not None:
+        return f"the reward {fall.text}"
+    verdict = diagnose(curve, None, int(setup.number("group_size") or 0) or None).verdict
+    found = [name.replace("_", " ") for name in FAILURES if name in verdict]
+    return f"diagnose finds {' and '.join(found)}" if found else ""
 
 
 def _until(curve: Curve, last: float) -> Curve:
@@ -211,12 +227,64 @@ def _schedule(curve: Curve) -> tuple[float | None, float]:
     return float(seen.value.max()), float(seen.value.max() / seen.value.mean())
 
 
+def with_logged_rate(setup: Setup, log: Log | None) -> Setup:
+    """The settings with the largest learning rate that the log has, unless one was given as a setting."""
+    series = None if log is None or log.curve is None else log.curve.series.get("lr")
+    asked = setup.facts.get("learning_rate")
+    if series is None or not series.value.size or not series.value.max() > 0:
+        return setup
+    if asked is not None and asked.origin == "option":
+        return setup
+    largest = float(series.value.max())
+    found = setup.number("learning_rate")
+    beside = ""
+    if asked is not None and not asked.assumed and found and abs(largest / found - 1) > 0.02:
+        beside = f"configured: {found:g}"
+    fact = Fact(largest, "log", series.key, beside)
+    return replace(setup, facts={**setup.facts, "learning_rate": fact})
+
+
 def _notes(curve: Curve, rate: float | None, setup: Setup) -> tuple[str, ...]:
-    asked, found = setup.number("learning_rate"), []
+    """What the log and the settings say against each other."""
     names = {one.name for one in TRAINERS.values()} - {"own loop"}
+    found = []
     if {curve.framework, setup.trainer.name} <= names and curve.framework != setup.trainer.name:
         found.append(f"the log looks like one of {curve.framework}, the configuration is of {setup.trainer.name}")
-    if rate is None or not asked or abs(rate / asked - 1) < 0.02:
-        return tuple(found)
-    text = f"the largest learning rate in the log is {rate:g}, the configuration has {asked:g}"
-    return (*found, f"{text}: margins are for the latter")
+    fact = setup.facts.get("learning_rate")
+    if fact is not None and rate is not None and fact.source.startswith("configured: "):
+        found.append(
+            f"the largest learning rate in the log is {rate:g}, the configuration has "
+            f"{fact.source.removeprefix('configured: ')}: margins are for the log's"
+        )
+    elif fact is not None and fact.origin == "option" and rate and fact.value and abs(rate / fact.value - 1) > 0.02:
+        found.append(f"the largest learning rate in the log is {rate:g}, given is {fact.value:g}: margins are for that")
+    return (*found, *filter(None, (clip_contradicts(curve, setup), kl_contradicts(curve, setup))))
+
+
+def clip_contradicts(curve: Curve, setup: Setup) -> str:
+    """What a clipped fraction above zero says against K_ref = 1; nothing where it does not."""
+    series, loop = curve.series.get("clip_frac"), setup.loop
+    if series is None or not series.value.size or not series.value.max() > 0 or loop.block > 1 or loop.model == "lag":
+        return ""
+    given = "assumed" if loop.assumed else "read"
+    return (
+        f"'{series.key}' goes up to {series.value.max():.3g}, which contradicts K_ref = 1 ({given}): at the only "
+        "update of a batch the importance ratio is 1. Either there are more updates per batch (give "
+        "refresh_interval=...), or the sampler and the trainer disagree"
+    )
+
+
+def kl_contradicts(curve: Curve, setup: Setup) -> str:
+    """What a logged KL to the reference says against a KL weight of zero; nothing where it does not."""
+    series, weight = curve.series.get("kl"), setup.reading.kl_weight
+    if series is None or weight is None or weight > 0:
+        return ""
+    to_the_reference = not re.search("ppo_kl|approx|mismatch|old policy", f"{series.key} {series.meaning}")
+    if not to_the_reference or not series.value.size or not np.abs(series.value).max() > 0:
+        return ""
+    fact = setup.facts.get("kl_weight")
+    how = "assumed" if fact is None or fact.assumed else "read"
+    return (
+        f"the KL term is taken as off ({how}), but the log has '{series.key}', up to {series.value.max():.3g}: a "
+        "reference policy was loaded. Give kl_weight=... if it has a weight"
+    )

@@ -6,10 +6,11 @@ from typing import Any
 
 from bandit_lab import __version__
 from bandit_lab.curves.advise import Limit, Margin
-from bandit_lab.study.advise.answers import answers
+from bandit_lab.curves.trainers import Setup
+from bandit_lab.study.advise.answers import answers, headline
 from bandit_lab.study.advise.settings import AdviseSettings
-from bandit_lab.study.advise.words import LETTERS, assumptions, limit_text, rate_text, short
-from bandit_lab.study.advise.work import Advice, DelayRow, GroupRow
+from bandit_lab.study.advise.words import LETTERS, assumptions, limit_text, rate_at, rate_text, short
+from bandit_lab.study.advise.work import SIZES, Advice, DelayRow, GroupRow
 from bandit_lab.study.document import Block, Column, Document, Figure, On, Table, Value
 from bandit_lab.study.document.value import number
 from bandit_lab.study.logs.findings import paragraphs
@@ -40,21 +41,23 @@ def three_columns(rows: Sequence[Cells], heads: Cells, left: bool = False) -> Ta
 def settings_table(advice: Advice) -> Table[Cells]:
     """What was read and where from, K_ref first."""
     setup, loop = advice.setup, advice.setup.loop
-    terms = ", ".join(f"{name} = {_value(fact.value)}" for name, fact in loop.terms.items())
+    terms = ", ".join(f"{name} = {_told(fact.value, fact.assumed)}" for name, fact in loop.terms.items())
     name = "K_ref" if loop.model == "refresh" else "K_ref, per cycle"
-    rows = [(name, f"{loop.block:g}", f"{loop.formula}: {terms}")]
+    rows = [(name, _told(loop.block, loop.assumed), f"{loop.formula}: {terms}")]
     letter = f"{LETTERS[loop.model]} ({loop.model}), {'lag' if loop.model == 'lag' else 'N ='} {loop.interval}"
-    rows.append(("staleness model", letter, loop.why))
+    rows.append(("staleness model", letter, f"if K_ref is as assumed: {loop.why}" if loop.assumed else loop.why))
     for quantity, label in _NAMES.items():
         fact = setup.facts.get(quantity)
         if fact is not None and fact.value is not None and (setup.adaptive or not quantity.startswith("beta")):
-            rows.append((label, _value(fact.value), fact.text))
+            rows.append((label, _told(fact.value, fact.assumed), fact.text))
     origin = setup.facts["optimizer"].text if "optimizer" in setup.facts else "assumed"
     form = {"ema": "EMA", "heavy_ball": "heavy-ball", "nesterov": "Nesterov"}[setup.convention]
-    rows.append(("optimiser", f"{setup.optimizer}, mu = {setup.momentum:g}", f"{origin}; momentum in {form} form"))
+    mu = _told(setup.momentum, "beta1" not in setup.facts or setup.facts["beta1"].assumed)
+    rows.append(("optimiser", f"{setup.optimizer}, mu = {mu}", f"{origin}; momentum in {form} form"))
     rows.append(("advantage", setup.reading.rule.name or "none known", setup.reading.rule.text))
     weight = setup.reading.kl_weight
-    rows.append(("KL weight", "not known" if weight is None else f"{weight:g}", setup.reading.kl_text))
+    kl = "not known" if weight is None else _told(weight, weight_assumed(setup))
+    rows.append(("KL weight", kl, setup.reading.kl_text))
     return three_columns(rows, ("quantity", "value", "from"), left=True)
 
 
@@ -62,6 +65,18 @@ def _value(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     return f"{value:g}"
+
+
+def weight_assumed(setup: Setup) -> bool:
+    """Whether the KL weight rests on defaults alone."""
+    keys = ("kl_weight", "use_kl_loss", "kl_loss_coef", "use_kl_in_reward", "kl_coef")
+    known = [setup.facts[key] for key in keys if key in setup.facts]
+    return all(fact.assumed for fact in known)
+
+
+def _told(value: Any, assumed: bool) -> str:
+    """A value, marked where nobody gave it."""
+    return f"{_value(value)} (assumed)" if assumed else _value(value)
 
 
 def margin_table(advice: Advice) -> Table[Cells]:
@@ -73,15 +88,12 @@ def margin_table(advice: Advice) -> Table[Cells]:
         if worst.exact != advice.margin.exact:
             rows.append(("  at the stiff end of the interval", short(worst.law), short(worst.exact)))
         what = "lag" if advice.loop.model == "lag" else "refresh interval"
-        for label, limit in ((f"largest stable {what}", limits.threshold), (f"largest safe {what}", limits.safe)):
-            rows.append((label, limit_text(limit, "law"), limit_text(limit)))
-        for label, limit in (
-            ("threshold of the learning rate", rates.threshold),
-            ("largest safe learning rate", rates.safe),
-        ):
-            rows.append((label, rate_text(advice, limit, "law"), rate_text(advice, limit)))
+        rows.append((f"largest stable {what}", limit_text(limits.threshold, "law"), limit_text(limits.threshold)))
+        law, exact = (rate_text(advice, rates.threshold, which) for which in ("law", "exact"))
+        rows.append(("threshold of the learning rate", law, exact))
         rows.append(("margin to the first ringing", "-", short(advice.margin.onset)))
-    return three_columns(rows, ("", "law", "exact"))
+    curve = advice.strength is not None and advice.strength.delay is not None
+    return three_columns(rows, ("of the softest mode: upper bounds" if curve else "", "law", "exact"))
 
 
 def margin_values(margin: Margin) -> dict[str, Any]:
@@ -184,6 +196,8 @@ def on_terminal(advice: Advice, settings: AdviseSettings) -> list[Block]:
         )
     lines += [f"{question} {answer}" for question, answer in answers(advice, settings)]
     return [
+        *paragraphs([headline(advice)], On.TERMINAL),
+        titled(next_table(advice)),
         *paragraphs(["; ".join(setup.recognised)], On.TERMINAL),
         titled(settings_table(advice)),
         *paragraphs([stiffness_line(advice)], On.TERMINAL),
@@ -191,6 +205,36 @@ def on_terminal(advice: Advice, settings: AdviseSettings) -> list[Block]:
         *([] if advice.groups is None else [titled(group_table(advice), group_title(advice))]),
         *paragraphs(lines, On.TERMINAL),
     ]
+
+
+def next_table(advice: Advice) -> Table[Cells]:
+    """The three settings: what this run had, and what may be run next."""
+    setup, permit = advice.setup, advice.permit
+    sizes = group_sizes(advice)
+    size = setup.facts.get("group_size")
+    known = size is not None and size.value is not None
+    group = "as it is" if len(sizes) < 2 else f"{sizes[0]} to {sizes[-1]}"
+    rate = "not known" if advice.rate is None else number(advice.rate, 3)
+    knob = setup.loop.knobs[0].rpartition(".")[2]
+    rows: list[Cells] = [
+        ("learning rate", rate, rate_at(advice, permit.factor)),
+        (f"K_ref ({knob})" if advice.loop.model != "lag" else f"lag ({knob})",
+         _told(advice.loop.interval, setup.loop.assumed), str(permit.interval)),
+        ("group size", _told(size.value, size.assumed) if size is not None and known else "not known", group),
+    ]  # fmt: skip
+    return three_columns(rows, ("change one of these", "this run", "at most"), left=True)
+
+
+def group_sizes(advice: Advice) -> list[int]:
+    """Group sizes that this run permits, among the usual ones."""
+    now = int(advice.setup.number("group_size") or 0)
+    return [size for size in sorted({*SIZES, now}) if now and advice.permit.group(now, size, advice.setup.adaptive)]
+
+
+def doubts(advice: Advice) -> list[str]:
+    """What is to be settled before anything is changed: severe traps, and where log and settings disagree."""
+    found = [trap.text for trap in advice.setup.traps if trap.severe] + list(advice.evidence.notes)
+    return [f"First: {text}." for text in found]
 
 
 def _cautions(advice: Advice) -> Sequence[str]:
@@ -206,8 +250,9 @@ def page(advice: Advice, settings: AdviseSettings) -> Document:
     sources = [f"K_ref: {setup.loop.source}.", f"Advantage: {setup.reading.rule.source}."]
     margins = [stiffness_line(advice), *(f"Caution: {text}." for text in _cautions(advice))]
     sections: dict[str, Sequence[Block]] = {
-        "": [Figure(lambda: _drawn(advice, settings), ALT, dpi=130)],
+        "": [*paragraphs([headline(advice)]), next_table(advice), *paragraphs(doubts(advice))],
         "Answers": paragraphs([f"{question} {answer}" for question, answer in answers(advice, settings)]),
+        "Picture": [Figure(lambda: _drawn(advice, settings), ALT, dpi=130)],
         "Settings": [*paragraphs(setup.recognised), settings_table(advice)],
         "Margins": [*paragraphs(margins), margin_table(advice)],
         "By response time [optimiser steps]": [delay_table(advice)],
@@ -216,7 +261,7 @@ def page(advice: Advice, settings: AdviseSettings) -> Document:
         "Assumed": paragraphs([f"{text}." for text in assumptions(advice, settings)]),
         "Sources": paragraphs([*read, *sources, f"bandit_lab {__version__}"]),
     }
-    return Document("Which settings of this run are safe", sections)
+    return Document("What may be run next", sections, folded=[name for name in sections if name])
 
 
 def _drawn(advice: Advice, settings: AdviseSettings) -> Any:

@@ -3,14 +3,22 @@
 from dataclasses import asdict
 from typing import Any
 
-from bandit_lab.curves.advise import StalenessLoop
+from bandit_lab.curves.advise import REACH, SPREAD, StalenessLoop
 from bandit_lab.curves.diagnose.oscillation import Oscillation
 from bandit_lab.curves.trainers import Fact
-from bandit_lab.study.advise.answers import answers
+from bandit_lab.study.advise.answers import answers, headline
 from bandit_lab.study.advise.settings import AdviseSettings
-from bandit_lab.study.advise.show import NO_SIZE, NO_SPREAD, delay_table, group_table, limit_values, margin_values
+from bandit_lab.study.advise.show import (
+    NO_SIZE,
+    NO_SPREAD,
+    delay_table,
+    group_sizes,
+    group_table,
+    limit_values,
+    margin_values,
+)
 from bandit_lab.study.advise.words import LETTERS, assumptions
-from bandit_lab.study.advise.work import INTERVALS, REACH, Advice
+from bandit_lab.study.advise.work import INTERVALS, Advice
 from bandit_lab.study.document import ABSENT, Column, Table, Value
 
 _UNITS = {"group_size": "answers", "learning_rate": "", "kl_weight": "reward per nat"}
@@ -37,6 +45,8 @@ def summarise(advice: Advice, settings: AdviseSettings) -> dict[str, Any]:
         "advantage": {k: v for k, v in asdict(rule).items() if k != "text"} | {"description": rule.text},
         "kl": {"weight": setup.reading.kl_weight, "estimator": setup.reading.kl_text},
         "stiffness": _stiffness(advice),
+        "headline": headline(advice),
+        "permitted": _permitted(advice),
         "margins": _margins(advice, settings),
         "limits": _limits(advice, settings),
         "by_delay": delay_table(advice),
@@ -97,6 +107,23 @@ def _margins(advice: Advice, settings: AdviseSettings) -> dict[str, Any]:
     if advice.margin is None or advice.margin_upper is None:
         return found | dict.fromkeys(("at_value", "at_upper_end"), Value.absent(advice.strength_reason))
     return found | {"at_value": margin_values(advice.margin), "at_upper_end": margin_values(advice.margin_upper)}
+
+
+def _permitted(advice: Advice) -> dict[str, Any]:
+    """What may be run next, and what that rests on."""
+    permit = advice.permit
+    rate = None if advice.rate is None else permit.factor * advice.rate
+    return {
+        "learning_rate": Value.of(rate, "no learning rate is known"),
+        "learning_rate_factor": permit.factor,
+        "refresh_interval": permit.interval,
+        "group_sizes": group_sizes(advice),
+        "basis": permit.basis,
+        "reason": permit.reason,
+        "divisor": Value.of(permit.divisor, "nothing is known that could be divided"),
+        "spread_of_stiffness": SPREAD,
+        "spread_source": "experiments/advice.py, calibrated on ShibukiZero/assignment5-alignment",
+    }
 
 
 def _limits(advice: Advice, settings: AdviseSettings) -> dict[str, Any]:

@@ -5,16 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from bandit_lab.curves import advise
-from bandit_lab.curves.advise import DifficultySpread, Limit, Margin, StalenessLoop
+from bandit_lab.curves.advise import REACH, DifficultySpread, Limit, Margin, Permit, StalenessLoop
 from bandit_lab.curves.trainers import Setup
-from bandit_lab.study.advise.evidence import Delay, Evidence
+from bandit_lab.study.advise.evidence import Delay, Evidence, clip_contradicts
 from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.theory import as_convention
 
 DELAYS = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 SIZES = (2, 4, 8, 16, 32, 64)
-REACH = 4.0
-"""How far beyond a setting that was run one curve is believed: stiffer modes that it does not show may wait there."""
 INTERVALS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 
 
@@ -92,13 +90,15 @@ class Advice:
     delays: tuple[DelayRow, ...]
     groups: Groups | None
     groups_reason: str
+    permit: Permit
 
 
 def work(setup: Setup, evidence: Evidence, settings: AdviseSettings) -> Advice:
     """All numbers of one run."""
     found = setup.loop
     loop = StalenessLoop(found.model, found.interval, setup.momentum, as_convention(setup.convention))
-    rate = setup.number("learning_rate") or evidence.learning_rate or None
+    fact = setup.facts.get("learning_rate")
+    rate = None if fact is None or fact.assumed else setup.number("learning_rate") or None
     strength, why = _strength(loop, rate, evidence, settings)
     margins = (
         (None, None) if strength is None else tuple(advise.margin(loop, k) for k in (strength.kappa, strength.upper))
@@ -118,7 +118,27 @@ def work(setup: Setup, evidence: Evidence, settings: AdviseSettings) -> Advice:
         tuple(_delay_row(loop, delay, settings.safety) for delay in DELAYS),
         groups,
         no_groups,
+        permit(loop, strength, why, setup, evidence, settings),
     )
+
+
+def permit(
+    loop: StalenessLoop, strength: EffectSize | None, reason: str, setup: Setup, evidence: Evidence,
+    settings: AdviseSettings,
+) -> Permit:  # fmt: skip
+    """How far the settings may move: by what is known of the stiffness, and never further after a failure."""
+    if evidence.failed:
+        return advise.after_failure(loop, evidence.failed)
+    if evidence.declined:
+        return advise.keep(loop, "failed run", "the reward ends lower than it was, by more than noise does")
+    if strength is None:
+        return advise.keep(loop, "no evidence", reason)
+    if strength.source == "given":
+        return advise.from_stiffness(loop, strength.kappa, settings.safety)
+    told = any(fact.origin == "option" for fact in setup.loop.terms.values())
+    if evidence.curve is not None and not told and clip_contradicts(evidence.curve, setup):
+        return advise.keep(loop, "no evidence", "the clipped fraction contradicts K_ref, so that it is not known")
+    return advise.from_curve(loop, strength.upper, settings.safety)
 
 
 def _strength(

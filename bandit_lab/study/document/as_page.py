@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bandit_lab._text import visible
 from bandit_lab.study.document.document import Document, Figure, On, Paragraph
+from bandit_lab.study.document.glossary import explained
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -21,6 +22,7 @@ _STYLE = (
     "body{font:15px/1.45 system-ui,sans-serif;max-width:52em;margin:2em auto;padding:0 1em;color:#111}"
     "table{border-collapse:collapse}td,th{padding:.2em .8em;border-bottom:1px solid #ccc;text-align:left}"
     "img{max-width:100%;height:auto}code{background:#f2f2f2;padding:0 .2em}"
+    "summary{font-size:1.15em;font-weight:600;margin:.5em 0;cursor:pointer}abbr{text-decoration:underline dotted}"
 )
 _WIDE = " body{max-width:none}"
 _HTML = {
@@ -39,12 +41,15 @@ _HTML = {
 """,
     "blocks": """\
 {% for heading, blocks in sections.items() %}
-{% if heading and sections | length > 1 %}
+{% set fold = heading in document.folded %}
+{% if fold %}
+<details><summary>{{ heading }}</summary>
+{% elif heading and sections | length > 1 %}
 <h2>{{ heading }}</h2>
 {% endif %}
 {% for block in blocks %}
 {% if block is paragraph %}
-<p>{{ block.text }}</p>
+<p>{{ block.text | explained }}</p>
 {% elif block is figure %}
 <p><img alt="{{ block.alt }}" src="data:image/png;base64,{{ base64(block) }}"></p>
 {% else %}
@@ -52,12 +57,16 @@ _HTML = {
 <table><tr>{% for column in columns %}<th>{{ column.title }}</th>{% endfor %}</tr>
 {% for row in block.rows %}
 <tr>{% for column in columns %}{% set href = column.link and column.link(row) -%}
-<td>{% if href %}<a href="{{ href }}">{{ column.cell(row) }}</a>{% else %}{{ column.cell(row) }}{% endif %}</td>
+<td>{% if href %}<a href="{{ href }}">{{ column.cell(row) }}</a>
+{%- else %}{{ column.cell(row) | explained }}{% endif %}</td>
 {%- endfor %}</tr>
 {% endfor %}
 </table>
 {% endif %}
 {% endfor %}
+{% if fold %}
+</details>
+{% endif %}
 {% endfor %}
 """,
 }
@@ -146,6 +155,7 @@ def _prepared(**options: Any) -> "Environment":
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined, **options
     )
     made.tests |= {"paragraph": lambda block: isinstance(block, Paragraph)}
+    made.filters["explained"] = _explained
     made.tests |= {"figure": lambda block: isinstance(block, Figure)}
     return made
 
@@ -153,6 +163,13 @@ def _prepared(**options: Any) -> "Environment":
 def _shown(value: Any) -> Any:
     """Text with odd characters spelt out; jinja2 escapes it."""
     return visible(value) if isinstance(value, str) else value
+
+
+def _explained(value: Any) -> Any:
+    """Text as `_shown` has it, escaped, with the words that have a meaning in the glossary."""
+    from markupsafe import Markup, escape
+
+    return Markup(explained(str(escape(_shown(value))))) if isinstance(value, str) else value
 
 
 def _plain(value: Any) -> Any:

@@ -1,6 +1,6 @@
 """Blocks of a result, and the document that holds them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Flag, auto
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -191,7 +191,8 @@ class Document:
     """The result of a command. `sections` by JSON key, which is also their heading on a page; "" has neither.
 
     `data` is what `results.zarr` holds. `pages` are further documents, one per run, by file name. `incomplete` says
-    which parts are missing, if some are: what is there is whole, and the command ends with exit code 1.
+    which parts are missing, if some are: what is there is whole, and the command ends with exit code 1. Sections that
+    are `folded` are opened by a click on an HTML page.
     """
 
     title: str
@@ -199,6 +200,7 @@ class Document:
     data: "xarray.Dataset | None" = None
     pages: "Mapping[str, Document]" = field(default_factory=dict)
     incomplete: str = ""
+    folded: Collection[str] = ()
 
     def __repr__(self) -> str:
         pages = f", {len(self.pages)} pages" if self.pages else ""

@@ -1,0 +1,130 @@
+"""How far a setting may move, given how much is known: a curve, a measured stiffness, or nothing.
+
+A reward curve answers with the time of its *softest* mode. Stability is lost in the *stiffest*, and the stiffness of a
+network rises while it trains. So a curve alone bounds the stiffness from below, and a margin read from it is an upper
+bound. What is permitted from a curve is therefore
+
+    min(law, exact) / max(safety, SPREAD),
+
+the margin at the stiff end of the delay's interval, and never more than `REACH` times what was run. With a measured
+stiffness it is the exact margin over the safety. Without evidence, and after a run that failed, it is what was run.
+
+Group size is a temperature, not a stiffness: G -> G' changes the heat of a run as the learning rate would times G/G'.
+With Adam a larger group lowers the second moment, which acts as a learning rate up to sqrt(G'/G) times as large.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit_lab import _checks
+from bandit_lab.curves.advise.margins import StalenessLoop, largest_safe_interval, largest_safe_kappa
+
+SPREAD = 3.5
+"""Stiffest mode over the one that the curve shows, as real runs of one origin had it: see `spread_needed`.
+
+Calibrated on the families of ShibukiZero/assignment5-alignment (GRPO on Qwen2.5-Math-1.5B, MATH, learning rate or
+updates per batch changed): from 2 updates per batch, law's margin 13.6, a run with 8 collapsed, 13.6/(8/2) = 3.4. The
+experiment `advice` computes it again from the logs and scores it on all other origins.
+"""
+REACH = 4.0
+"""How many times a setting that was run one curve is believed at most."""
+DROP, DROP_SIGMAS = 0.1, 2.0
+"""A reward has fallen if its last fifth is below its best fifth by this share of the rise and so many standard errors.
+
+Chosen on the runs on which `SPREAD` is calibrated.
+"""
+Basis = Literal["measured stiffness", "response time", "no evidence", "failed run"]
+
+
+@dataclass(frozen=True)
+class Permit:
+    """What may be run next: `factor` on the learning rate, and the largest `interval` [optimiser steps].
+
+    `divisor` is what the margin was divided by, `basis` what it rests on, `reason` why it is not more.
+    """
+
+    factor: float
+    interval: int
+    basis: Basis
+    reason: str
+    divisor: float | None = None
+
+    @property
+    def more(self) -> bool:
+        """Whether the learning rate may be larger than it was."""
+        return self.factor > 1
+
+    def group(self, size: int, other: int, adaptive: bool) -> bool:
+        """Whether a run with groups of `size` permits groups of `other`."""
+        heat = size / other if other < size else math.sqrt(other / size) if adaptive else 1.0
+        return other == size or heat <= max(self.factor, 1.0)
+
+
+def keep(loop: StalenessLoop, basis: Basis, reason: str) -> Permit:
+    """What was run, and no more."""
+    return Permit(1.0, loop.interval, basis, reason)
+
+
+def after_failure(loop: StalenessLoop, reason: str) -> Permit:
+    """Half of what was run: a rule of thumb."""
+    least = 0 if loop.model == "lag" else 1
+    return Permit(0.5, max(loop.interval // 2, least), "failed run", reason)
+
+
+def from_curve(loop: StalenessLoop, kappa: float, safety: float, spread: float = SPREAD) -> Permit:
+    """What a curve permits whose stiff end is `kappa`; a run that went well permits at least itself.
+
+    Raises ValueError for kappa or safety <= 0, spread < 1.
+    """
+    _checks.require(spread >= 1, "spread", "a number >= 1", spread)
+    divisor = max(_checks.positive("safety", safety), spread)
+    rates, intervals = largest_safe_kappa(loop, divisor), largest_safe_interval(loop, kappa, divisor)
+    factor = _smaller(rates.law if rates.law is not None else math.inf, rates.exact) / kappa  # no lag: no law
+    interval = _smaller(intervals.law or 0.0, intervals.exact)
+    most = REACH * max(loop.interval, 1)
+    reason = f"the curve shows the softest mode; stiffer ones are allowed for by a factor of {spread:g}"
+    if factor >= REACH:
+        reason = f"no curve is believed beyond {REACH:g} times what was run"
+    return Permit(
+        min(max(factor, 1.0), REACH),
+        int(min(max(interval, loop.interval), most)),
+        "response time", reason, divisor,
+    )  # fmt: skip
+
+
+def from_stiffness(loop: StalenessLoop, kappa: float, safety: float) -> Permit:
+    """What a measured largest stiffness permits (kappa: learning rate times it): the exact threshold over the safety.
+
+    Raises ValueError for kappa or safety <= 0.
+    """
+    factor = (largest_safe_kappa(loop, safety).exact or 0.0) / _checks.positive("kappa", kappa)
+    interval = largest_safe_interval(loop, kappa, safety).exact
+    least = 0 if loop.model == "lag" else 1
+    reason = f"the exact threshold over the safety factor {safety:g}"
+    return Permit(factor, least if interval is None else int(interval), "measured stiffness", reason, safety)
+
+
+def _smaller(law: float, exact: float | None) -> float:
+    """The law or the exact theory, whichever permits less; 0 where not even the smallest setting is safe."""
+    return 0.0 if exact is None else min(law, exact)
+
+
+def spread_needed(margin: float, change: float) -> float:
+    """The smallest spread that forbids a `change` (product of learning rate and interval, over the run's own) to a run
+    whose curve has this law's `margin`: margin/change. Over changes that collapsed, the largest is the spread to use.
+    """
+    return _checks.positive("margin", margin) / _checks.positive("change", change)
+
+
+def has_fallen(reward: NDArray[np.float64], noise: float) -> bool:
+    """Whether the rewards [n] end lower than they were, by more than `noise` (std of one reward) explains."""
+    if reward.size < 20:
+        return False
+    width = reward.size // 5
+    mean = np.convolve(reward, np.ones(width) / width, "valid")
+    drop, rise = mean.max() - mean[-1], mean.max() - mean[0]
+    return bool(drop > DROP * rise and drop > DROP_SIGMAS * noise * np.sqrt(2 / width))

@@ -33,7 +33,8 @@ from bandit_lab.study.terminal.errors import stopped_by_disk
 if TYPE_CHECKING:
     import xarray
 
-ROOMS = ("bandits", "grpo", "simulate", "measure", "theory", "curves", "study/benchmark", "study/fit", "study/logs")
+ROOMS = ("bandits", "grpo", "simulate", "measure", "theory", "curves", "study/advise", "study/benchmark", "study/fit",
+         "study/logs")  # fmt: skip
 PACKAGES = ("jax", "jaxlib", "optax", "numpy", "scipy")
 MEASURED = "measured"
 _KEY, _MARK, _READABLE = 20, 8, 60

@@ -1,0 +1,83 @@
+"""The experiment on advice: absent logs are a reason, and its scores count what they say they count."""
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import xarray
+
+from bandit_lab.curves.advise import StalenessLoop, from_curve
+from bandit_lab.study.reproduce.experiment import Unavailable, discover, read_setting
+
+
+@pytest.fixture
+def experiment():
+    return discover()["advice"].load()
+
+
+@pytest.fixture
+def module(experiment):
+    return sys.modules["bandit_lab_experiment_advice"]
+
+
+def pairs(permitted):
+    """Two collapses and three that worked on the scoring half, one of each on the other."""
+    columns = {
+        "change": [4.0, 2.0, 2.0, 0.5, 4.0, 4.0, 2.0],
+        "collapsed": [1, 1, 0, 0, 0, 1, 0],
+        "calibration": [0, 0, 0, 0, 0, 1, 1],
+        "law": [5.0, 5.0, 5.0, 5.0, np.nan, 14.0, 14.0],
+        "exact": [50.0, 50.0, 50.0, 50.0, np.nan, 60.0, 60.0],
+        "well": [1, 1, 1, 1, 1, 1, 1],
+        "permitted": permitted,
+    }
+    measured = xarray.Dataset({name: ("pair", np.array(column, float)) for name, column in columns.items()})
+    return SimpleNamespace(measured=measured)
+
+
+def test_without_logs_it_is_skipped_with_the_reason(experiment, monkeypatch, tmp_path):
+    for folder in ("", str(tmp_path)):
+        monkeypatch.setenv("BANDIT_LAB_LOGS", folder)
+        with pytest.raises(Unavailable, match="BANDIT_LAB_LOGS"):
+            experiment.check_available(read_setting("advice", "draft"))
+
+
+def test_scores_by_hand(module):
+    """Planted: an advice that permits everything has both collapses."""
+    careful, bold = pairs([0, 0, 1, 1, 0, 0, 1]), pairs([1] * 7)
+    assert module.score(careful, "advice") == (0, 2, 1, 3)
+    assert module.score(careful, "advice", upward=True) == (0, 2, 1, 2)
+    assert module.score(careful, "advice", half=1.0) == (0, 1, 0, 1)
+    assert module.score(bold, "advice") == (2, 2, 0, 3)
+    assert module.score(careful, "keep") == (0, 2, 2, 3)
+    assert module.score(careful, "halve") == (0, 2, 2, 3)
+    assert module.score(careful, "law") == (2, 2, 1, 3)
+    assert module.forbidden_share(careful, upward=False) == 0.5
+    assert module.forbidden_share(pairs([0] * 7), upward=True) == 1
+    assert module.exact_share(careful) == 1
+
+
+def test_the_spread_is_that_of_one_half_alone(module):
+    """14/4 on the calibration half; on the other 5/2."""
+    assert module.needed(pairs([0] * 7), 1.0) == 3.5
+    assert module.needed(pairs([0] * 7), 0.0) == 2.5
+
+
+def test_what_a_permit_allows(module):
+    loop = StalenessLoop("refresh", 2, 0.9, "ema")
+    permit = from_curve(loop, loop.law / 7.0, 2.0)  # twice
+    assert module.allows(permit, "learning_rate", 1e-5, 2e-5)
+    assert not module.allows(permit, "learning_rate", 1e-5, 2.1e-5)
+    assert module.allows(permit, "refresh_interval", 2, 4)
+    assert not module.allows(permit, "refresh_interval", 2, 5)
+    assert module.allows(permit, "group_size", 8, 4)
+    assert not module.allows(permit, "group_size", 8, 2)
+
+
+def test_both_halves_hold_collapses_and_no_origin_is_in_both():
+    setting = read_setting("advice", "paper")
+    origins = {one["name"].partition(",")[0] for one in setting.families} | {one["name"] for one in setting.told}
+    assert set(setting.calibration) < origins
+    for family in setting.families:
+        assert {name.partition(".")[0] for name in family["runs"]} == {family["name"].partition(",")[0]}

@@ -277,8 +277,8 @@ CLAIMS = (
         fails_if="more than half of what worked above were forbidden",
         constant="the goal",
         post_hoc=SEEN,
-        explanation="Most start from a run with too few points to be read, from short runs whose curve bounds its response "
-        "time badly, or are five and more times what was run. Without evidence the advice is to keep what there is.",
+        explanation="Most start from a run with too few points to be read, from short runs whose curve bounds its "
+        "response time badly, or are five and more times what was run. Without evidence the advice is to keep it.",
     ),
     Claim(
         "advice.spread",

@@ -55,6 +55,13 @@ def test_the_dump_of_verl(tmp_path):
     assert not setup.loop.assumed
 
 
+def test_a_run_that_went_on_was_not_refused(tmp_path):
+    text = VERL.format(n=5).replace("'train_batch_size': 64", "'train_batch_size': 2")
+    (trap,) = [one for one in of(written(tmp_path, text), "verl")[1].traps if one.name == "mini_batch_larger"]
+    assert not trap.severe
+    assert "refuses" not in trap.text
+
+
 def test_rows_that_repeat_settings(tmp_path):
     rows = [{"type": "train", "reward": 0.1 * i, "group_size": 8, "kl_coef": 0.01, "learning_rate": 1e-5 * i,
              "optimizer_updates_per_rollout_batch": 4} for i in range(1, 6)]  # fmt: skip

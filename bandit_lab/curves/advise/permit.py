@@ -78,10 +78,19 @@ def after_failure(loop: StalenessLoop, reason: str) -> Permit:
 def from_curve(loop: StalenessLoop, kappa: float, safety: float, spread: float = SPREAD) -> Permit:
     """What a curve permits whose stiff end is `kappa`; a run that went well permits at least itself.
 
+    Where even the softest mode is closer to the exact threshold than the safety, it permits less.
+
     Raises ValueError for kappa or safety <= 0, spread < 1.
     """
     _checks.require(spread >= 1, "spread", "a number >= 1", spread)
     divisor = max(_checks.positive("safety", safety), spread)
+    softest = from_stiffness(loop, kappa, safety)
+    if softest.factor < 1:
+        return Permit(
+            softest.factor, min(softest.interval, loop.interval), "response time",
+            "even the softest mode, which is all that a curve shows, is nearer to its threshold than the safety factor",
+            safety,
+        )  # fmt: skip
     rates, intervals = largest_safe_kappa(loop, divisor), largest_safe_interval(loop, kappa, divisor)
     factor = _smaller(rates.law if rates.law is not None else math.inf, rates.exact) / kappa  # no lag: no law
     interval = _smaller(intervals.law or 0.0, intervals.exact)

@@ -167,12 +167,15 @@ def _kl_traps(look: Lookup) -> list[Caveat]:
         text = "kl_loss_coef is set but use_kl_loss is not true: it has no effect"
         found.append(Caveat("kl_loss_off", text, _NOW))
     if (look.number("ppo_mini_batch_size", 1) or 1) > (look.number("train_batch_size") or 0) > 0:
+        fact = look.fact("ppo_mini_batch_size")
+        ran = fact is not None and fact.origin == "log"
+        about = "one update takes the whole batch" if ran else "verl refuses this"
         found.append(
             Caveat(
                 "mini_batch_larger",
-                "ppo_mini_batch_size is larger than train_batch_size: verl refuses this (both count prompts)",
+                f"ppo_mini_batch_size is larger than train_batch_size: {about} (both count prompts)",
                 _NOW,
-                severe=True,
+                severe=not ran,
             )
         )
     return found

@@ -6,7 +6,7 @@ from bandit_lab.curves.advise import SPREAD
 from bandit_lab.curves.diagnose import DiagnoseSettings
 from bandit_lab.curves.diagnose.evidence import Evidence
 from bandit_lab.study.advise.settings import AdviseSettings
-from bandit_lab.study.advise.words import INTERVAL, LETTERS, limit_text, rate_at, rate_text, short
+from bandit_lab.study.advise.words import INTERVAL, LETTERS, limit_text, rate_at, short
 from bandit_lab.study.advise.work import Advice, Groups
 from bandit_lab.study.document.value import number
 
@@ -133,15 +133,12 @@ def _comfortable(advice: Advice, settings: AdviseSettings) -> str:
 
 def _mend(advice: Advice, settings: AdviseSettings) -> str:
     assert advice.margin_upper is not None
-    assert advice.intervals is not None
-    assert advice.rates is not None
-    fact = advice.setup.facts.get("learning_rate")
+    fact, permit = advice.setup.facts.get("learning_rate"), advice.permit
     key = "learning_rate" if fact is None else fact.key
-    ways = [f"the learning rate ({key}) to {rate_text(advice, advice.rates.safe)}"]
-    least = 0 if advice.loop.model == "lag" else 1
-    if advice.loop.interval > least and advice.intervals.safe.exact is not None:
+    ways = [f"the learning rate ({key}) to {rate_at(advice, permit.factor)}"]
+    if permit.interval < advice.loop.interval:
         knobs = ", ".join(advice.setup.loop.knobs)
-        ways.insert(0, f"the {INTERVAL[advice.loop.model]} ({knobs}) to {limit_text(advice.intervals.safe)}")
+        ways.insert(0, f"the {INTERVAL[advice.loop.model]} ({knobs}) to {permit.interval}")
     state = "beyond the threshold" if advice.margin_upper.exact < 1 else f"inside the safety factor {settings.safety:g}"
     lowest = number(advice.margin_upper.exact, 3)
     return f"Stability: the margin may be as low as {lowest}, {state}. Bring {' or '.join(ways)}"

@@ -33,7 +33,12 @@ class Margins(NamedTuple):
 
 
 def margins_figure(advice: Advice, safety: float) -> Figure:
-    """The picture of `advise`; the `safety` that is wished for is a line."""
+    """The picture of `advise`; what a margin is divided by, or the `safety` that is wished for, is a line.
+
+    A run that failed is marked as that, and nothing is called permitted.
+    """
+    failed = advice.permit.basis == "failed run"
+    line = advice.permit.divisor or safety
     loop, strength = advice.loop, advice.strength
     interval = _intervals(advice)
     there = [loop.at(int(n)) for n in interval]
@@ -48,14 +53,23 @@ def margins_figure(advice: Advice, safety: float) -> Figure:
         ends = exact / strength.upper, exact / max(strength.lower, 0.05 * strength.kappa)
         axis.fill_between(interval, *ends, color=_BAND, linewidth=0, zorder=0)
         handles.append(Patch(color=_BAND, label="exact, 90 % interval of the response time"))
-    handles += _frame(axis, curves, safety, loop.model)
+    handles += _frame(axis, curves, line, loop.model)
+    if not failed:
+        words = (
+            f"permitted where {'both lines are' if strength is None or strength.delay else 'the exact one is'} above"
+        )
+        handles.append(Line2D([], [], label=f"{words} {line:g}", color=s.BLACK, linestyle=_DOTS))
+    name = "this run, which failed" if failed else "this run"
     if strength is None:
         axis.axvline(max(loop.interval, 1), color=s.VERMILION, linewidth=1.4)
-        handles.append(Line2D([], [], label="this run", color=s.VERMILION))
+        handles.append(Line2D([], [], label=name, color=s.VERMILION))
     else:
-        axis.plot([max(loop.interval, 1)], [loop.exact.kappa / strength.kappa], **_RUN)
-        handles.append(Line2D([], [], label="this run", **_RUN))
+        mark: s.Look = _RUN | {"marker": "X"} if failed else _RUN
+        axis.plot([max(loop.interval, 1)], [loop.exact.kappa / strength.kappa], **mark)
+        handles.append(Line2D([], [], label=name, **mark))
     title = f"{advice.setup.trainer.name}, model {loop.model}, mu = {loop.momentum:g}"
+    if strength is not None and strength.delay is not None:
+        title += "; margins of the softest mode: upper bounds"
     axis.set_title(title.replace("$", r"\$"))
     figure.legend(handles=handles, loc="outside lower center", ncols=2)
     return figure
@@ -91,7 +105,4 @@ def _frame(axis: Axes, curves: list[Margins], safety: float, model: str) -> list
     axis.set_ylabel("margin: factor to the loss of stability")
     axis.xaxis.set_major_formatter("{x:g}")
     axis.yaxis.set_major_formatter("{x:g}")
-    return [
-        Line2D([], [], label=f"safe above (margin {safety:g})", color=s.BLACK, linestyle=_DOTS),
-        Patch(color=s.FILL[3], label="unstable"),
-    ]
+    return [Patch(color=s.FILL[3], label="unstable")]

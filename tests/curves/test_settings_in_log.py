@@ -3,6 +3,7 @@
 import json
 import os
 import struct
+import time
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,14 @@ def test_a_configuration_beside_the_log(tmp_path):
 def test_what_is_no_setting_gives_none(tmp_path, text):
     found = settings_of_log(written(tmp_path, text))
     assert found is None or set(found.values) <= {"a", "group_size", "beta"}
+
+
+@pytest.mark.parametrize("line", ["{'data': {'a': 1,", "GRPOConfig(", "Namespace(a=1, " + "b=2, " * 400])
+def test_a_hostile_log_takes_no_longer_than_an_honest_one(tmp_path, line):
+    path = written(tmp_path, f"{line}\n" * 19_000)
+    start = time.process_time()
+    settings_of_log(path)
+    assert time.process_time() - start < 2
 
 
 def test_what_the_log_says_wins(tmp_path):

@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ MAX_CHARACTERS = 4_000_000
 _MOST_LINES = 20_000
 _LONGEST_DUMP = 200_000
 _MOST_ROWS = 400
+_MOST_STARTS = 12
 _PREFIX = re.compile(r"^\s{0,8}\([\w.]{1,60} pid=\d{1,12}[^)\n]{0,80}\)\s?")
 _DUMP = re.compile(r"\{\s?['\"](?:actor_rollout_ref|algorithm|data|trainer)['\"]\s?:\s?\{")
 _CALL = re.compile(r"\b(?:Namespace|[A-Z]\w{0,40}(?:Config|Arguments))\(")
@@ -91,15 +93,17 @@ def _first_lines(path: Path) -> Iterator[str]:
 
 def _dump(lines: list[str]) -> dict[str, Any]:
     """The first nested dictionary of settings, taken apart as literals."""
-    for place, line in enumerate(lines):
-        if (start := _DUMP.search(line)) is None:
-            continue
-        text, depth = "", 0
-        for further in (line[start.start() :], *lines[place + 1 : place + 4000]):
+    for place, start in _starts(_DUMP, lines):
+        kept, depth, held = [], 0, 0
+        for further in (lines[place][start.start() :], *lines[place + 1 : place + 4000]):
             depth += further.count("{") - further.count("}")
-            text += further + "\n"
-            if depth <= 0 or len(text) > _LONGEST_DUMP:
+            held += len(further)
+            kept.append(further)
+            if depth <= 0 or held > _LONGEST_DUMP:
                 break
+        text = "\n".join(kept)
+        if depth > 0 or held > _LONGEST_DUMP:
+            continue
         try:
             nested = ast.literal_eval(text[: text.rfind("}") + 1])
         except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
@@ -112,16 +116,20 @@ def _dump(lines: list[str]) -> dict[str, Any]:
 def _calls(lines: list[str]) -> dict[str, Any]:
     """Arguments that a program printed as a call, on one line or on one line each."""
     found: dict[str, Any] = {}
-    for place, line in enumerate(lines):
-        if (start := _CALL.search(line)) is None:
-            continue
-        text = line[start.end() :]
+    for place, start in _starts(_CALL, lines):
+        text = lines[place][start.end() :]
         if text.strip() in ("", "\\"):
             closed = next((at for at, one in enumerate(lines[place + 1 : place + 600]) if one.strip() == ")"), 0)
             text = "\n".join(lines[place + 1 : place + 1 + closed])
         for name, value in _PAIR.findall(text[:_LONGEST_DUMP]):
             found.setdefault(name, _listed(value))
     return found
+
+
+def _starts(pattern: re.Pattern[str], lines: list[str]) -> Iterator[tuple[int, re.Match[str]]]:
+    """Where a pattern is met, by line: the first few, so that a hostile log costs no more than an honest one."""
+    met = ((place, match) for place, line in enumerate(lines) if (match := pattern.search(line[:_LONGEST_DUMP])))
+    yield from islice(met, _MOST_STARTS)
 
 
 def _listed(value: str) -> Any:

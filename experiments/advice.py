@@ -48,7 +48,7 @@ ONE = {"units": "1"}
 def predict(setting: Setting) -> xarray.Dataset:
     """The goals, and what theory says of the rivals."""
     values = {
-        "collapsed_permitted": ((), 0.0, ONE),
+        "collapsed_forbidden": ((), 1.0, ONE | {"long_name": "share of what collapsed that is forbidden"}),
         "worked_forbidden": ((), 0.5, ONE | {"long_name": "largest share of what worked that may be forbidden"}),
         "exact_permits": ((), 1.0, ONE | {"long_name": "share of the collapsed that the exact margin permits"}),
     }
@@ -246,11 +246,11 @@ SOURCE = "bandit_lab/curves/advise/permit.py"
 SEEN = "the margins of single runs of both halves had been seen when the rule was made, the pairs had not"
 CLAIMS = (
     Claim(
-        "advice.no_collapse",
-        "Settings that collapsed and that the advice permitted, all origins but that of the calibration",
+        "advice.collapses",
+        "Share of the settings that collapsed that the advice forbids, all origins but that of the calibration",
         SOURCE,
-        predicted=lambda f: float(f.predicted.collapsed_permitted),
-        measured=lambda f: float(score(f, "advice")[0]),
+        predicted=lambda f: float(f.predicted.collapsed_forbidden),
+        measured=lambda f: 1 - score(f, "advice")[0] / score(f, "advice")[1],
         tolerance=0.0,
         fails_if="one of the collapsed settings were permitted from any run of its family",
         constant="the goal",

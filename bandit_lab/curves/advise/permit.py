@@ -27,8 +27,8 @@ SPREAD = 3.5
 """Stiffest mode over the one that the curve shows, as real runs of one origin had it: see `spread_needed`.
 
 Calibrated on the families of ShibukiZero/assignment5-alignment (GRPO on Qwen2.5-Math-1.5B, MATH, learning rate or
-updates per batch changed): from 2 updates per batch, law's margin 13.6, a run with 8 collapsed, 13.6/(8/2) = 3.4. The
-experiment `advice` computes it again from the logs and scores it on all other origins.
+updates per batch changed): from 4 updates per batch, law's margin 6.9, a run with 8 collapsed, 6.9/(8/4) = 3.45. The
+experiment `advice` computes it again from the logs and scores it on all other origins, which would have asked for 2.9.
 """
 REACH = 4.0
 """How many times a setting that was run one curve is believed at most."""

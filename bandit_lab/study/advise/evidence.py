@@ -7,7 +7,7 @@ import numpy as np
 
 from bandit_lab.curves import Curve
 from bandit_lab.curves.advise import has_fallen
-from bandit_lab.curves.diagnose import DiagnoseSettings, diagnose
+from bandit_lab.curves.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from bandit_lab.curves.diagnose.collapse import collapse, nonfinite
 from bandit_lab.curves.diagnose.evidence import Evidence as Measured
 from bandit_lab.curves.diagnose.oscillation import Oscillation, oscillation_test
@@ -18,6 +18,7 @@ from bandit_lab.curves.fit.results import FEWEST_POINTS
 from bandit_lab.curves.trainers import TRAINERS, Fact, Setup
 from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.fit.work import LITTLE
+from bandit_lab.study.logs.findings import verdict_lines
 from bandit_lab.study.logs.gather import Log, gather
 from bandit_lab.study.settings.log import LogSettings
 
@@ -47,8 +48,8 @@ class Evidence:
     `schedule` is the largest logged learning rate over the mean one. `answers` seen in the last fifth of the run, at
     least one group per row. `scatter` is the standard deviation of one logged reward around its slow course, from
     differences of neighbours; `wave` the test for oscillation beyond noise. `fall` is a collapse, if there was
-    one: all else is then read from the part before it. `failed` says how the run failed, if it did, and `declined` that
-    its reward ends lower than it was.
+    one: all else is then read from the part before it. `verdict` is that of `diagnose`, in words, `failed` says how the
+    run failed, if it did, and `declined` that its reward ends lower than it was.
     """
 
     curve: Curve | None = None
@@ -65,6 +66,7 @@ class Evidence:
     wave: Oscillation | None = None
     fall: Measured | None = None
     failed: str = ""
+    verdict: str = ""
     declined: bool = False
     notes: tuple[str, ...] = field(default=())
 
@@ -101,10 +103,12 @@ def look(log: Log | None, setup: Setup) -> Evidence:
     now = None if why else float(np.clip((curve.reward[late].mean() - low) / (high - low), 0, 1))
     rate, schedule = _schedule(curve)
     seen = _answers(int(late.sum()), curve, setup)
+    found = diagnose(log.curve, None, int(setup.number("group_size") or 0) or None)
     scatter = float(np.sqrt(noise_variance(curve.reward[None])[0]))
     return Evidence(
         log.curve, delay, reason, now, why, source, _silent(curve), seen, rate, schedule, scatter, _wave(curve),
-        fall, _failed(log.curve, fall, setup), has_fallen(log.curve.reward, scatter), _notes(log.curve, rate, setup),
+        fall, _failed(found, fall), " ".join(verdict_lines(found)), has_fallen(log.curve.reward, scatter),
+        _notes(log.curve, rate, setup),
     )  # fmt: skip
 
 
@@ -123,13 +127,12 @@ def _fall(curve: Curve) -> Measured | None:
     return found if score >= 1 and before >= FEWEST_POINTS else None
 
 
-def _failed(curve: Curve, fall: Measured | None, setup: Setup) -> str:
+def _failed(found: Diagnosis, fall: Measured | None) -> str:
     """How the run failed, in words; nothing where it did not."""
     if fall is not None:
         return f"the reward {fall.text}"
-    verdict = diagnose(curve, None, int(setup.number("group_size") or 0) or None).verdict
-    found = [name.replace("_", " ") for name in FAILURES if name in verdict]
-    return f"diagnose finds {' and '.join(found)}" if found else ""
+    failures = [name.replace("_", " ") for name in FAILURES if name in found.verdict]
+    return f"diagnose finds {' and '.join(failures)}" if failures else ""
 
 
 def _until(curve: Curve, last: float) -> Curve:

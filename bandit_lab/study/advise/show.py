@@ -198,6 +198,7 @@ def on_terminal(advice: Advice, settings: AdviseSettings) -> list[Block]:
     return [
         *paragraphs([headline(advice)], On.TERMINAL),
         titled(next_table(advice)),
+        *paragraphs(state(advice), On.TERMINAL),
         *paragraphs(["; ".join(setup.recognised)], On.TERMINAL),
         titled(settings_table(advice)),
         *paragraphs([stiffness_line(advice)], On.TERMINAL),
@@ -231,6 +232,11 @@ def group_sizes(advice: Advice) -> list[int]:
     return [size for size in sorted({*SIZES, now}) if now and advice.permit.group(now, size, advice.setup.adaptive)]
 
 
+def state(advice: Advice) -> list[str]:
+    """What `diagnose` says of the run."""
+    return [f"State of this run: {advice.evidence.verdict}"] if advice.evidence.verdict else []
+
+
 def doubts(advice: Advice) -> list[str]:
     """What is to be settled before anything is changed: severe traps, and where log and settings disagree."""
     found = [trap.text for trap in advice.setup.traps if trap.severe] + list(advice.evidence.notes)
@@ -250,7 +256,7 @@ def page(advice: Advice, settings: AdviseSettings) -> Document:
     sources = [f"K_ref: {setup.loop.source}.", f"Advantage: {setup.reading.rule.source}."]
     margins = [stiffness_line(advice), *(f"Caution: {text}." for text in _cautions(advice))]
     sections: dict[str, Sequence[Block]] = {
-        "": [*paragraphs([headline(advice)]), next_table(advice), *paragraphs(doubts(advice))],
+        "": [*paragraphs([headline(advice)]), next_table(advice), *paragraphs([*state(advice), *doubts(advice)])],
         "Answers": paragraphs([f"{question} {answer}" for question, answer in answers(advice, settings)]),
         "Picture": [Figure(lambda: _drawn(advice, settings), ALT, dpi=130)],
         "Settings": [*paragraphs(setup.recognised), settings_table(advice)],

@@ -199,6 +199,7 @@ def _log(advice: Advice) -> dict[str, Any] | None:
         "path": curve.source,
         "recognised": list(curve.recognised),
         "points": int(curve.step.size),
+        "verdict": advice.evidence.verdict,
         "step_unit": curve.step_unit,
         "reward_key": curve.reward_series.key,
         "notes": [*curve.notes, *advice.evidence.notes],

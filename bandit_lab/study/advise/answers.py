@@ -47,6 +47,8 @@ def _knob(advice: Advice, settings: AdviseSettings) -> str:
         if share is not None and share >= WASTED:
             waste = f"{share:.0%} of the groups are silent and teach nothing"
             return f"The signal, not stability: {waste}. {_more(groups, settings)}"
+    if advice.permit.basis == "failed run":
+        return headline(advice)
     if advice.margin_upper is None:
         return _unknown(advice)
     if advice.margin_upper.exact >= settings.safety:
@@ -57,47 +59,46 @@ def _knob(advice: Advice, settings: AdviseSettings) -> str:
 def _collapsed(advice: Advice, fall: Evidence) -> str:
     """What to try after a collapse: a rule of thumb, and said to be one."""
     first = f"This run {'diverged' if fall.metric == 'nonfinite' else 'collapsed'}: the reward {fall.text}"
-    if advice.margin is None:
-        known = "what came before does not tell a margin"
-    elif advice.margin.exact < 1:
+    known = "what came before does not tell a margin"
+    if advice.margin is not None and advice.margin.exact < 1:
         known = f"the part before it reads as unstable, margin {short(advice.margin.exact)}"
-    else:
+    elif advice.margin is not None:
         margins = f"{short(advice.margin.exact)} (law {short(advice.margin.law)})"
         known = (
-            f"the part before it reads a margin of {margins}, so that the linear response does not explain it: noise, "
-            "a mode that the reward does not show, or a missing clip may"
+            f"the part before it reads a margin of {margins} for the softest mode, so that a stiffer one, noise or a "
+            "missing clip explains it"
         )
-    knobs = ", ".join(advice.setup.loop.knobs)
-    halved = "half the learning rate and a larger G"
-    if advice.loop.mean_age > 0:
-        least = 0 if advice.loop.model == "lag" else 1
-        halved = (
-            f"the {INTERVAL[advice.loop.model]} ({knobs}) at {least}, which takes staleness out of it, else {halved}"
-        )
-    return f"{first}; {known}. A rule of thumb: start again from before it with {halved}"
+    return f"{first}; {known}. A rule of thumb: start again from before it with half, {' or '.join(_ways(advice))}"
+
+
+def _ways(advice: Advice, suffix: str = "", named: bool = False) -> list[str]:
+    """The moves that are permitted: those that leave a setting as it is are left out."""
+    permit, loop = advice.permit, advice.loop
+    fact = advice.setup.facts.get("learning_rate")
+    key = f" ({'learning_rate' if fact is None else fact.key})" if named else ""
+    found = [] if permit.factor == 1 else [f"the learning rate{key} to {rate_at(advice, permit.factor)}{suffix}"]
+    if permit.interval != loop.interval:
+        knobs = ", ".join(advice.setup.loop.knobs)
+        found.append(f"the {INTERVAL[loop.model]} ({knobs}) to {permit.interval}{suffix}")
+    return found
 
 
 def headline(advice: Advice) -> str:
     """What may be run next, in one or two sentences: never more than there is evidence for."""
-    permit, loop = advice.permit, advice.loop
-    name, knobs = INTERVAL[loop.model], ", ".join(advice.setup.loop.knobs)
+    permit = advice.permit
     if permit.basis == "no evidence":
         return f"Keep what you have. Nothing here says that more would be stable: {permit.reason}."
-    rate = rate_at(advice, permit.factor)
-    ways = [f"the learning rate to {rate}"]
-    if permit.interval != loop.interval:
-        ways.append(f"the {name} ({knobs}) to {permit.interval}")
     if permit.basis == "failed run" and permit.factor == 1:
         return f"Keep what you have, and raise nothing: {permit.reason}."
     if permit.basis == "failed run":
-        return f"Raise nothing: this run failed ({permit.reason}). Start again with half: {' or '.join(ways)}."
+        half = " or ".join(_ways(advice))
+        return f"Raise nothing: this run failed ({permit.reason}). Start again with half: {half}."
     if permit.factor < 1:
-        return f"Go down: {' or '.join(ways)}. {permit.reason[0].upper()}{permit.reason[1:]}."
-    if permit.factor == 1 and permit.interval <= loop.interval:
+        return f"Go down: {' or '.join(_ways(advice))}. {permit.reason[0].upper()}{permit.reason[1:]}."
+    ways = _ways(advice, " at most")
+    if not ways:
         return f"Keep what you have: the margin that this curve shows is used up by {_allowance(advice)}."
-    at_most = [f"the learning rate to {rate} at most"] if permit.factor > 1 else []
-    at_most += [f"the {name} ({knobs}) to {permit.interval} at most"] if permit.interval > loop.interval else []
-    text = f"One of these may go up: {', or '.join(at_most)}."
+    text = f"One of these may go up: {', or '.join(ways)}."
     if permit.basis == "measured stiffness":
         return f"{text} This is the exact threshold at the measured stiffness, over {permit.divisor:g}."
     return f"{text} More needs a measured stiffness (stiffness=...): {permit.reason}."
@@ -133,15 +134,9 @@ def _comfortable(advice: Advice, settings: AdviseSettings) -> str:
 
 def _mend(advice: Advice, settings: AdviseSettings) -> str:
     assert advice.margin_upper is not None
-    fact, permit = advice.setup.facts.get("learning_rate"), advice.permit
-    key = "learning_rate" if fact is None else fact.key
-    ways = [f"the learning rate ({key}) to {rate_at(advice, permit.factor)}"]
-    if permit.interval < advice.loop.interval:
-        knobs = ", ".join(advice.setup.loop.knobs)
-        ways.insert(0, f"the {INTERVAL[advice.loop.model]} ({knobs}) to {permit.interval}")
     state = "beyond the threshold" if advice.margin_upper.exact < 1 else f"inside the safety factor {settings.safety:g}"
     lowest = number(advice.margin_upper.exact, 3)
-    return f"Stability: the margin may be as low as {lowest}, {state}. Bring {' or '.join(ways)}"
+    return f"Stability: the margin may be as low as {lowest}, {state}. Bring {' or '.join(_ways(advice, named=True))}"
 
 
 def _stale(advice: Advice, settings: AdviseSettings) -> str:

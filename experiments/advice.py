@@ -26,9 +26,9 @@ from bandit_lab.curves import trainers
 from bandit_lab.curves.advise import REACH, SPREAD, Permit, StalenessLoop, from_curve, spread_needed
 from bandit_lab.study.advise.evidence import look
 from bandit_lab.study.advise.settings import AdviseSettings
-from bandit_lab.study.advise.work import Advice, work
+from bandit_lab.study.advise.work import work
 from bandit_lab.study.fit.settings import FitSettings
-from bandit_lab.study.logs.gather import gather
+from bandit_lab.study.logs.gather import Log, gather
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import claims, sheet
 from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
@@ -76,24 +76,15 @@ def inputs(setting: Setting) -> str:
 
 def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     """What every first run permits, and what became of every second one."""
-    return lab.keep("pairs", lambda: _pairs(setting, lab))
-
-
-def _pairs(setting: Setting, lab: Lab) -> xarray.Dataset:
     families = [(one["name"], one["setting"], one["runs"]) for one in setting.families]
     wanted = sorted({name for _, _, runs in families for name in runs})
     index = Path(os.environ["BANDIT_LAB_LOGS"]) / "index.csv"
     with open(index, encoding="utf-8", newline="") as file:
         known = {row["run_id"]: row for row in csv.DictReader(file)}
     logs = {log.name: log for log in gather(FitSettings(logs_index=str(index)), lambda done, total: None)}
-    advised: dict[str, Advice] = {}
+    advised: dict[str, xarray.Dataset] = {}
     for done, name in enumerate(wanted):
-        log = logs[name]
-        given = {"learning_rate": log.learning_rate, "refresh_interval": log.refresh_interval,
-                 "group_size": log.group_size}  # fmt: skip
-        given = {key: int(value) if key != "learning_rate" else value for key, value in given.items() if value}
-        setup = trainers.understand(None, {}, given)
-        advised[name] = work(setup, look(log, setup), AdviseSettings(safety=setting.safety))
+        advised[name] = lab.keep(name, lambda log=logs[name]: advise_one(log, setting))  # type: ignore[misc]
         lab.progress(done + 1, len(wanted))
     rows: list[list[Any]] = []
     for family, kind, runs in families:
@@ -114,13 +105,27 @@ def _pairs(setting: Setting, lab: Lab) -> xarray.Dataset:
     return xarray.Dataset(values, {"pair": labels})
 
 
-def _row(kind: str, advice: Advice, value: float, other: float) -> list[Any]:
-    """Code of the setting, change in heat, both margins, factor, whether the run went well, whether it is permitted."""
+def advise_one(log: Log, setting: Setting) -> xarray.Dataset:
+    """Margins at the stiff end, what is permitted, and whether the run went well, given what the index says of it."""
+    given = {"learning_rate": log.learning_rate, "refresh_interval": log.refresh_interval,
+             "group_size": log.group_size}  # fmt: skip
+    given = {key: int(value) if key != "learning_rate" else value for key, value in given.items() if value}
+    setup = trainers.understand(None, {}, given)
+    advice = work(setup, look(log, setup), AdviseSettings(safety=setting.safety))
     permit, worst = advice.permit, advice.margin_upper
+    law, exact = (np.nan, np.nan) if worst is None else (worst.law, worst.exact)
+    well = float(permit.basis != "failed run")
+    values = {"law": law, "exact": exact, "factor": permit.factor, "interval": float(permit.interval), "well": well}
+    return xarray.Dataset({name: ((), value, ONE) for name, value in values.items()})
+
+
+def _row(kind: str, advised: xarray.Dataset, value: float, other: float) -> list[Any]:
+    """Code of the setting, change in heat, both margins, factor, whether the run went well, whether it is permitted."""
+    one = {name: float(advised[name]) for name in advised}
+    permit = Permit(one["factor"], int(one["interval"]), "response time" if one["well"] else "failed run", "")
     change = value / other if kind == "group_size" else other / value
-    margins = [np.nan, np.nan] if worst is None else [worst.law, worst.exact]
-    well = permit.basis != "failed run"
-    return [SETTINGS.index(kind), change, *margins, permit.factor, well, allows(permit, kind, value, other)]
+    allowed = allows(permit, kind, value, other)
+    return [SETTINGS.index(kind), change, one["law"], one["exact"], one["factor"], one["well"], allowed]
 
 
 def allows(permit: Permit, kind: str, value: float, other: float) -> bool:

@@ -18,7 +18,7 @@ from bandit_lab.curves.fit.results import FEWEST_POINTS
 from bandit_lab.curves.trainers import TRAINERS, Fact, Setup
 from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.fit.work import LITTLE
-from bandit_lab.study.logs.findings import verdict_lines
+from bandit_lab.study.logs.findings import verdict_text
 from bandit_lab.study.logs.gather import Log, gather
 from bandit_lab.study.settings.log import LogSettings
 
@@ -107,7 +107,7 @@ def look(log: Log | None, setup: Setup) -> Evidence:
     scatter = float(np.sqrt(noise_variance(curve.reward[None])[0]))
     return Evidence(
         log.curve, delay, reason, now, why, source, _silent(curve), seen, rate, schedule, scatter, _wave(curve),
-        fall, _failed(found, fall), " ".join(verdict_lines(found)), has_fallen(log.curve.reward, scatter),
+        fall, _failed(found, fall), verdict_text(found, short=False), has_fallen(log.curve.reward, scatter),
         _notes(log.curve, rate, setup),
     )  # fmt: skip
 

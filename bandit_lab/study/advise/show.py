@@ -234,7 +234,7 @@ def group_sizes(advice: Advice) -> list[int]:
 
 def state(advice: Advice) -> list[str]:
     """What `diagnose` says of the run."""
-    return [f"State of this run: {advice.evidence.verdict}"] if advice.evidence.verdict else []
+    return [f"State of this run: {advice.evidence.verdict}."] if advice.evidence.verdict else []
 
 
 def doubts(advice: Advice) -> list[str]:

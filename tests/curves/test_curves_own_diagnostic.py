@@ -7,6 +7,7 @@ from bandit_lab.curves import Curve, RewardScale, Series
 from bandit_lab.curves.diagnose import (
     DIAGNOSTICS,
     FAILURES,
+    OUTCOMES,
     DiagnoseSettings,
     Evidence,
     Finding,
@@ -35,11 +36,11 @@ def slow_start(curve, settings, group_size=None):
 @pytest.mark.usefixtures("_forgotten")
 def test_a_registered_diagnostic_is_run_after_the_four():
     quick = DiagnoseSettings(surrogates=19)
-    assert set(DIAGNOSTICS) == set(FAILURES)
+    assert set(DIAGNOSTICS) == {*FAILURES, *OUTCOMES}
     assert "slow_start" not in diagnose(CURVE, quick).scores
     register_diagnostic("slow_start")(slow_start)
     found = diagnose(CURVE, quick)
-    assert tuple(found.scores) == (*FAILURES, "slow_start")
+    assert tuple(found.scores) == (*FAILURES, *OUTCOMES, "slow_start")
     assert "slow_start" in found.verdict
     with pytest.raises(ValueError, match=r"diagnostic reward_hacking: expected one definition, got two: .*verdict"):
         register_diagnostic("reward_hacking")(slow_start)

@@ -61,7 +61,7 @@ def test_the_grade_does_not_touch_verdict_and_scores():
 def test_beside_a_failure_nothing_is_a_mere_note():
     collapsed = np.where(STEP < 90, saturating(0.8), 0.1)
     found = diagnose(a_run(collapsed, **LOST), FEW)
-    assert set(found.verdict) == {"policy_concentration", "dynamical_instability"}
+    assert set(found.verdict) == {"policy_concentration", "dynamical_instability", "collapsed"}
     assert found.notes == ()
 
 

@@ -1,9 +1,9 @@
-"""The four failure modes on a real or simulated log, with evidence and with what could not be judged."""
+"""Four failure modes and the outcome of a real or simulated log, with evidence and with what could not be judged."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from bandit_lab.curves.diagnose.evidence import FAILURES, DiagnoseSettings, Diagnosis, Evidence, Finding
+from bandit_lab.curves.diagnose.evidence import FAILURES, OUTCOMES, DiagnoseSettings, Diagnosis, Evidence, Finding
 from bandit_lab.curves.diagnose.registry import Detector, Diagnostic, register_diagnostic
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DIAGNOSTICS",
     "FAILURES",
+    "OUTCOMES",
     "Detector",
     "DiagnoseSettings",
     "Diagnosis",

@@ -31,7 +31,9 @@ def nonfinite(curve: Curve) -> tuple[float, Evidence] | None:
     if last >= least:
         window = float(lost[-last]), window[1]
         text = f"is no number from step {window[0]:g} to the end of the log ({last} rows)"
-    return last / least, Evidence("nonfinite", window, float(last), float(least), text)
+    return last / least, Evidence(
+        "nonfinite", window, float(last), float(least), text, also="rows at the end of the log"
+    )
 
 
 def collapse(
@@ -76,7 +78,12 @@ def collapse(
     text += "" if wave is None else f", by means over whole periods of {wave.period:.3g} steps"
     text += f", setting in at step {onset:g}" if best >= 1 else ""
     return max(float(best), 0.0), Evidence(
-        "fall", (onset, float(step[-1])), float(share), settings.collapse_share, text
+        "fall",
+        (onset, float(step[-1])),
+        float(share),
+        settings.collapse_share,
+        text,
+        also=f"and {settings.collapse_z:g} standard errors",
     )
 
 

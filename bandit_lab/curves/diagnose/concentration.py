@@ -35,7 +35,7 @@ def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
             f"; for good below {settings.entropy_share:.0%} of it since step {window[0]:g}{_since(curve, window[0])}"
         )
     score = settings.entropy_share / max(share, 1e-6)
-    evidence = Evidence("entropy_share", window, share, settings.entropy_share, text, score)
+    evidence = Evidence("entropy_share", window, share, settings.entropy_share, text, score, "or below")
     return Finding("policy_concentration", score, (evidence,))
 
 

@@ -16,6 +16,7 @@ _CLIMB = 0.25
 """Share of the scale by which a reward has climbed that stands high on it by its own doing."""
 _BELOW = 0.99
 """Largest score of a run that is solved: silence is no failure there."""
+_ALSO = "and the task is not solved"
 
 
 def silent_share_bound(success: Floats, group_size: int) -> Floats:
@@ -84,5 +85,7 @@ def judge(curve: Curve, settings: DiagnoseSettings, group_size: int | None = Non
         text += f"; mean of the last fifth, above {settings.silent_share:.0%} {_when(since, float(steps[0]))}"
         window = (min(since, window[0]), window[1])
     return Finding(
-        "advantage_degeneracy", score, (Evidence("silent_share", window, value, settings.silent_share, text, score),)
+        "advantage_degeneracy",
+        score,
+        (Evidence("silent_share", window, value, settings.silent_share, text, score, _ALSO),),
     )

@@ -13,13 +13,28 @@ FAILURES: tuple[Failure, ...] = (
     "policy_concentration",
     "dynamical_instability",
 )
+OUTCOMES = ("stalled", "collapsed", "diverging")
+"""What became of a run, whatever the cause. Judged like the failures, and part of the verdict."""
+CAUSES_FIRST = (
+    "diverging",
+    "dynamical_instability",
+    "reward_hacking",
+    "policy_concentration",
+    "advantage_degeneracy",
+    "collapsed",
+    "stalled",
+)
+"""The order of a verdict: a cause stands before its effects."""
+_EFFECTS = ("policy_concentration", "advantage_degeneracy")
+"""What follows a collapse where it sets in behind it."""
 
 
 @dataclass(frozen=True)
 class Evidence:
     """One number against its threshold: `metric` over `window` (first and last step) was `value`, limit `threshold`.
 
-    `score` is how far it is beyond the threshold, in the right direction: 1 and more means the failure.
+    `score` is how far it is beyond the threshold, in the right direction: 1 and more means the failure. `also` is what
+    must hold besides: a number may be beyond its threshold and mean nothing.
     """
 
     metric: str
@@ -28,6 +43,7 @@ class Evidence:
     threshold: float
     text: str
     score: float = 0.0
+    also: str = ""
 
     @property
     def above(self) -> bool:
@@ -52,6 +68,11 @@ class Finding:
     def present(self) -> bool:
         """Whether the failure is there."""
         return self.score is not None and self.score >= 1
+
+    @property
+    def onset(self) -> float:
+        """First step of the evidence that the failure rests on; infinite without any."""
+        return min((one.window[0] for one in self.evidence if one.above), default=float("inf"))
 
 
 @dataclass(frozen=True)
@@ -118,8 +139,34 @@ class Diagnosis:
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """The failures present, or `healthy`."""
-        return tuple(f.failure for f in self.findings if f.present) or ("healthy",)
+        """The failures present, causes before effects; or `not_judged` where more than half could not be, or
+        nothing shows that the run learned; or `healthy`.
+
+        Silent groups and lost entropy that set in behind a collapse are its effects.
+        """
+        present = {f.failure: f.onset for f in self.findings if f.present}
+        if not present:
+            little = 2 * len(self.unjudged) > len(self.findings)
+            return ("not_judged",) if little or not self.gained else ("healthy",)
+        order = list(CAUSES_FIRST)
+        if "collapsed" in present:
+            for name in _EFFECTS:
+                if name in present and present[name] >= present["collapsed"]:
+                    order.remove(name)
+                    order.append(name)
+        return tuple(sorted(present, key=lambda name: order.index(name) if name in order else -1))
+
+    @property
+    def unjudged(self) -> tuple[str, ...]:
+        """Failures and outcomes that could not be judged."""
+        return tuple(f.failure for f in self.findings if f.score is None)
+
+    @property
+    def next(self) -> str:
+        """What to do next, in one line."""
+        from bandit_lab.curves.diagnose.advice import next_step
+
+        return next_step(self)
 
     @property
     def notes(self) -> tuple[str, ...]:

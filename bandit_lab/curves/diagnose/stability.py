@@ -28,14 +28,33 @@ def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
     lost = nonfinite(curve)
     found += [lost] if lost else []
     if curve.reward.size >= _FEWEST:
-        test = oscillation_test(curve.step, curve.reward, settings.surrogates, settings.seed)
-        wave = test if wave_score(curve, test, settings) >= 1 else None
+        test = _tested(curve, settings)
+        wave = wave_of(curve, settings)
         found += [_oscillating(curve, test, settings), _swinging(curve, settings), growth(curve.step, test, settings)]
     else:
         missing = f"fewer than {_FEWEST} rewards: oscillation, swings and growth of fluctuations cannot be judged"
     found.insert(0, collapse(curve.step, curve.reward, settings, wave, curve.scale.bottom))
     evidence = tuple(replace(one, score=score) for score, one in found)
     return Finding("dynamical_instability", max(one.score for one in evidence), evidence, missing)
+
+
+_LAST: list[tuple[Curve, DiagnoseSettings, Oscillation]] = []
+"""The last test: instability and collapse both ask for it, and it takes most of the time of a diagnosis."""
+
+
+def _tested(curve: Curve, settings: DiagnoseSettings) -> Oscillation:
+    if not (_LAST and _LAST[0][0] is curve and _LAST[0][1] is settings):
+        test = oscillation_test(curve.step, curve.reward, settings.surrogates, settings.seed)
+        _LAST[:] = [(curve, settings, test)]
+    return _LAST[0][2]
+
+
+def wave_of(curve: Curve, settings: DiagnoseSettings) -> Oscillation | None:
+    """The regular wave in a curve, if there is one; None below 24 points."""
+    if curve.reward.size < _FEWEST:
+        return None
+    test = _tested(curve, settings)
+    return test if wave_score(curve, test, settings) >= 1 else None
 
 
 def wave_score(curve: Curve, test: Oscillation, settings: DiagnoseSettings) -> float:
@@ -54,7 +73,12 @@ def _oscillating(curve: Curve, test: Oscillation, settings: DiagnoseSettings) ->
         )
     window = (float(curve.step[0]), float(curve.step[-1]))
     return wave_score(curve, test, settings), Evidence(
-        "oscillation_p", window, test.p_value, settings.false_alarm, text
+        "oscillation_p",
+        window,
+        test.p_value,
+        settings.false_alarm,
+        text,
+        also=f"or below, and {settings.wave_share:.0%} of the span from peak to peak",
     )
 
 
@@ -75,7 +99,9 @@ def _swinging(curve: Curve, settings: DiagnoseSettings) -> tuple[float, Evidence
     )
     window = (float(curve.step[0]), float(curve.step[-1]))
     score = min(found.share / limits[0], found.z / limits[1])
-    return float(score), Evidence("swings", window, float(found.share), limits[0], text)
+    return float(score), Evidence(
+        "swings", window, float(found.share), limits[0], text, also=f"and {limits[1]:g} standard errors"
+    )
 
 
 def growth(step: Floats, test: Oscillation, settings: DiagnoseSettings) -> tuple[float, Evidence]:
@@ -91,4 +117,5 @@ def growth(step: Floats, test: Oscillation, settings: DiagnoseSettings) -> tuple
     p = float(stats.f.sf(ratio, max(late.size * shrink, 2), max(middle.size * shrink, 2)))
     score = min(settings.false_alarm / max(p, 1e-12), ratio / _GROWN)
     text = f"residual variance of the last third over the middle third: {ratio:.3g}, p = {p:.2g}"
-    return score, Evidence("variance_growth", (float(step[2 * n // 3]), float(step[-1])), ratio, _GROWN, text)
+    window, also = (float(step[2 * n // 3]), float(step[-1])), f"and p of at most {settings.false_alarm:g}"
+    return score, Evidence("variance_growth", window, ratio, _GROWN, text, also=also)

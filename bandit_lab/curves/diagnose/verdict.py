@@ -14,19 +14,21 @@ from point to point.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from bandit_lab import _checks
-from bandit_lab.curves.diagnose import concentration, coupling, degeneracy, stability
-from bandit_lab.curves.diagnose.evidence import FAILURES, DiagnoseSettings, Diagnosis, Finding
+from bandit_lab.curves.diagnose import concentration, coupling, degeneracy, divergence, outcomes, stability
+from bandit_lab.curves.diagnose.evidence import FAILURES, OUTCOMES, DiagnoseSettings, Diagnosis, Finding
 from bandit_lab.curves.diagnose.excursions import noise_level
 from bandit_lab.curves.diagnose.registry import DIAGNOSTICS, register_diagnostic
 from bandit_lab.curves.record import Curve, Floats
 
 Severity = Literal["failure", "note"]
 _MEANS = {"policy_concentration": "the entropy is lost", "advantage_degeneracy": "most groups are silent"}
+_HARM = {"collapsed": "a collapse", "diverging": "divergence"}
 _FALL, _Z = 0.1, 2.0
 """Share of the climb that a fall must have to be harm, and standard errors of a fall or rise."""
 _HIGH, _CLIMB = 0.5, 0.25
@@ -41,7 +43,8 @@ _NEAR_TOP = 0.85
 def severities(findings: Sequence[Finding], curve: Curve) -> dict[str, tuple[Severity, str]]:
     """(grade, reason) of every finding that is present, by failure; harm by itself needs no reason."""
     present = [finding.failure for finding in findings if finding.present]
-    harm = next((name.replace("_", " ") for name in present if name not in _MEANS), "")
+    causes = [name for name in present if name not in _MEANS and name != "stalled"]
+    harm = _HARM.get(causes[0], causes[0].replace("_", " ")) if causes else ""
     return {name: _grade(name, curve, harm) if name in _MEANS else ("failure", "") for name in present}
 
 
@@ -154,6 +157,19 @@ def _instability(curve: Curve, settings: DiagnoseSettings, group_size: int | Non
 
 
 register_diagnostic("advantage_degeneracy")(degeneracy.judge)
+register_diagnostic("stalled")(outcomes.stalled)
+register_diagnostic("diverging")(divergence.judge)
+
+
+@register_diagnostic("collapsed")
+def _collapsed(curve: Curve, settings: DiagnoseSettings, group_size: int | None = None) -> Finding:
+    return outcomes.collapsed(curve, settings, stability.wave_of(curve, settings))
+
+
+def _quiet(finding: Finding) -> Finding:
+    """The same finding below its threshold."""
+    evidence = tuple(replace(one, score=min(one.score, 0.99)) for one in finding.evidence)
+    return replace(finding, score=0.99, evidence=evidence)
 
 
 def diagnose(
@@ -162,16 +178,19 @@ def diagnose(
     group_size: int | None = None,
     refresh_interval: float | None = None,
 ) -> Diagnosis:
-    """Judge one run on the four failure modes; what the log cannot tell is said in `missing`.
+    """Judge one run on the four failure modes and on what became of it; what the log cannot tell is said in `missing`.
 
     `group_size` and `refresh_interval` of the trainer, where known, allow bounds that the log alone does not.
     """
     settings = settings or DiagnoseSettings()
-    names = (*FAILURES, *(name for name in DIAGNOSTICS if name not in FAILURES))
+    known = (*FAILURES, *OUTCOMES)
+    names = (*known, *(name for name in DIAGNOSTICS if name not in known))
     for name in settings.options:
         _checks.choice("diagnostic", name, DIAGNOSTICS)
     judges = [DIAGNOSTICS.build(name, settings.options.get(name, {})) for name in names]
     findings = tuple(judge(curve, settings, group_size=group_size) for judge in judges)
+    if any(one.failure == "collapsed" and one.present for one in findings):  # then it is no standstill
+        findings = tuple(_quiet(one) if one.failure == "stalled" and one.present else one for one in findings)
     grades, nothing = severities(findings, curve), idle(curve)
     remarks = [*curve.notes, *([nothing] if nothing else []), *(why for _, why in grades.values() if why)]
     return Diagnosis(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_lab.curves.diagnose import FAILURES, DiagnoseSettings, diagnose
+from bandit_lab.curves.diagnose import FAILURES, OUTCOMES, DiagnoseSettings, diagnose
 from bandit_lab.study.benchmark import score as scoring
 from bandit_lab.study.benchmark.logs import as_curve
 from bandit_lab.study.benchmark.plant import SPLITS, load, plant
@@ -32,12 +32,12 @@ class Panel:
 
 
 def judge(runs: Sequence[Simulated], limits: DiagnoseSettings, advance: ProgressCallback) -> Panel:
-    """Diagnose every run's log."""
+    """Diagnose every run's log. The four planted failures are scored; what became of a run (`OUTCOMES`) is not."""
     about, judged, numbers = load("effects"), [], []
     for run in runs:
         curve, sizes = as_curve(run), effects(run, about)
         found = diagnose(curve, limits)
-        verdict = tuple(name for name in found.verdict if name != "healthy")
+        verdict = tuple(name for name in found.verdict if name not in (*OUTCOMES, "healthy", "not_judged"))
         harmful = tuple(name for name in verdict if name not in found.notes)
         healthy = run.planted.recipe == "healthy"
         judged.append(Diagnosis(sizes, label(sizes, about), verdict, healthy, harmful, lacking(run)))

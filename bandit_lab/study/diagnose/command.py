@@ -20,9 +20,9 @@ from bandit_lab.study.logs.runs import check_trainer, pages_of, rows_of, small_m
 from bandit_lab.study.terminal.progress import Progress
 
 LEGEND = (
-    "Scores: 1 and more: the failure is there; a dash: the log cannot tell. healthy: no failure among those that could "
-    "be judged, at least half of them; else: how many were not judged. note: it is there and has done no harm that "
-    "shows. no clear gain: the reward shows nothing learned."
+    "Scores: 1 and more: the failure is there; a dash: the log cannot tell. Causes stand before effects. healthy: no "
+    "failure among those that could be judged, at least half of them, and a gain that shows; else: not judged. "
+    "note: it is there and has done no harm that shows."
 )
 
 
@@ -71,6 +71,7 @@ def compute(plan: Plan, run: Progress) -> Document:
     table = runs_table(rows)
     blocks: list[Block] = [Paragraph(LEGEND, On.PAGE), table]
     if len(done) == 1:
+        blocks += paragraphs([f"What to do next: {done[0].found.next}"], On.TERMINAL)
         blocks += paragraphs(done[0].curve.recognised, On.TERMINAL)
         blocks += [evidence_table(done[0].found, On.TERMINAL), *paragraphs(caveat_lines(done[0].found), On.TERMINAL)]
     else:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from bandit_lab.curves.diagnose import FAILURES, DiagnoseSettings, Diagnosis, diagnose
+from bandit_lab.curves.diagnose import FAILURES, OUTCOMES, DiagnoseSettings, Diagnosis, diagnose
 from bandit_lab.curves.trainers import Setup
 from bandit_lab.study.document import Block, Column, Document, Figure, On, Table, Value
 from bandit_lab.study.logs.findings import BRIEF, evidence_table, paragraphs, verdict_lines, verdict_text, what_was_read
@@ -44,9 +44,10 @@ def runs_table(rows: Sequence[Run]) -> Table[Run]:
     columns: list[Column[Run]] = [
         *first_columns(26, width=4),
         *(score(name, title, On.TERMINAL, BRIEF[name]) for name, title in SHORT.items()),
-        *(score(name, name.replace("_", " "), On.PAGE) for name in FAILURES),
+        *(score(name, name.replace("_", " "), On.PAGE) for name in (*FAILURES, *OUTCOMES)),
         column("verdict", "verdict", lambda row: list(row.found.verdict), null=True, on=On.JSON | On.SHOWN,
                text=lambda row: verdict_text(row.found, False), short=lambda row: verdict_text(row.found, True)),
+        column("next", "what to do next", lambda row: row.found.next, on=On.JSON | On.PAGE, left=True),
         column("severity", "severity", lambda row: {name: grade for name, (grade, _) in row.found.severity.items()},
                on=On.JSON),
         column("gained", "gained", lambda row: row.found.gained, on=On.JSON),
@@ -84,8 +85,8 @@ def page(row: Run) -> Document:
         Column("score", "score (1 and more: it is there)", lambda it: it[1], digits=3),
     ])  # fmt: skip
     sections: dict[str, Sequence[Block]] = {
-        "": [Figure(lambda: _drawn(row), ALT, dpi=130)],
-        "Verdict": [*paragraphs(lines), scores],
+        "": [*paragraphs(lines[:1]), Figure(lambda: _drawn(row), ALT, dpi=130)],
+        "Verdict": [*paragraphs(lines[1:]), scores],
         "Evidence": [evidence_table(found)],
         "What was read": what_was_read(row.curve),
     }

@@ -17,7 +17,7 @@ from bandit_lab.study.document.as_json import interval_name
 from bandit_lab.study.document.value import finite, interval_text, number, telling
 from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.fit.work import Fitted, Prediction
-from bandit_lab.study.logs.findings import evidence_table, healthy_text, paragraphs, verdict_lines, what_was_read
+from bandit_lab.study.logs.findings import evidence_table, paragraphs, unfound_text, verdict_lines, what_was_read
 from bandit_lab.study.logs.runs import MANY, Row, column, first_columns, last_columns, padded
 
 if TYPE_CHECKING:
@@ -162,8 +162,8 @@ def _reading(reading: Reading | str) -> dict[str, Any]:
 def _verdict(row: Run, short: bool) -> str:
     """The verdict, failures before notes; in a long table the word of it that tells the modes apart."""
     found = row.found.judged
-    if found.verdict == ("healthy",):
-        return healthy_text(found, short=True)  # the longer words would wrap the table
+    if found.verdict in (("healthy",), ("not_judged",)):
+        return unfound_text(found).partition(":")[0]  # the longer words would wrap the table
     names = sorted(found.verdict, key=lambda name: name in found.notes)
     if not short:
         return ", ".join(f"{'note: ' if name in found.notes else ''}{name.replace('_', ' ')}" for name in names)

@@ -13,6 +13,10 @@ Mark = tuple[float, float, str]
 
 _SENTENCES = {
     "healthy": "No failure mode was found in what the log holds.",
+    "not_judged": "Not judged: the log holds too little, or shows nothing learned, to call the run healthy.",
+    "stalled": "Stalled: no gain where there was room.",
+    "collapsed": "Collapsed: the reward fell and was not made good.",
+    "diverging": "Diverging: KL, gradient norm or entropy explode, or the reward is no number any more.",
     "reward_hacking": "Reward hacking: the training reward goes up and what counts does not follow.",
     "advantage_degeneracy": "Advantage degeneracy: most groups are silent, their answers all got the same reward.",
     "policy_concentration": "Policy concentration: the entropy has fallen to a small share of what it was.",
@@ -23,6 +27,9 @@ BRIEF = {
     "advantage_degeneracy": "degen",
     "policy_concentration": "conc",
     "dynamical_instability": "inst",
+    "stalled": "stall",
+    "collapsed": "coll",
+    "diverging": "div",
 }
 """Names of the failures where there is little room."""
 _MEASURES = {"oscillation_p": "oscillation (p-value)"}
@@ -33,22 +40,23 @@ def measure(metric: str) -> str:
     return _MEASURES.get(metric, metric.replace("_", " "))
 
 
-def healthy_text(found: Diagnosis, short: bool = False) -> str:
-    """`healthy`, or how many of the failures were not judged where that is more than half of them."""
+def unfound_text(found: Diagnosis) -> str:
+    """`healthy`, or that it is not judged and why: how many of the failures were not, or that nothing was gained."""
+    if found.verdict == ("healthy",):
+        return "healthy"
     scores = list(found.scores.values())
     unknown = scores.count(None)
-    if 2 * unknown <= len(scores):
-        return "healthy"
     if unknown == len(scores):
         return "not judged"
-    return f"{unknown} of {len(scores)} not judged" + ("" if short else ", else healthy")
+    return f"{unknown} of {len(scores)} not judged" if 2 * unknown > len(scores) else "not judged: no clear gain"
 
 
 def verdict_lines(found: Diagnosis) -> list[str]:
     """A sentence for every failure of the verdict; a failure of a user's own detector is named."""
-    if found.verdict == ("healthy",) and (text := healthy_text(found, short=True)) != "healthy":
-        return [f"No failure mode was found in what the log holds; {text}."]
-    return [
+    first = [f"What to do next: {found.next}"]
+    if found.verdict == ("not_judged",) and (text := unfound_text(found)) != "not judged":
+        return [*first, f"No failure mode was found in what the log holds; {text}."]
+    return first + [
         f"{'A note: ' if name in found.notes else ''}{_SENTENCES.get(name, name.replace('_', ' ') + '.')}"
         for name in found.verdict
     ]
@@ -56,13 +64,13 @@ def verdict_lines(found: Diagnosis) -> list[str]:
 
 def verdict_text(found: Diagnosis, short: bool) -> str:
     """The verdict in plain words; findings that have done no harm stand behind `note:`."""
+    if found.verdict in (("healthy",), ("not_judged",)):
+        return unfound_text(found)
     words = {name: BRIEF.get(name, name) if short else name.replace("_", " ") for name in found.verdict}
     between = " + " if short else ", "
     failures = between.join(word for name, word in words.items() if name not in found.notes)
     noted = between.join(word for name, word in words.items() if name in found.notes)
-    idle = "" if found.gained or failures != "healthy" else "no clear gain"
-    failures = healthy_text(found, short) if failures == "healthy" else failures
-    return ", ".join(text for text in (failures, f"note: {noted}" if noted else "", idle) if text)
+    return ", ".join(text for text in (failures, f"note: {noted}" if noted else "") if text)
 
 
 def marks(diagnosis: Diagnosis | None) -> tuple[Mark, ...]:
@@ -103,7 +111,9 @@ def evidence_table(diagnosis: Diagnosis | None, on: On = On.ALL, failure: On = O
         Column("window", "steps", lambda row: list(row.evidence.window),
                text=lambda row: f"{row.evidence.window[0]:g} to {row.evidence.window[1]:g}"),
         Column("value", "value", lambda row: Value.of(row.evidence.value, "not finite"), digits=3),
-        Column("threshold", "threshold", lambda row: Value.of(row.evidence.threshold, "told, not judged"), digits=3),
+        Column("threshold", "threshold", lambda row: Value.of(row.evidence.threshold, "told, not judged"),
+               text=lambda row: f"{row.evidence.threshold:.3g} {row.evidence.also}".rstrip()),
+        Column("also", "and", lambda row: row.evidence.also, on=On.JSON),
         Column("text", "what was seen", lambda row: row.evidence.text, left=True),
     ]  # fmt: skip
     return Table(rows, columns, on=on)

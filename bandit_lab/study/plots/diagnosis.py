@@ -1,5 +1,6 @@
 """Runs as `diagnose` sees them: reward with held-out results, entropy and silent groups below, evidence shaded."""
 
+import textwrap
 from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
@@ -43,7 +44,8 @@ def diagnosis_figure(row: Row[Diagnosis]) -> Figure:
         place = first + (last - first) * 0.03 * (number - 1)
         top.text(place, top.get_ylim()[1], f" {number}", va="top", fontsize=8, weight="bold")
         handles.append(Patch(facecolor=s.YELLOW, alpha=0.3, label=f"{number}: {text}"))
-    top.set_title(_title(row.log.name, 80, _verdict(found)), fontsize=9)
+    following = "\n".join(textwrap.wrap(f"next: {found.next}", 105)).replace("$", r"\$")
+    top.set_title(f"{_title(row.log.name, 80, _verdict(found))}\n{following}", fontsize=8.5)
     unit = curve.step_unit
     axes[-1, 0].set_xlabel(f"step (unit {unit})" if unit == "unknown" else f"step ({unit}s)")
     figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=7.5)
@@ -52,7 +54,7 @@ def diagnosis_figure(row: Row[Diagnosis]) -> Figure:
 
 def _verdict(found: Diagnosis) -> str:
     """The verdict, and what it does not cover: `healthy` says nothing of a failure that could not be judged."""
-    unknown = [name.replace("_", " ") for name, score in found.scores.items() if score is None]
+    unknown = [name.replace("_", " ") for name in found.unjudged]
     text = verdict_text(found, False)
     return f"{text} (not judged: {', '.join(unknown)})" if unknown and "not judged" not in text else text
 
@@ -88,9 +90,9 @@ def _small(axis: plt.Axes, row: Row[Diagnosis]) -> None:
         axis.plot(curve.eval.step, curve.eval.value, **(_HELD_OUT | {"markersize": 2.6}))
     for first, last, _ in marks(found):
         axis.axvspan(first, last, facecolor=s.YELLOW, alpha=0.3, linewidth=0)
-    harm = len(found.notes) < len(found.severity)
+    harm, unjudged = len(found.notes) < len(found.severity), found.verdict == ("not_judged",)
     title = _title(row.log.name, 30, verdict_text(found, True))
-    axis.set_title(title, fontsize=6.5, color=s.VERMILION if harm else s.BLACK)
+    axis.set_title(title, fontsize=6.5, color=s.VERMILION if harm else s.GREY if unjudged else s.BLACK)
     axis.tick_params(labelsize=6.5)
     axis.locator_params(nbins=4)
 

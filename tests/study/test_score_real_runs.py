@@ -1,0 +1,70 @@
+"""Scores on real runs: the split is the stated one, intervals are exact, and a verdict that is wrong is counted."""
+
+import csv
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from bandit_lab.study.benchmark.real_runs import HALVES, labels, score, share
+
+STORED = Path(__file__).parents[2] / "figures" / "real_verdicts.json"
+
+
+def row(name, *verdict, notes=()):
+    return {"log": name, "verdict": list(verdict), "severity": dict.fromkeys(notes, "note")}
+
+
+def test_the_halves_are_told_by_the_hash_of_the_name():
+    table = labels()
+    for half, rest in zip(HALVES, (0, 1), strict=True):
+        for name, label in table[half].items():
+            assert int(hashlib.sha256(name.encode()).hexdigest(), 16) % 2 == rest
+            assert label in (*table["accepted"], "healthy", "left out")
+    assert len(table["development"]) + len(table["scoring"]) == 66
+
+
+@pytest.mark.skipif("BANDIT_LAB_LOGS" not in os.environ, reason="BANDIT_LAB_LOGS names no folder of real logs")
+def test_every_run_of_the_index_has_a_label():
+    rows = csv.DictReader((Path(os.environ["BANDIT_LAB_LOGS"]) / "index.csv").read_text().splitlines())
+    assert {one["run_id"] for one in rows} == {name for half in HALVES for name in labels()[half]}
+
+
+def test_intervals_are_those_of_clopper_and_pearson():
+    """None of ten: 1 - 0.025^(1/10), by hand."""
+    assert share(0, 10)["interval_95"] == [0.0, round(1 - 0.025**0.1, 4)]
+    assert share(10, 10)["interval_95"] == [round(0.025**0.1, 4), 1.0]
+    assert share(0, 0)["share"] is None
+
+
+def test_a_missed_failure_and_a_false_alarm_are_counted():
+    """A perfect judge scores 1 and 0; each planted mistake moves its own count, a note moves none."""
+    table = labels()
+    ideal = {
+        name: row(name, "healthy" if label in ("healthy", "left out") else table["accepted"][label][0])
+        for half in HALVES
+        for name, label in table[half].items()
+    }
+    for half in HALVES:
+        found = score(ideal.values())[half]
+        assert (found["named"]["share"], found["false_alarms"]["share"], found["missed"]) == (1.0, 0.0, [])
+        failed = next(name for name, label in table[half].items() if label == "collapsed")
+        well = next(name for name, label in table[half].items() if label == "healthy")
+        mistaken = ideal | {failed: row(failed, "stalled"), well: row(well, "stalled")}
+        found = score(mistaken.values())[half]
+        assert found["missed"] == [failed]
+        assert found["alarms"] == {well: ["stalled"]}
+        assert found["any_failure"]["share"] == 1.0
+        noted = ideal | {well: row(well, "policy_concentration", notes=["policy_concentration"])}
+        assert score(noted.values())[half]["false_alarms"]["found"] == 0
+
+
+def test_the_stored_scores_are_of_these_labels():
+    stored, table = json.loads(STORED.read_text(encoding="utf-8")), labels()
+    for half in HALVES:
+        names = list(table[half].values())
+        assert stored[half]["false_alarms"] == share(stored[half]["false_alarms"]["found"], names.count("healthy"))
+        for kind in table["accepted"]:
+            assert stored[half]["failures"][kind] == share(stored[half]["failures"][kind]["found"], names.count(kind))

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 TRL, VERL, OPENRLHF, NEMO = "TRL", "verl", "OpenRLHF", "NeMo-RL"
 PRIME, INSTRUCT, TINKER, ROLL, OWN = "prime-rl", "open-instruct", "Tinker cookbook", "ROLL", "own loop"
+SKYRL, SLIME, AREAL, EASYR1 = "SkyRL", "slime", "AReaL", "EasyR1"
 
 STEP_UNIT = {TRL: "optimiser step", VERL: "rollout cycle"}
 """What one step is, where the trainer's documentation says so."""
@@ -54,7 +55,7 @@ TABLE: tuple[Alias, ...] = (
     *_each("step", INSTRUCT, "training_step"),
     *_each("step", OWN, "_step", "grpo_step", "rollout_step", "iteration", "iter", "update", "optimizer_step"),
     *_each("step", TINKER, "progress/batch"),
-    *_each("step", OWN, "batch", "episode", "steps", "trainer/global_step"),
+    *_each("step", OWN, "rollout/step", "batch", "episode", "steps", "trainer/global_step"),
     # the reward that training sees
     *_each("reward", TRL, "reward", meaning="weighted sum of the reward functions, mean over the logging window"),
     *_each("reward", VERL, "critic/rewards/mean", meaning="after the in-reward KL penalty where that is on"),
@@ -62,6 +63,10 @@ TABLE: tuple[Alias, ...] = (
     *_each("reward", TINKER, "env/all/reward/total", "reward/mean"),
     *_each("reward", PRIME, "reward/mean", "reward/all/mean"),
     *_each("reward", ROLL, "reward/selected_mean", "critic/rewards/mean"),
+    *_each("reward", SKYRL, "reward/avg_raw_reward", meaning="mean over the trajectories of a step"),
+    *_each("reward", SLIME, "rollout/raw_reward", meaning="before it is normalised in its group"),
+    *_each("reward", AREAL, "*_actor/task_reward/avg", "rollout/reward", "task_reward/avg"),
+    *_each("reward", EASYR1, "reward/overall"),
     *_each("reward", INSTRUCT, "objective/verifiable_reward", "scores", "objective/scores"),
     *_each("reward", NEMO, "reward", "filtered_reward"),
     *_each("reward", OPENRLHF, "reward", "return"),
@@ -75,6 +80,9 @@ TABLE: tuple[Alias, ...] = (
     *_each("eval", OPENRLHF, "eval/eval_*_pass1", "eval_*_pass1", "eval/eval_*_pass*", "eval_*_pass*"),
     *_each("eval", NEMO, "validation/accuracy", "validation/*"),
     *_each("eval", PRIME, "eval/*/avg@*", "eval/*"),
+    *_each("eval", SKYRL, "eval/all/avg_score", "eval/*/avg_score", "eval/*/pass@*"),
+    *_each("eval", AREAL, "eval-rollout/reward", "eval_rollout/reward"),
+    *_each("eval", EASYR1, "val/reward_score", "val/overall_reward", "val/accuracy_reward", "val/*_reward"),
     *_each("eval", OWN, "eval_accuracy", "eval/accuracy", "val/reward", "val_reward", "val/accuracy", "val_accuracy"),
     *_each("eval", OWN, "test_accuracy", "test/accuracy", "eval_em", "eval_score", "test/env/all/reward/total"),
     # policy entropy [nats per token]
@@ -82,6 +90,8 @@ TABLE: tuple[Alias, ...] = (
     *_each("entropy", VERL, "actor/entropy", since="2025-05"),
     *_each("entropy", VERL, "actor/entropy_loss", until="2025-05"),
     *_each("entropy", PRIME, "entropy/all/mean", "entropy/mean"),
+    *_each("entropy", SKYRL, "policy/policy_entropy"),
+    *_each("entropy", AREAL, "*_actor/update/entropy/avg", "*_actor/entropy/avg"),
     *_each("entropy", INSTRUCT, "policy/entropy_avg"),
     *_each("entropy", OPENRLHF, "entropy_loss"),
     *_each("entropy", TINKER, "optim/entropy", "env/all/entropy"),
@@ -92,6 +102,7 @@ TABLE: tuple[Alias, ...] = (
     *_each("kl", VERL, "actor/ppo_kl", meaning="to the old policy, not to the reference"),
     *_each("kl", OPENRLHF, "kl", "ppo_kl"),
     *_each("kl", PRIME, "mismatch_kl/all/mean", "mismatch_kl/mean", meaning="between inference and trainer"),
+    *_each("kl", SKYRL, "policy/policy_kl", meaning="to the reference"),
     *_each("kl", INSTRUCT, "objective/kl*_avg"),
     *_each("kl", OWN, "reference_kl", "kl_divergence", "mean_kl", "kl_mean", "approx_kl", "kl_to_ref", "kl_loss"),
     # gradient norm
@@ -99,6 +110,8 @@ TABLE: tuple[Alias, ...] = (
     *_each("grad_norm", VERL, "actor/grad_norm"),
     *_each("grad_norm", OPENRLHF, "actor_grad_norm"),
     *_each("grad_norm", ROLL, "actor_train/grad_norm"),
+    *_each("grad_norm", SKYRL, "policy/raw_grad_norm", "policy/grad_norm"),
+    *_each("grad_norm", AREAL, "*_actor/update/grad_norm", "*_actor/grad_norm"),
     *_each("grad_norm", PRIME, "optim/grad_norm"),
     *_each("grad_norm", OWN, "gradient_norm", "grad_norm_mean"),
     # fraction of clipped ratios
@@ -130,6 +143,8 @@ TABLE: tuple[Alias, ...] = (
     *_each("lr", TRL, "learning_rate"),
     *_each("lr", VERL, "actor/lr"),
     *_each("lr", OPENRLHF, "actor_lr"),
+    *_each("lr", SKYRL, "policy/policy_lr"),
+    *_each("lr", AREAL, "*_actor/update/lr", "*_actor/lr"),
     *_each("lr", PRIME, "optim/lr"),
     *_each("lr", OWN, "lr"),
     # spread of the reward
@@ -147,6 +162,8 @@ TABLE: tuple[Alias, ...] = (
     *_each("part", TRL, "rewards/*", until="2025-03", meaning="one reward function"),
     *_each("part", OWN, "accuracy", "answer_accuracy", "format_rate", "format_accuracy", "format_reward"),
     *_each("part", OWN, "answer_reward", "mean_answer_reward", "mean_format_reward", "ndcg_mean", "cold_bonus_mean"),
+    *_each("part", EASYR1, "reward/accuracy", "reward/format"),
+    *_each("part", SKYRL, "reward/avg_pass@*"),
     *_each("part", ROLL, "reward/hard_pass_rate"),
     *_each("part", TINKER, "reward/pass@1", "env/all/correct", "env/all/format"),
 )  # fmt: skip
@@ -156,6 +173,10 @@ MARKS: dict[str, tuple[str, ...]] = {
     VERL: ("critic/*", "actor/pg_*", "response_length/*", "timing_s/*", "val-core/*", "training/global_step"),
     ROLL: ("system/step", "advantage/zero_rate", "actor_train/*", "scheduler/*", "reward/selected_mean"),
     TINKER: ("progress/batch", "env/all/*", "time/total", "data/num_datums"),
+    SKYRL: ("reward/avg_raw_reward", "policy/policy_loss", "policy/policy_lr", "reward/avg_pass@*"),
+    SLIME: ("rollout/raw_reward", "rollout/response_len*", "rollout/log_probs"),
+    AREAL: ("*_actor/task_reward/*", "*_actor/update/*", "timeperf/*"),
+    EASYR1: ("reward/overall", "val/reward_score"),
     PRIME: ("off_policy/*", "mismatch_kl/*", "entropy/all/*", "reward/all/*"),
     INSTRUCT: ("objective/*", "unsolved_batch_size_ratio", "real_batch_size_ratio", "val/solve_rate_hist"),
     OPENRLHF: (
@@ -173,8 +194,12 @@ MARKS: dict[str, tuple[str, ...]] = {
 
 @lru_cache(maxsize=2**15)
 def canonical(key: str) -> str:
-    """A key without logger prefixes: `train/reward` is `reward`, MLflow's `mean_at_8` is `mean@8`."""
+    """A key without logger prefixes: `train/reward` is `reward`, MLflow's `mean_at_8` is `mean@8`.
+
+    Nested dictionaries come as `actor.lr`: that is `actor/lr`.
+    """
     key = key.strip().replace("_at_", "@")
+    key = key if "/" in key else key.replace(".", "/")
     for prefix in ("train/", "global/", "train_metrics/"):
         key = key.removeprefix(prefix)
     return key

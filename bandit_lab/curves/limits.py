@@ -7,6 +7,8 @@ class TooLarge(ValueError):
 
 MAX_TEXT_BYTES = 2 * 1024**3
 """Largest streamed file: console text, JSONL, CSV, event file."""
+MAX_UNPACKED_BYTES = 256 * 1024**2
+"""Largest content of a gzip file."""
 MAX_DOCUMENT_BYTES = 32 * 1024**2
 """Largest JSON document; a longer history belongs into JSONL, which is streamed."""
 MAX_LINE = 4 * 1024**2

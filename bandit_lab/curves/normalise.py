@@ -26,6 +26,9 @@ from bandit_lab.curves.which import (
     step_column,
 )
 
+_NAMED = 8
+"""Columns that a note names."""
+
 
 @dataclass(frozen=True)
 class Parsed:
@@ -56,6 +59,10 @@ def curve(name: str, source: str, parsed: Parsed, table: Table, options: ReadOpt
         role: found for role in COLUMNS if (found := role_series(table, role, step, pool, held_out, framework, options))
     }
     parts, left_out = part_series(table, step, pool, reward_key, framework, options)
+    held = None
+    if not is_eval or options.eval_key:
+        held = held_out_series(table, step, held_out, reward_key, framework, options)
+    used = {reward_key, *parts, *(one.key for one in others.values()), *([held.key] if held else [])}
     recognised = (
         f"format: {parsed.format}",
         f"framework: {framework} ({version})" if framework != aliases.OWN else "framework: none of the known ones",
@@ -72,15 +79,22 @@ def curve(name: str, source: str, parsed: Parsed, table: Table, options: ReadOpt
         step_unit=columns.unit_of(step_key, framework, options),
         series=others,
         parts=parts,
-        eval=None
-        if is_eval and not options.eval_key
-        else held_out_series(table, step, held_out, reward_key, framework, options),
+        eval=held,
         settings=repeated_settings(table, framework),
         reward_is_eval=is_eval,
         nonfinite_steps=raw.nonfinite_steps,
         recognised=recognised,
-        notes=(*parsed.notes, *mended, *raw.notes, *left_out),
+        notes=(*parsed.notes, *mended, *raw.notes, *left_out, *_unused_evaluations(table, used)),
     )
+
+
+def _unused_evaluations(table: Table, used: set[str]) -> tuple[str, ...]:
+    """Evaluation columns that were not used, by name: one of them may be the one that is meant."""
+    rest = [key for key in table.keys if key not in used and looks_like_evaluation(key) and table.logged(key)]
+    if not rest:
+        return ()
+    more = f" and {len(rest) - _NAMED} more" if len(rest) > _NAMED else ""
+    return (f"evaluation columns not used (eval_key names one): {', '.join(rest[:_NAMED])}{more}",)
 
 
 def _scale(reward: Floats, options: ReadOptions) -> RewardScale:

@@ -35,7 +35,7 @@ class Bomb:
 FILES = {
     "empty.json": b"",
     "blank.csv": b"\n\n\n",
-    "truncated.json": b'{"log_history": [{"reward": 0.1, "step": 1}, {"rew',
+    "truncated.json": b'{"log_history": [{"reward": 0.1, "st',
     "deep.json": b"[" * 200_000,
     "deep_object.json": b'{"a":' * 100_000,
     "deep.jsonl": (b'{"a":' * 5_000 + b"\n") * 20,

@@ -1,20 +1,23 @@
 """Console text: one pass over the lines, every dialect tried on each, the one that found most rows wins.
 
-Dialects: python dictionaries (TRL, transformers), `step:1 - key:value` (verl), JSON objects inside text, and plain
-`name: number` pairs (everything else, OpenRLHF's and prime-rl's console among them; those two were written from
-documentation, without a real log to check them on).
+Dialects: python dictionaries (TRL, transformers, ms-swift, slime), `step:1 - key:value` (verl), `Step 1 | Name: value`
+(prime-rl, Megatron), AReaL's grids, JSON objects inside text, and plain `name: number` pairs: everything else.
+OpenRLHF's console is among the last; it was written from documentation, without a real log to check it on.
 """
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from bandit_lab.curves import aliases, source
 from bandit_lab.curves.normalise import Parsed
 from bandit_lab.curves.options import ReadOptions
-from bandit_lab.curves.readers.dialect import LineRows, is_reward_key, is_row
+from bandit_lab.curves.readers.areal_console import ArealConsole
+from bandit_lab.curves.readers.dialect import LineRows, is_reward_key, is_row, with_stated_step
+from bandit_lab.curves.readers.piped_console import PipedConsole
 from bandit_lab.curves.readers.trl_console import TrlConsole
 from bandit_lab.curves.scalars import NUMBER
 from bandit_lab.curves.table import Table
@@ -51,8 +54,21 @@ class Dialect(Protocol):
 
 def read(path: Path, options: ReadOptions) -> Parsed:
     """The run in a console log. Raises ValueError if no line holds a metric that any dialect knows."""
-    dialects: Sequence[Dialect] = (TrlConsole(options), VerlConsole(options), JsonInText(options), FreeText(options))
     lines = source.Lines(path)
+    parsed = from_lines(lines, options)
+    return replace(parsed, notes=(*parsed.notes, *lines.notes))
+
+
+def from_lines(lines: Iterable[str], options: ReadOptions) -> Parsed:
+    """The run in lines of text. Raises ValueError as `read` does."""
+    dialects: Sequence[Dialect] = (
+        TrlConsole(options),
+        VerlConsole(options),
+        PipedConsole(options),
+        ArealConsole(options),
+        JsonInText(options),
+        FreeText(options),
+    )
     for line in lines:
         for dialect in dialects:
             dialect.feed(line)
@@ -62,8 +78,7 @@ def read(path: Path, options: ReadOptions) -> Parsed:
             "expected a log with reward lines of a known form, got text without any; "
             "reward_key='text before the number' reads lines of any other form"
         )
-    parsed = best.parsed()
-    return Parsed(parsed.format, parsed.tables, (*parsed.notes, *lines.notes), parsed.framework)
+    return best.parsed()
 
 
 class JsonInText(LineRows):
@@ -79,7 +94,7 @@ class JsonInText(LineRows):
         except (ValueError, RecursionError):
             return
         if isinstance(row, dict) and is_row(row, self._options):
-            self._keep(row)
+            self._keep(with_stated_step(row))
 
     def parsed(self) -> Parsed:
         """All rows."""

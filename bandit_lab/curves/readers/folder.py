@@ -8,9 +8,10 @@ from pathlib import Path
 
 from bandit_lab._text import visible
 from bandit_lab.curves import limits
+from bandit_lab.curves.readers import mlflow_run, rollout_folder
 
 _CHECKPOINT = re.compile(r"checkpoint-(\d{1,12})$")
-_TEXT = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".log", ".txt", ".out")
+_TEXT = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".log", ".txt", ".out", ".ipynb", ".parquet", ".gz")
 _DEPTH = 4
 
 
@@ -53,6 +54,8 @@ def logs(folder: Path) -> FolderFiles:
 
 def _one_run(folder: Path, names: list[str]) -> Path | None:
     """The log of a folder that is one run, if it is."""
+    if mlflow_run.is_run(folder) or rollout_folder.is_run(folder, names):
+        return folder
     state = "trainer_state.json"
     if os.path.isfile(folder / state):
         return folder / state

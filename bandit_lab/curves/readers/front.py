@@ -10,7 +10,19 @@ from bandit_lab._text import visible
 from bandit_lab.curves import limits, normalise, source
 from bandit_lab.curves.normalise import Parsed
 from bandit_lab.curves.options import ReadOptions, parse_where
-from bandit_lab.curves.readers import console, csv_table, folder, json_document, json_lines, tensorboard_events
+from bandit_lab.curves.readers import (
+    console,
+    csv_table,
+    folder,
+    json_document,
+    json_lines,
+    mlflow_run,
+    notebook,
+    packed,
+    parquet,
+    rollout_folder,
+    tensorboard_events,
+)
 from bandit_lab.curves.record import Curve
 from bandit_lab.curves.table import Table
 
@@ -43,7 +55,8 @@ def read(
 ) -> list[Curve]:
     """Every run with a reward in a log file or folder, at least one.
 
-    path         file, checkpoint or output folder, wandb run folder, or a folder of logs
+    path         file (gzip too), checkpoint or output folder, wandb or MLflow run folder, verl's rollouts, or a folder
+                 of logs
     reward_key   column to read as the reward; by default the known names of the trainer that wrote the log
     step_key     column to read as the step
     where        rows that count for the reward: a mapping, or text such as "type=rollout"
@@ -186,8 +199,16 @@ def _pick(curves: list[Curve], run: str | None) -> list[Curve]:
 
 def _parse(path: Path, options: ReadOptions) -> Parsed:
     """Recognise the format and read it; the formats that the first bytes allow are tried in turn."""
+    if os.path.isdir(path):
+        return mlflow_run.read(path, options) if mlflow_run.is_run(path) else rollout_folder.read(path, options)
     source.check(path)
     start = source.head(path)
+    if start.startswith(packed.MAGIC):
+        return packed.read(path, lambda inside: _parse(inside, options))
+    if start.startswith(parquet.MAGIC):
+        return parquet.read(path, options)
+    if path.suffix.lower() == ".ipynb":
+        return notebook.read(path, lambda lines: console.from_lines(lines, options))
     if "tfevents" in path.name or source.is_event_file(start):
         return tensorboard_events.read(path, options)
     source.refuse_binary(start)

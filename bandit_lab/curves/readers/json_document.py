@@ -28,6 +28,10 @@ _START = re.compile(
 )
 
 
+_HISTORY = re.compile(r'"log_history"\s{0,20}:\s{0,20}\[')
+_NEXT = re.compile(r"[\s,]{0,2000}")
+
+
 def sniff(start: str) -> bool:
     """Whether the text begins like a JSON document; `[INFO]`, `[2026-01-01 10:00]` or `{'loss':` do not."""
     return _START.match(start) is not None
@@ -51,6 +55,9 @@ def from_text(text: str) -> Parsed:
     except RecursionError:
         raise ValueError("expected a JSON document, got one nested too deeply") from None
     except ValueError as error:
+        if rows := _cut_off(text):
+            notes = (f"the document is cut off or damaged: the {len(rows)} rows before that place were read",)
+            return Parsed("TRL trainer_state.json", _required(_deal(rows)), notes, aliases.TRL)
         raise ValueError(f"expected a JSON document, got broken JSON ({str(error)[:80]})") from None
     if isinstance(document, dict) and isinstance(document.get("log_history"), list):
         tables = _deal(document["log_history"])
@@ -65,6 +72,21 @@ def from_text(text: str) -> Parsed:
             if len(tables) > limits.MAX_RUNS:
                 raise limits.TooLarge(f"expected at most {limits.MAX_RUNS} runs in one log, got more")
     return Parsed("JSON, " + " and ".join(sorted(kinds)), _required(tables))
+
+
+def _cut_off(text: str) -> list:
+    """The rows of a `log_history` up to where a document breaks off; none where there is no such list."""
+    found = _HISTORY.search(text)
+    rows: list = []
+    place = found.end() if found else len(text)
+    decoder = json.JSONDecoder()
+    while (start := _NEXT.match(text, place)) and text[start.end() : start.end() + 1] == "{":
+        try:
+            row, place = decoder.raw_decode(text, start.end())
+        except (ValueError, RecursionError):
+            break
+        rows.append(row)
+    return rows
 
 
 def _unused(name: str, taken: Mapping[str, object]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from bandit_lab.curves import source
 from bandit_lab.curves.normalise import Parsed
 from bandit_lab.curves.options import ReadOptions
+from bandit_lab.curves.readers.dialect import with_stated_step
 from bandit_lab.curves.table import RunTables
 
 _WORTHWHILE = 0.5
@@ -30,7 +31,7 @@ def read(path: Path, options: ReadOptions) -> Parsed:
             continue
         good += 1
         wrapped |= "step" in row and isinstance(row.get("data"), dict)
-        tables.add(row)
+        tables.add(with_stated_step(row))
     if good <= _WORTHWHILE * bad:
         left = "".join(f"; {note}" for note in lines.notes)
         raise ValueError(f"expected JSON objects, one per line, got {good} of them and {bad} other lines{left}")

@@ -1,4 +1,4 @@
-"""TRL's console: a python dictionary per log event, numbers (transformers 4) or strings (transformers 5).
+"""TRL's console: a python dictionary per log event, numbers (transformers 4) or strings (transformers 5); slime's too.
 
 The dictionary is taken apart with a regular expression, never evaluated; it may be printed over several lines. It does
 not hold the step: see `steps`.
@@ -9,7 +9,7 @@ import re
 from bandit_lab.curves import aliases, limits, steps
 from bandit_lab.curves.normalise import Parsed
 from bandit_lab.curves.options import ReadOptions
-from bandit_lab.curves.readers.dialect import LineRows, holds_reward, is_row
+from bandit_lab.curves.readers.dialect import LineRows, holds_reward, is_row, with_stated_step
 
 _PAIR = re.compile(
     r"""(['"])([^'"\n]{1,200})\1\s{0,4}:\s{0,4}('[^'\n]{0,80}'|"[^"\n]{0,80}"|[\w.+\-]{1,40}(?:\([^()\n]{0,80}\))?)"""
@@ -19,6 +19,8 @@ _TOTAL = re.compile(r"Total optimization steps\s{0,4}=\s{0,4}([\d,]{1,15})")
 _START = re.compile(r"\{\s?['\"][\w/]")
 _GOES_ON = re.compile(r"\s{0,40}['\"}]")
 """How a further line of a dictionary begins."""
+_CYCLE = re.compile(r"\b(?:rollout|eval) (\d{1,12}): $")
+"""What slime prints before a dictionary; the rows of its training steps, `step 7: {`, belong to the cycle before."""
 _LONGEST = limits.MAX_KEY * 200
 
 
@@ -30,6 +32,7 @@ class TrlConsole(LineRows):
         self._clues = steps.Clues()
         self._strings = False
         self._open = ""
+        self._cycle: int | None = None
 
     def feed(self, line: str) -> None:
         """Look for progress bars and dictionaries in one line."""
@@ -41,6 +44,8 @@ class TrlConsole(LineRows):
             self._clues.total(int(total[1].replace(",", "") or 0))
         start = _START.search(line)
         if start is not None:
+            if cycle := _CYCLE.search(line[max(start.start() - 40, 0) : start.start()]):
+                self._cycle = int(cycle[1])
             self._give_up()
             self._take(line[start.start() :])
         elif self._open:
@@ -66,7 +71,9 @@ class TrlConsole(LineRows):
         pairs = {m[2]: m[3] for m in _PAIR.finditer(text[:_LONGEST])}
         if len(pairs) < 2 or not is_row(pairs, self._options):
             return
-        row: dict[str, object] = {key: value.strip("'\"") for key, value in pairs.items()}
+        row = dict(with_stated_step({key: value.strip("'\"") for key, value in pairs.items()}))
+        if self._cycle is not None:
+            row.setdefault("step", self._cycle)
         if "step" not in row:
             row["__row"] = self._table.rows
         summary = "train_runtime" in row

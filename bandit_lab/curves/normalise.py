@@ -13,6 +13,7 @@ from bandit_lab.curves.record import COLUMNS, Curve, Floats, RewardScale, Series
 from bandit_lab.curves.table import Table
 from bandit_lab.curves.which import (
     chosen_rows,
+    epoch_length,
     evaluation_rows,
     held_out_series,
     looks_like_evaluation,
@@ -80,7 +81,7 @@ def curve(name: str, source: str, parsed: Parsed, table: Table, options: ReadOpt
         series=others,
         parts=parts,
         eval=held,
-        settings=repeated_settings(table, framework),
+        settings={**repeated_settings(table, framework), **epoch_length(table, step, reward_rows)},
         reward_is_eval=is_eval,
         nonfinite_steps=raw.nonfinite_steps,
         recognised=recognised,

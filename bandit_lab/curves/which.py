@@ -9,6 +9,7 @@ import re
 import numpy as np
 
 from bandit_lab.curves import aliases, columns, limits
+from bandit_lab.curves.epochs import steps_per_epoch
 from bandit_lab.curves.options import ReadOptions
 from bandit_lab.curves.record import Floats, Series
 from bandit_lab.curves.table import Rows, Table
@@ -213,3 +214,12 @@ def repeated_settings(table: Table, framework: str) -> dict[str, float]:
             if values.size == 1 and role not in found:
                 found[role] = float(values[0])
     return found
+
+
+def epoch_length(table: Table, step: Floats, rows: Rows) -> dict[str, float]:
+    """`steps_per_epoch` from the log's epoch column in these rows [rows], if it has one that grows evenly."""
+    for key in table.keys:
+        if aliases.canonical(key) in ("epoch", "training/epoch"):
+            found = steps_per_epoch(step[rows], table.column(key)[rows])
+            return {} if found is None else {"steps_per_epoch": found}
+    return {}

@@ -11,6 +11,7 @@ from bandit_lab import _checks
 from bandit_lab._text import visible
 from bandit_lab.curves import Curve, read, read_all
 from bandit_lab.curves.columns import at_most
+from bandit_lab.curves.epochs import without_data_order
 from bandit_lab.curves.fit.results import FEWEST_POINTS
 from bandit_lab.curves.options import parse_where
 from bandit_lab.study.logs.index import Entry, positive, read_index
@@ -177,7 +178,7 @@ def _log(name: str, path: str, curve: Curve, settings: LogSettings, **known: Any
         _checks.require(largest < LARGEST, "reward", f"numbers below {LARGEST:g}", largest)
     except ValueError as error:
         return Log(name, path, None, f"{path}: {error}", **known)
-    return Log(name, path, at_most(curve), **known)
+    return Log(name, path, at_most(without_data_order(curve)), **known)
 
 
 def _with_different_names(logs: list[Log]) -> list[Log]:

@@ -84,7 +84,7 @@ def read(
         if not curves:
             raise ValueError(
                 f"{_shown(place)}: expected a folder with reward logs, got {len(skipped)} files without; "
-                f"{Path(skipped[0].path).name}: {skipped[0].reason}"
+                f"{visible(Path(skipped[0].path).name)}: {visible(skipped[0].reason)}"
             )
         curves = _guarded(place, lambda: _pick(curves, options.run))
     if found.left_out:

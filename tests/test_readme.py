@@ -50,6 +50,24 @@ def test_the_diagnostics_scores_are_those_of_the_file():
     assert stated[4:] == (HELD_OUT["split"], str(HELD_OUT["runs"]))
 
 
+REAL = re.compile(
+    r"it names (\d+) of (\d+) failures \(95 % interval (\d+) to (\d+) %\) and raises a false alarm in (\d+) of (\d+) "
+    r"healthy runs\s\((\d+) to (\d+) %\); on the other half (\d+) of (\d+) and (\d+) of (\d+)\."
+)
+
+
+def test_the_scores_on_public_runs_are_those_of_the_file():
+    (stated,) = REAL.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    found = json.loads((ROOT / "figures/real_verdicts.json").read_text(encoding="utf-8"))
+    expected = []
+    for half in ("scoring", "development"):
+        for key in ("named", "false_alarms"):
+            one = found[half][key]
+            expected += [one["found"], one["runs"]]
+            expected += [round(100 * end) for end in one["interval_95"]] if half == "scoring" else []
+    assert [int(number) for number in stated] == expected
+
+
 def test_the_diagnostics_reach_their_targets_on_held_out_runs():
     """Mean recall >= 0.95 where an effect has the demanded size, alarms on <= 2 % of healthy runs; the curve alone
     does not."""

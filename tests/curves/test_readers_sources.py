@@ -122,6 +122,18 @@ def test_skyrl_history(tmp_path):
     assert set(curve.series) >= {"entropy", "lr", "grad_norm"}
 
 
+def test_skyrl_console(tmp_path):
+    """SkyRL, trainer.py: the raw reward stands behind pass@n on one line, the step in a dictionary after it."""
+    lines = []
+    for step, reward in zip(STEPS, REWARDS, strict=True):
+        lines.append(f"(skyrl_entrypoint pid=7) 2026-01-01 12:00:00.1 | INFO | trainer - reward/avg_pass_at_4: 0.9, "
+                     f"reward/avg_raw_reward: {reward}")  # fmt: skip
+        lines.append(f"(skyrl_entrypoint pid=7) {{'policy/policy_loss': 0.1, 'trainer/global_step': {step}}}")
+    curve = one(written(tmp_path / "train.out", lines))
+    check(curve)
+    assert curve.reward_series.key == "reward/avg_raw_reward"
+
+
 def test_easy_r1_nests_its_keys(tmp_path):
     """EasyR1's file logger: {"step": n, "reward": {"overall": ...}, "actor": {...}}."""
     rows = [

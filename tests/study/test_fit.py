@@ -180,6 +180,17 @@ def test_a_forecast_is_judged_where_the_future_is_known():
     assert "refused: 12 points seen" in row["forecast"]["predicted_reason"]
 
 
+def test_a_refused_forecast_has_no_numbers_anywhere():
+    """The points seen end in a fall by half of the range: there are numbers, which nobody is to use."""
+    reward = rising()
+    reward[24:30] -= 0.3
+    (row,) = fit(write_log("run.json", reward), "from_fraction=0.5", *QUICK)["logs"]
+    assert "a fall, a jump or a cycle" in row["forecast"]["predicted_reason"]
+    assert row["forecast"]["predicted"] is None
+    found = xarray.open_zarr("out/results.zarr").load()
+    assert all(np.isnan(found[f"forecast_{name}"]).all() for name in ("predicted", "low", "high"))
+
+
 def test_backtest_scores_every_long_run_on_the_others_settings(capsys):
     for place in range(6):
         write_log(f"{'ab'[place % 2]}/run{place}.json", rising(seed=place))

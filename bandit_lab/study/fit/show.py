@@ -312,7 +312,8 @@ def dataset(table: Table[Run], settings: FitSettings) -> "xarray.Dataset":
         about = {"level": settings.level} if part in ("low", "high") else {}
         variables[f"parameter_{part}"] = (("run", "law", "parameter"), np.array(values, float), about)
     for name in ("predicted", "low", "high"):
-        ahead = np.array([getattr(row.found.prediction.forecast_90, name) for row in rows], float)
+        made = [row.found.prediction for row in rows]
+        ahead = np.array([np.nan if one.refused else getattr(one.forecast_90, name) for one in made], float)
         variables[f"forecast_{name}"] = (("run",), ahead, {"units": "reward", "level": 0.9})
     horizon = np.array([row.found.prediction.horizon for row in rows], float)
     variables["forecast_horizon"] = (("run",), horizon, {"units": "steps"})

@@ -222,13 +222,13 @@ VERDICTS = {
     "then collapses to 0 in the last": {"dynamical_instability"},
     "peaks then declines": {"dynamical_instability"},
     "advantage degeneracy: frac_reward_zero_std": {"advantage_degeneracy"},
-    "slow start, rise, plateau": {"healthy"},
-    "rising/saturating": {"healthy"},
-    "noisy": {"healthy"},
-    "rising (40 steps)": {"healthy"},
+    "slow start, rise, plateau": {"healthy", "not_judged"},
+    "rising/saturating": {"healthy", "not_judged"},
+    "noisy": {"healthy", "not_judged", "stalled"},
 }
 """What the table of real runs says of a run, and the verdicts that agree with it, notes left out: where the entropy is
-lost and the reward holds, concentration is no more than a note."""
+lost and the reward holds, concentration is no more than a note. The known false alarms are counted in
+figures/real_verdicts.json."""
 
 
 @pytest.mark.nightly

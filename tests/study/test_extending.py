@@ -67,7 +67,10 @@ def test_an_example_runs_and_keeps_the_rules(title, folder):
         words += ["surrogates=19", "report=false"]
     assert main([*words, *(FEWER if words[0] == "sweep" else []), "quiet=true", "run_dir=run"]) == 0
     if title == "Diagnostic":
-        assert json.loads((folder / "run" / "summary.json").read_text())["logs"][0]["verdict"] == ["rambling", "stalled"]
+        assert json.loads((folder / "run" / "summary.json").read_text())["logs"][0]["verdict"] == [
+            "rambling",
+            "stalled",
+        ]
     results = [run_check(check, subject_of(KINDS[title], name)) for check in SHORT]
     assert [result for result in results if result.status == "FAIL"] == []
     assert sum(result.status == "pass" for result in results) >= 2

@@ -1,0 +1,256 @@
+// The page: one setting, drawn again at most once per frame.
+
+/* global d3 */
+
+import { analyse, boundary, largestStiffness, prepare, regionOf, SEARCHED_LAG } from "./analysis.js";
+import { controls } from "./controls.js";
+import { lagCrossings } from "./lag.js";
+import { circle, trajectory } from "./pictures.js";
+import { coarseFirst, columnsUpTo, NARROW, plane } from "./plane.js";
+import { checked, commandLine, fromHash, LIMITS, MODELS, toHash } from "./setting.js";
+import { meanPath, sampledPath } from "./simulate.js";
+import { numbers, tables } from "./tables.js";
+import { general } from "./verdict.js";
+
+const RUNS = 5, SEED = 1, BUDGET = 7, CELLS = 90;
+const byId = (id) => document.getElementById(id);
+const given = JSON.parse(byId("given").textContent);
+const start = checked(fromGiven(given.start));
+const POINT = new Set(["interval", "rate", "steps"]);
+
+let setting = fromHash(location.hash, start), ready = null, columns = [], left = [], spare = [], found = null, mean = [], runs = [];
+let resting = true, waiting = false, fresh = true, restTimer = 0, lastSamples = 0;
+
+function fromGiven(values) {
+  return { ...values, size: values.size === null ? Infinity : values.size };
+}
+
+const pictures = () => ({
+  plane: plane(byId("plane"), (interval, rate, done) => change({ interval, rate }, done)),
+  trajectory: trajectory(byId("trajectory")), circle: circle(byId("circle")), narrow: byId("plane").clientWidth < NARROW,
+});
+let draw = pictures();
+if (given.run?.place && !location.hash) beginAtTheRun();
+addEventListener("resize", () => {
+  if (byId("plane").clientWidth < NARROW === draw.narrow) return;
+  draw = pictures();
+  fresh = true;
+  change({}, true);
+});
+const show = controls(change, () => draw.plane.domain());
+
+/** Where a real run is laid in, the point begins there: the learning rate at which this bandit has the run's eta K. */
+function beginAtTheRun() {
+  const there = prepare(setting);
+  if (there.reason === null && given.run.kappa) {
+    start.rate = Number((given.run.kappa.value / largestStiffness(there)).toPrecision(3));
+    setting = checked({ ...setting, rate: start.rate }, setting);
+  }
+}
+
+/** Take over what is new. done: the hand rests, so that what takes longer is worth it. */
+function change(part, done = true) {
+  const before = setting;
+  setting = checked({ ...setting, ...part }, setting);
+  if (setting.estimator !== "frozen" && setting.success.length > 2 && before.success.length === 2) setting.estimator = "frozen";
+  const keys = Object.keys(setting).filter((key) => String(setting[key]) !== String(before[key]));
+  fresh ||= keys.some((key) => !POINT.has(key)) || (setting.interval > 64) !== (before.interval > 64);
+  resting = false;
+  globalThis.explore.busy = true;
+  clearTimeout(restTimer);
+  restTimer = setTimeout(() => {
+    resting = true;
+    request();
+  }, done ? 30 : 200);
+  request();
+}
+
+function request() {
+  if (waiting) return;
+  waiting = true;
+  requestAnimationFrame(frame);
+}
+
+/** One frame. globalThis.explore says how long it took. */
+function frame() {
+  waiting = false;
+  const began = performance.now();
+  if (fresh) renew();
+  show(setting);
+  if (ready.reason !== null) blank();
+  else {
+    extend(began);
+    point();
+    overlays();
+  }
+  address();
+  const more = left.length > 0 || (resting && spare.length > 0);
+  if (more) request();
+  const took = performance.now() - began;
+  globalThis.explore.frames.push(took);
+  globalThis.explore.busy = more || !resting;
+}
+
+/** The bandit or the loop has changed: fixed point, stiffness, range of the map; its columns are to be computed. */
+function renew() {
+  fresh = false;
+  ready = prepare(setting);
+  columns = [];
+  left = [];
+  spare = [];
+  if (ready.reason !== null) return;
+  const most = setting.interval > 64 ? 128 : 64, intervals = columnsUpTo(most);
+  left = coarseFirst(intervals.length).map((i) => intervals[i]);
+  // When the map is there: boundaries of the columns between, so that a drag finds them; islands need all lags.
+  spare = isMixed() ? d3.range(0, (setting.model === "lag" ? SEARCHED_LAG : most) + 1) : [];
+  draw.plane.frame(most, range(most));
+}
+
+/** Learning rates that are shown: the boundaries at the ends of the map, with room, and the point. */
+function range(most) {
+  const ends = [1, 4, most].flatMap((n) => Object.values((({ law, exact, onset }) => ({ law, exact, onset }))(boundary(ready, n))));
+  const known = ends.filter((rate) => rate > 0 && Number.isFinite(rate)), unit = 1 / Math.abs(largestStiffness(ready));
+  const lowest = known.length ? Math.min(...known) : 0.01 * unit, highest = known.length ? Math.max(...known) : 10 * unit;
+  const run = given.run?.kappa ? Object.values(given.run.kappa).filter((k) => k > 0).map((k) => k * unit) : [];
+  const low = Math.max(Math.min(lowest / 2.5, ...run.map((r) => r / 2), setting.rate), LIMITS.rate[0]);
+  const high = Math.min(Math.max(Math.min(highest * 3, lowest * 3e4), ...run.map((r) => r * 2), setting.rate), LIMITS.rate[1]);
+  return [Math.max(low, high * 1e-8), high];
+}
+
+const isMixed = () => ready.stiffness.modes.some((mode) => mode.fresh !== 0);
+const inTime = (began) => performance.now() - began < BUDGET;
+
+/** Compute columns of the map until the time of this frame is used up; then what can wait. */
+function extend(began) {
+  if (!left.length) {
+    if (!resting) return;
+    while (spare.length && inTime(began)) {
+      const interval = spare.shift();
+      if (interval > 0 && interval <= 64) boundary(ready, interval);
+      if (setting.model === "lag") for (const mode of ready.stiffness.modes) lagCrossings(ready.loop, mode, interval);
+    }
+    return;
+  }
+  do {
+    const interval = left.shift(), at = { ...boundary(ready, interval) };
+    if (!ready.stiffness.modes.every((mode) => mode.fresh === 0)) at.runs = windows(at);
+    columns.push(at);
+  } while (left.length && inTime(began));
+  columns.sort((a, b) => a.interval - b.interval);
+  draw.plane.map(columns);
+}
+
+/** [[region, low, high], ...] of one column of the map, from below. */
+function windows(at) {
+  const [low, high] = draw.plane.domain(), step = (high / low) ** (1 / CELLS), found = [];
+  for (let i = 0, rate = low * Math.sqrt(step); i < CELLS; i++, rate *= step) {
+    const name = regionOf(ready, at, rate), last = found[found.length - 1];
+    if (last && last[0] === name) last[2] = rate * Math.sqrt(step);
+    else found.push([name, rate / Math.sqrt(step), rate * Math.sqrt(step)]);
+  }
+  return found;
+}
+
+/** Everything about the point. */
+function point() {
+  const { interval, rate, steps, estimator, size } = setting, { about, loop } = ready;
+  found = analyse(ready, interval, rate, resting && !left.length && !spare.length);
+  mean = meanPath(about, estimator, loop, rate, interval, steps);
+  const began = performance.now(), count = size === Infinity ? 0 : resting ? RUNS : Math.min(RUNS, Math.max(1, Math.floor(5 / (lastSamples + 0.1))));
+  runs = Array.from({ length: count }, (_, i) => sampledPath(about, estimator, loop, rate, interval, steps, SEED + i));
+  if (count) lastSamples = (performance.now() - began) / count;
+  const reward = ready.point.reward, spread = Math.max(...setting.success) - Math.min(...setting.success) || 1;
+  const domain = [Math.min(...setting.success) - 0.03 * spread, Math.max(...setting.success) + 0.03 * spread];
+  draw.trajectory({ mean, runs, reward, std: found.std, domain });
+  draw.circle(found.multipliers);
+  draw.plane.at(interval, rate, `N = ${interval}, learning rate ${general(rate, 3)}: ${found.words}`);
+  byId("verdict").textContent = found.words;
+  numbers(byId("numbers"), ready, found);
+  if (byId("tables").open && resting) tables(byId("tables"), ready, columns, found, mean, runs);
+  const per = found.steps === 1 ? "per step" : `per block of ${found.steps} steps`;
+  byId("circle-words").textContent = `Each dot is a multiplier ${per}; outside of the circle a displacement grows. Largest modulus: ${general(found.radius, 4)}.`;
+  byId("runs-words").textContent = describe(reward, size);
+}
+
+function describe(reward, size) {
+  const thick = `Thick line: the mean update from the first policy. Dashed: the fixed point, reward ${general(reward, 4)}.`;
+  if (size === Infinity) return `${thick} Infinite groups have no noise.`;
+  const thin = `Thin lines: ${RUNS} runs on sampled groups of ${size}, always the same seeds.`;
+  if (found.std === null) return `${thick} ${thin} Beyond the threshold there is no stationary band.`;
+  return `${thick} Band: predicted, two standard deviations (${general(found.std, 2)}) around it. ${thin}`;
+}
+
+/** No map: the reason takes its place. */
+function blank() {
+  found = null;
+  byId("verdict").textContent = ready.reason;
+  draw.plane.map([]);
+  draw.plane.run(null);
+  draw.plane.cells([]);
+  const { about, loop } = ready, { interval, rate, steps, estimator } = setting;
+  mean = meanPath(about, estimator, loop, rate, interval, steps);
+  draw.trajectory({ mean, runs: [], reward: ready.point.reward ?? null, std: null, domain: [Math.min(...setting.success) - 0.02, Math.max(...setting.success) + 0.02] });
+  draw.circle([]);
+  byId("numbers").tBodies[0].replaceChildren();
+  byId("runs-words").textContent = "Thick line: the mean update from the first policy.";
+  byId("circle-words").textContent = "No fixed point that is analysed here, so no multipliers.";
+}
+
+/** What was handed over with the page: a real run, a sweep's cells. */
+function overlays() {
+  const notes = [], { run, sweep } = given;
+  byId("run-key").hidden = !run;
+  byId("cells-key").hidden = !sweep;
+  if (run) {
+    const unit = 1 / largestStiffness(ready), at = (kappa) => (kappa === null ? null : kappa * unit);
+    const kappa = run.kappa ?? { value: null, low: null, high: null };
+    draw.plane.run({ interval: Math.max(run.interval, 1), rate: at(kappa.value), low: at(kappa.low), high: at(kappa.high) });
+    notes.push(run.words);
+    const same = ["model", "convention"].every((key) => run[key] === setting[key]) && run.momentum === setting.momentum;
+    if (!same) notes.push(`The map now shows another loop than the run's: ${MODELS[run.model]}, momentum ${run.momentum}.`);
+  }
+  if (sweep) {
+    const part = sweep.cells.filter((c) => Math.abs(c.momentum - setting.momentum) < 1e-12);
+    draw.plane.cells(part);
+    const known = [...new Set(sweep.cells.map((c) => c.momentum))].join(", ");
+    notes.push(part.length ? sweep.words : `${sweep.words} It has cells at momentum ${known}, none at ${setting.momentum}.`);
+    if (toHash({ ...setting, interval: 1, rate: 1, momentum: 0, steps: 100 }) !== toHash({ ...start, interval: 1, rate: 1, momentum: 0, steps: 100 })) {
+      notes.push("The map now shows another bandit or loop than the sweep's.");
+    }
+  }
+  byId("overlay-note").hidden = notes.length === 0;
+  byId("overlay-note").textContent = notes.join(" ");
+}
+
+function address() {
+  byId("setting-line").textContent = `model ${MODELS[setting.model]}; N = ${setting.interval}, eta = ${general(setting.rate, 4)}, mu = ${general(setting.momentum, 4)}, `
+    + `beta = ${general(setting.weight, 4)}, G = ${setting.size === Infinity ? "infinity" : setting.size}; success ${setting.success.map((p) => general(p, 4)).join(", ")}`;
+  byId("command").value = commandLine(setting);
+  if (resting) history.replaceState(null, "", `#${toHash(setting)}`);
+}
+
+async function copy(text, what) {
+  try {
+    await navigator.clipboard.writeText(text);
+    byId("copied").textContent = `Copied: ${what}.`;
+  } catch {
+    byId("command").value = text;
+    byId("command").focus();
+    byId("command").select();
+    const done = document.execCommand?.("copy") ?? false;
+    byId("copied").textContent = done ? `Copied: ${what}.` : "This browser does not let the page copy: the text is selected, press Ctrl-C.";
+  }
+}
+
+byId("copy-command").addEventListener("click", () => copy(commandLine(setting), "the predict line"));
+byId("copy-link").addEventListener("click", () => copy(`${location.href.split("#")[0]}#${toHash(setting)}`, "the link"));
+byId("reset").addEventListener("click", () => change(start, true));
+byId("controls").addEventListener("submit", (event) => event.preventDefault());
+byId("tables").addEventListener("toggle", request);
+addEventListener("beforeprint", () => {
+  byId("tables").open = true;
+  if (ready.reason === null) tables(byId("tables"), ready, columns, found, mean, runs);
+});
+addEventListener("hashchange", () => change(fromHash(location.hash, start), true));
+globalThis.explore = { frames: [], busy: true, setting: () => setting, found: () => found };
+request();

@@ -1,0 +1,99 @@
+// The page's modules by themselves: `node --test`. What they compute is compared with Python in test_explore_numbers.py.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+const from = (name) => import(new URL(`../../bandit_lab/study/explore/page/${name}.js`, import.meta.url));
+const { brent, cubic, eigenvalues, generator, modulus, symmetric } = await from("algebra");
+const { lagMultipliers } = await from("lag");
+const { checked, commandLine, DEFAULT, fromHash, toHash } = await from("setting");
+const { sampledPath, meanPath } = await from("simulate");
+const { prepare, analyse } = await from("analysis");
+const { amount, general } = await from("verdict");
+const { coarseFirst, columnsUpTo } = await from("plane");
+
+test("a root is found to the last digits", () => {
+  assert.ok(Math.abs(brent((x) => x * x * x - 2, 0, 2) - Math.cbrt(2)) < 1e-15);
+  assert.equal(brent((x) => x, 0, 1), 0);
+});
+
+test("roots of cubics: three real ones, a pair, a double one, a zero", () => {
+  for (const roots of [[0.9, 0.5, -0.3], [1, 1e-6, -2], [0.5, 0.5, 0.1], [0.7, 0.2, 0]]) {
+    const [a, b, c] = roots, found = cubic(a + b + c, a * b + a * c + b * c, a * b * c).map((z) => z[0]).sort((p, q) => p - q);
+    [...roots].sort((p, q) => p - q).forEach((root, i) => assert.ok(Math.abs(found[i] - root) < 1e-7, `${roots}: ${found}`));
+  }
+  const [first, second] = cubic(2 * 0.6 + 0.1, 0.36 + 0.49 + 2 * 0.6 * 0.1, 0.1 * (0.36 + 0.49));
+  assert.ok(Math.abs(first[0] - 0.6) < 1e-12 && Math.abs(Math.abs(first[1]) - 0.7) < 1e-12 && second[1] === -first[1]);
+});
+
+test("eigenvectors of a symmetric matrix are orthonormal and rebuild it", () => {
+  const a = [[2, -1, 0.3], [-1, 1, 0.2], [0.3, 0.2, -1]], { values, vectors } = symmetric(a);
+  for (let i = 0; i < 3; i++) for (let j = 0; j < 3; j++) {
+    const rebuilt = values.reduce((sum, v, k) => sum + vectors[i][k] * v * vectors[j][k], 0);
+    assert.ok(Math.abs(rebuilt - a[i][j]) < 1e-14);
+  }
+});
+
+test("multipliers of a lag are all roots, none twice", () => {
+  const loop = { model: "lag", momentum: 0.9, convention: "heavy_ball" }, mode = { fresh: 0.2, stale: -0.07 };
+  for (const lag of [0, 1, 7, 64]) {
+    const found = lagMultipliers(loop, mode, 0.1, lag), sum = found.reduce((s, z) => s + z[0], 0);
+    assert.equal(found.length, lag + 2);
+    const trace = 1.9 - 0.1 * (lag === 0 ? 0.13 : 0.2);
+    assert.ok(Math.abs(sum - trace) < 1e-9, `${lag}: ${sum}`);
+  }
+});
+
+test("the generator is the same for a seed, and even", () => {
+  const draw = generator(3), again = generator(3), values = Array.from({ length: 20000 }, () => draw());
+  assert.deepEqual(values.slice(0, 5), Array.from({ length: 5 }, () => again()));
+  const mean = values.reduce((a, b) => a + b) / values.length;
+  assert.ok(Math.abs(mean - 0.5) < 5 / Math.sqrt(12 * values.length)); // five standard errors
+  assert.ok(values.every((v) => v >= 0 && v < 1));
+});
+
+test("sampled runs scatter around the fixed point as the band says, and differ between seeds", () => {
+  const setting = checked({ ...DEFAULT, interval: 1, rate: 0.05, momentum: 0, size: 64, advantage: "dr_grpo" });
+  const ready = prepare(setting), { std } = analyse(ready, 1, 0.05);
+  const spreads = Array.from({ length: 8 }, (_, seed) => {
+    const path = sampledPath(ready.about, "frozen", ready.loop, 0.05, 1, 6000, seed).subarray(1000);
+    return path.reduce((s, r) => s + (r - ready.point.reward) ** 2, 0) / path.length;
+  });
+  const found = Math.sqrt(spreads.reduce((a, b) => a + b) / 8);
+  // Eight runs of 5,000 steps hold some 500 independent values: 5 standard errors of a std are 16 %.
+  assert.ok(Math.abs(found / std - 1) < 0.16, `${found} ${std}`);
+  assert.notEqual(spreads[0], spreads[1]);
+});
+
+test("the mean update ends at the fixed point below the threshold", () => {
+  const ready = prepare(DEFAULT), path = meanPath(ready.about, "frozen", ready.loop, 0.1, 8, 2000);
+  assert.ok(Math.abs(path[2000] - ready.point.reward) < 1e-9);
+});
+
+test("an address gives back the setting, and nonsense gives the default", () => {
+  const odd = checked({ ...DEFAULT, model: "lag", size: Infinity, success: [0.2, 0.3, 0.7], reference: [0, -1, 2], rate: 1.25e-5 });
+  assert.deepEqual(fromHash(`#${toHash(odd)}`, DEFAULT), { ...odd, initial: [0, 0, 0] });
+  assert.deepEqual(fromHash("#model=x&rate=y&momentum=&success=1,a&interval=-4", DEFAULT), { ...DEFAULT, interval: 1 });
+});
+
+test("numbers read as Python writes them", () => {
+  assert.deepEqual([0.1234, 2.26, 55.48, 1234, 999500, 1.2e7].map(amount), ["0.12", "2.3", "55", "1,200", "1e+06", "1.2e+07"]);
+  assert.deepEqual([0, 1e-5, 0.00012, 123456, 1234567].map((v) => general(v)), ["0", "1e-05", "0.00012", "123456", "1.23457e+06"]);
+});
+
+test("a command line has no exponent with a plus sign and quotes its lists", () => {
+  const line = commandLine(checked({ ...DEFAULT, rate: 1e-6 }));
+  assert.ok(line.includes("'bandit.rewards=[0.9,0.1]'") && line.includes("learning_rate=0.000001"));
+});
+
+test("columns of the map are computed ends first, each once", () => {
+  const columns = columnsUpTo(64), order = coarseFirst(columns.length);
+  assert.equal(columns.at(-1), 64);
+  assert.deepEqual([...order].sort((a, b) => a - b), columns.map((_, i) => i));
+  assert.deepEqual(order.slice(0, 2), [0, columns.length - 1]);
+});
+
+test("eigenvalues come by modulus", () => {
+  const found = eigenvalues([[0, 1, 0], [0, 0, 1], [0.1, 0, 0]]);
+  assert.ok(found.every((z) => Math.abs(modulus(z) - Math.cbrt(0.1)) < 1e-12));
+});

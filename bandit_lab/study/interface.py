@@ -323,13 +323,14 @@ def _document(command: str, plan: Any, folder: Path, keep: bool) -> Document:
     progress, compute = Progress(quiet=True), _function_of(command)
     if compute is not None and (COMMANDS[command].reads or not keep):
         return compute(plan, progress)
-    found, incomplete = None, ""
+    found: Any = None
+    incomplete = ""
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             found = COMMANDS[command].load().execute(plan, RunFolder(folder), progress)
     except Incomplete as error:
         found, incomplete = error.document, str(error)
-    if found is None:
+    if not isinstance(found, Document):
         return finished(command, folder, incomplete)
     return replace(found, incomplete=incomplete) if incomplete else found
 

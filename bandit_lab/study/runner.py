@@ -41,6 +41,8 @@ def check(command: str, config: Any, explicit: frozenset[str], folder: Path) -> 
     settings: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(SCHEMAS[command]), config))
     if COMMANDS[command].reads:
         with bad_input():
+            if hasattr(settings, "plugins"):  # it computes, too
+                _set_up_jax(settings)
             return settings, COMMANDS[command].load().prepare(settings, explicit)
     with bad_input():
         several = _is_one_of_several(settings)
@@ -64,14 +66,14 @@ def _is_one_of_several(settings: Any) -> bool:
 
 
 def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> None:
-    """Do one job in `folder`; prints its table and, as the last line, the folder."""
+    """Do one job in `folder`; prints its table and, as the last line, the folder, or the one file that was made."""
     settings, plan = check(command, config, explicit, folder)
     if not COMMANDS[command].reads:
         with bad_input():
             store.create_folder(folder)
     progress = Progress(settings.quiet)
     try:
-        COMMANDS[command].load().execute(plan, store.RunFolder(folder), progress)
+        made = COMMANDS[command].load().execute(plan, store.RunFolder(folder), progress)
     except Incomplete:
         say(str(folder))
         raise
@@ -79,7 +81,7 @@ def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> No
         if error.errno not in DISK:
             raise
         raise Stopped(f"{error.filename or folder}: cannot be written ({error.strerror})") from error
-    say(str(folder))
+    say(str(made if isinstance(made, Path) else folder))
 
 
 def _set_up_jax(settings: Any) -> None:

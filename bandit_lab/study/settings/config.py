@@ -10,6 +10,7 @@ from typing import Any
 
 from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.diagnose.settings import DiagnosisSettings
+from bandit_lab.study.explore.settings import ExploreSettings
 from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.settings.bench import BenchSettings
 from bandit_lab.study.settings.schema import (
@@ -212,6 +213,7 @@ SCHEMAS: dict[str, type[Any]] = {
     "export": ExportSettings,
     "check": CheckSettings,
     "bench": BenchSettings,
+    "explore": ExploreSettings,
 }
 
 

@@ -6,12 +6,15 @@ For developers. A new command is one entry in COMMANDS, one schema in `config.SC
   keys that were given on the command line. Raises ValueError (name, expected, got);
 - `execute(plan, folder, progress) -> Document`: the work; writes into the `RunFolder`, prints a short table on stdout.
   `document.write.perform` makes it of a function `compute(plan, progress) -> Document`, which knows of neither.
+  A command that writes one file instead of a run folder returns its path, which is then the last line of stdout.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from bandit_lab.study.document import Document
 
 
@@ -22,7 +25,7 @@ class CommandModule(Protocol):
         """Check everything, do nothing."""
         ...
 
-    def execute(self, plan: Any, folder: Any, progress: Any) -> "Document | None":
+    def execute(self, plan: Any, folder: Any, progress: Any) -> "Document | Path | None":
         """Do it."""
         ...
 
@@ -70,6 +73,18 @@ COMMANDS = {
         "1,024 (lag with a fresh part of the stiffness: 128), which is said; the setting's own refresh_interval is at\n"
         "most 65,536 (lag: 512).",
         "python -m bandit_lab predict refresh_interval=8 momentum=0.9 learning_rate=0.1 group_size=16",
+    ),
+    "explore": Command(
+        "bandit_lab.study.explore.command",
+        "the stability map as one interactive HTML page: drag the point, see threshold, runs and multipliers move",
+        "Writes one file that needs no network, and opens it. The page computes all of it: regions, law, exact\n"
+        "threshold and onset of oscillation of each staleness model, and training at a point that is dragged. Plain\n"
+        "arguments are a run's log and its trainer's configuration, as for advise. The run is then a mark with its\n"
+        "uncertainty, where the page's bandit has the same eta K. run_dir=... shows the measured cells of a sweep.\n"
+        "The settings say where the page begins; a log or a sweep brings its own.",
+        "python -m bandit_lab explore staleness=lag refresh_interval=4 momentum=0.9 output=map.html open=false",
+        "paths",
+        reads=True,
     ),
     "fit": Command(
         "bandit_lab.study.fit.command",

@@ -1,0 +1,94 @@
+"""`explore`: the stability map as one page that a browser opens without a network."""
+
+import os
+import sys
+import webbrowser
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bandit_lab import _checks
+from bandit_lab.study.advise.command import Plan as RunPlan
+from bandit_lab.study.chunks import durable
+from bandit_lab.study.explore import overlays
+from bandit_lab.study.explore.page import page
+from bandit_lab.study.explore.settings import ExploreSettings
+from bandit_lab.study.explore.start import start
+from bandit_lab.study.runner import default_folder
+from bandit_lab.study.terminal import report
+from bandit_lab.study.terminal.errors import Stopped
+from bandit_lab.study.terminal.progress import Progress
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Checked settings, the page's first setting, what is laid into the map, and a file that can be written.
+
+    at_run: whether the point begins at the run's eta K, since nobody gave a learning rate.
+    """
+
+    settings: ExploreSettings
+    start: dict[str, Any]
+    run: RunPlan | None
+    sweep: Path | None
+    output: Path
+    at_run: bool = False
+
+
+def prepare(settings: ExploreSettings, explicit: frozenset[str]) -> Plan:
+    """Check everything and read what is laid into the map. Raises ValueError."""
+    given = frozenset(key.partition(".")[0] for key in explicit)
+    beside = settings.run_dir is None or not settings.paths
+    _checks.require(beside, "run_dir", "a sweep's folder or a log, not both", settings.run_dir)
+    alone = settings.stiffness is None and settings.delay is None
+    _checks.require(alone or bool(settings.paths), "paths", "a log or configuration beside stiffness and delay", "none")
+    output = _output(settings.output)
+    run, sweep = None, None
+    if settings.paths:
+        run = overlays.read_run(settings)
+        settings = overlays.settings_of(run, settings, given)
+    if settings.run_dir is not None:
+        sweep, own = overlays.sweep_folder(settings.run_dir)
+        settings = overlays.settings_of_sweep(own, settings, given, sweep)
+    return Plan(settings, start(settings), run, sweep, output, at_run="learning_rate" not in given)
+
+
+def _output(chosen: str | None) -> Path:
+    """The page's file; its folder is made only where it is the default one."""
+    if chosen is None:
+        place = default_folder("explore")
+        return place.with_name(f"{place.name}.html")
+    output = Path(chosen)
+    writable = output.parent.is_dir() and os.access(output.parent, os.W_OK) and not output.is_dir()
+    writable = writable and (not output.exists() or os.access(output, os.W_OK))
+    _checks.require(writable, "output", "a file in a folder that can be written", str(output))
+    return output
+
+
+def execute(plan: Plan, folder: Any, progress: Progress) -> Path:
+    """Write the page and show it. Returns its path, the last line of stdout."""
+    begin = plan.start
+    with progress.stage("page"):
+        run = None if plan.run is None else overlays.run_mark(plan.run) | {"place": plan.at_run}
+        sweep = None if plan.sweep is None else overlays.sweep_cells(plan.sweep)
+        if sweep is not None and begin["momentum"] not in sweep["momenta"]:
+            begin = {**begin, "momentum": sweep["momenta"][0]}
+        text = page({"start": begin, "run": run, "sweep": sweep})
+    try:
+        if plan.settings.output is None:
+            plan.output.parent.mkdir(parents=True, exist_ok=True)
+        durable.write_file(plan.output, text.encode())
+    except OSError as error:
+        raise Stopped(f"{plan.output}: cannot be written ({error.strerror or error})") from error
+    shown = plan.settings.open and _show(plan.output)
+    size = f"{len(text.encode()) / 1e6:.1f} MB"
+    told = [f"One page, {size}, no network needed; {'the browser opens it' if shown else 'open it in a browser'}."]
+    told += [one["words"] for one in (run, sweep) if one is not None]
+    report.show(*told)
+    return plan.output
+
+
+def _show(path: Path) -> bool:
+    """Show a file in the browser, where there is a display to show it on."""
+    display = sys.platform in ("win32", "darwin") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    return bool(display) and webbrowser.open(path.resolve().as_uri())

@@ -1,0 +1,384 @@
+"""The page of `explore` in a real browser: headless Chromium, driven by Playwright, which downloads nothing here."""
+
+import os
+import shutil
+import statistics
+
+import pytest
+
+from bandit_lab.study.explore.page import page as made_page
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install '.[browser]'")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
+]
+
+START = {
+    "model": "refresh",
+    "convention": "heavy_ball",
+    "estimator": "frozen",
+    "advantage": "grpo",
+    "interval": 8,
+    "rate": 0.1,
+    "momentum": 0.9,
+    "weight": 1.0,
+    "size": 64,
+    "success": [0.9, 0.1],
+    "reference": [0.0, 0.0],
+    "initial": [0.0, 0.0],
+    "steps": 300,
+}
+RUN = {
+    "interval": 4,
+    "model": "refresh",
+    "momentum": 0.9,
+    "convention": "heavy_ball",
+    "words": "Your run </script> <b>x</b>.",
+    "place": True,
+    "kappa": {"value": 0.02, "low": 0.01, "high": 0.04},
+}
+SWEEP = {
+    "cells": [{"momentum": 0.9, "interval": n, "rate": 0.1, "outcome": "unstable"} for n in (1, 2, 4)],
+    "momenta": [0.9],
+    "weight": 1.0,
+    "words": "Cells measured by a sweep.",
+}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium's sandbox does not run as root
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The page as it is, and with a run and a sweep laid into it."""
+    folder = tmp_path_factory.mktemp("pages")
+    (folder / "plain.html").write_text(made_page({"start": START, "run": None, "sweep": None}), encoding="utf-8")
+    (folder / "laid.html").write_text(made_page({"start": START, "run": RUN, "sweep": SWEEP}), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def opened(browser, files):
+    """Opens the page in a context of its own. Whatever it complains of, or asks the network for, fails the test."""
+    contexts, complaints = [], []
+
+    def open_it(name="plain", address="", **options):
+        context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | options))
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda asked: complaints.append(asked.url) if asked.url.startswith("http") else None)
+        page.goto(f"file://{files}/{name}.html{address}")
+        settled(page)
+        return page
+
+    yield open_it
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def settled(page):
+    page.wait_for_function("globalThis.explore && explore.frames.length > 0 && !explore.busy", timeout=60_000)
+
+
+def state(page):
+    settled(page)
+    return page.evaluate("({...explore.setting(), size: String(explore.setting().size)})")
+
+
+def point(page):
+    box = page.locator("#point circle:not(.ring)").bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_the_page_is_one_small_file_that_says_what_predict_says(opened, files):
+    assert (files / "plain.html").stat().st_size < 3_000_000
+    page = opened()
+    words = "stable: eta is 2.3 times below the exact threshold; rings with a period of 55 steps; "
+    assert page.inner_text("#verdict") == words + "the published law would call it unstable"
+    assert page.locator("path.region").count() == 3
+    assert page.locator(".sample").count() == 5
+    assert page.locator(".multiplier").count() == 2
+
+
+def test_the_point_is_dragged_by_the_mouse_and_the_address_holds_the_setting(opened):
+    page = opened()
+    x, y = point(page)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    for i in range(1, 21):
+        page.mouse.move(x + 4 * i, y - 5 * i)
+    page.mouse.up()
+    after = state(page)
+    assert after["interval"] > 8
+    assert after["rate"] > 0.2
+    assert page.inner_text("#verdict").startswith("unstable")
+    again = opened(address=page.evaluate("location.hash"))
+    assert state(again) == after
+    page.evaluate("location.hash = 'model=lag&interval=3&rate=nonsense&momentum=7'")
+    page.wait_for_function("explore.setting().model === 'lag'")
+    assert (state(page)["interval"], state(page)["momentum"], state(page)["rate"]) == (3, 0.99, 0.1)
+
+
+def test_a_drag_keeps_up_with_the_screen(opened, capsys):
+    """Milliseconds of computing and drawing per frame. Printed; the bound leaves room for a busy machine."""
+    for address in ("", "#model=lag", "#model=pipeline&estimator=ratio"):
+        page = opened(address=address)
+        x, y = point(page)
+        page.mouse.move(x, y)
+        page.mouse.down()
+        page.evaluate("explore.frames.length = 0")
+        for i in range(60):
+            page.mouse.move(x + i, y + (i % 20) * 3)
+            page.wait_for_timeout(5)
+        frames = page.evaluate("explore.frames")
+        page.mouse.up()
+        with capsys.disabled():
+            middle, worst = statistics.median(frames), max(frames)
+            print(f"\n{address or 'start'}: {len(frames)} frames, median {middle:.1f} ms, longest {worst:.1f} ms")
+        assert len(frames) > 10
+        assert statistics.median(frames) < 50
+
+
+CONTROLS = {
+    "#interval": ("12", "interval", 12),
+    "#rate": ("0.02", "rate", 0.02),
+    "#momentum": ("0.5", "momentum", 0.5),
+    "#weight": ("2", "weight", 2),
+    "#arms tr:first-child input[data-list=success][type=number]": ("0.8", "success", [0.8, 0.1]),
+    "#arms tr:first-child input[data-list=reference]": ("-1", "reference", [-1, 0]),
+    "#arms tr:last-child input[data-list=initial]": ("1", "initial", [0, 1]),
+}
+CHOICES = {
+    "#convention": ("nesterov", "convention", "nesterov"),
+    "#estimator": ("ratio", "estimator", "ratio"),
+    "#advantage": ("rloo", "advantage", "rloo"),
+    "#size": ("Infinity", "size", "Infinity"),
+    "#steps": ("100", "steps", 100),
+}
+
+
+def test_every_control_works_by_mouse_and_keyboard(opened):
+    page = opened()
+    for selector, (text, name, value) in CONTROLS.items():
+        page.fill(selector, text)
+        page.locator(selector).blur()
+        assert state(page)[name] == value, selector
+    for selector, (option, name, value) in CHOICES.items():
+        page.select_option(selector, option)
+        assert state(page)[name] == value, selector
+    for model in ("lag", "pipeline", "refresh"):
+        page.click(f"input[value={model}]")
+        assert state(page)["model"] == model
+    for slider in page.locator("input[type=range]").all():
+        before = state(page)
+        slider.focus()
+        page.keyboard.press("ArrowLeft")
+        assert state(page) != before, slider.get_attribute("aria-label")
+        before, box = state(page), slider.bounding_box()
+        page.mouse.click(box["x"] + 0.4 * box["width"], box["y"] + box["height"] / 2)
+        assert state(page) != before, slider.get_attribute("aria-label")
+    page.click("#add-arm")
+    assert (len(state(page)["success"]), state(page)["estimator"]) == (3, "frozen")
+    page.select_option("#estimator", "uncorrected")
+    settled(page)
+    assert "do not share their directions" in page.inner_text("#verdict")
+    page.click("#remove-arm")
+    assert len(state(page)["success"]) == 2
+    page.click("#copy-command")
+    page.wait_for_function("document.getElementById('copied').textContent !== ''")
+    page.click("#reset")
+    assert state(page) == state(opened())
+
+
+def test_the_keyboard_alone_reaches_everything_in_order(opened):
+    page = opened()
+    seen = []
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        seen.append(
+            page.evaluate("document.activeElement.id || document.activeElement.getAttribute('aria-label') || ''")
+        )
+        if seen[-1] == "command":
+            break
+    wanted = [
+        "point",
+        "interval-slide",
+        "interval",
+        "rate-slide",
+        "rate",
+        "steps",
+        "momentum-slide",
+        "momentum",
+        "convention",
+        "estimator",
+        "advantage",
+        "size",
+        "weight-slide",
+        "weight",
+        "add-arm",
+        "copy-command",
+        "copy-link",
+        "reset",
+        "command",
+    ]
+    assert [one for one in seen if one in wanted] == wanted
+    page.focus("#point")
+    for key, name, check in [
+        ("ArrowRight", "interval", lambda new, old: new == old + 1),
+        ("ArrowLeft", "interval", lambda new, old: new == old - 1),
+        ("ArrowUp", "rate", lambda new, old: abs(new / old - 1.05) < 1e-3),
+        ("Shift+ArrowDown", "rate", lambda new, old: abs(old / new - 1.01) < 1e-3),
+        ("End", "interval", lambda new, old: new == 64),
+        ("Home", "interval", lambda new, old: new == 1),
+    ]:
+        before = state(page)[name]
+        page.keyboard.press(key)
+        assert check(state(page)[name], before), key
+    page.focus("input[value=refresh]")
+    page.keyboard.press("ArrowRight")
+    assert state(page)["model"] == "lag"
+
+
+def test_fingers_move_the_point_on_a_phone(opened):
+    page = opened(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
+    page.locator("#plane").scroll_into_view_if_needed()
+    box = page.locator("#plane").bounding_box()
+    page.touchscreen.tap(box["x"] + 0.8 * box["width"], box["y"] + 0.3 * box["height"])
+    tapped = state(page)
+    assert tapped["interval"] > 15
+    session = page.context.new_cdp_session(page)
+    x, y = point(page)
+    for kind, places in [
+        ("touchStart", [(x, y)]),
+        *(("touchMove", [(x - 8 * i, y + 6 * i)]) for i in range(1, 12)),
+        ("touchEnd", []),
+    ]:
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": a, "y": b} for a, b in places]})
+    after = state(page)
+    assert after["interval"] < tapped["interval"]
+    assert after["rate"] < tapped["rate"]
+    page.tap("input[value=pipeline]")
+    assert state(page)["model"] == "pipeline"
+
+
+def test_a_phone_and_a_resized_window_have_room_and_legible_letters(opened):
+    page = opened()
+    for width in (1280, 390, 320, 900):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.wait_for_timeout(150)
+        settled(page)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
+        sizes = page.evaluate("""[...document.querySelectorAll('#plane text, #trajectory text')].map(
+            (one) => parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a)""")
+        assert min(abs(size) for size in sizes if size) > 9, width
+
+
+CONTRAST = """() => {
+  const rgb = (text) => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
+  const light = (c) => c.map((v) => v / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const ratio = (a, b) => {
+    const [p, q] = [light(rgb(a)), light(rgb(b))];
+    return (Math.max(p, q) + 0.05) / (Math.min(p, q) + 0.05);
+  };
+  const behind = (one) => {
+    for (let el = one; el; el = el.parentElement) {
+      const color = getComputedStyle(el).backgroundColor;
+      if (!/, 0\\)$|transparent/.test(color)) return color;
+    }
+    return getComputedStyle(document.documentElement).backgroundColor;
+  };
+  const kinds = 'p, li, label, legend, th, td, button, input, select, textarea, a, h1, h2, summary';
+  const texts = [...document.querySelectorAll(kinds)]
+    .filter((one) => one.textContent.trim() && one.getClientRects().length && !one.disabled)
+    .map((one) => [one.textContent.trim().slice(0, 30), ratio(getComputedStyle(one).color, behind(one))]);
+  const fill = (name) => getComputedStyle(document.querySelector(`.region.${name}`)).fill;
+  const stroke = (name) => getComputedStyle(document.querySelector(`#plane path.${name}`)).stroke;
+  const pairs = ['exact unstable', 'exact oscillates', 'onset oscillates', 'onset converges', 'law oscillates']
+    .map((one) => one.split(' ')).map(([a, b]) => [a, b, ratio(stroke(a), fill(b))]);
+  return { texts: texts.filter(([, value]) => value < 4.5), lines: pairs.filter((one) => one[2] < 3) };
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast_in_both_colour_schemes(opened, scheme):
+    page = opened(color_scheme=scheme)
+    page.click("summary")
+    settled(page)
+    assert page.evaluate(CONTRAST) == {"texts": [], "lines": []}
+    assert (page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)") == (
+        scheme == "light"
+    )
+
+
+def test_everything_that_is_set_has_a_name(opened):
+    page = opened()
+    nameless = page.evaluate("""
+      [...document.querySelectorAll('input, select, textarea, button, [tabindex]')].filter((one) =>
+      !(one.getAttribute('aria-label') || one.labels?.length || one.textContent.trim())).map((one) => one.outerHTML)""")
+    assert nameless == []
+    twice = page.evaluate(
+        "(() => { const ids = [...document.querySelectorAll('[id]')].map((one) => one.id);"
+        " return ids.filter((id, i) => ids.indexOf(id) !== i); })()"
+    )
+    assert twice == []
+    value = page.get_attribute("#point", "aria-valuetext")
+    assert value.startswith("N = 8, learning rate 0.1: stable")
+
+
+def test_tables_say_what_the_pictures_show_and_paper_has_them(opened):
+    page = opened()
+    page.click("summary")
+    settled(page)
+    page.wait_for_function("document.querySelectorAll('#boundaries tbody tr').length > 10")
+    row = page.locator("#boundaries tbody tr", has=page.locator("th", has_text="8")).first.inner_text().split("\t")
+    assert row == ["8", "0.08618", "0.2334", "0.01514", "oscillates"]
+    found = page.evaluate("explore.found()")
+    assert [f"{found[key]:.4g}" for key in ("law", "exact", "onset")] == row[1:4]
+    assert page.locator("#path tbody tr").count() > 5
+    page.emulate_media(media="print")
+    assert not page.is_visible("#controls fieldset >> nth=0")
+    assert page.is_visible("#boundaries")
+    assert page.pdf()[:4] == b"%PDF"
+
+
+def test_what_cannot_be_is_marked_and_changes_nothing(opened):
+    page = opened()
+    before = state(page)
+    for selector, text in [("#momentum", "2"), ("#rate", "-1"), ("#interval", "3.5"), ("#weight", "")]:
+        page.fill(selector, text)
+        assert page.get_attribute(selector, "aria-invalid") == "true", selector
+        assert state(page) == before
+        page.locator(selector).blur()
+        settled(page)
+        assert page.get_attribute(selector, "aria-invalid") != "true"
+    page.fill("#weight", "0")
+    page.locator("#weight").blur()
+    assert state(page)["weight"] == 0
+    assert page.inner_text("#verdict").startswith("the policy runs to a vertex")
+
+
+def test_a_run_and_a_sweep_lie_in_the_map(opened):
+    page = opened("laid")
+    assert abs(page.evaluate("explore.found().kappa") / 0.02 - 1) < 0.01  # the point begins at the run
+    assert page.locator(".run-mark").count() >= 2  # in the legend and in the map
+    assert page.locator("#plane .cell.unstable").count() == 3
+    note = page.inner_text("#overlay-note")
+    assert "Your run </script> <b>x</b>." in note
+    assert "Cells measured by a sweep." in note
+    page.fill("#momentum", "0.5")
+    settled(page)
+    assert "another loop than the run's" in page.inner_text("#overlay-note")
+    assert "none at 0.5" in page.inner_text("#overlay-note")
+    assert page.locator("#plane .cell").count() == 0

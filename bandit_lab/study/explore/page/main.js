@@ -5,6 +5,7 @@
 import { analyse, boundary, largestStiffness, prepare, regionOf, SEARCHED_LAG } from "./analysis.js";
 import { controls } from "./controls.js";
 import { lagCrossings } from "./lag.js";
+import { lawRate } from "./loop.js";
 import { circle, trajectory } from "./pictures.js";
 import { coarseFirst, columnsUpTo, NARROW, plane } from "./plane.js";
 import { checked, commandLine, fromHash, LIMITS, MODELS, toHash } from "./setting.js";
@@ -108,7 +109,9 @@ function renew() {
 
 /** Learning rates that are shown: the boundaries at the ends of the map, with room, and the point. */
 function range(most) {
-  const ends = [1, 4, most].flatMap((n) => Object.values((({ law, exact, onset }) => ({ law, exact, onset }))(boundary(ready, n))));
+  // Far ends of a mixed loop take long: there the law stands for them.
+  const ends = (isMixed() ? [1, 4, 16] : [1, 4, most]).flatMap((n) => Object.values((({ law, exact, onset }) => ({ law, exact, onset }))(boundary(ready, n))));
+  if (isMixed()) ends.push(lawRate(ready.loop, ready.stiffness.modes, most) / 2);
   const known = ends.filter((rate) => rate > 0 && Number.isFinite(rate)), unit = 1 / Math.abs(largestStiffness(ready));
   const lowest = known.length ? Math.min(...known) : 0.01 * unit, highest = known.length ? Math.max(...known) : 10 * unit;
   const run = given.run?.kappa ? Object.values(given.run.kappa).filter((k) => k > 0).map((k) => k * unit) : [];

@@ -9,7 +9,7 @@ from typing import Any
 
 from scipy import stats
 
-from bandit_lab.study.benchmark.ranges import load
+from bandit_lab.study.benchmark.plant import load
 
 HALVES = ("development", "scoring")
 NO_FAILURE = ("healthy", "not_judged")

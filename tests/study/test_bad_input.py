@@ -82,7 +82,7 @@ SHARED = {
     "bandit=contextual bandit.dimension=1000000000": ("bandit.contexts", "at most", "numbers in all features"),
 }
 SWEEP = {
-    "path=fast dynamics=finite_group": ("path", "reference (dynamics=finite_group enumerates groups"),
+    "path=fast bandit=gaussian group_size=65536": ("path", "reference (more than 65536 pairs of an action and an arm"),
     "sweep.group_size=[8,16]": ("sweep.group_size", "use -m group_size="),
     "sweep.bandit=[two_arm]": ("sweep.bandit", "use -m bandit="),
     "sweep=[]": ("sweep", "a mapping", "'[]'"),

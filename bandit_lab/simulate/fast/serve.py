@@ -20,7 +20,7 @@ LARGEST_TABLE = 1024
 """Most cells (arm, reward value) in a table of counts."""
 LARGEST_PROMPTS = 64
 LARGEST_DRAWN = 2**16
-"""Most pairs of an action of a group and an arm of a context, where actions are drawn one by one."""
+"""Most pairs of an action of one step and an arm of a context, where actions are drawn one by one."""
 _MIRRORED = ("sgd", "sgd_ema", "nesterov", "adam", "adamw")  # see `two_arms`; decay shrinks the gap as each logit
 
 
@@ -32,7 +32,8 @@ def unsupported_reason(learner: Learner, dynamics: str, generator: str = "hash")
     draws = not staleness.whole_interval and not averages(staleness)
     if draws and not (dynamics == "sampled" and hasattr(staleness, "recall")):
         return f"{type(staleness).__name__} draws ages in a mean, or by a key"
-    pairs = learner.bandit.reference_log_policy.size * (learner.group_size if dynamics == "sampled" else 1)
+    actions = learner.group_size * learner.prompts if dynamics == "sampled" else 1
+    pairs = learner.bandit.reference_log_policy.size * actions
     if pairs > LARGEST_DRAWN and not is_counted(learner, dynamics):
         return f"more than {LARGEST_DRAWN} pairs of an action and an arm, drawn one by one"
     return None

@@ -193,7 +193,10 @@ def _staleness(setting: Setting, rest: xarray.Dataset, name: str) -> xarray.Data
         outcome[i] = variants.outcome(
             variants.run_gaps(*options, np.full(len(tried), gap + 0.3), setting.steps)[-1] - gap
         )
-    values = {"first_interval": _table(setting, first, STEPS), "outcome": _table(setting, outcome, ONE)}
+    values = {
+        "first_interval": _table(setting, first, STEPS),
+        "outcome": _table(setting, outcome, ONE | {"names": " ".join(variants.OUTCOMES)}),
+    }
     return xarray.Dataset(values, rest.coords).expand_dims(staleness=[name])
 
 
@@ -308,6 +311,7 @@ def _fill(panel: Axes, code: np.ndarray, text: list[list[str]]) -> None:
 def table(found: Results) -> str:
     """Every advantage and estimator: thresholds, dependence on G, temperature, late times, failure."""
     measured, predicted, law = found.measured, found.predicted, found.setting.law_interval
+    outcomes = measured.outcome.attrs["names"].split()
     names = list(measured.staleness.values)
     head = ["advantage", "estimator", "fresh", "stale", *(f"{name} (exact)" for name in names)]
     head += ["G: mean curve", "temperature", "late 1 - p", "at the longest N"]
@@ -326,7 +330,7 @@ def table(found: Results) -> str:
             late = float(row.late_exponent)
             cells += [f"{float(row.curve_difference):.4f}", f"{float(row.temperature):.3f}"]
             cells += [f"t^{late:.2f}" if abs(late) < 20 else "no power"]
-            codes = [variants.OUTCOMES[int(row.outcome.sel(staleness=name))] for name in names]
+            codes = [outcomes[int(row.outcome.sel(staleness=name))] for name in names]
             fails = [f"{name}: {code}" for name, code in zip(names, codes, strict=True) if code != "returns"]
             cells += [", ".join(fails)]
             rows.append([cell or "-" for cell in cells])

@@ -42,9 +42,12 @@ def steps_per_epoch(step: Floats, epoch: Floats) -> float | None:
         step, epoch = step[change], epoch[change]
     if step.size < 3 or np.any(np.diff(step) <= 0) or np.any(np.diff(epoch) <= 0):
         return None
-    steps = float((step[-1] - step[0]) / (epoch[-1] - epoch[0]))
-    off = np.abs((step - step[0]) / steps - (epoch - epoch[0]))
-    return steps if np.isfinite(steps) and steps > 0 and off.max() < 0.1 else None
+    with np.errstate(over="ignore", invalid="ignore"):  # a log may hold any number that a float can be
+        steps = float((step[-1] - step[0]) / (epoch[-1] - epoch[0]))
+        if not (np.isfinite(steps) and steps > 0):
+            return None
+        off = np.abs((step - step[0]) / steps - (epoch - epoch[0]))
+    return steps if off.max() < 0.1 else None
 
 
 def data_order(step: Floats, reward: Floats, period: float, seed: int = 0) -> DataOrder | None:

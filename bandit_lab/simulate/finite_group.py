@@ -11,7 +11,6 @@ sum of positive terms too, so that nothing is lost close to a vertex, where it i
 Where an advantage sees the whole batch, the sum also runs over what the other groups can look like (`rest_of_batch`).
 """
 
-from functools import partial
 from itertools import combinations
 from math import comb
 
@@ -35,6 +34,7 @@ from bandit_lab.grpo import (
     weighs_groups,
 )
 from bandit_lab.simulate.batch import RestOfBatch, see_others, ways_of_others
+from bandit_lab.simulate.programs import bounded_jit
 
 MAX_COMPOSITIONS = 20_000
 MAX_TABLE = 50_000_000
@@ -80,13 +80,13 @@ def check_finite_group(learner: Learner) -> None:
     )
 
 
-@partial(jax.jit, static_argnames=("advantage", "size"))
+@bounded_jit("advantage", "size")
 def counted_advantages(advantage: Advantage, values: Array, counts: np.ndarray, size: int) -> Array:
     """Advantage [M, U] of every reward value [U] in groups of `size` with these counts [M, U]."""
     return advantages(advantage, values[:, None], jnp.asarray(counts.T, values.dtype) / size, size).T
 
 
-@partial(jax.jit, static_argnames=("advantage", "size"))
+@bounded_jit("advantage", "size")
 def _beside_others(advantage: Advantage, values: Array, own: np.ndarray, others: np.ndarray, size: int) -> Array:
     """Advantage [M, B, U] of every reward value [U] in groups [M, U] beside the others of a batch [B, P - 1, U]."""
 

@@ -251,7 +251,9 @@ def test_silence_is_no_success_on_a_scale_that_is_estimated_from_a_flat_curve():
         assert verdict in diagnose(run, QUICK).verdict
     climbed = replace(curve(0.1 + 0.8 * (1 - np.exp(-STEP / 20)), zero_std_frac=np.full(120, 0.95)),
                       scale=RewardScale(0.0, 1.0, False))  # fmt: skip
-    assert diagnose(climbed, QUICK).verdict == ("not_judged",)
+    assert diagnose(climbed, QUICK).verdict == ("healthy",)  # four of seven were judged
+    alone = replace(climbed, series={})
+    assert diagnose(alone, QUICK).verdict == ("not_judged",)  # three of seven
     known = replace(climbed, eval=held_out(np.linspace(0.1, 0.9, 14)), series={
         **climbed.series, "kl": Series(STEP, 0.001 * STEP, "kl")})  # fmt: skip
     assert diagnose(known, QUICK).verdict == ("healthy",)

@@ -30,6 +30,12 @@ def written(path, reward):
     return path
 
 
+def test_epochs_that_hardly_grow_tell_no_length():
+    """Without a warning: the quotient is beyond the largest float."""
+    assert steps_per_epoch(np.arange(4.0), np.array([0.0, 1e-322, 2e-322, 3e-322])) is None
+    assert steps_per_epoch(np.arange(4.0), np.array([0.0, 0.5, 1.0, 1.5])) == 2
+
+
 def test_the_length_of_an_epoch_is_read_off_its_column():
     assert steps_per_epoch(STEP, np.round(STEP / PERIOD, 4)) == pytest.approx(PERIOD, rel=1e-4)
     assert steps_per_epoch(STEP, np.floor(STEP / PERIOD)) == pytest.approx(PERIOD, rel=0.02)

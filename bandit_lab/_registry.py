@@ -160,6 +160,7 @@ def place_of(builder: Callable[..., Any]) -> str:
 
 
 def import_modules(package: str, path: Iterable[str]) -> None:
-    """Import every module of a package, so that what they define is registered."""
+    """Import every module of a package whose name has no leading underscore, so that what they define is registered."""
     for module in pkgutil.walk_packages(path, f"{package}."):
-        importlib.import_module(module.name)
+        if not module.name.rpartition(".")[2].startswith("_"):
+            importlib.import_module(module.name)

@@ -63,7 +63,8 @@ def unpack(template: State, unravel: Any, x: Array, second_moment: tuple, fixed:
     return State(jnp.int32(0), theta, FrozenMomentState(tuple(moving), second_moment, fixed), staleness)
 
 
-def _map(learner: Learner, dynamics: str, hyper: Hyper, x: Array, second_moment: tuple, fixed: tuple) -> Array:
+def period_map(learner: Learner, dynamics: str, hyper: Hyper, x: Array, second_moment: tuple, fixed: tuple) -> Array:
+    """One period of the mean update: [n] -> [n], the flat vector of `pack`."""
     gradient, key = DYNAMICS[dynamics](learner), jax.random.key(0)
     template = init(learner, hyper, learner.bandit.initial_parameters)
     _, unravel = pack(template)
@@ -79,7 +80,7 @@ def _linearise(learner: Learner, dynamics: str, hypers: Hyper, x: Array, second_
 
     def one(hyper: Hyper) -> tuple[Array, Array]:
         def block(x: Array) -> Array:
-            return _map(learner, dynamics, hyper, x, second_moment, fixed)
+            return period_map(learner, dynamics, hyper, x, second_moment, fixed)
 
         return block(x) - x, jax.jacfwd(block)(x)
 

@@ -1,0 +1,221 @@
+"""A neural network that writes sequences: a softmax bandit with V^L arms a prompt, whose logits a network gives.
+
+Every sequence is enumerated, so that the expected update, the stiffness and all that follows are exact.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from bandit_lab import _checks
+from bandit_lab._registry import Registry
+from bandit_lab._types import Array
+from bandit_lab.bandits.base import Bandit, RewardLaw, register_bandit
+from bandit_lab.bandits.tasks import TASKS
+
+MOST_SEQUENCES = 2**14
+"""Sequences of all prompts together: each is one pass of the network at every step."""
+MOST_PARAMETERS = 2**20
+_LESSONS, _TEACHING_RATE = 1000, 1e-2  # of Adam, for `pretrained`
+
+NETWORKS: Registry[Any] = Registry("architecture", given=("contexts", "vocabulary", "length", "width", "depth", "key"))
+"""For developers. A new network is a function under `@register_network("its_name")`:
+
+    (contexts X, vocabulary V, length L, width, depth, key) -> an equinox module
+
+whose `__call__(context, tokens [L])` gives logits [L, V]: of every token, given the prompt and the tokens before it
+only. Its arrays of floats are the parameters; everything else is static.
+"""
+register_network = NETWORKS.register
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network without its parameters. rest: the static part of the module. shapes: of its arrays, in order."""
+
+    rest: Any
+    shapes: tuple[tuple[int, ...], ...]
+
+    def logits(self, theta: Array, contexts: int, tokens: Array) -> Array:
+        """theta [D], tokens [K, L] -> [X, K, L, V]."""
+        import equinox as eqx
+
+        leaves, start = [], 0
+        for shape in self.shapes:
+            size = int(np.prod(shape))
+            leaves.append(theta[start : start + size].reshape(shape))
+            start += size
+        template, rest = self.rest
+        module = eqx.combine(jax.tree.unflatten(template, leaves), rest)
+        over_sequences = jax.vmap(module, in_axes=(None, 0))
+        return jax.vmap(over_sequences, in_axes=(0, None))(jnp.arange(contexts), tokens)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class NeuralBandit(Bandit):
+    """X prompts, K = V^L sequences each; theta are the weights of a network.
+
+    Logits are those of the start plus `scale` times what training has added: 1 is the network itself, a large scale
+    keeps the weights near their start (the lazy regime).
+
+    tokens: [K, L] integers, in lexicographic order. start_logits: [X, K, L, V].
+    """
+
+    law: RewardLaw
+    initial_parameters: Array
+    reference_log_policy: Array
+    tokens: Array
+    start_logits: Array
+    scale: Array
+    network: Network = field(metadata={"static": True})
+
+    def log_token_policy(self, theta: Array) -> Array:
+        """Log-probability of every token given the prompt and those before: [D] -> [L, X, K]."""
+        logits = self.network.logits(theta, self.start_logits.shape[0], self.tokens)
+        logits = self.start_logits + self.scale * (logits - self.start_logits)
+        chosen = jax.nn.one_hot(self.tokens, logits.shape[-1], dtype=logits.dtype)
+        return jnp.moveaxis(jnp.sum(jax.nn.log_softmax(logits) * chosen, axis=-1), -1, 0)
+
+    def log_policy(self, theta: Array) -> Array:
+        """Log-probability of every sequence: [D] -> [X, K]."""
+        return jnp.sum(self.log_token_policy(theta), axis=0)
+
+
+@register_bandit("neural")
+def neural(
+    contexts: int = 2,
+    vocabulary: int = 2,
+    length: int = 2,
+    task: str = "parity",
+    architecture: str = "mlp",
+    width: int = 8,
+    depth: int = 1,
+    high: float = 0.9,
+    low: float = 0.1,
+    scale: float = 1.0,
+    seed: int = 0,
+    pretrained: float = 0.0,
+    rewards: Sequence[Sequence[float]] | None = None,
+) -> NeuralBandit:
+    """A network that writes `length` tokens out of `vocabulary` for each of `contexts` prompts.
+
+    Args:
+      task: parity, addition, copy, random or one of your own: how well a sequence answers a prompt, from 0 to 1.
+      architecture: mlp, gru, transformer or one of your own, of `width` units in `depth` layers.
+      high, low: success probabilities of a right and of a wrong sequence, in [0, 1].
+      scale: of what training adds to the logits; a large one keeps the weights near their start.
+      seed: of the initial weights and of the task `random`.
+      pretrained: probability in [0, 1) of a right sequence that the network is first taught, by maximum likelihood;
+        0: the start is the untrained network. The start is the reference policy.
+      rewards: [X, K] success probabilities in place of a task's, sequences in lexicographic order.
+
+    Raises:
+      ValueError: any of these out of range, more than MOST_SEQUENCES sequences in all or MOST_PARAMETERS parameters,
+        an unknown task or architecture, equinox not installed.
+    """
+    count, size = _checks.integer("bandit.contexts", contexts, 1), _checks.integer("bandit.vocabulary", vocabulary, 2)
+    steps = _checks.integer("bandit.length", length, 1)
+    few = f"at most {MOST_SEQUENCES} sequences of all prompts together, contexts * vocabulary^length"
+    _checks.require(steps * np.log(size) + np.log(count) < np.log(MOST_SEQUENCES) + 1e-9, "bandit.length", few,
+                    f"{count} * {size}^{steps}")  # fmt: skip
+    for name, share in (("high", high), ("low", low), ("pretrained", pretrained)):
+        inside = 0 <= _checks.finite_number(f"bandit.{name}", share) <= (1 if name != "pretrained" else 0.999)
+        _checks.require(inside, f"bandit.{name}", "a number in [0, 1" + ("]" if name != "pretrained" else ")"), share)
+    _checks.positive("bandit.scale", scale)
+    drawn = _checks.integer("bandit.seed", seed, 0)
+    tokens = np.array(list(product(range(size), repeat=steps)))
+    network, start = _build(architecture, count, size, steps, width, depth, drawn)
+    made = TASKS[_checks.choice("bandit.task", task, TASKS)](tokens, count, size, drawn)
+    scores: Any = np.asarray(made, float)
+    fits = scores.shape == (count, len(tokens)) and bool(np.all((scores >= 0) & (scores <= 1)))
+    _checks.require(fits, f"task {task}", f"scores [{count}, {len(tokens)}] in [0, 1]", scores.shape)
+    success = low + (high - low) * scores
+    if rewards is not None:
+        success = np.asarray(rewards, float)
+        fits = success.shape == scores.shape and bool(np.all((success >= 0) & (success <= 1)))
+        _checks.require(fits, "bandit.rewards", f"probabilities [{count}, {len(tokens)}]", success.shape)
+    if pretrained:
+        right = (scores == scores.max(axis=1, keepdims=True)).astype(float)
+        share = right / right.sum(axis=1, keepdims=True)
+        start = _taught(network, start, tokens, pretrained * share + (1 - pretrained) / len(tokens))
+    logits = np.asarray(_double(lambda: network.logits(jnp.asarray(start), count, jnp.asarray(tokens))))
+    law = RewardLaw(jax.device_put(np.array([0.0, 1.0])), jax.device_put(np.stack([1 - success, success], axis=-1)))
+    unfinished = NeuralBandit(
+        law,
+        jax.device_put(start),
+        jax.device_put(np.zeros(scores.shape)),
+        jax.device_put(tokens),
+        jax.device_put(logits),
+        jax.device_put(np.asarray(float(scale))),
+        network,
+    )
+    reference = np.asarray(_double(lambda: unfinished.log_policy(jnp.asarray(start))))
+    found = bool(np.isfinite(reference).all())
+    _checks.require(found, f"architecture {architecture}", "finite log-probabilities at the start", "others")
+    return NeuralBandit(**{**vars(unfinished), "reference_log_policy": jax.device_put(reference)})
+
+
+def _double(work: Callable[[], Any]) -> Any:
+    """`work()` in float64, whatever the session's precision: the start must not depend on it."""
+    with jax.enable_x64(True):
+        return work()
+
+
+def _build(
+    architecture: str, contexts: int, vocabulary: int, length: int, width: int, depth: int, seed: int
+) -> tuple[Network, np.ndarray]:
+    """The network and its initial parameters [D], the same in every precision."""
+    try:
+        import equinox as eqx
+
+        from bandit_lab.bandits import _networks  # noqa: F401  (it registers the built-in ones)
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"bandit: expected the extra 'neural' for bandit=neural (pip install 'bandit-lab[neural]'), got {error}"
+        ) from None
+    name = _checks.choice("bandit.architecture", architecture, NETWORKS)
+    size, layers = _checks.integer("bandit.width", width, 1), _checks.integer("bandit.depth", depth, 1)
+
+    def make() -> tuple[Any, Any]:
+        built = NETWORKS[name](contexts, vocabulary, length, size, layers, jax.random.key(seed))
+        return eqx.partition(built, eqx.is_inexact_array)
+
+    shapes = jax.tree.leaves(_double(lambda: eqx.filter_eval_shape(make)[0]))
+    count = sum(int(np.prod(x.shape)) for x in shapes)
+    _checks.require(count <= MOST_PARAMETERS, "bandit.width", f"at most {MOST_PARAMETERS} parameters", count)
+    arrays, rest = _double(make)
+    leaves, template = jax.tree.flatten(arrays)
+    network = Network((template, rest), tuple(x.shape for x in leaves))
+    return network, np.concatenate([np.asarray(x, float).reshape(-1) for x in leaves])
+
+
+def _taught(network: Network, start: np.ndarray, tokens: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Parameters [D] after maximum likelihood on sequences with the law `wanted` [X, K]."""
+
+    def loss(theta: Array) -> Array:
+        logits = network.logits(theta, len(wanted), jnp.asarray(tokens))
+        chosen = jax.nn.one_hot(jnp.asarray(tokens), logits.shape[-1], dtype=logits.dtype)
+        return -jnp.mean(jnp.sum(wanted * jnp.sum(jax.nn.log_softmax(logits) * chosen, axis=(-2, -1)), axis=-1))
+
+    def learn() -> np.ndarray:
+        teacher = optax.adam(_TEACHING_RATE)
+
+        @jax.jit
+        def run(theta: Array) -> Array:
+            def step(carry: Any, _: None) -> tuple[Any, None]:
+                theta, state = carry
+                change, state = teacher.update(jax.grad(loss)(theta), state)
+                return (optax.apply_updates(theta, change), state), None
+
+            return jax.lax.scan(step, (theta, teacher.init(theta)), None, _LESSONS)[0][0]
+
+        return np.asarray(run(jnp.asarray(start)))
+
+    return _double(learn)

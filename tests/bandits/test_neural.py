@@ -1,0 +1,152 @@
+"""Networks that write sequences: probabilities, causality, tasks, the same start in every precision, bad input."""
+
+import re
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bandit_lab.bandits import BANDITS
+from bandit_lab.bandits.tasks import TASKS, register_task
+
+pytest.importorskip("equinox", reason="the extra 'neural' is not installed")
+from bandit_lab.bandits.neural import NETWORKS, neural, register_network
+
+ARCHITECTURES = ("mlp", "gru", "transformer")
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_probabilities_of_all_sequences_add_up_and_the_start_is_the_reference(architecture):
+    bandit = neural(3, 2, 3, architecture=architecture, width=4)
+    theta = bandit.initial_parameters
+    np.testing.assert_allclose(bandit.log_policy(theta), bandit.reference_log_policy, rtol=0, atol=1e-14)
+    away = theta + 0.3 * jax.random.normal(jax.random.key(0), theta.shape)
+    np.testing.assert_allclose(jnp.exp(bandit.log_policy(away)).sum(axis=1), 1, rtol=1e-12)
+    assert np.max(np.abs(bandit.log_policy(away) - bandit.reference_log_policy)) > 1e-2
+
+
+def sees_the_future(bandit) -> bool:
+    """Whether the probability of a token depends on those after it, at parameters away from the start."""
+    theta = bandit.initial_parameters + 0.5 * jax.random.normal(jax.random.key(1), bandit.initial_parameters.shape)
+    each = np.asarray(bandit.log_token_policy(theta))  # [L, X, K]
+    tokens = np.asarray(bandit.tokens)
+    for place in range(tokens.shape[1]):
+        for prefix in np.unique(tokens[:, : place + 1], axis=0):
+            same = np.all(tokens[:, : place + 1] == prefix, axis=1)
+            if np.max(np.ptp(each[place][:, same], axis=1)) > 1e-12:
+                return True
+    return False
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_token_depends_on_those_before_it_only(architecture):
+    assert not sees_the_future(neural(2, 2, 3, architecture=architecture, width=4))
+
+
+def test_a_network_that_sees_the_future_is_noticed():
+    """The planted defect of the test above: all tokens are read at every place."""
+    import equinox as eqx
+
+    class Blind(eqx.Module):
+        weights: jax.Array
+
+        def __call__(self, context, tokens):
+            return jnp.sum(tokens) * self.weights
+
+    register_network("sees_all")(lambda contexts, vocabulary, length, width, depth, key: Blind(
+        jax.random.normal(key, (length, vocabulary))))  # fmt: skip
+    try:
+        assert sees_the_future(neural(2, 2, 3, architecture="sees_all"))
+    finally:
+        NETWORKS._builders.pop("sees_all")
+
+
+def test_the_start_is_the_same_in_both_precisions():
+    in_double = np.asarray(neural(architecture="transformer", width=4).initial_parameters)
+    with jax.enable_x64(False):
+        in_single = np.asarray(neural(architecture="transformer", width=4).initial_parameters)
+    assert in_single.dtype == np.float32
+    np.testing.assert_array_equal(in_double.astype(np.float32), in_single)
+
+
+def test_seeds_give_other_weights_and_the_same_seed_the_same():
+    one, same, other = (np.asarray(neural(seed=s).initial_parameters) for s in (3, 3, 4))
+    np.testing.assert_array_equal(one, same)
+    assert np.min(np.abs(one - other)) > 0
+
+
+def test_two_builds_share_a_compiled_program():
+    """The static part compares by value: only the numbers differ between seeds."""
+    one, other = neural(seed=0), neural(seed=1)
+    assert jax.tree.structure(one) == jax.tree.structure(other)
+    assert hash(jax.tree.structure(one)) == hash(jax.tree.structure(other))
+    assert jax.tree.structure(neural(width=4)) != jax.tree.structure(one)
+
+
+def test_a_large_scale_makes_the_policy_linear_in_its_parameters():
+    """With changes of size 1/scale the second-order term of the first token's log-odds falls as 1/scale."""
+    bends = []
+    for scale in (1.0, 100.0):
+        bandit = neural(scale=scale)
+        theta = bandit.initial_parameters
+        step = jax.random.normal(jax.random.key(2), theta.shape) * 0.3 / scale
+        first = [bandit.log_token_policy(theta + s * step)[0] for s in (1, 0, -1)]
+        ahead, here, behind = (x[:, 0] - x[:, -1] for x in first)
+        bends.append(float(jnp.max(jnp.abs(ahead - 2 * here + behind))))
+    assert bends[1] < 0.02 * bends[0]
+
+
+def test_tasks_by_hand():
+    tokens = np.array([[a, b] for a in range(3) for b in range(3)])
+    where = {tuple(row): k for k, row in enumerate(tokens)}
+    parity, addition, copy = (TASKS[name](tokens, 4, 3, 0) for name in ("parity", "addition", "copy"))
+    assert [parity[0, where[1, 1]], parity[1, where[1, 1]], parity[2, where[0, 2]]] == [1, 0, 1]
+    assert [addition[2, where[1, 1]], addition[1, where[2, 2]], addition[0, where[1, 1]]] == [1, 1, 0]
+    assert [copy[3, where[1, 0]], copy[3, where[1, 2]], copy[3, where[2, 1]]] == [1, 0.5, 0]
+
+
+def test_a_task_of_ones_own_and_a_table_of_rewards():
+    register_task("first_is_one")(
+        lambda tokens, contexts, vocabulary, seed: np.tile(tokens[:, 0] == 1.0, (contexts, 1))
+    )
+    try:
+        bandit = neural(task="first_is_one", high=1.0, low=0.0)
+        np.testing.assert_array_equal(bandit.true_means, [[0, 0, 1, 1]] * 2)
+    finally:
+        TASKS._builders.pop("first_is_one")
+    table = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8]]
+    np.testing.assert_allclose(neural(rewards=table).true_means, table, rtol=1e-15)
+
+
+def test_a_taught_network_answers_as_often_as_asked():
+    bandit = neural(task="parity", pretrained=0.6)
+    right = np.asarray(bandit.true_means) == 0.9
+    np.testing.assert_allclose(np.sum(np.exp(bandit.reference_log_policy) * right, axis=1), 0.6 + 0.4 / 2, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"architecture": "lstm"}, ["bandit.architecture", "mlp", "lstm"]),
+        ({"task": "sorting"}, ["bandit.task", "parity", "sorting"]),
+        ({"vocabulary": 10, "length": 5}, ["bandit.length", "at most 16384 sequences", "2 * 10^5"]),
+        ({"width": 2000, "depth": 3}, ["bandit.width", "at most 1048576 parameters"]),
+        ({"high": 1.5}, ["bandit.high", "[0, 1]", "1.5"]),
+        ({"pretrained": 1.0}, ["bandit.pretrained", "1.0"]),
+        ({"scale": 0}, ["bandit.scale", "0"]),
+        ({"rewards": [[0.1, 0.2]]}, ["bandit.rewards", "[2, 4]"]),
+        ({"depth": 0}, ["bandit.depth", "0"]),
+    ],
+)
+def test_bad_options_are_named(options, words):
+    with pytest.raises(ValueError, match=re.escape(words[0])) as caught:
+        BANDITS.build("neural", options)
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+def test_without_equinox_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "equinox", None)
+    with pytest.raises(ValueError, match=r"expected the extra 'neural' .*pip install 'bandit-lab\[neural\]'"):
+        neural()

@@ -1,0 +1,110 @@
+"""Leading stiffnesses and multipliers without a matrix, against dense matrices and against the tangent kernel."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bandit_lab.bandits import k_arm
+from bandit_lab.bandits.sequence import sequence
+from bandit_lab.grpo import ESTIMATORS, STALENESS, Hyper, Learner
+from bandit_lab.measure.fixed_point import find_fixed_point
+from bandit_lab.measure.floquet import floquet
+from bandit_lab.measure.leading import largest, leading_multipliers, leading_stiffness, tangent_kernel_stiffness
+from bandit_lab.simulate import drift_of
+
+KL = 0.3
+
+
+def dense(learner, theta):
+    """-dF/dtheta, -dF/dtheta_old [D, D]."""
+    fresh, stale = jax.jacfwd(drift_of(learner, "mean_field"), argnums=(0, 1))(theta, theta, KL)
+    return -np.asarray(fresh), -np.asarray(stale)
+
+
+def top(matrix, count):
+    values = np.linalg.eigvals(matrix)
+    return values[np.argsort(-values.real)][:count]
+
+
+@pytest.fixture(scope="module", params=["sequence", "neural"])
+def bandit(request):
+    if request.param == "sequence":
+        return sequence(2, 3)
+    pytest.importorskip("equinox", reason="the extra 'neural' is not installed")
+    from bandit_lab.bandits.neural import neural
+
+    return neural(width=3)
+
+
+@pytest.mark.parametrize("estimator", ["frozen", "ratio"])
+def test_parts_agree_with_the_dense_matrices_away_from_any_fixed_point(bandit, estimator):
+    learner = Learner(bandit, estimator=ESTIMATORS[estimator]())
+    theta = bandit.initial_parameters + 0.3 * jax.random.normal(jax.random.key(0), bandit.initial_parameters.shape)
+    fresh, stale = dense(learner, theta)
+    for part, matrix in (("both", fresh + stale), ("fresh", fresh), ("stale", stale)):
+        found = leading_stiffness(learner, "mean_field", KL, np.asarray(theta), count=2, part=part)
+        assert found.converged
+        np.testing.assert_allclose(found.values, top(matrix, 2), atol=1e-9)
+        assert np.max(found.residuals) < 1e-7
+        images = matrix @ found.vectors
+        np.testing.assert_allclose(images, found.vectors * found.values, atol=1e-7)
+
+
+def test_a_product_agrees_with_central_differences(bandit):
+    """Step 1e-5: off by about its square; the part of the drift that is left out (stale) is seen."""
+    learner = Learner(bandit, estimator=ESTIMATORS["ratio"]())
+    theta = bandit.initial_parameters + 0.3 * jax.random.normal(jax.random.key(3), bandit.initial_parameters.shape)
+    direction = jax.random.normal(jax.random.key(4), theta.shape)
+    drift = drift_of(learner, "mean_field")
+    ahead, behind = (drift(theta + s * direction, theta + s * direction, KL) for s in (1e-5, -1e-5))
+    fresh, stale = dense(learner, theta)
+    slope = -np.asarray(ahead - behind) / 2e-5
+    np.testing.assert_allclose((fresh + stale) @ direction, slope, atol=1e-8)
+    assert np.max(np.abs(fresh @ direction - slope)) > 1e-4
+
+
+def test_the_tangent_kernel_gives_the_same_stiffnesses_at_a_fixed_point():
+    learner = Learner(sequence(2, 3))
+    point = find_fixed_point(learner, "mean_field", KL)
+    kernel = tangent_kernel_stiffness(learner, "mean_field", KL, point.rest)
+    direct = leading_stiffness(learner, "mean_field", KL, point.rest, count=4)
+    np.testing.assert_allclose(kernel[:4], direct.values, rtol=1e-6)
+    elsewhere = tangent_kernel_stiffness(learner, "mean_field", KL, point.rest + 0.3)  # softmax: the same policy
+    np.testing.assert_allclose(elsewhere[:4], kernel[:4], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("model", "momentum"), [("refresh", 0.5), ("lag", 0.0), ("pipeline", 0.5)])
+def test_multipliers_are_those_of_the_dense_period_map(model, momentum):
+    learner = Learner(k_arm([0.9, 0.5, 0.3, 0.1]), staleness=STALENESS[model]())
+    hyper = Hyper(20.0, momentum, 3, KL)  # unstable: the stiffest mode leads
+    exact = floquet(learner, "mean_field", hyper)
+    point = find_fixed_point(learner, "mean_field", KL)
+    found = leading_multipliers(learner, "mean_field", hyper, point.rest, count=2)
+    largest_two = np.sort(np.abs(exact.multipliers))[::-1][:2]
+    np.testing.assert_allclose(np.abs(found.values), largest_two, rtol=1e-7)
+    other = leading_multipliers(replace(learner, staleness=STALENESS["refresh"]()), "mean_field",
+                                hyper._replace(refresh_interval=1), point.rest, count=2)  # fmt: skip
+    assert np.max(np.abs(np.abs(other.values) - largest_two)) > 1e-4
+
+
+def test_what_is_not_symmetric_has_complex_values():
+    turn = np.kron(np.diag([3.0, 2.0, 1.0]), np.array([[1.0, -2.0], [2.0, 1.0]]))
+    found = largest(lambda v: turn @ v, 6, 2, "real", 1e-10, None)
+    np.testing.assert_allclose(found.values, [3 + 6j, 3 - 6j], rtol=1e-8)
+
+
+def test_an_absent_part_is_zero_and_too_many_are_refused():
+    learner = Learner(sequence(2, 2))  # frozen: nothing is fresh
+    theta = np.asarray(learner.bandit.initial_parameters)
+    assert leading_stiffness(learner, "mean_field", KL, theta, part="fresh").values == 0
+    with pytest.raises(ValueError, match="count: expected 1 to 4 eigenvalues of 6 parameters, got 6"):
+        leading_stiffness(learner, "mean_field", KL, theta, count=6)
+    with pytest.raises(ValueError, match="part: expected one of both, fresh, stale, got 'old'"):
+        leading_stiffness(learner, "mean_field", KL, theta, part="old")
+
+
+def test_jax_is_in_double_precision_here():
+    assert jnp.zeros(()).dtype == jnp.float64

@@ -59,8 +59,10 @@ def load(names: Iterable[str], overrides: Iterable[str] = (), folder: str | None
 
 def _check_registers(name: str) -> None:
     """Raise ValueError if a module that was imported, and what it imports beside it, brought no variant."""
-    inside = set(plugin_source.modules_of(name)) | {name}
-    brought = any(registry[one].__module__ in inside for registry in registries().values() for one in registry)
+    from bandit_lab.bandits.neural import NETWORKS, TASKS
+
+    inside, every = set(plugin_source.modules_of(name)) | {name}, (*registries().values(), NETWORKS, TASKS)
+    brought = any(registry[one].__module__ in inside for registry in every for one in registry)
     got = f"{name!r}, in which nothing is decorated with @register_bandit(...), @register_advantage(...), ..."
     if not brought:
         raise ValueError(f"plugins: expected modules that register a variant, got {got}")

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -150,3 +151,20 @@ def test_without_equinox_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "equinox", None)
     with pytest.raises(ValueError, match=r"expected the extra 'neural' .*pip install 'bandit-lab\[neural\]'"):
         neural()
+
+
+def test_the_example_of_the_page_is_a_plugin(tmp_path, monkeypatch, capsys):
+    from bandit_lab.study import cli
+
+    page = (Path(__file__).parents[2] / "docs" / "neural.md").read_text(encoding="utf-8")
+    (tmp_path / "my_net.py").write_text(page.partition("```python\n")[2].partition("```")[0], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    chosen = re.search(r"'(plugins=\[my_net\])' (bandit=\S+) (\S+) (\S+)`", page).groups()
+    try:
+        assert cli.main(["predict", *chosen, "dynamics=mean_field", "bandit.contexts=1", "run_dir=out"]) == 0
+        assert "exact threshold" in capsys.readouterr().out
+    finally:
+        NETWORKS._builders.pop("linear", None)
+        TASKS._builders.pop("palindrome", None)
+        sys.modules.pop("my_net", None)

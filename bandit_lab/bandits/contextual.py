@@ -103,15 +103,15 @@ def contextual(
     is_good = np.arange(size) == good[:, None]
     logits = np.where(is_good, -log_odds[:, None], -np.log(size - 1))
     random = _drawn_features(count, size, overlap, dimension, draw)
-    phi = random if features is None else _table("bandit.features", features, (count, size, None))
-    success = np.where(is_good, high, low) if rewards is None else _table("bandit.rewards", rewards, (count, size))
+    phi = random if features is None else table("bandit.features", features, (count, size, None))
+    success = np.where(is_good, high, low) if rewards is None else table("bandit.rewards", rewards, (count, size))
     rows = [k_arm(row.tolist(), base.tolist()) for row, base in zip(success, logits, strict=True)]
     law = RewardLaw(rows[0].law.values, jnp.concatenate([row.law.probabilities for row in rows]))
     reference = jnp.concatenate([row.reference_log_policy for row in rows])
     return ContextualBandit(law, jnp.zeros(phi.shape[-1]), reference, jax.device_put(phi))
 
 
-def _table(name: str, values: Sequence, shape: tuple[int | None, ...]) -> np.ndarray:
+def table(name: str, values: Sequence, shape: tuple[int | None, ...]) -> np.ndarray:
     """Nested numbers as an array of that shape (None: any length). Raises ValueError otherwise."""
     expected = "finite numbers of shape [" + ", ".join("D" if n is None else str(n) for n in shape) + "]"
     try:

@@ -17,6 +17,7 @@ from bandit_lab import _checks
 from bandit_lab._registry import Registry
 from bandit_lab._types import Array
 from bandit_lab.bandits.base import Bandit, RewardLaw, register_bandit
+from bandit_lab.bandits.contextual import table
 from bandit_lab.bandits.tasks import TASKS
 
 MOST_SEQUENCES = 2**14
@@ -138,9 +139,9 @@ def neural(
     _checks.require(fits, f"task {task}", f"scores [{count}, {len(tokens)}] in [0, 1]", scores.shape)
     success = low + (high - low) * scores
     if rewards is not None:
-        success = np.asarray(rewards, float)
-        fits = success.shape == scores.shape and bool(np.all((success >= 0) & (success <= 1)))
-        _checks.require(fits, "bandit.rewards", f"probabilities [{count}, {len(tokens)}]", success.shape)
+        success = table("bandit.rewards", rewards, (count, len(tokens)))
+        inside = bool(np.all((success >= 0) & (success <= 1)))
+        _checks.require(inside, "bandit.rewards", "numbers in [0, 1]", rewards)
     if pretrained:
         right = (scores == scores.max(axis=1, keepdims=True)).astype(float)
         share = right / right.sum(axis=1, keepdims=True)

@@ -137,7 +137,8 @@ def test_a_taught_network_answers_as_often_as_asked():
         ({"high": 1.5}, ["bandit.high", "[0, 1]", "1.5"]),
         ({"pretrained": 1.0}, ["bandit.pretrained", "1.0"]),
         ({"scale": 0}, ["bandit.scale", "0"]),
-        ({"rewards": [[0.1, 0.2]]}, ["bandit.rewards", "[2, 4]"]),
+        ({"rewards": [[0.1, 0.2]]}, ["bandit.rewards", "shape [2, 4]"]),
+        ({"rewards": [[0.1, 0.2, 0.3, 1.4]] * 2}, ["bandit.rewards", "[0, 1]"]),
         ({"depth": 0}, ["bandit.depth", "0"]),
     ],
 )

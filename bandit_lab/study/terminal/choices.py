@@ -64,7 +64,8 @@ def _own_doc(builder: Any) -> str:
 
 @lru_cache
 def _written(group: str) -> dict[str, Written]:
-    """What is decorated with `@register_...("name")` in the package's sources."""
+    """What is decorated with the group's `@register_...("name")` in the package's sources."""
+    decorator = f"register_{group.removesuffix('_estimator')}"
     room = Path(__file__).resolve().parents[2] / _ROOMS[group]
     files = [room] if room.suffix else sorted(room.rglob("*.py"))
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in files]
@@ -73,7 +74,7 @@ def _written(group: str) -> dict[str, Written]:
     return {
         name: Written(ast.get_docstring(node) or "", _options(node, classes))
         for node in defined
-        for name in _registered(node)
+        for name in _registered(node, decorator)
     }
 
 
@@ -91,14 +92,14 @@ def _options(node: ast.FunctionDef | ast.ClassDef, classes: dict[str, ast.ClassD
     return found | {ast.unparse(one.target): ast.literal_eval(one.value) for one in fields if one.value}
 
 
-def _registered(node: ast.FunctionDef | ast.ClassDef) -> list[str]:
-    """The names under which a definition is registered."""
+def _registered(node: ast.FunctionDef | ast.ClassDef, decorator: str) -> list[str]:
+    """The names under which a definition is registered by a decorator."""
     return [
         str(call.args[0].value)
         for call in node.decorator_list
         if isinstance(call, ast.Call)
         and isinstance(call.func, ast.Name)
-        and call.func.id.startswith("register_")
+        and call.func.id == decorator
         and call.args
         and isinstance(call.args[0], ast.Constant)
     ]

@@ -50,6 +50,7 @@ def predict(setting: Setting) -> xarray.Dataset:
     values = {
         "collapsed_forbidden": ((), 1.0, ONE | {"long_name": "share of what collapsed that is forbidden"}),
         "worked_forbidden": ((), 0.5, ONE | {"long_name": "largest share of what worked that may be forbidden"}),
+        "spread": ((), 1.0, ONE | {"long_name": "largest spread that the data may ask for, over the one used"}),
         "exact_permits": ((), 1.0, ONE | {"long_name": "share of the collapsed that the exact margin permits"}),
     }
     return xarray.Dataset(values)
@@ -289,7 +290,7 @@ CLAIMS = (
         "advice.spread",
         "Spread of stiffness that forbids every collapse of the calibration half, over the spread used (1: or less)",
         SOURCE,
-        predicted=lambda f: 1.0,
+        predicted=lambda f: float(f.predicted.spread),
         measured=lambda f: max(1.0, needed(f, 1.0) / SPREAD),
         tolerance=1e-9,
         fails_if="the constant in the code were smaller than its data say",

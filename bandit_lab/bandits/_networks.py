@@ -34,7 +34,8 @@ class MLP(eqx.Module):
         length = tokens.shape[0]
         prompt = jnp.broadcast_to(jax.nn.one_hot(context, self.contexts), (length, self.contexts))
         before = _before(tokens, self.vocabulary).reshape(length, -1)
-        return jax.vmap(self.layers)(jnp.concatenate([prompt, jnp.eye(length), before], axis=1))
+        read = jnp.concatenate([prompt, jnp.eye(length), before], axis=1)
+        return jax.vmap(self.layers)(read.astype(self.layers.layers[0].weight.dtype))
 
 
 @register_network("mlp")

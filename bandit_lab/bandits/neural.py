@@ -55,7 +55,8 @@ class Network:
         template, rest = self.rest
         module = eqx.combine(jax.tree.unflatten(template, leaves), rest)
         over_sequences = jax.vmap(module, in_axes=(None, 0))
-        return jax.vmap(over_sequences, in_axes=(0, None))(jnp.arange(contexts), tokens)
+        logits = jax.vmap(over_sequences, in_axes=(0, None))(jnp.arange(contexts), tokens)
+        return logits.astype(theta.dtype)  # a module's own constants may be of another type
 
 
 @jax.tree_util.register_dataclass

@@ -72,6 +72,16 @@ def test_the_start_is_the_same_in_both_precisions():
     np.testing.assert_array_equal(in_double.astype(np.float32), in_single)
 
 
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_single_precision_stays_single(architecture):
+    """Also where double precision is enabled: runs are in float32 there."""
+    bandit = neural(architecture=architecture, width=4)
+    single = jax.tree.map(lambda x: x.astype(np.float32) if x.dtype == np.float64 else x, bandit)
+    assert single.log_policy(single.initial_parameters).dtype == np.float32
+    text = str(jax.make_jaxpr(single.log_policy)(single.initial_parameters))
+    assert not re.search(r"f64\[[^\]]*\] = (dot_general|tanh|exp)", text)
+
+
 def test_seeds_give_other_weights_and_the_same_seed_the_same():
     one, same, other = (np.asarray(neural(seed=s).initial_parameters) for s in (3, 3, 4))
     np.testing.assert_array_equal(one, same)

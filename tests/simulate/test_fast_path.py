@@ -12,6 +12,7 @@ from settings import cells, learner, nightly_but
 from bandit_lab.bandits import BANDITS, Bandit, RewardLaw, k_arm, proxy, two_arm
 from bandit_lab.bandits.contextual import contextual
 from bandit_lab.bandits.gaussian import gaussian
+from bandit_lab.bandits.neural import neural
 from bandit_lab.bandits.sequence import sequence
 from bandit_lab.grpo import (
     ADVANTAGES,
@@ -141,6 +142,7 @@ ANY_POLICY = {
     "sequence, adam": variant(bandit=TOKENS, optimizer=Optimizer("adam"), kl_estimator="k2"),
     "sequence, dapo": variant("dapo", TOKENS, staleness="random", interval=1.5, horizon=40, group_size=5),
     "sequence, clipped tokens": variant(bandit=TOKENS, interval=4, estimator=Clipped(0.05)),
+    "neural": variant(bandit=neural(width=4)),
     "gaussian": variant(bandit=gaussian()),
     "gaussian, clipped": variant(bandit=gaussian(), interval=3, estimator=Clipped(0.05)),
     "gaussian, median": variant("median", gaussian(), staleness="random_mean", interval=0.3, horizon=5),

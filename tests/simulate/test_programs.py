@@ -17,7 +17,7 @@ from bandit_lab.simulate import reference
 from bandit_lab.simulate.fast import items
 from bandit_lab.simulate.programs import MOST, Kept, bounded_jit
 
-KINDS = {"dynamics", "advantage"}
+KINDS = {"dynamics", "advantage", "part"}
 """Static arguments of plain `jax.jit` in the package: names of a few rules. A number there would not be bounded."""
 
 

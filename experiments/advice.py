@@ -13,7 +13,6 @@ margin of the first run, by what became of the second.
 """
 
 import csv
-import hashlib
 import os
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from bandit_lab.study.advise.work import work
 from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.logs.gather import Log, gather
 from bandit_lab.study.plots import style as s
-from bandit_lab.study.reproduce import claims, sheet
+from bandit_lab.study.reproduce import claims, public_logs, sheet
 from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
 
 TITLE = "What the advice permits"
@@ -59,20 +58,7 @@ def predict(setting: Setting) -> xarray.Dataset:
 # Measurement.
 
 
-def unsupported_reason(setting: Setting) -> str | None:
-    """The reason where there are no logs."""
-    folder = os.environ.get("BANDIT_LAB_LOGS", "")
-    if folder and (Path(folder) / "index.csv").is_file():
-        return None
-    return "BANDIT_LAB_LOGS does not name a folder with index.csv and its logs"
-
-
-def inputs(setting: Setting) -> str:
-    """Hash of all logs."""
-    folder, content = Path(os.environ["BANDIT_LAB_LOGS"]), hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        content.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
-    return content.hexdigest()
+unsupported_reason, inputs = public_logs.unsupported_reason, public_logs.inputs
 
 
 def measure(setting: Setting, lab: Lab) -> xarray.Dataset:

@@ -10,7 +10,6 @@ law's curve passes a level that all runs of a family pass, half-way up. Drawn: e
 logs, which are in no file here); AICc of the softmax law against the oscillator; times where runs differ in one factor.
 """
 
-import hashlib
 import os
 from functools import lru_cache
 from pathlib import Path
@@ -28,7 +27,7 @@ from bandit_lab.curves.fit import SHAPES, fit_curve
 from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.logs.gather import Log, gather
 from bandit_lab.study.plots import style as s
-from bandit_lab.study.reproduce import claims, sheet
+from bandit_lab.study.reproduce import claims, public_logs, sheet
 from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
 
 TITLE = "Real runs and their laws"
@@ -89,20 +88,7 @@ def predict(setting: Setting) -> xarray.Dataset:
 # Measurement: simulation alone.
 
 
-def unsupported_reason(setting: Setting) -> str | None:
-    """The reason where there are no logs."""
-    folder = os.environ.get("BANDIT_LAB_LOGS", "")
-    if folder and (Path(folder) / "index.csv").is_file():
-        return None
-    return "BANDIT_LAB_LOGS does not name a folder with index.csv and its logs"
-
-
-def inputs(setting: Setting) -> str:
-    """Hash of all logs."""
-    folder, content = Path(os.environ["BANDIT_LAB_LOGS"]), hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        content.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
-    return content.hexdigest()
+unsupported_reason, inputs = public_logs.unsupported_reason, public_logs.inputs
 
 
 def measure(setting: Setting, lab: Lab) -> xarray.Dataset:

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from settings import cells
@@ -22,7 +24,8 @@ from bandit_lab.measure import (
     stack_bandits,
     stiffest_mode,
 )
-from bandit_lab.measure.directions import changing_part
+from bandit_lab.measure.directions import _policy, changing_part
+from bandit_lab.measure.fixed_point import _drift_and_jacobian
 from bandit_lab.measure.growth import _Growth
 from bandit_lab.theory import exact, oscillation_onset
 
@@ -76,9 +79,22 @@ def test_an_escort_policy_of_three_arms_has_two_multipliers_and_no_neutral_one()
     np.testing.assert_allclose(np.sort(steady.real), np.sort(1 - 0.1 * report.jacobian), rtol=1e-9)
 
 
+def scores(learner: Learner, theta: np.ndarray) -> np.ndarray:
+    """d log pi / d theta [K, D] as measured: compared before what is made of it, so that a wrong number has a place."""
+    return np.asarray(_policy(learner.bandit, jnp.asarray(theta))[2])[0]
+
+
 def test_a_product_of_two_parameters_rests_where_the_flow_leads():
     """The flow keeps u^2 - v^2; at a gap u v = x of stiffness K/2 it is K (u^2 + v^2)/2."""
     learner = Learner(build_product())
+    u, v = start = np.array([1.0, 0.5])
+    p = 1 / (1 + np.exp(-u * v))
+    np.testing.assert_allclose(scores(learner, start), np.outer([1 - p, -p], [v, u]), rtol=1e-12)
+    drift, derivative = (
+        np.asarray(x) for x in _drift_and_jacobian(learner, "mean_field", jnp.asarray(start), jnp.asarray(1.0))
+    )
+    assert drift[0] / drift[1] == pytest.approx(v / u, rel=1e-12)
+    assert derivative[0, 1] == pytest.approx(derivative[1, 0], rel=1e-12)
     point = find_fixed_point(learner, "mean_field", 1.0)
     u, v = point.theta
     assert point.neutral_turns
@@ -101,6 +117,8 @@ def test_only_the_part_of_a_displacement_that_changes_the_policy_is_measured():
         assert np.all(clean < -1e-4)
         np.testing.assert_allclose(mixed, clean, rtol=1e-6)
         many = stack_bandits([bandit, bandit])
+        parts = [replace(learner, bandit=jax.tree.map(lambda x, i=i: x[i], many)) for i in range(2)]
+        np.testing.assert_allclose([scores(one, point.theta) for one in parts], [scores(learner, point.theta)] * 2)
         for among in (None, many):  # before any run: a wrong direction and a wrong run are told apart
             kept, space = changing_part(learner, theta, np.tile(along + neutral, (2, 1)), among)
             np.testing.assert_allclose(kept, np.tile(along, (2, 1)), atol=1e-12)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from settings import cells, learner, thinned
 
-from bandit_lab.bandits import two_arm
+from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import Hyper
 from bandit_lab.simulate import reference, run, trajectories
 from bandit_lab.simulate.cells import cell_identity
@@ -101,6 +101,17 @@ def test_statistics_over_seeds_are_those_of_the_single_runs(steps, path):
     over = np.max(side[..., None] * (single - np.array([0.55, 0.6])[:, None, None]), axis=-1)
     np.testing.assert_allclose(runs.summary.overshoot, over, rtol=1e-9, atol=1e-15)
     assert runs.summary.finite.all()
+
+
+@pytest.mark.parametrize("arms", [8, 64])
+def test_single_runs_are_kept_whole_where_a_chunk_of_the_fast_path_is_narrow(arms):
+    """Many arms have few seeds side by side: a chunk is then as wide as a row, and moments go on over many chunks."""
+    trained = learner("grpo", k_arm(np.linspace(0.2, 0.8, arms).tolist()), group_size=4)
+    options = {"steps": 4, "seeds": 300, "seed": 5, "path": "fast"}
+    single = trajectories(trained, "sampled", cells(0.1, 0.5), **options)
+    assert single.shape == (1, 300, 5)
+    assert len(np.unique(single[0, :, -1])) > 290
+    np.testing.assert_allclose(run(trained, "sampled", cells(0.1, 0.5), **options).reward_mean, single.mean(1), 1e-5)
 
 
 def test_precisions_agree_and_are_what_was_asked_for():

@@ -67,7 +67,7 @@ def plan(asked: Request, keep: str, generator: str) -> Plan:
     whole_row = min(lanes, PART)  # a wide chunk holds several: a row does not reach over units of seeds
     few = seeds < whole_row and asked.first_seed == 0
     per_row = 1 if seeds == 1 else GROUP if few or keep == "runs" else whole_row
-    long = per_row == lanes or keep == "ensemble"
+    long = keep == "ensemble" or (keep == "moments" and per_row == lanes)
     groups = {"moments": lanes // per_row, "runs": 0, "ensemble": 1}[keep]
     mesh, calls = every_device(), []
     blocks = needs_blocks(learner, hyper.refresh_interval)

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from threading import Event
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.simulate import DYNAMICS
 from bandit_lab.simulate.cells import typed_cells
 from bandit_lab.simulate.devices import mesh_for, on_every
-from bandit_lab.simulate.fast.one_kernel import compiler_options, in_use, one_kernel, refused
+from bandit_lab.simulate.one_kernel import as_one, compiler_options, one_kernel
 from bandit_lab.simulate.rollout import Stride, rollout
 
 WIDTH = {"mean_field": 256, "finite_group": 32}  # lanes of a block: a group law costs about G times a mean field
@@ -102,25 +102,13 @@ def _program(mesh: Mesh, dynamics: str, one: bool) -> Callable[..., Any]:
     return jax.jit(everywhere, compiler_options=compiler_options() if one else {})
 
 
-_scattered: set[Any] = set()
-"""Kinds of learners that turned out not to compile as one kernel: some operations cannot."""
-
-
 def _run(mesh: Mesh, dynamics: str, learner: Learner, *args: Any) -> Any:
-    """The program on a block, as one kernel where that can be compiled (a ring of old parameters is known not to, and
-    XLA:CPU aborts on the tables of finite groups if every lane makes its own)."""
-    kind = (dynamics, jax.tree.structure(learner))
+    """The program on a block. A ring of old parameters is known not to compile as one kernel, and XLA:CPU aborts on the
+    tables of finite groups if every lane makes its own."""
+    kind = "displaced", dynamics, jax.tree.structure(learner)
     tables = args[-1] is not None and dynamics != "mean_field"
-    if in_use() and learner.staleness.block_synchronous and not tables and kind not in _scattered:
-        try:
-            return _program(mesh, dynamics, True)(learner, *args)
-        except jax.errors.JaxRuntimeError as error:
-            if not refused(error):
-                raise
-        results = _program(mesh, dynamics, False)(learner, *args)
-        _scattered.add(kind)  # only now: an error that the plain program shares is no refusal
-        return results
-    return _program(mesh, dynamics, False)(learner, *args)
+    fits = learner.staleness.block_synchronous and not tables
+    return as_one(partial(_program, mesh, dynamics), kind, learner, *args, fits=fits)
 
 
 @jax.jit

@@ -8,6 +8,7 @@ grid, on their order or on how the work is split: vectorisation at another width
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -21,7 +22,8 @@ from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.simulate.cells import cast
 from bandit_lab.simulate.devices import in_order, mesh_for, on_every
 from bandit_lab.simulate.dynamics import DYNAMICS
-from bandit_lab.simulate.programs import bounded_jit
+from bandit_lab.simulate.one_kernel import as_one, compiler_options, one_kernel
+from bandit_lab.simulate.programs import Kept
 from bandit_lab.simulate.results import Request, Shard, Summary
 from bandit_lab.simulate.rollout import Stride, rollout
 
@@ -116,15 +118,31 @@ def _one_block(learner: Learner, dynamics: str, steps: int, curves: bool, key: A
     return (count, mean, square), summary, policies
 
 
-@bounded_jit("mesh", "dynamics", "steps", "curves")
-def _blocks(mesh: Mesh, learner: Learner, dynamics: str, steps: int, curves: bool, key: Array, blocks: _Block) -> Any:
-    """One block per device, stacked along a leading axis."""
+@Kept
+def _program(mesh: Mesh, dynamics: str, steps: int, curves: bool, one: bool) -> Any:
+    """The jitted function (learner, key data, one block per device, stacked) -> results, stacked likewise.
 
-    def on_device(learner: Learner, key: Array, blocks: _Block) -> Any:
-        out = _one_block(learner, dynamics, steps, curves, key, jax.tree.map(lambda x: x[0], blocks))
+    `one`: whether a block is compiled as one kernel; part of the key because the switch may be turned between calls.
+    """
+
+    def whole(learner: Learner, words: Array, block: _Block) -> Any:
+        return _one_block(learner, dynamics, steps, curves, jax.random.wrap_key_data(words), block)
+
+    def on_device(learner: Learner, words: Array, blocks: _Block) -> Any:
+        arguments = learner, words, jax.tree.map(lambda x: x[0], blocks)
+        out = one_kernel(whole, *arguments) if one else whole(*arguments)
         return jax.tree.map(lambda x: x[None], out)
 
-    return on_every(mesh, on_device, (False, False, True))(learner, key, blocks)
+    return jax.jit(on_every(mesh, on_device, (False, False, True)), compiler_options=compiler_options() if one else {})
+
+
+def _blocks(mesh: Mesh, learner: Learner, dynamics: str, steps: int, curves: bool, words: Array, blocks: _Block) -> Any:
+    """Every block on its device. A ring of old parameters is known not to compile as one kernel, and XLA:CPU aborts on
+    some tables of finite groups."""
+    program = partial(_program, mesh, dynamics, steps, curves)
+    kind = "reference", dynamics, jax.tree.structure(learner)
+    fits = learner.staleness.block_synchronous and dynamics != "finite_group"
+    return as_one(program, kind, learner, words, blocks, fits=fits)
 
 
 def _rows_of_blocks(cells: int, seeds: int, width: Width) -> list[list[tuple[int, int]]]:
@@ -141,7 +159,7 @@ def run_cells(asked: Request, seed: int, progress: Callable[[int, int], None] | 
     """Results row by row, each cell's in the order of its seeds."""
     dynamics, seeds = asked.dynamics, asked.seeds
     width = WIDTH[dynamics]
-    learner, key = cast(asked.learner, asked.dtype), jax.random.key(seed)
+    learner, words = cast(asked.learner, asked.dtype), jax.random.key_data(jax.random.key(seed))
     blocks = _rows_of_blocks(len(asked.cells.name), seeds, width)
     mesh = mesh_for(len(blocks))
     calls = [blocks[i : i + mesh.size] for i in range(0, len(blocks), mesh.size)]
@@ -156,7 +174,7 @@ def run_cells(asked: Request, seed: int, progress: Callable[[int, int], None] | 
     def one(call: list[list[tuple[int, int]]]) -> Any:
         filled = [block(rows) for rows in call + call[-1:] * (mesh.size - len(call))]
         stacked = jax.tree.map(lambda *columns: np.stack(columns), *filled)
-        return jax.tree.map(np.asarray, _blocks(mesh, learner, dynamics, asked.steps, asked.whole, key, stacked))
+        return jax.tree.map(np.asarray, _blocks(mesh, learner, dynamics, asked.steps, asked.whole, words, stacked))
 
     done = 0
     for call, results in zip(calls, in_order(one, calls, asked.threads), strict=True):

@@ -20,7 +20,7 @@ def arithmetic() -> dict[str, Any]:
     """Plain values. Initialises JAX."""
     import jax
 
-    from bandit_lab.simulate.fast.one_kernel import in_use
+    from bandit_lab.simulate.one_kernel import in_use
 
     device = jax.devices()[0]
     version = str(getattr(getattr(device, "client", None), "platform_version", ""))

@@ -29,7 +29,7 @@ from bandit_lab.grpo.advantage import GRPO
 from bandit_lab.grpo.advantage.median import Median
 from bandit_lab.simulate import fast, route, run, trajectories
 from bandit_lab.simulate.fast.layout import GROUP, PART
-from bandit_lab.simulate.fast.one_kernel import one_kernel_enabled
+from bandit_lab.simulate.one_kernel import one_kernel_enabled
 from bandit_lab.study.plugins import registries
 
 

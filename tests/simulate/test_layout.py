@@ -8,7 +8,7 @@ from bandit_lab.bandits import two_arm
 from bandit_lab.simulate import UNIT, pool, run
 from bandit_lab.simulate.fast import serve
 from bandit_lab.simulate.fast.layout import GROUP, PART, WIDE, lanes_for
-from bandit_lab.simulate.fast.one_kernel import one_kernel_enabled
+from bandit_lab.simulate.one_kernel import one_kernel_enabled
 
 GRID = cells([0.05, 0.4, 0.1], [0.0, 0.9, 0.5], [1, 2, 5], [1.0, 0.5, 1.0])
 

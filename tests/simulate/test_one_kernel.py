@@ -15,7 +15,7 @@ from bandit_lab import simulate
 from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import ESTIMATORS, GRPO, Hyper, Learner, Optimizer
 from bandit_lab.measure import growth_rate
-from bandit_lab.simulate.fast.one_kernel import TAG, one_kernel_enabled
+from bandit_lab.simulate.one_kernel import TAG, one_kernel_enabled
 
 MOST = 10
 """Functions besides the kernel: what prepares its inputs."""

@@ -56,8 +56,8 @@ def test_the_last_used_programs_stay_and_the_others_are_freed():
 
 @pytest.mark.parametrize("path", ["fast", "reference"])
 def test_runs_of_many_lengths_keep_a_bounded_number_of_programs(monkeypatch, compiled_quickly, path):
-    assert max(len(reference._blocks.programs), len(items.compiled)) <= MOST
-    monkeypatch.setattr(reference._blocks, "programs", Kept(reference._blocks._build, 2))
+    assert max(len(reference._program), len(items.compiled)) <= MOST
+    monkeypatch.setattr(reference, "_program", Kept(reference._program.__wrapped__, 2))
     monkeypatch.setattr(items, "compiled", Kept(items.compiled.__wrapped__, 2))
     trained, counts = learner(bandit=two_arm()), []
     for steps in (5, 6, 7, 8):

@@ -18,7 +18,6 @@ from scipy import stats
 from settings import nightly_but
 
 from bandit_lab.simulate.fast import random_bits as module
-from bandit_lab.simulate.fast.one_kernel import compiler_options, one_kernel
 from bandit_lab.simulate.fast.random_bits import (
     DEFAULT_GENERATOR,
     GENERATORS,
@@ -27,6 +26,7 @@ from bandit_lab.simulate.fast.random_bits import (
     require_enough_words,
 )
 from bandit_lab.simulate.fast.threefry import threefry2x32
+from bandit_lab.simulate.one_kernel import compiler_options, one_kernel
 
 ROOT = jax.random.key_data(jax.random.key(20))
 STREAM = Path(__file__).parents[2] / "experiments" / "generator" / "stream.py"

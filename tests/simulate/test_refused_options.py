@@ -7,7 +7,8 @@ from settings import cells, learner
 
 from bandit_lab import simulate
 from bandit_lab.measure import displaced, growth_rate
-from bandit_lab.simulate.fast import items, one_kernel
+from bandit_lab.simulate import one_kernel, reference
+from bandit_lab.simulate.fast import items
 
 REFUSALS = (
     "UNIMPLEMENTED: dynamic-update-slice in a small call",
@@ -22,23 +23,28 @@ def sampled():
     return simulate.run(learner(group_size=4), "sampled", one, steps=3, seeds=8, path="fast").reward_mean
 
 
+def by_definition():
+    one = cells(0.3, refresh_interval=2)
+    return simulate.run(learner(group_size=4), "sampled", one, steps=3, seeds=8, path="reference").reward_mean
+
+
 def displacements():
     return growth_rate(learner(), "mean_field", cells(0.3), np.zeros((1, 3)), np.array([1.0, -1.0, 0.0]), periods=2)
 
 
-RUNS = {"sampled": sampled, "displaced": displacements}
+RUNS = {"sampled": sampled, "reference": by_definition, "displaced": displacements}
 
 
 @pytest.fixture
 def untried():
     """What this process has learnt about its compiler is put aside."""
-    kept, taken = [set(known) for known in (items._needs_several, displaced._scattered)], one_kernel._taken
+    known, taken = set(one_kernel._refused), one_kernel._taken
+    one_kernel._refused.clear()
     taken.cache_clear()
     yield
     taken.cache_clear()
-    for known, before in zip((items._needs_several, displaced._scattered), kept, strict=True):
-        known.clear()
-        known.update(before)
+    one_kernel._refused.clear()
+    one_kernel._refused.update(known)
 
 
 @pytest.fixture
@@ -69,7 +75,7 @@ def test_a_kernel_that_is_refused_runs_plainly_and_is_not_tried_again(monkeypatc
         raise jax.errors.JaxRuntimeError(words)
 
     monkeypatch.setattr(one_kernel, "_taken", lambda options: True)
-    for module, name in ((items, "compiled"), (displaced, "_program")):
+    for module, name in ((items, "compiled"), (reference, "_program"), (displaced, "_program")):
         whole = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *key, w=whole: refuse if key[-1] is True else w(*key))
     for number, (name, run) in enumerate(RUNS.items(), 1):
@@ -88,4 +94,4 @@ def test_a_run_without_memory_is_no_refusal(monkeypatch, untried):
     monkeypatch.setattr(items, "compiled", lambda *key: exhausted)
     with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
         sampled()
-    assert not items._needs_several
+    assert not one_kernel._refused

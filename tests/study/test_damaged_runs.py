@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bandit_lab.simulate.fast.one_kernel import one_kernel_enabled
+from bandit_lab.simulate.one_kernel import one_kernel_enabled
 from bandit_lab.study import arithmetic
 from bandit_lab.study.chunks import ChunkStore, durable, run
 from bandit_lab.study.cli import main

@@ -1,5 +1,6 @@
 """The compiled function: items of lanes on every device, each item's chunks one after the other."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -16,10 +17,10 @@ from bandit_lab.simulate.fast import two_arms
 from bandit_lab.simulate.fast.advantages import scales
 from bandit_lab.simulate.fast.layout import PART
 from bandit_lab.simulate.fast.loop import arms_of, run_lanes
-from bandit_lab.simulate.fast.one_kernel import compiler_options, in_use, one_kernel, refused
 from bandit_lab.simulate.fast.program import Job, Lanes, Program, Setting
 from bandit_lab.simulate.fast.random_bits import lane_keys
 from bandit_lab.simulate.fast.record import Tail, half_way, moments
+from bandit_lab.simulate.one_kernel import as_one, compiler_options, one_kernel
 from bandit_lab.simulate.programs import Kept
 
 
@@ -60,9 +61,6 @@ class Results(NamedTuple):
     policies: Array | None
 
 
-_needs_several: set[Any] = set()
-
-
 @Kept
 def compiled(mesh: Mesh, program: Program, one: bool) -> Any:
     """The jitted function (learner, setting, seed, Items) -> Results with a leading axis of items.
@@ -87,21 +85,9 @@ def compiled(mesh: Mesh, program: Program, one: bool) -> Any:
 
 
 def run_items(mesh: Mesh, program: Program, learner: Learner, setting: Setting, seed: int, items: Items) -> Results:
-    """Run items; their number must be a multiple of the mesh's size. seed: of the root key, below 2^32.
-
-    An optimiser or a plugin may use an operation that XLA cannot put into one kernel: then it is compiled without.
-    """
+    """Run items; their number must be a multiple of the mesh's size. seed: of the root key, below 2^32."""
     arguments = learner, setting, np.uint32(seed), items
-    if not in_use() or (program, learner.optimizer) in _needs_several:
-        return compiled(mesh, program, False)(*arguments)
-    try:
-        return compiled(mesh, program, True)(*arguments)
-    except jax.errors.JaxRuntimeError as error:
-        if not refused(error):
-            raise
-    results = compiled(mesh, program, False)(*arguments)
-    _needs_several.add((program, learner.optimizer))  # only now: an error that the plain program shares is no refusal
-    return results
+    return as_one(partial(compiled, mesh, program), (program, learner.optimizer), *arguments)
 
 
 def _item(program: Program, learner: Learner, setting: Setting, root: Array, item: Items) -> Results:

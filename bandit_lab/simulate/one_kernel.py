@@ -9,7 +9,7 @@ five times slower.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -89,6 +89,27 @@ def one_kernel(function: Callable, *args: Any) -> Any:
         return function(*jax.tree.unflatten(tree, parts))
 
     return _tagged(jax.jit(unpacked)(*packed))
+
+
+_refused: set[Hashable] = set()
+
+
+def as_one(program: Callable[[bool], Callable], kind: Hashable, *arguments: Any, fits: bool = True) -> Any:
+    """program(True)(*arguments), compiled as one kernel, where that is in use and compiles; else program(False).
+
+    An optimiser or a plugin may use an operation that XLA cannot put into one kernel: such a `kind` is not tried again.
+    fits: False where it is known that it cannot be one.
+    """
+    if not in_use() or not fits or kind in _refused:
+        return program(False)(*arguments)
+    try:
+        return program(True)(*arguments)
+    except jax.errors.JaxRuntimeError as error:
+        if not refused(error):
+            raise
+    results = program(False)(*arguments)
+    _refused.add(kind)  # only now: an error that the plain program shares is no refusal
+    return results
 
 
 def _tagged(result: Any) -> Any:

@@ -142,13 +142,15 @@ def test_scaling_writes_six_panels_and_memory(monkeypatch, capsys):
 
 
 def test_every_registered_rule_has_a_cost_or_a_reason(monkeypatch, capsys):
-    """Rules are those of the registries; one that costs twice as much as the plain one is printed as 2."""
+    """Rules are those of the registries; one that costs twice as much as the plain one is printed as 2.
+
+    NumPy costs 12."""
     from bandit_lab.study.bench import variants
     from bandit_lab.study.bench.timing import Timed
     from bandit_lab.study.plugins import registries
 
     def made_up(runs, *rest):
-        return {name: Timed(np.full(2, 2.0 if name == "rule" else 1.0), None) for name in runs}
+        return {name: Timed(np.full(2, {"rule": 2.0, "plain": 1.0, "numpy": 12.0}[name]), None) for name in runs}
 
     monkeypatch.setattr(variants, "ensemble_engine", lambda *arguments: lambda seed: None)
     monkeypatch.setattr(variants, "in_turn", made_up)
@@ -159,7 +161,7 @@ def test_every_registered_rule_has_a_cost_or_a_reason(monkeypatch, capsys):
     assert {row["variant"] for row in rows} == rules
     assert {row["case"] for row in rows} == {"A", "D"}
     assert all(("cost" in row) != bool(row["not_served"]) for row in rows)
-    assert all(row["cost"]["median"] == 2 for row in rows if "cost" in row)
+    assert all(row["cost"]["median"] == 2 and row["over_numpy"] == 6 for row in rows if "cost" in row)
     assert "staleness=random: reference path" in capsys.readouterr().out
 
 

@@ -1,9 +1,10 @@
 """What every registered rule costs per seed-step, over the plain rule at the same size, fast path.
 
 A bandit other than the workload's own is compared with a softmax over as many arms, one logit each: X K arms in all.
+NumPy is the plain rule too, on that softmax: most rules would cost it more.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from bandit_lab.bandits import k_arm
 from bandit_lab.grpo import Learner, Optimizer
 from bandit_lab.simulate import fast
-from bandit_lab.study.bench.engines import Run, ensemble_engine
+from bandit_lab.study.bench.engines import Run, ensemble_engine, numpy_engine
 from bandit_lab.study.bench.timing import SLICE, Ratio, in_turn, ratio
 from bandit_lab.study.bench.workload import Case, case_columns, cases
 from bandit_lab.study.document import ABSENT, Block, Column, Document, On, Paragraph, Table
@@ -56,6 +57,7 @@ class Row:
     unsupported_reason: str | None
     cost: Ratio | None = None
     speed: float | None = None
+    over_numpy: float | None = None
 
 
 COLUMNS: tuple[Column[Row], ...] = (
@@ -65,6 +67,7 @@ COLUMNS: tuple[Column[Row], ...] = (
     Column("not_served", "why not supported", lambda row: row.unsupported_reason),
     Column("cost", "cost", lambda row: row.cost._asdict() if row.cost else ABSENT, on=On.JSON),
     Column("seed_steps_per_second", "seed-steps/s", lambda row: row.speed or ABSENT, on=On.JSON),
+    Column("over_numpy", "times NumPy", lambda row: row.over_numpy or ABSENT, on=On.JSON),
 )
 
 
@@ -76,7 +79,8 @@ def measure(settings: BenchSettings, threads: int, progress: Progress) -> Docume
     reasons = {row.variant: row.unsupported_reason for row in rows if row.unsupported_reason}
     blocks: list[Block] = [
         Table(rows, COLUMNS, name="rows", on=On.JSON),
-        _by_size(rows),
+        _by_size(rows, "cost per seed-step over that of the default rules", "{:.2f}", _cost),
+        _by_size(rows, "speed over that of NumPy with the default rules", "{:.1f}", lambda row: row.over_numpy),
         *(Paragraph(f"- {label}: reference path, {reason}") for label, reason in reasons.items()),
     ]
     return Document("Variants", {"": blocks}, _dataset(rows))
@@ -84,23 +88,33 @@ def measure(settings: BenchSettings, threads: int, progress: Progress) -> Docume
 
 def _rows(case: Case, settings: BenchSettings, threads: int, progress: Progress) -> Iterator[Row]:
     rules = list(variants(case))
-    ready: dict[int, Run] = {}  # of what rules are compared with
+    ready: dict[int, tuple[Run, float]] = {}  # of what rules are compared with: a run, and its speed over NumPy's
+
+    def over_plain(plain: Run, **timed: Run) -> tuple[Ratio, float]:
+        """(time of the one that is timed over the plain rule's, its seconds)."""
+        times = in_turn({**timed, "plain": plain}, settings.reps, settings.seed, lambda done, total: None, SLICE / 4)
+        (seconds,) = (times[name].seconds for name in timed)
+        return ratio(seconds, times["plain"].seconds), float(np.median(seconds))
 
     def started(learner: Learner) -> Run:
         run = ensemble_engine(case, learner, settings.rng, threads)
         run(settings.seed)
         return run
 
+    def compared(plain: Learner) -> tuple[Run, float]:
+        arms = replace(case, arms=plain.bandit.reference_log_policy.size)
+        run = started(plain)
+        return run, over_plain(run, numpy=numpy_engine(arms, settings.rng, threads))[0].median
+
     with progress.stage(f"{case.label}: {len(rules)} rules") as advance:
         for done, (label, learner, plain) in enumerate(rules, 1):
             row = Row(case, label, fast.unsupported_reason(learner, case.dynamics))
             if row.unsupported_reason is None:
                 if id(plain) not in ready:
-                    ready[id(plain)] = started(plain)
-                pair: dict[str, Run] = {"rule": started(learner), "plain": ready[id(plain)]}
-                timed = in_turn(pair, settings.reps, settings.seed, lambda done, total: None, SLICE / 4)
-                speed = case.seed_steps / float(np.median(timed["rule"].seconds))
-                row = replace(row, cost=ratio(timed["rule"].seconds, timed["plain"].seconds), speed=speed)
+                    ready[id(plain)] = compared(plain)
+                run, times = ready[id(plain)]
+                cost, seconds = over_plain(run, rule=started(learner))
+                row = replace(row, cost=cost, speed=case.seed_steps / seconds, over_numpy=times / cost.median)
             advance(done, len(rules))
             yield row
 
@@ -120,19 +134,22 @@ def _dataset(rows: list[Row]) -> "xarray.Dataset":
     return xarray.Dataset({"cost": (("case", "variant"), cost, units)}, {"case": sizes, "variant": labels})
 
 
-def _by_size(rows: list[Row]) -> Table[str]:
+def _cost(row: Row) -> float | None:
+    return None if row.cost is None else row.cost.median
+
+
+def _by_size(rows: list[Row], title: str, written: str, number: Callable[[Row], float | None]) -> Table[str]:
     """One row per rule, one column per size."""
-    costs = {(row.variant, row.case.label): row.cost for row in rows}
+    numbers = {(row.variant, row.case.label): number(row) for row in rows}
 
     def at(size: str) -> Column[str]:
         def cell(rule: str) -> str | None:
-            cost = costs[rule, size]
-            return None if cost is None else f"{cost.median:.2f}" if cost.median < 10 else f"{cost.median:.0f}"
+            found = numbers[rule, size]
+            return None if found is None else written.format(found) if found < 10 else f"{found:.0f}"
 
         return Column(size, size.replace("Bernoulli", "Bern"), cell)
 
     width = max(len(row.variant) for row in rows)
     columns = [Column[str]("rule", "rule", lambda rule: rule, width=width)]
     columns += [at(size) for size in dict.fromkeys(row.case.label for row in rows)]
-    title = "cost per seed-step over that of the default rules"
     return Table(list(dict.fromkeys(row.variant for row in rows)), columns, title=title, on=On.SHOWN)

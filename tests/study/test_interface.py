@@ -19,6 +19,7 @@ from bandit_lab.study import interface, plugins
 from bandit_lab.study.cli import BAD_INPUT, explicit_keys, main, rewritten
 from bandit_lab.study.settings import compose
 from bandit_lab.study.settings.config import SCHEMAS
+from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.arguments import as_overrides
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
@@ -216,3 +217,12 @@ def test_the_example_of_the_readme_runs(capsys):
     assert len(example.splitlines()) <= 12
     exec(compile(example, "README.md", "exec"), {})
     assert [path.suffix for path in Path().iterdir()] == [".png"]
+
+
+def test_a_notebook_shows_no_tables_that_a_command_prints(monkeypatch, capsys):
+    """There rich hands what it prints to IPython, past the stdout that the interface keeps to itself."""
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    report.show(report.new_table("a title", "a column"), "a line")
+    shown = capsys.readouterr().out
+    assert "a title" in shown
+    assert shown.endswith("a line\n")

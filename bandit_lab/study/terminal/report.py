@@ -38,10 +38,10 @@ def show(*tables: Any) -> None:
     tables = tuple(literal(table) if isinstance(table, str) else table for table in tables)
     from rich.console import Console
 
-    seen = Console(highlight=False)
+    seen = Console(highlight=False, force_jupyter=False)  # in a notebook rich would show tables past stdout
     width = seen.width if seen.is_terminal else 120
     page = _Page()  # rich itself would end the process where stdout is closed
-    console = Console(file=page, highlight=False, force_terminal=seen.is_terminal, width=width)
+    console = Console(file=page, highlight=False, force_terminal=seen.is_terminal, width=width, force_jupyter=False)
     for table in tables:
         whole = getattr(table, "no_wrap", None)  # rich drops it from text that it joins
         console.print(table, no_wrap=whole, overflow="ignore" if whole else None, crop=not whole)

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ARGS ?=
 
-.PHONY: sweep predict bench reproduce test nightly quick lowest mutate lint format figures clean help
+.PHONY: sweep predict bench reproduce test nightly quick lowest mutate lint format docs figures clean help
 
 sweep: $(READY)  ## the phase diagram; ARGS="staleness=lag seeds=256" changes settings
 	$(BIN)/python -m bandit_lab sweep $(ARGS)
@@ -44,6 +44,9 @@ format: $(READY)  ## rewrite the code in the project's format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(VENV)/.docs  ## the documentation site into build/site; a broken link or example is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet $(ARGS)
+
 figures: $(READY)  ## every figure and claim at paper quality, the default sweep's results, the diagnostics' scores
 	$(BIN)/python -m bandit_lab reproduce quality=paper publish=figures $(ARGS)
 	$(BIN)/python -m bandit_lab sweep run_dir=outputs/figures overwrite=true
@@ -61,6 +64,10 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $(READY)
+
+$(VENV)/.docs: $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	touch $(VENV)/.docs
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1: /p' Makefile

@@ -1,0 +1,137 @@
+"""Pages that are made at build time: experiments from their files and verdicts, notebooks by running them, the map."""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = ROOT / "docs/notebooks"
+MARKUP = re.compile(r"([\\*_<\[\]|])")
+PICTURE = re.compile(r"(?<=\]\()(\w+\.(?:png|csv))(?=\))")
+
+
+@cache
+def claims() -> dict[str, Any]:
+    """What `reproduce` published: claims with verdicts, and the titles of the figures."""
+    content: dict[str, Any] = json.loads((ROOT / "figures/claims.json").read_text(encoding="utf-8"))
+    return content
+
+
+def pages(folder: str) -> list[dict[str, str]]:
+    """Entries of the navigation for a folder of generated pages."""
+    if folder == "experiments":
+        titles = {name: about["title"] for name, about in claims()["figures"].items()}
+        entries = [{titles[name]: f"experiments/{name}.md"} for name in titles]
+        return [{"All experiments": "experiments/index.md"}, *entries, {"All claims": "experiments/claims.md"}]
+    return [{titled(path): f"notebooks/{path.stem}.md"} for path in sorted(NOTEBOOKS.glob("*.ipynb"))]
+
+
+def contents() -> dict[str, str | bytes]:
+    """Path below docs/ and content of everything that is made."""
+    notebooks = sorted(NOTEBOOKS.glob("*.ipynb"))
+    with ThreadPoolExecutor(2) as pool:
+        ready = [pool.submit(map_page), *(pool.submit(notebook, path) for path in notebooks)]
+        made: dict[str, str | bytes] = experiments()
+        for one in ready:
+            made |= one.result()
+    return made
+
+
+def experiments() -> dict[str, str | bytes]:
+    """An index, a page per published experiment, and the table of claims."""
+    from bandit_lab.study.reproduce import claims as rows
+    from bandit_lab.study.reproduce.experiment import discover
+
+    known, content = discover(), claims()
+    made: dict[str, str | bytes] = {}
+    index = [
+        "# Experiments",
+        "",
+        rows.counted(content["claims"]),
+        "",
+        "| experiment | question | holds |",
+        "|---|---|---|",
+    ]
+    for name, about in content["figures"].items():
+        mine = [one for one in content["claims"] if one["figure"] == name]
+        holding = f"{sum(one['holds'] for one in mine)} of {len(mine)}"
+        index.append(f"| [{about['title']}]({name}.md) | {plain(about['question'])} | {holding} |")
+        made[f"experiments/{name}.md"] = experiment(name, about, mine, known[name].source)
+    made["experiments/index.md"] = "\n".join(
+        [*index, "", "[All claims](claims.md) with what could have made each fail."]
+    )
+    table = (ROOT / "figures/claims.md").read_text(encoding="utf-8")
+    made["experiments/claims.md"] = PICTURE.sub(lambda found: f"../figures/{found[1]}", table)
+    return made
+
+
+def experiment(name: str, about: dict[str, Any], rows: list[dict[str, Any]], source: str) -> str:
+    """Question, figure, verdicts, prediction as it was written, command."""
+    import ast
+
+    from bandit_lab.study.reproduce.claims import command, doubts
+    from bandit_lab.study.terminal.report import number
+
+    docstring = ast.get_docstring(ast.parse(source)) or ""
+    prediction = docstring.partition("\n")[2].strip()
+    holding = sum(one["holds"] for one in rows)
+    lines = [f"# {about['title']}", "", f"**{plain(about['question'])}**", ""]
+    lines += [f"![{about['title']}: {plain(about['question'])}](../figures/{name}_wide.png)", ""]
+    lines += [f"{holding} of {len(rows)} claims hold.", ""]
+    lines += ["| claim | predicted | measured | holds |", "|---|---|---|---|"]
+    for one in rows:
+        predicted, measured = (number(one[key], 4) for key in ("predicted", "measured"))
+        unit = f" {one['unit']}" if one["unit"] else ""
+        verdict = "yes" if one["holds"] else "**no**"
+        lines.append(f"| {plain(one['statement'])} | {predicted}{unit} | {measured}{unit} | {verdict} |")
+    for one in rows:
+        if not one["holds"] and one.get("explanation"):
+            lines += ["", f"**Does not hold:** {plain(one['statement'])}. {plain(one['explanation'])}"]
+    lines += ["", "## The prediction, as it was written before the run", "", plain(prediction), ""]
+    lines += ["## What could have made the claims fail", ""]
+    lines += [f"- {plain(one['statement'])}: {plain(doubts(one))}." for one in rows]
+    lines += ["", "## Make it again", "", f"    {command(name, about['quality'])}", ""]
+    lines += [f"The experiment is `experiments/{name}.py`, its setting `conf/experiment/{name}.yaml`, its plotted"]
+    lines += [f"numbers [{name}.csv](../figures/{name}.csv)."]
+    return "\n".join(lines) + "\n"
+
+
+def plain(text: str) -> str:
+    """Text that Markdown shows as it stands."""
+    return MARKUP.sub(r"\\\1", text)
+
+
+def titled(path: Path) -> str:
+    """First heading of a notebook."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return "".join(cells[0]["source"]).splitlines()[0].removeprefix("# ")
+
+
+def notebook(path: Path) -> dict[str, str | bytes]:
+    """A notebook as a page: run from the first cell to the last, an error is an error of the build."""
+    import nbformat
+    from nbclient import NotebookClient
+    from nbconvert import MarkdownExporter
+
+    read = nbformat.read(path, as_version=4)
+    with tempfile.TemporaryDirectory() as folder:
+        NotebookClient(read, timeout=300, kernel_name="python3", resources={"metadata": {"path": folder}}).execute()
+    name = f"{path.stem}_files"
+    text, resources = MarkdownExporter().from_notebook_node(read, {"output_files_dir": name})
+    made: dict[str, str | bytes] = {f"notebooks/{key}": data for key, data in resources["outputs"].items()}
+    return made | {f"notebooks/{path.stem}.md": f"{text}\n\nThe notebook: `docs/notebooks/{path.name}`.\n"}
+
+
+def map_page() -> dict[str, str | bytes]:
+    """The page of `explore`, as the command writes it."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "map.html"
+        command = [sys.executable, "-m", "bandit_lab", "explore", f"output={output}", "open=false", "quiet=true"]
+        subprocess.run(command, check=True, capture_output=True)
+        return {"assets/map.html": output.read_bytes()}

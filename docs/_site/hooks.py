@@ -1,0 +1,97 @@
+"""Hooks of MkDocs: pages that are generated, links that are right in the repository and on the site, maths as MathML.
+
+A page in docs/ is also read in the repository, so its links are those of the repository. What they reach outside of
+docs/ stands elsewhere on the site, see `MOVED`.
+"""
+
+import html
+import logging
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import generated
+from latex2mathml.converter import convert
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+LOG = logging.getLogger("mkdocs.hooks.bandit_lab")
+ROOT = Path(__file__).resolve().parents[2]
+MOVED = {
+    "figures/claims.md": "experiments/claims.md",
+    "experiments/README.md": "experiments/index.md",
+    "README.md": "index.md",
+}
+"""Path in the repository: path of the page that shows the same."""
+EXPERIMENT = re.compile(r"experiments/(\w+)\.py")
+LINK = re.compile(r"(?<=\]\()([^)\s#]+)(?=[#)])")
+MATHS = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Fill the navigation: generated pages for `folder/*`, and no page that is not there."""
+    config.nav = list(_filled(config.nav or [], Path(config.docs_dir)))
+    return config
+
+
+def _filled(entries: list[Any], docs: Path) -> Iterator[Any]:
+    for entry in entries:
+        title, target = next(iter(entry.items())) if isinstance(entry, dict) else ("", entry)
+        if isinstance(target, list):
+            inside = list(_filled(target, docs))
+            if inside:
+                yield {title: inside}
+        elif target.endswith("/*"):
+            yield from generated.pages(target.removesuffix("/*"))
+        elif (docs / target).is_file():
+            yield entry
+        else:
+            LOG.info("%s is not there: left out of the navigation", target)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add what is generated, and the pictures and plotted numbers of figures/."""
+    for path, content in generated.contents().items():
+        files.append(File.generated(config, path, content=content))
+    for picture in sorted([*(ROOT / "figures").glob("*.png"), *(ROOT / "figures").glob("*.csv")]):
+        files.append(File.generated(config, f"figures/{picture.name}", abs_src_path=str(picture)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Links out of docs/ lead to where the site has the same."""
+    return LINK.sub(lambda found: relinked(found[1], page.file.src_uri), markdown)
+
+
+def relinked(link: str, page: str) -> str:
+    """A link of the page docs/`page` as the site needs it.
+
+    A link within docs/ stays. One that leaves it leads to the page of `MOVED`, or to the same path below the site.
+    """
+    here = posixpath.dirname(posixpath.join("docs", page))
+    there = posixpath.normpath(posixpath.join(here, link))
+    if "://" in link:
+        return link
+    if there.startswith("docs/"):
+        return re.sub(r"\.ipynb$", ".md", link)
+    moved = MOVED.get(there) or EXPERIMENT.sub(r"experiments/\1.md", there)
+    return posixpath.relpath(posixpath.join("docs", moved), here)
+
+
+def on_page_content(text: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Formulas as MathML: every browser of today shows it, without a script or a font of ours."""
+    return MATHS.sub(lambda found: as_mathml(found[3], found[2] == "[", page.file.src_uri), text)
+
+
+def as_mathml(formula: str, display: bool, page: str) -> str:
+    """One formula; what cannot be converted is a warning, which stops a strict build."""
+    text = html.unescape(formula).strip()
+    try:
+        found = convert(text, display="block" if display else "inline")
+    except Exception as error:
+        LOG.warning("%s: formula %s: %s", page, text, error)
+        return f"<code>{html.escape(text)}</code>"
+    return f'<div class="formula">{found}</div>' if display else found

@@ -1,5 +1,5 @@
-"""The README's claims are the published ones: its table against figures/claims.json, the diagnostics' scores against
-the file that `diagnose simulated=held_out runs=1500` wrote."""
+"""The claims of README and docs/results.md are the published ones: tables against figures/claims.json and the default
+sweep's summary, the diagnostics' scores against the file that `diagnose simulated=held_out runs=1500` wrote."""
 
 import json
 import re
@@ -8,25 +8,65 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+README, RESULTS = "README.md", "docs/results.md"
 ROW = re.compile(r"^\| `([\w.]+)` \| .* \| (\S+) \| (\S+) \| (yes|\*\*no\*\*) \|$", re.MULTILINE)
 
 
-def rows() -> list[tuple[str, str, str, str]]:
+CLAIMS = json.loads((ROOT / "figures/claims.json").read_text(encoding="utf-8"))["claims"]
+
+
+def text(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def rows(page: str) -> list[tuple[str, str, str, str]]:
     """(id, predicted, measured, holds) of every row."""
-    return ROW.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    return ROW.findall(text(page))
 
 
-@pytest.mark.parametrize("row", rows(), ids=lambda row: row[0])
+@pytest.mark.parametrize("row", [*rows(README), *rows(RESULTS)], ids=lambda row: row[0])
 def test_a_row_is_the_published_claim(row):
-    published = {c["id"]: c for c in json.loads((ROOT / "figures/claims.json").read_text(encoding="utf-8"))["claims"]}
-    claim = published[row[0]]
+    claim = {c["id"]: c for c in CLAIMS}[row[0]]
     expected = f"{claim['predicted']:.4g}", f"{claim['measured']:.4g}", "yes" if claim["holds"] else "**no**"
     assert row[1:] == expected
 
 
 def test_every_figure_has_a_row():
-    figures = {c["figure"] for c in json.loads((ROOT / "figures/claims.json").read_text(encoding="utf-8"))["claims"]}
-    assert {row[0].split(".")[0] for row in rows()} == figures
+    assert {row[0].split(".")[0] for row in rows(RESULTS)} == {claim["figure"] for claim in CLAIMS}
+
+
+def test_the_readme_shows_six_rows_of_the_results_and_one_that_fails():
+    assert len(rows(README)) == 6
+    assert set(rows(README)) < set(rows(RESULTS))
+    assert "**no**" in {row[3] for row in rows(README)}
+
+
+SWEEP = re.compile(r"^" + r"\| (\S+) " * 7 + r"\|$", re.MULTILINE)
+
+
+def test_the_table_of_the_default_sweep_is_its_summary():
+    """Every column: over the law at G = infinity, that of the sampled runs over the law at their own drift."""
+    summary = json.loads((ROOT / "figures/default_sweep.summary.json").read_text(encoding="utf-8"))
+
+    def by_cell(found, drift=None):
+        return {(row["momentum"], row["refresh_interval"]): row for row in found if row.get("drift") == drift}
+
+    threshold, warm = (by_cell(summary["threshold"], f"G = {size}") for size in ("infinity", "64"))
+    onset, sampled = by_cell(summary["transition"], "G = infinity"), by_cell(summary["sampled"]["rows"])
+    stated = [row for row in SWEEP.findall(text(RESULTS)) if row[1].isdigit()]
+    assert [(float(row[0]), int(row[1])) for row in stated] == list(sampled)
+    for momentum, interval, law, *said in stated:
+        at = float(momentum), int(interval)
+        expected = threshold[at]["leading_order"]
+        assert law == f"{expected:.4g}"
+        ratios = [threshold[at][key] / expected for key in ("exact", "measured_learning_rate")]
+        ratios.append(onset[at]["measured_learning_rate"] / expected)
+        ratios.append(sampled[at]["boundary_learning_rate"] / warm[at]["leading_order"])
+        digits = [len(one.replace(".", "").lstrip("0")) for one in said]
+        assert [float(one) for one in said] == [float(f"{x:.{n}g}") for x, n in zip(ratios, digits, strict=True)]
+    worst = [max(abs(row["relative_error"]) for row in summary[key]) for key in ("threshold", "transition")]
+    followed = f"follows the exact one to {worst[0]:.2g} in all {len(summary['threshold'])} rows, the onset to "
+    assert f"{followed}{worst[1]:.2g}." in " ".join(text(RESULTS).split())
 
 
 HELD_OUT = json.loads((ROOT / "figures/held_out.summary.json").read_text(encoding="utf-8"))["benchmark"]
@@ -44,7 +84,7 @@ def rates(found) -> tuple[float, float]:
 
 
 def test_the_diagnostics_scores_are_those_of_the_file():
-    (stated,) = SCORES.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    (stated,) = SCORES.findall(text(RESULTS))
     expected = [rate for key in ("diagnose", "reward_only") for rate in rates(HELD_OUT[key])]
     assert list(stated[:4]) == [f"{100 * rate:.2g}" for rate in expected]
     assert stated[4:] == (HELD_OUT["split"], str(HELD_OUT["runs"]))
@@ -57,7 +97,7 @@ REAL = re.compile(
 
 
 def test_the_scores_on_public_runs_are_those_of_the_file():
-    (stated,) = REAL.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    (stated,) = REAL.findall(text(RESULTS))
     found = json.loads((ROOT / "figures/real_verdicts.json").read_text(encoding="utf-8"))
     expected = []
     for half in ("scoring", "development"):
@@ -92,7 +132,9 @@ def test_recall_grows_with_the_size_of_the_effect():
 
 
 def test_the_claims_are_counted_as_in_the_table():
-    rows = json.loads((ROOT / "figures/claims.json").read_text(encoding="utf-8"))["claims"]
-    holding, alone, late = (sum(bool(row[key]) for row in rows) for key in ("holds", "independent", "post_hoc"))
-    said = f"Some of the {len(rows)} claims, of which {holding} hold; {alone} are independent checks, {late} were made"
-    assert said in " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    holding, alone, late = (sum(bool(row[key]) for row in CLAIMS) for key in ("holds", "independent", "post_hoc"))
+    said = (
+        f"Some of the {len(CLAIMS)} claims, of which {holding} hold; {alone} are independent checks, {late} were made"
+    )
+    assert said in " ".join(text(RESULTS).split())
+    assert f"Six of {len(CLAIMS)} claims; {holding} hold." in " ".join(text(README).split())

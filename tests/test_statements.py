@@ -1,4 +1,4 @@
-"""Sentences of README that are easily said too broadly: each with what limits it, computed."""
+"""Sentences of docs/results.md that are easily said too broadly: each with what limits it, computed."""
 
 from pathlib import Path
 
@@ -12,7 +12,9 @@ from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ADVANTAGES
 from bandit_lab.simulate import drift_of
 
-README = " ".join((Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8").split())
+ROOT = Path(__file__).parents[1]
+README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+RESULTS = " ".join((ROOT / "docs/results.md").read_text(encoding="utf-8").split())
 
 
 def test_importance_ratios_take_the_threshold_away_only_where_their_stale_part_is_smaller():
@@ -24,7 +26,7 @@ def test_importance_ratios_take_the_threshold_away_only_where_their_stale_part_i
     assert stale[0, 0] == pytest.approx(0.2449, abs=5e-5)
     first = theory.first_unstable_refresh_interval(theory.LinearLoop(fresh, stale), 0.1)
     assert first.value == 188
-    assert "unstable from N = 188" in README
+    assert "unstable from N = 188" in RESULTS
     mean_only = theory.BinarySignal(theory.GroupLaw("dr_grpo"), (1.0, 0.0))  # without the std nothing is stale
     point = theory.settled_point(mean_only, reference, 1.2, reference)
     np.testing.assert_allclose(theory.stiffness_split(mean_only, point.policy, 1.2, "ratio").stale, 0, atol=1e-15)
@@ -42,14 +44,14 @@ def test_group_size_is_a_temperature_alone_where_the_mean_gradient_does_not_know
         assert distance < 1e-12 or distance > 1e-2, name
         free |= {name} if distance < 1e-12 else set()
     assert free == {"rloo", "none", "sign"}
-    assert "`rloo`, `none` and `sign`" in README
+    assert "`rloo`, `none` and `sign`" in RESULTS
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
 def test_on_policy_the_law_is_careful_by_a_factor_that_momentum_sets(momentum):
     over_law = theory.exact("refresh", 1, momentum).kappa / theory.leading_order(1, momentum)
     assert over_law == pytest.approx(2 * (1 + momentum) / (1 - momentum), rel=1e-12)
-    assert "2 (1 + mu)/(1 - mu)" in README
+    assert "2 (1 + mu)/(1 - mu)" in RESULTS
 
 
 def test_careful_close_and_unsafe_are_words_for_real_stiffness():
@@ -62,4 +64,4 @@ def test_careful_close_and_unsafe_are_words_for_real_stiffness():
     for model, least, most in (("refresh", 2, 5.7), ("lag", 1, np.pi / 2), ("pipeline", 2 / 3, 1)):
         assert least <= over_law(model, 0.0) <= most
         assert over_law(model, np.radians(20)) < 0.5
-    assert "for real stiffness" in README
+    assert all("for real stiffness" in page for page in (README, RESULTS))

@@ -1,0 +1,134 @@
+"""The documentation: links lead somewhere, notebooks are clean, the site is built strictly and asks no network."""
+
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SITE = ROOT / "docs/_site"
+PAGES = sorted(
+    [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + [*(ROOT / "docs").rglob("*.md")]
+)
+NOTEBOOKS = sorted((ROOT / "docs/notebooks").glob("*.ipynb"))
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+MADE = ROOT / "docs/assets/map.html"
+"""What the site's build makes."""
+
+
+def anchors(text: str) -> set[str]:
+    """Anchors of a page's headings, as renderers of Markdown make them."""
+    heads = re.findall(r"^#+ (.*)$", FENCE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
+def broken(page: Path, text: str) -> list[str]:
+    """Links of a page to files and headings of this repository that are not there."""
+    wrong = []
+    for link in LINK.findall(FENCE.sub("", text)):
+        path, _, anchor = link.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        if "://" in link:
+            continue
+        known = there.exists() or there == MADE
+        if known and anchor and there.suffix == ".md":
+            known = anchor in anchors(there.read_text(encoding="utf-8"))
+        wrong += [] if known else [link]
+    return wrong
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page):
+    assert broken(page, page.read_text(encoding="utf-8")) == []
+
+
+def test_a_broken_link_is_found():
+    text = "# A b\n[here](#a-b) [no](#c) [file](docs/faq.md) [none](docs/no.md) [web](https://x.org/y)"
+    assert broken(ROOT / "README.md", text.replace("#a-b", "README.md#two-commands")) == ["#c", "docs/no.md"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_are_committed_without_results(path):
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    assert cells[0]["source"][0].startswith("# ")
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert code
+    assert [cell for cell in code if cell["outputs"] or cell["execution_count"] is not None] == []
+    for cell in code:
+        compile("".join(cell["source"]), path.name, "exec")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_shown_python_can_be_parsed(page):
+    for code in re.findall(r"^```python[^\n]*\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+        compile(code, page.name, "exec")
+
+
+@pytest.fixture
+def hooks(monkeypatch):
+    pytest.importorskip("mkdocs", reason="needs the extra `docs`")
+    pytest.importorskip("latex2mathml", reason="needs the extra `docs`")
+    monkeypatch.syspath_prepend(str(SITE))
+    import hooks
+
+    return hooks
+
+
+def test_links_that_leave_the_pages_are_led_to_what_the_site_has(hooks):
+    assert hooks.relinked("../figures/x.png", "index.md") == "figures/x.png"
+    assert hooks.relinked("../../figures/claims.md", "theory/noise.md") == "../experiments/claims.md"
+    assert hooks.relinked("../../experiments/adam.py", "theory/adam.md") == "../experiments/adam.md"
+    assert hooks.relinked("noise.md", "theory/adam.md") == "noise.md"
+    assert hooks.relinked("notebooks/1_first_steps.ipynb", "index.md") == "notebooks/1_first_steps.md"
+    assert hooks.relinked("https://x.org/y", "index.md") == "https://x.org/y"
+
+
+def test_formulas_become_mathml_and_what_cannot_is_a_warning(hooks, caplog):
+    shown = hooks.as_mathml(r"a &lt; \frac{1}{2}", True, "page.md")
+    assert shown.startswith('<div class="formula"><math')
+    assert "<mfrac>" in shown
+    assert not caplog.records
+    hooks.as_mathml(r"\frac{1}{", False, "page.md")
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+class Asked(HTMLParser):
+    """Addresses that a browser asks for without a click."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        loads = tag in ("script", "img", "iframe", "source") or (tag == "link" and found.get("rel") != "canonical")
+        self.addresses += [found.get("src") or found.get("href") or ""] if loads else []
+
+
+@pytest.mark.nightly
+def test_the_site_is_built_strictly_and_asks_no_network(tmp_path):
+    """Broken links, failing examples and failing notebooks end the build: it is strict."""
+    for needed in ("mkdocs", "material", "mkdocstrings", "markdown_exec", "latex2mathml", "nbclient", "nbconvert"):
+        pytest.importorskip(needed, reason="needs the extra `docs`")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir"]
+    done = subprocess.run([*command, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    claims = json.loads((ROOT / "figures/claims.json").read_text(encoding="utf-8"))
+    expected = [f"experiments/{name}.html" for name in claims["figures"]]
+    expected += [f"notebooks/{path.stem}.html" for path in NOTEBOOKS] + ["assets/map.html", "index.html"]
+    assert [name for name in expected if not (tmp_path / name).is_file()] == []
+    for page in tmp_path.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        asked = Asked()
+        asked.feed(text)
+        assert [one for one in asked.addresses if one.startswith(("http", "//"))] == [], page
+        assert 'class="arithmatex"' not in text, page
+        assert "Traceback (most recent call last)" not in text, page
+    assert "data:image/png" not in (tmp_path / "notebooks/1_first_steps.html").read_text(encoding="utf-8")
+    assert "stable: eta is" in (tmp_path / "notebooks/1_first_steps.html").read_text(encoding="utf-8")
+    assert list((tmp_path / "notebooks/1_first_steps_files").glob("*.png"))

@@ -45,7 +45,7 @@ format: $(READY)  ## rewrite the code in the project's format
 	$(BIN)/ruff format .
 
 docs: $(VENV)/.docs  ## the documentation site into build/site; a broken link or example is an error
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet $(ARGS)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build $(ARGS)  # --quiet would hide warnings from the strict build
 
 figures: $(READY)  ## every figure and claim at paper quality, the default sweep's results, the diagnostics' scores
 	$(BIN)/python -m bandit_lab reproduce quality=paper publish=figures $(ARGS)

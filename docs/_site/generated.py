@@ -12,6 +12,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = ROOT / "docs/notebooks"
+BESIDE = re.compile(r'<a href="(?!https?://|#)[^"]*">(.*?)</a>', re.DOTALL)
+"""A link to a file that a command would have written beside its page: a notebook has none."""
 MARKUP = re.compile(r"([\\*_<\[\]|])")
 PICTURE = re.compile(r"(?<=\]\()(\w+\.(?:png|csv))(?=\))")
 
@@ -92,7 +94,7 @@ def experiment(name: str, about: dict[str, Any], rows: list[dict[str, Any]], sou
         lines.append(f"| {plain(one['statement'])} | {predicted}{unit} | {measured}{unit} | {verdict} |")
     for one in rows:
         if not one["holds"] and one.get("explanation"):
-            lines += ["", f"**Does not hold:** {plain(one['statement'])}. {plain(one['explanation'])}"]
+            lines += ["", f"**Does not hold:** {plain(one['statement'])}. {plain(capital(one['explanation']))}."]
     lines += ["", "## The prediction, as it was written before the run", "", plain(prediction), ""]
     lines += ["## What could have made the claims fail", ""]
     lines += [f"- {plain(one['statement'])}: {plain(doubts(one))}." for one in rows]
@@ -100,6 +102,11 @@ def experiment(name: str, about: dict[str, Any], rows: list[dict[str, Any]], sou
     lines += [f"The experiment is `experiments/{name}.py`, its setting `conf/experiment/{name}.yaml`, its plotted"]
     lines += [f"numbers [{name}.csv](../figures/{name}.csv)."]
     return "\n".join(lines) + "\n"
+
+
+def capital(text: str) -> str:
+    """The beginning of a sentence; its end is left to the caller."""
+    return text[:1].upper() + text[1:].rstrip(".")
 
 
 def plain(text: str) -> str:
@@ -125,7 +132,8 @@ def notebook(path: Path) -> dict[str, str | bytes]:
     name = f"{path.stem}_files"
     text, resources = MarkdownExporter().from_notebook_node(read, {"output_files_dir": name})
     made: dict[str, str | bytes] = {f"notebooks/{key}": data for key, data in resources["outputs"].items()}
-    return made | {f"notebooks/{path.stem}.md": f"{text}\n\nThe notebook: `docs/notebooks/{path.name}`.\n"}
+    shown = BESIDE.sub(r"\1", text)
+    return made | {f"notebooks/{path.stem}.md": f"{shown}\n\nThe notebook: `docs/notebooks/{path.name}`.\n"}
 
 
 def map_page() -> dict[str, str | bytes]:

@@ -91,7 +91,11 @@ def as_mathml(formula: str, display: bool, page: str) -> str:
     text = html.unescape(formula).strip()
     try:
         found = convert(text, display="block" if display else "inline")
-    except Exception as error:
+        unknown = re.search(r"\\[a-z]+", found)
+        error = f"{unknown[0]} is not known" if unknown else ""
+    except Exception as raised:
+        error = repr(raised)
+    if error:
         LOG.warning("%s: formula %s: %s", page, text, error)
         return f"<code>{html.escape(text)}</code>"
     return f'<div class="formula">{found}</div>' if display else found

@@ -1,7 +1,8 @@
-"""Score the verdicts of `diagnose` on the public runs whose end is known (BANDIT_LAB_LOGS names their folder).
+"""Score the verdicts of `diagnose` and the forecasts of `fit` on the public runs (BANDIT_LAB_LOGS names their folder).
 
     python tests/score_real_runs.py                # the development half alone: thresholds may be chosen on it
     python tests/score_real_runs.py --both         # the scoring half too, written to figures/real_verdicts.json
+    python tests/score_real_runs.py --forecasts    # the forecasts instead, in figures/real_forecasts.json with --both
 
 No log is copied: the file holds counts and the names of runs.
 """
@@ -11,28 +12,43 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from bandit_lab import diagnose
-from bandit_lab.study.benchmark.real_runs import HALVES, score
+from bandit_lab.study.benchmark.real_runs import HALVES, score, score_forecasts
+from bandit_lab.study.fit.settings import FitSettings
+from bandit_lab.study.logs.gather import gather
 
-STORED = Path(__file__).parents[1] / "figures" / "real_verdicts.json"
+STORED = Path(__file__).parents[1] / "figures"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--both", action="store_true", help="score both halves and write the file")
+    parser.add_argument("--forecasts", action="store_true", help="score forecasts, not verdicts")
     asked = parser.parse_args()
     folder = os.environ.get("BANDIT_LAB_LOGS")
     if not folder:
         sys.exit("BANDIT_LAB_LOGS: expected a folder with index.csv and its logs, got nothing")
-    rows = diagnose(logs_index=str(Path(folder) / "index.csv"), report=False, quiet=True).to_dict()["logs"]
-    found = score(rows)
+    index = str(Path(folder) / "index.csv")
+    found = _forecasts(index) if asked.forecasts else score(_verdicts(index))
     if not asked.both:
         found = {HALVES[0]: found[HALVES[0]]}
     text = json.dumps(found, indent=1)
     print(text)
     if asked.both:
-        STORED.write_text(text + "\n", encoding="utf-8")
+        name = "real_forecasts.json" if asked.forecasts else "real_verdicts.json"
+        (STORED / name).write_text(text + "\n", encoding="utf-8")
+
+
+def _verdicts(index: str) -> Any:
+    return diagnose(logs_index=index, report=False, quiet=True).to_dict()["logs"]
+
+
+def _forecasts(index: str) -> dict[str, Any]:
+    settings = FitSettings(logs_index=index)
+    runs = {log.name: log.curve for log in gather(settings, lambda done, total: None) if log.curve is not None}
+    return score_forecasts(runs, settings.backtest_points, settings.fractions)
 
 
 if __name__ == "__main__":

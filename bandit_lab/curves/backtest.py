@@ -1,34 +1,6 @@
 """Forecasts judged on what came after: coverage, refusals, and errors against baselines that cost nothing.
 
-How the point forecast was chosen. Both rounds were written down before they were run (commits 22de097, d019d89); known
-before the first were, at 50 % of the real runs, the errors of the half-and-half mixture in use, of every law, of the
-laws' Akaike mean and of the last level. Candidates, the simplest first:
-
-    weight  mean of the laws (Akaike weights) and the last level, the latter with weight w in 0, 0.1, ..., 1
-    median  the same w, but the median of the mixture (drift 0.1) in place of its mean
-    apart   level and gain apart: (1 - a) laws' level now + a last level + s laws' gain from now on, a and s in
-            0, 0.25, ..., 1 (a = 1 - s is `weight`)
-    trend   `weight`, with a share v in 0, 0.25, ..., 1 for exponential smoothing with a damped trend (Gardner and
-            McKenzie, Management Science 31, 1985) fitted to the one-step errors
-
-Loss: absolute error over the range seen, mean over the runs of a family, over families, and over cuts; a refused
-forecast counts like any other; a simpler candidate is taken if it comes within 2 %.
-
-First round: w, a, s, v of least loss over the other families (runs of 60 points or more at 30, 50, 70 %, loss at most
-1, and 150 simulated runs of conf/benchmark/training.yaml as one more family). Loss on the family left out: weight
-0.162, median 0.162, apart 0.171, trend 0.155; in use 0.153; last level 0.147.
-Second round: the same, chosen on runs that are never scored (fewer than 60 points, other families, at 50 and 70 %, loss
-at most 0.25; and the simulated ones). Loss there: weight and median 0.139, apart 0.128 (a = 1, s = 0.5: taken), trend
-0.127. Then on the runs of 60 points or more, none left out as refused, median errors at
-
-            weight  median  apart   trend   in use  last    exponential  sigmoid
-    30 %    0.131   0.138   0.131   0.130   0.120   0.138   0.191        0.165
-    50 %    0.062   0.064   0.075   0.061   0.069   0.065   0.062        0.058
-    70 %    0.033   0.031   0.037   0.036   0.034   0.031   0.048        0.037
-
-Neither round chose anything better than what was in use, which therefore stays: half laws, half last level. Nor does it
-beat the best of three baselines in hindsight in the median (`compare` says how little so few runs can tell). All this
-with the fits of that time, whose descent stopped earlier.
+The baselines are the forecasters that are mixed (`forecasters`), each alone, and the median of their four forecasts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,9 +11,12 @@ from scipy import stats
 
 from bandit_lab import _checks
 from bandit_lab.curves.forecast import FEWEST, CurvePrediction, Forecast, ForecastSettings, predict_curve
+from bandit_lab.curves.forecasters import CURVES
 from bandit_lab.curves.record import Floats
 
-BASELINES = ("last_value", "single_exponential", "sigmoid")
+SIMPLE = ("last_value", *CURVES)
+MEDIAN = "median_of_simple"
+BASELINES = (*SIMPLE, MEDIAN)
 DRIFTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6)
 
 
@@ -78,7 +53,7 @@ class Cut:
     """One run cut at `fraction`: what the laws saw in its first part (None: too short), and what came after.
 
     `actual` is the mean of the last tenth, `last_value` that of the last tenth of the first part. `family` groups
-    runs of one origin.
+    runs of one origin; `scale` is the known range of the reward.
     """
 
     name: str
@@ -88,20 +63,29 @@ class Cut:
     prediction: CurvePrediction | None
     actual: float
     last_value: float
+    scale: tuple[float, float] | None = None
 
     def judge(self, settings: ForecastSettings) -> Backtest:
         """The forecast with these settings, against the baselines."""
-        errors = {"last_value": self.last_value - self.actual}
         if self.prediction is None:
             made = Forecast(np.nan, np.nan, np.nan, f"{self.points} points, fewer than {FEWEST}")
-            errors |= dict.fromkeys(BASELINES[1:], np.nan)
+            errors = dict.fromkeys(BASELINES, np.nan) | {SIMPLE[0]: self.last_value - self.actual}
         else:
-            made = self.prediction.forecast(settings)
-            errors |= {law: self.prediction.parts[law].centre - self.actual for law in BASELINES[1:]}
+            made = self.prediction.forecast(settings, self.scale)
+            simple = [self.last_value, *(self.prediction.parts[name].centre for name in CURVES)]
+            values = dict(zip(SIMPLE, simple, strict=True)) | {MEDIAN: float(np.median(simple))}
+            errors = {name: value - self.actual for name, value in values.items()}
         return Backtest(self.name, self.fraction, made, self.actual, errors)
 
 
-def cut(name: str, step: Floats, reward: Floats, fraction: float, family: str = "") -> Cut:
+def cut(
+    name: str,
+    step: Floats,
+    reward: Floats,
+    fraction: float,
+    family: str = "",
+    scale: tuple[float, float] | None = None,
+) -> Cut:
     """Fit the first `fraction` of a run [n] and look at its last tenth. Raises ValueError if they overlap."""
     _checks.require(0 < fraction < 0.9, "fraction", "a number between 0 and 0.9", fraction)
     count = round(fraction * len(step))
@@ -110,7 +94,7 @@ def cut(name: str, step: Floats, reward: Floats, fraction: float, family: str = 
     seen = reward[:count]
     ahead = predict_curve(step[:count], seen, step[-tail:]) if count >= FEWEST else None
     last = float(np.mean(seen[-max(1, count // 10) :]))
-    return Cut(name, family, fraction, count, ahead, float(np.mean(reward[-tail:])), last)
+    return Cut(name, family, fraction, count, ahead, float(np.mean(reward[-tail:])), last, scale)
 
 
 def backtest(

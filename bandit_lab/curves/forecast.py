@@ -1,15 +1,13 @@
-"""Where a run will end, from its first part: every law's forecast, weighted, with an interval that admits drift.
+"""Where a run will end, from its first part: four forecasters, weighed, with an interval that admits drift.
 
-Each law gives the mean reward over the target steps with a profile interval. The laws are mixed with their Akaike
-weights, and with the level of the last points as one more law that assumes nothing: laws that fit a rise perfectly
-extrapolate it too far. No law knows of what real runs do besides (curricula, hacking, slow decline), so the mixture
-is widened by a drift: a random walk with standard deviation
+The forecasters and their weights are those of `forecasters`; the forecast is the median of their mixture. None knows of
+what real runs do besides (curricula, hacking, slow decline), so the mixture is widened by a drift: a random walk with
+standard deviation
 
     drift * spread * sqrt(h),    h = steps ahead / steps seen,    spread = range of the points seen less their noise.
 
-The value of `drift` is chosen on runs of other origin than those it is judged on. The laws' plateau and the step at
-which 95 % of the gain is reached are mixed in the same way, without the last level and without drift: they are
-statements about the laws, not about a future step.
+The laws' plateau and the step at which 95 % of the gain is reached are mixed with their Akaike weights, without the
+last level and without drift: they are statements about the laws, not about a future step.
 """
 
 from collections.abc import Mapping
@@ -18,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bandit_lab import _checks
-from bandit_lab.curves import mixture
+from bandit_lab.curves import forecasters, mixture
 from bandit_lab.curves.fit import engine, intervals, quality
 from bandit_lab.curves.fit.picture import Picture
 from bandit_lab.curves.fit.results import FEWEST_POINTS
@@ -38,19 +36,17 @@ _NOTHING = 1e-300
 
 @dataclass(frozen=True)
 class ForecastSettings:
-    """`drift` [1] as in the module's formula; `last_weight` in [0, 1] the weight of the last level; `widest`: refuse
-    if the 90 % interval is wider than this many times the range seen so far, or the forecast further from the last
-    level than that; `level` the confidence of the intervals."""
+    """`drift` [1] as in the module's formula; `widest`: refuse if the 90 % interval is wider than this many times the
+    range seen so far, or the forecast further from the last level than that; `level` the confidence of the intervals.
+    """
 
     drift: float = 0.1
-    last_weight: float = 0.5
     widest: float = WIDEST
     level: float = 0.9
 
     def __post_init__(self) -> None:
         _checks.non_negative("drift", self.drift)
         _checks.positive("widest", self.widest)
-        _checks.require(0 <= self.last_weight <= 1, "last_weight", "a number in [0, 1]", self.last_weight)
         _checks.require(0.5 <= self.level <= 0.99, "level", "a number in [0.5, 0.99]", self.level)
 
 
@@ -84,10 +80,10 @@ class Crossing:
 
 @dataclass(frozen=True)
 class CurvePrediction:
-    """What the laws say about the target steps, before drift and refusal: everything that is costly.
+    """What is said about the target steps, before drift and refusal: everything that is costly.
 
-    `parts` by law, weights summing to 1 without `last`; `now` the laws' mean over the points of `last`; `spread` of the
-    curve, `seen` range of the points, `ahead` = steps ahead / steps seen. `plateaus` [reward] and `arrivals` (natural
+    `parts` by forecaster, weights summing to 1; `now` the laws' mean over the points of `last`; `spread` of the curve,
+    `seen` range of the points, `ahead` = steps ahead / steps seen. `plateaus` [reward] and `arrivals` (natural
     logarithm of the steps from the first point to 95 % of the gain) by law.
     """
 
@@ -103,13 +99,9 @@ class CurvePrediction:
 
     def forecast(self, settings: ForecastSettings, scale: tuple[float, float] | None = None) -> Forecast:
         """The mixture with its drift, or the reason why it is not to be relied on; see `forecast`."""
-        share = 1 - settings.last_weight
-        parts = {law: Component(share * p.weight, p.centre, p.low, p.high) for law, p in self.parts.items()}
-        parts["last_level"] = Component(settings.last_weight, self.last.centre, self.last.low, self.last.high)
         drift = settings.drift * self.spread * np.sqrt(self.ahead)
-        wide = [part.widened(drift) for part in parts.values()]
-        centre = float(sum(part.weight * part.centre for part in parts.values()))
-        low, high = (mixture.quantile(wide, 0.5 * (1 + sign * settings.level)) for sign in (-1, 1))
+        wide = [part.widened(drift) for part in self.parts.values()]
+        centre, low, high = _mixed(wide, settings.level)
         outer = [low, high] if settings.level == 0.9 else [mixture.quantile(wide, q) for q in (0.05, 0.95)]
         if scale is not None:
             low, high, centre, *outer = (float(np.clip(v, *scale)) for v in (low, high, centre, *outer))
@@ -123,7 +115,7 @@ class CurvePrediction:
             refused = f"the 90 % interval is wider than {settings.widest:g} times the range seen"
         elif abs(centre - self.last.centre) > room:
             refused = f"the forecast lies more than {settings.widest:g} times the range seen from the last level"
-        return Forecast(centre, low, high, refused, {law: (part.weight, part.centre) for law, part in parts.items()})
+        return Forecast(centre, low, high, refused, {n: (p.weight, p.centre) for n, p in self.parts.items()})
 
     @property
     def still(self) -> bool:
@@ -175,21 +167,20 @@ def predict_curve(
     _checks.require(step.size >= FEWEST, "points", f"at least {FEWEST} to forecast", int(step.size))
     pictures = {law: engine.fit(SHAPES[law], step - step[0], reward[None]) for law in laws}
     weights = mixture.weighted([float(quality.aicc(picture)[0]) for picture in pictures.values()])
-    tail = _tail(reward)
-    last, now = _last(reward[tail]), 0.0
-    parts, plateaus, arrivals = {}, {}, {}
+    tail = forecasters.tail(reward)
+    now, plateaus, arrivals = 0.0, {}, {}
     for (law, picture), weight in zip(pictures.items(), weights, strict=True):
-        parts[law] = _prediction(picture, target - step[0], weight)
         now += weight * float(picture.fitted[0, tail].mean())
         plateaus[law] = _plateau(picture, weight)
         if SHAPES[law].size:
             arrivals[law] = _arrival(picture, weight)
+    seen = _range(reward)
     return CurvePrediction(
-        parts,
-        last,
+        forecasters.weighed(step, reward, target, pictures, seen),
+        forecasters.last_level(reward),
         now,
         _range(_smooth(reward)),
-        _range(reward),
+        seen,
         (float(target.mean()) - step[-1]) / max(step[-1] - step[0], 1e-12),
         float(step[0]),
         plateaus,
@@ -222,20 +213,6 @@ def _check(step: Floats, target: Floats) -> None:
     _checks.require(behind, "target", "steps behind the last one", target[:3])
 
 
-def _prediction(picture: Picture, behind: Floats, weight: float) -> Component:
-    """One law's mean over the target steps, `behind` the first point."""
-    rho = float(np.clip(picture.rho[0], 0, 0.9))
-    extra = (1 + rho) / (1 - rho) / behind.size
-    if not picture.shape.size:
-        interval = intervals.linear(picture, 1.0, 0.0, extra=extra)
-        return Component(weight, float(picture.plateau[0]), float(interval.low[0]), float(interval.high[0]))
-    ahead = (picture.shape.growth(behind, picture.shapes[..., None, :]) - 1).mean(axis=-1)
-    here = float((picture.shape.growth(behind, picture.theta[:, None, :]) - 1).mean())
-    interval = intervals.linear(picture, 1.0, ahead, extra=extra)
-    centre = float(picture.plateau[0] + picture.amplitude[0] * here)
-    return Component(weight, centre, float(interval.low[0]), float(interval.high[0]))
-
-
 def _plateau(picture: Picture, weight: float) -> Component:
     low, high = (float(end[0]) for end in vars(intervals.linear(picture, 1.0, 0.0)).values())
     if quality.open_ended(picture)[0]:
@@ -248,17 +225,6 @@ def _arrival(picture: Picture, weight: float) -> Component:
     interval = intervals.of_theta(picture, np.log(np.maximum(everywhere, 1e-12)))
     high = np.inf if quality.open_ended(picture)[0] else float(interval.high[0])
     return Component(weight, float(np.log(max(best[0], 1e-12))), float(interval.low[0]), high)
-
-
-def _tail(reward: Floats) -> slice:
-    """The last tenth of the points, at least five."""
-    return slice(-max(5, reward.size // 10), None)
-
-
-def _last(tail: Floats) -> Component:
-    """The mean of the last points, with its own standard error."""
-    error = mixture.Z90 * float(np.std(tail, ddof=1)) * np.sqrt(2.0 / tail.size)
-    return Component(1.0, float(tail.mean()), float(tail.mean() - error), float(tail.mean() + error))
 
 
 def _range(values: Floats) -> float:

@@ -5,6 +5,7 @@ refresh_interval optimiser steps per cycle the two differ by that factor, and so
 A curve therefore carries its unit and converts only when it is told the refresh interval.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast
@@ -51,6 +52,8 @@ class Series:
         return "; ".join(text for text in (f"'{self.key}' ({origin})", self.meaning, *self.notes) if text)
 
 
+_SHARE = re.compile(r"accuracy|pass@|(correct|success|solve|pass)[_/ ]?rate")
+"""Keys of rewards that are shares, of answers or of tests, and cannot leave 0 to 1."""
 _FAR = 1000
 """Spans of the reward between it and zero from which zero is no bottom that it may fall to."""
 
@@ -121,6 +124,14 @@ class Curve:
     def log_every(self) -> float:
         """Median distance of two logged rewards [steps]; 1 for a single point."""
         return float(np.median(np.diff(self.step))) if self.step.size > 1 else 1.0
+
+    @property
+    def known_range(self) -> tuple[float, float] | None:
+        """Lowest and highest reward possible: given, or that of a share by the name of its key; None if not known."""
+        if self.scale.given:
+            return self.scale.low, self.scale.high
+        share = _SHARE.search(self.reward_series.key.lower()) is not None
+        return (0.0, 1.0) if share and self.reward.min() >= 0 and self.reward.max() <= 1 else None
 
     def column(self, name: str) -> Floats | None:
         """A named column [n] on the reward's steps, NaN where it was not logged; None if the log lacks it.

@@ -50,9 +50,8 @@ def _part(weight, centre, left, right):
     return Component(weight, centre, centre - END * left, centre + END * right)
 
 
-def _outlook(parts, last=None, **others):
-    named = {str(place): part for place, part in enumerate(parts)}
-    last = _part(1.0, 0.0, 1.0, 1.0) if last is None else last
+def _outlook(parts, **others):
+    named, last = {str(place): part for place, part in enumerate(parts)}, _part(1.0, 0.0, 1.0, 1.0)
     numbers = {"now": last.centre, "spread": 1.0, "seen": 100.0, "ahead": 1.0, "first_step": 10.0, **others}
     return CurvePrediction(named, last, plateaus=named, arrivals=named, **numbers)
 
@@ -64,14 +63,13 @@ def _below(x, parts):
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.9, 0.99])
 def test_both_ends_of_a_mixture_s_interval_leave_half_of_the_rest(level):
-    """Two laws of unequal weights and sides, and the last level with a weight of .3; closed form of the mixture."""
-    laws, last = [(0.75, 1.0, 0.5, 2.0), (0.25, -3.0, 1.0, 0.25)], (0.3, 0.5, 0.4, 0.4)
-    seen = _outlook([_part(*law) for law in laws], _part(*last))
+    """Two laws of unequal weights and sides; the forecast is the median; closed form of the mixture."""
+    laws = [(0.75, 1.0, 0.5, 2.0), (0.25, -3.0, 1.0, 0.25)]
+    seen = _outlook([_part(*law) for law in laws])
     out = 0.5 * (1 - level)
-    made = seen.forecast(ForecastSettings(drift=0.0, last_weight=0.3, level=level))
-    mixed = [(0.7 * w, *rest) for w, *rest in laws] + [last]
-    assert (_below(made.low, mixed), _below(made.high, mixed)) == pytest.approx((out, 1 - out), abs=1e-4)
-    assert made.predicted == pytest.approx(sum(w * c for w, c, *_ in mixed))
+    made = seen.forecast(ForecastSettings(drift=0.0, level=level))
+    ends = [made.low, made.predicted, made.high]
+    assert [_below(x, laws) for x in ends] == pytest.approx([out, 0.5, 1 - out], abs=1e-4)
     plateau, arrival = seen.plateau(level), seen.step_95(level)
     ends = [plateau.low, plateau.value, plateau.high]
     assert [_below(x, laws) for x in ends] == pytest.approx([out, 0.5, 1 - out], abs=1e-4)
@@ -83,7 +81,7 @@ def test_both_ends_of_a_mixture_s_interval_leave_half_of_the_rest(level):
 def test_the_variance_of_the_drift_grows_linearly_its_standard_deviation_as_the_root(ahead):
     """A random walk: variance 0.3^2 + (0.2 * 5)^2 h; one law, and the interval of the normal that it then is."""
     seen = _outlook([_part(1.0, 2.0, 0.3, 0.3)], spread=5.0, ahead=ahead)
-    made = seen.forecast(ForecastSettings(drift=0.2, last_weight=0.0))
+    made = seen.forecast(ForecastSettings(drift=0.2))
     half = END * np.sqrt(0.3**2 + (0.2 * 5) ** 2 * ahead)
     assert (made.low, made.high) == pytest.approx((2 - half, 2 + half), rel=2e-4)
 

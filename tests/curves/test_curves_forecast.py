@@ -5,11 +5,14 @@ import pytest
 from settings import nightly_but
 from simulated_curves import noise, simulate
 
-from bandit_lab.curves.backtest import Backtest, backtest, cut, leave_family_out, score
+from bandit_lab.curves import RewardScale, Series
+from bandit_lab.curves.backtest import BASELINES, Backtest, backtest, cut, leave_family_out, score
 from bandit_lab.curves.fit import SHAPES
 from bandit_lab.curves.forecast import Forecast, ForecastSettings, forecast, predict_curve
+from bandit_lab.curves.forecasters import LAST_LEVEL, TRUST
+from bandit_lab.curves.record import Curve
 
-NO_DRIFT = ForecastSettings(drift=0.0, last_weight=0.0)
+NO_DRIFT = ForecastSettings(drift=0.0)
 
 
 def test_intervals_cover_where_a_law_holds():
@@ -26,6 +29,44 @@ def test_a_rise_is_extrapolated_better_than_by_the_last_value():
     truth = simulate("single_exponential", 12, 120, sigma=0.02, seed=22)
     tests = [backtest("x", truth.time, reward, 0.3, NO_DRIFT) for reward in truth.reward]
     assert np.median([abs(t.error) for t in tests]) < 0.5 * np.median([abs(t.baselines["last_value"]) for t in tests])
+
+
+def test_a_forecaster_weighs_by_its_errors_on_the_first_part_of_the_run():
+    """A long exponential rise: the law is nearer than the last level there. A level that jumps about: the reverse."""
+    time = np.arange(80.0)
+    rise = 1 - np.exp(-time / 40) + 0.005 * noise(np.random.default_rng(3), 1, 80, 0.0)[0]
+    laws = predict_curve(time, rise, np.arange(110.0, 120.0)).parts
+    assert sum(part.weight for part in laws.values()) == pytest.approx(1)
+    assert laws["single_exponential"].weight > 1.5 * laws[LAST_LEVEL].weight
+    rise = np.where(time < 40, time / 40, 1.0) + 0.005 * noise(np.random.default_rng(3), 1, 80, 0.0)[0]
+    laws = predict_curve(time, rise, np.arange(110.0, 120.0)).parts
+    assert laws[LAST_LEVEL].weight > laws["single_exponential"].weight
+
+
+def test_an_interval_is_no_wider_than_thrice_the_error_on_the_run_itself():
+    """A straight rise leaves the laws' plateaus open; what they missed by on its first part bounds them."""
+    time = np.arange(60.0)
+    reward = 0.1 + 0.005 * time + 0.01 * np.random.default_rng(6).normal(size=60)
+    seen = predict_curve(time, reward, np.arange(80.0, 90.0))
+    for part in seen.parts.values():
+        assert max(part.high - part.centre, part.centre - part.low) <= TRUST * seen.seen + 1e-12
+    assert all(np.isfinite([part.low, part.high]).all() for part in seen.parts.values())
+
+
+@pytest.mark.parametrize(
+    ("key", "scale", "highest", "known"),
+    [
+        ("rewards/accuracy_reward/mean", None, 0.9, (0, 1)),
+        ("val-core/math/pass@1", None, 0.9, (0, 1)),
+        ("rewards/accuracy_reward/mean", None, 1.7, None),
+        ("reward", None, 0.9, None),
+        ("reward", RewardScale(-1, 3, True), 0.9, (-1, 3)),
+    ],
+)
+def test_the_range_of_a_reward_is_known_where_it_was_given_or_its_key_is_a_share(key, scale, highest, known):
+    series = Series(np.arange(3.0), np.array([0.0, 0.5, highest]), key)
+    curve = Curve("x", "", "csv", "unknown", series, scale or RewardScale.estimated(series.value))
+    assert curve.known_range == known
 
 
 def test_drift_and_the_scale_shape_the_interval():
@@ -54,7 +95,7 @@ def test_what_cannot_be_forecast_is_refused():
 def test_scores_count_coverage_refusals_and_errors():
     def made(low, high, refused=""):
         guess = Forecast(0.5, low, high, refused)
-        return Backtest("x", 0.5, guess, 0.6, {"last_value": 0.2, "single_exponential": 0.3, "sigmoid": -0.1})
+        return Backtest("x", 0.5, guess, 0.6, dict.fromkeys(BASELINES, 0.3) | {"sigmoid": -0.1})
 
     found = score([made(0.4, 0.7), made(0.4, 0.55), made(0, 9, "too wide")])
     assert (found.runs, found.refused, found.covered) == (3, 1, 1)

@@ -45,7 +45,7 @@ def test_kept_numbers_give_the_fitted_curve_back(module):
 
 def test_the_table_of_errors_counts_runs_that_are_not_refused(module):
     """Ten runs in which the forecast is closer than every baseline; an eleventh, refused, in which it is not."""
-    error = np.ones((11, 4)) * np.linspace(1, 2, 11)[:, None]
+    error = np.ones((11, 1 + len(BASELINES))) * np.linspace(1, 2, 11)[:, None]
     error[:10, 0] /= 4
     kept = SimpleNamespace(
         measured=xarray.Dataset(

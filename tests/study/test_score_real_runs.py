@@ -6,9 +6,12 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from bandit_lab.study.benchmark.real_runs import HALVES, labels, score, share
+from bandit_lab.curves import Curve, RewardScale, Series
+from bandit_lab.curves.backtest import BASELINES
+from bandit_lab.study.benchmark.real_runs import HALVES, labels, score, score_forecasts, share
 
 STORED = Path(__file__).parents[2] / "figures" / "real_verdicts.json"
 
@@ -68,3 +71,30 @@ def test_the_stored_scores_are_of_these_labels():
         assert stored[half]["false_alarms"] == share(stored[half]["false_alarms"]["found"], names.count("healthy"))
         for kind in table["accepted"]:
             assert stored[half]["failures"][kind] == share(stored[half]["failures"][kind]["found"], names.count(kind))
+
+
+def test_forecasts_are_counted_by_half_and_a_run_that_falls_at_its_end_is_missed():
+    """Two saturated rises in one half are forecast and covered; with the end of one thrown down, one is not."""
+    step = np.arange(80.0)
+
+    def run(seed, end=0.0):
+        noise = 0.01 * np.random.default_rng(seed).normal(size=80)
+        reward = 0.8 * (1 - np.exp(-step / 6)) + noise + np.where(step >= 72, end, 0.0)
+        return Curve("x", "", "csv", "unknown", Series(step, reward, "reward"), RewardScale.estimated(reward))
+
+    names = [name for name, _ in zip(labels()["scoring"], range(2), strict=False)]
+    well = score_forecasts({name: run(seed) for seed, name in enumerate(names)}, 60, [0.5])
+    assert (well["scoring"]["forecasts"], well["scoring"]["refused"]) == (2, 0)
+    assert (well["scoring"]["covered"]["found"], well["development"]["forecasts"]) == (2, 0)
+    fallen = score_forecasts({names[0]: run(0), names[1]: run(1, -0.6)}, 60, [0.5])["scoring"]
+    assert fallen["covered"]["found"] == 1
+    assert fallen["mean_error_over_range"]["forecast"] > 0.2
+    short = score_forecasts({names[0]: run(0)}, 81, [0.5])["scoring"]
+    assert short["runs"] == 0
+
+
+def test_what_is_stored_of_forecasts_has_both_halves_and_every_baseline():
+    found = json.loads(STORED.with_name("real_forecasts.json").read_text(encoding="utf-8"))
+    for half in HALVES:
+        assert set(found[half]["median_error_over_range"]) == {"forecast", *BASELINES}
+        assert found[half]["covered"]["runs"] + found[half]["refused"] == found[half]["forecasts"]

@@ -28,6 +28,8 @@ from bandit_lab.theory import Oscillator, response
 
 _ZETA = (0.15, 12.0)
 _START = (-8.0, 3.0)
+_FIRST = 1e-12
+"""Steps that stand for none, of which there is no logarithm."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,16 @@ def _exponential(time: Floats, theta: Floats) -> Floats:
     return -np.expm1(-time / np.exp(theta[..., 0]))
 
 
+def _power_sigmoid(time: Floats, theta: Floats) -> Floats:
+    away = np.exp(theta[..., 1]) * (np.log(np.maximum(time, _FIRST)) - theta[..., 0])
+    return 0.5 * (1 + np.tanh(0.5 * away))
+
+
+def _midpoints(time: Floats) -> Floats:
+    """ln t_mid from one logging interval to three times the length of the curve."""
+    return np.arange(np.log(np.median(np.diff(time))), np.log(3 * time[-1]) + 0.2, 0.2)
+
+
 def _delays(time: Floats) -> Floats:
     """ln tau from a third of the logging interval to three times the length of the curve."""
     shortest = np.median(np.diff(time)) / 3
@@ -125,6 +137,7 @@ def _speeds(time: Floats) -> Floats:
     return np.arange(np.log(0.2 / time[-1]), np.log(2 / np.median(np.diff(time))) + 0.2, 0.2)
 
 
+_exponents = np.arange(np.log(0.5), np.log(6) + 0.1, 0.2)
 _starts = np.arange(_START[0], _START[1] + 0.1, 0.4)
 _zetas = np.arange(np.log(_ZETA[0]), np.log(_ZETA[1]) + 0.1, 0.2)
 
@@ -174,6 +187,15 @@ SHAPES: dict[str, Shape] = {
     )
 }
 """Every law by name."""
+
+SCALERL_SIGMOID = Shape(
+    "scalerl_sigmoid",
+    ("midpoint", "exponent"),
+    _power_sigmoid,
+    lambda time: (_midpoints(time), _exponents),
+    lambda theta: {"midpoint": np.exp(theta[..., 0]), "exponent": np.exp(theta[..., 1])},
+)
+"""g = 1/(1 + (t_mid/t)^B) (Khatri et al. 2025, arXiv 2510.13786, eq. 1), a forecaster only: no law of ours."""
 
 UNITS = {
     "plateau": "reward",

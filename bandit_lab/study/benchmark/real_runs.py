@@ -4,11 +4,15 @@ The labels and the two halves are `conf/benchmark/real_runs.yaml`. A failure is 
 for it was given as more than a note. A false alarm is a healthy run with any failure that is more than a note.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from scipy import stats
 
+from bandit_lab.curves import Curve
+from bandit_lab.curves.backtest import BASELINES, Backtest, Cut, cut
+from bandit_lab.curves.forecast import ForecastSettings
 from bandit_lab.study.benchmark.plant import load
 
 HALVES = ("development", "scoring")
@@ -45,6 +49,46 @@ def score(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     table = labels()
     judged = {row["log"]: row for row in rows if row["verdict"] is not None}
     return {half: _half(judged, table, half) for half in HALVES}
+
+
+def score_forecasts(runs: Mapping[str, Curve], fewest: int, fractions: Sequence[float]) -> dict[str, Any]:
+    """Per half: the last tenth of every run of `fewest` points or more, forecast from its first parts.
+
+    Errors are over the range of the points seen; of the forecasts that were not refused, and of all.
+    """
+    table, found = labels(), {}
+    for half in HALVES:
+        cuts = [
+            cut(name, runs[name].step, runs[name].reward, fraction, scale=runs[name].known_range)
+            for name in table[half]
+            if name in runs and runs[name].step.size >= fewest
+            for fraction in fractions
+        ]
+        found[half] = _forecasts([(one.judge(ForecastSettings()), one) for one in cuts])
+    return found
+
+
+def _forecasts(tests: Sequence[tuple[Backtest, Cut]]) -> dict[str, Any]:
+    made = [(test, one.prediction.seen) for test, one in tests if one.prediction is not None]
+    kept = [pair for pair in made if not pair[0].forecast.refused]
+    return {
+        "runs": len({test.name for test, _ in tests}),
+        "forecasts": len(tests),
+        "refused": len(tests) - len(kept),
+        "covered": share(sum(test.covered for test, _ in kept), len(kept)),
+        "covered_with_refused": share(sum(test.covered for test, _ in made), len(made)),
+        "median_error_over_range": _errors(kept, np.median),
+        "mean_error_over_range": _errors(kept, np.mean),
+        "median_error_with_refused": _errors(made, np.median),
+    }
+
+
+def _errors(tests: Sequence[tuple[Backtest, float]], mean: Callable[[list[float]], Any]) -> dict[str, float]:
+    if not tests:
+        return {}
+    found = {"forecast": mean([abs(test.error) / seen for test, seen in tests])}
+    found |= {name: mean([abs(test.baselines[name]) / seen for test, seen in tests]) for name in BASELINES}
+    return {name: round(float(value), 4) for name, value in found.items()}
 
 
 def _half(rows: Mapping[str, Mapping[str, Any]], table: Mapping[str, Any], half: str) -> dict[str, Any]:

@@ -6,7 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from bandit_lab.curves.backtest import BASELINES, Backtest, Cut, Paired, Score, compare, cut, leave_family_out, score
+from bandit_lab.curves.backtest import (
+    BASELINES,
+    MEDIAN,
+    SIMPLE,
+    Backtest,
+    Cut,
+    Paired,
+    Score,
+    compare,
+    cut,
+    leave_family_out,
+    score,
+)
 from bandit_lab.study.document import ABSENT, Block, Column, On, Table, Value, Values
 from bandit_lab.study.document.value import interval_text, number
 from bandit_lab.study.fit.settings import FitSettings
@@ -58,7 +70,8 @@ def backtest(rows: Sequence[Row[Fitted]], settings: FitSettings, advance: Progre
     for place, fraction in enumerate(settings.fractions):
         cuts = []
         for done, row in enumerate(long):
-            cuts.append(cut(row.log.name, row.curve.step, row.curve.reward, fraction, row.log.family))
+            name, curve = row.log.name, row.curve
+            cuts.append(cut(name, curve.step, curve.reward, fraction, row.log.family, curve.known_range))
             advance(place * len(long) + done + 1, len(long) * len(settings.fractions))
         if cuts:
             tests = [(one, test, drift) for one, (test, drift) in zip(cuts, leave_family_out(cuts), strict=True)]
@@ -109,7 +122,7 @@ def _score_table(scores: list[Scored]) -> Table[Scored]:
         kept("median_error", lambda it: it.score.median_error, "median |error|",
              lambda it: _both(it.score.median_error, float(np.median(it.relative)))),
         kept("baseline_errors", lambda it: dict(it.score.baseline_errors)),
-        *(error(name) for name in BASELINES),
+        *(error(name) for name in (SIMPLE[0], MEDIAN)),
         kept("median_relative_error", lambda it: float(np.median(it.relative))),
         kept("relative_baseline_errors", lambda it: _each(np.nanmedian, it.others)),
         kept("mean_relative_error", lambda it: float(np.mean(it.relative))),

@@ -33,8 +33,8 @@ SHORT = {
 NOT_FINITE = "the law has no finite number here"
 OPEN = "an end is null where the curve does not bound it"
 WEIGHED = (
-    "The forecast, its plateau and its step of 95 % weigh all laws; the numbers under Fit, and the plateau in the "
-    "picture, are those of the one law."
+    "The forecast weighs four forecasters by their errors on the points seen, its plateau and step of 95 % all laws. "
+    "The numbers under Fit, and the plateau in the picture, are those of the one law."
 )
 _OVER_ROWS = On.JSON | On.SHOWN
 """Of a column whose data set has another shape: per law, or not per run."""

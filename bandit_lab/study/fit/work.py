@@ -94,11 +94,10 @@ def predicted_end(curve: Curve, settings: FitSettings) -> Prediction:
         none = Value.absent(nothing.refused)
         return Prediction(points, horizon, target, nothing, nothing, unknown, none, none)
     seen = predict_curve(curve.step[:points], curve.reward[:points], target, tuple(settings.models))
-    scale = (curve.scale.low, curve.scale.high) if curve.scale.given else None
     came = (curve.step >= target.min() - 1e-9) & (curve.step <= target.max() + 1e-9)
     known = bool(came.any()) and curve.step[-1] >= target.max() - 1e-9
     actual = Value.of(curve.reward[came].mean(), "not finite", "reward") if known else unknown
-    made, at_90 = (seen.forecast(ForecastSettings(level=level), scale) for level in (settings.level, 0.9))
+    made, at_90 = (seen.forecast(ForecastSettings(level=level), curve.known_range) for level in (settings.level, 0.9))
     plateau, step_95 = _reach(seen.plateau(), "reward"), _reach(seen.step_95(), "steps")
     return Prediction(points, horizon, target, made, at_90, actual, plateau, step_95)
 

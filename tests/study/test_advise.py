@@ -305,6 +305,10 @@ def test_the_page(capsys):
         assert f"### {heading}" in text
     for answer in found["answers"]:
         assert answer["question"] in page
+    first, _, folded = page.partition("<details>")
+    assert first.index("State of this run") < first.index("<img")
+    assert "What to do next" in folded
+    assert "Verdict and evidence" in folded
     assert Path("out/report/advice.png").read_bytes().startswith(b"\x89PNG")
     assert len(found["assumptions"]) >= 5
     assert any("beta1 = 0.9" in line for line in found["assumptions"])

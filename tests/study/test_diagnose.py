@@ -251,3 +251,55 @@ def test_verdicts_on_real_runs_agree_with_what_a_person_saw():
     }  # eval_curve names their held-out results, which follow the reward
     idle = next(row for row in judged if "no learning" in row["outcome"])
     assert any("nothing was learned" in text for text in idle["remarks"])
+
+
+def numbers_on_the_first_screen(page):
+    """Every number in the text of a page before its first fold; names, styles and pictures are not text."""
+    shown = re.sub(r"<style>.*?</style>|<h1>.*?</h1>|<title>.*?</title>|<[^>]*>", " ", page.partition("<details>")[0])
+    return re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?:e[-+]?\d+)?", shown)
+
+
+def test_two_runs_are_compared_side_by_side_first_of_all(capsys):
+    """One rises, one collapses; learning rates 1e-6 and 4e-6 in both logs, another setting in one of them alone."""
+    collapsed = np.where(STEP < 70, rising(), 0.2)
+    slow, fast = (
+        write_log(f"lr_{name}.json", reward, learning_rate=rate + 0 * STEP, num_iterations=2 + 0 * STEP)
+        for name, reward, rate in (("slow", rising(), 1e-6), ("fast", collapsed, 4e-6))
+    )
+    found = run(slow, fast)
+    table = {row["quantity"]: (row["run_1"], row["run_2"]) for row in found["compared"]}
+    assert "collapsed" in table["what became of it"][1]
+    assert "collapsed" not in table["what became of it"][0]
+    assert table["last reward"] == (pytest.approx(0.7, abs=0.02), pytest.approx(0.2))
+    assert table["best reward"][0] >= table["last reward"][0]
+    assert table["learning rate"] == (1e-6, 4e-6)
+    out = capsys.readouterr().out
+    assert out.index("what became of it") < out.index("degeneracy   ")
+    page = Path("out/report/index.html").read_text()
+    assert page.index("<img") < page.index("<details>")
+    assert page.count("<img") == 1 + page.partition("<summary>logs")[2].count("<img")
+    assert len(numbers_on_the_first_screen(page)) <= 12
+    assert "lr_slow.html" in page.partition("<summary>logs")[2]
+    assert "compared" not in run(slow, "report=false")
+    assert "compared" not in run(slow, fast, write_log("third.json"), "report=false")
+
+
+def test_settings_that_differ_are_listed_and_equal_ones_not():
+    text = "{'loss': 0.0, 'reward': %r, 'step': %d}\n"
+    for name, size in (("a", 4), ("b", 16)):
+        head = f"GRPOConfig(num_generations={size}, beta=0.04, learning_rate=1e-06, max_steps=100)\n"
+        Path(f"{name}.log").write_text(
+            head + "".join(text % (r, s) for r, s in zip(rising().tolist(), STEP.tolist(), strict=True))
+        )
+    found = run("a.log", "b.log", "report=false")
+    keys = {row["quantity"]: (row["run_1"], row["run_2"]) for row in found["differences"]}
+    assert keys["num_generations"] == (4, 16)
+    assert "beta" not in keys
+    assert {row["quantity"]: row["run_2"] for row in found["compared"]}["group size G"] == 16
+
+
+def test_the_first_screen_of_a_page_holds_twelve_numbers_at_most():
+    (row,) = run(write_log("one.json", **planted()["reward_hacking"]))["logs"]
+    page = (Path("out") / row["page"]).read_text()
+    assert 7 - 4 <= len(numbers_on_the_first_screen(page)) <= 12
+    assert len(numbers_on_the_first_screen(page.replace("<details>", ""))) > 12

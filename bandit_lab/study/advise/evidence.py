@@ -18,7 +18,6 @@ from bandit_lab.curves.fit.results import FEWEST_POINTS
 from bandit_lab.curves.trainers import TRAINERS, Fact, Setup
 from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.fit.work import LITTLE
-from bandit_lab.study.logs.findings import verdict_text
 from bandit_lab.study.logs.gather import Log, gather
 from bandit_lab.study.settings.log import LogSettings
 
@@ -48,7 +47,7 @@ class Evidence:
     `schedule` is the largest logged learning rate over the mean one. `answers` seen in the last fifth of the run, at
     least one group per row. `scatter` is the standard deviation of one logged reward around its slow course, from
     differences of neighbours; `wave` the test for oscillation beyond noise. `fall` is a collapse, if there was
-    one: all else is then read from the part before it. `verdict` is that of `diagnose`, in words, `failed` says how the
+    one: all else is then read from the part before it. `diagnosis` is that of `diagnose`, `failed` says how the
     run failed, if it did, and `declined` that its reward ends lower than it was.
     """
 
@@ -66,7 +65,7 @@ class Evidence:
     wave: Oscillation | None = None
     fall: Measured | None = None
     failed: str = ""
-    verdict: str = ""
+    diagnosis: Diagnosis | None = None
     declined: bool = False
     notes: tuple[str, ...] = field(default=())
 
@@ -107,7 +106,7 @@ def look(log: Log | None, setup: Setup) -> Evidence:
     scatter = float(np.sqrt(noise_variance(curve.reward[None])[0]))
     return Evidence(
         log.curve, delay, reason, now, why, source, _silent(curve), seen, rate, schedule, scatter, _wave(curve),
-        fall, _failed(found, fall), verdict_text(found, short=False), has_fallen(log.curve.reward, scatter),
+        fall, _failed(found, fall), found, has_fallen(log.curve.reward, scatter),
         _notes(log.curve, rate, setup),
     )  # fmt: skip
 

@@ -13,7 +13,14 @@ from bandit_lab.study.advise.words import LETTERS, assumptions, limit_text, rate
 from bandit_lab.study.advise.work import SIZES, Advice, DelayRow, GroupRow
 from bandit_lab.study.document import Block, Column, Document, Figure, On, Table, Value
 from bandit_lab.study.document.value import number
-from bandit_lab.study.logs.findings import paragraphs
+from bandit_lab.study.logs.findings import (
+    RUN_ALT,
+    caveat_lines,
+    evidence_table,
+    paragraphs,
+    verdict_lines,
+    verdict_text,
+)
 
 ALT = "stability margin against refresh interval, this run marked: law dashed, exact solid"
 NO_SPREAD = "needs a logged share of silent groups above the bound"
@@ -234,7 +241,8 @@ def group_sizes(advice: Advice) -> list[int]:
 
 def state(advice: Advice) -> list[str]:
     """What `diagnose` says of the run."""
-    return [f"State of this run: {advice.evidence.verdict}."] if advice.evidence.verdict else []
+    found = advice.evidence.diagnosis
+    return [] if found is None else [f"State of this run: {verdict_text(found, short=False)}."]
 
 
 def doubts(advice: Advice) -> list[str]:
@@ -256,9 +264,15 @@ def page(advice: Advice, settings: AdviseSettings) -> Document:
     sources = [f"K_ref: {setup.loop.source}.", f"Advantage: {setup.reading.rule.source}."]
     margins = [stiffness_line(advice), *(f"Caution: {text}." for text in _cautions(advice))]
     sections: dict[str, Sequence[Block]] = {
-        "": [*paragraphs([headline(advice)]), next_table(advice), *paragraphs([*state(advice), *doubts(advice)])],
+        "": [
+            *paragraphs([headline(advice)]),
+            next_table(advice),
+            *paragraphs([*state(advice), *doubts(advice)]),
+            *_run_drawn(advice),
+        ],
+        **_run_judged(advice),
         "Answers": paragraphs([f"{question} {answer}" for question, answer in answers(advice, settings)]),
-        "Picture": [Figure(lambda: _drawn(advice, settings), ALT, dpi=130)],
+        "Margins by refresh interval": [Figure(lambda: _drawn(advice, settings), ALT, dpi=130)],
         "Settings": [*paragraphs(setup.recognised), settings_table(advice)],
         "Margins": [*paragraphs(margins), margin_table(advice)],
         "By response time [optimiser steps]": [delay_table(advice)],
@@ -267,7 +281,32 @@ def page(advice: Advice, settings: AdviseSettings) -> Document:
         "Assumed": paragraphs([f"{text}." for text in assumptions(advice, settings)]),
         "Sources": paragraphs([*read, *sources, f"bandit_lab {__version__}"]),
     }
-    return Document("What may be run next", sections, folded=[name for name in sections if name])
+    return Document("What became of the run, and what may be run next", sections, folded=[*sections][1:])
+
+
+def _run_drawn(advice: Advice) -> list[Figure]:
+    """The picture of `diagnose`, where there is a run."""
+    curve, found = advice.evidence.curve, advice.evidence.diagnosis
+    if curve is None or found is None:
+        return []
+
+    def drawn() -> Any:
+        from bandit_lab.study.plots.diagnosis import diagnosis_figure
+
+        return diagnosis_figure(curve.name, curve, found)
+
+    return [Figure(drawn, RUN_ALT, dpi=110)]
+
+
+def _run_judged(advice: Advice) -> dict[str, Sequence[Block]]:
+    """What `diagnose` says of the run, with its evidence."""
+    found = advice.evidence.diagnosis
+    if found is None:
+        return {}
+    return {
+        "Verdict and evidence": [*paragraphs(verdict_lines(found)), evidence_table(found)],
+        "Not judged, and what to beware of": paragraphs(caveat_lines(found)),
+    }
 
 
 def _drawn(advice: Advice, settings: AdviseSettings) -> Any:

@@ -20,6 +20,7 @@ from bandit_lab.study.advise.show import (
 from bandit_lab.study.advise.words import LETTERS, assumptions
 from bandit_lab.study.advise.work import INTERVALS, Advice
 from bandit_lab.study.document import ABSENT, Column, Table, Value
+from bandit_lab.study.logs.findings import verdict_text
 
 _UNITS = {"group_size": "answers", "learning_rate": "", "kl_weight": "reward per nat"}
 
@@ -199,7 +200,7 @@ def _log(advice: Advice) -> dict[str, Any] | None:
         "path": curve.source,
         "recognised": list(curve.recognised),
         "points": int(curve.step.size),
-        "verdict": advice.evidence.verdict,
+        "verdict": "" if (found := advice.evidence.diagnosis) is None else verdict_text(found, short=False),
         "step_unit": curve.step_unit,
         "reward_key": curve.reward_series.key,
         "notes": [*curve.notes, *advice.evidence.notes],

@@ -9,12 +9,13 @@ from bandit_lab.curves import trainers
 from bandit_lab.curves.trainers import Setup
 from bandit_lab.study.benchmark import run as benchmark
 from bandit_lab.study.diagnose.benchmark import benchmark_blocks
+from bandit_lab.study.diagnose.compare import compared
 from bandit_lab.study.diagnose.dataset import dataset
 from bandit_lab.study.diagnose.settings import DiagnosisSettings, thresholds
-from bandit_lab.study.diagnose.work import ALT, Run, caveat_lines, page, runs_table, status, work
+from bandit_lab.study.diagnose.work import Run, page, runs_table, status, work
 from bandit_lab.study.document import Block, Document, On, Paragraph
 from bandit_lab.study.document.write import perform
-from bandit_lab.study.logs.findings import evidence_table, paragraphs
+from bandit_lab.study.logs.findings import RUN_ALT, caveat_lines, evidence_table, paragraphs
 from bandit_lab.study.logs.gather import Log, gather, missing_curves, reading_options
 from bandit_lab.study.logs.runs import check_trainer, pages_of, rows_of, small_multiples, status_lines
 from bandit_lab.study.terminal.progress import Progress
@@ -78,9 +79,11 @@ def compute(plan: Plan, run: Progress) -> Document:
         blocks.append(Paragraph(LEGEND, On.TERMINAL))
     blocks += paragraphs(status_lines(rows, status), On.TERMINAL)
     if settings.pictures and len(done) > 1:
-        blocks += small_multiples(done, _page, "diagnoses", f"all runs: {ALT}")
+        blocks += small_multiples(done, _page, "diagnoses", f"all runs: {RUN_ALT}")
     title, data = f"Diagnoses of {len(rows)} logs", dataset(table, settings)
-    return Document(title, {"logs": blocks}, data, pages_of(rows, page), missing_curves(plan.logs))
+    beside = compared(done) if len(done) == 2 else {}
+    folded = ("differences", "logs") if beside else ()
+    return Document(title, beside | {"logs": blocks}, data, pages_of(rows, page), missing_curves(plan.logs), folded)
 
 
 def _page(rows: Sequence[Run]) -> Any:

@@ -7,11 +7,19 @@ from typing import Any
 from bandit_lab.curves.diagnose import FAILURES, OUTCOMES, DiagnoseSettings, Diagnosis, diagnose
 from bandit_lab.curves.trainers import Setup
 from bandit_lab.study.document import Block, Column, Document, Figure, On, Table, Value
-from bandit_lab.study.logs.findings import BRIEF, evidence_table, paragraphs, verdict_lines, verdict_text, what_was_read
+from bandit_lab.study.logs.findings import (
+    BRIEF,
+    RUN_ALT,
+    caveat_lines,
+    evidence_table,
+    paragraphs,
+    verdict_lines,
+    verdict_text,
+    what_was_read,
+)
 from bandit_lab.study.logs.gather import Log
 from bandit_lab.study.logs.runs import MANY, Row, column, first_columns, last_columns, status_of
 
-ALT = "reward against step, with held-out results, entropy and silent groups where logged; evidence shaded"
 SHORT = {
     "reward_hacking": "hacking",
     "advantage_degeneracy": "degeneracy",
@@ -70,30 +78,26 @@ def status(row: Run) -> str:
     return "ok"
 
 
-def caveat_lines(found: Diagnosis) -> list[str]:
-    """What could not be judged, and what to beware of."""
-    lines = [f"Not judged: {text}." for text in found.missing] + [f"Beware: {text}." for text in found.traps]
-    return lines + [f"Note: {text}." for text in found.remarks]
-
-
 def page(row: Run) -> Document:
-    """The page of one run, to be pasted into an issue."""
+    """The page of one run, to be pasted into an issue: verdict, picture and scores; the rest is folded."""
     found, outcome = row.found, row.log.outcome
-    lines = [*verdict_lines(found), *([f"The table of runs says: {outcome}."] if outcome else []), *caveat_lines(found)]
+    said = [f"The table of runs says: {outcome}."] if outcome else []
+    lines = verdict_lines(found)
     scores = Table(list(found.scores.items()), [
         Column("failure", "failure", lambda it: it[0].replace("_", " ")),
-        Column("score", "score (1 and more: it is there)", lambda it: it[1], digits=3),
+        Column("score", "score (1 and more: it is there)", lambda it: it[1], digits=2),
     ])  # fmt: skip
     sections: dict[str, Sequence[Block]] = {
-        "": [*paragraphs(lines[:1]), Figure(lambda: _drawn(row), ALT, dpi=130)],
-        "Verdict": [*paragraphs(lines[1:]), scores],
+        "": [*paragraphs([*lines, *said]), Figure(lambda: _drawn(row), RUN_ALT, dpi=130)],
+        "Scores": [scores],
         "Evidence": [evidence_table(found)],
+        "Not judged, and what to beware of": paragraphs(caveat_lines(found)),
         "What was read": what_was_read(row.curve),
     }
-    return Document(f"Diagnosis of {row.log.name}", sections)
+    return Document(f"Diagnosis of {row.log.name}", sections, folded=[*sections][2:])
 
 
 def _drawn(row: Run) -> Any:
     from bandit_lab.study.plots.diagnosis import diagnosis_figure
 
-    return diagnosis_figure(row)
+    return diagnosis_figure(row.log.name, row.curve, row.found)

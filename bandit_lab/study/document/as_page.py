@@ -21,6 +21,7 @@ Picture = Callable[[Figure], bytes]
 _STYLE = (
     "body{font:15px/1.45 system-ui,sans-serif;max-width:52em;margin:2em auto;padding:0 1em;color:#111}"
     "table{border-collapse:collapse}td,th{padding:.2em .8em;border-bottom:1px solid #ccc;text-align:left}"
+    "td:first-child{min-width:9em}h1{overflow-wrap:anywhere}"
     "img{max-width:100%;height:auto}code{background:#f2f2f2;padding:0 .2em}"
     "summary{font-size:1.15em;font-weight:600;margin:.5em 0;cursor:pointer}abbr{text-decoration:underline dotted}"
 )

@@ -8,6 +8,7 @@ from bandit_lab.curves import Curve
 from bandit_lab.curves.diagnose import Diagnosis, Evidence
 from bandit_lab.study.document import Column, On, Paragraph, Table, Value
 
+RUN_ALT = "reward against step, with held-out results, entropy and silent groups where logged; evidence shaded"
 Mark = tuple[float, float, str]
 """First step, last step, what was measured."""
 
@@ -117,6 +118,12 @@ def evidence_table(diagnosis: Diagnosis | None, on: On = On.ALL, failure: On = O
         Column("text", "what was seen", lambda row: row.evidence.text, left=True),
     ]  # fmt: skip
     return Table(rows, columns, on=on)
+
+
+def caveat_lines(found: Diagnosis) -> list[str]:
+    """What could not be judged, and what to beware of."""
+    lines = [f"Not judged: {text}." for text in found.missing] + [f"Beware: {text}." for text in found.traps]
+    return lines + [f"Note: {text}." for text in found.remarks]
 
 
 def paragraphs(lines: Sequence[str], on: On = On.SHOWN) -> list[Paragraph]:

@@ -25,9 +25,8 @@ _BELOW = {"entropy": "entropy (nats)", "zero_std_frac": "silent groups", "kl": "
 """Logged quantities with a panel of their own, and its label."""
 
 
-def diagnosis_figure(row: Row[Diagnosis]) -> Figure:
+def diagnosis_figure(name: str, curve: Curve, found: Diagnosis) -> Figure:
     """Reward above, one low panel for each further quantity below."""
-    curve, found = row.curve, row.found
     below = [key for key in _BELOW if key in curve.series]
     figure, axes = plt.subplots(
         1 + len(below), 1, figsize=(7.0, 3.6 + 0.9 * len(below)), sharex=True, squeeze=False,
@@ -45,7 +44,7 @@ def diagnosis_figure(row: Row[Diagnosis]) -> Figure:
         top.text(place, top.get_ylim()[1], f" {number}", va="top", fontsize=8, weight="bold")
         handles.append(Patch(facecolor=s.YELLOW, alpha=0.3, label=f"{number}: {text}"))
     following = "\n".join(textwrap.wrap(f"next: {found.next}", 105)).replace("$", r"\$")
-    top.set_title(f"{_title(row.log.name, 80, _verdict(found))}\n{following}", fontsize=8.5)
+    top.set_title(f"{_title(name, 80, _verdict(found))}\n{following}", fontsize=8.5)
     unit = curve.step_unit
     axes[-1, 0].set_xlabel(f"step (unit {unit})" if unit == "unknown" else f"step ({unit}s)")
     figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=7.5)
@@ -79,6 +78,24 @@ def small_multiples(rows: Sequence[Row[Diagnosis]]) -> Figure:
     if any(marks(row.found) for row in rows):
         handles.append(Patch(facecolor=s.YELLOW, alpha=0.4, label="what the verdict rests on"))
     figure.legend(handles=handles, loc="outside upper center", ncols=min(4, 1 + columns // 2), fontsize=7)
+    return figure
+
+
+def side_by_side(runs: Sequence[tuple[str, Curve, Diagnosis]]) -> Figure:
+    """Rewards of two runs on the same axes' scales, one panel each, what the verdict rests on shaded."""
+    figure, axes = plt.subplots(1, len(runs), figsize=(9.0, 3.4), sharey=True, squeeze=False)
+    for axis, (name, curve, found) in zip(axes[0], runs, strict=True):
+        _reward(axis, curve)
+        for first, last, _ in marks(found):
+            axis.axvspan(first, last, facecolor=s.YELLOW, alpha=0.3, linewidth=0)
+        axis.set_title(_title(name, 45, verdict_text(found, True)), fontsize=8.5)
+        unit = curve.step_unit
+        axis.set_xlabel(f"step (unit {unit})" if unit == "unknown" else f"step ({unit}s)")
+        axis.label_outer()
+    handles = _handles(any(curve.eval is not None for _, curve, _ in runs))
+    if any(marks(found) for _, _, found in runs):
+        handles.append(Patch(facecolor=s.YELLOW, alpha=0.4, label="what the verdict rests on"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=7.5)
     return figure
 
 

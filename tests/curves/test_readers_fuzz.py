@@ -22,6 +22,8 @@ import pytest
 import written_logs as logs
 
 from bandit_lab.curves import read, trainers
+from bandit_lab.curves.epochs import without_data_order
+from bandit_lab.curves.trainers.data_length import epoch_lengths
 from bandit_lab.study.logs.index import read_index
 
 MANY = 10**400
@@ -156,6 +158,7 @@ def reads_a_log(folder: Path, rng: random.Random) -> None:
     beside = [a_log(folder, rng)] if rng.random() < 0.1 else []
     for curve in read(path, beside=beside, **options(rng)):
         assert curve.reward.size > 0
+        assert without_data_order(curve, epoch_lengths(curve)).reward.size == curve.reward.size
         (curve.name + "".join(curve.notes + curve.recognised)).encode()
 
 

@@ -74,14 +74,14 @@ def _inside(path: Path) -> dict[str, Any]:
     if source.is_event_file(start):
         return _from_texts(texts(path))
     source.refuse_binary(start)
-    lines = list(_first_lines(path))
+    lines = list(first_lines(path))
     stripped = "\n".join(lines).lstrip()
     if stripped[:1] in ("[", "{") and not _DUMP.match(stripped):
         return _repeated(_rows(stripped, lines))
     return {**_spoken(lines), **_calls(lines), **_dump(lines)}
 
 
-def _first_lines(path: Path) -> Iterator[str]:
+def first_lines(path: Path) -> Iterator[str]:
     """Lines without the prefixes of ray, up to a number of them and of characters."""
     held = 0
     for count, line in enumerate(source.Lines(path)):

@@ -9,11 +9,12 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab._text import visible
-from bandit_lab.curves import Curve, read, read_all
+from bandit_lab.curves import Curve, read, read_all, trainers
 from bandit_lab.curves.columns import at_most
-from bandit_lab.curves.epochs import without_data_order
+from bandit_lab.curves.epochs import FEWEST_EPOCHS, FEWEST_PLACES, without_data_order
 from bandit_lab.curves.fit.results import FEWEST_POINTS
 from bandit_lab.curves.options import parse_where
+from bandit_lab.curves.trainers.data_length import epoch_lengths
 from bandit_lab.study.logs.index import Entry, positive, read_index
 from bandit_lab.study.settings.log import LogSettings
 from bandit_lab.study.terminal.progress import ProgressCallback
@@ -178,7 +179,15 @@ def _log(name: str, path: str, curve: Curve, settings: LogSettings, **known: Any
         _checks.require(largest < LARGEST, "reward", f"numbers below {LARGEST:g}", largest)
     except ValueError as error:
         return Log(name, path, None, f"{path}: {error}", **known)
-    return Log(name, path, at_most(without_data_order(curve)), **known)
+    return Log(name, path, at_most(_without_data_order(curve, settings)), **known)
+
+
+def _without_data_order(curve: Curve, settings: LogSettings) -> Curve:
+    """The curve without what repeats with the data; the trainer's configuration tells of the data too, if given."""
+    if curve.settings.get("steps_per_epoch") or curve.step.size < FEWEST_EPOCHS * FEWEST_PLACES:
+        return without_data_order(curve)
+    config = getattr(settings, "config", None)
+    return without_data_order(curve, epoch_lengths(curve, trainers.load(config).values if config else None))
 
 
 def _with_different_names(logs: list[Log]) -> list[Log]:

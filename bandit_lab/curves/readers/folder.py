@@ -1,5 +1,6 @@
 """A folder: a trainer's output folder, a wandb run folder, an MLflow run, or simply a folder of logs."""
 
+import importlib.util
 import os
 import re
 from collections.abc import Iterator
@@ -11,7 +12,8 @@ from bandit_lab.curves import limits
 from bandit_lab.curves.readers import mlflow_run, rollout_folder
 
 _CHECKPOINT = re.compile(r"checkpoint-(\d{1,12})$")
-_TEXT = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".log", ".txt", ".out", ".ipynb", ".parquet", ".gz")
+_TEXT = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".log", ".txt", ".out", ".ipynb", ".parquet", ".gz",
+         ".wandb")  # fmt: skip
 _DEPTH = 4
 
 
@@ -27,8 +29,8 @@ def logs(folder: Path) -> FolderFiles:
     """The files to read in a folder, best choice first where the folder's form tells one.
 
     A Hugging Face output folder gives the `trainer_state.json` of its own or of the largest checkpoint, a wandb run
-    its history or console text; any other folder gives all files that may be logs, sub-folders included, the first
-    ones by name if there are too many. Raises ValueError if there is none.
+    its history (with the `wandb` package) or console text. Any other folder gives all files that may be logs,
+    sub-folders included, the first ones by name if there are too many. Raises ValueError if there is none.
     """
     names = _names(folder)
     one = _one_run(folder, names)
@@ -63,6 +65,9 @@ def _one_run(folder: Path, names: list[str]) -> Path | None:
     for _, name in sorted(numbered, reverse=True):
         if os.path.isfile(folder / name / state):
             return folder / name / state
+    offline = [name for name in names if name.startswith("run-") and name.endswith(".wandb")]
+    if len(offline) == 1 and os.path.isdir(folder / "files") and importlib.util.find_spec("wandb") is not None:
+        return folder / offline[0]
     for name in ("files/output.log", "output.log"):
         wandb = os.path.isfile(folder / "wandb-summary.json") or os.path.isdir(folder / "files")
         if wandb and os.path.isfile(folder / name):

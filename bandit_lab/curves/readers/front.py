@@ -22,6 +22,7 @@ from bandit_lab.curves.readers import (
     parquet,
     rollout_folder,
     tensorboard_events,
+    wandb_file,
 )
 from bandit_lab.curves.record import Curve
 from bandit_lab.curves.table import Table
@@ -207,6 +208,8 @@ def _parse(path: Path, options: ReadOptions) -> Parsed:
         return packed.read(path, lambda inside: _parse(inside, options))
     if start.startswith(parquet.MAGIC):
         return parquet.read(path, options)
+    if start.startswith(wandb_file.MAGIC):
+        return wandb_file.read(path, options)
     if path.suffix.lower() == ".ipynb":
         return notebook.read(path, lambda lines: console.from_lines(lines, options))
     if "tfevents" in path.name or source.is_event_file(start):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab.curves import source
+from bandit_lab.curves.readers import wandb_file
 from bandit_lab.curves.readers.tensorboard_events import texts
 from bandit_lab.curves.trainers import document
 from bandit_lab.curves.trainers.base import as_number, plain
@@ -73,6 +74,8 @@ def _inside(path: Path) -> dict[str, Any]:
     start = source.head(path)
     if source.is_event_file(start):
         return _from_texts(texts(path))
+    if start.startswith(wandb_file.MAGIC):
+        return document.from_options(wandb_file.config(path))
     source.refuse_binary(start)
     lines = list(first_lines(path))
     stripped = "\n".join(lines).lstrip()

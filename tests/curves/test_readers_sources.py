@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import pprint
 
 import numpy as np
 import pytest
@@ -132,6 +133,27 @@ def test_skyrl_console(tmp_path):
     curve = one(written(tmp_path / "train.out", lines))
     check(curve)
     assert curve.reward_series.key == "reward/avg_raw_reward"
+
+
+@pytest.mark.parametrize("ray", ["", "(skyrl_entrypoint pid=7) "])
+def test_skyrl_console_steps(tmp_path, ray):
+    """SkyRL, tracking.py: `Step n: ` and a dictionary over lines, decimals as texts. The trainer's line with the reward
+    stands before it; counted to the step seen last it would be one step early."""
+    lines = []
+    for step, reward in zip(STEPS, REWARDS, strict=True):
+        row = {"generate/mean": "x}", "policy/policy_entropy": f"{0.4:.4f}", "policy/policy_loss": f"{-0.01:.4f}",
+               "reward/avg_pass_at_4": f"{0.9:.4f}", "reward/avg_raw_reward": f"{reward:.4f}",
+               "trainer/epoch": 0}  # fmt: skip
+        said = f"2026-01-01 12:00:00.1 | INFO | trainer - reward/avg_pass_at_4: 0.9, reward/avg_raw_reward: {reward}"
+        text = f"2026-01-01 12:00:00.2 | INFO | tracking:log:94 - Step {step}: \n{pprint.pformat(row)}"
+        lines += [ray + one for one in (said, *text.split("\n"))]
+    curve = one(written(tmp_path / "train.out", lines))
+    check(curve)
+    assert (curve.format, curve.framework) == ("SkyRL console", "SkyRL")
+    np.testing.assert_allclose(curve.series["entropy"].value, 0.4)
+    cut = one(written(tmp_path / "cut.out", lines[:-2]))  # inside the last dictionary
+    np.testing.assert_array_equal(cut.step, curve.step[:-1])
+    np.testing.assert_array_equal(cut.reward, curve.reward[:-1])
 
 
 def test_easy_r1_nests_its_keys(tmp_path):

@@ -1,7 +1,7 @@
 """Console text: one pass over the lines, every dialect tried on each, the one that found most rows wins.
 
 Dialects: python dictionaries (TRL, transformers, ms-swift, slime), `step:1 - key:value` (verl), `Step 1 | Name: value`
-(prime-rl, Megatron), AReaL's grids, JSON objects inside text, and plain `name: number` pairs: everything else.
+(prime-rl, Megatron), AReaL's grids, SkyRL's steps, JSON objects inside text, and plain `name: number` pairs.
 OpenRLHF's console is among the last; it was written from documentation, without a real log to check it on.
 """
 
@@ -18,6 +18,7 @@ from bandit_lab.curves.options import ReadOptions
 from bandit_lab.curves.readers.areal_console import ArealConsole
 from bandit_lab.curves.readers.dialect import LineRows, is_reward_key, is_row, with_stated_step
 from bandit_lab.curves.readers.piped_console import PipedConsole
+from bandit_lab.curves.readers.skyrl_console import SkyrlConsole
 from bandit_lab.curves.readers.trl_console import TrlConsole
 from bandit_lab.curves.scalars import NUMBER
 from bandit_lab.curves.table import Table
@@ -66,6 +67,7 @@ def from_lines(lines: Iterable[str], options: ReadOptions) -> Parsed:
         VerlConsole(options),
         PipedConsole(options),
         ArealConsole(options),
+        SkyrlConsole(options),
         JsonInText(options),
         FreeText(options),
     )

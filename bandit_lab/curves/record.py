@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 StepUnit = Literal["optimiser step", "rollout cycle", "unknown"]
 STEP_UNITS: tuple[StepUnit, ...] = ("optimiser step", "rollout cycle", "unknown")
 
+SIGMA_OF_MAD = 1.4826
+"""Standard deviation of a normal over its median absolute deviation."""
 COLUMNS = ("entropy", "kl", "grad_norm", "clip_frac", "zero_std_frac", "length", "lr", "reward_std")
 
 

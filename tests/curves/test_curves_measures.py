@@ -15,8 +15,8 @@ from bandit_lab.curves.diagnose import (
     coupling,
     degeneracy,
     excursions,
+    severity,
     stability,
-    verdict,
 )
 from bandit_lab.curves.diagnose.oscillation import Oscillation
 from bandit_lab.curves.fit import quality
@@ -57,7 +57,7 @@ def test_noise_rises_as_often_as_two_standard_errors_say():
     """4,000 curves of 200 points of white noise (seed 6): 2.3 % rise by two standard errors; the noise level is
     estimated, which adds to it: between 1.2 % and 5 %."""
     noise = np.random.default_rng(6).normal(size=(DRAWN, 200))
-    assert 0.012 < np.mean([verdict._rising(one) for one in noise]) < 0.05
+    assert 0.012 < np.mean([severity._rising(one) for one in noise]) < 0.05
 
 
 @pytest.mark.parametrize(

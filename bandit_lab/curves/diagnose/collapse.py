@@ -2,12 +2,16 @@
 is no collapse.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Evidence
 from bandit_lab.curves.diagnose.excursions import noise_level
-from bandit_lab.curves.diagnose.oscillation import Oscillation
 from bandit_lab.curves.record import Curve, Floats
+
+if TYPE_CHECKING:
+    from bandit_lab.curves.diagnose.oscillation import Oscillation
 
 _FEWEST = 3
 """Rows without a number at the end that mean divergence, where there were none before."""
@@ -37,7 +41,7 @@ def nonfinite(curve: Curve) -> tuple[float, Evidence] | None:
 
 
 def collapse(
-    step: Floats, reward: Floats, settings: DiagnoseSettings, wave: Oscillation | None = None, bottom: float = 0.0
+    step: Floats, reward: Floats, settings: DiagnoseSettings, wave: "Oscillation | None" = None, bottom: float = 0.0
 ) -> tuple[float, Evidence]:
     """(score, evidence) of a fall from the best running mean to the last points, with the step at which it set in.
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bandit_lab.curves.fit.likelihood import SIGMA_OF_MAD
-from bandit_lab.curves.record import Floats
+from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Evidence
+from bandit_lab.curves.record import SIGMA_OF_MAD, Curve, Floats
 
 _TIMES = 2
 """Falls that were made good again."""
@@ -51,6 +51,21 @@ def excursions(reward: Floats, scale: float, share: float, z: float) -> Excursio
         error = max(noise * np.sqrt(2 / width), 1e-6 * span, 1e-300)
         found.append(Excursions(depth, depth / max(span, 1e-300), depth / error, width))
     return max(found, key=lambda one: min(one.share / share, one.z / z))
+
+
+def swinging(curve: Curve, settings: DiagnoseSettings) -> tuple[float, Evidence]:
+    """(score, evidence) of deep swings that are too large for noise."""
+    limits = settings.swing_share, settings.swing_z
+    found = excursions(curve.reward, curve.scale.high - curve.scale.low, *limits)
+    text = (
+        f"the running mean of {found.width} points fell by {found.depth:.3g} and came back, twice: "
+        f"{found.share:.0%} of its span, {found.z:.1f} standard errors"
+    )
+    window = (float(curve.step[0]), float(curve.step[-1]))
+    score = min(found.share / limits[0], found.z / limits[1])
+    return float(score), Evidence(
+        "swings", window, float(found.share), limits[0], text, also=f"and {limits[1]:g} standard errors"
+    )
 
 
 def _depth(values: Floats) -> float:

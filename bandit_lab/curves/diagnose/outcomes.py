@@ -3,14 +3,17 @@ not made good. Both are told from the reward alone.
 """
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bandit_lab.curves.diagnose.collapse import collapse
 from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Evidence, Finding
 from bandit_lab.curves.diagnose.excursions import noise_level
-from bandit_lab.curves.diagnose.oscillation import Oscillation
 from bandit_lab.curves.record import Curve
+
+if TYPE_CHECKING:
+    from bandit_lab.curves.diagnose.oscillation import Oscillation
 
 FEWEST = 8
 """Rewards from which a fall or a standstill is judged."""
@@ -54,7 +57,7 @@ def stalled(curve: Curve, settings: DiagnoseSettings, group_size: int | None = N
     return Finding("stalled", score, (Evidence("gain", window, change, 2 * error, text, score, also),))
 
 
-def collapsed(curve: Curve, settings: DiagnoseSettings, wave: Oscillation | None = None) -> Finding:
+def collapsed(curve: Curve, settings: DiagnoseSettings, wave: "Oscillation | None" = None) -> Finding:
     """The fall from the best to the end, or a deep fall before that was not made good.
 
     The second is remembered after a partial recovery: at least four fifths of the climb (or of half the height) were

@@ -7,7 +7,7 @@ from scipy import stats
 
 from bandit_lab.curves.diagnose.collapse import collapse, nonfinite
 from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Evidence, Finding
-from bandit_lab.curves.diagnose.excursions import excursions
+from bandit_lab.curves.diagnose.excursions import swinging
 from bandit_lab.curves.diagnose.oscillation import Oscillation, oscillation_test
 from bandit_lab.curves.record import Curve, Floats
 
@@ -30,7 +30,7 @@ def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
     if curve.reward.size >= _FEWEST:
         test = _tested(curve, settings)
         wave = wave_of(curve, settings)
-        found += [_oscillating(curve, test, settings), _swinging(curve, settings), growth(curve.step, test, settings)]
+        found += [_oscillating(curve, test, settings), swinging(curve, settings), growth(curve.step, test, settings)]
     else:
         missing = f"fewer than {_FEWEST} rewards: oscillation, swings and growth of fluctuations cannot be judged"
     found.insert(0, collapse(curve.step, curve.reward, settings, wave, curve.scale.bottom))
@@ -87,21 +87,6 @@ def _span(curve: Curve) -> float:
     width = max(curve.reward.size // 10, 3)
     means = np.convolve(curve.reward - curve.reward[0], np.ones(width) / width, mode="valid")
     return max(float(np.ptp(means)), (curve.scale.high - curve.scale.low) / 3, 1e-300)
-
-
-def _swinging(curve: Curve, settings: DiagnoseSettings) -> tuple[float, Evidence]:
-    """(score, evidence) of deep swings that are too large for noise."""
-    limits = settings.swing_share, settings.swing_z
-    found = excursions(curve.reward, curve.scale.high - curve.scale.low, *limits)
-    text = (
-        f"the running mean of {found.width} points fell by {found.depth:.3g} and came back, twice: "
-        f"{found.share:.0%} of its span, {found.z:.1f} standard errors"
-    )
-    window = (float(curve.step[0]), float(curve.step[-1]))
-    score = min(found.share / limits[0], found.z / limits[1])
-    return float(score), Evidence(
-        "swings", window, float(found.share), limits[0], text, also=f"and {limits[1]:g} standard errors"
-    )
 
 
 def growth(step: Floats, test: Oscillation, settings: DiagnoseSettings) -> tuple[float, Evidence]:

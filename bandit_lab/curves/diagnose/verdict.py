@@ -1,21 +1,6 @@
-"""The whole diagnosis of one run: findings, what they mean for the run, traps of its configuration.
+"""The whole diagnosis of one run: findings, how grave they are, traps of its configuration."""
 
-A finding is a failure, or a note where it has done no harm that shows. Hacking, instability and whatever a user's own
-diagnostic looks for are harm by what they are. Lost entropy and silent groups are means to it: a policy that has
-settled on the right answer is certain too, and a run in which most groups are silent may still learn from the rest.
-Where they stand alone they are notes as long as neither the reward nor the held-out result has fallen from its best,
-and
-
-- concentration: the reward stands in the upper half of its scale, or still rises;
-- degeneracy: the reward still rises.
-
-These numbers grade a finding and say why; none of them decides whether there is one. Errors are those of white noise
-from point to point.
-"""
-
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 
@@ -24,74 +9,11 @@ from bandit_lab.curves.diagnose import concentration, coupling, degeneracy, dive
 from bandit_lab.curves.diagnose.evidence import FAILURES, OUTCOMES, DiagnoseSettings, Diagnosis, Finding
 from bandit_lab.curves.diagnose.excursions import noise_level
 from bandit_lab.curves.diagnose.registry import DIAGNOSTICS, register_diagnostic
-from bandit_lab.curves.record import Curve, Floats
+from bandit_lab.curves.diagnose.severity import severities
+from bandit_lab.curves.record import Curve
 
-Severity = Literal["failure", "note"]
-_MEANS = {"policy_concentration": "the entropy is lost", "advantage_degeneracy": "most groups are silent"}
-_HARM = {"collapsed": "a collapse", "diverging": "divergence"}
-_FALL, _Z = 0.1, 2.0
-"""Share of the climb that a fall must have to be harm, and standard errors of a fall or rise."""
-_HIGH, _CLIMB = 0.5, 0.25
-"""Share of the scale above which a reward is high, if it climbed by so much of it."""
-_FEWEST = 8
-_ROUNDING = 1e-9
-"""Share of the range that is no fall or rise."""
 _NEAR_TOP = 0.85
 """Share of the reward's scale above which there is little left to learn."""
-
-
-def severities(findings: Sequence[Finding], curve: Curve) -> dict[str, tuple[Severity, str]]:
-    """(grade, reason) of every finding that is present, by failure; harm by itself needs no reason."""
-    present = [finding.failure for finding in findings if finding.present]
-    causes = [name for name in present if name not in _MEANS and name != "stalled"]
-    harm = _HARM.get(causes[0], causes[0].replace("_", " ")) if causes else ""
-    return {name: _grade(name, curve, harm) if name in _MEANS else ("failure", "") for name in present}
-
-
-def _grade(failure: str, curve: Curve, harm: str) -> tuple[Severity, str]:
-    what = _MEANS[failure]
-    if harm:
-        return "failure", f"{what}, and there is {harm}"
-    if _fallen(curve.reward):
-        return "failure", f"{what}, and the reward has fallen from its best"
-    if curve.eval is not None and _fallen(curve.eval.value):
-        return "failure", f"{what}, and the held-out result has fallen from its best"
-    if _rising(curve.reward):
-        return "note", f"{what}, but the reward still rises"
-    if failure == "policy_concentration" and _high(curve):
-        return "note", f"{what}, but the reward holds in the upper half of its scale"
-    return "failure", f"{what}, and the reward does not rise any more"
-
-
-def _fallen(values: Floats) -> bool:
-    """Whether the mean of the last fifth (at most 40 points) is below the best running mean of as many."""
-    if values.size < _FEWEST:
-        return False
-    values = values - values[0]
-    width = int(np.clip(values.size // 5, 3, 40))
-    means = np.convolve(values, np.ones(width) / width, mode="valid")
-    peak = int(means.argmax())
-    fall, climb = float(means[peak] - means[-1]), float(means[peak] - means[: peak + 1].min())
-    return fall > max(
-        _FALL * climb, _Z * noise_level(values) * float(np.sqrt(2 / width)), _ROUNDING * float(np.ptp(values))
-    )
-
-
-def _rising(reward: Floats) -> bool:
-    """Whether a straight line through the last half rises."""
-    half = reward[reward.size // 2 :] - reward[0]
-    x = np.linspace(-0.5, 0.5, half.size)
-    scatter = float(np.sum(x * x))
-    return float(np.sum(x * half)) / scatter > max(
-        _Z * noise_level(reward) / float(np.sqrt(scatter)), _ROUNDING * float(np.ptp(half))
-    )
-
-
-def _high(curve: Curve) -> bool:
-    width = max(curve.reward.size // 10, 3)
-    span = max(curve.scale.high - curve.scale.low, 1e-12)
-    first, last = ((float(r.mean()) - curve.scale.low) / span for r in (curve.reward[:width], curve.reward[-width:]))
-    return last > _HIGH and (curve.scale.given or last - first > _CLIMB)
 
 
 def traps(curve: Curve, group_size: int | None = None, refresh_interval: float | None = None) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bandit_lab.curves.record import Floats
+from bandit_lab.curves.record import SIGMA_OF_MAD, Floats
 
 RHO = np.round(np.arange(-0.3, 0.91, 0.1), 2)
 """Autocorrelations that are tried."""
@@ -26,8 +26,6 @@ _SCALE_STEPS = 50
 """Of the fixed point of the likeliest scale, which shrinks the distance to it by the share of points in the tails."""
 _NO_NOISE = 1e-150
 """Scale of residuals that are all zero; its square is still a number."""
-SIGMA_OF_MAD = 1.4826
-"""Standard deviation of a normal over its median absolute deviation."""
 
 
 @dataclass(frozen=True)

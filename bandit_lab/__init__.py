@@ -6,7 +6,8 @@
 
 `predict`, `sweep`, `reproduce`, `fit`, `diagnose`, `advise`, `status` and `export` are the commands of that name: the
 same settings as keywords, a labelled document in return. `simulate` returns many runs of one setting as a labelled data
-set. They are imported when they are first used: `import bandit_lab` imports neither JAX nor anything else large.
+set. `Monitor` judges a run while it lives, inside a trainer. They are imported when they are first used: `import
+bandit_lab` imports neither JAX nor anything else large.
 
 The rooms, each importing only what stands to its right or on a later line:
 
@@ -21,10 +22,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bandit_lab.curves.monitor import Monitor
     from bandit_lab.study.interface import advise, diagnose, export, fit, predict, reproduce, status, sweep
 
 __version__ = "0.1.0"
 __all__ = [
+    "Monitor",
     "__version__",
     "advise",
     "diagnose",
@@ -43,7 +46,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name == "simulate":  # the room of that name, which can be called
         return importlib.import_module("bandit_lab.simulate")
-    return getattr(importlib.import_module("bandit_lab.study.interface"), name)
+    home = "bandit_lab.curves.monitor" if name == "Monitor" else "bandit_lab.study.interface"
+    return getattr(importlib.import_module(home), name)
 
 
 def __dir__() -> list[str]:

@@ -67,6 +67,14 @@ class Table:
             self._kept.columns += 1
         return store[key]
 
+    def dictionaries(self) -> list[dict[str, object]]:
+        """The rows as they were put in, flat [rows]: for tables of a few rows that are read as they come."""
+        rows: list[dict[str, object]] = [{} for _ in range(self.rows)]
+        for key, (places, values) in (*self._numbers.items(), *self._words.items()):
+            for place, value in zip(places, values, strict=True):
+                rows[place][key] = value
+        return rows
+
     @property
     def keys(self) -> list[str]:
         """Names of the numeric columns, in order of appearance."""

@@ -7,6 +7,6 @@ logs/       runs as the commands on logs take them
 figures/    what each experiment predicts, measures and draws
 benchmark/  labelled simulated runs
 
-Every command has a room: sweep, predict, explore, fit, diagnose, advise, reproduce, check, bench. `cli.py` finds it,
-`runner.py` runs it, `wiring.py` is the one place where settings become theory.
+Every command has a room: sweep, predict, explore, watch, fit, diagnose, advise, reproduce, check, bench. `cli.py` finds
+it, `runner.py` runs it, `wiring.py` is the one place where settings become theory.
 """

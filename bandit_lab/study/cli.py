@@ -14,20 +14,22 @@ from typing import Any
 from bandit_lab._text import visible
 from bandit_lab.study import plugins
 from bandit_lab.study.settings import compose
+from bandit_lab.study.settings.config import SCHEMAS
 from bandit_lab.study.settings.grid import check_sweepable
 from bandit_lab.study.terminal.arguments import as_overrides
 from bandit_lab.study.terminal.commands import COMMANDS
-from bandit_lab.study.terminal.errors import BadInput, Incomplete, Stopped, bad_input, is_from_config, one_line
+from bandit_lab.study.terminal.errors import Alarmed, BadInput, Incomplete, Stopped, bad_input, is_from_config, one_line
 from bandit_lab.study.terminal.interrupt import interruptible
 from bandit_lab.study.terminal.output import lost, ready, say, tell
 
-OK, INCOMPLETE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 3
+OK, INCOMPLETE, BAD_INPUT, INTERRUPTED, ALARMED = 0, 1, 2, 3, 4
 HELP = frozenset(("-h", "--help"))
 _GROUP_BY_FORCE = re.compile(r"^\+{1,2}(kl_estimator=)")  # a plain setting once, which Hydra let be forced
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Returns 0 done, 1 parts failed, 2 bad input, 3 interrupted; our own failures raise (1 too)."""
+    """Run one command. Returns 0 done, 1 parts failed, 2 bad input, 3 interrupted, 4 watched with alarms; our own
+    failures raise (1 too)."""
     ready()
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] in HELP:
@@ -77,6 +79,8 @@ def _guarded(command: str, overrides: list[str]) -> int:
         return INTERRUPTED
     except Stopped as error:
         return _complain(f"bandit_lab {command}", f"{error}, no finished run; {_again(job, overrides)}", INTERRUPTED)
+    except Alarmed as error:
+        return _complain(f"bandit_lab {command}", f"alarm: {error}", ALARMED)
     except Incomplete as error:
         return _complain(f"bandit_lab {command}", f"{error}; {_again(job, overrides, ended=True)}", INCOMPLETE)
     except Exception as error:
@@ -119,6 +123,7 @@ def rewritten(overrides: Sequence[str]) -> list[str]:
         if swept:
             with bad_input():
                 check_sweepable(swept[1])
+        argument = re.sub(r"^for=", "seconds=", argument)  # no name for a setting, but the word that is meant
         open_ended = re.match(r"(sweep|optimizer\.options|options|diagnostic)\.\w+", argument)
         result.append(f"++{argument}" if open_ended else _GROUP_BY_FORCE.sub(r"\1", argument))
     return result
@@ -139,8 +144,11 @@ class _Job:
         """Show what is asked for, or run once, or once per value. Raises what went wrong."""
         if COMMANDS[self.command].reads and several:
             raise BadInput(f"option: expected one run folder for {self.command}, got -m")
-        with bad_input():
-            plugins.load(plugins.named(overrides), overrides, options.config_dir)
+        if "plugins" not in SCHEMAS[self.command].__dataclass_fields__:  # no variants to choose from: no JAX either
+            compose.register((), options.config_dir)
+        else:
+            with bad_input():
+                plugins.load(plugins.named(overrides), overrides, options.config_dir)
         name = options.config_name or self.command
         if compose.shows(options):
             with _overrides_of_hydra(overrides), compose.hydra_ready(options.config_dir) as hydra:

@@ -11,7 +11,7 @@ from bandit_lab.study import compilation_cache, hosts, plugins
 from bandit_lab.study.folder import store
 from bandit_lab.study.settings.config import SCHEMAS
 from bandit_lab.study.terminal.commands import COMMANDS
-from bandit_lab.study.terminal.errors import Incomplete, Stopped, bad_input
+from bandit_lab.study.terminal.errors import Alarmed, Incomplete, Stopped, bad_input
 from bandit_lab.study.terminal.output import say
 from bandit_lab.study.terminal.progress import Progress
 
@@ -76,6 +76,9 @@ def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> No
         made = COMMANDS[command].load().execute(plan, store.RunFolder(folder), progress)
     except Incomplete:
         say(str(folder))
+        raise
+    except Alarmed as error:
+        say(str(error.made))
         raise
     except OSError as error:
         if error.errno not in DISK:

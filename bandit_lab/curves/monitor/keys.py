@@ -42,7 +42,8 @@ class Keys:
                 found = match_key(wanted, new)
             else:
                 held_out = role == "eval"
-                pool = [key for key in new if looks_like_evaluation(key) == held_out]
+                taken = self.of_role.get("reward")
+                pool = [key for key in new if looks_like_evaluation(key) == held_out and key != taken]
                 ranked = [key for key, _ in aliases.candidates(role, pool, framework)]
                 found = next(iter(ranked or (reward_guesses(pool) if role == "reward" else [])), None)
             if found is not None:

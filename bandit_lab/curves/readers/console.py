@@ -38,8 +38,8 @@ class Dialect(Protocol):
     """How one trainer prints.
 
     For developers: `feed` sees every line once, in order, colour codes removed, and keeps what it recognises in a
-    bounded `Table`; `found` counts rows that hold a reward; `parsed` hands over the table. Nothing may raise on odd
-    text, no regular expression may backtrack without bound, and no text is ever evaluated.
+    bounded `Table`; `found` counts rows that hold a reward; `parsed` hands over the table, `drain` what is new. Nothing
+    may raise on odd text, no regular expression may backtrack without bound, and no text is ever evaluated.
     """
 
     def feed(self, line: str) -> None:
@@ -52,6 +52,22 @@ class Dialect(Protocol):
     def parsed(self) -> Parsed:
         """What was recognised."""
 
+    def drain(self) -> list[dict[str, object]]:
+        """The rows since the last call, which are then forgotten."""
+
+
+def dialects(options: ReadOptions) -> Sequence[Dialect]:
+    """Every dialect, ready to be fed; where several find as many rows the first of them counts."""
+    return (
+        TrlConsole(options),
+        VerlConsole(options),
+        PipedConsole(options),
+        ArealConsole(options),
+        SkyrlConsole(options),
+        JsonInText(options),
+        FreeText(options),
+    )
+
 
 def read(path: Path, options: ReadOptions) -> Parsed:
     """The run in a console log. Raises ValueError if no line holds a metric that any dialect knows."""
@@ -62,19 +78,11 @@ def read(path: Path, options: ReadOptions) -> Parsed:
 
 def from_lines(lines: Iterable[str], options: ReadOptions) -> Parsed:
     """The run in lines of text. Raises ValueError as `read` does."""
-    dialects: Sequence[Dialect] = (
-        TrlConsole(options),
-        VerlConsole(options),
-        PipedConsole(options),
-        ArealConsole(options),
-        SkyrlConsole(options),
-        JsonInText(options),
-        FreeText(options),
-    )
+    every = dialects(options)
     for line in lines:
-        for dialect in dialects:
+        for dialect in every:
             dialect.feed(line)
-    best = max(dialects, key=lambda dialect: dialect.found)
+    best = max(every, key=lambda dialect: dialect.found)
     if best.found == 0:
         raise ValueError(
             "expected a log with reward lines of a known form, got text without any; "
@@ -168,6 +176,11 @@ class FreeText:
             row["step"] = self._step
         self._rewards += 1
         self._table.add(row)
+
+    def drain(self) -> list[dict[str, object]]:
+        """The rows since the last call, for a log that grows; they are not kept."""
+        rows, self._table = self._table.dictionaries(), Table()
+        return rows
 
     def parsed(self) -> Parsed:
         """All rows that held a reward."""

@@ -2,7 +2,8 @@
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from bandit_lab.curves import limits, scalars, source
@@ -33,6 +34,12 @@ def sniff(start: str) -> bool:
 def read(path: Path, options: ReadOptions) -> Parsed:
     """The runs of a CSV file. Raises ValueError if it has no header, or no rows of numbers."""
     lines = source.Lines(path)
+    parsed = from_lines(lines)
+    return replace(parsed, notes=(*parsed.notes, *lines.notes))
+
+
+def from_lines(lines: Iterable[str]) -> Parsed:
+    """The runs in lines of text, the header first. Raises ValueError as `read` does."""
     rows = _cells(lines)
     header = [name.strip() for name in next(rows, [])]
     lower = [name.lower() for name in header]
@@ -53,7 +60,7 @@ def read(path: Path, options: ReadOptions) -> Parsed:
     if not tables:
         raise ValueError("expected a CSV file with rows of numbers, got none")
     notes = (f"{ragged} rows with a wrong number of cells left out",) if ragged else ()
-    return Parsed(kind, tables, (*notes, *lines.notes))
+    return Parsed(kind, tables, notes)
 
 
 def _delimiter(header: str) -> str:
@@ -62,7 +69,7 @@ def _delimiter(header: str) -> str:
     return best if counts[best] else ""
 
 
-def _cells(lines: source.Lines) -> Iterator[list[str]]:
+def _cells(lines: Iterable[str]) -> Iterator[list[str]]:
     """Rows of cells; quoted cells may hold the delimiter but not a line break. Blank lines are passed over."""
     delimiter = ","
     first = True

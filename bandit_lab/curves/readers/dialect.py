@@ -55,6 +55,11 @@ class LineRows:
         """Rows so far that hold a reward."""
         return self._rewards
 
+    def drain(self) -> list[dict[str, object]]:
+        """The rows since the last call, for a log that grows; they are not kept."""
+        rows, self._table = self._table.dictionaries(), Table()
+        return rows
+
     def _keep(self, row: Mapping[str, object]) -> None:
         self._rewards += holds_reward(row, self._options)
         self._table.add(row)

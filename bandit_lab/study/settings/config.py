@@ -23,6 +23,7 @@ from bandit_lab.study.settings.schema import (
     group,
     setting,
 )
+from bandit_lab.study.watch.settings import WatchSettings
 
 GROUPS = ("bandit", "advantage", "estimator", "staleness", "optimizer", "kl_estimator")
 MULTIPLES = [0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0, 1.2]
@@ -214,6 +215,7 @@ SCHEMAS: dict[str, type[Any]] = {
     "check": CheckSettings,
     "bench": BenchSettings,
     "explore": ExploreSettings,
+    "watch": WatchSettings,
 }
 
 

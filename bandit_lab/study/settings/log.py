@@ -6,7 +6,8 @@ from typing import Any
 from bandit_lab.study.settings.schema import LEARNER, PROBLEM, RUN, RunSettings, setting
 
 TEXTS = ("reward_key", "step_key", "eval_key", "eval_path", "where", "run", "logs_index", "run_dir", "config", "log",
-         "version")  # fmt: skip
+         "version", "page",
+         "alarms", "on_alarm")  # fmt: skip
 """Settings whose value is text as it stands, whatever it holds."""
 
 

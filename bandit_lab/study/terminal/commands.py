@@ -86,6 +86,19 @@ COMMANDS = {
         "paths",
         reads=True,
     ),
+    "watch": Command(
+        "bandit_lab.study.watch.command",
+        "follows a log that grows: verdict with evidence, forecast, margin; alarms that may run a command",
+        "The plain argument is a log or a folder, in any format that fit reads; it need not exist yet. Lines are read\n"
+        "once, as they come; a document that is written anew is read again now and then. Rotation, a file that was\n"
+        "cut, half a last line and a restart from a checkpoint are understood. False alarms come in at most 5 % of\n"
+        "whole runs (false_alarm=). An alarm is one JSON line (on stdout where that is no terminal, and in alarms=),\n"
+        "and may run a command: on_alarm='notify-send bandit_lab \"$BANDIT_LAB_ALARM\"'. Ends with the run, after\n"
+        "for=SECONDS, or on Ctrl-C; exit 4 if an alarm stands then. simulated=held_out measures rate and delays.",
+        "python -m bandit_lab watch my_run/trainer_state.json for=60 page=watch.html group_size=8",
+        "paths",
+        reads=True,
+    ),
     "fit": Command(
         "bandit_lab.study.fit.command",
         "closed-form laws on real reward logs: parameters with intervals, forecast, report",

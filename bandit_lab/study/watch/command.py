@@ -1,0 +1,183 @@
+"""`watch`: follows a log that grows; verdict, forecast and margin on one page, alarms as they come."""
+
+import contextlib
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bandit_lab import _checks
+from bandit_lab._text import visible
+from bandit_lab.curves.monitor import Monitor
+from bandit_lab.curves.options import ReadOptions, parse_where
+from bandit_lab.study.benchmark.plant import SPLITS
+from bandit_lab.study.chunks import durable
+from bandit_lab.study.runner import default_folder
+from bandit_lab.study.terminal import report
+from bandit_lab.study.terminal.errors import Alarmed, Stopped
+from bandit_lab.study.terminal.progress import Progress
+from bandit_lab.study.watch import show
+from bandit_lab.study.watch.alarms import Outlet
+from bandit_lab.study.watch.budget import Budget
+from bandit_lab.study.watch.settings import WatchSettings
+from bandit_lab.study.watch.sources import Reading, follow
+from bandit_lab.study.watch.state import Watched
+
+_REDRAW = 1.0
+"""Seconds between two drawings of the terminal page, at the least."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Checked settings; `path` is what is followed, None for the benchmark."""
+
+    settings: WatchSettings
+    path: Path | None
+    reading: Reading | None = None
+
+
+def prepare(settings: WatchSettings, explicit: frozenset[str]) -> Plan:
+    """Check every setting; nothing is opened, for the log may not exist yet. Raises ValueError."""
+    if settings.simulated is not None:
+        _checks.choice("simulated", settings.simulated, SPLITS)
+        _checks.require(not settings.paths, "simulated", "no log beside it", "both")
+        _checks.integer("runs", settings.runs, 20)
+        return Plan(settings, None)
+    _checks.require("runs" not in explicit, "runs", "simulated=training or held_out with it", settings.runs)
+    _checks.require(len(settings.paths) == 1, "paths", "one log or folder", f"{len(settings.paths)} of them")
+    for name in ("seconds", "idle", "every"):
+        if getattr(settings, name) is not None:
+            _checks.positive(name, getattr(settings, name))
+    for name in ("stiffness", "learning_rate"):
+        if getattr(settings, name) is not None:
+            _checks.positive(name, getattr(settings, name))
+    _checks.momentum("momentum", settings.momentum)
+    if settings.refresh_interval is not None:
+        _checks.integer("refresh_interval", settings.refresh_interval, 1)
+    for name in ("page", "alarms"):
+        if (chosen := getattr(settings, name)) is not None:
+            parent = Path(chosen).parent
+            writable = parent.is_dir() and os.access(parent, os.W_OK) and not Path(chosen).is_dir()
+            _checks.require(writable, name, "a file in a folder that can be written", visible(chosen))
+    scale = None if settings.reward_scale is None else tuple(settings.reward_scale)
+    options = ReadOptions(
+        settings.reward_key, settings.step_key, settings.eval_key, parse_where(settings.where), settings.run,
+        scale, None, settings.log_every,
+    )  # fmt: skip
+    names = ("reward_key", "step_key", "eval_key", "where", "run", "log_every")
+    keywords: dict[str, Any] = {name: getattr(options, name) for name in names} | {"scale": scale}
+    _monitor(settings)
+    return Plan(settings, Path(settings.paths[0]), Reading(options, keywords))
+
+
+def _monitor(settings: WatchSettings) -> Monitor:
+    return Monitor(
+        group_size=settings.group_size,
+        scale=None if settings.reward_scale is None else tuple(settings.reward_scale),  # type: ignore[arg-type]
+        patience=settings.patience,
+        false_alarm=settings.false_alarm,
+        reward_key=settings.reward_key,
+        eval_key=settings.eval_key,
+    )
+
+
+def execute(plan: Plan, folder: Any, progress: Progress) -> Path:
+    """Follow until the end. Returns the page, or the log. Raises `Alarmed` where alarms stand at the end."""
+    if plan.path is None or plan.reading is None:
+        return _benchmark(plan.settings, progress)
+    settings = plan.settings
+    run = Watched(settings, follow(plan.path, plan.reading), _monitor(settings))
+    page = None if settings.page is None else Path(settings.page)
+    interrupted = False
+    with _live(settings) as draw:
+        outlet = Outlet(settings.on_alarm, _optional(settings.alarms), str(plan.path), draw is None)
+        try:
+            _loop(run, outlet, page, draw)
+        except KeyboardInterrupt:
+            interrupted = True
+        else:
+            for step, row in run.source.close():
+                _send(run, outlet, step, row)
+    if not interrupted:
+        run.look_ahead()
+        outlet.close()
+    report.show(show.terminal(run))
+    if page is not None:
+        _write(run, page)
+    if run.monitor.alarms:
+        raise Alarmed(", ".join(run.monitor.verdict).replace("_", " "), page or plan.path)
+    return page or plan.path
+
+
+def _optional(path: str | None) -> Path | None:
+    return None if path is None else Path(path)
+
+
+def _send(run: Watched, outlet: Outlet, step: float, row: Any) -> bool:
+    alarms = run.take(step, row)
+    for alarm in alarms:
+        outlet.send(alarm)
+    return bool(alarms)
+
+
+def _loop(run: Watched, outlet: Outlet, page: Path | None, draw: Callable[[Any], None] | None) -> None:
+    settings, budget = run.settings, Budget()
+    start = fresh = time.monotonic()
+    end = start + (settings.seconds or math.inf)
+    drawn = -math.inf
+    while True:
+        seen, alarmed = run.lines, False
+        for step, row in run.source.poll():
+            alarmed |= _send(run, outlet, step, row)
+        now = time.monotonic()
+        fresh = now if run.lines > seen else fresh
+        if page is not None and (alarmed or budget.afford("page")):
+            budget.spend("page", lambda: _write(run, page))
+        if run.monitor.rows and budget.afford("forecast"):
+            budget.spend("forecast", run.look_ahead)
+        if draw is not None and (alarmed or now - drawn >= _REDRAW):
+            draw(show.terminal(run))
+            drawn = now
+        idle = settings.idle is not None and now - fresh >= settings.idle
+        if now >= end or idle or (run.ended and not run.source.behind):
+            return
+        if not run.source.behind:
+            time.sleep(min(settings.every, max(end - now, 0.0)))
+
+
+@contextlib.contextmanager
+def _live(settings: WatchSettings) -> Iterator[Callable[[Any], None] | None]:
+    """The terminal page, or None where stdout is no terminal or nothing is to be shown."""
+    if settings.quiet or not sys.stdout.isatty():
+        yield None
+        return
+    from rich.live import Live
+
+    with Live(auto_refresh=False, transient=True) as live:
+        yield lambda text: live.update(text, refresh=True)
+
+
+def _write(run: Watched, page: Path) -> None:
+    from bandit_lab.study.document.as_page import as_html
+
+    try:
+        durable.write_file(page, as_html(show.document(run)).encode())
+    except OSError as error:
+        raise Stopped(f"{page}: cannot be written ({error.strerror or error})") from error
+
+
+def _benchmark(settings: WatchSettings, progress: Progress) -> Path:
+    from bandit_lab.study.document.as_json import strict_json
+    from bandit_lab.study.watch import benchmark, scores
+
+    assert settings.simulated is not None
+    document = scores.document(benchmark.score(settings.simulated, settings.runs, progress))
+    document.show()
+    place = default_folder("watch").with_suffix(".json")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    durable.write_file(place, strict_json(document.to_dict()).encode())
+    return place

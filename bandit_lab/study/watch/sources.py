@@ -1,0 +1,256 @@
+"""What is followed: a file of lines, a document that is written anew, a folder in which either appears."""
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from bandit_lab._text import visible
+from bandit_lab.curves import Curve, read, source
+from bandit_lab.curves.options import ReadOptions
+from bandit_lab.curves.readers import folder, mlflow_run, parquet, rollout_folder
+from bandit_lab.curves.readers.packed import MAGIC as PACKED
+from bandit_lab.study.watch.rows import Lines, Row, Stepped, decoded, recognised
+from bandit_lab.study.watch.tail import Tail
+
+PATIENCE = 40
+"""A document is read again no sooner than so many times the time that its last reading took."""
+_FIRST = 2
+"""Lines from which a format is recognised."""
+_LATEST = 2.0
+"""Seconds after which a folder is looked at again, at the least."""
+
+
+class Source(Protocol):
+    """Where rows come from. `about`: what is followed; `waiting`: what for, or nothing; `events` since the start."""
+
+    about: str
+    waiting: str
+    events: list[str]
+    ended: bool
+
+    def poll(self) -> Iterator[Row]:
+        """The rows that are new."""
+        ...
+
+    @property
+    def behind(self) -> bool:
+        """Whether there is more to read at once."""
+        ...
+
+    def close(self) -> Iterator[Row]:
+        """What an unfinished last line holds."""
+        ...
+
+
+@dataclass
+class Reading:
+    """How the readers are asked: options, and the keywords of `curves.read` that say the same."""
+
+    options: ReadOptions
+    keywords: dict[str, Any]
+
+
+class LineFile:
+    """A file of lines, read once."""
+
+    def __init__(self, path: Path, reading: Reading) -> None:
+        self.about, self.waiting, self.ended = visible(str(path)), "", False
+        self._path, self._reading = path, reading
+        self._tail = Tail(path)
+        self._first: list[str] = []
+        self._lines: Lines | None = None
+        self._stepped = Stepped(reading.options)
+        self.document = False
+
+    @property
+    def events(self) -> list[str]:
+        """What happened to the file."""
+        return self._tail.events
+
+    @property
+    def behind(self) -> bool:
+        """Whether there is more to read at once."""
+        return self._tail.behind
+
+    def poll(self) -> Iterator[Row]:
+        """The rows of the new lines."""
+        cut = len(self.events)
+        found = self._rows(decoded(self._tail.poll()))
+        if len(self.events) > cut:  # rows are numbered anew in a file that begins anew
+            self._stepped = Stepped(self._reading.options)
+        yield from self._stepped.rows(found)
+        self.ended = self._stepped.ended
+        self.waiting = "" if self._lines is not None else f"waits for {'lines in' if self._tail.there else ''} "
+        self.waiting = " ".join(f"{self.waiting}{self.about if self.waiting else ''}".split())
+
+    def close(self) -> Iterator[Row]:
+        """The row of the last line, should it have no end."""
+        yield from self._stepped.rows(self._rows(decoded(self._tail.close())))
+
+    def _rows(self, lines: list[str]) -> list[dict[str, Any]]:
+        if self._lines is None:
+            self._first += lines
+            lines = []
+            if sum(bool(line.strip()) for line in self._first) >= _FIRST:
+                self._lines = recognised(self._path, self._first, self._reading.options)
+                self.document = self._lines is None
+                lines, self._first = self._first, []
+        return [] if self._lines is None else self._lines.rows(lines)
+
+
+class Document:
+    """A file or run folder that can only be read as a whole, which is done when it has changed and rarely enough."""
+
+    def __init__(self, path: Path, reading: Reading) -> None:
+        self.about, self.waiting, self.ended = visible(str(path)), "", False
+        self.events: list[str] = []
+        self.behind = False
+        self._path, self._reading = path, reading
+        self._mark: Any = None
+        self._not_before = 0.0
+        self._last = -float("inf")
+
+    def poll(self) -> Iterator[Row]:
+        """The rows behind the last one that was given; all from an earlier step on where the log goes back."""
+        mark, now = _mark(self._path), time.monotonic()
+        if mark is None or mark == self._mark or now < self._not_before:
+            return
+        try:
+            curve: Curve | None = read(self._path, **self._reading.keywords)[0]
+            self.waiting = ""
+        except ValueError as error:  # half written, or without rewards so far
+            curve, self.waiting = None, f"waits for a log that can be read: {error}"
+        self._mark, self._not_before = mark, now + PATIENCE * (time.monotonic() - now)
+        if curve is not None:
+            last = float(curve.step[-1])
+            self._last = min(self._last, last - 1e-9) if last < self._last else self._last
+            for step, row in rows_of(curve):
+                if step > self._last:
+                    yield step, row
+            self._last = last
+
+    def close(self) -> Iterator[Row]:
+        """What was written since the last reading, whatever it costs."""
+        self._not_before = 0.0
+        yield from self.poll()
+
+
+def rows_of(curve: Curve) -> Iterator[Row]:
+    """A curve's rows under the names of the log, in the order of their steps."""
+    rows: dict[float, dict[str, Any]] = {}
+    series = [curve.reward_series, *curve.series.values(), *([curve.eval] if curve.eval is not None else [])]
+    for one in series:
+        key = "eval/reward" if one is curve.eval else one.key
+        for step, value in zip(one.step.tolist(), one.value.tolist(), strict=True):
+            rows.setdefault(step, {})[key] = value
+    for step in curve.nonfinite_steps.tolist():
+        rows.setdefault(step, {})[curve.reward_series.key] = float("nan")
+    yield from sorted(rows.items(), key=lambda item: item[0])
+
+
+class Folder:
+    """The log in a folder: the one that `fit` would read, or the one that was written last where there are several."""
+
+    def __init__(self, path: Path, reading: Reading) -> None:
+        self._path, self._reading = path, reading
+        self._inner: Source | None = None
+        self._chosen: Path | None = None
+        self._not_before = 0.0
+        self._own: list[str] = []
+        self._missing = f"waits for a log in {visible(str(path))}"
+
+    about = property(lambda self: self._inner.about if self._inner else visible(str(self._path)))
+    waiting = property(lambda self: self._inner.waiting if self._inner else self._missing)
+    events = property(lambda self: [*self._own, *(self._inner.events if self._inner else [])])
+    ended = property(lambda self: self._inner is not None and self._inner.ended)
+    behind = property(lambda self: self._inner is not None and self._inner.behind)
+
+    def poll(self) -> Iterator[Row]:
+        """The rows of the log that is followed at the moment."""
+        self._choose()
+        if self._inner is not None:
+            yield from self._inner.poll()
+
+    def close(self) -> Iterator[Row]:
+        """What the last log still holds."""
+        if self._inner is not None:
+            yield from self._inner.close()
+
+    def _choose(self) -> None:
+        now = time.monotonic()
+        if now < self._not_before:
+            return
+        try:
+            files = folder.logs(self._path).files
+        except ValueError as error:
+            self._missing, files = f"waits for a log: {error}", []
+        self._not_before = now + max(_LATEST, PATIENCE * (time.monotonic() - now))
+        newest = max(files, key=lambda file: _mark(file) or (0,), default=None)
+        if newest is not None and newest != self._chosen:
+            if self._chosen is not None:
+                self._own.append(f"goes on with {visible(str(newest))}, which was written last")
+            self._chosen, self._inner = newest, follow(newest, self._reading)
+
+
+class File:
+    """A file whose form is not known before there is something in it."""
+
+    def __init__(self, path: Path, reading: Reading) -> None:
+        self._path, self._reading = path, reading
+        self._inner: Source | None = None
+
+    about = property(lambda self: self._inner.about if self._inner else visible(str(self._path)))
+    waiting = property(lambda self: self._inner.waiting if self._inner else f"waits for {visible(str(self._path))}")
+    events = property(lambda self: self._inner.events if self._inner else [])
+    ended = property(lambda self: self._inner is not None and self._inner.ended)
+    behind = property(lambda self: self._inner is not None and self._inner.behind)
+
+    def poll(self) -> Iterator[Row]:
+        """The new rows, once it is known how to read them."""
+        if self._inner is None and (_mark(self._path) or (0, 0))[1]:
+            whole = not os.path.isdir(self._path) and _only_whole(self._path)
+            self._inner = Document(self._path, self._reading) if whole else None
+            self._inner = self._inner or (Folder if os.path.isdir(self._path) else LineFile)(self._path, self._reading)
+        if self._inner is None:
+            return
+        yield from self._inner.poll()
+        if isinstance(self._inner, LineFile) and self._inner.document:
+            self._inner = Document(self._path, self._reading)
+            yield from self._inner.poll()
+
+    def close(self) -> Iterator[Row]:
+        """What is left."""
+        if self._inner is not None:
+            yield from self._inner.close()
+
+
+def follow(path: Path, reading: Reading) -> Source:
+    """The source that a path means; it need not exist."""
+    if os.path.isdir(path):
+        whole = mlflow_run.is_run(path) or rollout_folder.is_run(path, sorted(os.listdir(path)))
+        return Document(path, reading) if whole else Folder(path, reading)
+    return File(path, reading)
+
+
+def _only_whole(path: Path) -> bool:
+    """Whether these bytes cannot be followed line by line."""
+    if path.suffix.lower() in (".ipynb", ".json"):
+        return True
+    start = source.head(path)
+    packed = start.startswith((PACKED, parquet.MAGIC, b"\xff\xfe", b"\xfe\xff"))
+    return packed or "tfevents" in path.name or source.is_event_file(start)
+
+
+def _mark(path: Path) -> tuple[int, int] | None:
+    """(time of the last change, size) of a file, or of the newest file in a folder."""
+    try:
+        own = os.stat(path)
+        if not os.path.isdir(path):
+            return own.st_mtime_ns, own.st_size
+        inside = [os.stat(os.path.join(place, name)) for place, _, names in os.walk(path) for name in names]
+    except OSError:
+        return None
+    return max((one.st_mtime_ns for one in inside), default=0), sum(one.st_size for one in inside)

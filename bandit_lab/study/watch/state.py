@@ -1,0 +1,85 @@
+"""What is known of the run that is watched: what the terminal and the page show."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bandit_lab.curves import scalars
+from bandit_lab.curves.monitor import Alarm, Monitor
+from bandit_lab.study.document import Value
+from bandit_lab.study.watch.settings import WatchSettings
+from bandit_lab.study.watch.sources import Source
+
+FEWEST = 32
+"""Rewards from which a forecast is made."""
+AHEAD = 0.25
+"""The forecast is about the mean of a tenth of the rows so far, this share of them ahead."""
+_MARGIN = ("stability/margin", "train/stability/margin")
+
+
+@dataclass
+class Watched:
+    """A run, its monitor, and the last forecast and margin."""
+
+    settings: WatchSettings
+    source: Source
+    monitor: Monitor
+    forecast: Value = field(default_factory=lambda: Value.absent(f"fewer than {FEWEST} rewards"))
+    horizon: float = math.nan
+    logged_margin: float | None = None
+    lines: int = 0
+
+    def take(self, step: float, row: Mapping[str, Any]) -> list[Alarm]:
+        """One row."""
+        self.lines += 1
+        for key in _MARGIN:
+            if key in row and (margin := scalars.parse(row[key])) is not None and math.isfinite(margin):
+                self.logged_margin = margin
+        return self.monitor.feed(step, row)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run says that it is over."""
+        until = self.settings.until
+        return self.source.ended or (until is not None and self.monitor.step >= until)
+
+    def look_ahead(self) -> None:
+        """Forecast the reward from the block means that are kept (imports what fits laws)."""
+        curve = self.monitor.curve()
+        if curve is None or curve.reward.size < FEWEST:
+            return
+        from bandit_lab.curves.columns import at_most
+        from bandit_lab.curves.forecast import forecast
+
+        curve = at_most(curve, 128)
+        width = max(curve.reward.size // 10, 1)
+        last, every = float(curve.step[-1]), curve.log_every
+        self.horizon = last + max(AHEAD * (last - float(curve.step[0])), width * every)
+        target = self.horizon - every * np.arange(width)[::-1]
+        scale = (curve.scale.low, curve.scale.high) if curve.scale.given else None
+        made = forecast(curve.step, curve.reward, target[target > last], scale=scale)
+        if made.refused:
+            self.forecast = Value.absent(made.refused, "reward")
+        else:
+            self.forecast = Value(made.predicted, "reward").within(made.low, made.high, 0.9, "not bounded")
+
+    @property
+    def margin(self) -> Value:
+        """How many times larger the learning rate may be before the loop is unstable: as logged, or from K."""
+        if self.logged_margin is not None:
+            return Value(self.logged_margin, "times")
+        known = self.settings
+        wanted = ("stiffness", "learning_rate", "refresh_interval")
+        missing = [name for name in wanted if getattr(known, name) is None]
+        if missing:
+            return Value.absent(f"no stability/margin in the log (StiffnessProbe logs it), and no {', '.join(missing)}")
+        from bandit_lab.theory import thresholds
+
+        assert known.stiffness is not None
+        assert known.learning_rate is not None
+        assert known.refresh_interval is not None
+        kappa = thresholds.exact("refresh", known.refresh_interval, known.momentum).kappa
+        return Value.of(kappa / (known.stiffness * known.learning_rate), "no threshold for this loop", "times")

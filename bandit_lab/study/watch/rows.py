@@ -94,7 +94,7 @@ class Console:
             if best.found < _ENOUGH and (self._seen < _UNDECIDED or best.found == 0):
                 return []
             self._dialects = [best]
-        return [row for row in self._dialects[0].drain() if not row.get("__aside")]
+        return self._dialects[0].drain()
 
 
 def recognised(path: Path, first: list[str], options: ReadOptions) -> Lines | None:
@@ -146,7 +146,7 @@ class Stepped:
             self._step_key = asked or next(known, self._step_key)
         step = scalars.parse(row.get(self._step_key))
         if step is None or not abs(step) < 1e18:
-            self._count += 1
+            self._count += "__aside" not in row  # an evaluation, or the closing summary, is no step
             return float(self._count * (self._options.log_every or 1))
         self._count = max(self._count, int(step) // (self._options.log_every or 1))
         return step

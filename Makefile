@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+TRAINER := .venv-trainer
 ARGS ?=
 
-.PHONY: sweep predict bench reproduce test nightly quick lowest mutate lint format docs figures clean help
+.PHONY: sweep predict bench reproduce test nightly quick trainer lowest mutate lint format docs figures clean help
 
 sweep: $(READY)  ## the phase diagram; ARGS="staleness=lag seeds=256" changes settings
 	$(BIN)/python -m bandit_lab sweep $(ARGS)
@@ -27,6 +28,9 @@ nightly: $(READY)  ## what `test` leaves out: all variants, all experiments, lon
 
 quick: $(READY)  ## tests that take less than about ten seconds each
 	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile -m "not slow and not nightly" $(ARGS)
+
+trainer: $(TRAINER)/.ready  ## tests with TRL's trainer, in an environment of their own (3 GB: PyTorch)
+	OMP_NUM_THREADS=1 $(TRAINER)/bin/python -m pytest -m trainer tests/integrations $(ARGS)
 
 lowest:  ## lower bounds of all packages on every supported Python: commands, and the tests of `quick`
 	.ci/lowest all
@@ -69,8 +73,17 @@ $(VENV)/.docs: $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $(VENV)/.docs
 
+# PyTorch comes with its CUDA libraries wherever the index has no wheel for the CPU alone. The network may be slow.
+$(TRAINER)/.ready: pyproject.toml
+	test -x $(TRAINER)/bin/python || $(PYTHON) -m venv $(TRAINER)
+	for wait in 5 20 0; do \
+	    PIP_DEFAULT_TIMEOUT=300 $(TRAINER)/bin/python -m pip install --quiet --editable '.[test,trl]' && break; \
+	    test $$wait -gt 0 && sleep $$wait || exit 1; \
+	done
+	touch $(TRAINER)/.ready
+
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1: /p' Makefile
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(TRAINER) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,205 @@
+"""Stiffness of a policy of any size, measured in PyTorch: the leading eigenvalue of minus the derivative of an update.
+
+Derived here. Let l [tokens] be the log-probabilities of the sampled tokens under the parameters theta, o those under
+the policy that sampled, f(l, o) the trainer's own loss of one group. The expected update and its two derivatives are
+
+    F(theta, theta_old) = -E[grad_theta f(l(theta), o)],      groups drawn from pi(theta_old),
+    -dF/dtheta     v = E[J^T (f_ll t) + sum_i c_i (grad^2 l_i) v],       c = f_l,  t = J v = (dl/dtheta) v      (fresh)
+    -dF/dtheta_old v = E[J^T (f_lo t) + s J^T c],                        s = sum of t over the group's tokens   (stale)
+
+The last term is that of the law the groups are drawn from. f_ll and f_lo come from the trainer's own loss by double
+backward through its few tokens. The model is asked for t and for the second derivative only: by double backward, or by
+central differences of gradients where a kernel has no second derivative (attention, a fused head).
+
+An eigenvalue of a mean over n groups is too large: the leading vector fits the noise, by b to second order. Vectors
+found on one half of the groups and evaluated on the other give one that is too small by 2b. Hence
+
+    K = (2 K_all + K_crossed)/3.
+
+What is measured is the stiffness at the present parameters, not at a fixed point.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bandit_lab._checks import choice, integer, require
+from bandit_lab.integrations.probe_operator import METHODS, Groups, Operator, torch
+
+
+@dataclass(frozen=True)
+class Stiffness:
+    """K with its parts along the leading direction, fresh + stale = K; units of the loss per squared parameter.
+
+    in_sample, crossed: see the module; equal to value where the weights make expectations exact. angle: argument of
+    the leading eigenvalue in sample, radians, 0 where it is real; K is its real part. residual: |A v - K v|/|K| in
+    sample. passes: cost, in forward-backward passes over the batch. method: `double_backward` or `central`.
+    """
+
+    value: float
+    standard_error: float
+    fresh: float
+    stale: float
+    in_sample: float
+    crossed: float
+    angle: float
+    residual: float
+    passes: float
+    groups: int
+    method: str
+
+
+class StiffnessProbe:
+    """Measures K on a fixed batch; cost about four forward-backward passes over it per product, some ten products.
+
+    Args:
+      parameters: what is trained; those that need no gradient are left out.
+      scale: factor of each parameter's update, a tensor or a number (Adam: 1/(sqrt(v) + eps)); default 1.
+      decay: weight decay per parameter, added to the fresh part after scaling; default 0.
+      rows_per_forward: answers that go through the model together; default: one group's.
+      products: at most so many per eigenvalue; tolerance: relative residual at which it is found.
+      method: `auto` tries double backward on the first group, and takes central differences where it is refused.
+
+    Raises:
+      ValueError: no parameter that requires a gradient, no groups, an unknown method.
+    """
+
+    def __init__(
+        self,
+        parameters: Sequence[torch.Tensor],
+        *,
+        scale: Sequence[torch.Tensor | float] | None = None,
+        decay: Sequence[float] | None = None,
+        rows_per_forward: int | None = None,
+        products: int = 24,
+        tolerance: float = 1e-3,
+        method: str = "auto",
+    ) -> None:
+        every = list(parameters)
+        kept = [place for place, one in enumerate(every) if one.requires_grad]
+        require(len(kept) > 0, "parameters", "at least one that requires a gradient", f"none of {len(every)}")
+        self.parameters = [every[place] for place in kept]
+        self.scale = None if scale is None else [scale[place] for place in kept]
+        self.decay = None if decay is None else [decay[place] for place in kept]
+        self.rows_per_forward = rows_per_forward
+        self.products, self.tolerance = integer("products", products, 2), tolerance
+        self.method = choice("method", method, METHODS)
+        self.size = sum(one.numel() for one in self.parameters)
+        self.vector: torch.Tensor | None = None
+        """The leading direction found last [size], where the next search begins."""
+
+    def measure(self, groups: Groups) -> Stiffness:
+        """K of one batch. Weights and random state are as before, to the last bit.
+
+        Raises ValueError where there is no group, or the model gives no gradient.
+        """
+        require(len(groups.rows) > 0, "groups", "at least one", "none")
+        operator = Operator(self.parameters, groups, self.scale, self.decay, self.rows_per_forward, self.method)
+        exact, prompts = groups.weights is not None, np.asarray(groups.prompts)
+        count = len(groups.rows)
+        even = np.full(count, 1 / count)
+        weights = np.asarray(groups.weights, float) if groups.weights is not None else even
+        pairs, value, residual = self._leading(operator, weights, self.vector)
+        self.vector = pairs[0][1]
+        each = _along(operator, pairs)
+        parts = weights @ each
+        total, error = float(parts.sum()), 0.0
+        crossed = total
+        if not exact:
+            error = standard_error(each.sum(axis=1), prompts)
+            crossed = self._crossed(operator, prompts, self.vector) if count > 3 else total
+        best = (2 * total + crossed) / 3
+        share = best / total if total else 1.0
+        return Stiffness(
+            value=best,
+            standard_error=error,
+            fresh=float(parts[0]) * share,
+            stale=float(parts[1]) * share,
+            in_sample=total,
+            crossed=crossed,
+            angle=abs(float(np.angle(value))) if value.real > 0 else 0.0,
+            residual=residual,
+            passes=operator.rows_passed / 3 / groups.mask.shape[0],
+            groups=count,
+            method=operator.method,
+        )
+
+    def _crossed(self, operator: Operator, prompts: np.ndarray, start: torch.Tensor) -> float:
+        first = np.zeros(len(prompts), bool)
+        first[np.argsort(prompts, kind="stable")[::2]] = True  # every second group of each prompt
+        values = []
+        for half in (first, ~first):
+            pairs, _, _ = self._leading(operator, half / half.sum(), start)
+            values.append(float(_along(operator, pairs, ~half)[~half].sum(axis=1).mean()))
+        return float(np.mean(values))
+
+    def _leading(
+        self, operator: Operator, weights: np.ndarray, start: torch.Tensor | None
+    ) -> "tuple[Pairs, complex, float]":
+        if start is None:
+            start = torch.randn(self.size, generator=torch.Generator().manual_seed(0))
+        return arnoldi(lambda v: sum(operator.product(v, weights)), start, self.products, self.tolerance)
+
+
+Pairs = list[tuple[torch.Tensor, torch.Tensor]]
+"""(u, v) whose u . A v add up to the eigenvalue's real part."""
+SLANTED = 0.5
+"""Cosine of left and right vector below which the left one is not used: it would blow the noise up."""
+
+
+def arnoldi(
+    apply: Callable[[torch.Tensor], torch.Tensor], start: torch.Tensor, most: int, tolerance: float
+) -> tuple[Pairs, complex, float]:
+    """Eigenvalue of largest real part of a linear map [D], its vectors, and its relative residual, by Arnoldi.
+
+    The left vector comes from the same Krylov space. Of a complex pair, and where left and right lie too far apart,
+    the right vector stands on both sides. The basis lies in the host's memory.
+    """
+    most = min(most, start.numel())
+    basis = [(start / start.norm()).cpu()]
+    matrix = np.zeros((most + 1, most))
+    for place in range(most):
+        image = apply(basis[place]).cpu()
+        size = float(image.norm())
+        for _ in range(2):  # twice is enough
+            for row, other in enumerate(basis):
+                along = float(other @ image)
+                matrix[row, place] += along
+                image = image - along * other
+        rest = float(image.norm())
+        matrix[place + 1, place] = rest
+        square = matrix[: place + 1, : place + 1]
+        values, vectors = np.linalg.eig(square)
+        best = int(np.argmax(values.real))
+        residual = rest * abs(vectors[-1, best]) / max(abs(values[best]), 1e-300)
+        if residual <= tolerance or rest <= 1e-6 * size or place + 1 == most:
+            break
+        basis.append(image / rest)
+    value, mode = complex(values[best]), vectors[:, best]
+    if abs(value.imag) > 1e-9 * abs(value):
+        parts = [_combined(basis, part) for part in (mode.real, mode.imag)]
+        return [(part, part) for part in parts], value, float(residual)
+    lefts, others = np.linalg.eig(square.T)
+    twin = others[:, int(np.argmin(np.abs(lefts - value)))].real
+    overlap = float(twin @ mode.real) / float(np.linalg.norm(twin) * np.linalg.norm(mode.real))
+    right = _combined(basis, mode.real / np.linalg.norm(mode.real))
+    left = _combined(basis, twin / float(twin @ mode.real)) if abs(overlap) > SLANTED else right
+    return [(left / float(left @ right), right)], value, float(residual)
+
+
+def _along(operator: Operator, pairs: Pairs, chosen: np.ndarray | None = None) -> np.ndarray:
+    return np.sum([operator.contributions(u, v, chosen) for u, v in pairs], axis=0)
+
+
+def standard_error(each: np.ndarray, prompts: np.ndarray) -> float:
+    """Of the mean of `each` [groups]: from groups of one prompt where every prompt has two, else over all groups."""
+    kinds, counts = np.unique(prompts, return_counts=True)
+    if counts.min() > 1:
+        spread = sum(n * np.var(each[prompts == p], ddof=1) for p, n in zip(kinds, counts, strict=True))
+        return float(np.sqrt(spread)) / len(each)
+    return float(np.std(each, ddof=1) / np.sqrt(len(each))) if len(each) > 1 else float("inf")
+
+
+def _combined(basis: list[torch.Tensor], weights: np.ndarray) -> torch.Tensor:
+    return sum(float(weight) * one for weight, one in zip(weights, basis, strict=True))

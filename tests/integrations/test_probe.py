@@ -1,0 +1,289 @@
+"""K of the probe against the enumerated Jacobian of the tiny model, and what it leaves untouched.
+
+With all groups enumerated nothing is random. Sampled: 4 prompts, 100 groups each, seeds 0 and 1, within 3 standard
+errors each; for normal errors one of them alarms falsely with probability 0.005.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("trl", reason="needs the extra trl: pip install 'bandit-lab[trl]'")
+
+import client
+import torch
+import truth
+
+from bandit_lab.integrations import probe_operator
+from bandit_lab.integrations.probe import StiffnessProbe, arnoldi
+from bandit_lab.integrations.probe_margin import Loop
+from bandit_lab.integrations.probe_trl import TrlProbe, groups_of, optimiser, undisturbed
+
+pytestmark = [
+    pytest.mark.trainer,
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+
+SIZE, BETA = 3, 0.3
+CASES = {"none-corrected": ("none", True), "none-plain": ("none", False), "group-plain": ("group", False)}
+NAMES = list(CASES)
+
+
+def enumerated(trainer, size=SIZE):
+    """All groups of `size` with their probabilities, advantages and reference by the trainer itself."""
+    sets, ways = truth.multisets(size)
+    policy = client.policy(trainer.model)
+    count = len(client.PROMPTS)
+    answers = [[int(word)] for _ in range(count) for group in sets for word in group]
+    rows = [dict(trainer.train_dataset[x]) for x in range(count) for _ in range(sets.size)]
+    weights = np.concatenate([ways * np.prod(policy[x][sets], axis=1) / count for x in range(count)])
+    trainer._generate_single_turn = lambda *given: (answers, None)
+    try:
+        trainer.model.train()
+        with undisturbed(trainer):
+            batch = trainer._generate_and_score_completions(rows)
+    finally:
+        del trainer._generate_single_turn
+    return groups_of(trainer, batch, size, np.repeat(np.arange(count), len(sets)), weights)
+
+
+class Case:
+    """A trainer away from its reference, all its groups and its dense truth."""
+
+    def __init__(self, folder, scale, corrected):
+        self.reference = client.model(width=8)
+        self.trainer = client.trainer(
+            folder,
+            policy=client.model(seed=3, width=8),
+            reference=self.reference,
+            beta=BETA,
+            group_size=SIZE,
+            scale_rewards=scale,
+            num_iterations=2,
+            use_bias_correction_kl=corrected,
+        )
+        self.groups = enumerated(self.trainer)
+        self.truth = truth.truth(self.trainer.model, self.reference, SIZE, BETA, scale == "group", corrected)
+        self.probe = TrlProbe(self.trainer, rows_per_forward=4096, tolerance=1e-3)
+
+    def operator(self, method="double_backward"):
+        parameters = list(self.trainer.model.parameters())
+        with undisturbed(self.trainer):
+            return probe_operator.Operator(parameters, self.groups, None, None, 4096, method)
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory):
+    made = {}
+
+    def case(name):
+        if name not in made:
+            made[name] = Case(tmp_path_factory.mktemp(name), *CASES[name])
+        return made[name]
+
+    return case
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("method", "tolerance"), [("double_backward", 1e-4), ("central", 3e-3)])
+def test_products_are_those_of_the_dense_jacobian(cases, name, method, tolerance):
+    """Fresh and stale parts apart, along a random direction and along the leading one."""
+    case = cases(name)
+    operator = case.operator(method)
+    total = case.truth.fresh + case.truth.stale
+    values, vectors = np.linalg.eig(total)
+    leading = vectors[:, values.real.argmax()].real
+    for v in (np.random.default_rng(0).standard_normal(len(total)), leading):
+        found = operator.product(torch.tensor(v, dtype=torch.float32), case.groups.weights)
+        scale = np.linalg.norm(total @ v)
+        for mine, dense in zip(found, (case.truth.fresh, case.truth.stale), strict=True):
+            assert np.linalg.norm(mine.numpy() - dense @ v) < tolerance * scale
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_exact_expectations_give_the_leading_eigenvalue_to_one_per_cent(cases, name):
+    case = cases(name)
+    found = case.probe.stiffness(case.groups)
+    assert found.method == "double_backward"
+    assert found.value == pytest.approx(case.truth.leading, rel=0.01)
+    assert found.standard_error == 0
+    assert found.fresh + found.stale == pytest.approx(found.value)
+    total = case.truth.fresh + case.truth.stale
+    right, left = np.linalg.eig(total), np.linalg.eig(total.T)
+    v, u = (pair[1][:, pair[0].real.argmax()].real for pair in (right, left))
+    assert found.stale == pytest.approx(u @ case.truth.stale @ v / (u @ v), abs=0.02 * found.value)
+
+
+def test_planted_a_probe_that_forgets_the_sampling_law_misses(cases, monkeypatch):
+    """Without the score of the groups the stale part of the uncorrected KL term is lost, and 1 % is missed."""
+    case = cases("none-plain")
+    along = probe_operator._Tokens.along
+    monkeypatch.setattr(probe_operator._Tokens, "along", lambda self, t: along(self, torch.zeros_like(t)))
+    assert case.probe.stiffness(case.groups).value != pytest.approx(case.truth.leading, rel=0.01)
+
+
+def test_planted_a_wrong_mask_loses_the_law(cases):
+    case = cases("none-plain")
+    deaf = replace(case.groups, mask=torch.zeros_like(case.groups.mask))
+    assert case.probe.stiffness(deaf).value != pytest.approx(case.truth.leading, rel=0.01)
+
+
+@pytest.fixture(scope="module")
+def near(tmp_path_factory):
+    """A policy near its reference, as in training, with groups of 8; its trainer and its K."""
+    reference, policy = client.model(width=8), client.model(width=8)
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for one in policy.parameters():
+            one += 0.1 * torch.randn(one.shape, generator=generator)
+    folder = tmp_path_factory.mktemp("near")
+    settings = {"beta": BETA, "group_size": 8, "num_iterations": 2, "use_bias_correction_kl": False}
+    trainer = client.trainer(folder, policy=policy, reference=reference, **settings)
+    return trainer, truth.truth(trainer.model, reference, 8, BETA, False, False).leading
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_sampled_groups_are_within_three_standard_errors(near, seed):
+    """The error bar says something: it is below a quarter of K. Planted: K of another update, half as large."""
+    trainer, k = near
+    probe = TrlProbe(trainer, groups=100, rows_per_forward=4096, tolerance=1e-2, products=16)
+    with undisturbed(trainer):
+        torch.manual_seed(seed)
+        groups = probe.sample()
+    found = probe.stiffness(groups)
+    assert abs(found.value - k) < 3 * found.standard_error
+    assert found.standard_error < 0.25 * k
+    assert found.crossed < found.value < found.in_sample
+    if seed:
+        return
+    half = replace(groups, losses=[lambda new, old, full=loss: full(new, old) / 2 for loss in groups.losses])
+    found = probe.stiffness(half)
+    assert abs(found.value - k) > 3 * found.standard_error
+
+
+def test_nothing_is_disturbed(tmp_path):
+    """With and without the probe: the same bits of the weights, and of the log except the probe's columns."""
+    ends, logs = [], []
+    for asked in (False, True):
+        trainer = client.trainer(tmp_path, beta=0.1, learning_rate=0.2, max_steps=4, num_iterations=2)
+        told = []
+        if asked:
+            trainer.add_callback(TrlProbe(trainer, every=2, groups=2, show=told.append, products=4))
+        trainer.train()
+        ends.append(client.policy(trainer.model))
+        timed = ("step_time", "train_runtime", "train_samples_per_second", "train_steps_per_second")
+        logs.append(
+            [
+                {key: value for key, value in entry.items() if "probe/" not in key and key not in timed}
+                for entry in trainer.state.log_history
+            ]
+        )
+    np.testing.assert_array_equal(*ends)
+    assert logs[0] == logs[1]
+    assert len(told) == 2
+    assert "stiffness K = " in told[0]
+    assert "forward-backward passes" in told[0]
+    assert any("probe/stiffness" in entry for entry in trainer.state.log_history)
+
+
+def lora(policy, rank=2):
+    """Low-rank adapters on the attention of a Qwen2, by peft, drawn so that they act."""
+    import peft
+
+    config = peft.LoraConfig(r=rank, target_modules=["q_proj", "v_proj", "down_proj"], init_lora_weights=False)
+    torch.manual_seed(2)
+    return peft.get_peft_model(policy, config)
+
+
+@pytest.mark.parametrize("kind", ["lora", "checkpointed", "checkpointed-central"])
+def test_adapters_and_gradient_checkpointing(tmp_path, kind):
+    """Only the adapters' parameters count: K is that of the dense Jacobian by them. Checkpointing changes nothing."""
+    policy = client.model(seed=3, width=8)
+    policy = lora(policy) if kind == "lora" else policy
+    settings = {"beta": 0.0, "group_size": SIZE, "num_iterations": 2}
+    plain = client.trainer(tmp_path, policy=policy, **settings)
+    if kind == "lora":
+        expected = truth.truth(plain.model, client.model(width=8), SIZE, 0.0, False, False)
+        assert len(expected.fresh) < 250
+        found = TrlProbe(plain, rows_per_forward=4096).stiffness(enumerated(plain))
+        assert found.value == pytest.approx(expected.leading, rel=0.01)
+        return
+    method = "central" if "central" in kind else "auto"
+    checked = client.trainer(tmp_path, policy=client.model(seed=3, width=8), **settings)
+    checked.model.gradient_checkpointing_enable({"use_reentrant": False})
+    checked.model.train()
+    assert checked.model.model.layers[0].gradient_checkpointing
+    values = [
+        TrlProbe(one, rows_per_forward=4096, method=way).stiffness(enumerated(one)).value
+        for one, way in ((plain, "auto"), (checked, method))
+    ]
+    assert values[1] == pytest.approx(values[0], rel=0.01)
+
+
+def test_the_momentum_and_adams_preconditioner_are_the_optimisers(tmp_path):
+    """K of a step scaled as the optimiser's state scales it, against the dense Jacobian scaled alike; and its loop."""
+    for name, more in (
+        ("sgd", {"optim_args": "momentum=0.8"}),
+        ("adamw_torch", {"adam_beta1": 0.7, "weight_decay": 0.1}),
+    ):
+        policy = client.model(seed=3, width=8)
+        settings = {
+            "group_size": SIZE,
+            "num_iterations": 3,
+            "max_steps": 6,
+            "learning_rate": 1e-3,
+            "optim": name,
+            **more,
+        }
+        trainer = client.trainer(tmp_path, policy=policy, **settings)
+        trainer.train()
+        parameters = list(trainer.model.parameters())
+        scale, _, loop = optimiser(trainer, parameters)
+        expected = truth.truth(trainer.model, client.model(width=8), SIZE, 0.0, False, False)
+        found = TrlProbe(trainer, rows_per_forward=4096).stiffness(enumerated(trainer))
+        if name == "sgd":
+            assert loop == Loop(1e-3, 0.8, "heavy_ball", "refresh", 3)
+            assert scale == [1.0] * len(parameters)
+            assert found.value == pytest.approx(expected.leading, rel=0.01)
+            continue
+        assert loop == Loop(1e-3, 0.7, "ema", "refresh", 3)
+        state = trainer.optimizer.state
+        moments = [state[one]["exp_avg_sq"] / (1 - 0.999**6) for one in parameters]
+        factor = torch.cat([1 / (one.sqrt() + 1e-8).reshape(-1) for one in moments]).double().numpy()
+        kept = [not ("norm" in key or "bias" in key) for key, _ in trainer.model.named_parameters()]
+        decay = np.concatenate([np.full(one.numel(), 0.1 * k) for one, k in zip(parameters, kept, strict=True)])
+        dense = factor[:, None] * (expected.fresh + expected.stale) + np.diag(decay)
+        assert found.value == pytest.approx(np.linalg.eigvals(dense).real.max(), rel=0.01)
+
+
+def test_a_model_without_gradients_is_refused(tmp_path):
+    trainer = client.trainer(tmp_path)
+    for one in trainer.model.parameters():
+        one.requires_grad_(False)
+    with pytest.raises(ValueError, match="parameters: expected at least one that requires a gradient"):
+        StiffnessProbe(list(trainer.model.parameters()))
+
+
+def test_a_trainer_without_a_group_size_is_refused():
+    with pytest.raises(ValueError, match="group size: expected a trainer with num_generations"):
+        TrlProbe(object())
+
+
+def test_arnoldi_finds_the_leading_pair_of_a_matrix_that_is_not_symmetric():
+    """Largest real part, not largest modulus, with its left vector."""
+    generator = torch.Generator().manual_seed(0)
+    basis = torch.eye(60) + 0.1 * torch.randn(60, 60, generator=generator) / 60**0.5
+    values = torch.cat([torch.tensor([2.0, -3.0]), torch.linspace(-1, 1.4, 58)])
+    matrix = basis @ torch.diag(values) @ torch.linalg.inv(basis)
+    [(left, right)], value, residual = arnoldi(lambda v: matrix @ v, torch.ones(60), 40, 1e-4)
+    assert value.real == pytest.approx(2, rel=1e-3)
+    assert residual < 1e-4
+    assert float((matrix @ right - 2 * right).norm()) < 0.01
+    assert float(left @ matrix @ right) == pytest.approx(2, rel=1e-3)
+    matrix[:2, :2], matrix[:2, 2:], matrix[2:, :2] = torch.tensor([[2.0, -1.0], [1.0, 2.0]]), 0.0, 0.0
+    pairs, value, _ = arnoldi(lambda v: matrix @ v, torch.ones(60), 40, 1e-5)
+    assert abs(value - (2 + 1j)) < 1e-3 or abs(value - (2 - 1j)) < 1e-3
+    assert sum(float(u @ matrix @ v) for u, v in pairs) == pytest.approx(2, rel=1e-3)

@@ -1,0 +1,15 @@
+"""What the probe says where its extra is not installed."""
+
+import importlib
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize("name", ["probe", "probe_margin", "probe_trl"])
+def test_without_the_extra_one_line_says_which(monkeypatch, name):
+    for loaded in [one for one in sys.modules if one.startswith("bandit_lab.integrations.probe")]:
+        monkeypatch.delitem(sys.modules, loaded)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match=r"^StiffnessProbe: .* the extra trl: pip install 'bandit-lab\[trl\]'$"):
+        importlib.import_module(f"bandit_lab.integrations.{name}")

@@ -25,6 +25,8 @@ class TrlProbe(TrainerCallback):
 
     Args:
       prompts: rows of the training data; groups: sampled anew per prompt and measurement, from the present policy.
+      reward_kl: weight of a KL penalty inside the reward, log pi_old - log pi_ref of the policy that samples. It moves
+        with that policy, so that it is stale; TRL's own KL term (`beta`) is not meant.
       every: steps between two lines; 0: only when `measure` is called. show: what takes a line.
       options: of `StiffnessProbe`.
 
@@ -40,6 +42,7 @@ class TrlProbe(TrainerCallback):
         prompts: int = 4,
         groups: int = 4,
         every: int = 0,
+        reward_kl: float = 0.0,
         show: Any = print,
         **options: Any,
     ) -> None:
@@ -56,7 +59,10 @@ class TrlProbe(TrainerCallback):
         require(hasattr(rows, "__len__") and len(rows) > 0, "train_dataset", "one with rows that can be indexed", rows)
         self.rows = [rows[place] for place in range(min(integer("prompts", prompts, 1), len(rows)))]
         self.groups, self.every, self.show = integer("groups", groups, 1), integer("every", every, 0), show
-        self.options = options
+        scaled = getattr(trainer, "scale_rewards", "none")
+        plain = reward_kl == 0 or scaled == "none"
+        require(plain, "reward_kl", "0, or advantages that are not scaled (scale_rewards='none')", scaled)
+        self.options, self.reward_kl = options, reward_kl
         self.vector: torch.Tensor | None = None
 
     def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
@@ -92,10 +98,12 @@ class TrlProbe(TrainerCallback):
         rows = [row for row in self.rows for _ in range(self.groups * self.group_size)]
         batch = self.trainer._generate_and_score_completions([dict(row) for row in rows])
         prompts = [place for place in range(len(self.rows)) for _ in range(self.groups)]
-        return groups_of(self.trainer, batch, self.group_size, prompts)
+        return groups_of(self.trainer, batch, self.group_size, prompts, reward_kl=self.reward_kl)
 
 
-def groups_of(trainer: Any, batch: dict[str, Any], size: int, prompts: Sequence[int], weights: Any = None) -> Groups:
+def groups_of(
+    trainer: Any, batch: dict[str, Any], size: int, prompts: Sequence[int], weights: Any = None, reward_kl: float = 0.0
+) -> Groups:
     """Groups of `size` rows each of what TRL's `_generate_and_score_completions` returns, with TRL's loss."""
     count = len(batch["completion_ids"]) // size
     rows = [slice(place * size, (place + 1) * size) for place in range(count)]
@@ -123,6 +131,10 @@ def groups_of(trainer: Any, batch: dict[str, Any], size: int, prompts: Sequence[
             # TRL divides some losses by the tokens of the whole rollout batch: per group, by the mean group's.
             batches = trainer.args.steps_per_generation / trainer.current_gradient_accumulation_steps
             more = {"num_items_in_batch": mask.sum() / count * batches, "old_per_token_logps": old}
+
+            if reward_kl:  # the same advantages, which now know how they move with the policy that samples
+                moved = -reward_kl * ((old - old.detach()) * mask[here]).sum(1)
+                more["advantages"] = given["advantages"] + moved - moved.mean()
 
             def reached(*args: Any, **more: Any) -> tuple[torch.Tensor, torch.Tensor, None]:
                 return present, torch.zeros_like(present).detach(), None

@@ -1,0 +1,419 @@
+"""At which learning rate does a real trainer leave stability, and does a probe of its first steps tell?
+
+Prediction (written before the runs). The probe measures fresh and stale stiffness of TRL's own update at the start;
+the exact threshold of that mode for blocks of N updates follows (bandit_lab/theory). TRL multiplies its reward term and
+its KL term by the importance ratio, so that with plain advantages nothing stale is left: the threshold of the learning
+rate is 2/K for every N, there is none in N. A KL penalty inside the reward is taken where the samples were: stale as a
+whole, with or without the ratio, so that the threshold falls as 2/(K N), whether the N updates share their samples
+(`num_iterations`) or not (`steps_per_generation`). TRL's clip acts only once a ratio is off by 0.2: it can only raise
+the learning rate at which a run leaves. Adam's second moment grows with the fluctuation and yields, so that a run
+leaves no earlier than predicted with the moment held (bandit_lab/theory/adaptive.py).
+
+Setting: conf/experiment/trainer.yaml, plain SGD except the last case. Measured: TRL runs from the fixed point, a
+bisection of a fixed grid of learning rates (factor 1.25, Adam 2) for the first at which the policy goes far. The level
+`far` was set on four runs at N = 1; beyond the threshold a run finds a flatter place soon, so that it goes no farther.
+Drawn: that learning rate against N with the prediction (bars: 2 standard errors), and how far the runs went.
+"""
+
+import math
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray
+from matplotlib.figure import Figure
+
+from bandit_lab.study.plots import style as s
+from bandit_lab.study.reproduce import sheet
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
+
+TITLE = "A real trainer leaves stability"
+
+# What prediction and measurement are both told.
+
+ONE, RATE = {"units": "1"}, {"units": "squared parameter per unit of loss"}
+
+
+class Case(NamedTuple):
+    """kl: where the KL penalty stands, `loss` or `reward`; iterations, slices: num_iterations, steps_per_generation."""
+
+    kl: str
+    iterations: int
+    slices: int = 1
+    epsilon: float = 1e6
+    adam: bool = False
+
+    @property
+    def updates(self) -> int:
+        """Per rollout batch."""
+        return self.iterations * self.slices
+
+
+CASES = {f"{kl}_{n}": Case(kl, n) for kl in ("loss", "reward") for n in (1, 2, 4)} | {
+    "loss_4s": Case("loss", 1, 4),
+    "reward_4s": Case("reward", 1, 4),
+    "clip_4": Case("loss", 4, 1, 0.2),
+    "adam_1": Case("loss", 1, 1, 1e6, True),
+}
+
+
+def unsupported_reason(setting: Setting) -> str | None:
+    """The reason where TRL is not installed."""
+    try:
+        import bandit_lab.integrations.tiny_client  # noqa: F401
+    except ImportError as error:
+        return str(error)
+    return None
+
+
+def settled(setting: Setting) -> Any:
+    """A model at the fixed point of the mean update, by its enumerated gradient; reference: the same, untrained."""
+    import torch
+
+    from bandit_lab.integrations import tiny_client as client
+
+    network, reference = client.model(setting.seed, setting.width), client.model(setting.seed, setting.width)
+    ids = torch.tensor([[client.WORDS.index(word) for word in prompt.split()] for prompt in client.PROMPTS])
+    rewards, target = torch.tensor(client.REWARDS), torch.log(torch.tensor(client.policy(reference)))
+    centred = 1 - 1 / setting.group_size  # what the group's own mean takes off
+    for _ in range(setting.settle.steps):
+        log = torch.log_softmax(network(input_ids=ids).logits[:, -1].double(), dim=-1)
+        gain = (log.exp() * (centred * rewards - setting.beta * (log - target))).sum(-1).mean()
+        slopes = torch.autograd.grad(gain, list(network.parameters()))
+        with torch.no_grad():
+            for one, slope in zip(network.parameters(), slopes, strict=True):
+                one += setting.settle.learning_rate * slope
+    return network
+
+
+def trainer_of(setting: Setting, case: Case, start: Any, folder: str, learning_rate: float, steps: int) -> Any:
+    """TRL's trainer for one run from `start`, a state dict."""
+    from bandit_lab.integrations import tiny_client as client
+
+    network = client.model(setting.seed, setting.width)
+    reference = client.model(setting.seed, setting.width)
+    network.load_state_dict(start)
+    target = np.log(client.policy(reference))
+    factor = 1 - 1 / setting.group_size
+
+    def rewarded(completion_ids: list[list[int]], row: list[int], **rest: Any) -> list[float]:
+        away = np.log(client.policy(network)) - target
+        words = [ids[0] for ids in completion_ids]
+        return [
+            float(client.REWARDS[x, a] - setting.beta / factor * away[x, a]) for x, a in zip(row, words, strict=True)
+        ]
+
+    inside = case.kl == "reward"
+    return client.trainer(
+        folder,
+        policy=network,
+        reference=reference,
+        rewards=rewarded if inside else None,
+        beta=0.0 if inside else float(setting.beta),
+        use_bias_correction_kl=True,
+        group_size=setting.group_size,
+        groups=len(client.PROMPTS),
+        num_iterations=case.iterations,
+        steps_per_generation=case.slices,
+        epsilon=case.epsilon,
+        learning_rate=learning_rate,
+        max_steps=steps,
+        optim="adamw_torch" if case.adam else "sgd",
+        logging_steps=10**6,
+        seed=setting.seed + 1,
+    )
+
+
+# Prediction: the probe at the start, and the theory's threshold.
+
+
+def predict(setting: Setting) -> xarray.Dataset:
+    """Stiffness of every case at the start, and the learning rate beyond which its mode grows."""
+    network = settled(setting)
+    start = network.state_dict()
+    kinds: dict[tuple[str, bool], Any] = {}
+    rows = []
+    for name in setting.cases:
+        case = CASES[name]
+        kind = (case.kl, case.adam)
+        if kind not in kinds:
+            kinds[kind] = _stiffness(setting, case, start)
+        stiffness, momentum, convention = kinds[kind]
+        rows.append(_predicted(stiffness, momentum, convention, case.updates))
+    values = np.array(rows, float).T
+    names = ("stiffness", "stiffness_std", "fresh", "stale", "threshold", "low", "high", "law")
+    units = ({"units": "loss per squared parameter"},) * 4 + (RATE,) * 4
+    content = {name: ("case", one, unit) for name, one, unit in zip(names, values, units, strict=True)}
+    return xarray.Dataset(content, coordinates(setting))
+
+
+def _stiffness(setting: Setting, case: Case, start: Any) -> tuple[Any, float, str]:
+    from bandit_lab.integrations.probe_trl import TrlProbe
+
+    with TemporaryDirectory() as folder:
+        least = 1e-9 if case.adam else 0.0
+        trainer = trainer_of(
+            setting, case._replace(iterations=2), start, folder, least, setting.warm if case.adam else 1
+        )
+        trainer.train()
+        weight = setting.beta / (1 - 1 / setting.group_size) if case.kl == "reward" else 0.0
+        rows = 4 * setting.group_size
+        probe = TrlProbe(trainer, groups=setting.probe_groups, reward_kl=weight, rows_per_forward=rows, tolerance=1e-2)
+        found = probe.measure()
+    return found.stiffness, found.loop.momentum, found.loop.convention
+
+
+def _predicted(k: Any, momentum: float, convention: str, updates: int) -> list[float]:
+    from bandit_lab import theory
+
+    def threshold(value: float) -> float:
+        share = value / k.value
+        loop = theory.LinearLoop(k.fresh * share, k.stale * share, momentum, "refresh", convention)
+        found = theory.first_unstable_learning_rate(loop, updates).value
+        return math.nan if found is None else found
+
+    spread = 2 * k.standard_error
+    ends = [threshold(k.value - spread), threshold(k.value + spread)]
+    law = theory.leading_order(updates, momentum, "ema" if convention == "ema" else "heavy_ball") / k.value
+    return [k.value, k.standard_error, k.fresh, k.stale, threshold(k.value), min(ends), max(ends), law]
+
+
+def coordinates(setting: Setting) -> dict[str, Any]:
+    """The cases with their updates per rollout batch."""
+    updates = [CASES[name].updates for name in setting.cases]
+    return {"case": list(setting.cases), "updates": ("case", updates, ONE)}
+
+
+# Measurement: TRL alone.
+
+
+def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
+    """First learning rate of the grid at which a run goes far, by bisection, and every run with how far it went."""
+    parts: list[xarray.Dataset] = []
+    start: list[Any] = []
+
+    def started() -> Any:
+        if not start:
+            start.append(settled(setting).state_dict())
+        return start[0]
+
+    for name in setting.cases:
+        parts.append(lab.keep(name, partial(_one_case, setting, name, started)))
+        lab.progress(len(parts), len(setting.cases))
+    return xarray.concat(parts, "case").assign_coords(coordinates(setting))
+
+
+def _one_case(setting: Setting, name: str, started: Any) -> xarray.Dataset:
+    case = CASES[name]
+    grid = setting.adam if case.adam else setting.sgd
+    rates = grid.lowest * grid.factor ** np.arange(grid.count)
+    far = np.full(len(rates), np.nan)
+    low, high = -1, len(rates)  # stable at low, far at high
+    while high - low > 1:
+        place = (low + high) // 2
+        far[place] = _farthest(setting, case, started(), float(rates[place]))
+        low, high = (low, place) if far[place] > setting.far else (place, high)
+    edge = math.sqrt(rates[high - 1] * rates[high]) if 0 < high < len(rates) else math.nan
+    values = {
+        "threshold": ((), edge, RATE),
+        "farthest": ("run", far, ONE),
+        "rate": ("run", rates, RATE),
+    }
+    return xarray.Dataset(values)
+
+
+def _farthest(setting: Setting, case: Case, start: Any, learning_rate: float) -> float:
+    """Largest total variation from the start of one run, mean over prompts; 1 where it ended in no number."""
+    from transformers import TrainerCallback
+
+    from bandit_lab.integrations import tiny_client as client
+
+    steps = max(setting.least_steps, setting.blocks * case.updates)
+    with TemporaryDirectory() as folder:
+        trainer = trainer_of(setting, case, start, str(Path(folder)), learning_rate, steps)
+        first = client.policy(trainer.model)
+        reached = [0.0]
+
+        class Watch(TrainerCallback):  # type: ignore[misc]
+            def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+                now = client.policy(trainer.model)
+                away = float(np.abs(now - first).sum(-1).mean() / 2)
+                reached.append(away if np.isfinite(away) else 1.0)
+                control.should_training_stop = reached[-1] > setting.far
+
+        trainer.add_callback(Watch())
+        try:
+            trainer.train()
+        except RuntimeError as error:  # sampling from probabilities that are no numbers
+            if "probability" not in str(error):
+                raise
+            return 1.0
+    return max(reached)
+
+
+# Picture.
+
+LOOKS = {"loss": ("o", s.BLUE, "KL in the loss, as TRL does"), "reward": ("s", s.VERMILION, "KL in the reward")}
+
+
+def trained(setting: Setting) -> str:
+    """What stands above the picture."""
+    about = "four prompts, six answers; TRL's GRPOTrainer, Dr. GRPO's advantage"
+    return sheet.trained("tiny Qwen2", about, kl_weight=setting.beta, drift=f"group size {setting.group_size}")
+
+
+def draw(figure: Figure, found: Results, wide: bool) -> None:
+    """Thresholds against N; how far each run went against its learning rate over the prediction."""
+    figure.set_figheight(3.0 if wide else 5.2)
+    left, right = figure.subplots(1, 2) if wide else figure.subplots(2, 1)
+    predicted, measured = found.predicted, found.measured
+    for kl, (marker, colour, text) in LOOKS.items():
+        chosen = [name for name in found.setting.cases if CASES[name] == Case(kl, CASES[name].iterations)]
+        mine = predicted.sel(case=chosen)
+        left.fill_between(mine.updates, mine.low, mine.high, color=colour, alpha=0.2, linewidth=0)
+        left.plot(mine.updates, mine.threshold, color=colour, linewidth=1.2)
+        here = measured.threshold.sel(case=chosen)
+        left.plot(mine.updates, here, marker, color=colour, markerfacecolor="white", markersize=5, label=text)
+    for name, marker, text in (
+        ("loss_4s", "x", None),
+        ("reward_4s", "x", "samples not shared"),
+        ("clip_4", "^", "clip 0.2"),
+    ):
+        if name in found.setting.cases:
+            colour = LOOKS[CASES[name].kl][1]
+            one = measured.threshold.sel(case=name)
+            left.plot(CASES[name].updates, one, marker, color=colour, markersize=6, markerfacecolor="none", label=text)
+    left.set(xscale="log", yscale="log", xlabel="updates $N$ per rollout batch")
+    left.set_ylabel("learning rate at which\nthe run leaves")
+    sheet.ticks_at(left.xaxis, (1, 2, 4))
+    left.legend(fontsize=6.5, loc="lower left", title="markers: measured, lines: probe", title_fontsize=6.5)
+    for name in found.setting.cases:
+        case = CASES[name]
+        if case.adam:
+            continue
+        marker, colour, _ = LOOKS[case.kl]
+        one = measured.sel(case=name)
+        ratio = one.rate / predicted.threshold.sel(case=name)
+        shape = "^" if case.epsilon < 1 else "x" if case.slices > 1 else marker
+        right.plot(ratio, one.farthest, shape, color=colour, markersize=4, markerfacecolor="none")
+    right.axvline(1, **s.EXACT)
+    right.axhline(found.setting.far, **s.LAW)
+    right.set(xscale="log", xlabel="learning rate / predicted threshold", ylabel="farthest policy\n(total variation)")
+    right.text(0.02, found.setting.far + 0.02, "far", transform=right.get_yaxis_transform(), fontsize=6.5)
+
+
+# Table and claims.
+
+
+def table(found: Results) -> str:
+    """Every case with its stiffness, its prediction, and what was measured."""
+    head = "| case | N | K (2 s.e.) | fresh | stale | predicted | measured | measured / predicted | runs |"
+    lines = [head, "|---|---|---|---|---|---|---|---|---|"]
+    for name in found.setting.cases:
+        p, m = found.predicted.sel(case=name), found.measured.sel(case=name)
+        k = f"{float(p.stiffness):.3g} ± {2 * float(p.stiffness_std):.2g}"
+        runs = int(np.isfinite(m.farthest).sum())
+        cells = (
+            name,
+            int(p.updates),
+            k,
+            *(f"{float(one):.3g}" for one in (p.fresh, p.stale, p.threshold, m.threshold)),
+        )
+        lines.append(f"| {' | '.join(map(str, cells))} | {float(m.threshold / p.threshold):.2f} | {runs} |")
+    return "\n".join([*lines, "", f"Runs in all: {int(np.isfinite(found.measured.farthest).sum())}."])
+
+
+def _slope(kl: str, side: Any) -> float:
+    names = [name for name in side.case.values if CASES[str(name)] == Case(kl, CASES[str(name)].iterations)]
+    mine = side.sel(case=names)
+    return float(np.polyfit(np.log(mine.updates), np.log(mine.threshold), 1)[0])
+
+
+def _over(f: Results, name: str) -> float:
+    """Measured over predicted threshold; no case of that name: as predicted."""
+    if name not in f.setting.cases:
+        return 1.0
+    return float((f.measured.threshold / f.predicted.threshold).sel(case=name))
+
+
+THEORY = "derived in bandit_lab/theory/thresholds.py and block_map.py"
+
+# A grid step is a factor 1.25, its middle is taken: 12 %; K has an error of its own, two of which are allowed.
+STEP = 1.25
+
+
+def _allowed(f: Results) -> float:
+    error = 2 * (f.predicted.stiffness_std / f.predicted.stiffness).sel(
+        case=[n for n in f.setting.cases if n[:4] == "loss"]
+    )
+    return math.sqrt(STEP) - 1 + float(error.max())
+
+
+CLAIMS = (
+    Claim(
+        "trainer.on_policy",
+        "One update per rollout batch: learning rate at which TRL leaves stability, over the probe's",
+        THEORY,
+        predicted=lambda f: 1.0,
+        measured=lambda f: _over(f, "loss_1"),
+        tolerance=_allowed,
+        post_hoc="the level beyond which a run is far was set on four runs of this case",
+        fails_if="K of the first step did not tell where this trainer diverges",
+    ),
+    Claim(
+        "trainer.no_threshold_in_n",
+        "KL in the loss (TRL): slope of log threshold against log N, N = 1 to 4",
+        "the ratio leaves nothing stale: bandit_lab/theory/stiffness.py",
+        predicted=lambda f: _slope("loss", f.predicted),
+        measured=lambda f: _slope("loss", f.measured),
+        tolerance=0.2,
+        fails_if="reusing samples made TRL's update stale in the mean",
+    ),
+    Claim(
+        "trainer.kl_in_reward",
+        "KL in the reward: slope of log threshold against log N, N = 1 to 4",
+        THEORY,
+        predicted=lambda f: _slope("reward", f.predicted),
+        measured=lambda f: _slope("reward", f.measured),
+        tolerance=0.2,
+        fails_if="a KL penalty taken at the samples were not stale",
+    ),
+    Claim(
+        "trainer.reward_worst",
+        "KL in the reward: measured over predicted threshold, the farthest from 1 over N",
+        THEORY,
+        predicted=lambda f: 1.0,
+        measured=lambda f: max(
+            (_over(f, n) for n in f.setting.cases if n[:6] == "reward"), key=lambda x: abs(math.log(x))
+        ),
+        tolerance=_allowed,
+        fails_if="the exact threshold of the stale mode did not hold, shared samples or not",
+    ),
+    Claim(
+        "trainer.clip",
+        "TRL's clip of 0.2 at N = 4: threshold with it over without, no less than 1 up to a grid step (1 if so)",
+        "the clip acts only once a ratio is off by 0.2",
+        predicted=lambda f: 1.0,
+        measured=lambda f: _not_lower(f, "clip_4", "loss_4"),
+        tolerance=0.0,
+        fails_if="the clip made training leave earlier",
+    ),
+    Claim(
+        "trainer.adam",
+        "Adam: measured over predicted threshold is no less than 1 up to a grid step (1 if so)",
+        "the second moment grows with the fluctuation: bandit_lab/theory/adaptive.py",
+        predicted=lambda f: 1.0,
+        measured=lambda f: float(_over(f, "adam_1") > 1 / f.setting.adam.factor),
+        tolerance=0.0,
+        fails_if="Adam left stability before the threshold with its second moment held",
+    ),
+)
+
+
+def _not_lower(f: Results, name: str, other: str) -> float:
+    if name not in f.setting.cases:
+        return 1.0
+    edges = f.measured.threshold.sel(case=[name, other]).values
+    return float(bool(edges[0] > edges[1] / STEP))

@@ -1,0 +1,13 @@
+"""What the callback says where its extra is not installed."""
+
+import importlib
+import sys
+
+import pytest
+
+
+def test_without_the_extra_one_line_says_which(monkeypatch):
+    monkeypatch.delitem(sys.modules, "bandit_lab.integrations.trl", raising=False)
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(ImportError, match=r"^StabilityCallback: .* the extra trl: pip install 'bandit-lab\[trl\]'$"):
+        importlib.import_module("bandit_lab.integrations.trl")

@@ -232,9 +232,8 @@ def test_the_margin_is_logged_or_worked_out():
     source = follow(Path("run"), Reading(ReadOptions(), {}))
     run = Watched(WatchSettings(stiffness=0.5, learning_rate=1.0, refresh_interval=1), source, Monitor())
     assert run.margin.value == pytest.approx(4)
-    run.take(1, {"reward": 0.5, "stability/margin": 2.5})
-    assert run.margin.value == 2.5
-    assert "no stiffness" not in Watched(WatchSettings(), source, Monitor()).margin.reason.split(", ")[0]
+    run.take(1, {"reward": 0.5, "probe/stability_used": 0.4})
+    assert run.margin.value == pytest.approx(2.5)
     assert Watched(WatchSettings(), source, Monitor()).margin.value is None
 
 

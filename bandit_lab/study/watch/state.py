@@ -17,7 +17,8 @@ FEWEST = 32
 """Rewards from which a forecast is made."""
 AHEAD = 0.25
 """The forecast is about the mean of a tenth of the rows so far, this share of them ahead."""
-_MARGIN = ("stability/margin", "train/stability/margin")
+_USED = ("probe/stability_used", "train/probe/stability_used")
+"""What `TrlProbe` logs: the share of the threshold that the loop uses."""
 
 
 @dataclass
@@ -35,9 +36,9 @@ class Watched:
     def take(self, step: float, row: Mapping[str, Any]) -> list[Alarm]:
         """One row."""
         self.lines += 1
-        for key in _MARGIN:
-            if key in row and (margin := scalars.parse(row[key])) is not None and math.isfinite(margin):
-                self.logged_margin = margin
+        for key in _USED:
+            if key in row and (used := scalars.parse(row[key])) is not None and 0 < used < math.inf:
+                self.logged_margin = 1 / used
         return self.monitor.feed(step, row)
 
     @property
@@ -75,7 +76,7 @@ class Watched:
         wanted = ("stiffness", "learning_rate", "refresh_interval")
         missing = [name for name in wanted if getattr(known, name) is None]
         if missing:
-            return Value.absent(f"no stability/margin in the log (StiffnessProbe logs it), and no {', '.join(missing)}")
+            return Value.absent(f"no probe/stability_used in the log (TrlProbe logs it), and no {', '.join(missing)}")
         from bandit_lab.theory import thresholds
 
         assert known.stiffness is not None

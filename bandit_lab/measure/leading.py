@@ -77,6 +77,21 @@ def leading_stiffness(
     return largest(apply, len(theta), count, "real", tolerance, start)
 
 
+def stiffness_along(
+    learner: Learner, dynamics: str, kl_weight: float, path: np.ndarray, tolerance: float = 1e-5
+) -> np.ndarray:
+    """The largest real part [T] of a stiffness at every place of a path [T, D], each begun at the last one's vector.
+
+    NaN where a place is not finite. tolerance: as of `leading_stiffness`. Raises what that raises.
+    """
+    found, last = np.full(len(path), np.nan), None
+    for place, theta in enumerate(path):
+        if np.all(np.isfinite(theta)):
+            one = leading_stiffness(learner, dynamics, kl_weight, theta, tolerance=tolerance, start=last)
+            found[place], last = one.values[0].real, one.vectors[:, 0].real
+    return found
+
+
 @partial(jax.jit, static_argnames=("dynamics", "part"))
 def _product(learner: Learner, dynamics: str, part: str, theta: Array, kl_weight: Array, v: Array) -> Array:
     drift, still = drift_of(learner, dynamics), jnp.zeros_like(v)

@@ -25,6 +25,7 @@
     two_cycle        the orbit of period two beyond a flip, exactly, for a nonlinear drift
     group_size       where group-size invariance of the mean fails
     curvature        reward spread bounds curvature
+    gradient_flow    the potential that the mean update climbs; sharpness along the way, for any policy
     contextual       many prompts that share parameters: mean flow, transfer, gain from dividing by the std
     size_family      bandits whose stiffness scales as M^-alpha
 
@@ -81,6 +82,7 @@ from bandit_lab.theory.fluctuation import (
     early_warning,
     spectrum,
 )
+from bandit_lab.theory.gradient_flow import Climb, follow, potential, sharpness, stiffness_parts
 from bandit_lab.theory.gradient_noise import (
     bernoulli_outcomes,
     binary_covariance,

@@ -1,0 +1,136 @@
+"""The gradient flow of the mean update, and its sharpness along the way, for any policy that can be differentiated.
+
+Derived here. With infinite groups, Bernoulli rewards of success probabilities q and reverse KL the on-policy drift is
+the gradient of
+
+    mean over prompts of g(J) - beta KL(pi || pi_ref),     J = sum_k pi_k q_k,
+
+g(J) = 2 arcsin(sqrt(J)) for advantages divided by the std (dg/dJ = 1/sqrt(J(1-J))), g(J) = J for those that are not.
+So its stiffness matrix is symmetric: minus the Hessian. Off-policy the drift is the gradient by the new parameters of
+
+    ratio        sum_k A_k(old) pi_k(new)            less the KL term at the new parameters,
+    uncorrected  sum_k A_k(old) pi_k(old) log pi_k(new)   less the same,
+    frozen       either, with the old parameters in place of the new ones,
+
+A_k(old) = (q_k - J(old)), over the std of the old policy where it is divided.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from bandit_lab import _checks
+
+ADVANTAGES, ESTIMATORS = ("grpo", "dr_grpo"), ("frozen", "uncorrected", "ratio")
+
+
+class Climb(NamedTuple):
+    """What climbs what. log_policy: parameters [D] -> [X, K], a `jax.tree_util.Partial` (its arguments are traced).
+
+    start: [D]. success: [X, K] probabilities of a reward of 1, else 0. log_reference: [X, K]. kl_weight: per nat.
+    """
+
+    log_policy: Callable[[Array], Array]
+    start: Array
+    success: Array
+    log_reference: Array
+    kl_weight: Array
+
+
+def potential(climb: Climb, advantage: str, theta: Array) -> Array:
+    """What the on-policy drift climbs, at parameters [D]."""
+    log_policy = climb.log_policy(theta)
+    policy = jnp.exp(log_policy)
+    success = jnp.sum(policy * climb.success, axis=-1)
+    gain = 2 * jnp.arcsin(jnp.sqrt(success)) if advantage == "grpo" else success
+    return jnp.mean(gain - climb.kl_weight * jnp.sum(policy * (log_policy - climb.log_reference), axis=-1))
+
+
+@partial(jax.jit, static_argnames=("advantage", "every", "count"))
+def _followed(climb: Climb, advantage: str, size: Array, every: int, count: int) -> Array:
+    slope = jax.grad(lambda theta: potential(climb, advantage, theta))
+
+    def step(_: int, theta: Array) -> Array:
+        a = slope(theta)
+        b = slope(theta + size / 2 * a)
+        c = slope(theta + size / 2 * b)
+        return theta + size / 6 * (a + 2 * b + 2 * c + slope(theta + size * c))
+
+    def saved(theta: Array, _: None) -> tuple[Array, Array]:
+        return jax.lax.fori_loop(0, every, step, theta), theta
+
+    return jax.lax.scan(saved, climb.start, None, count)[1]
+
+
+def follow(climb: Climb, advantage: str, times: np.ndarray, size: float, every: int = 5) -> np.ndarray:
+    """Parameters [T, D] at times [T] of the flow, in steps of unit learning rate.
+
+    Runge and Kutta's method of order 4 with steps of `size`, stable for stiffnesses below 2.78/size; linear between
+    every `every`-th step. Raises ValueError for an unknown advantage.
+    """
+    _checks.choice("advantage", advantage, ADVANTAGES)
+    gap = size * every
+    path = np.asarray(_followed(climb, advantage, jnp.asarray(size), every, int(np.max(times) / gap) + 2))
+    low = (times / gap).astype(int)
+    share = (times / gap - low)[:, None]
+    return (1 - share) * path[low] + share * path[low + 1]
+
+
+@partial(jax.jit, static_argnames="advantage")
+def _largest(climb: Climb, advantage: str, places: Array) -> Array:
+    hessian = jax.hessian(lambda theta: potential(climb, advantage, theta))
+    return jax.lax.map(lambda theta: jnp.linalg.eigvalsh(-hessian(theta))[-1], places)
+
+
+def sharpness(climb: Climb, advantage: str, places: np.ndarray) -> np.ndarray:
+    """Largest stiffness [T] at parameters [T, D], from the dense Hessian."""
+    return np.asarray(_largest(climb, advantage, jnp.asarray(places)))
+
+
+def off_policy_drift(climb: Climb, advantage: str, estimator: str, theta: Array, old: Array) -> Array:
+    """The mean update [D] at parameters [D] from groups drawn at other parameters [D]."""
+    before = climb.log_policy(old)
+    success = jnp.sum(jnp.exp(before) * climb.success, axis=-1, keepdims=True)
+    centred = climb.success - success
+    if advantage == "grpo":
+        centred = centred / jnp.sqrt(success * (1 - success))
+
+    def objective(x: Array) -> Array:
+        log_policy = climb.log_policy(x)
+        policy = jnp.exp(log_policy)
+        seen = policy if estimator == "ratio" else jnp.exp(before) * log_policy
+        return jnp.mean(
+            jnp.sum(centred * seen - climb.kl_weight * policy * (log_policy - climb.log_reference), axis=-1)
+        )
+
+    return jax.grad(objective)(old if estimator == "frozen" else theta)
+
+
+@partial(jax.jit, static_argnames=("advantage", "estimator", "count"))
+def _parts(climb: Climb, advantage: str, estimator: str, count: int, theta: Array) -> tuple[Array, Array]:
+    _, vectors = jnp.linalg.eigh(jax.hessian(lambda x: potential(climb, advantage, x))(theta))
+    basis = vectors[:, :count]  # ascending eigenvalues of the Hessian: the stiffest first
+
+    def moved(new: Array, old: Array) -> Array:
+        return basis.T @ off_policy_drift(climb, advantage, estimator, theta + basis @ new, theta + basis @ old)
+
+    fresh, stale = jax.jacfwd(moved, (0, 1))(jnp.zeros(count), jnp.zeros(count))
+    return -fresh, -stale
+
+
+def stiffness_parts(
+    climb: Climb, advantage: str, estimator: str, theta: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(H_fresh, H_stale) [count, count] in the on-policy drift's stiffest directions, at parameters [D].
+
+    Raises ValueError for an unknown advantage or estimator.
+    """
+    _checks.choice("advantage", advantage, ADVANTAGES)
+    _checks.choice("estimator", estimator, ESTIMATORS)
+    fresh, stale = _parts(climb, advantage, estimator, count, jnp.asarray(theta))
+    return np.asarray(fresh), np.asarray(stale)

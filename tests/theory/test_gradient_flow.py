@@ -1,0 +1,87 @@
+"""The potential of the mean update: its gradient is the drift, its Hessian the stiffness, by another route."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bandit_lab import theory
+from bandit_lab.bandits.neural import neural
+from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, Learner
+from bandit_lab.measure.leading import leading_stiffness, stiffness_along
+from bandit_lab.simulate import drift_of
+from bandit_lab.theory.gradient_flow import off_policy_drift
+
+BANDIT = neural(2, 2, 2, width=3)
+WEIGHT = 0.3
+
+
+def climb(bandit=BANDIT) -> theory.Climb:
+    policy = jax.tree_util.Partial(type(bandit).log_policy, bandit)
+    success = bandit.law.probabilities[..., 1]
+    return theory.Climb(policy, bandit.initial_parameters, success, bandit.reference_log_policy, jnp.asarray(WEIGHT))
+
+
+def elsewhere(seed: int) -> jax.Array:
+    start = BANDIT.initial_parameters
+    return start + 0.5 * jax.random.normal(jax.random.key(seed), start.shape)
+
+
+@pytest.mark.parametrize("advantage", theory.gradient_flow.ADVANTAGES)
+@pytest.mark.parametrize("estimator", theory.gradient_flow.ESTIMATORS)
+def test_the_off_policy_drift_is_that_of_the_simulation(advantage, estimator):
+    learner = Learner(BANDIT, ADVANTAGES[advantage](), ESTIMATORS[estimator]())
+    simulated = jax.jit(drift_of(learner, "mean_field"))(elsewhere(1), elsewhere(2), WEIGHT)
+    derived = off_policy_drift(climb(), advantage, estimator, elsewhere(1), elsewhere(2))
+    np.testing.assert_allclose(derived, simulated, rtol=1e-9, atol=1e-13)
+    other = off_policy_drift(climb(), advantage, estimator, elsewhere(1), elsewhere(3))
+    assert np.max(np.abs(other - simulated)) > 1e-3 or (advantage, estimator) == ("dr_grpo", "ratio")
+
+
+@pytest.mark.parametrize("advantage", theory.gradient_flow.ADVANTAGES)
+def test_on_policy_it_is_the_gradient_of_the_potential(advantage):
+    slope = jax.grad(lambda theta: theory.potential(climb(), advantage, theta))(elsewhere(1))
+    drift = off_policy_drift(climb(), advantage, "frozen", elsewhere(1), elsewhere(1))
+    np.testing.assert_allclose(slope, drift, rtol=1e-9, atol=1e-13)
+
+
+def test_sharpness_by_two_routes():
+    """Dense Hessian of the potential against Jacobian-vector products of the drift, float64, to 1e-6."""
+    places = np.stack([elsewhere(1), elsewhere(2)])
+    learner = Learner(BANDIT)
+    each = [leading_stiffness(learner, "mean_field", WEIGHT, place).values[0].real for place in places]
+    dense = theory.sharpness(climb(), "grpo", places)
+    np.testing.assert_allclose(dense, each, rtol=1e-6)
+    np.testing.assert_allclose(stiffness_along(learner, "mean_field", WEIGHT, places), dense, rtol=1e-6)
+    assert abs(dense[0] / dense[1] - 1) > 0.01
+
+
+def test_a_place_that_is_not_finite_has_no_stiffness():
+    found = stiffness_along(Learner(BANDIT), "mean_field", WEIGHT, np.stack([elsewhere(1), elsewhere(1) * np.nan]))
+    assert np.isfinite(found[0])
+    assert np.isnan(found[1])
+
+
+def test_parts_add_up_to_the_hessian_and_frozen_has_no_fresh_part():
+    place = np.asarray(elsewhere(1))
+    largest = theory.sharpness(climb(), "grpo", place[None])[0]
+    for estimator in theory.gradient_flow.ESTIMATORS:
+        fresh, stale = theory.stiffness_parts(climb(), "grpo", estimator, place, 4)
+        assert np.max(np.linalg.eigvals(fresh + stale).real) == pytest.approx(largest, rel=1e-9)
+        assert (np.max(np.abs(fresh)) < 1e-12) == (estimator == "frozen")
+    assert np.max(np.abs(theory.stiffness_parts(climb(), "dr_grpo", "ratio", place, 4)[1])) < 1e-12
+
+
+def test_the_flow_has_order_four():
+    """Half the step, a sixteenth of the error: the slope of the errors of three step sizes."""
+    times = np.array([8.0])
+    ends = [theory.follow(climb(), "grpo", times, size, every=1)[0] for size in (0.25, 0.125, 0.0625, 0.0078125)]
+    errors = [np.linalg.norm(end - ends[-1]) for end in ends[:-1]]
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(4, abs=0.3)
+    assert np.log2(errors[1] / errors[2]) == pytest.approx(4, abs=0.3)
+
+
+@pytest.mark.parametrize(("advantage", "estimator"), [("rloo", "frozen"), ("grpo", "clipped")])
+def test_what_has_no_potential_is_refused(advantage, estimator):
+    with pytest.raises(ValueError, match=r"(advantage|estimator): expected"):
+        theory.stiffness_parts(climb(), advantage, estimator, np.asarray(elsewhere(1)), 2)

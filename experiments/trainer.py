@@ -236,7 +236,7 @@ def _farthest(setting: Setting, case: Case, start: Any, learning_rate: float) ->
         first = client.policy(trainer.model)
         reached = [0.0]
 
-        class Watch(TrainerCallback):  # type: ignore[misc]
+        class Watch(TrainerCallback):
             def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
                 now = client.policy(trainer.model)
                 away = float(np.abs(now - first).sum(-1).mean() / 2)
@@ -276,15 +276,16 @@ def draw(figure: Figure, found: Results, wide: bool) -> None:
         left.plot(mine.updates, mine.threshold, color=colour, linewidth=1.2)
         here = measured.threshold.sel(case=chosen)
         left.plot(mine.updates, here, marker, color=colour, markerfacecolor="white", markersize=5, label=text)
-    for name, marker, text in (
+    others: tuple[tuple[str, str, str | None], ...] = (
         ("loss_4s", "x", None),
         ("reward_4s", "x", "samples not shared"),
         ("clip_4", "^", "clip 0.2"),
-    ):
+    )
+    for name, marker, words in others:
         if name in found.setting.cases:
             colour = LOOKS[CASES[name].kl][1]
             one = measured.threshold.sel(case=name)
-            left.plot(CASES[name].updates, one, marker, color=colour, markersize=6, markerfacecolor="none", label=text)
+            left.plot(CASES[name].updates, one, marker, color=colour, markersize=6, markerfacecolor="none", label=words)
     left.set(xscale="log", yscale="log", xlabel="updates $N$ per rollout batch")
     left.set_ylabel("learning rate at which\nthe run leaves")
     sheet.ticks_at(left.xaxis, (1, 2, 4))

@@ -63,7 +63,7 @@ def prepare(settings: WatchSettings, explicit: frozenset[str]) -> Plan:
             parent = Path(chosen).parent
             writable = parent.is_dir() and os.access(parent, os.W_OK) and not Path(chosen).is_dir()
             _checks.require(writable, name, "a file in a folder that can be written", visible(chosen))
-    scale = None if settings.reward_scale is None else tuple(settings.reward_scale)
+    scale = None if settings.reward_scale is None else (settings.reward_scale[0], settings.reward_scale[1])
     options = ReadOptions(
         settings.reward_key, settings.step_key, settings.eval_key, parse_where(settings.where), settings.run,
         scale, None, settings.log_every,

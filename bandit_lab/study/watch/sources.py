@@ -24,12 +24,27 @@ _LATEST = 2.0
 
 
 class Source(Protocol):
-    """Where rows come from. `about`: what is followed; `waiting`: what for, or nothing; `events` since the start."""
+    """Where rows come from."""
 
-    about: str
-    waiting: str
-    events: list[str]
-    ended: bool
+    @property
+    def about(self) -> str:
+        """What is followed."""
+        ...
+
+    @property
+    def waiting(self) -> str:
+        """What for, or nothing."""
+        ...
+
+    @property
+    def events(self) -> list[str]:
+        """Since the start: rotations, restarts."""
+        ...
+
+    @property
+    def ended(self) -> bool:
+        """Whether the log says that the run is over."""
+        ...
 
     def poll(self) -> Iterator[Row]:
         """The rows that are new."""
@@ -212,8 +227,8 @@ class File:
         """The new rows, once it is known how to read them."""
         if self._inner is None and (_mark(self._path) or (0, 0))[1]:
             whole = not os.path.isdir(self._path) and _only_whole(self._path)
-            self._inner = Document(self._path, self._reading) if whole else None
-            self._inner = self._inner or (Folder if os.path.isdir(self._path) else LineFile)(self._path, self._reading)
+            kind = Document if whole else Folder if os.path.isdir(self._path) else LineFile
+            self._inner = kind(self._path, self._reading)
         if self._inner is None:
             return
         yield from self._inner.poll()

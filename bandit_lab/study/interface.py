@@ -31,7 +31,9 @@ from bandit_lab.study.settings.schema import CompilingSettings
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["advise", "diagnose", "export", "fit", "predict", "reproduce", "simulate", "status", "sweep"]
+    from bandit_lab.study.explore.command import Map
+
+__all__ = ["advise", "diagnose", "explore", "export", "fit", "predict", "reproduce", "simulate", "status", "sweep"]
 
 OPEN = ("sweep", "options", "diagnostic", "optimizer.options")
 """Settings that take keys which no schema knows."""
@@ -118,6 +120,34 @@ def advise(*paths: str | Path, **settings: Any) -> Document:
       ValueError: as `predict`.
     """
     return call("advise", settings, paths)
+
+
+def explore(*paths: str | Path, **settings: Any) -> "Map":
+    """The stability map as one interactive page: `python -m bandit_lab explore`. A notebook shows it.
+
+    Args:
+      paths: a run's log and its trainer's configuration, laid into the map. settings: where the page begins
+        (`refresh_interval` [steps], `learning_rate` [logits per unit gradient], `staleness`, ...); `run_dir`, a sweep
+        whose cells are shown; `output`, the file to write; `open`, whether a browser opens that file (here: false).
+
+    Returns:
+      The page, `html`, and in `words` what is laid into it. Nothing is written unless `output` is given.
+
+    Raises:
+      ValueError: as `predict`; what the page cannot compute.
+    """
+    from bandit_lab.study import runner
+    from bandit_lab.study.explore import command
+
+    given = settings | ({"paths": [*map(str, paths)]} if paths else {})
+    with errors_in_one_line("explore"), settings_of_others_kept():
+        config, explicit = composed("explore", given)
+        config.open = bool(settings.get("open")) and settings.get("output") is not None
+        _, plan = runner.check("explore", config, explicit, Path())
+        found = command.made(plan)
+        if settings.get("output") is not None:
+            command.write(plan, found)
+        return found
 
 
 def status(run_dir: str | Path) -> Document:

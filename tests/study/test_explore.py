@@ -1,5 +1,6 @@
 """`explore`: the page that is written, what is laid into it, and what it refuses."""
 
+import html
 import json
 import re
 import shlex
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import bandit_lab as bl
 from bandit_lab.study import cli, plugins, runner
 from bandit_lab.study.cli import BAD_INPUT, OK, main
 from bandit_lab.study.explore import PAGE, command
@@ -244,3 +246,21 @@ def test_a_page_that_cannot_be_written_is_said(monkeypatch, capsys):
     monkeypatch.setattr(command.durable, "write_file", full)
     assert main(["explore", "output=map.html", "open=false"]) == 3
     assert "map.html: cannot be written (No space left on device)" in capsys.readouterr().err
+
+
+def test_from_python_the_page_is_that_of_the_command_and_nothing_is_written(capsys):
+    arguments = {"staleness": "lag", "refresh_interval": 3, "momentum": 0.5}
+    found = bl.explore(**arguments)
+    assert list(Path().iterdir()) == []
+    assert capsys.readouterr() == ("", "")
+    assert (
+        main(["explore", *(f"{key}={value}" for key, value in arguments.items()), "output=map.html", "open=false"])
+        == OK
+    )
+    assert found.html == Path("map.html").read_text(encoding="utf-8")
+    assert html.unescape(re.search(r'srcdoc="(.*?)"', found._repr_html_(), re.DOTALL)[1]) == found.html
+    assert bl.explore(**arguments, output="other.html").html == Path("other.html").read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match="momentum: expected"):
+        bl.explore(momentum=1.5)
+    with pytest.raises(ValueError, match="output: expected a file in a folder that can be written"):
+        bl.explore(output="none/map.html")

@@ -6,6 +6,7 @@ import statistics
 
 import pytest
 
+from bandit_lab.study.explore import command
 from bandit_lab.study.explore.page import page as made_page
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install '.[browser]'")
@@ -128,6 +129,18 @@ def test_the_point_is_dragged_by_the_mouse_and_the_address_holds_the_setting(ope
     page.evaluate("location.hash = 'model=lag&interval=3&rate=nonsense&momentum=7'")
     page.wait_for_function("explore.setting().model === 'lag'")
     assert (state(page)["interval"], state(page)["momentum"], state(page)["rate"]) == (3, 0.99, 0.1)
+
+
+def test_a_notebook_has_the_page_in_a_frame(opened, files):
+    """The page has no address there: complaints of the browser fail the test."""
+    frame = command.Map((files / "plain.html").read_text(encoding="utf-8"))._repr_html_()
+    (files / "notebook.html").write_text(f"<!doctype html><script>explore = {{frames: [1]}}</script>{frame}")
+    inside = opened("notebook").frames[1]
+    inside.wait_for_selector("#verdict:not(:empty)")
+    inside.fill("#momentum", "0.5")
+    inside.wait_for_function("explore.setting().momentum === 0.5 && !explore.busy")
+    assert "mu = 0.5" in inside.inner_text("#setting-line")
+    assert inside.locator("#copy-link").is_hidden()
 
 
 def test_a_drag_keeps_up_with_the_screen(opened, capsys):

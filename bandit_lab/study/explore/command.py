@@ -1,5 +1,6 @@
 """`explore`: the stability map as one page that a browser opens without a network."""
 
+import html
 import os
 import sys
 import webbrowser
@@ -18,6 +19,9 @@ from bandit_lab.study.runner import default_folder
 from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.errors import Stopped
 from bandit_lab.study.terminal.progress import Progress
+
+FRAME = 900
+"""Height of the page in a notebook, pixels."""
 
 
 @dataclass(frozen=True)
@@ -65,26 +69,52 @@ def _output(chosen: str | None) -> Path:
     return output
 
 
-def execute(plan: Plan, folder: Any, progress: Progress) -> Path:
-    """Write the page and show it. Returns its path, the last line of stdout."""
+@dataclass(frozen=True)
+class Map:
+    """The page: its `html`, and in `words` what is laid into it. A notebook shows it in a frame."""
+
+    html: str
+    words: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.html, quote=True)
+        return f'<iframe srcdoc="{page}" title="Stability map" style="width:100%;height:{FRAME}px;border:0"></iframe>'
+
+
+def made(plan: Plan) -> Map:
+    """The page of a checked plan. Writes nothing."""
     begin = plan.start
-    with progress.stage("page"):
-        run = None if plan.run is None else overlays.run_mark(plan.run) | {"place": plan.at_run}
-        sweep = None if plan.sweep is None else overlays.sweep_cells(plan.sweep)
-        if sweep is not None and begin["momentum"] not in sweep["momenta"]:
-            begin = {**begin, "momentum": sweep["momenta"][0]}
-        text = page({"start": begin, "run": run, "sweep": sweep})
+    run = None if plan.run is None else overlays.run_mark(plan.run) | {"place": plan.at_run}
+    sweep = None if plan.sweep is None else overlays.sweep_cells(plan.sweep)
+    if sweep is not None and begin["momentum"] not in sweep["momenta"]:
+        begin = {**begin, "momentum": sweep["momenta"][0]}
+    text = page({"start": begin, "run": run, "sweep": sweep})
+    return Map(text, tuple(one["words"] for one in (run, sweep) if one is not None))
+
+
+def write(plan: Plan, found: Map) -> bool:
+    """Write the page and show it, where that is wanted. Returns whether a browser opens it.
+
+    Raises:
+      Stopped: the file cannot be written.
+    """
     try:
         if plan.settings.output is None:
             plan.output.parent.mkdir(parents=True, exist_ok=True)
-        durable.write_file(plan.output, text.encode())
+        durable.write_file(plan.output, found.html.encode())
     except OSError as error:
         raise Stopped(f"{plan.output}: cannot be written ({error.strerror or error})") from error
-    shown = plan.settings.open and _show(plan.output)
-    size = f"{len(text.encode()) / 1e6:.1f} MB"
-    told = [f"One page, {size}, no network needed; {'the browser opens it' if shown else 'open it in a browser'}."]
-    told += [one["words"] for one in (run, sweep) if one is not None]
-    report.show(*told)
+    return plan.settings.open and _show(plan.output)
+
+
+def execute(plan: Plan, folder: Any, progress: Progress) -> Path:
+    """Write the page and show it. Returns its path, the last line of stdout."""
+    with progress.stage("page"):
+        found = made(plan)
+    shown = write(plan, found)
+    size = f"{len(found.html.encode()) / 1e6:.1f} MB"
+    told = f"One page, {size}, no network needed; {'the browser opens it' if shown else 'open it in a browser'}."
+    report.show(told, *found.words)
     return plan.output
 
 

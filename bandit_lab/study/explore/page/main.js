@@ -19,6 +19,7 @@ const given = JSON.parse(byId("given").textContent);
 const start = checked(fromGiven(given.start));
 const POINT = new Set(["interval", "rate", "steps"]);
 
+const addressable = location.protocol !== "about:"; // in the frame of a notebook there is no address
 let setting = fromHash(location.hash, start), ready = null, columns = [], left = [], spare = [], found = null, mean = [], runs = [];
 let resting = true, waiting = false, fresh = true, restTimer = 0, lastSamples = 0;
 
@@ -229,7 +230,7 @@ function address() {
   byId("setting-line").textContent = `model ${MODELS[setting.model]}; N = ${setting.interval}, eta = ${general(setting.rate, 4)}, mu = ${general(setting.momentum, 4)}, `
     + `beta = ${general(setting.weight, 4)}, G = ${setting.size === Infinity ? "infinity" : setting.size}; success ${setting.success.map((p) => general(p, 4)).join(", ")}`;
   byId("command").value = commandLine(setting);
-  if (resting) history.replaceState(null, "", `#${toHash(setting)}`);
+  if (resting && addressable) history.replaceState(null, "", `#${toHash(setting)}`);
 }
 
 async function copy(text, what) {
@@ -247,6 +248,7 @@ async function copy(text, what) {
 
 byId("copy-command").addEventListener("click", () => copy(commandLine(setting), "the predict line"));
 byId("copy-link").addEventListener("click", () => copy(`${location.href.split("#")[0]}#${toHash(setting)}`, "the link"));
+byId("copy-link").hidden = !addressable;
 byId("reset").addEventListener("click", () => change(start, true));
 byId("controls").addEventListener("submit", (event) => event.preventDefault());
 byId("tables").addEventListener("toggle", request);

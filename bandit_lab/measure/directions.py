@@ -22,20 +22,27 @@ _ROUNDING = 1e-9  # neutral share of a direction below which it is left as it is
 
 
 @jax.jit
-def _policy(bandit: Bandit, theta: Array) -> tuple[Array, Array, Array]:
-    scores = jax.jacfwd(bandit.log_policy)(theta)
-    return jnp.exp(bandit.log_policy(theta)), expected_reward(bandit, theta), scores
+def _policy(bandit: Bandit, theta: Array) -> tuple[Array, Array]:
+    return jnp.exp(bandit.log_policy(theta)), expected_reward(bandit, theta)
+
+
+@jax.jit
+def scores_at(bandit: Bandit, theta: Array) -> Array:
+    """d log pi / d theta [X, K, D] at theta [D]: forward mode, or reverse mode with more parameters than actions."""
+    actions = jax.eval_shape(bandit.log_policy, theta).size
+    mode = jax.jacfwd if theta.size <= actions else jax.jacrev
+    return mode(bandit.log_policy)(theta)
 
 
 def policy_at(learner: Learner, theta: np.ndarray) -> tuple[np.ndarray, float]:
     """(policy [X, K], expected reward) at theta [D]."""
-    policy, reward, _ = _policy(learner.bandit, jnp.asarray(theta))
+    policy, reward = _policy(learner.bandit, jnp.asarray(theta))
     return np.asarray(policy), float(reward)
 
 
 def policy_directions(learner: Learner, theta: np.ndarray) -> np.ndarray:
     """Orthonormal basis [D, R] of the directions that change the policy at theta [D] (no all-ones for a softmax)."""
-    scores = np.asarray(_policy(learner.bandit, jnp.asarray(theta))[2])
+    scores = np.asarray(scores_at(learner.bandit, jnp.asarray(theta)))
     rows = scores.reshape(-1, scores.shape[-1])
     _, singular, right = np.linalg.svd(rows, full_matrices=False)
     return right[singular > _RANK * singular[0]].T
@@ -46,7 +53,7 @@ def neutral_turns(learner: Learner, theta: np.ndarray, basis: np.ndarray) -> boo
     draw = np.random.default_rng(0)
     for _ in range(2):
         beside = theta + _BESIDE * np.where(theta == 0, 1.0, theta) * draw.uniform(0.5, 1.0, len(theta))
-        if not np.all(np.isfinite(_policy(learner.bandit, jnp.asarray(beside))[2])):
+        if not np.all(np.isfinite(scores_at(learner.bandit, jnp.asarray(beside)))):
             continue
         other = policy_directions(learner, beside)
         if other.shape != basis.shape or np.max(np.abs(other @ other.T - basis @ basis.T)) > _TURNED:

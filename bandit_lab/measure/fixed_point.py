@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,8 +25,14 @@ _CURVED_TIMES = (*(10.0**k for k in range(3, 10)), _FLOW_TIMES[-1])
 _ON_THE_FLOW = 1e-5  # logits; where a polished point may lie from the flow that decides where among many it is
 
 
-Drift = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-"""Reduced parameters [R] -> (drift [D], its derivative [D, R])."""
+class Drift(NamedTuple):
+    """The drift and its derivative apart: a solver asks for the one far more often than for the other.
+
+    value: parameters [D] -> drift [D]. slope: (parameters [D], basis [D, R]) -> its derivative [D, R] along the basis.
+    """
+
+    value: Callable[[np.ndarray], np.ndarray]
+    slope: Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -56,13 +63,13 @@ class FixedPoint:
 
 
 @partial(jax.jit, static_argnames="dynamics")
-def _drift_and_jacobian(learner: Learner, dynamics: str, theta: Array, kl_weight: Array) -> tuple[Array, Array]:
-    drift = drift_of(learner, dynamics)
+def _value(learner: Learner, dynamics: str, theta: Array, kl_weight: Array) -> Array:
+    return drift_of(learner, dynamics)(theta, theta, kl_weight)
 
-    def on_policy(x: Array) -> Array:
-        return drift(x, x, kl_weight)
 
-    return on_policy(theta), jax.jacfwd(on_policy)(theta)
+@partial(jax.jit, static_argnames="dynamics")
+def _jacobian(learner: Learner, dynamics: str, theta: Array, kl_weight: Array) -> Array:
+    return jax.jacfwd(lambda x: drift_of(learner, dynamics)(x, x, kl_weight))(theta)
 
 
 def find_fixed_point(
@@ -91,26 +98,19 @@ def find_fixed_point(
     turns = neutral_turns(learner, start, basis)
     weight = jnp.asarray(float(kl_weight))
 
-    def drift_at(theta: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        value, jacobian = _drift_and_jacobian(learner, dynamics, jnp.asarray(theta), weight)
-        return np.asarray(value), np.asarray(jacobian) @ basis
-
+    drift = Drift(
+        lambda theta: np.asarray(_value(learner, dynamics, jnp.asarray(theta), weight)),
+        lambda theta, along: np.asarray(_jacobian(learner, dynamics, jnp.asarray(theta), weight)) @ along,
+    )
     if turns:
-        reached, theta, basis = _along_the_curve(learner, drift_at, start)
+        reached, theta, basis = _along_the_curve(learner, drift, start)
     else:
-        reached, theta = _in_the_plane(drift_at, start, basis)
-    return _judged(learner, kl_weight, reached, theta, basis, drift_at, turns)
+        reached, theta = _in_the_plane(drift, start, basis)
+    return _judged(learner, kl_weight, reached, theta, basis, drift, turns)
 
 
-DriftAt = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
-"""(theta [D], basis [D, R]) -> (drift [D], its derivative [D, R] along the basis)."""
-
-
-def _in_the_plane(drift_at: DriftAt, start: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+def _in_the_plane(drift: Drift, start: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     """(where the flow ran to [D], fixed point [D] or None), in the plane through `start` [D] along `basis` [D, R]."""
-
-    def drift(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return drift_at(start + basis @ y, basis)
 
     def too_far(_: float, y: np.ndarray) -> float:
         return _LARGEST_GAP - np.ptp(start + basis @ y)
@@ -119,24 +119,24 @@ def _in_the_plane(drift_at: DriftAt, start: np.ndarray, basis: np.ndarray) -> tu
     reached, since, found = np.zeros(basis.shape[1]), 0.0, None
     for until in _FLOW_TIMES:
         flow = solve_ivp(
-            lambda _, y: basis.T @ drift(y)[0],
+            lambda _, y: basis.T @ drift.value(start + basis @ y),
             (since, until),
             reached,
             method="LSODA",
-            jac=lambda _, y: basis.T @ drift(y)[1],
+            jac=lambda _, y: basis.T @ drift.slope(start + basis @ y, basis),
             events=too_far,
             rtol=1e-6,
             atol=1e-9,
         )
         reached, since = flow.y[:, -1], until
-        found = _polish(drift, basis, reached) if flow.status == 0 else None
+        found = _polish(drift, start, basis, reached) if flow.status == 0 else None
         if found is not None or flow.status != 0:
             break
     return start + basis @ reached, None if found is None else start + basis @ found
 
 
 def _along_the_curve(
-    learner: Learner, drift_at: DriftAt, start: np.ndarray
+    learner: Learner, drift: Drift, start: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
     """(where the flow ran to [D], fixed point [D] or None, basis [D, R] there), with all parameters.
 
@@ -151,11 +151,11 @@ def _along_the_curve(
     reached, since, found, basis = start, 0.0, None, policy_directions(learner, start)
     for until in _CURVED_TIMES:
         flow = solve_ivp(
-            lambda _, theta: drift_at(theta, every)[0],
+            lambda _, theta: drift.value(theta),
             (since, until),
             reached,
             method="LSODA",
-            jac=lambda _, theta: drift_at(theta, every)[1],
+            jac=lambda _, theta: drift.slope(theta, every),
             events=too_far,
             rtol=1e-10,
             atol=1e-12,
@@ -164,7 +164,7 @@ def _along_the_curve(
         if flow.status != 0 or not np.isfinite(_gap(learner, reached)):
             return reached, None, basis
         origin, along = reached, policy_directions(learner, reached)
-        y = _polish(lambda y, o=origin, b=along: drift_at(o + b @ y, b), along, np.zeros(along.shape[1]))  # type: ignore[misc]
+        y = _polish(drift, origin, along, np.zeros(along.shape[1]))
         found = None if y is None else origin + along @ y
         if found is not None and np.linalg.norm(found - reached) < _ON_THE_FLOW and _gap(learner, found) < _LARGEST_GAP:
             return reached, found, policy_directions(learner, found)
@@ -183,7 +183,7 @@ def _judged(
     reached: np.ndarray,
     found: np.ndarray | None,
     basis: np.ndarray,
-    drift_at: DriftAt,
+    drift: Drift,
     turns: bool,
 ) -> FixedPoint:
     """What was found, or why nothing."""
@@ -198,29 +198,32 @@ def _judged(
         found,
         policy,
         reward,
-        float(np.max(np.abs(basis.T @ drift_at(place, basis)[0]))),
+        float(np.max(np.abs(basis.T @ drift.value(place)))),
         reason if found is None else None,
         basis,
         turns,
     )
 
 
-def _polish(drift: Drift, basis: np.ndarray, reached: np.ndarray) -> np.ndarray | None:
-    """The root [R] of the drift close to `reached` [R], or None.
+def _polish(drift: Drift, origin: np.ndarray, basis: np.ndarray, reached: np.ndarray) -> np.ndarray | None:
+    """The root [R] of the drift in the plane through `origin` [D] close to `reached` [R], or None.
 
     The drift of an arm is proportional to its probability. MINPACK mixes all arms, so that a rare one drowns in the
     rounding errors of the others; Newton's method on rows of one size does not, and has the last word.
     """
 
-    def reduced(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        value, jacobian = drift(y)
-        return basis.T @ value, basis.T @ jacobian
+    def value(y: np.ndarray) -> np.ndarray:
+        return drift.value(origin + basis @ y)
 
-    y = root(reduced, reached, jac=True, method="hybr", options={"xtol": 1e-15}).x
+    def slope(y: np.ndarray) -> np.ndarray:
+        return drift.slope(origin + basis @ y, basis)
+
+    options = {"xtol": 1e-15}
+    y = root(lambda y: basis.T @ value(y), reached, jac=lambda y: basis.T @ slope(y), method="hybr", options=options).x
     if not np.linalg.norm(y - reached) < _NEAR:
         y = reached
     for _ in range(_NEWTON_STEPS):
-        step = _newton_step(*drift(y))
+        step = _newton_step(value(y), slope(y))
         if not (np.all(np.isfinite(step)) and np.linalg.norm(y - step - reached) < _NEAR):
             return None
         if np.linalg.norm(step) < _NEWTON_STEP:

@@ -26,6 +26,7 @@ from bandit_lab._types import Array
 from bandit_lab.bandits.contextual import ContextualBandit
 from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.measure.block import pack, period_map, scalars
+from bandit_lab.measure.directions import policy_directions, scores_at
 from bandit_lab.measure.frozen_moment import freeze_second_moment
 from bandit_lab.measure.stiffness import spectrum
 from bandit_lab.simulate import drift_of
@@ -104,7 +105,8 @@ def tangent_kernel_stiffness(learner: Learner, dynamics: str, kl_weight: float, 
 
     Elsewhere the network's own second derivative adds a term that this route leaves out.
     """
-    scores, log_policy = (np.asarray(x) for x in _scores(learner, jnp.asarray(theta)))
+    scores = np.asarray(scores_at(learner.bandit, jnp.asarray(theta)))
+    log_policy = np.asarray(learner.bandit.log_policy(jnp.asarray(theta)))
     cells = log_policy.size
     rows = scores.reshape(cells, -1)
     arms = np.eye(cells).reshape(*log_policy.shape, cells)
@@ -115,11 +117,6 @@ def tangent_kernel_stiffness(learner: Learner, dynamics: str, kl_weight: float, 
     hessian = np.asarray(_jacobian(plain, dynamics, place, jnp.asarray(float(kl_weight))))
     values = spectrum(hessian @ (rows @ rows.T))
     return values[np.abs(values) > 1e-12 * np.max(np.abs(values))]
-
-
-@jax.jit
-def _scores(learner: Learner, theta: Array) -> tuple[Array, Array]:
-    return jax.jacrev(learner.bandit.log_policy)(theta), learner.bandit.log_policy(theta)
 
 
 @partial(jax.jit, static_argnames="dynamics")
@@ -146,9 +143,7 @@ def leading_multipliers(
     learner = replace(learner, optimizer=frozen, horizon=horizon)
     place = jnp.asarray(theta)
     x, unravel = pack(init(learner, hyper, place))
-    rows = np.asarray(_scores(learner, place)[0]).reshape(-1, size)
-    _, singular, right = np.linalg.svd(rows, full_matrices=False)
-    basis = right[singular > 1e-10 * singular[0]].T
+    basis = policy_directions(learner, theta)
 
     def inside(v: np.ndarray) -> np.ndarray:
         parts = jax.tree.map(lambda p: basis @ (basis.T @ p) if p.ndim == 1 else (p @ basis) @ basis.T, unravel(v))

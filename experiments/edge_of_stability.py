@@ -407,20 +407,20 @@ def _draw_time(panel: Axes, found: Results) -> None:
     law = float(told.common_law)
     panel.plot(told.time, told.flow, color=s.GREY, linewidth=1.2)
     panel.axhline(law, **s.LAW)
-    for model in found.setting.models:
-        level = float(told.edge.sel(model=model))
-        panel.axhline(level, color=COLOURS[model], linewidth=1.4)
-        look = s.MEASURED | {"color": COLOURS[model], "markersize": 2.6, "markeredgewidth": 0.7}
-        panel.plot(seen.time, seen.followed.sel(model=model), **look)
-        panel.text(0.985, level, NAMES[model], color=COLOURS[model], fontsize=7, ha="right", va="bottom",
-                   transform=panel.get_yaxis_transform())  # fmt: skip
+    where: dict[str, Any] = {"fontsize": 7, "ha": "right", "transform": panel.get_yaxis_transform()}
     end = float(told.flow[-1])
-    panel.text(0.985, end, "gradient flow", color=s.GREY, fontsize=7, ha="right", va="bottom",
-               transform=panel.get_yaxis_transform())  # fmt: skip
-    panel.text(0.985, law, "published law", fontsize=7, ha="right", va="top", transform=panel.get_yaxis_transform())
+    for model in found.setting.models:
+        level, colour = float(told.edge.sel(model=model)), COLOURS[model]
+        panel.axhline(level, color=colour, linewidth=1.4)
+        look = s.MEASURED | {"color": colour, "markersize": 2.4, "markeredgewidth": 0.6}
+        panel.plot(seen.time, seen.followed.sel(model=model), **look)
+        panel.text(0.985, level + 0.03 * end, NAMES[model], color=colour, va="bottom", **where)
+    panel.text(0.985, 1.02 * end, "gradient flow", color=s.GREY, va="bottom", **where)
+    panel.text(0.985, law - 0.02 * end, "published law", va="top", **where)
+    sheet.note(panel, 0.985, 0.95, "lines predicted, markers measured", ha="right")
     panel.set(xlabel="time (steps of unit learning rate)", ylabel=f"stiffness K ({STIFFNESS['units']})")
     panel.set(xlim=(0, float(told.time[-1])), ylim=(0, 1.15 * max(end, float(told.flow.max()))))
-    panel.set_title(f"One network (mlp), N = {found.setting.shown}: lines predicted, markers measured")
+    panel.set_title(f"One network (mlp), N = {found.setting.shown}, $\\mu$ = 0")
 
 
 def _draw_plateaus(panel: Axes, found: Results) -> None:
@@ -462,6 +462,13 @@ HUMP = (
     "the flow without std climbs a hump of twice its later stiffness; the run is thrown off there into a flatter "
     "place, and rises from below"
 )
+UNSETTLED = (
+    "most misses are runs with momentum at N up to 4 under models B and C, and one seed of the transformer. With "
+    "momentum a mean over 21 blocks of few steps may be shorter than a swing; that seed's flow is not monotone, "
+    "and its runs go to flatter places. Neither reason was tested by itself"
+)
+LEFT = "one seed lost its stiffness after the hump: its run ended where that is near 0; why there was not looked into"
+DRAFT = "a draft of one seed was seen; a mistake in the prediction's derivatives was then removed, two runs made longer"
 SWINGS = "a draft of one seed read K at single iterates, which swing to both sides of the path; it is that of means now"
 
 
@@ -475,6 +482,7 @@ def _middle(model: str, letter: str) -> Claim:
         tolerance=0.05,
         fails_if="networks stopped at another multiple of the threshold, such as that of the law",
         follows="edge_of_stability.plateau",
+        post_hoc=SWINGS,
     )
 
 
@@ -489,6 +497,7 @@ def _law(model: str, letter: str) -> Claim:
         relative=True,
         fails_if="the plateau did not tell this staleness model from the others",
         follows="edge_of_stability.plateau",
+        post_hoc=SWINGS,
     )
 
 
@@ -500,6 +509,7 @@ def _variant(name: str, label: str, statement: str, fails_if: str, explanation: 
         lambda d: variant(d, label),
         tolerance=0.1,
         fails_if=fails_if,
+        post_hoc=DRAFT,
         explanation=explanation,
     )
 
@@ -515,7 +525,7 @@ CLAIMS = (
         unit="share",
         fails_if="networks left the exact mean update's threshold behind, or stopped short of it",
         post_hoc=SWINGS,
-        explanation="the stiffness had not come to rest in the last third, see the numbers by network",
+        explanation=UNSETTLED,
     ),
     _middle("refresh", "A"),
     _middle("lag", "B"),
@@ -551,6 +561,7 @@ CLAIMS = (
         tolerance=0.1,
         unit="share",
         fails_if="runs left before their edge, or followed the flow beyond it",
+        post_hoc="what counts as leaving was changed twice after drafts of one seed",
         explanation=DELAY,
     ),
     Claim.ratio(
@@ -570,6 +581,7 @@ CLAIMS = (
         tolerance=0.1,
         unit="share",
         fails_if="a run thrown out of a sharp place came to rest elsewhere than at the edge",
+        post_hoc="the run was made twice as long after a draft of one seed",
         explanation=FLATTER,
     ),
     _variant("dr_grpo", "dr_grpo", "No std", "the edge belonged to the division by the std", HUMP),
@@ -580,7 +592,7 @@ CLAIMS = (
         "ratio without std",
         "Importance-weighted without std, no stale part: the edge is that of N = 1",
         "the edge of an update without a stale part depended on N",
-        HUMP,
+        LEFT,
     ),
     _variant(
         "no_kl",

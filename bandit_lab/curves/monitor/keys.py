@@ -10,7 +10,7 @@ ROLES = ("reward", "eval", *(name for name in COLUMNS if name not in ("lr", "rew
 
 
 class Keys:
-    """Name in the log -> role. A role keeps the name that first had it.
+    """Name in the log -> role. A role keeps the name that first had it; `framework` is whose names they are.
 
     `reward_key` and `eval_key` are names that are to be read in place of the known ones.
     """
@@ -19,6 +19,7 @@ class Keys:
         self.of_role: dict[str, str] = {}
         self._asked = {"reward": reward_key, "eval": eval_key}
         self._seen: set[str] = set()
+        self.framework = aliases.OWN
 
     def roles(self, keys: Iterable[str]) -> dict[str, str]:
         """Role -> name, after these names have been seen."""
@@ -28,13 +29,8 @@ class Keys:
             self._look(new)
         return self.of_role
 
-    @property
-    def framework(self) -> str:
-        """The trainer whose names these are."""
-        return aliases.framework_of(list(self._seen))
-
     def _look(self, new: list[str]) -> None:
-        framework = aliases.framework_of(list(self._seen))
+        self.framework = framework = aliases.framework_of(list(self._seen))
         for role in ROLES:
             if role in self.of_role:
                 continue

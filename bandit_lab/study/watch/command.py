@@ -63,7 +63,7 @@ def prepare(settings: WatchSettings, explicit: frozenset[str]) -> Plan:
             parent = Path(chosen).parent
             writable = parent.is_dir() and os.access(parent, os.W_OK) and not Path(chosen).is_dir()
             _checks.require(writable, name, "a file in a folder that can be written", visible(chosen))
-    scale = None if settings.reward_scale is None else (settings.reward_scale[0], settings.reward_scale[1])
+    scale = _scale(settings)
     options = ReadOptions(
         settings.reward_key, settings.step_key, settings.eval_key, parse_where(settings.where), settings.run,
         scale, None, settings.log_every,
@@ -74,10 +74,17 @@ def prepare(settings: WatchSettings, explicit: frozenset[str]) -> Plan:
     return Plan(settings, Path(settings.paths[0]), Reading(options, keywords))
 
 
+def _scale(settings: WatchSettings) -> tuple[float, float] | None:
+    if settings.reward_scale is None:
+        return None
+    low, high = _checks.numbers("reward_scale", settings.reward_scale, 2)
+    return float(low), float(high)
+
+
 def _monitor(settings: WatchSettings) -> Monitor:
     return Monitor(
         group_size=settings.group_size,
-        scale=None if settings.reward_scale is None else tuple(settings.reward_scale),  # type: ignore[arg-type]
+        scale=_scale(settings),
         patience=settings.patience,
         false_alarm=settings.false_alarm,
         reward_key=settings.reward_key,

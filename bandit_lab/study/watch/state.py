@@ -59,7 +59,7 @@ class Watched:
         width = max(curve.reward.size // 10, 1)
         last, every = float(curve.step[-1]), curve.log_every
         self.horizon = last + max(AHEAD * (last - float(curve.step[0])), width * every)
-        target = self.horizon - every * np.arange(width, dtype=np.float64)[::-1]
+        target = np.asarray(self.horizon - every * np.arange(width)[::-1], np.float64)
         scale = (curve.scale.low, curve.scale.high) if curve.scale.given else None
         made = forecast(curve.step, curve.reward, target[target > last], scale=scale)
         if made.refused:

@@ -6,7 +6,6 @@ from typing import Any
 from bandit_lab import _checks
 from bandit_lab.curves.diagnose.evidence import FAILURES, OUTCOMES
 from bandit_lab.curves.monitor import Alarm, Monitor
-from bandit_lab.curves.monitor.spending import FIRST
 
 try:
     from transformers import TrainerCallback
@@ -16,8 +15,6 @@ except ImportError:
     ) from None
 
 PREFIX = "stability/"
-PATIENCE = 0.5
-"""Share of the planned rows after which a run that gained nothing is called stalled."""
 
 
 class StabilityCallback(TrainerCallback):
@@ -37,7 +34,7 @@ class StabilityCallback(TrainerCallback):
         stop_on: failures whose alarm ends the training (`control.should_training_stop`).
         show: what takes the line of an alarm, on the main process; None: nothing.
         on_alarm: called with every `Alarm`, on every process.
-        monitor: further options of `Monitor`; group_size and patience are taken from the trainer where not given.
+        monitor: further options of `Monitor`; group_size is taken from the trainer where not given.
 
     Raises:
         ValueError: for a failure that does not exist, and what `Monitor` refuses.
@@ -69,9 +66,6 @@ class StabilityCallback(TrainerCallback):
         known = dict(self._options)
         if (size := getattr(args, "num_generations", None)) and "group_size" not in known:
             known["group_size"] = int(size)
-        if "patience" not in known and state.max_steps > 0:
-            rows = state.max_steps / max(float(getattr(state, "logging_steps", 1) or 1), 1.0)
-            known["patience"] = max(round(PATIENCE * rows), FIRST)
         self.monitor = Monitor(**known)
         for row in state.log_history:
             if "step" in row:

@@ -41,7 +41,8 @@ def document(found: dict[str, Any]) -> Document:
     ]
     text = (
         f"False alarms over whole runs: {wrong['any']} of {runs} healthy runs, {100 * wrong['any'] / runs:.2f} % "
-        f"(95 % interval {100 * low:.2f} to {100 * high:.2f} %); promised: at most {100 * found['target']:g} %."
+        f"(95 % interval {100 * low:.2f} to {100 * high:.2f} %); promised: at most {100 * found['target']:g} %. "
+        f"With patience of half the run, which adds stalled: {wrong['with_patience']}, not promised."
     )
     values = Values({"split": found["split"], "runs": runs, "target": found["target"], "false_alarm_rate": rate})
     blocks: list[Block] = [values, Paragraph(text), Table(found["delays"], columns, name="delays")]

@@ -227,7 +227,7 @@ class File:
         """The new rows, once it is known how to read them."""
         if self._inner is None and (_mark(self._path) or (0, 0))[1]:
             whole = not os.path.isdir(self._path) and _only_whole(self._path)
-            form = Folder if os.path.isdir(self._path) else Document if whole else LineFile
+            form: Any = Folder if os.path.isdir(self._path) else Document if whole else LineFile
             self._inner = form(self._path, self._reading)
         if self._inner is None:
             return

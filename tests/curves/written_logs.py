@@ -149,6 +149,19 @@ def utf16_csv(path: Path) -> None:
     path.write_bytes(text.getvalue().encode("utf-16"))
 
 
+def skyrl_console(path: Path) -> None:
+    """SkyRL: the trainer's own line, then the step with a dictionary over lines, decimals as texts."""
+    lines = []
+    for i in range(N):
+        lines.append(
+            f"2026-01-01 12:00:00.1 | INFO | trainer - reward/avg_pass_at_4: 0.9, reward/avg_raw_reward: {REWARD[i]}"
+        )
+        lines.append(f"2026-01-01 12:00:00.2 | INFO | tracking:log:94 - Step {STEP[i]}: ")
+        lines.append(f"{{'policy/policy_entropy': '{ENTROPY[i]:.6f}',\n 'policy/policy_kl': '{KL[i]:.6f}',")
+        lines.append(f" 'reward/avg_raw_reward': '{REWARD[i]:.6f}'}}")
+    path.write_text("\n".join(lines) + "\n")
+
+
 WRITERS = {
     "trainer_state.json": trainer_state,
     "history.json": log_history,
@@ -166,5 +179,6 @@ WRITERS = {
     "tensorboard.csv": tensorboard_csv,
     "objects.log": json_in_text,
     "free.txt": free_text,
+    "skyrl.log": skyrl_console,
     "utf16.csv": utf16_csv,
 }

@@ -56,7 +56,8 @@ def data_order(step: Floats, reward: Floats, period: float, seed: int = 0, shift
     """Test a curve [n] for a pattern of `period` steps; None where the run holds too few epochs, or points in one."""
     every = float(np.median(np.diff(step))) if step.size > 1 else 1.0
     places, epochs = round(period / every), int((step[-1] - step[0] + every) // period) if step.size else 0
-    if places < FEWEST_PLACES or epochs < FEWEST_EPOCHS or step.size > _MOST:
+    sparse = step.size < 2 * places  # gaps in the log: fewer points than the epochs that it spans would have
+    if places < FEWEST_PLACES or epochs < FEWEST_EPOCHS or step.size > _MOST or sparse:
         return None
     rest = reward - _running_mean(reward, places)
     turn = np.floor((step - step[0]) / period + 1e-9).astype(int)

@@ -111,13 +111,19 @@ def schedule_units(rates: Floats) -> Floats | None:
     """
     if rates.size < 4 or not np.all(np.isfinite(rates)):
         return None
-    differences = np.diff(rates)
+    with np.errstate(over="ignore"):
+        differences = np.diff(rates)
+    if not np.all(np.isfinite(differences)):
+        return None
     gaps = np.ones(differences.size)
     for sign in (1, -1):
         piece = np.sign(differences) == sign
         if piece.sum() == 0:
             continue
-        multiple = differences[piece] / np.median(differences[piece])
+        with np.errstate(over="ignore"):  # a log may hold any number that a float can be
+            multiple = differences[piece] / np.median(differences[piece])
+        if not np.all(np.isfinite(multiple)):
+            return None
         rough = np.abs(multiple - np.round(multiple)) > 0.1
         rough[0 if sign < 0 else -1] = False  # the row across the peak belongs to neither piece
         if rough.any() or np.mean(np.round(multiple) == 1) < 0.5:

@@ -69,6 +69,8 @@ def test_slow_noise_is_no_order():
 def test_too_few_epochs_are_not_tested():
     assert data_order(STEP[:90], rising(1)[:90], PERIOD) is None
     assert data_order(STEP, rising(1), 3.0) is None
+    gaps = np.concatenate((np.arange(12.0), 2000 + np.arange(5.0)))
+    assert data_order(gaps, rising(1)[:17], 35.0) is None
 
 
 def test_it_is_taken_off_and_said(tmp_path):

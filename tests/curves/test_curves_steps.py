@@ -110,3 +110,9 @@ def test_a_run_that_was_taken_up_again_goes_back_to_the_step_of_its_checkpoint(t
     np.testing.assert_array_equal(curve.step, np.arange(1, 101))
     np.testing.assert_allclose(curve.reward, np.arange(1, 101) / 100)
     assert "taken up again 1 times" in " ".join(curve.notes)
+
+
+def test_learning_rates_whose_differences_overflow_are_no_schedule():
+    """Without a warning: the largest quotient and the largest difference are beyond a float."""
+    for rates in ([1e-320, 2e-320, 3e-320, 1e300], [-1e308, 1e308, -1e308, 1e308, 1.5e308]):
+        assert schedule_units(np.array(rates)) is None

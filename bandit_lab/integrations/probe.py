@@ -51,7 +51,7 @@ class Stiffness:
 
 
 class StiffnessProbe:
-    """Measures K on a fixed batch; cost about four forward-backward passes over it per product, some ten products.
+    """Measures K on a fixed batch; cost three to four forward-backward passes over it per product, some ten products.
 
     Args:
       parameters: what is trained; those that need no gradient are left out.
@@ -139,7 +139,7 @@ class StiffnessProbe:
     ) -> "tuple[Pairs, complex, float]":
         if start is None:
             start = torch.randn(self.size, generator=torch.Generator().manual_seed(0))
-        return arnoldi(lambda v: sum(operator.product(v, weights)), start, self.products, self.tolerance)
+        return arnoldi(lambda v: operator.product(v, weights), start, self.products, self.tolerance)
 
 
 Pairs = list[tuple[torch.Tensor, torch.Tensor]]

@@ -84,27 +84,34 @@ class Operator:
         if method == "auto":
             self.method = self._supported()
 
-    def product(self, v: torch.Tensor, weights: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        """Fresh and stale part of A v [D], groups weighted by `weights` [groups]; those of weight 0 cost nothing."""
+    def product(self, v: torch.Tensor, weights: np.ndarray) -> torch.Tensor:
+        """A v [D], groups weighted by `weights` [groups]; those of weight 0 cost nothing."""
+        v = v.to(self.parameters[0].device, self.dtype)
+        image = torch.zeros_like(v)
+        for batch in self.batches:
+            members = [place for place in batch if weights[place] != 0]
+            if members:
+                self._add(members, v, weights, image, image)
+        return self._scaled(image, v)
+
+    def parts(self, v: torch.Tensor, weights: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+        """Fresh and stale part of A v [D]; one backward pass more than `product`."""
         v = v.to(self.parameters[0].device, self.dtype)
         fresh, stale = torch.zeros_like(v), torch.zeros_like(v)
         for batch in self.batches:
             members = [place for place in batch if weights[place] != 0]
             if members:
-                one, other = self._of(members, v, weights)
-                fresh += one
-                stale += other
+                self._add(members, v, weights, fresh, stale)
         return self._scaled(fresh, v), self._scaled(stale, None)
 
     def contributions(self, u: torch.Tensor, v: torch.Tensor, chosen: np.ndarray | None = None) -> np.ndarray:
         """u . A v of each group alone [groups, 2], fresh and stale; zero where not `chosen`. One product's cost."""
-        u, v = (one.to(self.parameters[0].device, self.dtype) for one in (u, v))
-        each = np.zeros((len(self.tokens), 2))
-        one = np.ones(len(self.tokens))
-        for place in range(len(self.tokens)):
+        u = u.to(self.parameters[0].device, self.dtype)
+        count = len(self.tokens)
+        each = np.zeros((count, 2))
+        for place in range(count):
             if chosen is None or chosen[place]:
-                fresh, stale = self._of([place], v, one)
-                each[place] = float(u @ self._scaled(fresh, v)), float(u @ self._scaled(stale, None))
+                each[place] = [float(u @ part) for part in self.parts(v, np.eye(1, count, place)[0])]
         return each
 
     def _prepare(self, place: int) -> _Tokens:
@@ -119,15 +126,17 @@ class Operator:
         require(by_present is not None, "loss", "a function of the present log-probabilities", "one of the old alone")
         return _Tokens(rows, present, by_present, by_old)
 
-    def _of(self, members: list[int], v: torch.Tensor, weights: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        """Parts of some groups that follow one another, before `scale`."""
+    def _add(
+        self, members: list[int], v: torch.Tensor, weights: np.ndarray, fresh: torch.Tensor, stale: torch.Tensor
+    ) -> None:
+        """Add both parts of some groups, before `scale`; into one vector if it is the same one."""
         tokens = [self.tokens[place] for place in members]
         shares = [float(weights[place]) for place in members]
         rows = torch.cat([_numbers(one.rows) for one in tokens])
         cotangent = torch.cat([share * one.by_present.detach() for share, one in zip(shares, tokens, strict=True)])
         derivative = self._double if self.method == "double_backward" else self._central
         with self._differentiable():
-            reached, t, bent = derivative(rows, cotangent, v)
+            reached, t = derivative(rows, cotangent, v, fresh)
             new, old, start = [], [], 0
             for share, one in zip(shares, tokens, strict=True):
                 mine = t[start : (start := start + one.rows.stop - one.rows.start)]
@@ -135,37 +144,42 @@ class Operator:
                 score = (mine * self.groups.mask[one.rows]).sum()
                 new.append(share * present)
                 old.append(share * (sampled + score * one.by_present.detach()))
-            fresh = self._backward(reached, torch.cat(new), keep=True) + bent
-            stale = self._backward(reached, torch.cat(old))
-        return fresh, stale
+            if fresh is stale:
+                self._backward(reached, torch.cat(new) + torch.cat(old), fresh)
+            else:
+                self._backward(reached, torch.cat(new), fresh, keep=True)
+                self._backward(reached, torch.cat(old), stale)
 
     def _double(
-        self, rows: torch.Tensor, cotangent: torch.Tensor, v: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        self, rows: torch.Tensor, cotangent: torch.Tensor, v: torch.Tensor, image: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """l with graph and t; adds sum c grad^2 l v to `image`."""
         reached = self._forward(rows, self.groups.differentiable or self.groups.log_probs)
         y = cotangent.to(reached.dtype).requires_grad_()
         first = torch.autograd.grad(reached, self.parameters, y, create_graph=True, materialize_grads=True)
         along = sum((one * part).sum() for one, part in zip(first, self._spread(v), strict=True))
+        del first
         self.rows_passed += 6 * len(rows)
-        t, *bent = torch.autograd.grad(
-            along, [y, *self.parameters], retain_graph=True, allow_unused=True, materialize_grads=True
-        )
-        return reached, t.detach(), self._flat(bent)
+        t, *bent = torch.autograd.grad(along, [y, *self.parameters], retain_graph=True, materialize_grads=True)
+        self._accumulate(image, bent, 1.0)
+        return reached, t.detach()
 
     def _central(
-        self, rows: torch.Tensor, cotangent: torch.Tensor, v: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        self, rows: torch.Tensor, cotangent: torch.Tensor, v: torch.Tensor, image: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """As `_double`, by moving the weights along v and back; they come back to the last bit."""
         before = [one.detach().clone() for one in self.parameters]
         step, sides = self._step(rows, before, v), []
         try:
-            for sign in (step, -step):
-                self._move(before, v, sign)
+            for sign in (1, -1):
+                self._move(before, v, sign * step)
                 reached = self._forward(rows)
-                sides.append((reached.detach(), self._backward(reached, cotangent)))
+                self._backward(reached, cotangent, image, factor=sign / (2 * step))
+                sides.append(reached.detach())
         finally:
             self._move(before, None, 0.0)
-        (ahead, up), (behind, down) = sides
-        return self._forward(rows), (ahead - behind) / (2 * step), (up - down) / (2 * step)
+        del before
+        return self._forward(rows), (sides[0] - sides[1]) / (2 * step)
 
     def _step(self, rows: torch.Tensor, before: list[torch.Tensor], v: torch.Tensor) -> float:
         """How far along v: log-probabilities move by about `MOVED`, and no weight by more than a hundredth of all."""
@@ -200,14 +214,26 @@ class Operator:
             torch.manual_seed(self.seed)
             return (model or self.groups.log_probs)(rows)
 
-    def _backward(self, reached: torch.Tensor, cotangent: torch.Tensor, keep: bool = False) -> torch.Tensor:
+    def _backward(
+        self,
+        reached: torch.Tensor,
+        cotangent: torch.Tensor,
+        image: torch.Tensor,
+        keep: bool = False,
+        factor: float = 1.0,
+    ) -> None:
+        """Add factor * J^T cotangent to `image`."""
         require(reached.requires_grad, "model", "log-probabilities that have a gradient", "some without")
         self.rows_passed += 2 * len(reached)
-        return self._flat(
-            torch.autograd.grad(
-                reached, self.parameters, cotangent.to(reached.dtype), retain_graph=keep, materialize_grads=True
-            )
-        )
+        cotangent = cotangent.to(reached.dtype)
+        parts = torch.autograd.grad(reached, self.parameters, cotangent, retain_graph=keep, materialize_grads=True)
+        self._accumulate(image, parts, factor)
+
+    def _accumulate(self, image: torch.Tensor, parts: Sequence[torch.Tensor], factor: float) -> None:
+        start = 0
+        for one in parts:
+            here = slice(start, start := start + one.numel())
+            image[here].add_(one.detach().reshape(-1).to(image.device, image.dtype), alpha=factor)
 
     def _supported(self) -> str:
         """`double_backward` if the model has a second derivative that agrees with differences, else `central`.
@@ -215,10 +241,10 @@ class Operator:
         Some functions of one's own return a wrong second derivative without an error.
         """
         v = torch.randn(sum(one.numel() for one in self.parameters), generator=torch.Generator().manual_seed(1))
-        weights, found = np.ones(1), []
+        weights, found = np.eye(1, len(self.tokens))[0], []
         for self.method in ("central", "double_backward"):
             try:
-                found.append(self._of([0], v.to(self.parameters[0].device, self.dtype), weights)[0])
+                found.append(self.product(v, weights))
             except (RuntimeError, NotImplementedError, TypeError) as error:
                 if self.method == "central":
                     raise ValueError(f"model: expected one with a gradient, got {str(error).splitlines()[0]}") from None
@@ -235,9 +261,6 @@ class Operator:
     def _spread(self, v: torch.Tensor) -> list[torch.Tensor]:
         parts = torch.split(v.to(self.parameters[0].device), [one.numel() for one in self.parameters])
         return [part.view_as(one).to(one.device) for part, one in zip(parts, self.parameters, strict=True)]
-
-    def _flat(self, parts: Sequence[torch.Tensor]) -> torch.Tensor:
-        return torch.cat([one.detach().reshape(-1).to(self.dtype) for one in parts])
 
     def _scaled(self, image: torch.Tensor, v: torch.Tensor | None) -> torch.Tensor:
         """The optimiser's factors; with `v`, its weight decay too."""

@@ -14,6 +14,7 @@ pytest.importorskip("trl", reason="needs the extra trl: pip install 'bandit-lab[
 import client
 import torch
 import truth
+from torch.profiler import ProfilerActivity, profile
 
 from bandit_lab.integrations import probe_operator
 from bandit_lab.integrations.probe import StiffnessProbe, arnoldi
@@ -97,10 +98,12 @@ def test_products_are_those_of_the_dense_jacobian(cases, name, method, tolerance
     values, vectors = np.linalg.eig(total)
     leading = vectors[:, values.real.argmax()].real
     for v in (np.random.default_rng(0).standard_normal(len(total)), leading):
-        found = operator.product(torch.tensor(v, dtype=torch.float32), case.groups.weights)
+        found = operator.parts(torch.tensor(v, dtype=torch.float32), case.groups.weights)
         scale = np.linalg.norm(total @ v)
         for mine, dense in zip(found, (case.truth.fresh, case.truth.stale), strict=True):
             assert np.linalg.norm(mine.numpy() - dense @ v) < tolerance * scale
+        both = operator.product(torch.tensor(v, dtype=torch.float32), case.groups.weights)
+        assert np.linalg.norm(both.numpy() - total @ v) < tolerance * scale
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -257,6 +260,41 @@ def test_the_momentum_and_adams_preconditioner_are_the_optimisers(tmp_path):
         decay = np.concatenate([np.full(one.numel(), 0.1 * k) for one, k in zip(parameters, kept, strict=True)])
         dense = factor[:, None] * (expected.fresh + expected.stale) + np.diag(decay)
         assert found.value == pytest.approx(np.linalg.eigvals(dense).real.max(), rel=0.01)
+
+
+def peak(call):
+    """Bytes that PyTorch holds at most during a call, over what it held before."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
+        call()
+    events = [one for one in found.profiler.kineto_results.events() if one.name() == "[memory]"]
+    held = np.cumsum([one.nbytes() for one in sorted(events, key=lambda one: one.start_ns())])
+    return max(0, int(held.max()))
+
+
+@pytest.mark.parametrize("method", ["double_backward", "central"])
+def test_memory_is_at_most_twice_a_training_steps(tmp_path, method):
+    """Where weights fill it, not activations. The basis of the search is not counted: it lies in the host's memory."""
+    trainer = client.trainer(tmp_path, policy=client.model(width=512), optim="adamw_torch", groups=1, group_size=4)
+    trainer.num_iterations, trainer.current_gradient_accumulation_steps = 2, 1
+    made, parameters = trainer.create_optimizer(), list(trainer.model.parameters())
+    with undisturbed(trainer):
+        batch = trainer._generate_and_score_completions([dict(trainer.train_dataset[0]) for _ in range(4)])
+
+        def step():
+            trainer._compute_loss(trainer.model, batch).backward()
+            made.step()
+            made.zero_grad()
+
+        step()
+        weights = sum(one.numel() * one.element_size() for one in parameters)
+        resident = 3 * weights  # with Adam's two moments
+        trained = resident + peak(step)
+        groups = groups_of(trainer, batch, 4, [0])
+        operator = probe_operator.Operator(parameters, groups, None, None, None, method)
+        v = torch.randn(weights // 4, generator=torch.Generator().manual_seed(0))
+        probed = resident + weights + peak(lambda: operator.product(v, np.ones(1)))
+    assert weights > 8e6
+    assert probed <= 2 * trained
 
 
 def test_a_model_without_gradients_is_refused(tmp_path):

@@ -276,16 +276,17 @@ def draw(figure: Figure, found: Results, wide: bool) -> None:
         left.plot(mine.updates, mine.threshold, color=colour, linewidth=1.2)
         here = measured.threshold.sel(case=chosen)
         left.plot(mine.updates, here, marker, color=colour, markerfacecolor="white", markersize=5, label=text)
-    others: tuple[tuple[str, str, str | None], ...] = (
-        ("loss_4s", "x", None),
+    for name, marker, text in (
+        ("loss_4s", "x", ""),
         ("reward_4s", "x", "samples not shared"),
         ("clip_4", "^", "clip 0.2"),
-    )
-    for name, marker, words in others:
+    ):
         if name in found.setting.cases:
             colour = LOOKS[CASES[name].kl][1]
             one = measured.threshold.sel(case=name)
-            left.plot(CASES[name].updates, one, marker, color=colour, markersize=6, markerfacecolor="none", label=words)
+            left.plot(
+                CASES[name].updates, one, marker, color=colour, markersize=6, markerfacecolor="none", label=text or None
+            )
     left.set(xscale="log", yscale="log", xlabel="updates $N$ per rollout batch")
     left.set_ylabel("learning rate at which\nthe run leaves")
     sheet.ticks_at(left.xaxis, (1, 2, 4))
@@ -401,7 +402,8 @@ CLAIMS = (
         predicted=lambda f: 1.0,
         measured=lambda f: _not_lower(f, "clip_4", "loss_4"),
         tolerance=0.0,
-        explanation="not explained: one run per learning rate, and the level lies two to three times above the fluctuation",
+        explanation="not explained: one run per learning rate, and the level lies two to three times above the"
+        " fluctuation",
         fails_if="the clip made training leave earlier",
     ),
     Claim(

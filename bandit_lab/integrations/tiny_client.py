@@ -90,8 +90,7 @@ class OfflineTrainer(GRPOTrainer):
         beta, args.beta = args.beta, 0.0  # with beta 0 TRL loads none
         super().__init__(args=args, **more)
         args.beta = self.beta = beta
-        missing = self.ref_model is None  # type: ignore[has-type]
-        if beta and missing and not hasattr(self.model, "peft_config"):
+        if beta:
             add_fused_lm_head(reference, temperature=self.temperature)
             self.ref_model = self.accelerator.prepare_model(reference, evaluation_mode=True)
         self.remove_callback(PrinterCallback)

@@ -6,8 +6,8 @@
 
 `predict`, `sweep`, `reproduce`, `fit`, `diagnose`, `advise`, `status` and `export` are the commands of that name: the
 same settings as keywords, a labelled document in return. `simulate` returns many runs of one setting as a labelled data
-set, `explore` the stability map as a page. `Monitor` judges a run while it lives, inside a trainer. They are imported when
-they are first used: `import bandit_lab` imports neither JAX nor anything else large.
+set, `explore` the stability map as a page. `Monitor` judges a run while it lives, inside a trainer. They are imported
+when they are first used: `import bandit_lab` imports neither JAX nor anything else large.
 
 The rooms, each importing only what stands to its right or on a later line:
 

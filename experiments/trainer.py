@@ -255,6 +255,7 @@ def _farthest(setting: Setting, case: Case, start: Any, learning_rate: float) ->
 
 # Picture.
 
+BELOW: dict[str, Any] = {"ha": "right", "va": "top", "fontsize": 6.5}
 LOOKS = {"loss": ("o", s.BLUE, "KL in the loss, as TRL does"), "reward": ("s", s.VERMILION, "KL in the reward")}
 
 
@@ -303,7 +304,8 @@ def draw(figure: Figure, found: Results, wide: bool) -> None:
     right.axvline(1, **s.EXACT)
     right.axhline(found.setting.far, **s.LAW)
     right.set(xscale="log", xlabel="learning rate / predicted threshold", ylabel="farthest policy\n(total variation)")
-    right.text(0.02, found.setting.far + 0.02, "far", transform=right.get_yaxis_transform(), fontsize=6.5)
+    sheet.ticks_at(right.xaxis, (0.5, 1, 2, 4, 8))
+    right.text(0.98, found.setting.far - 0.002, "above: the run left", transform=right.get_yaxis_transform(), **BELOW)
 
 
 # Table and claims.

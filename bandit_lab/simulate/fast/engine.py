@@ -33,7 +33,7 @@ class Call(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class Calls:
     """Calls that are ready to run, again and again with other root keys.
 
     learner: without its bandit, whose numbers are in `setting`. per_row: lanes of a row.
@@ -55,7 +55,7 @@ class Plan:
         return in_order(one, self.calls, threads)
 
 
-def plan(asked: Request, keep: str, generator: str) -> Plan:
+def plan(asked: Request, keep: str, generator: str) -> Calls:
     """Lay a grid out in calls.
 
     keep: `moments` of every cell over its seeds, `runs` (J of every run), or `ensemble`: moments over all cells and
@@ -80,7 +80,7 @@ def plan(asked: Request, keep: str, generator: str) -> Plan:
             part = Rows(rows.cell[piece], rows.first[piece], rows.seeds[piece], rows.blocks)
             places = _places(len(piece), mesh.size, per_device)
             calls.append(Call(bound, part, _items(cells, part, places, asked.first_seed, most, dtype), places))
-    return Plan(mesh, replace(learner, bandit=NO_BANDIT), setting, calls, per_row)
+    return Calls(mesh, replace(learner, bandit=NO_BANDIT), setting, calls, per_row)
 
 
 def run_cells(

@@ -25,7 +25,7 @@ _CONFIGS = (".yaml", ".yml", ".toml", ".sh", ".bash", ".py", ".slurm", ".sbatch"
 
 
 @dataclass(frozen=True)
-class Plan:
+class AdvisePlan:
     """Checked settings, the trainer's as understood, and the logs, read: at most one of them with a curve."""
 
     settings: AdviseSettings
@@ -43,7 +43,7 @@ def _run_of(logs: list[Log]) -> Log | None:
     return next((log for log in logs if log.curve is not None), None)
 
 
-def prepare(settings: AdviseSettings, explicit: frozenset[str]) -> Plan:
+def prepare(settings: AdviseSettings, explicit: frozenset[str]) -> AdvisePlan:
     """Check every setting, read configuration and log. Raises ValueError."""
     _check(settings)
     given_as = "paths" if settings.log is None else "log"
@@ -66,7 +66,7 @@ def prepare(settings: AdviseSettings, explicit: frozenset[str]) -> Plan:
     setup = trainers.understand(document, options, given, settings.framework, settings.version, told, log_of)
     setup = evidence.with_logged_rate(setup, log)
     _check_options(options, setup.trainer)
-    return Plan(settings, setup, logs)
+    return AdvisePlan(settings, setup, logs)
 
 
 def _check_options(options: Mapping[str, Any], trainer: trainers.Trainer) -> None:
@@ -141,7 +141,7 @@ def _given(settings: AdviseSettings) -> dict[str, Any]:
     }
 
 
-def compute(plan: Plan, run: Progress) -> Document:
+def compute(plan: AdvisePlan, run: Progress) -> Document:
     """Work out the advice."""
     settings = plan.settings
     with run.stage("fit of the log"):

@@ -28,7 +28,7 @@ LEGEND = (
 
 
 @dataclass(frozen=True)
-class Plan:
+class DiagnosePlan:
     """Checked settings, the logs, read, and the trainer's configuration where one was given."""
 
     settings: DiagnosisSettings
@@ -41,7 +41,7 @@ class Plan:
         return "float64" if self.settings.simulated is None else "float32"
 
 
-def prepare(settings: DiagnosisSettings, explicit: frozenset[str]) -> Plan:
+def prepare(settings: DiagnosisSettings, explicit: frozenset[str]) -> DiagnosePlan:
     """Check every setting and read the logs. Raises ValueError if none of them holds a curve."""
     thresholds(settings)
     _checks.integer("seed", settings.seed, 0)
@@ -51,17 +51,17 @@ def prepare(settings: DiagnosisSettings, explicit: frozenset[str]) -> Plan:
         _checks.require(not settings.paths and not settings.logs_index, "simulated", "no logs beside it", "both")
         if settings.runs is not None:
             _checks.integer("runs", settings.runs, 20)
-        return Plan(settings, [])
+        return DiagnosePlan(settings, [])
     _checks.require(settings.runs is None, "runs", "simulated=training or held_out with it", settings.runs)
     reading_options(settings)
     setup = None
     if settings.config is not None:
         setup = trainers.understand(trainers.load(settings.config), {})
     with Progress(settings.quiet).stage("reading") as advance:
-        return Plan(settings, gather(settings, advance), setup)
+        return DiagnosePlan(settings, gather(settings, advance), setup)
 
 
-def compute(plan: Plan, run: Progress) -> Document:
+def compute(plan: DiagnosePlan, run: Progress) -> Document:
     """Judge every log that has a curve; or the diagnostics themselves, on simulated runs."""
     settings, limits = plan.settings, thresholds(plan.settings)
     if settings.simulated is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
-from bandit_lab.study.advise.command import Plan as RunPlan
+from bandit_lab.study.advise.command import AdvisePlan
 from bandit_lab.study.chunks import durable
 from bandit_lab.study.explore import overlays
 from bandit_lab.study.explore.page import page
@@ -25,7 +25,7 @@ FRAME = 900
 
 
 @dataclass(frozen=True)
-class Plan:
+class ExplorePlan:
     """Checked settings, the page's first setting, what is laid into the map, and a file that can be written.
 
     at_run: whether the point begins at the run's eta K, since nobody gave a learning rate.
@@ -33,13 +33,13 @@ class Plan:
 
     settings: ExploreSettings
     start: dict[str, Any]
-    run: RunPlan | None
+    run: AdvisePlan | None
     sweep: Path | None
     output: Path
     at_run: bool = False
 
 
-def prepare(settings: ExploreSettings, explicit: frozenset[str]) -> Plan:
+def prepare(settings: ExploreSettings, explicit: frozenset[str]) -> ExplorePlan:
     """Check everything and read what is laid into the map. Raises ValueError."""
     given = frozenset(key.partition(".")[0] for key in explicit)
     beside = settings.run_dir is None or not settings.paths
@@ -54,7 +54,7 @@ def prepare(settings: ExploreSettings, explicit: frozenset[str]) -> Plan:
     if settings.run_dir is not None:
         sweep, own = overlays.sweep_folder(settings.run_dir)
         settings = overlays.settings_of_sweep(own, settings, given, sweep)
-    return Plan(settings, start(settings), run, sweep, output, at_run="learning_rate" not in given)
+    return ExplorePlan(settings, start(settings), run, sweep, output, at_run="learning_rate" not in given)
 
 
 def _output(chosen: str | None) -> Path:
@@ -81,7 +81,7 @@ class Map:
         return f'<iframe srcdoc="{page}" title="Stability map" style="width:100%;height:{FRAME}px;border:0"></iframe>'
 
 
-def made(plan: Plan) -> Map:
+def made(plan: ExplorePlan) -> Map:
     """The page of a checked plan. Writes nothing."""
     begin = plan.start
     run = None if plan.run is None else overlays.run_mark(plan.run) | {"place": plan.at_run}
@@ -92,7 +92,7 @@ def made(plan: Plan) -> Map:
     return Map(text, tuple(one["words"] for one in (run, sweep) if one is not None))
 
 
-def write(plan: Plan, found: Map) -> bool:
+def write(plan: ExplorePlan, found: Map) -> bool:
     """Write the page and show it, where that is wanted. Returns whether a browser opens it.
 
     Raises:
@@ -107,7 +107,7 @@ def write(plan: Plan, found: Map) -> bool:
     return plan.settings.open and _show(plan.output)
 
 
-def execute(plan: Plan, folder: Any, progress: Progress) -> Path:
+def execute(plan: ExplorePlan, folder: Any, progress: Progress) -> Path:
     """Write the page and show it. Returns its path, the last line of stdout."""
     with progress.stage("page"):
         found = made(plan)

@@ -19,7 +19,7 @@ from bandit_lab.study.folder.status import runs_in
 MOST_CELLS = 20_000
 
 
-def read_run(settings: ExploreSettings) -> advise.Plan:
+def read_run(settings: ExploreSettings) -> advise.AdvisePlan:
     """The log and configuration, read and checked by `advise`. Raises ValueError as that does."""
     asked = AdviseSettings(
         paths=settings.paths,
@@ -32,7 +32,7 @@ def read_run(settings: ExploreSettings) -> advise.Plan:
     return advise.prepare(asked, frozenset())
 
 
-def run_mark(plan: advise.Plan) -> dict[str, Any]:
+def run_mark(plan: advise.AdvisePlan) -> dict[str, Any]:
     """A real run's place: staleness, momentum and kappa = eta K with its interval, or why that is not known."""
     found = work(plan.setup, evidence.look(plan.log, plan.setup), plan.settings)
     loop, strength = found.loop, found.strength
@@ -52,7 +52,7 @@ def run_mark(plan: advise.Plan) -> dict[str, Any]:
     }
 
 
-def _run_words(plan: advise.Plan, found: Advice) -> str:
+def _run_words(plan: advise.AdvisePlan, found: Advice) -> str:
     loop, strength = found.loop, found.strength
     name = "Your run" if plan.log is None else f"Your run {plan.log.name}"
     place = f"{name}: N = {loop.interval}, momentum {loop.momentum:g}"
@@ -64,7 +64,7 @@ def _run_words(plan: advise.Plan, found: Advice) -> str:
     return text + "It stands where this bandit has the same eta K."
 
 
-def settings_of(plan: advise.Plan, settings: ExploreSettings, explicit: frozenset[str]) -> ExploreSettings:
+def settings_of(plan: advise.AdvisePlan, settings: ExploreSettings, explicit: frozenset[str]) -> ExploreSettings:
     """The settings, with the run's own loop for everything that was not given."""
     loop = plan.setup.loop
     optimizer = {"heavy_ball": "sgd", "ema": "sgd_ema", "nesterov": "nesterov"}[plan.setup.convention]

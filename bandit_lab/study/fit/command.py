@@ -20,7 +20,7 @@ from bandit_lab.theory import CONVENTIONS
 
 
 @dataclass(frozen=True)
-class Plan:
+class FitPlan:
     """Checked settings and the logs, read."""
 
     settings: FitSettings
@@ -28,7 +28,7 @@ class Plan:
     precision: ClassVar[str] = "float64"
 
 
-def prepare(settings: FitSettings, explicit: frozenset[str]) -> Plan:
+def prepare(settings: FitSettings, explicit: frozenset[str]) -> FitPlan:
     """Check every setting and read the logs. Raises ValueError if none of them holds a curve."""
     _checks.require(bool(settings.models), "models", "at least one of " + ", ".join(SHAPES), [])
     for place, law in enumerate(settings.models):
@@ -47,7 +47,7 @@ def prepare(settings: FitSettings, explicit: frozenset[str]) -> Plan:
     _checks.integer("seed", settings.seed, 0)
     reading_options(settings)
     with Progress(settings.quiet).stage("reading") as advance:
-        return Plan(settings, gather(settings, advance))
+        return FitPlan(settings, gather(settings, advance))
 
 
 def _check_backtest(settings: FitSettings) -> None:
@@ -61,7 +61,7 @@ def _check_backtest(settings: FitSettings) -> None:
         _checks.require(laws <= set(settings.models), "models", "the baselines' laws among them", settings.models)
 
 
-def compute(plan: Plan, run: Progress) -> Document:
+def compute(plan: FitPlan, run: Progress) -> Document:
     """Fit, judge and forecast every log that has a curve."""
     settings = plan.settings
     rows = rows_of(plan.logs, lambda log: work(log, settings), run, "fits, forecasts, verdicts", settings.report)

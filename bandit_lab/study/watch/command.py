@@ -32,7 +32,7 @@ _REDRAW = 1.0
 
 
 @dataclass(frozen=True)
-class Plan:
+class WatchPlan:
     """Checked settings; `path` is what is followed, None for the benchmark."""
 
     settings: WatchSettings
@@ -40,13 +40,13 @@ class Plan:
     reading: Reading | None = None
 
 
-def prepare(settings: WatchSettings, explicit: frozenset[str]) -> Plan:
+def prepare(settings: WatchSettings, explicit: frozenset[str]) -> WatchPlan:
     """Check every setting; nothing is opened, for the log may not exist yet. Raises ValueError."""
     if settings.simulated is not None:
         _checks.choice("simulated", settings.simulated, SPLITS)
         _checks.require(not settings.paths, "simulated", "no log beside it", "both")
         _checks.integer("runs", settings.runs, 20)
-        return Plan(settings, None)
+        return WatchPlan(settings, None)
     _checks.require("runs" not in explicit, "runs", "simulated=training or held_out with it", settings.runs)
     _checks.require(len(settings.paths) == 1, "paths", "one log or folder", f"{len(settings.paths)} of them")
     for name in ("seconds", "idle", "every"):
@@ -71,7 +71,7 @@ def prepare(settings: WatchSettings, explicit: frozenset[str]) -> Plan:
     names = ("reward_key", "step_key", "eval_key", "where", "run", "log_every")
     keywords: dict[str, Any] = {name: getattr(options, name) for name in names} | {"scale": scale}
     _monitor(settings)
-    return Plan(settings, Path(settings.paths[0]), Reading(options, keywords))
+    return WatchPlan(settings, Path(settings.paths[0]), Reading(options, keywords))
 
 
 def _scale(settings: WatchSettings) -> tuple[float, float] | None:
@@ -92,7 +92,7 @@ def _monitor(settings: WatchSettings) -> Monitor:
     )
 
 
-def execute(plan: Plan, folder: Any, progress: Progress) -> Path:
+def execute(plan: WatchPlan, folder: Any, progress: Progress) -> Path:
     """Follow until the end. Returns the page, or the log. Raises `Alarmed` where alarms stand at the end."""
     if plan.path is None or plan.reading is None:
         return _benchmark(plan.settings, progress)

@@ -50,6 +50,15 @@ def share_of_curves(measured: Any, predicted: Any, allowed: Any, along: str) -> 
     return float((abs(measured - predicted) <= allowed).all(along).mean())
 
 
+def share_near_one(measured: Any, predicted: Any, within: float) -> float:
+    """Share of what is predicted (numbers or arrays, plain or labelled) that is measured to `within` of it, relative.
+
+    NaN in `predicted` is not predicted. NaN in `measured` alone is not near: nothing may hold because it was not found.
+    """
+    near = abs(measured / predicted - 1) <= within
+    return float(np.sum(near) / np.sum(near | ~np.isnan(predicted)))
+
+
 def farthest_from_one(measured: Any, predicted: Any) -> float:
     """measured / predicted (numbers or arrays, plain or labelled) where it is farthest from 1, over all predicted.
 

@@ -26,6 +26,7 @@
     group_size       where group-size invariance of the mean fails
     curvature        reward spread bounds curvature
     gradient_flow    the potential that the mean update climbs; sharpness along the way, for any policy
+    edge_of_stability  where a run that follows that flow stops to follow it
     contextual       many prompts that share parameters: mean flow, transfer, gain from dividing by the std
     size_family      bandits whose stiffness scales as M^-alpha
 
@@ -59,6 +60,7 @@ from bandit_lab.theory.curvature import (
     uniform_bound,
 )
 from bandit_lab.theory.discrete import discrete_response, fastest_update, pole_response, poles
+from bandit_lab.theory.edge_of_stability import edge, edge_along_flow
 from bandit_lab.theory.escape import (
     barrier,
     collapse_probability,
@@ -82,7 +84,7 @@ from bandit_lab.theory.fluctuation import (
     early_warning,
     spectrum,
 )
-from bandit_lab.theory.gradient_flow import Climb, follow, potential, sharpness, stiffness_parts
+from bandit_lab.theory.gradient_flow import Climb, climb_of, follow, potential, sharpness, stiffness_parts
 from bandit_lab.theory.gradient_noise import (
     bernoulli_outcomes,
     binary_covariance,

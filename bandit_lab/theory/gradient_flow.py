@@ -17,7 +17,7 @@ A_k(old) = (q_k - J(old)), over the std of the old policy where it is divided.
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -40,6 +40,16 @@ class Climb(NamedTuple):
     success: Array
     log_reference: Array
     kl_weight: Array
+
+
+def climb_of(bandit: Any, kl_weight: float) -> Climb:
+    """The climb of a differentiable policy (a pytree) with Bernoulli rewards, from its start, at a KL weight per nat.
+
+    Of the bandit are read: `log_policy` of parameters [D] -> [X, K], `initial_parameters` [D], `reference_log_policy`
+    [X, K], and `law.probabilities` [X, K, 2] of the rewards 0 and 1.
+    """
+    policy, success = jax.tree_util.Partial(type(bandit).log_policy, bandit), bandit.law.probabilities[..., 1]
+    return Climb(policy, bandit.initial_parameters, success, bandit.reference_log_policy, jnp.asarray(kl_weight))
 
 
 def potential(climb: Climb, advantage: str, theta: Array) -> Array:

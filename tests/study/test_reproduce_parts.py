@@ -6,10 +6,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import xarray
+from matplotlib.figure import Figure
 
-from bandit_lab._readings import farthest_from_one
+from bandit_lab._readings import farthest_from_one, share_near_one
+from bandit_lab.study.plots import style
 from bandit_lab.study.reproduce import cache, claims, sheet, source
-from bandit_lab.study.reproduce.experiment import Claim, Results, as_setting, discover
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, as_setting, discover
 
 
 def _found(predicted: float, measured: float, quality: str = "draft") -> Results:
@@ -251,6 +253,24 @@ def test_farthest_from_one_takes_plain_numbers():
     assert np.isnan(farthest_from_one(np.array([1.1, np.nan]), 1.0))
 
 
+def test_the_share_near_one_is_of_all_that_is_predicted():
+    """What was not found is not near; what is not predicted does not count; axes are told by their names."""
+    predicted = xarray.DataArray([[1.0, 2.0, np.nan], [4.0, 5.0, 6.0]], dims=("a", "b"))
+    measured = xarray.DataArray([[1.1, 4.0], [2.4, 5.0], [1.0, np.nan]], dims=("b", "a"))
+    assert share_near_one(measured, predicted, 0.15) == pytest.approx(3 / 5)
+    assert share_near_one(np.array([[1.125], [0.875]]), 1.0, 0.125) == 1.0
+    assert share_near_one(np.array([1.0, np.nan]), 1.0, 0.125) == 0.5
+
+
+def test_parts_are_kept_in_their_order_and_told_one_by_one():
+    stored: dict = {"b": xarray.Dataset({"x": 7})}
+    told: list = []
+    lab = Lab(lambda name, make: stored[name] if name in stored else make(), lambda *seen: told.append(seen))
+    kept = lab.keep_each({name: lambda name=name: xarray.Dataset({"x": ord(name)}) for name in "abc"})
+    assert {name: int(part.x) for name, part in kept.items()} == {"a": 97, "b": 7, "c": 99}
+    assert (list(kept), told) == (["a", "b", "c"], [(1, 3), (2, 3), (3, 3)])
+
+
 @pytest.mark.parametrize("name", discover())
 def test_an_experiment_can_be_read_in_one_go(name):
     """About 400 lines at most; `three_phases` compares rules at equal budget besides."""
@@ -284,3 +304,17 @@ def test_a_picture_says_above_it_what_was_trained(wide):
 
 def test_no_kl_term_is_said():
     assert sheet.trained("one arm", kl_weight=0, drift="G = 8") == "one arm; no KL term; G = 8"
+
+
+def test_a_line_is_named_at_its_end_and_a_key_has_lines_and_markers():
+    panel = Figure().subplots()
+    panel.set_ylim(0, 10)
+    sheet.name_level(panel, 4, "law", va="top")
+    (text,) = panel.texts
+    place = panel.transAxes.inverted().transform(text.get_transform().transform(text.get_position()))
+    np.testing.assert_allclose(place, (0.985, 0.4))
+    assert (text.get_va(), text.get_ha()) == ("top", "right")
+    sheet.key(panel, {"A: refresh": style.BLUE}, {"mlp": "o"}, ncols=2)
+    handles = panel.get_legend().legend_handles
+    assert [one.get_label() for one in handles] == ["A: refresh", "mlp"]
+    assert [(one.get_color(), one.get_marker()) for one in handles] == [(style.BLUE, "None"), (style.GREY, "o")]

@@ -1,7 +1,6 @@
 """The potential of the mean update: its gradient is the drift, its Hessian the stiffness, by another route."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -17,9 +16,7 @@ WEIGHT = 0.3
 
 
 def climb(bandit=BANDIT) -> theory.Climb:
-    policy = jax.tree_util.Partial(type(bandit).log_policy, bandit)
-    success = bandit.law.probabilities[..., 1]
-    return theory.Climb(policy, bandit.initial_parameters, success, bandit.reference_log_policy, jnp.asarray(WEIGHT))
+    return theory.climb_of(bandit, WEIGHT)
 
 
 def elsewhere(seed: int) -> jax.Array:

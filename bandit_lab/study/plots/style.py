@@ -28,6 +28,10 @@ RATE = f"learning rate ({RATE_UNIT})"
 # Fill of a region by outcome code, pale so that lines and markers stand out; order as in `Outcome`.
 FILL = {0: "#E4E4E4", 1: "#D9ECF9", 2: "#FCEBC4", 3: "#F6CDB9", 4: "#D9C2DC", 5: "#9A9A9A"}
 
+# Staleness models in the theory's words, one colour each in every picture.
+MODEL_COLOURS = {"refresh": BLUE, "lag": GREEN, "pipeline": VERMILION}
+MODEL_NAMES = {"refresh": "A: refresh", "lag": "B: lag", "pipeline": "C: pipeline"}
+
 Look = dict[str, Any]
 LAW: Look = {"color": BLACK, "linestyle": (0, (5, 2)), "linewidth": 1.4}
 EXACT: Look = {"color": BLUE, "linestyle": "-", "linewidth": 1.8}

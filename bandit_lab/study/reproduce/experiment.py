@@ -21,7 +21,7 @@ neither. `load` refuses a file in which they do, also through helpers (see `sour
 
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -132,6 +132,14 @@ class Lab:
     def keep(self, name: str, function: "Callable[[], xarray.Dataset]") -> "xarray.Dataset":
         """The result of `function`; if it is stored under this name already, from there."""
         return self._keep(name, function)
+
+    def keep_each(self, parts: "Mapping[str, Callable[[], xarray.Dataset]]") -> "dict[str, xarray.Dataset]":
+        """`keep` of every part by name, one after another, and after each how far it is."""
+        kept = {}
+        for name, function in parts.items():
+            kept[name] = self.keep(name, function)
+            self.progress(len(kept), len(parts))
+        return kept
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from bandit_lab.study.plots.style import lines, style
+from bandit_lab.study.plots.style import GREY, MEASURED, lines, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,6 +73,22 @@ def trained(bandit: str, *rules: str, kl_weight: float | Sequence[float], drift:
 def note(panel: "Axes", x: float, y: float, text: str, **look: Any) -> None:
     """Small text at (x, y) of a panel, both from 0 to 1."""
     panel.text(x, y, text, transform=panel.transAxes, **{"fontsize": 7} | look)
+
+
+def name_level(panel: "Axes", height: float, text: str, **look: Any) -> None:
+    """Small text at the right end of a panel, at a height in its data: the name of a line there."""
+    place: dict[str, Any] = {"fontsize": 7, "ha": "right", "va": "bottom", "transform": panel.get_yaxis_transform()}
+    panel.text(0.985, height, text, **place | look)
+
+
+def key(panel: "Axes", lines: dict[str, str], markers: dict[str, str], **look: Any) -> None:
+    """A legend of two things at once: label -> colour of a line, and label -> marker of a measurement, in grey."""
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], color=colour, label=label) for label, colour in lines.items()]
+    grey = MEASURED | {"color": GREY}
+    handles += [Line2D([], [], **grey | {"marker": marker}, label=label) for label, marker in markers.items()]
+    panel.legend(handles=handles, **look)
 
 
 def plain_log(axis: "Axis", subs: tuple[float, ...] = (1.0, 2.0, 5.0)) -> None:

@@ -1,0 +1,142 @@
+"""The path about which runs swing, and the stiffness along it: for runs that stay at the edge of stability.
+
+Single iterates of such a run lie to both sides of its path, where the stiffness is another. The mean of the parameters
+over many blocks is on the path. The exact drift leaves an instability nothing to grow from, so that a little noise may
+be added to it. Everything is done for several bandits of one shape at a time, one run each.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bandit_lab import _checks
+from bandit_lab._types import Array
+from bandit_lab.bandits import Bandit
+from bandit_lab.grpo import Gradient, GradientFn, Hyper, Learner, check_hyper, init
+from bandit_lab.measure.displaced import stack_bandits
+from bandit_lab.measure.leading import leading_stiffness, stiffness_along
+from bandit_lab.simulate import DYNAMICS
+from bandit_lab.simulate.rollout import Stride, rollout
+
+
+class AveragedPath(NamedTuple):
+    """Runs seen as means over stretches of updates.
+
+    mean: [S, T, D] parameters. spread: [S, T] root of the mean square of the distance from that mean, in parameters.
+    end: [S, D] parameters after the last update.
+    """
+
+    mean: np.ndarray
+    spread: np.ndarray
+    end: np.ndarray
+
+
+def averaged_path(
+    learner: Learner,
+    dynamics: str,
+    bandits: Sequence[Bandit],
+    hyper: Hyper,
+    times: int,
+    every: int,
+    *,
+    start: np.ndarray | None = None,
+    noise: float = 0.0,
+) -> AveragedPath:
+    """One run of each of S bandits, `times` (T) means over `every` updates one after another.
+
+    Args:
+      learner: its own bandit is not used. dynamics: a name of `simulate.DYNAMICS`.
+      hyper: learning rates [S], the other settings scalars.
+      start: [S, D] parameters; default: each bandit's own. noise: std of what is added to every number of the gradient.
+
+    Raises:
+      ValueError: an unknown dynamics, settings out of range, fewer than one mean or update.
+    """
+    _checks.choice("dynamics", dynamics, tuple(DYNAMICS))
+    _checks.integer("times", times, 1)
+    _checks.integer("every", every, 1)
+    check_hyper(learner.staleness, hyper)
+    rate, momentum, interval, weight = hyper
+    whole = jnp.int32(interval) if learner.staleness.whole_interval else jnp.asarray(float(interval))
+    typed = Hyper(jnp.asarray(rate), jnp.asarray(float(momentum)), whole, jnp.asarray(float(weight)))
+    begin = jnp.stack([jnp.asarray(one.initial_parameters) for one in bandits]) if start is None else jnp.asarray(start)
+    found = _run(learner, dynamics, stack_bandits(bandits), typed, begin, times, jnp.int32(every), noise)
+    return AveragedPath(*map(np.asarray, found))
+
+
+@partial(jax.jit, static_argnames=("dynamics", "times"))
+def _run(
+    learner: Learner,
+    dynamics: str,
+    bandits: Any,
+    hyper: Hyper,
+    theta: Array,
+    times: int,
+    every: Array,
+    noise: float | Array,
+) -> tuple[Array, Array, Array]:
+    def add(total: tuple[Array, Array], seen: Stride) -> tuple[Array, Array]:
+        place, theta = seen.before.step // every, seen.after.theta
+        return total[0].at[place].add(theta / every), total[1].at[place].add(theta @ theta / every)
+
+    def one(bandit: Any, key: Array, rate: Array, start: Array) -> tuple[Array, Array, Array]:
+        of, numbers = replace(learner, bandit=bandit), hyper._replace(learning_rate=rate)
+        total = jnp.zeros((times, len(start))), jnp.zeros(times)
+        gradient, state = _stirred(DYNAMICS[dynamics](of), noise), init(of, numbers, start)
+        run = rollout(of, gradient, numbers, key, state, times * every, fold=add, total=total)
+        mean, square = run.total
+        return mean, jnp.sqrt(jnp.maximum(square - jnp.sum(mean**2, axis=1), 0)), run.state.theta
+
+    keys = jax.random.split(jax.random.key(0), len(theta))
+    return jax.vmap(one)(bandits, keys, hyper.learning_rate, theta)
+
+
+def _stirred(gradient: GradientFn, size: float | Array) -> GradientFn:
+    """The same gradient with normal noise of std `size` on every number."""
+
+    def stirred(key: Array, kl_weight: Array, theta: Array, behaviour: Array) -> Gradient:
+        clean = gradient(key, kl_weight, theta, behaviour)
+        return Gradient(clean.value + size * jax.random.normal(key, theta.shape), clean.silent)
+
+    return stirred
+
+
+def stiffness_of_paths(
+    learner: Learner, dynamics: str, bandits: Sequence[Bandit], kl_weight: float, paths: np.ndarray
+) -> np.ndarray:
+    """Largest stiffness [S, T] along paths [S, T, D] of S bandits, reward units per squared parameter.
+
+    As `leading.stiffness_along`, which says where it is NaN and what it raises. ValueError besides for another number
+    of paths.
+    """
+    each = zip(bandits, paths, strict=True)
+    return np.array([stiffness_along(replace(learner, bandit=one), dynamics, kl_weight, path) for one, path in each])
+
+
+def growth_per_block(
+    learner: Learner,
+    dynamics: str,
+    bandits: Sequence[Bandit],
+    hyper: Hyper,
+    start: np.ndarray,
+    blocks: int,
+    displacement: float,
+) -> np.ndarray:
+    """Factor [S] by which two runs come apart per refresh interval, from starts that need not be at rest.
+
+    One begins at `start` [S, D], the other a small `displacement` (parameters) along the stiffest direction from it.
+    The factor is the geometric mean over the first `blocks` intervals. hyper: as of `averaged_path`; raises what that
+    raises.
+    """
+    pairs = zip(bandits, start, strict=True)
+    found = [leading_stiffness(replace(learner, bandit=b), dynamics, float(hyper.kl_weight), x) for b, x in pairs]
+    aside = start + displacement * np.stack([one.vectors[:, 0].real for one in found])
+    steps = int(hyper.refresh_interval) * blocks
+    one, other = (averaged_path(learner, dynamics, bandits, hyper, 1, steps, start=x).end for x in (start, aside))
+    growth: np.ndarray = (np.linalg.norm(other - one, axis=-1) / displacement) ** (1 / blocks)
+    return growth

@@ -1,0 +1,101 @@
+"""Means of runs over stretches of updates, and stiffness and growth along them, against one step after another."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bandit_lab.bandits.neural import neural
+from bandit_lab.bandits.sequence import sequence
+from bandit_lab.grpo import STALENESS, Hyper, Learner, init
+from bandit_lab.measure.averaged_path import averaged_path, growth_per_block, stiffness_of_paths
+from bandit_lab.measure.fixed_point import find_fixed_point
+from bandit_lab.measure.leading import stiffness_along
+from bandit_lab.simulate import DYNAMICS
+from bandit_lab.simulate.rollout import rollout
+
+BANDITS = [neural(2, 2, 2, width=3, seed=seed) for seed in (0, 1)]
+HYPER = Hyper(np.array([0.5, 2.0]), 0.5, 3, 0.3)
+TIMES, EVERY = 4, 6
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """All iterates [S, T * every, D] of the same runs, one step after another."""
+    runs = []
+    for bandit, rate in zip(BANDITS, HYPER.learning_rate, strict=True):
+        learner, hyper = Learner(bandit, staleness=STALENESS["pipeline"]()), HYPER._replace(learning_rate=rate)
+        start = init(learner, hyper, jnp.asarray(bandit.initial_parameters))
+        look = {"observe": lambda stride: stride.after.theta}
+        gradient = DYNAMICS["mean_field"](learner)
+        runs.append(rollout(learner, gradient, hyper, jax.random.key(0), start, TIMES * EVERY, **look).seen)
+    return np.array(runs)
+
+
+@pytest.fixture(scope="module")
+def learner():
+    return Learner(BANDITS[0], staleness=STALENESS["pipeline"]())
+
+
+def test_means_and_spreads_are_those_of_the_iterates(learner, plain):
+    """Float64, to 1e-9. Single iterates, and the stretches one update later, are something else."""
+    found = averaged_path(learner, "mean_field", BANDITS, HYPER, TIMES, EVERY)
+    parts = plain.reshape(2, TIMES, EVERY, -1)
+    mean = parts.mean(axis=2)
+    np.testing.assert_allclose(found.mean, mean, rtol=1e-9, atol=1e-12)
+    spread = np.sqrt(np.mean(np.sum((parts - mean[:, :, None]) ** 2, axis=-1), axis=2))
+    np.testing.assert_allclose(found.spread, spread, rtol=1e-6)
+    np.testing.assert_allclose(found.end, plain[:, -1], rtol=1e-9, atol=1e-12)
+    assert np.max(np.abs(mean - parts[:, :, -1])) > 1e-3
+    assert np.max(np.abs(mean[:, :-1] - plain[:, 1 : 1 - EVERY].reshape(2, TIMES - 1, -1, mean.shape[-1]).mean(2))) > (
+        1e-3
+    )
+
+
+def test_noise_moves_a_run_by_its_size_and_every_run_by_its_own(learner):
+    """Half the noise moves half as far (1e-6 against parameters near 1); two copies of one network part."""
+    same = [BANDITS[0], BANDITS[0]]
+    hyper = HYPER._replace(learning_rate=np.array([0.5, 0.5]))
+    clean, full, half = (averaged_path(learner, "mean_field", same, hyper, 1, 6, noise=x).end for x in (0, 1e-6, 5e-7))
+    np.testing.assert_array_equal(clean[0], clean[1])
+    np.testing.assert_allclose(full - clean, 2 * (half - clean), rtol=1e-3, atol=1e-10)
+    assert np.linalg.norm(full[0] - full[1]) > 1e-6
+
+
+def test_every_path_has_the_stiffness_of_its_own_bandit(learner, plain):
+    paths = plain[:, ::12]
+    found = stiffness_of_paths(learner, "mean_field", BANDITS, 0.3, paths)
+    for bandit, path, row in zip(BANDITS, paths, found, strict=True):
+        np.testing.assert_allclose(row, stiffness_along(Learner(bandit), "mean_field", 0.3, path), rtol=1e-6)
+    swapped = stiffness_of_paths(learner, "mean_field", BANDITS[::-1], 0.3, paths)
+    assert np.min(np.abs(swapped / found - 1)) > 1e-3
+    with pytest.raises(ValueError, match="shorter"):
+        stiffness_of_paths(learner, "mean_field", BANDITS, 0.3, paths[:1])
+
+
+def test_growth_at_rest_is_the_multiplier_of_the_block():
+    """Model A without momentum: |1 - eta N K|, here 1.5; 1e-7 from rest over four blocks it is linear to 1e-4."""
+    interval, bandit = 4, sequence(2, 2)
+    learner = Learner(bandit)
+    rest = find_fixed_point(learner, "mean_field", 0.3).rest
+    stiffness = stiffness_along(learner, "mean_field", 0.3, rest[None])[0]
+    hyper = Hyper(np.array([2.5 / (interval * stiffness)]), 0.0, interval, 0.3)
+    grown = growth_per_block(learner, "mean_field", [bandit], hyper, rest[None], 4, 1e-7)
+    assert grown == pytest.approx(1.5, rel=1e-4)
+    other = growth_per_block(learner, "mean_field", [bandit], hyper._replace(momentum=0.1), rest[None], 4, 1e-7)
+    assert abs(other / 1.5 - 1) > 0.01
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dynamics": "flow"}, "dynamics: expected one of"),
+        ({"times": 0}, "times: expected"),
+        ({"every": 0}, "every: expected"),
+        ({"hyper": HYPER._replace(momentum=1.0)}, "momentum: expected"),
+    ],
+)
+def test_bad_input_is_refused(learner, change, message):
+    given = {"dynamics": "mean_field", "hyper": HYPER, "times": 1, "every": 1} | change
+    with pytest.raises(ValueError, match=message):
+        averaged_path(learner, bandits=BANDITS, **given)

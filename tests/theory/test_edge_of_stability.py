@@ -1,0 +1,63 @@
+"""Where a run leaves the flow: the closed form without a fresh part, and block maps where fresh and stale mix."""
+
+import numpy as np
+import pytest
+
+from bandit_lab import theory
+from bandit_lab.bandits.neural import neural
+
+CLIMB = theory.climb_of(neural(2, 2, 2, width=3), 0.1)
+DURATION, SIZE, INTERVAL = 9.0, 0.05, 4
+TIMES = np.linspace(0, DURATION, 41)[1:]
+
+
+@pytest.fixture(scope="module")
+def flow():
+    """Stiffness [40] at the places at which multipliers are looked at; it rises at the end."""
+    return theory.sharpness(CLIMB, "grpo", theory.follow(CLIMB, "grpo", TIMES, SIZE))
+
+
+def found(estimator: str, rate: float, advantage: str = "grpo") -> float:
+    return theory.edge_along_flow(CLIMB, advantage, estimator, rate, INTERVAL, DURATION, SIZE)
+
+
+@pytest.mark.parametrize("model", theory.MODELS)
+def test_the_edge_is_the_threshold_over_the_learning_rate(model):
+    edge = theory.edge(model, 4, 0.9, 0.01)
+    loop = theory.LinearLoop(0.0, edge, 0.9, model)
+    assert theory.spectral_radius(loop, 0.01, 4) == pytest.approx(1, abs=1e-6)
+    assert abs(theory.spectral_radius(loop, 0.011, 4) - 1) > 1e-3
+    with pytest.raises(ValueError, match="learning_rate: expected a number > 0, got 0"):
+        theory.edge(model, 4, 0.9, 0.0)
+
+
+def test_without_a_fresh_part_it_is_the_closed_form(flow):
+    """2/(eta N), to the flow's rise between two fine places: a fortieth of that between two coarse ones."""
+    level = (flow[-1] + flow[0]) / 2
+    rate = 2 / (INTERVAL * level)
+    apart = np.max(np.abs(np.diff(flow))) / 40
+    assert abs(found("frozen", rate) - theory.edge("refresh", INTERVAL, 0.0, rate)) < apart
+    assert abs(found("frozen", 1.02 * rate) - level) > apart
+    mixed = found("ratio", rate)
+    assert abs(mixed - level) > apart
+
+
+def test_where_the_flow_stays_inside_it_is_its_late_stiffness(flow):
+    rate = 1 / (INTERVAL * flow.max())
+    assert found("frozen", rate) == pytest.approx(np.median(flow[26:]), rel=1e-9)
+    assert abs(np.median(flow[26:]) / np.median(flow) - 1) > 1e-3
+
+
+def test_without_a_stale_part_the_edge_does_not_depend_on_the_interval():
+    """ratio, no std: 2/eta, that of N = 1."""
+    path = theory.follow(CLIMB, "dr_grpo", TIMES, SIZE)
+    flow = theory.sharpness(CLIMB, "dr_grpo", path)
+    rate = 4 / (flow[-1] + flow[0])
+    apart = np.max(np.abs(np.diff(flow))) / 40
+    assert abs(found("ratio", rate, "dr_grpo") - 2 / rate) < apart
+
+
+@pytest.mark.parametrize(("rate", "duration", "name"), [(0.0, 1.0, "learning_rate"), (1.0, 0.0, "duration")])
+def test_bad_input_is_refused(rate, duration, name):
+    with pytest.raises(ValueError, match=f"{name}: expected a number > 0, got 0"):
+        theory.edge_along_flow(CLIMB, "grpo", "frozen", rate, 4, duration, SIZE)

@@ -259,7 +259,6 @@ def least_over_law(found: Results, side: Any, model: str) -> float:
 
 # Picture.
 
-COLOURS = {"refresh": s.BLUE, "lag": s.GREEN, "pipeline": s.VERMILION}
 MARKERS = {"refresh": "o", "lag": "s", "pipeline": "D"}
 LINES = ("-", (0, (1, 1.2)))  # the first and the second loop of a model
 NAMES = {"grpo": "GRPO: divided by the std", "dr_grpo": "mean only", "rloo": "leave-one-out"}
@@ -307,7 +306,7 @@ def _draw_thresholds(panel: Axes, found: Results) -> None:
         model = str(found.predicted.model.values[row])
         second = seen.setdefault(model, 0)
         seen[model] += 1
-        colour, face = COLOURS[model], "white" if second == 0 else COLOURS[model]
+        colour, face = s.MODEL_COLOURS[model], "white" if second == 0 else s.MODEL_COLOURS[model]
         marks = s.MEASURED | {"color": colour, "marker": MARKERS[model], "markerfacecolor": face, "markersize": 3.6}
         line: s.Look = {"color": colour, "linestyle": LINES[second % 2], "linewidth": 1.4}
         panel.plot(found.predicted.angle, found.predicted.curve.isel(loop=row), **line)

@@ -126,11 +126,8 @@ def _predicted_basins(
 
 def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     """Boundary against displacement, and range of the gap above the threshold, for every loop."""
-    parts = []
-    for place in range(len(setting.loops)):
-        parts.append(lab.keep(f"loop {place}", partial(_one_loop, setting, place)))
-        lab.progress(len(parts), len(setting.loops))
-    loops = xarray.concat(parts, "loop").assign_coords(coordinates(setting))
+    parts = {f"loop {place}": partial(_one_loop, setting, place) for place in range(len(setting.loops))}
+    loops = xarray.concat(list(lab.keep_each(parts).values()), "loop").assign_coords(coordinates(setting))
     return loops.merge(lab.keep("basins", partial(_measured_basins, setting, float(loops.threshold[0]))))
 
 

@@ -64,11 +64,8 @@ def predict(setting: Setting) -> xarray.Dataset:
 
 def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     """The threshold at every model, momentum and refresh interval."""
-    parts = []
-    for model in setting.models:
-        parts.append(lab.keep(model, partial(_one_model, model, setting)))
-        lab.progress(len(parts), len(setting.models))
-    return xarray.concat(parts, "model")
+    parts = {model: partial(_one_model, model, setting) for model in setting.models}
+    return xarray.concat(list(lab.keep_each(parts).values()), "model")
 
 
 def _one_model(model: str, setting: Setting) -> xarray.Dataset:
@@ -99,7 +96,6 @@ NAMES = {"refresh": "A: refresh", "lag": "B: constant lag", "pipeline": "C: pipe
 SHADES = (s.PURPLE, s.GREEN, s.BLUE, s.VERMILION)
 BESIDE = (2.1, 1.2, 0.66)  # heights of the models' names beside their lines
 TOP = 6.5  # of the ratios; model A at N = 1 is on-policy and lies above
-COLOURS = {"refresh": s.BLUE, "lag": s.GREEN, "pipeline": s.VERMILION}
 
 
 def trained(setting: Setting) -> str:
@@ -168,7 +164,7 @@ def _by_momentum(found: Results, model: str) -> list[tuple[str, str, dict]]:
 
 def _by_model(found: Results) -> list[tuple[str, str, dict]]:
     mu = found.setting.drawn_momentum
-    return [(NAMES[m], COLOURS[m], {"model": m, "momentum": mu}) for m in found.setting.models]
+    return [(NAMES[m], s.MODEL_COLOURS[m], {"model": m, "momentum": mu}) for m in found.setting.models]
 
 
 def _ratio(panel: Axes, found: Results, label: str, colour: str, place: dict) -> None:

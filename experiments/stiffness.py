@@ -100,12 +100,8 @@ def predict(setting: Setting) -> xarray.Dataset:
 
 def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     """Hessian and threshold of every bandit."""
-    parts = []
-    for place in range(len(setting.classes)):
-        name = f"class {place}"
-        parts.append(lab.keep(name, partial(_one_class, setting, place)))
-        lab.progress(len(parts), len(setting.classes))
-    return xarray.concat(parts, "bandit").assign_coords(coordinates(setting))
+    parts = {f"class {place}": partial(_one_class, setting, place) for place in range(len(setting.classes))}
+    return xarray.concat(list(lab.keep_each(parts).values()), "bandit").assign_coords(coordinates(setting))
 
 
 def _one_class(setting: Setting, place: int) -> xarray.Dataset:
@@ -135,8 +131,7 @@ def _one_class(setting: Setting, place: int) -> xarray.Dataset:
 
 # Picture.
 
-MARKERS = {"refresh": ("o", s.BLUE), "lag": ("s", s.GREEN), "pipeline": ("D", s.VERMILION)}
-NAMES = {"refresh": "A: refresh", "lag": "B: lag", "pipeline": "C: pipeline"}
+MARKERS = {"refresh": "o", "lag": "s", "pipeline": "D"}
 
 
 def trained(setting: Setting) -> str:
@@ -154,7 +149,8 @@ def draw(figure: Figure, found: Results, wide: bool) -> None:
     ends = np.array([predicted.min() / 2, predicted.max() * 2])
     axes[0].plot(ends, ends, **s.EXACT | {"linewidth": 1.2, "zorder": 1})
     error = np.abs(measured / predicted - 1)
-    for row, (model, (marker, colour)) in enumerate(MARKERS.items()):
+    for row, (model, marker) in enumerate(MARKERS.items()):
+        colour = s.MODEL_COLOURS[model]
         mine = (predicted.model == model).values
         look: dict[str, Any] = {
             "marker": marker,
@@ -166,7 +162,7 @@ def draw(figure: Figure, found: Results, wide: bool) -> None:
         axes[0].plot(predicted[mine], measured[mine], markeredgewidth=0.8, **look)
         label = {"fontsize": 7, "color": colour, "transform": axes[0].transAxes}
         axes[0].plot(0.05, 0.93 - 0.09 * row, transform=axes[0].transAxes, **look)
-        axes[0].text(0.09, 0.93 - 0.09 * row, NAMES[model], va="center", **label)
+        axes[0].text(0.09, 0.93 - 0.09 * row, s.MODEL_NAMES[model], va="center", **label)
         axes[1].plot(predicted[mine], np.maximum(error[mine], 1e-11), markeredgewidth=0.8, **look)
     axes[0].set(xscale="log", yscale="log", xlim=ends, ylim=ends)
     axes[0].set_ylabel(f"measured threshold $\\eta$\n({s.RATE_UNIT})")

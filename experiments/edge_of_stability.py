@@ -395,7 +395,7 @@ CLAIMS = (
     Claim.ratio(
         "edge_of_stability.flow",
         "Stiffness along a run of small steps over that of the flow, median over time, the run farthest from 1",
-        "the potential in this file",
+        "bandit_lab/theory/gradient_flow.py",
         lambda d: d.flow.median("check"),
         tolerance=0.02,
         fails_if="the drift were no gradient of this potential, or a route to the stiffness were wrong",

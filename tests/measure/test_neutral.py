@@ -24,8 +24,8 @@ from bandit_lab.measure import (
     stack_bandits,
     stiffest_mode,
 )
-from bandit_lab.measure.directions import _policy, changing_part
-from bandit_lab.measure.fixed_point import _drift_and_jacobian
+from bandit_lab.measure.directions import changing_part, scores_at
+from bandit_lab.measure.fixed_point import _jacobian, _value
 from bandit_lab.measure.growth import _Growth
 from bandit_lab.theory import exact, oscillation_onset
 
@@ -81,7 +81,7 @@ def test_an_escort_policy_of_three_arms_has_two_multipliers_and_no_neutral_one()
 
 def scores(learner: Learner, theta: np.ndarray) -> np.ndarray:
     """d log pi / d theta [K, D] as measured: compared before what is made of it, so that a wrong number has a place."""
-    return np.asarray(_policy(learner.bandit, jnp.asarray(theta))[2])[0]
+    return np.asarray(scores_at(learner.bandit, jnp.asarray(theta)))[0]
 
 
 def test_a_product_of_two_parameters_rests_where_the_flow_leads():
@@ -91,7 +91,7 @@ def test_a_product_of_two_parameters_rests_where_the_flow_leads():
     p = 1 / (1 + np.exp(-u * v))
     np.testing.assert_allclose(scores(learner, start), np.outer([1 - p, -p], [v, u]), rtol=1e-12)
     drift, derivative = (
-        np.asarray(x) for x in _drift_and_jacobian(learner, "mean_field", jnp.asarray(start), jnp.asarray(1.0))
+        np.asarray(f(learner, "mean_field", jnp.asarray(start), jnp.asarray(1.0))) for f in (_value, _jacobian)
     )
     assert drift[0] / drift[1] == pytest.approx(v / u, rel=1e-12)
     assert derivative[0, 1] == pytest.approx(derivative[1, 0], rel=1e-12)

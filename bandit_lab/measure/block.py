@@ -34,6 +34,7 @@ from bandit_lab.simulate.rollout import rollout
 AT_REST = 1e-11  # residual of a fixed point of the map, relative to 1 + the largest entry of the state
 _NEWTON = 30
 _NEAR = 3.0  # logits, within which the optimiser may move the fixed point of the drift
+_VANISHED = 1e-6  # length of parameters over that at the fixed point of the drift, below which they have vanished
 _MOVED = 1e-12  # logits, beyond which second moments are taken anew
 _SMOOTH = 1e-3  # relative disagreement between the Jacobian and central differences that counts as a kink
 _STEP = 1e-6  # logits, of those differences
@@ -296,6 +297,10 @@ def make_block(
         best = size
         x = x + np.linalg.lstsq(np.eye(len(x)) - jacobian, residual, rcond=1e-12)[0]
     else:
+        return None, "no fixed point of the mean update was found near that of the drift"
+    lengths = [np.linalg.norm(theta) for theta in (x[: len(point.theta)], point.theta)]
+    if lengths[1] > _VANISHED and lengths[0] < _VANISHED * lengths[1]:
+        # A step that is scaled by the parameters' length (LARS) is none where they vanish, whatever the drift is there.
         return None, "no fixed point of the mean update was found near that of the drift"
     if point.neutral_turns and np.max(np.abs(rest.T @ residual), initial=0) > AT_REST * (1 + np.max(np.abs(x))):
         return None, NEVER_RESTS

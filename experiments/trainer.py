@@ -361,6 +361,7 @@ CLAIMS = (
         "One update per rollout batch: learning rate at which TRL leaves stability, over the probe's",
         THEORY,
         predicted=lambda f: 1.0,
+        constant="the probe's prediction",
         measured=lambda f: _over(f, "loss_1"),
         tolerance=_allowed,
         post_hoc="the level beyond which a run is far was set on four runs of this case",
@@ -389,6 +390,7 @@ CLAIMS = (
         "KL in the reward: measured over predicted threshold, the farthest from 1 over N",
         THEORY,
         predicted=lambda f: 1.0,
+        constant="the probe's prediction",
         measured=lambda f: max(
             (_over(f, n) for n in f.setting.cases if n[:6] == "reward"), key=lambda x: abs(math.log(x))
         ),
@@ -402,6 +404,7 @@ CLAIMS = (
         "TRL's clip of 0.2 at N = 4: threshold with it over without, no less than 1 up to a grid step (1 if so)",
         "the clip acts only once a ratio is off by 0.2",
         predicted=lambda f: 1.0,
+        constant="the hypothesis",
         measured=lambda f: _not_lower(f, "clip_4", "loss_4"),
         tolerance=0.0,
         explanation="not explained: one run per learning rate, and the level lies two to three times above the"
@@ -413,6 +416,7 @@ CLAIMS = (
         "Adam: measured over predicted threshold is no less than 1 up to a grid step (1 if so)",
         "the second moment grows with the fluctuation: bandit_lab/theory/adaptive.py",
         predicted=lambda f: 1.0,
+        constant="the hypothesis",
         measured=lambda f: float(_over(f, "adam_1") > 1 / f.setting.adam.factor),
         tolerance=0.0,
         explanation="not explained; probably Adam's first steps, of the size of the learning rate in every parameter,"

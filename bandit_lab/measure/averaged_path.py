@@ -7,7 +7,6 @@ be added to it. Everything is done for several bandits of one shape at a time, o
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -21,6 +20,7 @@ from bandit_lab.grpo import Gradient, GradientFn, Hyper, Learner, check_hyper, i
 from bandit_lab.measure.displaced import stack_bandits
 from bandit_lab.measure.leading import leading_stiffness, stiffness_along
 from bandit_lab.simulate import DYNAMICS
+from bandit_lab.simulate.programs import bounded_jit
 from bandit_lab.simulate.rollout import Stride, rollout
 
 
@@ -69,7 +69,7 @@ def averaged_path(
     return AveragedPath(*map(np.asarray, found))
 
 
-@partial(jax.jit, static_argnames=("dynamics", "times"))
+@bounded_jit("dynamics", "times")
 def _run(
     learner: Learner,
     dynamics: str,

@@ -61,7 +61,7 @@ def test_keywords_are_the_settings_of_the_command_line(command):
     assert explicit == explicit_keys(overrides) | {"run_dir"}
 
 
-@pytest.mark.parametrize("command", [name for name in SCHEMAS if name not in ("status", "export")])
+@pytest.mark.parametrize("command", [name for name in SCHEMAS if name not in ("status", "export", "watch")])
 def test_defaults_are_those_of_the_command_line(command):
     plugins.load([])
     with compose.hydra_ready():

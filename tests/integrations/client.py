@@ -1,5 +1,7 @@
 """The real client of these tests; it stands in the package because an experiment trains with it too."""
 
+import pytest
+
 from bandit_lab.integrations.tiny_client import (  # noqa: F401
     PROMPTS,
     REWARDS,
@@ -12,3 +14,9 @@ from bandit_lab.integrations.tiny_client import (  # noqa: F401
     tokenizer,
     trainer,
 )
+
+MARKS = [
+    pytest.mark.trainer,
+    *(pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("FutureWarning", "DeprecationWarning", "UserWarning")),
+]
+"""Of every module that trains with TRL, whose libraries warn of each other."""

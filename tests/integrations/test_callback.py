@@ -12,12 +12,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState
 
 from bandit_lab.integrations.trl import StabilityCallback
 
-pytestmark = [
-    pytest.mark.trainer,
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::UserWarning"),
-]
+pytestmark = client.MARKS
 STEPS = 40
 
 

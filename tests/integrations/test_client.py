@@ -12,12 +12,7 @@ import client
 import torch
 from scipy.stats import chi2
 
-pytestmark = [
-    pytest.mark.trainer,
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::UserWarning"),
-]
+pytestmark = client.MARKS
 
 LEVEL = 1e-3
 

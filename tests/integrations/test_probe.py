@@ -21,12 +21,7 @@ from bandit_lab.integrations.probe import StiffnessProbe, arnoldi
 from bandit_lab.integrations.probe_margin import Loop
 from bandit_lab.integrations.probe_trl import TrlProbe, groups_of, optimiser, undisturbed
 
-pytestmark = [
-    pytest.mark.trainer,
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::UserWarning"),
-]
+pytestmark = client.MARKS
 
 SIZE, BETA = 3, 0.3
 CASES = {"none-corrected": ("none", True), "none-plain": ("none", False), "group-plain": ("group", False)}

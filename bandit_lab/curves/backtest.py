@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from bandit_lab import _checks
 from bandit_lab.curves.forecast import FEWEST, CurvePrediction, Forecast, ForecastSettings, predict_curve
@@ -124,7 +124,7 @@ def score(tests: Sequence[Backtest]) -> Score:
     kept = [test for test in tests if not test.forecast.refused]
     _checks.require(bool(kept), "backtest", "a run that is not refused", len(tests))
     covered = sum(test.covered for test in kept)
-    exact = stats.binomtest(covered, len(kept)).proportion_ci(0.95, "exact")
+    exact = scipy.stats.binomtest(covered, len(kept)).proportion_ci(0.95, "exact")
     errors = {name: float(np.nanmedian([abs(t.baselines[name]) for t in kept])) for name in BASELINES}
     median = float(np.median([abs(t.error) for t in kept]))
     return Score(len(tests), len(tests) - len(kept), covered, (float(exact.low), float(exact.high)), median, errors)
@@ -185,7 +185,7 @@ def compare(errors: Floats, others: Mapping[str, Floats], resamples: int = 2000,
     mine, smaller = table[0], {}
     for name, their in zip(others, table[1:], strict=True):
         better, differ = int((mine < their).sum()), int((mine != their).sum())
-        chance = float(stats.binomtest(better, differ).pvalue) if differ else 1.0
+        chance = float(scipy.stats.binomtest(better, differ).pvalue) if differ else 1.0
         smaller[name] = (better, differ, chance)
     return Paired(float(_ratio(table)), (float(low), float(high)), smaller)
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from bandit_lab.curves.diagnose.collapse import collapse, nonfinite
 from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Evidence, Finding
@@ -99,7 +99,7 @@ def growth(step: Floats, test: Oscillation, settings: DiagnoseSettings) -> tuple
     middle, late = test.residual[n // 3 : 2 * n // 3], test.residual[2 * n // 3 :]
     ratio = float(np.sum(late**2) / late.size / max(float(np.sum(middle**2)) / middle.size, 1e-300))
     shrink = (1 - test.rho**2) / (1 + test.rho**2)
-    p = float(stats.f.sf(ratio, max(late.size * shrink, 2), max(middle.size * shrink, 2)))
+    p = float(scipy.stats.f.sf(ratio, max(late.size * shrink, 2), max(middle.size * shrink, 2)))
     score = min(settings.false_alarm / max(p, 1e-12), ratio / _GROWN)
     text = f"residual variance of the last third over the middle third: {ratio:.3g}, p = {p:.2g}"
     window, also = (float(step[2 * n // 3]), float(step[-1])), f"and p of at most {settings.false_alarm:g}"

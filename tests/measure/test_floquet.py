@@ -229,3 +229,24 @@ def test_one_oscillation_is_a_turn_of_the_largest_multiplier(multiplier, cycle, 
     assert found.kind == kind
     growth = np.nan if multiplier is None else np.log(abs(multiplier)) / 3
     assert found.growth == pytest.approx(growth, nan_ok=True)
+
+
+@dataclass(frozen=True)
+class Decayed:
+    """Descent with a weight decay that the learning rate does not scale: its fixed point moves with the rate."""
+
+    decay: float = 0.05
+    convention: str = "heavy_ball"
+
+    def build(self, learning_rate, momentum):
+        return optax.chain(optax.scale(-learning_rate), optax.add_decayed_weights(-self.decay))
+
+
+def test_a_fixed_point_that_moves_with_the_learning_rate_is_solved_at_every_rate():
+    """On policy the update is flipped, factor -1, at the threshold; a block that is made there anew agrees."""
+    subject = made("two", optimizer=Decayed())
+    found = floquet_threshold(subject, "mean_field", 0.0, 1, 1.0, low=1.0, high=30.0)
+    there, slower = (floquet(subject, "mean_field", Hyper(found.learning_rate * x, 0.0, 1, 1.0)) for x in (1.0, 0.1))
+    assert found.multiplier.real == pytest.approx(-1, abs=1e-9)
+    assert there.multipliers[0] == pytest.approx(-1, abs=1e-9)
+    assert np.abs(there.theta - slower.theta).max() > 0.1

@@ -1,6 +1,7 @@
 """Numbers read off curves and point clouds, predicted or measured alike."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -70,3 +71,27 @@ def farthest_from_one(measured: Any, predicted: Any) -> float:
     values = np.ravel(ratio)
     values = values[np.isfinite(values)]
     return float(values[np.argmax(np.abs(values - 1))])
+
+
+class Estimate(NamedTuple):
+    """A measured number (or array) and its standard error, of the same shape."""
+
+    value: np.ndarray
+    error: np.ndarray
+
+
+def jackknife(statistic: Callable[..., np.ndarray], *groups: np.ndarray) -> Estimate:
+    """A statistic of averages over independent groups [N, ...], bias-corrected, and its standard error.
+
+    With theta_(i) the statistic without group i: N theta - (N-1) mean theta_(i), and error^2 =
+    (N-1)/N sum_i (theta_(i) - mean)^2.
+    """
+    size = len(groups[0])
+    whole = statistic(*(g.mean(axis=0) for g in groups))
+    sums = [g.sum(axis=0) for g in groups]
+    parts = np.stack(
+        [statistic(*((s - g[i]) / (size - 1) for s, g in zip(sums, groups, strict=True))) for i in range(size)]
+    )
+    centre = parts.mean(axis=0)
+    error = np.sqrt((size - 1) / size * np.sum((parts - centre) ** 2, axis=0))
+    return Estimate(size * whole - (size - 1) * centre, error)

@@ -21,10 +21,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import theory
-from bandit_lab._readings import crossing, farthest_from_one, slope_and_correlation, time_ratios
+from bandit_lab._readings import crossing, farthest_from_one, jackknife, slope_and_correlation, time_ratios
 from bandit_lab.bandits.contextual import ContextualBandit, contextual
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
-from bandit_lab.measure import jackknife
 from bandit_lab.measure.curvature import curvature_along_gradients
 from bandit_lab.measure.displaced import stack_bandits
 from bandit_lab.measure.observe import mean_cosine, observe, prompt_gradients

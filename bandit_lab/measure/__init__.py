@@ -4,11 +4,8 @@ from bandit_lab.measure.adaptive import NoisyState, closed_mean_curve, noisy_sta
 from bandit_lab.measure.boundary import Boundary, learning_rate_boundary, refresh_interval_boundary
 from bandit_lab.measure.curvature import Curvature, measure_curvature
 from bandit_lab.measure.displaced import stack_bandits
-from bandit_lab.measure.drawn_ages import Growth, drawn_ages_boundary, growth_of_drawn_ages
-from bandit_lab.measure.escape import Escape, measure_escape
 from bandit_lab.measure.fixed_point import FixedPoint, critical_kl_weight, find_fixed_point
 from bandit_lab.measure.floquet import Floquet, FloquetThreshold, floquet, floquet_intervals, floquet_threshold
-from bandit_lab.measure.fluctuation import Estimate, Fluctuation, jackknife, measure_fluctuation, slope
 from bandit_lab.measure.growth import generic_direction, growth_rate
 from bandit_lab.measure.late_time import late_exponent, late_rate, return_boundary, tail_range
 from bandit_lab.measure.observe import mean_cosine, observe, prompt_gradients, success_of_prompts

@@ -4,13 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from growth_of_drawn_ages import drawn_ages_boundary, growth_of_drawn_ages
 from settings import cells, learner, nightly_but
 
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import Hyper, Optimizer, Random, init, update
 from bandit_lab.grpo.staleness.random_ages import age_at, age_shares
 from bandit_lab.measure import find_fixed_point, generic_direction, learning_rate_boundary, measure_stiffness
-from bandit_lab.measure.drawn_ages import drawn_ages_boundary, growth_of_drawn_ages
 from bandit_lab.simulate import DYNAMICS, run
 from bandit_lab.theory.random_ages import (
     averaged_threshold,

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from escape_of_runs import Escape, measure_escape
 from settings import cells, learner, nightly_but
 
 from bandit_lab import theory
 from bandit_lab.bandits import two_arm
-from bandit_lab.measure.escape import Escape, measure_escape
 from bandit_lab.measure.outcome import sampled_boundary
 from bandit_lab.theory.escape import diffusion, kramers_rate, practical_learning_rate
 from bandit_lab.theory.two_arm_chain import TwoArmChain

@@ -2,20 +2,19 @@
 
 import numpy as np
 import pytest
+from fluctuation_of_runs import (
+    GROUPS,
+    Fluctuation,
+    _moments,
+    measure_fluctuation,
+    slope,
+)
 from noise_plan import BANDITS, SETTINGS, case, plan
 from settings import cells, learner, nightly_but
 
 from bandit_lab import theory
+from bandit_lab._readings import Estimate, jackknife
 from bandit_lab.bandits import two_arm
-from bandit_lab.measure.fluctuation import (
-    GROUPS,
-    Estimate,
-    Fluctuation,
-    _moments,
-    jackknife,
-    measure_fluctuation,
-    slope,
-)
 
 SIZES = (2, 4, 8, 16, 64, 256)
 GRID_ADVANTAGES = ("grpo", "dr_grpo", "rloo")

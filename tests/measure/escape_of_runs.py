@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab import _checks
+from bandit_lab._readings import Estimate
 from bandit_lab._types import Array
 from bandit_lab.grpo import Hyper, Learner, init
-from bandit_lab.measure.fluctuation import Estimate
 from bandit_lab.simulate import sampled
 from bandit_lab.simulate.cells import cast, cell_identity, typed_cells
 from bandit_lab.simulate.programs import bounded_jit

@@ -11,7 +11,7 @@ arm is such a number too, and gives the log-odds ln p/(1 - p): each observable i
 numbers; with two arms one pass gives both.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab import _checks
+from bandit_lab._readings import Estimate, jackknife
 from bandit_lab._types import Array
 from bandit_lab.bandits import expected_reward
 from bandit_lab.bandits.proxy import ProxyBandit
@@ -121,13 +122,6 @@ def _reporting(learner: Learner, values: np.ndarray) -> Learner:
 GROUPS = 64  # groups of seeds that the jackknife leaves out in turn
 
 
-class Estimate(NamedTuple):
-    """A measured number (or array) and its standard error, of the same shape."""
-
-    value: np.ndarray
-    error: np.ndarray
-
-
 class Fluctuation(NamedTuple):
     """Raw moments of stationary runs, kept by groups of seeds [GROUPS, C, O, ...]; O: logit gap, expected reward.
 
@@ -165,23 +159,6 @@ class Fluctuation(NamedTuple):
         if self.periodogram is None:
             raise ValueError("spectrum: expected one that was recorded, got spectrum=False")
         return jackknife(lambda power: power, self.periodogram)
-
-
-def jackknife(statistic: Callable[..., np.ndarray], *groups: np.ndarray) -> Estimate:
-    """A statistic of averages over independent groups [N, ...], bias-corrected, and its standard error.
-
-    With theta_(i) the statistic without group i: N theta - (N-1) mean theta_(i), and error^2 =
-    (N-1)/N sum_i (theta_(i) - mean)^2.
-    """
-    size = len(groups[0])
-    whole = statistic(*(g.mean(axis=0) for g in groups))
-    sums = [g.sum(axis=0) for g in groups]
-    parts = np.stack(
-        [statistic(*((s - g[i]) / (size - 1) for s, g in zip(sums, groups, strict=True))) for i in range(size)]
-    )
-    centre = parts.mean(axis=0)
-    error = np.sqrt((size - 1) / size * np.sum((parts - centre) ** 2, axis=0))
-    return Estimate(size * whole - (size - 1) * centre, error)
 
 
 def slope(x: np.ndarray, estimate: Estimate) -> Estimate:

@@ -202,11 +202,7 @@ def trained(setting: Setting) -> str:
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Three panels: threshold, response, curves."""
-    figure.set_figheight(2.7 if wide else 7.2)
-    axes = figure.subplots(1, 3) if wide else figure.subplots(3, 1)
-    _draw_threshold(axes[0], found)
-    _draw_response(axes[1], found)
-    _draw_curves(axes[2], found)
+    sheet.fill(figure, found, wide, (_draw_threshold, _draw_response, _draw_curves), heights=(2.7, 7.2))
 
 
 def _draw_threshold(axis: Axes, found: Results) -> None:

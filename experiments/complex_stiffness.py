@@ -276,10 +276,8 @@ def trained(setting: Setting) -> str:
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
     """How often a stiffness is complex; what that does to the threshold."""
-    figure.set_figheight(3.1 if wide else 5.4)
-    axes = figure.subplots(1, 2, width_ratios=(1, 1.35)) if wide else figure.subplots(2, 1, height_ratios=(1, 1.5))
-    _draw_shares(axes[0], found)
-    _draw_thresholds(axes[1], found)
+    parts = _draw_shares, _draw_thresholds
+    sheet.fill(figure, found, wide, parts, heights=(3.1, 5.4), sizes=((1, 1.35), (1, 1.5)))
 
 
 def _draw_shares(panel: Axes, found: Results) -> None:
@@ -288,17 +286,14 @@ def _draw_shares(panel: Axes, found: Results) -> None:
         look = s.MEASURED | {"color": colour, "marker": marker, "markersize": 4.0 if marker != "x" else 6.0}
         panel.plot(found.predicted.arms, found.predicted.complex_share.isel(advantage=row), color=colour, linewidth=1.2)
         panel.plot(found.measured.arms, found.measured.complex_share.isel(advantage=row), **look)
-        top = 0.93 - 0.09 * row
-        panel.plot(0.06, top, **look, transform=panel.transAxes)
-        sheet.note(panel, 0.11, top, NAMES[name], color=colour, va="center")
+        sheet.name_marker(panel, 0.06, 0.93 - 0.09 * row, NAMES[name], look, gap=0.05)
     panel.set(xlabel="arms", ylabel="share of bandits with a\ncomplex stiffness", ylim=(-0.02, 0.62), xscale="log")
     sheet.ticks_at(panel.xaxis, found.setting.arms)
 
 
 def _draw_thresholds(panel: Axes, found: Results) -> None:
     panel.axhline(1, **s.LAW)
-    where: dict[str, Any] = {"transform": panel.get_yaxis_transform(), "ha": "right", "va": "bottom"}
-    panel.text(0.985, 1.06, "law; below: unsafe", fontsize=7, **where)
+    sheet.name_level(panel, 1.06, "law; below: unsafe")
     ratio = found.measured.threshold / found.predicted.law
     seen: dict[str, int] = {}
     handles = []  # not on the axes: an empty line there would count as one at the corner of the page

@@ -228,11 +228,7 @@ def trained(setting: Setting) -> str:
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Thresholds of the estimators, the island, the limit of long blocks."""
-    figure.set_figheight(2.6 if wide else 6.4)
-    axes = figure.subplots(1, 3) if wide else figure.subplots(3, 1)
-    _draw_thresholds(axes[0], found)
-    _draw_island(axes[1], found)
-    _draw_limit(axes[2], found)
+    sheet.fill(figure, found, wide, (_draw_thresholds, _draw_island, _draw_limit), heights=(2.6, 6.4))
 
 
 def _draw_thresholds(panel: Axes, found: Results) -> None:
@@ -252,12 +248,11 @@ def _draw_thresholds(panel: Axes, found: Results) -> None:
         ylabel=f"threshold learning rate\n({s.RATE_UNIT})",
     )
     sheet.ticks_at(panel.xaxis, (1, 4, 16, 64))
-    text: dict[str, Any] = {"fontsize": 7, "transform": panel.transAxes}
-    panel.text(0.05, 0.06, "frozen", color=s.BLUE, **text)
-    panel.text(0.05, 0.15, "uncorrected", color=s.GREEN, **text)
-    panel.text(0.68, 0.98, "ratio", color=s.VERMILION, ha="right", va="top", **text)
-    panel.text(0.97, 0.98, "clipped", color=s.PURPLE, ha="right", va="top", **text)
-    panel.text(0.97, 0.75, "in all panels\nlines: predicted\nmarkers: measured", ha="right", va="top", **text)
+    sheet.note(panel, 0.05, 0.06, "frozen", color=s.BLUE)
+    sheet.note(panel, 0.05, 0.15, "uncorrected", color=s.GREEN)
+    sheet.note(panel, 0.68, 0.98, "ratio", color=s.VERMILION, ha="right", va="top")
+    sheet.note(panel, 0.97, 0.98, "clipped", color=s.PURPLE, ha="right", va="top")
+    sheet.note(panel, 0.97, 0.75, "in all panels\nlines: predicted\nmarkers: measured", ha="right", va="top")
     low, high = float(found.predicted.threshold.min()), float(found.predicted.threshold.max())
     panel.set_ylim(low / 2, high * 3)
 

@@ -238,12 +238,10 @@ def trained(setting: Setting) -> str:
 
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
-    figure.set_figheight(5.2 if wide else 9.0)
-    axes = figure.subplots(2, 2).ravel() if wide else figure.subplots(4, 1)
-    _draw_curves(axes[0], found, "rloo", "Leave-one-out: one curve for all G")
-    _draw_curves(axes[1], found, "grpo", "Divided by the group's std: not one curve")
-    _draw_map(axes[2], found)
-    _draw_variance(axes[3], found)
+    """Mean curves of two rules, the factor of the group size, stationary variances."""
+    one = partial(_draw_curves, rule="rloo", title="Leave-one-out: one curve for all G")
+    many = partial(_draw_curves, rule="grpo", title="Divided by the group's std: not one curve")
+    sheet.fill(figure, found, wide, (one, many, _draw_map, _draw_variance), heights=(5.2, 9.0), across=(2, 1))
 
 
 def _draw_curves(axis: Axes, found: Results, rule: str, title: str) -> None:

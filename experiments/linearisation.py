@@ -197,11 +197,7 @@ def trained(setting: Setting) -> str:
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Boundary over prediction against displacement; amplitude against learning rate; map of basins."""
-    figure.set_figheight(2.9 if wide else 7.2)
-    axes = figure.subplots(1, 3) if wide else figure.subplots(3, 1)
-    _draw_boundary(axes[0], found)
-    _draw_amplitude(axes[1], found)
-    _draw_basins(axes[2], found)
+    sheet.fill(figure, found, wide, (_draw_boundary, _draw_amplitude, _draw_basins), heights=(2.9, 7.2))
 
 
 def _loops(found: Results) -> Any:
@@ -214,9 +210,7 @@ def _name_loops(panel: Axes, found: Results, left: float, top: float) -> None:
     """Marker and name of every loop, in axes coordinates."""
     for place, look in _loops(found):
         name = str(found.measured.loop.values[place]).replace("mu", r"$\mu$").replace("N", "$N$")
-        text: dict[str, Any] = {"color": look["color"], "fontsize": 7, "va": "center", "transform": panel.transAxes}
-        panel.plot(left, top - 0.085 * place, **look, transform=panel.transAxes)
-        panel.text(left + 0.04, top - 0.085 * place, name, **text)
+        sheet.name_marker(panel, left, top - 0.085 * place, name, look)
 
 
 def _draw_boundary(panel: Axes, found: Results) -> None:
@@ -244,8 +238,7 @@ def _draw_amplitude(panel: Axes, found: Results) -> None:
         if lost.any():
             panel.plot(excess[lost], np.full(lost.sum(), TOP), **look)
     if (found.measured.farthest > FAR).any():
-        text: dict[str, Any] = {"fontsize": 7, "ha": "right", "va": "center"}
-        panel.text(0.9, 0.95, "thrown\nfar out", transform=panel.transAxes, **text)
+        sheet.note(panel, 0.9, 0.95, "thrown\nfar out", ha="right", va="center")
     beyond, amplitude = found.predicted.orbit_ratio - 1, found.predicted.orbit_amplitude
     attracts = np.abs(found.predicted.orbit_slope) < 1
     panel.plot(beyond.where(attracts), amplitude, **s.EXACT | {"linewidth": 1.2})
@@ -276,7 +269,7 @@ def _draw_basins(panel: Axes, found: Results) -> None:
     panel.text(0.5 * float(basin.start[0] + basin.start[-1]), 0.5 * float(1 + basin.ratio[0]), "all return", **text)
     panel.text(0.7 * float(basin.start[-1]), 1.75, "cycle", **text)
     panel.text(THROWN_LABEL[0], THROWN_LABEL[1], "thrown\nfar out", **text)
-    panel.text(0.97, 0.04, "fills measured, lines predicted", **text | {"ha": "right"}, transform=panel.transAxes)
+    sheet.note(panel, 0.97, 0.04, "fills measured, lines predicted", ha="right", va="center")
     panel.set(xlabel="displacement at the start (logits)", ylabel=r"$\eta$ / threshold")
     panel.set_title(str(found.measured.loop.values[0]).replace("mu", r"$\mu$").replace("N", "$N$"), fontsize=7)
 

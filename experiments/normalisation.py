@@ -13,7 +13,6 @@ expected reward. Drawn: loss against time; curvature against its bound.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -189,12 +188,7 @@ def trained(setting: Setting) -> str:
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Loss against time; curvature against its bound."""
-    figure.set_figheight(3.0 if wide else 4.8)
-    left, right = (
-        figure.subplots(1, 2, width_ratios=(1.35, 1)) if wide else figure.subplots(2, 1, height_ratios=(1.2, 1))
-    )
-    _losses(left, found)
-    _curvatures(right, found)
+    sheet.fill(figure, found, wide, (_losses, _curvatures), heights=(3.0, 4.8), sizes=((1.35, 1), (1.2, 1)))
 
 
 def _losses(panel: Axes, found: Results) -> None:
@@ -227,9 +221,9 @@ def _curvatures(panel: Axes, found: Results) -> None:
     panel.set(xscale="log", yscale="log", xlabel=r"bound $B^2\,\sigma_r$ (reward / logit$^2$)")
     panel.set_ylabel(r"curvature $|u^T H u|$ (reward / logit$^2$)")
     panel.set_ylim(least, ends[1] * 1.3)
-    text: dict[str, Any] = {"va": "top", "transform": panel.transAxes, "fontsize": 6.5}
-    panel.text(0.05, 0.95, "line: bound reached", color=s.BLUE, **text)
-    panel.text(0.05, 0.88, "points: random policies\ndiamond: $p\\,(1-p) = 1/8$\n(both measured)", **text)
+    sheet.note(panel, 0.05, 0.95, "line: bound reached", color=s.BLUE, va="top", fontsize=6.5)
+    key = "points: random policies\ndiamond: $p\\,(1-p) = 1/8$\n(both measured)"
+    sheet.note(panel, 0.05, 0.88, key, va="top", fontsize=6.5)
 
 
 # Claims.

@@ -221,10 +221,8 @@ def trained(setting: Setting) -> str:
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Four panels, in a row or two by two."""
-    figure.set_figheight(2.3 if wide else 4.2)
-    panels = figure.subplots(1, 4) if wide else figure.subplots(2, 2).ravel()
-    for panel, fill in zip(panels, (_draw_curves, _draw_distance, _draw_times, _draw_family), strict=True):
-        fill(panel, found)
+    parts = (_draw_curves, _draw_distance, _draw_times, _draw_family)
+    sheet.fill(figure, found, wide, parts, heights=(2.3, 4.2), across=(4, 2))
 
 
 def _draw_curves(panel: Axes, found: Results) -> None:

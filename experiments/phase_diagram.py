@@ -148,12 +148,11 @@ def _diagram(panel: Axes, found: Results, model: str) -> None:
 
 
 def _name_regions(panel: Axes) -> None:
-    text: dict[str, Any] = {"transform": panel.transAxes, "fontsize": 7}
-    panel.text(0.97, 0.93, "unstable", ha="right", va="top", **text)
-    panel.text(0.97, 0.83, "line: predicted, circles: measured", ha="right", va="top", color=s.BLUE, **text)
-    panel.text(0.04, 0.52, "law", va="top", **text)
-    panel.text(0.05, 0.32, "oscillates, decays", va="center", **text)
-    panel.text(0.05, 0.09, "converges monotonically", va="center", **text)
+    sheet.note(panel, 0.97, 0.93, "unstable", ha="right", va="top")
+    sheet.note(panel, 0.97, 0.83, "line: predicted, circles: measured", ha="right", va="top", color=s.BLUE)
+    sheet.note(panel, 0.04, 0.52, "law", va="top")
+    sheet.note(panel, 0.05, 0.32, "oscillates, decays", va="center")
+    sheet.note(panel, 0.05, 0.09, "converges monotonically", va="center")
 
 
 def _by_momentum(found: Results, model: str) -> list[tuple[str, str, dict]]:

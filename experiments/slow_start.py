@@ -11,8 +11,6 @@ fit may take misfit for correlated noise). Setting: conf/experiment/slow_start.y
 the fits of bandit_lab.curves on points that are means of B answers each. Drawn: the sweep; delays; R^2; AICc.
 """
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 import xarray
@@ -231,10 +229,8 @@ def trained(setting: Setting) -> str:
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Four panels, in a row or two by two."""
-    figure.set_figheight(2.4 if wide else 4.3)
-    panels = figure.subplots(1, 4) if wide else figure.subplots(2, 2).ravel()
-    for panel, fill in zip(panels, (_draw_sweep, _draw_delays, _draw_r_squared, _draw_gain), strict=True):
-        fill(panel, found)
+    parts = (_draw_sweep, _draw_delays, _draw_r_squared, _draw_gain)
+    sheet.fill(figure, found, wide, parts, heights=(2.4, 4.3), across=(4, 2))
 
 
 def _draw_sweep(panel: Axes, found: Results) -> None:
@@ -244,8 +240,7 @@ def _draw_sweep(panel: Axes, found: Results) -> None:
         points = found.measured.success.sel(momentum=mu)[::3]
         panel.plot(gone[::3], points, "o", color=shade, markersize=2.2, markerfacecolor="white")
         panel.text(28.5, 0.42 - 0.09 * place, rf"$\mu$ = {mu:g}", color=shade, fontsize=6.5, ha="right")
-    text: dict[str, Any] = {"fontsize": 6.5, "va": "top", "transform": panel.transAxes}
-    panel.text(0.015, 0.98, "lines:\npredicted\ncircles:\nmeasured", **text)
+    sheet.note(panel, 0.015, 0.98, "lines:\npredicted\ncircles:\nmeasured", fontsize=6.5, va="top")
     xlabel = "$t\\,\\eta/(1-\\mu)$ (" + s.RATE_UNIT.replace(" ", "\n", 1) + ")"
     panel.set(xlabel=xlabel, ylabel="success", xlim=(14, 29), ylim=(0, 1))
 

@@ -143,8 +143,7 @@ def trained(setting: Setting) -> str:
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Thresholds on the diagonal; relative errors beside or below."""
-    figure.set_figheight(3.0 if wide else 4.4)
-    axes = figure.subplots(1, 2, width_ratios=(1.25, 1)) if wide else figure.subplots(2, 1, height_ratios=(2, 1))
+    axes = sheet.panels(figure, wide, 2, heights=(3.0, 4.4), sizes=((1.25, 1), (2, 1)))
     predicted, measured = found.predicted.threshold, found.measured.threshold
     ends = np.array([predicted.min() / 2, predicted.max() * 2])
     axes[0].plot(ends, ends, **s.EXACT | {"linewidth": 1.2, "zorder": 1})
@@ -160,9 +159,7 @@ def draw(figure: Figure, found: Results, wide: bool) -> None:
             "markersize": 3.6,
         }
         axes[0].plot(predicted[mine], measured[mine], markeredgewidth=0.8, **look)
-        label = {"fontsize": 7, "color": colour, "transform": axes[0].transAxes}
-        axes[0].plot(0.05, 0.93 - 0.09 * row, transform=axes[0].transAxes, **look)
-        axes[0].text(0.09, 0.93 - 0.09 * row, s.MODEL_NAMES[model], va="center", **label)
+        sheet.name_marker(axes[0], 0.05, 0.93 - 0.09 * row, s.MODEL_NAMES[model], look)
         axes[1].plot(predicted[mine], np.maximum(error[mine], 1e-11), markeredgewidth=0.8, **look)
     axes[0].set(xscale="log", yscale="log", xlim=ends, ylim=ends)
     axes[0].set_ylabel(f"measured threshold $\\eta$\n({s.RATE_UNIT})")

@@ -157,11 +157,7 @@ def trained(setting: Setting) -> str:
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Three panels: reuse, growth, lead."""
-    figure.set_figheight(2.7 if wide else 7.2)
-    axes = figure.subplots(1, 3) if wide else figure.subplots(3, 1)
-    _draw_reuse(axes[0], found)
-    _draw_growth(axes[1], found)
-    _draw_lead(axes[2], found)
+    sheet.fill(figure, found, wide, (_draw_reuse, _draw_growth, _draw_lead), heights=(2.7, 7.2))
 
 
 def _loops(found: Results, momentum: float) -> np.ndarray:

@@ -280,9 +280,8 @@ def trained(setting: Setting) -> str:
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Gains, speed by stage, curvature, equal budget."""
-    panels = figure.subplots(2, 3) if wide else figure.subplots(3, 2)
-    figure.set_figheight(4.2 if wide else 5.6)
-    a, b, c, d, e, f = panels.ravel()
+    panels = sheet.panels(figure, wide, 6, heights=(4.2, 5.6), across=(3, 2))
+    a, b, c, d, e, f = panels
     predicted, measured = found.predicted, found.measured
     ends = np.array([2.0, float(np.nanmax(measured.gain)) + 0.1])
     points = {"fmt": "o", "color": s.BLACK, "markersize": 2.2, "elinewidth": 0.6, "markeredgewidth": 0.5}
@@ -298,7 +297,7 @@ def draw(figure: Figure, found: Results, wide: bool) -> None:
     _draw_curvature(d, predicted, measured)
     for panel, condition in ((e, 0), (f, -1)):
         _draw_budget(panel, found, condition)
-    for panel, letter in zip(panels.ravel(), "abcdef", strict=True):
+    for panel, letter in zip(panels, "abcdef", strict=True):
         panel.set_title(letter, loc="left", fontweight="bold")
 
 

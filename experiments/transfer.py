@@ -120,10 +120,9 @@ def draw(figure: Figure, found: Results, wide: bool) -> None:
             panel.plot(seen.time, seen, marker, color=color, markersize=3.4, markerfacecolor="white")
         panel.set(title=str(name), xlabel="steps")
     panels[0].set_ylabel("success on held-out tasks")
-    text: dict[str, Any] = {"ha": "right", "fontsize": 7, "transform": panels[1].transAxes}
-    panels[0].text(0.97, 0.08, "lines: predicted\nmarkers: measured", **text | {"transform": panels[0].transAxes})
-    panels[1].text(0.97, 0.2, f"G = {large} (circles)", color=s.BLUE, **text)
-    panels[1].text(0.97, 0.08, f"G = {small} (squares)", color=s.VERMILION, **text)
+    sheet.note(panels[0], 0.97, 0.08, "lines: predicted\nmarkers: measured", ha="right")
+    sheet.note(panels[1], 0.97, 0.2, f"G = {large} (circles)", color=s.BLUE, ha="right")
+    sheet.note(panels[1], 0.97, 0.08, f"G = {small} (squares)", color=s.VERMILION, ha="right")
 
 
 # Claims.

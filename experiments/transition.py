@@ -224,8 +224,7 @@ def draw(figure: Figure, found: Results, wide: bool) -> None:
     axes["fm"].set_xlabel(r"$\mu$ at $\eta K$ = " + f"{found.setting.fixed_kappa:g}")
     sheet.note(axes["dk"], 0.03, 0.06, "lag 0", color=COLOURS[0])
     sheet.note(axes["dk"], 0.03, 0.22, "lag 4", color=COLOURS[1])
-    text: dict[str, Any] = {"fontsize": 7, "ha": "right", "va": "top", "transform": axes["dm"].transAxes}
-    axes["dm"].text(0.97, 0.97, "dashed: predicted\nby the oscillator", **text)
+    sheet.note(axes["dm"], 0.97, 0.97, "dashed: predicted\nby the oscillator", ha="right", va="top")
 
 
 def _draw_trajectories(panel: Axes, found: Results) -> None:
@@ -238,16 +237,8 @@ def _draw_trajectories(panel: Axes, found: Results) -> None:
         panel.plot(predicted.step, predicted, **s.EXACT | {"color": colour, "linewidth": 1.2})
         look = s.MEASURED | {"color": colour, "markersize": 2.6, "markeredgewidth": 0.7}
         panel.plot(measured.step[every], measured[every], **look)
-        text: dict[str, Any] = {
-            "color": colour,
-            "fontsize": 7,
-            "ha": "right",
-            "va": "top",
-            "transform": panel.transAxes,
-        }
-        panel.text(
-            0.98, 0.98 - 0.085 * place, f"{label}, " + rf"$\eta K$ = {found.setting.trajectories[regime]:.2g}", **text
-        )
+        name = f"{label}, " + rf"$\eta K$ = {found.setting.trajectories[regime]:.2g}"
+        sheet.note(panel, 0.98, 0.98 - 0.085 * place, name, color=colour, ha="right", va="top")
     panel.axhline(0, color=s.GREY, linewidth=0.6, zorder=0)
     key = "lines: predicted exactly, circles: measured"
     sheet.note(panel, 0.98, 0.03, key, ha="right")

@@ -270,14 +270,14 @@ def draw(figure: Figure, found: Results, wide: bool) -> None:
             table = measured.first_interval.isel(staleness=place).transpose("advantage", "estimator").values
             code = np.select([np.isnan(table), table < law, table <= 2 * law], [3, 0, 1], 2)
             text = [["–" if np.isnan(x) else f"{x:g}" for x in row] for row in table]
-            panel.set_title(names[place], fontsize=7)
+            title = names[place]
         else:
             table = 100 * measured.curve_difference.values
             code = np.full(table.shape, 3)
             text = [["–" if np.isnan(x) else f"{x:.1f}" if x < 9.95 else f"{x:.0f}" for x in row] for row in table]
             size = found.setting.group_size
             title = f"$G$ = {size} against $G = \\infty$:\n" + rf"$100\,\max_t|J_{{{size}}} - J_\infty|$ (reward)"
-            panel.set_title(title, fontsize=7)
+        panel.set_title(title, fontsize=7)
         _fill(panel, code, text)
         panel.set_xticks(range(table.shape[1]), measured.estimator.values, rotation=90, fontsize=6.5)
         panel.set_yticks(range(table.shape[0]), measured.advantage.values, fontsize=6.5)
@@ -301,8 +301,7 @@ def _fill(panel: Axes, code: np.ndarray, text: list[list[str]]) -> None:
     for (i, j), _ in np.ndenumerate(code):
         panel.text(j, i, text[i][j], ha="center", va="center", fontsize=6.5)
     panel.tick_params(length=0)
-    for side in panel.spines.values():
-        side.set_visible(False)
+    panel.spines[:].set_visible(False)
 
 
 # Table below the claims.
@@ -344,7 +343,6 @@ def _interval(value: float) -> str:
 # Claims.
 
 THEORY = "derived in bandit_lab/theory/stiffness.py, block_map.py"
-
 
 # Tolerances: intervals are whole numbers; a variance of n draws scatters by sqrt(2/n) or so; drifts are exact.
 CLAIMS = (

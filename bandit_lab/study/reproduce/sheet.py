@@ -1,7 +1,7 @@
 """The style sheet of the figures: two widths, text that is legible at column width, files that repeat to the byte."""
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +58,38 @@ def drawn(loaded: "Loaded", found: "Results", wide: bool) -> "Iterator[Figure]":
         yield figure
 
 
+def panels(
+    figure: "Figure",
+    wide: bool,
+    count: int,
+    *,
+    heights: tuple[float, float],
+    across: tuple[int, int] | None = None,
+    sizes: "tuple[Sequence[float], Sequence[float]] | None" = None,
+) -> "list[Axes]":
+    """The panels of a figure, row by row: beside each other over two columns, below each other in one.
+
+    Args:
+      figure: of which the height is set. wide: whether it spans two columns.
+      count: panels. heights: inches. Of each pair the first is for two columns, the second for one.
+      across: panels in a row, if not all of them and one.
+      sizes: relative, of the panels in the row or in the column that they make.
+    """
+    here = 0 if wide else 1
+    row = (across or (count, 1))[here]
+    ratios: dict[str, Any] = {"width_ratios" if row > 1 else "height_ratios": sizes[here]} if sizes else {}
+    figure.set_figheight(heights[here])
+    return list(figure.subplots(count // row, row, squeeze=False, **ratios).ravel())
+
+
+def fill(
+    figure: "Figure", found: "Results", wide: bool, parts: "Sequence[Callable[[Axes, Results], None]]", **layout: Any
+) -> None:
+    """Draw each part into a panel of its own. layout: of `panels`."""
+    for panel, part in zip(panels(figure, wide, len(parts), **layout), parts, strict=True):
+        part(panel, found)
+
+
 def two_arms(rewards: Sequence[float]) -> str:
     """`two arms, success probabilities 0.9, 0.1`."""
     return f"two arms, success probabilities {', '.join(f'{one:g}' for one in rewards)}"
@@ -79,6 +111,12 @@ def name_level(panel: "Axes", height: float, text: str, **look: Any) -> None:
     """Small text at the right end of a panel, at a height in its data: the name of a line there."""
     place: dict[str, Any] = {"fontsize": 7, "ha": "right", "va": "bottom", "transform": panel.get_yaxis_transform()}
     panel.text(0.985, height, text, **place | look)
+
+
+def name_marker(panel: "Axes", x: float, y: float, text: str, look: dict[str, Any], gap: float = 0.04) -> None:
+    """A marker at (x, y) of a panel, both from 0 to 1, and its name in its colour beside it."""
+    panel.plot(x, y, transform=panel.transAxes, **look)
+    note(panel, x + gap, y, text, color=look["color"], va="center")
 
 
 def key(panel: "Axes", lines: dict[str, str], markers: dict[str, str], **look: Any) -> None:

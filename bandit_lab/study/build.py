@@ -1,7 +1,7 @@
 """From settings to the objects of the lab, with every check of every setting."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from bandit_lab import _checks, simulate
 from bandit_lab._registry import Registry
@@ -12,30 +12,45 @@ from bandit_lab.simulate.fast import GENERATORS
 from bandit_lab.study.settings.config import Settings
 from bandit_lab.study.settings.grid import IntervalRule, value_of
 
-T = TypeVar("T")
 PRECISIONS = ("float32", "float64")
+
+
+_RULES: dict[str, Registry[Any]] = {
+    "bandit": BANDITS,
+    "advantage": ADVANTAGES,
+    "estimator": ESTIMATORS,
+    "staleness": STALENESS,
+    "kl_estimator": KL_ESTIMATORS,
+}
+
+
+def variant(kind: str, chosen: Mapping[str, Any] | str) -> Any:
+    """The variant that a group's mapping names, built from its other keys; a name alone has no options.
+
+    Raises ValueError for an unknown name or option, and for an option out of range.
+    """
+    name, options = (chosen, {}) if isinstance(chosen, str) else (chosen.get("name", ""), dict(chosen))
+    options.pop("name", None)
+    if kind == "optimizer":
+        return Optimizer(name, tuple(sorted((options.get("options") or {}).items())))
+    return _RULES[kind].build(name, options)
+
+
+def variants(settings: Any) -> dict[str, Any]:
+    """What a learner is made of, by its field: the variants that settings with all groups choose. As `variant`."""
+    return {kind: variant(kind, getattr(settings, kind)) for kind in (*_RULES, "optimizer")}
 
 
 def build_learner(settings: Settings, largest_interval: float) -> Learner:
     """The learner that the settings describe. Raises ValueError for any static setting out of range."""
-    bandit = _variant(BANDITS, settings.bandit)
-    advantage = _variant(ADVANTAGES, settings.advantage)
-    estimator = _variant(ESTIMATORS, settings.estimator)
-    staleness = _variant(STALENESS, settings.staleness)
-    options = settings.optimizer.get("options") or {}
-    optimizer = Optimizer(settings.optimizer.get("name", ""), tuple(sorted(options.items())))
+    rules = variants(settings)
     return Learner(
-        bandit,
-        advantage,
-        estimator,
-        staleness,
-        optimizer,
-        _checks.integer("group_size", settings.group_size, advantage.smallest_group),
-        _checks.integer("prompts", settings.prompts, 1),
-        _variant(KL_ESTIMATORS, settings.kl_estimator),
-        settings.batch_reuse,
-        staleness.horizon_for(largest_interval),
-        _checks.non_negative("entropy_weight", settings.entropy_weight),
+        **rules,
+        group_size=_checks.integer("group_size", settings.group_size, rules["advantage"].smallest_group),
+        prompts=_checks.integer("prompts", settings.prompts, 1),
+        batch_reuse=settings.batch_reuse,
+        horizon=rules["staleness"].horizon_for(largest_interval),
+        entropy_weight=_checks.non_negative("entropy_weight", settings.entropy_weight),
     )
 
 
@@ -73,10 +88,3 @@ def check_drift(learner: Learner, dynamics: str) -> str | None:
             raise
         return str(error)
     return None
-
-
-def _variant(registry: Registry[T], chosen: Mapping[str, Any] | str) -> T:
-    """The variant named in a group's mapping, built from the mapping's other keys; a name alone has no options."""
-    if isinstance(chosen, str):
-        return registry.build(chosen, {})
-    return registry.build(chosen.get("name", ""), {key: value for key, value in chosen.items() if key != "name"})

@@ -4,7 +4,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from bandit_lab.bandits import k_arm
-from bandit_lab.grpo import K3, KL_ESTIMATORS, Learner
+from bandit_lab.grpo import K3, Learner
 from bandit_lab.study import build, plugins
 from bandit_lab.study.cli import main, rewritten
 from bandit_lab.study.settings import compose, config
@@ -67,7 +67,7 @@ def test_a_kl_estimator_is_given_by_name_or_with_options():
     old = OmegaConf.merge(OmegaConf.structured(config.SweepSettings), {"kl_estimator": "k3"})
     for value in (OmegaConf.to_object(old).kl_estimator, {"name": "k3"}):
         assert (
-            build._variant(KL_ESTIMATORS, value) == K3() == Learner(k_arm((0.8, 0.2)), kl_estimator="k3").kl_estimator
+            build.variant("kl_estimator", value) == K3() == Learner(k_arm((0.8, 0.2)), kl_estimator="k3").kl_estimator
         )
 
 

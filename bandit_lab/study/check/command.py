@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from bandit_lab import _checks
 from bandit_lab._registry import Registry
-from bandit_lab.bandits import BANDITS
-from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, KL_ESTIMATORS, STALENESS, Learner, Optimizer
+from bandit_lab.grpo import Learner
+from bandit_lab.study import build
 from bandit_lab.study.check.result import FAIL, Result, run_checks
 from bandit_lab.study.check.subject import KINDS, Subject, subject_of
 from bandit_lab.study.document import Column, Document, On, Table, Values
@@ -31,7 +31,7 @@ def prepare(settings: CheckSettings, explicit: frozenset[str]) -> CheckPlan:
     _checks.integer("seed", settings.seed, 0)
     _checks.positive("kl_weight", settings.kl_weight)
     chosen = [kind for kind in KINDS if any(key.split(".")[0] == kind for key in explicit)]
-    learner = _learner(settings)
+    learner = Learner(**build.variants(settings), group_size=settings.group_size)
     names = {kind: _name(getattr(settings, kind)) for kind in KINDS}
     wanted: dict[tuple[str, str], dict[str, Any] | None] = {
         (kind, names[kind]): None if kind == "diagnostic" else _options(getattr(settings, kind)) for kind in chosen
@@ -80,22 +80,6 @@ def compute(plan: CheckPlan, progress: Progress) -> Document:
 
 
 execute = perform("check", compute)
-
-
-def _learner(settings: CheckSettings) -> Learner:
-    def build(registry: Registry[Any], chosen: Any) -> Any:
-        return registry.build(_name(chosen), _options(chosen))
-
-    optimizer = Optimizer(_name(settings.optimizer), tuple(sorted((settings.optimizer.get("options") or {}).items())))
-    return Learner(
-        build(BANDITS, settings.bandit),
-        build(ADVANTAGES, settings.advantage),
-        build(ESTIMATORS, settings.estimator),
-        build(STALENESS, settings.staleness),
-        optimizer,
-        settings.group_size,
-        kl_estimator=build(KL_ESTIMATORS, settings.kl_estimator),
-    )
 
 
 def _name(chosen: Any) -> str:

@@ -10,7 +10,8 @@ import numpy as np
 from bandit_lab import simulate
 from bandit_lab._types import Array
 from bandit_lab.bandits import k_arm
-from bandit_lab.grpo import Learner, Optimizer, Ratio
+from bandit_lab.grpo import Learner, Ratio
+from bandit_lab.study.build import variant
 from bandit_lab.study.plugins import MISSING, registries, settings_of
 
 LEARNS = ("bandit", "advantage", "estimator", "staleness", "optimizer", "kl_estimator")
@@ -85,12 +86,8 @@ def subject_of(
     for key, value in options.items():
         if value == MISSING:
             raise ValueError(f"{kind}.{key}: expected a value, got none")
-    part: Any
     if kind == "diagnostic":
         registries()[kind].build(name, options)
         return Subject(kind, name, options, learner, **more)
-    if kind == "optimizer":
-        part = Optimizer(name, tuple(sorted((options.get("options") or {}).items())))
-    else:
-        part = registries()[kind].build(name, options)
-    return Subject(kind, name, options, replace(learner, **{kind: part}), **more)
+    learner = replace(learner, **{kind: variant(kind, {"name": name, **options})})
+    return Subject(kind, name, options, learner, **more)

@@ -9,7 +9,7 @@ import contextlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 PARTIAL = ".partial"
@@ -67,6 +67,18 @@ def move_folder(partial: Path, path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
     os.replace(partial, path)
     sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def built(path: Path) -> Iterator[Path]:
+    """Where a folder is built that is put in the place of `path` at the end. If that fails, `path` is as it was."""
+    partial = partial_name(path)
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        yield partial
+        move_folder(partial, path)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def sync_folder(folder: Path) -> None:

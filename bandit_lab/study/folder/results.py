@@ -7,7 +7,6 @@ there once all of it is on the disk.
 """
 
 import itertools
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -55,19 +54,13 @@ def write(path: Path, dataset: "xarray.Dataset", streams: Sequence[Stream] = ())
     """Write `dataset` and `streams` as one store. Raises OSError; `path` then is as it was."""
     import zarr
 
-    partial = durable.partial_name(path)
-    shutil.rmtree(partial, ignore_errors=True)
     chunks = {name: {"chunks": chunk_shape(v.shape)} for name, v in dataset.data_vars.items() if v.ndim}
-    try:
-        dataset.to_zarr(partial, mode="w", zarr_format=2, consolidated=False, encoding=chunks)
-        group = zarr.open_group(partial, mode="a", zarr_format=2)
+    with durable.built(path) as place:
+        dataset.to_zarr(place, mode="w", zarr_format=2, consolidated=False, encoding=chunks)
+        group = zarr.open_group(place, mode="a", zarr_format=2)
         for stream in streams:
             _write_stream(group, stream)
-        zarr.consolidate_metadata(partial, zarr_format=2)
-        durable.move_folder(partial, path)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
+        zarr.consolidate_metadata(place, zarr_format=2)
 
 
 def _write_stream(group: Any, stream: Stream) -> None:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bandit_lab._readings import farthest_from_one
 from bandit_lab.study.reproduce import source
-from bandit_lab.study.settings.config import config_dir
+from bandit_lab.study.settings.config import beside_package, config_dir
 
 if TYPE_CHECKING:
     import xarray
@@ -209,12 +209,8 @@ class Loaded:
 
 
 def experiments_dir() -> Path:
-    """Absolute folder of the experiments: beside the package's modules (wheel), else one level up (checkout)."""
-    package = Path(__file__).resolve().parents[2]
-    for candidate in (package / "experiments", package.parent / "experiments"):
-        if any(candidate.glob("*.py")):
-            return candidate
-    raise FileNotFoundError(f"no experiments/ beside {package} or one level up; reinstall bandit-lab")
+    """The experiments."""
+    return beside_package("experiments", "*.py")
 
 
 def discover() -> dict[str, Experiment]:

@@ -5,7 +5,6 @@ import io
 import itertools
 import json
 import os
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,23 +90,15 @@ def write_results(outcomes: list[Outcome], folder: Path) -> None:
     import xarray
     import zarr
 
-    path = folder / RESULTS
-    partial = durable.partial_name(path)
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        xarray.Dataset(attrs={"groups": "<figure>/predicted, <figure>/measured"}).to_zarr(
-            partial, mode="w", zarr_format=2, consolidated=False
-        )
+    about = {"groups": "<figure>/predicted, <figure>/measured"}
+    with durable.built(folder / RESULTS) as place:
+        xarray.Dataset(attrs=about).to_zarr(place, mode="w", zarr_format=2, consolidated=False)
         for one in outcomes:
             if one.found is not None:
                 for role in ("predicted", "measured"):
                     part = getattr(one.found, role)
-                    part.to_zarr(partial, group=f"{one.id}/{role}", mode="a", zarr_format=2, consolidated=False)
-        zarr.consolidate_metadata(partial, zarr_format=2)
-        durable.move_folder(partial, path)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
+                    part.to_zarr(place, group=f"{one.id}/{role}", mode="a", zarr_format=2, consolidated=False)
+        zarr.consolidate_metadata(place, zarr_format=2)
 
 
 def publish(outcomes: list[Outcome], folder: Path, known: dict[str, Experiment]) -> None:

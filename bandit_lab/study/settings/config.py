@@ -219,10 +219,15 @@ SCHEMAS: dict[str, type[Any]] = {
 }
 
 
-def config_dir() -> Path:
-    """Absolute folder of the studies' numbers: beside the package's modules (wheel), else one level up (checkout)."""
+def beside_package(folder: str, holds: str) -> Path:
+    """Absolute folder that is installed beside the package's modules (wheel), else one level up (checkout)."""
     package = Path(__file__).resolve().parents[2]
-    for candidate in (package / "conf", package.parent / "conf"):
-        if (candidate / "experiment").is_dir():
+    for candidate in (package / folder, package.parent / folder):
+        if any(candidate.glob(holds)):
             return candidate
-    raise FileNotFoundError(f"no conf/ beside {package} or one level up; reinstall bandit-lab")
+    raise FileNotFoundError(f"no {folder}/ beside {package} or one level up; reinstall bandit-lab")
+
+
+def config_dir() -> Path:
+    """The studies' numbers."""
+    return beside_package("conf", "experiment")

@@ -1,6 +1,6 @@
 """What is observed in simulation, without help from the theory."""
 
-from bandit_lab.measure.adaptive import NoisyState, closed_mean_curve, noisy_state
+from bandit_lab.measure.adaptive import NoisyState, noisy_state
 from bandit_lab.measure.boundary import Boundary, learning_rate_boundary, refresh_interval_boundary
 from bandit_lab.measure.curvature import Curvature, measure_curvature
 from bandit_lab.measure.displaced import stack_bandits

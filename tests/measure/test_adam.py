@@ -16,13 +16,14 @@ import dataclasses
 import jax
 import numpy as np
 import pytest
+from mean_curve_in_closed_form import closed_mean_curve
 from settings import cells, learner, nightly_but
 
 from bandit_lab import theory
 from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import Hyper, Optimizer, optimizer_names
 from bandit_lab.measure import find_fixed_point, fresh_and_stale
-from bandit_lab.measure.adaptive import closed_mean_curve, noisy_state
+from bandit_lab.measure.adaptive import noisy_state
 from bandit_lab.measure.floquet import floquet, floquet_threshold
 from bandit_lab.measure.frozen_moment import freeze_second_moment
 from bandit_lab.measure.response import mean_response

@@ -284,7 +284,7 @@ def draw(figure: Figure, found: Results, wide: bool) -> None:
     a, b, c, d, e, f = panels
     predicted, measured = found.predicted, found.measured
     ends = np.array([2.0, float(np.nanmax(measured.gain)) + 0.1])
-    points = {"fmt": "o", "color": s.BLACK, "markersize": 2.2, "elinewidth": 0.6, "markeredgewidth": 0.5}
+    points: s.Look = {"fmt": "o", "color": s.BLACK, "markersize": 2.2, "elinewidth": 0.6, "markeredgewidth": 0.5}
     for panel, x in ((a, predicted.gain), (b, 1 / measured.mean_std)):
         panel.errorbar(x, measured.gain, measured.gain_error, **points)
         panel.plot(ends, ends, **(s.EXACT if panel is a else s.LAW))

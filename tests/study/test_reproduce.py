@@ -12,13 +12,23 @@ from pathlib import Path
 import pytest
 import xarray
 from settings import nightly_but
-from toy_experiments import SQUARES, reproduce
+from toy_experiments import SQUARES, Lab, patch, reproduce
 
 from bandit_lab.study.chunks import durable
 from bandit_lab.study.cli import BAD_INPUT, INCOMPLETE, INTERRUPTED, OK, main
 from bandit_lab.study.reproduce import cache
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    """A folder of experiments in which `reproduce` works, with one of them."""
+    monkeypatch.chdir(tmp_path)
+    patch(tmp_path, monkeypatch.setattr)
+    lab = Lab(tmp_path)
+    lab.write("squares")
+    return lab
 
 
 def test_run_folder_has_pictures_numbers_and_verdicts(lab, capsys):

@@ -19,20 +19,3 @@ from bandit_lab.grpo.advantage.grpo import GRPO
 from bandit_lab.grpo.advantage.rloo import RLOO
 
 import_modules(__name__, __path__)
-
-__all__ = [
-    "ADVANTAGES",
-    "DAPO",
-    "GRPO",
-    "RLOO",
-    "Advantage",
-    "BatchWide",
-    "DrGRPO",
-    "Scaled",
-    "advantages",
-    "batch_advantages",
-    "drawn_advantages",
-    "is_silent",
-    "register_advantage",
-    "sees_batch",
-]

@@ -16,17 +16,3 @@ from bandit_lab.grpo.estimator.ratio import Ratio
 from bandit_lab.grpo.estimator.uncorrected import Uncorrected
 
 import_modules(__name__, __path__)
-
-__all__ = [
-    "ESTIMATORS",
-    "ClipHigher",
-    "Clipped",
-    "Estimator",
-    "Frozen",
-    "GroupEstimator",
-    "Ratio",
-    "TokenMean",
-    "Uncorrected",
-    "group_rule",
-    "register_estimator",
-]

@@ -18,16 +18,3 @@ from bandit_lab.grpo.staleness.random_ages import Random, RandomMean
 from bandit_lab.grpo.staleness.refresh import Refresh
 
 import_modules(__name__, __path__)
-
-__all__ = [
-    "STALENESS",
-    "Lag",
-    "Mixture",
-    "Pipeline",
-    "Random",
-    "RandomMean",
-    "Refresh",
-    "Staleness",
-    "averages",
-    "register_staleness",
-]

@@ -7,22 +7,3 @@ process out, `run` computes what is missing. None of them knows what a chunk com
 from bandit_lab.study.chunks.lock import Held, RunLock, holder
 from bandit_lab.study.chunks.run import Report, Wait, Work, planned, run_chunks
 from bandit_lab.study.chunks.store import DONE, FAILED, ChunkStore, Damaged, Planned, Record, Schedule, hash_of
-
-__all__ = [
-    "DONE",
-    "FAILED",
-    "ChunkStore",
-    "Damaged",
-    "Held",
-    "Planned",
-    "Record",
-    "Report",
-    "RunLock",
-    "Schedule",
-    "Wait",
-    "Work",
-    "hash_of",
-    "holder",
-    "planned",
-    "run_chunks",
-]

@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 TRAINER := .venv-trainer
 ARGS ?=
 
-.PHONY: sweep predict bench reproduce test nightly quick trainer lowest mutate lint format docs figures clean help
+.PHONY: sweep predict bench reproduce test nightly quick trainer lowest mutate lines lint format docs figures clean help
 
 sweep: $(READY)  ## the phase diagram; ARGS="staleness=lag seeds=256" changes settings
 	$(BIN)/python -m bandit_lab sweep $(ARGS)
@@ -37,6 +37,9 @@ lowest:  ## lower bounds of all packages on every supported Python: commands, an
 
 mutate: $(READY)  ## small mistakes planted at random in a copy: which does no short test see? ARGS="--sample 120 --seed 0"
 	$(BIN)/python tests/mutate.py $(ARGS)
+
+lines: $(READY)  ## lines of the package by room and kind; ARGS=--rooms for the rooms inside
+	$(BIN)/python tests/lines.py $(ARGS)
 
 lint: $(READY)  ## linter, formatter check, types, import contracts
 	$(BIN)/ruff check .

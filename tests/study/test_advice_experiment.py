@@ -64,6 +64,24 @@ def test_the_spread_is_that_of_one_half_alone(module):
     assert module.needed(pairs([0] * 7), 0.0) == 2.5
 
 
+def test_strictness_against_collapses_by_hand(module):
+    """Of three changes of one run to the same setting two worked: no rule permits them and not the third."""
+    labels = ["a: 1 to 2", "a: 1 to 8", "a: 1 to 8, again", "a: 1 to 8, third", "b: 1 to 2", "c: 1 to 2"]
+    columns = {
+        "change": [2.0, 8.0, 8.0, 8.0, 2.0, 2.0],
+        "collapsed": [0, 0, 0, 1, 0, 0],
+        "calibration": [0] * 6,
+        "law": [12.0, 12.0, 12.0, 12.0, np.nan, 12.0],
+        "well": [1, 1, 1, 1, 1, 0],
+    }
+    m = xarray.Dataset({name: ("pair", np.array(column, float)) for name, column in columns.items()}, {"pair": labels})
+    assert module.in_hindsight(m).tolist() == [True, False, False, False, True, True]
+    assert module.at_spread(m, 1.0).tolist() == [True, True, True, True, False, False]
+    assert module.at_spread(m, 2.0).tolist() == [True, False, False, False, False, False]
+    assert module.counts(m, module.in_hindsight(m), True, 0.0) == (0, 1, 2, 5)
+    assert module.counts(m, module.at_spread(m, 1.0), True, 0.0) == (1, 1, 2, 5)
+
+
 def test_what_a_permit_allows(module):
     loop = StalenessLoop("refresh", 2, 0.9, "ema")
     permit = from_curve(loop, loop.law / 7.0, 2.0)  # twice

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from first_screen import MOST, numbers_above_the_details, numbers_on_the_first_screen
 from settings import learner
 
 from bandit_lab.grpo import Hyper
@@ -312,6 +313,19 @@ def test_the_page(capsys):
     assert Path("out/report/advice.png").read_bytes().startswith(b"\x89PNG")
     assert len(found["assumptions"]) >= 5
     assert any("beta1 = 0.9" in line for line in found["assumptions"])
+
+
+def test_the_first_screen_holds_twelve_numbers_at_most(capsys):
+    """More is permitted, most failures cannot be judged, and the log contradicts the settings twice."""
+    path = write_log(kl=0.123, learning_rate=2e-6)
+    advise(config(TRL.replace("beta: 0.01", "beta: 0.0").replace("num_iterations: 4", "num_iterations: 2")), path)
+    page, out = Path("out/report/advice.html").read_text(), capsys.readouterr().out
+    assert "may go up" in page
+    assert page.partition("<details>")[0].count("First:") == 1
+    assert "configuration has 1e-06" in page
+    assert "up to 0.123" in page
+    assert 8 <= len(numbers_on_the_first_screen(page)) <= MOST
+    assert 8 <= len(numbers_above_the_details(out)) <= MOST
 
 
 def test_names_of_others_are_no_markup(capsys):

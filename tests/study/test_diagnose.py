@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray
+from first_screen import MOST, numbers_above_the_details, numbers_on_the_first_screen
 
 from bandit_lab.study.cli import BAD_INPUT, INCOMPLETE, OK, main
 
@@ -253,12 +254,6 @@ def test_verdicts_on_real_runs_agree_with_what_a_person_saw():
     assert any("nothing was learned" in text for text in idle["remarks"])
 
 
-def numbers_on_the_first_screen(page):
-    """Every number in the text of a page before its first fold; names, styles and pictures are not text."""
-    shown = re.sub(r"<style>.*?</style>|<h1>.*?</h1>|<title>.*?</title>|<[^>]*>", " ", page.partition("<details>")[0])
-    return re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?:e[-+]?\d+)?", shown)
-
-
 def test_two_runs_are_compared_side_by_side_first_of_all(capsys):
     """One rises, one collapses; learning rates 1e-6 and 4e-6 in both logs, another setting in one of them alone."""
     collapsed = np.where(STEP < 70, rising(), 0.2)
@@ -278,7 +273,7 @@ def test_two_runs_are_compared_side_by_side_first_of_all(capsys):
     page = Path("out/report/index.html").read_text()
     assert page.index("<img") < page.index("<details>")
     assert page.count("<img") == 1 + page.partition("<summary>logs")[2].count("<img")
-    assert len(numbers_on_the_first_screen(page)) <= 12
+    assert len(numbers_on_the_first_screen(page)) <= MOST
     assert "lr_slow.html" in page.partition("<summary>logs")[2]
     assert "compared" not in run(slow, "report=false")
     assert "compared" not in run(slow, fast, write_log("third.json"), "report=false")
@@ -298,8 +293,11 @@ def test_settings_that_differ_are_listed_and_equal_ones_not():
     assert {row["quantity"]: row["run_2"] for row in found["compared"]}["group size G"] == 16
 
 
-def test_the_first_screen_of_a_page_holds_twelve_numbers_at_most():
+def test_the_first_screen_of_a_page_holds_twelve_numbers_at_most(capsys):
     (row,) = run(write_log("one.json", **planted()["reward_hacking"]))["logs"]
     page = (Path("out") / row["page"]).read_text()
-    assert 7 - 4 <= len(numbers_on_the_first_screen(page)) <= 12
-    assert len(numbers_on_the_first_screen(page.replace("<details>", ""))) > 12
+    assert 7 - 4 <= len(numbers_on_the_first_screen(page)) <= MOST
+    assert len(numbers_on_the_first_screen(page.replace("<details>", ""))) > MOST
+    out = capsys.readouterr().out
+    assert 4 <= len(numbers_above_the_details(out)) <= MOST
+    assert "What to do next: Stop" in out.partition("Details:")[0]

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray
+from first_screen import MOST, numbers_above_the_details, numbers_on_the_first_screen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
@@ -86,6 +87,21 @@ def test_a_run_folder_with_everything(capsys):
     assert not re.search(r"<script|https?:|<link", page)
     assert "Plateau of all laws" in page
     assert "by their errors on the points seen" in page
+
+
+def test_answers_come_first_and_hold_twelve_numbers_at_most(capsys):
+    (row,) = fit(write_log("one.json"), "from_fraction=0.5", "pictures=false")["logs"]
+    page, out = (Path("out") / row["page"]).read_text(), capsys.readouterr().out
+    first, _, folded = page.partition("<details>")
+    assert (
+        first.index("What to do next") < first.index("Plateau of") < first.index("Forecast from") < first.index("<img")
+    )
+    assert 8 <= len(numbers_on_the_first_screen(page)) <= MOST
+    assert len(numbers_on_the_first_screen(page.replace("<details>", ""))) > MOST
+    assert "it was" in folded
+    assert "it was" not in first
+    assert 8 <= len(numbers_above_the_details(out)) <= MOST
+    assert "What to do next" in out.partition("Details:")[0]
 
 
 def test_a_new_column_is_one_entry(monkeypatch, capsys):

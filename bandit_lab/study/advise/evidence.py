@@ -270,8 +270,8 @@ def clip_contradicts(curve: Curve, setup: Setup) -> str:
         return ""
     given = "assumed" if loop.assumed else "read"
     return (
-        f"'{series.key}' goes up to {series.value.max():.3g}, which contradicts K_ref = 1 ({given}): at the only "
-        "update of a batch the importance ratio is 1. Either there are more updates per batch (give "
+        f"'{series.key}' goes up to {series.value.max():.3g}, which contradicts K_ref = 1 ({given}): nothing "
+        "can be clipped at the only update of a batch. Either there are more updates per batch (give "
         "refresh_interval=...), or the sampler and the trainer disagree"
     )
 

@@ -13,14 +13,7 @@ from bandit_lab.study.advise.words import LETTERS, assumptions, limit_text, rate
 from bandit_lab.study.advise.work import SIZES, Advice, DelayRow, GroupRow
 from bandit_lab.study.document import Block, Column, Document, Figure, On, Table, Value
 from bandit_lab.study.document.value import number
-from bandit_lab.study.logs.findings import (
-    RUN_ALT,
-    caveat_lines,
-    evidence_table,
-    paragraphs,
-    verdict_lines,
-    verdict_text,
-)
+from bandit_lab.study.logs.findings import details, judged, paragraphs, run_drawn, verdict_lines, verdict_text
 
 ALT = "stability margin against refresh interval, this run marked: law dashed, exact solid"
 NO_SPREAD = "needs a logged share of silent groups above the bound"
@@ -206,7 +199,7 @@ def on_terminal(advice: Advice, settings: AdviseSettings) -> list[Block]:
         *paragraphs([headline(advice)], On.TERMINAL),
         titled(next_table(advice)),
         *paragraphs(state(advice), On.TERMINAL),
-        *paragraphs(["; ".join(setup.recognised)], On.TERMINAL),
+        *details(paragraphs(["; ".join(setup.recognised)], On.TERMINAL)),
         titled(settings_table(advice)),
         *paragraphs([stiffness_line(advice)], On.TERMINAL),
         titled(margins) if margins.rows else by_delay,
@@ -242,7 +235,11 @@ def group_sizes(advice: Advice) -> list[int]:
 def state(advice: Advice) -> list[str]:
     """What `diagnose` says of the run."""
     found = advice.evidence.diagnosis
-    return [] if found is None else [f"State of this run: {verdict_text(found, short=False)}."]
+    if found is None:
+        return []
+    if found.verdict == ("not_judged",):
+        return ["State of this run: not judged; the evidence says what is missing."]
+    return [f"State of this run: {verdict_text(found, short=False)}."]
 
 
 def doubts(advice: Advice) -> list[str]:
@@ -257,20 +254,20 @@ def _cautions(advice: Advice) -> Sequence[str]:
 
 def page(advice: Advice, settings: AdviseSettings) -> Document:
     """The page: answers, margins, groups, what was read and assumed, one picture."""
-    setup = advice.setup
+    setup, curve, found = advice.setup, advice.evidence.curve, advice.evidence.diagnosis
     traps = [f"{trap.text} ({trap.source})." for trap in setup.traps]
     notes = [f"{text}." for text in (*advice.evidence.notes, *setup.loop.notes)]
-    read = [] if advice.evidence.curve is None else list(advice.evidence.curve.recognised)
+    read = [] if curve is None else list(curve.recognised)
     sources = [f"K_ref: {setup.loop.source}.", f"Advantage: {setup.reading.rule.source}."]
     margins = [stiffness_line(advice), *(f"Caution: {text}." for text in _cautions(advice))]
     sections: dict[str, Sequence[Block]] = {
         "": [
             *paragraphs([headline(advice)]),
             next_table(advice),
-            *paragraphs([*state(advice), *doubts(advice)]),
-            *_run_drawn(advice),
+            *paragraphs([*state(advice), *doubts(advice)[:1]]),
+            *([] if curve is None or found is None else [run_drawn(curve.name, curve, found)]),
         ],
-        **_run_judged(advice),
+        **judged(found, [] if found is None else verdict_lines(found)),
         "Answers": paragraphs([f"{question} {answer}" for question, answer in answers(advice, settings)]),
         "Margins by refresh interval": [Figure(lambda: _drawn(advice, settings), ALT, dpi=130)],
         "Settings": [*paragraphs(setup.recognised), settings_table(advice)],
@@ -282,31 +279,6 @@ def page(advice: Advice, settings: AdviseSettings) -> Document:
         "Sources": paragraphs([*read, *sources, f"bandit_lab {__version__}"]),
     }
     return Document("What became of the run, and what may be run next", sections, folded=[*sections][1:])
-
-
-def _run_drawn(advice: Advice) -> list[Figure]:
-    """The picture of `diagnose`, where there is a run."""
-    curve, found = advice.evidence.curve, advice.evidence.diagnosis
-    if curve is None or found is None:
-        return []
-
-    def drawn() -> Any:
-        from bandit_lab.study.plots.diagnosis import diagnosis_figure
-
-        return diagnosis_figure(curve.name, curve, found)
-
-    return [Figure(drawn, RUN_ALT, dpi=110)]
-
-
-def _run_judged(advice: Advice) -> dict[str, Sequence[Block]]:
-    """What `diagnose` says of the run, with its evidence."""
-    found = advice.evidence.diagnosis
-    if found is None:
-        return {}
-    return {
-        "Verdict and evidence": [*paragraphs(verdict_lines(found)), evidence_table(found)],
-        "Not judged, and what to beware of": paragraphs(caveat_lines(found)),
-    }
 
 
 def _drawn(advice: Advice, settings: AdviseSettings) -> Any:

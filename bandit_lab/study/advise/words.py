@@ -37,8 +37,7 @@ def rate_at(advice: Advice, factor: float) -> str:
     """A learning rate at a multiple of the present one; the multiple alone where that rate is not known."""
     if advice.rate is None:
         return "the present one" if factor == 1 else f"{number(factor, 2)} times the present one"
-    times = "" if factor == 1 else f" ({number(factor, 2)} times)"
-    return f"{number(factor * advice.rate, 3)}{times}"
+    return number(factor * advice.rate, 3)
 
 
 _WHOLE_RISE = (

@@ -15,7 +15,7 @@ from bandit_lab.study.diagnose.settings import DiagnosisSettings, thresholds
 from bandit_lab.study.diagnose.work import Run, page, runs_table, status, work
 from bandit_lab.study.document import Block, Document, On, Paragraph
 from bandit_lab.study.document.write import perform
-from bandit_lab.study.logs.findings import RUN_ALT, caveat_lines, evidence_table, paragraphs
+from bandit_lab.study.logs.findings import RUN_ALT, caveat_lines, details, evidence_table, paragraphs
 from bandit_lab.study.logs.gather import Log, gather, missing_curves, reading_options
 from bandit_lab.study.logs.runs import check_trainer, pages_of, rows_of, small_multiples, status_lines
 from bandit_lab.study.terminal.progress import Progress
@@ -73,7 +73,7 @@ def compute(plan: DiagnosePlan, run: Progress) -> Document:
     blocks: list[Block] = [Paragraph(LEGEND, On.PAGE), table]
     if len(done) == 1:
         blocks += paragraphs([f"What to do next: {done[0].found.next}"], On.TERMINAL)
-        blocks += paragraphs(done[0].curve.recognised, On.TERMINAL)
+        blocks += details(paragraphs(done[0].curve.recognised, On.TERMINAL))
         blocks += [evidence_table(done[0].found, On.TERMINAL), *paragraphs(caveat_lines(done[0].found), On.TERMINAL)]
     else:
         blocks.append(Paragraph(LEGEND, On.TERMINAL))

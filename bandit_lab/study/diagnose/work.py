@@ -2,17 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from bandit_lab.curves.diagnose import FAILURES, OUTCOMES, DiagnoseSettings, Diagnosis, diagnose
 from bandit_lab.curves.trainers import Setup
-from bandit_lab.study.document import Block, Column, Document, Figure, On, Table, Value
+from bandit_lab.study.document import Block, Column, Document, On, Table, Value
 from bandit_lab.study.logs.findings import (
     BRIEF,
-    RUN_ALT,
-    caveat_lines,
     evidence_table,
+    judged,
     paragraphs,
+    run_drawn,
     verdict_lines,
     verdict_text,
     what_was_read,
@@ -82,22 +81,14 @@ def page(row: Run) -> Document:
     """The page of one run, to be pasted into an issue: verdict, picture and scores; the rest is folded."""
     found, outcome = row.found, row.log.outcome
     said = [f"The table of runs says: {outcome}."] if outcome else []
-    lines = verdict_lines(found)
     scores = Table(list(found.scores.items()), [
         Column("failure", "failure", lambda it: it[0].replace("_", " ")),
         Column("score", "score (1 and more: it is there)", lambda it: it[1], digits=2),
     ])  # fmt: skip
     sections: dict[str, Sequence[Block]] = {
-        "": [*paragraphs([*lines, *said]), Figure(lambda: _drawn(row), RUN_ALT, dpi=130)],
+        "": [*paragraphs([*verdict_lines(found), *said]), run_drawn(row.log.name, row.curve, found)],
         "Scores": [scores],
-        "Evidence": [evidence_table(found)],
-        "Not judged, and what to beware of": paragraphs(caveat_lines(found)),
+        **judged(found),
         "What was read": what_was_read(row.curve),
     }
     return Document(f"Diagnosis of {row.log.name}", sections, folded=[*sections][2:])
-
-
-def _drawn(row: Run) -> Any:
-    from bandit_lab.study.plots.diagnosis import diagnosis_figure
-
-    return diagnosis_figure(row.log.name, row.curve, row.found)

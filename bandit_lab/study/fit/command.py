@@ -12,7 +12,7 @@ from bandit_lab.study.fit import show
 from bandit_lab.study.fit.backtest import backtest
 from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.fit.work import work
-from bandit_lab.study.logs.findings import paragraphs
+from bandit_lab.study.logs.findings import details, paragraphs
 from bandit_lab.study.logs.gather import Log, gather, missing_curves, reading_options
 from bandit_lab.study.logs.runs import Row, check_trainer, pages_of, rows_of, small_multiples, status_lines
 from bandit_lab.study.terminal.progress import Progress
@@ -70,7 +70,9 @@ def compute(plan: FitPlan, run: Progress) -> Document:
     blocks: list[Block] = [table]
     if len(done) == 1:
         (row,) = done
-        blocks += paragraphs(row.curve.recognised, On.TERMINAL)
+        if row.found.diagnosis is not None:
+            blocks += paragraphs([f"What to do next: {row.found.diagnosis.next}"], On.TERMINAL)
+        blocks += details(paragraphs([*row.curve.recognised, show.fit_lines(row)[0]], On.TERMINAL))
         blocks.append(show.parameter_table(row, settings.level, On.TERMINAL, f"{row.log.name}: {row.found.best.law}"))
         blocks.append(
             Paragraph(show.forecast_line(row.found.prediction, row.curve, settings.from_fraction), On.TERMINAL)

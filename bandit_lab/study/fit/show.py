@@ -17,7 +17,7 @@ from bandit_lab.study.document.as_json import interval_name
 from bandit_lab.study.document.value import finite, interval_text, number, telling
 from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.fit.work import Fitted, Prediction
-from bandit_lab.study.logs.findings import evidence_table, paragraphs, unfound_text, verdict_lines, what_was_read
+from bandit_lab.study.logs.findings import judged, paragraphs, unfound_text, verdict_lines, what_was_read
 from bandit_lab.study.logs.runs import MANY, Row, column, first_columns, last_columns, padded
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ def runs_table(rows: Sequence[Run], settings: FitSettings) -> Table[Run]:
         column("parameters", "parameters", lambda row: parameters(row.found, settings.level), null=True, on=On.JSON),
         column("r_squared", "R2", lambda row: row.found.best.r_squared, null=True, on=_OVER_ROWS,
                text=lambda row: f"{row.found.best.r_squared:.2f}"),
-        column("r_squared_explainable", "of explainable", lambda row: explainable(row.found), null=True, on=_OVER_ROWS,
+        column("r_squared_explainable", "of explainable", lambda row: explainable(row.found), null=True,
+               on=_OVER_ROWS if len(rows) > 1 else On.JSON | On.PAGE,
                text=lambda row: f"{row.found.best.r_squared_explainable:.2f}", brief="expl."),
         column("plateau", f"plateau, {level}", lambda row: plateau_text(row, settings.level), on=On.SHOWN),
         column("arrival", "95 % of gain at step", lambda row: arrival(row, settings.level),
@@ -208,8 +209,8 @@ def steps_text(ends: Sequence[float], logged: Sequence[float]) -> str:
     return f"steps {first:g} to {last:g}"
 
 
-def forecast_line(made: Prediction, curve: Curve, fraction: float) -> str:
-    """One sentence on the forecast of one log."""
+def forecast_line(made: Prediction, curve: Curve, fraction: float, brief: bool = False) -> str:
+    """One sentence on the forecast of one log; `brief`: without what became of it, plateau and step of 95 %."""
     end, steps = made.forecast_90, [float(end) for end in curve.step[[0, -1]]]
     where = steps_text([float(end) for end in made.target[[0, -1]]], steps)
     seen = f"from the first {100 * fraction:g} %" if fraction < 1 else "from all points"
@@ -218,6 +219,8 @@ def forecast_line(made: Prediction, curve: Curve, fraction: float) -> str:
     ends = [end.low, end.high]
     digits = telling(ends, 4)
     text = f"Forecast {seen} for {where}: {number(end.predicted, digits)} {interval_text(ends)} (90 %)"
+    if brief:
+        return f"{text}."
     if made.error.value is not None:
         text += f"; it was {number(made.actual.value, digits)}, error {made.error.value:+.3g}"
     if made.plateau.value is None:
@@ -235,14 +238,23 @@ def page(row: Run, settings: FitSettings) -> Document:
     found, curve = row.found, row.curve
     drawn = Figure(lambda: _drawn(row), "reward against step, with the fitted law", dpi=130)
     sections: dict[str, Sequence[Block]] = {
-        "": [drawn],
-        "Verdict": [*paragraphs(_verdict_lines(found)), evidence_table(found.diagnosis, failure=On.JSON)],
-        "Fit": [*paragraphs(_fit_lines(row)), parameter_table(row, settings.level, On.PAGE)],
+        "": [*paragraphs(answer_lines(row, settings)), drawn],
+        **judged(found.diagnosis, _reasons(found)),
+        "Fit": [*paragraphs(fit_lines(row)), parameter_table(row, settings.level, On.PAGE)],
         "Laws compared": [_laws(found)],
         "Forecast": paragraphs([forecast_line(found.prediction, curve, settings.from_fraction), WEIGHED]),
         "What was read": what_was_read(curve, curve.notes),
     }
-    return Document(f"Fit of {row.log.name}", sections)
+    return Document(f"Fit of {row.log.name}", sections, folded=[*sections][1:])
+
+
+def answer_lines(row: Run, settings: FitSettings) -> list[str]:
+    """What a person wants first: what became of the run and what to do next, where it ends, what comes."""
+    found = row.found
+    said = [] if found.diagnosis is None else verdict_lines(found.diagnosis)
+    plateau = plateau_text(row, settings.level)
+    end = f"Plateau of the {found.best.law.replace('_', ' ')}: {plateau}."
+    return [*said, end, forecast_line(found.prediction, row.curve, settings.from_fraction, brief=True)]
 
 
 def _drawn(row: Run) -> Any:
@@ -251,16 +263,14 @@ def _drawn(row: Run) -> Any:
     return run_figure(panel(row))
 
 
-def _verdict_lines(found: Fitted) -> list[str]:
-    if found.diagnosis is None:
-        return ["Not asked for."]
-    lines = verdict_lines(found.diagnosis)
-    lines += [f"{why[:1].upper()}{why[1:]}." for _, why in found.diagnosis.severity.values() if why]
-    lines += [f"Not judged: {text}." for text in found.diagnosis.missing]
-    return lines + [f"Beware: {text}." for text in found.diagnosis.traps]
+def _reasons(found: Fitted) -> list[str]:
+    """Why each finding has its severity."""
+    grades = {} if found.diagnosis is None else found.diagnosis.severity
+    return [f"{why[:1].upper()}{why[1:]}." for _, why in grades.values() if why]
 
 
-def _fit_lines(row: Run) -> list[str]:
+def fit_lines(row: Run) -> list[str]:
+    """Which law was chosen, how well it fits, and its reading."""
     best, share = row.found.best, explainable(row.found).value
     explained = "there is nothing but noise to explain" if share is None else f"{share:.2f} of what is explainable"
     lines = [

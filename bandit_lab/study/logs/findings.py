@@ -1,12 +1,12 @@
-"""What tables, pages and pictures say of a diagnosis: sentences for its verdict, a table of its evidence."""
+"""What tables, pages and pictures say of a diagnosis: sentences for its verdict, its evidence, its picture."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bandit_lab import __version__
 from bandit_lab.curves import Curve
 from bandit_lab.curves.diagnose import Diagnosis, Evidence
-from bandit_lab.study.document import Column, On, Paragraph, Table, Value
+from bandit_lab.study.document import Block, Column, Figure, On, Paragraph, Table, Value
 
 RUN_ALT = "reward against step, with held-out results, entropy and silent groups where logged; evidence shaded"
 Mark = tuple[float, float, str]
@@ -95,8 +95,8 @@ class Seen(NamedTuple):
     mark: str
 
 
-def evidence_table(diagnosis: Diagnosis | None, on: On = On.ALL, failure: On = On.JSON | On.PAGE) -> Table[Seen]:
-    """Every number against its threshold. `failure`: where the failure is named beside it."""
+def evidence_table(diagnosis: Diagnosis | None, on: On = On.ALL) -> Table[Seen]:
+    """Every number against its threshold."""
     findings = () if diagnosis is None else diagnosis.findings
     marked = {mark: str(place) for place, mark in enumerate(marks(diagnosis), start=1)}
     rows = [
@@ -107,7 +107,7 @@ def evidence_table(diagnosis: Diagnosis | None, on: On = On.ALL, failure: On = O
     columns: list[Column[Seen]] = [
         Column("mark", "", lambda row: row.mark, on=On.PAGE),
         Column("failure", "failure", lambda row: row.failure, text=lambda row: row.failure.replace("_", " "),
-               on=failure),
+               on=On.JSON | On.PAGE),
         Column("metric", "measure", lambda row: row.evidence.metric, text=lambda row: measure(row.evidence.metric)),
         Column("window", "steps", lambda row: list(row.evidence.window),
                text=lambda row: f"{row.evidence.window[0]:g} to {row.evidence.window[1]:g}"),
@@ -124,6 +124,32 @@ def caveat_lines(found: Diagnosis) -> list[str]:
     """What could not be judged, and what to beware of."""
     lines = [f"Not judged: {text}." for text in found.missing] + [f"Beware: {text}." for text in found.traps]
     return lines + [f"Note: {text}." for text in found.remarks]
+
+
+def judged(found: Diagnosis | None, lines: Sequence[str] = ()) -> dict[str, Sequence[Block]]:
+    """Sections of a page: lines, the evidence that the verdict rests on, and what it leaves open."""
+    if found is None:
+        return {}
+    return {
+        "Verdict and evidence": [*paragraphs(lines), evidence_table(found)],
+        "Not judged, and what to beware of": paragraphs(caveat_lines(found)),
+    }
+
+
+def run_drawn(name: str, curve: Curve, found: Diagnosis) -> Figure:
+    """The picture of one run with its evidence."""
+
+    def drawn() -> Any:
+        from bandit_lab.study.plots.diagnosis import diagnosis_figure
+
+        return diagnosis_figure(name, curve, found)
+
+    return Figure(drawn, RUN_ALT, dpi=130)
+
+
+def details(blocks: Sequence[Block]) -> list[Block]:
+    """What stands on the terminal below the answers."""
+    return [Paragraph("Details:", On.TERMINAL), *blocks]
 
 
 def paragraphs(lines: Sequence[str], on: On = On.SHOWN) -> list[Paragraph]:

@@ -52,7 +52,7 @@ def _knob(advice: Advice, settings: AdviseSettings) -> str:
     if advice.margin_upper is None:
         return _unknown(advice)
     if advice.margin_upper.exact >= settings.safety:
-        return _comfortable(advice, settings)
+        return f"{headline(advice)} If the curve is restless, suspect noise: a larger G or more prompts per step"
     return _mend(advice, settings)
 
 
@@ -126,10 +126,6 @@ def _unknown(advice: Advice) -> str:
         )
     fresh = "K_ref is 1 if the defaults hold, which nobody said" if advice.setup.loop.assumed else "K_ref is 1"
     return f"{headline(advice)} {fresh}; against noise, a larger G or more prompts per step is the knob"
-
-
-def _comfortable(advice: Advice, settings: AdviseSettings) -> str:
-    return f"{headline(advice)} If the curve is restless, suspect noise: a larger G or more prompts per step"
 
 
 def _mend(advice: Advice, settings: AdviseSettings) -> str:

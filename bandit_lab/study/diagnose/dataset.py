@@ -9,7 +9,7 @@ from bandit_lab.curves.diagnose import Diagnosis, Evidence
 from bandit_lab.study.diagnose.settings import THRESHOLDS, DiagnosisSettings
 from bandit_lab.study.diagnose.work import Run
 from bandit_lab.study.document import Table
-from bandit_lab.study.logs.runs import padded
+from bandit_lab.study.logs.runs import curves_of
 
 if TYPE_CHECKING:
     import xarray
@@ -41,16 +41,13 @@ def dataset(table: Table[Run], settings: DiagnosisSettings) -> "xarray.Dataset":
     failures = list(dict.fromkeys(finding.failure for row in rows for finding in row.found.findings))
     seen = [_seen(row.found) for row in rows]
     measures = list(dict.fromkeys(name for evidence in seen for name in evidence))
-    step, reward = (padded([getattr(row.curve, name) for row in rows]) for name in ("step", "reward"))
-    coords: dict[str, Any] = {
-        "run": ("run", [row.log.name for row in rows]),
+    curves, coords = curves_of(rows)
+    coords |= {
         "failure": ("failure", failures),
         "measure": ("measure", measures, {"long_name": "failure:number that it is told from"}),
-        "point": ("point", np.arange(step.shape[1]), {"units": "1", "long_name": "place in the log, from 0"}),
     }
     variables: dict[str, Any] = {
-        "step": (("run", "point"), step, {"units": "steps"}),
-        "reward": (("run", "point"), reward, {"units": "reward"}),
+        **curves,
         **table.variables("run", rows),
         "n_points": (("run",), [row.curve.reward.size for row in rows], {"units": "1"}),
         "verdict": (("run",), [", ".join(row.found.verdict) for row in rows]),

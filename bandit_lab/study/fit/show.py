@@ -18,7 +18,7 @@ from bandit_lab.study.document.value import finite, interval_text, number, telli
 from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.fit.work import Fitted, Prediction
 from bandit_lab.study.logs.findings import judged, paragraphs, unfound_text, verdict_lines, what_was_read
-from bandit_lab.study.logs.runs import MANY, Row, column, first_columns, last_columns, padded
+from bandit_lab.study.logs.runs import MANY, Row, column, curves_of, first_columns, last_columns, padded
 
 if TYPE_CHECKING:
     import xarray
@@ -297,18 +297,15 @@ def dataset(table: Table[Run], settings: FitSettings) -> "xarray.Dataset":
         values = [[getattr(row.found.fit.laws[law], name) for law in laws] for row in rows]
         return ("run", "law"), np.array(values, float), {"units": unit}
 
-    step, reward = (padded([getattr(row.curve, name) for row in rows]) for name in ("step", "reward"))
+    curves, coords = curves_of(rows)
     fitted = [padded([row.found.fit.laws[law].fitted for row in rows]) for law in laws]
     weights = [[row.found.fit.weights[law] for law in laws] for row in rows]
-    coords: dict[str, Any] = {
-        "run": ("run", [row.log.name for row in rows]),
+    coords |= {
         "law": ("law", laws),
         "parameter": ("parameter", names, {"long_name": "units stand in the variable `unit`"}),
-        "point": ("point", np.arange(step.shape[1]), {"units": "1", "long_name": "place in the log, from 0"}),
     }
     variables: dict[str, Any] = {
-        "step": (("run", "point"), step, {"units": "steps"}),
-        "reward": (("run", "point"), reward, {"units": "reward"}),
+        **curves,
         "fitted": (("run", "law", "point"), np.stack(fitted, axis=1), {"units": "reward"}),
         **table.variables("run", rows),
         "unit": (("parameter",), [UNITS[name] for name in names]),

@@ -129,6 +129,20 @@ def padded(curves: Sequence[np.ndarray]) -> np.ndarray:
     return np.stack([np.concatenate((curve, np.full(longest - curve.size, np.nan))) for curve in curves])
 
 
+def curves_of(rows: Sequence[Row[Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(variables, coordinates) of a data set: step and reward [run, point] of logs that have a curve."""
+    step, reward = (padded([getattr(row.curve, name) for row in rows]) for name in ("step", "reward"))
+    variables = {
+        "step": (("run", "point"), step, {"units": "steps"}),
+        "reward": (("run", "point"), reward, {"units": "reward"}),
+    }
+    coordinates = {
+        "run": ("run", [row.log.name for row in rows]),
+        "point": ("point", np.arange(step.shape[1]), {"units": "1", "long_name": "place in the log, from 0"}),
+    }
+    return variables, coordinates
+
+
 def check_trainer(settings: LogSettings) -> None:
     """Raise ValueError for settings of the trainer out of range."""
     if settings.refresh_interval is not None:

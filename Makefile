@@ -76,6 +76,14 @@ $(VENV)/.docs: $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $(VENV)/.docs
 
+# Playwright drives the system's Chromium and downloads none. Where Debian's package is missing and can be had, it is.
+$(VENV)/.browser: $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[browser]'
+	{ command -v chromium || command -v chromium-browser || command -v google-chrome || { test "$$(id -u)" = 0 && \
+	    timeout 300 sh -c 'apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium'; }; } >/dev/null 2>&1 || \
+	    echo "no Chromium on this machine and none to be had: tests of the page in a browser are skipped"
+	touch $(VENV)/.browser
+
 # PyTorch comes with its CUDA libraries wherever the index has no wheel for the CPU alone. The network may be slow.
 $(TRAINER)/.ready: pyproject.toml
 	test -x $(TRAINER)/bin/python || $(PYTHON) -m venv $(TRAINER)

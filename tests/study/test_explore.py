@@ -4,12 +4,12 @@ import html
 import json
 import re
 import shlex
-import shutil
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+from programs import NO_NODE, NODE
 
 import bandit_lab as bl
 from bandit_lab.study import cli, plugins, runner
@@ -19,8 +19,7 @@ from bandit_lab.study.explore.page import page, program
 from bandit_lab.study.settings import compose
 from bandit_lab.study.terminal.arguments import as_overrides
 
-NODE = shutil.which("node")
-needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed")
+needs_node = pytest.mark.skipif(NODE is None, reason=NO_NODE)
 
 
 @pytest.fixture(autouse=True)

@@ -1,20 +1,16 @@
 """The page of `explore` in a real browser: headless Chromium, driven by Playwright, which downloads nothing here."""
 
 import os
-import shutil
 import statistics
 
 import pytest
+from programs import CHROMIUM, NO_CHROMIUM
 
 from bandit_lab.study.explore import command
 from bandit_lab.study.explore.page import page as made_page
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install '.[browser]'")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
-]
+pytestmark = [pytest.mark.nightly, pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)]
 
 START = {
     "model": "refresh",

@@ -1,12 +1,12 @@
 """The page's formulas, written in JavaScript, against `bandit_lab.theory` and the engine, in Node."""
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+from programs import NO_NODE, NODE
 
 import bandit_lab as bl
 from bandit_lab import theory
@@ -15,12 +15,11 @@ from bandit_lab.study.predict.verdict import Facts, verdict
 from bandit_lab.theory.stiffness import ESTIMATORS
 
 COMPARE = Path(__file__).with_name("explore_compare.mjs")
-NODE = shutil.which("node")
 TOLERANCE = 1e-9
 CONVENTIONS = ("heavy_ball", "ema", "nesterov")
 OPTIMIZERS = {"heavy_ball": "sgd", "ema": "sgd_ema", "nesterov": "nesterov"}
 
-pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
+pytestmark = pytest.mark.skipif(NODE is None, reason=NO_NODE)
 
 
 def compare(tmp_path, **groups):

@@ -46,7 +46,11 @@ export function geometric(low, high, count) {
   return Float64Array.from({ length: count }, (_, i) => (i === count - 1 ? high : low * Math.exp(ratio * i)));
 }
 
-export const modulus = (z) => Math.hypot(z[0], z[1]);
+/** |z|; Math.hypot, which is slow, only where squares would leave the range of numbers. */
+export function modulus([x, y]) {
+  const square = x * x + y * y;
+  return square > 1e-280 && square < 1e280 ? Math.sqrt(square) : Math.hypot(x, y);
+}
 export const byModulus = (values) => values.sort((a, b) => modulus(b) - modulus(a));
 
 /** Both roots of z^2 - trace z + determinant. */

@@ -5,13 +5,20 @@ import { brent, geometric, multiply, symmetric, transposed } from "./algebra.js"
 
 const SCAN = 400, SATURATED = 60, HUGE = 1e300;
 
-export function softmax(logits) {
-  const top = Math.max(...logits), powers = logits.map((x) => Math.exp(x - top));
-  const sum = powers.reduce((a, b) => a + b, 0);
-  return powers.map((x) => x / sum);
+/** The policy of logits, written into `found`. */
+export function softmax(logits, found = new Array(logits.length)) {
+  let top = -Infinity, sum = 0;
+  for (let a = 0; a < logits.length; a++) top = Math.max(top, logits[a]);
+  for (let a = 0; a < logits.length; a++) sum += found[a] = Math.exp(logits[a] - top);
+  for (let a = 0; a < logits.length; a++) found[a] /= sum;
+  return found;
 }
 
-export const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
+export function dot(a, b) {
+  let sum = 0;
+  for (let i = 0; i < a.length; i++) sum += a[i] * b[i];
+  return sum;
+}
 
 /** F v for F = Diag(pi) - pi pi^T. */
 export function fisherTimes(policy, v) {
@@ -19,7 +26,15 @@ export function fisherTimes(policy, v) {
   return policy.map((p, a) => p * (v[a] - mean));
 }
 
-const both = (policy, success) => [dot(policy, success), dot(policy, success.map((r) => 1 - r))];
+/** Probabilities of success and of failure, each as a sum, so that both keep their digits. */
+function both(policy, success) {
+  let win = 0, lose = 0;
+  for (let a = 0; a < policy.length; a++) {
+    win += policy[a] * success[a];
+    lose += policy[a] * (1 - success[a]);
+  }
+  return [win, lose];
+}
 
 /** A bandit: success [K], logReference [K], law (group.js), weight (of the KL term), initial logits [K]. */
 export function bandit(success, referenceLogits, law, weight, initial = null) {
@@ -31,13 +46,25 @@ export function bandit(success, referenceLogits, law, weight, initial = null) {
 
 /** Mean drift [K]: h F r of the reward and the KL term, at the current and at the acting logits, as an estimator has them. */
 export function meanDrift(about, estimator, now, old) {
-  const { success, logReference, law, weight } = about;
-  const policy = softmax(now), acting = now === old ? policy : softmax(old);
-  const factor = law.factor(...both(acting, success));
-  const atNow = estimator === "frozen" ? acting : policy, where = estimator === "frozen" ? old : now;
-  const reward = fisherTimes(estimator === "ratio" ? policy : acting, success);
-  const pull = fisherTimes(atNow, where.map((x, a) => x - logReference[a]));
-  return reward.map((g, a) => factor * g - weight * pull[a]);
+  const policy = softmax(now), acting = now === old ? policy : softmax(old), found = new Array(now.length);
+  return meanDriftInto(found, about, estimator, { now, old, policy, acting });
+}
+
+/** The same, written into `found` [K], where the policies [K] of both logits are known. */
+export function meanDriftInto(found, about, estimator, { now, old, policy, acting }) {
+  const { success, law } = about, [win, lose] = both(acting, success), factor = law.factor(win, lose);
+  const felt = estimator === "ratio" ? policy : acting, reward = dot(felt, success);
+  for (let a = 0; a < found.length; a++) found[a] = factor * felt[a] * (success[a] - reward);
+  const frozen = estimator === "frozen";
+  return withoutPull(found, about, frozen ? acting : policy, frozen ? old : now);
+}
+
+/** Take the KL term's gradient, at a policy [K] and its logits [K], off an ascent direction [K], in place. */
+export function withoutPull(found, { logReference, weight }, policy, logits) {
+  let mean = 0;
+  for (let a = 0; a < found.length; a++) mean += policy[a] * (logits[a] - logReference[a]);
+  for (let a = 0; a < found.length; a++) found[a] -= weight * policy[a] * (logits[a] - logReference[a] - mean);
+  return found;
 }
 
 /** The fixed point that training from the initial policy ends at: {policy, reward, factor}, or {policy: null, ...}. */

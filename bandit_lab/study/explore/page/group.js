@@ -17,6 +17,18 @@ export function binomial(n, p, q) {
   return found;
 }
 
+/** The mean of values[k] over k successes of n trials: from the likeliest k outwards, until the rest cannot count. */
+function mean(n, p, q, values) {
+  const top = Math.min(n, Math.floor((n + 1) * p)), odds = p / q;
+  const start = Math.exp(logFactorial(n) - logFactorial(top) - logFactorial(n - top)
+    + (top ? top * Math.log(p) : 0) + (n - top ? (n - top) * Math.log(q) : 0));
+  const least = start * 1e-20;
+  let sum = start * values[top];
+  for (let k = top, weight = start; k < n && weight > least; sum += weight * values[++k]) weight *= ((n - k) / (k + 1)) * odds;
+  for (let k = top, weight = start; k > 0 && weight > least; sum += weight * values[--k]) weight *= k / (n - k + 1) / odds;
+  return sum;
+}
+
 /** Advantage of a success and of a failure in a group of `size` with k = 0..size successes. */
 export function advantages(rule, size) {
   const up = new Float64Array(size + 1), down = new Float64Array(size + 1);
@@ -41,14 +53,14 @@ export function groupLaw(rule, size) {
       slope: (p, q) => -(q - p) / (2 * Math.pow(p * q, 1.5)),
     };
   }
-  const { up, down } = advantages(rule, size), gaps = new Float64Array(size);
-  for (let k = 0; k < size; k++) gaps[k] = up[k + 1] - down[k];
-  const mean = (n, p, q, value) => binomial(n, p, q).reduce((sum, weight, k) => sum + weight * value(k), 0);
+  const { up, down } = advantages(rule, size);
+  const gaps = Float64Array.from({ length: size }, (_, k) => up[k + 1] - down[k]);
+  const bends = Float64Array.from({ length: size - 1 }, (_, k) => gaps[k + 1] - gaps[k]);
   return {
     rule,
     size,
-    factor: (p, q) => mean(size - 1, p, q, (k) => gaps[k]),
-    slope: (p, q) => (size - 1) * mean(size - 2, p, q, (k) => gaps[k + 1] - gaps[k]),
+    factor: (p, q) => mean(size - 1, p, q, gaps),
+    slope: (p, q) => (size - 1) * mean(size - 2, p, q, bends),
   };
 }
 

@@ -8,7 +8,7 @@ const { brent, cubic, eigenvalues, generator, modulus, symmetric } = await from(
 const { lagMultipliers } = await from("lag");
 const { checked, commandLine, DEFAULT, fromHash, toHash } = await from("setting");
 const { sampledPath, meanPath } = await from("simulate");
-const { prepare, analyse } = await from("analysis");
+const { prepare, analyse, boundary } = await from("analysis");
 const { amount, general } = await from("verdict");
 const { coarseFirst, columnsUpTo } = await from("plane");
 
@@ -96,4 +96,32 @@ test("columns of the map are computed ends first, each once", () => {
 test("eigenvalues come by modulus", () => {
   const found = eigenvalues([[0, 1, 0], [0, 0, 1], [0.1, 0, 0]]);
   assert.ok(found.every((z) => Math.abs(modulus(z) - Math.cbrt(0.1)) < 1e-12));
+});
+
+test("no piece of a frame's work is larger than a frame: calls of elementary functions are counted", () => {
+  // A frame can stop between columns of the map and between runs. 100,000 calls are some 3 ms.
+  const names = ["exp", "log", "pow", "sqrt", "hypot", "sin", "cos", "atan2"], kept = names.map((name) => Math[name]);
+  let calls = 0;
+  const counted = (work) => {
+    calls = 0;
+    names.forEach((name, i) => (Math[name] = (...given) => (calls++, kept[i](...given))));
+    try {
+      return [work(), calls];
+    } finally {
+      names.forEach((name, i) => (Math[name] = kept[i]));
+    }
+  };
+  const six = { size: 512, steps: 3000, success: [0.9, 0.7, 0.5, 0.4, 0.2, 0.1] };
+  for (const model of ["refresh", "lag", "pipeline"]) {
+    for (const part of [{ estimator: "frozen" }, { estimator: "uncorrected" }, { estimator: "ratio" }, { ...six, estimator: "frozen" }]) {
+      const setting = checked({ ...DEFAULT, ...part, model }), [ready, prepared] = counted(() => prepare(setting));
+      const cost = { prepared };
+      for (const interval of [1, 4, 8, 16, 64]) cost[`column ${interval}`] = counted(() => boundary(ready, interval))[1];
+      cost.analyse = counted(() => analyse(ready, 64, 0.5 * boundary(ready, 64).exact, false))[1];
+      for (const [name, path] of [["mean", meanPath], ["run", sampledPath]]) {
+        cost[name] = counted(() => path(ready.about, setting.estimator, ready.loop, 0.01, 64, setting.steps, 1))[1];
+      }
+      for (const [name, count] of Object.entries(cost)) assert.ok(count < 100_000, `${model} ${part.estimator}: ${name} ${count}`);
+    }
+  }
 });

@@ -282,6 +282,60 @@ def test_fingers_move_the_point_on_a_phone(opened):
     assert state(page)["model"] == "pipeline"
 
 
+def test_every_control_works_by_touch(opened):
+    page = opened(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
+    for slider in page.locator("input[type=range]:visible").all():
+        slider.scroll_into_view_if_needed()
+        before, box = state(page), slider.bounding_box()
+        place = slider.evaluate("(one) => (one.value - one.min) / (one.max - one.min)")
+        page.touchscreen.tap(box["x"] + (0.75 if place < 0.5 else 0.25) * box["width"], box["y"] + box["height"] / 2)
+        assert state(page) != before, slider.get_attribute("aria-label")
+    for selector, (text, name, value) in CONTROLS.items():
+        page.tap(selector)
+        page.locator(selector).press("Control+a")
+        page.keyboard.type(text)
+        found = state(page)[name]
+        assert found == value or isinstance(value, list), selector
+    for selector, (option, name, value) in CHOICES.items():
+        page.tap(selector)
+        page.keyboard.press("Escape")
+        page.select_option(selector, option)
+        assert state(page)[name] == value, selector
+    page.tap("#reset")
+    assert state(page)["interval"] == 8
+    page.tap("#add-arm")
+    assert len(state(page)["success"]) == 3
+    page.tap("#remove-arm")
+    assert len(state(page)["success"]) == 2
+    page.tap("#copy-command")
+    page.wait_for_function("document.getElementById('copied').textContent !== ''")
+
+
+LINES = """() => Object.fromEntries(['law', 'exact', 'onset'].map((name) =>
+  [name, document.querySelector(`#plane path.${name}`).getAttribute('d')]))"""
+
+
+@pytest.mark.parametrize("address", ["#model=lag&estimator=ratio", "#model=pipeline&size=512&steps=3000"])
+def test_a_slider_that_was_dragged_leaves_the_map_of_its_setting(opened, address):
+    """While it moves the map is a sketch and may lag behind; once it rests, it is that of a page opened there."""
+    page = opened(address=address)
+    box = page.locator("#momentum-slide").bounding_box()
+    y = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + 0.2 * box["width"], y)
+    page.mouse.down()
+    for i in range(30):
+        page.mouse.move(box["x"] + (0.2 + 0.02 * i) * box["width"], y)
+        page.wait_for_timeout(8)
+        assert page.locator("#plane path.region").count() > 0
+    page.mouse.up()
+    after, found = state(page), page.evaluate(LINES)
+    again = opened(address=page.evaluate("location.hash"))
+    assert state(again) == after
+    assert again.evaluate(LINES) == found
+    assert page.locator(".sample").count() == 5
+    assert page.inner_text("#verdict") == again.inner_text("#verdict")
+
+
 def test_a_phone_and_a_resized_window_have_room_and_legible_letters(opened):
     page = opened()
     for width in (1280, 390, 320, 900):

@@ -13,15 +13,17 @@ import { meanPath, sampledPath } from "./simulate.js";
 import { numbers, tables } from "./tables.js";
 import { general } from "./verdict.js";
 
-const RUNS = 5, SEED = 1, BUDGET = 7, CELLS = 90;
+// BUDGET: milliseconds of a frame after which what can wait waits. SKETCH: columns from which a new map takes the old one's place.
+const RUNS = 5, SEED = 1, BUDGET = 7, CELLS = 90, SKETCH = 9;
 const byId = (id) => document.getElementById(id);
 const given = JSON.parse(byId("given").textContent);
 const start = checked(fromGiven(given.start));
 const POINT = new Set(["interval", "rate", "steps"]);
 
 const addressable = location.protocol !== "about:"; // in the frame of a notebook there is no address
-let setting = fromHash(location.hash, start), ready = null, columns = [], left = [], spare = [], found = null, mean = [], runs = [];
-let resting = true, waiting = false, fresh = true, restTimer = 0, lastSamples = 0;
+let setting = fromHash(location.hash, start), ready = null, found = null, mean = [], runs = [];
+let map = { of: null, columns: [], left: [], spare: [] }, shown = [], pointed = "", drawn = "";
+let resting = true, waiting = false, fresh = true, restTimer = 0;
 
 function fromGiven(values) {
   return { ...values, size: values.size === null ? Infinity : values.size };
@@ -37,6 +39,7 @@ addEventListener("resize", () => {
   if (byId("plane").clientWidth < NARROW === draw.narrow) return;
   draw = pictures();
   fresh = true;
+  pointed = drawn = "";
   change({}, true);
 });
 const show = controls(change, () => draw.plane.domain());
@@ -77,35 +80,36 @@ function request() {
 function frame() {
   waiting = false;
   const began = performance.now();
-  if (fresh) renew();
-  show(setting);
+  if (fresh) ready = prepare(setting);
+  fresh = false;
+  let more = false;
   if (ready.reason !== null) blank();
   else {
+    if (map.of !== ready && (resting || map.of === null || map.columns.length >= SKETCH || !map.left.length)) begin();
+    point(began);
     extend(began);
-    point();
     overlays();
+    more = map.of !== ready || map.left.length > 0 || (resting && map.spare.length > 0) || runs.length < wanted();
   }
+  show(setting);
   address();
-  const more = left.length > 0 || (resting && spare.length > 0);
   if (more) request();
   const took = performance.now() - began;
   globalThis.explore.frames.push(took);
   globalThis.explore.busy = more || !resting;
 }
 
-/** The bandit or the loop has changed: fixed point, stiffness, range of the map; its columns are to be computed. */
-function renew() {
-  fresh = false;
-  ready = prepare(setting);
-  columns = [];
-  left = [];
-  spare = [];
-  if (ready.reason !== null) return;
-  const most = setting.interval > 64 ? 128 : 64, intervals = columnsUpTo(most);
-  left = coarseFirst(intervals.length).map((i) => intervals[i]);
-  // When the map is there: boundaries of the columns between, so that a drag finds them; islands need all lags.
-  spare = isMixed() ? d3.range(0, (setting.model === "lag" ? SEARCHED_LAG : most) + 1) : [];
+/**
+ * A map of the bandit and the loop as they are now: its range; its columns are to be computed, coarse ones first. While a
+ * slider moves, a map is begun only when the one before is a sketch: every map would be dropped half done otherwise.
+ */
+function begin() {
+  const most = setting.interval > 64 ? 128 : 64, intervals = columnsUpTo(most), lags = setting.model === "lag" ? SEARCHED_LAG : most;
+  map = { of: ready, columns: [], left: coarseFirst(intervals.length).map((i) => intervals[i]),
+    // When the map is there: boundaries of the columns between, so that a drag finds them; islands need all lags.
+    spare: isMixed() ? d3.range(0, lags + 1) : [] };
   draw.plane.frame(most, range(most));
+  draw.plane.map(shown);
 }
 
 /** Learning rates that are shown: the boundaries at the ends of the map, with room, and the point. */
@@ -124,45 +128,55 @@ function range(most) {
 const isMixed = () => ready.stiffness.modes.some((mode) => mode.fresh !== 0);
 const inTime = (began) => performance.now() - began < BUDGET;
 
-/** Compute columns of the map until the time of this frame is used up; then what can wait. */
+/** Compute columns of the map until the time of this frame is used up, at least one; then what can wait. */
 function extend(began) {
+  const { of, columns, left, spare } = map;
   if (!left.length) {
-    if (!resting) return;
-    while (spare.length && inTime(began)) {
+    while (resting && spare.length && inTime(began)) {
       const interval = spare.shift();
-      if (interval > 0 && interval <= 64) boundary(ready, interval);
-      if (setting.model === "lag") for (const mode of ready.stiffness.modes) lagCrossings(ready.loop, mode, interval);
+      if (interval > 0 && interval <= 64) boundary(of, interval);
+      if (of.loop.model === "lag") for (const mode of of.stiffness.modes) lagCrossings(of.loop, mode, interval);
     }
     return;
   }
   do {
-    const interval = left.shift(), at = { ...boundary(ready, interval) };
-    if (!ready.stiffness.modes.every((mode) => mode.fresh === 0)) at.runs = windows(at);
+    const interval = left.shift(), at = { ...boundary(of, interval) };
+    if (!of.stiffness.modes.every((mode) => mode.fresh === 0)) at.runs = windows(of, at);
     columns.push(at);
   } while (left.length && inTime(began));
   columns.sort((a, b) => a.interval - b.interval);
-  draw.plane.map(columns);
+  if (columns.length >= SKETCH || !shown.length || !left.length) draw.plane.map((shown = columns));
 }
 
 /** [[region, low, high], ...] of one column of the map, from below. */
-function windows(at) {
+function windows(of, at) {
   const [low, high] = draw.plane.domain(), step = (high / low) ** (1 / CELLS), found = [];
   for (let i = 0, rate = low * Math.sqrt(step); i < CELLS; i++, rate *= step) {
-    const name = regionOf(ready, at, rate), last = found[found.length - 1];
+    const name = regionOf(of, at, rate), last = found[found.length - 1];
     if (last && last[0] === name) last[2] = rate * Math.sqrt(step);
     else found.push([name, rate / Math.sqrt(step), rate * Math.sqrt(step)]);
   }
   return found;
 }
 
-/** Everything about the point. */
-function point() {
-  const { interval, rate, steps, estimator, size } = setting, { about, loop } = ready;
-  found = analyse(ready, interval, rate, resting && !left.length && !spare.length);
-  mean = meanPath(about, estimator, loop, rate, interval, steps);
-  const began = performance.now(), count = size === Infinity ? 0 : resting ? RUNS : Math.min(RUNS, Math.max(1, Math.floor(5 / (lastSamples + 0.1))));
-  runs = Array.from({ length: count }, (_, i) => sampledPath(about, estimator, loop, rate, interval, steps, SEED + i));
-  if (count) lastSamples = (performance.now() - began) / count;
+const wanted = () => (setting.size === Infinity ? 0 : RUNS);
+
+/** Everything about the point, where it is new. Runs come one after the other, as this frame has time. */
+function point(began) {
+  const { interval, rate, steps, estimator } = setting, { about, loop } = ready;
+  const whole = resting && map.of === ready && !map.left.length && !map.spare.length;
+  const place = toHash(setting), all = `${place} ${whole} ${runs.length} ${byId("tables").open && resting}`;
+  if (place === pointed && all === drawn && runs.length >= wanted()) return;
+  if (place !== pointed) {
+    mean = meanPath(about, estimator, loop, rate, interval, steps);
+    runs = [];
+  }
+  if (place !== pointed || !drawn.startsWith(`${place} ${whole}`)) found = analyse(ready, interval, rate, whole);
+  pointed = place;
+  while (runs.length < wanted() && (runs.length === 0 || inTime(began))) {
+    runs.push(sampledPath(about, estimator, loop, rate, interval, steps, SEED + runs.length));
+  }
+  drawn = `${place} ${whole} ${runs.length} ${byId("tables").open && resting}`;
   const reward = ready.point.reward, spread = Math.max(...setting.success) - Math.min(...setting.success) || 1;
   const domain = [Math.min(...setting.success) - 0.03 * spread, Math.max(...setting.success) + 0.03 * spread];
   draw.trajectory({ mean, runs, reward, std: found.std, domain });
@@ -170,10 +184,10 @@ function point() {
   draw.plane.at(interval, rate, `N = ${interval}, learning rate ${general(rate, 3)}: ${found.words}`);
   byId("verdict").textContent = found.words;
   numbers(byId("numbers"), ready, found);
-  if (byId("tables").open && resting) tables(byId("tables"), ready, columns, found, mean, runs);
+  if (byId("tables").open && resting) tables(byId("tables"), ready, map.columns, found, mean, runs);
   const per = found.steps === 1 ? "per step" : `per block of ${found.steps} steps`;
   byId("circle-words").textContent = `Each dot is a multiplier ${per}; outside of the circle a displacement grows. Largest modulus: ${general(found.radius, 4)}.`;
-  byId("runs-words").textContent = describe(reward, size);
+  byId("runs-words").textContent = describe(reward, setting.size);
 }
 
 function describe(reward, size) {
@@ -187,8 +201,10 @@ function describe(reward, size) {
 /** No map: the reason takes its place. */
 function blank() {
   found = null;
+  pointed = drawn = "";
+  map = { of: null, columns: [], left: [], spare: [] };
+  draw.plane.map((shown = []));
   byId("verdict").textContent = ready.reason;
-  draw.plane.map([]);
   draw.plane.run(null);
   draw.plane.cells([]);
   const { about, loop } = ready, { interval, rate, steps, estimator } = setting;
@@ -254,7 +270,7 @@ byId("controls").addEventListener("submit", (event) => event.preventDefault());
 byId("tables").addEventListener("toggle", request);
 addEventListener("beforeprint", () => {
   byId("tables").open = true;
-  if (ready.reason === null) tables(byId("tables"), ready, columns, found, mean, runs);
+  if (ready.reason === null) tables(byId("tables"), ready, map.columns, found, mean, runs);
 });
 addEventListener("hashchange", () => change(fromHash(location.hash, start), true));
 globalThis.explore = { frames: [], busy: true, setting: () => setting, found: () => found };

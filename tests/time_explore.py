@@ -15,8 +15,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 from programs import CHROMIUM, NO_CHROMIUM
 
-from bandit_lab.study.explore import command
-from bandit_lab.study.explore.settings import ExploreSettings
+import bandit_lab as bl
 
 ADDRESSES = (
     "",
@@ -61,10 +60,9 @@ def dragged(page, selector: str) -> tuple[list[float], list[float]]:
 def main() -> None:
     if CHROMIUM is None:
         sys.exit(NO_CHROMIUM)
-    plan = command.prepare(ExploreSettings(), frozenset())
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         file = Path(folder) / "map.html"
-        file.write_text(command.made(plan).html, encoding="utf-8")
+        file.write_text(bl.explore().html, encoding="utf-8")
         arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
         print(f"{'milliseconds':>30} {'script of a frame, median':>29} {'90 %':>11} {'longest':>8} {'between':>23}")

@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 const from = (name) => import(new URL(`../../bandit_lab/study/explore/page/${name}.js`, import.meta.url));
 const { brent, cubic, eigenvalues, generator, modulus, symmetric } = await from("algebra");
-const { lagMultipliers } = await from("lag");
+const { lagMultipliers, lagOnset } = await from("lag");
 const { checked, commandLine, DEFAULT, fromHash, toHash } = await from("setting");
 const { sampledPath, meanPath } = await from("simulate");
 const { prepare, analyse, boundary } = await from("analysis");
@@ -122,6 +122,21 @@ test("no piece of a frame's work is larger than a frame: calls of elementary fun
         cost[name] = counted(() => path(ready.about, setting.estimator, ready.loop, 0.01, 64, setting.steps, 1))[1];
       }
       for (const [name, count] of Object.entries(cost)) assert.ok(count < 100_000, `${model} ${part.estimator}: ${name} ${count}`);
+    }
+  }
+});
+
+test("the onset with a lag is where the dominant root stops being real and positive, also after a root that came back", () => {
+  for (const [momentum, convention] of [[0.3, "heavy_ball"], [0, "nesterov"], [0.9, "ema"]]) {
+    for (const share of [-0.35, -0.3, -0.2, -0.15, -0.05, 0.8]) {
+      for (const lag of [3, 16, 22, 27, 30]) {
+        const loop = { model: "lag", momentum, convention }, mode = { fresh: 1, stale: share }, found = lagOnset(loop, mode, lag);
+        const rings = (rate) => {
+          const [top] = lagMultipliers(loop, mode, rate, lag);
+          return Math.abs(top[1]) > 1e-8 * modulus(top) || top[0] < 0;
+        };
+        assert.ok(!rings(found * (1 - 1e-6)) && rings(found * (1 + 1e-6)), `${momentum} ${convention} ${share} ${lag}: ${found}`);
+      }
     }
   }
 });

@@ -183,7 +183,7 @@ function direction(loop, mode, lag, rate, w) {
  *
  * The dominant root starts at 1 and moves down the real axis as the learning rate grows, until it meets its neighbour. By
  * then another root may have a larger modulus. A circle of radius r is first reached by a complex or negative root at a
- * learning rate that rises with r; the real root is at r at one that falls with r. So they are even at one radius.
+ * learning rate that rises with r; the real root is at r at one that falls with r. So they are even at one radius at most.
  */
 export function lagOnset(loop, mode, lag) {
   if (mode.stale === 0 || lag === 0) return scannedOnset(loop, mode, lag);
@@ -195,22 +195,23 @@ export function lagOnset(loop, mode, lag) {
   };
   const last = met ? gap * (1 - 1e-3) : gap; // closer to the meeting the pair that it makes would count
   if (lead(last) > 0) return met ? rateAt(gap) : null;
-  const found = rateAt(brent(lead, 1e-9 * last, last));
+  const even = brent(lead, 1e-9 * last, last), found = rateAt(even);
+  // A jump is no meeting: a root was out there once and has come back. Then by a scan.
+  if (Math.abs(lead(even)) > 1e-6) return scannedOnset(loop, mode, lag, met ? rateAt(gap) : undefined);
   return found < 2e3 * (1 + loop.momentum) * unitRate(loop, mode) ? found : null;
 }
 
 const unitRate = (loop, mode) => 1 / (Math.max(Math.abs(mode.fresh), Math.abs(mode.stale)) * gain(loop.momentum, loop.convention));
 
-/** The same by a scan, where there are two roots that are not 0. */
-function scannedOnset(loop, mode, lag) {
+/** The same by a scan up to a learning rate. */
+function scannedOnset(loop, mode, lag, end = 2e3 * (1 + loop.momentum) * unitRate(loop, mode)) {
   const rings = (rate) => {
     const top = lagMultipliers(loop, mode, rate, lag)[0];
     return Math.abs(top[1]) > 1e-8 * modulus(top) || top[0] < 0;
   };
-  const unit = unitRate(loop, mode);
-  const low = (1e-3 * (1 - loop.momentum) ** 2 * unit) / (lag + 1), high = 2e3 * (1 + loop.momentum) * unit;
+  const low = (1e-3 * (1 - loop.momentum) ** 2 * unitRate(loop, mode)) / (lag + 1);
   let before = low;
-  for (const rate of geometric(low, high, Math.ceil(24 * Math.log10(high / low)))) {
+  for (const rate of geometric(low, end, Math.max(2, Math.ceil(24 * Math.log10(end / low))))) {
     if (rings(rate)) return bisect(rings, before, rate);
     before = rate;
   }

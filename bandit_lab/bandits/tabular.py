@@ -69,7 +69,7 @@ def k_arm(
         values, inverse = np.unique(means, return_inverse=True)
         probabilities = np.eye(len(values))[inverse]
     return TabularBandit(  # by device_put: jnp.asarray would compile a copy for every shape
-        RewardLaw(jax.device_put(values), jax.device_put(probabilities[None])),
+        RewardLaw(jax.device_put(values), jax.device_put(probabilities[None]), certain=kind == "fixed"),
         jax.device_put(np.array(initial)),
         jax.device_put(log_reference[None]),
     )

@@ -53,13 +53,11 @@ def pool(parts: Iterable[Moments]) -> tuple[np.ndarray, np.ndarray]:
     Raises:
       ValueError: no part.
     """
-    total = None
+    total: tuple[float, np.ndarray, np.ndarray] | None = None
     for part in parts:
-        if total is None:
-            zero = np.zeros_like(part.mean[:, 0])
-            total = (0.0, zero, zero)
         for unit, count in enumerate(part.seeds):
-            total = merge(total, (float(count), part.mean[:, unit], part.square[:, unit]))
+            more = float(count), part.mean[:, unit], part.square[:, unit]
+            total = more if total is None else merge(total, more)
     _checks.require(total is not None, "parts", "at least one range of seeds", "none")
     count, mean, square = total  # type: ignore[misc]
     return mean, square / count

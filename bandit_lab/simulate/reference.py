@@ -1,4 +1,4 @@
-"""The reference path: the update as it is defined, one seed of one cell at a time, vectorised outside.
+"""The reference path: the update as it is defined, one seed of one cell at a time, vectorised outside (`lanes_last`).
 
 It runs in blocks of one fixed width, `Width.cells` rows of `Width.seeds` replicas, padded where a grid does not fill
 them, with one compiled program per block and a block per device at a time. A row belongs to one cell; the rows of a
@@ -22,6 +22,8 @@ from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.simulate.cells import cast
 from bandit_lab.simulate.devices import in_order, mesh_for, on_every
 from bandit_lab.simulate.dynamics import DYNAMICS
+from bandit_lab.simulate.jax_keys import IMPLEMENTATION, JaxKeys
+from bandit_lab.simulate.lanes_last import Laned, over_lanes, spread
 from bandit_lab.simulate.one_kernel import as_one, compiler_options, one_kernel
 from bandit_lab.simulate.programs import Kept
 from bandit_lab.simulate.results import Request, Shard, Summary
@@ -48,12 +50,15 @@ class _Tail(NamedTuple):
 
 
 def _one_run(
-    learner: Learner, dynamics: str, steps: int, hyper: Hyper, key: Array, theta: Array, reference: Array
+    learner: Learner, dynamics: str, steps: int, watched: bool, hyper: Hyper, key: Array, theta: Array, middle: Array
 ) -> Any:
-    """One seed of one cell: expected reward [T + 1], its Summary, and the policy [X, K] at its end."""
+    """One seed of one cell: expected reward [T + 1], its Summary (None unless watched), the policy [X, K] at its end.
+
+    middle: expected reward of the fixed point.
+    """
     gradient = DYNAMICS[dynamics](learner)
     start = expected_reward(learner.bandit, theta)
-    side = jnp.sign(reference - start)
+    side = jnp.sign(middle - start)
 
     def watch(tail: _Tail, step: Array, reward: Array, silent: Array) -> _Tail:
         counts = step >= (steps + 1) // 2
@@ -61,7 +66,7 @@ def _one_run(
         change = jnp.where(counts, reward - tail.mean, 0)
         mean = tail.mean + change / jnp.maximum(times, 1)
         square = tail.square + change * (reward - mean)
-        overshoot = jnp.maximum(tail.overshoot, side * (reward - reference))
+        overshoot = jnp.maximum(tail.overshoot, side * (reward - middle))
         return _Tail(times, mean, square, tail.silent + jnp.where(counts, silent, 0), overshoot)
 
     def reward(stride: Stride) -> Array:
@@ -72,20 +77,17 @@ def _one_run(
 
     zero = jnp.zeros((), theta.dtype)
     tail = _Tail(jnp.int32(0), zero, zero, zero, jnp.full((), -jnp.inf, theta.dtype))
-    begun = init(learner, hyper, theta)
-    state, rewards, tail = rollout(learner, gradient, hyper, key, begun, steps, observe=reward, fold=add, total=tail)
-    final = expected_reward(learner.bandit, state.theta)
+    keep: dict[str, Any] = {"observe": reward, "fold": add if watched else None, "total": tail if watched else None}
+    state, rewards, tail = rollout(learner, gradient, hyper, key, init(learner, hyper, theta), steps, **keep)
+    final, policy = expected_reward(learner.bandit, state.theta), jnp.exp(learner.bandit.log_policy(state.theta))
+    rewards = jnp.append(rewards, final)
+    if not watched:
+        return rewards, None, policy
     silent = tail.silent / jnp.maximum(tail.times, 1)
     tail = watch(tail, state.step, final, zero)
-    summary = Summary(
-        tail.mean,
-        jnp.sqrt(tail.square / tail.times),
-        tail.overshoot,
-        jnp.max(jnp.exp(learner.bandit.log_policy(state.theta))),
-        silent,
-        jnp.all(jnp.isfinite(state.theta)),
-    )
-    return jnp.append(rewards, final), summary, jnp.exp(learner.bandit.log_policy(state.theta))
+    spread = jnp.sqrt(tail.square / tail.times)
+    finite = jnp.all(jnp.isfinite(state.theta))
+    return rewards, Summary(tail.mean, spread, tail.overshoot, jnp.max(policy), silent, finite), policy
 
 
 class _Block(NamedTuple):
@@ -100,16 +102,40 @@ class _Block(NamedTuple):
     counted: Any
 
 
-def _one_block(learner: Learner, dynamics: str, steps: int, curves: bool, key: Array, block: _Block) -> Any:
-    """(count, mean, M2), or J of every run with `curves`; Summary; and the policies at the end."""
+class _Form(NamedTuple):
+    """What a program is compiled for. steps: T. curves: J of every run instead of moments. watched: with Summary."""
 
-    def lane(hyper: Hyper, name: Array, theta: Array, reference: Array, seed: Array) -> Any:
-        run_key = jax.random.fold_in(jax.random.fold_in(key, name), seed)
-        return _one_run(learner, dynamics, steps, hyper, run_key, theta, reference)
+    dynamics: str
+    steps: int
+    curves: bool
+    watched: bool
 
-    over_seeds = jax.vmap(lane, (None, None, None, None, 0))
-    rewards, summary, policies = jax.vmap(over_seeds)(*block[:-1])
-    if curves:
+
+def _one_block(learner: Learner, form: _Form, key: JaxKeys, block: _Block) -> Any:
+    """(count, mean, M2), or J of every run with `curves`; Summary; and the policies at the end. key: [1], the root.
+
+    All runs side by side are the last axis inside (see `lanes_last`), and the first two, [r, s], of the results.
+    """
+
+    def lane(learner: Learner, hyper: Hyper, key: Array, theta: Array, middle: Array) -> Any:
+        return _one_run(learner, form.dynamics, form.steps, form.watched, hyper, key, theta, middle)
+
+    rows, seeds = block.seeds.shape
+
+    def of_lanes(column: Array) -> Array:
+        return jnp.moveaxis(jnp.repeat(column, seeds, axis=0), 0, -1)
+
+    def of_block(found: Any) -> Array:
+        runs = jnp.moveaxis(spread(found, rows * seeds), -1, 0)
+        return runs.reshape(rows, seeds, *runs.shape[1:])
+
+    names, *columns = jax.tree.map(of_lanes, (block.names, block.cells, block.theta, block.reference))
+    keys = key.folded(names).folded(block.seeds.reshape(-1))
+    hyper, theta, middle = columns
+    laned = (False, True, True, True, True)
+    found = over_lanes(lane, laned, learner, hyper, keys, theta, middle)
+    rewards, summary, policies = jax.tree.map(of_block, found, is_leaf=lambda x: isinstance(x, Laned))
+    if form.curves:
         return rewards, summary, policies
     weight = block.counted.astype(rewards.dtype)[:, None]
     count = jnp.sum(weight)
@@ -119,14 +145,14 @@ def _one_block(learner: Learner, dynamics: str, steps: int, curves: bool, key: A
 
 
 @Kept
-def _program(mesh: Mesh, dynamics: str, steps: int, curves: bool, one: bool) -> Any:
+def _program(mesh: Mesh, form: _Form, one: bool) -> Any:
     """The jitted function (learner, key data, one block per device, stacked) -> results, stacked likewise.
 
     `one`: whether a block is compiled as one kernel; part of the key because the switch may be turned between calls.
     """
 
     def whole(learner: Learner, words: Array, block: _Block) -> Any:
-        return _one_block(learner, dynamics, steps, curves, jax.random.wrap_key_data(words), block)
+        return _one_block(learner, form, JaxKeys(words[:1], words[1:]), block)
 
     def on_device(learner: Learner, words: Array, blocks: _Block) -> Any:
         arguments = learner, words, jax.tree.map(lambda x: x[0], blocks)
@@ -136,51 +162,50 @@ def _program(mesh: Mesh, dynamics: str, steps: int, curves: bool, one: bool) -> 
     return jax.jit(on_every(mesh, on_device, (False, False, True)), compiler_options=compiler_options() if one else {})
 
 
-def _blocks(mesh: Mesh, learner: Learner, dynamics: str, steps: int, curves: bool, words: Array, blocks: _Block) -> Any:
+def _blocks(mesh: Mesh, learner: Learner, form: _Form, words: Array, blocks: _Block) -> Any:
     """Every block on its device. A ring of old parameters is known not to compile as one kernel, and XLA:CPU aborts on
     some tables of finite groups."""
-    program = partial(_program, mesh, dynamics, steps, curves)
-    kind = "reference", dynamics, jax.tree.structure(learner)
-    fits = learner.staleness.block_synchronous and dynamics != "finite_group"
-    return as_one(program, kind, learner, words, blocks, fits=fits)
+    kind = "reference", form.dynamics, jax.tree.structure(learner)
+    fits = learner.staleness.block_synchronous and form.dynamics != "finite_group"
+    return as_one(partial(_program, mesh, form), kind, learner, words, blocks, fits=fits)
 
 
-def _rows_of_blocks(cells: int, seeds: int, width: Width) -> list[list[tuple[int, int]]]:
-    """(cell, first seed) of the rows of every block: first those that are full of seeds, then each cell's rest."""
+def _rows_of_blocks(cells: int, seeds: int, width: Width) -> list[np.ndarray]:
+    """(cell, first seed) [r, 2] of the rows of every block: first those full of seeds, then each cell's rest."""
     full = seeds - seeds % width.seeds
     blocks = []
-    for starts in (range(0, full, width.seeds), range(full, seeds, width.seeds)):
-        rows = [(cell, first) for cell in range(cells) for first in starts]
+    for starts in (np.arange(0, full, width.seeds), np.arange(full, seeds, width.seeds)):
+        rows = np.stack([np.repeat(np.arange(cells), len(starts)), np.tile(starts, cells)], axis=1)
         blocks += [rows[i : i + width.cells] for i in range(0, len(rows), width.cells)]
     return blocks
 
 
 def run_cells(asked: Request, seed: int, progress: Callable[[int, int], None] | None) -> Iterator[Shard]:
     """Results row by row, each cell's in the order of its seeds."""
-    dynamics, seeds = asked.dynamics, asked.seeds
-    width = WIDTH[dynamics]
-    learner, words = cast(asked.learner, asked.dtype), jax.random.key_data(jax.random.key(seed))
+    form, seeds = _Form(asked.dynamics, asked.steps, asked.whole, asked.watched), asked.seeds
+    width = WIDTH[asked.dynamics]
+    learner, words = cast(asked.learner, asked.dtype), jax.random.key_data(jax.random.key(seed, impl=IMPLEMENTATION))
     blocks = _rows_of_blocks(len(asked.cells.name), seeds, width)
     mesh = mesh_for(len(blocks))
     calls = [blocks[i : i + mesh.size] for i in range(0, len(blocks), mesh.size)]
 
-    def block(rows: list[tuple[int, int]]) -> _Block:
-        cell, first = np.array(rows + rows[-1:] * (width.cells - len(rows))).T
+    def block(rows: np.ndarray) -> _Block:
+        cell, first = np.pad(rows, ((0, width.cells - len(rows)), (0, 0)), mode="edge").T
         index = first[:, None] + np.arange(width.seeds)
         names = (asked.first_seed + index).astype(np.int32)
         hyper, name, theta, start = jax.tree.map(lambda x: x[cell], tuple(asked.cells))
         return _Block(hyper, name, theta, start, names, index[0] < seeds)
 
-    def one(call: list[list[tuple[int, int]]]) -> Any:
+    def one(call: list[np.ndarray]) -> Any:
         filled = [block(rows) for rows in call + call[-1:] * (mesh.size - len(call))]
         stacked = jax.tree.map(lambda *columns: np.stack(columns), *filled)
-        return jax.tree.map(np.asarray, _blocks(mesh, learner, dynamics, asked.steps, asked.whole, words, stacked))
+        return jax.tree.map(np.asarray, _blocks(mesh, learner, form, words, stacked))
 
     done = 0
     for call, results in zip(calls, in_order(one, calls, asked.threads), strict=True):
         for number, rows in enumerate(call):
             runs, summary, policies = jax.tree.map(lambda x, i=number: x[i], results)
-            for row, (cell, first) in enumerate(rows):
+            for row, (cell, first) in enumerate(rows.tolist()):
                 size = min(width.seeds, seeds - first)
                 ends = Summary(*(x[row, :size] for x in summary)) if asked.watched else None
                 last = policies[row, :size] if asked.final else None

@@ -115,7 +115,7 @@ def gather(parts: Iterable[Shard], cells: int, seeds: int, steps: int, watched: 
 def _moments(part: Shard) -> tuple[float, np.ndarray, np.ndarray]:
     if part.rewards is None:
         assert part.mean is not None and part.square is not None  # noqa: PT018
-        return float(part.seeds), part.mean.astype(float), part.square.astype(float)
+        return float(part.seeds), part.mean, part.square
     rewards = part.rewards.astype(float)
     mean = rewards.mean(axis=0)
     return float(part.seeds), mean, np.sum((rewards - mean) ** 2, axis=0)

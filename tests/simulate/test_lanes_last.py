@@ -8,7 +8,8 @@ import pytest
 from bandit_lab.bandits import BANDITS
 from bandit_lab.grpo import Learner
 from bandit_lab.simulate.fast.lane_keys import WordKeys, implementation
-from bandit_lab.simulate.fast.lanes_last import Laned, over_lanes, spread
+from bandit_lab.simulate.jax_keys import IMPLEMENTATION, jax_keys
+from bandit_lab.simulate.lanes_last import Laned, over_lanes, spread
 
 LANES = 7
 TABLE = np.arange(12.0, dtype=np.float32).reshape(4, 3)
@@ -34,6 +35,11 @@ FUNCTIONS = {
     "sorted": lambda x: jnp.sort(x),
     "looped": lambda x: jax.lax.while_loop(lambda y: jnp.sum(y**2) > 1, lambda y: y / 2, x),
     "scanned": lambda x: jax.lax.scan(lambda a, b: (a + b, a * b), x[0], x)[1],
+    "scanned backwards": lambda x: jax.lax.scan(lambda a, b: (a * b, (a, 2)), 1.0, x, reverse=True),
+    "carried, once shared": lambda x: jax.lax.fori_loop(
+        0, 3, lambda i, c: (c[1], c[1] + x[i], c[2] + 1), (0.0, 0.0, 1)
+    )[:2],
+    "repeated": lambda x: jax.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * x), (0, x))[1],
     "branched": lambda x: jax.lax.cond(x[0] > 0, jnp.sin, jnp.cos, x),
     "network": lambda x: jax.nn.log_softmax(jnp.tanh(x.reshape(4, 3)) @ jax.nn.relu(x[:3])),
     "slope": jax.grad(lambda x: jnp.sum(jax.nn.log_sigmoid(x.reshape(4, 3)[PLACES]) ** 2)),
@@ -44,9 +50,14 @@ FUNCTIONS = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_same_as_vmap(name):
     x = np.random.default_rng(0).standard_normal((12, LANES)).astype(np.float32)
-    found = jax.jit(lambda x: spread(over_lanes(FUNCTIONS[name], (True,), x), LANES))(x)
-    expected = jax.vmap(FUNCTIONS[name], -1, -1)(x)
-    np.testing.assert_allclose(found, expected, rtol=2e-6, atol=1e-6)
+
+    def whole(x):
+        found = over_lanes(FUNCTIONS[name], (True,), x)
+        return jax.tree.map(lambda one: spread(one, LANES), found, is_leaf=lambda one: isinstance(one, Laned))
+
+    found, expected = jax.jit(whole)(x), jax.vmap(FUNCTIONS[name], -1, -1)(x)
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", sorted(BANDITS))
@@ -90,6 +101,24 @@ def test_keys_draw_the_same_numbers_by_vmap(name, generator):
     found = spread(over_lanes(DRAWS[name], (True,), keys), LANES)
     typed = jax.random.wrap_key_data(jnp.asarray(words.T), impl=implementation(generator))
     np.testing.assert_allclose(found, jax.vmap(DRAWS[name], 0, -1)(typed), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_keys_of_jax_draw_the_numbers_of_jax(name):
+    typed = jax.random.split(jax.random.key(5, impl=IMPLEMENTATION), LANES)
+    found = spread(over_lanes(DRAWS[name], (True,), jax_keys(typed)), LANES)
+    np.testing.assert_array_equal(found, jax.vmap(DRAWS[name], 0, -1)(typed))
+
+
+@pytest.mark.parametrize("width", [np.uint8, np.uint16, np.uint32, np.uint64])
+def test_bits_of_jax_keys(width):
+    """Every width, bit for bit. Planted: the words of the neighbouring block."""
+    with jax.enable_x64(True):
+        typed = jax.random.split(jax.random.key(6, impl=IMPLEMENTATION), LANES)
+        expected = jax.vmap(lambda key: jax.random.bits(key, (3, 2), width), 0, -1)(typed)
+        found = jax_keys(typed).bits(np.dtype(width).itemsize * 8, (3, 2))
+        np.testing.assert_array_equal(found, expected)
+        assert not np.array_equal(jnp.roll(found, 1, axis=1), expected)
 
 
 def test_numbers_of_split_keys_are_uniform_and_independent():

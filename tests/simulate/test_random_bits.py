@@ -25,8 +25,8 @@ from bandit_lab.simulate.fast.random_bits import (
     lane_keys,
     require_enough_words,
 )
-from bandit_lab.simulate.fast.threefry import threefry2x32
 from bandit_lab.simulate.one_kernel import compiler_options, one_kernel
+from bandit_lab.simulate.threefry import threefry2x32
 
 ROOT = jax.random.key_data(jax.random.key(20))
 STREAM = Path(__file__).parents[2] / "experiments" / "generator" / "stream.py"

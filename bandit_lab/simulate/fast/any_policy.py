@@ -20,10 +20,10 @@ from bandit_lab._numerics import leading_max, leading_sum, leading_sum_of
 from bandit_lab._types import Array
 from bandit_lab.simulate.fast import by_definition, many_arms
 from bandit_lab.simulate.fast.lanes import as_float
-from bandit_lab.simulate.fast.lanes_last import Laned, over_lanes, spread
 from bandit_lab.simulate.fast.non_silent import chance_of_silence, mixed_weights, value_law
 from bandit_lab.simulate.fast.penalty import penalty
 from bandit_lab.simulate.fast.program import Job
+from bandit_lab.simulate.lanes_last import Laned, over_lanes, spread
 
 LARGEST_CONTEXTS = 64
 """Most contexts among which that of a group is chosen by comparisons."""

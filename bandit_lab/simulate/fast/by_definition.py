@@ -16,8 +16,8 @@ from bandit_lab._barrier import materialize
 from bandit_lab._types import Array
 from bandit_lab.simulate.dynamics import DYNAMICS
 from bandit_lab.simulate.fast.lane_keys import WordKeys
-from bandit_lab.simulate.fast.lanes_last import over_lanes, spread
 from bandit_lab.simulate.fast.program import Job
+from bandit_lab.simulate.lanes_last import over_lanes, spread
 
 
 def ascent(job: Job, theta: Array, behaviour: Array, step: Array) -> tuple[Array, Array]:

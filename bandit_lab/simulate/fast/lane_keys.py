@@ -61,6 +61,10 @@ class WordKeys(NamedTuple):
         """Typed keys [..., L]."""
         return jax.random.wrap_key_data(jnp.stack([self.a, self.b], axis=-1), impl=implementation(self.generator))
 
+    def of_keys(self, keys: Array) -> "WordKeys":
+        """The words of typed keys [..., L]."""
+        return word_keys(keys, self.generator)
+
 
 def word_keys(keys: Array, generator: str) -> WordKeys:
     """The words of typed keys [..., L]."""

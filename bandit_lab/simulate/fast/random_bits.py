@@ -28,7 +28,7 @@ from bandit_lab._barrier import materialize
 from bandit_lab._checks import require
 from bandit_lab._types import Array
 from bandit_lab.simulate.fast.lanes import as_float
-from bandit_lab.simulate.fast.threefry import threefry2x32
+from bandit_lab.simulate.threefry import threefry2x32
 
 Keys = tuple[Array, Array]
 

@@ -3,7 +3,8 @@
 `jax.vmap` gives the same numbers, but many of its rules (for `concatenate`, `gather`, `dot_general`) move the lanes to
 the front. Vector registers then hold neighbouring arms instead of neighbouring seeds, and a step takes several times as
 long. Here the operations of the function are carried out one by one on arrays [..., L]. An operation without a rule
-of its own, such as a sort or a loop, is left to `jax.vmap`.
+of its own, such as a sort, is left to `jax.vmap`. Keys of `jax.random` come as two words each: a NamedTuple of `a` and
+`b` [..., L] with the methods of `jax_keys.JaxKeys`.
 """
 
 from collections import Counter
@@ -19,7 +20,6 @@ from jax import lax
 from bandit_lab._barrier import materialize
 from bandit_lab._numerics import add_up, leading_max, leading_sum
 from bandit_lab._types import Array
-from bandit_lab.simulate.fast.lane_keys import WordKeys, word_keys
 
 _NAMES = """abs acos acosh add add_any and asin asinh atan atan2 atanh cbrt ceil clamp clz convert_element_type copy
     cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt integer_pow is_finite le lgamma log log1p
@@ -39,7 +39,7 @@ _TOGETHER = 16  # products of a contraction in one expression, at most
 
 
 class Laned:
-    """An array [..., L], or `WordKeys`, that stands for one value [...] per lane."""
+    """An array [..., L], or keys, that stands for one value [...] per lane."""
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -47,7 +47,7 @@ class Laned:
     @property
     def is_key(self) -> bool:
         """Whether these are keys of `jax.random`."""
-        return isinstance(self.array, WordKeys)
+        return _is_keys(self.array)
 
 
 def over_lanes(function: Callable, laned: Sequence[bool], *arguments: Any) -> Any:
@@ -65,16 +65,16 @@ def over_lanes(function: Callable, laned: Sequence[bool], *arguments: Any) -> An
 
 
 def _is_keys(value: Any) -> bool:
-    return isinstance(value, WordKeys)
+    return hasattr(value, "as_keys")
 
 
 def _first(value: Any) -> Array:
-    return value.a if isinstance(value, WordKeys) else value
+    return value.a if _is_keys(value) else value
 
 
 def _of_one_lane(value: Any) -> Any:
     """Shape and type of what one lane has."""
-    if isinstance(value, WordKeys):
+    if _is_keys(value):
         typed = jax.eval_shape(lambda: value._replace(a=value.a[..., :1], b=value.b[..., :1]).as_keys())
         return jax.ShapeDtypeStruct(typed.shape[:-1], typed.dtype)
     return jax.ShapeDtypeStruct(value.shape[:-1], value.dtype)
@@ -107,6 +107,10 @@ def _apply(equation: Any, inputs: list[Any], lanes: int) -> list[Any]:
         inner = next(params[key] for key in _CALLS if key in params)
         consts = inner.consts if hasattr(inner, "consts") else ()
         return _evaluate(getattr(inner, "jaxpr", inner), consts, inputs, lanes)
+    if name in ("scan", "while"):
+        looped = _scanned(params, inputs, lanes) if name == "scan" else _repeated(params, inputs, lanes)
+        if looped is not None:
+            return looped
     several = equation.primitive.multiple_results
     if not any(isinstance(x, Laned) for x in inputs):
         found = _bind(equation, inputs, params)
@@ -117,6 +121,91 @@ def _apply(equation: Any, inputs: list[Any], lanes: int) -> list[Any]:
     if found is None:
         found = _mapped(equation, inputs, params)
     return [Laned(x) for x in (found if several else [found])]
+
+
+def _scanned(params: dict[str, Any], inputs: list[Any], lanes: int) -> list[Any] | None:
+    """A loop of known length over steps of all lanes. None where keys are carried from step to step."""
+    first, last = params["num_consts"], params["num_consts"] + params["num_carry"]
+    consts, carried, rows = inputs[:first], inputs[first:last], inputs[last:]
+    body, count = params["jaxpr"], last - first
+
+    def once(state: list[Any], row: list[Any]) -> list[Any]:
+        return _evaluate(body.jaxpr, body.consts, [*consts, *state, *row], lanes)
+
+    if any(_carries_keys(x) for x in inputs[first:]):
+        return None
+    row = [jax.tree.map(lambda x: x[0], _bare(x)) for x in rows]
+    state = _settled(lambda state: once(state, _like(rows, row))[:count], carried, lanes)
+    flags: list[bool] = []
+
+    def step(state: Any, row: Any) -> tuple[Any, Any]:
+        found = once(_like(start, state), _like(rows, row))
+        flags[:] = [isinstance(x, Laned) for x in found[count:]]
+        return _bare_as(start, found[:count], lanes), [_bare(x) for x in found[count:]]
+
+    start = state
+    options = {"length": params["length"], "reverse": params["reverse"], "unroll": params["unroll"]}
+    end, kept = lax.scan(step, [_bare(x) for x in start], [_bare(x) for x in rows], **options)
+    return [*_like(start, end), *(Laned(x) if f else x for x, f in zip(kept, flags, strict=True))]
+
+
+def _repeated(params: dict[str, Any], inputs: list[Any], lanes: int) -> list[Any] | None:
+    """A loop until a condition that all lanes share. None where each has its own, or keys are carried."""
+    first, last = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
+    body, condition = params["body_jaxpr"], params["cond_jaxpr"]
+
+    def once(state: list[Any]) -> list[Any]:
+        return _evaluate(body.jaxpr, body.consts, [*inputs[first:last], *state], lanes)
+
+    def goes_on(state: list[Any]) -> Any:
+        return _evaluate(condition.jaxpr, condition.consts, [*inputs[:first], *state], lanes)[0]
+
+    if any(_carries_keys(x) for x in inputs[last:]):
+        return None
+    start = _settled(once, inputs[last:], lanes)
+    own: list[bool] = []
+    jax.eval_shape(lambda state: own.append(isinstance(goes_on(_like(start, state)), Laned)), [_bare(x) for x in start])
+    if own[0]:
+        return None
+    end = lax.while_loop(
+        lambda state: goes_on(_like(start, state)),
+        lambda state: _bare_as(start, once(_like(start, state)), lanes),
+        [_bare(x) for x in start],
+    )
+    return _like(start, end)
+
+
+def _settled(once: Callable[[list[Any]], list[Any]], state: list[Any], lanes: int) -> list[Any]:
+    """The state before a loop, with lanes wherever some turn of the loop brings them in."""
+    while True:
+        found: list[bool] = []
+
+        def look(bare: list[Any], state: list[Any] = state, found: list[bool] = found) -> None:
+            found[:] = [isinstance(x, Laned) for x in once(_like(state, bare))]
+
+        jax.eval_shape(look, [_bare(x) for x in state])
+        if all(isinstance(x, Laned) or not f for x, f in zip(state, found, strict=True)):
+            return state
+        state = [Laned(spread(x, lanes)) if f else x for x, f in zip(state, found, strict=True)]
+
+
+def _carries_keys(value: Any) -> bool:
+    bare = _bare(value)
+    return _is_keys(bare) or jnp.issubdtype(jnp.asarray(bare).dtype, jax.dtypes.prng_key)
+
+
+def _bare(value: Any) -> Any:
+    return value.array if isinstance(value, Laned) else value
+
+
+def _like(model: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+    """Values as `Laned` where those of the model are."""
+    return [Laned(x) if isinstance(m, Laned) else x for m, x in zip(model, values, strict=True)]
+
+
+def _bare_as(model: Sequence[Any], values: Sequence[Any], lanes: int) -> list[Any]:
+    """Arrays, with lanes where the model has them."""
+    return [spread(x, lanes) if isinstance(m, Laned) else x for m, x in zip(model, values, strict=True)]
 
 
 def _of_keys(equation: Any, name: str, inputs: list[Any], params: dict[str, Any], lanes: int) -> list[Any]:
@@ -130,12 +219,12 @@ def _of_keys(equation: Any, name: str, inputs: list[Any], params: dict[str, Any]
         return [Laned(keys.folded(inputs[1]))]
     if len(inputs) == 1 and name in (*_RULES, "squeeze", "rev") and len(equation.outvars) == 1:
         a, b = (_by_rule(equation, name, [Laned(x)], params, lanes) for x in (keys.a, keys.b))
-        return [Laned(WordKeys(a, b, keys.generator))]
-    generator = next(x.array.generator for x in inputs if isinstance(x, Laned) and x.is_key)
+        return [Laned(keys._replace(a=a, b=b))]
+    like = next(x.array for x in inputs if isinstance(x, Laned) and x.is_key)
     typed = [Laned(x.array.as_keys()) if isinstance(x, Laned) and x.is_key else x for x in inputs]
     found = _mapped(equation, typed, params)
     results = found if equation.primitive.multiple_results else [found]
-    return [Laned(word_keys(x, generator) if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else x) for x in results]
+    return [Laned(like.of_keys(x) if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else x) for x in results]
 
 
 def _bind(equation: Any, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -173,12 +262,37 @@ def _full(value: Any, shape: tuple[int, ...], lanes: int) -> Array:
 def _reduced(equation: Any, name: str, array: Array, params: dict[str, Any]) -> Any:
     if name == "cumsum" and array.shape[params["axis"]] <= _WRITTEN_OUT and not params["reverse"]:
         return _running_sum(array, params["axis"])
-    axes = params.get("axes")
-    if name not in ("reduce_sum", "reduce_max") or not axes or not jnp.issubdtype(array.dtype, jnp.floating):
+    axes, fold = params.get("axes"), _FOLDS.get(name)
+    if (
+        fold is None
+        or not axes
+        or (name in ("reduce_max", "reduce_min") and not jnp.issubdtype(array.dtype, jnp.floating))
+    ):
         return _bind(equation, [array], params)
     moved = jnp.moveaxis(array, axes, range(len(axes)))
     rows = moved.reshape(prod(moved.shape[: len(axes)]), *moved.shape[len(axes) :])
-    return leading_sum(rows) if name == "reduce_sum" else leading_max(rows)
+    return fold(rows)
+
+
+def _all(rows: Array) -> Array:
+    """Bitwise and of rows [n, ..., L], written out: XLA's own loop would go along the rows lane by lane."""
+    found = rows[0]
+    for row in rows[1:]:
+        found = found & row
+    return materialize(found) if found.dtype != bool else found
+
+
+def _lowest(rows: Array) -> Array:
+    """Minimum over the leading axis."""
+    return -leading_max(-rows)
+
+
+_FOLDS: dict[str, Callable] = {
+    "reduce_sum": leading_sum,
+    "reduce_max": leading_max,
+    "reduce_min": _lowest,
+    "reduce_and": _all,
+}
 
 
 def _running_sum(array: Array, axis: int) -> Array:

@@ -36,9 +36,9 @@ FUNCTIONS = {
     "looped": lambda x: jax.lax.while_loop(lambda y: jnp.sum(y**2) > 1, lambda y: y / 2, x),
     "scanned": lambda x: jax.lax.scan(lambda a, b: (a + b, a * b), x[0], x)[1],
     "scanned backwards": lambda x: jax.lax.scan(lambda a, b: (a * b, (a, 2)), 1.0, x, reverse=True),
-    "carried, once shared": lambda x: jax.lax.fori_loop(
-        0, 3, lambda i, c: (c[1], c[1] + x[i], c[2] + 1), (0.0, 0.0, 1)
-    )[:2],
+    "carried, shared at first": lambda x: jax.lax.fori_loop(
+        0, 3, lambda i, c: (c[1], c[1] + x[i]), (jnp.float32(0), jnp.float32(0))
+    ),
     "repeated": lambda x: jax.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * x), (0, x))[1],
     "branched": lambda x: jax.lax.cond(x[0] > 0, jnp.sin, jnp.cos, x),
     "network": lambda x: jax.nn.log_softmax(jnp.tanh(x.reshape(4, 3)) @ jax.nn.relu(x[:3])),

@@ -100,7 +100,7 @@ def test_cases_of_the_workload():
     assert [c.label for c in cases("AD", [False, True], [1, 8], None, None)] == [
         "A", "A N=8", "A Bernoulli", "A Bernoulli N=8", "D",
     ]  # fmt: skip
-    assert shortened("reference", Case("A", 2, 8, 64, 1000)).steps == 20
+    assert shortened("reference", Case("A", 2, 8, 64, 1000)).steps == 200
     assert shortened("fast", Case("A", 2, 8, 64, 1000)).steps == 1000
     rate, momentum = cases("D", [False], [1], None, None)[0].grid
     assert (len(rate), rate[0], rate[255], momentum[0], momentum[-1]) == (65_536, 1e-3, pytest.approx(0.1), 0, 0.95)

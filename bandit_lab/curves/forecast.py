@@ -194,17 +194,19 @@ def forecast(
     target: Floats,
     settings: ForecastSettings | None = None,
     scale: tuple[float, float] | None = None,
+    laws: tuple[str, ...] = tuple(SHAPES),
 ) -> Forecast:
     """Forecast the mean reward over the `target` steps [m] from what was logged at `step` [n], `reward` [n].
 
-    `scale` (lowest, highest possible reward) bounds the interval where it is known. Raises ValueError if the targets
-    do not lie behind the last step, or for steps that do not increase.
+    `scale` (lowest, highest possible reward) bounds the interval where it is known. Of the `laws` only those that are
+    forecasters count for the number; the others decide whether the last points have left the laws' curves.
+    Raises ValueError if the targets do not lie behind the last step, or for steps that do not increase.
     """
     step, target = np.asarray(step, float), np.asarray(target, float)
     _check(step, target)
     if step.size < FEWEST:
         return Forecast(np.nan, np.nan, np.nan, f"{step.size} points, fewer than {FEWEST}")
-    return predict_curve(step, reward, target).forecast(settings or ForecastSettings(), scale)
+    return predict_curve(step, reward, target, laws).forecast(settings or ForecastSettings(), scale)
 
 
 def _check(step: Floats, target: Floats) -> None:

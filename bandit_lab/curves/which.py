@@ -20,7 +20,7 @@ _NOT_A_MEAN = re.compile(
     r"(^|[-_/.@])(std|min|max|var|sum|loss|lr|sec|seconds|time|advantage|advantages|adv)([-_/.@]|$)|zero|frac", re.I
 )
 """Keys that speak of the reward but are no mean of it."""
-_KIND_KEYS = ("type", "split", "phase", "mode", "kind", "stage", "event", "eval", "is_eval")
+KIND_KEYS = ("type", "split", "phase", "mode", "kind", "stage", "event", "eval", "is_eval")
 """Columns in which loops say what a row is."""
 _EVAL_WORDS = frozenset({"eval", "evaluation", "val", "valid", "validation", "test", "dev", "true"})
 """What an evaluation says there."""
@@ -121,14 +121,14 @@ def evaluation_rows(table: Table) -> Rows:
     """Rows that say of themselves that they are an evaluation [rows]."""
     held_out = np.zeros(table.rows, bool)
     for key in table.text_keys:
-        if key.lower() in _KIND_KEYS:
+        if key.lower() in KIND_KEYS:
             held_out |= np.array([word is not None and word.lower() in _EVAL_WORDS for word in table.words(key)], bool)
     return held_out
 
 
 def is_evaluation(row: Mapping[str, object]) -> bool:
     """The same of a single row."""
-    return any(isinstance(word := row.get(key), str | bool) and str(word).lower() in _EVAL_WORDS for key in _KIND_KEYS)
+    return any(isinstance(word := row.get(key), str | bool) and str(word).lower() in _EVAL_WORDS for key in KIND_KEYS)
 
 
 def chosen_rows(table: Table, options: ReadOptions) -> Rows:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
+from bandit_lab.curves.diagnose import excursions
 from bandit_lab.curves.monitor import Monitor, spending
 from bandit_lab.curves.monitor.history import History
 
@@ -173,3 +174,32 @@ def test_bad_options_are_refused(options, text):
         Monitor(**options)
     with pytest.raises(ValueError, match=r"^step: expected"):
         Monitor().update(float("nan"), reward=1.0)
+
+
+def test_many_rows_at_once_are_the_rows_one_by_one():
+    """A collapse, a restart before it, rows without a number, two kinds of rows: the same alarms and block means."""
+    rng = np.random.default_rng(5)
+    rows = [(i, {"reward": v, "kl": 0.1 + abs(w)}) for i, (v, w) in enumerate(rng.normal(size=(6000, 2)))]
+    rows += [(4000 + i, {"reward": v + 8, "entropy": 0.5}) for i, v in enumerate(rng.normal(size=4000))]
+    for i, v in enumerate(rng.normal(size=2000)):
+        rows.append((8000 + i, {"reward": v - 20 if i % 900 else float("nan"), "kl": "0.1"}))
+    rows[7000:7000] = [(rows[6999][0], {"eval_reward": 0.5, "reward": 3})]
+    single, many = Monitor(room=64), Monitor(room=64)
+    one_by_one = [alarm for step, row in rows for alarm in single.feed(step, row)]
+    together = [alarm for first in range(0, len(rows), 700) for alarm in many.feed_all(rows[first : first + 700])]
+    assert [(a.failure, a.step, a.row) for a in together] == [(a.failure, a.step, a.row) for a in one_by_one]
+    assert {a.failure for a in together} >= {"collapsed"}
+    for name in ("reward", "kl", "entropy", "eval"):
+        np.testing.assert_allclose(many._held[name].step, single._held[name].step)
+        np.testing.assert_allclose(many._held[name].value, single._held[name].value)
+    assert (many._looks, many.rows, many.restarts) == (single._looks, single.rows, single.restarts)
+
+
+def test_swings_are_as_deep_with_few_turns_as_with_all():
+    """300 random curves, seed 6: turns that are left out change no count of a depth above the level."""
+    rng = np.random.default_rng(6)
+    for curve in rng.normal(size=(300, 120)).cumsum(axis=1):
+        turns = excursions._turns(np.round(curve, 1))
+        level = np.ptp(curve) / 32
+        for depth in rng.uniform(level, 32 * level, 8):
+            assert excursions._count(excursions._pivots(turns, level), depth) == excursions._count(turns, depth)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import watch_cost
 
 from bandit_lab.curves.monitor import Monitor, spending
 from bandit_lab.curves.options import ReadOptions
@@ -221,7 +222,7 @@ def test_what_the_log_holds_is_escaped_on_the_page():
     source = follow(Path("<b>run</b>"), Reading(ReadOptions(), {}))
     run = Watched(settings, source, Monitor())
     for i, value in enumerate(rewards(60)):
-        run.take(i, {"reward": value})
+        run.take([(i, {"reward": value})])
     from bandit_lab.study.document.as_page import as_html
 
     assert "<b>run</b>" not in as_html(show.document(run))
@@ -232,7 +233,7 @@ def test_the_margin_is_logged_or_worked_out():
     source = follow(Path("run"), Reading(ReadOptions(), {}))
     run = Watched(WatchSettings(stiffness=0.5, learning_rate=1.0, refresh_interval=1), source, Monitor())
     assert run.margin.value == pytest.approx(4)
-    run.take(1, {"reward": 0.5, "probe/stability_used": 0.4})
+    run.take([(1, {"reward": 0.5, "probe/stability_used": 0.4})])
     assert run.margin.value == pytest.approx(2.5)
     assert Watched(WatchSettings(), source, Monitor()).margin.value is None
 
@@ -301,25 +302,19 @@ def test_ctrl_c_ends_it_with_the_last_state():
 
 
 @pytest.mark.nightly
-def test_a_thousand_lines_a_second_cost_little():
-    """20 seconds of 1,000 lines/s from another process: all are read, at most 150 MB; CPU is told, 5 % and start-up."""
-    code = (
-        "import json, time; start = time.time(); file = open('run.jsonl', 'w')\n"
-        "for i in range(20_000):\n"
-        "    file.write(json.dumps({'step': i, 'reward': 0.5, 'entropy': 0.1, 'kl': 0.1}) + '\\n')\n"
-        "    if i % 50 == 49: file.flush(); time.sleep(max(0, start + i / 1000 - time.time()))\n"
-    )
-    from resource import RUSAGE_CHILDREN, getrusage
+def test_watching_costs_little():
+    """20 seconds of 1,000 lines/s from another process, and a log of 200,000 lines: all are read, in bounded memory.
 
-    writer = subprocess.Popen([sys.executable, "-c", code])
-    before = getrusage(RUSAGE_CHILDREN)
-    command = [sys.executable, "-m", "bandit_lab", "watch", "run.jsonl", "until=19999", "for=120"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    used = getrusage(RUSAGE_CHILDREN)
-    writer.wait()
-    assert "20000 rewards" in done.stdout
-    seconds = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
-    assert seconds < 8
+    Start and closing forecast are 1.5 CPU-seconds of it. CI's cores are shared: the shares measured are in the docs.
+    """
+    made = watch_cost.growing(Path(), 20)
+    assert "20000 rewards" in made.out
+    assert made.seconds < 5
+    assert made.memory < 150
+    made = watch_cost.finished(Path(), 200_000)
+    assert "200000 rewards" in made.out
+    assert made.seconds < 5
+    assert made.memory < 150
 
 
 @pytest.mark.nightly

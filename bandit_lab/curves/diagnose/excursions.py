@@ -17,6 +17,8 @@ _TIMES = 2
 """Falls that were made good again."""
 _BISECTIONS = 12
 """Halvings of the range in the search for the depth."""
+_COARSE = 32
+"""Part of the range below which moves are left out while the depth that is asked for is larger."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,12 @@ def _depth(values: Floats) -> float:
     """Largest d such that the values fall by d and rise by d at least twice, one after the other."""
     turns = _turns(values)
     low, high = 0.0, float(np.ptp(values))
+    coarse = high / _COARSE
+    few = _pivots(turns, coarse)
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if _count(turns, middle) >= _TIMES else (low, middle)
+        enough = _count(few if middle >= coarse else turns, middle) >= _TIMES
+        low, high = (middle, high) if enough else (low, middle)
     return low
 
 
@@ -85,6 +90,24 @@ def _turns(values: Floats) -> list[float]:
     return [float(values[0]), *values[inner].tolist(), float(values[-1])]
 
 
+def _pivots(turns: list[float], depth: float) -> list[float]:
+    """The turns that matter to falls and rises by `depth` or more: ends, and extrema that such a move follows."""
+    found, falling, extreme = [turns[0]], False, turns[0]
+    for value in turns:
+        if falling:
+            if value >= extreme + depth:
+                found.append(extreme)
+                falling, extreme = False, value
+            elif value < extreme:
+                extreme = value
+        elif value <= extreme - depth:
+            found.append(extreme)
+            falling, extreme = True, value
+        elif value > extreme:
+            extreme = value
+    return [*found, extreme, turns[-1]]
+
+
 def _count(turns: list[float], depth: float) -> int:
     """Falls by at least `depth` from the highest value so far that were made good again."""
     count, falling, extreme = 0, False, turns[0]
@@ -92,9 +115,10 @@ def _count(turns: list[float], depth: float) -> int:
         if falling:
             if value >= extreme + depth:
                 count, falling, extreme = count + 1, False, value
-            extreme = min(extreme, value) if falling else extreme
+            elif value < extreme:
+                extreme = value
         elif value <= extreme - depth:
             falling, extreme = True, value
-        else:
-            extreme = max(extreme, value)
+        elif value > extreme:
+            extreme = value
     return count

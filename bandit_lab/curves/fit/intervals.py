@@ -10,7 +10,7 @@ function of theta alone it is the range over accepted theta.
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
+from scipy import special
 
 from bandit_lab.curves.fit.picture import RADII, Picture, rays
 from bandit_lab.curves.record import Floats
@@ -32,7 +32,7 @@ class Interval:
 def quantile(picture: Picture, confidence: float) -> Floats:
     """Student's t [C] for a two-sided interval, larger by p/n: the order of the curvature that a profile neglects."""
     parameters = 2 + picture.shape.size
-    t = scipy.stats.t.ppf(0.5 * (1 + confidence), np.maximum(picture.freedom, 1))
+    t = special.stdtrit(np.maximum(picture.freedom, 1), 0.5 * (1 + confidence))
     return np.asarray(t * (1 + parameters / np.maximum(picture.freedom + parameters, 1)))
 
 

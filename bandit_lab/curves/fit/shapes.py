@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from bandit_lab.curves.record import Floats
-from bandit_lab.theory import Oscillator, response
 
 _ZETA = (0.15, 12.0)
 _START = (-8.0, 3.0)
@@ -70,6 +69,8 @@ class Shape:
 @lru_cache(maxsize=1)
 def _compiled() -> Callable[..., Any]:
     import jax
+
+    from bandit_lab.theory import Oscillator, response  # brings JAX, which no other law needs
 
     def rising(time: Any, scale: Any, zeta: Any) -> Any:
         rate = (1.0 + 2.0 * zeta) / scale

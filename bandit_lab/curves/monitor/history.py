@@ -17,19 +17,21 @@ class History:
         self._step: Floats = np.empty(self._room)
         self._value: Floats = np.empty(self._room)
         self._size = 0
-        self._open: list[tuple[float, float, int]] = []  # steps of the block that is filled: step, sum, values there
+        self._plain = True
+        self._open: tuple[list[float], list[float], list[int]] = ([], [], [])
+        """The block that is filled: its steps, and the sum and the number of the values at each."""
 
     @property
     def last(self) -> float:
         """The last step, -inf before there is any."""
-        if self._open:
-            return self._open[-1][0]
+        if self._open[0]:
+            return self._open[0][-1]
         return float(self._step[self._size - 1]) if self._size else -np.inf
 
     @property
     def size(self) -> int:
         """Full blocks so far."""
-        return self._size + (len(self._open) == self.width)
+        return self._size + (len(self._open[0]) == self.width)
 
     @property
     def step(self) -> Floats:
@@ -43,18 +45,36 @@ class History:
 
     def _mean(self) -> tuple[float, float]:
         """Step and value of the block that is filled."""
-        count = len(self._open)
-        return sum(step for step, _, _ in self._open) / count, sum(total / n for _, total, n in self._open) / count
+        steps, sums, counts = self._open
+        values = sums if self._plain else [total / n for total, n in zip(sums, counts, strict=True)]
+        return sum(steps) / len(steps), sum(values) / len(steps)
 
     def add(self, step: float, value: float) -> None:
         """Take a finite value; one more at the last step is averaged with what is there. Steps do not decrease."""
-        if self._open and step == self._open[-1][0]:
-            _, total, count = self._open[-1]
-            self._open[-1] = (step, total + value, count + 1)
+        steps, sums, counts = self._open
+        if steps and step == steps[-1]:
+            sums[-1] += value
+            counts[-1] += 1
+            self._plain = False
             return
-        if len(self._open) == self.width:
+        if len(steps) == self.width:
             self._close()
-        self._open.append((step, value, 1))
+        steps, sums, counts = self._open  # anew after a block was closed
+        steps.append(step)
+        sums.append(value)
+        counts.append(1)
+
+    def extend(self, step: Floats, value: Floats) -> None:
+        """`add` for finite values [n] at increasing steps [n] behind the last one."""
+        first = 0
+        while first < step.size:
+            if len(self._open[0]) == self.width:
+                self._close()
+            last = min(first + self.width - len(self._open[0]), step.size)
+            for held, new in zip(self._open, (step, value), strict=False):
+                held += new[first:last].tolist()
+            self._open[2].extend([1] * (last - first))
+            first = last
 
     def _close(self) -> None:
         if self._size == self._room:
@@ -62,13 +82,15 @@ class History:
             self._step[:half] = self._step[: self._room].reshape(half, 2).mean(axis=1)
             self._value[:half] = self._value[: self._room].reshape(half, 2).mean(axis=1)
             self._size, self.width = half, 2 * self.width
-            if len(self._open) < self.width:
+            if len(self._open[0]) < self.width:
                 return
         self._step[self._size], self._value[self._size] = self._mean()
         self._size += 1
-        self._open = []
+        self._open, self._plain = ([], [], []), True
 
     def cut(self, step: float) -> None:
         """Forget what was logged at this step and later: the run was started again from a checkpoint before it."""
         self._size = int(np.searchsorted(self._step[: self._size], step))
-        self._open = [one for one in self._open if one[0] < step]
+        kept = int(np.searchsorted(self._open[0], step))
+        for held in self._open:
+            del held[kept:]

@@ -1,6 +1,7 @@
 """`watch`: follows a log that grows; verdict, forecast and margin on one page, alarms as they come."""
 
 import contextlib
+import itertools
 import math
 import os
 import sys
@@ -23,10 +24,13 @@ from bandit_lab.study.terminal.progress import Progress
 from bandit_lab.study.watch import show
 from bandit_lab.study.watch.alarms import Outlet
 from bandit_lab.study.watch.budget import Budget
+from bandit_lab.study.watch.rows import Row
 from bandit_lab.study.watch.settings import WatchSettings
 from bandit_lab.study.watch.sources import Reading, follow
 from bandit_lab.study.watch.state import Watched
 
+_AT_ONCE = 2048
+"""Rows that go to the monitor together."""
 _REDRAW = 1.0
 """Seconds between two drawings of the terminal page, at the least."""
 
@@ -107,8 +111,7 @@ def execute(plan: WatchPlan, folder: Any, progress: Progress) -> Path:
         except KeyboardInterrupt:
             interrupted = True
         else:
-            for step, row in run.source.close():
-                _send(run, outlet, step, row)
+            _send(run, outlet, run.source.close())
     if not interrupted:
         run.look_ahead()
         outlet.close()
@@ -124,11 +127,14 @@ def _optional(path: str | None) -> Path | None:
     return None if path is None else Path(path)
 
 
-def _send(run: Watched, outlet: Outlet, step: float, row: Any) -> bool:
-    alarms = run.take(step, row)
-    for alarm in alarms:
-        outlet.send(alarm)
-    return bool(alarms)
+def _send(run: Watched, outlet: Outlet, rows: Iterator[Row]) -> bool:
+    """Take rows; whether there was an alarm."""
+    alarmed = False
+    while part := list(itertools.islice(rows, _AT_ONCE)):
+        for alarm in run.take(part):
+            outlet.send(alarm)
+            alarmed = True
+    return alarmed
 
 
 def _loop(run: Watched, outlet: Outlet, page: Path | None, draw: Callable[[Any], None] | None) -> None:
@@ -137,9 +143,8 @@ def _loop(run: Watched, outlet: Outlet, page: Path | None, draw: Callable[[Any],
     end = start + (settings.seconds or math.inf)
     drawn = -math.inf
     while True:
-        seen, alarmed = run.lines, False
-        for step, row in run.source.poll():
-            alarmed |= _send(run, outlet, step, row)
+        seen = run.lines
+        alarmed = _send(run, outlet, run.source.poll())
         now = time.monotonic()
         fresh = now if run.lines > seen else fresh
         if page is not None and (alarmed or budget.afford("page")):

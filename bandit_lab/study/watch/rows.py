@@ -1,21 +1,28 @@
 """From new lines of a log to rows (step, metrics): JSONL, CSV and every console that `fit` reads, each read once."""
 
+import contextlib
+import itertools
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
+
+import orjson
 
 from bandit_lab.curves import aliases, scalars, source
 from bandit_lab.curves.options import ReadOptions
 from bandit_lab.curves.readers import console, csv_table, json_document, json_lines
 from bandit_lab.curves.readers.dialect import with_stated_step
 from bandit_lab.curves.table import RUN_KEYS, Table
-from bandit_lab.curves.which import is_evaluation, match_key
+from bandit_lab.curves.which import KIND_KEYS, is_evaluation, match_key
 
 Row = tuple[float, Mapping[str, Any]]
 _UNDECIDED = 400
 """Lines of console text after which the dialect that found most rows is kept, once one has found `_ENOUGH`."""
 _ENOUGH = 2
+_NUMBERS = frozenset({int, float})
+_SPECIAL = frozenset({*RUN_KEYS, *KIND_KEYS, "train_runtime", "__aside"})
+"""Names by which a row says of which run it is, that it is an evaluation, or that the run is over."""
 
 
 class Lines(Protocol):
@@ -23,7 +30,7 @@ class Lines(Protocol):
 
     kind: str
 
-    def rows(self, lines: list[str]) -> list[dict[str, Any]]:
+    def rows(self, lines: list[bytes]) -> list[dict[str, Any]]:
         """The rows that these new lines complete."""
         ...
 
@@ -33,22 +40,37 @@ class JsonLines:
 
     kind = "JSONL"
 
-    def rows(self, lines: list[str]) -> list[dict[str, Any]]:
+    def rows(self, lines: list[bytes]) -> list[dict[str, Any]]:
         """Flat rows; damaged lines are left out."""
-        found = []
-        for line in lines:
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if not isinstance(row, dict):
-                continue
-            if any(type(value) is dict for value in row.values()):
-                table = Table()
-                table.add(row)
-                row = table.dictionaries()[0]
-            found.append(dict(with_stated_step(row)) if "global_step/max_steps" in row else row)
-        return found
+        joined = b"".join(lines)
+        if joined.count(b"{") == len(lines) and b"global_step/max_steps" not in joined:
+            with contextlib.suppress(ValueError):
+                rows = [*map(orjson.loads, lines)]
+                if {*map(type, rows)} == {dict}:
+                    return rows
+        return [row for line in lines if (row := _flat(line)) is not None]
+
+
+def _flat(line: bytes) -> dict[str, Any] | None:
+    try:
+        row = orjson.loads(line)
+    except ValueError:
+        row = _leniently(line)
+    if not isinstance(row, dict):
+        return None
+    if any(type(value) is dict for value in row.values()):
+        table = Table()
+        table.add(row)
+        row = table.dictionaries()[0]
+    return dict(with_stated_step(row)) if "global_step/max_steps" in row else row
+
+
+def _leniently(line: bytes) -> Any:
+    """What strict JSON refuses and Python writes: NaN, Infinity; colour codes and holes are taken out."""
+    try:
+        return json.loads(decoded([line])[0])
+    except (ValueError, RecursionError):
+        return None
 
 
 class Csv:
@@ -60,12 +82,13 @@ class Csv:
         self._header = ""
         self._run = run
 
-    def rows(self, lines: list[str]) -> list[dict[str, Any]]:
+    def rows(self, lines: list[bytes]) -> list[dict[str, Any]]:
         """The rows of the chosen run, else of the first one."""
-        if not self._header and lines:
-            self._header, *lines = lines
+        text = decoded(lines)
+        if not self._header and text:
+            self._header, *text = text
         try:
-            tables = csv_table.from_lines([self._header, *lines]).tables if lines else {}
+            tables = csv_table.from_lines([self._header, *text]).tables if text else {}
         except ValueError:
             return []
         if self._run is None and tables:
@@ -83,9 +106,9 @@ class Console:
         self._dialects = list(console.dialects(options))
         self._seen = 0
 
-    def rows(self, lines: list[str]) -> list[dict[str, Any]]:
+    def rows(self, lines: list[bytes]) -> list[dict[str, Any]]:
         """The rows of the best dialect so far; nothing before it is known which one that is."""
-        for line in lines:
+        for line in decoded(lines):
             for dialect in self._dialects:
                 dialect.feed(line)
         if len(self._dialects) > 1:
@@ -97,9 +120,9 @@ class Console:
         return self._dialects[0].drain()
 
 
-def recognised(path: Path, first: list[str], options: ReadOptions) -> Lines | None:
+def recognised(path: Path, first: list[bytes], options: ReadOptions) -> Lines | None:
     """The format of a file whose first lines these are; None for a document that can only be read as a whole."""
-    text, suffix = "\n".join(first[:50]), path.suffix.lower()
+    text, suffix = "\n".join(decoded(first[:50])), path.suffix.lower()
     if suffix in (".jsonl", ".ndjson") or json_lines.sniff(text):
         return JsonLines()
     if suffix in (".csv", ".tsv"):
@@ -121,6 +144,20 @@ class Stepped:
 
     def rows(self, found: list[dict[str, Any]]) -> Iterator[Row]:
         """Rows with their step; an evaluation's keys stand under `eval/`."""
+        for names, group in itertools.groupby(found, tuple):
+            rows = [*group]
+            steps: list[Any] = [row[self._step_key] for row in rows] if self._are_metrics(names) else []
+            if steps and {*map(type, steps)} <= _NUMBERS and all(abs(step) < 1e18 for step in steps):
+                self._count = max(self._count, int(max(steps)) // (self._options.log_every or 1))
+                yield from zip(steps, rows, strict=True)
+            else:
+                yield from self._one_by_one(rows)
+
+    def _are_metrics(self, names: tuple[str, ...]) -> bool:
+        """Whether rows of these names are a step and metrics and nothing else: the step is all there is to find."""
+        return self._step_key in names and not self._options.where and not _SPECIAL.intersection(names)
+
+    def _one_by_one(self, found: list[dict[str, Any]]) -> Iterator[Row]:
         for row in found:
             self.ended |= "train_runtime" in row
             if not self._counts(row):

@@ -12,7 +12,7 @@ from bandit_lab.curves import Curve, read, source
 from bandit_lab.curves.options import ReadOptions
 from bandit_lab.curves.readers import folder, mlflow_run, parquet, rollout_folder
 from bandit_lab.curves.readers.packed import MAGIC as PACKED
-from bandit_lab.study.watch.rows import Lines, Row, Stepped, decoded, recognised
+from bandit_lab.study.watch.rows import Lines, Row, Stepped, recognised
 from bandit_lab.study.watch.tail import Tail
 
 PATIENCE = 40
@@ -75,7 +75,7 @@ class LineFile:
         self.about, self.waiting, self.ended = visible(str(path)), "", False
         self._path, self._reading = path, reading
         self._tail = Tail(path)
-        self._first: list[str] = []
+        self._first: list[bytes] = []
         self._lines: Lines | None = None
         self._stepped = Stepped(reading.options)
         self.document = False
@@ -93,7 +93,7 @@ class LineFile:
     def poll(self) -> Iterator[Row]:
         """The rows of the new lines."""
         cut = len(self.events)
-        found = self._rows(decoded(self._tail.poll()))
+        found = self._rows(self._tail.poll())
         if len(self.events) > cut:  # rows are numbered anew in a file that begins anew
             self._stepped = Stepped(self._reading.options)
         yield from self._stepped.rows(found)
@@ -103,9 +103,9 @@ class LineFile:
 
     def close(self) -> Iterator[Row]:
         """The row of the last line, should it have no end."""
-        yield from self._stepped.rows(self._rows(decoded(self._tail.close())))
+        yield from self._stepped.rows(self._rows(self._tail.close()))
 
-    def _rows(self, lines: list[str]) -> list[dict[str, Any]]:
+    def _rows(self, lines: list[bytes]) -> list[dict[str, Any]]:
         if self._lines is None:
             self._first += lines
             lines = []

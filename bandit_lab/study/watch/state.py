@@ -1,15 +1,15 @@
 """What is known of the run that is watched: what the terminal and the page show."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from bandit_lab.curves import scalars
 from bandit_lab.curves.monitor import Alarm, Monitor
 from bandit_lab.study.document import Value
+from bandit_lab.study.watch.rows import Row
 from bandit_lab.study.watch.settings import WatchSettings
 from bandit_lab.study.watch.sources import Source
 
@@ -33,13 +33,14 @@ class Watched:
     logged_margin: float | None = None
     lines: int = 0
 
-    def take(self, step: float, row: Mapping[str, Any]) -> list[Alarm]:
-        """One row."""
-        self.lines += 1
+    def take(self, rows: Sequence[Row]) -> list[Alarm]:
+        """Rows as they come."""
+        self.lines += len(rows)
         for key in _USED:
-            if key in row and (used := scalars.parse(row[key])) is not None and 0 < used < math.inf:
-                self.logged_margin = 1 / used
-        return self.monitor.feed(step, row)
+            for row in [row for _, row in rows if key in row]:
+                if (used := scalars.parse(row[key])) is not None and 0 < used < math.inf:
+                    self.logged_margin = 1 / used
+        return self.monitor.feed_all(rows)
 
     @property
     def ended(self) -> bool:
@@ -48,11 +49,15 @@ class Watched:
         return self.source.ended or (until is not None and self.monitor.step >= until)
 
     def look_ahead(self) -> None:
-        """Forecast the reward from the block means that are kept (imports what fits laws)."""
+        """Forecast the reward from the block means that are kept.
+
+        Without the oscillator, the one law that needs JAX: it is no forecaster, and its import costs more than all.
+        """
         curve = self.monitor.curve()
         if curve is None or curve.reward.size < FEWEST:
             return
         from bandit_lab.curves.columns import at_most
+        from bandit_lab.curves.fit import SHAPES
         from bandit_lab.curves.forecast import forecast
 
         curve = at_most(curve, 128)
@@ -61,7 +66,8 @@ class Watched:
         self.horizon = last + max(AHEAD * (last - float(curve.step[0])), width * every)
         target = np.asarray(self.horizon - every * np.arange(width)[::-1], np.float64)
         scale = (curve.scale.low, curve.scale.high) if curve.scale.given else None
-        made = forecast(curve.step, curve.reward, target[target > last], scale=scale)
+        laws = tuple(name for name in SHAPES if name != "oscillator")
+        made = forecast(curve.step, curve.reward, target[target > last], scale=scale, laws=laws)
         if made.refused:
             self.forecast = Value.absent(made.refused, "reward")
         else:

@@ -8,7 +8,7 @@ from bandit_lab.curves import limits
 
 CHUNK = 2**20
 """Bytes read at a time."""
-MOST = 8 * CHUNK
+MOST = 2 * CHUNK
 """Bytes read at most before the follower looks at the clock again."""
 _HEAD = 256
 _BREAK = re.compile(rb"\r\n|\n|\r")
@@ -81,7 +81,8 @@ class Tail:
         end = min(size, self._offset + MOST)
         while self._offset < end and (data := os.pread(self._file, min(CHUNK, end - self._offset), self._offset)):
             self._offset += len(data)
-            *whole, self._rest = _BREAK.split(self._rest + data)
+            data = self._rest + data
+            *whole, self._rest = _BREAK.split(data) if b"\r" in data else data.split(b"\n")
             lines += [line for line in whole if line]  # a \r\n that was torn apart leaves an empty one
             if len(self._rest) > limits.MAX_LINE:
                 self._rest = b""

@@ -1,0 +1,116 @@
+"""What `watch` costs, measured: `python tests/watch_cost.py` prints CPU-seconds and memory of both cases.
+
+1. A log to which another process writes 1,000 lines a second for a minute: start, looks and closing forecast included.
+2. A finished log of a million lines, read at full speed.
+
+`--seconds` and `--lines` make both smaller. Needs `resource`, hence no Windows.
+"""
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+_WRITER = """
+import sys, time
+sys.path.insert(0, {here!r})
+from watch_cost import line
+start = time.time()
+with open({path!r}, "w") as file:
+    for i in range({count}):
+        file.write(line(i))
+        if i % 50 == 49:
+            file.flush()
+            time.sleep(max(0.0, start + i / 1000 - time.time()))
+"""
+
+
+class Cost(NamedTuple):
+    """CPU [s] and largest memory [MB] of a `watch`, with what it printed."""
+
+    seconds: float
+    memory: float
+    out: str
+
+
+def line(step: int) -> str:
+    """One row as TRL logs it, some 250 bytes."""
+    a, b, c = (random.gauss(0, 1) for _ in range(3))
+    row = {
+        "step": step,
+        "reward": 0.5 + 0.1 * a,
+        "reward_std": 0.2 + 0.01 * b,
+        "entropy": 0.5 + 0.01 * b,
+        "kl": abs(0.1 * c),
+        "grad_norm": 1 + 0.1 * c,
+        "loss": 0.01 * a,
+        "learning_rate": 1e-6,
+        "frac_reward_zero_std": abs(0.03 * c),
+        "completion_length": 100 + b,
+    }
+    return f"{json.dumps(row)}\n"
+
+
+def watched(path: Path, *arguments: str) -> Cost:
+    """One `watch` as a process of its own."""
+    command = [sys.executable, "-c", _MEASURED, "watch", str(path), *arguments]
+    before = getrusage(RUSAGE_CHILDREN)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    after = getrusage(RUSAGE_CHILDREN)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Cost(used, float(done.stderr.split()[-1]) / 1024, done.stdout)
+
+
+_MEASURED = (
+    "import sys; from resource import RUSAGE_SELF, getrusage; from bandit_lab.study.cli import main; "
+    "code = main(sys.argv[1:]); print(getrusage(RUSAGE_SELF).ru_maxrss, file=sys.stderr); sys.exit(code)"
+)
+
+
+def growing(folder: Path, seconds: int) -> Cost:
+    """1,000 lines/s for so many seconds."""
+    path, count = folder / "grows.jsonl", 1000 * seconds
+    code = _WRITER.format(here=str(Path(__file__).parent), path=str(path), count=count)
+    writer = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        with_end = f"until={count - 1}", f"for={3 * seconds + 60}"
+        made = watched(path, *with_end)
+    finally:
+        own = writer.wait()
+    assert own == 0
+    return made
+
+
+def finished(folder: Path, lines: int) -> Cost:
+    """A log of so many lines that is there already."""
+    path = folder / "finished.jsonl"
+    with open(path, "w") as file:
+        file.writelines(line(i) for i in range(lines))
+    return watched(path, f"until={lines - 1}", "for=600")
+
+
+def main() -> None:
+    """Print both."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--lines", type=int, default=1_000_000)
+    chosen = parser.parse_args()
+    random.seed(0)
+    with TemporaryDirectory() as name:
+        made = finished(Path(name), chosen.lines)
+        print(f"{chosen.lines} lines at full speed: {made.seconds:.2f} CPU-seconds, {made.memory:.0f} MB")
+        made = growing(Path(name), chosen.seconds)
+        share = 100 * made.seconds / chosen.seconds
+        print(f"1,000 lines/s for {chosen.seconds} s: {made.seconds:.2f} CPU-seconds = {share:.1f} % of a core, "
+              f"{made.memory:.0f} MB")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -395,8 +395,8 @@ CLAIMS = (
             (_over(f, n) for n in f.setting.cases if n[:6] == "reward"), key=lambda x: abs(math.log(x))
         ),
         tolerance=_allowed,
-        explanation="at this fixed point every advantage is zero, so that a run grows from rounding alone; from 0.03 away"
-        " it leaves within one or two grid steps (docs/trainer.md)",
+        explanation="at this fixed point every advantage is zero, so that a run grows from rounding alone; from 0.03"
+        " away it leaves within one or two grid steps (docs/trainer.md)",
         fails_if="the exact threshold of the stale mode did not hold, shared samples or not",
     ),
     Claim(

@@ -25,10 +25,11 @@ _DEEP, _REGAINED = 0.8, 0.5
 """Share of the climb lost in a fall that is remembered, and share of that fall whose recovery makes it good."""
 
 
-def stalled(curve: Curve, settings: DiagnoseSettings, group_size: int | None = None) -> Finding:
+def stalled(curve: Curve, settings: DiagnoseSettings, group_size: int | None = None, least: float = _ROOM) -> Finding:
     """The reward of the last fifth against that of the first: what was gained and lost again is no gain.
 
-    The error is twice that of white noise in the difference of two fifths. A gain that noise could hide is not judged.
+    The error is twice that of white noise in the difference of two fifths. Where a gain of `least` of the room
+    above the first rewards, or more, could hide in it, nothing is judged.
     """
     part = curve.reward.size // 5
     if curve.reward.size < FEWEST or part < 2:
@@ -48,8 +49,8 @@ def stalled(curve: Curve, settings: DiagnoseSettings, group_size: int | None = N
         text = f"the last fifth stands at {height:.0%} of the scale: little is left to learn ({curve.scale.text})"
         also = f"or below, and at most {_NEAR_TOP:.0%} of the scale"
         return Finding("stalled", 0.0, (Evidence("gain", window, change, 2 * error, text, 0.0, also),))
-    if not flat and change <= 2 * error and change + error > _ROOM * room:
-        why = f"a gain of {_ROOM:.0%} of the room would be lost in the noise: whether it stalls cannot be judged"
+    if not flat and change <= 2 * error and change + error > least * room:
+        why = f"a gain of {least:.0%} of the room would be lost in the noise: whether it stalls cannot be judged"
         return Finding("stalled", None, missing=why)
     score = 2.0 if flat else min(2 * error / max(change, 1e-300), 2.0)
     text = f"from first to last fifth {change:+.2g}, to the best fifth {best:+.2g}, where {room:.2g} was left to gain"

@@ -240,7 +240,7 @@ class Monitor:
             outcomes.collapsed(curve, limits),
         ]
         if self._patience is not None and self.rows >= self._patience:
-            found.append(outcomes.stalled(curve, limits))
+            found.append(outcomes.stalled(curve, limits, least=spending.STALLED))
         return tuple(found)
 
     def curve(self) -> Curve | None:

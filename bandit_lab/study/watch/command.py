@@ -50,8 +50,12 @@ def prepare(settings: WatchSettings, explicit: frozenset[str]) -> WatchPlan:
         _checks.choice("simulated", settings.simulated, SPLITS)
         _checks.require(not settings.paths, "simulated", "no log beside it", "both")
         _checks.integer("runs", settings.runs, 20)
+        if settings.seed is not None:
+            _checks.integer("seed", settings.seed, 0)
         return WatchPlan(settings, None)
-    _checks.require("runs" not in explicit, "runs", "simulated=training or held_out with it", settings.runs)
+    for name in ("runs", "seed"):
+        wanted = "simulated=training or held_out with it"
+        _checks.require(name not in explicit, name, wanted, getattr(settings, name))
     _checks.require(len(settings.paths) == 1, "paths", "one log or folder", f"{len(settings.paths)} of them")
     for name in ("seconds", "idle", "every"):
         if getattr(settings, name) is not None:
@@ -187,7 +191,7 @@ def _benchmark(settings: WatchSettings, progress: Progress) -> Path:
     from bandit_lab.study.watch import benchmark, scores
 
     assert settings.simulated is not None
-    document = scores.document(benchmark.score(settings.simulated, settings.runs, progress))
+    document = scores.document(benchmark.score(settings.simulated, settings.runs, progress, settings.seed))
     document.show()
     place = default_folder("watch").with_suffix(".json")
     place.parent.mkdir(parents=True, exist_ok=True)

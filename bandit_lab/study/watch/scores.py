@@ -41,9 +41,17 @@ def document(found: dict[str, Any]) -> Document:
     ]
     text = (
         f"False alarms over whole runs: {wrong['any']} of {runs} healthy runs, {100 * wrong['any'] / runs:.2f} % "
-        f"(95 % interval {100 * low:.2f} to {100 * high:.2f} %); promised: at most {100 * found['target']:g} %. "
-        f"With patience of half the run, which adds stalled: {wrong['with_patience']}, not promised."
+        f"(95 % interval {100 * low:.2f} to {100 * high:.2f} %); promised without patience: {100 * found['target']:g} %. "
+        f"Patience is half the run. Without it, which adds stalled: {wrong['without_patience']}."
     )
-    values = Values({"split": found["split"], "runs": runs, "target": found["target"], "false_alarm_rate": rate})
+    values = Values(
+        {
+            "split": found["split"],
+            "seed": found["seed"],
+            "runs": runs,
+            "target": found["target"],
+            "false_alarm_rate": rate,
+        }
+    )
     blocks: list[Block] = [values, Paragraph(text), Table(found["delays"], columns, name="delays")]
     return Document(f"Alarms on simulated runs, {found['split']}", {"watch": blocks})

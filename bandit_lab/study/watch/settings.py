@@ -40,3 +40,4 @@ class WatchSettings(ShellSettings):
         None, "", "training | held_out: rate of false alarms and delays on simulated runs instead of a log", PROBLEM
     )
     runs: int = setting(2000, "runs", "healthy ones with simulated=", RUN)
+    seed: int | None = setting(None, "", "of the simulated runs; null: that of their ranges", RUN)

@@ -41,7 +41,8 @@ def document(found: dict[str, Any]) -> Document:
     ]
     text = (
         f"False alarms over whole runs: {wrong['any']} of {runs} healthy runs, {100 * wrong['any'] / runs:.2f} % "
-        f"(95 % interval {100 * low:.2f} to {100 * high:.2f} %); promised without patience: {100 * found['target']:g} %. "
+        f"(95 % interval {100 * low:.2f} to {100 * high:.2f} %); promised without"
+        f" patience: {100 * found['target']:g} %. "
         f"Patience is half the run. Without it, which adds stalled: {wrong['without_patience']}."
     )
     values = Values(
@@ -51,6 +52,7 @@ def document(found: dict[str, Any]) -> Document:
             "runs": runs,
             "target": found["target"],
             "false_alarm_rate": rate,
+            "without_patience": Value(wrong["without_patience"] / runs),
         }
     )
     blocks: list[Block] = [values, Paragraph(text), Table(found["delays"], columns, name="delays")]

@@ -78,10 +78,14 @@ class NeuralBandit(Bandit):
     scale: Array
     network: Network = field(metadata={"static": True})
 
+    def logits(self, theta: Array) -> Array:
+        """Of every token at every place of every sequence: [D] -> [X, K, L, V]."""
+        logits = self.network.logits(theta, self.start_logits.shape[0], self.tokens)
+        return self.start_logits + self.scale * (logits - self.start_logits)
+
     def log_token_policy(self, theta: Array) -> Array:
         """Log-probability of every token given the prompt and those before: [D] -> [L, X, K]."""
-        logits = self.network.logits(theta, self.start_logits.shape[0], self.tokens)
-        logits = self.start_logits + self.scale * (logits - self.start_logits)
+        logits = self.logits(theta)
         chosen = jax.nn.one_hot(self.tokens, logits.shape[-1], dtype=logits.dtype)
         return jnp.moveaxis(jnp.sum(jax.nn.log_softmax(logits) * chosen, axis=-1), -1, 0)
 

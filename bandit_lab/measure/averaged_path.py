@@ -133,10 +133,60 @@ def growth_per_block(
     The factor is the geometric mean over the first `blocks` intervals. hyper: as of `averaged_path`; raises what that
     raises.
     """
+    aside = _stiffest_aside(learner, dynamics, bandits, float(hyper.kl_weight), start, displacement)
+    return _apart(learner, dynamics, bandits, hyper, start, aside, blocks)
+
+
+def interval_threshold(
+    learner: Learner,
+    dynamics: str,
+    bandits: Sequence[Bandit],
+    hyper: Hyper,
+    start: np.ndarray,
+    intervals: Sequence[int],
+    blocks: int,
+    displacement: float,
+) -> np.ndarray:
+    """Refresh interval [S] beyond which two runs come apart that begin a small displacement from one another.
+
+    The first of the rising `intervals` at which `growth_per_block` is above 1; linear in the growth between it and the
+    one before (exact for model `refresh` without momentum, from half the threshold on). NaN where it is the first of
+    all, or none. The interval in `hyper` is not used; raises what `averaged_path` raises.
+    """
+    aside = _stiffest_aside(learner, dynamics, bandits, float(hyper.kl_weight), start, displacement)
+    found, before = np.full(len(start), np.nan), np.full(len(start), np.inf)
+    for place, interval in enumerate(intervals):
+        growth = _apart(learner, dynamics, bandits, hyper._replace(refresh_interval=interval), start, aside, blocks)
+        crosses = (before <= 1) & (growth > 1) & np.isnan(found)
+        if place:
+            share = (1 - before[crosses]) / (growth[crosses] - before[crosses])
+            found[crosses] = intervals[place - 1] + share * (interval - intervals[place - 1])
+        before = growth
+        if not np.any(np.isnan(found)):
+            break
+    return found
+
+
+def _stiffest_aside(
+    learner: Learner, dynamics: str, bandits: Sequence[Bandit], kl_weight: float, start: np.ndarray, size: float
+) -> np.ndarray:
+    """Places [S, D] of a distance `size` from others along the stiffest direction there."""
     pairs = zip(bandits, start, strict=True)
-    found = [leading_stiffness(replace(learner, bandit=b), dynamics, float(hyper.kl_weight), x) for b, x in pairs]
-    aside = start + displacement * np.stack([one.vectors[:, 0].real for one in found])
+    found = [leading_stiffness(replace(learner, bandit=b), dynamics, kl_weight, x) for b, x in pairs]
+    return np.asarray(start + size * np.stack([one.vectors[:, 0].real for one in found]))
+
+
+def _apart(
+    learner: Learner,
+    dynamics: str,
+    bandits: Sequence[Bandit],
+    hyper: Hyper,
+    start: np.ndarray,
+    aside: np.ndarray,
+    blocks: int,
+) -> np.ndarray:
+    """Factor [S] per interval by which runs from two places [S, D] come apart over `blocks` intervals."""
     steps = int(hyper.refresh_interval) * blocks
     one, other = (averaged_path(learner, dynamics, bandits, hyper, 1, steps, start=x).end for x in (start, aside))
-    growth: np.ndarray = (np.linalg.norm(other - one, axis=-1) / displacement) ** (1 / blocks)
-    return growth
+    ends, starts = (np.linalg.norm(a - b, axis=-1) for a, b in ((other, one), (aside, start)))
+    return np.asarray((ends / starts) ** (1 / blocks))

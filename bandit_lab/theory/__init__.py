@@ -27,6 +27,7 @@
     curvature        reward spread bounds curvature
     gradient_flow    the potential that the mean update climbs; sharpness along the way, for any policy
     edge_of_stability  where a run that follows that flow stops to follow it
+    lazy             a network whose tangent kernel stays as it was at its start
     contextual       many prompts that share parameters: mean flow, transfer, gain from dividing by the std
     size_family      bandits whose stiffness scales as M^-alpha
 
@@ -98,6 +99,7 @@ from bandit_lab.theory.group_size import (
     factor_expansion,
     group_shift,
 )
+from bandit_lab.theory.lazy import lazy_climb
 from bandit_lab.theory.long_block import (
     long_block_policy,
     settle,

@@ -8,7 +8,12 @@ import pytest
 from bandit_lab.bandits.neural import neural
 from bandit_lab.bandits.sequence import sequence
 from bandit_lab.grpo import STALENESS, Hyper, Learner, init
-from bandit_lab.measure.averaged_path import averaged_path, growth_per_block, stiffness_of_paths
+from bandit_lab.measure.averaged_path import (
+    averaged_path,
+    growth_per_block,
+    interval_threshold,
+    stiffness_of_paths,
+)
 from bandit_lab.measure.fixed_point import find_fixed_point
 from bandit_lab.measure.leading import stiffness_along
 from bandit_lab.simulate import DYNAMICS
@@ -84,6 +89,23 @@ def test_growth_at_rest_is_the_multiplier_of_the_block():
     assert grown == pytest.approx(1.5, rel=1e-4)
     other = growth_per_block(learner, "mean_field", [bandit], hyper._replace(momentum=0.1), rest[None], 4, 1e-7)
     assert abs(other / 1.5 - 1) > 0.01
+
+
+def test_the_interval_threshold_at_rest_is_that_of_the_loop():
+    """Model A without momentum: 2/(eta K), here 6.5; two runs at once; none where growth is never, or always, seen."""
+    bandit = sequence(2, 2)
+    learner = Learner(bandit)
+    rest = find_fixed_point(learner, "mean_field", 0.3).rest
+    stiffness = stiffness_along(learner, "mean_field", 0.3, rest[None])[0]
+
+    def found(intervals):
+        hyper = Hyper(np.array([2 / (6.5 * stiffness), 2 / (9.2 * stiffness)]), 0.0, 1, 0.3)
+        starts = np.stack([rest, rest])
+        return interval_threshold(learner, "mean_field", [bandit] * 2, hyper, starts, intervals, 3, 1e-7)
+
+    np.testing.assert_allclose(found([4, 6, 8, 12]), [6.5, 9.2], rtol=1e-3)
+    np.testing.assert_allclose(found([8, 12]), [np.nan, 9.2], rtol=1e-3)
+    assert np.all(np.isnan(found([4, 6])))
 
 
 @pytest.mark.parametrize(

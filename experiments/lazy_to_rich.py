@@ -1,0 +1,236 @@
+"""When does a network learn like a plain bandit: is its threshold in N then known before the training begins?
+
+Prediction (written before the runs). The more a network's output is scaled up, or the wider it is, the less its weights
+move, and its tangent kernel freezes (arXiv 1806.07572, 1812.07956). The network linearised at its start then says what
+a run does: its stiffness K after the same time of training gives the threshold N = kappa/(eta K) of the whole network
+(bandit_lab/theory/lazy.py). The policy moves all the same, and K with it. So K *at* the start gives the threshold only
+where the KL weight is so large that the policy hardly moves; elsewhere it is off by a factor that the linearised
+network knows. What is neglected is of first order in how far the weights move, and falls as 1/scale.
+Setting: conf/experiment/lazy_to_rich.yaml. Measured: networks are trained with N = 1; from where they get to, the N
+from which a small displacement grows at the same learning rate. Drawn: that N over the predicted one, against scale or
+width.
+"""
+
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+import xarray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from bandit_lab import theory
+from bandit_lab._readings import farthest_from_one
+from bandit_lab.bandits import BANDITS
+from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner
+from bandit_lab.measure.averaged_path import averaged_path, interval_threshold
+from bandit_lab.study.plots import style as s
+from bandit_lab.study.reproduce import sheet
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
+
+TITLE = "Lazy and rich networks: a threshold known at the start"
+
+# What prediction and measurement are both told.
+
+STEPS = {"units": "steps"}
+LADDER, RATIO = ("factor", "kl_weight", "seed"), {"units": "1"}
+
+
+def bandits_of(setting: Setting, ladder: str, factor: int) -> list[Any]:
+    """Networks of one rung, one a seed."""
+    about = setting.ladders[ladder]
+    options = setting.bandit.as_dict() | {"architecture": about.architecture, "width": about.width, "scale": 1.0}
+    options[about.grows] = type(options[about.grows])(options[about.grows] * factor)
+    return [BANDITS.build("neural", options | {"seed": k}) for k in range(setting.seeds)]
+
+
+def kernel_of(bandit: Any) -> float:
+    """Trace of the tangent kernel at the start per logit, in squared logits per squared parameter."""
+    slope = np.asarray(jax.jacrev(lambda theta: bandit.logits(theta).reshape(-1))(bandit.initial_parameters))
+    return float(np.sum(slope**2) / len(slope))
+
+
+def coordinates(setting: Setting) -> dict[str, Any]:
+    """Axes of the datasets."""
+    return {
+        "ladder": ("ladder", setting.shown, {"units": ""}),
+        "factor": ("factor", setting.factors, RATIO),
+        "kl_weight": ("kl_weight", setting.kl_weights, {"units": "reward per nat"}),
+        "seed": ("seed", np.arange(setting.seeds), RATIO),
+    }
+
+
+# Prediction: theory alone.
+
+STEP = 0.2  # of the flow's integration, times kernel * KL weight
+
+
+def predict(setting: Setting) -> xarray.Dataset:
+    """Thresholds in N by the network linearised at its start: after its training, and at the start itself."""
+    shape = len(setting.shown), len(setting.factors), len(setting.kl_weights), setting.seeds
+    trained, start = np.empty(shape), np.empty(shape)
+    for i, ladder in enumerate(setting.shown):
+        for j, factor in enumerate(setting.factors):
+            for k, bandit in enumerate(bandits_of(setting, ladder, factor)):
+                for m, weight in enumerate(setting.kl_weights):
+                    start[i, j, m, k], trained[i, j, m, k] = _thresholds(setting, bandit, weight)
+    columns = {"trained": (("ladder", *LADDER), trained, STEPS), "start": (("ladder", *LADDER), start, STEPS)}
+    return xarray.Dataset(columns, coordinates(setting))
+
+
+def _thresholds(setting: Setting, bandit: Any, weight: float) -> np.ndarray:
+    """N [2] at which the linearised network loses stability: at its start, after its training."""
+    unit = kernel_of(bandit) * weight
+    climb = theory.lazy_climb(bandit, weight)
+    places = theory.follow(climb, "grpo", np.array([0.0, setting.duration / unit]), STEP / unit)
+    kappa = theory.exact("refresh", 1, 0.0).kappa  # of eta K N, for every N without momentum
+    return kappa * unit / (setting.learning_rate * theory.sharpness(climb, "grpo", places))
+
+
+# Measurement: simulation alone.
+
+
+def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
+    """The N from which displacements grow, of every network after its training."""
+    rungs = [(ladder, factor) for ladder in setting.shown for factor in setting.factors]
+    parts = {f"{ladder} {factor}": partial(_rung, setting, ladder, factor) for ladder, factor in rungs}
+    kept = lab.keep_each(parts)
+    rows = [[kept[f"{ladder} {factor}"] for factor in setting.factors] for ladder in setting.shown]
+    grid = xarray.concat([xarray.concat(row, "factor") for row in rows], "ladder")
+    return grid.transpose("ladder", *LADDER).assign_coords(coordinates(setting))
+
+
+def _rung(setting: Setting, ladder: str, factor: int) -> xarray.Dataset:
+    bandits = bandits_of(setting, ladder, factor)
+    learner = Learner(bandits[0], ADVANTAGES["grpo"](), ESTIMATORS["frozen"](), STALENESS["refresh"](), horizon=16)
+    kernels = np.array([kernel_of(one) for one in bandits])
+    steps, aside = round(setting.duration / setting.learning_rate), setting.displacement / np.sqrt(kernels.max())
+    found = []
+    for weight in setting.kl_weights:
+        hyper = Hyper(setting.learning_rate / (kernels * weight), 0.0, 1, weight)
+        end = averaged_path(learner, "mean_field", bandits, hyper, 1, steps).end
+        about = setting.intervals, setting.blocks, aside
+        found.append(interval_threshold(learner, "mean_field", bandits, hyper, end, *about))
+    return xarray.Dataset({"trained": (("kl_weight", "seed"), np.array(found), STEPS)})
+
+
+# Numbers that the claims compare.
+
+
+def widest(data: xarray.Dataset, name: str = "trained") -> Any:
+    """Thresholds in N of the last rung."""
+    return data[name].isel(factor=-1)
+
+
+def over_start(found: Results, data: xarray.Dataset) -> float:
+    """Threshold in N over that from the stiffness at the start, median of the widest at the smallest KL weight."""
+    return float((widest(data) / widest(found.predicted, "start")).isel(kl_weight=0).median())
+
+
+def off_start(found: Results) -> float:
+    """Threshold in N over that from K at the start, of the widest at the largest KL weight: the farthest from 1."""
+    sides = widest(found.measured), widest(found.predicted, "start")
+    return farthest_from_one(*(side.isel(kl_weight=-1) for side in sides))
+
+
+def slope(found: Results) -> float:
+    """Of the logarithm of what the linearised network neglects, over that of the scale; median over runs."""
+    missed = np.abs(found.measured.trained / found.predicted.trained - 1)
+    ladders = [name for name in found.setting.shown if found.setting.ladders[name].grows == "scale"]
+    ends = np.log(missed.sel(ladder=ladders).isel(factor=[-2, -1]))
+    rise = ends.isel(factor=1) - ends.isel(factor=0)
+    return float(rise.median() / np.log(found.setting.factors[-1] / found.setting.factors[-2]))
+
+
+# Picture.
+
+LOOKS = {"mlp scale": (s.BLUE, "o"), "transformer scale": (s.ORANGE, "^"), "mlp width": (s.GREEN, "s")}
+
+
+def trained(setting: Setting) -> str:
+    """What stands above the picture."""
+    about = setting.bandit
+    return sheet.trained(
+        f"networks that write {about.length} tokens out of {about.vocabulary} for {about.contexts} prompts, "
+        f"{about.task}",
+        "GRPO with std; heavy ball without momentum; model A (refresh)",
+        kl_weight=setting.kl_weights,
+    )
+
+
+def draw(figure: Figure, found: Results, wide: bool) -> None:
+    """A panel for each KL weight."""
+    figure.set_figheight(2.9 if wide else 5.4)
+    axes = figure.subplots(1, 2, sharey=True) if wide else figure.subplots(2, 1, sharex=True)
+    for panel, weight in zip(axes, found.setting.kl_weights, strict=True):
+        _draw_ratios(panel, found, weight)
+    axes[0].legend(loc="lower right", fontsize=6.5)
+
+
+def _draw_ratios(panel: Axes, found: Results, weight: float) -> None:
+    told, seen = (side.sel(kl_weight=weight) for side in (found.predicted, found.measured))
+    panel.axhline(1, color=s.GREY, linewidth=1.4, label="predicted, frozen kernel")
+    panel.plot([], [], color=s.GREY, linewidth=1.1, linestyle=":", label="from K at the start alone")
+    for place, ladder in enumerate(found.setting.shown):
+        colour, marker = LOOKS[ladder]
+        at = np.asarray(found.setting.factors) * 1.13 ** (place - 1)
+        ratio = (seen.trained / told.trained).sel(ladder=ladder).transpose("factor", "seed")
+        look = s.MEASURED | {"color": colour, "marker": marker, "markersize": 3.6}
+        panel.plot(at, ratio, **look, label=[f"measured, {ladder}"] + ["_"] * (ratio.sizes["seed"] - 1))
+        start = (told.start / told.trained).sel(ladder=ladder).median("seed")
+        panel.plot(at, start, color=colour, linewidth=1.1, linestyle=":")
+    panel.set(xscale="log", yscale="log", xlabel="output scale, or width, over that of the smallest network")
+    panel.set(ylabel="threshold in N / that of the frozen kernel", ylim=(0.04, 2.0))
+    sheet.ticks_at(panel.xaxis, found.setting.factors)
+    sheet.plain_log(panel.yaxis)
+    panel.set_title(f"KL weight {weight:g}")
+
+
+# Claims.
+
+SOURCE = "bandit_lab/theory/lazy.py; arXiv 1806.07572 and 1812.07956 for supervised learning"
+SEEN = "KL weights and duration were chosen after gradient flows were seen, of linearised networks and of two others"
+CLAIMS = (
+    Claim.ratio(
+        "lazy_to_rich.frozen",
+        "At the widest and the largest scale: threshold in N over that of the network linearised at its start, the "
+        "run farthest from 1",
+        SOURCE,
+        widest,
+        tolerance=0.1,
+        fails_if="the kernel of the widest network moved, or the threshold were not that of the linear loop",
+        post_hoc=SEEN,
+    ),
+    Claim(
+        "lazy_to_rich.start",
+        "The same over that from the stiffness at the start alone, at the larger KL weight; the run farthest from 1",
+        SOURCE,
+        predicted=lambda f: 1.0,
+        measured=off_start,
+        tolerance=0.1,
+        fails_if="the policy moved far enough to change the stiffness",
+        post_hoc=SEEN,
+    ),
+    Claim(
+        "lazy_to_rich.start_misses",
+        "At the smaller KL weight: the same ratio to the start alone, median over runs, is the predicted one, not 1",
+        SOURCE,
+        predicted=lambda f: over_start(f, f.predicted),
+        measured=lambda f: over_start(f, f.measured),
+        tolerance=0.1,
+        relative=True,
+        fails_if="the frozen kernel gave another stiffness than the run after the policy had moved",
+        follows="lazy_to_rich.frozen",
+        post_hoc=SEEN,
+    ),
+    Claim(
+        "lazy_to_rich.order",
+        "What the linearised network neglects falls as 1/scale: slope between the two largest, median over runs",
+        SOURCE,
+        predicted=lambda f: -1.0,
+        measured=slope,
+        tolerance=0.3,
+        fails_if="the change of the kernel were of another order in the scale, or something else were missed",
+    ),
+)

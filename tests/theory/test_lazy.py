@@ -1,0 +1,37 @@
+"""The network whose kernel is frozen: the network itself at its start, and along the flow at a large output scale."""
+
+import jax
+import numpy as np
+
+from bandit_lab import theory
+from bandit_lab.bandits.neural import neural
+
+WEIGHT, SIZE = 0.5, 0.02
+
+
+def test_at_the_start_policy_and_slope_are_those_of_the_network():
+    bandit = neural(2, 2, 2, width=3)
+    lazy, whole = theory.lazy_climb(bandit, WEIGHT), theory.climb_of(bandit, WEIGHT)
+    np.testing.assert_allclose(lazy.log_policy(lazy.start), bandit.reference_log_policy, rtol=0, atol=1e-12)
+    sizes = [np.linalg.norm(jax.grad(lambda x, c=c: theory.potential(c, "grpo", x))(c.start)) for c in (lazy, whole)]
+    np.testing.assert_allclose(sizes[0], sizes[1], rtol=1e-9)
+    assert len(lazy.start) <= 2 * 4 * 2 * 2 < len(whole.start)
+
+
+def stiffnesses(scale: float) -> tuple[np.ndarray, np.ndarray]:
+    """Along the flow of a network and of the one with a frozen kernel, at the same times."""
+    bandit, unit = neural(2, 2, 2, width=3, scale=scale), scale**2
+    times = np.array([0.0, 2.0, 8.0]) / unit
+    climbs = theory.climb_of(bandit, WEIGHT), theory.lazy_climb(bandit, WEIGHT)
+    whole, lazy = (theory.sharpness(c, "grpo", theory.follow(c, "grpo", times, SIZE / unit)) / unit for c in climbs)
+    return whole, lazy
+
+
+def test_a_large_output_scale_makes_a_network_lazy():
+    """What is left falls as 1/scale. At scale 1 the network is another one."""
+    rich, far, near = (stiffnesses(scale) for scale in (1.0, 100.0, 400.0))
+    missed = [np.max(np.abs(whole / lazy - 1)) for whole, lazy in (rich, far, near)]
+    assert missed[0] > 0.1
+    assert missed[1] < 0.05
+    assert 3 < missed[1] / missed[2] < 5
+    assert np.ptp(near[1]) > 0.01 * near[1][0]  # the policy moves

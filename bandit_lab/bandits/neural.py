@@ -163,8 +163,9 @@ def neural(
         network,
     )
     reference = np.asarray(_double(lambda: unfinished.log_policy(jnp.asarray(start))))
-    found = bool(np.isfinite(reference).all())
-    _checks.require(found, f"architecture {architecture}", "finite log-probabilities at the start", "others")
+    odd = int(np.sum(~np.isfinite(reference)))
+    wanted = f"none of {reference.size} sequences without probability at the start, which is the reference policy"
+    _checks.require(not odd, f"bandit.architecture {architecture}", wanted, odd)
     return NeuralBandit(**{**vars(unfinished), "reference_log_policy": jax.device_put(reference)})
 
 

@@ -158,6 +158,24 @@ def test_bad_options_are_named(options, words):
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
 
+def test_a_reference_of_probability_zero_is_refused():
+    """A network that never writes the token 1: the KL term would be infinite."""
+    import equinox as eqx
+
+    class Mute(eqx.Module):
+        weights: jax.Array
+
+        def __call__(self, context, tokens):
+            return self.weights + jnp.log(jnp.array([1.0, 0.0]))
+
+    register_network("mute")(lambda contexts, vocabulary, length, width, depth, key: Mute(jnp.zeros((length, 2))))
+    try:
+        with pytest.raises(ValueError, match=r"mute: expected none of 8 sequences without probability .*, got 8"):
+            neural(2, 2, 2, architecture="mute")
+    finally:
+        NETWORKS._builders.pop("mute")
+
+
 def test_without_equinox_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "equinox", None)
     with pytest.raises(ValueError, match=r"expected the extra 'neural' .*pip install 'bandit-lab\[neural\]'"):

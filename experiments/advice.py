@@ -40,6 +40,9 @@ METHODS = ("advice", "keep", "halve", "law", "exact")
 NAMES = ("advise", "keep what you have", "halve it", "the law's margin", "the exact margin")
 SPREADS = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 5.0)
 SETTINGS = ("learning_rate", "refresh_interval", "group_size")
+EARLY = 0.2
+METRICS = ("clip_frac", "kl", "grad_norm", "entropy")
+METRIC_NAMES = ("clipped fraction", "KL", "gradient norm", "entropy")
 ONE = {"units": "1"}
 
 # Prediction: theory alone.
@@ -90,7 +93,18 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     half = [float(str(family).partition(",")[0] in setting.calibration) for family in columns[0]]
     values["calibration"] = (("pair",), np.array(half), ONE)
     labels = [f"{family}: {first} to {second}" for family, first, second in zip(*columns[:3], strict=True)]
-    return xarray.Dataset(values, {"pair": labels})
+    for metric in METRICS:
+        attrs = ONE | {"long_name": f"mean of the logged {metric} over the run's first fifth, in the trainer's unit"}
+        values[metric] = (("run",), np.array([early(logs[name], metric) for name in wanted]), attrs)
+    return xarray.Dataset(values, {"pair": labels, "run": wanted})
+
+
+def early(log: Log, metric: str) -> float:
+    """Mean of a logged metric over the first fifth of the run's steps; NaN where the log does not hold it."""
+    series = None if log.curve is None else log.curve.series.get(metric)
+    if series is None:
+        return float("nan")
+    return float(series.value[series.step <= series.step[0] + EARLY * (series.step[-1] - series.step[0])].mean())
 
 
 def advise_one(log: Log, setting: Setting) -> xarray.Dataset:
@@ -168,11 +182,19 @@ def counts(m: xarray.Dataset, allowed: np.ndarray, upward: bool, half: float) ->
 
 def needed(f: Results, half: float) -> float:
     """The spread that forbids every change that collapsed to the runs of that half that went well."""
-    m = f.measured
+    return max(needed_by_run(f.measured, half).values(), default=1.0)
+
+
+def needed_by_run(m: xarray.Dataset, half: float) -> dict[str, float]:
+    """The same by "family: run", of the runs of that half that had gone well and above which something collapsed."""
     known = np.isfinite(m.law.values) & (m.change.values > 1) & (m.well.values == 1)
     here = (m.calibration.values == half) & (m.collapsed.values == 1) & known
-    pairs = zip(m.law.values[here], m.change.values[here], strict=True)
-    return max((spread_needed(float(law), float(change)) for law, change in pairs), default=1.0)
+    spreads: dict[str, float] = {}
+    for pair in np.flatnonzero(here):
+        spread = spread_needed(float(m.law.values[pair]), float(m.change.values[pair]))
+        first = str(m.pair.values[pair]).rpartition(" to ")[0]
+        spreads[first] = max(spreads.get(first, 1.0), spread)
+    return spreads
 
 
 def at_spread(m: xarray.Dataset, spread: float) -> np.ndarray:
@@ -253,7 +275,19 @@ def table(found: Results) -> str:
     need = needed(found, 1.0), needed(found, 0.0)
     told = f"Spread that forbids every collapse: {need[0]:.2f} on the calibration half, {need[1]:.2f} on the scoring "
     told += f"half; used: {SPREAD:g}. Runs that had failed or fallen when the advice was asked for need none."
-    return "\n".join([*claims.grid(head, rows), "", told, "", *frontier(found)])
+    return "\n".join([*claims.grid(head, rows), "", told, "", *frontier(found), "", *by_metric(found)])
+
+
+def by_metric(found: Results) -> list[str]:
+    """The spread that each run needs, in rising order, beside what its log holds in its first fifth."""
+    m, rows = found.measured, []
+    for half, name in ((1.0, "calibration"), (0.0, "scored")):
+        for first, spread in sorted(needed_by_run(m, half).items(), key=lambda item: item[1]):
+            run = first.partition(": ")[2]
+            logged = [float(m[metric].sel(run=run)) if run in m.run else np.nan for metric in METRICS]
+            told = ("-" if np.isnan(value) else f"{value:.2g}" for value in logged)
+            rows.append((name, run.partition(".")[2] or first, f"{spread:.2f}", *told))
+    return claims.grid(("half", "from the run", "spread needed", *METRIC_NAMES), rows)
 
 
 def frontier(found: Results) -> list[str]:

@@ -1,6 +1,8 @@
 """The claims of README and docs/results.md are the published ones: tables against figures/claims.json and the default
-sweep's summary, the diagnostics' scores against the file that `diagnose simulated=held_out runs=1500` wrote."""
+sweep's summary, the diagnostics' scores against the file that `diagnose simulated=held_out runs=1500` wrote, those of
+`advise` against figures/advice.csv."""
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -106,6 +108,61 @@ def test_the_scores_on_public_runs_are_those_of_the_file():
             expected += [one["found"], one["runs"]]
             expected += [round(100 * end) for end in one["interval_95"]] if half == "scoring" else []
     assert [int(number) for number in stated] == expected
+
+
+def test_the_readme_tells_the_same_scores_of_diagnose():
+    """The simulated ones beside those on public runs, which are far worse."""
+    recall, alarms = rates(HELD_OUT["diagnose"])
+    scoring = json.loads((ROOT / "figures/real_verdicts.json").read_text(encoding="utf-8"))["scoring"]
+    named, alarmed = scoring["named"], scoring["false_alarms"]
+    low, high, least, most = (round(100 * end) for one in (named, alarmed) for end in one["interval_95"])
+    said = " ".join(text(README).split())
+    assert f"names {100 * recall:.2g} % of large simulated failures ({100 * alarms:.2g} % false alarms)." in said
+    assert f"it names {named['found']} of {named['runs']} (95 % interval {low} to {high} %)" in said
+    assert f"{alarmed['found']} false alarm in {alarmed['runs']} healthy runs ({least} to {most} %)." in said
+
+
+ADVISED = re.compile(
+    r"`advise` permitted none of the (\d+) scored settings that collapsed\. Of the (\d+) that worked it forbids (\d+), "
+    r"of the (\d+) of them above the run's own setting also (\d+) "
+)
+
+
+def test_the_readme_tells_what_advise_permitted():
+    """Counted again from the pairs of the origins on which nothing was calibrated."""
+    with open(ROOT / "figures/advice.csv", encoding="utf-8", newline="") as file:
+        found = [row for row in csv.DictReader(file) if row["role"] == "measured" and row["pair"]]
+    column = {
+        name: [float(row["value"]) for row in found if row["quantity"] == name]
+        for name in ("change", "permitted", "collapsed", "calibration")
+    }
+    pairs = [pair[:3] for pair in zip(*column.values(), strict=True) if pair[3] == 0]
+    assert sum(permitted for _, permitted, collapsed in pairs if collapsed) == 0
+    worked = [(change, permitted) for change, permitted, collapsed in pairs if not collapsed]
+    above = [permitted for change, permitted in worked if change > 1]
+    expected = len(pairs) - len(worked), len(worked), [permitted for _, permitted in worked].count(0), len(above)
+    (stated,) = ADVISED.findall(" ".join(text(README).split()))
+    assert [int(number) for number in stated] == [*expected, above.count(0)]
+
+
+def test_the_tables_of_the_advice_are_those_of_its_experiment():
+    """What strictness costs, and what each log would need beside its metrics: all rows, in order."""
+    rows = r"^\| (?:law's margin over|any rule|calibration|scored)\b.* \|$"
+    published = re.findall(rows, text("figures/claims.md"), re.MULTILINE)
+    assert len(published) >= 16
+    assert re.findall(rows, text("docs/advice.md"), re.MULTILINE) == published
+
+
+def test_the_readme_tells_the_speeds_of_the_table():
+    """Fast and reference path over NumPy, sizes A to C."""
+    cells = [
+        line.split("|")[1:-1] for line in text("docs/speed.md").splitlines() if line[:4] in ("| A ", "| B ", "| C ")
+    ]
+    assert len(cells) == 3
+    fast = [float(number) for row in cells for number in (row[4], *re.findall(r"\((\d+)\)", row[5]))]
+    reference = [float(row[6]) for row in cells]
+    said = f"runs at {min(fast):g} to {max(fast):g} times the speed of vectorised NumPy, the reference path at "
+    assert f"{said}{min(reference):g} to {max(reference):g} times" in " ".join(text(README).split())
 
 
 def test_the_diagnostics_reach_their_targets_on_held_out_runs():

@@ -64,6 +64,34 @@ def test_the_spread_is_that_of_one_half_alone(module):
     assert module.needed(pairs([0] * 7), 0.0) == 2.5
 
 
+def test_the_spread_run_by_run_stands_beside_what_the_log_holds(module):
+    """Of two collapses the larger counts; what fell, goes down or has no margin needs none; no metric is a dash."""
+    labels = ["x, rate: x.a to x.b", "x, rate: x.a to x.c", "x, rate: x.b to x.c", "x, rate: x.c to x.b", "y: 4 to 8"]
+    columns = {
+        "change": [2.0, 4.0, 2.0, 0.5, 2.0],
+        "collapsed": [1] * 5,
+        "calibration": [1, 1, 1, 1, 0],
+        "law": [6.0, 6.0, np.nan, 8.0, 5.0],
+        "well": [1] * 5,
+    }
+    m = xarray.Dataset({name: ("pair", np.array(column, float)) for name, column in columns.items()})
+    m = m.assign({name: ("run", [0.25, np.nan]) for name in module.METRICS})
+    m = m.assign_coords(pair=labels, run=["x.a", "x.b"])
+    assert module.needed_by_run(m, 1.0) == {"x, rate: x.a": 3.0}
+    assert module.needed_by_run(m, 0.0) == {"y: 4": 2.5}
+    rows = [row.split(" | ") for row in module.by_metric(SimpleNamespace(measured=m))[2:]]
+    assert rows[0] == ["| calibration", "a", "3.00", "0.25", "0.25", "0.25", "0.25 |"]
+    assert rows[1] == ["| scored", "y: 4", "2.50", "-", "-", "-", "- |"]
+
+
+def test_a_metric_is_averaged_over_the_first_fifth(module):
+    series = SimpleNamespace(step=np.arange(11.0), value=np.arange(11.0) ** 2)
+    log = SimpleNamespace(curve=SimpleNamespace(series={"kl": series}))
+    assert module.early(log, "kl") == 5 / 3
+    assert np.isnan(module.early(log, "entropy"))
+    assert np.isnan(module.early(SimpleNamespace(curve=None), "kl"))
+
+
 def test_strictness_against_collapses_by_hand(module):
     """Of three changes of one run to the same setting two worked: no rule permits them and not the third."""
     labels = ["a: 1 to 2", "a: 1 to 8", "a: 1 to 8, again", "a: 1 to 8, third", "b: 1 to 2", "c: 1 to 2"]

@@ -93,13 +93,15 @@ export function plane(element, moved) {
     /** Regions and lines. columns: [{interval, law, exact, onset, runs?}], runs: [[region, low, high], ...] where windows are. */
     map(columns) {
       const [low, high] = y.domain(), at = (rate) => Math.min(Math.max(rate ?? high, low), high);
-      const shapes = [];
-      if (columns.some((c) => c.runs)) {
+      const shapes = [], windows = columns.some((c) => c.runs);
+      if (windows) {
+        const whole = {};  // one path per region, on whole pixels: else the page shows between neighbouring columns
         columns.forEach((c, i) => {
           const left = i ? Math.sqrt(columns[i - 1].interval * c.interval) : 0.93;
           const right = i + 1 < columns.length ? Math.sqrt(columns[i + 1].interval * c.interval) : c.interval * 1.06;
-          for (const [name, from, to] of c.runs ?? []) shapes.push([name, range([[left, at(from), at(to)], [right, at(from), at(to)]])]);
+          for (const [name, from, to] of c.runs ?? []) whole[name] = (whole[name] ?? "") + range([[left, at(from), at(to)], [right, at(from), at(to)]]);
         });
+        shapes.push(...Object.entries(whole));
       } else if (columns.length) {
         const wide = [{ ...columns[0], interval: 0.93 }, ...columns, { ...columns.at(-1), interval: columns.at(-1).interval * 1.06 }];
         const top = (c) => at(c.exact), middle = (c) => Math.min(at(c.onset), top(c));
@@ -109,7 +111,7 @@ export function plane(element, moved) {
       }
       const striped = shapes.filter(([name]) => name === "unstable").map(([, d]) => ["stripes", d]);
       regions.selectAll("path").data([...shapes, ...striped]).join("path").attr("class", ([name]) => (name === "stripes" ? "" : `region ${name}`))
-        .attr("fill", ([name]) => (name === "stripes" ? "url(#stripes)" : null)).attr("d", (d) => d[1]);
+        .attr("fill", ([name]) => (name === "stripes" ? "url(#stripes)" : null)).attr("shape-rendering", windows ? "crispEdges" : null).attr("d", (d) => d[1]);
       const line = (key) => d3.line().defined((c) => c[key] > 0).x((c) => x(c.interval)).y((c) => y(c[key]))(columns);
       lines.selectAll("path").data(["onset", "law", "exact"]).join("path").attr("class", (d) => d).attr("d", line);
       names.selectAll("text").data(labels(columns, low, high)).join("text").attr("class", "region-name").attr("text-anchor", "middle")
@@ -154,9 +156,11 @@ function labels(columns, low, high) {
     columns.forEach((c, i) => {
       if (i < columns.length * 0.2 || i > columns.length * 0.8) return;
       const top = c.exact ?? high, ring = Math.min(c.onset ?? high, top);
-      const spans = { unstable: [top, high], oscillates: [ring, top], converges: [low, ring] };
-      const [a, b] = spans[name].map((rate) => Math.min(Math.max(rate, low), high));
-      if (Math.log(b / a) > best.height) best = { height: Math.log(b / a), interval: c.interval, rate: Math.sqrt(a * b), name };
+      const runs = c.runs ?? [["unstable", top, high], ["oscillates", ring, top], ["converges", low, ring]];
+      for (const [, from, to] of runs.filter((run) => run[0] === name)) {
+        const [a, b] = [from, to].map((rate) => Math.min(Math.max(rate ?? high, low), high));
+        if (Math.log(b / a) > best.height) best = { height: Math.log(b / a), interval: c.interval, rate: Math.sqrt(a * b), name };
+      }
     });
     if (best.name) found.push(best);
   }

@@ -3,7 +3,7 @@
 Prediction (written before the runs). The more a network's output is scaled up, or the wider it is, the less its weights
 move, and its tangent kernel freezes (arXiv 1806.07572, 1812.07956). The network linearised at its start then says what
 a run does: its stiffness K after the same time of training gives the threshold N = kappa/(eta K) of the whole network
-(bandit_lab/theory/lazy.py). The policy moves all the same, and K with it. So K *at* the start gives the threshold only
+(bandit_lab/theory/lazy.py). The policy moves all the same, and K with it. So K at the start gives the threshold only
 where the KL weight is so large that the policy hardly moves; elsewhere it is off by a factor that the linearised
 network knows. What is neglected is of first order in how far the weights move, and falls as 1/scale.
 Setting: conf/experiment/lazy_to_rich.yaml. Measured: networks are trained with N = 1; from where they get to, the N
@@ -180,7 +180,7 @@ def _draw_ratios(panel: Axes, found: Results, weight: float) -> None:
         panel.plot(at, ratio, **look, label=[f"measured, {ladder}"] + ["_"] * (ratio.sizes["seed"] - 1))
         start = (told.start / told.trained).sel(ladder=ladder).median("seed")
         panel.plot(at, start, color=colour, linewidth=1.1, linestyle=":")
-    panel.set(xscale="log", yscale="log", xlabel="output scale, or width, over that of the smallest network")
+    panel.set(xscale="log", yscale="log", xlabel="output scale, or width, over the smallest")
     panel.set(ylabel="threshold in N / that of the frozen kernel", ylim=(0.04, 2.0))
     sheet.ticks_at(panel.xaxis, found.setting.factors)
     sheet.plain_log(panel.yaxis)

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from matplotlib.image import imread
 
 ROOT = Path(__file__).resolve().parents[1]
 README, RESULTS = "README.md", "docs/results.md"
@@ -41,6 +42,13 @@ def test_the_readme_shows_six_rows_of_the_results_and_one_that_fails():
     assert len(rows(README)) == 6
     assert set(rows(README)) < set(rows(RESULTS))
     assert "**no**" in {row[3] for row in rows(README)}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "figures").glob("*.png")), ids=lambda path: path.stem)
+def test_no_picture_is_cut_at_its_edge(path):
+    """A label that is longer than the picture is wide leaves ink on its outermost pixels."""
+    light = imread(path)[..., :3].min(axis=-1)
+    assert min(light[0].min(), light[-1].min(), light[:, 0].min(), light[:, -1].min()) > 0.8
 
 
 SWEEP = re.compile(r"^" + r"\| (\S+) " * 7 + r"\|$", re.MULTILINE)

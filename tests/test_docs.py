@@ -88,6 +88,14 @@ def test_links_that_leave_the_pages_are_led_to_what_the_site_has(hooks):
     assert hooks.relinked("https://x.org/y", "index.md") == "https://x.org/y"
 
 
+def test_a_wide_figure_has_one_of_one_column_for_narrow_screens(hooks):
+    """Planted: a picture without one stays as it is."""
+    wide, other = '<img alt="x" src="../figures/adam_wide.png" />', '<img alt="x" src="../figures/none_wide.png" />'
+    shown = hooks.WIDE.sub(hooks.narrow_too, wide + other)
+    source = '<source media="(max-width: 44em)" srcset="../figures/adam.png">'
+    assert shown == f"<picture>{source}{wide}</picture>{other}"
+
+
 def test_formulas_become_mathml_and_what_cannot_is_a_warning(hooks, caplog):
     shown = hooks.as_mathml(r"a &lt; \frac{1}{2}", True, "page.md")
     assert shown.startswith('<div class="formula"><math')
@@ -109,8 +117,8 @@ class Asked(HTMLParser):
     def handle_starttag(self, tag, attrs):
         found = dict(attrs)
         loads = tag in ("script", "img", "iframe", "source") or (tag == "link" and found.get("rel") != "canonical")
-        self.addresses += [found.get("src") or found.get("href") or ""] if loads else []
-        self.links += [found[key] for key in ("src", "href") if found.get(key)]
+        self.addresses += [found.get("src") or found.get("srcset") or found.get("href") or ""] if loads else []
+        self.links += [found[key] for key in ("src", "srcset", "href") if found.get(key)]
 
 
 def build(site: Path, *options: str) -> subprocess.CompletedProcess[str]:

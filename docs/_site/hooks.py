@@ -26,6 +26,7 @@ MOVED = {
     "README.md": "index.md",
 }
 """Path in the repository: path of the page that shows the same."""
+WIDE = re.compile(r'<img [^>]*src="([^"]*figures/)(\w+)_wide\.png"[^>]*>')
 EXPERIMENT = re.compile(r"experiments/(\w+)\.py")
 LINK = re.compile(r"(?<=\]\()([^)\s#]+)(?=[#)])")
 MATHS = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
@@ -82,8 +83,16 @@ def relinked(link: str, page: str) -> str:
 
 
 def on_page_content(text: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Formulas as MathML: every browser of today shows it, without a script or a font of ours."""
+    """Formulas as MathML: every browser of today shows it, without a script or a font of ours. Figures for phones."""
+    text = WIDE.sub(narrow_too, text)
     return MATHS.sub(lambda found: as_mathml(found[3], found[2] == "[", page.file.src_uri), text)
+
+
+def narrow_too(found: re.Match[str]) -> str:
+    """A wide figure, and on a narrow screen the same in one column, on which letters can be read."""
+    if not (ROOT / "figures" / f"{found[2]}.png").is_file():
+        return found[0]
+    return f'<picture><source media="(max-width: 44em)" srcset="{found[1]}{found[2]}.png">{found[0]}</picture>'
 
 
 def as_mathml(formula: str, display: bool, page: str) -> str:

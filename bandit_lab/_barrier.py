@@ -17,4 +17,5 @@ def materialize(x: Array) -> Array:
     zero = -0.0 if jnp.issubdtype(x.dtype, jnp.floating) else 0  # x + (-0.0) is x, also for x = 0.0
     neutral = np.array(zero, x.dtype)
     first = np.array([True, False]).reshape((2,) + (1,) * x.ndim)
-    return lax.reduce(jnp.where(first, x[None], neutral), neutral, lax.add, (0,))
+    combine = lax.bitwise_or if x.dtype == bool else lax.add
+    return lax.reduce(jnp.where(first, x[None], neutral), neutral, combine, (0,))

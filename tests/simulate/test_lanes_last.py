@@ -14,6 +14,16 @@ from bandit_lab.simulate.lanes_last import Laned, over_lanes, spread
 LANES = 7
 TABLE = np.arange(12.0, dtype=np.float32).reshape(4, 3)
 PLACES = np.array([2, 0, 2, 1])
+BEYOND = (np.array([-9, 7, 2]), np.array([5, -8, 1]))
+
+
+@jax.custom_vjp
+def _doubled_slope(x):
+    return jnp.sin(x)
+
+
+_doubled_slope.defvjp(lambda x: (jnp.sin(x), x), lambda x, g: (2 * g * jnp.cos(x),))
+
 
 FUNCTIONS = {
     "rows of a table": lambda x: x.reshape(4, 3)[PLACES],
@@ -43,7 +53,62 @@ FUNCTIONS = {
     "branched": lambda x: jax.lax.cond(x[0] > 0, jnp.sin, jnp.cos, x),
     "network": lambda x: jax.nn.log_softmax(jnp.tanh(x.reshape(4, 3)) @ jax.nn.relu(x[:3])),
     "slope": jax.grad(lambda x: jnp.sum(jax.nn.log_sigmoid(x.reshape(4, 3)[PLACES]) ** 2)),
-    "constant": lambda x: jnp.ones(3),
+    "constant": lambda x: (jnp.ones(3), 3.0, True),
+    "truth values": lambda x: (
+        (x.reshape(4, 3) > 0)[PLACES],
+        (lambda b: (b, b & (x > 1)))(jnp.where(x[0] > 0, x > 0.5, x < 0)),
+        jnp.any(x > 2),
+        jnp.all(x < 2),
+        jnp.sum(x > 0),
+    ),
+    "whole numbers": lambda x: (
+        (x * 10).astype(jnp.int8).reshape(4, 3)[PLACES],
+        jnp.cumsum((x * 10).astype(jnp.int8)),
+        jnp.min((x**2).astype(jnp.uint8)),
+        jnp.tile(x, (40, 1))[jnp.array([3, 39], jnp.uint8), jnp.array([3, 2], jnp.uint8)],
+        (x * 9).astype(int) @ jnp.arange(24).reshape(12, 2),
+    ),
+    "not a number": lambda x: tuple(
+        reduced(x.at[place].set(jnp.nan)) for reduced in (jnp.max, jnp.min) for place in (0, 5, 11)
+    ),
+    "of nothing": lambda x: (jnp.sum(x[:0]), jnp.cumsum(x[:0]), jnp.all(x[:0] > 0), jnp.zeros((2, 0)) @ x[:0]),
+    "no step": lambda x: jax.lax.scan(lambda a, b: (a + b, a), x[0], x[:0]),
+    "beyond the ends": lambda x: (
+        x[jnp.array([50, 2, -1, -60])],
+        x.reshape(4, 3).at[(x[:3] * 9).astype(int), (x[3:6] * 9).astype(int)].get(mode="clip"),
+        x.reshape(4, 3).at[BEYOND].get(mode="clip"),
+    ),
+    "beyond the ends, written": lambda x: jnp.zeros((4, 3), x.dtype).at[BEYOND].add(x[:3], mode="clip"),
+    "own pieces": lambda x: (
+        jax.lax.dynamic_slice(x, ((jnp.abs(x[0]) * 9).astype(int),), (3,)),
+        jax.lax.dynamic_update_slice(x, x[:2] * 2, ((jnp.abs(x[0]) * 9).astype(int),)),
+    ),
+    "own number of turns": lambda x: jax.lax.while_loop(
+        lambda c: (c[0] < 10) & (c[1] < 5 * jnp.abs(x[0])), lambda c: (c[0] + 1, c[1] + x[1] ** 2 + 0.3), (0, 0.0)
+    ),
+    "exchanged in a loop": lambda x: jax.lax.while_loop(
+        lambda c: c[0] < 4, lambda c: (c[0] + 1, c[2], c[1] + x), (0, jnp.zeros(12, x.dtype), jnp.zeros(12, x.dtype))
+    )[1:],
+    "calls in loops": lambda x: jax.lax.scan(
+        lambda a, b: (jax.lax.fori_loop(0, 3, lambda i, c: jax.jit(jnp.multiply)(c, b) + i, a), jax.nn.relu(a)),
+        x.dtype.type(0),
+        x,
+    ),
+    "branches in a loop": lambda x: jax.lax.scan(
+        lambda a, b: (jax.lax.cond(b > 0, lambda: a + b, lambda: a * b), a), x[0], x
+    ),
+    "order": lambda x: (jnp.argmax(x.reshape(4, 3), 0), jnp.argsort(x.reshape(4, 3), 0), jax.lax.top_k(x, 3)),
+    "running": lambda x: (jax.lax.cumsum(x, reverse=True), jax.lax.cummax(x.reshape(4, 3), axis=1)),
+    "own derivative": lambda x: (jax.grad(lambda y: jnp.sum(_doubled_slope(y)))(x), _doubled_slope(x)),
+    "kept for the way back": jax.grad(lambda x: jnp.sum(jax.checkpoint(lambda y: jnp.sin(y) ** 2)(x))),
+    "outside": lambda x: jax.pure_callback(np.sin, jax.ShapeDtypeStruct((12,), x.dtype), x, vmap_method="sequential"),
+    "keys of lanes": lambda x: jax.random.uniform(jax.random.key((jnp.abs(x[0]) * 99).astype(jnp.uint32)), (3,)),
+    "keys looked up": lambda x: jax.vmap(jax.random.uniform)(
+        jax.random.split(jax.random.key(1), 4)[(jnp.abs(x[:5]) * 1.5).astype(int) % 4]
+    ),
+    "keys chosen": lambda x: (lambda key: jax.random.uniform(key) + jax.random.uniform(jax.random.fold_in(key, 2)))(
+        jnp.where(x[0] > 0, jax.random.key(1), jax.random.key(2))
+    ),
 }
 
 
@@ -57,7 +122,37 @@ def test_the_same_as_vmap(name):
 
     found, expected = jax.jit(whole)(x), jax.vmap(FUNCTIONS[name], -1, -1)(x)
     for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        assert one.dtype == other.dtype
         np.testing.assert_allclose(one, other, rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name", ["looped", "own number of turns", "calls in loops", "whole numbers", "padded", "network"]
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_same_as_vmap_where_numbers_are_double(name, dtype):
+    """Python's numbers keep the type of what they meet."""
+    with jax.enable_x64(True):
+        x = np.random.default_rng(0).standard_normal((12, LANES)).astype(dtype)
+        found, expected = over_lanes(FUNCTIONS[name], (True,), x), jax.vmap(FUNCTIONS[name], -1, -1)(x)
+        found = jax.tree.leaves(found, is_leaf=lambda one: isinstance(one, Laned))
+        for one, other in zip(found, jax.tree.leaves(expected), strict=True):
+            assert spread(one, LANES).dtype == other.dtype
+            np.testing.assert_allclose(spread(one, LANES), other, rtol=2e-6, atol=1e-6)
+
+
+def test_effects_happen_for_every_lane():
+    seen = []
+
+    def told(x):
+        jax.debug.callback(lambda y: seen.append(float(y)), x[0])
+        return x + 1
+
+    x = np.arange(3.0 * LANES, dtype=np.float32).reshape(3, LANES)
+    found = over_lanes(told, (True,), x)
+    jax.effects_barrier()
+    np.testing.assert_array_equal(found.array, x + 1)
+    assert sorted(seen) == x[0].tolist()
 
 
 @pytest.mark.parametrize("name", sorted(BANDITS))

@@ -205,6 +205,12 @@ def run_cells(asked: Request, seed: int, progress: Callable[[int, int], None] | 
     for call, results in zip(calls, in_order(one, calls, asked.threads), strict=True):
         for number, rows in enumerate(call):
             runs, summary, policies = jax.tree.map(lambda x, i=number: x[i], results)
+            if seeds <= width.seeds and not asked.whole:  # every row is all of one cell: no turn of Python for each
+                ends = Summary(*(x[: len(rows), :seeds] for x in summary)) if asked.watched else None
+                last = policies[: len(rows), :seeds] if asked.final else None
+                mean, square = (x[: len(rows)] for x in runs[1:])
+                yield Shard(slice(rows[0, 0], rows[-1, 0] + 1), 0, seeds, mean, square, None, ends, last)
+                continue
             for row, (cell, first) in enumerate(rows.tolist()):
                 size = min(width.seeds, seeds - first)
                 ends = Summary(*(x[row, :size] for x in summary)) if asked.watched else None

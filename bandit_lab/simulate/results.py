@@ -76,9 +76,11 @@ class Shard(NamedTuple):
 
     mean, square: [T + 1] mean of J and sum of squared deviations from it; or, where single runs are kept whole, rewards
     [seeds, T + 1] instead. ends: `Summary` with arrays [seeds], or None. policies: [seeds, X, K], or None.
+
+    Several cells at once have one more axis in front; then all seeds of each are there. cell: which, or the slice.
     """
 
-    cell: int
+    cell: int | slice
     first: int
     seeds: int
     mean: np.ndarray | None
@@ -98,7 +100,7 @@ def gather(parts: Iterable[Shard], cells: int, seeds: int, steps: int, watched: 
         unit = part.first // UNIT
         target = moments.mean[part.cell, unit], moments.square[part.cell, unit]
         new = _moments(part)
-        if sizes[part.cell, unit] == 0:
+        if isinstance(part.cell, slice) or sizes[part.cell, unit] == 0:
             count, mean, square = new
         else:
             count, mean, square = merge((float(sizes[part.cell, unit]), *target), new)
@@ -106,7 +108,7 @@ def gather(parts: Iterable[Shard], cells: int, seeds: int, steps: int, watched: 
         for kept, column in zip(summary or (), part.ends or (), strict=True):
             kept[part.cell, part.first : part.first + part.seeds] = column
         if part.policies is not None:
-            policies = np.empty((*shape, *part.policies.shape[1:])) if policies is None else policies
+            policies = np.empty((*shape, *part.policies.shape[-2:])) if policies is None else policies
             policies[part.cell, part.first : part.first + part.seeds] = part.policies
     moments = moments._replace(seeds=sizes[0])
     return Runs(*pool([moments]), summary, moments, route, policies)

@@ -1,8 +1,10 @@
 """`bench`: implementations that agree, fair turns, and a command that measures. No time is asserted."""
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -110,13 +112,16 @@ def test_quick_bench_writes_a_run(capsys):
     assert main(["bench", "quick=true", "sizes=[A,D]", "reps=1", "seeds=256", "steps=6", "run_dir=here"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "here"
-    assert any("fast/numpy" in line for line in lines)
+    assert all(any(f"{engine}/numpy" in line for line in lines) for engine in ("fast", "reference"))
     summary = json.loads(Path("here/summary.json").read_text())
     assert [row["case"] for row in summary["rows"]] == ["A", "D"]
     for row in summary["rows"]:
         assert set(row["engines"]) == set(ENGINES)
         assert all(engine["seed_steps_per_second"] > 0 for engine in row["engines"].values())
-        assert row["ratios"]["fast_over_numpy"]["median"] > 0
+        ratios = {name: found["median"] for name, found in row["ratios"].items()}
+        assert set(ratios) == {"fast_over_numpy", "fast_over_reference", "reference_over_numpy"}
+        of_one = ratios["fast_over_numpy"] / (ratios["fast_over_reference"] * ratios["reference_over_numpy"])
+        assert of_one == pytest.approx(1)  # one repetition
     assert {"processor", "usable_cores", "versions", "load_before"} <= set(summary["machine"])
     assert {"throughput.png", "manifest.json", "results.zarr", "config.yaml"} <= {
         p.name for p in Path("here").iterdir()
@@ -154,6 +159,8 @@ def test_every_registered_rule_has_a_cost_or_a_reason(monkeypatch, capsys):
 
     monkeypatch.setattr(variants, "ensemble_engine", lambda *arguments: lambda seed: None)
     monkeypatch.setattr(variants, "in_turn", made_up)
+    clock = itertools.count()
+    monkeypatch.setattr(variants, "time", SimpleNamespace(perf_counter=lambda: 1.5 * next(clock)))
     assert main(["bench", "study=variants", "sizes=[A,D]", "quick=true", "run_dir=here"]) == 0
     rows = json.loads(Path("here/summary.json").read_text())["rows"]
     rules = {f"{kind}={name}" for kind in (*variants.KINDS, "bandit") for name in registries()[kind]}
@@ -162,6 +169,7 @@ def test_every_registered_rule_has_a_cost_or_a_reason(monkeypatch, capsys):
     assert {row["case"] for row in rows} == {"A", "D"}
     assert all(("cost" in row) != bool(row["not_served"]) for row in rows)
     assert all(row["cost"]["median"] == 2 and row["over_numpy"] == 6 for row in rows if "cost" in row)
+    assert all(row["first_call"] == 1.5 for row in rows if "cost" in row)
     assert "staleness=random: reference path" in capsys.readouterr().out
 
 

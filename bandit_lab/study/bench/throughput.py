@@ -31,10 +31,10 @@ class Row:
     timed: dict[str, Timed]
     kurtosis: np.ndarray | None
 
-    def ratio(self, name: str) -> Ratio:
-        """Speed of the fast path over that of an implementation."""
-        work = shortened("fast", self.case).seed_steps / shortened(name, self.case).seed_steps
-        return ratio(self.timed[name].seconds, self.timed["fast"].seconds, work)
+    def ratio(self, name: str, engine: str = "fast") -> Ratio:
+        """Speed of `engine` over that of the implementation `name`."""
+        work = shortened(engine, self.case).seed_steps / shortened(name, self.case).seed_steps
+        return ratio(self.timed[name].seconds, self.timed[engine].seconds, work)
 
     def agreement(self, name: str) -> dict[str, float | int]:
         """How near the curves of the fast path are to those of an implementation."""
@@ -72,7 +72,8 @@ def _memory(row: Row) -> float | None:
 
 
 def _ratios(row: Row) -> dict[str, dict[str, float]]:
-    return {f"fast_over_{name}": row.ratio(name)._asdict() for name in ("numpy", "reference")}
+    pairs = (("fast", "numpy"), ("fast", "reference"), ("reference", "numpy"))
+    return {f"{engine}_over_{name}": row.ratio(name, engine)._asdict() for engine, name in pairs}
 
 
 COLUMNS: tuple[Column[Row], ...] = (
@@ -89,13 +90,19 @@ COLUMNS: tuple[Column[Row], ...] = (
     *(Column(name, name, _speed(name), digits=3, on=On.SHOWN) for name in ENGINES),
     Column("fast_over_numpy", "fast/numpy", lambda row: row.ratio("numpy").median, digits=3, on=On.SHOWN),
     Column("range", "(range)", _range, on=On.SHOWN),
-    Column("fast_over_reference", "fast/reference", lambda row: row.ratio("reference").median, digits=3, on=On.SHOWN),
+    Column(
+        "reference_over_numpy",
+        "reference/numpy",
+        lambda row: row.ratio("numpy", "reference").median,
+        digits=3,
+        on=On.SHOWN,
+    ),
     Column("first_call", "first call, s", lambda row: row.first_call, digits=2, on=On.SHOWN),
     Column("memory", "memory, MB", _memory, digits=3, on=On.SHOWN),
     Column("worst", "worst |z|", lambda row: row.worst, on=On.SHOWN),
 )
 _NOTE = (
-    "fast/numpy: median (smallest..largest) over repetitions in turn. z: of mean and variance, fast against numpy (D: "
+    "Ratios: medians (smallest..largest) over repetitions in turn. z: of mean and variance, fast against numpy (D: "
     "largest difference of the mean). First call: with compilation; "
 )
 _HERE, _ALONE = "here.", "nothing cached, and memory: peak above import jax, both in a process of its own."

@@ -4,6 +4,7 @@ A bandit other than the workload's own is compared with a softmax over as many a
 NumPy is the plain rule too, on that softmax: most rules would cost it more.
 """
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -50,7 +51,10 @@ def variants(case: Case) -> Iterator[tuple[str, Learner, Learner]]:
 
 @dataclass(frozen=True)
 class Row:
-    """One rule at one size: its cost over that of the plain rule and its speed, or why it is not supported."""
+    """One rule at one size: its cost over that of the plain rule and its speed, or why it is not supported.
+
+    first_call: seconds, with compilation unless a row before this one had the same program.
+    """
 
     case: Case
     variant: str
@@ -58,6 +62,7 @@ class Row:
     cost: Ratio | None = None
     speed: float | None = None
     over_numpy: float | None = None
+    first_call: float | None = None
 
 
 COLUMNS: tuple[Column[Row], ...] = (
@@ -68,6 +73,7 @@ COLUMNS: tuple[Column[Row], ...] = (
     Column("cost", "cost", lambda row: row.cost._asdict() if row.cost else ABSENT, on=On.JSON),
     Column("seed_steps_per_second", "seed-steps/s", lambda row: row.speed or ABSENT, on=On.JSON),
     Column("over_numpy", "times NumPy", lambda row: row.over_numpy or ABSENT, on=On.JSON),
+    Column("first_call", "first call, s", lambda row: row.first_call or ABSENT, on=On.JSON),
 )
 
 
@@ -81,6 +87,7 @@ def measure(settings: BenchSettings, threads: int, progress: Progress) -> Docume
         Table(rows, COLUMNS, name="rows", on=On.JSON),
         _by_size(rows, "cost per seed-step over that of the default rules", "{:.2f}", _cost),
         _by_size(rows, "speed over that of NumPy with the default rules", "{:.1f}", lambda row: row.over_numpy),
+        _by_size(rows, "first call in seconds (less where a row above had the same program)", "{:.1f}", _first_call),
         *(Paragraph(f"- {label}: reference path, {reason}") for label, reason in reasons.items()),
     ]
     return Document("Variants", {"": blocks}, _dataset(rows))
@@ -110,10 +117,13 @@ def _rows(case: Case, settings: BenchSettings, threads: int, progress: Progress)
         for done, (label, learner, plain) in enumerate(rules, 1):
             row = Row(case, label, fast.unsupported_reason(learner, case.dynamics))
             if row.unsupported_reason is None:
+                start = time.perf_counter()
+                rule = started(learner)
+                row = replace(row, first_call=time.perf_counter() - start)
                 if id(plain) not in ready:
                     ready[id(plain)] = compared(plain)
                 run, times = ready[id(plain)]
-                cost, seconds = over_plain(run, rule=started(learner))
+                cost, seconds = over_plain(run, rule=rule)
                 row = replace(row, cost=cost, speed=case.seed_steps / seconds, over_numpy=times / cost.median)
             advance(done, len(rules))
             yield row
@@ -136,6 +146,10 @@ def _dataset(rows: list[Row]) -> "xarray.Dataset":
 
 def _cost(row: Row) -> float | None:
     return None if row.cost is None else row.cost.median
+
+
+def _first_call(row: Row) -> float | None:
+    return row.first_call
 
 
 def _by_size(rows: list[Row], title: str, written: str, number: Callable[[Row], float | None]) -> Table[str]:

@@ -304,6 +304,7 @@ def test_ctrl_c_ends_it_with_the_last_state():
 
 
 @pytest.mark.nightly
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_watching_costs_little():
     """20 seconds of 1,000 lines/s from another process, and a log of 200,000 lines: all are read, in bounded memory.
 

@@ -16,13 +16,14 @@ Drawn: that learning rate against N with the prediction (bars: 2 standard errors
 """
 
 import math
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterable
+from functools import cache, partial
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab.study.plots import style as s
@@ -131,34 +132,24 @@ def trainer_of(setting: Setting, case: Case, start: Any, folder: str, learning_r
 
 def predict(setting: Setting) -> xarray.Dataset:
     """Stiffness of every case at the start, and the learning rate beyond which its mode grows."""
-    network = settled(setting)
-    start = network.state_dict()
-    kinds: dict[tuple[str, bool], Any] = {}
-    rows = []
-    for name in setting.cases:
-        case = CASES[name]
-        kind = (case.kl, case.adam)
-        if kind not in kinds:
-            kinds[kind] = _stiffness(setting, case, start)
-        stiffness, momentum, convention = kinds[kind]
-        rows.append(_predicted(stiffness, momentum, convention, case.updates))
-    values = np.array(rows, float).T
+    start = settled(setting).state_dict()
+    stiffness_of = cache(partial(_stiffness, setting, start))
+    cases = [CASES[name] for name in setting.cases]
+    values = np.array([_predicted(*stiffness_of(case.kl, case.adam), case.updates) for case in cases], float).T
     names = ("stiffness", "stiffness_std", "fresh", "stale", "threshold", "low", "high", "law")
     units = ({"units": "loss per squared parameter"},) * 4 + (RATE,) * 4
     content = {name: ("case", one, unit) for name, one, unit in zip(names, values, units, strict=True)}
     return xarray.Dataset(content, coordinates(setting))
 
 
-def _stiffness(setting: Setting, case: Case, start: Any) -> tuple[Any, float, str]:
+def _stiffness(setting: Setting, start: Any, kl: str, adam: bool) -> tuple[Any, float, str]:
     from bandit_lab.integrations.probe_trl import TrlProbe
 
+    least, steps = (1e-9, setting.warm) if adam else (0.0, 1)
     with TemporaryDirectory() as folder:
-        least = 1e-9 if case.adam else 0.0
-        trainer = trainer_of(
-            setting, case._replace(iterations=2), start, folder, least, setting.warm if case.adam else 1
-        )
+        trainer = trainer_of(setting, Case(kl, 2, adam=adam), start, folder, least, steps)
         trainer.train()
-        weight = setting.beta / (1 - 1 / setting.group_size) if case.kl == "reward" else 0.0
+        weight = setting.beta / (1 - 1 / setting.group_size) if kl == "reward" else 0.0
         rows = 4 * setting.group_size
         probe = TrlProbe(trainer, groups=setting.probe_groups, reward_kl=weight, rows_per_forward=rows, tolerance=1e-2)
         found = probe.measure()
@@ -191,18 +182,9 @@ def coordinates(setting: Setting) -> dict[str, Any]:
 
 def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     """First learning rate of the grid at which a run goes far, by bisection, and every run with how far it went."""
-    parts: list[xarray.Dataset] = []
-    start: list[Any] = []
-
-    def started() -> Any:
-        if not start:
-            start.append(settled(setting).state_dict())
-        return start[0]
-
-    for name in setting.cases:
-        parts.append(lab.keep(name, partial(_one_case, setting, name, started)))
-        lab.progress(len(parts), len(setting.cases))
-    return xarray.concat(parts, "case").assign_coords(coordinates(setting))
+    start = cache(lambda: settled(setting).state_dict())
+    parts = lab.keep_each({name: partial(_one_case, setting, name, start) for name in setting.cases})
+    return xarray.concat(parts.values(), "case").assign_coords(coordinates(setting))
 
 
 def _one_case(setting: Setting, name: str, started: Any) -> xarray.Dataset:
@@ -216,12 +198,7 @@ def _one_case(setting: Setting, name: str, started: Any) -> xarray.Dataset:
         far[place] = _farthest(setting, case, started(), float(rates[place]))
         low, high = (low, place) if far[place] > setting.far else (place, high)
     edge = math.sqrt(rates[high - 1] * rates[high]) if 0 < high < len(rates) else math.nan
-    values = {
-        "threshold": ((), edge, RATE),
-        "farthest": ("run", far, ONE),
-        "rate": ("run", rates, RATE),
-    }
-    return xarray.Dataset(values)
+    return xarray.Dataset({"threshold": ((), edge, RATE), "farthest": ("run", far, ONE), "rate": ("run", rates, RATE)})
 
 
 def _farthest(setting: Setting, case: Case, start: Any, learning_rate: float) -> float:
@@ -232,7 +209,7 @@ def _farthest(setting: Setting, case: Case, start: Any, learning_rate: float) ->
 
     steps = max(setting.least_steps, setting.blocks * case.updates)
     with TemporaryDirectory() as folder:
-        trainer = trainer_of(setting, case, start, str(Path(folder)), learning_rate, steps)
+        trainer = trainer_of(setting, case, start, folder, learning_rate, steps)
         first = client.policy(trainer.model)
         reached = [0.0]
 
@@ -267,45 +244,49 @@ def trained(setting: Setting) -> str:
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Thresholds against N; how far each run went against its learning rate over the prediction."""
-    figure.set_figheight(3.0 if wide else 5.2)
-    left, right = figure.subplots(1, 2) if wide else figure.subplots(2, 1)
-    predicted, measured = found.predicted, found.measured
-    for kl, (marker, colour, text) in LOOKS.items():
-        chosen = [name for name in found.setting.cases if CASES[name] == Case(kl, CASES[name].iterations)]
-        mine = predicted.sel(case=chosen)
-        left.fill_between(mine.updates, mine.low, mine.high, color=colour, alpha=0.2, linewidth=0)
-        left.plot(mine.updates, mine.threshold, color=colour, linewidth=1.2)
-        here = measured.threshold.sel(case=chosen)
-        left.plot(mine.updates, here, marker, color=colour, markerfacecolor="white", markersize=5, label=text)
-    for name, marker, text in (
-        ("loss_4s", "x", ""),
-        ("reward_4s", "x", "samples not shared"),
-        ("clip_4", "^", "clip 0.2"),
-    ):
+    sheet.fill(figure, found, wide, (_thresholds, _distances), heights=(3.0, 5.2))
+
+
+def _against_n(kl: str, cases: Iterable[str]) -> list[str]:
+    """The cases that differ in `num_iterations` alone."""
+    return [str(name) for name in cases if CASES[str(name)] == Case(kl, CASES[str(name)].iterations)]
+
+
+def _look(case: Case, **more: Any) -> dict[str, Any]:
+    marker, colour, _ = LOOKS[case.kl]
+    shape = "^" if case.epsilon < 1 else "x" if case.slices > 1 else marker
+    return {"marker": shape, "linestyle": "", "color": colour} | more
+
+
+def _thresholds(panel: Axes, found: Results) -> None:
+    predicted, measured = found.predicted, found.measured.threshold
+    for kl, (_, colour, text) in LOOKS.items():
+        mine = predicted.sel(case=_against_n(kl, found.setting.cases))
+        panel.fill_between(mine.updates, mine.low, mine.high, color=colour, alpha=0.2, linewidth=0)
+        panel.plot(mine.updates, mine.threshold, color=colour, linewidth=1.2)
+        look = _look(Case(kl, 1), markerfacecolor="white", markersize=5, label=text)
+        panel.plot(mine.updates, measured.sel(case=mine.case), **look)
+    for name, label in (("loss_4s", None), ("reward_4s", "samples not shared"), ("clip_4", "clip 0.2")):
         if name in found.setting.cases:
-            colour = LOOKS[CASES[name].kl][1]
-            one = measured.threshold.sel(case=name)
-            left.plot(
-                CASES[name].updates, one, marker, color=colour, markersize=6, markerfacecolor="none", label=text or None
-            )
-    left.set(xscale="log", yscale="log", xlabel="updates $N$ per rollout batch")
-    left.set_ylabel("learning rate at which\nthe run leaves")
-    sheet.ticks_at(left.xaxis, (1, 2, 4))
-    left.legend(fontsize=6.5, loc="lower left", title="markers: measured, lines: probe", title_fontsize=6.5)
+            look = _look(CASES[name], markersize=6, markerfacecolor="none", label=label)
+            panel.plot(CASES[name].updates, measured.sel(case=name), **look)
+    panel.set(xscale="log", yscale="log", xlabel="updates $N$ per rollout batch")
+    panel.set_ylabel("learning rate at which\nthe run leaves")
+    sheet.ticks_at(panel.xaxis, (1, 2, 4))
+    panel.legend(fontsize=6.5, loc="lower left", title="markers: measured, lines: probe", title_fontsize=6.5)
+
+
+def _distances(panel: Axes, found: Results) -> None:
     for name in found.setting.cases:
-        case = CASES[name]
-        if case.adam:
-            continue
-        marker, colour, _ = LOOKS[case.kl]
-        one = measured.sel(case=name)
-        ratio = one.rate / predicted.threshold.sel(case=name)
-        shape = "^" if case.epsilon < 1 else "x" if case.slices > 1 else marker
-        right.plot(ratio, one.farthest, shape, color=colour, markersize=4, markerfacecolor="none")
-    right.axvline(1, **s.EXACT)
-    right.axhline(found.setting.far, **s.LAW)
-    right.set(xscale="log", xlabel="learning rate / predicted threshold", ylabel="farthest policy\n(total variation)")
-    sheet.ticks_at(right.xaxis, (0.5, 1, 2, 4, 8))
-    right.text(0.98, found.setting.far - 0.002, "above: the run left", transform=right.get_yaxis_transform(), **BELOW)
+        if not CASES[name].adam:
+            one = found.measured.sel(case=name)
+            ratio = one.rate / found.predicted.threshold.sel(case=name)
+            panel.plot(ratio, one.farthest, **_look(CASES[name], markersize=4, markerfacecolor="none"))
+    panel.axvline(1, **s.EXACT)
+    panel.axhline(found.setting.far, **s.LAW)
+    panel.set(xscale="log", xlabel="learning rate / predicted threshold", ylabel="farthest policy\n(total variation)")
+    sheet.ticks_at(panel.xaxis, (0.5, 1, 2, 4, 8))
+    panel.text(0.98, found.setting.far - 0.002, "above: the run left", transform=panel.get_yaxis_transform(), **BELOW)
 
 
 # Table and claims.
@@ -319,27 +300,23 @@ def table(found: Results) -> str:
         p, m = found.predicted.sel(case=name), found.measured.sel(case=name)
         k = f"{float(p.stiffness):.3g} ± {2 * float(p.stiffness_std):.2g}"
         runs = int(np.isfinite(m.farthest).sum())
-        cells = (
-            name,
-            int(p.updates),
-            k,
-            *(f"{float(one):.3g}" for one in (p.fresh, p.stale, p.threshold, m.threshold)),
-        )
-        lines.append(f"| {' | '.join(map(str, cells))} | {float(m.threshold / p.threshold):.2f} | {runs} |")
+        numbers = " | ".join(f"{float(one):.3g}" for one in (p.fresh, p.stale, p.threshold, m.threshold))
+        ratio = float(m.threshold / p.threshold)
+        lines.append(f"| {name} | {int(p.updates)} | {k} | {numbers} | {ratio:.2f} | {runs} |")
     return "\n".join([*lines, "", f"Runs in all: {int(np.isfinite(found.measured.farthest).sum())}."])
 
 
-def _slope(kl: str, side: Any) -> float:
-    names = [name for name in side.case.values if CASES[str(name)] == Case(kl, CASES[str(name)].iterations)]
-    mine = side.sel(case=names)
+def _slope(kl: str, side: xarray.Dataset) -> float:
+    mine = side.sel(case=_against_n(kl, side.case.values))
     return float(np.polyfit(np.log(mine.updates), np.log(mine.threshold), 1)[0])
 
 
-def _over(f: Results, name: str) -> float:
-    """Measured over predicted threshold; no case of that name: as predicted."""
+def _over(f: Results, name: str, other: str | None = None) -> float:
+    """Measured threshold over the predicted one, or over that of another case; a case that is not there: 1."""
     if name not in f.setting.cases:
         return 1.0
-    return float((f.measured.threshold / f.predicted.threshold).sel(case=name))
+    side, case = (f.predicted, name) if other is None else (f.measured, other)
+    return float(f.measured.threshold.sel(case=name) / side.threshold.sel(case=case))
 
 
 THEORY = "derived in bandit_lab/theory/thresholds.py and block_map.py"
@@ -349,10 +326,8 @@ STEP = 1.25
 
 
 def _allowed(f: Results) -> float:
-    error = 2 * (f.predicted.stiffness_std / f.predicted.stiffness).sel(
-        case=[n for n in f.setting.cases if n[:4] == "loss"]
-    )
-    return math.sqrt(STEP) - 1 + float(error.max())
+    loss = f.predicted.sel(case=[name for name in f.setting.cases if name[:4] == "loss"])
+    return math.sqrt(STEP) - 1 + float((2 * (loss.stiffness_std / loss.stiffness)).max())
 
 
 CLAIMS = (
@@ -367,21 +342,19 @@ CLAIMS = (
         post_hoc="the level beyond which a run is far was set on four runs of this case",
         fails_if="K of the first step did not tell where this trainer diverges",
     ),
-    Claim(
+    Claim.same(
         "trainer.no_threshold_in_n",
         "KL in the loss (TRL): slope of log threshold against log N, N = 1 to 4",
         "the ratio leaves nothing stale: bandit_lab/theory/stiffness.py",
-        predicted=lambda f: _slope("loss", f.predicted),
-        measured=lambda f: _slope("loss", f.measured),
+        partial(_slope, "loss"),
         tolerance=0.2,
         fails_if="reusing samples made TRL's update stale in the mean",
     ),
-    Claim(
+    Claim.same(
         "trainer.kl_in_reward",
         "KL in the reward: slope of log threshold against log N, N = 1 to 4",
         THEORY,
-        predicted=lambda f: _slope("reward", f.predicted),
-        measured=lambda f: _slope("reward", f.measured),
+        partial(_slope, "reward"),
         tolerance=0.2,
         fails_if="a KL penalty taken at the samples were not stale",
     ),
@@ -405,7 +378,7 @@ CLAIMS = (
         "the clip acts only once a ratio is off by 0.2",
         predicted=lambda f: 1.0,
         constant="the hypothesis",
-        measured=lambda f: _not_lower(f, "clip_4", "loss_4"),
+        measured=lambda f: float(_over(f, "clip_4", "loss_4") > 1 / STEP),
         tolerance=0.0,
         explanation="no chance: three seeds leave, to every printed digit as without clip while no ratio is off by 0.2;"
         " that then the reward's gradient is cut and the KL's is not is a guess (docs/trainer.md)",
@@ -424,10 +397,3 @@ CLAIMS = (
         fails_if="Adam left stability before the threshold with its second moment held",
     ),
 )
-
-
-def _not_lower(f: Results, name: str, other: str) -> float:
-    if name not in f.setting.cases:
-        return 1.0
-    edges = f.measured.threshold.sel(case=[name, other]).values
-    return float(bool(edges[0] > edges[1] / STEP))

@@ -3,8 +3,8 @@
 1. A log to which another process writes 1,000 lines a second for a minute: start, looks and closing forecast included.
 2. A finished log of a million lines, read at full speed.
 
-`--seconds` and `--lines` make both smaller. Needs Linux: memory is read from /proc, because `ru_maxrss` begins with what
-the parent held.
+`--seconds` and `--lines` make both smaller. Needs Linux: memory is read from /proc, because `ru_maxrss` begins with
+what the parent held.
 """
 
 import argparse

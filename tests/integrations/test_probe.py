@@ -23,8 +23,9 @@ from bandit_lab.integrations.probe_trl import TrlProbe, groups_of, optimiser, un
 
 pytestmark = client.MARKS
 
-SIZE, BETA = 3, 0.3
-CASES = {"none-corrected": ("none", True), "none-plain": ("none", False), "group-plain": ("group", False)}
+SIZE, BETA = 2, 0.3
+CASES = {"none-corrected": ("none", True, 2), "none-plain": ("none", False, 2), "group-plain": ("group", False, 3)}
+"""Scale of the advantage, KL term corrected, group size: with two in a group a scaled advantage is but a sign."""
 NAMES = list(CASES)
 
 
@@ -49,20 +50,20 @@ def enumerated(trainer, size=SIZE):
 class Case:
     """A trainer away from its reference, all its groups and its dense truth."""
 
-    def __init__(self, folder, scale, corrected):
+    def __init__(self, folder, scale, corrected, size):
         self.reference = client.model(width=8)
         self.trainer = client.trainer(
             folder,
             policy=client.model(seed=3, width=8),
             reference=self.reference,
             beta=BETA,
-            group_size=SIZE,
+            group_size=size,
             scale_rewards=scale,
             num_iterations=2,
             use_bias_correction_kl=corrected,
         )
-        self.groups = enumerated(self.trainer)
-        self.truth = truth.truth(self.trainer.model, self.reference, SIZE, BETA, scale == "group", corrected)
+        self.groups = enumerated(self.trainer, size)
+        self.truth = truth.truth(self.trainer.model, self.reference, size, BETA, scale == "group", corrected)
         self.probe = TrlProbe(self.trainer, rows_per_forward=4096, tolerance=1e-3)
 
     def operator(self, method="double_backward"):

@@ -30,6 +30,7 @@ TITLE = "The edge of stability under group noise"
 # What prediction and measurement are both told.
 
 RATIO, TIME = {"units": "1"}, {"units": "steps of unit learning rate"}
+STIFFNESS = {"units": "reward per squared parameter"}
 LAST = 2 / 3
 """Share of a run after which its plateau is read."""
 
@@ -67,7 +68,11 @@ def predict(setting: Setting) -> xarray.Dataset:
     times = coords["time"][1]  # type: ignore[index]
     climbs = [theory.climb_of(bandit_of(setting, k), setting.kl_weight) for k in range(setting.seeds)]
     flow = [theory.sharpness(c, "grpo", theory.follow(c, "grpo", times, STEP)) / edge for c in climbs]
-    columns = {"flow": (("seed", "time"), np.array(flow), RATIO), "power": ((), -1.0, RATIO), "edge": ((), edge)}
+    columns = {
+        "flow": (("seed", "time"), np.array(flow), RATIO),
+        "power": ((), -1.0, RATIO),
+        "edge": ((), edge, STIFFNESS),
+    }
     return xarray.Dataset(columns, coords)
 
 
@@ -89,7 +94,7 @@ def _runs(setting: Setting, size: int) -> xarray.Dataset:
     every = setting.interval * round(setting.duration / setting.checks / block)
     seen = averaged_path(learner, "sampled", bandits, hyper, setting.checks, every)
     stiffness = stiffness_of_paths(learner, "finite_group", bandits, setting.kl_weight, seen.mean)
-    return xarray.Dataset({"stiffness": (("seed", "time"), stiffness, {"units": "reward per squared parameter"})})
+    return xarray.Dataset({"stiffness": (("seed", "time"), stiffness, STIFFNESS)})
 
 
 # Numbers that the claims compare.

@@ -54,6 +54,7 @@ class Bandit(Protocol):
       (rewards with a continuous law keep quadrature nodes in `law` and set `exact_law` to False);
     - `tabular`: True if the policy of its single context is the softmax of theta itself, one logit per arm, and rewards
       are drawn from `law`: then the fast path has a kernel for it (any other policy takes the general one);
+    - `costly`: True if `log_policy` costs far more than a table of logits: fewer runs are then computed side by side;
     - `log_token_policy(theta)`: [D] -> [L, X, K], where an arm is a sequence of L tokens: the log-probability of each
       token given those before it, with sum over L equal to `log_policy`. Estimators that weigh tokens need it.
 
@@ -65,6 +66,7 @@ class Bandit(Protocol):
     reference_log_policy: Array
     exact_law: bool = True
     tabular: bool = False
+    costly: bool = False
 
     def log_policy(self, theta: Array) -> Array:
         """Log-probabilities [X, K] of the arms under parameters theta [D]."""

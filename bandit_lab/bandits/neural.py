@@ -77,6 +77,7 @@ class NeuralBandit(Bandit):
     start_logits: Array
     scale: Array
     network: Network = field(metadata={"static": True})
+    costly = True
 
     def logits(self, theta: Array) -> Array:
         """Of every token at every place of every sequence: [D] -> [X, K, L, V]."""

@@ -31,6 +31,7 @@ from bandit_lab.simulate.one_kernel import as_one, compiler_options, one_kernel
 from bandit_lab.simulate.rollout import Stride, rollout
 
 WIDTH = {"mean_field": 256, "finite_group": 32}  # lanes of a block: a group law costs about G times a mean field
+COSTLY_WIDTH = 8  # of a bandit whose policy is costly: empty lanes cost as much as full ones, and few rows are usual
 STEPS = 128  # by which a block is advanced before its lanes are looked at
 THREADS = os.cpu_count() or 1  # blocks at a time; no result depends on it
 
@@ -49,6 +50,11 @@ class Lanes(NamedTuple):
     projector: np.ndarray
     bandits: Any = None
     space: np.ndarray | None = None
+
+
+def width_of(learner: Learner, dynamics: str) -> int:
+    """Lanes of a block on one device."""
+    return COSTLY_WIDTH if getattr(learner.bandit, "costly", False) else WIDTH[dynamics]
 
 
 Watch = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -124,7 +130,7 @@ def run_lanes(learner: Learner, dynamics: str, lanes: Lanes, watch: Watch) -> No
     fixed, start, projector = (np.ascontiguousarray(x, np.float64) for x in lanes[1:4])
     lanes = Lanes(cells, fixed, start, projector, lanes.bandits, lanes.space)
     waiting, stopped = iter(range(len(lanes.start))), Event()
-    width = WIDTH[dynamics]
+    width = width_of(learner, dynamics)
     mesh = mesh_for(-(-len(lanes.start) // width))
     width *= mesh.size
 

@@ -8,9 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray
+from settings import cells
 
 from bandit_lab.bandits import BANDITS
 from bandit_lab.bandits.tasks import TASKS, register_task
+from bandit_lab.grpo import Learner
+from bandit_lab.measure import displaced, growth_rate
+from bandit_lab.study.cli import main
 
 pytest.importorskip("equinox", reason="the extra 'neural' is not installed")
 from bandit_lab.bandits.neural import NETWORKS, neural, register_network
@@ -197,3 +202,35 @@ def test_the_example_of_the_page_is_a_plugin(tmp_path, monkeypatch, capsys):
         NETWORKS._builders.pop("linear", None)
         TASKS._builders.pop("palindrome", None)
         sys.modules.pop("my_net", None)
+
+
+def test_few_rows_of_a_network_are_not_run_beside_hundreds_of_empty_ones(monkeypatch):
+    """One row is one block of 8 lanes, where a table of logits has one of 256, and its growth does not depend on it."""
+    bandit = neural(1, 2, 1, width=1)
+    trained, seen, run = Learner(bandit), [], displaced._run
+
+    def counted(mesh, dynamics, learner, *args):
+        seen.append(len(args[1]))
+        return run(mesh, dynamics, learner, *args)
+
+    monkeypatch.setattr(displaced, "_run", counted)
+    theta, cell = bandit.initial_parameters[None], cells(0.3, refresh_interval=2)
+    direction = np.linspace(1, 2, theta.shape[1])
+    found = growth_rate(trained, "mean_field", cell, theta, direction, periods=1)
+    monkeypatch.setattr(displaced, "COSTLY_WIDTH", 3)
+    other = growth_rate(trained, "mean_field", cell, theta, direction, periods=1)
+    assert seen == [8, 3]
+    np.testing.assert_allclose(found, other, rtol=1e-6)
+
+
+@pytest.mark.nightly
+def test_a_small_sweep_with_sampled_runs_ends_with_results(tmp_path):
+    """The networks of the edge-of-stability study. With 256 lanes one of its four scans alone took over 40 CPU-seconds."""
+    bandit = ("bandit=neural", "bandit.contexts=4", "bandit.length=3", "bandit.width=16")
+    grid = ("sweep.refresh_interval=[4]", "momentum=0.0", "sweep.learning_rate=[0.03,0.1]", "seeds=16")
+    assert main(["sweep", *bandit, "dynamics=sampled", *grid, "quiet=true", f"run_dir={tmp_path / 'run'}"]) == 0
+    found = xarray.open_zarr(tmp_path / "run" / "results.zarr")
+    assert int(found.outcome_count.sum()) == 16 * found.sizes["multiple"]
+    assert np.all(np.isfinite(found.reward_mean[..., -1]))
+    for name in ("threshold_measured", "finite_group_threshold_measured"):
+        assert np.all((found[name] > 0.03) & (found[name] < 0.1)), name

@@ -89,7 +89,7 @@ class RowsWork:
             "dynamics": self.equilibrium.dynamics,
             "cells": columns(self.cells),
             "learning_rates": self.rates.tolist(),
-            "width": displaced.WIDTH[self.equilibrium.dynamics],
+            "width": displaced.width_of(self.plan.learner, self.equilibrium.dynamics),
             "runs": [displaced.STEPS, PERIODS],
         }
 

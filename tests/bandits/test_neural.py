@@ -225,7 +225,7 @@ def test_few_rows_of_a_network_are_not_run_beside_hundreds_of_empty_ones(monkeyp
 
 @pytest.mark.nightly
 def test_a_small_sweep_with_sampled_runs_ends_with_results(tmp_path):
-    """The networks of the edge-of-stability study. With 256 lanes one of its four scans alone took over 40 CPU-seconds."""
+    """The networks of the edge-of-stability study. With 256 lanes one of four scans alone took over 40 CPU-seconds."""
     bandit = ("bandit=neural", "bandit.contexts=4", "bandit.length=3", "bandit.width=16")
     grid = ("sweep.refresh_interval=[4]", "momentum=0.0", "sweep.learning_rate=[0.03,0.1]", "seeds=16")
     assert main(["sweep", *bandit, "dynamics=sampled", *grid, "quiet=true", f"run_dir={tmp_path / 'run'}"]) == 0

@@ -64,7 +64,7 @@ figures: $(READY)  ## every figure and claim at paper quality, the default sweep
 	cp outputs/held_out/summary.json figures/held_out.summary.json
 	cp outputs/held_out/manifest.json figures/held_out.manifest.json
 	cp outputs/held_out/recall.png figures/held_out.png
-	cp "$$($(BIN)/python -m bandit_lab watch simulated=held_out runs=2000 seed=2026 | tail -1)" figures/watch.json
+	cp "$$($(BIN)/python -m bandit_lab watch simulated=held_out runs=2000 seed=2027 | tail -1)" figures/watch.json
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.12 ...")'

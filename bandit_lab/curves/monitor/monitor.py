@@ -52,8 +52,7 @@ class Monitor:
         group_size: G of the trainer; allows a bound on silent groups where none are logged.
         scale: (lowest, highest) reward possible; estimated if not given.
         patience: rows after which a run that has gained nothing is called stalled; None: never. Slow runs are, too.
-        false_alarm: rate of false alarms over a whole run, all failures but `stalled` together. Swings exceed it in
-            runs of thousands of rows (`spending.SLACK`).
+        false_alarm: rate of false alarms over a whole run, all failures but `stalled` together.
         reward_key: name of the reward, where it is not a known one.
         eval_key: name of the held-out result.
         settings: thresholds of `diagnose`, which an alarm passes as well.

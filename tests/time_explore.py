@@ -73,9 +73,12 @@ def main() -> None:
                 page.goto(f"{file.as_uri()}#{address}")
                 page.wait_for_function("globalThis.explore && explore.frames.length > 0 && !explore.busy")
                 frames, between = (sorted(one) for one in dragged(page, selector))
+                page.close()
+                if not frames:
+                    print(f"{name:>30} {'no frame while it moved':>29}")
+                    continue
                 middle, most = statistics.median(frames), frames[int(0.9 * len(frames))]
                 print(f"{name:>30} {middle:29.1f} {most:11.1f} {frames[-1]:8.1f} {statistics.median(between):23.1f}")
-                page.close()
         browser.close()
 
 

@@ -265,10 +265,8 @@ def trained(setting: Setting) -> str:
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Stiffness against time; the plateaus against N."""
-    figure.set_figheight(3.3 if wide else 6.2)
-    axes = figure.subplots(1, 2, width_ratios=(1.25, 1)) if wide else figure.subplots(2, 1, height_ratios=(1.15, 1))
-    _draw_time(axes[0], found)
-    _draw_plateaus(axes[1], found)
+    sizes = ((1.25, 1), (1.15, 1))
+    sheet.fill(figure, found, wide, (_draw_time, _draw_plateaus), heights=(3.3, 6.2), sizes=sizes)
 
 
 def _draw_time(panel: Axes, found: Results) -> None:

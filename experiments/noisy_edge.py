@@ -134,10 +134,7 @@ def trained(setting: Setting) -> str:
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Stiffness against time; what is missing to the edge against G."""
-    figure.set_figheight(2.8 if wide else 5.2)
-    axes = figure.subplots(1, 2) if wide else figure.subplots(2, 1)
-    _draw_time(axes[0], found)
-    _draw_missing(axes[1], found)
+    sheet.fill(figure, found, wide, (_draw_time, _draw_missing), heights=(2.8, 5.2))
 
 
 def _draw_time(panel: Axes, found: Results) -> None:

@@ -73,7 +73,11 @@ def undisturbed(zygote, base: Path, *arguments: str, warm: bool = False) -> Whol
     begin, seen = time.monotonic(), {}
 
     def note() -> bool:
-        now, count = time.monotonic() - begin, len(list((base / "run" / "chunks").glob("*.npz")))
+        now = time.monotonic() - begin
+        try:
+            count = len(list((base / "run" / "chunks").glob("*.npz")))
+        except FileNotFoundError:  # the run ends and takes the folder away while it is listed
+            count = 0
         if count and "first" not in seen:
             seen["first"] = now
         if count > seen.get("count", 0):

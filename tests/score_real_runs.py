@@ -16,8 +16,8 @@ from typing import Any
 
 from bandit_lab import diagnose
 from bandit_lab.study.benchmark.real_runs import HALVES, score, score_forecasts
-from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.logs.gather import gather
+from bandit_lab.study.settings.log import FitSettings
 
 STORED = Path(__file__).parents[1] / "figures"
 

@@ -5,10 +5,10 @@ import numpy as np
 from bandit_lab.curves.advise import SPREAD
 from bandit_lab.curves.diagnose import DiagnoseSettings
 from bandit_lab.curves.diagnose.evidence import Evidence
-from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.advise.words import INTERVAL, LETTERS, limit_text, rate_at, short
 from bandit_lab.study.advise.work import Advice, Groups
 from bandit_lab.study.document.value import number
+from bandit_lab.study.settings.log import AdviseSettings
 
 ALARM = DiagnoseSettings().false_alarm
 WASTED = 0.6

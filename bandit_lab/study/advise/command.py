@@ -10,7 +10,6 @@ from bandit_lab import _checks
 from bandit_lab.curves import trainers
 from bandit_lab.curves.trainers import Setup
 from bandit_lab.study.advise import evidence
-from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.advise.show import on_terminal, page
 from bandit_lab.study.advise.summary import summarise
 from bandit_lab.study.advise.work import work
@@ -18,6 +17,7 @@ from bandit_lab.study.document import Block, Column, Document, On, Table, Values
 from bandit_lab.study.document.write import perform
 from bandit_lab.study.logs.findings import paragraphs
 from bandit_lab.study.logs.gather import Log, missing_curves
+from bandit_lab.study.settings.log import AdviseSettings
 from bandit_lab.study.terminal.progress import Progress
 from bandit_lab.theory import MODELS
 

@@ -1,7 +1,7 @@
 """What the log tells: how fast the reward answers, how often answers succeed, how many groups are silent."""
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
@@ -16,10 +16,9 @@ from bandit_lab.curves.fit import LawFit, fit_curve
 from bandit_lab.curves.fit.quality import noise_variance
 from bandit_lab.curves.fit.results import FEWEST_POINTS
 from bandit_lab.curves.trainers import TRAINERS, Fact, Setup
-from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.fit.work import LITTLE
 from bandit_lab.study.logs.gather import Log, gather
-from bandit_lab.study.settings.log import LogSettings
+from bandit_lab.study.settings.log import AdviseSettings, LogSettings, ReadSettings
 
 FEWEST_FOR_WAVES = 24
 LATE = 0.8
@@ -77,12 +76,8 @@ def read_logs(settings: AdviseSettings, given_as: str = "log") -> list[Log]:
     """
     if settings.log is None:
         return []
-    scale = settings.reward_scale
-    asked = LogSettings(
-        paths=[settings.log], reward_key=settings.reward_key, step_key=settings.step_key, where=settings.where,
-        run=settings.run, reward_scale=scale, step_unit=settings.step_unit, log_every=settings.log_every,
-    )  # fmt: skip
-    logs = gather(asked, lambda done, total: None, given_as)
+    asked = {one.name: getattr(settings, one.name) for one in fields(ReadSettings)}
+    logs = gather(LogSettings(**asked, paths=[settings.log]), lambda done, total: None, given_as)
     runs = [log for log in logs if log.curve is not None]
     if len(runs) > 1:
         names = ", ".join(log.name for log in runs[:4])

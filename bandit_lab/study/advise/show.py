@@ -8,12 +8,12 @@ from bandit_lab import __version__
 from bandit_lab.curves.advise import Limit, Margin
 from bandit_lab.curves.trainers import Setup
 from bandit_lab.study.advise.answers import answers, headline
-from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.advise.words import LETTERS, assumptions, limit_text, rate_at, rate_text, short
 from bandit_lab.study.advise.work import SIZES, Advice, DelayRow, GroupRow
 from bandit_lab.study.document import Block, Column, Document, Figure, On, Table, Value
 from bandit_lab.study.document.value import number
 from bandit_lab.study.logs.findings import details, judged, paragraphs, run_drawn, verdict_lines, verdict_text
+from bandit_lab.study.settings.log import AdviseSettings
 
 ALT = "stability margin against refresh interval, this run marked: law dashed, exact solid"
 NO_SPREAD = "needs a logged share of silent groups above the bound"

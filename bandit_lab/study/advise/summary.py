@@ -7,7 +7,6 @@ from bandit_lab.curves.advise import REACH, SPREAD, StalenessLoop
 from bandit_lab.curves.diagnose.oscillation import Oscillation
 from bandit_lab.curves.trainers import Fact
 from bandit_lab.study.advise.answers import answers, headline
-from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.advise.show import (
     NO_SIZE,
     NO_SPREAD,
@@ -21,6 +20,7 @@ from bandit_lab.study.advise.words import LETTERS, assumptions
 from bandit_lab.study.advise.work import INTERVALS, Advice
 from bandit_lab.study.document import ABSENT, Column, Table, Value
 from bandit_lab.study.logs.findings import verdict_text
+from bandit_lab.study.settings.log import AdviseSettings
 
 _UNITS = {"group_size": "answers", "learning_rate": "", "kl_weight": "reward per nat"}
 

@@ -6,18 +6,19 @@ from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.curves import trainers
+from bandit_lab.curves.diagnose import DIAGNOSTICS, DiagnoseSettings
 from bandit_lab.curves.trainers import Setup
 from bandit_lab.study.benchmark import run as benchmark
 from bandit_lab.study.diagnose.benchmark import benchmark_blocks
 from bandit_lab.study.diagnose.compare import compared
 from bandit_lab.study.diagnose.dataset import dataset
-from bandit_lab.study.diagnose.settings import DiagnosisSettings, thresholds
 from bandit_lab.study.diagnose.work import Run, page, runs_table, status, work
 from bandit_lab.study.document import Block, Document, On, Paragraph
 from bandit_lab.study.document.write import perform
 from bandit_lab.study.logs.findings import RUN_ALT, caveat_lines, details, evidence_table, paragraphs
 from bandit_lab.study.logs.gather import Log, gather, missing_curves, reading_options
 from bandit_lab.study.logs.runs import check_trainer, pages_of, rows_of, small_multiples, status_lines
+from bandit_lab.study.settings.log import THRESHOLDS, DiagnosisSettings
 from bandit_lab.study.terminal.progress import Progress
 
 LEGEND = (
@@ -39,6 +40,18 @@ class DiagnosePlan:
     def precision(self) -> str:
         """For the manifest."""
         return "float64" if self.settings.simulated is None else "float32"
+
+
+def thresholds(settings: DiagnosisSettings) -> DiagnoseSettings:
+    """The diagnostics' thresholds and options. Raises ValueError for values out of range and unknown options."""
+    for name, options in settings.diagnostic.items():
+        _checks.require(isinstance(options, dict), f"diagnostic.{name}", "its options", options)
+        DIAGNOSTICS.build(name, options)
+    for name in DIAGNOSTICS:
+        if DIAGNOSTICS.is_outside(name):
+            DIAGNOSTICS.look_at(name, DIAGNOSTICS.build(name, settings.diagnostic.get(name, {})))
+    known = {name: getattr(settings, name) for name in THRESHOLDS}
+    return DiagnoseSettings(**known, options=settings.diagnostic)
 
 
 def prepare(settings: DiagnosisSettings, explicit: frozenset[str]) -> DiagnosePlan:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bandit_lab.curves.diagnose import Diagnosis, Evidence
-from bandit_lab.study.diagnose.settings import THRESHOLDS, DiagnosisSettings
 from bandit_lab.study.diagnose.work import Run
 from bandit_lab.study.document import Table
 from bandit_lab.study.logs.runs import curves_of
+from bandit_lab.study.settings.log import THRESHOLDS, DiagnosisSettings
 
 if TYPE_CHECKING:
     import xarray

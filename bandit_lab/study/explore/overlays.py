@@ -9,12 +9,12 @@ import numpy as np
 from bandit_lab import _checks
 from bandit_lab.study.advise import command as advise
 from bandit_lab.study.advise import evidence
-from bandit_lab.study.advise.settings import AdviseSettings
 from bandit_lab.study.advise.work import Advice, work
 from bandit_lab.study.explore.settings import ExploreSettings
 from bandit_lab.study.explore.start import LARGEST, SHARED, start
 from bandit_lab.study.folder import export, written
 from bandit_lab.study.folder.status import runs_in
+from bandit_lab.study.settings.log import AdviseSettings
 
 MOST_CELLS = 20_000
 

@@ -10,11 +10,11 @@ from bandit_lab.study.document import Block, Document, On, Paragraph
 from bandit_lab.study.document.write import perform
 from bandit_lab.study.fit import show
 from bandit_lab.study.fit.backtest import backtest
-from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.fit.work import work
 from bandit_lab.study.logs.findings import details, paragraphs
 from bandit_lab.study.logs.gather import Log, gather, missing_curves, reading_options
 from bandit_lab.study.logs.runs import Row, check_trainer, pages_of, rows_of, small_multiples, status_lines
+from bandit_lab.study.settings.log import FitSettings
 from bandit_lab.study.terminal.progress import Progress
 from bandit_lab.theory import CONVENTIONS
 

@@ -15,10 +15,10 @@ from bandit_lab.curves.record import RewardScale
 from bandit_lab.study.document import Block, Column, Document, Figure, On, Table, Value
 from bandit_lab.study.document.as_json import interval_name
 from bandit_lab.study.document.value import finite, interval_text, number, telling
-from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.fit.work import Fitted, Prediction
 from bandit_lab.study.logs.findings import judged, paragraphs, unfound_text, verdict_lines, what_was_read
 from bandit_lab.study.logs.runs import MANY, Row, column, curves_of, first_columns, last_columns, padded
+from bandit_lab.study.settings.log import FitSettings
 
 if TYPE_CHECKING:
     import xarray

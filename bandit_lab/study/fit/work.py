@@ -10,8 +10,8 @@ from bandit_lab.curves.fit import CurveFit, LawFit, fit_curve
 from bandit_lab.curves.forecast import FEWEST, Crossing, Forecast, ForecastSettings, predict_curve
 from bandit_lab.curves.reading import Reading, effective_stiffness
 from bandit_lab.study.document import Value
-from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.logs.gather import Log
+from bandit_lab.study.settings.log import FitSettings
 from bandit_lab.theory import as_convention
 
 LITTLE = 0.5

@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bandit_lab.study.advise.settings import AdviseSettings
-from bandit_lab.study.diagnose.settings import DiagnosisSettings
 from bandit_lab.study.explore.settings import ExploreSettings
-from bandit_lab.study.fit.settings import FitSettings
 from bandit_lab.study.settings.bench import BenchSettings
+from bandit_lab.study.settings.log import AdviseSettings, DiagnosisSettings, FitSettings
 from bandit_lab.study.settings.schema import (
     LEARNER,
     OUTPUT,

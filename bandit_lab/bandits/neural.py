@@ -1,5 +1,6 @@
 """A neural network that writes sequences: a softmax bandit with V^L arms a prompt, whose logits a network gives.
 
+A task says what a sequence of L tokens out of V must be to earn its reward.
 Every sequence is enumerated, so that the expected update, the stiffness and all that follows are exact.
 """
 
@@ -12,13 +13,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from numpy.typing import NDArray
 
 from bandit_lab import _checks
 from bandit_lab._registry import Registry
 from bandit_lab._types import Array
 from bandit_lab.bandits.base import Bandit, RewardLaw, register_bandit
 from bandit_lab.bandits.contextual import table
-from bandit_lab.bandits.tasks import TASKS
 
 MOST_SEQUENCES = 2**14
 """Sequences of all prompts together: each is one pass of the network at every step."""
@@ -34,6 +35,16 @@ whose `__call__(context, tokens [L])` gives logits [L, V]: of every token, given
 only. Its arrays of floats are the parameters; everything else is static.
 """
 register_network = NETWORKS.register
+TASKS: Registry[NDArray[np.float64]] = Registry("task", given=("tokens", "contexts", "vocabulary", "seed"))
+"""For developers. A new task is a function under `@register_task("its_name")`:
+
+    (tokens [K, L] integers, contexts X, vocabulary V, seed) -> [X, K] in [0, 1]
+
+how well each sequence answers each prompt: 1 is right, 0 is wrong.
+"""
+register_task = TASKS.register
+Scores = NDArray[np.float64]
+Tokens = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -227,3 +238,29 @@ def _taught(network: Network, start: np.ndarray, tokens: np.ndarray, wanted: np.
         return np.asarray(run(jnp.asarray(start)))
 
     return _double(learn)
+
+
+@register_task("parity")
+def parity(tokens: Tokens, contexts: int, vocabulary: int, seed: int) -> Scores:
+    """Right where the sum of the tokens is even; odd for every other prompt."""
+    return (tokens.sum(axis=1) % 2 == np.arange(contexts)[:, None] % 2).astype(float)
+
+
+@register_task("addition")
+def addition(tokens: Tokens, contexts: int, vocabulary: int, seed: int) -> Scores:
+    """Right where the tokens add up to the prompt's number modulo V."""
+    return (tokens.sum(axis=1) % vocabulary == np.arange(contexts)[:, None] % vocabulary).astype(float)
+
+
+@register_task("copy")
+def copy(tokens: Tokens, contexts: int, vocabulary: int, seed: int) -> Scores:
+    """The share of tokens that agree with the prompt's number, written in base V."""
+    places = vocabulary ** np.arange(tokens.shape[1])[::-1]
+    digits = np.arange(contexts)[:, None] // places % vocabulary
+    return (tokens == digits[:, None, :]).mean(axis=2)
+
+
+@register_task("random")
+def random(tokens: Tokens, contexts: int, vocabulary: int, seed: int) -> Scores:
+    """A table of numbers drawn uniformly from [0, 1] with the bandit's seed."""
+    return np.random.default_rng((seed, 1)).uniform(size=(contexts, len(tokens)))

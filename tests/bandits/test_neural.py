@@ -12,7 +12,7 @@ import xarray
 from settings import cells
 
 from bandit_lab.bandits import BANDITS
-from bandit_lab.bandits.tasks import TASKS, register_task
+from bandit_lab.bandits.neural import TASKS, register_task
 from bandit_lab.grpo import Learner
 from bandit_lab.measure import displaced, growth_rate
 from bandit_lab.study.cli import main

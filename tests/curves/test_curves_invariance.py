@@ -9,7 +9,7 @@ from simulated_curves import noise, simulate
 
 from bandit_lab.curves import Curve, RewardScale, Series
 from bandit_lab.curves.diagnose import DiagnoseSettings, diagnose
-from bandit_lab.curves.fit import SHAPES, fit_many, scaling
+from bandit_lab.curves.fit import SHAPES, fit_many, picture
 from bandit_lab.curves.forecast import ForecastSettings, predict_curve
 
 CHANGES = [(1e6, 1.0), (0.0, 1e6), (0.0, 1e-6), (-3e5, 0.01)]
@@ -61,7 +61,7 @@ def test_a_fit_that_is_not_centred_would_be_caught(plain, monkeypatch):
     """The planted defect: without centring rounding is all that is left of the sums, and a constant wins."""
     time, rewards = curves()
     ones = np.ones((3, 1))
-    monkeypatch.setattr(scaling, "of", lambda reward: (0 * ones, ones))
+    monkeypatch.setattr(picture, "own_units", lambda reward: (0 * ones, ones))
     spoiled = fit_many(time, 1e6 + rewards[:3])
     assert any(one.best.law != wanted.best.law for one, wanted in zip(spoiled, plain[:3], strict=True))
 

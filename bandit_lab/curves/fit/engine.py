@@ -13,7 +13,7 @@ curves that share their steps go through in one call.
 
 import numpy as np
 
-from bandit_lab.curves.fit import likelihood, scaling
+from bandit_lab.curves.fit import likelihood, picture
 from bandit_lab.curves.fit.descent import descend
 from bandit_lab.curves.fit.likelihood import RHO, Points
 from bandit_lab.curves.fit.picture import RADII, Picture, rays
@@ -26,8 +26,8 @@ _STARTS, _APART = 3, 2.5
 
 def fit(shape: Shape, time: Floats, reward: Floats) -> Picture:
     """Fit one law to C curves [C, T] on common times [T], starting at 0; neither offset nor scale matters."""
-    centre, unit = scaling.of(reward)
-    return scaling.restored(_fit(shape, time, (reward - centre) / unit), centre, unit)
+    centre, unit = picture.own_units(reward)
+    return picture.restored(_fit(shape, time, (reward - centre) / unit), centre, unit)
 
 
 def _fit(shape: Shape, time: Floats, reward: Floats) -> Picture:

@@ -1,6 +1,11 @@
-"""What a fit of one law leaves behind: the likelihood around its best shape, from which the intervals are read."""
+"""What a fit of one law leaves behind: the likelihood around its best shape, from which the intervals are read.
 
-from dataclasses import dataclass
+The fit sees curves in units of their own: numbers of order one around zero, whatever offset and scale the log has. Its
+sums of squares are differences of sums; with a common offset of 10^6 nothing but rounding is left of them. The unit is
+a power of two, so that dividing by it rounds nothing.
+"""
+
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,6 +16,8 @@ from bandit_lab.curves.record import Floats
 RADII = 1.68 * np.array([0.2, 0.4, 0.6, 0.8, 0.9, 0.97, 1.03, 1.1, 1.3, 1.6, 2.2])
 """Distances from the best fit along each ray [standard errors], dense where a 90 % interval ends."""
 _DIRECTIONS = 16
+_NOTHING = 1e-100
+"""Noise of a curve that does not move: what keeps logarithms finite."""
 
 
 @dataclass(frozen=True)
@@ -44,3 +51,33 @@ def rays(shape: Shape) -> Floats:
         return np.array([[1.0], [-1.0]])
     angle = 2 * np.pi * np.arange(_DIRECTIONS) / _DIRECTIONS
     return np.stack((np.cos(angle), np.sin(angle)), axis=-1)
+
+
+def own_units(reward: Floats) -> tuple[Floats, Floats]:
+    """(centre, unit) [C, 1] of curves [C, T]: the median, and the power of two below the largest distance from it."""
+    centre = np.median(reward, axis=-1, keepdims=True)
+    largest = np.abs(reward - centre).max(axis=-1, keepdims=True)
+    unit = np.ldexp(1.0, np.frexp(largest)[1] - 1)
+    return centre, np.where(largest > 0, unit, 1.0)
+
+
+def restored(picture: Picture, centre: Floats, unit: Floats) -> Picture:
+    """The picture of (reward - centre) / unit as that of the reward itself."""
+    points, shift, factor = picture.points, centre[:, 0], unit[:, 0]
+    noise = np.where(picture.sigma > _NOTHING, factor * picture.sigma, 0.0)
+    points = replace(
+        points,
+        plateau=centre + unit * points.plateau,
+        amplitude=unit * points.amplitude,
+        squares=np.where(noise[:, None] > 0, unit**2 * points.squares, 0.0),
+    )
+    return replace(
+        picture,
+        plateau=shift + factor * picture.plateau,
+        amplitude=factor * picture.amplitude,
+        sigma=noise,
+        points=points,
+        deviance=picture.deviance + 2 * picture.freedom[:, None] * np.log(unit),
+        fitted=centre + unit * picture.fitted,
+        log_likelihood=picture.log_likelihood - picture.time.size * np.log(factor),
+    )

@@ -30,7 +30,7 @@ def benchmark_blocks(found: dict[str, Any], picture: bool) -> list[Block]:
 
 
 def _drawn(found: dict[str, Any]) -> Any:
-    from bandit_lab.study.plots.recall import recall_figure
+    from bandit_lab.study.plots.diagnosis import recall_figure
 
     return recall_figure(found)
 

@@ -40,7 +40,7 @@ class Panel:
     fitted: np.ndarray
     sigma: float
     model: str
-    unit: str = "steps"
+    unit: str = "step"
     plateau: tuple[float, float, float] | None = None
     arrival: tuple[float, float, float] | None = None
     cut: float | None = None
@@ -68,7 +68,7 @@ def panel(row: Row[Fitted]) -> Panel:
         fitted=best.fitted,
         sigma=best.parameters["sigma"].value,
         model=best.law,
-        unit=curve.step_unit if curve.step_unit != "unknown" else "unit not known",
+        unit=curve.step_unit,
         plateau=(plateau.value, plateau.low, plateau.high),
         arrival=(first + tau.value, first + tau.low, first + tau.high) if tau is not None and bounded else None,
         cut=float(curve.step[ahead.points - 1]) if 0 < ahead.points < curve.step.size else None,
@@ -83,7 +83,7 @@ def run_figure(panel: Panel) -> Figure:
     """One run: logged rewards, the law with its noise, plateau, forecast, held-out results, events."""
     figure, axis = plt.subplots(figsize=(7.0, 4.6))
     handles = _curve(axis, panel, detailed=True)
-    axis.set(xlabel=_axis_label(panel.unit), ylabel="reward")
+    axis.set(xlabel=step_label(panel.unit), ylabel="reward")
     axis.set_title(_title(middle_cut(panel.title, 90)), fontsize=9)
     figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=7.5)
     return figure
@@ -91,21 +91,11 @@ def run_figure(panel: Panel) -> Figure:
 
 def small_multiples(panels: Sequence[Panel]) -> Figure:
     """A page of runs, at most PER_PAGE of them."""
-    columns = min(COLUMNS, len(panels))
-    rows = -(-len(panels) // columns)
-    beside = columns if columns < 3 else 4  # entries of the legend in a line: a narrow page does not hold all four
-    height = 0.75 + 0.15 * (4 // beside) + 1.55 * rows
-    figure, axes = plt.subplots(rows, columns, figsize=(0.6 + 2.15 * columns, height), squeeze=False)
-    for axis, panel in zip(axes.flat, panels, strict=False):
+    beside = len(panels) if len(panels) < 3 else 4  # entries of the legend in a line: a narrow page holds not all four
+    figure, axes = subplots_of([panel.unit for panel in panels], 0.75 + 0.15 * (4 // beside), 1.55)
+    for axis, panel in zip(axes, panels, strict=True):
         _curve(axis, panel, detailed=False)
         axis.set_title(f"{_title(middle_cut(panel.title, 30))}\n{panel.model.replace('_', ' ')}", fontsize=6.5)
-        axis.tick_params(labelsize=6.5)
-        axis.locator_params(nbins=4)
-    for axis in axes.flat[len(panels) :]:
-        axis.set_visible(False)
-    units = {panel.unit for panel in panels}
-    figure.supxlabel(_axis_label(units.pop() if len(units) == 1 else "as each log counts"), fontsize=8)
-    figure.supylabel("reward", fontsize=8)
     handles = [
         Line2D([], [], label="logged reward", **RAW),
         Line2D([], [], label="chosen law", **FIT),
@@ -114,6 +104,29 @@ def small_multiples(panels: Sequence[Panel]) -> Figure:
     ]
     figure.legend(handles=handles, loc="outside upper center", ncols=beside, fontsize=7)
     return figure
+
+
+def subplots_of(units: Sequence[str], head: float, each: float) -> tuple[Figure, list[Axes]]:
+    """A page of small panels, one per run, with the labels that they share.
+
+    units: of each run's steps. head, each: inches above the panels, and of a row of them.
+    """
+    columns = min(COLUMNS, len(units))
+    rows = -(-len(units) // columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(0.6 + 2.15 * columns, head + each * rows), squeeze=False)
+    for axis in axes.flat:
+        axis.tick_params(labelsize=6.5)
+        axis.locator_params(nbins=4)
+    for axis in axes.flat[len(units) :]:
+        axis.set_visible(False)
+    figure.supxlabel(step_label(units[0]) if len(set(units)) == 1 else "step (as each log counts)", fontsize=8)
+    figure.supylabel("reward", fontsize=8)
+    return figure, list(axes.flat[: len(units)])
+
+
+def step_label(unit: str) -> str:
+    """What stands below an axis of steps in a log's unit."""
+    return "step (unit not known)" if unit == "unknown" else f"step ({unit}s)"
 
 
 def _curve(axis: Axes, panel: Panel, *, detailed: bool) -> list[Line2D | Patch]:
@@ -194,10 +207,6 @@ def _frame(panel: Panel, *, detailed: bool) -> tuple[float, float]:
     low, high = max(min(wanted), min(shown) - room), min(max(wanted), max(shown) + room)
     margin = 0.06 * (high - low) or 0.1
     return float(low - margin), float(high + margin)
-
-
-def _axis_label(unit: str) -> str:
-    return f"step ({unit}s)" if unit in ("optimiser step", "rollout cycle") else f"step ({unit})"
 
 
 def _title(text: str) -> str:

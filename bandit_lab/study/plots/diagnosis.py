@@ -1,28 +1,36 @@
-"""Runs as `diagnose` sees them: reward with held-out results, entropy and silent groups below, evidence shaded."""
+"""Runs as `diagnose` sees them: reward with held-out results, entropy and silent groups below, evidence shaded. And how
+often it finds what was planted.
+"""
 
 import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from scipy.stats import beta
 
 from bandit_lab.curves import Curve
 from bandit_lab.curves.diagnose import Diagnosis
 from bandit_lab.study.logs.findings import marks, verdict_text
 from bandit_lab.study.logs.runs import Row
 from bandit_lab.study.plots import style as s
-from bandit_lab.study.plots.curves import COLUMNS
+from bandit_lab.study.plots.curves import COLUMNS, HELD_OUT, RAW, step_label, subplots_of
 from bandit_lab.study.terminal.text import middle_cut
 
-_RAW: s.Look = {"linestyle": "none", "marker": ".", "color": s.GREY, "markersize": 4.5, "markeredgewidth": 0}
 _SMOOTH: s.Look = {"color": s.BLUE, "linewidth": 1.6}
-_HELD_OUT: s.Look = {"linestyle": "none", "marker": "^", "color": s.GREEN, "markersize": 4, "markerfacecolor": "white"}
 _COLOURS = (s.VERMILION, s.PURPLE, s.ORANGE)
 _BELOW = {"entropy": "entropy (nats)", "zero_std_frac": "silent groups", "kl": "KL (nats)"}
 """Logged quantities with a panel of their own, and its label."""
+_UNITS = {
+    "reward_hacking": "fall of the true reward",
+    "advantage_degeneracy": "share of silent groups",
+    "policy_concentration": "share of the entropy lost",
+    "dynamical_instability": "swing of the reward, peak to peak",
+}
 
 
 def diagnosis_figure(name: str, curve: Curve, found: Diagnosis) -> Figure:
@@ -45,8 +53,7 @@ def diagnosis_figure(name: str, curve: Curve, found: Diagnosis) -> Figure:
         handles.append(Patch(facecolor=s.YELLOW, alpha=0.3, label=f"{number}: {text}"))
     following = "\n".join(textwrap.wrap(f"next: {found.next}", 105)).replace("$", r"\$")
     top.set_title(f"{_title(name, 80, _verdict(found))}\n{following}", fontsize=8.5)
-    unit = curve.step_unit
-    axes[-1, 0].set_xlabel(f"step (unit {unit})" if unit == "unknown" else f"step ({unit}s)")
+    axes[-1, 0].set_xlabel(step_label(curve.step_unit))
     figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=7.5)
     return figure
 
@@ -64,20 +71,13 @@ def _title(name: str, length: int, verdict: str) -> str:
 
 def small_multiples(rows: Sequence[Row[Diagnosis]]) -> Figure:
     """A page of runs: reward, held-out results, evidence shaded, verdict in the title."""
-    columns = min(COLUMNS, len(rows))
-    lines = -(-len(rows) // columns)
-    figure, axes = plt.subplots(lines, columns, figsize=(0.6 + 2.15 * columns, 0.9 + 1.6 * lines), squeeze=False)
-    for axis, row in zip(axes.flat, rows, strict=False):
+    figure, axes = subplots_of([row.curve.step_unit for row in rows], 0.9, 1.6)
+    for axis, row in zip(axes, rows, strict=True):
         _small(axis, row)
-    for axis in axes.flat[len(rows) :]:
-        axis.set_visible(False)
-    units = {row.curve.step_unit for row in rows}
-    figure.supxlabel(f"step ({units.pop()}s)" if len(units) == 1 else "step (as each log counts)", fontsize=8)
-    figure.supylabel("reward", fontsize=8)
     handles = _handles(any(row.curve.eval is not None for row in rows))
     if any(marks(row.found) for row in rows):
         handles.append(Patch(facecolor=s.YELLOW, alpha=0.4, label="what the verdict rests on"))
-    figure.legend(handles=handles, loc="outside upper center", ncols=min(4, 1 + columns // 2), fontsize=7)
+    figure.legend(handles=handles, loc="outside upper center", ncols=1 + min(COLUMNS, len(rows)) // 2, fontsize=7)
     return figure
 
 
@@ -89,8 +89,7 @@ def side_by_side(runs: Sequence[tuple[str, Curve, Diagnosis]]) -> Figure:
         for first, last, _ in marks(found):
             axis.axvspan(first, last, facecolor=s.YELLOW, alpha=0.3, linewidth=0)
         axis.set_title(_title(name, 45, verdict_text(found, True)), fontsize=8.5)
-        unit = curve.step_unit
-        axis.set_xlabel(f"step (unit {unit})" if unit == "unknown" else f"step ({unit}s)")
+        axis.set_xlabel(step_label(curve.step_unit))
         axis.label_outer()
     handles = _handles(any(curve.eval is not None for _, curve, _ in runs))
     if any(marks(found) for _, _, found in runs):
@@ -101,17 +100,15 @@ def side_by_side(runs: Sequence[tuple[str, Curve, Diagnosis]]) -> Figure:
 
 def _small(axis: plt.Axes, row: Row[Diagnosis]) -> None:
     curve, found = row.curve, row.found
-    axis.plot(curve.step, curve.reward, **(_RAW | {"markersize": 2.2}))
+    axis.plot(curve.step, curve.reward, **(RAW | {"markersize": 2.2}))
     axis.plot(*_smooth(curve), **(_SMOOTH | {"linewidth": 1.1}))
     if curve.eval is not None:
-        axis.plot(curve.eval.step, curve.eval.value, **(_HELD_OUT | {"markersize": 2.6}))
+        axis.plot(curve.eval.step, curve.eval.value, **(HELD_OUT | {"markersize": 2.6}))
     for first, last, _ in marks(found):
         axis.axvspan(first, last, facecolor=s.YELLOW, alpha=0.3, linewidth=0)
     harm, unjudged = len(found.notes) < len(found.severity), found.verdict == ("not_judged",)
     title = _title(row.log.name, 30, verdict_text(found, True))
     axis.set_title(title, fontsize=6.5, color=s.VERMILION if harm else s.GREY if unjudged else s.BLACK)
-    axis.tick_params(labelsize=6.5)
-    axis.locator_params(nbins=4)
 
 
 def _smooth(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
@@ -123,20 +120,46 @@ def _smooth(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
 
 def _handles(held_out: bool) -> list[Line2D | Patch]:
     handles: list[Line2D | Patch] = [
-        Line2D([], [], label="logged reward", **(_RAW | {"markersize": 8})),
+        Line2D([], [], label="logged reward", **(RAW | {"markersize": 8})),
         Line2D([], [], label="running mean", **_SMOOTH),
     ]
-    return handles + ([Line2D([], [], label="held-out result", **_HELD_OUT)] if held_out else [])
+    return handles + ([Line2D([], [], label="held-out result", **HELD_OUT)] if held_out else [])
 
 
 def _reward(axis: plt.Axes, curve: Curve) -> list[Line2D | Patch]:
-    axis.plot(curve.step, curve.reward, **_RAW)
+    axis.plot(curve.step, curve.reward, **RAW)
     axis.plot(*_smooth(curve), **_SMOOTH)
     axis.set_ylabel("reward")
     handles = _handles(curve.eval is not None)
     if curve.eval is not None:
-        axis.plot(curve.eval.step, curve.eval.value, **_HELD_OUT)
+        axis.plot(curve.eval.step, curve.eval.value, **HELD_OUT)
     if (lost := curve.nonfinite_steps).size:
         axis.plot(lost, np.full(lost.size, axis.get_ylim()[0]), "|", color=s.PURPLE, clip_on=False)
         handles.append(Line2D([], [], label="reward not finite", color=s.PURPLE, marker="|", linestyle="none"))
     return handles
+
+
+def recall_figure(found: dict[str, Any]) -> Figure:
+    """Four panels; `found` is the `benchmark` of summary.json. Bars are 95 % Clopper-Pearson intervals."""
+    figure, axes = plt.subplots(2, 2, figsize=(7.0, 4.6), sharey=True)
+    looks = (("diagnose", s.BLUE, "o", "diagnose"), ("reward_only", s.ORANGE, "s", "reward curve alone"))
+    for axis, (failure, unit) in zip(axes.flat, _UNITS.items(), strict=True):
+        for place, (key, colour, marker, label) in enumerate(looks):
+            rows = [row for row in found[key]["recall_by_effect"][failure] if row["runs"]]
+            low, high, hits, runs = (
+                np.array([row[k] for row in rows], float) for k in ("low", "high", "found", "runs")
+            )
+            middle = 0.5 * (low + high) + (place - 0.5) * 0.12 * (high - low)
+            ends = np.nan_to_num(beta.ppf(0.025, hits, runs - hits + 1)), beta.ppf(0.975, hits + 1, runs - hits)
+            share = hits / runs
+            bars = np.array([share - ends[0], np.where(hits < runs, ends[1], 1.0) - share])
+            axis.errorbar(middle, share, np.maximum(bars, 0), color=colour, marker=marker, markersize=4, capsize=2,
+                          linewidth=1.2, label=label)  # fmt: skip
+        axis.axvline(found["demanded"][failure], color=s.GREY, linestyle=(0, (4, 3)), linewidth=1)
+        axis.set(xlabel=f"{unit}", ylim=(-0.03, 1.05))
+        axis.set_title(failure.replace("_", " "))
+    for axis in axes[:, 0]:
+        axis.set_ylabel("share of runs found")
+    axes[0, 0].legend(loc="center right")
+    axes[0, 0].text(found["demanded"]["reward_hacking"], 0.02, " recall demanded from here", fontsize=7, color=s.GREY)
+    return figure

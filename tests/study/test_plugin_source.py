@@ -8,7 +8,7 @@ import pytest
 from bandit_lab.study import plugins
 from bandit_lab.study.chunks import ChunkStore
 from bandit_lab.study.cli import main
-from bandit_lab.study.folder import resume
+from bandit_lab.study.folder import store
 from bandit_lab.study.folder.manifest import config_hash
 
 BANDIT = """
@@ -78,10 +78,10 @@ def test_an_environment_in_the_same_folder_does_not_count(folder, monkeypatch):
 def test_a_begun_run_of_another_source_is_refused_by_name(folder):
     settings = {"settings": CHOSEN, "plugin_source": loaded()}
     ChunkStore(folder / "run").open(settings)
-    assert resume.state(folder / "run", settings, False) == resume.BEGUN
+    assert store.state_of(folder / "run", settings, False) == store.BEGUN
     (folder / "rewards_of_mine.py").write_text("REWARDS = (0.8, 0.3)\n")
     with pytest.raises(ValueError, match=r"run_dir: .*another source of the plug-in rewards_of_mine"):
-        resume.state(folder / "run", settings | {"plugin_source": loaded()}, False)
+        store.state_of(folder / "run", settings | {"plugin_source": loaded()}, False)
 
 
 def test_a_sweep_after_the_edit_does_not_take_the_old_results(folder, capsys):

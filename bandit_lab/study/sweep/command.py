@@ -17,7 +17,7 @@ from bandit_lab.study.chunks.store import PLAN
 from bandit_lab.study.document import Document, Value
 from bandit_lab.study.document.as_json import plain
 from bandit_lab.study.examples import make_examples
-from bandit_lab.study.folder import resume, store, written
+from bandit_lab.study.folder import store, written
 from bandit_lab.study.folder.manifest import NOT_HASHED, manifest, peak_memory_bytes
 from bandit_lab.study.folder.store import RunFolder
 from bandit_lab.study.hosts import join
@@ -36,7 +36,7 @@ __all__ = ["check_folder", "execute", "prepare"]
 
 def check_folder(plan: SweepPlan, folder: Path) -> None:
     """Raise ValueError if the folder holds a run of another configuration. Only reads."""
-    resume.state(folder, settings_of(plan), plan.settings.overwrite)
+    store.state_of(folder, settings_of(plan), plan.settings.overwrite)
     check_disk(plan, folder)
 
 
@@ -58,17 +58,17 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Document 
         with bad_input(), stopped_by_disk(folder.path):
             look = functools.partial(_look, plan, folder, settings)
             writes = hosts.enter(stack, look, what, plan.settings.overwrite)
-            state = resume.state(folder.path, settings, plan.settings.overwrite) if writes else resume.BEGUN
-            if state == resume.FINISHED and not _is_whole(folder):
-                state = resume.BEGUN
+            state = store.state_of(folder.path, settings, plan.settings.overwrite) if writes else store.BEGUN
+            if state == store.FINISHED and not _is_whole(folder):
+                state = store.BEGUN
         with stopped_by_disk(folder.path):
-            if state == resume.FINISHED:
+            if state == store.FINISHED:
                 chunks.remove()
                 folder.tidy()
                 report.show("finished already: nothing is left to do (overwrite=true computes it anew)")
                 return None
             if writes:
-                _open(plan, folder, chunks, settings, anew=state == resume.NEW)
+                _open(plan, folder, chunks, settings, anew=state == store.NEW)
                 hosts.begin()
             done = compute(plan, chunks, progress, hosts)
             found = None
@@ -102,7 +102,7 @@ def _open(plan: SweepPlan, folder: RunFolder, chunks: ChunkStore, settings: dict
 def _look(plan: SweepPlan, folder: RunFolder, settings: dict[str, Any]) -> None:
     """Raise ValueError where a run may not begin in the folder. Only reads."""
     store.check_folder(folder.path, plan.settings.overwrite, continues=True)
-    resume.state(folder.path, settings, plan.settings.overwrite)
+    store.state_of(folder.path, settings, plan.settings.overwrite)
     check_disk(plan, folder.path)
 
 

@@ -7,6 +7,7 @@ be written is not used, and processes that share one write the same bytes under 
 """
 
 import hashlib
+import json
 import os
 import platform
 import warnings
@@ -16,6 +17,7 @@ from typing import Any
 import platformdirs
 
 from bandit_lab import _checks
+from bandit_lab.study.arithmetic import processor
 from bandit_lab.study.terminal.output import tell_once
 
 SHORTEST = 0.05  # seconds: programs that compile faster are not worth a file
@@ -28,17 +30,12 @@ def default_folder() -> Path:
     return Path(chosen) / "bandit_lab" if chosen else platformdirs.user_cache_path("bandit_lab", appauthor=False)
 
 
-def processor() -> str:
+def kind_of_machine() -> str:
     """A short name of this kind of processor and of the compiler: model, instruction sets, jaxlib's version."""
     import jaxlib
 
-    parts = [platform.system(), platform.machine(), platform.processor(), jaxlib.__version__]
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-        parts += sorted({line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))})
-    except OSError:
-        pass  # not Linux: one model of a system has one set of instructions
-    return f"{platform.machine()}-{hashlib.sha256(os.linesep.join(parts).encode()).hexdigest()[:12]}"
+    parts = [platform.system(), processor(), jaxlib.__version__]
+    return f"{platform.machine()}-{hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]}"
 
 
 def enable(chosen: str | bool | None) -> Path | None:
@@ -57,7 +54,7 @@ def enable(chosen: str | bool | None) -> Path | None:
     if not chosen or config.jax_compilation_cache_dir or not config.jax_enable_compilation_cache:
         return None
     parent = default_folder() if chosen in (True, "auto") else Path(str(chosen)).expanduser()
-    folder = _usable(parent / processor())
+    folder = _usable(parent / kind_of_machine())
     if folder is None:
         if chosen not in (True, "auto"):
             tell_once(f"compilation_cache: {parent} cannot be used as a folder; compiled programs are not kept")

@@ -112,8 +112,8 @@ def test_least_recently_used_entries_make_room(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="only Linux tells")
 def test_processor_is_stable_and_names_the_instructions(monkeypatch):
-    before = compilation_cache.processor()
-    assert before == compilation_cache.processor()
+    before = compilation_cache.kind_of_machine()
+    assert before == compilation_cache.kind_of_machine()
     read = Path.read_text
     monkeypatch.setattr(Path, "read_text", lambda *a, **k: read(*a, **k).replace("sse2", ""))
-    assert (compilation_cache.processor() != before) == ("sse2" in read(Path("/proc/cpuinfo")))
+    assert (compilation_cache.kind_of_machine() != before) == ("sse2" in read(Path("/proc/cpuinfo")))

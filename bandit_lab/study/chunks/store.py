@@ -236,10 +236,10 @@ def is_ours(name: str) -> bool:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The mapping in a file, or None."""
+    """The mapping in a file, or None where there is none that can be read."""
     try:
         content = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from bandit_lab.study.chunks import durable
 from bandit_lab.study.chunks.store import FOLDER as CHUNKS
-from bandit_lab.study.chunks.store import ChunkStore
+from bandit_lab.study.chunks.store import ChunkStore, read_json
 
 MANIFEST, CONFIG, SUMMARY, RESULTS = "manifest.json", "config.yaml", "summary.json", "results.zarr"
 WRITTEN, STAGED = "written.json", "staged"
@@ -55,11 +55,11 @@ class Look:
 def look(folder: Path) -> Look:
     """Look at a folder. Only reads."""
     names = {name for name in _listed(folder) if not _is_leftover(name)}
-    manifest, broken = _json(folder / MANIFEST), False
+    manifest, broken = read_json(folder / MANIFEST), False
     if manifest is None and (folder / MANIFEST).is_file():
         broken = _unreadable(folder / MANIFEST)
     manifest = manifest if _is_manifest(manifest or {}) else None
-    begun = _json(folder / WRITTEN)
+    begun = read_json(folder / WRITTEN)
     begun = begun if begun is not None and isinstance(begun.get(FILES), dict) and "bandit_lab" in begun else None
     store = ChunkStore(folder)
     of_sweep = not store.folder.is_symlink() and {"command", "settings"} <= set(store.settings() or ())
@@ -185,14 +185,6 @@ def _listed(folder: Path) -> list[str]:
         return []
 
 
-def _json(path: Path) -> dict[str, Any] | None:
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return None
-    return content if isinstance(content, dict) else None
-
-
 def _unreadable(path: Path) -> bool:
     try:
         json.loads(path.read_bytes())
@@ -248,7 +240,7 @@ def _figures() -> set[str]:
 
 def _old_names(folder: Path, command: str) -> list[str]:
     """What a run without a list wrote, by its command and its own summary."""
-    here, summary = _listed(folder), _json(folder / SUMMARY) or {}
+    here, summary = _listed(folder), read_json(folder / SUMMARY) or {}
     pictures = _OLD_PICTURES.get(command)
     names = {name for name in here if name in _FIXED or (pictures and pictures.fullmatch(name))}
     for row in _rows(summary, "logs"):

@@ -101,7 +101,7 @@ def _flat(command: str, keywords: Mapping[str, Any]) -> Iterator[tuple[str, Any]
 
 def _plain(value: Any) -> Any:
     """A value as a configuration has it; text stays as it stands."""
-    from bandit_lab.study.terminal.arguments import literal
+    from bandit_lab.study.terminal.arguments import uninterpolated
 
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
@@ -109,7 +109,7 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple | range):
         return [_plain(one) for one in value]
-    return literal(str(value)) if isinstance(value, str | Path) else value
+    return uninterpolated(str(value)) if isinstance(value, str | Path) else value
 
 
 @contextlib.contextmanager

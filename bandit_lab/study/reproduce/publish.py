@@ -3,7 +3,6 @@
 import csv
 import io
 import itertools
-import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab.study.chunks import durable
+from bandit_lab.study.chunks.store import read_json
 from bandit_lab.study.folder.store import RESULTS, RunFolder, strict_json
 from bandit_lab.study.reproduce import claims, experiment
 from bandit_lab.study.reproduce.experiment import Experiment, Results
@@ -124,11 +124,8 @@ def read(folder: Path) -> dict[str, Any]:
     path = folder / CLAIMS
     if not path.is_file():
         return {"claims": [], "figures": {}}
-    try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        content = {}
-    ours = isinstance(content, dict) and {"claims", "figures"} <= set(content)
+    content = read_json(path) or {}
+    ours = {"claims", "figures"} <= set(content)
     _checks.require(ours, "publish", "a folder whose claims.json is one of reproduce", str(path))
     return content
 

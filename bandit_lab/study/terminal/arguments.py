@@ -85,9 +85,9 @@ def quoted(text: str) -> str:
     """Text as Hydra and OmegaConf give it back unchanged."""
     from hydra.core.override_parser.types import Quote, QuotedString
 
-    return str(QuotedString(text=literal(text), quote=Quote.single).with_quotes())
+    return str(QuotedString(text=uninterpolated(text), quote=Quote.single).with_quotes())
 
 
-def literal(text: str) -> str:
+def uninterpolated(text: str) -> str:
     """Text as OmegaConf gives it back unchanged: no `${...}` is an interpolation."""
     return re.sub(r"(\\*)\$\{", lambda match: match[1] * 2 + r"\${", text)

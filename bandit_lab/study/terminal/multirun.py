@@ -5,7 +5,6 @@ import csv
 import hashlib
 import io
 import itertools
-import json
 import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 
 from bandit_lab import _checks
 from bandit_lab.study.chunks import durable
+from bandit_lab.study.chunks.store import read_json
 from bandit_lab.study.folder import written
 from bandit_lab.study.folder.store import MANIFEST, SUMMARY
 from bandit_lab.study.terminal import report
@@ -106,19 +106,11 @@ def finish(command: str, root: Path, jobs: Sequence[Job]) -> None:
 
 
 def _row(command: str, folder: Path, job: Job) -> Row:
-    summary = _read(folder / SUMMARY)
+    summary, manifest = (read_json(folder / name) or {} for name in (SUMMARY, MANIFEST))
     state = "done" if (folder / MANIFEST).is_file() and summary else "unfinished"
-    failed = (_read(folder / MANIFEST).get("chunks") or {}).get("failed") or ()
+    failed = (manifest.get("chunks") or {}).get("failed") or ()
     row: Row = {"folder": job.name, **job.values, "state": f"{len(failed)} parts failed" if failed else state}
     return row | (HEADLINES.get(command, _scalars)(summary) if summary else {})
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _fits(rows: Sequence[Row], key: str) -> bool:

@@ -1,60 +1,22 @@
-"""`advise` as a person meets it: configurations with and without a log, answers, pages, and bad input in one line."""
+"""`advise` as a person meets it: configurations with and without a log, and what is answered."""
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from first_screen import MOST, numbers_above_the_details, numbers_on_the_first_screen
+from advised import QUICK, TRL, VERL, advise, config, write_log
 from settings import learner
 
 from bandit_lab.grpo import Hyper
 from bandit_lab.simulate import trajectories
-from bandit_lab.study.cli import BAD_INPUT, OK, main
 from bandit_lab.theory import exact
-
-TRL = "num_generations: 8\nlearning_rate: 1.0e-6\nnum_iterations: 4\nbeta: 0.01\n"
-VERL = {
-    "data": {"train_batch_size": 256},
-    "actor_rollout_ref": {"actor": {"ppo_mini_batch_size": 64, "optim": {"lr": 1e-6}}, "rollout": {"n": 8}},
-    "algorithm": {"adv_estimator": "grpo"},
-}
-QUICK = "report=false"
 
 
 @pytest.fixture(autouse=True)
 def _empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
-
-
-def advise(*given, code=OK):
-    """Run `advise` into ./out; returns the summary."""
-    assert main(["advise", *given, "run_dir=out", "overwrite=true"]) == code
-    return json.loads(Path("out/summary.json").read_text(), parse_constant=pytest.fail) if code == OK else None
-
-
-def refused(capsys, *given):
-    """The one line of complaint."""
-    assert main(["advise", *given, "run_dir=out", "overwrite=true"]) == BAD_INPUT
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert not Path("out").exists()
-    return line
-
-
-def config(text=TRL, name="recipe.yaml"):
-    Path(name).write_text(text if isinstance(text, str) else json.dumps(text))
-    return name
-
-
-def write_log(name="trainer_state.json", delay=20.0, points=200, sigma=0.01, low=0.2, high=0.8, seed=0, **more):
-    """A single exponential with white noise, one reward per optimiser step."""
-    noise = sigma * np.random.default_rng(seed).normal(size=points)
-    reward = high - (high - low) * np.exp(-np.arange(points) / delay) + noise
-    rows = [{"step": i + 1, "reward": float(r), **more} for i, r in enumerate(reward)]
-    Path(name).write_text(json.dumps({"log_history": rows}))
-    return name
 
 
 def test_a_configuration_alone(capsys):
@@ -294,88 +256,6 @@ def test_own_settings_win_and_options_speak_the_trainers_language():
     assert bare["margins"]["at_value"]["law"] == pytest.approx(11.5 / 4)
     assert bare["trainer"]["name"] == "own loop"
     assert "no configuration is given" in bare["trainer"]["recognised"][0]
-
-
-def test_the_page(capsys):
-    found = advise(config(), write_log(), "success=0.3")
-    page, text = Path("out/report/advice.html").read_text(), Path("out/report/advice.md").read_text()
-    assert "<script" not in page
-    assert "data:image/png;base64," in page
-    for heading in ("Answers", "Settings", "Margins", "By response time", "Groups at success", "Beware", "Assumed"):
-        assert heading in page
-        assert f"### {heading}" in text
-    for answer in found["answers"]:
-        assert answer["question"] in page
-    first, _, folded = page.partition("<details>")
-    assert first.index("State of this run") < first.index("<img")
-    assert "What to do next" in folded
-    assert "Verdict and evidence" in folded
-    assert Path("out/report/advice.png").read_bytes().startswith(b"\x89PNG")
-    assert len(found["assumptions"]) >= 5
-    assert any("beta1 = 0.9" in line for line in found["assumptions"])
-
-
-def test_the_first_screen_holds_twelve_numbers_at_most(capsys):
-    """More is permitted, most failures cannot be judged, and the log contradicts the settings twice."""
-    path = write_log(kl=0.123, learning_rate=2e-6)
-    advise(config(TRL.replace("beta: 0.01", "beta: 0.0").replace("num_iterations: 4", "num_iterations: 2")), path)
-    page, out = Path("out/report/advice.html").read_text(), capsys.readouterr().out
-    assert "may go up" in page
-    assert page.partition("<details>")[0].count("First:") == 1
-    assert "configuration has 1e-06" in page
-    assert "up to 0.123" in page
-    assert 8 <= len(numbers_on_the_first_screen(page)) <= MOST
-    assert 8 <= len(numbers_above_the_details(out)) <= MOST
-
-
-def test_names_of_others_are_no_markup(capsys):
-    """Values of a configuration reach terminal, HTML and Markdown as text."""
-    text = TRL + "optim: adamw\ntraining.[red]:\n  adam_beta2: 0.9\n"
-    advise(f"config={config(text.replace('[red]', '<b>[red]@me'), 'a [bold]x[] $(y).yaml')}")
-    assert "a [bold]x[] $(y).yaml" in capsys.readouterr().out.replace("\n", "")
-    assert "<b>" not in Path("out/report/advice.html").read_text()
-    assert not re.search(r"@me", Path("out/report/advice.md").read_text())
-
-
-@pytest.mark.parametrize(
-    ("given", "line"),
-    [
-        ((), "paths: expected a trainer's configuration, a log (files as plain arguments), or settings"),
-        (("config=missing.yaml",), "missing.yaml: expected a readable file"),
-        (("config=bad.yaml",), "broken document"),
-        (("config=training_args.bin",), "never opened because it can run code"),
-        (("config=none.yaml",), "none that is known (looked for"),
-        (("config=recipe.yaml", "safety=1"), "safety: expected a number > 1"),
-        (("config=recipe.yaml", "success=1.5"), "success: expected a probability"),
-        (("config=recipe.yaml", "stiffness=-1"), "stiffness: expected a number > 0"),
-        (("config=recipe.yaml", "stiffness=1", "delay=3"), "either stiffness or delay"),
-        (("config=recipe.yaml", "staleness_model=old"), "staleness_model: expected one of refresh, lag, pipeline"),
-        (("config=recipe.yaml", "refresh_interval=0"), "refresh_interval: expected an integer >= 1"),
-        (("config=recipe.yaml", "framework=other"), "framework: expected one of trl, verl"),
-        (("config=recipe.yaml", "options.num_iterations=many"), "num_iterations: expected a number >= 1, got 'many'"),
-        (("config=recipe.yaml", "log=recipe.yaml"), "recipe.yaml"),
-        (("recipe.yaml", "recipe.yaml"), "config: expected one config"),
-        (("config=recipe.yaml", "signal=1"), "signal: expected a number in (0, 1)"),
-        (("config=recipe.yaml", "optimizer_name=magic"), "optimizer_name: expected adamw"),
-        (("framework=trl", "options.foo=4"), "options.foo: expected an option of TRL that counts here ("),
-        (("framework=trl", "options.a.num_iteration=4"), "num_iterations"),
-        (("config=recipe.yaml", "learningrate=1"), "did you mean learning_rate?"),
-    ],
-)
-def test_bad_input_is_one_line(capsys, given, line):
-    config()
-    config("a: [1, 2\n", "bad.yaml")
-    config("colour: red\n", "none.yaml")
-    Path("training_args.bin").write_bytes(b"PK\x03\x04")
-    assert line in refused(capsys, *given)
-
-
-def test_help_names_every_setting(capsys):
-    assert main(["advise", "--help"]) == OK
-    text = capsys.readouterr().out
-    for key in ("config", "log", "options", "staleness_model", "stiffness", "safety", "temperature"):
-        assert f"  {key} " in text
-    assert "example:" in text
 
 
 def test_the_headline_follows_the_evidence():

@@ -66,7 +66,7 @@ class Forecast:
 
 
 @dataclass(frozen=True)
-class Crossing:
+class CurveProperty:
     """A property of the laws' curve, mixed over laws: value and interval; `refused` says what is missing.
 
     `value` is NaN where a number would mislead; an end that is finite holds all the same.
@@ -122,31 +122,33 @@ class CurvePrediction:
         """Whether the points seen do not move."""
         return self.seen <= max(STILL * abs(self.last.centre), _NOTHING)
 
-    def plateau(self, level: float = 0.9) -> Crossing:
+    def plateau(self, level: float = 0.9) -> CurveProperty:
         """The level that the laws run to [reward]; no value where it is far outside what was seen."""
         if self.still:
-            return Crossing(self.last.centre, self.last.low, self.last.high)
+            return CurveProperty(self.last.centre, self.last.low, self.last.high)
         value, low, high = _mixed(list(self.plateaus.values()), level)
         room = WIDEST * self.seen
         if abs(value - self.last.centre) > room:
             far = f"the laws run to a plateau more than {WIDEST:g} times the range seen from the last level"
-            return Crossing(np.nan, low, high, far)
+            return CurveProperty(np.nan, low, high, far)
         if not np.isfinite(high - low):
-            return Crossing(value, low, high, "the points seen do not bound the plateau on both sides")
+            return CurveProperty(value, low, high, "the points seen do not bound the plateau on both sides")
         if high - low > room:
-            return Crossing(np.nan, low, high, f"the plateau's interval is wider than {WIDEST:g} times the range seen")
-        return Crossing(value, low, high)
+            return CurveProperty(
+                np.nan, low, high, f"the plateau's interval is wider than {WIDEST:g} times the range seen"
+            )
+        return CurveProperty(value, low, high)
 
-    def step_95(self, level: float = 0.9) -> Crossing:
+    def step_95(self, level: float = 0.9) -> CurveProperty:
         """The step at which 95 % of the gain that was ahead at the first point is reached, on the log's step axis."""
         flat = 1 - sum(part.weight for part in self.arrivals.values())
         if flat > 0.5 or self.still:
-            return Crossing(np.nan, np.nan, np.nan, "no gain: a constant is the best law of the points seen")
+            return CurveProperty(np.nan, np.nan, np.nan, "no gain: a constant is the best law of the points seen")
         parts = [Component(p.weight / (1 - flat), p.centre, p.low, p.high) for p in self.arrivals.values()]
         value, low, high = (self.first_step + np.exp(v) for v in _mixed(parts, level))
         if not np.isfinite(high):
-            return Crossing(np.nan, low, high, "the points seen do not bound the end of the rise")
-        return Crossing(value, low, high)
+            return CurveProperty(np.nan, low, high, "the points seen do not bound the end of the rise")
+        return CurveProperty(value, low, high)
 
 
 def _mixed(parts: list[Component], level: float) -> tuple[float, float, float]:

@@ -18,7 +18,7 @@ from bandit_lab.theory.conventions import Convention
 
 
 @dataclass(frozen=True)
-class Reading:
+class StiffnessReading:
     """`stiffness` [reward per logit^2] with the ends that belong to the delay's interval, and the damping ratio that
     momentum at that stiffness would give."""
 
@@ -35,7 +35,7 @@ def effective_stiffness(
     momentum: float,
     refresh_interval: float = 1.0,
     convention: Convention = "heavy_ball",
-) -> Reading:
+) -> StiffnessReading:
     """The stiffness behind a mean delay and its interval [optimiser steps], at refresh interval N [optimiser steps].
 
     Raises ValueError for numbers out of range.
@@ -50,4 +50,4 @@ def effective_stiffness(
 
     value = stiffness(delay)
     osc = oscillator(rate, mu, value, lag, convention)
-    return Reading(value, stiffness(interval[1]), stiffness(interval[0]), osc.damping_ratio)
+    return StiffnessReading(value, stiffness(interval[1]), stiffness(interval[0]), osc.damping_ratio)

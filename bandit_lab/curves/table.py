@@ -23,7 +23,7 @@ RUN_KEYS = ("run_name", "run_id", "run", "experiment_name", "experiment", "exp_n
 
 
 @dataclass
-class Kept:
+class Size:
     """What the tables of one file hold together."""
 
     cells: int = 0
@@ -34,9 +34,9 @@ class Kept:
 class Table:
     """Rows of named numbers and short texts; `add` returns nothing and drops what is neither."""
 
-    def __init__(self, kept: Kept | None = None) -> None:
+    def __init__(self, kept: Size | None = None) -> None:
         self.rows = 0
-        self._kept = kept or Kept()
+        self._kept = kept or Size()
         self._numbers: dict[str, tuple[array, array]] = {}
         self._words: dict[str, tuple[array, list[str]]] = {}
 
@@ -160,7 +160,7 @@ class RunTables:
 
     def __init__(self) -> None:
         self._tables: dict[str, Table] = {}
-        self._kept = Kept()
+        self._kept = Size()
 
     def add(self, row: Mapping[str, object]) -> None:
         """Put one row into the table of its run."""

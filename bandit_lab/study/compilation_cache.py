@@ -24,7 +24,7 @@ SHORTEST = 0.05  # seconds: programs that compile faster are not worth a file
 LARGEST = 2**30  # bytes: beyond, the entries that were used least recently make room
 
 
-def default_folder() -> Path:
+def user_folder() -> Path:
     """`bandit_lab` in the user's folder for caches: XDG_CACHE_HOME, else what the system uses."""
     chosen = os.environ.get("XDG_CACHE_HOME")
     return Path(chosen) / "bandit_lab" if chosen else platformdirs.user_cache_path("bandit_lab", appauthor=False)
@@ -53,7 +53,7 @@ def enable(chosen: str | bool | None) -> Path | None:
     config: Any = jax.config
     if not chosen or config.jax_compilation_cache_dir or not config.jax_enable_compilation_cache:
         return None
-    parent = default_folder() if chosen in (True, "auto") else Path(str(chosen)).expanduser()
+    parent = user_folder() if chosen in (True, "auto") else Path(str(chosen)).expanduser()
     folder = _usable(parent / kind_of_machine())
     if folder is None:
         if chosen not in (True, "auto"):

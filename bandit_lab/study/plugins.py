@@ -141,7 +141,7 @@ def settings_of(registry: Registry[Any], name: str) -> dict[str, Any]:
         return dict(OmegaConf.to_container(OmegaConf.load(file)))  # type: ignore[arg-type]
     if registry.kind == "optimizer":
         return {"name": name, "options": {}}
-    return {"name": name} | {key: plain(value) for key, value in registry.defaults(name).items()}
+    return {"name": name} | {key: yaml_value(value) for key, value in registry.defaults(name).items()}
 
 
 def _own_yaml(registry: Registry[Any], name: str) -> Path | None:
@@ -153,12 +153,12 @@ def _own_yaml(registry: Registry[Any], name: str) -> Path | None:
     return file if file.is_file() else None
 
 
-def plain(value: Any) -> Any:
+def yaml_value(value: Any) -> Any:
     """A default as YAML has it; what YAML does not have has to be given."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [yaml_value(item) for item in value]
     if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): yaml_value(item) for key, item in value.items()}
     return MISSING

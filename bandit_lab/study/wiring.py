@@ -38,7 +38,7 @@ _REAL = 1e-10
 
 
 @dataclass(frozen=True)
-class Threshold(Value):
+class RateThreshold(Value):
     """A learning rate from which on something happens, or the reason why there is none.
 
     bifurcation: how stability is lost there, where that is known. note: why it is 0, where it is.
@@ -48,7 +48,7 @@ class Threshold(Value):
     note: str = field(default="", kw_only=True)
 
     @classmethod
-    def at(cls, crossing: theory.Crossing, bifurcation: str | None = None) -> "Threshold":
+    def at(cls, crossing: theory.Crossing, bifurcation: str | None = None) -> "RateThreshold":
         """What a search of the theory found."""
         said = crossing.reason or ""
         if crossing.value is None:
@@ -123,27 +123,27 @@ class Linear:
         """The linear loop at a momentum."""
         return theory.LinearLoop(*self.parts, momentum, LOOPS[self.model], self.convention)
 
-    def law(self, interval: float, momentum: float) -> Threshold:
+    def law(self, interval: float, momentum: float) -> RateThreshold:
         """Leading-order learning rate: K eta N = 1 - mu in the heavy-ball convention."""
         if reason := self.unsupported_reason():
-            return Threshold.absent(reason)
+            return RateThreshold.absent(reason)
         if self.largest <= 0:
-            return Threshold.absent("the fixed point repels")
+            return RateThreshold.absent("the fixed point repels")
         rate = theory.leading_order(interval, momentum, theory.as_convention(self.convention)) / self.largest
-        return Threshold.of(rate, "the law has no bound at refresh interval 0")
+        return RateThreshold.of(rate, "the law has no bound at refresh interval 0")
 
-    def threshold(self, interval: float, momentum: float) -> Threshold:
+    def threshold(self, interval: float, momentum: float) -> RateThreshold:
         """First learning rate that loses stability, exactly; with drawn ages that of the mean square."""
         if self.model == "random" and self.policy is not None and self.convention in theory.CONVENTIONS:
             if not self.wholly_stale:
-                return Threshold.absent(DRAWN)
+                return RateThreshold.absent(DRAWN)
             convention = theory.as_convention(self.convention)
-            return Threshold(theory.mean_square_threshold(interval, momentum, convention) / self.largest)
+            return RateThreshold(theory.mean_square_threshold(interval, momentum, convention) / self.largest)
         if reason := self.unsupported_reason():
-            return Threshold.absent(reason)
+            return RateThreshold.absent(reason)
         if self.wholly_stale and self.model in theory.MODELS:
             exact = theory.exact(*self._of_scalar_loop(interval, momentum))
-            return Threshold(exact.kappa / self.largest, bifurcation=exact.bifurcation)
+            return RateThreshold(exact.kappa / self.largest, bifurcation=exact.bifurcation)
         stale = not np.any(self.fresh) and self.model in theory.MODELS
         if stale and len(self.turning) and self.spectrum.real.min() > 0:
             modes = (self._of_mode(stiffness, interval, momentum) for stiffness in self.spectrum)
@@ -151,7 +151,7 @@ class Linear:
         crossing = theory.first_unstable_learning_rate(self.loop(momentum), interval)
         # A flip from step to step is +1 over a block of an even number of steps.
         kind = "flip" if crossing.bifurcation == "fold" else crossing.bifurcation
-        return Threshold.at(crossing, kind)
+        return RateThreshold.at(crossing, kind)
 
     def _of_scalar_loop(self, interval: float, momentum: float) -> tuple[Model, int, float, Convention]:
         """Arguments of the closed forms for one stiffness."""
@@ -159,27 +159,27 @@ class Linear:
         assert whole == interval
         return theory.as_model(self.model), whole, momentum, theory.as_convention(self.convention)
 
-    def _of_mode(self, stiffness: complex, interval: float, momentum: float) -> Threshold:
+    def _of_mode(self, stiffness: complex, interval: float, momentum: float) -> RateThreshold:
         """Threshold of one stiffness that is wholly stale."""
         loop, angle = self._of_scalar_loop(interval, momentum), float(np.angle(stiffness))
         crossing = theory.exact(*loop, angle=angle if abs(angle) > _REAL else 0.0)
-        return Threshold(crossing.kappa / abs(stiffness), bifurcation=crossing.bifurcation)
+        return RateThreshold(crossing.kappa / abs(stiffness), bifurcation=crossing.bifurcation)
 
-    def onset(self, interval: float, momentum: float) -> Threshold:
+    def onset(self, interval: float, momentum: float) -> RateThreshold:
         """Smallest learning rate at which the stiffest mode's dominant multiplier is not real and positive.
 
         0, with the reason, where a stiffness is complex: its multipliers never are.
         """
         if reason := self.unsupported_reason():
-            return Threshold.absent(reason)
+            return RateThreshold.absent(reason)
         if self.wholly_stale and self.model in theory.MODELS:
-            return Threshold(theory.oscillation_onset(*self._of_scalar_loop(interval, momentum)) / self.largest)
+            return RateThreshold(theory.oscillation_onset(*self._of_scalar_loop(interval, momentum)) / self.largest)
         if repels(self.loop(momentum)):
-            return Threshold.absent("the fixed point repels at every learning rate")
+            return RateThreshold.absent("the fixed point repels at every learning rate")
         crossing = theory.first_oscillating_learning_rate(self.loop(momentum), interval)
-        return Threshold.at(crossing)
+        return RateThreshold.at(crossing)
 
-    def oscillator_onset(self, interval: float, momentum: float) -> Threshold:
+    def oscillator_onset(self, interval: float, momentum: float) -> RateThreshold:
         """Learning rate at which the leading-order oscillator (lag N) stops being overdamped.
 
         gamma^2 = 4 m lambda with gamma = (1-mu)/eta - lambda n, m = mu/eta: the smaller root of
@@ -187,15 +187,15 @@ class Linear:
         (Nesterov: N - mu). Derived here; at mu = 0 it is the law kappa N = 1.
         """
         if reason := self.unsupported_reason():
-            return Threshold.absent(reason)
+            return RateThreshold.absent(reason)
         if self.largest <= 0:
-            return Threshold.absent("the fixed point repels")
+            return RateThreshold.absent("the fixed point repels")
         lag = interval - (momentum if self.convention == "nesterov" else 0.0)
         inside = momentum**2 + momentum * (1 - momentum) * lag
         if inside < 0 or (bottom := (1 - momentum) * lag + 2 * momentum + 2 * math.sqrt(inside)) <= 0:
-            return Threshold.absent("the oscillator is overdamped at every learning rate")
+            return RateThreshold.absent("the oscillator is overdamped at every learning rate")
         kappa = (1 - momentum) ** 2 / bottom / theory.gain(momentum, self.convention)
-        return Threshold(kappa / self.largest)
+        return RateThreshold(kappa / self.largest)
 
 
 def _spectrum(matrix: np.ndarray) -> np.ndarray:

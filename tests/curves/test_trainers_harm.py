@@ -88,9 +88,9 @@ def test_aliases_of_nothing_are_counted(tmp_path):
 
 def test_the_bombs_are_bombs():
     """Planted: without the bound on the number of values the alias bomb has billions of them."""
-    from bandit_lab.curves.trainers import document
+    from bandit_lab.curves.trainers import configuration
 
-    assert 1e6 * document.MAX_VALUES < 9**11
+    assert 1e6 * configuration.MAX_VALUES < 9**11
     deep: dict = {}
     for _ in range(60):
         deep = {"a": deep, "b": 1}

@@ -6,10 +6,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from bandit_lab.study import plots
-from bandit_lab.study.logs.runs import small_multiples
+from bandit_lab.study.logs.runs import picture_pages
 from bandit_lab.study.plots import curves
 from bandit_lab.study.plots import style as s
-from bandit_lab.study.plots.curves import Panel
+from bandit_lab.study.plots.curves import RunPanel
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,7 @@ def _style():
 def panel(**more):
     step = np.arange(30.0)
     reward = 0.5 + 0.1 * np.sin(step)
-    return Panel("a $run$ " + "x" * 200, step, reward, np.full(30, 0.5), 0.05, "single_exponential", **more)
+    return RunPanel("a $run$ " + "x" * 200, step, reward, np.full(30, 0.5), 0.05, "single_exponential", **more)
 
 
 FULL = {
@@ -82,7 +82,7 @@ def test_colours_are_of_the_palette():
 
 
 def drawn(count):
-    return small_multiples([panel() for _ in range(count)], curves.small_multiples, "fits", "all runs")
+    return picture_pages([panel() for _ in range(count)], curves.small_multiples, "fits", "all runs")
 
 
 def test_pages_hold_all_runs():

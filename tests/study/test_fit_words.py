@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bandit_lab.curves.fit.results import Estimate
+from bandit_lab.curves.fit.results import FittedNumber
 from bandit_lab.curves.record import RewardScale
 from bandit_lab.study.document import Value
 from bandit_lab.study.document.value import interval_text, telling
@@ -58,7 +58,7 @@ def test_a_log_is_named_once(name, path, said):
 
 
 def test_a_law_without_a_number_is_absent_not_an_error():
-    made = as_value(Estimate(np.nan, -np.inf, np.inf, np.inf, "steps"), 0.9)
+    made = as_value(FittedNumber(np.nan, -np.inf, np.inf, np.inf, "steps"), 0.9)
     assert made.value is None
     assert made.reason
     assert made.text() == "-"

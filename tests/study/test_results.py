@@ -9,7 +9,7 @@ import pytest
 import xarray
 
 from bandit_lab.study.folder import results
-from bandit_lab.study.folder.results import CHUNK, Column, Stream, chunk_shape
+from bandit_lab.study.folder.results import CHUNK, ArrayType, Stream, chunk_shape
 
 DIMS = ("momentum", "kl_weight", "refresh_interval", "learning_rate")
 SHAPES = [(7,), (3, 1, 4, 5), (2, 1, 300, 1000), (10, 1, 100, 1000), (1, 1, 1, 3, 200_000), (5, 1, 7, 70_000), (1, 1)]
@@ -28,7 +28,10 @@ def stream(shape, calls: list) -> tuple[Stream, np.ndarray]:
         part = values[start:stop, first:last]
         return {"number": part.astype(float), "parity": (part % 2).astype(np.int8)}
 
-    columns = {"number": Column(np.dtype(float), {"units": "1"}), "parity": Column(np.dtype(np.int8), {"units": "1"})}
+    columns = {
+        "number": ArrayType(np.dtype(float), {"units": "1"}),
+        "parity": ArrayType(np.dtype(np.int8), {"units": "1"}),
+    }
     return Stream((*DIMS[: len(shape) - 1], "seed"), shape, columns, read), values.reshape(shape)
 
 

@@ -17,7 +17,7 @@ FEWEST = 12
 """Values of a quantity from which its explosion is judged."""
 
 
-class Limit(NamedTuple):
+class Explosion(NamedTuple):
     """`times` its usual level, and the least value [`unit`] that is called an explosion."""
 
     times: float
@@ -26,9 +26,9 @@ class Limit(NamedTuple):
 
 
 LIMITS = {
-    "kl": Limit(10.0, 1.0, "nats"),
-    "grad_norm": Limit(10.0, 0.0, ""),
-    "entropy": Limit(4.0, 1.0, "nats"),
+    "kl": Explosion(10.0, 1.0, "nats"),
+    "grad_norm": Explosion(10.0, 0.0, ""),
+    "entropy": Explosion(4.0, 1.0, "nats"),
 }
 
 

@@ -1,6 +1,6 @@
 """Fitting laws to reward curves: closed forms, autocorrelated noise, honest intervals."""
 
-from bandit_lab.curves.fit.results import CurveFit, Estimate, LawFit, fit_curve, fit_many
+from bandit_lab.curves.fit.results import CurveFit, FittedNumber, LawFit, fit_curve, fit_many
 from bandit_lab.curves.fit.shapes import SHAPES
 
-__all__ = ["SHAPES", "CurveFit", "Estimate", "LawFit", "fit_curve", "fit_many"]
+__all__ = ["SHAPES", "CurveFit", "FittedNumber", "LawFit", "fit_curve", "fit_many"]

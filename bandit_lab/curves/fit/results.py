@@ -24,7 +24,7 @@ at most 5 % of them."""
 
 
 @dataclass(frozen=True)
-class Estimate:
+class FittedNumber:
     """A number with its profile interval; an infinite end means that the curve does not bound it there.
 
     `standard_error` is half the interval over Student's t, infinite where the curve does not bound the number (a
@@ -53,7 +53,7 @@ class LawFit:
     """
 
     law: str
-    parameters: dict[str, Estimate]
+    parameters: dict[str, FittedNumber]
     log_likelihood: float
     aicc: float
     r_squared: float
@@ -204,8 +204,8 @@ def _estimates(picture: Picture, level: float) -> dict[str, tuple[Floats, Floats
     return found
 
 
-def _estimate(row: tuple[Floats, Floats, Floats, Floats], c: int, unit: str) -> Estimate:
-    return Estimate(float(row[0][c]), float(row[1][c]), float(row[2][c]), float(row[3][c]), unit)
+def _estimate(row: tuple[Floats, Floats, Floats, Floats], c: int, unit: str) -> FittedNumber:
+    return FittedNumber(float(row[0][c]), float(row[1][c]), float(row[2][c]), float(row[3][c]), unit)
 
 
 def _opened(interval: intervals.Interval, below: np.ndarray, above: np.ndarray, least: float) -> intervals.Interval:

@@ -2,7 +2,7 @@
 
 For developers. A new trainer is one module with a `TRAINER`: its `keys` (what each quantity is called there, and the
 default with the release that it was read in), `marks` (keys that only it has) and `read`, which turns a `Lookup` into
-`Loop` (how old the acting policy is) and `Rule` (what an advantage is); and one entry in `trainers.TRAINERS`.
+`Loop` (how old the acting policy is) and `AdvantageRule` (what an advantage is); and one entry in `trainers.TRAINERS`.
 """
 
 import re
@@ -125,7 +125,7 @@ class Loop:
 
 
 @dataclass(frozen=True)
-class Rule:
+class AdvantageRule:
     """What an advantage is: `name` as in theory (grpo, dr_grpo, rloo, dapo) or None where it has none; `ddof` and
     `eps` of the std; `std` over the group, the batch, or none; `ratio`: importance weights are used."""
 
@@ -148,11 +148,11 @@ class Caveat:
 
 
 @dataclass(frozen=True)
-class Reading:
+class TrainerReading:
     """What a trainer's module makes of its settings."""
 
     loop: Loop
-    rule: Rule
+    rule: AdvantageRule
     kl_text: str
     kl_weight: float | None
     traps: tuple[Caveat, ...] = ()
@@ -167,7 +167,7 @@ class Trainer:
     release: str
     marks: tuple[str, ...]
     keys: tuple[Key, ...]
-    read: Callable[["Lookup"], Reading]
+    read: Callable[["Lookup"], TrainerReading]
     step_unit: str = ""
     aside: str = ""
 

@@ -17,7 +17,7 @@ from typing import Any
 from bandit_lab.curves import source
 from bandit_lab.curves.readers import wandb_file
 from bandit_lab.curves.readers.tensorboard_events import texts
-from bandit_lab.curves.trainers import document
+from bandit_lab.curves.trainers import configuration
 from bandit_lab.curves.trainers.base import as_number, plain
 
 MAX_CHARACTERS = 4_000_000
@@ -53,7 +53,7 @@ _BESIDE = ("config.yaml", "config.yml", "config.json", "wandb_config.yaml", "tra
            ".hydra/config.yaml", "files/config.yaml")  # fmt: skip
 
 
-def settings_of_log(path: str, seen: Mapping[str, float] | None = None) -> document.Document | None:
+def settings_of_log(path: str, seen: Mapping[str, float] | None = None) -> configuration.Configuration | None:
     """The settings that a log holds, or a file beside it; None without any. `seen` are those its reader found.
 
     A damaged or hostile file gives None: that it cannot be read is for its reader to say.
@@ -65,7 +65,7 @@ def settings_of_log(path: str, seen: Mapping[str, float] | None = None) -> docum
         inside = {}
     values = {**(seen or {}), **inside}
     if values:
-        return document.Document(path, "settings in the log", values)
+        return configuration.Configuration(path, "settings in the log", values)
     return _beside(place)
 
 
@@ -75,7 +75,7 @@ def _inside(path: Path) -> dict[str, Any]:
     if source.is_event_file(start):
         return _from_texts(texts(path))
     if start.startswith(wandb_file.MAGIC):
-        return document.from_options(wandb_file.config(path))
+        return configuration.from_options(wandb_file.config(path))
     source.refuse_binary(start)
     lines = list(first_lines(path))
     stripped = "\n".join(lines).lstrip()
@@ -112,7 +112,7 @@ def _dump(lines: list[str]) -> dict[str, Any]:
         except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
             continue
         if isinstance(nested, dict):
-            return document.from_options(nested)
+            return configuration.from_options(nested)
     return {}
 
 
@@ -193,11 +193,11 @@ def _from_texts(found: Iterable[str]) -> dict[str, Any]:
         except (ValueError, RecursionError):
             continue
         if isinstance(nested, dict) and ("learning_rate" in nested or "num_generations" in nested):
-            return document.from_options(nested)
+            return configuration.from_options(nested)
     return {}
 
 
-def _beside(path: Path) -> document.Document | None:
+def _beside(path: Path) -> configuration.Configuration | None:
     """A configuration in the log's folder: of a common name, or one whose name begins as the log's does."""
     folder = path if os.path.isdir(path) else path.parent
     own = path.name.partition("__")[0] + "__" if "__" in path.name else path.stem + "."
@@ -213,7 +213,7 @@ def _beside(path: Path) -> document.Document | None:
         if name == path.name or not os.path.isfile(folder / name):
             continue
         try:
-            found = document.load(str(folder / name))
+            found = configuration.load(str(folder / name))
         except ValueError:
             continue
         if any(key in found.values for key in ("num_generations", "learning_rate", "group_size")) or any(

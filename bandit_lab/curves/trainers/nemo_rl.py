@@ -3,7 +3,16 @@
 import math
 
 from bandit_lab.curves.trainers import staleness
-from bandit_lab.curves.trainers.base import Default, Key, Lookup, Loop, Reading, Rule, Trainer, split_betas
+from bandit_lab.curves.trainers.base import (
+    AdvantageRule,
+    Default,
+    Key,
+    Lookup,
+    Loop,
+    Trainer,
+    TrainerReading,
+    split_betas,
+)
 
 _EXAMPLE = "NeMo-RL 0.6 examples/configs/grpo_math_1B.yaml"
 
@@ -28,13 +37,13 @@ KEYS = (
 )
 
 
-def read(look: Lookup) -> Reading:
+def read(look: Lookup) -> TrainerReading:
     """K_ref, staleness, advantage and KL of a NeMo-RL configuration."""
     split_betas(look)
     weight = look.number("kl_weight") or 0.0
     answers, size = look.number("train_global_batch_size", 1), look.number("group_size", 1)
     kl = "k3 estimator in the loss" if weight else "off"
-    return Reading(_loop(look), _rule(look), kl, weight, (), (answers or 1) / (size or 1))
+    return TrainerReading(_loop(look), _rule(look), kl, weight, (), (answers or 1) / (size or 1))
 
 
 def _loop(look: Lookup) -> Loop:
@@ -53,14 +62,14 @@ def _loop(look: Lookup) -> Loop:
     )
 
 
-def _rule(look: Lookup) -> Rule:
+def _rule(look: Lookup) -> AdvantageRule:
     scaled, others = look.value("normalize_rewards") is not False, look.value("leave_one_out") is True
     base = "the mean of the others of the group" if others else "the group's mean"
     source = "NeMo-RL 0.6 grpo (normalize_rewards, use_leave_one_out_baseline)"
     if not scaled:
-        return Rule("rloo" if others else "dr_grpo", f"reward minus {base}", "none", source=source)
+        return AdvantageRule("rloo" if others else "dr_grpo", f"reward minus {base}", "none", source=source)
     drawn = ", silent groups drawn again" if look.value("dynamic_sampling") is True else ""
-    return Rule(
+    return AdvantageRule(
         "dapo" if drawn else "grpo", f"reward minus {base}, over the group's std{drawn}", "group", 1, 1e-6, source
     )
 

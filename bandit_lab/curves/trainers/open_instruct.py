@@ -1,7 +1,7 @@
 """open-instruct `grpo_fast`."""
 
 from bandit_lab.curves.trainers import staleness
-from bandit_lab.curves.trainers.base import Default, Key, Lookup, Loop, Reading, Rule, Trainer
+from bandit_lab.curves.trainers.base import AdvantageRule, Default, Key, Lookup, Loop, Trainer, TrainerReading
 
 _NOW = "open-instruct main (2026)"
 
@@ -25,7 +25,7 @@ KEYS = (
 )
 
 
-def read(look: Lookup) -> Reading:
+def read(look: Lookup) -> TrainerReading:
     """K_ref, staleness, advantage and KL of an open-instruct run."""
     weight = look.number("kl_weight") or 0.0
     dropped = look.value("filter_zero_std_samples") is not False
@@ -33,11 +33,11 @@ def read(look: Lookup) -> Reading:
     text = "reward minus the group's mean" + (", over the group's std" if scaled else "")
     text += "; silent groups are left out" if dropped else ""
     name = "dr_grpo" if not scaled else "dapo" if dropped else "grpo"
-    rule = Rule(name, text, "group" if scaled else "none", 0, 1e-8 if scaled else 0.0,
+    rule = AdvantageRule(name, text, "group" if scaled else "none", 0, 1e-8 if scaled else 0.0,
                 f"{_NOW} (advantage_normalization_type, filter_zero_std_samples)")  # fmt: skip
     kl = f"{look.value('kl_estimator')} estimator in the loss" if weight else "off"
     mini = look.number("num_mini_batches", 1) or 1
-    return Reading(_loop(look), rule, kl, weight, (), (look.number("num_unique_prompts_rollout", 1) or 1) / mini)
+    return TrainerReading(_loop(look), rule, kl, weight, (), (look.number("num_unique_prompts_rollout", 1) or 1) / mini)
 
 
 def _loop(look: Lookup) -> Loop:

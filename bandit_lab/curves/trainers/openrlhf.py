@@ -3,7 +3,17 @@
 import math
 
 from bandit_lab.curves.trainers import staleness
-from bandit_lab.curves.trainers.base import Caveat, Default, Key, Lookup, Loop, Reading, Rule, Trainer, split_betas
+from bandit_lab.curves.trainers.base import (
+    AdvantageRule,
+    Caveat,
+    Default,
+    Key,
+    Lookup,
+    Loop,
+    Trainer,
+    TrainerReading,
+    split_betas,
+)
 
 _NOW = "OpenRLHF 0.11 train_ppo_ray"
 
@@ -31,14 +41,14 @@ KEYS = (
 )  # fmt: skip
 
 
-def read(look: Lookup) -> Reading:
+def read(look: Lookup) -> TrainerReading:
     """K_ref, staleness, advantage and KL of an OpenRLHF run."""
     split_betas(look)
     weight = look.number("kl_weight") or 0.0
     where = f"{look.value('kl_estimator')} in the {'loss' if look.value('use_kl_loss') is True else 'reward'}"
     rule, traps = _rule(look)
     answers, size = look.number("train_batch_size", 1), look.number("group_size", 1)
-    return Reading(_loop(look), rule, where if weight else "off", weight, traps, (answers or 1) / (size or 1))
+    return TrainerReading(_loop(look), rule, where if weight else "off", weight, traps, (answers or 1) / (size or 1))
 
 
 def _loop(look: Lookup) -> Loop:
@@ -56,24 +66,24 @@ def _loop(look: Lookup) -> Loop:
     )
 
 
-def _rule(look: Lookup) -> tuple[Rule, tuple[Caveat, ...]]:
+def _rule(look: Lookup) -> tuple[AdvantageRule, tuple[Caveat, ...]]:
     estimator = str(look.value("advantage_estimator"))
     source, plain = f"OpenRLHF 0.11 (advantage estimator {estimator})", look.value("no_std_norm") is True
     filtered = ", silent groups drawn again" if look.value("dynamic_filtering") is True else ""
     if estimator == "group_norm":
         name = "dapo" if filtered else "grpo"
-        return Rule(
+        return AdvantageRule(
             name, f"reward minus the group's mean, over the group's std{filtered}", "group", 1, 1e-9, source
         ), ()
     if estimator == "dr_grpo" or (estimator == "reinforce_baseline" and plain):
-        return Rule("dr_grpo", f"reward minus the group's mean{filtered}", "none", source=source), ()
+        return AdvantageRule("dr_grpo", f"reward minus the group's mean{filtered}", "none", source=source), ()
     if estimator == "rloo":
-        return Rule("rloo", "reward minus the mean of the others of the group", "none", source=source), ()
+        return AdvantageRule("rloo", "reward minus the mean of the others of the group", "none", source=source), ()
     if estimator == "reinforce_baseline":
         text = "reward minus the group's mean, over the std of the whole batch"
-        return Rule("grpo", text, "batch", 0, 1e-8, source), ()
+        return AdvantageRule("grpo", text, "batch", 0, 1e-8, source), ()
     text = f"the advantage estimator is {estimator}: what is said of groups does not apply"
-    return Rule(None, text, "none", source=source), (Caveat("not_grpo", text, source),)
+    return AdvantageRule(None, text, "none", source=source), (Caveat("not_grpo", text, source),)
 
 
 TRAINER = Trainer(

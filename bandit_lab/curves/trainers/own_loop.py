@@ -1,7 +1,7 @@
 """Any other loop, in this project's own words (and the commonest others)."""
 
 from bandit_lab.curves.trainers import staleness
-from bandit_lab.curves.trainers.base import Default, Fact, Key, Lookup, Loop, Reading, Rule, Trainer
+from bandit_lab.curves.trainers.base import AdvantageRule, Default, Fact, Key, Lookup, Loop, Trainer, TrainerReading
 
 _TORCH = "torch.optim.AdamW"
 
@@ -23,11 +23,13 @@ KEYS = (
 )
 
 
-def read(look: Lookup) -> Reading:
+def read(look: Lookup) -> TrainerReading:
     """K_ref from the settings that there are, 1 otherwise (and said)."""
     weight = look.number("kl_weight")
-    rule = Rule("grpo", "reward minus the group's mean, over the group's std (assumed)", "group", 0, 0.0, "assumed")
-    return Reading(
+    rule = AdvantageRule(
+        "grpo", "reward minus the group's mean, over the group's std (assumed)", "group", 0, 0.0, "assumed"
+    )
+    return TrainerReading(
         _loop(look), rule, "not known" if weight is None else "as given", weight, (), look.number("prompts", 1)
     )
 

@@ -1,7 +1,7 @@
 """prime-rl: always asynchronous, one optimiser step per batch."""
 
 from bandit_lab.curves.trainers import staleness
-from bandit_lab.curves.trainers.base import Caveat, Default, Key, Lookup, Loop, Reading, Rule, Trainer
+from bandit_lab.curves.trainers.base import AdvantageRule, Caveat, Default, Key, Lookup, Loop, Trainer, TrainerReading
 
 _NOW = "prime-rl main (2026)"
 
@@ -20,17 +20,17 @@ KEYS = (
 )
 
 
-def read(look: Lookup) -> Reading:
+def read(look: Lookup) -> TrainerReading:
     """Staleness, advantage and KL of a prime-rl configuration."""
     size, batch = look.number("group_size", 1) or 1, look.number("batch_size", 1)
     traps: tuple[Caveat, ...] = ()
     if size == 1:
         text = "group_size is 1 (the default): the group's mean is the reward itself, so every advantage is zero"
         traps = (Caveat("no_group", text, _NOW, severe=True),)
-    rule = Rule("dr_grpo", "reward minus the group's mean", "none", source=_NOW)
+    rule = AdvantageRule("dr_grpo", "reward minus the group's mean", "none", source=_NOW)
     weight = look.number("kl_weight") or 0.0
     kl = "squared log-ratio to the rollout policy (kl_tau), not to a reference" if weight else "off"
-    return Reading(_loop(look), rule, kl, weight, traps, None if batch is None else batch / size)
+    return TrainerReading(_loop(look), rule, kl, weight, traps, None if batch is None else batch / size)
 
 
 def _loop(look: Lookup) -> Loop:

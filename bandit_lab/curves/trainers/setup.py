@@ -6,8 +6,8 @@ from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.curves.trainers import nemo_rl, open_instruct, openrlhf, own_loop, prime_rl, staleness, trl, verl
-from bandit_lab.curves.trainers.base import QUANTITIES, Caveat, Fact, Lookup, Loop, Reading, Trainer, version
-from bandit_lab.curves.trainers.document import Document
+from bandit_lab.curves.trainers.base import QUANTITIES, Caveat, Fact, Lookup, Loop, Trainer, TrainerReading, version
+from bandit_lab.curves.trainers.configuration import Configuration
 from bandit_lab.theory import MODELS
 
 TRAINERS = {
@@ -33,7 +33,7 @@ class Setup:
     trainer: Trainer
     recognised: tuple[str, ...]
     facts: Mapping[str, Fact]
-    reading: Reading
+    reading: TrainerReading
     optimizer: str
     convention: str
     momentum: float
@@ -57,12 +57,12 @@ class Setup:
 
 
 def understand(
-    document: Document | None,
+    document: Configuration | None,
     options: Mapping[str, Any],
     given: Mapping[str, Any] | None = None,
     framework: str | None = None,
     release: str | None = None,
-    logged: Document | None = None,
+    logged: Configuration | None = None,
     log_of: str = "",
 ) -> Setup:
     """The settings of a document, of options in the trainer's own words, and of what is `given` by quantity (it wins).
@@ -89,11 +89,11 @@ def understand(
     return found if logged is None else replace(found, recognised=(_described(logged), *found.recognised))
 
 
-def _described(document: Document) -> str:
+def _described(document: Configuration) -> str:
     return f"{document.path}: {document.kind}, {len(document.values)} values"
 
 
-def _with_interval(reading: Reading, look: Lookup) -> Reading:
+def _with_interval(reading: TrainerReading, look: Lookup) -> TrainerReading:
     """The reading with the interval that was given, or that the log has where the trainer's settings do not tell."""
     loop, given = reading.loop, look.given
     model, interval = given.get("staleness", loop.model), given.get("refresh_interval")
@@ -110,7 +110,11 @@ def _with_interval(reading: Reading, look: Lookup) -> Reading:
 
 
 def _trainer(
-    values: Mapping[str, Any], framework: str | None, document: Document | None, log_of: str, logged: Document | None
+    values: Mapping[str, Any],
+    framework: str | None,
+    document: Configuration | None,
+    log_of: str,
+    logged: Configuration | None,
 ) -> tuple[Trainer, str]:
     if framework is not None:
         name = _plain_name(framework)
@@ -151,7 +155,9 @@ def _holds(name: str, values: Mapping[str, Any]) -> bool:
     return name in values or any(key.endswith(f".{name}") for key in values)
 
 
-def _checked(trainer: Trainer, document: Document | None, how: str, look: Lookup, reading: Reading) -> Setup:
+def _checked(
+    trainer: Trainer, document: Configuration | None, how: str, look: Lookup, reading: TrainerReading
+) -> Setup:
     facts = dict(look.used)
     for quantity, least in _LEAST.items():
         if quantity in facts:

@@ -1,7 +1,17 @@
 """TRL: `GRPOTrainer`, and the experimental `AsyncGRPOTrainer`."""
 
 from bandit_lab.curves.trainers import staleness
-from bandit_lab.curves.trainers.base import Caveat, Default, Fact, Key, Lookup, Loop, Reading, Rule, Trainer
+from bandit_lab.curves.trainers.base import (
+    AdvantageRule,
+    Caveat,
+    Default,
+    Fact,
+    Key,
+    Lookup,
+    Loop,
+    Trainer,
+    TrainerReading,
+)
 
 _NOW, _HF = "TRL 1.9.0 GRPOConfig", "transformers TrainingArguments (TRL 1.9.0)"
 _ASYNC = "TRL main (1.10.0.dev0) AsyncGRPOConfig"
@@ -34,14 +44,14 @@ KEYS = (
 """Defaults as the released packages have them: 0.14.0, 0.15.2, 0.16.1, 0.17.0, 0.18.0, 0.19.0 to 0.24.0 and 1.16.0."""
 
 
-def read(look: Lookup) -> Reading:
+def read(look: Lookup) -> TrainerReading:
     """K_ref, staleness, advantage, KL and traps of a GRPOConfig."""
     loop = _asynchronous(look) if _is_asynchronous(look) else _synchronous(look)
     weight = look.number("kl_weight")
     rule = _rule(look)
     where = "k3 estimator in the loss" if weight else "off: no reference model is loaded and 'kl' is not logged"
     where = where if look.has("kl_weight") else f"assumed {where}" if not weight else where
-    return Reading(loop, rule, where, weight, _traps(look, rule), _prompts(look))
+    return TrainerReading(loop, rule, where, weight, _traps(look, rule), _prompts(look))
 
 
 def _is_asynchronous(look: Lookup) -> bool:
@@ -101,19 +111,19 @@ def _asynchronous(look: Lookup) -> Loop:
     )
 
 
-def _rule(look: Lookup) -> Rule:
+def _rule(look: Lookup) -> AdvantageRule:
     given, loss = look.value("scale_rewards"), look.value("loss_type")
     scale = {True: "group", False: "none"}.get(given, given) if isinstance(given, bool) else str(given)
     if scale not in ("group", "batch", "none"):
         raise ValueError(f"scale_rewards: expected group, batch, none, true or false, got {given!r}")
     source = f"TRL 1.9.0 (scale_rewards={scale}, loss_type={loss})"
     if scale == "none":
-        return Rule("dr_grpo", "reward minus the group's mean, not divided by a std", "none", source=source)
+        return AdvantageRule("dr_grpo", "reward minus the group's mean, not divided by a std", "none", source=source)
     if scale == "batch":
-        return Rule("grpo", "reward minus the group's mean, over the std of the whole batch (+ 1e-4)", "batch", 1, 1e-4,
-                    source)  # fmt: skip
+        text = "reward minus the group's mean, over the std of the whole batch (+ 1e-4)"
+        return AdvantageRule("grpo", text, "batch", 1, 1e-4, source)
     text = "reward minus the group's mean, over the group's std (torch.std, n - 1; + 1e-4)"
-    return Rule("grpo", text, "group", 1, 1e-4, source)
+    return AdvantageRule("grpo", text, "group", 1, 1e-4, source)
 
 
 def _prompts(look: Lookup) -> float | None:
@@ -126,7 +136,7 @@ def _prompts(look: Lookup) -> float | None:
     return None if processes is None else device * steps * processes / size
 
 
-def _traps(look: Lookup, rule: Rule) -> tuple[Caveat, ...]:
+def _traps(look: Lookup, rule: AdvantageRule) -> tuple[Caveat, ...]:
     found = [
         Caveat(
             "reward_std",

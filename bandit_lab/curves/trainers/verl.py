@@ -4,14 +4,14 @@ import math
 
 from bandit_lab.curves.trainers import staleness
 from bandit_lab.curves.trainers.base import (
+    AdvantageRule,
     Caveat,
     Default,
     Key,
     Lookup,
     Loop,
-    Reading,
-    Rule,
     Trainer,
+    TrainerReading,
     number_text,
     split_betas,
 )
@@ -55,12 +55,14 @@ KEYS = (
 _RULE = "verl 0.9.0: each epoch goes through the batch in mini-batches of ppo_mini_batch_size prompts"
 
 
-def read(look: Lookup) -> Reading:
+def read(look: Lookup) -> TrainerReading:
     """K_ref, staleness, advantage, KL and traps of a verl configuration."""
     split_betas(look)
     rule, traps = _rule(look)
     text, weight = _kl(look)
-    return Reading(_loop(look), rule, text, weight, (*traps, *_kl_traps(look)), look.number("ppo_mini_batch_size", 1))
+    return TrainerReading(
+        _loop(look), rule, text, weight, (*traps, *_kl_traps(look)), look.number("ppo_mini_batch_size", 1)
+    )
 
 
 def _loop(look: Lookup) -> Loop:
@@ -118,7 +120,7 @@ def _buffered(look: Lookup) -> Loop:
     )
 
 
-def _rule(look: Lookup) -> tuple[Rule, list[Caveat]]:
+def _rule(look: Lookup) -> tuple[AdvantageRule, list[Caveat]]:
     estimator, size = str(look.value("adv_estimator")).rpartition(".")[2].lower(), look.number("group_size", 1) or 1
     source = f"verl 0.9.0 core_algos (adv_estimator={estimator})"
     traps: list[Caveat] = []
@@ -132,20 +134,20 @@ def _rule(look: Lookup) -> tuple[Rule, list[Caveat]]:
                 severe=True,
             )
         )
-        return Rule(None, "the raw reward: no baseline (rollout.n=1)", "none", source=source), traps
+        return AdvantageRule(None, "the raw reward: no baseline (rollout.n=1)", "none", source=source), traps
     if estimator.startswith("grpo"):
         scaled = look.value("norm_adv_by_std_in_grpo") is not False
         name = "dapo" if scaled and look.value("filter_groups") is True else "grpo" if scaled else "dr_grpo"
         text = "reward minus the group's mean"
         text += ", over the group's std (torch.std, n - 1; + 1e-6)" if scaled else ", not divided by a std"
         text += ", silent groups drawn again" if look.value("filter_groups") is True else ""
-        return Rule(name, text, "group" if scaled else "none", 1, 1e-6 if scaled else 0.0, source), traps
+        return AdvantageRule(name, text, "group" if scaled else "none", 1, 1e-6 if scaled else 0.0, source), traps
     if estimator == "rloo":
-        return Rule("rloo", "reward minus the mean of the others of the group", "none", source=source), traps
+        return AdvantageRule("rloo", "reward minus the mean of the others of the group", "none", source=source), traps
     if estimator == "gae":
         text = "adv_estimator is gae (the default): PPO with a critic, not GRPO; what is said of groups does not apply"
         traps.append(Caveat("not_grpo", text, _NOW, severe=not look.has("adv_estimator")))
-    return Rule(None, f"adv_estimator={estimator}", "none", source=source), traps
+    return AdvantageRule(None, f"adv_estimator={estimator}", "none", source=source), traps
 
 
 def _kl(look: Lookup) -> tuple[str, float]:

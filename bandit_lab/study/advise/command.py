@@ -112,7 +112,7 @@ def _with_paths(settings: AdviseSettings) -> AdviseSettings:
     return settings
 
 
-def _of_log(log: Log | None) -> trainers.Document | None:
+def _of_log(log: Log | None) -> trainers.Configuration | None:
     """The settings in the log or beside it, or None."""
     if log is None or log.curve is None:
         return None

@@ -9,7 +9,7 @@ from bandit_lab.curves import Curve
 from bandit_lab.curves.advise import has_fallen
 from bandit_lab.curves.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from bandit_lab.curves.diagnose.collapse import collapse, nonfinite
-from bandit_lab.curves.diagnose.evidence import Evidence as Measured
+from bandit_lab.curves.diagnose.evidence import Evidence
 from bandit_lab.curves.diagnose.oscillation import Oscillation, oscillation_test
 from bandit_lab.curves.diagnose.stability import wave_score
 from bandit_lab.curves.fit import LawFit, fit_curve
@@ -40,7 +40,7 @@ class Delay:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class LogEvidence:
     """What one log says; None with a reason beside it where it does not.
 
     `schedule` is the largest logged learning rate over the mean one. `answers` seen in the last fifth of the run, at
@@ -62,7 +62,7 @@ class Evidence:
     schedule: float = 1.0
     scatter: float | None = None
     wave: Oscillation | None = None
-    fall: Measured | None = None
+    fall: Evidence | None = None
     failed: str = ""
     diagnosis: Diagnosis | None = None
     declined: bool = False
@@ -85,10 +85,10 @@ def read_logs(settings: AdviseSettings, given_as: str = "log") -> list[Log]:
     return logs
 
 
-def look(log: Log | None, setup: Setup) -> Evidence:
+def look(log: Log | None, setup: Setup) -> LogEvidence:
     """Everything that a log tells about a run with these settings."""
     if log is None or log.curve is None:
-        return Evidence()
+        return LogEvidence()
     fall = _fall(log.curve)
     curve = log.curve if fall is None else _until(log.curve, fall.window[0])
     delay, reason = _delay(curve, setup)
@@ -99,14 +99,14 @@ def look(log: Log | None, setup: Setup) -> Evidence:
     seen = _answers(int(late.sum()), curve, setup)
     found = diagnose(log.curve, None, int(setup.number("group_size") or 0) or None)
     scatter = float(np.sqrt(noise_variance(curve.reward[None])[0]))
-    return Evidence(
+    return LogEvidence(
         log.curve, delay, reason, now, why, source, _silent(curve), seen, rate, schedule, scatter, _wave(curve),
         fall, _failed(found, fall), found, has_fallen(log.curve.reward, scatter),
         _notes(log.curve, rate, setup),
     )  # fmt: skip
 
 
-def _fall(curve: Curve) -> Measured | None:
+def _fall(curve: Curve) -> Evidence | None:
     """A collapse, or a reward that ends as no number at all."""
     lost = nonfinite(curve)
     if lost is not None and lost[0] >= 1 and curve.step.size >= FEWEST_POINTS:
@@ -121,7 +121,7 @@ def _fall(curve: Curve) -> Measured | None:
     return found if score >= 1 and before >= FEWEST_POINTS else None
 
 
-def _failed(found: Diagnosis, fall: Measured | None) -> str:
+def _failed(found: Diagnosis, fall: Evidence | None) -> str:
     """How the run failed, in words; nothing where it did not."""
     if fall is not None:
         return f"the reward {fall.text}"

@@ -7,7 +7,7 @@ import numpy as np
 from bandit_lab.curves import advise
 from bandit_lab.curves.advise import REACH, DifficultySpread, Limit, Margin, Permit, StalenessLoop
 from bandit_lab.curves.trainers import Setup
-from bandit_lab.study.advise.evidence import Delay, Evidence, clip_contradicts
+from bandit_lab.study.advise.evidence import Delay, LogEvidence, clip_contradicts
 from bandit_lab.study.settings.log import AdviseSettings
 from bandit_lab.theory import as_convention
 
@@ -78,7 +78,7 @@ class Advice:
     """Everything."""
 
     setup: Setup
-    evidence: Evidence
+    evidence: LogEvidence
     loop: StalenessLoop
     rate: float | None
     strength: EffectSize | None
@@ -93,7 +93,7 @@ class Advice:
     permit: Permit
 
 
-def work(setup: Setup, evidence: Evidence, settings: AdviseSettings) -> Advice:
+def work(setup: Setup, evidence: LogEvidence, settings: AdviseSettings) -> Advice:
     """All numbers of one run."""
     found = setup.loop
     loop = StalenessLoop(found.model, found.interval, setup.momentum, as_convention(setup.convention))
@@ -123,7 +123,7 @@ def work(setup: Setup, evidence: Evidence, settings: AdviseSettings) -> Advice:
 
 
 def permit(
-    loop: StalenessLoop, strength: EffectSize | None, reason: str, setup: Setup, evidence: Evidence,
+    loop: StalenessLoop, strength: EffectSize | None, reason: str, setup: Setup, evidence: LogEvidence,
     settings: AdviseSettings,
 ) -> Permit:  # fmt: skip
     """How far the settings may move: by what is known of the stiffness, and never further after a failure."""
@@ -142,7 +142,7 @@ def permit(
 
 
 def _strength(
-    loop: StalenessLoop, rate: float | None, evidence: Evidence, settings: AdviseSettings
+    loop: StalenessLoop, rate: float | None, evidence: LogEvidence, settings: AdviseSettings
 ) -> tuple[EffectSize | None, str]:
     if settings.stiffness is not None:
         if rate is None:
@@ -183,7 +183,7 @@ def _delay_row(loop: StalenessLoop, delay: float, safety: float) -> DelayRow:
     return DelayRow(delay, kappa, advise.margin(loop, kappa), advise.largest_safe_interval(loop, kappa, safety))
 
 
-def _groups(setup: Setup, evidence: Evidence, settings: AdviseSettings) -> tuple[Groups | None, str]:
+def _groups(setup: Setup, evidence: LogEvidence, settings: AdviseSettings) -> tuple[Groups | None, str]:
     success = evidence.success if settings.success is None else settings.success
     if success is None:
         return None, evidence.success_reason

@@ -44,7 +44,7 @@ def prepare(settings: CheckSettings, explicit: frozenset[str]) -> CheckPlan:
     return CheckPlan(settings, tuple(subject_of(*what, options, learner, **more) for what, options in wanted.items()))
 
 
-class Row(NamedTuple):
+class CheckRow(NamedTuple):
     """One answer."""
 
     kind: str
@@ -53,20 +53,20 @@ class Row(NamedTuple):
 
 
 COLUMNS = (
-    Column[Row]("kind", "kind", lambda row: row.kind, on=On.JSON),
-    Column[Row]("variant", "variant", lambda row: row.variant, on=On.JSON),
-    Column[Row]("check", "check", lambda row: row.result.check),
-    Column[Row]("status", "result", lambda row: row.result.status),
-    Column[Row]("detail", "what was seen", lambda row: row.result.detail),
+    Column[CheckRow]("kind", "kind", lambda row: row.kind, on=On.JSON),
+    Column[CheckRow]("variant", "variant", lambda row: row.variant, on=On.JSON),
+    Column[CheckRow]("check", "check", lambda row: row.result.check),
+    Column[CheckRow]("status", "result", lambda row: row.result.status),
+    Column[CheckRow]("detail", "what was seen", lambda row: row.result.detail),
 )
 
 
 def compute(plan: CheckPlan, progress: Progress) -> Document:
     """Put every question to every variant: a table for each of them."""
-    tables: list[Table[Row]] = []
+    tables: list[Table[CheckRow]] = []
     for subject in plan.subjects:
         with progress.stage(f"{subject.kind} {subject.name}"):
-            answers = [Row(subject.kind, subject.name, result) for result in run_checks(subject)]
+            answers = [CheckRow(subject.kind, subject.name, result) for result in run_checks(subject)]
         tables.append(Table(answers, COLUMNS, title=f"{subject.kind} {subject.name}", on=On.SHOWN))
     rows = [row for table in tables for row in table.rows]
     failed = sum(row.result.status == FAIL for row in rows)

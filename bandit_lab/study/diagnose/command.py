@@ -17,7 +17,7 @@ from bandit_lab.study.document import Block, Document, On, Paragraph
 from bandit_lab.study.document.write import perform
 from bandit_lab.study.logs.findings import RUN_ALT, caveat_lines, details, evidence_table, paragraphs
 from bandit_lab.study.logs.gather import Log, gather, missing_curves, reading_options
-from bandit_lab.study.logs.runs import check_trainer, pages_of, rows_of, small_multiples, status_lines
+from bandit_lab.study.logs.runs import check_trainer, pages_of, picture_pages, rows_of, status_lines
 from bandit_lab.study.settings.log import THRESHOLDS, DiagnosisSettings
 from bandit_lab.study.terminal.progress import Progress
 
@@ -92,7 +92,7 @@ def compute(plan: DiagnosePlan, run: Progress) -> Document:
         blocks.append(Paragraph(LEGEND, On.TERMINAL))
     blocks += paragraphs(status_lines(rows, status), On.TERMINAL)
     if settings.pictures and len(done) > 1:
-        blocks += small_multiples(done, _page, "diagnoses", f"all runs: {RUN_ALT}")
+        blocks += picture_pages(done, _page, "diagnoses", f"all runs: {RUN_ALT}")
     title, data = f"Diagnoses of {len(rows)} logs", dataset(table, settings)
     beside = compared(done) if len(done) == 2 else {}
     folded = ("differences", "logs") if beside else ()

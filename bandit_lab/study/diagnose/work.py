@@ -17,7 +17,7 @@ from bandit_lab.study.logs.findings import (
     what_was_read,
 )
 from bandit_lab.study.logs.gather import Log
-from bandit_lab.study.logs.runs import MANY, Row, column, first_columns, last_columns, status_of
+from bandit_lab.study.logs.runs import MANY, LogRow, column, first_columns, last_columns, status_of
 
 SHORT = {
     "reward_hacking": "hacking",
@@ -25,7 +25,7 @@ SHORT = {
     "policy_concentration": "concentration",
     "dynamical_instability": "instability",
 }
-Run = Row[Diagnosis]
+Run = LogRow[Diagnosis]
 
 
 def work(log: Log, settings: DiagnoseSettings, setup: Setup | None = None) -> Diagnosis:

@@ -23,7 +23,7 @@ from bandit_lab.study.document import ABSENT, Block, Column, On, Table, Value, V
 from bandit_lab.study.document.value import interval_text, number
 from bandit_lab.study.fit.work import Fitted
 from bandit_lab.study.logs.findings import paragraphs
-from bandit_lab.study.logs.runs import Row
+from bandit_lab.study.logs.runs import LogRow
 from bandit_lab.study.settings.log import FitSettings
 from bandit_lab.study.terminal.progress import ProgressCallback
 
@@ -33,7 +33,7 @@ Tested = tuple[Cut, Backtest, float]
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptScores:
     """Scores over the runs that were not refused. Errors [runs] over the range of the points seen, of the forecast
     (`relative`, `interval_score`) and of the baselines (`others`)."""
 
@@ -50,7 +50,7 @@ class Scored:
 
     fraction: float
     tests: list[Tested]
-    kept: Kept | None
+    kept: KeptScores | None
 
     @property
     def refusals(self) -> list[str]:
@@ -58,7 +58,7 @@ class Scored:
         return [test.name for _, test, _ in self.tests if test.forecast.refused]
 
 
-def backtest(rows: Sequence[Row[Fitted]], settings: FitSettings, advance: ProgressCallback) -> list[Block]:
+def backtest_blocks(rows: Sequence[LogRow[Fitted]], settings: FitSettings, advance: ProgressCallback) -> list[Block]:
     """Scores by fraction, a row per run and fraction, and the runs that are too short.
 
     The drift of the intervals is chosen on the runs of all other families. Relative errors are divided by the range of
@@ -84,7 +84,7 @@ def backtest(rows: Sequence[Row[Fitted]], settings: FitSettings, advance: Progre
     ]
 
 
-def _kept(tests: Sequence[Tested]) -> Kept | None:
+def _kept(tests: Sequence[Tested]) -> KeptScores | None:
     kept = [
         (one.prediction.seen, test)
         for one, test, _ in tests
@@ -96,11 +96,11 @@ def _kept(tests: Sequence[Tested]) -> Kept | None:
     others = {name: np.array([abs(test.baselines[name]) / seen for seen, test in kept]) for name in BASELINES}
     interval_score = np.array([test.interval_score / seen for seen, test in kept])
     compared = compare(relative, others) if len(kept) > 1 else None
-    return Kept(score([test for _, test, _ in tests]), relative, others, interval_score, compared)
+    return KeptScores(score([test for _, test, _ in tests]), relative, others, interval_score, compared)
 
 
 def _score_table(scores: list[Scored]) -> Table[Scored]:
-    def kept(key: str, read: Callable[[Kept], Any], title: str = "", text: Any = None) -> Column[Scored]:
+    def kept(key: str, read: Callable[[KeptScores], Any], title: str = "", text: Any = None) -> Column[Scored]:
         word = None if text is None else lambda one: text(one.kept)
         on = On.JSON | On.TERMINAL if title else On.JSON
         return Column(key, title, lambda one: ABSENT if one.kept is None else read(one.kept), text=word, on=on)
@@ -183,7 +183,7 @@ def _lines(scores: list[Scored], left_out: list[str]) -> list[str]:
     return lines + ([f"Too short for the back-test: {len(left_out)} runs"] if left_out else [])
 
 
-def _compared(fraction: float, kept: Kept, found: Paired) -> str:
+def _compared(fraction: float, kept: KeptScores, found: Paired) -> str:
     """Whether the errors differ from the baselines' by more than the choice of runs."""
     low, high = found.ratio_interval
     smaller = [

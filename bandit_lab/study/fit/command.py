@@ -9,11 +9,11 @@ from bandit_lab.curves.fit.shapes import SHAPES
 from bandit_lab.study.document import Block, Document, On, Paragraph
 from bandit_lab.study.document.write import perform
 from bandit_lab.study.fit import show
-from bandit_lab.study.fit.backtest import backtest
+from bandit_lab.study.fit.backtest import backtest_blocks
 from bandit_lab.study.fit.work import work
 from bandit_lab.study.logs.findings import details, paragraphs
 from bandit_lab.study.logs.gather import Log, gather, missing_curves, reading_options
-from bandit_lab.study.logs.runs import Row, check_trainer, pages_of, rows_of, small_multiples, status_lines
+from bandit_lab.study.logs.runs import LogRow, check_trainer, pages_of, picture_pages, rows_of, status_lines
 from bandit_lab.study.settings.log import FitSettings
 from bandit_lab.study.terminal.progress import Progress
 from bandit_lab.theory import CONVENTIONS
@@ -79,17 +79,17 @@ def compute(plan: FitPlan, run: Progress) -> Document:
         )
     blocks += paragraphs(status_lines(rows, show.status), On.TERMINAL)
     if settings.pictures:
-        blocks += small_multiples(done, _page, "fits", "reward against step, all runs")
+        blocks += picture_pages(done, _page, "fits", "reward against step, all runs")
     sections: dict[str, Sequence[Block]] = {"logs": blocks}
     if settings.backtest:
         with run.stage("back-test") as advance:
-            sections["backtest"] = backtest(done, settings, advance)
+            sections["backtest"] = backtest_blocks(done, settings, advance)
     pages = pages_of(rows, lambda row: show.page(row, settings))
     data = show.dataset(table, settings)
     return Document(f"Fits of {len(rows)} logs", sections, data, pages, missing_curves(plan.logs))
 
 
-def _page(rows: Sequence[Row[Any]]) -> Any:
+def _page(rows: Sequence[LogRow[Any]]) -> Any:
     from bandit_lab.study.plots.curves import panel, small_multiples
 
     return small_multiples([panel(row) for row in rows])

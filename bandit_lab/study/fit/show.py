@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bandit_lab.curves import Curve
-from bandit_lab.curves.fit.results import Estimate
+from bandit_lab.curves.fit.results import FittedNumber
 from bandit_lab.curves.fit.shapes import UNITS
-from bandit_lab.curves.reading import Reading
+from bandit_lab.curves.reading import StiffnessReading
 from bandit_lab.curves.record import RewardScale
 from bandit_lab.study.document import Block, Column, Document, Figure, On, Table, Value
 from bandit_lab.study.document.as_json import interval_name
 from bandit_lab.study.document.value import finite, interval_text, number, telling
-from bandit_lab.study.fit.work import Fitted, Prediction
+from bandit_lab.study.fit.work import Fitted, RunForecast
 from bandit_lab.study.logs.findings import judged, paragraphs, unfound_text, verdict_lines, what_was_read
-from bandit_lab.study.logs.runs import MANY, Row, column, curves_of, first_columns, last_columns, padded
+from bandit_lab.study.logs.runs import MANY, LogRow, column, curves_of, first_columns, last_columns, padded
 from bandit_lab.study.settings.log import FitSettings
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ WEIGHED = (
 )
 _OVER_ROWS = On.JSON | On.SHOWN
 """Of a column whose data set has another shape: per law, or not per run."""
-Run = Row[Fitted]
+Run = LogRow[Fitted]
 
 
 def runs_table(rows: Sequence[Run], settings: FitSettings) -> Table[Run]:
@@ -93,7 +93,7 @@ def explainable(found: Fitted) -> Value:
     return Value.of(found.best.r_squared_explainable, "noise from point to point is all the variance there is")
 
 
-def as_value(estimate: Estimate, level: float) -> Value:
+def as_value(estimate: FittedNumber, level: float) -> Value:
     """A fitted number with its interval and standard error, each absent where the curve is silent."""
     error = Value.of(estimate.standard_error, "this curve does not bound it", estimate.unit)
     made = Value.of(estimate.value, NOT_FINITE, estimate.unit).within(estimate.low, estimate.high, level, OPEN)
@@ -132,7 +132,7 @@ def _brief(found: Fitted, law: str) -> dict[str, Any]:
     return {"aicc": one.aicc, "weight": found.fit.weights[law], "r_squared": one.r_squared, "status": one.status}
 
 
-def forecast(made: Prediction, settings: FitSettings) -> dict[str, Any]:
+def forecast(made: RunForecast, settings: FitSettings) -> dict[str, Any]:
     """The forecast: its value with interval and, where the future is known, its error; null with the reason."""
     found: dict[str, Any] = {"from_fraction": settings.from_fraction, "horizon": made.horizon}
     found["target_steps"] = [float(made.target[0]), float(made.target[-1])]
@@ -147,7 +147,7 @@ def forecast(made: Prediction, settings: FitSettings) -> dict[str, Any]:
                     "weights": weights}  # fmt: skip
 
 
-def _reading(reading: Reading | str) -> dict[str, Any]:
+def _reading(reading: StiffnessReading | str) -> dict[str, Any]:
     if isinstance(reading, str):
         return {"effective_stiffness": Value.absent(reading)}
     ends = [finite(reading.low), finite(reading.high)]
@@ -209,7 +209,7 @@ def steps_text(ends: Sequence[float], logged: Sequence[float]) -> str:
     return f"steps {first:g} to {last:g}"
 
 
-def forecast_line(made: Prediction, curve: Curve, fraction: float, brief: bool = False) -> str:
+def forecast_line(made: RunForecast, curve: Curve, fraction: float, brief: bool = False) -> str:
     """One sentence on the forecast of one log; `brief`: without what became of it, plateau and step of 95 %."""
     end, steps = made.forecast_90, [float(end) for end in curve.step[[0, -1]]]
     where = steps_text([float(end) for end in made.target[[0, -1]]], steps)
@@ -278,7 +278,7 @@ def fit_lines(row: Run) -> list[str]:
         f"R2 = {best.r_squared:.2f} ({explained}).",
         f"Status: {row.found.status}.",
     ]
-    if isinstance(found := row.found.reading, Reading):
+    if isinstance(found := row.found.reading, StiffnessReading):
         lines.append(
             f"Effective stiffness {number(found.stiffness, 3)} {interval_text([found.low, found.high])} reward per "
             f"logit^2; momentum would give a damping ratio of {number(found.damping_ratio_of_momentum, 3)}."

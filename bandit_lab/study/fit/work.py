@@ -7,8 +7,8 @@ import numpy as np
 from bandit_lab.curves import Curve
 from bandit_lab.curves.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from bandit_lab.curves.fit import CurveFit, LawFit, fit_curve
-from bandit_lab.curves.forecast import FEWEST, Crossing, Forecast, ForecastSettings, predict_curve
-from bandit_lab.curves.reading import Reading, effective_stiffness
+from bandit_lab.curves.forecast import FEWEST, CurveProperty, Forecast, ForecastSettings, predict_curve
+from bandit_lab.curves.reading import StiffnessReading, effective_stiffness
 from bandit_lab.study.document import Value
 from bandit_lab.study.logs.gather import Log
 from bandit_lab.study.settings.log import FitSettings
@@ -19,7 +19,7 @@ LITTLE = 0.5
 
 
 @dataclass(frozen=True)
-class Prediction:
+class RunForecast:
     """A forecast from the first `points`, for the target steps [m]: at the settings' level, at 0.9, and what came."""
 
     points: int
@@ -48,8 +48,8 @@ class Fitted:
     """Everything about one run that could be fitted. `reading` is a text where there is none: why."""
 
     fit: CurveFit
-    prediction: Prediction
-    reading: Reading | str
+    prediction: RunForecast
+    reading: StiffnessReading | str
     diagnosis: Diagnosis | None
 
     @property
@@ -84,7 +84,7 @@ def work(log: Log, settings: FitSettings) -> Fitted:
     return Fitted(fit, predicted_end(curve, settings), _reading(log, curve, fit, settings), verdict)
 
 
-def predicted_end(curve: Curve, settings: FitSettings) -> Prediction:
+def predicted_end(curve: Curve, settings: FitSettings) -> RunForecast:
     """The forecast of one run from the share of its points that the settings name."""
     points = round(settings.from_fraction * curve.step.size)
     horizon, target = _target(curve, points, settings.horizon)
@@ -92,17 +92,17 @@ def predicted_end(curve: Curve, settings: FitSettings) -> Prediction:
     if points < FEWEST:
         nothing = Forecast(np.nan, np.nan, np.nan, f"{points} points seen, fewer than {FEWEST}")
         none = Value.absent(nothing.refused)
-        return Prediction(points, horizon, target, nothing, nothing, unknown, none, none)
+        return RunForecast(points, horizon, target, nothing, nothing, unknown, none, none)
     seen = predict_curve(curve.step[:points], curve.reward[:points], target, tuple(settings.models))
     came = (curve.step >= target.min() - 1e-9) & (curve.step <= target.max() + 1e-9)
     known = bool(came.any()) and curve.step[-1] >= target.max() - 1e-9
     actual = Value.of(curve.reward[came].mean(), "not finite", "reward") if known else unknown
     made, at_90 = (seen.forecast(ForecastSettings(level=level), curve.known_range) for level in (settings.level, 0.9))
     plateau, step_95 = _reach(seen.plateau(), "reward"), _reach(seen.step_95(), "steps")
-    return Prediction(points, horizon, target, made, at_90, actual, plateau, step_95)
+    return RunForecast(points, horizon, target, made, at_90, actual, plateau, step_95)
 
 
-def _reach(reach: Crossing, unit: str) -> Value:
+def _reach(reach: CurveProperty, unit: str) -> Value:
     why = reach.refused or "the points seen do not bound it"
     return Value.of(reach.value, why, unit).within(reach.low, reach.high, 0.9, why)
 
@@ -119,7 +119,7 @@ def _target(curve: Curve, points: int, horizon: float | None) -> tuple[float, np
     return max(horizon, every), steps[steps > last + 1e-9]
 
 
-def _reading(log: Log, curve: Curve, fit: CurveFit, settings: FitSettings) -> Reading | str:
+def _reading(log: Log, curve: Curve, fit: CurveFit, settings: FitSettings) -> StiffnessReading | str:
     """The reading of the chosen law, or else of the oscillator's fit; or why there is none."""
     if log.learning_rate is None or settings.momentum is None:
         known = {"learning_rate": log.learning_rate, "momentum": settings.momentum}

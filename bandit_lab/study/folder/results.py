@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CHUNK = 2**16  # numbers in a chunk of the store
 
 
-class Column(NamedTuple):
+class ArrayType(NamedTuple):
     """Type and attributes of one array of a stream."""
 
     dtype: np.dtype
@@ -37,7 +37,7 @@ class Stream(NamedTuple):
 
     dims: tuple[str, ...]
     shape: tuple[int, ...]
-    columns: Mapping[str, Column]
+    columns: Mapping[str, ArrayType]
     read: Callable[[int, int, int, int], Mapping[str, np.ndarray]]
 
 

@@ -23,7 +23,7 @@ MANY = 5
 
 
 @dataclass(frozen=True)
-class Row(Generic[Result]):
+class LogRow(Generic[Result]):
     """One log, what was found in its curve (None where it has none), and the name of its page, if it has one."""
 
     log: Log
@@ -45,24 +45,24 @@ class Row(Generic[Result]):
 
 def rows_of(
     logs: Sequence[Log], work: Callable[[Log], Result], run: Progress, stage: str, pages: bool
-) -> list[Row[Result]]:
+) -> list[LogRow[Result]]:
     """Work on every log that has a curve."""
     names = iter(page_names([log.name for log in logs if log.curve is not None]))
-    rows: list[Row[Result]] = []
+    rows: list[LogRow[Result]] = []
     with run.stage(stage) as advance:
         for log in logs:
             done = None if log.curve is None else work(log)
-            rows.append(Row(log, done, next(names) if pages and done is not None else ""))
+            rows.append(LogRow(log, done, next(names) if pages and done is not None else ""))
             advance(len(rows), len(logs))
     return rows
 
 
 def column(
-    key: str, title: str, read: Callable[[Row[Result]], Any], *, null: bool = False, **more: Any
-) -> Column[Row[Result]]:
+    key: str, title: str, read: Callable[[LogRow[Result]], Any], *, null: bool = False, **more: Any
+) -> Column[LogRow[Result]]:
     """A column of what was found; a log without a curve has a dash. `null`: its JSON then has null with the reason."""
 
-    def known(row: Row[Result]) -> Any:
+    def known(row: LogRow[Result]) -> Any:
         if row.result is not None:
             return read(row)
         return Value.absent(row.log.reason) if null else ABSENT
@@ -70,7 +70,7 @@ def column(
     return Column(key, title, known, **more)
 
 
-def first_columns(length: int, width: int | None = None) -> list[Column[Row[Any]]]:
+def first_columns(length: int, width: int | None = None) -> list[Column[LogRow[Any]]]:
     """Which log it is, and how it was read. `length`: of the name where there are many; `width`: of counts."""
     read = On.JSON
     return [
@@ -87,7 +87,9 @@ def first_columns(length: int, width: int | None = None) -> list[Column[Row[Any]
     ]  # fmt: skip
 
 
-def last_columns(rows: Sequence[Row[Any]], length: int, status: Callable[[Row[Any]], str]) -> list[Column[Row[Any]]]:
+def last_columns(
+    rows: Sequence[LogRow[Any]], length: int, status: Callable[[LogRow[Any]], str]
+) -> list[Column[LogRow[Any]]]:
     """What a person saw, what became of the log, and where its page is."""
     where = On.TERMINAL if any(row.log.outcome for row in rows) else On.PAGE
     return [
@@ -98,23 +100,23 @@ def last_columns(rows: Sequence[Row[Any]], length: int, status: Callable[[Row[An
     ]  # fmt: skip
 
 
-def status_of(row: Row[Any], status: Callable[[Row[Any]], str]) -> str:
+def status_of(row: LogRow[Any], status: Callable[[LogRow[Any]], str]) -> str:
     """The status of a log with a curve, or why it has none."""
     return f"no curve: {row.log.reason}" if row.result is None else status(row)
 
 
-def status_lines(rows: Sequence[Row[Any]], status: Callable[[Row[Any]], str]) -> list[str]:
+def status_lines(rows: Sequence[LogRow[Any]], status: Callable[[LogRow[Any]], str]) -> list[str]:
     """What could not be read or told, one line per log."""
     lines = (row.log.line if row.result is None else f"{row.log.name}: {status(row)}" for row in rows)
     return [line for row, line in zip(rows, lines, strict=True) if row.result is None or status(row) != "ok"]
 
 
-def pages_of(rows: Sequence[Row[Result]], page: Callable[[Row[Result]], Document]) -> dict[str, Document]:
+def pages_of(rows: Sequence[LogRow[Result]], page: Callable[[LogRow[Result]], Document]) -> dict[str, Document]:
     """File name -> page of every log that has one."""
     return {row.page: page(row) for row in rows if row.page}
 
 
-def small_multiples(rows: Sequence[Any], draw: Callable[[Sequence[Any]], Any], name: str, alt: str) -> list[Figure]:
+def picture_pages(rows: Sequence[Any], draw: Callable[[Sequence[Any]], Any], name: str, alt: str) -> list[Figure]:
     """Pictures of a page of rows each: `name.png`, or `name_1.png`, ... where one page does not hold them."""
     from bandit_lab.study.plots import PER_PAGE
 
@@ -129,7 +131,7 @@ def padded(curves: Sequence[np.ndarray]) -> np.ndarray:
     return np.stack([np.concatenate((curve, np.full(longest - curve.size, np.nan))) for curve in curves])
 
 
-def curves_of(rows: Sequence[Row[Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+def curves_of(rows: Sequence[LogRow[Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
     """(variables, coordinates) of a data set: step and reward [run, point] of logs that have a curve."""
     step, reward = (padded([getattr(row.curve, name) for row in rows]) for name in ("step", "reward"))
     variables = {

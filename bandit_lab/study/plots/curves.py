@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 
 from bandit_lab.study.fit.work import Fitted
 from bandit_lab.study.logs.findings import marks
-from bandit_lab.study.logs.runs import Row
+from bandit_lab.study.logs.runs import LogRow
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.terminal.text import middle_cut
 
@@ -26,7 +26,7 @@ ARRIVAL: s.Look = {"color": s.BLACK, "linestyle": (0, (1, 1.5)), "linewidth": 1.
 
 
 @dataclass(frozen=True)
-class Panel:
+class RunPanel:
     """What is drawn of one run. Steps and rewards in the log's units; `model` is the law's name.
 
     `plateau`, `arrival` = (value, low, high), ends may be infinite; `ahead` = (first step, last step, value, low, high)
@@ -50,7 +50,7 @@ class Panel:
     events: Sequence[tuple[float, float, str]] = ()
 
 
-def panel(row: Row[Fitted]) -> Panel:
+def panel(row: LogRow[Fitted]) -> RunPanel:
     """The picture's content for one run."""
     curve, best, ahead = row.curve, row.found.best, row.found.prediction
     plateau, tau = best.parameters["plateau"], best.parameters.get("tau_95")
@@ -61,7 +61,7 @@ def panel(row: Row[Fitted]) -> Panel:
         target = (float(ahead.target[0]), float(ahead.target[-1]), made.predicted, made.low, made.high)
     held_out = None if curve.eval is None else (curve.eval.step, curve.eval.value)
     bounded = tau is not None and np.isfinite(tau.high)
-    return Panel(
+    return RunPanel(
         title=row.log.name,
         step=curve.step,
         reward=curve.reward,
@@ -79,7 +79,7 @@ def panel(row: Row[Fitted]) -> Panel:
     )
 
 
-def run_figure(panel: Panel) -> Figure:
+def run_figure(panel: RunPanel) -> Figure:
     """One run: logged rewards, the law with its noise, plateau, forecast, held-out results, events."""
     figure, axis = plt.subplots(figsize=(7.0, 4.6))
     handles = _curve(axis, panel, detailed=True)
@@ -89,7 +89,7 @@ def run_figure(panel: Panel) -> Figure:
     return figure
 
 
-def small_multiples(panels: Sequence[Panel]) -> Figure:
+def small_multiples(panels: Sequence[RunPanel]) -> Figure:
     """A page of runs, at most PER_PAGE of them."""
     beside = len(panels) if len(panels) < 3 else 4  # entries of the legend in a line: a narrow page holds not all four
     figure, axes = subplots_of([panel.unit for panel in panels], 0.75 + 0.15 * (4 // beside), 1.55)
@@ -129,7 +129,7 @@ def step_label(unit: str) -> str:
     return "step (unit not known)" if unit == "unknown" else f"step ({unit}s)"
 
 
-def _curve(axis: Axes, panel: Panel, *, detailed: bool) -> list[Line2D | Patch]:
+def _curve(axis: Axes, panel: RunPanel, *, detailed: bool) -> list[Line2D | Patch]:
     """Draw one run; returns the legend's handles."""
     handles: list[Line2D | Patch] = []
     band = 1.645 * panel.sigma
@@ -150,7 +150,7 @@ def _curve(axis: Axes, panel: Panel, *, detailed: bool) -> list[Line2D | Patch]:
     return handles
 
 
-def _plateau(axis: Axes, panel: Panel, low: float, high: float) -> list[Line2D | Patch]:
+def _plateau(axis: Axes, panel: RunPanel, low: float, high: float) -> list[Line2D | Patch]:
     """A bracket at the right end that holds the interval of the chosen law's plateau, cut at the frame."""
     assert panel.plateau is not None
     bottom, top = (float(np.clip(end, low, high)) for end in panel.plateau[1:])
@@ -164,7 +164,7 @@ def _plateau(axis: Axes, panel: Panel, low: float, high: float) -> list[Line2D |
     return [Patch(facecolor="none", edgecolor=s.ORANGE, label=text)]
 
 
-def _extras(axis: Axes, panel: Panel) -> list[Line2D | Patch]:
+def _extras(axis: Axes, panel: RunPanel) -> list[Line2D | Patch]:
     handles: list[Line2D | Patch] = []
     if panel.held_out is not None:
         axis.plot(*panel.held_out, **HELD_OUT)
@@ -195,7 +195,7 @@ def _extras(axis: Axes, panel: Panel) -> list[Line2D | Patch]:
     return handles
 
 
-def _frame(panel: Panel, *, detailed: bool) -> tuple[float, float]:
+def _frame(panel: RunPanel, *, detailed: bool) -> tuple[float, float]:
     """Reward range that shows all points, and up to half as much more of the forecast's and plateau's intervals."""
     shown = [panel.reward.min(), panel.reward.max()]
     if detailed and panel.held_out is not None:

@@ -16,7 +16,7 @@ from scipy.stats import beta
 from bandit_lab.curves import Curve
 from bandit_lab.curves.diagnose import Diagnosis
 from bandit_lab.study.logs.findings import marks, verdict_text
-from bandit_lab.study.logs.runs import Row
+from bandit_lab.study.logs.runs import LogRow
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.plots.curves import COLUMNS, HELD_OUT, RAW, step_label, subplots_of
 from bandit_lab.study.terminal.text import middle_cut
@@ -69,7 +69,7 @@ def _title(name: str, length: int, verdict: str) -> str:
     return f"{middle_cut(name, length)}\n{verdict}".replace("$", r"\$")
 
 
-def small_multiples(rows: Sequence[Row[Diagnosis]]) -> Figure:
+def small_multiples(rows: Sequence[LogRow[Diagnosis]]) -> Figure:
     """A page of runs: reward, held-out results, evidence shaded, verdict in the title."""
     figure, axes = subplots_of([row.curve.step_unit for row in rows], 0.9, 1.6)
     for axis, row in zip(axes, rows, strict=True):
@@ -98,7 +98,7 @@ def side_by_side(runs: Sequence[tuple[str, Curve, Diagnosis]]) -> Figure:
     return figure
 
 
-def _small(axis: plt.Axes, row: Row[Diagnosis]) -> None:
+def _small(axis: plt.Axes, row: LogRow[Diagnosis]) -> None:
     curve, found = row.curve, row.found
     axis.plot(curve.step, curve.reward, **(RAW | {"markersize": 2.2}))
     axis.plot(*_smooth(curve), **(_SMOOTH | {"linewidth": 1.1}))

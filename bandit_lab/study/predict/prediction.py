@@ -12,7 +12,7 @@ from bandit_lab.study.document import Value
 from bandit_lab.study.predict.statement import OperatingPoint
 from bandit_lab.study.predict.statements import Statement, evaluate, notes
 from bandit_lab.study.settings.config import PredictSettings
-from bandit_lab.study.wiring import Linear, Threshold, noise_covariance, signal_of, special, weighs
+from bandit_lab.study.wiring import Linear, RateThreshold, noise_covariance, signal_of, special, weighs
 from bandit_lab.theory.stability import repels
 
 SEARCHED = {"refresh": 1024, "pipeline": 1024, "lag": 128}
@@ -48,9 +48,9 @@ class Prediction:
     optimizer: str
     drift: str
     linear: Linear
-    law: Threshold
-    exact: Threshold
-    onset: Threshold
+    law: RateThreshold
+    exact: RateThreshold
+    onset: RateThreshold
     intervals: Intervals
     radius: Value
     steps: int | None = None

@@ -14,7 +14,7 @@ from bandit_lab.study.predict.statement import NO_NOISE
 from bandit_lab.study.predict.statements import Statement
 from bandit_lab.study.predict.verdict import facts_of, verdict
 from bandit_lab.study.quantities import EXACT, LEADING, LINEAR, RATE
-from bandit_lab.study.terminal.report import FORMS, numbers, spectrum
+from bandit_lab.study.terminal.report import FORMS, eigenvalue_list, numbers
 
 BIFURCATIONS = {
     "flip": "flip: a real multiplier passes -1",
@@ -107,7 +107,7 @@ def _fixed_point(found: Prediction) -> list[Line]:
         ]
     assert linear.policies is not None
     several = f" at the first of {len(linear.policies)} prompts" if len(linear.policies) > 1 else ""
-    fresh, stale = (spectrum(_eigenvalues(part)) for part in linear.parts)
+    fresh, stale = (eigenvalue_list(_eigenvalues(part)) for part in linear.parts)
     source = "closed form" if linear.closed_form else "automatic differentiation of the drift"
     felt = "  felt at the policy that acted"
     return [
@@ -118,7 +118,7 @@ def _fixed_point(found: Prediction) -> list[Line]:
         Line("fixed_point.note", ABSENT if linear.note is None else linear.note),
         Line("stiffness", linear.largest, "stiffness, largest", STIFFNESS, EXACT, 6),
         Line("stiffness_source", source),
-        Line("stiffness_spectrum", spectrum(linear.spectrum), "  spectrum", STIFFNESS, EXACT, text=numbers),
+        Line("stiffness_spectrum", eigenvalue_list(linear.spectrum), "  spectrum", STIFFNESS, EXACT, text=numbers),
         Line("stiffness_fresh", fresh, "  felt at the current policy", STIFFNESS, EXACT, text=numbers),
         Line("stiffness_stale", stale, felt, STIFFNESS, EXACT, text=numbers),
     ]

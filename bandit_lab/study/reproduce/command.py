@@ -26,7 +26,7 @@ from bandit_lab.study.reproduce.experiment import (
     discover,
     read_setting,
 )
-from bandit_lab.study.reproduce.publish import DONE, FAILED, SKIPPED, Outcome
+from bandit_lab.study.reproduce.publish import DONE, FAILED, SKIPPED, Reproduced
 from bandit_lab.study.settings.config import ReproduceSettings
 from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.errors import Incomplete, Stopped, stopped_by_disk
@@ -125,10 +125,10 @@ def execute(plan: ReproducePlan, folder: RunFolder, progress: Progress) -> Docum
     return found
 
 
-def run_one(experiment: Experiment, settings: ReproduceSettings, advance: ProgressCallback) -> Outcome:
+def run_one(experiment: Experiment, settings: ReproduceSettings, advance: ProgressCallback) -> Reproduced:
     """One experiment from its prediction to its pictures. What goes wrong in it stays in its outcome."""
     start = time.perf_counter()
-    outcome = Outcome(experiment.id, DONE, question=experiment.question, quality=settings.quality)
+    outcome = Reproduced(experiment.id, DONE, question=experiment.question, quality=settings.quality)
     try:
         _fill(outcome, experiment, settings, advance)
     except Unavailable as error:
@@ -142,7 +142,7 @@ def run_one(experiment: Experiment, settings: ReproduceSettings, advance: Progre
     return outcome
 
 
-def _fill(outcome: Outcome, experiment: Experiment, settings: ReproduceSettings, advance: ProgressCallback) -> None:
+def _fill(outcome: Reproduced, experiment: Experiment, settings: ReproduceSettings, advance: ProgressCallback) -> None:
     from bandit_lab.study.reproduce import sheet
 
     loaded, setting = experiment.load(), read_setting(experiment.id, settings.quality)
@@ -159,7 +159,7 @@ def _fill(outcome: Outcome, experiment: Experiment, settings: ReproduceSettings,
     outcome.found = found
 
 
-FIGURES: tuple[Column[Outcome], ...] = (
+FIGURES: tuple[Column[Reproduced], ...] = (
     Column("id", "figure", lambda one: one.id),
     Column("status", "status", lambda one: one.status),
     Column("reason", "why", lambda one: one.reason or None),
@@ -168,7 +168,7 @@ FIGURES: tuple[Column[Outcome], ...] = (
 )
 
 
-def document_of(outcomes: Sequence[Outcome]) -> Document:
+def document_of(outcomes: Sequence[Reproduced]) -> Document:
     """The claims with their verdicts, and what became of every figure."""
     rows = [row for one in outcomes for row in one.rows]
     holding, failed = sum(row["holds"] for row in rows), [one.id for one in outcomes if one.status == FAILED]

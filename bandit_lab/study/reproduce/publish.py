@@ -25,7 +25,7 @@ CLAIMS, TABLE, INDEX = "claims.json", "claims.md", "README.md"
 
 
 @dataclass
-class Outcome:
+class Reproduced:
     """What became of one experiment. files: name -> content."""
 
     id: str
@@ -43,7 +43,7 @@ class Outcome:
     files: dict[str, bytes] = field(default_factory=dict)
 
 
-def write_outcome(outcome: Outcome, folder: RunFolder) -> None:
+def write_outcome(outcome: Reproduced, folder: RunFolder) -> None:
     """Pictures and numbers of one experiment, or why there are none, into the run folder."""
     files = dict(outcome.files)
     if outcome.traceback:
@@ -85,7 +85,7 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def write_results(outcomes: list[Outcome], folder: Path) -> None:
+def write_results(outcomes: list[Reproduced], folder: Path) -> None:
     """`results.zarr`: a group per figure, in it `predicted` and `measured`."""
     import xarray
     import zarr
@@ -101,7 +101,7 @@ def write_results(outcomes: list[Outcome], folder: Path) -> None:
         zarr.consolidate_metadata(place, zarr_format=2)
 
 
-def publish(outcomes: list[Outcome], folder: Path, known: dict[str, Experiment]) -> None:
+def publish(outcomes: list[Reproduced], folder: Path, known: dict[str, Experiment]) -> None:
     """Copy what is done into `folder`; merge its claims into the table; write the index if the folder has one.
 
     Rows of figures that were not run, or failed, stay; rows of experiments that are no more go.
@@ -130,7 +130,7 @@ def read(folder: Path) -> dict[str, Any]:
     return content
 
 
-def merged(content: dict[str, Any], done: list[Outcome], known: dict[str, Experiment]) -> dict[str, Any]:
+def merged(content: dict[str, Any], done: list[Reproduced], known: dict[str, Experiment]) -> dict[str, Any]:
     """The published content with the new outcomes in it, sorted by figure."""
     about: dict[str, Any] = dict(content["figures"])
     rows: dict[str, list[claims.Row]] = {name: [] for name in known}

@@ -8,7 +8,7 @@ import numpy as np
 from bandit_lab._types import Outcome
 from bandit_lab.measure.outcome import NOISE_MULTIPLE, VERTEX_SHARE
 from bandit_lab.study.examples import TITLES, Examples
-from bandit_lab.study.folder.results import Column, Stream
+from bandit_lab.study.folder.results import ArrayType, Stream
 from bandit_lab.study.plots import drawn_momenta
 from bandit_lab.study.sweep.exact import DriftResult, predict_rows, rows, values
 from bandit_lab.study.sweep.plan import SweepPlan
@@ -231,10 +231,10 @@ def streams(plan: SweepPlan, sampled: SampledResult | None) -> list[Stream]:
         return {"sampled_outcome": part.pop("outcome"), **part}
 
     units = {"reward_mean": "reward", "reward_variance": "reward^2"}
-    about = {name: Column(np.dtype(float), {"units": unit}) for name, unit in units.items()}
+    about = {name: ArrayType(np.dtype(float), {"units": unit}) for name, unit in units.items()}
     result = [Stream((*cell, "step"), (*lead, runs.times), about, curves)]
     if runs.keep:
-        columns = {"sampled_outcome": Column(np.dtype(np.int8), OUTCOME | {"not_run": NOT_RUN})}
-        columns |= {name: Column(np.dtype(np.float32), {"units": UNITS[name]}) for name in FIELDS}
+        columns = {"sampled_outcome": ArrayType(np.dtype(np.int8), OUTCOME | {"not_run": NOT_RUN})}
+        columns |= {name: ArrayType(np.dtype(np.float32), {"units": UNITS[name]}) for name in FIELDS}
         result.append(Stream((*cell, "seed"), (*lead, runs.seeds), columns, single))
     return result

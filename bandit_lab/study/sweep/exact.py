@@ -11,7 +11,7 @@ from bandit_lab._types import Outcome
 from bandit_lab.grpo import Hyper
 from bandit_lab.measure import Boundary, FixedPoint, StiffnessReport
 from bandit_lab.study.sweep.plan import SweepPlan
-from bandit_lab.study.wiring import DRAWN, Linear, Threshold, linearise
+from bandit_lab.study.wiring import DRAWN, Linear, RateThreshold, linearise
 
 SAME = 1e-3  # an onset this close above the threshold is the threshold itself, crossed with a negative multiplier
 NO_RINGING = "stability is lost before any oscillation"
@@ -33,10 +33,10 @@ class Equilibrium:
 class Predicted:
     """Closed-form values, one list entry per row."""
 
-    law: list[Threshold]
-    exact: list[Threshold]
-    onset: list[Threshold]
-    oscillator_onset: list[Threshold]
+    law: list[RateThreshold]
+    exact: list[RateThreshold]
+    onset: list[RateThreshold]
+    oscillator_onset: list[RateThreshold]
 
 
 @dataclass(frozen=True)
@@ -105,13 +105,13 @@ def predict_rows(equilibria: tuple[Equilibrium, ...], cells: Hyper, progress: Ca
         exact, onset = linear.threshold(*setting), linear.onset(*setting)
         late = exact.value is not None and onset.value is not None and onset.value > exact.value * (1 + SAME)
         result.exact.append(exact)
-        result.onset.append(Threshold.absent(NO_RINGING) if late else onset)
+        result.onset.append(RateThreshold.absent(NO_RINGING) if late else onset)
         result.oscillator_onset.append(linear.oscillator_onset(*setting))
         progress(i + 1, total)
     return result
 
 
-def values(column: list[Threshold]) -> np.ndarray:
+def values(column: list[RateThreshold]) -> np.ndarray:
     """Values [R], NaN where there are none."""
     return np.array([np.nan if v.value is None else v.value for v in column])
 

@@ -51,7 +51,7 @@ class StiffnessRow:
             reason = self.equilibrium.point.reason or "no fixed point"
             return ABSENT if route.endswith("_spectrum") else Value.absent(reason)
         values = getattr(found, route)
-        return Value.absent(found.hessian_reason or "none") if values is None else report.spectrum(values)
+        return Value.absent(found.hessian_reason or "none") if values is None else report.eigenvalue_list(values)
 
     @property
     def closed_form(self) -> Any:
@@ -59,7 +59,7 @@ class StiffnessRow:
         linear = self.equilibrium.linear
         if self.equilibrium.stiffness is None:
             return self.spectrum("relaxation")
-        return report.spectrum(linear.spectrum) if linear.closed_form else Value.absent(NO_FORMULA)
+        return report.eigenvalue_list(linear.spectrum) if linear.closed_form else Value.absent(NO_FORMULA)
 
     def at_rest(self, read: Callable[[FixedPoint], Any]) -> Any:
         """What is read off the fixed point; ABSENT where there is none."""

@@ -9,7 +9,7 @@ import numpy as np
 from bandit_lab.study.document import ABSENT, Column, On, Value
 from bandit_lab.study.sweep.exact import NO_RINGING, DriftResult
 from bandit_lab.study.sweep.sampled import SampledResult
-from bandit_lab.study.wiring import Threshold
+from bandit_lab.study.wiring import RateThreshold
 from bandit_lab.theory.stability import eigenvalues
 
 OUTSIDE = "not bracketed by the grid's learning rates"
@@ -80,8 +80,8 @@ def _sampled_at(sampled: SampledResult, drift: DriftResult) -> SampledAt:
 def _rate_rows(
     drift: DriftResult,
     measured: np.ndarray,
-    exact: list[Threshold],
-    law: list[Threshold],
+    exact: list[RateThreshold],
+    law: list[RateThreshold],
     missing: str,
     sampled_at: SampledAt | None = None,
 ) -> list[Row]:

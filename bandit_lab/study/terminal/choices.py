@@ -115,7 +115,7 @@ def options_of(group: str, name: str) -> list[tuple[str, str]]:
         found = _written(group)[name].options
     else:
         found = plugins.settings_of(plugins.registries()[group], name)
-    return [(f"{group}.{key}", _text(plugins.plain(value))) for key, value in found.items() if key != "name"]
+    return [(f"{group}.{key}", _text(plugins.yaml_value(value))) for key, value in found.items() if key != "name"]
 
 
 def _text(value: Any) -> str:

@@ -59,7 +59,7 @@ def numbers(values: Any, digits: int = 4) -> str:
     return ", ".join(shown[:6]) + (", ..." if len(shown) > 6 else "")
 
 
-def spectrum(values: np.ndarray) -> list[Any]:
+def eigenvalue_list(values: np.ndarray) -> list[Any]:
     """Eigenvalues for JSON: numbers, or {re, im} where they are complex."""
     if np.all(np.abs(np.imag(values)) <= 1e-10 * (np.abs(values).max() + 1e-300)):
         return [float(v) + 0.0 for v in np.real(values)]

@@ -26,7 +26,7 @@ _IN_FOLDERS = (".hydra/config.yaml", "config.yaml", "files/config.yaml", "config
 
 
 @dataclass(frozen=True)
-class Document:
+class Configuration:
     """`values` by dotted key, `-` written as `_`; `kind` says how the file was read."""
 
     path: str
@@ -34,7 +34,7 @@ class Document:
     values: Mapping[str, Any]
 
 
-def load(path: str) -> Document:
+def load(path: str) -> Configuration:
     """The configuration in a file, or in a run's folder. Raises ValueError (one line) for anything else."""
     place = _in_folder(Path(path))
     try:
@@ -45,7 +45,7 @@ def load(path: str) -> Document:
         raise ValueError(f"config: {place}: {error}") from None
     if not values:
         raise ValueError(f"config: {place}: expected settings as key and value, got none ({kind})")
-    return Document(str(place), kind, values)
+    return Configuration(str(place), kind, values)
 
 
 def from_options(options: Mapping[str, Any]) -> dict[str, Any]:

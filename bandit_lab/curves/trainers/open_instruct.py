@@ -33,8 +33,8 @@ def read(look: Lookup) -> TrainerReading:
     text = "reward minus the group's mean" + (", over the group's std" if scaled else "")
     text += "; silent groups are left out" if dropped else ""
     name = "dr_grpo" if not scaled else "dapo" if dropped else "grpo"
-    rule = AdvantageRule(name, text, "group" if scaled else "none", 0, 1e-8 if scaled else 0.0,
-                f"{_NOW} (advantage_normalization_type, filter_zero_std_samples)")  # fmt: skip
+    source = f"{_NOW} (advantage_normalization_type, filter_zero_std_samples)"
+    rule = AdvantageRule(name, text, "group" if scaled else "none", 0, 1e-8 if scaled else 0.0, source)
     kl = f"{look.value('kl_estimator')} estimator in the loss" if weight else "off"
     mini = look.number("num_mini_batches", 1) or 1
     return TrainerReading(_loop(look), rule, kl, weight, (), (look.number("num_unique_prompts_rollout", 1) or 1) / mini)

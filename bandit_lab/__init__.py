@@ -21,11 +21,12 @@ the other, so that a prediction and a measurement are two independent witnesses.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from bandit_lab._version import __version__
+
 if TYPE_CHECKING:
     from bandit_lab.curves.monitor import Monitor
     from bandit_lab.study.interface import advise, diagnose, explore, export, fit, predict, reproduce, status, sweep
 
-__version__ = "0.1.0"
 __all__ = [
     "Monitor",
     "__version__",

@@ -1,9 +1,11 @@
 """The tests' own setting: long files first, two tiers, quick compilation, interrupts."""
 
+import ast
 import os
 import signal
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import conftest
@@ -97,6 +99,27 @@ def test_no_private_part_of_jax_is_used():
     private = "jax." + "_src"
     paths = [path for name in ("bandit_lab", "experiments", "tests") for path in (ROOT / name).rglob("*.py")]
     assert [path for path in paths if private in path.read_text(encoding="utf-8")] == []
+
+
+def imports(source, modules):
+    """The modules of the package that a source imports at its top, under TYPE_CHECKING too; not inside functions."""
+    top = [inner for node in ast.parse(source).body for inner in (node.body if isinstance(node, ast.If) else [node])]
+    found = {alias.name for node in top if isinstance(node, ast.Import) for alias in node.names}
+    for node in (node for node in top if isinstance(node, ast.ImportFrom)):
+        names = {f"{node.module}.{alias.name}" for alias in node.names}
+        found |= (names & modules) | ({node.module} if names - modules else set())
+    return found & modules
+
+
+def test_no_module_of_the_package_imports_itself_by_another():
+    """Planted: one arrow back up closes a circle."""
+    paths = {path: path.relative_to(ROOT).with_suffix("").as_posix() for path in (ROOT / "bandit_lab").rglob("*.py")}
+    names = {path: name.removesuffix("/__init__").replace("/", ".") for path, name in paths.items()}
+    arrows = {name: imports(path.read_text(encoding="utf-8"), set(names.values())) for path, name in names.items()}
+    TopologicalSorter(arrows).prepare()  # raises CycleError with the circle
+    arrows["bandit_lab.theory"] |= {"bandit_lab.study.wiring"}
+    with pytest.raises(CycleError):
+        TopologicalSorter(arrows).prepare()
 
 
 def test_a_diagonal_shows_every_value_and_nothing_is_lost():

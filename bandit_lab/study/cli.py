@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not arguments or arguments[0] in HELP:
         return _help(None, arguments)
     if arguments[0] == "--version":
-        from bandit_lab import __version__
+        from bandit_lab._version import __version__
 
         return _say(__version__)
     command, *overrides = arguments

@@ -6,6 +6,9 @@ from bandit_lab.curves.fit.intervals import at_bounds
 from bandit_lab.curves.fit.picture import Picture
 from bandit_lab.curves.record import Floats
 
+LITTLE = 0.5
+"""Share of the explainable variance below which no law is said to describe a curve."""
+
 
 def aicc(picture: Picture) -> Floats:
     """Akaike's criterion with the small-sample term [C]; counted are theta, plateau, amplitude, sigma and rho."""

@@ -13,10 +13,9 @@ from bandit_lab.curves.diagnose.evidence import Evidence
 from bandit_lab.curves.diagnose.oscillation import Oscillation, oscillation_test
 from bandit_lab.curves.diagnose.stability import wave_score
 from bandit_lab.curves.fit import LawFit, fit_curve
-from bandit_lab.curves.fit.quality import noise_variance
+from bandit_lab.curves.fit.quality import LITTLE, noise_variance
 from bandit_lab.curves.fit.results import FEWEST_POINTS
 from bandit_lab.curves.trainers import TRAINERS, Fact, Setup
-from bandit_lab.study.fit.work import LITTLE
 from bandit_lab.study.logs.gather import Log, gather
 from bandit_lab.study.settings.log import AdviseSettings, LogSettings, ReadSettings
 

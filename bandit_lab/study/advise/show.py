@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from bandit_lab import __version__
+from bandit_lab._version import __version__
 from bandit_lab.curves.advise import Limit, Margin
 from bandit_lab.curves.trainers import Setup
 from bandit_lab.study.advise.answers import answers, headline

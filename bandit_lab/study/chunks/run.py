@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bandit_lab import __version__
+from bandit_lab._version import __version__
 from bandit_lab.study.chunks.store import FAILED, FORMAT, ChunkStore, Planned, Record, hash_of
 
 Wait = Callable[[int, float], None]

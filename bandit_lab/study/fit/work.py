@@ -7,15 +7,13 @@ import numpy as np
 from bandit_lab.curves import Curve
 from bandit_lab.curves.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from bandit_lab.curves.fit import CurveFit, LawFit, fit_curve
+from bandit_lab.curves.fit.quality import LITTLE
 from bandit_lab.curves.forecast import FEWEST, CurveProperty, Forecast, ForecastSettings, predict_curve
 from bandit_lab.curves.reading import StiffnessReading, effective_stiffness
 from bandit_lab.study.document import Value
 from bandit_lab.study.logs.gather import Log
 from bandit_lab.study.settings.log import FitSettings
 from bandit_lab.theory import as_convention
-
-LITTLE = 0.5
-"""Share of the explainable variance below which no law is said to describe a curve."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from bandit_lab import __version__
+from bandit_lab._version import __version__
 from bandit_lab.study import plugins
 from bandit_lab.study.arithmetic import arithmetic
 from bandit_lab.study.document.as_json import plain

@@ -145,7 +145,7 @@ def remove_leftovers(folder: Path, files: Mapping[str, Any]) -> None:
 
 def write_list(folder: Path, files: Mapping[str, Entry | None]) -> None:
     """Write `written.json`."""
-    from bandit_lab import __version__
+    from bandit_lab._version import __version__
 
     content = {"bandit_lab": __version__, FILES: dict(files)}
     durable.write_file(folder / WRITTEN, json.dumps(content, indent=0).encode())

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from bandit_lab import __version__
+from bandit_lab._version import __version__
 from bandit_lab.curves import Curve
 from bandit_lab.curves.diagnose import Diagnosis, Evidence
 from bandit_lab.study.document import Block, Column, Figure, On, Paragraph, Table, Value

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bandit_lab import __version__
+from bandit_lab._version import __version__
 from bandit_lab.study.arithmetic import arithmetic
 from bandit_lab.study.chunks import durable
 from bandit_lab.study.document.as_json import plain

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from bandit_lab import __version__
+from bandit_lab._version import __version__
 from bandit_lab.study.quantities import explain
 from bandit_lab.study.settings.config import GROUPS, SCHEMAS
 from bandit_lab.study.settings.schema import SECTIONS, by_section, default_of, described

@@ -14,7 +14,6 @@ from bandit_lab.measure.outcome import (
     classify_mean,
     classify_runs,
     count_outcomes,
-    lost_share,
     sampled_boundary,
     share_of_lost,
 )

@@ -36,11 +36,6 @@ class Boundary:
     grid: np.ndarray
     on_grid: np.ndarray
 
-    @property
-    def bracketed(self) -> np.ndarray:
-        """Whether the grid brackets the boundary [C]."""
-        return np.isfinite(self.value)
-
 
 def first_crossing(
     test: Test,

@@ -51,13 +51,11 @@ def classify_runs(
     return np.where(summary.finite, codes, Outcome.NON_FINITE).astype(np.int8)
 
 
-def lost_share(codes: np.ndarray) -> np.ndarray:
-    """Share of runs [...] that lost the fixed point: unstable, collapsed or non-finite. codes: [..., S]."""
-    return np.mean(np.isin(codes, LOST), axis=-1)
-
-
 def share_of_lost(counts: np.ndarray) -> np.ndarray:
-    """The same share [...] from the numbers of runs per outcome [..., outcomes]; NaN where there are no runs."""
+    """Share of runs [...] that lost the fixed point: unstable, collapsed or non-finite; NaN where there are no runs.
+
+    counts: [..., outcomes] runs per outcome.
+    """
     total = counts.sum(axis=-1)
     return np.where(total > 0, counts[..., list(LOST)].sum(axis=-1) / np.maximum(total, 1), np.nan)
 
@@ -68,7 +66,7 @@ def sampled_boundary(learning_rates: np.ndarray, lost: np.ndarray, level: float 
     NaN where the grid does not bracket it.
 
     Args:
-      learning_rates: [M], rising. lost: [C, M] from `lost_share`. level: in (0, 1).
+      learning_rates: [M], rising. lost: [C, M] from `share_of_lost`. level: in (0, 1).
 
     Raises ValueError for a level outside (0, 1).
     """

@@ -14,7 +14,7 @@ from bandit_lab.study.document import Column, Document, Figure, Paragraph, Table
 from bandit_lab.study.document.as_json import strict_json
 from bandit_lab.study.document.as_page import as_html, as_markdown
 from bandit_lab.study.terminal import report
-from bandit_lab.study.terminal.text import middle_cut
+from bandit_lab.study.terminal.report import middle_cut
 
 ODD = ["a[/b]", "exp[lr=1e-5]", "[bold red]x", "\x1b]0;owned\x07name", "\x9b2Jname", "two\nlines", "\udcffname", "日本"]
 SOME = [ODD[0], ODD[3], ODD[6], ODD[7]]

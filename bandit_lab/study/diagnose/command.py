@@ -11,8 +11,7 @@ from bandit_lab.curves.trainers import Setup
 from bandit_lab.study.benchmark import run as benchmark
 from bandit_lab.study.diagnose.benchmark import benchmark_blocks
 from bandit_lab.study.diagnose.compare import compared
-from bandit_lab.study.diagnose.dataset import dataset
-from bandit_lab.study.diagnose.work import Run, page, runs_table, status, work
+from bandit_lab.study.diagnose.work import Run, dataset, page, runs_table, status, work
 from bandit_lab.study.document import Block, Document, On, Paragraph
 from bandit_lab.study.document.write import perform
 from bandit_lab.study.logs.findings import RUN_ALT, caveat_lines, details, evidence_table, paragraphs

@@ -4,7 +4,7 @@ from typing import Any
 
 from bandit_lab.study.document.document import Document, On, Paragraph, Table
 from bandit_lab.study.terminal import report
-from bandit_lab.study.terminal.text import literal
+from bandit_lab.study.terminal.report import literal
 
 
 def show(document: Document) -> None:

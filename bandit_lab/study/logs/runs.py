@@ -15,7 +15,7 @@ from bandit_lab.study.folder.written import REPORT
 from bandit_lab.study.logs.gather import Log
 from bandit_lab.study.settings.log import LogSettings
 from bandit_lab.study.terminal.progress import Progress
-from bandit_lab.study.terminal.text import middle_cut
+from bandit_lab.study.terminal.report import middle_cut
 
 Result = TypeVar("Result")
 MANY = 5

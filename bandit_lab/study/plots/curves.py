@@ -14,7 +14,7 @@ from bandit_lab.study.fit.work import Fitted
 from bandit_lab.study.logs.findings import marks
 from bandit_lab.study.logs.runs import LogRow
 from bandit_lab.study.plots import style as s
-from bandit_lab.study.terminal.text import middle_cut
+from bandit_lab.study.terminal.report import middle_cut
 
 COLUMNS = 4
 NOISE = "#D9ECF9"

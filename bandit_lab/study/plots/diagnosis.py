@@ -19,7 +19,7 @@ from bandit_lab.study.logs.findings import marks, verdict_text
 from bandit_lab.study.logs.runs import LogRow
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.plots.curves import COLUMNS, HELD_OUT, RAW, step_label, subplots_of
-from bandit_lab.study.terminal.text import middle_cut
+from bandit_lab.study.terminal.report import middle_cut
 
 _SMOOTH: s.Look = {"color": s.BLUE, "linewidth": 1.6}
 _COLOURS = (s.VERMILION, s.PURPLE, s.ORANGE)

@@ -1,15 +1,22 @@
-"""Short tables on stdout, and a run's settings as YAML."""
+"""Short tables on stdout, and a run's settings as YAML.
+
+Names, columns and paths are text written by others: it is shown as it stands. Complaints take `visible` alone.
+"""
 
 import io
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bandit_lab._text import visible
 from bandit_lab.study.document.as_json import plain
 from bandit_lab.study.document.value import number
 from bandit_lab.study.terminal.output import say
-from bandit_lab.study.terminal.text import literal, literal_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
 
 FORMS = {
     "heavy_ball": "heavy ball, v <- mu v + g",
@@ -74,3 +81,37 @@ def new_table(title: str, *columns: str) -> Any:
     for index, column in enumerate(columns):
         table.add_column(column, justify="left" if index == 0 else "right", overflow="fold")
     return table
+
+
+def literal(text: str, wrap: bool = True) -> "Text":
+    """Text for rich as it stands: `[bold]` and `:smile:` are no markup, escape sequences are shown, not obeyed."""
+    from rich.text import Text
+
+    return Text(visible(text), no_wrap=not wrap, overflow=None if wrap else "ignore")
+
+
+def literal_table(title: str, **look: Any) -> "Table":
+    """A table of rich in which title, heads and cells are text as it stands."""
+    from rich.table import Table
+
+    class Literal(Table):
+        def add_column(self, header: Any = "", *args: Any, **kwargs: Any) -> None:
+            super().add_column(_literal(header), *args, **kwargs)
+
+        def add_row(self, *cells: Any, **kwargs: Any) -> None:
+            super().add_row(*map(_literal, cells), **kwargs)
+
+    return Literal(title=_literal(title) if title else None, **look)
+
+
+def _literal(cell: Any) -> Any:
+    return literal(cell) if isinstance(cell, str) else cell
+
+
+def middle_cut(text: str, length: int) -> str:
+    """Printable text of at most this length: both ends of a long name, which is where names of runs differ."""
+    plain = visible(text)
+    if len(plain) <= length:
+        return plain
+    head = length // 3
+    return f"{plain[:head]}…{plain[head + 1 - length :]}"

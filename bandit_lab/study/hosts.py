@@ -81,7 +81,7 @@ class Hosts:
         self._require_meeting(Held.text(holder(self.folder)))
         return False
 
-    def _is_first(self, stack: contextlib.ExitStack, look: Callable[[], Any]) -> bool:
+    def _is_first(self, stack: contextlib.ExitStack, look: Callable[[], object]) -> bool:
         """Take the folder's lock, if the folder is good for a run and nobody was faster."""
         try:
             look()

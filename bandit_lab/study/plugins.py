@@ -9,7 +9,7 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -91,7 +91,7 @@ def _load_entry_points() -> None:
         plugin_source.sources([point.module])
 
 
-def _guarded(complaint: str, do: Any) -> None:
+def _guarded(complaint: str, do: Callable[[], object]) -> None:
     try:
         do()
     except ValueError:  # a registry's: it names both places

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bandit_lab._version import __version__
 from bandit_lab.curves.advise import Limit, Margin
@@ -14,6 +14,9 @@ from bandit_lab.study.document import Block, Column, Document, Figure, On, Table
 from bandit_lab.study.document.value import number
 from bandit_lab.study.logs.findings import details, judged, paragraphs, run_drawn, verdict_lines, verdict_text
 from bandit_lab.study.settings.log import AdviseSettings
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawn
 
 ALT = "stability margin against refresh interval, this run marked: law dashed, exact solid"
 NO_SPREAD = "needs a logged share of silent groups above the bound"
@@ -281,7 +284,7 @@ def page(advice: Advice, settings: AdviseSettings) -> Document:
     return Document("What became of the run, and what may be run next", sections, folded=[*sections][1:])
 
 
-def _drawn(advice: Advice, settings: AdviseSettings) -> Any:
+def _drawn(advice: Advice, settings: AdviseSettings) -> "Drawn":
     from bandit_lab.study.plots.margins import margins_figure
 
     return margins_figure(advice, settings.safety)

@@ -1,9 +1,12 @@
 """What `diagnose simulated=...` tells: recall and false alarms, the detectors beside what sees only the curve."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bandit_lab.study.document import Block, Column, Figure, On, Table, Values
 from bandit_lab.study.logs.findings import paragraphs
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawn
 
 Both = tuple[dict[str, Any], dict[str, Any]]
 """One failure: the scores of the diagnostics, and of what sees only the reward curve."""
@@ -29,7 +32,7 @@ def benchmark_blocks(found: dict[str, Any], picture: bool) -> list[Block]:
     return [Values(found, on=On.JSON), table, *paragraphs(_lines(found)), *([drawn] if picture else [])]
 
 
-def _drawn(found: dict[str, Any]) -> Any:
+def _drawn(found: dict[str, Any]) -> "Drawn":
     from bandit_lab.study.plots.diagnosis import recall_figure
 
     return recall_figure(found)

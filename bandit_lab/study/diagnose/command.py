@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bandit_lab import _checks
 from bandit_lab.curves import trainers
@@ -19,6 +19,9 @@ from bandit_lab.study.logs.gather import Log, gather, missing_curves, reading_op
 from bandit_lab.study.logs.runs import check_trainer, pages_of, picture_pages, rows_of, status_lines
 from bandit_lab.study.settings.log import THRESHOLDS, DiagnosisSettings
 from bandit_lab.study.terminal.progress import Progress
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawn
 
 LEGEND = (
     "Scores: 1 and more: the failure is there; a dash: the log cannot tell. Causes stand before effects. healthy: no "
@@ -98,7 +101,7 @@ def compute(plan: DiagnosePlan, run: Progress) -> Document:
     return Document(title, beside | {"logs": blocks}, data, pages_of(rows, page), missing_curves(plan.logs), folded)
 
 
-def _page(rows: Sequence[Run]) -> Any:
+def _page(rows: Sequence[Run]) -> "Drawn":
     from bandit_lab.study.plots.diagnosis import small_multiples
 
     return small_multiples(rows)

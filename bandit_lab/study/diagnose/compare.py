@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from bandit_lab.study.diagnose.work import Run
 from bandit_lab.study.document import Block, Column, Figure, On, Table, Value
 from bandit_lab.study.document.value import number
 from bandit_lab.study.logs.findings import paragraphs, verdict_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawn
 
 ALT = "reward of both runs against step, running means as lines"
 SAME = "In nothing that both logs, or files beside them, tell."
@@ -110,7 +113,7 @@ def _short(names: list[str]) -> list[str]:
     return [f"...{name}" for name in cut] if start and all(cut) else names
 
 
-def _drawn(runs: Sequence[Run], names: Sequence[str]) -> Any:
+def _drawn(runs: Sequence[Run], names: Sequence[str]) -> "Drawn":
     from bandit_lab.study.plots.diagnosis import side_by_side
 
     return side_by_side([(name, run.curve, run.found) for name, run in zip(names, runs, strict=True)])

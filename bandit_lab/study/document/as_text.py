@@ -1,15 +1,19 @@
 """A document on the terminal."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bandit_lab.study.document.document import Document, On, Paragraph, Table
 from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.report import literal
 
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
 
 def show(document: Document) -> None:
     """Print lines and tables on stdout, in the order of the sections."""
-    parts: list[Any] = []
+    parts: list[Text | RichTable] = []
     for blocks in document.blocks(On.TERMINAL).values():
         for block in blocks:
             if isinstance(block, Paragraph):
@@ -19,7 +23,7 @@ def show(document: Document) -> None:
     report.show(*parts)
 
 
-def rich_table(table: Table[Any]) -> Any:
+def rich_table(table: Table[Any]) -> "RichTable":
     """The table for rich; cells are text as it stands."""
     columns = table.shown(On.TERMINAL)
     made = report.new_table(table.title, *(column.head(table.narrow) for column in columns))

@@ -50,7 +50,7 @@ class Value:
         return self.low is None or self.high is None
 
     @classmethod
-    def of(cls, number: Any, reason: str, unit: str = "") -> Self:
+    def of(cls, number: object, reason: str, unit: str = "") -> Self:
         """A finite number as it is; anything else (None, NaN, infinity) as absent for this reason."""
         known = finite(number)
         return cls(known, unit, reason="" if known is not None else reason)
@@ -60,7 +60,7 @@ class Value:
         """No number, and why."""
         return cls(None, unit, reason=reason)
 
-    def within(self, low: Any, high: Any, level: float, open_reason: str) -> "Value":
+    def within(self, low: object, high: object, level: float, open_reason: str) -> "Value":
         """The same number with an interval; an end that is not finite is open for this reason."""
         ends = finite(low), finite(high)
         return replace(self, low=ends[0], high=ends[1], level=level, open_reason=open_reason if None in ends else "")
@@ -84,7 +84,7 @@ class Value:
         return f"{number(self.value, digits)} [{number(self.low, digits)}, {number(self.high, digits)}]"
 
 
-def finite(number: Any) -> float | None:
+def finite(number: object) -> float | None:
     """A number that JSON can hold, or None for any other."""
     known = number.item() if isinstance(number, np.generic) else number
     return known if isinstance(known, int | float) and math.isfinite(known) else None

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bandit_lab import _checks
 from bandit_lab.curves.fit.shapes import SHAPES
@@ -17,6 +17,9 @@ from bandit_lab.study.logs.runs import LogRow, check_trainer, pages_of, picture_
 from bandit_lab.study.settings.log import FitSettings
 from bandit_lab.study.terminal.progress import Progress
 from bandit_lab.theory import CONVENTIONS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawn
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ def compute(plan: FitPlan, run: Progress) -> Document:
     return Document(f"Fits of {len(rows)} logs", sections, data, pages, missing_curves(plan.logs))
 
 
-def _page(rows: Sequence[LogRow[Any]]) -> Any:
+def _page(rows: Sequence[LogRow[Any]]) -> "Drawn":
     from bandit_lab.study.plots.curves import panel, small_multiples
 
     return small_multiples([panel(row) for row in rows])

@@ -22,6 +22,7 @@ from bandit_lab.study.settings.log import FitSettings
 
 if TYPE_CHECKING:
     import xarray
+    from matplotlib.figure import Figure as Drawn
 
 SHORT = {
     "oscillator": "oscillator",
@@ -257,7 +258,7 @@ def answer_lines(row: Run, settings: FitSettings) -> list[str]:
     return [*said, end, forecast_line(found.prediction, row.curve, settings.from_fraction, brief=True)]
 
 
-def _drawn(row: Run) -> Any:
+def _drawn(row: Run) -> "Drawn":
     from bandit_lab.study.plots.curves import panel, run_figure
 
     return run_figure(panel(row))

@@ -108,7 +108,7 @@ class CompileClock:
         compiling = min(self.seconds, wall)
         return {"wall": wall, "compile": compiling, "run": wall - compiling}
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         _listening.remove(self)
 
 

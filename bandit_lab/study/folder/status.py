@@ -7,7 +7,7 @@ from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.study.chunks import DONE, FAILED, ChunkStore, Planned, Record, durable, holder
-from bandit_lab.study.document import Column, Document, On, Paragraph, Table, Value, Values
+from bandit_lab.study.document import Block, Column, Document, On, Paragraph, Table, Value, Values
 from bandit_lab.study.document.as_json import strict_json
 from bandit_lab.study.document.write import answer
 from bandit_lab.study.folder import written
@@ -188,7 +188,7 @@ def document_of(status: Status) -> Document:
     """One run: its state, a row per stage, and what failed."""
     who, manifest = status.running, status.manifest or {}
     by = f", by process {who['pid']} on {who['host']} since {who['since']}" if who else ""
-    shown: list[Any] = [Values(content(status), on=On.JSON), Paragraph(f"{status.state}{by}")]
+    shown: list[Block] = [Values(content(status), on=On.JSON), Paragraph(f"{status.state}{by}")]
     if status.stages:
         shown.append(Table(status.stages, _STAGES, title="chunks", on=On.SHOWN))
     elif manifest.get("wall_seconds") is not None:

@@ -157,7 +157,7 @@ def state_of(folder: Path, settings: dict[str, Any], overwrite: bool) -> str:
     return BEGUN
 
 
-def differing(one: Any, other: Any, prefix: str = "") -> list[str]:
+def differing(one: object, other: object, prefix: str = "") -> list[str]:
     """Dotted names of the entries in which two nested mappings differ."""
     if not (isinstance(one, dict) and isinstance(other, dict)):
         return [] if one == other else [prefix.rstrip(".") or "everything"]

@@ -1,12 +1,15 @@
 """What tables, pages and pictures say of a diagnosis: sentences for its verdict, its evidence, its picture."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bandit_lab._version import __version__
 from bandit_lab.curves import Curve
 from bandit_lab.curves.diagnose import Diagnosis, Evidence
 from bandit_lab.study.document import Block, Column, Figure, On, Paragraph, Table, Value
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawn
 
 RUN_ALT = "reward against step, with held-out results, entropy and silent groups where logged; evidence shaded"
 Mark = tuple[float, float, str]
@@ -139,7 +142,7 @@ def judged(found: Diagnosis | None, lines: Sequence[str] = ()) -> dict[str, Sequ
 def run_drawn(name: str, curve: Curve, found: Diagnosis) -> Figure:
     """The picture of one run with its evidence."""
 
-    def drawn() -> Any:
+    def drawn() -> "Drawn":
         from bandit_lab.study.plots.diagnosis import diagnosis_figure
 
         return diagnosis_figure(name, curve, found)

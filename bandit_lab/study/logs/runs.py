@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from bandit_lab.study.logs.gather import Log
 from bandit_lab.study.settings.log import LogSettings
 from bandit_lab.study.terminal.progress import Progress
 from bandit_lab.study.terminal.report import middle_cut
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawn
 
 Result = TypeVar("Result")
 MANY = 5
@@ -116,7 +119,7 @@ def pages_of(rows: Sequence[LogRow[Result]], page: Callable[[LogRow[Result]], Do
     return {row.page: page(row) for row in rows if row.page}
 
 
-def picture_pages(rows: Sequence[Any], draw: Callable[[Sequence[Any]], Any], name: str, alt: str) -> list[Figure]:
+def picture_pages(rows: Sequence[Any], draw: "Callable[[Sequence[Any]], Drawn]", name: str, alt: str) -> list[Figure]:
     """Pictures of a page of rows each: `name.png`, or `name_1.png`, ... where one page does not hold them."""
     from bandit_lab.study.plots import PER_PAGE
 

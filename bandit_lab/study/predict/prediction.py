@@ -2,7 +2,6 @@
 
 import bisect
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -125,7 +124,7 @@ def _intervals(linear: Linear, hyper: Hyper) -> Intervals:
     law = Value.of(None if at_one.value is None else at_one.value / hyper.learning_rate, at_one.reason or REPELS)
     if linear.model not in SEARCHED:
         return Intervals(law, Value.absent(f"not searched for staleness={linear.model}"))
-    runs: list[Any]
+    runs: list[tuple[int, int]]
     if linear.model == "lag" and linear.wholly_stale:
         maximum, runs = SEARCHED_CLOSED, unstable_lags(linear, hyper, SEARCHED_CLOSED)
     else:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -94,7 +93,7 @@ def finite_group(setting: OperatingPoint) -> int:
     return setting.group_size
 
 
-def value_of(found: Any) -> float:
+def value_of(found: Value) -> float:
     if found.value is None:
         raise Missing(found.reason or "none")
     return float(found.value)

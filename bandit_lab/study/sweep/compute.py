@@ -1,13 +1,15 @@
 """The order of a sweep's work: what is cheap is done at once, what is long in chunks that are kept."""
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from bandit_lab.grpo import Hyper
 from bandit_lab.simulate import drift_name
-from bandit_lab.study.chunks import ChunkStore, Report, Schedule, planned, run_chunks
+from bandit_lab.study.chunks import ChunkStore, Report, Schedule, Work, planned, run_chunks
 from bandit_lab.study.folder.manifest import CompileClock
 from bandit_lab.study.hosts import ALONE, Hosts
 from bandit_lab.study.settings import grid
@@ -74,12 +76,12 @@ class _Stages:
         self.plan: Schedule = {}
         self.found, self.made, self.failed = 0, 0, dict[str, str]()
 
-    def announce(self, kinds: dict[str, list[Any]]) -> None:
+    def announce(self, kinds: Mapping[str, Sequence[Work]]) -> None:
         """Note what is to be done."""
         self.plan |= {kind: planned(work) for kind, work in kinds.items()}
         self.store.write_plan(self.plan)
 
-    def run(self, kind: str, work: list[Any]) -> Report:
+    def run(self, kind: str, work: Sequence[Work]) -> Report:
         """Do it."""
         with self.progress.stage(kind) as advance:
             report = run_chunks(self.store, work, advance, self.hosts.wait if self.hosts.count > 1 else None)
@@ -128,7 +130,7 @@ def _computed(plan: SweepPlan, store: ChunkStore, progress: Progress, hosts: Hos
 
 
 def _rows_work(
-    plan: SweepPlan, equilibria: tuple[Equilibrium, ...], cells: Any, rates: np.ndarray
+    plan: SweepPlan, equilibria: tuple[Equilibrium, ...], cells: Hyper, rates: np.ndarray
 ) -> dict[str, list[RowsWork]]:
     name = drift_name(plan.learner, equilibria[0].dynamics)
     boundaries, onsets = rows_work(plan, name, equilibria, cells, rates)
@@ -153,7 +155,7 @@ def _sample(
     stages: _Stages,
     equilibria: list[tuple[Equilibrium, ...]],
     predicted: list[Predicted],
-    coarse: Any,
+    coarse: Hyper,
     result: Computed,
 ) -> None:
     """The sampled runs, on learning rates that the thresholds decide; into `result`."""

@@ -3,6 +3,7 @@
 import json
 import textwrap
 from collections.abc import Sequence
+from dataclasses import Field
 from typing import Any
 
 from bandit_lab._version import __version__
@@ -77,13 +78,13 @@ def command_help(name: str) -> str:
     return "\n".join(lines)
 
 
-def _setting(key: str, entry: Any) -> list[str]:
+def _setting(key: str, entry: Field[Any]) -> list[str]:
     default, unit = _default_text(entry), entry.metadata["unit"]
     lines = [f"  {key:<24} {default}{f', {unit}' if unit else ''}", f"  {'':<24}   {entry.metadata['help']}"]
     return lines + _one_of(key) if key in GROUPS else lines
 
 
-def _default_text(entry: Any) -> str:
+def _default_text(entry: Field[Any]) -> str:
     return entry.metadata.get("variant") or json.dumps(default_of(entry)).replace('"', "")
 
 

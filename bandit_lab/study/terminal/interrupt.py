@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any, NoReturn
 
 from bandit_lab.study.terminal.output import tell
@@ -64,7 +65,7 @@ class _Words:
     def __init__(self, last_words: Callable[[], str]) -> None:
         self.text, self.lock, self.said = last_words, threading.Lock(), False
 
-    def say(self, how: Callable[[str], Any] = tell) -> None:
+    def say(self, how: Callable[[str], object] = tell) -> None:
         """Say them; while the other thread does, wait: it may end the process."""
         with self.lock:
             if not self.said:
@@ -96,14 +97,14 @@ def leave() -> NoReturn:
     os._exit(EXIT)
 
 
-def _raise(number: int, frame: Any) -> None:
+def _raise(number: int, frame: FrameType | None) -> None:
     for one in _SIGNALS:
         if signal.getsignal(one) == _raise:
             signal.signal(one, _ignore)  # not SIG_IGN, which processes that are started would inherit
     raise KeyboardInterrupt
 
 
-def _ignore(number: int, frame: Any) -> None:
+def _ignore(number: int, frame: FrameType | None) -> None:
     pass
 
 

@@ -9,7 +9,7 @@ import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bandit_lab import _checks
 from bandit_lab.study.chunks import durable
@@ -18,6 +18,9 @@ from bandit_lab.study.folder import written
 from bandit_lab.study.folder.store import MANIFEST, SUMMARY
 from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.errors import stopped_by_disk
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 TABLE = "multirun.csv"
 FIRST_LINE = "# bandit_lab"
@@ -117,7 +120,7 @@ def _fits(rows: Sequence[Row], key: str) -> bool:
     return all(len(str(row.get(key, ""))) <= SHORT for row in rows) or key == "folder"
 
 
-def _printed(command: str, rows: Sequence[Row], columns: Sequence[str]) -> Any:
+def _printed(command: str, rows: Sequence[Row], columns: Sequence[str]) -> "Table":
     """The values name the runs; the folder's name stands there only where no value does."""
     valued = any(set(row) - {"folder", "state"} for row in rows) and len(columns) > 2
     columns = [key for key in columns if key != "folder" or not valued]

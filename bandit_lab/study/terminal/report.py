@@ -40,7 +40,7 @@ class _Page(io.StringIO):
         return getattr(sys.stdout, "encoding", None) or "utf-8"
 
 
-def show(*tables: Any) -> None:
+def show(*tables: "str | Text | Table") -> None:
     """Print tables, or text as it stands, on stdout; without colours where stdout is not a terminal."""
     tables = tuple(literal(table) if isinstance(table, str) else table for table in tables)
     from rich.console import Console
@@ -73,7 +73,7 @@ def eigenvalue_list(values: np.ndarray) -> list[Any]:
     return [{"re": float(v.real), "im": float(v.imag)} for v in values]
 
 
-def new_table(title: str, *columns: str) -> Any:
+def new_table(title: str, *columns: str) -> "Table":
     """A plain table; every column but the first is right-aligned. Cells are text as it stands, never markup."""
     from rich.box import SIMPLE_HEAD
 

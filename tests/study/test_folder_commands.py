@@ -270,7 +270,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(finished, tmp_path, monkeypatch,
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(export.durable, "move_file", full)
+    monkeypatch.setattr(export.durable, "move_files", full)
     assert main(["export", f"run_dir={finished}", f"output={tmp_path / 'cells.csv'}"]) == 3
     err = capsys.readouterr().err
     assert "cells.csv: cannot be written (No space left on device)" in err

@@ -4,7 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from bandit_lab.curves.diagnose.evidence import FAILURES, OUTCOMES, DiagnoseSettings, Diagnosis, Evidence, Finding
-from bandit_lab.curves.diagnose.registry import Detector, Diagnostic, register_diagnostic
+from bandit_lab.curves.diagnose.registry import Diagnostic, register_diagnostic
 
 if TYPE_CHECKING:
     from bandit_lab.curves.diagnose.oscillation import Oscillation, oscillation_test, oscillation_tests
@@ -15,7 +15,6 @@ __all__ = [
     "DIAGNOSTICS",
     "FAILURES",
     "OUTCOMES",
-    "Detector",
     "DiagnoseSettings",
     "Diagnosis",
     "Diagnostic",

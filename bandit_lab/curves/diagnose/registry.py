@@ -31,9 +31,6 @@ class Diagnostic(Protocol):
         ...
 
 
-Detector = Diagnostic  # its name in the first releases
-
-
 def probe(judge: Any) -> None:
     """Raise ValueError unless a diagnostic gives a `Finding` for a short log."""
     method = f"{judge.func.__name__}(curve of {_POINTS} points, settings, group_size)"

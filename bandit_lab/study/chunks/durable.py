@@ -41,15 +41,11 @@ def write_file(path: Path, data: bytes | memoryview) -> None:
     sync_folder(path.parent)
 
 
-def move_file(partial: Path, path: Path) -> None:
-    """Put a finished file in the place of `path`, after it is on the disk."""
-    _sync(partial)
-    os.replace(partial, path)
-    sync_folder(path.parent)
-
-
 def move_files(moves: Sequence[tuple[Path, Path]]) -> None:
-    """`move_file` for many (partial, path): each file is on the disk before its name is, each folder is synced once."""
+    """Put finished files in the place of others, (partial, path) each: every file is on the disk before its name is.
+
+    Each folder is synced once.
+    """
     for partial, _ in moves:
         _sync(partial)
     for partial, path in moves:

@@ -107,7 +107,7 @@ def write_table(plan: ExportPlan, progress: Progress) -> Document:
                     rows += len(frame)
                     advance(rows, total)
             stack.close()
-            durable.move_file(partial, plan.output)
+            durable.move_files([(partial, plan.output)])
         except (RuntimeError, ValueError, KeyError) as error:  # what decompressing says of damaged arrays
             raise BadInput(f"run_dir: expected arrays that can be read, got {reason_of(error)}") from error
         except OSError as error:

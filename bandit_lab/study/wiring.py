@@ -222,12 +222,14 @@ def signal_of(learner: Learner, settings: Settings, dynamics: str) -> Signal | N
     return theory.MomentSignal(tuple(means), tuple(chances @ values**2 - means**2), name, eps, power)
 
 
-def linearise(learner: Learner, settings: Settings, dynamics: str, kl_weight: float) -> Linear:
-    """The fixed point and stiffness of a drift: closed form if there is one, else measured."""
+def linearise(
+    learner: Learner, settings: Settings, dynamics: str, kl_weight: float, point: FixedPoint | None = None
+) -> Linear:
+    """The fixed point and stiffness of a drift: closed form if there is one, else measured; `point`: what was found."""
     signal = signal_of(learner, settings, dynamics)
     known = settings.estimator["name"] in ESTIMATORS_KNOWN and type(learner.kl_estimator) in KL_KNOWN
     if signal is None or not known or learner.entropy_weight:
-        return measured_linear(learner, settings, dynamics, kl_weight)
+        return measured_linear(learner, settings, dynamics, kl_weight, point)
     blank = _blank(learner, settings, dynamics, kl_weight)
     reference = np.exp(np.asarray(learner.bandit.reference_log_policy)[0])
     start = np.exp(np.asarray(learner.bandit.log_policy(learner.bandit.initial_parameters))[0])

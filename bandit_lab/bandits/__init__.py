@@ -13,17 +13,3 @@ from bandit_lab.bandits.proxy import ProxyBandit, proxy
 from bandit_lab.bandits.tabular import TabularBandit, k_arm, two_arm
 
 import_modules(__name__, __path__)
-
-__all__ = [
-    "BANDITS",
-    "Bandit",
-    "ProxyBandit",
-    "RewardLaw",
-    "TabularBandit",
-    "expected_reward",
-    "k_arm",
-    "num_contexts_and_arms",
-    "proxy",
-    "register_bandit",
-    "two_arm",
-]

@@ -2,5 +2,3 @@
 
 from bandit_lab.curves.readers import Skipped, read, read_all
 from bandit_lab.curves.record import Curve, RewardScale, Series
-
-__all__ = ["Curve", "RewardScale", "Series", "Skipped", "read", "read_all"]

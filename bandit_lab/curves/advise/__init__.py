@@ -28,28 +28,3 @@ from bandit_lab.curves.advise.permit import (
     keep,
     spread_needed,
 )
-
-__all__ = [
-    "REACH",
-    "SPREAD",
-    "DifficultySpread",
-    "Limit",
-    "Margin",
-    "Permit",
-    "StalenessLoop",
-    "after_failure",
-    "from_curve",
-    "from_stiffness",
-    "group_factor",
-    "group_for_factor",
-    "group_for_signal",
-    "has_fallen",
-    "kappa_of_delay",
-    "keep",
-    "largest_safe_interval",
-    "largest_safe_kappa",
-    "margin",
-    "silent_share",
-    "spread_from_silence",
-    "spread_needed",
-]

@@ -2,5 +2,3 @@
 
 from bandit_lab.curves.fit.results import CurveFit, FittedNumber, LawFit, fit_curve, fit_many
 from bandit_lab.curves.fit.shapes import SHAPES
-
-__all__ = ["SHAPES", "CurveFit", "FittedNumber", "LawFit", "fit_curve", "fit_many"]

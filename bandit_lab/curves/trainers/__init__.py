@@ -4,18 +4,3 @@ from bandit_lab.curves.trainers.base import AdvantageRule, Caveat, Fact, Loop, T
 from bandit_lab.curves.trainers.configuration import Configuration, from_options, load
 from bandit_lab.curves.trainers.in_log import settings_of_log
 from bandit_lab.curves.trainers.setup import TRAINERS, Setup, understand
-
-__all__ = [
-    "TRAINERS",
-    "AdvantageRule",
-    "Caveat",
-    "Configuration",
-    "Fact",
-    "Loop",
-    "Setup",
-    "Trainer",
-    "from_options",
-    "load",
-    "settings_of_log",
-    "understand",
-]

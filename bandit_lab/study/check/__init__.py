@@ -4,8 +4,6 @@
 `run_checks(subject_of("bandit", "my_bandit"))`.
 """
 
-from bandit_lab.study.check import derivatives, diagnostics, limits, paths, programs, sampling, settings, stability  # noqa: F401
+from bandit_lab.study.check import derivatives, diagnostics, limits, paths, programs, sampling, settings, stability
 from bandit_lab.study.check.result import CHECKS, Failed, NotApplicable, Result, run_check, run_checks
 from bandit_lab.study.check.subject import KINDS, Subject, subject_of
-
-__all__ = ["CHECKS", "KINDS", "Failed", "NotApplicable", "Result", "Subject", "run_check", "run_checks", "subject_of"]

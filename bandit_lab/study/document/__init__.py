@@ -9,5 +9,3 @@ that there may not be is a `Value` with the reason. Text from outside needs no c
 
 from bandit_lab.study.document.document import ABSENT, Block, Column, Document, Figure, On, Paragraph, Table, Values
 from bandit_lab.study.document.value import Value
-
-__all__ = ["ABSENT", "Block", "Column", "Document", "Figure", "On", "Paragraph", "Table", "Value", "Values"]

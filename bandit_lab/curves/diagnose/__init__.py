@@ -11,21 +11,6 @@ if TYPE_CHECKING:
     from bandit_lab.curves.diagnose.registry import DIAGNOSTICS
     from bandit_lab.curves.diagnose.verdict import diagnose
 
-__all__ = [
-    "DIAGNOSTICS",
-    "FAILURES",
-    "OUTCOMES",
-    "DiagnoseSettings",
-    "Diagnosis",
-    "Diagnostic",
-    "Evidence",
-    "Finding",
-    "Oscillation",
-    "diagnose",
-    "oscillation_test",
-    "oscillation_tests",
-    "register_diagnostic",
-]
 _LATER = {
     "Oscillation": "oscillation",
     "oscillation_test": "oscillation",

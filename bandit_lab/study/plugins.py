@@ -10,7 +10,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ def load(names: Iterable[str], overrides: Iterable[str] = (), folder: str | None
         sys.path.append(str(Path.cwd()))
     for name in names:
         _guarded(
-            f"plugins: expected modules that can be imported, got {name!r}", lambda n=name: importlib.import_module(n)
+            f"plugins: expected modules that can be imported, got {name!r}", partial(importlib.import_module, name)
         )
         _check_registers(name)
         plugin_source.sources([name])

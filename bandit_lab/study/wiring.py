@@ -234,18 +234,18 @@ def linearise(
     reference = np.exp(np.asarray(learner.bandit.reference_log_policy)[0])
     start = np.exp(np.asarray(learner.bandit.log_policy(learner.bandit.initial_parameters))[0])
     kind = KL_KNOWN[type(learner.kl_estimator)]
-    point = theory.attracting_fixed_point(signal, reference / reference.sum(), kl_weight, start / start.sum(), kind)
-    if point is None:
+    rest = theory.attracting_fixed_point(signal, reference / reference.sum(), kl_weight, start / start.sum(), kind)
+    if rest is None:
         critical = theory.critical_kl_weight(signal, reference / reference.sum(), kind)
         reason = "no interior fixed point is reached from the initial policy: it runs to a vertex"
         return replace(blank, reason=reason, critical_kl_weight=critical if kl_weight > 0 or critical else None)
-    split = theory.stiffness_split(signal, point.policy, kl_weight, settings.estimator["name"], kind)
+    split = theory.stiffness_split(signal, rest.policy, kl_weight, settings.estimator["name"], kind)
     fresh, stale = split.reduced()
     return replace(
         blank,
-        policy=point.policy,
-        policies=point.policy[None],
-        expected_reward=point.expected_reward,
+        policy=rest.policy,
+        policies=rest.policy[None],
+        expected_reward=rest.expected_reward,
         fresh=fresh,
         stale=stale,
         closed_form=True,

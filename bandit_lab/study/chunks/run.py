@@ -29,9 +29,20 @@ class Work(Protocol):
     on the device count or on other chunks. `halves` and `join` serve to compute it in less memory.
     """
 
-    kind: str
-    what: str
-    size: float
+    @property
+    def kind(self) -> str:
+        """Stage of the run."""
+        ...
+
+    @property
+    def what(self) -> str:
+        """Its place, for people."""
+        ...
+
+    @property
+    def size(self) -> float:
+        """How much work it is, to compare it with others of its kind."""
+        ...
 
     def identity(self) -> dict[str, Any]:
         """Everything that decides the numbers, as plain values. Hashed, it is the chunk's key."""

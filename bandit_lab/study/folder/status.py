@@ -99,8 +99,9 @@ class Status:
     def seconds_left(self) -> Value:
         """Of all stages together."""
         left = [stage.seconds_left.value for stage in self.stages]
+        known = [seconds for seconds in left if seconds is not None]
         reason = "finished" if not left and self.manifest else "no chunk of some stage is done yet"
-        return Value.of(None if None in left or not left else sum(left), reason, "s")
+        return Value.of(sum(known) if left and known == left else None, reason, "s")
 
     def count(self, name: str) -> int:
         """Chunks that are `done`, `failed` or `left`, in all stages."""
@@ -195,7 +196,7 @@ def document_of(status: Status) -> Document:
         shown.append(Paragraph(f"{manifest.get('command')}, {manifest['wall_seconds']:g} seconds in its last process"))
     if status.damaged:
         shown.append(Paragraph(f"damaged: {written.in_words(status.damaged)}"))
-    return Document("status", {"": shown + _reasons(status.failed)})
+    return Document("status", {"": [*shown, *_reasons(status.failed)]})
 
 
 def document_of_runs(runs: Mapping[str, Status]) -> Document:

@@ -26,10 +26,10 @@ from bandit_lab.curves.advise import REACH, SPREAD, Permit, StalenessLoop, from_
 from bandit_lab.study.advise.evidence import look
 from bandit_lab.study.advise.work import work
 from bandit_lab.study.logs.gather import Log, gather
+from bandit_lab.study.logs.settings import AdviseSettings, FitSettings
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import claims, public_logs, sheet
 from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
-from bandit_lab.study.settings.log import AdviseSettings, FitSettings
 
 TITLE = "What the advice permits"
 

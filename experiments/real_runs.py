@@ -25,10 +25,10 @@ from bandit_lab.curves import Curve
 from bandit_lab.curves.backtest import BASELINES, compare, cut, leave_family_out
 from bandit_lab.curves.fit import SHAPES, fit_curve
 from bandit_lab.study.logs.gather import Log, gather
+from bandit_lab.study.logs.settings import FitSettings
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import claims, public_logs, sheet
 from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
-from bandit_lab.study.settings.log import FitSettings
 
 TITLE = "Real runs and their laws"
 

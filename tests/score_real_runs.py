@@ -17,7 +17,7 @@ from typing import Any
 from bandit_lab import diagnose
 from bandit_lab.study.benchmark.real_runs import HALVES, score, score_forecasts
 from bandit_lab.study.logs.gather import gather
-from bandit_lab.study.settings.log import FitSettings
+from bandit_lab.study.logs.settings import FitSettings
 
 STORED = Path(__file__).parents[1] / "figures"
 

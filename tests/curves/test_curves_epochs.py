@@ -136,7 +136,7 @@ def test_an_order_of_a_length_that_the_data_tells_is_taken_off_and_said(tmp_path
 
 def test_fits_and_verdicts_see_the_cleaned_reward(tmp_path):
     from bandit_lab.study.logs.gather import gather
-    from bandit_lab.study.settings.log import FitSettings
+    from bandit_lab.study.logs.settings import FitSettings
 
     reward = rising(3) + order(3)
     lines = (ROWS % row for row in zip(reward.tolist(), STEP.astype(int).tolist(), strict=True))

@@ -8,7 +8,7 @@ from bandit_lab.curves.diagnose.evidence import Evidence
 from bandit_lab.study.advise.words import INTERVAL, LETTERS, limit_text, rate_at, short
 from bandit_lab.study.advise.work import Advice, Groups
 from bandit_lab.study.document.value import number
-from bandit_lab.study.settings.log import AdviseSettings
+from bandit_lab.study.logs.settings import AdviseSettings
 
 ALARM = DiagnoseSettings().false_alarm
 WASTED = 0.6

@@ -17,7 +17,7 @@ from bandit_lab.study.document import Block, Column, Document, On, Table, Values
 from bandit_lab.study.document.write import perform
 from bandit_lab.study.logs.findings import paragraphs
 from bandit_lab.study.logs.gather import Log, missing_curves
-from bandit_lab.study.settings.log import AdviseSettings
+from bandit_lab.study.logs.settings import AdviseSettings
 from bandit_lab.study.terminal.progress import Progress
 from bandit_lab.theory import MODELS
 

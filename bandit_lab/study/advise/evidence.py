@@ -17,7 +17,7 @@ from bandit_lab.curves.fit.quality import LITTLE, noise_variance
 from bandit_lab.curves.fit.results import FEWEST_POINTS
 from bandit_lab.curves.trainers import TRAINERS, Fact, Setup
 from bandit_lab.study.logs.gather import Log, gather
-from bandit_lab.study.settings.log import AdviseSettings, LogSettings, ReadSettings
+from bandit_lab.study.logs.settings import AdviseSettings, LogSettings, ReadSettings
 
 FEWEST_FOR_WAVES = 24
 LATE = 0.8

@@ -13,7 +13,7 @@ from bandit_lab.study.advise.work import SIZES, Advice, DelayRow, GroupRow
 from bandit_lab.study.document import Block, Column, Document, Figure, On, Table, Value
 from bandit_lab.study.document.value import number
 from bandit_lab.study.logs.findings import details, judged, paragraphs, run_drawn, verdict_lines, verdict_text
-from bandit_lab.study.settings.log import AdviseSettings
+from bandit_lab.study.logs.settings import AdviseSettings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawn

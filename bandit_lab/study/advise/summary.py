@@ -20,7 +20,7 @@ from bandit_lab.study.advise.words import LETTERS, assumptions
 from bandit_lab.study.advise.work import INTERVALS, Advice
 from bandit_lab.study.document import ABSENT, Column, Table, Value
 from bandit_lab.study.logs.findings import verdict_text
-from bandit_lab.study.settings.log import AdviseSettings
+from bandit_lab.study.logs.settings import AdviseSettings
 
 _UNITS = {"group_size": "answers", "learning_rate": "", "kl_weight": "reward per nat"}
 

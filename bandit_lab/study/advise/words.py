@@ -3,7 +3,7 @@
 from bandit_lab.curves.advise import REACH, SPREAD, Limit
 from bandit_lab.study.advise.work import Advice
 from bandit_lab.study.document.value import number
-from bandit_lab.study.settings.log import AdviseSettings
+from bandit_lab.study.logs.settings import AdviseSettings
 
 LETTERS = {"refresh": "A", "lag": "B", "pipeline": "C"}
 INTERVAL = {"refresh": "refresh interval", "lag": "lag", "pipeline": "refresh interval"}

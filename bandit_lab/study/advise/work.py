@@ -8,7 +8,7 @@ from bandit_lab.curves import advise
 from bandit_lab.curves.advise import REACH, DifficultySpread, Limit, Margin, Permit, StalenessLoop
 from bandit_lab.curves.trainers import Setup
 from bandit_lab.study.advise.evidence import Delay, LogEvidence, clip_contradicts
-from bandit_lab.study.settings.log import AdviseSettings
+from bandit_lab.study.logs.settings import AdviseSettings
 from bandit_lab.theory import as_convention
 
 DELAYS = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)

@@ -17,7 +17,7 @@ from bandit_lab.study.document.write import perform
 from bandit_lab.study.logs.findings import RUN_ALT, caveat_lines, details, evidence_table, paragraphs
 from bandit_lab.study.logs.gather import Log, gather, missing_curves, reading_options
 from bandit_lab.study.logs.runs import check_trainer, pages_of, picture_pages, rows_of, status_lines
-from bandit_lab.study.settings.log import THRESHOLDS, DiagnosisSettings
+from bandit_lab.study.logs.settings import THRESHOLDS, DiagnosisSettings
 from bandit_lab.study.terminal.progress import Progress
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from bandit_lab.study.logs.findings import (
 )
 from bandit_lab.study.logs.gather import Log
 from bandit_lab.study.logs.runs import MANY, LogRow, column, curves_of, first_columns, last_columns, status_of
-from bandit_lab.study.settings.log import THRESHOLDS, DiagnosisSettings
+from bandit_lab.study.logs.settings import THRESHOLDS, DiagnosisSettings
 
 if TYPE_CHECKING:
     import xarray

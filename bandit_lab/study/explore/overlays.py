@@ -14,7 +14,7 @@ from bandit_lab.study.explore.settings import ExploreSettings
 from bandit_lab.study.explore.start import LARGEST, SHARED, start
 from bandit_lab.study.folder import export, written
 from bandit_lab.study.folder.status import runs_in
-from bandit_lab.study.settings.log import AdviseSettings
+from bandit_lab.study.logs.settings import AdviseSettings
 
 MOST_CELLS = 20_000
 

@@ -24,7 +24,7 @@ from bandit_lab.study.document.value import interval_text, number
 from bandit_lab.study.fit.work import Fitted
 from bandit_lab.study.logs.findings import paragraphs
 from bandit_lab.study.logs.runs import LogRow
-from bandit_lab.study.settings.log import FitSettings
+from bandit_lab.study.logs.settings import FitSettings
 from bandit_lab.study.terminal.progress import ProgressCallback
 
 QUANTILES = {"25": 0.25, "50": 0.5, "75": 0.75, "90": 0.9}

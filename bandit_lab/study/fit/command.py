@@ -14,7 +14,7 @@ from bandit_lab.study.fit.work import work
 from bandit_lab.study.logs.findings import details, paragraphs
 from bandit_lab.study.logs.gather import Log, gather, missing_curves, reading_options
 from bandit_lab.study.logs.runs import LogRow, check_trainer, pages_of, picture_pages, rows_of, status_lines
-from bandit_lab.study.settings.log import FitSettings
+from bandit_lab.study.logs.settings import FitSettings
 from bandit_lab.study.terminal.progress import Progress
 from bandit_lab.theory import CONVENTIONS
 

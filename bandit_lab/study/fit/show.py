@@ -18,7 +18,7 @@ from bandit_lab.study.document.value import finite, interval_text, number, telli
 from bandit_lab.study.fit.work import Fitted, RunForecast
 from bandit_lab.study.logs.findings import judged, paragraphs, unfound_text, verdict_lines, what_was_read
 from bandit_lab.study.logs.runs import MANY, LogRow, column, curves_of, first_columns, last_columns, padded
-from bandit_lab.study.settings.log import FitSettings
+from bandit_lab.study.logs.settings import FitSettings
 
 if TYPE_CHECKING:
     import xarray

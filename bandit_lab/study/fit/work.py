@@ -12,7 +12,7 @@ from bandit_lab.curves.forecast import FEWEST, CurveProperty, Forecast, Forecast
 from bandit_lab.curves.reading import StiffnessReading, effective_stiffness
 from bandit_lab.study.document import Value
 from bandit_lab.study.logs.gather import Log
-from bandit_lab.study.settings.log import FitSettings
+from bandit_lab.study.logs.settings import FitSettings
 from bandit_lab.theory import as_convention
 
 

@@ -1,1 +1,1 @@
-"""Reward logs as the commands take them: `gather` reads the runs, `index` a table that names them."""
+"""Reward logs as the commands take them: `settings` say which, `gather` reads them, `index` a table that names them."""

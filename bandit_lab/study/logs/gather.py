@@ -16,7 +16,7 @@ from bandit_lab.curves.fit.results import FEWEST_POINTS
 from bandit_lab.curves.options import parse_where
 from bandit_lab.curves.trainers.data_length import epoch_lengths
 from bandit_lab.study.logs.index import Entry, positive, read_index
-from bandit_lab.study.settings.log import LogSettings
+from bandit_lab.study.logs.settings import LogSettings
 from bandit_lab.study.terminal.progress import ProgressCallback
 
 LARGEST = 1e100

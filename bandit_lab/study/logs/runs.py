@@ -13,7 +13,7 @@ from bandit_lab.study.document import ABSENT, Column, Document, Figure, On, Valu
 from bandit_lab.study.document.as_page import page_names
 from bandit_lab.study.folder.written import REPORT
 from bandit_lab.study.logs.gather import Log
-from bandit_lab.study.settings.log import LogSettings
+from bandit_lab.study.logs.settings import LogSettings
 from bandit_lab.study.terminal.progress import Progress
 from bandit_lab.study.terminal.report import middle_cut
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab.study.explore.settings import ExploreSettings
+from bandit_lab.study.logs.settings import AdviseSettings, DiagnosisSettings, FitSettings
 from bandit_lab.study.settings.bench import BenchSettings
-from bandit_lab.study.settings.log import AdviseSettings, DiagnosisSettings, FitSettings
 from bandit_lab.study.settings.schema import (
     LEARNER,
     OUTPUT,

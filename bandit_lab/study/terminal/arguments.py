@@ -8,8 +8,8 @@ import os
 import re
 from collections.abc import Sequence
 
+from bandit_lab.study.logs.settings import TEXTS
 from bandit_lab.study.settings.config import SCHEMAS
-from bandit_lab.study.settings.log import TEXTS
 from bandit_lab.study.terminal.commands import COMMANDS
 from bandit_lab.study.terminal.errors import BadInput
 

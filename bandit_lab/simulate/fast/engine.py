@@ -14,7 +14,7 @@ from bandit_lab.simulate.cells import Cells, prepare
 from bandit_lab.simulate.devices import every_device, in_order
 from bandit_lab.simulate.fast.items import Items, Results, run_items
 from bandit_lab.simulate.fast.layout import GROUP, PART, Rows, rows_of
-from bandit_lab.simulate.fast.program import NO_BANDIT, Program, Setting
+from bandit_lab.simulate.fast.program import NO_BANDIT, BanditTables, Program
 from bandit_lab.simulate.fast.random_bits import DEFAULT_GENERATOR
 from bandit_lab.simulate.fast.serve import describe, needs_blocks, unsupported_reason
 from bandit_lab.simulate.results import Request, Shard, Summary
@@ -41,7 +41,7 @@ class Calls:
 
     mesh: Mesh
     learner: Learner
-    setting: Setting
+    setting: BanditTables
     calls: list[Call]
     per_row: int
 

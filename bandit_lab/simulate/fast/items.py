@@ -17,7 +17,7 @@ from bandit_lab.simulate.fast import two_arms
 from bandit_lab.simulate.fast.advantages import scales
 from bandit_lab.simulate.fast.layout import PART
 from bandit_lab.simulate.fast.loop import arms_of, run_lanes
-from bandit_lab.simulate.fast.program import Job, Lanes, Program, Setting
+from bandit_lab.simulate.fast.program import BanditTables, Job, Lanes, Program
 from bandit_lab.simulate.fast.random_bits import lane_keys
 from bandit_lab.simulate.fast.record import Tail, half_way, moments
 from bandit_lab.simulate.one_kernel import as_one, compiler_options, one_kernel
@@ -68,13 +68,13 @@ def compiled(mesh: Mesh, program: Program, one: bool) -> Any:
     `one`: whether it is compiled as one kernel; part of the key because the switch may be turned between calls.
     """
 
-    def every_item(setting: Setting, learner: Learner, root: Array, items: Items) -> Results:
+    def every_item(setting: BanditTables, learner: Learner, root: Array, items: Items) -> Results:
         return lax.map(lambda item: _item(program, learner, setting, root, item), items)
 
     def on_device(*arguments: Any) -> Results:
         return one_kernel(every_item, *arguments) if one else every_item(*arguments)
 
-    def sharded(learner: Learner, setting: Setting, seed: Array, items: Items) -> Results:
+    def sharded(learner: Learner, setting: BanditTables, seed: Array, items: Items) -> Results:
         root = jax.random.key_data(jax.random.key(seed))
         if program.two_arms and program.columns == 1 and scales(learner):
             setting = two_arms.with_tables(learner, setting)
@@ -84,13 +84,15 @@ def compiled(mesh: Mesh, program: Program, one: bool) -> Any:
     return jax.jit(sharded, compiler_options=compiler_options() if one else {})
 
 
-def run_items(mesh: Mesh, program: Program, learner: Learner, setting: Setting, seed: int, items: Items) -> Results:
+def run_items(
+    mesh: Mesh, program: Program, learner: Learner, setting: BanditTables, seed: int, items: Items
+) -> Results:
     """Run items; their number must be a multiple of the mesh's size. seed: of the root key, below 2^32."""
     arguments = learner, setting, np.uint32(seed), items
     return as_one(partial(compiled, mesh, program), (program, learner.optimizer), *arguments)
 
 
-def _item(program: Program, learner: Learner, setting: Setting, root: Array, item: Items) -> Results:
+def _item(program: Program, learner: Learner, setting: BanditTables, root: Array, item: Items) -> Results:
     lanes, per_row, rows = program.lanes, program.per_row, item.first.shape[0]
     side_by_side = lanes // per_row
     place = jnp.arange(lanes, dtype=jnp.int32)

@@ -10,14 +10,14 @@ from bandit_lab.bandits import Bandit
 from bandit_lab.grpo import Learner
 
 NO_BANDIT = cast(Bandit, None)
-"""In a learner whose bandit's numbers are in `Setting`."""
+"""In a learner whose bandit's numbers are in `BanditTables`."""
 
 
 @dataclass(frozen=True)
 class Program:
     """Static choices of a run of lanes; equal programs and shapes share one compiled function.
 
-    learner: what is trained, without its numbers (`Learner` with the bandit left out): see `Setting`.
+    learner: what is trained, without its numbers (`Learner` with the bandit left out): see `BanditTables`.
     dynamics: `sampled` or `mean_field`. lanes: L. per_row: neighbouring lanes with one
     setting. groups: sets of neighbouring lanes whose moments are kept, or 0: then
     J of every lane is. columns: cells per arm in the table of counts, 1 where rewards are a function of the arm, else
@@ -48,7 +48,7 @@ class Program:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Setting:
+class BanditTables:
     """The bandit's numbers, shared by all lanes.
 
     values: [V, 1] reward of every column, or of every arm if there is one column. chances, reached: [K, columns]
@@ -98,5 +98,5 @@ class Job(NamedTuple):
 
     program: Program
     learner: Learner
-    setting: Setting
+    setting: BanditTables
     lanes: Lanes

@@ -12,7 +12,7 @@ from bandit_lab.simulate.fast.any_policy import LARGEST_CONTEXTS
 from bandit_lab.simulate.fast.layout import lanes_for, lanes_for_policy
 from bandit_lab.simulate.fast.multinomial import LARGEST_GROUP, LARGEST_INVERTED, words_for_counting
 from bandit_lab.simulate.fast.non_silent import words_for_non_silent
-from bandit_lab.simulate.fast.program import Program, Setting
+from bandit_lab.simulate.fast.program import BanditTables, Program
 from bandit_lab.simulate.fast.random_bits import require_enough_words, require_steps_apart
 from bandit_lab.simulate.fast.two_arms import is_plain
 
@@ -77,7 +77,7 @@ def _columns(learner: Learner) -> int:
 
 def describe(
     learner: Learner, dynamics: str, steps: int, watched: bool, generator: str, dtype: Any
-) -> tuple[Program, Setting]:
+) -> tuple[Program, BanditTables]:
     """The program without its layout (groups and blocks left open), and the bandit's numbers in `dtype`.
 
     Raises:
@@ -128,7 +128,7 @@ def describe(
         by_definition=by_definition,
     )
     second_moments = (laws @ values**2).reshape(-1)
-    setting = Setting(
+    setting = BanditTables(
         values=np.asarray(column_values[:, None], dtype),
         chances=np.asarray(chances, dtype),
         reached=np.asarray(np.cumsum(chances, axis=-1), dtype),

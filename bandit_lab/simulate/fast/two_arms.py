@@ -41,7 +41,7 @@ from bandit_lab.simulate.fast.non_silent import (
     value_law,
     words_for_non_silent,
 )
-from bandit_lab.simulate.fast.program import Job, Setting
+from bandit_lab.simulate.fast.program import BanditTables, Job
 from bandit_lab.simulate.fast.random_bits import GENERATORS
 
 
@@ -78,7 +78,7 @@ def is_plain(learner: Learner) -> bool:
     return exact and scales(learner) and learner.prompts == 1
 
 
-def with_tables(learner: Learner, setting: Setting) -> Setting:
+def with_tables(learner: Learner, setting: BanditTables) -> BanditTables:
     """The setting of two arms with fixed rewards, completed by what follows from how often an arm was drawn."""
     size, values = learner.group_size, setting.values[:, 0]
     n = jnp.arange(size + 1, dtype=values.dtype)

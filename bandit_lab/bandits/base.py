@@ -53,7 +53,9 @@ class Bandit(Protocol):
     - `sample_rewards(key, context, arms)`: [G] arms -> [G] rewards, if drawing from `law` is not exact
       (rewards with a continuous law keep quadrature nodes in `law` and set `exact_law` to False);
     - `tabular`: True if the policy of its single context is the softmax of theta itself, one logit per arm, and rewards
-      are drawn from `law`: then the fast path has a kernel for it (any other policy takes the general one);
+      are drawn from `law` or normal: then the fast path has a kernel for it (any other policy takes the general one);
+    - `normal_stds` [X, K]: the standard deviations, if the reward of every arm is normal with the mean in `law`: the
+      fast path then draws what mean and variance of a group need, and not each of its rewards;
     - `costly`: True if `log_policy` costs far more than a table of logits: fewer runs are then computed side by side;
     - `log_token_policy(theta)`: [D] -> [L, X, K], where an arm is a sequence of L tokens: the log-probability of each
       token given those before it, with sum over L equal to `log_policy`. Estimators that weigh tokens need it.
@@ -66,6 +68,7 @@ class Bandit(Protocol):
     reference_log_policy: Array
     exact_law: bool = True
     tabular: bool = False
+    normal_stds: Array | None = None
     costly: bool = False
 
     def log_policy(self, theta: Array) -> Array:

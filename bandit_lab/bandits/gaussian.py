@@ -31,6 +31,12 @@ class GaussianBandit(Bandit):
     means: Array
     stds: Array
     exact_law = False
+    tabular = True
+
+    @property
+    def normal_stds(self) -> Array:  # type: ignore[override]
+        """Standard deviations [1, K]."""
+        return self.stds[None]
 
     def log_policy(self, theta: Array) -> Array:
         """log softmax of the logits: [K] -> [1, K]."""

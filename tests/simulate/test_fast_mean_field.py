@@ -8,6 +8,7 @@ import pytest
 from settings import cells, learner, nightly_but, thinned
 
 from bandit_lab.bandits import k_arm, two_arm
+from bandit_lab.bandits.gaussian import gaussian
 from bandit_lab.grpo import ESTIMATORS, Clipped, Optimizer, Uncorrected
 from bandit_lab.simulate import fast, run
 
@@ -15,6 +16,7 @@ ARMS = {
     "noisy": k_arm((0.8, 0.55, 0.2), reference_logits=(0.0, 0.4, -0.3)),
     "fixed": k_arm((0.2, 0.5, 0.5, 0.8), kind="fixed"),
     "two": two_arm(),
+    "normal": gaussian((1.0, 0.4, -0.3), (0.3, 0.5, 0.8), reference_logits=(0.0, 0.4, -0.3)),
 }
 
 

@@ -28,6 +28,7 @@ from bandit_lab.grpo.advantage import GRPO
 from bandit_lab.grpo.advantage.median import Median
 from bandit_lab.simulate import fast, run, trajectories
 from bandit_lab.simulate.fast.layout import GROUP, PART
+from bandit_lab.simulate.fast.serve import is_counted
 from bandit_lab.simulate.one_kernel import one_kernel_enabled
 from bandit_lab.study.plugins import registries
 
@@ -51,6 +52,24 @@ def one_logit(rewards=(0.9, 0.2), sharpness=1.5):
     chances = jnp.array(rewards)
     law = RewardLaw(jnp.array([0.0, 1.0]), jnp.stack([1 - chances, chances], axis=-1)[None])
     return OneLogit(law, jnp.zeros(1), jnp.log(jnp.array([[0.4, 0.6]])), jnp.array(sharpness))
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class OneNormalLogit(OneLogit):
+    """The same with normal rewards."""
+
+    normal_stds: jax.Array = None
+    exact_law = False
+
+    def sample_rewards(self, key, context, arms):
+        noise = jax.random.normal(key, arms.shape, self.normal_stds.dtype)
+        return self.law.means[context, arms] + self.normal_stds[context, arms] * noise
+
+
+def one_normal_logit(rewards=(0.9, 0.2), std=0.4, sharpness=1.5):
+    law = gaussian(rewards, (std, std)).law
+    return OneNormalLogit(**{**vars(one_logit(sharpness=sharpness)), "law": law}, normal_stds=jnp.full((1, 2), std))
 
 
 PROMPTS = contextual(3, 3, overlap=0.4, difficulty=0.5, high=0.9, low=0.2)
@@ -143,6 +162,11 @@ ANY_POLICY = {
     "sequence, clipped tokens": variant(bandit=TOKENS, interval=4, estimator=Clipped(0.05)),
     "neural": variant(bandit=neural(width=4)),
     "gaussian": variant(bandit=gaussian()),
+    "gaussian, three stds, k3": variant(
+        bandit=gaussian((1.0, 0.4, -0.3), (0.3, 0.8, 0.5)), group_size=7, prompts=2, kl_estimator="k3"
+    ),
+    "gaussian, two arms, rloo": variant("rloo", gaussian((1.0, 0.4), (0.3, 0.8)), staleness="lag", interval=2),
+    "one logit, normal": variant(bandit=one_normal_logit()),
     "gaussian, clipped": variant(bandit=gaussian(), interval=3, estimator=Clipped(0.05)),
     "gaussian, median": variant("median", gaussian(), staleness="random_mean", interval=0.3, horizon=5),
 }
@@ -180,6 +204,12 @@ def planted(name):
         "contextual, k3": (replace(trained, kl_estimator="k2"), grid),
         "sequence, clipped tokens": (replace(trained, estimator=Ratio()), grid),
         "gaussian": (replace(trained, bandit=gaussian(stds=(0.55, 0.55, 0.55))), grid),
+        "gaussian, three stds, k3": (
+            replace(trained, bandit=gaussian((1.0, 0.4, -0.3), (0.3, 0.5, 0.8))),
+            grid,
+        ),
+        "gaussian, two arms, rloo": (replace(trained, bandit=gaussian((1.0, 0.4), (0.3, 0.9))), grid),
+        "one logit, normal": (replace(trained, bandit=one_normal_logit(std=0.45)), grid),
         "batch_std, three prompts": (replace(trained, advantage=GRPO()), grid),
     }.get(name)
 
@@ -263,6 +293,13 @@ def test_both_paths_have_the_same_distribution(name):
     assert distance(rewards_at_the_end(trained, grid, 1, "fast", seeds), expected) <= STANDARD_ERRORS
     if planted(name) is not None:
         assert distance(rewards_at_the_end(*planted(name), 1, "fast", seeds), expected) > STANDARD_ERRORS
+
+
+def test_normal_rewards_are_drawn_one_by_one_only_where_a_rule_sees_each():
+    """By the sums of a group: their mean and variance decide. One by one: their order, or which of them are clipped."""
+    served = {name: is_counted(trained, "sampled") for name, (trained, _) in VARIANTS.items() if "normal" in name}
+    served |= {name: is_counted(trained, "sampled") for name, (trained, _) in VARIANTS.items() if "gaussian" in name}
+    assert {name for name, counted in served.items() if not counted} == {"gaussian, clipped", "gaussian, median"}
 
 
 def test_every_variant_that_is_served_is_compared():

@@ -22,6 +22,7 @@ SAMPLED = [
     Case("A", 2, 8, 16_384, 40, bernoulli=True, interval=3),
     Case("B", 5, 12, 16_384, 40, interval=4),
     Case("B", 5, 12, 16_384, 40, bernoulli=True),
+    Case("B", 3, 4, 16_384, 40, bernoulli=True, averages=True),
 ]
 
 
@@ -149,15 +150,17 @@ def test_scaling_writes_six_panels_and_memory(monkeypatch, capsys):
 def test_every_registered_rule_has_a_cost_or_a_reason(monkeypatch, capsys):
     """Rules are those of the registries; one that costs twice as much as the plain one is printed as 2.
 
-    NumPy costs 12."""
+    NumPy costs 12, with a mean over ages as much for fewer steps; `log_policy` alone costs 3 for half the steps."""
     from bandit_lab.study.bench import variants
     from bandit_lab.study.bench.timing import Timed
     from bandit_lab.study.plugins import registries
 
     def made_up(runs, *rest):
-        return {name: Timed(np.full(2, {"rule": 2.0, "plain": 1.0, "numpy": 12.0}[name]), None) for name in runs}
+        costs = {"rule": 2.0, "plain": 1.0, "numpy": 12.0, "alone": 3.0}
+        return {name: Timed(np.full(2, costs[name]), None) for name in runs}
 
     monkeypatch.setattr(variants, "ensemble_engine", lambda *arguments: lambda seed: None)
+    monkeypatch.setattr(variants, "policy_engine", lambda *arguments: lambda seed: None)
     monkeypatch.setattr(variants, "in_turn", made_up)
     clock = itertools.count()
     monkeypatch.setattr(variants, "time", SimpleNamespace(perf_counter=lambda: 1.5 * next(clock)))
@@ -168,7 +171,11 @@ def test_every_registered_rule_has_a_cost_or_a_reason(monkeypatch, capsys):
     assert {row["variant"] for row in rows} == rules
     assert {row["case"] for row in rows} == {"A", "D"}
     assert all(("cost" in row) != bool(row["not_served"]) for row in rows)
-    assert all(row["cost"]["median"] == 2 and row["over_numpy"] == 6 for row in rows if "cost" in row)
+    averaged = 6 * 200 / variants.FEWEST_STEPS  # 200 steps of 33 ages each
+    for row in (row for row in rows if "cost" in row):
+        over_numpy = averaged if row["variant"] == "staleness=random_mean" and row["case"] == "A" else 6
+        assert (row["cost"]["median"], row["over_numpy"]) == (2, over_numpy)
+        assert row.get("over_policy") == (3 if row["variant"].startswith("bandit=") else None)
     assert all(row["first_call"] == 1.5 for row in rows if "cost" in row)
     assert "staleness=random: reference path" in capsys.readouterr().out
 

@@ -13,7 +13,8 @@ from turning import build_escort
 
 from bandit_lab._registry import Registry
 from bandit_lab.bandits import BANDITS, TabularBandit, k_arm
-from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, DrGRPO, Lag, Refresh, TokenMean
+from bandit_lab.bandits.gaussian import GaussianBandit, gaussian
+from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, DrGRPO, Lag, RandomMean, Refresh, TokenMean
 from bandit_lab.grpo.advantage.none import NoBaseline
 from bandit_lab.grpo.kl import Exact
 from bandit_lab.study.check import CHECKS, run_check, subject_of
@@ -75,6 +76,20 @@ class Misdrawn(TabularBandit):
 def misdrawn(rewards=(0.8, 0.5, 0.2)):
     right = k_arm(rewards)
     return Misdrawn(right.law, right.initial_parameters, right.reference_log_policy)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class NotNormal(GaussianBandit):
+    """Says that its rewards are normal; only their mean and variance are."""
+
+    def sample_rewards(self, key, context, arms):
+        noise = jax.random.laplace(key, arms.shape, self.means.dtype) / jnp.sqrt(2)
+        return self.means[arms] + self.stds[arms] * noise
+
+
+def not_normal(rewards=(0.8, 0.5, 0.2)):
+    return NotNormal(**vars(gaussian(rewards)))
 
 
 @dataclass(frozen=True)
@@ -171,6 +186,14 @@ class Mixes(Refresh):
         return acting if acting.ndim == 1 else jnp.roll(acting, 1, axis=0), state
 
 
+@dataclass(frozen=True)
+class Forgets(RandomMean):
+    """Its short cut is that of a longer memory."""
+
+    def mean(self, state, value, step, interval):
+        return super().mean(state, value, step, 1.1 * interval)
+
+
 class WrongDivergence(Exact):
     """Its gradient is that of another divergence."""
 
@@ -193,6 +216,7 @@ class Silent:
 
 DEFECTS = [
     ("bandit", misdrawn, "rewards drawn follow the law"),
+    ("bandit", not_normal, "rewards drawn follow the law"),
     ("bandit", misdrawn, "exact mean of a group against sampling"),
     ("advantage", WrongLimit, "infinite groups are the limit of large ones"),
     ("advantage", NotCentred, "declared properties"),
@@ -204,6 +228,7 @@ DEFECTS = [
     ("staleness", Counts, "remembers parameters"),
     pytest.param("staleness", OddPeriod, GROWTH, marks=pytest.mark.nightly),
     ("staleness", Mixes, "fast path against the reference path"),
+    ("staleness", Forgets, "fast path against the reference path"),
     ("kl_estimator", WrongDivergence, "stiffness by three routes"),
 ]
 

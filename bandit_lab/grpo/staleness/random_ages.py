@@ -106,6 +106,25 @@ class RandomMean(_Ages):
         ages = (step - jnp.arange(length)) % length
         return Mixture(state, age_shares(interval, length - 1)[ages]), state
 
+    def mean_init(self, value: Array, horizon: int) -> tuple[Array, Array]:
+        """A ring filled with the value of theta_0, and their mean."""
+        return self.init(value, horizon), value
+
+    def mean(
+        self, state: tuple[Array, Array], value: Array, step: Array, interval: Array
+    ) -> tuple[Array, tuple[Array, Array]]:
+        """m_t = q m_{t-1} + (1 - q) x_t + q^{H+1} (x_{t-H} - x_{t-H-1}), H the horizon: the same sum, one step on.
+
+        The ring is read before it is written, as in `Random.recall`.
+        """
+        ring, mean = state
+        length, q = ring.shape[0], interval / (1 + interval)
+        gone, oldest = (lax.dynamic_index_in_dim(ring, (step + i) % length, 0, keepdims=False) for i in range(2))
+        oldest = oldest if length > 1 else value
+        mean = materialize(q * mean + (1 - q) * value + q**length * (oldest - gone))
+        written = jnp.where(step < 0, mean, value)
+        return mean, (lax.dynamic_update_index_in_dim(ring, written, step % length, 0), mean)
+
     def period(self, interval: float) -> int:
         """One step."""
         return 1

@@ -43,7 +43,12 @@ def of_group(job: Job, cells: list[Array]) -> tuple[list[Array], Array | None, A
         if job.setting.scale_steps is not None:
             rarer = materialize(jnp.minimum(cells[0][0], cells[0][1]))
             return spread, _climbed(job.setting.scale_steps, rarer), rarer <= 0
-        variance = leading_sum_of(lambda n, r: n * (r - mean) * (r - mean), cells[0], values) * (1 / size)
+        about = leading_sum_of(lambda n, r: n * (r - mean) * (r - mean), cells[0], values)
+        if job.setting.squares is not None:
+            variance = materialize((about + job.setting.squares) * (1 / size))
+            silent = variance <= 0
+            return spread, scale_of(job.learner, variance, silent, size), silent
+        variance = about * (1 / size)
         squares = _squared_counts(job.program, cells[0])
     else:
         totals = [leading_sum(n) for n in cells]

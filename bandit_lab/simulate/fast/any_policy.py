@@ -132,7 +132,7 @@ def _group(job: Job, acting: Policy, current: Policy, group: Array) -> tuple[Arr
     """(signal, frequency [K, L], silent [L]) of one group of the only context."""
     row = _row(acting)
     change = _change(job, row, row if current is acting else _row(current))
-    return many_arms.group_signal(job, many_arms.group_counts(job, row, group), change)
+    return many_arms.group_signal(*many_arms.drawn_group(job, row, group), change)
 
 
 def _change(job: Job, acting: Row, current: Row) -> many_arms.Change | None:

@@ -27,6 +27,7 @@ WIDTH = {
     "fast_lanes_many_cells": 64,
     "fast_lanes_small_policy": 256,
     "fast_lanes_policy": 128,
+    "fast_lanes_costly_policy": 64,
     "fast_lanes_accelerator": WIDE,
 }
 """What defines results of the fast path, bit for bit, beside the settings."""
@@ -44,10 +45,13 @@ def lanes_for(platform: str, arms: int, columns: int, two_arms: bool) -> int:
     return WIDTH["fast_lanes_few_cells"] if arms * columns <= 32 else WIDTH["fast_lanes_many_cells"]
 
 
-def lanes_for_policy(platform: str, cells: int, size: int) -> int:
-    """The same for a policy with parameters of its own. cells: K times columns. size: the larger one of X K and D."""
+def lanes_for_policy(platform: str, cells: int, size: int, costly: bool) -> int:
+    """The same for a policy with parameters of its own. cells: K times columns. size: the larger one of X K and D.
+    costly: see `Bandit`."""
     if platform != "cpu":
         return WIDTH["fast_lanes_accelerator"]
+    if costly:
+        return WIDTH["fast_lanes_costly_policy"]
     few = cells <= 8 and size <= 8
     return WIDTH["fast_lanes_small_policy"] if few else WIDTH["fast_lanes_policy"]
 

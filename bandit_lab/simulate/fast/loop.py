@@ -79,7 +79,9 @@ def _start(job: Job, arms: ModuleType) -> Carry:
     policy = arms.policy_of(job, logits)
     reward = policy.reward
     staleness = None
-    if type(learner.staleness) is not Refresh:
+    if _means_ascents(job):
+        staleness = learner.staleness.mean_init(arms.ascent(job, policy, policy, 0)[0], learner.horizon)
+    elif type(learner.staleness) is not Refresh:
         staleness = learner.staleness.init(logits, learner.horizon)
     tail = None if lanes.fixed_point is None else start_tail(reward, lanes.fixed_point)
     recorded = track(job, start_track(job, reward), 0, reward)
@@ -120,10 +122,21 @@ def _single(job: Job, arms: ModuleType, step: Array, carry: Carry) -> Carry:
     return _update(job, arms, acting, step, step, carry._replace(staleness=memory))
 
 
+def _means_ascents(job: Job) -> bool:
+    """Whether the gradient is a function of the policy that acts, and the rule has a short cut to its mean."""
+    learner, rule = job.learner, job.learner.staleness
+    alone = learner.estimator.at_snapshot and getattr(learner.estimator, "ignores_ratio", False)
+    return job.program.dynamics == "mean_field" and alone and hasattr(rule, "mean")
+
+
 def _averaged(job: Job, arms: ModuleType, step: Array, carry: Carry) -> Carry:
     """One step with several policies acting: the mean of their gradients, each from a batch of its own."""
-    policy = carry.policy
-    mixture, memory = job.learner.staleness.behaviour(carry.staleness, policy.logits, step, job.lanes.interval)
+    rule, policy, now = job.learner.staleness, carry.policy, (step, job.lanes.interval)
+    if _means_ascents(job):
+        newest, silent = arms.ascent(job, policy, policy, step)
+        ascent, memory = rule.mean(carry.staleness, newest, *now)
+        return _moved(job, arms, ascent, silent, step, carry._replace(staleness=memory))
+    mixture, memory = rule.behaviour(carry.staleness, policy.logits, *now)
     assert isinstance(mixture, Mixture)
     count = mixture.share.shape[0]
 

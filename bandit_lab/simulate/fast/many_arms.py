@@ -18,11 +18,14 @@ from bandit_lab.simulate.fast.advantages import of_group, of_infinite_group, of_
 from bandit_lab.simulate.fast.lanes import as_float, softmax_parts
 from bandit_lab.simulate.fast.multinomial import counts, draws_and_dither, thresholds, words_for_counting
 from bandit_lab.simulate.fast.non_silent import chance_of_silence, non_silent_counts, value_law, words_for_non_silent
+from bandit_lab.simulate.fast.normal_rewards import with_rewards, words_for_rewards
 from bandit_lab.simulate.fast.penalty import is_exact, penalty
 from bandit_lab.simulate.fast.program import Job
 from bandit_lab.simulate.fast.random_bits import GENERATORS
 
-Draw = Callable[[int], list[Array]]
+Drawn = tuple[Job, list[Array]]
+"""The job, with the rewards of the group where those are normal, and counts [K, L] of every column."""
+Draw = Callable[[int], Drawn]
 _IMPOSSIBLE = -83.0  # a logarithm whose exponential is still a float32
 
 
@@ -63,11 +66,11 @@ def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Arra
     acting: the policy that draws. current: the policy that is trained. step: names the random words of the batch.
     """
     first = step * job.learner.prompts
-    return ascent_from(job, acting, current, lambda prompt: group_counts(job, acting, first + prompt))
+    return ascent_from(job, acting, current, lambda prompt: drawn_group(job, acting, first + prompt))
 
 
 def ascent_from(job: Job, acting: Policy, current: Policy, draw: Draw) -> tuple[Array, Array]:
-    """`ascent` from the counts [K, L] of every column that `draw` gives for every prompt."""
+    """`ascent` from the group that `draw` gives for every prompt."""
     estimator, infinite = job.learner.estimator, job.program.dynamics == "mean_field"
     change = None if getattr(estimator, "ignores_ratio", False) else change_of(acting, current)
     at = acting if estimator.at_snapshot else current
@@ -143,7 +146,7 @@ def _batch(job: Job, acting: Policy, draw: Draw, change: Change | None) -> tuple
     """(signal, frequency [K, L], silent [L]): the mean over the `prompts` groups of one batch."""
     prompts, groups = job.learner.prompts, []
     for prompt in range(prompts):
-        group = group_signal(job, draw(prompt), change)
+        group = group_signal(*draw(prompt), change)
         groups.append([materialize(x) for x in group] if prompts > 1 else group)
     signal, frequency, silent = (add_up(*part) * (1 / prompts) for part in zip(*groups, strict=True))
     if job.learner.advantage.drops_silent:
@@ -160,13 +163,19 @@ def group_words(job: Job, group: Array, more: int = 0) -> Array:
     return materialize(generator.random_bits(job.lanes.keys, group, count + more))
 
 
-def group_counts(job: Job, acting: Policy, group: Array) -> list[Array]:
-    """Counts [K, L] of every column in one group of every lane, as floats."""
-    return counts_from(job, acting, group_words(job, group))
+def drawn_group(job: Job, acting: Policy, group: Array) -> Drawn:
+    """One group of every lane."""
+    spreads = job.program.spreads
+    if not spreads:
+        return job, counts_from(job, acting, group_words(job, group))
+    more = words_for_rewards(acting.weights.shape[0], len(spreads), job.learner.group_size)
+    words = group_words(job, group, more)
+    cells = counts_from(job, acting, words[:-more])
+    return with_rewards(job, cells[0], words[-more:]), cells
 
 
 def counts_from(job: Job, acting: Policy, words: Array) -> list[Array]:
-    """`group_counts` drawn with these words."""
+    """Counts [K, L] of every column in one group of every lane, as floats, drawn with these words."""
     size, dtype, reached = job.learner.group_size, acting.weights.dtype, job.setting.reached
     if job.learner.advantage.drops_silent:
         drawn = non_silent_counts(job.program, acting.weights, acting.total, job.setting.chances, reached, words, size)

@@ -21,7 +21,8 @@ class Program:
     dynamics: `sampled` or `mean_field`. lanes: L. per_row: neighbouring lanes with one
     setting. groups: sets of neighbouring lanes whose moments are kept, or 0: then
     J of every lane is. columns: cells per arm in the table of counts, 1 where rewards are a function of the arm, else
-    the number of reward values. classes: for one column, the arms that share a reward. reported_is_trained: whether the
+    the number of reward values. classes: for one column, the arms that share a reward. spreads: where rewards are
+    normal (columns is then 1), the arms that share a standard deviation. reported_is_trained: whether the
     reported reward is the one that is trained on. blocks: whether the policy that
     acts stays for a refresh interval (an inner loop), or is looked up at every step. two_arms: whether one logit stands
     for both. watched, final: whether the summary of every lane is kept, and its policy at the end. generator: name of
@@ -44,6 +45,7 @@ class Program:
     final: bool = False
     contexts: int = 0
     by_definition: bool = False
+    spreads: tuple[tuple[int, ...], ...] = ()
 
 
 @jax.tree_util.register_dataclass
@@ -54,10 +56,11 @@ class BanditTables:
     values: [V, 1] reward of every column, or of every arm if there is one column. chances, reached: [K, columns]
     probabilities of an arm's rewards and their cumulative sums. trained, variances: [K, 1] mean and variance of an
     arm's reward. means: [K, 1] of the reported reward. reference: [K, 1] log-probabilities (or [K, L], see `penalty`).
-    distinct: [U, 1] the rewards that occur, rising, for advantages without `scale`. For two arms
-    with fixed rewards, filled in by `two_arms.with_tables`. Under the plain rules increments: [G], what each draw of
-    the rarer arm adds to the signal of arm 0, and least: scalar, half the smallest signal that is not zero; under
-    others scale_steps: [G // 2], what each draw of the rarer arm adds to the scale of the group.
+    distinct: [U, 1] the rewards that occur, rising, for advantages without `scale`. stds: [K, 1] of normal rewards,
+    whose means are the values. In one drawn group of these, values: [K, L] mean of each arm's rewards, and squares: [L]
+    about them, summed. For two arms with fixed rewards, filled in by `two_arms.with_tables`: under the plain rules
+    increments: [G], what each draw of the rarer arm adds to the signal of arm 0, and least: scalar, half the smallest
+    signal that is not zero; under others scale_steps: [G // 2], what each draw adds to the scale of the group.
 
     For a policy with parameters of its own bandit: the bandit itself, means and reference: [X K, 1], and with several
     contexts chances and reached: [X, K, columns].
@@ -71,6 +74,8 @@ class BanditTables:
     means: Any
     reference: Any
     distinct: Any = None
+    stds: Any = None
+    squares: Any = None
     increments: Any = None
     least: Any = None
     scale_steps: Any = None

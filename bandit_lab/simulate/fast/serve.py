@@ -12,6 +12,7 @@ from bandit_lab.simulate.fast.any_policy import LARGEST_CONTEXTS
 from bandit_lab.simulate.fast.layout import lanes_for, lanes_for_policy
 from bandit_lab.simulate.fast.multinomial import LARGEST_GROUP, LARGEST_INVERTED, words_for_counting
 from bandit_lab.simulate.fast.non_silent import words_for_non_silent
+from bandit_lab.simulate.fast.normal_rewards import words_for_rewards
 from bandit_lab.simulate.fast.program import BanditTables, Program
 from bandit_lab.simulate.fast.random_bits import require_enough_words, require_steps_apart
 from bandit_lab.simulate.fast.two_arms import is_plain
@@ -51,14 +52,27 @@ def is_counted(learner: Learner, dynamics: str) -> bool:
         counts = is_tabular(learner)
     else:
         counts = learner.group_size <= LARGEST_GROUP and (learner.prompts <= LARGEST_PROMPTS or not is_tabular(learner))
-    small = _columns(learner) * bandit.reference_log_policy.shape[1] <= LARGEST_TABLE
+    normal = needs_two_moments(learner)
+    small = normal or _columns(learner) * bandit.reference_log_policy.shape[1] <= LARGEST_TABLE
     few = bandit.reference_log_policy.shape[0] <= LARGEST_CONTEXTS
-    return bandit.exact_law and alone and not tokens and counts and small and few
+    return (bandit.exact_law or normal) and alone and not tokens and counts and small and few
+
+
+def needs_two_moments(learner: Learner) -> bool:
+    """Whether rewards are normal and a group's mean and variance say all of them (see `normal_rewards`)."""
+    normal = getattr(learner.bandit, "normal_stds", None) is not None and len(learner.bandit.reference_log_policy) == 1
+    moments = scales(learner) and getattr(learner.estimator, "ignores_ratio", False)
+    return normal and moments and not learner.advantage.drops_silent
 
 
 def is_tabular(learner: Learner) -> bool:
     """Whether the policy is a softmax over one logit per arm, of a single context."""
     return getattr(learner.bandit, "tabular", False)
+
+
+def _alike(numbers: np.ndarray) -> tuple[tuple[int, ...], ...]:
+    """Places of equal numbers, by rising number."""
+    return tuple(tuple(np.flatnonzero(numbers == one).tolist()) for one in np.unique(numbers))
 
 
 def _law(learner: Learner) -> tuple[np.ndarray, np.ndarray]:
@@ -86,25 +100,27 @@ def describe(
     values, laws = _law(learner)
     by_definition = not is_counted(learner, dynamics)
     probabilities, contexts = laws[0], 0 if is_tabular(learner) and not by_definition else len(laws)
-    arms, columns = len(probabilities), _columns(learner)
+    normal = not by_definition and needs_two_moments(learner)
+    arms, columns = len(probabilities), 1 if normal else _columns(learner)
     means, column_values, distinct = (laws @ values).reshape(-1), values, values
     classes: tuple[tuple[int, ...], ...] = ()
+    stds = np.asarray(learner.bandit.normal_stds, np.float64)[0] if normal else None
     chances = probabilities if len(laws) == 1 else laws
     if columns == 1:
-        which = probabilities.argmax(1)
-        column_values, distinct, chances = values[which], values[np.unique(which)], np.ones((arms, 1))
-        classes = tuple(tuple(np.flatnonzero(which == v).tolist()) for v in np.unique(which))
-    two_arms = arms == 2 and not contexts and _one_logit_is_enough(learner, dynamics)
+        column_values, distinct, chances, classes = means, np.unique(means), np.ones((arms, 1)), _alike(means)
+    two_arms = arms == 2 and not contexts and not normal and _one_logit_is_enough(learner, dynamics)
     if two_arms and columns == 1:
         two_arms = learner.group_size <= LARGEST_INVERTED and column_values[0] != column_values[1]
     if contexts:
         size = max(laws.shape[0] * arms, learner.bandit.initial_parameters.shape[-1])
-        lanes = lanes_for_policy(jax.default_backend(), arms * columns, size)
+        costly = getattr(learner.bandit, "costly", False)
+        lanes = lanes_for_policy(jax.default_backend(), arms * columns, size, costly)
     else:
         lanes = lanes_for(jax.default_backend(), arms, columns, two_arms)
     if dynamics == "sampled":
         size = learner.group_size
         words = words_for_non_silent(size) if learner.advantage.drops_silent else words_for_counting(size, False)
+        words += words_for_rewards(arms, len(_alike(stds)), size) if stds is not None else 0
         groups = steps * learner.prompts * (learner.horizon + 1 if averages(learner.staleness) else 1)
         require_enough_words(groups, 1 if two_arms and columns == 1 else words + (contexts > 1))
         if hasattr(learner.staleness, "recall"):
@@ -126,6 +142,7 @@ def describe(
         generator=generator,
         contexts=contexts,
         by_definition=by_definition,
+        spreads=() if stds is None else _alike(stds),
     )
     second_moments = (laws @ values**2).reshape(-1)
     setting = BanditTables(
@@ -133,9 +150,10 @@ def describe(
         chances=np.asarray(chances, dtype),
         reached=np.asarray(np.cumsum(chances, axis=-1), dtype),
         trained=np.asarray(means[:, None], dtype),
-        variances=np.asarray((second_moments - means**2)[:, None] * (columns > 1), dtype),
+        variances=np.asarray((second_moments - means**2)[:, None] * (columns > 1 or normal), dtype),
         means=np.asarray(reported[:, None], dtype),
         reference=np.asarray(learner.bandit.reference_log_policy, dtype).reshape(-1, 1),
+        stds=None if stds is None else np.asarray(stds[:, None], dtype),
         distinct=None if scales(learner) else np.asarray(distinct[:, None], dtype),
         bandit=_in_type(learner.bandit, dtype) if contexts else None,
     )

@@ -119,7 +119,11 @@ def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Arra
         both = both_arms(acting)
         now = both if current is acting else both_arms(current)
         first = step * job.learner.prompts
-        direction, silent = many_arms.ascent_from(job, both, now, lambda prompt: _counts(job, acting, first + prompt))
+
+        def draw(prompt: int) -> many_arms.Drawn:
+            return job, _counts(job, acting, first + prompt)
+
+        direction, silent = many_arms.ascent_from(job, both, now, draw)
         return direction[:1], silent
     at = acting if job.learner.estimator.at_snapshot else current
     reference = job.setting.reference

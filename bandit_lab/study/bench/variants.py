@@ -1,7 +1,10 @@
 """What every registered rule costs per seed-step, over the plain rule at the same size, fast path.
 
 A bandit other than the workload's own is compared with a softmax over as many arms, one logit each: X K arms in all.
-NumPy is the plain rule too, on that softmax: most rules would cost it more.
+NumPy is the plain rule too, on that softmax: most rules would cost it more. Only `random_mean`, whose work is that of
+many steps, is compared with NumPy that averages over all ages too. A bandit is also compared with its own `log_policy`
+and the pull-back, which an update cannot do without: where these cost more than all the rest, as a network's do, NumPy
+with a softmax does other work, and this is the ratio that tells what the engine adds.
 """
 
 import time
@@ -11,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bandit_lab.bandits import k_arm
-from bandit_lab.grpo import Learner, Optimizer
+from bandit_lab.bandits import Bandit, k_arm
+from bandit_lab.grpo import Learner, Optimizer, RandomMean
 from bandit_lab.simulate import fast
-from bandit_lab.study.bench.engines import Run, ensemble_engine, numpy_engine
+from bandit_lab.study.bench.engines import Run, ensemble_engine, numpy_engine, policy_engine
 from bandit_lab.study.bench.timing import SLICE, Ratio, in_turn, ratio
 from bandit_lab.study.bench.workload import Case, case_columns, cases
 from bandit_lab.study.document import ABSENT, Block, Column, Document, On, Paragraph, Table
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 KINDS = ("advantage", "estimator", "kl_estimator", "staleness", "optimizer")
 COMMON_OPTAX = ("adam", "adamw")
 """Optimisers of optax that stand for those which keep second moments."""
+POLICY_STEPS = 100  # of `log_policy` alone
+FEWEST_STEPS = 8  # of NumPy where a step is the work of many
 
 
 def variants(case: Case) -> Iterator[tuple[str, Learner, Learner]]:
@@ -53,7 +58,8 @@ def variants(case: Case) -> Iterator[tuple[str, Learner, Learner]]:
 class Row:
     """One rule at one size: its cost over that of the plain rule and its speed, or why it is not supported.
 
-    first_call: seconds, with compilation unless a row before this one had the same program.
+    over_policy: its speed over that of `policy_engine`, for bandits. first_call: seconds, with compilation unless a row
+    before this one had the same program.
     """
 
     case: Case
@@ -62,6 +68,7 @@ class Row:
     cost: Ratio | None = None
     speed: float | None = None
     over_numpy: float | None = None
+    over_policy: float | None = None
     first_call: float | None = None
 
 
@@ -73,6 +80,7 @@ COLUMNS: tuple[Column[Row], ...] = (
     Column("cost", "cost", lambda row: row.cost._asdict() if row.cost else ABSENT, on=On.JSON),
     Column("seed_steps_per_second", "seed-steps/s", lambda row: row.speed or ABSENT, on=On.JSON),
     Column("over_numpy", "times NumPy", lambda row: row.over_numpy or ABSENT, on=On.JSON),
+    Column("over_policy", "times log_policy alone", lambda row: row.over_policy or ABSENT, on=On.JSON),
     Column("first_call", "first call, s", lambda row: row.first_call or ABSENT, on=On.JSON),
 )
 
@@ -86,7 +94,13 @@ def measure(settings: BenchSettings, threads: int, progress: Progress) -> Docume
     blocks: list[Block] = [
         Table(rows, COLUMNS, name="rows", on=On.JSON),
         _by_size(rows, "cost per seed-step over that of the default rules", "{:.2f}", _cost),
-        _by_size(rows, "speed over that of NumPy with the default rules", "{:.1f}", lambda row: row.over_numpy),
+        _by_size(rows, "speed over that of NumPy", "{:.1f}", lambda row: row.over_numpy),
+        _by_size(
+            [row for row in rows if row.over_policy],
+            "speed over that of log_policy and its pull-back alone, under vmap",
+            "{:.2f}",
+            lambda row: row.over_policy,
+        ),
         _by_size(rows, "first call in seconds (less where a row above had the same program)", "{:.1f}", _first_call),
         *(Paragraph(f"- {label}: reference path, {reason}") for label, reason in reasons.items()),
     ]
@@ -97,21 +111,31 @@ def _rows(case: Case, settings: BenchSettings, threads: int, progress: Progress)
     rules = list(variants(case))
     ready: dict[int, tuple[Run, float]] = {}  # of what rules are compared with: a run, and its speed over NumPy's
 
-    def over_plain(plain: Run, **timed: Run) -> tuple[Ratio, float]:
-        """(time of the one that is timed over the plain rule's, its seconds)."""
-        times = in_turn({**timed, "plain": plain}, settings.reps, settings.seed, lambda done, total: None, SLICE / 4)
-        (seconds,) = (times[name].seconds for name in timed)
-        return ratio(seconds, times["plain"].seconds), float(np.median(seconds))
+    def timed(**runs: Run) -> dict[str, np.ndarray]:
+        """Seconds [reps] of each."""
+        found = in_turn(runs, settings.reps, settings.seed, lambda done, total: None, SLICE / 4)
+        return {name: times.seconds for name, times in found.items()}
 
     def started(learner: Learner) -> Run:
         run = ensemble_engine(case, learner, settings.rng, threads)
         run(settings.seed)
         return run
 
+    def over_numpy(run: Run, alike: Case) -> float:
+        """Speed of a run over that of NumPy on a case like it, which may have fewer steps."""
+        times = timed(plain=run, numpy=numpy_engine(alike, settings.rng, threads))
+        return ratio(times["numpy"], times["plain"], case.steps / alike.steps).median
+
     def compared(plain: Learner) -> tuple[Run, float]:
-        arms = replace(case, arms=plain.bandit.reference_log_policy.size)
         run = started(plain)
-        return run, over_plain(run, numpy=numpy_engine(arms, settings.rng, threads))[0].median
+        return run, over_numpy(run, replace(case, arms=plain.bandit.reference_log_policy.size))
+
+    def over_policy(run: Run, bandit: Bandit) -> float:
+        few = replace(case, steps=min(case.steps, POLICY_STEPS))
+        alone = policy_engine(few, bandit, threads)
+        alone(settings.seed)
+        times = timed(rule=run, alone=alone)
+        return ratio(times["alone"], times["rule"], case.steps / few.steps).median
 
     with progress.stage(f"{case.label}: {len(rules)} rules") as advance:
         for done, (label, learner, plain) in enumerate(rules, 1):
@@ -122,9 +146,15 @@ def _rows(case: Case, settings: BenchSettings, threads: int, progress: Progress)
                 row = replace(row, first_call=time.perf_counter() - start)
                 if id(plain) not in ready:
                     ready[id(plain)] = compared(plain)
-                run, times = ready[id(plain)]
-                cost, seconds = over_plain(run, rule=rule)
-                row = replace(row, cost=cost, speed=case.seed_steps / seconds, over_numpy=times / cost.median)
+                run, faster = ready[id(plain)]
+                times = timed(rule=rule, plain=run)
+                cost, speed = ratio(times["rule"], times["plain"]), case.seed_steps / np.median(times["rule"])
+                if isinstance(learner.staleness, RandomMean) and not case.mean_field:
+                    own = replace(case, averages=True)
+                    faster = over_numpy(run, replace(own, steps=max(case.steps // (own.horizon + 1), FEWEST_STEPS)))
+                row = replace(row, cost=cost, speed=float(speed), over_numpy=faster / cost.median)
+                if label.startswith("bandit="):
+                    row = replace(row, over_policy=over_policy(rule, learner.bandit))
             advance(done, len(rules))
             yield row
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from bandit_lab.bandits import k_arm
-from bandit_lab.grpo import GRPO, Hyper, Learner
+from bandit_lab.grpo import GRPO, Hyper, Learner, RandomMean, Refresh
 from bandit_lab.study.document import Column, On
 
 SIZES = {"A": (2, 8, 4096, 1000), "B": (8, 16, 4096, 1000), "C": (64, 64, 4096, 500), "D": (8, 0, 65536, 1000)}
@@ -30,6 +30,7 @@ class Case:
     momentum: float = 0.9
     kl_weight: float = 0.05
     settings: int = 1  # learning rates among which the seeds are shared out
+    averages: bool = False  # over policies of all ages, of mean `interval` (the staleness model `random_mean`)
 
     @property
     def mean_field(self) -> bool:
@@ -45,7 +46,13 @@ class Case:
     def label(self) -> str:
         """`B`, `B Bernoulli`, `B N=8`."""
         interval = f" N={self.interval}" if self.interval > 1 else ""
-        return f"{self.name}{' Bernoulli' if self.bernoulli else ''}{interval}"
+        ages = " all ages" if self.averages else ""
+        return f"{self.name}{' Bernoulli' if self.bernoulli else ''}{interval}{ages}"
+
+    @property
+    def horizon(self) -> int:
+        """Oldest age of a policy that is kept apart; 0 without ages."""
+        return RandomMean().horizon_for(self.interval) if self.averages else 0
 
     @property
     def seed_steps(self) -> int:
@@ -79,7 +86,13 @@ class Case:
         """What is trained. eps = 1e-6 as the workload has it."""
         kind = "bernoulli" if self.bernoulli else "fixed"
         bandit = k_arm(self.rewards.tolist(), self.reference_logits.tolist(), kind=kind)
-        return Learner(bandit, advantage=GRPO(eps=1e-6), group_size=max(self.group_size, 2), horizon=0)
+        return Learner(
+            bandit,
+            advantage=GRPO(eps=1e-6),
+            staleness=RandomMean() if self.averages else Refresh(),
+            group_size=max(self.group_size, 2),
+            horizon=self.horizon,
+        )
 
     def cells(self) -> Hyper:
         """The settings: one, or several learning rates around it (D: [S])."""

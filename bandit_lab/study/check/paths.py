@@ -8,7 +8,7 @@ import numpy as np
 from bandit_lab.grpo import Frozen, Hyper
 from bandit_lab.simulate import run
 from bandit_lab.simulate.fast import unsupported_reason
-from bandit_lab.study.check.result import NotApplicable, check, compared
+from bandit_lab.study.check.result import NotApplicable, check, close, compared
 from bandit_lab.study.check.sampling import judge
 from bandit_lab.study.check.subject import LEARNS, Subject
 
@@ -17,7 +17,10 @@ SEEDS, STEPS = 4096, 8
 
 @check("fast path against the reference path", *LEARNS)
 def paths(subject: Subject) -> str:
-    """Mean expected reward after each of eight steps at refresh interval 3, where the fast path serves the learner."""
+    """Mean expected reward after each of eight steps at refresh interval 3, where the fast path serves the learner.
+
+    Of a rule with a short cut to the mean over all policies that act, runs of the mean field as well.
+    """
     rule = subject.learner.staleness
     learner = replace(subject.learner, horizon=rule.horizon_for(3))
     if subject.kind == "staleness":  # ratios would correct for whichever policy acts
@@ -35,4 +38,9 @@ def paths(subject: Subject) -> str:
     fast, slow = (run(learner, "sampled", cells, path=path, **options) for path in ("fast", "reference"))
     error = np.sqrt((fast.reward_variance + slow.reward_variance)[0, 1:] / SEEDS)
     compared("change of the mean reward", slow.reward_mean[0, 1:] - slow.reward_mean[0, :1], slow.reward_variance)
-    return judge((fast.reward_mean - slow.reward_mean)[0, 1:] / (error + 1e-12), SEEDS, subject.seed)
+    line = judge((fast.reward_mean - slow.reward_mean)[0, 1:] / (error + 1e-12), SEEDS, subject.seed)
+    if not hasattr(rule, "mean"):
+        return line
+    options["seeds"] = 1
+    both = (run(learner, "mean_field", cells, path=path, **options).reward_mean for path in ("fast", "reference"))
+    return f"{line}; {close('mean field', *both, 0, 1e-9)}"

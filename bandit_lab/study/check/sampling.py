@@ -1,5 +1,6 @@
 """Does what is drawn have the mean that is computed?"""
 
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -7,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab._types import Array
+from bandit_lab.bandits import Bandit
 from bandit_lab.simulate import drift_of, sampled
 from bandit_lab.study.check.result import Failed, NotApplicable, check, compared
 from bandit_lab.study.check.subject import Subject
@@ -28,20 +30,30 @@ def judge(z: np.ndarray, draws: int, seed: int) -> str:
 
 @check("rewards drawn follow the law", "bandit")
 def rewards_follow_the_law(subject: Subject) -> str:
-    """Mean and mean square of every arm's rewards against `law`."""
-    bandit, law = subject.learner.bandit, subject.learner.bandit.law
-    contexts, arms, _ = law.probabilities.shape
+    """Mean and mean square of every arm's rewards against `law`; where they are said to be normal, four moments."""
+    bandit = subject.learner.bandit
+    contexts, arms, _ = bandit.law.probabilities.shape
     index = jnp.repeat(jnp.arange(arms), DRAWS)
     draw = jax.jit(lambda key, context: bandit.sample_rewards(key, context, index).reshape(arms, DRAWS))
     keys, z = jax.random.split(jax.random.key(subject.seed), contexts), []
     for context in range(contexts):
         rewards = np.asarray(draw(keys[context], jnp.int32(context)), float)
-        for power in (1, 2):
+        for power, expected in _moments(bandit, context):
             seen = rewards**power
-            expected = np.asarray(law.probabilities[context] @ law.values**power)
             error = np.maximum(seen.std(1) / np.sqrt(DRAWS), 1e-9 + 1e-6 * np.abs(expected))
             z.append((seen.mean(1) - expected) / error)
     return judge(np.array(z), DRAWS, subject.seed)
+
+
+def _moments(bandit: Bandit, context: int) -> Iterator[tuple[int, np.ndarray]]:
+    """(power, mean of that power of every arm's reward [K])."""
+    law = bandit.law
+    for power in (1, 2):
+        yield power, np.asarray(law.probabilities[context] @ law.values**power)
+    if bandit.normal_stds is not None:
+        mean, square = np.asarray(law.means[context]), np.asarray(bandit.normal_stds[context]) ** 2
+        yield from enumerate((mean, mean**2 + square, mean**3 + 3 * mean * square), 1)
+        yield 4, mean**4 + 6 * mean**2 * square + 3 * square**2
 
 
 @check("exact mean of a group against sampling", "bandit", "advantage", "estimator", "kl_estimator")

@@ -5,9 +5,9 @@ potential in bandit_lab/theory/gradient_flow.py; the stiffness K is the largest 
 network's parameters, and rises along the flow. A run of learning rate eta follows it until K is that of the exact
 threshold, kappa(model, N, mu)/eta (bandit_lab/theory/thresholds.py), and then stays there: the edge of stability (arXiv
 2103.00065 for supervised learning). Where the flow never gets so far, the run does not. A start above the threshold
-leaves at once, each block by the multiplier of the linear loop, and settles at the edge. With a fresh part of the
-stiffness the edge is where a multiplier of the block map leaves the unit circle; without a stale part (ratio, no std)
-it does not depend on N; without KL the stiffness fades with the rewards, and no edge is left.
+leaves at once, each block by the multiplier of the linear loop, and settles at the edge.
+How long a run has to be: a tenth beyond the edge a swing grows by e^0.047 or more per memory, N + mu/(1 - mu) updates,
+whatever model, N and mu (bandit_lab/theory/stability.py). So every run lasts a least number of memories.
 Setting: conf/experiment/edge_of_stability.yaml. Measured: stiffness along runs of the laboratory's update, from
 Jacobian-vector products. Drawn: stiffness against time for three staleness models, K eta N at the plateau against N.
 """
@@ -57,6 +57,12 @@ def law_of(setting: Setting, network: str, model: str = "", momentum: float = 0.
     return law * setting.factors[model][int(momentum > 0)] if model else law
 
 
+def blocks_of(setting: Setting, interval: int, momentum: float) -> int:
+    """Blocks of a run: at least `blocks`, and at least `memories` times N + mu/(1 - mu) updates."""
+    memory = interval + momentum / (1 - momentum)
+    return max(setting.blocks, round(setting.memories * memory / interval))
+
+
 def pace(blocks: int, checks: int) -> int:
     """Blocks between two checks of a run, an odd number, so that both sides of an alternating run are seen."""
     return 2 * round((blocks / checks - 1) / 2) + 1
@@ -65,11 +71,6 @@ def pace(blocks: int, checks: int) -> int:
 def times_of(law: float, blocks: int, checks: int) -> np.ndarray:
     """Times [checks] of the flow in the middle between checks of a run: a block of any N is 1/law long."""
     return (np.arange(checks) + 0.5) * pace(blocks, checks) / law
-
-
-def variant_laws(setting: Setting, variant: dict[str, Any]) -> np.ndarray:
-    """The stiffness [S] at which the law places the edge of another estimator's runs."""
-    return variant["law_factor"] * law_of(setting, "mlp")
 
 
 def coordinates(setting: Setting) -> dict[str, Any]:
@@ -81,22 +82,20 @@ def coordinates(setting: Setting) -> dict[str, Any]:
         "interval": ("interval", setting.intervals, RATIO),
         "seed": ("seed", np.arange(setting.seeds), RATIO),
         "check": ("check", np.arange(setting.fine), RATIO),
-        "variant": ("variant", [row["name"] for row in setting.variants], {"units": ""}),
     }
 
 
 # Prediction: theory alone.
 
 STEP = 0.25  # of the flow's integration, times law
+LATER = 60  # places of the flow beyond the runs that are followed closely
 
 
 def predict(setting: Setting) -> xarray.Dataset:
-    """The flow's stiffness, thresholds over it, times of crossing, multipliers and edges of other estimators."""
+    """The flow's stiffness, thresholds over it, times of crossing, multipliers."""
     seeds = range(setting.seeds)
     parts = [xarray.concat([_of_seed(setting, name, k) for k in seeds], "seed") for name in setting.networks]
     found = xarray.concat(parts, "network").transpose("network", "model", "momentum", "interval", "seed", ...)
-    variants = [[_variant_edge(setting, row, k) for k in seeds] for row in setting.variants]
-    found["variant_edge"] = (("variant", "seed"), np.array(variants), STIFFNESS)
     return found.assign_coords(coordinates(setting))
 
 
@@ -104,25 +103,25 @@ def _of_seed(setting: Setting, network: str, seed: int) -> xarray.Dataset:
     climb = theory.climb_of(bandit_of(setting, network, seed), setting.kl_weight)
     law, about = float(law_of(setting, network)[seed]), setting.catapult
     own = [[float(law_of(setting, network, j, mu)[seed]) for mu in setting.momenta] for j in setting.models]
-    most = max(law / one for one in np.ravel(own))  # longest run over the followed one
-    every = (np.arange(int(most * setting.fine) + 2) + 0.5) * pace(setting.blocks, setting.fine) / law
-    values = theory.sharpness(climb, "grpo", theory.follow(climb, "grpo", every, STEP / law))
-    fine, flow = every[: setting.fine], values[: setting.fine]
-    start = float(np.interp(about.start / law, every, values))
-    runs = [times_of(one, setting.blocks, setting.checks) for one in np.ravel(own)]
-    rest = np.array([np.interp(one, every, values) for one in runs]).reshape(*np.shape(own), setting.checks)
     grid = np.empty((*np.shape(own), len(setting.intervals)))
+    checks = np.empty((*grid.shape, setting.checks))  # of the stiffness: their times
     for i, j, k in np.ndindex(grid.shape):
         n, mu = setting.intervals[k], setting.momenta[j]
         grid[i, j, k] = theory.edge(setting.models[i], n, mu, rate_of(own[i][j], n, mu))
+        checks[i, j, k] = times_of(own[i][j], blocks_of(setting, n, mu), setting.checks)
+    fine = times_of(law, setting.blocks, setting.fine)
+    every = np.append(fine, np.geomspace(fine[-1], checks.max(), LATER)[1:])
+    values = theory.sharpness(climb, "grpo", theory.follow(climb, "grpo", every, STEP / law))
+    flow, start = values[: setting.fine], float(np.interp(about.start / law, every, values))
+    rest = np.interp(checks, every, values)
     followed = [theory.edge(model, setting.shown, 0.0, rate_of(law, setting.shown, 0.0)) for model in setting.models]
     rate = rate_of(about.factor * law, about.interval, 0.0)
     columns = {
         "flow": ("check", flow, STIFFNESS),
         "time": ("check", fine, TIME),
         "plateau": (("model", "momentum", "interval"), grid, STIFFNESS),
-        "late": (("model", "momentum"), rest[..., int(LAST * setting.checks) :].min(axis=-1), STIFFNESS),
-        "largest": (("model", "momentum"), rest.max(axis=-1), STIFFNESS),
+        "late": (("model", "momentum", "interval"), rest[..., int(LAST * setting.checks) :].min(-1), STIFFNESS),
+        "largest": (("model", "momentum", "interval"), rest.max(axis=-1), STIFFNESS),
         "law": (("model", "momentum"), own, STIFFNESS),
         "common_law": ((), law, STIFFNESS),
         "edge": ("model", followed, STIFFNESS),
@@ -133,34 +132,26 @@ def _of_seed(setting: Setting, network: str, seed: int) -> xarray.Dataset:
     return xarray.Dataset(columns)
 
 
-def _variant_edge(setting: Setting, variant: dict[str, Any], seed: int) -> float:
-    """The stiffness at which runs of another estimator lose stability; that of the last third if they do not."""
-    own, law = float(variant_laws(setting, variant)[seed]), float(law_of(setting, "mlp")[seed])
-    climb = theory.climb_of(bandit_of(setting, "mlp", seed), variant["kl_weight"])
-    setup = variant["advantage"], variant["estimator"], rate_of(own, setting.variant_interval, 0.0)
-    return theory.edge_along_flow(climb, *setup, setting.variant_interval, variant["blocks"] / own, STEP / law, LAST)
-
-
 # Measurement: simulation alone.
 
 
 def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
-    """Stiffness along runs of every network, model, momentum and interval; then the other starts and estimators."""
+    """Stiffness along runs of every network, model, momentum and interval; then the other starts."""
     pairs = [(network, model) for network in setting.networks for model in setting.models]
     parts = {f"runs {network} {model}": partial(_runs, setting, network, model) for network, model in pairs}
     parts |= {f"flow {network}": partial(_flow_and_catapult, setting, network) for network in setting.networks}
-    kept = lab.keep_each(parts | {"variants": partial(_measured_variants, setting)})
+    kept = lab.keep_each(parts)
     rows = [[kept[f"runs {network} {model}"] for model in setting.models] for network in setting.networks]
     grid = xarray.concat([xarray.concat(row, "model") for row in rows], "network")
     starts = xarray.concat([kept[f"flow {network}"] for network in setting.networks], "network")
-    found = xarray.merge([grid, starts, kept["variants"]])
+    found = xarray.merge([grid, starts])
     swings = (found.swing / found.flow_swing > setting.swings).transpose(..., "check")
     first = found.time.isel(check=swings.argmax("check")).where(swings.any("check"))
     return found.assign(leaves=first.assign_attrs(TIME)).assign_coords(coordinates(setting))
 
 
-def _learner(bandit: Bandit, model: str, advantage: str = "grpo", estimator: str = "frozen") -> Learner:
-    return Learner(bandit, ADVANTAGES[advantage](), ESTIMATORS[estimator](), STALENESS[model](), horizon=16)
+def _learner(bandit: Bandit, model: str) -> Learner:
+    return Learner(bandit, ADVANTAGES["grpo"](), ESTIMATORS["frozen"](), STALENESS[model](), horizon=16)
 
 
 def _along(
@@ -179,7 +170,7 @@ def _runs(setting: Setting, network: str, model: str) -> xarray.Dataset:
 
     def along(law: np.ndarray, n: int, mu: float, checks: int) -> tuple[np.ndarray, np.ndarray]:
         hyper = Hyper(rate_of(law, n, mu), mu, n, setting.kl_weight)
-        return _along(setting, learner, bandits, hyper, setting.blocks, checks)
+        return _along(setting, learner, bandits, hyper, blocks_of(setting, n, mu), checks)
 
     laws = {mu: law_of(setting, network, model, mu) for mu in setting.momenta}
     values = np.array([[along(laws[mu], n, mu, setting.checks)[0] for n in setting.intervals] for mu in laws])
@@ -215,19 +206,6 @@ def _flow_and_catapult(setting: Setting, network: str) -> xarray.Dataset:
     return xarray.Dataset(columns)
 
 
-def _measured_variants(setting: Setting) -> xarray.Dataset:
-    """Median stiffness [V, S] of the last third of the runs of other estimators."""
-    bandits, edges = [bandit_of(setting, "mlp", k) for k in range(setting.seeds)], []
-    interval = setting.variant_interval
-    for row in setting.variants:
-        learner = _learner(bandits[0], "refresh", row["advantage"], row["estimator"])
-        hyper = Hyper(rate_of(variant_laws(setting, row), interval, 0.0), 0.0, interval, row["kl_weight"])
-        checks = min(setting.checks, row["blocks"])
-        values, _ = _along(setting, learner, bandits, hyper, row["blocks"], checks)
-        edges.append(np.median(values[:, int(LAST * checks) :], axis=1))
-    return xarray.Dataset({"variant_edge": (("variant", "seed"), np.array(edges), STIFFNESS)})
-
-
 # Numbers that the claims compare.
 
 
@@ -254,10 +232,8 @@ MARKERS = {"mlp": "o", "gru": "s", "transformer": "^"}
 
 def trained(setting: Setting) -> str:
     """What stands above the picture."""
-    about = setting.bandit
     return sheet.trained(
-        f"networks ({', '.join(setting.networks)}) that write {about.length} tokens out of {about.vocabulary} for "
-        f"{about.contexts} prompts, {about.task}",
+        sheet.writers(setting.bandit, *setting.networks),
         "GRPO with std; heavy ball",
         kl_weight=setting.kl_weight,
     )
@@ -312,12 +288,6 @@ def _draw_plateaus(panel: Axes, found: Results) -> None:
 
 LETTERS = {"refresh": "A", "lag": "B", "pipeline": "C"}
 EDGE = "bandit_lab/theory/thresholds.py; arXiv 2103.00065 for supervised learning"
-HUMP = (
-    "the flow without std climbs a hump of twice its later stiffness; the run is thrown off there into a flatter "
-    "place, and rises from below"
-)
-LEFT = "one seed lost its stiffness after the hump: its run ended where that is near 0; why there was not looked into"
-DRAFT = "a draft of one seed was seen; a mistake in the prediction's derivatives was then removed, two runs made longer"
 SWINGS = "a draft of one seed read K at single iterates, which swing to both sides of the path; it is that of means now"
 FOLLOWS: dict[str, Any] = {"follows": "edge_of_stability.plateau", "post_hoc": SWINGS}
 
@@ -352,19 +322,6 @@ def _law(model: str) -> Claim:
         relative=True,
         fails_if="the plateau did not tell this staleness model from the others",
         **FOLLOWS,
-    )
-
-
-def _variant(name: str, label: str, statement: str, fails_if: str, explanation: str = "") -> Claim:
-    return Claim.ratio(
-        f"edge_of_stability.{name}",
-        f"{statement}: measured over predicted stiffness of the last third, the seed farthest from 1",
-        "bandit_lab/theory/block_map.py along the flow",
-        lambda d: d.variant_edge.sel(variant=label),
-        tolerance=0.1,
-        fails_if=fails_if,
-        post_hoc=DRAFT,
-        explanation=explanation,
     )
 
 
@@ -431,21 +388,5 @@ CLAIMS = (
             "a start far above the edge is thrown into a flatter place; from there the stiffness rises so slowly that "
             "some runs are still below the edge at their end"
         ),
-    ),
-    _variant("dr_grpo", "dr_grpo", "No std", "the edge belonged to the division by the std", HUMP),
-    _variant("uncorrected", "uncorrected", "Uncorrected", "the split into fresh and stale parts set another edge"),
-    _variant("ratio", "ratio", "Importance-weighted", "the std's stale part were larger or smaller"),
-    _variant(
-        "ratio_no_std",
-        "ratio without std",
-        "Importance-weighted without std, no stale part: the edge is that of N = 1",
-        "the edge of an update without a stale part depended on N",
-        LEFT,
-    ),
-    _variant(
-        "no_kl",
-        "no KL",
-        "No KL: the stiffness falls to 0 along the flow, no edge at the end",
-        "a run without a fixed point stayed at an edge",
     ),
 )

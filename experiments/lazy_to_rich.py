@@ -150,10 +150,8 @@ LOOKS = {"mlp scale": (s.BLUE, "o"), "transformer scale": (s.ORANGE, "^"), "mlp 
 
 def trained(setting: Setting) -> str:
     """What stands above the picture."""
-    about = setting.bandit
     return sheet.trained(
-        f"networks that write {about.length} tokens out of {about.vocabulary} for {about.contexts} prompts, "
-        f"{about.task}",
+        sheet.writers(setting.bandit),
         "GRPO with std; heavy ball without momentum; model A (refresh)",
         kl_weight=setting.kl_weights,
     )
@@ -161,8 +159,7 @@ def trained(setting: Setting) -> str:
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
     """A panel for each KL weight."""
-    figure.set_figheight(2.9 if wide else 5.4)
-    axes = figure.subplots(1, 2, sharey=True) if wide else figure.subplots(2, 1, sharex=True)
+    axes = sheet.panels(figure, wide, len(found.setting.kl_weights), heights=(2.9, 5.4), shared=True)
     for panel, weight in zip(axes, found.setting.kl_weights, strict=True):
         _draw_ratios(panel, found, weight)
     axes[0].legend(loc="lower right", fontsize=6.5)

@@ -123,9 +123,8 @@ def power(found: Results) -> float:
 
 def trained(setting: Setting) -> str:
     """What stands above the picture."""
-    about = setting.bandit
     return sheet.trained(
-        f"network ({about.architecture}) that writes {about.length} tokens out of {about.vocabulary}, {about.task}",
+        sheet.writers(setting.bandit, setting.bandit.architecture),
         f"GRPO with std; heavy ball without momentum; model A (refresh), N = {setting.interval}",
         kl_weight=setting.kl_weight,
         drift="sampled groups",

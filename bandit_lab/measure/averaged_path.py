@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from bandit_lab import _checks
 from bandit_lab._types import Array
 from bandit_lab.bandits import Bandit
-from bandit_lab.grpo import Gradient, GradientFn, Hyper, Learner, check_hyper, init
+from bandit_lab.grpo import Gradient, GradientFn, Hyper, Learner, Optimizer, State, check_hyper, init
 from bandit_lab.measure.displaced import stack_bandits
 from bandit_lab.measure.leading import leading_stiffness, stiffness_along
 from bandit_lab.simulate import DYNAMICS
@@ -28,12 +29,14 @@ class AveragedPath(NamedTuple):
     """Runs seen as means over stretches of updates.
 
     mean: [S, T, D] parameters. spread: [S, T] root of the mean square of the distance from that mean, in parameters.
-    end: [S, D] parameters after the last update.
+    end: [S, D] parameters after the last update. preconditioner: [S, T, D] mean of what Adam multiplies its first
+    moment by, over the learning rate; None for another optimiser.
     """
 
     mean: np.ndarray
     spread: np.ndarray
     end: np.ndarray
+    preconditioner: np.ndarray | None
 
 
 def averaged_path(
@@ -66,7 +69,8 @@ def averaged_path(
     typed = Hyper(jnp.asarray(rate), jnp.asarray(float(momentum)), whole, jnp.asarray(float(weight)))
     begin = jnp.stack([jnp.asarray(one.initial_parameters) for one in bandits]) if start is None else jnp.asarray(start)
     found = _run(learner, dynamics, stack_bandits(bandits), typed, begin, times, jnp.int32(every), noise)
-    return AveragedPath(*map(np.asarray, found))
+    mean, spread, end, preconditioner = map(np.asarray, found)
+    return AveragedPath(mean, spread, end, preconditioner if preconditioner.size else None)
 
 
 @bounded_jit("dynamics", "times")
@@ -79,21 +83,32 @@ def _run(
     times: int,
     every: Array,
     noise: float | Array,
-) -> tuple[Array, Array, Array]:
-    def add(total: tuple[Array, Array], seen: Stride) -> tuple[Array, Array]:
+) -> tuple[Array, Array, Array, Array]:
+    def add(total: tuple[Array, ...], seen: Stride) -> tuple[Array, ...]:
         place, theta = seen.before.step // every, seen.after.theta
-        return total[0].at[place].add(theta / every), total[1].at[place].add(theta @ theta / every)
+        parts = theta, theta @ theta, _preconditioner(learner.optimizer, seen.after)
+        return tuple(old.at[place].add(new / every) for old, new in zip(total, parts, strict=True))
 
-    def one(bandit: Any, key: Array, rate: Array, start: Array) -> tuple[Array, Array, Array]:
+    def one(bandit: Any, key: Array, rate: Array, start: Array) -> tuple[Array, ...]:
         of, numbers = replace(learner, bandit=bandit), hyper._replace(learning_rate=rate)
-        total = jnp.zeros((times, len(start))), jnp.zeros(times)
         gradient, state = _stirred(DYNAMICS[dynamics](of), noise), init(of, numbers, start)
+        divided = _preconditioner(learner.optimizer, state)
+        total = jnp.zeros((times, len(start))), jnp.zeros(times), jnp.zeros((times, len(divided)))
         run = rollout(of, gradient, numbers, key, state, times * every, fold=add, total=total)
-        mean, square = run.total
-        return mean, jnp.sqrt(jnp.maximum(square - jnp.sum(mean**2, axis=1), 0)), run.state.theta
+        mean, square, divided = run.total
+        return mean, jnp.sqrt(jnp.maximum(square - jnp.sum(mean**2, axis=1), 0)), run.state.theta, divided
 
     keys = jax.random.split(jax.random.key(0), len(theta))
     return jax.vmap(one)(bandits, keys, hyper.learning_rate, theta)
+
+
+def _preconditioner(optimizer: Optimizer, state: State) -> Array:
+    """[D] of Adam: 1/(root of the unbiased second moment + eps), after an update; [0] of another optimiser."""
+    if optimizer.name != "adam":
+        return jnp.zeros(0)
+    options = {"b2": 0.999, "eps": 1e-8} | dict(optimizer.options)
+    moment = optax.tree_utils.tree_get(state.optimizer, "nu") / (1 - options["b2"] ** state.step)
+    return 1 / (jnp.sqrt(moment) + options["eps"])
 
 
 def _stirred(gradient: GradientFn, size: float | Array) -> GradientFn:
@@ -107,15 +122,22 @@ def _stirred(gradient: GradientFn, size: float | Array) -> GradientFn:
 
 
 def stiffness_of_paths(
-    learner: Learner, dynamics: str, bandits: Sequence[Bandit], kl_weight: float, paths: np.ndarray
+    learner: Learner,
+    dynamics: str,
+    bandits: Sequence[Bandit],
+    kl_weight: float,
+    paths: np.ndarray,
+    preconditioners: np.ndarray | None = None,
 ) -> np.ndarray:
     """Largest stiffness [S, T] along paths [S, T, D] of S bandits, reward units per squared parameter.
 
-    As `leading.stiffness_along`, which says where it is NaN and what it raises. ValueError besides for another number
-    of paths.
+    As `leading.stiffness_along`, which says where it is NaN and what it raises, with preconditioners [S, T, D].
+    ValueError besides for another number of paths.
     """
-    each = zip(bandits, paths, strict=True)
-    return np.array([stiffness_along(replace(learner, bandit=one), dynamics, kl_weight, path) for one, path in each])
+    divided = [None] * len(bandits) if preconditioners is None else preconditioners
+    each = zip(bandits, paths, divided, strict=True)
+    about = dynamics, kl_weight
+    return np.array([stiffness_along(replace(learner, bandit=b), *about, p, preconditioners=d) for b, p, d in each])
 
 
 def growth_per_block(

@@ -59,36 +59,51 @@ def leading_stiffness(
     part: str = "both",
     tolerance: float = 1e-8,
     start: np.ndarray | None = None,
+    preconditioner: np.ndarray | None = None,
 ) -> Leading:
     """The `count` eigenvalues of largest real part of -dF/dtheta at any theta [D], reward units per squared parameter.
 
     Args:
       part: `fresh` differentiates F by theta alone, `stale` by theta_old alone, `both` the two together.
       tolerance: relative, of ARPACK. start: [D] to begin from, such as the last vector on a path; default: random.
+      preconditioner: D [D], positive numbers. The matrix is then D^{1/2} (-dF/dtheta) D^{1/2}, and vectors are those of
+        D^{-1/2} theta. With an optimiser's own D (`averaged_path`) values are in units of 1/learning rate.
 
     Raises:
-      ValueError: an unknown part, fewer parameters than eigenvalues, no exact drift.
+      ValueError: an unknown part, fewer parameters than eigenvalues, no exact drift, a preconditioner that is not
+        positive.
     """
     _checks.choice("part", part, PARTS)
     place, weight = jnp.asarray(theta), jnp.asarray(float(kl_weight))
+    positive = preconditioner is None or bool(np.all(preconditioner > 0))
+    _checks.require(positive, "preconditioner", "positive numbers", preconditioner)
+    root = 1.0 if preconditioner is None else np.sqrt(preconditioner)
 
     def apply(v: np.ndarray) -> np.ndarray:
-        return np.asarray(_product(learner, dynamics, part, place, weight, jnp.asarray(v, place.dtype)))
+        return root * np.asarray(_product(learner, dynamics, part, place, weight, jnp.asarray(root * v, place.dtype)))
 
     return largest(apply, len(theta), count, "real", tolerance, start)
 
 
 def stiffness_along(
-    learner: Learner, dynamics: str, kl_weight: float, path: np.ndarray, tolerance: float = 1e-5
+    learner: Learner,
+    dynamics: str,
+    kl_weight: float,
+    path: np.ndarray,
+    tolerance: float = 1e-5,
+    preconditioners: np.ndarray | None = None,
 ) -> np.ndarray:
     """The largest real part [T] of a stiffness at every place of a path [T, D], each begun at the last one's vector.
 
-    NaN where a place is not finite. tolerance: as of `leading_stiffness`. Raises what that raises.
+    NaN where a place is not finite. tolerance, preconditioners [T, D]: as of `leading_stiffness`. Raises what that
+    raises.
     """
     found, last = np.full(len(path), np.nan), None
     for place, theta in enumerate(path):
         if np.all(np.isfinite(theta)):
-            one = leading_stiffness(learner, dynamics, kl_weight, theta, tolerance=tolerance, start=last)
+            divided = None if preconditioners is None else preconditioners[place]
+            about = {"tolerance": tolerance, "start": last, "preconditioner": divided}
+            one = leading_stiffness(learner, dynamics, kl_weight, theta, **about)
             found[place], last = one.values[0].real, one.vectors[:, 0].real
     return found
 

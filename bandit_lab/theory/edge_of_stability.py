@@ -10,7 +10,7 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab.theory.block_map import LinearLoop
-from bandit_lab.theory.conventions import Model
+from bandit_lab.theory.conventions import Convention, Model
 from bandit_lab.theory.gradient_flow import Climb, follow, sharpness, stiffness_parts
 from bandit_lab.theory.thresholds import exact
 
@@ -22,13 +22,17 @@ PLACES = 40
 """Of the flow at which multipliers are looked at, and again between the two about the edge."""
 
 
-def edge(model: Model, refresh_interval: int, momentum: float, learning_rate: float) -> float:
-    """The stiffness, in the units of 1/learning rate, at which a wholly stale heavy ball loses stability.
+def edge(
+    model: Model, refresh_interval: int, momentum: float, learning_rate: float, convention: Convention = "heavy_ball"
+) -> float:
+    """The stiffness, in the units of 1/learning rate, at which a wholly stale update loses stability.
 
+    Adam with a second moment that hardly changes in a period: convention `ema` with momentum beta_1. The stiffness is
+    then the largest eigenvalue of P^{-1/2} H P^{-1/2}, P the diagonal of what Adam divides by (arXiv 2207.14484).
     Raises what `thresholds.exact` raises, and ValueError for a learning rate that is not positive.
     """
     _checks.require(learning_rate > 0, "learning_rate", "a number > 0", learning_rate)
-    return exact(model, refresh_interval, momentum).kappa / learning_rate
+    return exact(model, refresh_interval, momentum, convention).kappa / learning_rate
 
 
 def edge_along_flow(

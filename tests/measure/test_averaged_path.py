@@ -7,7 +7,7 @@ import pytest
 
 from bandit_lab.bandits.neural import neural
 from bandit_lab.bandits.sequence import sequence
-from bandit_lab.grpo import STALENESS, Hyper, Learner, init
+from bandit_lab.grpo import STALENESS, Hyper, Learner, Optimizer, init
 from bandit_lab.measure.averaged_path import (
     averaged_path,
     growth_per_block,
@@ -16,12 +16,13 @@ from bandit_lab.measure.averaged_path import (
 )
 from bandit_lab.measure.fixed_point import find_fixed_point
 from bandit_lab.measure.leading import stiffness_along
-from bandit_lab.simulate import DYNAMICS
+from bandit_lab.simulate import DYNAMICS, drift_of
 from bandit_lab.simulate.rollout import rollout
 
 BANDITS = [neural(2, 2, 2, width=3, seed=seed) for seed in (0, 1)]
 HYPER = Hyper(np.array([0.5, 2.0]), 0.5, 3, 0.3)
 TIMES, EVERY = 4, 6
+KEY = jax.random.key(0)
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +56,31 @@ def test_means_and_spreads_are_those_of_the_iterates(learner, plain):
     assert np.max(np.abs(mean[:, :-1] - plain[:, 1 : 1 - EVERY].reshape(2, TIMES - 1, -1, mean.shape[-1]).mean(2))) > (
         1e-3
     )
+
+
+def test_the_preconditioner_of_adam_is_the_mean_of_what_divides_its_first_moment():
+    """Float64, to 1e-9, from the gradients of the same run; a heavy ball has none."""
+    bandit, b2, rate, interval, weight = BANDITS[0], 0.9, 0.01, HYPER.refresh_interval, HYPER.kl_weight
+    learner = Learner(bandit, optimizer=Optimizer("adam", (("b2", b2),)))
+    hyper = Hyper(np.array([rate]), 0.8, interval, weight)
+    found = averaged_path(learner, "mean_field", [bandit], hyper, 2, 6)
+    one, look = hyper._replace(learning_rate=rate), {"observe": lambda stride: stride.info.gradient}
+    start = init(learner, one, jnp.asarray(bandit.initial_parameters))
+    gradients = np.asarray(rollout(learner, DYNAMICS["mean_field"](learner), one, KEY, start, 12, **look).seen)
+    moment, divided = np.zeros(gradients.shape[1]), []
+    for step, gradient in enumerate(gradients, 1):
+        moment = b2 * moment + (1 - b2) * gradient**2
+        divided.append(1 / (np.sqrt(moment / (1 - b2**step)) + 1e-8))
+    expected = np.reshape(divided, (2, 6, -1))
+    np.testing.assert_allclose(found.preconditioner[0], expected.mean(axis=1), rtol=1e-9)
+    assert np.max(np.abs(expected[:, -1] / expected.mean(axis=1) - 1)) > 1e-2
+    heavy = averaged_path(Learner(bandit), "mean_field", [bandit], hyper, 2, 6)
+    assert heavy.preconditioner is None
+    place = found.mean[:, 1:]
+    stiffness = stiffness_of_paths(learner, "mean_field", [bandit], weight, place, found.preconditioner[:, 1:])
+    dense = -jax.jacfwd(lambda x: drift_of(learner, "mean_field")(x, x, weight))(jnp.asarray(place[0, 0]))
+    values = np.linalg.eigvals(expected.mean(axis=1)[1][:, None] * np.asarray(dense))
+    np.testing.assert_allclose(stiffness, [[values.real.max()]], rtol=1e-5)
 
 
 def test_noise_moves_a_run_by_its_size_and_every_run_by_its_own(learner):

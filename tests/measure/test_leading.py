@@ -12,7 +12,13 @@ from bandit_lab.bandits.sequence import sequence
 from bandit_lab.grpo import ESTIMATORS, STALENESS, Hyper, Learner
 from bandit_lab.measure.fixed_point import find_fixed_point
 from bandit_lab.measure.floquet import floquet
-from bandit_lab.measure.leading import largest, leading_multipliers, leading_stiffness, tangent_kernel_stiffness
+from bandit_lab.measure.leading import (
+    largest,
+    leading_multipliers,
+    leading_stiffness,
+    stiffness_along,
+    tangent_kernel_stiffness,
+)
 from bandit_lab.simulate import drift_of
 
 KL = 0.3
@@ -51,6 +57,23 @@ def test_parts_agree_with_the_dense_matrices_away_from_any_fixed_point(bandit, e
         assert np.max(found.residuals) < 1e-7
         images = matrix @ found.vectors
         np.testing.assert_allclose(images, found.vectors * found.values, atol=1e-7)
+
+
+def test_a_preconditioner_stands_on_both_sides(bandit):
+    """Against the dense D^{1/2} A D^{1/2}, whose eigenvalues are those of D A; without it they are others."""
+    learner, size = Learner(bandit), len(bandit.initial_parameters)
+    theta = bandit.initial_parameters + 0.3 * jax.random.normal(jax.random.key(5), (size,))
+    matrix, divided = sum(dense(learner, theta)), np.geomspace(0.5, 8, size)
+    about = learner, "mean_field", KL
+    found = leading_stiffness(*about, np.asarray(theta), count=2, preconditioner=divided)
+    np.testing.assert_allclose(found.values, top(divided[:, None] * matrix, 2), rtol=1e-8)
+    root = np.sqrt(divided)
+    np.testing.assert_allclose((root[:, None] * matrix * root) @ found.vectors, found.vectors * found.values, atol=1e-7)
+    along = stiffness_along(*about, np.stack([theta, theta]), preconditioners=np.stack([np.ones(size), divided]))
+    np.testing.assert_allclose(along, [top(matrix, 1)[0], found.values[0]], rtol=1e-6)
+    assert abs(along[1] / along[0] - 1) > 0.1
+    with pytest.raises(ValueError, match="preconditioner: expected positive numbers"):
+        leading_stiffness(*about, np.asarray(theta), preconditioner=0 * divided)
 
 
 def test_a_product_agrees_with_central_differences(bandit):

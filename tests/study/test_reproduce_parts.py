@@ -306,6 +306,24 @@ def test_no_kl_term_is_said():
     assert sheet.trained("one arm", kl_weight=0, drift="G = 8") == "one arm; no KL term; G = 8"
 
 
+def test_networks_are_named_in_half_a_sentence():
+    about = SimpleNamespace(contexts=4, vocabulary=2, length=3, task="parity")
+    said = "that write 3 tokens out of 2 for 4 prompts, parity"
+    assert sheet.writers(about) == f"networks {said}"
+    assert sheet.writers(about, "mlp", "gru") == f"networks (mlp, gru) {said}"
+    about.contexts = 1
+    assert sheet.writers(about, "mlp") == "network (mlp) that writes 3 tokens out of 2, parity"
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("shared", [False, True])
+def test_panels_share_the_axis_along_which_they_lie(wide, shared):
+    first, second = sheet.panels(Figure(), wide, 2, heights=(2, 4), shared=shared)
+    first.set(xlim=(3, 4), ylim=(5, 6))
+    assert (second.get_xlim() == (3, 4)) == (shared and not wide)
+    assert (second.get_ylim() == (5, 6)) == (shared and wide)
+
+
 def test_a_line_is_named_at_its_end_and_a_key_has_lines_and_markers():
     panel = Figure().subplots()
     panel.set_ylim(0, 10)

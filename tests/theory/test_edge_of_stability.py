@@ -31,6 +31,15 @@ def test_the_edge_is_the_threshold_over_the_learning_rate(model):
         theory.edge(model, 4, 0.9, 0.0)
 
 
+def test_adam_with_fresh_gradients_has_the_edge_of_the_literature():
+    """arXiv 2207.14484: 2 (1 + b1)/((1 - b1) eta), 38/eta at b1 = 0.9; stale gradients by the linear loop."""
+    assert theory.edge("refresh", 1, 0.9, 0.01, "ema") == pytest.approx(3800)
+    edge = theory.edge("pipeline", 4, 0.9, 0.01, "ema")
+    loop = theory.LinearLoop(0.0, edge, 0.9, "pipeline", "ema")
+    assert theory.spectral_radius(loop, 0.01, 4) == pytest.approx(1, abs=1e-6)
+    assert edge == pytest.approx(10 * theory.edge("pipeline", 4, 0.9, 0.01))
+
+
 def test_without_a_fresh_part_it_is_the_closed_form(flow):
     """2/(eta N), to the flow's rise between two fine places: a fortieth of that between two coarse ones."""
     level = (flow[-1] + flow[0]) / 2

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-    from bandit_lab.study.reproduce.experiment import Loaded, Results
+    from bandit_lab.study.reproduce.experiment import Loaded, Results, Setting
 
 WIDTH = {False: 3.4, True: 7.0}
 """Inches: one column, and two (`wide`)."""
@@ -66,6 +66,7 @@ def panels(
     heights: tuple[float, float],
     across: tuple[int, int] | None = None,
     sizes: "tuple[Sequence[float], Sequence[float]] | None" = None,
+    shared: bool = False,
 ) -> "list[Axes]":
     """The panels of a figure, row by row: beside each other over two columns, below each other in one.
 
@@ -74,12 +75,14 @@ def panels(
       count: panels. heights: inches. Of each pair the first is for two columns, the second for one.
       across: panels in a row, if not all of them and one.
       sizes: relative, of the panels in the row or in the column that they make.
+      shared: whether panels beside each other have one vertical axis, and those of one column one horizontal axis.
     """
     here = 0 if wide else 1
     row = (across or (count, 1))[here]
     ratios: dict[str, Any] = {"width_ratios" if row > 1 else "height_ratios": sizes[here]} if sizes else {}
     figure.set_figheight(heights[here])
-    return list(figure.subplots(count // row, row, squeeze=False, **ratios).ravel())
+    axes = {"sharex": shared and row == 1, "sharey": shared and row > 1}
+    return list(figure.subplots(count // row, row, squeeze=False, **axes, **ratios).ravel())
 
 
 def fill(
@@ -100,6 +103,17 @@ def trained(bandit: str, *rules: str, kl_weight: float | Sequence[float], drift:
     ends = [f"{one:g}" for one in (kl_weight if isinstance(kl_weight, Sequence) else [kl_weight])]
     penalty = "no KL term" if kl_weight == 0 else f"KL weight {' to '.join(ends)}"
     return "; ".join([bandit, *rules, penalty, drift])
+
+
+def writers(about: "Setting", *architectures: str) -> str:
+    """Which networks write what: `networks (mlp, gru) that write 3 tokens out of 2 for 4 prompts, parity`.
+
+    about: of the bandit `neural`. architectures: one makes it one network, none are not named.
+    """
+    named = f" ({', '.join(architectures)})" if architectures else ""
+    who = f"network{named} that writes" if len(architectures) == 1 else f"networks{named} that write"
+    prompts = f" for {about.contexts} prompts" if about.contexts > 1 else ""
+    return f"{who} {about.length} tokens out of {about.vocabulary}{prompts}, {about.task}"
 
 
 def note(panel: "Axes", x: float, y: float, text: str, **look: Any) -> None:

@@ -97,13 +97,14 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
 def _runs(setting: Setting, network: str, model: str) -> xarray.Dataset:
     bandits = [bandit_of(setting, network, k) for k in range(setting.seeds)]
     parts = ADVANTAGES["grpo"](), ESTIMATORS["frozen"](), STALENESS[model](), Optimizer("adam", (("b2", setting.b2),))
-    learner, found = Learner(bandits[0], *parts, horizon=16), []
+    learner, plain = Learner(bandits[0], *parts, horizon=16), Learner(bandits[0])  # compiled once for all models
+    found = []
     for n in setting.intervals:
         rates = np.full(setting.seeds, rate_of(setting, model, n))
         hyper, every = Hyper(rates, setting.b1, n, setting.kl_weight), stride(setting, n)
         seen = averaged_path(learner, "mean_field", bandits, hyper, setting.checks, every, noise=setting.stir)
         about = hyper.kl_weight, seen.mean, seen.preconditioner
-        found.append(stiffness_of_paths(learner, "mean_field", bandits, *about))
+        found.append(stiffness_of_paths(plain, "mean_field", bandits, *about))
     return xarray.Dataset({"stiffness": (("interval", "seed", "share"), np.array(found), INVERSE)})
 
 

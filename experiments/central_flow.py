@@ -108,7 +108,7 @@ def _run(setting: Setting, run: dict[str, Any]) -> xarray.Dataset:
     hyper = Hyper(rates, run["momentum"], run["interval"], setting.kl_weight)
     about = setting.checks, updates(setting, run)
     path = averaged_path(learner, "mean_field", bandits, hyper, *about, noise=setting.stir).mean
-    stiffness = stiffness_of_paths(learner, "mean_field", bandits, hyper.kl_weight, path)
+    stiffness = stiffness_of_paths(Learner(bandits[0]), "mean_field", bandits, hyper.kl_weight, path)
     columns = {
         "place": (("seed", "share", "direction"), path @ directions(setting, path.shape[2]), PLACE),
         "stiffness": (("seed", "share"), stiffness, STIFFNESS),

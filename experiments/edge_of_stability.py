@@ -160,7 +160,8 @@ def _along(
     """Of stirred runs: stiffness of the means between checks and how far they swing about these, each [S, checks]."""
     every = hyper.refresh_interval * pace(blocks, checks)
     seen = averaged_path(learner, "mean_field", bandits, hyper, checks, every, noise=setting.stir, **start)
-    return stiffness_of_paths(learner, "mean_field", bandits, hyper.kl_weight, seen.mean), seen.spread
+    fresh = _learner(bandits[0], "refresh")  # of one learner for all models: it is compiled once
+    return stiffness_of_paths(fresh, "mean_field", bandits, hyper.kl_weight, seen.mean), seen.spread
 
 
 def _runs(setting: Setting, network: str, model: str) -> xarray.Dataset:

@@ -143,9 +143,9 @@ def _draw_time(panel: Axes, found: Results) -> None:
     for model in found.setting.models:
         look = s.MEASURED | {"color": s.MODEL_COLOURS[model], "markersize": 3}
         panel.plot(updates, ratio.sel(model=model), **look, label=s.MODEL_NAMES[model])
-    sheet.name_level(panel, 1.03, "predicted edge")
+    sheet.name_level(panel, 1.12, "predicted edge")
     panel.legend(loc="lower right", fontsize=6.5, title="measured", title_fontsize=6.5)
-    panel.set(xlabel="updates", ylabel="preconditioned stiffness / edge", ylim=(0, None), xlim=(0, None))
+    panel.set(xlabel="updates", ylabel="preconditioned stiffness / edge", ylim=(0, 2), xlim=(0, None))
     panel.set_title(f"One network (mlp), N = {shown}")
 
 

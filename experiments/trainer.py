@@ -16,7 +16,7 @@ Drawn: that learning rate against N with the prediction (bars: 2 standard errors
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -189,45 +189,34 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
 
 def _one_case(setting: Setting, name: str, started: Any) -> xarray.Dataset:
     case = CASES[name]
+    return edge(setting, case, lambda rate: _farthest(setting, case, started(), rate))
+
+
+def edge(setting: Setting, case: Case, far_at: Callable[[float], float]) -> xarray.Dataset:
+    """First learning rate of the case's grid at which a run goes far; `far_at` gives how far."""
     grid = setting.adam if case.adam else setting.sgd
     rates = grid.lowest * grid.factor ** np.arange(grid.count)
     far = np.full(len(rates), np.nan)
     low, high = -1, len(rates)  # stable at low, far at high
     while high - low > 1:
         place = (low + high) // 2
-        far[place] = _farthest(setting, case, started(), float(rates[place]))
+        far[place] = far_at(float(rates[place]))
         low, high = (low, place) if far[place] > setting.far else (place, high)
-    edge = math.sqrt(rates[high - 1] * rates[high]) if 0 < high < len(rates) else math.nan
-    return xarray.Dataset({"threshold": ((), edge, RATE), "farthest": ("run", far, ONE), "rate": ("run", rates, RATE)})
+    found = math.sqrt(rates[high - 1] * rates[high]) if 0 < high < len(rates) else math.nan
+    return xarray.Dataset({"threshold": ((), found, RATE), "farthest": ("run", far, ONE), "rate": ("run", rates, RATE)})
+
+
+def length(setting: Setting, case: Case) -> int:
+    """Steps of a run."""
+    return int(max(setting.least_steps, setting.blocks * case.updates))
 
 
 def _farthest(setting: Setting, case: Case, start: Any, learning_rate: float) -> float:
-    """Largest total variation from the start of one run, mean over prompts; 1 where it ended in no number."""
-    from transformers import TrainerCallback
-
     from bandit_lab.integrations import tiny_client as client
 
-    steps = max(setting.least_steps, setting.blocks * case.updates)
     with TemporaryDirectory() as folder:
-        trainer = trainer_of(setting, case, start, folder, learning_rate, steps)
-        first = client.policy(trainer.model)
-        reached = [0.0]
-
-        class Watch(TrainerCallback):
-            def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
-                now = client.policy(trainer.model)
-                away = float(np.abs(now - first).sum(-1).mean() / 2)
-                reached.append(away if np.isfinite(away) else 1.0)
-                control.should_training_stop = reached[-1] > setting.far
-
-        trainer.add_callback(Watch())
-        try:
-            trainer.train()
-        except RuntimeError as error:  # sampling from probabilities that are no numbers
-            if "probability" not in str(error):
-                raise
-            return 1.0
-    return max(reached)
+        trainer = trainer_of(setting, case, start, folder, learning_rate, length(setting, case))
+        return float(client.distances(client.path(trainer, setting.far)).max())
 
 
 # Picture.

@@ -1,10 +1,11 @@
-"""What `watch` costs, measured: `python tests/watch_cost.py` prints CPU-seconds and memory of both cases.
+"""What `watch` costs, measured: `python tests/watch_cost.py` prints CPU-seconds and memory of three cases.
 
-1. A log to which another process writes 1,000 lines a second for a minute: start, looks and closing forecast included.
-2. A finished log of a million lines, read at full speed.
+1. A finished log of a million lines, read at full speed.
+2. A log to which another process writes 1,000 lines a second for a minute.
+3. Both: a log of a million lines, to which another process then writes 1,000 lines a second for a minute.
 
-`--seconds` and `--lines` make both smaller. Needs Linux: memory is read from /proc, because `ru_maxrss` begins with
-what the parent held.
+Start, looks and closing forecast are included. `--seconds` and `--lines` make all smaller. Needs Linux: memory is read
+from /proc, because `ru_maxrss` begins with what the parent held.
 """
 
 import argparse
@@ -23,9 +24,9 @@ random.seed({count})
 sys.path.insert(0, {here!r})
 from watch_cost import line
 start = time.time()
-with open({path!r}, "w") as file:
+with open({path!r}, "a") as file:
     for i in range({count}):
-        file.write(line(i))
+        file.write(line({first} + i))
         if i % 50 == 49:
             file.flush()
             time.sleep(max(0.0, start + i / 1000 - time.time()))
@@ -77,13 +78,14 @@ _MEASURED = (
 )
 
 
-def growing(folder: Path, seconds: int) -> Cost:
-    """1,000 lines/s for so many seconds."""
+def growing(folder: Path, seconds: int, lines: int = 0) -> Cost:
+    """1,000 lines/s for so many seconds, on a log that holds so many lines already."""
     path, count = folder / "grows.jsonl", 1000 * seconds
-    code = _WRITER.format(here=str(Path(__file__).parent), path=str(path), count=count)
+    _write(path, lines)
+    code = _WRITER.format(here=str(Path(__file__).parent), path=str(path), count=count, first=lines)
     writer = subprocess.Popen([sys.executable, "-c", code])
     try:
-        with_end = f"until={count - 1}", f"for={3 * seconds + 60}"
+        with_end = f"until={lines + count - 1}", f"for={3 * seconds + 60}"
         made = watched(path, *with_end)
     finally:
         own = writer.wait()
@@ -94,13 +96,17 @@ def growing(folder: Path, seconds: int) -> Cost:
 def finished(folder: Path, lines: int) -> Cost:
     """A log of so many lines that is there already."""
     path = folder / "finished.jsonl"
-    with open(path, "w") as file:
-        file.writelines(line(i) for i in range(lines))
+    _write(path, lines)
     return watched(path, f"until={lines - 1}", "for=600")
 
 
+def _write(path: Path, lines: int) -> None:
+    with open(path, "w") as file:
+        file.writelines(line(i) for i in range(lines))
+
+
 def main() -> None:
-    """Print both."""
+    """Print all three."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--lines", type=int, default=1_000_000)
@@ -109,10 +115,11 @@ def main() -> None:
     with TemporaryDirectory() as name:
         made = finished(Path(name), chosen.lines)
         print(f"{chosen.lines} lines at full speed: {made.seconds:.2f} CPU-seconds, {made.memory:.0f} MB")
-        made = growing(Path(name), chosen.seconds)
-        share = 100 * made.seconds / chosen.seconds
-        print(f"1,000 lines/s for {chosen.seconds} s: {made.seconds:.2f} CPU-seconds = {share:.1f} % of a core, "
-              f"{made.memory:.0f} MB")  # fmt: skip
+        for lines in (0, chosen.lines):
+            made = growing(Path(name), chosen.seconds, lines)
+            share = 100 * made.seconds / chosen.seconds
+            print(f"1,000 lines/s for {chosen.seconds} s on a log of {lines} lines: {made.seconds:.2f} CPU-seconds = "
+                  f"{share:.1f} % of a core, {made.memory:.0f} MB")  # fmt: skip
 
 
 if __name__ == "__main__":

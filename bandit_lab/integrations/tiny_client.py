@@ -21,7 +21,13 @@ with warnings.catch_warnings():  # their own deprecations are no error of ours
         from datasets import Dataset
         from datasets.utils.logging import disable_progress_bar
         from tokenizers import Tokenizer, models, pre_tokenizers
-        from transformers import PreTrainedTokenizerFast, PrinterCallback, Qwen2Config, Qwen2ForCausalLM
+        from transformers import (
+            PreTrainedTokenizerFast,
+            PrinterCallback,
+            Qwen2Config,
+            Qwen2ForCausalLM,
+            TrainerCallback,
+        )
         from trl import GRPOConfig, GRPOTrainer
         from trl.trainer.utils import add_fused_lm_head
     except ImportError:
@@ -158,3 +164,31 @@ def policy(network: torch.nn.Module) -> np.ndarray:
     ids = torch.tensor([[WORDS.index(word) for word in prompt.split()] for prompt in PROMPTS])
     logits = network(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[:, -1].double()
     return torch.softmax(logits, dim=-1).numpy()
+
+
+def path(run: GRPOTrainer, far: float = 1.0) -> np.ndarray:
+    """Train; the policies [steps + 1, prompt, word], the start first. Ends with one that is `far` from the start.
+
+    Where the trainer cannot sample, for its probabilities are no numbers, the last policy is NaN.
+    """
+    found = [policy(run.model)]
+
+    class Watch(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+            found.append(policy(run.model))
+            control.should_training_stop = distances(np.stack((found[0], found[-1])))[-1] > far
+
+    run.add_callback(Watch())
+    try:
+        run.train()
+    except RuntimeError as error:
+        if "probability" not in str(error):
+            raise
+        found.append(np.full_like(found[0], np.nan))
+    return np.stack(found)
+
+
+def distances(policies: np.ndarray) -> np.ndarray:
+    """Total variation from the first of these [n, prompt, word], mean over prompts [n]; 1 where there is no number."""
+    away = np.abs(policies - policies[0]).sum(-1).mean(-1) / 2
+    return np.where(np.isfinite(away), away, 1.0)

@@ -190,9 +190,40 @@ def test_many_rows_at_once_are_the_rows_one_by_one():
     assert [(a.failure, a.step, a.row) for a in together] == [(a.failure, a.step, a.row) for a in one_by_one]
     assert {a.failure for a in together} >= {"collapsed"}
     for name in ("reward", "kl", "entropy", "eval"):
-        np.testing.assert_allclose(many._held[name].step, single._held[name].step)
-        np.testing.assert_allclose(many._held[name].value, single._held[name].value)
+        np.testing.assert_array_equal(many._held[name].step, single._held[name].step)
+        np.testing.assert_array_equal(many._held[name].value, single._held[name].value)
     assert (many._looks, many.rows, many.restarts) == (single._looks, single.rows, single.restarts)
+
+
+def test_columns_of_any_length_are_the_values_one_by_one():
+    """Random pieces of 0 to 200 values, room for 16 blocks: the same bits after every piece, and after a restart."""
+    rng = np.random.default_rng(8)
+    single, many, first = History(16), History(16), 0
+    for piece in range(60):
+        if piece % 20 == 19:
+            first = int(rng.integers(first))
+            single.cut(first), many.cut(first)
+        step = np.arange(first, first := first + int(rng.integers(200)), dtype=float)
+        value = rng.normal(size=step.size)
+        many.extend(step, value)
+        for one, other in zip(step.tolist(), value.tolist(), strict=True):
+            single.add(one, other)
+        assert (many.size, many.width, many.last) == (single.size, single.width, single.last)
+        np.testing.assert_array_equal(many.step, single.step)
+        np.testing.assert_array_equal(many.value, single.value)
+
+
+def falls_made_good(turns, depth):
+    """The definition: falls by `depth` from the highest value so far that a rise by `depth` followed."""
+    count, falling, extreme = 0, False, turns[0]
+    for value in turns:
+        if falling and value >= extreme + depth:
+            count, falling, extreme = count + 1, False, value
+        elif not falling and value <= extreme - depth:
+            falling, extreme = True, value
+        else:
+            extreme = min(extreme, value) if falling else max(extreme, value)
+    return count
 
 
 def test_swings_are_as_deep_with_few_turns_as_with_all():
@@ -200,6 +231,6 @@ def test_swings_are_as_deep_with_few_turns_as_with_all():
     rng = np.random.default_rng(6)
     for curve in rng.normal(size=(300, 120)).cumsum(axis=1):
         turns = excursions._turns(np.round(curve, 1))
-        level = np.ptp(curve) / 32
+        few = excursions._pivots(turns, level := np.ptp(curve) / 32)
         for depth in rng.uniform(level, 32 * level, 8):
-            assert excursions._count(excursions._pivots(turns, level), depth) == excursions._count(turns, depth)
+            assert excursions._made_good(excursions._pivots(few, depth)) == falls_made_good(turns, depth)

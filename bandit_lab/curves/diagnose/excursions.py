@@ -17,8 +17,6 @@ _TIMES = 2
 """Falls that were made good again."""
 _BISECTIONS = 12
 """Halvings of the range in the search for the depth."""
-_COARSE = 32
-"""Part of the range below which moves are left out while the depth that is asked for is larger."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +72,13 @@ def _depth(values: Floats) -> float:
     """Largest d such that the values fall by d and rise by d at least twice, one after the other."""
     turns = _turns(values)
     low, high = 0.0, float(np.ptp(values))
-    coarse = high / _COARSE
-    few = _pivots(turns, coarse)
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
-        enough = _count(few if middle >= coarse else turns, middle) >= _TIMES
-        low, high = (middle, high) if enough else (low, middle)
+        found = _pivots(turns, middle)
+        if _made_good(found) >= _TIMES:
+            low, turns = middle, found  # deeper moves are among these turns
+        else:
+            high = middle
     return low
 
 
@@ -91,7 +90,10 @@ def _turns(values: Floats) -> list[float]:
 
 
 def _pivots(turns: list[float], depth: float) -> list[float]:
-    """The turns that matter to falls and rises by `depth` or more: ends, and extrema that such a move follows."""
+    """The turns that matter to falls and rises by `depth` or more: ends, and extrema that such a move follows.
+
+    Falls and rises take turns, a fall is the first: it goes down by `depth` from the highest value so far.
+    """
     found, falling, extreme = [turns[0]], False, turns[0]
     for value in turns:
         if falling:
@@ -108,17 +110,6 @@ def _pivots(turns: list[float], depth: float) -> list[float]:
     return [*found, extreme, turns[-1]]
 
 
-def _count(turns: list[float], depth: float) -> int:
-    """Falls by at least `depth` from the highest value so far that were made good again."""
-    count, falling, extreme = 0, False, turns[0]
-    for value in turns:
-        if falling:
-            if value >= extreme + depth:
-                count, falling, extreme = count + 1, False, value
-            elif value < extreme:
-                extreme = value
-        elif value <= extreme - depth:
-            falling, extreme = True, value
-        elif value > extreme:
-            extreme = value
-    return count
+def _made_good(pivots: list[float]) -> int:
+    """Falls that a rise followed: every move adds one pivot, beside two ends and the last extremum."""
+    return (len(pivots) - 3) // 2

@@ -54,8 +54,10 @@ def correlations(time: Floats, rho: float) -> Floats:
 
 def whiten(values: Floats, phi: Floats) -> Floats:
     """Innovations [..., T] of unit-variance noise: (y_i - phi_i y_{i-1}) / sqrt(1 - phi_i^2)."""
-    before = np.concatenate((np.zeros_like(values[..., :1]), values[..., :-1]), axis=-1)
-    return (values - phi * before) / np.sqrt(1 - phi * phi)
+    made = np.array(values)
+    made[..., 1:] -= phi[..., 1:] * values[..., :-1]
+    made /= np.sqrt(1 - phi * phi)
+    return made
 
 
 def solve(time: Floats, reward: Floats, weights: Floats, rising: Floats | None, rhos: Floats) -> Points:

@@ -17,21 +17,21 @@ class History:
         self._step: Floats = np.empty(self._room)
         self._value: Floats = np.empty(self._room)
         self._size = 0
-        self._plain = True
-        self._open: tuple[list[float], list[float], list[int]] = ([], [], [])
-        """The block that is filled: its steps, and the sum and the number of the values at each."""
+        self._open: Floats = np.empty((3, 1))
+        """The block that is filled [3, width]: its steps, and the sum and the number of the values at each."""
+        self._filled = 0
 
     @property
     def last(self) -> float:
         """The last step, -inf before there is any."""
-        if self._open[0]:
-            return self._open[0][-1]
+        if self._filled:
+            return float(self._open[0, self._filled - 1])
         return float(self._step[self._size - 1]) if self._size else -np.inf
 
     @property
     def size(self) -> int:
         """Full blocks so far."""
-        return self._size + (len(self._open[0]) == self.width)
+        return self._size + (self._filled == self.width)
 
     @property
     def step(self) -> Floats:
@@ -43,37 +43,41 @@ class History:
         """Mean value of every full block [n]."""
         return np.append(self._value[: self._size], self._mean()[1:] if self.size > self._size else [])
 
-    def _mean(self) -> tuple[float, float]:
-        """Step and value of the block that is filled."""
-        steps, sums, counts = self._open
-        values = sums if self._plain else [total / n for total, n in zip(sums, counts, strict=True)]
-        return sum(steps) / len(steps), sum(values) / len(steps)
+    def _mean(self) -> Floats:
+        """Step and value of the block that is filled [2]."""
+        held = self._open[:2, : self._filled].copy()
+        held[1] /= self._open[2, : self._filled]
+        return _means(held)
 
     def add(self, step: float, value: float) -> None:
         """Take a finite value; one more at the last step is averaged with what is there. Steps do not decrease."""
-        steps, sums, counts = self._open
-        if steps and step == steps[-1]:
-            sums[-1] += value
-            counts[-1] += 1
-            self._plain = False
+        if self._filled and step == self._open[0, self._filled - 1]:
+            self._open[1:, self._filled - 1] += value, 1
             return
-        if len(steps) == self.width:
+        if self._filled == self.width:
             self._close()
-        steps, sums, counts = self._open  # anew after a block was closed
-        steps.append(step)
-        sums.append(value)
-        counts.append(1)
+        self._open[:, self._filled] = step, value, 1
+        self._filled += 1
 
     def extend(self, step: Floats, value: Floats) -> None:
         """`add` for finite values [n] at increasing steps [n] behind the last one."""
         first = 0
         while first < step.size:
-            if len(self._open[0]) == self.width:
+            if self._filled == self.width:
                 self._close()
-            last = min(first + self.width - len(self._open[0]), step.size)
-            for held, new in zip(self._open, (step, value), strict=False):
-                held += new[first:last].tolist()
-            self._open[2].extend([1] * (last - first))
+            whole = 0 if self._filled else min((step.size - first - 1) // self.width, self._room - self._size)
+            last = min(first + (whole * self.width or self.width - self._filled), step.size)
+            if whole:  # the last value stays out: its block is open to one more at its step
+                blocks = slice(self._size, self._size + whole)
+                self._step[blocks], self._value[blocks] = (
+                    _means(one[first:last].reshape(whole, self.width)) for one in (step, value)
+                )
+                self._size += whole
+            else:
+                place = slice(self._filled, self._filled + last - first)
+                self._open[0, place], self._open[1, place] = step[first:last], value[first:last]
+                self._open[2, place] = 1
+                self._filled = place.stop
             first = last
 
     def _close(self) -> None:
@@ -82,15 +86,18 @@ class History:
             self._step[:half] = self._step[: self._room].reshape(half, 2).mean(axis=1)
             self._value[:half] = self._value[: self._room].reshape(half, 2).mean(axis=1)
             self._size, self.width = half, 2 * self.width
-            if len(self._open[0]) < self.width:
-                return
+            self._open = np.concatenate((self._open, np.empty_like(self._open)), axis=1)
+            return
         self._step[self._size], self._value[self._size] = self._mean()
         self._size += 1
-        self._open, self._plain = ([], [], []), True
+        self._filled = 0
 
     def cut(self, step: float) -> None:
         """Forget what was logged at this step and later: the run was started again from a checkpoint before it."""
         self._size = int(np.searchsorted(self._step[: self._size], step))
-        kept = int(np.searchsorted(self._open[0], step))
-        for held in self._open:
-            del held[kept:]
+        self._filled = int(np.searchsorted(self._open[0, : self._filled], step))
+
+
+def _means(rows: Floats) -> Floats:
+    """Means of the rows [..., n], summed from first to last: the same bits however the values came."""
+    return np.cumsum(rows, axis=-1)[..., -1] / rows.shape[-1]

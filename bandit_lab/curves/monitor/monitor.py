@@ -130,30 +130,33 @@ class Monitor:
     def feed_all(self, rows: Sequence[tuple[float, Mapping[str, Any]]]) -> list[Alarm]:
         """`feed` for many rows (step, metrics) at a fraction of the cost: the same looks, and the same alarms."""
         found: list[Alarm] = []
-        for _, group in itertools.groupby(rows, lambda one: tuple(one[1])):
+        for names, group in itertools.groupby(rows, lambda one: tuple(one[1])):
             part = [*group]
-            columns = self._columns(part) if len(part) >= _STRETCH else None
-            if columns is not None:
-                found += self._feed_columns(*columns)
+            if len(part) >= _STRETCH:
+                columns = {name: [row[name] for _, row in part] for name in names}
+                found += self.feed_columns([step for step, _ in part], columns)
             else:
                 found += [alarm for step, row in part for alarm in self.feed(step, row)]
         return found
 
-    def _columns(self, rows: Sequence[tuple[float, Mapping[str, Any]]]) -> tuple[Floats, dict[str, Floats]] | None:
-        """(steps [n], role -> values [n]) of rows with the same names; None unless all are plain finite numbers."""
-        roles, first = self._keys.roles(rows[0][1]), rows[0][1]
-        listed = {role: [row[key] for _, row in rows] for role, key in roles.items() if key in first}
-        if any(not {*map(type, one)} <= {float, int} for one in listed.values()):
-            return None
-        try:
-            columns = {role: np.array(one, float) for role, one in listed.items()}
-            steps = np.array([step for step, _ in rows], float)
-        except OverflowError:
-            return None
-        finite = all(np.isfinite(one).all() for one in (steps, *columns.values()))
-        return (steps, columns) if finite and steps[0] > self.step and (np.diff(steps) > 0).all() else None
+    def feed_columns(self, steps: Sequence[float] | Floats, columns: Mapping[str, Any]) -> list[Alarm]:
+        """`feed` for rows of the same names: their steps [n], and name -> values [n]."""
+        if (plain := self._plain(steps, columns)) is not None:
+            return self._feed_numbers(*plain)
+        rows = ({name: one[i] for name, one in columns.items()} for i in range(len(steps)))
+        return [alarm for step, row in zip(steps, rows, strict=True) for alarm in self.feed(step, row)]
 
-    def _feed_columns(self, steps: Floats, columns: Mapping[str, Floats]) -> list[Alarm]:
+    def _plain(
+        self, steps: Sequence[float] | Floats, columns: Mapping[str, Any]
+    ) -> tuple[Floats, dict[str, Floats]] | None:
+        """(steps [n], role -> values [n]); None unless all are plain finite numbers, behind the last step."""
+        known = {role: columns[key] for role, key in self._keys.roles(columns).items() if key in columns}
+        numbers = [made for one in (steps, *known.values()) if (made := _numbers(one)) is not None]
+        if len(numbers) <= len(known) or (np.diff(numbers[0], prepend=self.step) <= 0).any():
+            return None
+        return numbers[0], dict(zip(known, numbers[1:], strict=True))
+
+    def _feed_numbers(self, steps: Floats, columns: Mapping[str, Floats]) -> list[Alarm]:
         found: list[Alarm] = []
         first = 0
         while first < steps.size:
@@ -282,3 +285,14 @@ class Monitor:
     def scores(self) -> dict[str, float]:
         """Failure -> score at the last look, 1 and more: beyond its threshold; what could not be judged is left out."""
         return {one.failure: float(one.score) for one in self.findings if one.score is not None}
+
+
+def _numbers(values: Sequence[Any] | Floats) -> Floats | None:
+    """Values [n] as an array; None unless all are plain finite numbers."""
+    if not isinstance(values, np.ndarray) and not {*map(type, values)} <= {float, int}:
+        return None
+    try:
+        made = np.asarray(values, float)
+    except OverflowError:
+        return None
+    return made if np.isfinite(made).all() else None

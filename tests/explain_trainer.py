@@ -15,8 +15,8 @@ Model, start and groups are those of the experiment. What is expected:
    (c) with the KL inside the reward, which the clip takes with the rest, the threshold is that without clip.
 
 The first two were seen before they were written down here; (a) to (c) were written before their runs. Seen so
-far, at learning rate 0.186: (a) holds but for one seed of three (0.058 where the run without clip goes 0.039), (b) fails
-(0.08 to 0.15).
+far, at learning rate 0.186: (a) holds but for one seed of three (0.058 where the run without clip goes 0.039); (b)
+fails (0.08 to 0.15).
 """
 
 import sys

@@ -13,7 +13,7 @@ from scipy import stats
 from test_fast_draws import FALSE_ALARM, LANES, words
 
 from bandit_lab.simulate.fast.normal_rewards import normal_numbers, with_rewards, words_for_rewards
-from bandit_lab.simulate.fast.program import Job, Setting
+from bandit_lab.simulate.fast.program import BanditTables, Job
 
 
 def p_value(sample, law):
@@ -45,7 +45,7 @@ def drawn_rewards(counts, stds, seed):
     spreads = tuple(tuple(np.flatnonzero(np.array(stds) == s).tolist()) for s in np.unique(stds))
     arms, size = len(counts), sum(counts)
     column = [np.asarray(x, np.float32)[:, None] for x in (np.arange(arms), stds)]
-    job = Job(SimpleNamespace(spreads=spreads), None, Setting(column[0], *[None] * 6, stds=column[1]), None)
+    job = Job(SimpleNamespace(spreads=spreads), None, BanditTables(column[0], *[None] * 6, stds=column[1]), None)
 
     @jax.jit
     def draw(block):

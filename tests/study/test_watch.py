@@ -213,9 +213,11 @@ def test_ctrl_c_ends_it_with_the_last_state():
     import signal
 
     Path("run.jsonl").write_text(jsonl(rewards()))
-    command = [sys.executable, "-m", "bandit_lab", "watch", "run.jsonl", "every=0.1"]
+    command = [sys.executable, "-m", "bandit_lab", "watch", "run.jsonl", "every=0.1", "page=now.html"]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(6)
+    until = time.monotonic() + 60
+    while not Path("now.html").exists() and time.monotonic() < until:  # written after the first look
+        time.sleep(0.1)
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=60)
     assert running.returncode == OK, err

@@ -118,6 +118,7 @@ def middle(found: Results, unit: Any, **place: Any) -> float:
 
 # Picture.
 
+MOST, LEAST = 2.0, 0.4  # of the panels' vertical axes
 MARKERS = {"mlp": "o", "gru": "s", "transformer": "^"}
 
 
@@ -142,10 +143,11 @@ def _draw_time(panel: Axes, found: Results) -> None:
     updates = ratio.share * found.setting.checks * stride(found.setting, shown)
     for model in found.setting.models:
         look = s.MEASURED | {"color": s.MODEL_COLOURS[model], "markersize": 3}
-        panel.plot(updates, ratio.sel(model=model), **look, label=s.MODEL_NAMES[model])
-    sheet.name_level(panel, 1.12, "predicted edge")
+        panel.plot(updates, ratio.sel(model=model).clip(max=MOST), **look, label=s.MODEL_NAMES[model])
+    sheet.name_level(panel, 0.93, "predicted edge", va="top")
     panel.legend(loc="lower right", fontsize=6.5, title="measured", title_fontsize=6.5)
-    panel.set(xlabel="updates", ylabel="preconditioned stiffness / edge", ylim=(0, 2), xlim=(0, None))
+    panel.set(xlabel="updates", ylabel="preconditioned stiffness / edge", ylim=(0, MOST), xlim=(0, None))
+    sheet.note(panel, 0.06, 0.94, "on the frame: beyond it")
     panel.set_title(f"One network (mlp), N = {shown}")
 
 
@@ -159,9 +161,10 @@ def _draw_plateaus(panel: Axes, found: Results) -> None:
         for place, network in enumerate(found.setting.networks):
             aside = 2 ** (0.13 * (3 * (row - 1) + place - 1))
             look = s.MEASURED | {"color": colour, "marker": MARKERS[network], "markersize": 3.2}
-            panel.plot(aside * intervals, ratio.sel(network=network).transpose("interval", "seed"), **look)
-    sheet.note(panel, 0.985, 0.04, "dashed: published law", ha="right")
-    panel.set(xscale="log", yscale="log", xlabel="refresh interval N (steps)", ylim=(0.4, 100))
+            seen = ratio.sel(network=network).transpose("interval", "seed").clip(min=LEAST)
+            panel.plot(aside * intervals, seen, **look)
+    sheet.note(panel, 0.985, 0.06, "dashed: published law", ha="right")
+    panel.set(xscale="log", yscale="log", xlabel="refresh interval N (steps)", ylim=(LEAST, 100))
     panel.set(ylabel=r"preconditioned stiffness $\times\ \eta N$")
     sheet.ticks_at(panel.xaxis, found.setting.intervals)
     sheet.plain_log(panel.yaxis)

@@ -83,7 +83,7 @@ def _run(
     times: int,
     every: Array,
     noise: float | Array,
-) -> tuple[Array, Array, Array, Array]:
+) -> tuple[Array, ...]:
     def add(total: tuple[Array, ...], seen: Stride) -> tuple[Array, ...]:
         place, theta = seen.before.step // every, seen.after.theta
         parts = theta, theta @ theta, _preconditioner(learner.optimizer, seen.after)

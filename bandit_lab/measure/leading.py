@@ -13,7 +13,7 @@ logit per arm at the same policy (derived here).
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -102,7 +102,7 @@ def stiffness_along(
     for place, theta in enumerate(path):
         if np.all(np.isfinite(theta)):
             divided = None if preconditioners is None else preconditioners[place]
-            about = {"tolerance": tolerance, "start": last, "preconditioner": divided}
+            about: dict[str, Any] = {"tolerance": tolerance, "start": last, "preconditioner": divided}
             one = leading_stiffness(learner, dynamics, kl_weight, theta, **about)
             found[place], last = one.values[0].real, one.vectors[:, 0].real
     return found

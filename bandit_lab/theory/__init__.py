@@ -27,7 +27,6 @@
     curvature        reward spread bounds curvature
     gradient_flow    the potential that the mean update climbs; sharpness along the way, for any policy
     edge_of_stability  where a run that follows that flow stops to follow it
-    central_flow     the path that it then takes, held at the edge
     lazy             a network whose tangent kernel stays as it was at its start
     contextual       many prompts that share parameters: mean flow, transfer, gain from dividing by the std
     size_family      bandits whose stiffness scales as M^-alpha
@@ -45,7 +44,6 @@ from bandit_lab.theory.adaptive import (
     self_consistent_moment,
 )
 from bandit_lab.theory.block_map import LinearLoop, ones_complement, reduce_matrix
-from bandit_lab.theory.central_flow import central_flow
 from bandit_lab.theory.contextual import Prompts, contextual_curve
 from bandit_lab.theory.conventions import (
     CONVENTIONS,

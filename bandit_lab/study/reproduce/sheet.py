@@ -81,7 +81,7 @@ def panels(
     row = (across or (count, 1))[here]
     ratios: dict[str, Any] = {"width_ratios" if row > 1 else "height_ratios": sizes[here]} if sizes else {}
     figure.set_figheight(heights[here])
-    axes = {"sharex": shared and row == 1, "sharey": shared and row > 1}
+    axes: dict[str, Any] = {"sharex": shared and row == 1, "sharey": shared and row > 1}
     return list(figure.subplots(count // row, row, squeeze=False, **axes, **ratios).ravel())
 
 

@@ -86,7 +86,7 @@ class Bandit(Protocol):
             return self.law.means[context, arms]
         upper = jnp.cumsum(self.law.probabilities[context], axis=-1)[:, :-1]
         uniform = jax.random.uniform(key, arms.shape, self.law.values.dtype)
-        return self.law.values[jnp.sum(uniform[:, None] >= upper[arms], axis=-1)]
+        return self.law.values[jnp.sum(uniform[:, None] >= upper[arms], axis=-1, dtype=jnp.int32)]
 
 
 def expected_reward(bandit: Bandit, theta: Array) -> Array:

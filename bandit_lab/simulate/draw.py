@@ -34,21 +34,21 @@ def draw_index(key: Array, weights: Array, shape: tuple[int, ...] = ()) -> Array
     """
     upper = jnp.cumsum(weights, axis=-1)
     uniform = jax.random.uniform(key, shape, weights.dtype) * upper[..., -1]
-    return jnp.sum(uniform[..., None] >= upper[..., :-1], axis=-1)
+    return jnp.sum(uniform[..., None] >= upper[..., :-1], axis=-1, dtype=jnp.int32)
 
 
 def draw_arms(key: Array, policy: Array, size: int) -> Array:
     """`size` arms [G] i.i.d. from `policy` [K] by inverting its cumulative distribution. `key` is consumed."""
     upper = jnp.cumsum(policy)[:-1]
     uniform = jax.random.uniform(key, (size,), policy.dtype)
-    return jnp.sum(uniform[:, None] >= upper, axis=-1)
+    return jnp.sum(uniform[:, None] >= upper, axis=-1, dtype=jnp.int32)
 
 
 def draw_group(bandit: Bandit, key: Array, policy: Array, size: int) -> Group:
     """A context (uniform), `size` arms from its policy, and their rewards. policy: [X, K]. `key` is consumed."""
     contexts = policy.shape[0]
     context_key, arm_key, reward_key = jax.random.split(key, 3)
-    context = jax.random.randint(context_key, (), 0, contexts) if contexts > 1 else jnp.int32(0)
+    context = jax.random.randint(context_key, (), 0, contexts).astype(jnp.int32) if contexts > 1 else jnp.int32(0)
     arms = draw_arms(arm_key, policy[context], size)
     return Group(context, arms, bandit.sample_rewards(reward_key, context, arms))
 

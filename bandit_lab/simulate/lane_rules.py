@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import reduce
+from itertools import accumulate
 from math import gcd, prod
 from typing import Any
 
@@ -38,7 +39,7 @@ def by_rule(equation: Any, name: str, inputs: list[Any], params: dict[str, Any],
     if name in _ELEMENTWISE:
         return bind(equation, [_full(x, shape, lanes) for x in inputs], params)
     if name in _SAME_AXES:
-        return _reduced(equation, name, first.array, params)
+        return _reduced(equation, name, first, params)
     if name == "dot_general":
         return _contracted(inputs, params, lanes)
     rule = RULES.get(name)
@@ -53,15 +54,25 @@ def _full(value: Any, shape: tuple[int, ...], lanes: int) -> Array:
     return jnp.broadcast_to(array, (*shape, lanes))
 
 
-def _reduced(equation: Any, name: str, array: Array, params: dict[str, Any]) -> Any:
+def _reduced(equation: Any, name: str, value: Laned, params: dict[str, Any]) -> Any:
+    array = value.array
     if name == "cumsum" and 0 < array.shape[params["axis"]] <= _WRITTEN_OUT and not params["reverse"]:
         return _running_sum(array, params["axis"])
     axes, fold = tuple(params.get("axes") or ()), _FOLDS.get(name)
     count = prod(array.shape[axis] for axis in axes) if axes else 0
     if fold is None or not count or (name != "reduce_sum" and count > 2 * _WRITTEN_OUT):
         return bind(equation, [array], params)
+    if name == "reduce_sum" and value.truth is not None and count < 2**7:
+        array, fold = value.truth, _counted
     rows = jnp.moveaxis(array, axes, range(len(axes)))
-    return fold(rows.reshape(count, *rows.shape[len(axes) :])).astype(array.dtype)
+    return fold(rows.reshape(count, *rows.shape[len(axes) :])).astype(value.array.dtype)
+
+
+def _counted(rows: Array) -> Array:
+    """How many of n < 128 rows [n, ..., L] are true. In eights and a rest: all at once would go into memory first."""
+    whole = len(rows) - len(rows) % 8
+    parts = [leading_sum(part.astype(np.int8)) for part in (rows[:whole], rows[whole:]) if len(part)]
+    return add_up(*parts)
 
 
 def _written_out(combine: Callable[[Array, Array], Array]) -> Callable[[Array], Array]:
@@ -79,11 +90,16 @@ _FOLDS: dict[str, Callable] = {
 
 
 def _running_sum(array: Array, axis: int) -> Array:
+    """Along that axis; of many rows in a loop, as written out the compiler begins anew for every one of them."""
     rows = jnp.moveaxis(array, axis, 0)
-    sums = [rows[0]]
-    for row in rows[1:]:
-        sums.append(sums[-1] + row)
-    return jnp.moveaxis(materialize(jnp.stack(sums)), 0, axis)
+    if len(rows) <= _TOGETHER:
+        return jnp.moveaxis(materialize(jnp.stack(list(accumulate(rows)))), 0, axis)
+
+    def more(total: Array, row: Array) -> tuple[Array, Array]:
+        return total + row, total + row
+
+    nothing = jnp.full(rows.shape[1:], -0.0, rows.dtype)  # x + (-0.0) is x, also for x = -0.0
+    return jnp.moveaxis(lax.scan(more, nothing, rows)[1], 0, axis)
 
 
 def _contracted(inputs: list[Any], params: dict[str, Any], lanes: int) -> Array | None:

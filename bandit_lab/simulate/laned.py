@@ -11,10 +11,13 @@ from bandit_lab._types import Array
 
 
 class Laned:
-    """An array [..., L], or keys, that stands for one value [...] per lane."""
+    """An array [..., L], or keys, that stands for one value [...] per lane.
 
-    def __init__(self, array: Any) -> None:
-        self.array = array
+    truth: the truth values whose numbers 0 and 1 these are, if they are.
+    """
+
+    def __init__(self, array: Any, truth: Array | None = None) -> None:
+        self.array, self.truth = array, truth
 
     @property
     def is_key(self) -> bool:

@@ -17,16 +17,13 @@ import numpy as np
 
 from bandit_lab._barrier import materialize
 from bandit_lab._types import Array
-from bandit_lab.simulate.lane_loops import repeated, scanned
+from bandit_lab.simulate.lane_loops import called_by, repeated, scanned
 from bandit_lab.simulate.lane_rules import RULES, bind, by_rule
 from bandit_lab.simulate.laned import Laned, carries_keys, is_keys, spread
 
 __all__ = ["Laned", "over_lanes", "spread"]
 
 
-_CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
-_CALLED = ("closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "checkpoint")
-_CALLED_BY_JIT = ("jit", "pjit", "remat", "remat2")
 _CHEAP = frozenset(["add", "add_any", "max", "min", "mul", "neg", "select_n", "sub"])
 """Operations that a compiler repeats for every use of their result unless it is held in memory."""
 
@@ -64,7 +61,7 @@ def _evaluate(jaxpr: Any, consts: Sequence[Any], given: Sequence[Any], lanes: in
         return np.asarray(atom.val, atom.aval.dtype) if hasattr(atom, "val") else known[atom]
 
     uses = Counter(atom for equation in jaxpr.eqns for atom in equation.invars if not hasattr(atom, "val"))
-    for equation in jaxpr.eqns:
+    for equation in _needed(jaxpr):
         inputs = [read(atom) for atom in equation.invars]
         found = _apply(equation, inputs, lanes)
         repeated_work = equation.primitive.name in _CHEAP and uses[equation.outvars[0]] > 1
@@ -74,12 +71,21 @@ def _evaluate(jaxpr: Any, consts: Sequence[Any], given: Sequence[Any], lanes: in
     return [read(atom) for atom in jaxpr.outvars]
 
 
+def _needed(jaxpr: Any) -> list[Any]:
+    """The equations on which an output depends, or that do something outside."""
+    wanted, found = {atom for atom in jaxpr.outvars if not hasattr(atom, "val")}, []
+    for equation in reversed(jaxpr.eqns):
+        if equation.effects or not wanted.isdisjoint(equation.outvars):
+            wanted.update(atom for atom in equation.invars if not hasattr(atom, "val"))
+            found.append(equation)
+    return found[::-1]
+
+
 def _apply(equation: Any, inputs: list[Any], lanes: int) -> list[Any]:
     name, params = equation.primitive.name, equation.params
-    if name in (*_CALLED, *_CALLED_BY_JIT):
-        inner = next(params[key] for key in _CALLS if key in params)
-        consts = inner.consts if hasattr(inner, "consts") else ()
-        return _evaluate(getattr(inner, "jaxpr", inner), consts, inputs, lanes)
+    called = called_by(equation)
+    if called is not None:
+        return _evaluate(*called, inputs, lanes)
     if name in ("scan", "while"):
         looped = (scanned if name == "scan" else repeated)(_evaluate, params, inputs, lanes)
         if looped is not None:
@@ -93,6 +99,9 @@ def _apply(equation: Any, inputs: list[Any], lanes: int) -> list[Any]:
     found = by_rule(equation, name, inputs, params, lanes)
     if found is None:
         found = _mapped(equation, inputs, params)
+    if name == "convert_element_type":
+        given = inputs[0]
+        return [Laned(found, given.array if given.array.dtype == bool else given.truth)]
     return [Laned(x) for x in (found if several else [found])]
 
 

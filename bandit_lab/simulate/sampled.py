@@ -31,7 +31,7 @@ def sampled(learner: Learner) -> GradientFn:
 
         def add_up(context: Array, arms: Array, rewards: Array, advantage: Array) -> tuple[Array, Array, Array]:
             weighted = counted(learner, shift.at(context, arms), advantage, 1 / size)
-            cells = (context * num_arms + arms)[:, None] == jnp.arange(contexts * num_arms)
+            cells = (context * num_arms + arms)[:, None] == jnp.arange(contexts * num_arms, dtype=jnp.int32)
             signal = jnp.sum(jnp.where(cells, weighted[..., None], 0), axis=-2) / size
             frequency = jnp.sum(cells, axis=0) / size
             shape = (contexts, num_arms)

@@ -39,6 +39,13 @@ FUNCTIONS = {
     "long contraction": lambda x: jnp.ones((2, 36), x.dtype) @ jnp.tile(x, 3),
     "sums": lambda x: jnp.sum(x.reshape(2, 3, 2), axis=(0, 2)) + jnp.max(x) + jnp.argmin(x),
     "running sums": lambda x: jnp.cumsum(x.reshape(4, 3), axis=1),
+    "running sums of many": lambda x: (jnp.cumsum(jnp.tile(x, 4)), jnp.cumsum(-0.0 * jnp.tile(x**2, 2))),
+    "counts": lambda x: [
+        jnp.sum(jnp.tile(x, 17)[:count] > least, dtype=jnp.int32)
+        for count in (1, 9, 127, 128, 200)
+        for least in (-99, 0)
+    ],
+    "counts of a part": lambda x: jnp.sum(jnp.where(x > 0, (x > 1).astype(x.dtype), 2)) + jnp.sum((x > 0) * 3),
     "joined and cut": lambda x: jnp.concatenate([x[1::2], jnp.ones(2, x.dtype), jnp.flip(x)])[2:9],
     "padded": lambda x: jnp.pad(x.reshape(4, 3).T, ((1, 0), (0, 2))),
     "chosen": lambda x: jnp.where(x[0] > 0, x, -1),

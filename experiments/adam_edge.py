@@ -188,6 +188,7 @@ def _middle(model: str) -> Claim:
         measured=lambda f: middle(f, f.predicted.edge, model=model),
         tolerance=0.05,
         fails_if="networks stopped at another multiple of the threshold, such as that of the law",
+        explanation="a draft has one run, and single runs lie up to 10 % from the edge",
         follows="adam_edge.plateau",
     )
 
@@ -202,6 +203,7 @@ CLAIMS = (
         tolerance=0.1,
         unit="share",
         fails_if="Adam's edge were not that of a heavy ball with an averaged gradient, or were never reached",
+        explanation="some runs of the transformer lose their stiffness; why is not known",
     ),
     *map(_middle, LETTERS),
     Claim(
@@ -213,6 +215,7 @@ CLAIMS = (
         tolerance=0.05,
         relative=True,
         fails_if="swings of period two did not hold Adam's preconditioned stiffness",
+        explanation="a draft has one run, and single runs lie up to 10 % from the edge",
         follows="adam_edge.plateau",
     ),
 )

@@ -101,6 +101,14 @@ FUNCTIONS = {
         x.dtype.type(0),
         x,
     ),
+    "own turns in a loop": lambda x: jax.lax.scan(
+        lambda a, b: (
+            (a[0] + 1, jax.lax.while_loop(lambda c: c[0] < 5 * jnp.abs(b), lambda c: (c[0] + 1, c[1] + 1), (0, 0))[1]),
+            jax.lax.scan(lambda c, d: (c + d, a[0]), a[0], jnp.arange(3)),
+        ),
+        (0, 0),
+        x,
+    ),
     "branches in a loop": lambda x: jax.lax.scan(
         lambda a, b: (jax.lax.cond(b > 0, lambda: a + b, lambda: a * b), a), x[0], x
     ),

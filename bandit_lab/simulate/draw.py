@@ -48,6 +48,7 @@ def draw_group(bandit: Bandit, key: Array, policy: Array, size: int) -> Group:
     """A context (uniform), `size` arms from its policy, and their rewards. policy: [X, K]. `key` is consumed."""
     contexts = policy.shape[0]
     context_key, arm_key, reward_key = jax.random.split(key, 3)
+    # Not dtype=int32, which in double precision mode draws other numbers.
     context = jax.random.randint(context_key, (), 0, contexts).astype(jnp.int32) if contexts > 1 else jnp.int32(0)
     arms = draw_arms(arm_key, policy[context], size)
     return Group(context, arms, bandit.sample_rewards(reward_key, context, arms))

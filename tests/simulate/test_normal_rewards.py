@@ -50,7 +50,7 @@ def drawn_rewards(counts, stds, seed):
     @jax.jit
     def draw(block):
         whole = jnp.broadcast_to(jnp.asarray(counts, jnp.float32)[:, None], (arms, LANES))
-        found = with_rewards(job, whole, block).setting
+        found = with_rewards(job, whole, block).tables
         return found.values, found.squares
 
     values, squares = draw(words(words_for_rewards(arms, len(spreads), size), seed))

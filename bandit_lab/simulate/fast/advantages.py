@@ -32,20 +32,20 @@ def of_group(job: Job, cells: list[Array]) -> tuple[list[Array], Array | None, A
     cells: counts [K, L] of every column. A group is silent if and only if the squares of its values' counts add up to
     G^2.
     """
-    size, values = job.learner.group_size, job.setting.values
+    size, values = job.learner.group_size, job.tables.values
     if not scales(job.learner):
         by_value = per_value(job.program, cells)
-        found = advantages(job.learner.advantage, job.setting.distinct, by_value * (1 / size), size)
+        found = advantages(job.learner.advantage, job.tables.distinct, by_value * (1 / size), size)
         return per_column(job.program, materialize(found)), None, leading_sum(by_value * by_value) >= size * size
     if len(cells) == 1:
         mean = materialize(leading_sum_of(jnp.multiply, cells[0], values) * (1 / size))
         spread = [values - mean]
-        if job.setting.scale_steps is not None:
+        if job.tables.scale_steps is not None:
             rarer = materialize(jnp.minimum(cells[0][0], cells[0][1]))
-            return spread, _climbed(job.setting.scale_steps, rarer), rarer <= 0
+            return spread, _climbed(job.tables.scale_steps, rarer), rarer <= 0
         about = leading_sum_of(lambda n, r: n * (r - mean) * (r - mean), cells[0], values)
-        if job.setting.squares is not None:
-            variance = materialize((about + job.setting.squares) * (1 / size))
+        if job.tables.squares is not None:
+            variance = materialize((about + job.tables.squares) * (1 / size))
             silent = variance <= 0
             return spread, scale_of(job.learner, variance, silent, size), silent
         variance = about * (1 / size)
@@ -63,13 +63,13 @@ def of_group(job: Job, cells: list[Array]) -> tuple[list[Array], Array | None, A
 def of_infinite_group(job: Job, slope: Array, offset: Array) -> list[Array]:
     """Advantage slope r - offset of every column, [K, L] or [L]. slope, offset: [L], see `affine`."""
     if job.program.columns == 1:
-        return [job.setting.values * slope - offset]
-    return [job.setting.values[c] * slope - offset for c in range(job.program.columns)]
+        return [job.tables.values * slope - offset]
+    return [job.tables.values[c] * slope - offset for c in range(job.program.columns)]
 
 
 def of_law(job: Job, law: Array) -> list[Array]:
     """Advantage of every column, [K, L] or [L], in an infinite group whose reward values have the law [U, L]."""
-    found = advantages(job.learner.advantage, job.setting.distinct, law, None)
+    found = advantages(job.learner.advantage, job.tables.distinct, law, None)
     return per_column(job.program, materialize(found))
 
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from bandit_lab._barrier import materialize
@@ -19,7 +18,7 @@ from bandit_lab._elementary import exp
 from bandit_lab._numerics import leading_max, leading_sum, leading_sum_of
 from bandit_lab._types import Array
 from bandit_lab.simulate.fast import by_definition, many_arms
-from bandit_lab.simulate.fast.lanes import as_float
+from bandit_lab.simulate.fast.lanes import unit_uniform
 from bandit_lab.simulate.fast.non_silent import chance_of_silence, mixed_weights, value_law
 from bandit_lab.simulate.fast.penalty import penalty
 from bandit_lab.simulate.fast.program import Job
@@ -59,7 +58,7 @@ def _forward(job: Job, theta: Array) -> tuple[Any, tuple, Any]:
         leaves, form = jax.tree.flatten(pull_back)
         return log_policy, tuple(leaves)
 
-    log_policy, leaves = over_lanes(one, (False, True), job.setting.bandit, theta)
+    log_policy, leaves = over_lanes(one, (False, True), job.tables.bandit, theta)
     return log_policy, leaves, form
 
 
@@ -68,7 +67,7 @@ def policy_of(job: Job, logits: Array) -> Policy:
     found, leaves, _ = _forward(job, logits)
     log = materialize(spread(found, logits.shape[-1]).reshape(-1, logits.shape[-1]))
     weights = materialize(exp(log))
-    reward = leading_sum_of(jnp.multiply, weights, job.setting.means) * (1 / job.program.contexts)
+    reward = leading_sum_of(jnp.multiply, weights, job.tables.means) * (1 / job.program.contexts)
     reward = materialize(reward + 0 * leading_sum(logits))
     if job.program.by_definition:
         return Policy(logits, log, weights, reward, ())
@@ -142,7 +141,7 @@ def _change(job: Job, acting: Row, current: Row) -> many_arms.Change | None:
 
 def _group_of_any_context(job: Job, acting: Policy, current: Policy, group: Array) -> tuple[Array, Array, Array]:
     """(signal, frequency [X K, L], silent [L]) of one group whose context is drawn."""
-    contexts, setting = job.program.contexts, job.setting
+    contexts, tables = job.program.contexts, job.tables
     words = many_arms.group_words(job, group, 1)
     context = _context(job, acting, words[-1])
     is_at = [context == x for x in range(contexts)]
@@ -163,8 +162,8 @@ def _group_of_any_context(job: Job, acting: Policy, current: Policy, group: Arra
         places = lax.broadcasted_iota(jnp.int32, (contexts, 1, 1), 0)
         return jnp.where(places == context, row, 0).reshape(-1, row.shape[-1])
 
-    chances, reached = (here(x[..., None]) for x in (setting.chances, setting.reached))
-    local = job._replace(setting=replace(setting, chances=chances, reached=reached))
+    chances, reached = (here(x[..., None]) for x in (tables.chances, tables.reached))
+    local = job._replace(tables=replace(tables, chances=chances, reached=reached))
     row = row_of(acting)
     change = _change(job, row, row if current is acting else row_of(current))
     counts = many_arms.counts_from(local, row, words[:-1])
@@ -175,7 +174,7 @@ def _group_of_any_context(job: Job, acting: Policy, current: Policy, group: Arra
 def _context(job: Job, acting: Policy, word: Array) -> Array:
     """The context [L] of a group: uniform; where silent groups are dropped, weighted by the chance of another one."""
     contexts, dtype = job.program.contexts, acting.weights.dtype
-    uniform = as_float(word >> np.uint32(9), dtype) * dtype.type(2.0**-23)
+    uniform = unit_uniform(word, dtype)
     if not job.learner.advantage.drops_silent:
         return materialize((uniform * contexts).astype(jnp.int32))
     weights = mixed_weights(_value_laws(job, acting), job.learner.group_size)  # [X, L]
@@ -191,9 +190,9 @@ def _value_laws(job: Job, acting: Policy) -> Array:
     """Chance of every reward value in every context [U, X, L]."""
     if job.program.contexts == 1:
         total = jnp.ones_like(acting.reward)
-        return value_law(job.program, acting.weights, total, job.setting.chances)[:, None]
+        return value_law(job.program, acting.weights, total, job.tables.chances)[:, None]
     weights = acting.weights.reshape(job.program.contexts, -1, acting.weights.shape[-1])
-    columns = [weights * job.setting.chances[:, :, c, None] for c in range(job.program.columns)]
+    columns = [weights * job.tables.chances[:, :, c, None] for c in range(job.program.columns)]
     return materialize(jnp.stack([leading_sum(jnp.moveaxis(x, 1, 0)) for x in columns]))
 
 

@@ -34,5 +34,5 @@ def ascent(job: Job, theta: Array, behaviour: Array, step: Array) -> tuple[Array
     if sampled:
         keys = WordKeys(job.lanes.keys[0], job.lanes.keys[1], job.program.generator).folded(step)
     laned = (False, jnp.ndim(kl_weight) > 0, True, True, sampled)
-    value, silent = over_lanes(one, laned, job.setting.bandit, kl_weight, theta, behaviour, keys)
+    value, silent = over_lanes(one, laned, job.tables.bandit, kl_weight, theta, behaviour, keys)
     return materialize(spread(value, lanes)), spread(silent, lanes)

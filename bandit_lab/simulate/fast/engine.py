@@ -36,12 +36,12 @@ class Call(NamedTuple):
 class Calls:
     """Calls that are ready to run, again and again with other root keys.
 
-    learner: without its bandit, whose numbers are in `setting`. per_row: lanes of a row.
+    learner: without its bandit, whose numbers are in `tables`. per_row: lanes of a row.
     """
 
     mesh: Mesh
     learner: Learner
-    setting: BanditTables
+    tables: BanditTables
     calls: list[Call]
     per_row: int
 
@@ -49,7 +49,7 @@ class Calls:
         """Every call with its rows' results as host arrays, in order."""
 
         def one(call: Call) -> tuple[Call, Results]:
-            out = run_items(self.mesh, call.program, self.learner, self.setting, seed, call.items)
+            out = run_items(self.mesh, call.program, self.learner, self.tables, seed, call.items)
             return call, jax.tree.map(lambda x: np.asarray(x)[call.places], out)
 
         return in_order(one, self.calls, threads)
@@ -62,7 +62,7 @@ def plan(asked: Request, keep: str, generator: str) -> Calls:
     seeds together.
     """
     learner, cells, seeds, dtype = asked.learner, asked.cells, asked.seeds, asked.dtype
-    program, setting = describe(learner, asked.dynamics, asked.steps, asked.watched, generator, dtype)
+    program, tables = describe(learner, asked.dynamics, asked.steps, asked.watched, generator, dtype)
     program, lanes, hyper = replace(program, final=asked.final), program.lanes, cells.hyper
     whole_row = min(lanes, PART)  # a wide chunk holds several: a row does not reach over units of seeds
     few = seeds < whole_row and asked.first_seed == 0
@@ -80,7 +80,7 @@ def plan(asked: Request, keep: str, generator: str) -> Calls:
             part = Rows(rows.cell[piece], rows.first[piece], rows.seeds[piece], rows.blocks)
             places = _places(len(piece), mesh.size, per_device)
             calls.append(Call(bound, part, _items(cells, part, places, asked.first_seed, most, dtype), places))
-    return Calls(mesh, replace(learner, bandit=NO_BANDIT), setting, calls, per_row)
+    return Calls(mesh, replace(learner, bandit=NO_BANDIT), tables, calls, per_row)
 
 
 def run_cells(

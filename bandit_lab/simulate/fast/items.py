@@ -63,36 +63,34 @@ class Results(NamedTuple):
 
 @Kept
 def compiled(mesh: Mesh, program: Program, one: bool) -> Any:
-    """The jitted function (learner, setting, seed, Items) -> Results with a leading axis of items.
+    """The jitted function (learner, tables, seed, Items) -> Results with a leading axis of items.
 
     `one`: whether it is compiled as one kernel; part of the key because the switch may be turned between calls.
     """
 
-    def every_item(setting: BanditTables, learner: Learner, root: Array, items: Items) -> Results:
-        return lax.map(lambda item: _item(program, learner, setting, root, item), items)
+    def every_item(tables: BanditTables, learner: Learner, root: Array, items: Items) -> Results:
+        return lax.map(lambda item: _item(program, learner, tables, root, item), items)
 
     def on_device(*arguments: Any) -> Results:
         return one_kernel(every_item, *arguments) if one else every_item(*arguments)
 
-    def sharded(learner: Learner, setting: BanditTables, seed: Array, items: Items) -> Results:
+    def sharded(learner: Learner, tables: BanditTables, seed: Array, items: Items) -> Results:
         root = jax.random.key_data(jax.random.key(seed))
         if program.two_arms and program.columns == 1 and scales(learner):
-            setting = two_arms.with_tables(learner, setting)
+            tables = two_arms.with_tables(learner, tables)
         split = on_every(mesh, on_device, (False, False, False, True))
-        return split(setting, learner, root, items)
+        return split(tables, learner, root, items)
 
     return jax.jit(sharded, compiler_options=compiler_options() if one else {})
 
 
-def run_items(
-    mesh: Mesh, program: Program, learner: Learner, setting: BanditTables, seed: int, items: Items
-) -> Results:
+def run_items(mesh: Mesh, program: Program, learner: Learner, tables: BanditTables, seed: int, items: Items) -> Results:
     """Run items; their number must be a multiple of the mesh's size. seed: of the root key, below 2^32."""
-    arguments = learner, setting, np.uint32(seed), items
+    arguments = learner, tables, np.uint32(seed), items
     return as_one(partial(compiled, mesh, program), (program, learner.optimizer), *arguments)
 
 
-def _item(program: Program, learner: Learner, setting: BanditTables, root: Array, item: Items) -> Results:
+def _item(program: Program, learner: Learner, tables: BanditTables, root: Array, item: Items) -> Results:
     lanes, per_row, rows = program.lanes, program.per_row, item.first.shape[0]
     side_by_side = lanes // per_row
     place = jnp.arange(lanes, dtype=jnp.int32)
@@ -125,7 +123,7 @@ def _item(program: Program, learner: Learner, setting: BanditTables, root: Array
             counted=counted,
             fixed_point=spread(item.fixed_point, number) if program.watched else None,
         )
-        job = Job(program, learner, setting, inputs)
+        job = Job(program, learner, tables, inputs)
         track, tail, policy = run_lanes(job)
         ends = None if tail is None else _ends(job, tail, policy)
         policies = _probabilities(job, policy).T if program.final else None

@@ -17,6 +17,11 @@ def as_float(x: Array, dtype: Any) -> Array:
     return x.astype(jnp.int32).astype(dtype)
 
 
+def unit_uniform(word: Array, dtype: Any) -> Array:
+    """[0, 1) in steps of 2^-23: its product with x > 0 stays below x when rounded."""
+    return as_float(word >> np.uint32(9), dtype) * dtype.type(2.0**-23)
+
+
 def softmax_parts(logits: Array) -> tuple[Array, Array]:
     """(weights [K, L] in (0, 1], their sum [L]): the policy is their quotient."""
     highest = lax.reduce(logits, np.array(-np.inf, logits.dtype), lambda x, y: jnp.where(x > y, x, y), (0,))

@@ -46,7 +46,7 @@ class Policy(NamedTuple):
 def policy_of(job: Job, logits: Array) -> Policy:
     """The policy with these logits [K, L]."""
     weights, total = softmax_parts(logits)
-    reward = materialize(leading_sum_of(jnp.multiply, weights, job.setting.means) / total + 0 * logits[0])
+    reward = materialize(leading_sum_of(jnp.multiply, weights, job.tables.means) / total + 0 * logits[0])
     return Policy(logits, weights, total, reward)
 
 
@@ -74,13 +74,13 @@ def ascent_from(job: Job, acting: Policy, current: Policy, draw: Draw) -> tuple[
     estimator, infinite = job.learner.estimator, job.program.dynamics == "mean_field"
     change = None if getattr(estimator, "ignores_ratio", False) else change_of(acting, current)
     at = acting if estimator.at_snapshot else current
-    distance = at.logits - job.setting.reference
+    distance = at.logits - job.tables.reference
     pull = job.lanes.kl_weight / at.total  # of the exact KL: its gradient is weights * (pull * distance - recoil)
-    recoil = pull * leading_sum_of(lambda w, x, y: w * (x - y), at.weights, at.logits, job.setting.reference) / at.total
+    recoil = pull * leading_sum_of(lambda w, x, y: w * (x - y), at.weights, at.logits, job.tables.reference) / at.total
     if infinite and change is None and at is acting and is_exact(job) and scales(job.learner):
         slope, offset = _affine(job, acting)
         slope, offset = slope / at.total, recoil - offset / at.total
-        return at.weights * (job.setting.trained * slope + offset - pull * distance), jnp.zeros_like(at.total)
+        return at.weights * (job.tables.trained * slope + offset - pull * distance), jnp.zeros_like(at.total)
     if infinite:
         signal, frequency, silent = _infinite(job, acting, change)
     else:
@@ -113,11 +113,11 @@ def change_of(acting: Policy, current: Policy) -> Change:
 
 def _affine(job: Job, acting: Policy) -> tuple[Array, Array]:
     """(a, b) [L] of the advantage a r - b in an infinite group."""
-    setting, total = job.setting, acting.total
+    tables, total = job.tables, acting.total
     reported = job.program.reported_is_trained
-    mean = acting.reward if reported else leading_sum_of(jnp.multiply, acting.weights, setting.trained) / total
+    mean = acting.reward if reported else leading_sum_of(jnp.multiply, acting.weights, tables.trained) / total
     variance = leading_sum_of(
-        lambda w, r, own: w * ((r - mean) * (r - mean) + own), acting.weights, setting.trained, setting.variances
+        lambda w, r, own: w * ((r - mean) * (r - mean) + own), acting.weights, tables.trained, tables.variances
     )
     variance = variance / total
     scale = scale_of(job.learner, variance, variance <= 0, None)
@@ -126,7 +126,7 @@ def _affine(job: Job, acting: Policy) -> tuple[Array, Array]:
 
 def _infinite(job: Job, acting: Policy, change: Change | None) -> tuple[Array, Array, Array]:
     """(signal, policy [K, L], silent [L]): pi_k sum_u P(u | k) A_u w(ratio_k, A_u)."""
-    chances = job.setting.chances
+    chances = job.tables.chances
     if scales(job.learner):
         slope, offset = (materialize(x) for x in _affine(job, acting))
         advantage = of_infinite_group(job, slope, offset)
@@ -150,7 +150,7 @@ def _batch(job: Job, acting: Policy, draw: Draw, change: Change | None) -> tuple
         groups.append([materialize(x) for x in group] if prompts > 1 else group)
     signal, frequency, silent = (add_up(*part) * (1 / prompts) for part in zip(*groups, strict=True))
     if job.learner.advantage.drops_silent:
-        law = value_law(job.program, acting.weights, acting.total, job.setting.chances)
+        law = value_law(job.program, acting.weights, acting.total, job.tables.chances)
         silent = chance_of_silence(law, job.learner.group_size)
     return signal, frequency, silent
 
@@ -176,9 +176,9 @@ def drawn_group(job: Job, acting: Policy, group: Array) -> Drawn:
 
 def counts_from(job: Job, acting: Policy, words: Array) -> list[Array]:
     """Counts [K, L] of every column in one group of every lane, as floats, drawn with these words."""
-    size, dtype, reached = job.learner.group_size, acting.weights.dtype, job.setting.reached
+    size, dtype, reached = job.learner.group_size, acting.weights.dtype, job.tables.reached
     if job.learner.advantage.drops_silent:
-        drawn = non_silent_counts(job.program, acting.weights, acting.total, job.setting.chances, reached, words, size)
+        drawn = non_silent_counts(job.program, acting.weights, acting.total, job.tables.chances, reached, words, size)
     else:
         draws, dither = draws_and_dither(words, size)
         drawn = counts(thresholds(acting.weights, acting.total, reached, dither), draws, size)

@@ -28,7 +28,7 @@ from jax import lax
 from bandit_lab._barrier import materialize
 from bandit_lab._numerics import leading_sum
 from bandit_lab._types import Array
-from bandit_lab.simulate.fast.lanes import as_float
+from bandit_lab.simulate.fast.lanes import unit_uniform
 from bandit_lab.simulate.fast.multinomial import (
     LARGEST_INVERTED,
     between,
@@ -78,10 +78,12 @@ def non_silent_counts(
     """
     draws, (for_value, for_place, for_other, dithers) = words[:-_EXTRA_WORDS], words[-_EXTRA_WORDS:]
     law = value_law(program, weights, total, chances)
-    value, place, vertex = _value_and_place(law, size, _uniform(for_value, law), _uniform(for_place, law))
+    value, place, vertex = _value_and_place(
+        law, size, unit_uniform(for_value, law.dtype), unit_uniform(for_place, law.dtype)
+    )
     free = thresholds(weights, total, reached, dithers)
     same, other = _given_the_value(program, weights, chances, value, vertex, dithers >> np.uint32(16))
-    level = materialize(_uniform(for_other, law) * other[-1])
+    level = materialize(unit_uniform(for_other, law.dtype) * other[-1])
     extra = (level < other[1:-1]).astype(jnp.uint16)
 
     def edges(order: Array | int) -> Array:
@@ -99,18 +101,13 @@ def inverted_non_silent(odds: Array, word: Array, increments: Array) -> Array:
     whole = jnp.full_like(odds, size)
     for n in range(size - 2, 0, -1):
         whole = whole * odds + dtype.type(comb(size, n))
-    level = materialize(_uniform(word, odds) * whole)
+    level = materialize(unit_uniform(word, odds.dtype) * whole)
     power, partial, result = jnp.ones_like(odds), jnp.full_like(odds, size), jnp.full_like(odds, increments[0])
     for j in range(1, size - 1):
         result = result + jnp.where(level >= partial, increments[j], dtype.type(0))
         power = power * odds
         partial = partial + dtype.type(comb(size, j + 1)) * power
     return jnp.where(odds < _VERTEX, 0, result)
-
-
-def _uniform(word: Array, like: Array) -> Array:
-    """[0, 1) in steps of 2^-23: its product with x > 0 stays below x when rounded."""
-    return as_float(word >> np.uint32(9), like.dtype) * like.dtype.type(2.0**-23)
 
 
 def _power(x: Array, n: int) -> Array:

@@ -21,7 +21,7 @@ from bandit_lab._barrier import materialize
 from bandit_lab._elementary import log
 from bandit_lab._numerics import add_up, leading_sum
 from bandit_lab._types import Array
-from bandit_lab.simulate.fast.lanes import as_float
+from bandit_lab.simulate.fast.lanes import unit_uniform
 from bandit_lab.simulate.fast.program import Job
 
 _TOGETHER = 4  # uniforms whose product is still a normal number of float32
@@ -40,10 +40,10 @@ def with_rewards(job: Job, counts: Array, words: Array) -> Job:
 
     counts: [K, L] of one group. words: [words_for_rewards(...), L].
     """
-    setting, classes, arms = job.setting, job.program.spreads, counts.shape[0]
+    tables, classes, arms = job.tables, job.program.spreads, counts.shape[0]
     of_normals = 2 * _pairs(arms, len(classes))
     normal = normal_numbers(words[:of_normals], counts.dtype)
-    values = setting.values + setting.stds * normal[:arms] / jnp.sqrt(jnp.maximum(counts, 1))
+    values = tables.values + tables.stds * normal[:arms] / jnp.sqrt(jnp.maximum(counts, 1))
     free = materialize(jnp.maximum(counts - 1, 0))
     uniforms = materialize(_uniform(words[of_normals:], counts.dtype))
     used, squares = jnp.zeros_like(counts[0]), jnp.zeros_like(counts[0])
@@ -53,9 +53,9 @@ def with_rewards(job: Job, counts: Array, words: Array) -> Job:
         odd = freedom - 2 * pairs
         after = materialize(used + pairs)
         chi_square = odd * normal[arms + number] ** 2 - 2 * _log_product(uniforms, used, after)
-        squares = squares + setting.stds[members[0]] ** 2 * chi_square
+        squares = squares + tables.stds[members[0]] ** 2 * chi_square
         used = after
-    return job._replace(setting=replace(setting, values=materialize(values), squares=materialize(squares)))
+    return job._replace(tables=replace(tables, values=materialize(values), squares=materialize(squares)))
 
 
 def normal_numbers(words: Array, dtype: Any) -> Array:
@@ -94,7 +94,7 @@ def _together(count: int) -> int:
 
 def _uniform(words: Array, dtype: Any) -> Array:
     """(k + 1/2) 2^-23 in (0, 1)."""
-    return (as_float(words >> np.uint32(9), dtype) + dtype.type(0.5)) * dtype.type(2.0**-23)
+    return unit_uniform(words, dtype) + dtype.type(2.0**-24)
 
 
 def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:

@@ -28,17 +28,17 @@ def with_entropy(job: Job) -> Job:
     if not bonus or not is_exact(job):
         return job
     weight = job.lanes.kl_weight
-    reference = job.setting.reference * (weight / (weight + bonus))
+    reference = job.tables.reference * (weight / (weight + bonus))
     return job._replace(
         lanes=job.lanes._replace(kl_weight=weight + bonus),
-        setting=replace(job.setting, reference=reference),
+        tables=replace(job.tables, reference=reference),
     )
 
 
 def penalty(job: Job, at: Any, acting: Any, frequency: Array) -> Array:
     """Coefficient of grad log pi(k) [K, L] that is descended. at, acting: policies, the one that it is taken at and the
     one that draws. frequency: [K, L] of the drawn arms, or their chances."""
-    kl, bonus, reference = job.learner.kl_estimator, job.learner.entropy_weight, job.setting.reference
+    kl, bonus, reference = job.learner.kl_estimator, job.learner.entropy_weight, job.tables.reference
     log_policy, log_share = at.log_policy(), None
     policy = share = at.weights * (1 / at.total)
     if not kl.sampled or (job.program.dynamics == "mean_field" and acting is at):

@@ -103,5 +103,5 @@ class Job(NamedTuple):
 
     program: Program
     learner: Learner
-    setting: BanditTables
+    tables: BanditTables
     lanes: Lanes

@@ -105,6 +105,7 @@ def describe(
     means, column_values, distinct = (laws @ values).reshape(-1), values, values
     classes: tuple[tuple[int, ...], ...] = ()
     stds = np.asarray(learner.bandit.normal_stds, np.float64)[0] if normal else None
+    spreads = () if stds is None else _alike(stds)
     chances = probabilities if len(laws) == 1 else laws
     if columns == 1:
         column_values, distinct, chances, classes = means, np.unique(means), np.ones((arms, 1)), _alike(means)
@@ -120,7 +121,7 @@ def describe(
     if dynamics == "sampled":
         size = learner.group_size
         words = words_for_non_silent(size) if learner.advantage.drops_silent else words_for_counting(size, False)
-        words += words_for_rewards(arms, len(_alike(stds)), size) if stds is not None else 0
+        words += words_for_rewards(arms, len(spreads), size) if spreads else 0
         groups = steps * learner.prompts * (learner.horizon + 1 if averages(learner.staleness) else 1)
         require_enough_words(groups, 1 if two_arms and columns == 1 else words + (contexts > 1))
         if hasattr(learner.staleness, "recall"):
@@ -142,10 +143,10 @@ def describe(
         generator=generator,
         contexts=contexts,
         by_definition=by_definition,
-        spreads=() if stds is None else _alike(stds),
+        spreads=spreads,
     )
     second_moments = (laws @ values**2).reshape(-1)
-    setting = BanditTables(
+    tables = BanditTables(
         values=np.asarray(column_values[:, None], dtype),
         chances=np.asarray(chances, dtype),
         reached=np.asarray(np.cumsum(chances, axis=-1), dtype),
@@ -157,7 +158,7 @@ def describe(
         distinct=None if scales(learner) else np.asarray(distinct[:, None], dtype),
         bandit=_in_type(learner.bandit, dtype) if contexts else None,
     )
-    return program, setting
+    return program, tables
 
 
 def _in_type(bandit: Bandit, dtype: Any) -> Bandit:

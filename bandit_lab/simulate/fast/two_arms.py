@@ -78,18 +78,18 @@ def is_plain(learner: Learner) -> bool:
     return exact and scales(learner) and learner.prompts == 1
 
 
-def with_tables(learner: Learner, setting: BanditTables) -> BanditTables:
-    """The setting of two arms with fixed rewards, completed by what follows from how often an arm was drawn."""
-    size, values = learner.group_size, setting.values[:, 0]
+def with_tables(learner: Learner, tables: BanditTables) -> BanditTables:
+    """The tables of two arms with fixed rewards, completed by what follows from how often an arm was drawn."""
+    size, values = learner.group_size, tables.values[:, 0]
     n = jnp.arange(size + 1, dtype=values.dtype)
     mean = (n * values[0] + (size - n) * values[1]) / size
     variance = (n * (values[0] - mean) ** 2 + (size - n) * (values[1] - mean) ** 2) / size
     silent = (n == 0) | (n == size)
     scale = jnp.where(silent, 0, scale_of(learner, variance, silent, size))
     if not is_plain(learner):
-        return replace(setting, scale_steps=jnp.diff(scale[: size // 2 + 1]))
+        return replace(tables, scale_steps=jnp.diff(scale[: size // 2 + 1]))
     signal = n * (values[0] - mean) * scale / size
-    return replace(setting, increments=jnp.diff(signal), least=jnp.min(jnp.abs(signal[1:-1])) / 2)
+    return replace(tables, increments=jnp.diff(signal), least=jnp.min(jnp.abs(signal[1:-1])) / 2)
 
 
 def policy_of(job: Job, logits: Array) -> Policy:
@@ -98,7 +98,7 @@ def policy_of(job: Job, logits: Array) -> Policy:
     odds = materialize(exp(-jnp.abs(gap)))
     common = 1 / (odds + 1)
     rare = odds * common
-    first, means = jnp.where(gap > 0, common, rare), job.setting.means
+    first, means = jnp.where(gap > 0, common, rare), job.tables.means
     reward = materialize(first * (means[0] - means[1]) + means[1] + 0 * logits[0])
     return Policy(logits, odds, common, rare, first, reward)
 
@@ -126,7 +126,7 @@ def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Arra
         direction, silent = many_arms.ascent_from(job, both, now, draw)
         return direction[:1], silent
     at = acting if job.learner.estimator.at_snapshot else current
-    reference = job.setting.reference
+    reference = job.tables.reference
     distance = (at.logits[0] + at.logits[0]) - (reference[0] - reference[1])
     penalty = (at.common * at.rare) * (job.lanes.kl_weight * distance)
     signal, silent = _inverted(job, acting, step) if job.program.columns == 1 else _counted(job, acting, step)
@@ -141,11 +141,11 @@ def _inverted(job: Job, acting: Policy, step: Array) -> tuple[Array, Array]:
     word = _words(job, step, 1)[0]
     if job.learner.advantage.drops_silent:
         law = jnp.stack([acting.common, acting.rare])
-        return inverted_non_silent(acting.odds, word, job.setting.increments), chance_of_silence(
+        return inverted_non_silent(acting.odds, word, job.tables.increments), chance_of_silence(
             law, job.learner.group_size
         )
-    signal = inverted_binomial(acting.odds, word, job.setting.increments)
-    return signal, (jnp.abs(signal) < job.setting.least).astype(acting.odds.dtype)
+    signal = inverted_binomial(acting.odds, word, job.tables.increments)
+    return signal, (jnp.abs(signal) < job.tables.least).astype(acting.odds.dtype)
 
 
 def _counts(job: Job, acting: Policy, group: Array) -> list[Array]:
@@ -166,7 +166,7 @@ def _counted(job: Job, acting: Policy, step: Array) -> tuple[Array, Array]:
     drops = job.learner.advantage.drops_silent
     cells = (_non_silent_cells if drops else _cells)(job, acting, step)
     first_arm, per_value = cells[:columns], [cells[c] + cells[columns + c] for c in range(columns)]
-    values = [job.setting.values[c] for c in range(columns)]
+    values = [job.tables.values[c] for c in range(columns)]
     mean = materialize(add_up(*(n * r for n, r in zip(per_value, values, strict=True))) * (1 / size))
     variance = add_up(*(n * (r - mean) ** 2 for n, r in zip(per_value, values, strict=True))) * (1 / size)
     silent = add_up(*(n * n for n in per_value)) >= size * size
@@ -174,7 +174,7 @@ def _counted(job: Job, acting: Policy, step: Array) -> tuple[Array, Array]:
     signal = add_up(*(n * (r - mean) for n, r in zip(first_arm, values, strict=True))) * scale
     if drops:
         chance = chance_of_silence(
-            value_law(job.program, _weights(acting), jnp.ones_like(acting.odds), job.setting.chances), size
+            value_law(job.program, _weights(acting), jnp.ones_like(acting.odds), job.tables.chances), size
         )
         return signal * (1 / size), chance
     return signal * (1 / size), silent.astype(dtype)
@@ -185,7 +185,7 @@ def _cells(job: Job, acting: Policy, step: Array) -> list[Array]:
     expensive = GENERATORS[job.program.generator].expensive
     draws, dither = draws_and_dither(_words(job, step, words_for_counting(size, expensive)), size)
     shift = shift_of(dither, dtype)
-    reached = job.setting.reached * 2**15
+    reached = job.tables.reached * 2**15
     first, second = acting.first * (2**15), 1 - acting.first
     levels = [acting.first * reached[0, c] for c in range(columns - 1)] + [first]
     levels += [first + second * reached[1, c] for c in range(columns - 1)]
@@ -204,9 +204,9 @@ def _weights(acting: Policy) -> Array:
 
 
 def _non_silent_cells(job: Job, acting: Policy, step: Array) -> list[Array]:
-    size, setting, weights = job.learner.group_size, job.setting, _weights(acting)
+    size, tables, weights = job.learner.group_size, job.tables, _weights(acting)
     words = _words(job, step, words_for_non_silent(size))
     one = jnp.ones_like(acting.odds)
-    drawn = non_silent_counts(job.program, weights, one, setting.chances, setting.reached, words, size)
+    drawn = non_silent_counts(job.program, weights, one, tables.chances, tables.reached, words, size)
     drawn = materialize(as_float(drawn, acting.odds.dtype))
     return [drawn[cell] for cell in range(drawn.shape[0])]

@@ -1,4 +1,4 @@
-"""Numbers read off curves and point clouds, predicted or measured alike."""
+"""Numbers read off curves and point clouds, predicted or measured alike, and how often a run is looked at."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -13,6 +13,11 @@ def crossing(time: np.ndarray, curve: np.ndarray, level: float) -> float:
     if not above.any() or i == 0:
         return float("nan")
     return float(time[i - 1] + (level - curve[i - 1]) / (curve[i] - curve[i - 1]) * (time[i] - time[i - 1]))
+
+
+def blocks_between(blocks: float, checks: int) -> int:
+    """Blocks from one of a run's checks to the next: an odd number, so both sides of an alternating run are seen."""
+    return 2 * round((blocks / checks - 1) / 2) + 1
 
 
 def time_ratios(time: np.ndarray, slow: np.ndarray, fast: np.ndarray, levels: np.ndarray) -> np.ndarray:

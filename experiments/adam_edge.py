@@ -21,7 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import theory
-from bandit_lab._readings import share_near_one
+from bandit_lab._readings import blocks_between, share_near_one
 from bandit_lab.bandits import BANDITS, Bandit
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner, Optimizer
 from bandit_lab.measure.averaged_path import averaged_path, stiffness_of_paths
@@ -51,8 +51,8 @@ def rate_of(setting: Setting, model: str, interval: int) -> float:
 
 
 def stride(setting: Setting, interval: int) -> int:
-    """Updates between two checks: an odd number of blocks, so that both sides of an alternating run are seen."""
-    return interval * (2 * round((setting.updates / (interval * setting.checks) - 1) / 2) + 1)
+    """Updates between two checks."""
+    return interval * blocks_between(setting.updates / interval, setting.checks)
 
 
 def coordinates(setting: Setting) -> dict[str, Any]:
@@ -119,7 +119,6 @@ def middle(found: Results, unit: Any, **place: Any) -> float:
 # Picture.
 
 MOST, LEAST = 2.0, 0.4  # of the panels' vertical axes
-MARKERS = {"mlp": "o", "gru": "s", "transformer": "^"}
 
 
 def trained(setting: Setting) -> str:
@@ -160,7 +159,7 @@ def _draw_plateaus(panel: Axes, found: Results) -> None:
         panel.plot(intervals, told, color=colour, linewidth=1.4)
         for place, network in enumerate(found.setting.networks):
             aside = 2 ** (0.13 * (3 * (row - 1) + place - 1))
-            look = s.MEASURED | {"color": colour, "marker": MARKERS[network], "markersize": 3.2}
+            look = s.MEASURED | {"color": colour, "marker": s.NETWORK_MARKERS[network], "markersize": 3.2}
             seen = ratio.sel(network=network).transpose("interval", "seed").clip(min=LEAST)
             panel.plot(aside * intervals, seen, **look)
     sheet.note(panel, 0.985, 0.06, "dashed: published law", ha="right")
@@ -169,20 +168,19 @@ def _draw_plateaus(panel: Axes, found: Results) -> None:
     sheet.ticks_at(panel.xaxis, found.setting.intervals)
     sheet.plain_log(panel.yaxis)
     lines = {s.MODEL_NAMES[model]: s.MODEL_COLOURS[model] for model in found.setting.models}
-    sheet.key(panel, lines, MARKERS, loc="upper right", ncols=2, fontsize=6.5)
+    sheet.key(panel, lines, s.NETWORK_MARKERS, loc="upper right", ncols=2, fontsize=6.5)
     panel.set_title("All networks and seeds: lines predicted")
 
 
 # Claims.
 
-LETTERS = {"refresh": "A", "lag": "B", "pipeline": "C"}
 EDGE = "bandit_lab/theory/thresholds.py; arXiv 2207.14484 for fresh gradients in supervised learning"
 
 
 def _middle(model: str) -> Claim:
     return Claim(
         f"adam_edge.middle_{model}",
-        f"Model {LETTERS[model]}: measured over predicted plateau, the median of all runs",
+        f"Model {s.MODEL_LETTERS[model]}: measured over predicted plateau, the median of all runs",
         EDGE,
         predicted=lambda f: 1.0,
         measured=lambda f: middle(f, f.predicted.edge, model=model),
@@ -205,7 +203,7 @@ CLAIMS = (
         fails_if="Adam's edge were not that of a heavy ball with an averaged gradient, or were never reached",
         explanation="some runs of the transformer lose their stiffness; why is not known",
     ),
-    *map(_middle, LETTERS),
+    *map(_middle, s.MODEL_LETTERS),
     Claim(
         "adam_edge.over_law",
         "Model A at the smallest N, median plateau in units of the published law's (N = 1: 38)",

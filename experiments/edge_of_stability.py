@@ -22,7 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import theory
-from bandit_lab._readings import crossing, share_near_one
+from bandit_lab._readings import blocks_between, crossing, share_near_one
 from bandit_lab.bandits import BANDITS, Bandit
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner
 from bandit_lab.measure.averaged_path import averaged_path, growth_per_block, stiffness_of_paths
@@ -63,14 +63,9 @@ def blocks_of(setting: Setting, interval: int, momentum: float) -> int:
     return max(setting.blocks, round(setting.memories * memory / interval))
 
 
-def pace(blocks: int, checks: int) -> int:
-    """Blocks between two checks of a run, an odd number, so that both sides of an alternating run are seen."""
-    return 2 * round((blocks / checks - 1) / 2) + 1
-
-
 def times_of(law: float, blocks: int, checks: int) -> np.ndarray:
     """Times [checks] of the flow in the middle between checks of a run: a block of any N is 1/law long."""
-    return (np.arange(checks) + 0.5) * pace(blocks, checks) / law
+    return (np.arange(checks) + 0.5) * blocks_between(blocks, checks) / law
 
 
 def coordinates(setting: Setting) -> dict[str, Any]:
@@ -158,7 +153,7 @@ def _along(
     setting: Setting, learner: Learner, bandits: Sequence[Bandit], hyper: Hyper, blocks: int, checks: int, **start: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """Of stirred runs: stiffness of the means between checks and how far they swing about these, each [S, checks]."""
-    every = hyper.refresh_interval * pace(blocks, checks)
+    every = hyper.refresh_interval * blocks_between(blocks, checks)
     seen = averaged_path(learner, "mean_field", bandits, hyper, checks, every, noise=setting.stir, **start)
     fresh = _learner(bandits[0], "refresh")  # of one learner for all models: it is compiled once
     return stiffness_of_paths(fresh, "mean_field", bandits, hyper.kl_weight, seen.mean), seen.spread
@@ -191,7 +186,7 @@ def _flow_and_catapult(setting: Setting, network: str) -> xarray.Dataset:
     weight, about, law = setting.kl_weight, setting.catapult, law_of(setting, network)
     fresh, dynamics = _learner(bandits[0], "refresh"), "mean_field"
     small = Hyper(setting.small_step / law, 0.0, 1, weight)
-    stride = round(pace(setting.blocks, setting.fine) / setting.small_step)
+    stride = round(blocks_between(setting.blocks, setting.fine) / setting.small_step)
     seen = averaged_path(fresh, dynamics, bandits, small, setting.fine, stride)
     start = averaged_path(fresh, dynamics, bandits, small, 1, round(about.start / setting.small_step)).end
     hyper = Hyper(rate_of(about.factor * law, about.interval, 0.0), 0.0, about.interval, weight)
@@ -227,8 +222,6 @@ def stays_below(found: Results) -> float:
 
 
 # Picture.
-
-MARKERS = {"mlp": "o", "gru": "s", "transformer": "^"}
 
 
 def trained(setting: Setting) -> str:
@@ -275,19 +268,19 @@ def _draw_plateaus(panel: Axes, found: Results) -> None:
         ratio = (found.measured.plateau / found.predicted.law).where(reached(found)).sel(model=model, momentum=0.0)
         for place, network in enumerate(found.setting.networks):
             aside = 2 ** (0.09 * (3 * (row - 1) + place - 1))
-            look = s.MEASURED | {"color": s.MODEL_COLOURS[model], "marker": MARKERS[network], "markersize": 3.2}
+            marker = s.NETWORK_MARKERS[network]
+            look = s.MEASURED | {"color": s.MODEL_COLOURS[model], "marker": marker, "markersize": 3.2}
             panel.plot(aside * intervals, ratio.sel(network=network).transpose("interval", "seed"), **look)
     sheet.name_level(panel, 0.98, "published law", va="top")
     panel.set(xscale="log", xlabel="refresh interval N (steps)", ylabel=r"$K \eta N$ at the plateau", ylim=(0.5, 2.9))
     sheet.ticks_at(panel.xaxis, found.setting.intervals)
     lines = {s.MODEL_NAMES[model]: s.MODEL_COLOURS[model] for model in found.setting.models}
-    sheet.key(panel, lines, MARKERS, loc="upper left", ncols=2, fontsize=6.5)
+    sheet.key(panel, lines, s.NETWORK_MARKERS, loc="upper left", ncols=2, fontsize=6.5)
     panel.set_title(r"All networks and seeds, $\mu$ = 0")
 
 
 # Claims.
 
-LETTERS = {"refresh": "A", "lag": "B", "pipeline": "C"}
 EDGE = "bandit_lab/theory/thresholds.py; arXiv 2103.00065 for supervised learning"
 SWINGS = (
     "a draft of one seed read K at single iterates, which swing to both sides of the path; it is that of means now. "
@@ -304,9 +297,10 @@ def _share(name: str, statement: str, measured: Callable[[Results], float], fail
 
 
 def _middle(model: str) -> Claim:
+    letter = s.MODEL_LETTERS[model]
     return Claim(
         f"edge_of_stability.middle_{model}",
-        f"Model {LETTERS[model]}: measured over predicted plateau, the median of all runs whose flow reaches the edge",
+        f"Model {letter}: measured over predicted plateau, the median of all runs whose flow reaches the edge",
         EDGE,
         predicted=lambda f: 1.0,
         measured=lambda f: median_over(f, f.measured.plateau, f.predicted.plateau, model=model),
@@ -319,7 +313,7 @@ def _middle(model: str) -> Claim:
 def _law(model: str) -> Claim:
     return Claim(
         f"edge_of_stability.over_law_{model}",
-        f"Model {LETTERS[model]} without momentum: median plateau in units of the published law's",
+        f"Model {s.MODEL_LETTERS[model]} without momentum: median plateau in units of the published law's",
         "arXiv 2606.30789 (law); bandit_lab/theory/thresholds.py",
         predicted=lambda f: median_over(f, f.predicted.plateau, f.predicted.law, model=model, momentum=0.0),
         measured=lambda f: median_over(f, f.measured.plateau, f.predicted.law, model=model, momentum=0.0),
@@ -342,8 +336,8 @@ CLAIMS = (
             "flatter places"
         ),
     ),
-    *map(_middle, LETTERS),
-    *map(_law, LETTERS),
+    *map(_middle, s.MODEL_LETTERS),
+    *map(_law, s.MODEL_LETTERS),
     _share(
         "below",
         "Share of the runs whose flow never reaches the edge that stay below it (by the same margin)",

@@ -18,6 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import theory
+from bandit_lab._readings import blocks_between
 from bandit_lab.bandits import BANDITS, Bandit
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, Hyper, Learner
 from bandit_lab.measure.averaged_path import averaged_path, stiffness_of_paths
@@ -52,8 +53,8 @@ def rates_of(setting: Setting, variant: dict[str, Any]) -> np.ndarray:
 
 
 def pace(setting: Setting, variant: dict[str, Any]) -> int:
-    """Blocks between two checks of a run, an odd number, so that both sides of an alternating run are seen."""
-    return 2 * round((variant["blocks"] / setting.checks - 1) / 2) + 1
+    """Blocks between two checks of a run."""
+    return blocks_between(variant["blocks"], setting.checks)
 
 
 def coordinates(setting: Setting) -> dict[str, Any]:

@@ -30,7 +30,10 @@ FILL = {0: "#E4E4E4", 1: "#D9ECF9", 2: "#FCEBC4", 3: "#F6CDB9", 4: "#D9C2DC", 5:
 
 # Staleness models in the theory's words, one colour each in every picture.
 MODEL_COLOURS = {"refresh": BLUE, "lag": GREEN, "pipeline": VERMILION}
-MODEL_NAMES = {"refresh": "A: refresh", "lag": "B: lag", "pipeline": "C: pipeline"}
+MODEL_LETTERS = {"refresh": "A", "lag": "B", "pipeline": "C"}
+MODEL_NAMES = {model: f"{letter}: {model}" for model, letter in MODEL_LETTERS.items()}
+
+NETWORK_MARKERS = {"mlp": "o", "gru": "s", "transformer": "^"}
 
 Look = dict[str, Any]
 LAW: Look = {"color": BLACK, "linestyle": (0, (5, 2)), "linewidth": 1.4}

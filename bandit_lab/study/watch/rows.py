@@ -220,7 +220,7 @@ class Stepped:
         """Rows with their step; an evaluation's keys stand under `eval/`."""
         if isinstance(found, Columns):
             if self._are_metrics(found) and (abs(steps := found[self._step_key]) < 1e18).all():
-                self._count = max(self._count, int(steps.max(initial=0)) // (self._options.log_every or 1))
+                self._note(steps.max(initial=0))
                 return Stretch(steps, found)
             found = found.dictionaries()
         return [row for names, group in itertools.groupby(found, tuple) for row in self._alike(names, [*group])]
@@ -229,7 +229,7 @@ class Stepped:
         steps: list[Any] = [row[self._step_key] for row in rows] if self._are_metrics(names) else []
         if not steps or not {*map(type, steps)} <= _NUMBERS or not all(abs(step) < 1e18 for step in steps):
             return self._one_by_one(rows)
-        self._count = max(self._count, int(max(steps)) // (self._options.log_every or 1))
+        self._note(max(steps))
         return zip(steps, rows, strict=True)
 
     def _are_metrics(self, names: Collection[str]) -> bool:
@@ -264,8 +264,12 @@ class Stepped:
         if step is None or not abs(step) < 1e18:
             self._count += "__aside" not in row  # an evaluation, or the closing summary, is no step
             return float(self._count * (self._options.log_every or 1))
-        self._count = max(self._count, int(step) // (self._options.log_every or 1))
+        self._note(step)
         return step
+
+    def _note(self, step: float) -> None:
+        """Rows without a step go on from the largest one."""
+        self._count = max(self._count, int(step) // (self._options.log_every or 1))
 
 
 def _same(value: Any, wanted: str) -> bool:

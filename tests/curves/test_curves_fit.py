@@ -67,13 +67,13 @@ def test_intervals_cover_at_their_rate(law):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("rho", [0.0, 0.3, 0.6])
+@pytest.mark.parametrize("rho", [0.0, 0.6])
 @pytest.mark.parametrize("law", MOVING)
 def test_intervals_cover_at_their_rate_over_two_thousand_curves(law, rho):
     """90 % +- 3 % for every number of every law, 2,000 curves of 60 points, seed 12; median bias below 0.2 errors.
 
     One standard error of a rate is 0.7 %. Damping ratios run from 0.3 to 3, starts from before to after the first
-    point; at rho = 0.6 the 60 points are worth 15 independent ones.
+    point; at rho = 0.6 the 60 points are worth 15 independent ones. What lies between is tested on 200 curves above.
     """
     rates, errors = coverages(law, 2000, 60, rho, 12)
     for name, rate in rates.items():

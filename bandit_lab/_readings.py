@@ -100,3 +100,15 @@ def jackknife(statistic: Callable[..., np.ndarray], *groups: np.ndarray) -> Esti
     centre = parts.mean(axis=0)
     error = np.sqrt((size - 1) / size * np.sum((parts - centre) ** 2, axis=0))
     return Estimate(size * whole - (size - 1) * centre, error)
+
+
+def at_own_best(values: np.ndarray) -> tuple[np.ndarray, Estimate]:
+    """Options compared where each is best: samples [..., O, R, N] of O options at R settings, paired over N.
+
+    Returns:
+      Mean of each option at the setting where it is largest [..., O], and how far it lies above the first option
+      there, with standard error over the samples.
+    """
+    best = np.take_along_axis(values, values.mean(-1).argmax(-1)[..., None, None], -2)[..., 0, :]
+    above = best - best[..., :1, :]
+    return best.mean(-1), Estimate(above.mean(-1), above.std(-1) / np.sqrt(above.shape[-1]))

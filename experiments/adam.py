@@ -30,7 +30,7 @@ from bandit_lab.grpo import ADVANTAGES, Hyper, Learner, Optimizer
 from bandit_lab.simulate import run
 from bandit_lab.study.plots import style
 from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting, labelled
 
 TITLE = "Adam: thresholds and mean curves against group size"
 
@@ -54,7 +54,7 @@ def dataset(setting: Setting, threshold: Any, curves: Any, more: dict[str, Any])
     }
     coords = {"optimizer": list(OPTIMIZERS), "group_size": setting.sizes, "curve_size": setting.curve_sizes}
     coords |= {"factor": setting.factors, "step": steps(setting)}
-    return xarray.Dataset({k: (d, np.asarray(v, float), {"units": u}) for k, (d, v, u) in values.items()}, coords)
+    return labelled(values, coords)
 
 
 def steps(setting: Setting) -> np.ndarray:
@@ -326,11 +326,10 @@ CLAIMS = (
         fails_if="there were a threshold below twice the held one",
         explanation=MILDER,
     ),
-    Claim(
+    Claim.one(
         "adam.mean_curves",
         "Mean curves under Adam are the predicted ones of their group size (share of sizes)",
         ADAPTIVE,
-        predicted=lambda f: 1.0,
         measured=on_curves,
         tolerance=1e-9,
         fails_if="the mean curve of one size left its prediction by more than a bias and 5 standard errors",

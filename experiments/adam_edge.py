@@ -178,11 +178,10 @@ EDGE = "bandit_lab/theory/thresholds.py; arXiv 2207.14484 for fresh gradients in
 
 
 def _middle(model: str) -> Claim:
-    return Claim(
+    return Claim.one(
         f"adam_edge.middle_{model}",
         f"Model {s.MODEL_LETTERS[model]}: measured over predicted plateau, the median of all runs",
         EDGE,
-        predicted=lambda f: 1.0,
         measured=lambda f: middle(f, f.predicted.edge, model=model),
         tolerance=0.05,
         fails_if="networks stopped at another multiple of the threshold, such as that of the law",
@@ -192,11 +191,10 @@ def _middle(model: str) -> Claim:
 
 
 CLAIMS = (
-    Claim(
+    Claim.one(
         "adam_edge.plateau",
         "Share of the runs whose median preconditioned stiffness over the last third is within 10 % of the edge",
         EDGE,
-        predicted=lambda f: 1.0,
         measured=lambda f: share_near_one(f.measured.edge, f.predicted.edge, f.setting.within),
         tolerance=0.1,
         unit="share",

@@ -293,16 +293,15 @@ FOLLOWS: dict[str, Any] = {"follows": "edge_of_stability.plateau", "post_hoc": S
 def _share(name: str, statement: str, measured: Callable[[Results], float], fails_if: str, **more: Any) -> Claim:
     """Nine runs in ten do what is predicted of all."""
     about = {"unit": "share", "fails_if": fails_if} | more
-    return Claim(f"edge_of_stability.{name}", statement, EDGE, lambda f: 1.0, measured, tolerance=0.1, **about)
+    return Claim.one(f"edge_of_stability.{name}", statement, EDGE, measured, tolerance=0.1, **about)
 
 
 def _middle(model: str) -> Claim:
     letter = s.MODEL_LETTERS[model]
-    return Claim(
+    return Claim.one(
         f"edge_of_stability.middle_{model}",
         f"Model {letter}: measured over predicted plateau, the median of all runs whose flow reaches the edge",
         EDGE,
-        predicted=lambda f: 1.0,
         measured=lambda f: median_over(f, f.measured.plateau, f.predicted.plateau, model=model),
         tolerance=0.05,
         fails_if="networks stopped at another multiple of the threshold, such as that of the law",

@@ -26,7 +26,7 @@ from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
 from bandit_lab.simulate import run
 from bandit_lab.study.plots import style
 from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting, labelled
 
 TITLE = "What the group size does to mean and variance"
 
@@ -90,7 +90,7 @@ def dataset(
     }
     coords = {"rule": list(RULES), "case": list(CASES), "group_size": sizes, "time": times(setting)[0]}
     coords |= {"failure": failures(setting), "level": setting.factor.levels, "loop": [0, 1]}
-    return xarray.Dataset({k: (d, np.asarray(v, float), {"units": u}) for k, (d, v, u) in values.items()}, coords)
+    return labelled(values, coords)
 
 
 # Prediction: theory alone.
@@ -306,20 +306,18 @@ DERIVED = "bandit_lab/theory/group_law.py"
 CLAIMS = (
     # curves: a bias of order learning rate (noise times the bend of the sigmoid: learning rate x distance in logits x
     # 0.05 = 0.0012 at 0.005) and 5 standard errors at each of 24 times and 6 sizes: false alarm 1e-4
-    Claim(
+    Claim.one(
         "group_size.collapse",
         "Leave-one-out advantages: the mean curves of all group sizes are that of infinite groups (share of sizes)",
         "arXiv 2606.30789 (i); " + DERIVED,
-        predicted=lambda f: 1.0,
         measured=lambda f: on_curve(f, f.predicted.reward_infinite, "rloo"),
         tolerance=1e-9,
         fails_if="one size left the curve by more than a bias and 5 standard errors at one of its times",
     ),
-    Claim(
+    Claim.one(
         "group_size.finite_group_curve",
         "Advantages divided by the group's std: each group size follows its own exact curve (share of sizes)",
         "arXiv 2607.00152; " + DERIVED,
-        predicted=lambda f: 1.0,
         measured=lambda f: on_curve(f, f.predicted.reward, "grpo"),
         tolerance=1e-9,
         fails_if="the factor c_G(p) did not act along a whole run",
@@ -347,11 +345,10 @@ CLAIMS = (
     ),
     # one update, smallest product G p(1-p) = 4e-4: 26 of 65,536 groups are not silent there, 20 % standard error; so
     # the ratio is judged where it is known to 1.2 %, at 5 standard errors (false alarm 1e-4 over all points)
-    Claim(
+    Claim.one(
         "group_size.factor",
         "The mean of one update is c_G(p) times that of infinite groups: farthest ratio, where known well enough",
         "arXiv 2607.00152; " + DERIVED,
-        predicted=lambda f: 1.0,
         measured=lambda f: farthest_from_one(f.measured.factor, known_factor(f)),
         tolerance=lambda f: f.setting.tolerance.factor,
         fails_if="silent groups or the std of a drawn group were counted otherwise than in c_G(p)",

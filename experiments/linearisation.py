@@ -286,11 +286,10 @@ SLOW_RETURN = (
 def _boundary_claim(place: int, name: str, statement: str, explanation: str = "") -> Claim:
     # Close to the threshold a run takes longer to return than it lasts: the tolerance in the setting is some ten
     # e-foldings of a distance from the threshold, about 30 steps each at distance 1, over the steps; and a bracket.
-    return Claim(
+    return Claim.one(
         f"linearisation.{name}",
         f"{statement}: boundary over linear threshold, the farthest from 1 over all starts, in the longer runs",
         "arXiv 2606.30789 (law); derived in bandit_lab/theory/thresholds.py and two_cycle.py",
-        predicted=lambda f: 1.0,
         measured=lambda f: farthest_from_one(
             f.measured.boundary.isel(loop=place, steps=-1), f.predicted.threshold.isel(loop=place)
         ),
@@ -323,12 +322,11 @@ CLAIMS = (
     _amplitude_claim(0, "amplitude", "Model A without momentum"),
     _amplitude_claim(1, "amplitude_momentum", "Model A with momentum 0.5, N = 8, the same"),
     # Starts that a later block throws out, and at draft those on their way back at the end: see the setting.
-    Claim(
+    Claim.one(
         "linearisation.basins",
         "Map of basins, model A without momentum: share of (start, learning rate) that return, cycle or are thrown out "
         "by the first block as predicted",
         "derived in bandit_lab/theory/two_cycle.py and excursion.py",
-        predicted=lambda f: 1.0,
         measured=lambda f: float((f.measured.basin == f.predicted.basin).mean()),
         tolerance=lambda f: f.setting.basins.tolerance,
         fails_if="more than one start in fifty ended elsewhere",

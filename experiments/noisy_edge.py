@@ -182,11 +182,10 @@ CLAIMS = (
         fails_if="noise held K below the edge by another way than swings that the edge amplifies",
         explanation=FALLS,
     ),
-    Claim(
+    Claim.one(
         "noisy_edge.largest",
         "At the largest group the stiffness stops at the edge of the mean update, median of the last third",
         "bandit_lab/theory/thresholds.py",
-        predicted=lambda f: 1.0,
         measured=lambda f: float(plateau(f)[-1]),
         tolerance=0.1,
         fails_if="sampled runs were held by something that does not fade with G",

@@ -207,7 +207,7 @@ def _losses(panel: Axes, found: Results) -> None:
         xscale="log", yscale="log", xlabel=rf"learning rate $\times$ steps ({s.RATE_UNIT})", ylabel=r"loss $1 - p$"
     )
     panel.set_ylim(found.setting.smallest_loss, 1)
-    sheet.note(panel, 0.03, 0.04, "line: exact flow\ndashed: late law\ncircle: measured", fontsize=6.5)
+    sheet.small_note(panel, 0.03, 0.04, "line: exact flow\ndashed: late law\ncircle: measured")
 
 
 def _curvatures(panel: Axes, found: Results) -> None:
@@ -221,9 +221,9 @@ def _curvatures(panel: Axes, found: Results) -> None:
     panel.set(xscale="log", yscale="log", xlabel=r"bound $B^2\,\sigma_r$ (reward / logit$^2$)")
     panel.set_ylabel(r"curvature $|u^T H u|$ (reward / logit$^2$)")
     panel.set_ylim(least, ends[1] * 1.3)
-    sheet.note(panel, 0.05, 0.95, "line: bound reached", color=s.BLUE, va="top", fontsize=6.5)
+    sheet.small_note(panel, 0.05, 0.95, "line: bound reached", color=s.BLUE, va="top")
     key = "points: random policies\ndiamond: $p\\,(1-p) = 1/8$\n(both measured)"
-    sheet.note(panel, 0.05, 0.88, key, va="top", fontsize=6.5)
+    sheet.small_note(panel, 0.05, 0.88, key, va="top")
 
 
 # Claims.
@@ -249,11 +249,10 @@ CLAIMS = (
     _exponent("dr_grpo G = infinity", "Mean only: the loss falls like 1/t, d ln loss / d ln t over the last decade"),
     _exponent("grpo G = infinity", "Divided by the std, G = infinity: the loss falls like 1/t^2"),
     _exponent("grpo G = 8", "Divided by the std, G = 8: 1/t again once most groups are silent"),
-    Claim(
+    Claim.one(
         "normalisation.amplitude",
         "Late loss at G = 8 over 1/(2 sqrt(G - 1) t)",
         DERIVED,
-        predicted=lambda f: 1.0,
         measured=lambda f: float((f.measured.loss / f.predicted.late_law).sel(curve="grpo G = 8")[-1]),
         tolerance=lambda f: f.setting.tolerance.amplitude,
         fails_if="the constant of the late law were another",
@@ -271,11 +270,10 @@ CLAIMS = (
         fails_if="the exact loss had another late rate",
         follows="normalisation.curves",
     ),
-    Claim(
+    Claim.one(
         "normalisation.curves",
         "All five curves: measured / exact loss, the farthest from 1",
         DERIVED,
-        predicted=lambda f: 1.0,
         measured=lambda f: farthest_from_one(f.measured.loss, f.predicted.loss.where(f.measured.loss.notnull())),
         tolerance=lambda f: f.setting.tolerance.curve,
         fails_if="the mean update of a finite group, of silent groups or of dropped ones were another",

@@ -273,7 +273,7 @@ def _factors(panel: Axes, found: Results) -> None:
 
 
 def _say(panel: Axes, y: float, text: str, shade: str) -> None:
-    sheet.note(panel, 0.03, y, text, color=shade, fontsize=6.5)
+    sheet.small_note(panel, 0.03, y, text, color=shade)
 
 
 # Table below the claims.

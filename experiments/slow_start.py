@@ -240,7 +240,7 @@ def _draw_sweep(panel: Axes, found: Results) -> None:
         points = found.measured.success.sel(momentum=mu)[::3]
         panel.plot(gone[::3], points, "o", color=shade, markersize=2.2, markerfacecolor="white")
         panel.text(28.5, 0.42 - 0.09 * place, rf"$\mu$ = {mu:g}", color=shade, fontsize=6.5, ha="right")
-    sheet.note(panel, 0.015, 0.98, "lines:\npredicted\ncircles:\nmeasured", fontsize=6.5, va="top")
+    sheet.small_note(panel, 0.015, 0.98, "lines:\npredicted\ncircles:\nmeasured", va="top")
     xlabel = "$t\\,\\eta/(1-\\mu)$ (" + s.RATE_UNIT.replace(" ", "\n", 1) + ")"
     panel.set(xlabel=xlabel, ylabel="success", xlim=(14, 29), ylim=(0, 1))
 
@@ -253,10 +253,10 @@ def _draw_delays(panel: Axes, found: Results) -> None:
         panel.plot(d, found.predicted.delay.sel(rate=rate), color=shade, linewidth=1.2)
         panel.plot(d, found.measured.delay.sel(rate=rate), **(SMALL | {"color": shade}))
         text = rf"$\eta/(1-\mu)$ = {rate:g}"
-        sheet.note(panel, 0.03, 0.82 - 0.09 * place, text, color=shade, fontsize=6.5)
+        sheet.small_note(panel, 0.03, 0.82 - 0.09 * place, text, color=shade)
     unit = "(" + s.RATE_UNIT.replace(" unit", "\nunit") + ")"
-    sheet.note(panel, 0.03, 0.71, unit, fontsize=6.5, va="top")
-    sheet.note(panel, 0.03, 0.91, "- - leading order", fontsize=6.5)
+    sheet.small_note(panel, 0.03, 0.71, unit, va="top")
+    sheet.small_note(panel, 0.03, 0.91, "- - leading order")
     panel.text(19.5, 3, "constant force", color=s.GREY, fontsize=6.5, ha="right")
     panel.set(xlabel=r"$\mu/(1-\mu)$ (steps)", ylabel="delay (steps)", xlim=(0, 20), ylim=(0, 70))
 
@@ -265,7 +265,7 @@ def _draw_r_squared(panel: Axes, found: Results) -> None:
     panel.axhline(GOOD, color=s.GREY, linewidth=0.9)
     m = found.measured
     _by_answers(panel, found, "rival_r_squared", m.r_squared_low, m.r_squared_high)
-    sheet.note(panel, 0.98, 0.04, "circles: median\nbars: 90 %", fontsize=6.5, ha="right")
+    sheet.small_note(panel, 0.98, 0.04, "circles: median\nbars: 90 %", ha="right")
     panel.set(ylabel=r"$R^2$ of the wrong law", ylim=(0.7, 1))
 
 
@@ -276,7 +276,7 @@ def _draw_gain(panel: Axes, found: Results) -> None:
     panel.set(ylabel="AICc, wrong law less true", ylim=(-10, 60))
     names = ("softmax from 12 %", "softmax from 27 %", "inertia, no softmax")
     for place, (name, shade) in enumerate(zip(names, SHADE, strict=True)):
-        sheet.note(panel, 0.17, 0.93 - 0.09 * place, name, color=shade, fontsize=6.5)
+        sheet.small_note(panel, 0.17, 0.93 - 0.09 * place, name, color=shade)
 
 
 def _by_answers(panel: Axes, found: Results, name: str, low: xarray.DataArray, high: xarray.DataArray) -> None:

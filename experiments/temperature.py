@@ -27,7 +27,7 @@ from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
 from bandit_lab.simulate import run
 from bandit_lab.study.plots import style
 from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting, labelled
 
 TITLE = "Batch reuse as temperature; variance as a warning"
 
@@ -55,7 +55,7 @@ def dataset(
     }
     coords = {"share": shares, "reused_share": setting.reused_shares, "loop": np.arange(len(intervals))}
     coords |= {"refresh_interval": ("loop", intervals), "momentum": ("loop", setting.loops.momentum)}
-    return xarray.Dataset({k: (d, np.asarray(v, float), {"units": u}) for k, (d, v, u) in values.items()}, coords)
+    return labelled(values, coords)
 
 
 # Prediction: theory alone.

@@ -20,23 +20,21 @@ import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bandit_lab import theory
-from bandit_lab._readings import crossing, farthest_from_one, jackknife, slope_and_correlation, time_ratios
+from bandit_lab import _readings, theory
 from bandit_lab.bandits.contextual import ContextualBandit, contextual
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
-from bandit_lab.measure.curvature import curvature_along_gradients
+from bandit_lab.measure.curvature import curvature_during_training
 from bandit_lab.measure.displaced import stack_bandits
-from bandit_lab.measure.observe import mean_cosine, observe, prompt_gradients
+from bandit_lab.measure.observe import observe, success_and_cosine
 from bandit_lab.study.plots import style as s
 from bandit_lab.study.reproduce import claims, sheet
-from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting, labelled
 from bandit_lab.theory.contextual import contextual_curve, evenly_trained
 
 TITLE = "What dividing by the std does"
 
 # What prediction and measurement are both told.
 
-STEPS, NONE = {"units": "steps"}, {"units": "1"}
 NAMES = {0.0: "dr_grpo", 1.0: "grpo"}
 
 
@@ -45,9 +43,8 @@ def random_problems(setting: Setting) -> list[ContextualBandit]:
     problems = []
     for i in range(setting.problems):
         draw = np.random.default_rng(i)
-        options: dict[str, Any] = {"overlap": draw.uniform(), "difficulty": draw.uniform(*setting.difficulty)}
-        spread = draw.uniform(*setting.spread)
-        problems.append(contextual(setting.contexts, setting.arms, spread=spread, seed=1000 + i, **options))
+        overlap, difficulty, spread = draw.uniform(), draw.uniform(*setting.difficulty), draw.uniform(*setting.spread)
+        problems.append(contextual(setting.contexts, setting.arms, overlap, 0.0, difficulty, spread, seed=1000 + i))
     return problems
 
 
@@ -64,61 +61,55 @@ def clock(setting: Setting) -> np.ndarray:
     return np.arange(0, setting.steps, setting.every, dtype=float)
 
 
-def std_until(success: np.ndarray, last: float, every: int) -> float:
-    """Within-prompt std, averaged over prompts and the steps up to `last`. success: [..., T, X]."""
-    count = max(int(np.nan_to_num(last, nan=0.0) // every), 1)
-    return float(np.mean(np.sqrt(success * (1 - success))[..., :count, :]))
+def gain(setting: Setting, plain: np.ndarray, normalised: np.ndarray) -> np.ndarray:
+    """Time to the target of the plain curve [T] over that of the normalised one."""
+    slow, fast = (_readings.crossing(clock(setting), curve, setting.target) for curve in (plain, normalised))
+    return np.divide(slow, fast)
 
 
-def stage_edges(setting: Setting) -> np.ndarray:
-    """Ends of the stages as shares of the way."""
-    return np.linspace(0.02, 1, setting.stages.bins + 1)
+def mean_std(setting: Setting, success: np.ndarray) -> float:
+    """Within-prompt std, averaged over prompts and the steps to the target. success: [S, T, X]."""
+    last = _readings.crossing(clock(setting), success.mean(-1).mean(0), setting.target)
+    count = max(int(np.nan_to_num(last, nan=0.0) // setting.every), 1)
+    return float(np.mean(np.sqrt(success * (1 - success))[:, :count]))
+
+
+def stages(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+    """Ends [M + 1] and middles [M] of the stages as shares of the way."""
+    ends = np.linspace(0.02, 1, setting.stages.bins + 1)
+    return ends, (ends[1:] + ends[:-1]) / 2
 
 
 def speed_ratio(setting: Setting, plain: np.ndarray, normalised: np.ndarray) -> np.ndarray:
     """Time of the plain curve [T] over that of the normalised one in each stage [M]."""
-    levels = plain[0] + (setting.stages.last - plain[0]) * stage_edges(setting)
-    return time_ratios(clock(setting), plain, normalised, levels)
-
-
-def stage_axes(setting: Setting) -> dict:
-    """Conditions, and the middle of every stage as a share of the way."""
-    edges = stage_edges(setting)
-    return {"overlap": setting.stages.overlap, "stage": (edges[1:] + edges[:-1]) / 2}
+    levels = plain[0] + (setting.stages.last - plain[0]) * stages(setting)[0]
+    return _readings.time_ratios(clock(setting), plain, normalised, levels)
 
 
 # Prediction: theory alone.
 
 
 def predict(setting: Setting) -> xarray.Dataset:
-    """Gains, speed ratios and transfer curves from the mean flow; curvature in closed form."""
-    time, rate, size = clock(setting), setting.learning_rate, setting.group_size
-    laws = {name: theory.GroupLaw(name, size) for name in NAMES.values()}
-    gains, stds = [], []
-    for problem in random_problems(setting):
-        curves = {name: _flow(problem, rate * time, law) for name, law in laws.items()}
-        last = {name: crossing(time, curve.mean(1), setting.target) for name, curve in curves.items()}
-        gains.append(last["dr_grpo"] / last["grpo"])
-        stds.append(std_until(curves["grpo"], last["grpo"], setting.every))
-    ratios = []
-    for problem in planned(setting, setting.stages, setting.stage_draws):
-        plain, normalised = (_flow(problem, rate * time, laws[name]).mean(1) for name in NAMES.values())
-        ratios.append(speed_ratio(setting, plain, normalised))
-    axes = stage_axes(setting)
-    ratio = np.reshape(ratios, (setting.stage_draws, *map(len, axes.values()))).mean(0)
-    values = {
-        "gain": ("problem", gains, NONE),
-        "mean_std": ("problem", stds, {"units": "reward"}),
-        "speed_ratio": (tuple(axes), ratio, NONE),
-        "curvature_constant": ((), 1 + 1 / (setting.arms - 1), {"units": "per logit^2"}),
+    """Gains and speed ratios from the mean flow; curvature in closed form."""
+    alone = np.array([_flows(setting, problem) for problem in random_problems(setting)])
+    axes = {"overlap": setting.stages.overlap, "stage": stages(setting)[1]}
+    staged = planned(setting, setting.stages, setting.stage_draws)
+    ratios = [speed_ratio(setting, *_flows(setting, problem).mean(-1)) for problem in staged]
+    columns = {
+        "gain": ("problem", [gain(setting, *flows.mean(-1)) for flows in alone], "1"),
+        "mean_std": ("problem", [mean_std(setting, flows[1:]) for flows in alone], "reward"),
+        "speed_ratio": (tuple(axes), np.reshape(ratios, (-1, *map(len, axes.values()))).mean(0), "1"),
+        "curvature_constant": ((), 1 + 1 / (setting.arms - 1), "per logit^2"),
     }
-    return xarray.Dataset(values, axes)
+    return labelled(columns, axes)
 
 
-def _flow(problem: ContextualBandit, times: np.ndarray, law: theory.GroupLaw) -> np.ndarray:
-    """Success [T, X] at flow times; all prompts have equal shares of the groups."""
+def _flows(setting: Setting, problem: ContextualBandit) -> np.ndarray:
+    """Success [2, T, X] with mean-only and standardised advantages; all prompts have equal shares of the groups."""
     prompts = evenly_trained(problem.reference_log_policy, problem.features, problem.law.means)
-    return contextual_curve(times, prompts, law)
+    times = setting.learning_rate * clock(setting)
+    laws = [theory.GroupLaw(name, setting.group_size) for name in NAMES.values()]
+    return np.array([contextual_curve(times, prompts, law) for law in laws])
 
 
 # Measurement: simulation alone.
@@ -126,38 +117,28 @@ def _flow(problem: ContextualBandit, times: np.ndarray, law: theory.GroupLaw) ->
 
 def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     """Gains, speed ratios, reward at equal budget, curvature."""
-    runs = [lab.keep(f"power {power}", partial(_runs, setting, power)) for power in setting.powers]
-    results = xarray.concat(runs, xarray.DataArray(setting.powers, dims="power", name="power"))
-    parts = [_gains(setting, results), _stages(setting, results), _fair(setting, results)]
-    parts += [lab.keep("curvature", lambda: _curvature(setting))]
-    return xarray.merge(parts)
+    parts = [lab.keep(f"power {power}", partial(_runs, setting, power)) for power in setting.powers]
+    runs = xarray.concat(parts, xarray.DataArray(setting.powers, dims="power", name="power"))
+    curvature = lab.keep("curvature", lambda: _curvature(setting))
+    return xarray.merge([_gains(setting, runs), _stages(setting, runs), _fair(setting, runs), curvature])
 
 
-def _all_problems(setting: Setting) -> tuple[list[ContextualBandit], list[float]]:
-    """Every problem that is run, and its learning rate: random ones, stages, and the comparison at equal budget."""
-    problems = [*random_problems(setting), *planned(setting, setting.stages, setting.stage_draws)]
-    rates = [setting.learning_rate] * len(problems)
-    for problem in planned(setting, setting.fair, setting.fair_draws):
-        problems += [problem] * len(setting.fair.rates)
-        rates += setting.fair.rates
-    return problems, rates
-
-
-def _watch(problem: Any, theta: Any) -> Any:
-    value, gradients = prompt_gradients(problem, theta)
-    return value, mean_cosine(gradients)
+def _all_problems(setting: Setting) -> tuple[Any, Hyper]:
+    """Every problem that is run, stacked, and its learning rate: random ones, stages, comparison at equal budget."""
+    alone = [*random_problems(setting), *planned(setting, setting.stages, setting.stage_draws)]
+    compared, rates = planned(setting, setting.fair, setting.fair_draws), setting.fair.rates
+    problems = alone + [problem for problem in compared for _ in rates]
+    learning_rate = np.array([setting.learning_rate] * len(alone) + list(rates) * len(compared), float)
+    return stack_bandits(problems), Hyper(learning_rate, 0.0, 1, 0.0)
 
 
 def _runs(setting: Setting, power: float) -> xarray.Dataset:
     """Success of every prompt and mean |cosine| of prompt gradients along all runs of one advantage."""
-    problems, rates = _all_problems(setting)
-    stacked = stack_bandits(problems)
+    problems, hyper = _all_problems(setting)
     rule = ADVANTAGES[NAMES[power]]() if power in NAMES else ADVANTAGES["tempered"](power)
-    learner = Learner(stacked, rule, group_size=setting.group_size, prompts=setting.contexts)
-    hyper = Hyper(np.array(rates, float), 0.0, 1, 0.0)
-    times = len(clock(setting))
-    options: dict[str, Any] = {"times": times, "every": setting.every, "seeds": setting.seeds}
-    success, cosine = observe(learner, "sampled", hyper, _watch, stacked, **options)
+    learner = Learner(problems, rule, group_size=setting.group_size, prompts=setting.contexts)
+    options: dict[str, Any] = {"times": len(clock(setting)), "every": setting.every, "seeds": setting.seeds}
+    success, cosine = observe(learner, "sampled", hyper, success_and_cosine, problems, **options)
     value = {"success": (("run", "seed", "step", "prompt"), success.astype(np.float32))}
     return xarray.Dataset(value | {"cosine": (("run", "seed", "step"), cosine.astype(np.float32))})
 
@@ -165,26 +146,18 @@ def _runs(setting: Setting, power: float) -> xarray.Dataset:
 def _gains(setting: Setting, runs: xarray.Dataset) -> xarray.Dataset:
     """Gain in time to the target with its standard error (jackknife over seeds), and the average std."""
     success = runs.success.isel(run=slice(0, setting.problems)).sel(power=[0.0, 1.0]).values.astype(float)
-    curves, time = success.mean(-1), clock(setting)  # [2, B, S, T]
-    gain, error, std = np.empty((3, setting.problems))
-    for b in range(setting.problems):
-        gain[b] = _time_ratio(setting, *curves[:, b].mean(1))
-        error[b] = jackknife(partial(_time_ratio, setting), *curves[:, b]).error
-        last = crossing(time, curves[1, b].mean(0), setting.target)
-        std[b] = std_until(success[1, b], last, setting.every)
-    columns = {"gain": (gain, NONE), "gain_error": (error, NONE), "mean_std": (std, {"units": "reward"})}
-    return xarray.Dataset({name: ("problem", *column) for name, column in columns.items()})
-
-
-def _time_ratio(setting: Setting, plain: np.ndarray, normalised: np.ndarray) -> np.ndarray:
-    """Time to the target of the plain curve [T] over that of the normalised one."""
-    slow, fast = (crossing(clock(setting), one, setting.target) for one in (plain, normalised))
-    return np.divide(slow, fast)
+    pairs = list(zip(*success.mean(-1), strict=True))  # both curves [S, T] of every problem
+    columns = {
+        "gain": ("problem", [gain(setting, plain.mean(0), normalised.mean(0)) for plain, normalised in pairs], "1"),
+        "gain_error": ("problem", [_readings.jackknife(partial(gain, setting), *pair).error for pair in pairs], "1"),
+        "mean_std": ("problem", [mean_std(setting, one) for one in success[1]], "reward"),
+    }
+    return labelled(columns)
 
 
 def _stages(setting: Setting, runs: xarray.Dataset) -> xarray.Dataset:
     """Speed ratio by stage, mean over draws with standard error; orthogonality and std there in the normalised runs."""
-    axes, draws = stage_axes(setting), setting.stage_draws
+    axes, draws = {"overlap": setting.stages.overlap, "stage": stages(setting)[1]}, setting.stage_draws
     count = draws * len(axes["overlap"])
     part = runs.isel(run=slice(setting.problems, setting.problems + count)).sel(power=[0.0, 1.0]).astype(float)
     curves = part.success.mean(("seed", "prompt")).transpose("run", "power", "step").values
@@ -196,10 +169,14 @@ def _stages(setting: Setting, runs: xarray.Dataset) -> xarray.Dataset:
         along = [np.interp(levels, normalised, quantity[i]) for quantity in (cosine, std)]
         seen.append([speed_ratio(setting, plain, normalised), *along])
     table = np.moveaxis(np.reshape(seen, (draws, len(axes["overlap"]), 3, -1)), 2, 0)  # [3, draw, overlap, stage]
-    columns = dict(zip(("speed_ratio", "stage_cosine", "stage_std"), table.mean(1), strict=True))
-    columns["speed_ratio_error"] = table[0].std(0) / np.sqrt(max(draws - 1, 1))
-    units = {"stage_std": {"units": "reward"}}
-    return xarray.Dataset({name: (tuple(axes), v, units.get(name, NONE)) for name, v in columns.items()}, axes)
+    ratio, orthogonality, std = table.mean(1)
+    columns = {
+        "speed_ratio": (tuple(axes), ratio, "1"),
+        "stage_cosine": (tuple(axes), orthogonality, "1"),
+        "stage_std": (tuple(axes), std, "reward"),
+        "speed_ratio_error": (tuple(axes), table[0].std(0) / np.sqrt(max(draws - 1, 1)), "1"),
+    }
+    return labelled(columns, axes)
 
 
 def _fair(setting: Setting, runs: xarray.Dataset) -> xarray.Dataset:
@@ -211,39 +188,27 @@ def _fair(setting: Setting, runs: xarray.Dataset) -> xarray.Dataset:
     end = runs.isel(run=last, step=part.steps // setting.every)
     values = end.success.mean("prompt").transpose("run", "power", "seed").values.astype(float)
     values = values.reshape(*shape, len(powers), -1).transpose(1, 3, 2, 0, 4)  # [condition, power, rate, draw, seed]
+    best, over_plain = _readings.at_own_best(values.reshape(*values.shape[:3], -1))
     start = runs.cosine.isel(step=0, seed=0, power=0, run=last).values.reshape(shape)[..., 0].mean(0)
     chosen = powers[np.argmin(np.abs(powers - (1 - start)[:, None]), axis=1)]
-    final = values.mean((-2, -1))
-    best = np.take_along_axis(values, final.argmax(-1)[:, :, None, None, None], 2)[:, :, 0]  # [c, power, draw, seed]
-    difference = (best - best[:, :1]).reshape(*best.shape[:2], -1)
-    dims = ("condition", "power")
-    reward = {"units": "reward"}
     columns = {
-        "final": ((*dims, "rate"), final, reward),
-        "best": (dims, best.mean((-2, -1)), reward),
-        "over_plain": (dims, difference.mean(-1), reward),
-        "over_plain_error": (dims, difference.std(-1) / np.sqrt(difference.shape[-1]), reward),
-        "rule_power": ("condition", chosen, NONE),
-        "start_cosine": ("condition", start, NONE),
+        "final": (("condition", "power", "rate"), values.mean((-2, -1)), "reward"),
+        "best": (("condition", "power"), best, "reward"),
+        "over_plain": (("condition", "power"), over_plain.value, "reward"),
+        "over_plain_error": (("condition", "power"), over_plain.error, "reward"),
+        "rule_power": ("condition", chosen, "1"),
+        "start_cosine": ("condition", start, "1"),
     }
-    return xarray.Dataset(columns, {"power": powers, "rate": part.rates})
+    return labelled(columns, {"power": powers, "rate": part.rates})
 
 
 def _curvature(setting: Setting) -> xarray.Dataset:
     """Second derivative of each prompt's success along its own gradient, at policies that training passes through."""
     problem = planned(setting, setting.stages, 1)[0]
-    learner = Learner(stack_bandits([problem]))
-    hyper = Hyper(np.array([setting.learning_rate]), 0.0, 1, 0.0)
-    thetas = observe(learner, "mean_field", hyper, lambda bandit, theta: theta, learner.bandit, times=8, every=20)[0, 0]
-    parts = [curvature_along_gradients(problem, theta) for theta in thetas]
-    success, second, bound = (("point", np.concatenate(column)) for column in zip(*parts, strict=True))
-    unit = {"units": "reward per logit^2"}
-    values = {
-        "curvature": (*second, unit),
-        "curvature_bound": (*bound, unit),
-        "success": (*success, {"units": "reward"}),
-    }
-    return xarray.Dataset(values)
+    success, second, bound = curvature_during_training(problem, setting.learning_rate, times=8, every=20)
+    unit = "reward per logit^2"
+    columns = {"curvature": (second, unit), "curvature_bound": (bound, unit), "success": (success, "reward")}
+    return labelled({name: ("point", *column) for name, column in columns.items()})
 
 
 # Numbers that the claims compare.
@@ -261,7 +226,7 @@ def curvature_constant(found: Results) -> float:
     success = found.measured.success
     shape = (success * (1 - success) * (1 - 2 * success)).where(abs(success - 0.5) > 0.02)
     predicted = float(found.predicted.curvature_constant)
-    return predicted * farthest_from_one(found.measured.curvature, shape * predicted)
+    return predicted * _readings.farthest_from_one(found.measured.curvature, shape * predicted)
 
 
 # Picture.
@@ -269,40 +234,28 @@ def curvature_constant(found: Results) -> float:
 
 def trained(setting: Setting) -> str:
     """What stands above the picture."""
-    return sheet.trained(
-        f"{setting.contexts} prompts with {setting.arms} arms each",
-        "GRPO with std against mean only",
-        "SGD, on-policy",
-        kl_weight=0,
-        drift=f"sampled groups, G = {setting.group_size}",
-    )
+    prompts = f"{setting.contexts} prompts with {setting.arms} arms each"
+    drift = f"sampled groups, G = {setting.group_size}"
+    return sheet.trained(prompts, "GRPO with std against mean only", "SGD, on-policy", kl_weight=0, drift=drift)
 
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Gains, speed by stage, curvature, equal budget."""
-    panels = sheet.panels(figure, wide, 6, heights=(4.2, 5.6), across=(3, 2))
-    a, b, c, d, e, f = panels
+    a, b, c, d, e, f = sheet.panels(figure, wide, 6, heights=(4.2, 5.6), across=(3, 2), lettered=True)
     predicted, measured = found.predicted, found.measured
     ends = np.array([2.0, float(np.nanmax(measured.gain)) + 0.1])
     points: s.Look = {"fmt": "o", "color": s.BLACK, "markersize": 2.2, "elinewidth": 0.6, "markeredgewidth": 0.5}
-    for panel, x in ((a, predicted.gain), (b, 1 / measured.mean_std)):
+    gains = (a, predicted.gain, "predicted gain", s.EXACT), (b, 1 / measured.mean_std, "1/mean std (1/reward)", s.LAW)
+    for panel, x, name, line in gains:
         panel.errorbar(x, measured.gain, measured.gain_error, **points)
-        panel.plot(ends, ends, **(s.EXACT if panel is a else s.LAW))
-        panel.set_ylabel("measured gain")
-    _say(a, 0.03, 0.97, "line: measured\n= predicted", va="top")
-    _say(b, 0.97, 0.03, "dashed: gain\n= 1/mean std", ha="right")
-    a.set_xlabel("predicted gain")
-    b.set_xlabel("1/mean std (1/reward)")
+        panel.plot(ends, ends, **line)
+        panel.set(xlabel=name, ylabel="measured gain")
+    sheet.small_note(a, 0.03, 0.97, "line: measured\n= predicted", va="top")
+    sheet.small_note(b, 0.97, 0.03, "dashed: gain\n= 1/mean std", ha="right")
     _draw_stages(c, predicted, measured)
     _draw_curvature(d, predicted, measured)
-    for panel, condition in ((e, 0), (f, -1)):
-        _draw_budget(panel, found, condition)
-    for panel, letter in zip(panels, "abcdef", strict=True):
-        panel.set_title(letter, loc="left", fontweight="bold")
-
-
-def _say(panel: Axes, x: float, y: float, text: str, **where: Any) -> None:
-    sheet.note(panel, x, y, text, fontsize=6.5, **where)
+    _draw_budget(e, found, 0)
+    _draw_budget(f, found, -1)
 
 
 def _draw_curvature(panel: Axes, predicted: xarray.Dataset, measured: xarray.Dataset) -> None:
@@ -313,7 +266,7 @@ def _draw_curvature(panel: Axes, predicted: xarray.Dataset, measured: xarray.Dat
     seen = np.sqrt(measured.success * (1 - measured.success))
     panel.plot(seen, np.abs(measured.curvature), **s.MEASURED | {"markersize": 2.5})
     panel.text(0.22, 0.09, "bound", ha="right", fontsize=7)
-    _say(panel, 0.03, 0.97, "line: predicted\ncircles: measured", va="top")
+    sheet.small_note(panel, 0.03, 0.97, "line: predicted\ncircles: measured", va="top")
     panel.set(xlabel="std (reward)", ylabel="|curvature| (1/logit$^2$)")
 
 
@@ -325,7 +278,7 @@ def _draw_stages(panel: Axes, predicted: xarray.Dataset, measured: xarray.Datase
         panel.errorbar(seen.stage, seen.speed_ratio, seen.speed_ratio_error, linestyle="none", elinewidth=0.6, **look)
         sheet.note(panel, 0.02, 1.0 - 0.11 * i, f"overlap {float(seen.overlap):g}", color=color, va="top")
     panel.axhline(2.0, **s.LAW | {"linewidth": 0.8})
-    _say(panel, 0.03, 0.02, "lines: predicted\nmarkers: measured\ndashed: 1/(largest std)")
+    sheet.small_note(panel, 0.03, 0.02, "lines: predicted\nmarkers: measured\ndashed: 1/(largest std)")
     panel.set(ylim=(1.25, None), xlabel="share of way to 90 %", ylabel="speed ratio")
 
 
@@ -339,7 +292,7 @@ def _draw_budget(panel: Axes, found: Results, condition: int) -> None:
         if condition == 0:
             sheet.note(panel, 0.97, 0.05 + 0.11 * i, name, color=color, ha="right")
     if condition == 0:
-        _say(panel, 0.97, 0.05 + 0.11 * len(powers), "measured:", ha="right")
+        sheet.small_note(panel, 0.97, 0.05 + 0.11 * len(powers), "measured:", ha="right")
     where = "orthogonal" if condition == 0 else f"overlap {fair.overlap[condition]:g}, conflict"
     panel.set_title(where, fontsize=7, loc="right")
     panel.set(xscale="log", ylabel="reward, equal budget")
@@ -352,23 +305,20 @@ def _draw_budget(panel: Axes, found: Results, condition: int) -> None:
 
 def table(found: Results) -> str:
     """Correlations and slopes, and the comparison at equal budget."""
-    predicted, measured = found.predicted, found.measured
+    predicted, measured, fair = found.predicted, found.measured, found.setting.fair
     rows: list[tuple[str, ...]] = []
     for name, x in (("that of the mean flow", predicted.gain), ("1/average within-prompt std", 1 / measured.mean_std)):
-        slope, error, correlation, spread = slope_and_correlation(x.values, measured.gain.values)
+        slope, error, correlation, spread = _readings.slope_and_correlation(x.values, measured.gain.values)
         rows.append((name, f"{slope:.3f} +- {error:.3f}", f"{correlation:.3f} +- {spread:.3f}", f"{x.size}"))
     lines = claims.grid(("gain in time against", "slope", "correlation", "problems"), rows)
     lines += ["", "Equal budget, each at its best learning rate: mean reward, and the difference to `dr_grpo`.", ""]
-    rows, powers = [], measured.power.values
-    fair = found.setting.fair
-    for i, (overlap, conflict) in enumerate(zip(fair.overlap, fair.conflict, strict=True)):
+    rows = []
+    for i, condition in enumerate(zip(fair.overlap, fair.conflict, strict=True)):
         row = measured.isel(condition=i)
-        cells = [
-            f"{float(row.best[j]):.4f} ({float(row.over_plain[j]):+.4f} +- {float(row.over_plain_error[j]):.4f})"
-            for j in range(len(powers))
-        ]
-        rows.append((f"{overlap:g}", f"{conflict:g}", *cells, f"std^{float(row.rule_power):g}"))
-    head = ("overlap", "conflict", *(f"std^{p:g}" for p in powers), "our rule takes")
+        numbers = zip(row.best.values, row.over_plain.values, row.over_plain_error.values, strict=True)
+        cells = [f"{best:.4f} ({over:+.4f} +- {error:.4f})" for best, over, error in numbers]
+        rows.append((*(f"{x:g}" for x in condition), *cells, f"std^{float(row.rule_power):g}"))
+    head = ("overlap", "conflict", *(f"std^{p:g}" for p in measured.power.values), "our rule takes")
     return "\n".join([*lines, *claims.grid(head, rows)])
 
 
@@ -389,33 +339,30 @@ CLAIMS = (
         relative=True,
         fails_if="finite steps or noise moved the times of both rules differently",
     ),
-    Claim(
+    Claim.one(
         "three_phases.gain_slope",
         "Problem by problem: measured gain rises with the mean flow's with slope 1",
         FLOW,
-        predicted=lambda f: 1.0,
-        measured=lambda f: slope_and_correlation(f.predicted.gain.values, f.measured.gain.values)[0],
+        measured=lambda f: _readings.slope_and_correlation(f.predicted.gain.values, f.measured.gain.values)[0],
         tolerance=lambda f: f.setting.tolerance.slope,
         fails_if="the flow had the mean gain but not the differences between problems",
     ),
-    Claim(
+    Claim.one(
         "three_phases.gain_is_inverse_std",
         "In each quarter of the problems, sorted by their std, the gain is 1/std, the std averaged over prompts and "
         "iterations: mean of gain x std, the farthest from 1",
         "arXiv 2601.23135, read as an equality at one learning rate",
-        predicted=lambda f: 1.0,
-        measured=lambda f: farthest_from_one(gain_times_std(f), 1.0),
+        measured=lambda f: _readings.farthest_from_one(gain_times_std(f), 1.0),
         tolerance=0.1,
         fails_if="gain x std had a trend; its mean over all problems is 1 by the choice of their difficulties",
         post_hoc="quarters were taken after the mean over all problems had hidden the trend",
         explanation="gain x std rises with the std: the gain differs less between problems than 1/std",
     ),
-    Claim(
+    Claim.one(
         "three_phases.gain_follows_inverse_std",
         "Problem by problem: measured gain rises with 1/std with slope 1",
         "arXiv 2601.23135, read as an equality at one learning rate",
-        predicted=lambda f: 1.0,
-        measured=lambda f: slope_and_correlation(1 / f.predicted.mean_std.values, f.measured.gain.values)[0],
+        measured=lambda f: _readings.slope_and_correlation(1 / f.predicted.mean_std.values, f.measured.gain.values)[0],
         tolerance=lambda f: f.setting.tolerance.slope,
         fails_if="the gain differed less between problems than 1/std",
         post_hoc="the slope was looked at after the mean over all problems",

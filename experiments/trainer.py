@@ -320,11 +320,10 @@ def _allowed(f: Results) -> float:
 
 
 CLAIMS = (
-    Claim(
+    Claim.one(
         "trainer.on_policy",
         "One update per rollout batch: learning rate at which TRL leaves stability, over the probe's",
         THEORY,
-        predicted=lambda f: 1.0,
         constant="the probe's prediction",
         measured=lambda f: _over(f, "loss_1"),
         tolerance=_allowed,
@@ -347,11 +346,10 @@ CLAIMS = (
         tolerance=0.2,
         fails_if="a KL penalty taken at the samples were not stale",
     ),
-    Claim(
+    Claim.one(
         "trainer.reward_worst",
         "KL in the reward: measured over predicted threshold, the farthest from 1 over N",
         THEORY,
-        predicted=lambda f: 1.0,
         constant="the probe's prediction",
         measured=lambda f: max(
             (_over(f, n) for n in f.setting.cases if n[:6] == "reward"), key=lambda x: abs(math.log(x))
@@ -361,11 +359,10 @@ CLAIMS = (
         " away it leaves within one or two grid steps (docs/trainer.md)",
         fails_if="the exact threshold of the stale mode did not hold, shared samples or not",
     ),
-    Claim(
+    Claim.one(
         "trainer.clip",
         "TRL's clip of 0.2 at N = 4: threshold with it over without, no less than 1 up to a grid step (1 if so)",
         "the clip acts only once a ratio is off by 0.2",
-        predicted=lambda f: 1.0,
         constant="the hypothesis",
         measured=lambda f: float(_over(f, "clip_4", "loss_4") > 1 / STEP),
         tolerance=0.0,
@@ -373,11 +370,10 @@ CLAIMS = (
         " it had balanced; with both taken runs stay nearly where they do without clip (docs/trainer.md)",
         fails_if="the clip made training leave earlier",
     ),
-    Claim(
+    Claim.one(
         "trainer.adam",
         "Adam: measured over predicted threshold is no less than 1 up to a grid step (1 if so)",
         "the second moment grows with the fluctuation: bandit_lab/theory/adaptive.py",
-        predicted=lambda f: 1.0,
         constant="the hypothesis",
         measured=lambda f: float(_over(f, "adam_1") > 1 / f.setting.adam.factor),
         tolerance=0.0,

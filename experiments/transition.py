@@ -273,11 +273,10 @@ THEORY = "derived in bandit_lab/theory/discrete.py and block_map.py"
 
 def _trajectory_claim(regime: str, label: str) -> Claim:
     # Half the difference of two opposite runs leaves an error of third order: 0.04^2 of the gap.
-    return Claim(
+    return Claim.one(
         f"transition.{regime}",
         f"The closed form lies over the {label} trajectory: 1 less their largest difference over the displacement",
         "arXiv 2606.30789; derived in bandit_lab/theory/discrete.py",
-        predicted=lambda f: 1.0,
         measured=lambda f: 1 - float(abs(f.measured.trajectory - f.predicted.trajectory).sel(regime=regime).max()),
         tolerance=2e-3,
         fails_if="the reward of displaced runs did not follow the two poles from the first step on",
@@ -287,20 +286,18 @@ def _trajectory_claim(regime: str, label: str) -> Claim:
 CLAIMS = (
     *(_trajectory_claim(regime, label) for regime, (label, _) in REGIMES.items()),
     # Poles that meet are resolved to the square root of the rounding error of a displacement of 2e-5: 1e-5.
-    Claim(
+    Claim.one(
         "transition.damping_ratio",
         "Measured over predicted damping ratio, the farthest from 1 over both sweeps and both lags",
         THEORY,
-        predicted=lambda f: 1.0,
         measured=lambda f: both_sweeps(f, "damping_ratio", np.inf),
         tolerance=1e-3,
         fails_if="a pole of the real update was another at one learning rate, momentum or lag",
     ),
-    Claim(
+    Claim.one(
         "transition.frequency",
         "Measured over predicted frequency where the damping ratio is below 0.9, the farthest from 1",
         THEORY,
-        predicted=lambda f: 1.0,
         measured=lambda f: both_sweeps(f, "frequency", 1 / f.setting.clear),
         tolerance=1e-3,
         fails_if="the angle of a pole were another there",

@@ -149,11 +149,10 @@ THEORY = "derived in bandit_lab/theory/thresholds.py"
 
 # Brackets are 2^-13 of a grid step (a factor 1.46) wide, 5e-5; growth over 150 periods resolves a threshold to 3e-4.
 CLAIMS = (
-    Claim(
+    Claim.one(
         "two_detectors.overshoot_confirms_law",
         "Model A without momentum: overshoot is seen from the law's learning rate on, at every refresh interval",
         f"arXiv 2606.30789; {THEORY}",
-        predicted=lambda f: 1.0,
         measured=lambda f: farthest_from_one(f.measured.overshoot.sel(PLAIN_A), f.predicted.law.sel(PLAIN_A)),
         tolerance=1e-3,
         fails_if="an overshoot of 10^-6 were seen earlier or later than the sign change of the multiplier",
@@ -171,11 +170,10 @@ CLAIMS = (
         follows="two_detectors.threshold_exact",
         constant="the flip at kappa N = 2 in bandit_lab/theory/thresholds.py",
     ),
-    Claim(
+    Claim.one(
         "two_detectors.growth_confirms_law_of_c",
         "Model C without momentum: displacements grow from the law's learning rate on",
         THEORY,
-        predicted=lambda f: 1.0,
         measured=lambda f: farthest_from_one(f.measured.threshold.sel(PLAIN_C), f.predicted.law.sel(PLAIN_C)),
         tolerance=1e-3,
         fails_if="the exact threshold of model C without momentum were not the law",

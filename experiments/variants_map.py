@@ -367,20 +367,18 @@ CLAIMS = (
         unit="loops",
         fails_if="a clip or a ratio brought one variant of a loop a threshold",
     ),
-    Claim(
+    Claim.one(
         "variants_map.temperature",
         "Temperature of every advantage (estimators that act alike on policy): variance of the gradient times G",
         "derived in bandit_lab/theory/gradient_noise.py",
-        predicted=lambda f: 1.0,
         measured=lambda f: frozen_ratio(f, "temperature"),
         tolerance=lambda f: f.setting.tolerance.noise,
         fails_if="the covariance of one advantage's gradient were another",
     ),
-    Claim(
+    Claim.one(
         "variants_map.late_exponent",
         "Late times without KL term at G = infinity: the exponent of 1 - p in every advantage",
         "derived in bandit_lab/theory/two_arm.py",
-        predicted=lambda f: 1.0,
         measured=lambda f: frozen_ratio(f, "late_exponent"),
         tolerance=1e-6,
         fails_if="the drift of one advantage near the vertex were another",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bandit_lab._readings import read_at, slope_within, time_ratios
+from bandit_lab._readings import at_own_best, read_at, slope_within, time_ratios
 
 TIME = np.linspace(0.0, 10.0, 4001)
 LEVELS = np.array([0.1, 0.3, 0.5, 0.9])
@@ -31,3 +31,13 @@ def test_the_slope_within_groups_ignores_their_levels():
     y = 0.7 * x - 5.0 * groups
     assert slope_within(groups, x, y) == pytest.approx(0.7, abs=1e-12)
     assert slope_within(np.zeros(groups.size), x, y) < 0
+
+
+def test_options_are_compared_where_each_is_best():
+    """Two options at three settings, four samples: the second is best at another setting than the first."""
+    first = [[0.0, 0.0, 0.0, 0.0], [1.0, 3.0, 1.0, 3.0], [1.0, 1.0, 1.0, 1.0]]
+    second = [[4.0, 5.0, 4.0, 5.0], [0.0, 0.0, 0.0, 9.0], [2.0, 2.0, 2.0, 2.0]]
+    best, above = at_own_best(np.array([[first, second]]))
+    np.testing.assert_allclose(best, [[2.0, 4.5]])
+    np.testing.assert_allclose(above.value, [[0.0, 2.5]])
+    np.testing.assert_allclose(above.error, [[0.0, 0.5 / 2]])  # differences 3, 2, 3, 2: paired, not the spread of each

@@ -17,7 +17,9 @@ import numpy as np
 
 from bandit_lab._types import Array
 from bandit_lab.bandits import Bandit
-from bandit_lab.measure.observe import prompt_gradients
+from bandit_lab.grpo import Hyper, Learner
+from bandit_lab.measure.displaced import stack_bandits
+from bandit_lab.measure.observe import observe, prompt_gradients
 
 
 @dataclass(frozen=True)
@@ -77,3 +79,15 @@ def curvature_along_gradients(bandit: Bandit, theta: np.ndarray) -> tuple[np.nda
     along = [measure_curvature(bandit, theta, each / np.linalg.norm(each)) for each in gradients]
     second, bound = ([getattr(one, name)[x] for x, one in enumerate(along)] for name in ("second_derivative", "bound"))
     return success, np.array(second), np.array(bound)
+
+
+def curvature_during_training(
+    bandit: Bandit, learning_rate: float, *, times: int, every: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`curvature_along_gradients` at steps 0, every, 2 every, ... of the mean update: three columns [times * X]."""
+    learner = Learner(stack_bandits([bandit]))
+    hyper = Hyper(np.array([learning_rate]), 0.0, 1, 0.0)
+    thetas = observe(learner, "mean_field", hyper, lambda _, theta: theta, learner.bandit, times=times, every=every)
+    parts = [curvature_along_gradients(bandit, theta) for theta in thetas[0, 0]]
+    success, second, bound = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return success, second, bound

@@ -78,3 +78,9 @@ def mean_cosine(gradients: Array) -> Array:
     count = unit.shape[0]
     pairs = jnp.abs(unit @ unit.T) * (1 - jnp.eye(count))
     return jnp.sum(pairs) / (count * (count - 1))
+
+
+def success_and_cosine(bandit: Any, theta: Array) -> tuple[Array, Array]:
+    """(`success_of_prompts` [X], `mean_cosine` of the prompts' gradients): a `Watch`."""
+    value, gradients = prompt_gradients(bandit, theta)
+    return value, mean_cosine(gradients)

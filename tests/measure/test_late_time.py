@@ -11,8 +11,8 @@ from settings import cells, learner
 from bandit_lab.bandits import RewardLaw, k_arm, two_arm
 from bandit_lab.bandits.base import Bandit
 from bandit_lab.bandits.contextual import contextual
-from bandit_lab.grpo import GRPO
-from bandit_lab.measure.curvature import curvature_along_gradients, measure_curvature
+from bandit_lab.grpo import GRPO, Learner
+from bandit_lab.measure.curvature import curvature_along_gradients, curvature_during_training, measure_curvature
 from bandit_lab.measure.late_time import late_exponent, late_rate
 from bandit_lab.simulate import trajectories
 
@@ -159,6 +159,16 @@ def test_curvature_along_each_prompts_own_gradient():
         assert success[prompt] == pytest.approx(value(prompt, theta), rel=1e-12)
         assert second[prompt] == pytest.approx(bend, rel=1e-3, abs=1e-6)
         assert abs(second[prompt]) <= bound[prompt]
+
+
+def test_curvature_during_training_is_that_of_the_policies_on_the_way():
+    """At steps 0, 3 and 6 of the engine's run; the columns go step by step."""
+    bandit = contextual(2, 3, overlap=0.4, seed=5)
+    success, second, bound = curvature_during_training(bandit, 0.7, times=3, every=3)
+    curve = trajectories(Learner(bandit), "mean_field", cells(0.7, kl_weight=0.0), steps=6, dtype=np.float64)[0, 0]
+    np.testing.assert_allclose(success.reshape(3, 2).mean(1), curve[::3], rtol=1e-12)
+    first = curvature_along_gradients(bandit, np.asarray(bandit.initial_parameters))
+    np.testing.assert_allclose([column[:2] for column in (success, second, bound)], first, rtol=1e-12)
 
 
 def test_two_arms_with_one_logit_reach_the_bound_at_one_eighth():

@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 import xarray
 
 from bandit_lab import simulate
@@ -9,7 +10,7 @@ from bandit_lab._readings import crossing, farthest_from_one, slope_and_correlat
 from bandit_lab.bandits.contextual import contextual
 from bandit_lab.grpo import Hyper, Lag, Learner
 from bandit_lab.measure.displaced import stack_bandits
-from bandit_lab.measure.observe import mean_cosine, observe, prompt_gradients, success_of_prompts
+from bandit_lab.measure.observe import mean_cosine, observe, prompt_gradients, success_and_cosine, success_of_prompts
 
 BANDITS = [contextual(3, 3, overlap, seed=seed) for overlap, seed in ((0.0, 1), (0.6, 2))]
 
@@ -43,6 +44,9 @@ def test_mean_cosine_and_gradients_by_hand():
     step = 1e-6 * gradients[1] / jnp.linalg.norm(gradients[1])
     change = success_of_prompts(BANDITS[0], BANDITS[0].initial_parameters + step) - value
     np.testing.assert_allclose(change / 1e-6, [0, jnp.linalg.norm(gradients[1]), 0], atol=1e-6)
+    success, cosine = success_and_cosine(BANDITS[1], BANDITS[1].initial_parameters)
+    np.testing.assert_array_equal(success, success_of_prompts(BANDITS[1], BANDITS[1].initial_parameters))
+    assert float(cosine) == pytest.approx(0.6)  # prompts that are alike but for their difficulty: the overlap
 
 
 def test_readings():

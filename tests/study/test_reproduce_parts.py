@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from bandit_lab._readings import farthest_from_one, share_near_one
 from bandit_lab.study.plots import style
 from bandit_lab.study.reproduce import cache, claims, sheet, source
-from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, as_setting, discover
+from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, as_setting, discover, labelled
 
 
 def _found(predicted: float, measured: float, quality: str = "draft") -> Results:
@@ -222,9 +222,11 @@ def test_claims_of_one_reading_compare_what_it_reads():
         for claim in (
             Claim.ratio("a.b", "", "", lambda d: d.x, 0.2, explanation="no"),
             Claim.same("a.c", "", "", lambda d: d.x[0], 0.11, relative=True),
+            Claim.one("a.d", "", "", lambda f: f.measured.x[0] - 1, 0.1),
         )
     ]
-    assert [(row["predicted"], row["measured"], row["holds"]) for row in rows] == [(1, 0.75, False), (2, 2.2, True)]
+    seen = [(row["predicted"], row["measured"], row["holds"]) for row in rows]
+    assert seen == [(1, 0.75, False), (2, 2.2, True), (1, pytest.approx(1.2), False)]
 
 
 def test_claims_that_follow_from_others_are_no_independent_checks():
@@ -273,8 +275,8 @@ def test_parts_are_kept_in_their_order_and_told_one_by_one():
 
 @pytest.mark.parametrize("name", discover())
 def test_an_experiment_can_be_read_in_one_go(name):
-    """About 400 lines at most; `three_phases` compares rules at equal budget besides."""
-    assert len(discover()[name].source.splitlines()) <= 465
+    """In 400 lines at most."""
+    assert len(discover()[name].source.splitlines()) <= 400
 
 
 @pytest.mark.parametrize("experiment", discover().values(), ids=lambda one: one.id)
@@ -322,6 +324,21 @@ def test_panels_share_the_axis_along_which_they_lie(wide, shared):
     first.set(xlim=(3, 4), ylim=(5, 6))
     assert (second.get_xlim() == (3, 4)) == (shared and not wide)
     assert (second.get_ylim() == (5, 6)) == (shared and wide)
+
+
+def test_lettered_panels_and_small_notes():
+    panels = sheet.panels(Figure(), True, 6, heights=(2, 4), across=(3, 2), lettered=True)
+    assert "".join(panel.get_title(loc="left") for panel in panels) == "abcdef"
+    assert sheet.panels(Figure(), True, 2, heights=(2, 4))[0].get_title(loc="left") == ""
+    sheet.small_note(panels[1], 0.1, 0.2, "here", ha="right")
+    (text,) = panels[1].texts
+    assert (text.get_fontsize(), text.get_ha(), text.get_position()) == (sheet.SMALLEST_TEXT, "right", (0.1, 0.2))
+
+
+def test_labelled_columns_are_floats_with_units():
+    found = labelled({"x": ("i", [1, 2], "steps"), "y": ((), 3, "1")}, {"i": ["a", "b"]})
+    assert (found.x.dtype, found.x.dims, found.x.units) == (float, ("i",), "steps")
+    assert (float(found.x.sel(i="b")), float(found.y), found.y.units) == (2, 3, "1")
 
 
 def test_a_line_is_named_at_its_end_and_a_key_has_lines_and_markers():

@@ -27,6 +27,8 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from bandit_lab._readings import farthest_from_one
 from bandit_lab.study.reproduce import source
 from bandit_lab.study.settings.config import beside_package, config_dir
@@ -110,12 +112,27 @@ class Claim:
         return cls(id, statement, source, *numbers, tolerance, **more)
 
     @classmethod
+    def one(
+        cls, id: str, statement: str, source: str, measured: Number, tolerance: float | Number, **more: Any
+    ) -> "Claim":
+        """A measured number that is predicted to be 1, as a ratio or a share."""
+        return cls(id, statement, source, lambda f: 1.0, measured, tolerance, **more)
+
+    @classmethod
     def ratio(
         cls, id: str, statement: str, source: str, read: "Reading", tolerance: float | Number, **more: Any
     ) -> "Claim":
         """Measured over predicted `read(dataset)`, an array, where it is farthest from 1."""
         numbers = (lambda f: 1.0), (lambda f: farthest_from_one(read(f.measured), read(f.predicted)))
         return cls(id, statement, source, *numbers, tolerance, **more)
+
+
+def labelled(columns: "Mapping[str, tuple[Any, Any, str]]", coords: Any = None) -> "xarray.Dataset":
+    """(Dimensions, values, unit) by name as a data set of floats. coords: as `xarray.Dataset` takes them."""
+    import xarray
+
+    values = {name: (dims, np.asarray(value, float), {"units": unit}) for name, (dims, value, unit) in columns.items()}
+    return xarray.Dataset(values, coords)
 
 
 class Lab:

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
 from bandit_lab.study.plots.style import GREY, MEASURED, lines, style
@@ -67,6 +68,7 @@ def panels(
     across: tuple[int, int] | None = None,
     sizes: "tuple[Sequence[float], Sequence[float]] | None" = None,
     shared: bool = False,
+    lettered: bool = False,
 ) -> "list[Axes]":
     """The panels of a figure, row by row: beside each other over two columns, below each other in one.
 
@@ -76,13 +78,17 @@ def panels(
       across: panels in a row, if not all of them and one.
       sizes: relative, of the panels in the row or in the column that they make.
       shared: whether panels beside each other have one vertical axis, and those of one column one horizontal axis.
+      lettered: whether each has its letter above it at the left.
     """
     here = 0 if wide else 1
     row = (across or (count, 1))[here]
     ratios: dict[str, Any] = {"width_ratios" if row > 1 else "height_ratios": sizes[here]} if sizes else {}
     figure.set_figheight(heights[here])
     axes: dict[str, Any] = {"sharex": shared and row == 1, "sharey": shared and row > 1}
-    return list(figure.subplots(count // row, row, squeeze=False, **axes, **ratios).ravel())
+    made = list(figure.subplots(count // row, row, squeeze=False, **axes, **ratios).ravel())
+    for panel, letter in zip(made, ascii_lowercase, strict=False) if lettered else ():
+        panel.set_title(letter, loc="left", fontweight="bold")
+    return made
 
 
 def fill(
@@ -119,6 +125,11 @@ def writers(about: "Setting", *architectures: str) -> str:
 def note(panel: "Axes", x: float, y: float, text: str, **look: Any) -> None:
     """Small text at (x, y) of a panel, both from 0 to 1."""
     panel.text(x, y, text, transform=panel.transAxes, **{"fontsize": 7} | look)
+
+
+def small_note(panel: "Axes", x: float, y: float, text: str, **look: Any) -> None:
+    """A `note` in the smallest text."""
+    note(panel, x, y, text, **{"fontsize": SMALLEST_TEXT} | look)
 
 
 def name_level(panel: "Axes", height: float, text: str, **look: Any) -> None:

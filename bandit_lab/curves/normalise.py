@@ -10,7 +10,7 @@ import numpy as np
 from bandit_lab.curves import aliases, columns
 from bandit_lab.curves.options import ReadOptions
 from bandit_lab.curves.record import COLUMNS, Curve, Floats, RewardScale, Series
-from bandit_lab.curves.table import Table
+from bandit_lab.curves.table import LogTable
 from bandit_lab.curves.which import (
     chosen_rows,
     epoch_length,
@@ -36,12 +36,12 @@ class Parsed:
     """What a reader hands over: one table per run, the format's name and what it had to say."""
 
     format: str
-    tables: dict[str, Table]
+    tables: dict[str, LogTable]
     notes: tuple[str, ...] = ()
     framework: str = ""
 
 
-def curve(name: str, source: str, parsed: Parsed, table: Table, options: ReadOptions) -> Curve:
+def curve(name: str, source: str, parsed: Parsed, table: LogTable, options: ReadOptions) -> Curve:
     """The curve of one table. Raises ValueError if it holds no reward, or not the columns and rows asked for."""
     framework = parsed.framework or aliases.framework_of(table.keys)
     held_out = evaluation_rows(table)
@@ -89,7 +89,7 @@ def curve(name: str, source: str, parsed: Parsed, table: Table, options: ReadOpt
     )
 
 
-def _unused_evaluations(table: Table, used: set[str]) -> tuple[str, ...]:
+def _unused_evaluations(table: LogTable, used: set[str]) -> tuple[str, ...]:
     """Evaluation columns that were not used, by name: one of them may be the one that is meant."""
     rest = [key for key in table.keys if key not in used and looks_like_evaluation(key) and table.logged(key)]
     if not rest:
@@ -104,7 +104,7 @@ def _scale(reward: Floats, options: ReadOptions) -> RewardScale:
     return RewardScale(float(options.scale[0]), float(options.scale[1]), True)
 
 
-def joined(curve: Curve, table: Table, origin: str, options: ReadOptions) -> Curve:
+def joined(curve: Curve, table: LogTable, origin: str, options: ReadOptions) -> Curve:
     """`curve` with what another file of the same run adds: columns it lacks, and a held-out series.
 
     Raises ValueError if the file adds nothing.
@@ -135,7 +135,7 @@ def joined(curve: Curve, table: Table, origin: str, options: ReadOptions) -> Cur
     )
 
 
-def with_held_out(curve: Curve, table: Table, origin: str, options: ReadOptions) -> Curve:
+def with_held_out(curve: Curve, table: LogTable, origin: str, options: ReadOptions) -> Curve:
     """`curve` with the held-out series of a file that holds nothing else, in place of any in the log.
 
     Rows that say that they are evaluations count, else keys that do, else all rows. Raises ValueError without any.

@@ -21,7 +21,7 @@ from itertools import pairwise
 import numpy as np
 
 from bandit_lab.curves.record import Floats
-from bandit_lab.curves.table import Table
+from bandit_lab.curves.table import LogTable
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Clues:
         return total, self.last.get(total, 0)
 
 
-def complete(table: Table, clues: Clues, log_every: int | None) -> tuple[Table, tuple[str, ...]]:
+def complete(table: LogTable, clues: Clues, log_every: int | None) -> tuple[LogTable, tuple[str, ...]]:
     """The table with a `step` on every row, and how it was found."""
     if "__row" not in table.keys:
         return table, ()
@@ -74,11 +74,11 @@ def complete(table: Table, clues: Clues, log_every: int | None) -> tuple[Table, 
     return _with_steps(table, step, summary, last), (f"step: {how}",)
 
 
-def _flag(table: Table, key: str) -> np.ndarray:
+def _flag(table: LogTable, key: str) -> np.ndarray:
     return table.column(key) == 1 if key in table.keys else np.zeros(table.rows, bool)
 
 
-def _taken_up(table: Table, rates: Floats, logged: np.ndarray) -> dict[int, int]:
+def _taken_up(table: LogTable, rates: Floats, logged: np.ndarray) -> dict[int, int]:
     """Logged row at which the epoch goes back -> the earlier row that it repeats, in order; not to the very first."""
     if "epoch" not in table.keys:
         return {}
@@ -152,7 +152,7 @@ def _interval(
     return 1.0, "the number of the row, because the log does not tell its logging interval (give log_every)"
 
 
-def _with_steps(table: Table, step: Floats, summary: np.ndarray, last: int) -> Table:
+def _with_steps(table: LogTable, step: Floats, summary: np.ndarray, last: int) -> LogTable:
     """A copy of the table with the step of every row; the closing summary belongs to the last step, if known."""
     previous = 0.0
     for row in range(table.rows):

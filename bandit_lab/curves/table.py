@@ -16,7 +16,7 @@ from bandit_lab._text import visible
 from bandit_lab.curves import limits, scalars
 from bandit_lab.curves.record import Floats
 
-Rows = NDArray[np.bool_]
+RowMask = NDArray[np.bool_]
 """Which rows of a table are meant [rows]."""
 _WRAPPERS = frozenset({"data", "metrics", "metric", "logs", "log", "scalars", "stats", "values"})
 RUN_KEYS = ("run_name", "run_id", "run", "experiment_name", "experiment", "exp_name", "exp", "trial")
@@ -31,7 +31,7 @@ class Size:
     columns: int = 0
 
 
-class Table:
+class LogTable:
     """Rows of named numbers and short texts; `add` returns nothing and drops what is neither."""
 
     def __init__(self, kept: Size | None = None) -> None:
@@ -92,21 +92,21 @@ class Table:
         dense[np.frombuffer(rows, np.int64)] = np.frombuffer(values, np.float64)
         return dense
 
-    def has(self, key: str) -> Rows:
+    def has(self, key: str) -> RowMask:
         """Which rows hold the numeric column `key` at all, null and NaN included [rows]."""
         present = np.zeros(self.rows, bool)
         present[np.frombuffer(self._numbers[key][0], np.int64)] = True
         return present
 
-    def logged(self, key: str, rows: Rows | None = None) -> bool:
+    def logged(self, key: str, rows: RowMask | None = None) -> bool:
         """Whether the numeric column `key` holds a finite number, in one of these rows [rows] if they are given."""
         places, values = self._numbers[key]
         finite = np.isfinite(np.frombuffer(values, np.float64))
         return bool((finite if rows is None else finite & rows[np.frombuffer(places, np.int64)]).any())
 
-    def with_steps(self, step: Floats) -> "Table":
+    def with_steps(self, step: Floats) -> "LogTable":
         """A copy in which every row has its `step` [rows]; without cells that are not finite and columns `__...`."""
-        fresh = Table()
+        fresh = LogTable()
         fresh.rows, fresh._words = self.rows, self._words
         for key, (rows, values) in self._numbers.items():
             finite = np.isfinite(np.frombuffer(values, np.float64))
@@ -134,7 +134,7 @@ def _put_last(rows: array, values: array | list, row: int, value: object) -> int
     return 1
 
 
-def _picked(values: array, which: Rows) -> array:
+def _picked(values: array, which: RowMask) -> array:
     kept = np.frombuffer(values, values.typecode)[which]
     return array(values.typecode, kept.tobytes())
 
@@ -159,23 +159,23 @@ class RunTables:
     """One table per run; rows without a run name form a table of their own, named ''."""
 
     def __init__(self) -> None:
-        self._tables: dict[str, Table] = {}
+        self._tables: dict[str, LogTable] = {}
         self._kept = Size()
 
     def add(self, row: Mapping[str, object]) -> None:
         """Put one row into the table of its run."""
         self.table(run_of(row)).add(row)
 
-    def table(self, run: str) -> Table:
+    def table(self, run: str) -> LogTable:
         """The table of one run, made when first asked for. Raises TooLarge beyond the largest number of runs."""
         run = visible(run)
         if run not in self._tables:
             if len(self._tables) >= limits.MAX_RUNS:
                 raise limits.TooLarge(f"expected at most {limits.MAX_RUNS} runs in one log, got more")
-            self._tables[run] = Table(self._kept)
+            self._tables[run] = LogTable(self._kept)
         return self._tables[run]
 
-    def done(self) -> dict[str, Table]:
+    def done(self) -> dict[str, LogTable]:
         """The tables by run, those without any number left out."""
         return {run: table for run, table in self._tables.items() if table.keys}
 

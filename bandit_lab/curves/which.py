@@ -13,7 +13,7 @@ from bandit_lab.curves import aliases, columns, limits
 from bandit_lab.curves.epochs import steps_per_epoch
 from bandit_lab.curves.options import ReadOptions
 from bandit_lab.curves.record import Floats, Series
-from bandit_lab.curves.table import Rows, Table
+from bandit_lab.curves.table import LogTable, RowMask
 
 _EVAL_PREFIX = re.compile(r"(eval|val|valid|validation|test|dev)([-_/.]|$)", re.IGNORECASE)
 _NOT_A_MEAN = re.compile(
@@ -55,7 +55,7 @@ def looks_like_evaluation(key: str) -> bool:
 
 
 def reward_column(
-    table: Table, pool: Rows, held_out: Rows, framework: str, options: ReadOptions
+    table: LogTable, pool: RowMask, held_out: RowMask, framework: str, options: ReadOptions
 ) -> tuple[str, aliases.Alias | None, str, bool]:
     """(key, alias, sentence, is it an evaluation) of the reward column, looked for in the rows of `pool`.
 
@@ -102,7 +102,7 @@ def reward_guesses(keys: list[str]) -> list[str]:
     return sorted(known, key=lambda key: ("mean" not in key.lower(), "total" not in key.lower(), len(key)))
 
 
-def step_column(table: Table, rows: Rows, options: ReadOptions) -> tuple[Floats, str, str]:
+def step_column(table: LogTable, rows: RowMask, options: ReadOptions) -> tuple[Floats, str, str]:
     """(step of every row [rows], its key, sentence); the row's number where nothing better is logged.
 
     A known name counts if more than half of the `rows` have it. Raises ValueError for a column that is not there.
@@ -117,7 +117,7 @@ def step_column(table: Table, rows: Rows, options: ReadOptions) -> tuple[Floats,
     return np.cumsum(rows).astype(float), "", "step: the number of the row, because no step is logged"
 
 
-def evaluation_rows(table: Table) -> Rows:
+def evaluation_rows(table: LogTable) -> RowMask:
     """Rows that say of themselves that they are an evaluation [rows]."""
     held_out = np.zeros(table.rows, bool)
     for key in table.text_keys:
@@ -131,7 +131,7 @@ def is_evaluation(row: Mapping[str, object]) -> bool:
     return any(isinstance(word := row.get(key), str | bool) and str(word).lower() in _EVAL_WORDS for key in KIND_KEYS)
 
 
-def chosen_rows(table: Table, options: ReadOptions) -> Rows:
+def chosen_rows(table: LogTable, options: ReadOptions) -> RowMask:
     """Rows that fulfil every condition [rows]. Raises ValueError for an unknown column or if no row is left."""
     kept = np.ones(table.rows, bool)
     for key, wanted in options.where.items():
@@ -152,7 +152,7 @@ def chosen_rows(table: Table, options: ReadOptions) -> Rows:
 
 
 def role_series(
-    table: Table, role: str, step: Floats, pool: Rows, held_out: Rows, framework: str, options: ReadOptions
+    table: LogTable, role: str, step: Floats, pool: RowMask, held_out: RowMask, framework: str, options: ReadOptions
 ) -> Series | None:
     """A named column on its own steps, from the rows of the filter or, if it is not logged there, all training rows."""
     known = np.isfinite(step)
@@ -164,7 +164,7 @@ def role_series(
 
 
 def part_series(
-    table: Table, step: Floats, pool: Rows, reward_key: str, framework: str, options: ReadOptions
+    table: LogTable, step: Floats, pool: RowMask, reward_key: str, framework: str, options: ReadOptions
 ) -> tuple[dict[str, Series], tuple[str, ...]]:
     """(parts of the reward and further reward keys of the same run by key, how many were left out, in words).
 
@@ -182,7 +182,7 @@ def part_series(
 
 
 def held_out_series(
-    table: Table, step: Floats, held_out: Rows, reward_key: str, framework: str, options: ReadOptions
+    table: LogTable, step: Floats, held_out: RowMask, reward_key: str, framework: str, options: ReadOptions
 ) -> Series | None:
     """The held-out series: the key asked for, else a known name, else the reward key within evaluation rows."""
     known = np.isfinite(step)
@@ -203,7 +203,14 @@ def held_out_series(
 
 
 def _series(
-    table: Table, key: str, step: Floats, rows: Rows, framework: str, alias: aliases.Alias | None, *, thin: bool = False
+    table: LogTable,
+    key: str,
+    step: Floats,
+    rows: RowMask,
+    framework: str,
+    alias: aliases.Alias | None,
+    *,
+    thin: bool = False,
 ) -> Series:
     """The finite numbers of a column in these rows [rows]."""
     value = table.column(key)
@@ -211,7 +218,7 @@ def _series(
     return columns.tidy(raw, key, framework, alias, thin=thin)[0]
 
 
-def repeated_settings(table: Table, framework: str) -> dict[str, float]:
+def repeated_settings(table: LogTable, framework: str) -> dict[str, float]:
     """Settings that the log repeats on its rows and that never change in it."""
     found = {}
     for role in ("group_size", "refresh_interval", "prompts"):
@@ -222,7 +229,7 @@ def repeated_settings(table: Table, framework: str) -> dict[str, float]:
     return found
 
 
-def epoch_length(table: Table, step: Floats, rows: Rows) -> dict[str, float]:
+def epoch_length(table: LogTable, step: Floats, rows: RowMask) -> dict[str, float]:
     """`steps_per_epoch` from the log's epoch column in these rows [rows], if it has one that grows evenly."""
     for key in table.keys:
         if aliases.canonical(key) in ("epoch", "training/epoch"):

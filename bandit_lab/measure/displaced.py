@@ -36,7 +36,7 @@ STEPS = 128  # by which a block is advanced before its lanes are looked at
 THREADS = os.cpu_count() or 1  # blocks at a time; no result depends on it
 
 
-class Lanes(NamedTuple):
+class DisplacedRuns(NamedTuple):
     """What is run [C]: settings, fixed points [C, D], parameters at step 0 [C, D], and what is read off.
 
     projector: [C, D]; the reading at step t is projector . (theta_t - fixed). bandits: the learner's bandit with a
@@ -62,7 +62,7 @@ Watch = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 def stack_bandits(bandits: Sequence[Bandit]) -> Any:
-    """Bandits of one shape as one, with a leading axis [C] on every array: what `Lanes` and the boundaries take."""
+    """Bandits of one shape as one, every array with a leading axis [C], as `DisplacedRuns` and boundaries take it."""
     return jax.tree.map(lambda *each: np.stack(each), *bandits)
 
 
@@ -123,12 +123,12 @@ def _begin(learner: Learner, cells: Hyper, start: Array) -> Any:
     return jax.vmap(lambda hyper, theta: init(learner, hyper, theta))(cells, start)
 
 
-def run_lanes(learner: Learner, dynamics: str, lanes: Lanes, watch: Watch) -> None:
+def run_displaced(learner: Learner, dynamics: str, lanes: DisplacedRuns, watch: Watch) -> None:
     """Run every cell, in their order, until `watch` has seen enough of it; several sets of blocks at a time, each
     with one block on every device."""
     cells = typed_cells(learner, lanes.cells, np.float64)
     fixed, start, projector = (np.ascontiguousarray(x, np.float64) for x in lanes[1:4])
-    lanes = Lanes(cells, fixed, start, projector, lanes.bandits, lanes.space)
+    lanes = DisplacedRuns(cells, fixed, start, projector, lanes.bandits, lanes.space)
     waiting, stopped = iter(range(len(lanes.start))), Event()
     width = width_of(learner, dynamics)
     mesh = mesh_for(-(-len(lanes.start) // width))
@@ -156,7 +156,7 @@ def run_lanes(learner: Learner, dynamics: str, lanes: Lanes, watch: Watch) -> No
 class _Blocks:
     """`width` lanes over all devices. who: [W] the cell in each, -1 in an empty one (it goes on with what it had)."""
 
-    def __init__(self, mesh: Mesh, learner: Learner, dynamics: str, width: int, lanes: Lanes) -> None:
+    def __init__(self, mesh: Mesh, learner: Learner, dynamics: str, width: int, lanes: DisplacedRuns) -> None:
         self.mesh, self.learner, self.lanes = mesh, learner, lanes
         self.dynamics = dynamics
         self.who = np.full(width, -1)

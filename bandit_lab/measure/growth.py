@@ -6,7 +6,7 @@ import numpy as np
 
 from bandit_lab.grpo import Hyper, Learner, check_hyper
 from bandit_lab.measure.directions import changing_part
-from bandit_lab.measure.displaced import Lanes, run_lanes, samples
+from bandit_lab.measure.displaced import DisplacedRuns, run_displaced, samples
 from bandit_lab.simulate.cells import as_cells
 
 PERIODS = 150  # length of a growth run in units of N + 1/(1 - mu); a cycle takes about 2 pi of them
@@ -74,15 +74,15 @@ def growth_along(
     bandits: Any = None,
     space: np.ndarray | None = None,
 ) -> np.ndarray:
-    """`growth_rate` along directions [C, D] without any neutral part. space: as in `Lanes`."""
+    """`growth_rate` along directions [C, D] without any neutral part. space: as in `DisplacedRuns`."""
     check_hyper(learner.staleness, cells)
     stride = np.ones(len(fixed), int)
     if learner.staleness.whole_interval:
         stride = np.maximum(np.asarray(cells.refresh_interval, int), 1)
     steps = np.minimum(np.ceil(periods * time_scale(cells)), LONGEST).astype(int)
     watch = _Growth(steps, stride)
-    lanes = Lanes(cells, fixed, fixed + START * direction, direction, bandits, space)
-    run_lanes(learner, "finite_group" if dynamics == "sampled" else dynamics, lanes, watch)
+    lanes = DisplacedRuns(cells, fixed, fixed + START * direction, direction, bandits, space)
+    run_displaced(learner, "finite_group" if dynamics == "sampled" else dynamics, lanes, watch)
     return watch.rates()
 
 

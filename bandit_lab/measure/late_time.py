@@ -9,7 +9,7 @@ import numpy as np
 from bandit_lab import _checks
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.measure.boundary import Boundary, first_crossing
-from bandit_lab.measure.displaced import Lanes, run_lanes
+from bandit_lab.measure.displaced import DisplacedRuns, run_displaced
 
 TAIL = 0.9  # of the steps; what comes later is looked at
 RETURNED = 0.01  # of the unit of the projector: a smaller displacement counts as return
@@ -32,7 +32,7 @@ def tail_range(
     """
     fixed = np.asarray(theta_star, np.float64)
     watch = _Range(np.maximum(np.asarray(cells.refresh_interval, int), 1), steps)
-    run_lanes(learner, dynamics, Lanes(cells, fixed, start, np.broadcast_to(along, fixed.shape)), watch)
+    run_displaced(learner, dynamics, DisplacedRuns(cells, fixed, start, np.broadcast_to(along, fixed.shape)), watch)
     return watch.range
 
 

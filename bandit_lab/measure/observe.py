@@ -14,13 +14,13 @@ from bandit_lab.simulate import DYNAMICS
 from bandit_lab.simulate.programs import bounded_jit
 from bandit_lab.simulate.rollout import rollout
 
-Watch = Callable[[Any, Array], Any]
+Observable = Callable[[Any, Array], Any]
 """(what is evaluated, parameters [D]) -> a pytree of arrays."""
 
 
 @bounded_jit("dynamics", "watch", "times", "every")
 def _runs(
-    learners: Learner, judged: Any, hyper: Hyper, keys: Array, dynamics: str, watch: Watch, times: int, every: int
+    learners: Learner, judged: Any, hyper: Hyper, keys: Array, dynamics: str, watch: Observable, times: int, every: int
 ) -> Any:
     def one(learner: Learner, judged: Any, hyper: Hyper, key: Array) -> Any:
         gradient = DYNAMICS[dynamics](learner)
@@ -36,7 +36,7 @@ def observe(
     learners: Learner,
     dynamics: str,
     hyper: Hyper,
-    watch: Watch,
+    watch: Observable,
     judged: Any,
     *,
     times: int,
@@ -81,6 +81,6 @@ def mean_cosine(gradients: Array) -> Array:
 
 
 def success_and_cosine(bandit: Any, theta: Array) -> tuple[Array, Array]:
-    """(`success_of_prompts` [X], `mean_cosine` of the prompts' gradients): a `Watch`."""
+    """(`success_of_prompts` [X], `mean_cosine` of the prompts' gradients): an `Observable`."""
     value, gradients = prompt_gradients(bandit, theta)
     return value, mean_cosine(gradients)

@@ -9,7 +9,7 @@ import numpy as np
 
 from bandit_lab.grpo import Hyper, Learner, check_hyper
 from bandit_lab.measure.boundary import Boundary, first_crossing
-from bandit_lab.measure.displaced import Lanes, run_lanes, samples
+from bandit_lab.measure.displaced import DisplacedRuns, run_displaced, samples
 from bandit_lab.simulate.cells import as_cells
 
 ORDER = {"A": 2, "B": 2, "C": 3}  # poles of one mode at the sample points that have not died out
@@ -71,8 +71,8 @@ def displacement(
     twice = lambda x: np.concatenate([x, x])  # noqa: E731
     start = np.concatenate([fixed + SERIES_START * direction, fixed - SERIES_START * direction])
     watch = _Series(twice(first), twice(stride), twice(count + 1))
-    lanes = Lanes(Hyper(*(twice(np.asarray(c)) for c in cells)), twice(fixed), start, twice(projector))
-    run_lanes(learner, "finite_group" if dynamics == "sampled" else dynamics, lanes, watch)
+    lanes = DisplacedRuns(Hyper(*(twice(np.asarray(c)) for c in cells)), twice(fixed), start, twice(projector))
+    run_displaced(learner, "finite_group" if dynamics == "sampled" else dynamics, lanes, watch)
     ahead, behind = watch.rows[: len(fixed)], watch.rows[len(fixed) :]
     return [(a - b) / (2 * SERIES_START) for a, b in zip(ahead, behind, strict=True)]
 

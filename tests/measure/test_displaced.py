@@ -94,10 +94,10 @@ def test_an_error_in_one_block_stops_the_others(monkeypatch):
             raise FloatingPointError("seen")
         return np.zeros(len(who), bool)  # never done: only the error can end this
 
-    lanes = displaced.Lanes(grid, *np.zeros((3, 600, 2)))
+    lanes = displaced.DisplacedRuns(grid, *np.zeros((3, 600, 2)))
     monkeypatch.setattr(displaced, "THREADS", 2)
     with pytest.raises(FloatingPointError, match="seen"):
-        displaced.run_lanes(trained, "mean_field", lanes, watch)
+        displaced.run_displaced(trained, "mean_field", lanes, watch)
 
 
 def test_one_kernel_and_plain_program_agree():
@@ -120,7 +120,7 @@ def test_programs_that_cannot_be_one_kernel_leave_the_switch_alone():
         watched.append(in_use())
         return np.ones(len(who), bool)
 
-    displaced.run_lanes(trained, "mean_field", displaced.Lanes(grid, *np.zeros((3, 600, 2))), watch)
+    displaced.run_displaced(trained, "mean_field", displaced.DisplacedRuns(grid, *np.zeros((3, 600, 2))), watch)
     assert watched
     assert all(watched)
     assert in_use()

@@ -11,7 +11,7 @@ from bandit_lab.study.benchmark import run, score
 from bandit_lab.study.benchmark.logs import as_curve
 from bandit_lab.study.benchmark.plant import SPLITS, draw, load, plant, plant_one
 from bandit_lab.study.benchmark.reward_only import FEATURES, RewardOnly, among
-from bandit_lab.study.benchmark.score import Diagnosis, effects, label
+from bandit_lab.study.benchmark.score import ScoredRun, effects, label
 from bandit_lab.study.benchmark.simulate import simulate_all, with_rates
 from bandit_lab.study.cli import OK, main
 from bandit_lab.theory import thresholds
@@ -178,7 +178,7 @@ def test_a_classifier_learns_what_can_be_learned_and_nothing_else():
 def test_scores_count():
     def one(size, found, healthy=False):
         sizes = dict.fromkeys(FAILURES, 0.0) | {"reward_hacking": size}
-        return Diagnosis(sizes, label(sizes, load("effects")), found, healthy)
+        return ScoredRun(sizes, label(sizes, load("effects")), found, healthy)
 
     judged = [one(0.5, ("reward_hacking",)), one(0.3, ()), one(0.15, ()), one(0, (), True), one(0, FAILURES[1:2], True)]
     assert score.recall(judged, "reward_hacking") == (1, 2)
@@ -195,7 +195,7 @@ def test_scores_count():
 def test_grades_are_counted_against_the_true_reward():
     def one(lacking, *harmful):
         labels = dict.fromkeys(FAILURES, "absent") | {"policy_concentration": "present"}
-        return Diagnosis(dict.fromkeys(FAILURES, 0.0), labels, ("policy_concentration",), False, harmful, lacking)
+        return ScoredRun(dict.fromkeys(FAILURES, 0.0), labels, ("policy_concentration",), False, harmful, lacking)
 
     harmful = [one(lost, "policy_concentration") for lost in (0.6, 0.4, 0.1)]
     found = score.grades([*harmful, one(0.0), one(0.2)])

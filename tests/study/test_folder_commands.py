@@ -201,7 +201,7 @@ def test_missing_values_are_empty(tmp_path):
 @pytest.fixture
 def several(finished, tmp_path):
     """What `-m group_size=8,16` leaves."""
-    jobs = [multirun.Job(f"group_size_{size}", {"group_size": size}) for size in ("8", "16")]
+    jobs = [multirun.MultirunJob(f"group_size_{size}", {"group_size": size}) for size in ("8", "16")]
     for job in jobs:
         shutil.copytree(finished, tmp_path / "many" / job.name)
     multirun.finish("sweep", tmp_path / "many", jobs)

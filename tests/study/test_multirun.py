@@ -116,7 +116,7 @@ def test_a_run_that_is_missing_or_broken_is_a_row_too(tmp_path, capsys):
     (done / "manifest.json").write_text("{}")
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "summary.json").write_text("{ broken")
-    multirun.finish("check", tmp_path, [multirun.Job(name, {"seed": name}) for name in "abc"])
+    multirun.finish("check", tmp_path, [multirun.MultirunJob(name, {"seed": name}) for name in "abc"])
     lines = (tmp_path / "multirun.csv").read_text().splitlines()[1:]
     rows = list(csv.DictReader(lines))
     assert [(row["seed"], row["state"], row["checks"]) for row in rows] == [
@@ -133,4 +133,4 @@ def test_a_disk_that_is_full_at_the_end_is_one_line(tmp_path, monkeypatch):
 
     monkeypatch.setattr(multirun.durable, "write_file", full)
     with pytest.raises(Stopped, match=r"multirun\.csv: cannot be written \(No space left on device\)"):
-        multirun.finish("check", tmp_path, [multirun.Job("a", {"seed": "1"})])
+        multirun.finish("check", tmp_path, [multirun.MultirunJob("a", {"seed": "1"})])

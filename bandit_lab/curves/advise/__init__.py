@@ -10,7 +10,7 @@ from bandit_lab.curves.advise.groups import (
 )
 from bandit_lab.curves.advise.margins import (
     Limit,
-    Margin,
+    StabilityMargin,
     StalenessLoop,
     kappa_of_delay,
     largest_safe_interval,

@@ -54,7 +54,7 @@ class StalenessLoop:
 
 
 @dataclass(frozen=True)
-class Margin:
+class StabilityMargin:
     """kappa and what it may be multiplied by: `law` and `exact` to the threshold, `onset` to the first ringing."""
 
     kappa: float
@@ -88,11 +88,11 @@ class Limit:
         return Limit(law, exact, self.capped or exact == most, self.law_capped or law == most)
 
 
-def margin(loop: StalenessLoop, kappa: float) -> Margin:
+def margin(loop: StalenessLoop, kappa: float) -> StabilityMargin:
     """The margins of a loop at kappa > 0 (learning rate * stiffness, dimensionless). Raises ValueError for others."""
     kappa = _checks.positive("kappa", kappa)
     threshold = loop.exact
-    return Margin(kappa, loop.law / kappa, threshold.kappa / kappa, loop.onset / kappa, threshold.bifurcation)
+    return StabilityMargin(kappa, loop.law / kappa, threshold.kappa / kappa, loop.onset / kappa, threshold.bifurcation)
 
 
 def kappa_of_delay(loop: StalenessLoop, delay: float) -> float:

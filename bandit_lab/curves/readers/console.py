@@ -21,7 +21,7 @@ from bandit_lab.curves.readers.piped_console import PipedConsole
 from bandit_lab.curves.readers.skyrl_console import SkyrlConsole
 from bandit_lab.curves.readers.trl_console import TrlConsole
 from bandit_lab.curves.scalars import NUMBER
-from bandit_lab.curves.table import Table
+from bandit_lab.curves.table import LogTable
 
 _VERL_ROW = re.compile(r"(?<![\w/])step:\s?(\d{1,12})\s-\s")
 _VALUE = rf"(?:np\.float\d\d\()?({NUMBER})%?"
@@ -38,8 +38,8 @@ class Dialect(Protocol):
     """How one trainer prints.
 
     For developers: `feed` sees every line once, in order, colour codes removed, and keeps what it recognises in a
-    bounded `Table`; `found` counts rows that hold a reward; `parsed` hands over the table, `drain` what is new. Nothing
-    may raise on odd text, no regular expression may backtrack without bound, and no text is ever evaluated.
+    bounded `LogTable`; `found` counts rows that hold a reward; `parsed` hands over the table, `drain` what is new.
+    Nothing may raise on odd text, no regular expression may backtrack without bound, and no text is ever evaluated.
     """
 
     def feed(self, line: str) -> None:
@@ -138,7 +138,7 @@ class FreeText:
 
     def __init__(self, options: ReadOptions):
         self._options = options
-        self._table = Table()
+        self._table = LogTable()
         self._rewards = 0
         self._step: str | None = None
         self._steps = 0
@@ -179,7 +179,7 @@ class FreeText:
 
     def drain(self) -> list[dict[str, object]]:
         """The rows since the last call, for a log that grows; they are not kept."""
-        rows, self._table = self._table.dictionaries(), Table()
+        rows, self._table = self._table.dictionaries(), LogTable()
         return rows
 
     def parsed(self) -> Parsed:

@@ -9,7 +9,7 @@ from pathlib import Path
 from bandit_lab.curves import limits, scalars, source
 from bandit_lab.curves.normalise import Parsed
 from bandit_lab.curves.options import ReadOptions
-from bandit_lab.curves.table import RUN_KEYS, RunTables, Table
+from bandit_lab.curves.table import RUN_KEYS, LogTable, RunTables
 
 _METRIC = ("metric", "tag", "key", "variable", "metric_name", "name")
 _VALUE = ("value", "y", "metric_value")
@@ -88,7 +88,7 @@ def _place(header: list[str], names: tuple[str, ...]) -> int | None:
     return next((header.index(name) for name in names if name in header), None)
 
 
-def _wide(rows: Iterator[list[str]], header: list[str]) -> tuple[dict[str, Table], int]:
+def _wide(rows: Iterator[list[str]], header: list[str]) -> tuple[dict[str, LogTable], int]:
     tables, ragged = RunTables(), 0
     for row in rows:
         if len(row) != len(header):
@@ -104,7 +104,9 @@ def _cell(cell: str) -> object:
     return cell if number is None else number
 
 
-def _long(rows: Iterator[list[str]], header: list[str], lower: list[str], value: int) -> tuple[dict[str, Table], int]:
+def _long(
+    rows: Iterator[list[str]], header: list[str], lower: list[str], value: int
+) -> tuple[dict[str, LogTable], int]:
     """One row of the table per line: its step and the one metric it names."""
     metric, step, run = _place(lower, _METRIC), _place(lower, _STEP), _place(lower, RUN_KEYS)
     tables, ragged = RunTables(), 0
@@ -119,7 +121,7 @@ def _long(rows: Iterator[list[str]], header: list[str], lower: list[str], value:
     return tables.done(), ragged
 
 
-def _wandb(rows: Iterator[list[str]], header: list[str]) -> tuple[dict[str, Table], int]:
+def _wandb(rows: Iterator[list[str]], header: list[str]) -> tuple[dict[str, LogTable], int]:
     """Columns `<run> - <metric>` become one table per run; `__MIN` and `__MAX` are dropped."""
     places: dict[str, list[tuple[int, str]]] = {}
     shared = []

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from bandit_lab.curves import aliases
 from bandit_lab.curves.options import ReadOptions
-from bandit_lab.curves.table import Table
+from bandit_lab.curves.table import LogTable
 from bandit_lab.curves.which import match_key
 
 _ANYWAY = frozenset({"loss", "train_loss", "train_runtime", "eval_loss", "eval_runtime"})
@@ -47,7 +47,7 @@ class LineRows:
 
     def __init__(self, options: ReadOptions):
         self._options = options
-        self._table = Table()
+        self._table = LogTable()
         self._rewards = 0
 
     @property
@@ -57,7 +57,7 @@ class LineRows:
 
     def drain(self) -> list[dict[str, object]]:
         """The rows since the last call, for a log that grows; they are not kept."""
-        rows, self._table = self._table.dictionaries(), Table()
+        rows, self._table = self._table.dictionaries(), LogTable()
         return rows
 
     def _keep(self, row: Mapping[str, object]) -> None:

@@ -25,7 +25,7 @@ from bandit_lab.curves.readers import (
     wandb_file,
 )
 from bandit_lab.curves.record import Curve
-from bandit_lab.curves.table import Table
+from bandit_lab.curves.table import LogTable
 
 T = TypeVar("T")
 Reader = Callable[[Path, ReadOptions], Parsed]
@@ -239,7 +239,7 @@ def _readers(path: Path, start: bytes) -> list[Reader]:
 
 
 def _joined(
-    key: str, curve: Curve, path: Path, options: ReadOptions, join: Callable[[Curve, Table, str, ReadOptions], Curve]
+    key: str, curve: Curve, path: Path, options: ReadOptions, join: Callable[[Curve, LogTable, str, ReadOptions], Curve]
 ) -> Curve:
     """The curve with what `join` takes from another file of the same run: the table of its name, else the first.
 

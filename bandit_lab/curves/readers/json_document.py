@@ -13,7 +13,7 @@ from bandit_lab._text import visible
 from bandit_lab.curves import aliases, limits, scalars, source
 from bandit_lab.curves.normalise import Parsed
 from bandit_lab.curves.options import ReadOptions
-from bandit_lab.curves.table import RunTables, Table, run_of
+from bandit_lab.curves.table import LogTable, RunTables, run_of
 
 _CONTAINERS = frozenset(
     {"log_history", "history", "merged", "rows", "logs", "log", "metrics", "data", "records", "steps", "train"}
@@ -96,13 +96,13 @@ def _unused(name: str, taken: Mapping[str, object]) -> str:
     return fresh
 
 
-def _required(tables: dict[str, Table]) -> dict[str, Table]:
+def _required(tables: dict[str, LogTable]) -> dict[str, LogTable]:
     if not tables:
         raise ValueError("expected JSON rows, columns or {metric: {step: value}}, got none of these")
     return tables
 
 
-def _deal(rows: list) -> dict[str, Table]:
+def _deal(rows: list) -> dict[str, LogTable]:
     tables = RunTables()
     for row in rows:
         if isinstance(row, dict):
@@ -112,7 +112,7 @@ def _deal(rows: list) -> dict[str, Table]:
 
 def _search(
     node: object, trail: tuple[str, ...], depth: int
-) -> Iterator[tuple[tuple[str, ...], str, dict[str, Table]]]:
+) -> Iterator[tuple[tuple[str, ...], str, dict[str, LogTable]]]:
     """(path, kind, tables by run) of every place in the document that holds a history."""
     if isinstance(node, list):
         found = _from_list(node)
@@ -130,10 +130,10 @@ def _search(
             yield from _search(child, (*trail, str(key)[:80]), depth + 1)
 
 
-def _from_list(rows: list) -> tuple[str, dict[str, Table]] | None:
+def _from_list(rows: list) -> tuple[str, dict[str, LogTable]] | None:
     """A list of rows, or TensorBoard's [[wall time, step, value], ...]."""
     if rows and all(isinstance(row, list) and len(row) == 3 for row in rows[:10]):
-        table = Table()
+        table = LogTable()
         for row in rows:
             if isinstance(row, list) and len(row) == 3:
                 table.add({"step": row[1], "reward": row[2]})
@@ -144,12 +144,12 @@ def _from_list(rows: list) -> tuple[str, dict[str, Table]] | None:
     return ("list of rows", tables) if tables else None
 
 
-def _from_columns(node: dict) -> tuple[str, dict[str, Table]] | None:
+def _from_columns(node: dict) -> tuple[str, dict[str, LogTable]] | None:
     """{column: [values]} with at least one numeric list; shorter lists leave the last rows empty."""
     lists = {key: value for key, value in node.items() if isinstance(value, list) and _mostly_numbers(value)}
     if not lists or max(map(len, lists.values())) < 2:
         return None
-    table = Table()
+    table = LogTable()
     for i in range(max(map(len, lists.values()))):
         table.add({key: values[i] for key, values in lists.items() if i < len(values)})
     return "columns", {run_of(node): table}
@@ -160,12 +160,12 @@ def _mostly_numbers(values: list) -> bool:
     return bool(sample) and sum(scalars.parse(v) is not None for v in sample) > 0.5 * len(sample)
 
 
-def _from_series(node: dict) -> tuple[str, dict[str, Table]] | None:
+def _from_series(node: dict) -> tuple[str, dict[str, LogTable]] | None:
     """{metric: {step: value}}, or {metric: {"step": [...], "value": [...]}}."""
     series = {key: pairs for key, value in node.items() if isinstance(value, dict) and (pairs := _pairs(value))}
     if not series:
         return None
-    table = Table()
+    table = LogTable()
     steps = sorted({step for pairs in series.values() for step in pairs})
     for step in steps:
         table.add({"step": step, **{key: pairs[step] for key, pairs in series.items() if step in pairs}})
@@ -189,9 +189,9 @@ def _pairs(node: dict) -> dict[float, object]:
     return pairs
 
 
-def _from_steps(node: dict) -> tuple[str, dict[str, Table]] | None:
+def _from_steps(node: dict) -> tuple[str, dict[str, LogTable]] | None:
     """{step: {metric: value}}."""
-    table = Table()
+    table = LogTable()
     for key, row in node.items():
         step = scalars.parse(key)
         if step is None or not isinstance(row, dict):

@@ -9,7 +9,7 @@ from pathlib import Path
 from bandit_lab.curves import limits, source
 from bandit_lab.curves.normalise import Parsed
 from bandit_lab.curves.options import ReadOptions
-from bandit_lab.curves.table import Table
+from bandit_lab.curves.table import LogTable
 
 _DEPTH = 6
 
@@ -21,7 +21,7 @@ def is_run(folder: Path) -> bool:
 
 def read(path: Path, options: ReadOptions) -> Parsed:
     """One row per metric and step. Raises ValueError if no metric file holds such lines."""
-    table, damaged = Table(), 0
+    table, damaged = LogTable(), 0
     for name in sorted(_metrics(path / "metrics", "", 0)):
         for line in source.Lines(path / "metrics" / name):
             parts = line.split()

@@ -13,7 +13,7 @@ from typing import Any
 
 from bandit_lab.curves import aliases, limits, scalars, source
 from bandit_lab.curves.normalise import Parsed
-from bandit_lab.curves.table import Table
+from bandit_lab.curves.table import LogTable
 
 _NAMES = {"training loss": "loss", "validation loss": "eval_loss", "step": "step", "epoch": "epoch"}
 
@@ -87,13 +87,13 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _table(rows: list[list[str]]) -> Table | None:
+def _table(rows: list[list[str]]) -> LogTable | None:
     """The table with its columns named as in the log; None if it holds no reward."""
     head = [cell.strip() for cell in rows[0]] if rows else []
     keys = [_NAMES.get(name.lower(), name.replace(" / ", "/"))[: limits.MAX_KEY] for name in head]
     if not aliases.candidates("reward", keys):
         return None
-    table = Table()
+    table = LogTable()
     for row in rows[1:]:
         if len(row) == len(keys) and any(scalars.parse(cell) is not None for cell in row):
             table.add({key: cell for key, cell in zip(keys, row, strict=True) if key})

@@ -12,7 +12,7 @@ from pathlib import Path
 from bandit_lab.curves import aliases, limits, scalars, source
 from bandit_lab.curves.normalise import Parsed
 from bandit_lab.curves.options import ReadOptions
-from bandit_lab.curves.table import Table
+from bandit_lab.curves.table import LogTable
 
 _NAME = re.compile(r"(\d{1,12})\.jsonl")
 _FEWEST = 2
@@ -33,7 +33,7 @@ def is_run(folder: Path, names: list[str]) -> bool:
 
 def read(path: Path, options: ReadOptions) -> Parsed:
     """One row per file. Raises ValueError if no file holds scores."""
-    table, bad = Table(), 0
+    table, bad = LogTable(), 0
     names = [name for name in os.listdir(path) if _NAME.fullmatch(name)]
     left = max(len(names) - limits.MAX_FILES, 0)
     for name in sorted(names, key=lambda name: int(name.partition(".")[0]))[: limits.MAX_FILES]:

@@ -11,7 +11,7 @@ from typing import Any
 from bandit_lab.curves import limits, source
 from bandit_lab.curves.normalise import Parsed
 from bandit_lab.curves.options import ReadOptions
-from bandit_lab.curves.table import Table
+from bandit_lab.curves.table import LogTable
 
 _FRAME = struct.Struct("<Q")
 _LARGEST_RECORD = 64 * 1024**2
@@ -20,7 +20,7 @@ _LARGEST_RECORD = 64 * 1024**2
 def read(path: Path, options: ReadOptions) -> Parsed:
     """The scalars of one event file, a row per step. Raises ValueError without the library or without scalars."""
     cut = _whole_until(path, source.check(path))
-    table = Table()
+    table = LogTable()
     for step, values in _by_step(_events(path)):
         table.add({"step": step, **values})
     if not table.keys:

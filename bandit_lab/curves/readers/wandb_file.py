@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from bandit_lab.curves import limits, source
 from bandit_lab.curves.normalise import Parsed
 from bandit_lab.curves.options import ReadOptions
-from bandit_lab.curves.table import Table
+from bandit_lab.curves.table import LogTable
 
 MAGIC = b":W&B"
 _HEADER, _BLOCK = 7, 32 * 1024
@@ -30,7 +30,7 @@ def read(path: Path, options: ReadOptions) -> Parsed:
     """The history, a row per step. Raises ValueError without the package, for a damaged file or one without history."""
     message, errors = _library()
     source.check(path)
-    table, cut = Table(), False
+    table, cut = LogTable(), False
     try:
         for data in records(path):
             if data is None:

@@ -2,7 +2,7 @@
 
 For developers. A new trainer is one module with a `TRAINER`: its `keys` (what each quantity is called there, and the
 default with the release that it was read in), `marks` (keys that only it has) and `read`, which turns a `Lookup` into
-`Loop` (how old the acting policy is) and `AdvantageRule` (what an advantage is); and one entry in `trainers.TRAINERS`.
+`Age` (how old the acting policy is) and `AdvantageRule` (what an advantage is); and one entry in `trainers.TRAINERS`.
 """
 
 import re
@@ -100,7 +100,7 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Loop:
+class Age:
     """How old the acting policy is.
 
     `model` refresh (A), lag (B) or pipeline (C) with `interval` N [optimiser steps; lag: largest age]; `block` is
@@ -151,7 +151,7 @@ class Caveat:
 class TrainerReading:
     """What a trainer's module makes of its settings."""
 
-    loop: Loop
+    loop: Age
     rule: AdvantageRule
     kl_text: str
     kl_weight: float | None

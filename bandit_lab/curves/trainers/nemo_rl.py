@@ -5,10 +5,10 @@ import math
 from bandit_lab.curves.trainers import staleness
 from bandit_lab.curves.trainers.base import (
     AdvantageRule,
+    Age,
     Default,
     Key,
     Lookup,
-    Loop,
     Trainer,
     TrainerReading,
     split_betas,
@@ -46,7 +46,7 @@ def read(look: Lookup) -> TrainerReading:
     return TrainerReading(_loop(look), _rule(look), kl, weight, (), (answers or 1) / (size or 1))
 
 
-def _loop(look: Lookup) -> Loop:
+def _loop(look: Lookup) -> Age:
     names = ("num_prompts_per_step", "group_size", "train_global_batch_size")
     known = staleness.needed({name: look.fact(name) for name in names}, "NeMo-RL")
     prompts, size, batch = (look.number(name, 1) or 1 for name in names)

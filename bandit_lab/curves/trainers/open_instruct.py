@@ -1,7 +1,7 @@
 """open-instruct `grpo_fast`."""
 
 from bandit_lab.curves.trainers import staleness
-from bandit_lab.curves.trainers.base import AdvantageRule, Default, Key, Lookup, Loop, Trainer, TrainerReading
+from bandit_lab.curves.trainers.base import AdvantageRule, Age, Default, Key, Lookup, Trainer, TrainerReading
 
 _NOW = "open-instruct main (2026)"
 
@@ -40,7 +40,7 @@ def read(look: Lookup) -> TrainerReading:
     return TrainerReading(_loop(look), rule, kl, weight, (), (look.number("num_unique_prompts_rollout", 1) or 1) / mini)
 
 
-def _loop(look: Lookup) -> Loop:
+def _loop(look: Lookup) -> Age:
     names = ("num_epochs", "num_mini_batches")
     known = staleness.needed({name: look.fact(name) for name in (*names, "async_steps")}, "open-instruct")
     epochs, batches = (look.number(name, 1) or 1 for name in names)

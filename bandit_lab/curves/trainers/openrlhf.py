@@ -5,11 +5,11 @@ import math
 from bandit_lab.curves.trainers import staleness
 from bandit_lab.curves.trainers.base import (
     AdvantageRule,
+    Age,
     Caveat,
     Default,
     Key,
     Lookup,
-    Loop,
     Trainer,
     TrainerReading,
     split_betas,
@@ -51,7 +51,7 @@ def read(look: Lookup) -> TrainerReading:
     return TrainerReading(_loop(look), rule, where if weight else "off", weight, traps, (answers or 1) / (size or 1))
 
 
-def _loop(look: Lookup) -> Loop:
+def _loop(look: Lookup) -> Age:
     names = ("rollout_batch_size", "group_size", "train_batch_size", "max_epochs")
     known = staleness.needed({name: look.fact(name) for name in names}, "OpenRLHF")
     prompts, size, batch, epochs = (look.number(name, 1) or 1 for name in names)

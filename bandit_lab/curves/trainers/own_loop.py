@@ -1,7 +1,7 @@
 """Any other loop, in this project's own words (and the commonest others)."""
 
 from bandit_lab.curves.trainers import staleness
-from bandit_lab.curves.trainers.base import AdvantageRule, Default, Fact, Key, Lookup, Loop, Trainer, TrainerReading
+from bandit_lab.curves.trainers.base import AdvantageRule, Age, Default, Fact, Key, Lookup, Trainer, TrainerReading
 
 _TORCH = "torch.optim.AdamW"
 
@@ -34,7 +34,7 @@ def read(look: Lookup) -> TrainerReading:
     )
 
 
-def _loop(look: Lookup) -> Loop:
+def _loop(look: Lookup) -> Age:
     given = None if "refresh_interval" in look.given else look.fact("refresh_interval")
     if given is not None:
         block = look.number("refresh_interval", 1) or 1

@@ -1,7 +1,7 @@
 """prime-rl: always asynchronous, one optimiser step per batch."""
 
 from bandit_lab.curves.trainers import staleness
-from bandit_lab.curves.trainers.base import AdvantageRule, Caveat, Default, Key, Lookup, Loop, Trainer, TrainerReading
+from bandit_lab.curves.trainers.base import AdvantageRule, Age, Caveat, Default, Key, Lookup, Trainer, TrainerReading
 
 _NOW = "prime-rl main (2026)"
 
@@ -33,7 +33,7 @@ def read(look: Lookup) -> TrainerReading:
     return TrainerReading(_loop(look), rule, kl, weight, traps, None if batch is None else batch / size)
 
 
-def _loop(look: Lookup) -> Loop:
+def _loop(look: Lookup) -> Age:
     oldest = look.number("max_off_policy_steps") or 0.0
     return staleness.at_most(
         int(oldest),

@@ -6,7 +6,7 @@ from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.curves.trainers import nemo_rl, open_instruct, openrlhf, own_loop, prime_rl, staleness, trl, verl
-from bandit_lab.curves.trainers.base import QUANTITIES, Caveat, Fact, Lookup, Loop, Trainer, TrainerReading, version
+from bandit_lab.curves.trainers.base import QUANTITIES, Age, Caveat, Fact, Lookup, Trainer, TrainerReading, version
 from bandit_lab.curves.trainers.configuration import Configuration
 from bandit_lab.theory import MODELS
 
@@ -40,7 +40,7 @@ class Setup:
     traps: tuple[Caveat, ...] = field(default=())
 
     @property
-    def loop(self) -> Loop:
+    def loop(self) -> Age:
         """Staleness model and interval."""
         return self.reading.loop
 

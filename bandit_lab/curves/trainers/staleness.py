@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 
 from bandit_lab import _checks
-from bandit_lab.curves.trainers.base import Fact, Loop, Model, number_text
+from bandit_lab.curves.trainers.base import Age, Fact, Model, number_text
 
 _WHY = {
     "refresh": "synchronous: a batch is sampled from the policy at the start of each cycle, and updates reuse it",
@@ -27,12 +27,12 @@ def cycles(
     knobs: tuple[str, ...],
     source: str,
     why: str = "",
-) -> Loop:
+) -> Age:
     """The loop of a trainer whose batches are `behind` whole cycles old, each cycle having `block` optimiser steps."""
     steps, notes = _whole(block)
     model: Model = "refresh" if behind == 0 else "pipeline" if behind == 1 else "lag"
     interval = (behind + 1) * steps - 1 if model == "lag" else steps
-    return Loop(model, interval, block, formula, terms, why or _why(model, steps), knobs, source, notes)
+    return Age(model, interval, block, formula, terms, why or _why(model, steps), knobs, source, notes)
 
 
 def _why(model: Model, steps: int) -> str:
@@ -43,9 +43,9 @@ def _why(model: Model, steps: int) -> str:
 
 def at_most(
     age: int, block: float, formula: str, terms: Mapping[str, Fact], knobs: tuple[str, ...], source: str
-) -> Loop:
+) -> Age:
     """The loop of a trainer that drops samples older than `age` optimiser steps."""
-    return Loop("lag", age, block, formula, terms, _WHY["lag"], knobs, source)
+    return Age("lag", age, block, formula, terms, _WHY["lag"], knobs, source)
 
 
 def _whole(block: float) -> tuple[int, tuple[str, ...]]:
@@ -57,12 +57,12 @@ def _whole(block: float) -> tuple[int, tuple[str, ...]]:
     return steps, (f"K_ref = {number_text(block)} is not whole: taken as {steps}",) if rounded else ()
 
 
-def as_given(model: Model, interval: float, before: Loop) -> Loop:
+def as_given(model: Model, interval: float, before: Age) -> Age:
     """The loop that was asked for instead of the trainer's own. Raises ValueError for an interval out of range."""
     steps = _checks.integer("refresh_interval", interval, 0 if model == "lag" else 1)
     terms = {"refresh_interval": Fact(steps, "option", "refresh_interval")}
     why = before.why if (model, steps) == (before.model, before.interval) else _why(model, steps)
-    return Loop(model, steps, before.block if model == "lag" else float(steps), "as given", terms, why, before.knobs,
+    return Age(model, steps, before.block if model == "lag" else float(steps), "as given", terms, why, before.knobs,
                 "given", ())  # fmt: skip
 
 

@@ -3,12 +3,12 @@
 from bandit_lab.curves.trainers import staleness
 from bandit_lab.curves.trainers.base import (
     AdvantageRule,
+    Age,
     Caveat,
     Default,
     Fact,
     Key,
     Lookup,
-    Loop,
     Trainer,
     TrainerReading,
 )
@@ -58,7 +58,7 @@ def _is_asynchronous(look: Lookup) -> bool:
     return look.has("max_staleness") or look.has("weight_sync_steps")
 
 
-def _synchronous(look: Lookup) -> Loop:
+def _synchronous(look: Lookup) -> Age:
     terms = {"num_iterations": look.fact("num_iterations"), "steps_per_generation": _micro_steps(look)}
     terms["gradient_accumulation_steps"] = look.fact("gradient_accumulation_steps")
     known = staleness.needed(terms, "TRL")
@@ -96,7 +96,7 @@ def _micro_steps(look: Lookup) -> Fact | None:
     return Fact(worked_out, "worked out", "steps_per_generation", source)
 
 
-def _asynchronous(look: Lookup) -> Loop:
+def _asynchronous(look: Lookup) -> Age:
     oldest = look.fact("max_staleness") or Fact(4, "default", "max_staleness", _ASYNC)
     every = look.fact("weight_sync_steps") or Fact(1, "default", "weight_sync_steps", _ASYNC)
     look.number("max_staleness")

@@ -5,11 +5,11 @@ import math
 from bandit_lab.curves.trainers import staleness
 from bandit_lab.curves.trainers.base import (
     AdvantageRule,
+    Age,
     Caveat,
     Default,
     Key,
     Lookup,
-    Loop,
     Trainer,
     TrainerReading,
     number_text,
@@ -65,7 +65,7 @@ def read(look: Lookup) -> TrainerReading:
     )
 
 
-def _loop(look: Lookup) -> Loop:
+def _loop(look: Lookup) -> Age:
     if look.has("trainer_mode") and "async" in str(look.value("trainer_mode")):
         return _buffered(look)
     if look.has("staleness_threshold"):
@@ -81,7 +81,7 @@ def _loop(look: Lookup) -> Loop:
     return staleness.cycles(block, int(one_off), formula, known, knobs, _RULE, why)
 
 
-def _streamed(look: Lookup) -> Loop:
+def _streamed(look: Lookup) -> Age:
     names = ("trigger_parameter_sync_step", "require_batches", "ppo_epochs")
     known = staleness.needed({name: look.fact(name) for name in (*names, "staleness_threshold")}, "verl")
     sync, batches, epochs = (look.number(name, 1) or 1 for name in names)
@@ -104,7 +104,7 @@ def _streamed(look: Lookup) -> Loop:
     )
 
 
-def _buffered(look: Lookup) -> Loop:
+def _buffered(look: Lookup) -> Age:
     names = ("parameter_sync_step", "max_off_policy_threshold", "ppo_epochs", "train_batch_size", "ppo_mini_batch_size")
     known = staleness.needed({name: look.fact(name) for name in names}, "verl")
     sync, oldest, epochs, batch, mini = (look.number(name, 1) or 1 for name in names)

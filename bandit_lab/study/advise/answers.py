@@ -6,7 +6,7 @@ from bandit_lab.curves.advise import SPREAD
 from bandit_lab.curves.diagnose import DiagnoseSettings
 from bandit_lab.curves.diagnose.evidence import Evidence
 from bandit_lab.study.advise.words import INTERVAL, LETTERS, limit_text, rate_at, short
-from bandit_lab.study.advise.work import Advice, Groups
+from bandit_lab.study.advise.work import Advice, GroupSizes
 from bandit_lab.study.document.value import number
 from bandit_lab.study.logs.settings import AdviseSettings
 
@@ -166,7 +166,7 @@ def _group(advice: Advice, settings: AdviseSettings) -> str:
     return _more(advice.groups, settings)
 
 
-def _more(groups: Groups, settings: AdviseSettings) -> str:
+def _more(groups: GroupSizes, settings: AdviseSettings) -> str:
     """What a wished-for signal needs."""
     if groups.success in (0.0, 1.0):
         return _never(groups, settings)
@@ -192,7 +192,7 @@ def _more(groups: Groups, settings: AdviseSettings) -> str:
     return text
 
 
-def _never(groups: Groups, settings: AdviseSettings) -> str:
+def _never(groups: GroupSizes, settings: AdviseSettings) -> str:
     if not groups.rare:
         what = "always" if groups.success else "never"
         return f"The reward is {what} given: every group is silent at any G; change the prompts or the reward"

@@ -27,7 +27,7 @@ FAILURES = ("collapsed", "diverging", "dynamical_instability")
 
 
 @dataclass(frozen=True)
-class Delay:
+class DelayEstimate:
     """Mean delay of the reward's answer [optimiser steps] with its interval (ends 0 and infinity where open), where it
     comes from, and what weakens it."""
 
@@ -50,7 +50,7 @@ class LogEvidence:
     """
 
     curve: Curve | None = None
-    delay: Delay | None = None
+    delay: DelayEstimate | None = None
     delay_reason: str = "no log and no stiffness given"
     success: float | None = None
     success_reason: str = "no log; give success=..."
@@ -144,7 +144,7 @@ def _wave(curve: Curve) -> Oscillation | None:
     return oscillation_test(curve.step, curve.reward)
 
 
-def _delay(curve: Curve, setup: Setup) -> tuple[Delay | None, str]:
+def _delay(curve: Curve, setup: Setup) -> tuple[DelayEstimate | None, str]:
     """(delay in optimiser steps, why there is none)."""
     per_step, why = _steps_per_unit(curve, setup)
     if why:
@@ -163,7 +163,8 @@ def _delay(curve: Curve, setup: Setup) -> tuple[Delay | None, str]:
     if not found.low > 0:
         return None, "the curve does not bound the reward's delay from below: fast and slow rises fit alike"
     source = f"mean delay of the {law.law.replace('_', ' ')} fitted to the log, 90 % interval"
-    return Delay(found.value * per_step, found.low * per_step, found.high * per_step, source, _cautions(best, law)), ""
+    value, low, high = (end * per_step for end in (found.value, found.low, found.high))
+    return DelayEstimate(value, low, high, source, _cautions(best, law)), ""
 
 
 def _cautions(best: LawFit, law: LawFit) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bandit_lab._version import __version__
-from bandit_lab.curves.advise import Limit, Margin
+from bandit_lab.curves.advise import Limit, StabilityMargin
 from bandit_lab.curves.trainers import Setup
 from bandit_lab.study.advise.answers import answers, headline
 from bandit_lab.study.advise.words import LETTERS, assumptions, limit_text, rate_at, rate_text, short
@@ -99,7 +99,7 @@ def margin_table(advice: Advice) -> Table[Cells]:
     return three_columns(rows, ("of the softest mode: upper bounds" if curve else "", "law", "exact"))
 
 
-def margin_values(margin: Margin) -> dict[str, Any]:
+def margin_values(margin: StabilityMargin) -> dict[str, Any]:
     """A margin for JSON."""
     law = Value.of(margin.law, "the law has no bound without lag")
     return {"law": law, "exact": margin.exact, "onset_of_oscillation": margin.onset, "bifurcation": margin.bifurcation}

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bandit_lab.curves import advise
-from bandit_lab.curves.advise import REACH, DifficultySpread, Limit, Margin, Permit, StalenessLoop
+from bandit_lab.curves.advise import REACH, DifficultySpread, Limit, Permit, StabilityMargin, StalenessLoop
 from bandit_lab.curves.trainers import Setup
-from bandit_lab.study.advise.evidence import Delay, LogEvidence, clip_contradicts
+from bandit_lab.study.advise.evidence import DelayEstimate, LogEvidence, clip_contradicts
 from bandit_lab.study.logs.settings import AdviseSettings
 from bandit_lab.theory import as_convention
 
@@ -25,7 +25,7 @@ class EffectSize:
     upper: float
     lower: float
     source: str
-    delay: Delay | None = None
+    delay: DelayEstimate | None = None
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class DelayRow:
 
     delay: float
     kappa: float
-    margin: Margin
+    margin: StabilityMargin
     safe_interval: Limit
 
 
@@ -58,7 +58,7 @@ class GroupRow:
 
 
 @dataclass(frozen=True)
-class Groups:
+class GroupSizes:
     """What group sizes do at success probability `success` (and at the start of the log), and what is wished for."""
 
     success: float
@@ -83,12 +83,12 @@ class Advice:
     rate: float | None
     strength: EffectSize | None
     strength_reason: str
-    margin: Margin | None
-    margin_upper: Margin | None
+    margin: StabilityMargin | None
+    margin_upper: StabilityMargin | None
     intervals: Limits | None
     rates: Limits | None
     delays: tuple[DelayRow, ...]
-    groups: Groups | None
+    groups: GroupSizes | None
     groups_reason: str
     permit: Permit
 
@@ -151,9 +151,8 @@ def _strength(
         return EffectSize(kappa, kappa, kappa, "given"), ""
     if settings.delay is not None:
         kappa = advise.kappa_of_delay(loop, settings.delay)
-        return EffectSize(
-            kappa, kappa, kappa, "response time given", Delay(settings.delay, settings.delay, settings.delay, "given")
-        ), ""
+        given = DelayEstimate(settings.delay, settings.delay, settings.delay, "given")
+        return EffectSize(kappa, kappa, kappa, "response time given", given), ""
     delay = evidence.delay
     if delay is None:
         return None, evidence.delay_reason
@@ -183,7 +182,7 @@ def _delay_row(loop: StalenessLoop, delay: float, safety: float) -> DelayRow:
     return DelayRow(delay, kappa, advise.margin(loop, kappa), advise.largest_safe_interval(loop, kappa, safety))
 
 
-def _groups(setup: Setup, evidence: LogEvidence, settings: AdviseSettings) -> tuple[Groups | None, str]:
+def _groups(setup: Setup, evidence: LogEvidence, settings: AdviseSettings) -> tuple[GroupSizes | None, str]:
     success = evidence.success if settings.success is None else settings.success
     if success is None:
         return None, evidence.success_reason
@@ -204,7 +203,7 @@ def _groups(setup: Setup, evidence: LogEvidence, settings: AdviseSettings) -> tu
     rare = (
         1 - 0.05 ** (1 / evidence.answers) if success == 0 and settings.success is None and evidence.answers else None
     )
-    return Groups(
+    return GroupSizes(
         success,
         rows,
         row(size) if size > 1 else None,

@@ -10,7 +10,7 @@ import numpy as np
 from bandit_lab.study.bench.engines import ENGINES, Run, shortened
 from bandit_lab.study.bench.numpy_reference import kurtosis
 from bandit_lab.study.bench.probe import probe
-from bandit_lab.study.bench.timing import SLICE, Ratio, Timed, agreement, in_turn, ratio
+from bandit_lab.study.bench.timing import SLICE, Timed, TimeRatio, agreement, in_turn, ratio
 from bandit_lab.study.bench.workload import Case, case_columns, cases
 from bandit_lab.study.document import Block, Column, Document, Figure, On, Paragraph, Table
 from bandit_lab.study.document.value import number
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Row:
+class ThroughputRow:
     """One case. engines: what is known of each implementation, by name. timed: its times and curves."""
 
     case: Case
@@ -31,7 +31,7 @@ class Row:
     timed: dict[str, Timed]
     kurtosis: np.ndarray | None
 
-    def ratio(self, name: str, engine: str = "fast") -> Ratio:
+    def ratio(self, name: str, engine: str = "fast") -> TimeRatio:
         """Speed of `engine` over that of the implementation `name`."""
         work = shortened(engine, self.case).seed_steps / shortened(name, self.case).seed_steps
         return ratio(self.timed[name].seconds, self.timed[engine].seconds, work)
@@ -59,24 +59,24 @@ class Row:
         return f"{found['mean_difference']:.0e}"
 
 
-def _speed(name: str) -> Callable[[Row], float]:
+def _speed(name: str) -> Callable[[ThroughputRow], float]:
     return lambda row: row.engines[name]["seed_steps_per_second"] / 1e6
 
 
-def _range(row: Row) -> str:
+def _range(row: ThroughputRow) -> str:
     return f"{number(row.ratio('numpy').low, 3)}..{number(row.ratio('numpy').high, 3)}"
 
 
-def _memory(row: Row) -> float | None:
+def _memory(row: ThroughputRow) -> float | None:
     return row.alone["above_import_bytes"] / 1e6 if row.alone else None
 
 
-def _ratios(row: Row) -> dict[str, dict[str, float]]:
+def _ratios(row: ThroughputRow) -> dict[str, dict[str, float]]:
     pairs = (("fast", "numpy"), ("fast", "reference"), ("reference", "numpy"))
     return {f"{engine}_over_{name}": row.ratio(name, engine)._asdict() for engine, name in pairs}
 
 
-COLUMNS: tuple[Column[Row], ...] = (
+COLUMNS: tuple[Column[ThroughputRow], ...] = (
     *case_columns(lambda row: row.case),
     Column("case", "case", lambda row: row.case.label),
     Column("engines", "engines", lambda row: row.engines, on=On.JSON),
@@ -123,7 +123,7 @@ def measure(settings: BenchSettings, threads: int, progress: Progress) -> Docume
     return Document("Throughput", {"": blocks}, data)
 
 
-def _row(case: Case, settings: BenchSettings, threads: int, progress: Progress) -> Row:
+def _row(case: Case, settings: BenchSettings, threads: int, progress: Progress) -> ThroughputRow:
     runs: dict[str, Run] = {}
     engines: dict[str, dict[str, Any]] = {}
     with progress.stage(f"{case.label}: first calls"):
@@ -146,10 +146,10 @@ def _row(case: Case, settings: BenchSettings, threads: int, progress: Progress) 
             for name in ("numpy", "fast"):
                 engines[name] |= {"alone": probe(name, case, settings.rng, threads)}
     tail = None if case.mean_field else kurtosis(case, settings.seed + 10**6)
-    return Row(case, engines, timed, tail)
+    return ThroughputRow(case, engines, timed, tail)
 
 
-def _dataset(rows: list[Row]) -> "xarray.Dataset":
+def _dataset(rows: list[ThroughputRow]) -> "xarray.Dataset":
     import xarray
 
     names = list(ENGINES)

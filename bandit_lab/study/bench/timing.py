@@ -21,7 +21,7 @@ class Timed(NamedTuple):
     curves: Curves
 
 
-class Ratio(NamedTuple):
+class TimeRatio(NamedTuple):
     """Median over repetitions, and the smallest and largest."""
 
     median: float
@@ -50,10 +50,10 @@ def in_turn(
     return {name: Timed(np.array(seconds[name]), pooled(curves[name])) for name in runs}
 
 
-def ratio(slow: np.ndarray, fast: np.ndarray, work: float = 1.0) -> Ratio:
+def ratio(slow: np.ndarray, fast: np.ndarray, work: float = 1.0) -> TimeRatio:
     """How many times faster `fast` is, neighbour by neighbour. work: of `fast` over that of `slow`."""
     each = slow / fast * work
-    return Ratio(float(np.median(each)), float(each.min()), float(each.max()))
+    return TimeRatio(float(np.median(each)), float(each.min()), float(each.max()))
 
 
 def agreement(one: Curves, other: Curves, kurtosis: np.ndarray | None) -> dict[str, float | int]:

@@ -18,7 +18,7 @@ from bandit_lab.bandits import Bandit, k_arm
 from bandit_lab.grpo import Learner, Optimizer, RandomMean
 from bandit_lab.simulate import fast
 from bandit_lab.study.bench.engines import Run, ensemble_engine, numpy_engine, policy_engine
-from bandit_lab.study.bench.timing import SLICE, Ratio, in_turn, ratio
+from bandit_lab.study.bench.timing import SLICE, TimeRatio, in_turn, ratio
 from bandit_lab.study.bench.workload import Case, case_columns, cases
 from bandit_lab.study.document import ABSENT, Block, Column, Document, On, Paragraph, Table
 from bandit_lab.study.plugins import registries
@@ -55,7 +55,7 @@ def variants(case: Case) -> Iterator[tuple[str, Learner, Learner]]:
 
 
 @dataclass(frozen=True)
-class Row:
+class VariantRow:
     """One rule at one size: its cost over that of the plain rule and its speed, or why it is not supported.
 
     over_policy: its speed over that of `policy_engine`, for policies of their own. first_call: seconds, with
@@ -65,14 +65,14 @@ class Row:
     case: Case
     variant: str
     unsupported_reason: str | None
-    cost: Ratio | None = None
+    cost: TimeRatio | None = None
     speed: float | None = None
     over_numpy: float | None = None
     over_policy: float | None = None
     first_call: float | None = None
 
 
-COLUMNS: tuple[Column[Row], ...] = (
+COLUMNS: tuple[Column[VariantRow], ...] = (
     *case_columns(lambda row: row.case),
     Column("case", "case", lambda row: row.case.label),
     Column("variant", "rule", lambda row: row.variant),
@@ -107,7 +107,7 @@ def measure(settings: BenchSettings, threads: int, progress: Progress) -> Docume
     return Document("Variants", {"": blocks}, _dataset(rows))
 
 
-def _rows(case: Case, settings: BenchSettings, threads: int, progress: Progress) -> Iterator[Row]:
+def _rows(case: Case, settings: BenchSettings, threads: int, progress: Progress) -> Iterator[VariantRow]:
     rules = list(variants(case))
     ready: dict[int, tuple[Run, float]] = {}  # of what rules are compared with: a run, and its speed over NumPy's
 
@@ -139,7 +139,7 @@ def _rows(case: Case, settings: BenchSettings, threads: int, progress: Progress)
 
     with progress.stage(f"{case.label}: {len(rules)} rules") as advance:
         for done, (label, learner, plain) in enumerate(rules, 1):
-            row = Row(case, label, fast.unsupported_reason(learner, case.dynamics))
+            row = VariantRow(case, label, fast.unsupported_reason(learner, case.dynamics))
             if row.unsupported_reason is None:
                 start = time.perf_counter()
                 rule = started(learner)
@@ -159,7 +159,7 @@ def _rows(case: Case, settings: BenchSettings, threads: int, progress: Progress)
             yield row
 
 
-def _dataset(rows: list[Row]) -> "xarray.Dataset":
+def _dataset(rows: list[VariantRow]) -> "xarray.Dataset":
     import xarray
 
     sizes, labels = (
@@ -174,15 +174,17 @@ def _dataset(rows: list[Row]) -> "xarray.Dataset":
     return xarray.Dataset({"cost": (("case", "variant"), cost, units)}, {"case": sizes, "variant": labels})
 
 
-def _cost(row: Row) -> float | None:
+def _cost(row: VariantRow) -> float | None:
     return None if row.cost is None else row.cost.median
 
 
-def _first_call(row: Row) -> float | None:
+def _first_call(row: VariantRow) -> float | None:
     return row.first_call
 
 
-def _by_size(rows: list[Row], title: str, written: str, number: Callable[[Row], float | None]) -> Table[str]:
+def _by_size(
+    rows: list[VariantRow], title: str, written: str, number: Callable[[VariantRow], float | None]
+) -> Table[str]:
     """One row per rule, one column per size."""
     numbers = {(row.variant, row.case.label): number(row) for row in rows}
 

@@ -115,13 +115,13 @@ def cases(
     return found
 
 
-Row = TypeVar("Row")
+CaseRow = TypeVar("CaseRow")
 
 
-def case_columns(case_of: Callable[[Row], Case]) -> list[Column[Row]]:
+def case_columns(case_of: Callable[[CaseRow], Case]) -> list[Column[CaseRow]]:
     """Everything that a case is made of, for `summary.json`."""
 
-    def of(name: str) -> Column[Row]:
+    def of(name: str) -> Column[CaseRow]:
         return Column(name, name, lambda row: getattr(case_of(row), name), on=On.JSON)
 
     return [of(field.name) for field in fields(Case)]

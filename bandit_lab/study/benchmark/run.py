@@ -11,7 +11,7 @@ from bandit_lab.study.benchmark import score as scoring
 from bandit_lab.study.benchmark.logs import as_curve
 from bandit_lab.study.benchmark.plant import SPLITS, load, plant
 from bandit_lab.study.benchmark.reward_only import RewardOnly, features, train
-from bandit_lab.study.benchmark.score import Diagnosis, effects, grades, label, lacking
+from bandit_lab.study.benchmark.score import ScoredRun, effects, grades, label, lacking
 from bandit_lab.study.benchmark.simulate import Simulated, simulate_all
 from bandit_lab.study.terminal.progress import Progress, ProgressCallback
 
@@ -22,13 +22,13 @@ __all__ = ["SPLITS", "Panel", "judge", "score", "trained_on"]
 class Panel:
     """Runs [N] with the verdicts of the diagnostics, and the features [N, F] of their reward curves."""
 
-    judged: list[Diagnosis]
+    judged: list[ScoredRun]
     features: np.ndarray
 
-    def by(self, classifier: RewardOnly) -> list[Diagnosis]:
+    def by(self, classifier: RewardOnly) -> list[ScoredRun]:
         """The same runs with the verdicts of the classifier that sees only the reward curve."""
         found = classifier.found(self.features)
-        return [Diagnosis(a.sizes, a.labels, f, a.planted_healthy) for a, f in zip(self.judged, found, strict=True)]
+        return [ScoredRun(a.sizes, a.labels, f, a.planted_healthy) for a, f in zip(self.judged, found, strict=True)]
 
 
 def judge(runs: Sequence[Simulated], limits: DiagnoseSettings, advance: ProgressCallback) -> Panel:
@@ -40,7 +40,7 @@ def judge(runs: Sequence[Simulated], limits: DiagnoseSettings, advance: Progress
         verdict = tuple(name for name in found.verdict if name not in (*OUTCOMES, "healthy", "not_judged"))
         harmful = tuple(name for name in verdict if name not in found.notes)
         healthy = run.planted.recipe == "healthy"
-        judged.append(Diagnosis(sizes, label(sizes, about), verdict, healthy, harmful, lacking(run)))
+        judged.append(ScoredRun(sizes, label(sizes, about), verdict, healthy, harmful, lacking(run)))
         numbers.append(features(curve, found))
         advance(len(judged), len(runs))
     return Panel(judged, np.array(numbers))
@@ -76,7 +76,7 @@ def score(split: str, runs: int | None, limits: DiagnoseSettings, progress: Prog
     return found
 
 
-def _scores(judged: Sequence[Diagnosis], about: dict[str, Any]) -> dict[str, Any]:
+def _scores(judged: Sequence[ScoredRun], about: dict[str, Any]) -> dict[str, Any]:
     alarms, healthy = scoring.false_alarms(judged)
     curves = {
         name: [dict(zip(("low", "high", "found", "runs"), row, strict=True))

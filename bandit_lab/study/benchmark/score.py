@@ -21,7 +21,7 @@ from bandit_lab.study.document.as_json import entries
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class ScoredRun:
     """One run: the `sizes` of its failures, their labels (`absent`, `weak`, `present`), and the failures in the
     verdict `found`, of which `harmful` are those graded as more than a note. `planted_healthy`: by the recipe of
     healthy runs. `lacking`: share of the largest true reward that it lacks at the end."""
@@ -39,32 +39,32 @@ class Diagnosis:
         return self.planted_healthy and set(self.labels.values()) == {"absent"}
 
 
-def recall(judged: Sequence[Diagnosis], failure: str) -> tuple[int, int]:
+def recall(judged: Sequence[ScoredRun], failure: str) -> tuple[int, int]:
     """(runs in which the failure was found, runs in which its effect reaches the demanded size)."""
     present = [one for one in judged if one.labels[failure] == "present"]
     return sum(failure in one.found for one in present), len(present)
 
 
-def macro_recall(judged: Sequence[Diagnosis]) -> float:
+def macro_recall(judged: Sequence[ScoredRun]) -> float:
     """Mean recall of the failures that occur."""
     counts = [recall(judged, failure) for failure in FAILURES]
     return float(np.mean([found / runs for found, runs in counts if runs]))
 
 
-def false_alarms(judged: Sequence[Diagnosis]) -> tuple[int, int]:
+def false_alarms(judged: Sequence[ScoredRun]) -> tuple[int, int]:
     """(healthy runs with any failure in the verdict, healthy runs)."""
     healthy = [one for one in judged if one.healthy]
     return sum(bool(one.found) for one in healthy), len(healthy)
 
 
-def wrongly_added(judged: Sequence[Diagnosis], failure: str) -> tuple[int, int]:
+def wrongly_added(judged: Sequence[ScoredRun], failure: str) -> tuple[int, int]:
     """(runs with the failure in the verdict, runs) among those in which its effect is absent, healthy or not."""
     absent = [one for one in judged if one.labels[failure] == "absent"]
     return sum(failure in one.found for one in absent), len(absent)
 
 
 def recall_curve(
-    judged: Sequence[Diagnosis], failure: str, bins: Sequence[float]
+    judged: Sequence[ScoredRun], failure: str, bins: Sequence[float]
 ) -> list[tuple[float, float, int, int]]:
     """(low, high, found, runs) for each bin of the effect's size; the last bin is closed."""
     rows = []
@@ -75,7 +75,7 @@ def recall_curve(
     return rows
 
 
-def confusion(judged: Sequence[Diagnosis]) -> np.ndarray:
+def confusion(judged: Sequence[ScoredRun]) -> np.ndarray:
     """Counts [5, 5]: rows the single failure present (or healthy first), columns the verdict's failures.
 
     Runs with several failures, or with a weak one, are left out; a verdict of several counts in each of its columns.
@@ -95,7 +95,7 @@ def confusion(judged: Sequence[Diagnosis]) -> np.ndarray:
     return counts
 
 
-def table(judged: Sequence[Diagnosis]) -> list[dict[str, Any]]:
+def table(judged: Sequence[ScoredRun]) -> list[dict[str, Any]]:
     """One row per failure: recall where demanded, share added where absent."""
     rows = []
     for failure in FAILURES:
@@ -144,7 +144,7 @@ def lacking(run: Simulated) -> float:
     return 1 - float(run.true[-count:].mean()) / float(run.planted.true.max())
 
 
-def grades(judged: Sequence[Diagnosis]) -> dict[str, Any]:
+def grades(judged: Sequence[ScoredRun]) -> dict[str, Any]:
     """`failures`: one row each, of the runs that reach the demanded size and were found; `healthy_graded_failure`."""
     healthy = [one for one in judged if one.healthy]
     return {
@@ -154,7 +154,7 @@ def grades(judged: Sequence[Diagnosis]) -> dict[str, Any]:
     }
 
 
-def _row(judged: Sequence[Diagnosis], failure: str) -> dict[str, Any]:
+def _row(judged: Sequence[ScoredRun], failure: str) -> dict[str, Any]:
     found = [one for one in judged if one.labels[failure] == "present" and failure in one.found]
     harm = np.array([one.lacking for one in found if failure in one.harmful])
     note = np.array([one.lacking for one in found if failure not in one.harmful])

@@ -24,7 +24,7 @@ from bandit_lab.study.benchmark.plant import Injected
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Prompts(Bandit):
+class SharedLogitBandit(Bandit):
     """X prompts that share K logits: pi(k | x) ~ exp(theta_k + offsets[x, k]).
 
     A prompt's offsets are how hard it is. Training sees the rewards of `law`, evaluation `reported_means` [X, K]. A
@@ -48,7 +48,7 @@ class Prompts(Bandit):
         return self.reported_means
 
 
-def prompts(offsets: Array, trained: Array, true: Array) -> Prompts:
+def prompts(offsets: Array, trained: Array, true: Array) -> SharedLogitBandit:
     """Prompts with offsets [X, K], the chance of a reward of each arm in training [K] and in truth [K].
 
     The reference policy is the initial one, all shared logits zero.
@@ -56,7 +56,8 @@ def prompts(offsets: Array, trained: Array, true: Array) -> Prompts:
     shape = jnp.shape(offsets)
     chance = jnp.broadcast_to(trained, shape)
     law = RewardLaw(jnp.array([0.0, 1.0], chance.dtype), jnp.stack([1 - chance, chance], axis=-1))
-    return Prompts(law, jnp.zeros_like(offsets[0]), jax.nn.log_softmax(offsets), offsets, jnp.broadcast_to(true, shape))
+    reference, reported = jax.nn.log_softmax(offsets), jnp.broadcast_to(true, shape)
+    return SharedLogitBandit(law, jnp.zeros_like(offsets[0]), reference, offsets, reported)
 
 
 LANES, ROOM = 32, 512

@@ -11,7 +11,7 @@ from bandit_lab.curves.trainers import Setup
 from bandit_lab.study.benchmark import run as benchmark
 from bandit_lab.study.diagnose.benchmark import benchmark_blocks
 from bandit_lab.study.diagnose.compare import compared
-from bandit_lab.study.diagnose.work import Run, dataset, page, runs_table, status, work
+from bandit_lab.study.diagnose.work import DiagnosisRow, dataset, page, runs_table, status, work
 from bandit_lab.study.document import Block, Document, On, Paragraph
 from bandit_lab.study.document.write import perform
 from bandit_lab.study.logs.findings import RUN_ALT, caveat_lines, details, evidence_table, paragraphs
@@ -101,7 +101,7 @@ def compute(plan: DiagnosePlan, run: Progress) -> Document:
     return Document(title, beside | {"logs": blocks}, data, pages_of(rows, page), missing_curves(plan.logs), folded)
 
 
-def _page(rows: Sequence[Run]) -> "Drawn":
+def _page(rows: Sequence[DiagnosisRow]) -> "Drawn":
     from bandit_lab.study.plots.diagnosis import small_multiples
 
     return small_multiples(rows)

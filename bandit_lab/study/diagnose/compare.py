@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bandit_lab.curves import trainers
-from bandit_lab.study.diagnose.work import Run
+from bandit_lab.study.diagnose.work import DiagnosisRow
 from bandit_lab.study.document import Block, Column, Figure, On, Table, Value
 from bandit_lab.study.document.value import number
 from bandit_lab.study.logs.findings import paragraphs, verdict_text
@@ -31,7 +31,7 @@ class Told:
     group_size: int | None
 
 
-def told(run: Run) -> Told:
+def told(run: DiagnosisRow) -> Told:
     """What the log of a run, a file beside it or the table of runs says of its settings; defaults are not among it."""
     log, curve = run.log, run.curve
     found = trainers.settings_of_log(curve.source, curve.settings)
@@ -49,7 +49,7 @@ def told(run: Run) -> Told:
     return Told(dict(found.values) if found is not None else {}, rate, interval, size)
 
 
-def compared(runs: Sequence[Run]) -> dict[str, list[Block]]:
+def compared(runs: Sequence[DiagnosisRow]) -> dict[str, list[Block]]:
     """Sections of two runs: the table of what matters and a picture of both, and the settings that differ."""
     settings = [told(run) for run in runs]
     names = _short([run.log.name for run in runs])
@@ -57,8 +57,8 @@ def compared(runs: Sequence[Run]) -> dict[str, list[Block]]:
     return {"compared": [_table(_rows(runs, settings), names), picture], "differences": _differences(settings, names)}
 
 
-def _rows(runs: Sequence[Run], settings: Sequence[Told]) -> list[Pair]:
-    def of_run(name: str, read: Callable[[Run], Any]) -> Pair:
+def _rows(runs: Sequence[DiagnosisRow], settings: Sequence[Told]) -> list[Pair]:
+    def of_run(name: str, read: Callable[[DiagnosisRow], Any]) -> Pair:
         first, second = (read(run) for run in runs)
         return name, first, second
 
@@ -77,7 +77,7 @@ def _rows(runs: Sequence[Run], settings: Sequence[Told]) -> list[Pair]:
     ]
 
 
-def _levels(run: Run) -> np.ndarray:
+def _levels(run: DiagnosisRow) -> np.ndarray:
     """Means over tenths of the run [10], or over single points of a short one."""
     return np.array([part.mean() for part in np.array_split(run.curve.reward, min(10, run.curve.reward.size))])
 
@@ -113,7 +113,7 @@ def _short(names: list[str]) -> list[str]:
     return [f"...{name}" for name in cut] if start and all(cut) else names
 
 
-def _drawn(runs: Sequence[Run], names: Sequence[str]) -> "Drawn":
+def _drawn(runs: Sequence[DiagnosisRow], names: Sequence[str]) -> "Drawn":
     from bandit_lab.study.plots.diagnosis import side_by_side
 
     return side_by_side([(name, run.curve, run.found) for name, run in zip(names, runs, strict=True)])

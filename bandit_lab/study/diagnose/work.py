@@ -32,7 +32,7 @@ SHORT = {
     "policy_concentration": "concentration",
     "dynamical_instability": "instability",
 }
-Run = LogRow[Diagnosis]
+DiagnosisRow = LogRow[Diagnosis]
 
 
 def work(log: Log, settings: DiagnoseSettings, setup: Setup | None = None) -> Diagnosis:
@@ -49,13 +49,13 @@ def work(log: Log, settings: DiagnoseSettings, setup: Setup | None = None) -> Di
     return replace(found, traps=(*dict.fromkeys((*found.traps, *extra)),))
 
 
-def runs_table(rows: Sequence[Run]) -> Table[Run]:
+def runs_table(rows: Sequence[DiagnosisRow]) -> Table[DiagnosisRow]:
     """One line per log: verdict, the four scores (1 and more: the failure is there), the table's outcome beside it."""
 
-    def score(name: str, title: str, on: On, brief: str = "") -> Column[Run]:
+    def score(name: str, title: str, on: On, brief: str = "") -> Column[DiagnosisRow]:
         return column(name, title, lambda row: row.found.scores[name], digits=2, on=on, brief=brief, width=4)
 
-    columns: list[Column[Run]] = [
+    columns: list[Column[DiagnosisRow]] = [
         *first_columns(26, width=4),
         *(score(name, title, On.TERMINAL, BRIEF[name]) for name, title in SHORT.items()),
         *(score(name, name.replace("_", " "), On.PAGE) for name in (*FAILURES, *OUTCOMES)),
@@ -74,17 +74,19 @@ def runs_table(rows: Sequence[Run]) -> Table[Run]:
         column("recognised", "recognised", lambda row: list(row.curve.recognised), on=On.JSON),
     ]  # fmt: skip
     outcome, state, page = last_columns(rows, 26, status)
-    unjudged = Column[Run]("unjudged", "not judged", lambda row: status_of(row, lambda _: "; ".join(row.found.missing)))
+    unjudged = Column[DiagnosisRow](
+        "unjudged", "not judged", lambda row: status_of(row, lambda _: "; ".join(row.found.missing))
+    )
     last = [outcome, replace(unjudged, on=On.PAGE), replace(state, on=On.JSON), page]
     return Table(rows, [*columns, *last], narrow=len(rows) >= MANY)
 
 
-def status(row: Run) -> str:
+def status(row: DiagnosisRow) -> str:
     """The status of a log with a curve."""
     return "ok"
 
 
-def page(row: Run) -> Document:
+def page(row: DiagnosisRow) -> Document:
     """The page of one run, to be pasted into an issue: verdict, picture and scores; the rest is folded."""
     found, outcome = row.found, row.log.outcome
     said = [f"The table of runs says: {outcome}."] if outcome else []
@@ -116,7 +118,7 @@ class Cell(NamedTuple):
     reason: str = ""
 
 
-def dataset(table: Table[Run], settings: DiagnosisSettings) -> "xarray.Dataset":
+def dataset(table: Table[DiagnosisRow], settings: DiagnosisSettings) -> "xarray.Dataset":
     """Curves [run, point], what each diagnostic says [run, failure], every number it rests on [run, measure].
 
     A failure's statistic and threshold are those of its strongest evidence. A run without a measure has NaN there.

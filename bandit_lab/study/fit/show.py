@@ -39,14 +39,14 @@ WEIGHED = (
 )
 _OVER_ROWS = On.JSON | On.SHOWN
 """Of a column whose data set has another shape: per law, or not per run."""
-Run = LogRow[Fitted]
+FitRow = LogRow[Fitted]
 
 
-def runs_table(rows: Sequence[Run], settings: FitSettings) -> Table[Run]:
+def runs_table(rows: Sequence[FitRow], settings: FitSettings) -> Table[FitRow]:
     """All logs. Five or more stand on one line each, cut where needed."""
     many, level = len(rows) >= MANY, f"{100 * settings.level:g} %"
     verdicts = any(row.result is not None and row.found.diagnosis is not None for row in rows)
-    columns: list[Column[Run]] = [
+    columns: list[Column[FitRow]] = [
         *first_columns(24),
         column("reward_scale", "scale", lambda row: _scale(row.curve.scale), on=On.JSON),
         column("recognised", "recognised", lambda row: list(row.curve.recognised), on=On.JSON),
@@ -80,7 +80,7 @@ def runs_table(rows: Sequence[Run], settings: FitSettings) -> Table[Run]:
     return Table(rows, [*columns, *last_columns(rows, 15, status)], narrow=many)
 
 
-def status(row: Run) -> str:
+def status(row: FitRow) -> str:
     """The status of a log with a curve."""
     return row.found.status
 
@@ -106,7 +106,7 @@ def parameters(found: Fitted, level: float) -> dict[str, Value]:
     return {name: as_value(estimate, level) for name, estimate in found.best.parameters.items()}
 
 
-def plateau_text(row: Run, level: float) -> str:
+def plateau_text(row: FitRow, level: float) -> str:
     """The plateau with its interval; a single end outside the reward's scale bounds nothing."""
     plateau = as_value(row.found.best.parameters["plateau"], level)
     return "not bounded" if says_nothing(plateau, row.curve.scale) else plateau.text()
@@ -120,7 +120,7 @@ def says_nothing(value: Value, scale: RewardScale) -> bool:
     return value.high is None and bool(value.low <= scale.low - room)
 
 
-def arrival(row: Run, level: float) -> Value | None:
+def arrival(row: FitRow, level: float) -> Value | None:
     """The step of 95 % of the gain, on the log's step axis."""
     found, start = row.found.best.parameters.get("tau_95"), float(row.curve.step[0])
     if found is None:
@@ -161,7 +161,7 @@ def _reading(reading: StiffnessReading | str) -> dict[str, Any]:
     }
 
 
-def _verdict(row: Run, short: bool) -> str:
+def _verdict(row: FitRow, short: bool) -> str:
     """The verdict, failures before notes; in a long table the word of it that tells the modes apart."""
     found = row.found.judged
     if found.verdict in (("healthy",), ("not_judged",)):
@@ -173,7 +173,7 @@ def _verdict(row: Run, short: bool) -> str:
     return f"({first}{more})" if names[0] in found.notes else f"{first}{more}"
 
 
-def parameter_table(row: Run, level: float, on: On, title: str = "") -> Table[tuple[str, Value]]:
+def parameter_table(row: FitRow, level: float, on: On, title: str = "") -> Table[tuple[str, Value]]:
     """Every number of the law of one log."""
 
     def error(value: Value, nothing: str) -> str:
@@ -234,7 +234,7 @@ def forecast_line(made: RunForecast, curve: Curve, fraction: float, brief: bool 
     return f"{text}, 95 % of the gain at step {made.step_95.text()}."
 
 
-def page(row: Run, settings: FitSettings) -> Document:
+def page(row: FitRow, settings: FitSettings) -> Document:
     """The page of one run, to be pasted into an issue."""
     found, curve = row.found, row.curve
     drawn = Figure(lambda: _drawn(row), "reward against step, with the fitted law", dpi=130)
@@ -249,7 +249,7 @@ def page(row: Run, settings: FitSettings) -> Document:
     return Document(f"Fit of {row.log.name}", sections, folded=[*sections][1:])
 
 
-def answer_lines(row: Run, settings: FitSettings) -> list[str]:
+def answer_lines(row: FitRow, settings: FitSettings) -> list[str]:
     """What a person wants first: what became of the run and what to do next, where it ends, what comes."""
     found = row.found
     said = [] if found.diagnosis is None else verdict_lines(found.diagnosis)
@@ -258,7 +258,7 @@ def answer_lines(row: Run, settings: FitSettings) -> list[str]:
     return [*said, end, forecast_line(found.prediction, row.curve, settings.from_fraction, brief=True)]
 
 
-def _drawn(row: Run) -> "Drawn":
+def _drawn(row: FitRow) -> "Drawn":
     from bandit_lab.study.plots.curves import panel, run_figure
 
     return run_figure(panel(row))
@@ -270,7 +270,7 @@ def _reasons(found: Fitted) -> list[str]:
     return [f"{why[:1].upper()}{why[1:]}." for _, why in grades.values() if why]
 
 
-def fit_lines(row: Run) -> list[str]:
+def fit_lines(row: FitRow) -> list[str]:
     """Which law was chosen, how well it fits, and its reading."""
     best, share = row.found.best, explainable(row.found).value
     explained = "there is nothing but noise to explain" if share is None else f"{share:.2f} of what is explainable"
@@ -287,7 +287,7 @@ def fit_lines(row: Run) -> list[str]:
     return lines
 
 
-def dataset(table: Table[Run], settings: FitSettings) -> "xarray.Dataset":
+def dataset(table: Table[FitRow], settings: FitSettings) -> "xarray.Dataset":
     """Curves [run, point], laws [run, law], their curves [run, law, point], parameters [run, law, parameter]."""
     import xarray
 

@@ -13,7 +13,7 @@ from bandit_lab.study.document.write import answer
 from bandit_lab.study.folder import written
 from bandit_lab.study.folder.written import MANIFEST
 from bandit_lab.study.settings.config import StatusSettings
-from bandit_lab.study.terminal.multirun import Job, jobs_in
+from bandit_lab.study.terminal.multirun import MultirunJob, jobs_in
 from bandit_lab.study.terminal.progress import Progress
 
 REASONS_SHOWN = 10
@@ -25,14 +25,14 @@ class StatusPlan:
     """A run folder that exists, or one of a `-m` with its runs, and where the JSON goes."""
 
     folder: Path
-    jobs: list[Job]
+    jobs: list[MultirunJob]
     output: Path | None
 
 
-def runs_in(run_dir: str | None) -> tuple[Path, list[Job]]:
+def runs_in(run_dir: str | None) -> tuple[Path, list[MultirunJob]]:
     """(folder, runs of a `-m` in it). Raises ValueError unless there is a run in it, finished or not, or several."""
     _checks.require(bool(run_dir), "run_dir", "the folder of a run", run_dir)
-    folder, jobs = Path(str(run_dir)), list[Job]()
+    folder, jobs = Path(str(run_dir)), list[MultirunJob]()
     try:
         found = written.look(folder)
         known = (found.ours and not found.empty) or ChunkStore(folder).settings() is not None or found.damaged

@@ -8,17 +8,17 @@ from bandit_lab.study.document import ABSENT, Column, On
 from bandit_lab.study.reproduce.experiment import Claim, Loaded, Results
 from bandit_lab.study.terminal import report
 
-Row = dict[str, Any]
+ClaimRow = dict[str, Any]
 ABOUT = ("fails_if", "follows", "post_hoc", "constant")  # what a claim says of itself, see `Claim`
 DIGITS = 6  # of a number in a table: its distance from the prediction shows
 
 
-def rows(loaded: Loaded, found: Results) -> list[Row]:
+def rows(loaded: Loaded, found: Results) -> list[ClaimRow]:
     """One row per claim, as in `claims.json`."""
     return [row(claim, found) for claim in loaded.claims]
 
 
-def row(claim: Claim, found: Results) -> Row:
+def row(claim: Claim, found: Results) -> ClaimRow:
     """The verdict of one claim; `tolerance` is absolute, `relative_tolerance` beside it where it was given so.
 
     Raises ValueError where the prediction is not a finite number other than zero.
@@ -56,7 +56,7 @@ def command(figure: str, quality: str = "paper") -> str:
     return f"python -m bandit_lab reproduce figures={figure} quality={quality}"
 
 
-SHOWN: tuple[Column[Row], ...] = (
+SHOWN: tuple[Column[ClaimRow], ...] = (
     Column("id", "id", lambda row: row["id"]),
     Column("predicted", "predicted", lambda row: row["predicted"], digits=DIGITS),
     Column("measured", "measured", lambda row: row["measured"], digits=DIGITS),
@@ -65,10 +65,10 @@ SHOWN: tuple[Column[Row], ...] = (
 )
 
 
-def columns(rows: Sequence[Row]) -> list[Column[Row]]:
+def columns(rows: Sequence[ClaimRow]) -> list[Column[ClaimRow]]:
     """Everything that `claims.json` tells of a claim."""
 
-    def of(key: str) -> Column[Row]:
+    def of(key: str) -> Column[ClaimRow]:
         return Column(key, key, lambda row: row.get(key, ABSENT), on=On.JSON)
 
     return [of(key) for key in dict.fromkeys(key for row in rows for key in row)]
@@ -112,7 +112,7 @@ def markdown(content: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def counted(rows: list[Row]) -> str:
+def counted(rows: list[ClaimRow]) -> str:
     """How many claims there are and hold, how many are checks of their own, and how many came after a first look."""
     alone = [one for one in rows if one.get("independent", True)]
     late = sum(one.get("post_hoc") is not None for one in rows)
@@ -122,7 +122,7 @@ def counted(rows: list[Row]) -> str:
     )
 
 
-def doubts(one: Row) -> str:
+def doubts(one: ClaimRow) -> str:
     """What could have made a claim fail, and what weakens it."""
     parts = [one.get("fails_if") or "not stated"]
     parts += [f"follows from {one['follows']}"] if one.get("follows") else []
@@ -131,7 +131,7 @@ def doubts(one: Row) -> str:
     return "; ".join(parts)
 
 
-def _cells(one: Row) -> list[str]:
+def _cells(one: ClaimRow) -> list[str]:
     unit = f" {one['unit']}" if one["unit"] else ""
     numbers = [report.number(one[key], DIGITS) + unit for key in ("predicted", "measured")]
     relative = one["relative_tolerance"]

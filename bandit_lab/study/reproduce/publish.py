@@ -37,7 +37,7 @@ class Reproduced:
     title: str = ""
     question: str = ""
     quality: str = ""
-    rows: list[claims.Row] = field(default_factory=list)
+    rows: list[claims.ClaimRow] = field(default_factory=list)
     found: Results | None = None
     table: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
@@ -133,7 +133,7 @@ def read(folder: Path) -> dict[str, Any]:
 def merged(content: dict[str, Any], done: list[Reproduced], known: dict[str, Experiment]) -> dict[str, Any]:
     """The published content with the new outcomes in it, sorted by figure."""
     about: dict[str, Any] = dict(content["figures"])
-    rows: dict[str, list[claims.Row]] = {name: [] for name in known}
+    rows: dict[str, list[claims.ClaimRow]] = {name: [] for name in known}
     for row in content["claims"]:
         rows.setdefault(row["figure"], []).append(row)
     for one in done:

@@ -16,7 +16,7 @@ from bandit_lab.study.settings.grid import log_spaced_choice
 from bandit_lab.study.sweep import rows
 from bandit_lab.study.sweep.exact import DriftResult, Equilibrium
 from bandit_lab.study.sweep.plan import SweepPlan
-from bandit_lab.study.sweep.rows import Row
+from bandit_lab.study.sweep.rows import SweepRow
 from bandit_lab.study.sweep.sampled import SampledResult
 from bandit_lab.study.terminal import report
 
@@ -117,8 +117,8 @@ STIFFNESS: tuple[Column[StiffnessRow], ...] = (
 class Pair:
     """A cell of the other axes: where stability is lost, and where oscillation begins."""
 
-    threshold: Row
-    onset: Row
+    threshold: SweepRow
+    onset: SweepRow
 
 
 def document_of(
@@ -201,7 +201,7 @@ def _engine(plan: SweepPlan) -> dict[str, Any]:
     } | why
 
 
-def _sampled(sampled: SampledResult, thresholds: list[Row]) -> dict[str, Any]:
+def _sampled(sampled: SampledResult, thresholds: list[SweepRow]) -> dict[str, Any]:
     """Outcomes, boundary and share of lost runs per row of the sampled grid."""
     return {
         "outcomes": {o.label: int(n) for o, n in zip(Outcome, sampled.counts.sum(axis=(0, 1)), strict=True)},
@@ -220,7 +220,7 @@ def _sampled(sampled: SampledResult, thresholds: list[Row]) -> dict[str, Any]:
     }
 
 
-def _how_often(thresholds: list[Row]) -> str:
+def _how_often(thresholds: list[SweepRow]) -> str:
     """In how many rows that is what was seen."""
     both = [(row.sampled.value, row.exact.value) for row in thresholds if row.sampled is not ABSENT]
     known = [sampled < exact for sampled, exact in both if sampled is not None and exact is not None]
@@ -230,7 +230,7 @@ def _how_often(thresholds: list[Row]) -> str:
     return f" in {sum(known)} of {len(known)} rows{doubt}."
 
 
-def _errors(thresholds: list[Row], onsets: list[Row]) -> str:
+def _errors(thresholds: list[SweepRow], onsets: list[SweepRow]) -> str:
     lost, ring = ([abs(row.error.value) for row in of if row.error.value is not None] for of in (thresholds, onsets))
     return (
         f"largest relative error against the exact theory: threshold {number(max(lost, default=None), 2)} "
@@ -238,7 +238,7 @@ def _errors(thresholds: list[Row], onsets: list[Row]) -> str:
     )
 
 
-def _rates(plan: SweepPlan, columns: Sequence[Column[Row]], pairs: list[Pair]) -> list[Block]:
+def _rates(plan: SweepPlan, columns: Sequence[Column[SweepRow]], pairs: list[Pair]) -> list[Block]:
     """The table of a few rows, why cells of it are empty, and how many rows it leaves out."""
     few = plan.sampled_interval if len(plan.sampled_interval) else log_spaced_choice(plan.refresh_interval, 4)
     chosen, weight = {n.item() for n in few}, plan.kl_weight[0]
@@ -263,13 +263,13 @@ def _rates(plan: SweepPlan, columns: Sequence[Column[Row]], pairs: list[Pair]) -
     return [table, *empty, *_left_out(len(shown), len(pairs))]
 
 
-def _of_pair(column: Column[Row], title: str, part: str) -> Column[Pair]:
+def _of_pair(column: Column[SweepRow], title: str, part: str) -> Column[Pair]:
     """A column of rows as one of pairs: that of the threshold or of the onset."""
     key = column.key if part == "threshold" else f"{part}_{column.key}"
     return Column(key, title or column.title, lambda pair: column.read(getattr(pair, part)), column.unit, column.digits)
 
 
-def _intervals(columns: Sequence[Column[Row]], thresholds: list[Row]) -> list[Block]:
+def _intervals(columns: Sequence[Column[SweepRow]], thresholds: list[SweepRow]) -> list[Block]:
     shown = thresholds[:: max(1, len(thresholds) // SHOWN)]
     keys = ("drift", "momentum", "learning_rate", "leading_order", "exact", "measured_refresh_interval")
     of = {column.key: column for column in columns}
@@ -279,7 +279,7 @@ def _intervals(columns: Sequence[Column[Row]], thresholds: list[Row]) -> list[Bl
     return [table, *empty, *_left_out(len(shown), len(thresholds))]
 
 
-def _empty(shown: list[Row], names: dict[str, str]) -> list[Block]:
+def _empty(shown: list[SweepRow], names: dict[str, str]) -> list[Block]:
     """One line per reason why cells of the table are empty."""
     counts: dict[str, dict[str, int]] = {}
     for row in shown:

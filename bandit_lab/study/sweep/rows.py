@@ -17,7 +17,7 @@ SampledAt = Callable[[int], Value]
 
 
 @dataclass(frozen=True)
-class Row:
+class SweepRow:
     """One cell of the other axes. `sampled` and `bifurcation` are ABSENT where a row cannot have them.
 
     measured, exact, law: learning rates, or refresh intervals in steps. error: measured over exact, less 1.
@@ -36,7 +36,7 @@ class Row:
     bifurcation: Any = ABSENT
 
 
-def columns(boundary: str) -> tuple[Column[Row], ...]:
+def columns(boundary: str) -> tuple[Column[SweepRow], ...]:
     """What `summary.json` tells of a row. boundary: what is bracketed, learning_rate or refresh_interval."""
     unit = "steps" if boundary == "refresh_interval" else "logits per unit gradient"
     return (
@@ -54,14 +54,14 @@ def columns(boundary: str) -> tuple[Column[Row], ...]:
     )
 
 
-def of_learning_rate(drift: DriftResult, sampled: SampledResult | None) -> tuple[list[Row], list[Row]]:
+def of_learning_rate(drift: DriftResult, sampled: SampledResult | None) -> tuple[list[SweepRow], list[SweepRow]]:
     """(threshold, transition): one row each per cell, in the learning rate; `sampled` adds the boundary of its runs."""
     at, late = None if sampled is None else _sampled_at(sampled, drift), f"{NO_RINGING}, or {OUTSIDE}"
     threshold = _rate_rows(drift, drift.boundary, drift.predicted.exact, drift.predicted.law, OUTSIDE, at)
     return threshold, _rate_rows(drift, drift.onset, drift.predicted.onset, drift.predicted.oscillator_onset, late)
 
 
-def of_refresh_interval(drift: DriftResult, rates: np.ndarray) -> tuple[list[Row], list[Row]]:
+def of_refresh_interval(drift: DriftResult, rates: np.ndarray) -> tuple[list[SweepRow], list[SweepRow]]:
     """(threshold, transition): one row each per cell and learning rate, in the refresh interval."""
     threshold = _interval_rows(drift, rates, drift.growth > 0, _exactly_unstable(drift, rates))
     return threshold, _interval_rows(drift, rates, drift.rings > 0, _exactly_ringing(drift, rates))
@@ -84,7 +84,7 @@ def _rate_rows(
     law: list[RateThreshold],
     missing: str,
     sampled_at: SampledAt | None = None,
-) -> list[Row]:
+) -> list[SweepRow]:
     """One row per cell of the other axes. missing: why a threshold that could be measured was not found."""
     cells, result = drift.cells, []
     for i, (seen, true) in enumerate(zip(measured, exact, strict=True)):
@@ -92,7 +92,7 @@ def _rate_rows(
         known = np.isfinite(seen) and true.value
         error = seen / true.value - 1 if known else None
         result.append(
-            Row(
+            SweepRow(
                 drift.name,
                 float(cells.momentum[i]),
                 float(cells.kl_weight[i]),
@@ -124,7 +124,7 @@ def _exactly_ringing(drift: DriftResult, rates: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(onset)[:, None], np.nan, rates >= onset[:, None])
 
 
-def _interval_rows(drift: DriftResult, rates: np.ndarray, measured: np.ndarray, exact: np.ndarray) -> list[Row]:
+def _interval_rows(drift: DriftResult, rates: np.ndarray, measured: np.ndarray, exact: np.ndarray) -> list[SweepRow]:
     """The same rows with the refresh interval bracketed at every learning rate."""
     first = np.unique(drift.cells.refresh_interval)
     shape = (-1, len(first), len(rates))
@@ -140,7 +140,7 @@ def _interval_rows(drift: DriftResult, rates: np.ndarray, measured: np.ndarray, 
             should = None if np.isnan(true[g, 0, j]) else _first(true[g, :, j] > 0, first)
             error = None if at is None or not should else at / should - 1
             result.append(
-                Row(
+                SweepRow(
                     drift.name,
                     momentum,
                     weight,

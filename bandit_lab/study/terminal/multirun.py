@@ -28,10 +28,10 @@ FIRST_LINE = "# bandit_lab"
 LONGEST = 100  # characters of a folder's name
 SHORT = 40  # characters of a text that is printed, not only written
 
-Row = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
-class Job(NamedTuple):
+class MultirunJob(NamedTuple):
     """One run: its folder's name, and the values that tell it from the others."""
 
     name: str
@@ -56,10 +56,10 @@ def folder_name(values: Mapping[str, str]) -> str:
     return f"{safe[: LONGEST - len(mark) - 1]}-{mark}"
 
 
-def jobs_of(keys: Sequence[str], expanded: Iterable[Sequence[str]]) -> list[Job]:
+def jobs_of(keys: Sequence[str], expanded: Iterable[Sequence[str]]) -> list[MultirunJob]:
     """The runs of a multirun, in order. Raises ValueError where two of them are one."""
     found = [swept(keys, overrides) for overrides in expanded]
-    jobs = [Job(folder_name(values) if values else str(number), values) for number, values in enumerate(found)]
+    jobs = [MultirunJob(folder_name(values) if values else str(number), values) for number, values in enumerate(found)]
     names = [job.name for job in jobs]
     for job in jobs:
         said = ", ".join(f"{key}={value}" for key, value in job.values.items())
@@ -76,25 +76,25 @@ def check_table(root: Path) -> None:
         _checks.require(ours, "run_dir", f"a folder without another {TABLE}", str(root))
 
 
-def jobs_in(root: Path) -> list[Job]:
+def jobs_in(root: Path) -> list[MultirunJob]:
     """The runs of a multirun's folder, with their values where its table tells them; none where it is no multirun."""
     with contextlib.suppress(OSError):
         lines = (root / TABLE).read_text(encoding="utf-8", errors="replace").splitlines()
         if lines and lines[0].startswith(FIRST_LINE):
             reader = csv.DictReader(lines[1:])
             keys = list(itertools.takewhile(lambda name: name != "state", (reader.fieldnames or ())[1:]))
-            return [Job(row["folder"], {key: row[key] for key in keys}) for row in reader]
+            return [MultirunJob(row["folder"], {key: row[key] for key in keys}) for row in reader]
     there = sorted(root.iterdir()) if root.is_dir() else []
     runs = [path for path in there if not path.name.startswith(".") and path.name != "multirun.yaml"]
     looks = {path.name: written.look(path) for path in runs if path.is_dir()}
     if len(looks) < len(runs) or not all(look.ours for look in looks.values()):
         return []  # other things beside the runs: nobody's multirun that was killed before its table
-    return [Job(name, {}) for name, look in looks.items() if not look.empty]
+    return [MultirunJob(name, {}) for name, look in looks.items() if not look.empty]
 
 
-def finish(command: str, root: Path, jobs: Sequence[Job]) -> None:
+def finish(command: str, root: Path, jobs: Sequence[MultirunJob]) -> None:
     """Print and write the table of the headline numbers of all runs; `jobs` empty: of all folders that hold a run."""
-    found = list(jobs) or [Job(path.parent.name, {}) for path in sorted(root.glob(f"*/{SUMMARY}"))]
+    found = list(jobs) or [MultirunJob(path.parent.name, {}) for path in sorted(root.glob(f"*/{SUMMARY}"))]
     if not found:
         return
     rows = [_row(command, root / job.name, job) for job in found]
@@ -108,19 +108,19 @@ def finish(command: str, root: Path, jobs: Sequence[Job]) -> None:
     report.show(_printed(command, rows, [key for key in columns if _fits(rows, key)]))
 
 
-def _row(command: str, folder: Path, job: Job) -> Row:
+def _row(command: str, folder: Path, job: MultirunJob) -> JsonObject:
     summary, manifest = (read_json(folder / name) or {} for name in (SUMMARY, MANIFEST))
     state = "done" if (folder / MANIFEST).is_file() and summary else "unfinished"
     failed = (manifest.get("chunks") or {}).get("failed") or ()
-    row: Row = {"folder": job.name, **job.values, "state": f"{len(failed)} parts failed" if failed else state}
+    row: JsonObject = {"folder": job.name, **job.values, "state": f"{len(failed)} parts failed" if failed else state}
     return row | (HEADLINES.get(command, _scalars)(summary) if summary else {})
 
 
-def _fits(rows: Sequence[Row], key: str) -> bool:
+def _fits(rows: Sequence[JsonObject], key: str) -> bool:
     return all(len(str(row.get(key, ""))) <= SHORT for row in rows) or key == "folder"
 
 
-def _printed(command: str, rows: Sequence[Row], columns: Sequence[str]) -> "Table":
+def _printed(command: str, rows: Sequence[JsonObject], columns: Sequence[str]) -> "Table":
     """The values name the runs; the folder's name stands there only where no value does."""
     valued = any(set(row) - {"folder", "state"} for row in rows) and len(columns) > 2
     columns = [key for key in columns if key != "folder" or not valued]
@@ -133,7 +133,7 @@ def _printed(command: str, rows: Sequence[Row], columns: Sequence[str]) -> "Tabl
     return table
 
 
-def _ends(values: Iterable[Any], name: str) -> Row:
+def _ends(values: Iterable[Any], name: str) -> JsonObject:
     known = [value for value in values if value is not None]
     return {f"{name}, least": min(known, default=None), f"{name}, most": max(known, default=None)}
 
@@ -142,7 +142,7 @@ def _ratio(top: Any, bottom: Any) -> float | None:
     return top / bottom if top is not None and bottom else None
 
 
-def _predict(summary: Row) -> Row:
+def _predict(summary: JsonObject) -> JsonObject:
     rates, point = summary["thresholds"]["learning_rate"], summary["fixed_point"]
     return {
         "drift": summary["drift"],
@@ -157,7 +157,7 @@ def _predict(summary: Row) -> Row:
     }
 
 
-def _sweep(summary: Row) -> Row:
+def _sweep(summary: JsonObject) -> JsonObject:
     rows, sampled = summary["threshold"], [row.get("sampled_learning_rate") for row in summary["threshold"]]
     errors = [abs(row["relative_error"]) for row in rows if row.get("relative_error") is not None]
     first = (summary["stiffness"].get("hessian") or [None])[0]
@@ -172,21 +172,21 @@ def _sweep(summary: Row) -> Row:
     }
 
 
-def _fit(summary: Row) -> Row:
+def _fit(summary: JsonObject) -> JsonObject:
     logs = summary["logs"]
     known = [row["r_squared"] for row in logs if row.get("r_squared") is not None]
     laws = [row["model"] for row in logs if row.get("model")]
     return {"logs": len(logs), "fitted": len(laws), **_counts(laws), "median R^2": _median(known)}
 
 
-def _diagnose(summary: Row) -> Row:
+def _diagnose(summary: JsonObject) -> JsonObject:
     if "benchmark" in summary:
         return _scalars(summary["benchmark"])
     verdicts = [name for row in summary["logs"] for name in row.get("verdict") or ()]
     return {"logs": len(summary["logs"]), **_counts(verdicts)}
 
 
-def _advise(summary: Row) -> Row:
+def _advise(summary: JsonObject) -> JsonObject:
     limits, margin = summary["limits"], summary["margins"]["at_value"] or {}
     return {"margin": margin.get("exact"), "margin by the law": margin.get("law")} | {
         f"safe {name.replace('_', ' ')}": ((limits.get(name) or {}).get("safe") or {}).get("exact")
@@ -194,22 +194,22 @@ def _advise(summary: Row) -> Row:
     }
 
 
-def _reproduce(summary: Row) -> Row:
+def _reproduce(summary: JsonObject) -> JsonObject:
     claims = summary["claims"]
     return {"claims": len(claims), "hold": sum(bool(claim["holds"]) for claim in claims)}
 
 
-def _check(summary: Row) -> Row:
+def _check(summary: JsonObject) -> JsonObject:
     return {"checks": len(summary["checks"]), "failed": summary["failed"]}
 
 
-def _bench(summary: Row) -> Row:
+def _bench(summary: JsonObject) -> JsonObject:
     rows = summary.get("rows", [])
     known = [((row.get("ratios") or {}).get("fast_over_numpy") or {}).get("median") for row in rows]
     return {"rows": len(rows), **_ends(known, "fast/NumPy")}
 
 
-def _counts(names: Sequence[str]) -> Row:
+def _counts(names: Sequence[str]) -> JsonObject:
     return {name: names.count(name) for name in sorted(set(names))}
 
 
@@ -217,12 +217,12 @@ def _median(values: Sequence[float]) -> float | None:
     return statistics.median(values) if values else None
 
 
-def _scalars(summary: Row) -> Row:
+def _scalars(summary: JsonObject) -> JsonObject:
     kept = (bool, int, float, str, type(None))
     return {key: value for key, value in summary.items() if isinstance(value, kept)}
 
 
-HEADLINES: dict[str, Callable[[Row], Row]] = {
+HEADLINES: dict[str, Callable[[JsonObject], JsonObject]] = {
     "predict": _predict,
     "sweep": _sweep,
     "fit": _fit,

@@ -17,7 +17,7 @@ from bandit_lab.curves.options import ReadOptions
 from bandit_lab.curves.readers import console, csv_table, json_document, json_lines
 from bandit_lab.curves.readers.dialect import with_stated_step
 from bandit_lab.curves.record import Floats
-from bandit_lab.curves.table import RUN_KEYS, Table
+from bandit_lab.curves.table import RUN_KEYS, LogTable
 from bandit_lab.curves.which import KIND_KEYS, is_evaluation, match_key
 from bandit_lab.study.watch.tail import lines_of
 
@@ -132,7 +132,7 @@ def _flat(line: bytes) -> dict[str, Any] | None:
     if not isinstance(row, dict):
         return None
     if any(type(value) is dict for value in row.values()):
-        table = Table()
+        table = LogTable()
         table.add(row)
         row = table.dictionaries()[0]
     return dict(with_stated_step(row)) if "global_step/max_steps" in row else row

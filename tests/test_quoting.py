@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bandit_lab.study.settings.config import SCHEMAS
-from bandit_lab.study.settings.schema import described
+from bandit_lab.study.settings.schema import setting_fields
 from bandit_lab.study.terminal.commands import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -63,7 +63,7 @@ def test_plugins_are_quoted_in_every_source_and_help_text():
     wrong = {name: found for name, text in pages().items() if (found := re.findall(r"(?<!['\w])plugins=\[.*", text))}
     assert wrong == {}
     shown = [text for one in COMMANDS.values() for text in (one.notes, one.example)]
-    shown += [entry.metadata["help"] for schema in SCHEMAS.values() for _, entry in described(schema)]
+    shown += [entry.metadata["help"] for schema in SCHEMAS.values() for _, entry in setting_fields(schema)]
     assert [text for text in shown if unquoted_lists(text)] == []
 
 

@@ -55,7 +55,7 @@ def experiments() -> dict[str, str | bytes]:
     index = [
         "# Experiments",
         "",
-        rows.counted(content["claims"]),
+        rows.tally(content["claims"]),
         "",
         "| experiment | question | holds |",
         "|---|---|---|",

@@ -18,7 +18,7 @@ from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, DrGRPO, Lag, RandomMean, Ref
 from bandit_lab.grpo.advantage.none import NoBaseline
 from bandit_lab.grpo.kl import Exact
 from bandit_lab.study.check import CHECKS, run_check, subject_of
-from bandit_lab.study.check.result import Failed, close, compared
+from bandit_lab.study.check.result import Failed, close, not_zero
 from bandit_lab.study.cli import main
 from bandit_lab.study.plugins import registries
 
@@ -300,7 +300,7 @@ def test_no_check_passes_on_a_comparison_of_nothing(monkeypatch):
     assert "does not change with its parameters" in found[GROWTH].detail
     for nothing in ([], [0.0, 0.0], [1e-7]):
         with pytest.raises(Failed, match="nothing to compare"):
-            compared("growth", nothing, least=1e-6)
+            not_zero("growth", nothing, least=1e-6)
     with pytest.raises(Failed, match="nothing to compare"):
         close("numbers", [], [], 1, 1)
 

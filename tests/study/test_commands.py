@@ -16,7 +16,7 @@ from bandit_lab.study.cli import INTERRUPTED, OK, main
 from bandit_lab.study.predict import command as predict
 from bandit_lab.study.settings.compose import expand
 from bandit_lab.study.settings.config import SCHEMAS
-from bandit_lab.study.settings.schema import described
+from bandit_lab.study.settings.schema import setting_fields
 from bandit_lab.study.terminal.arguments import as_overrides
 from bandit_lab.study.terminal.commands import COMMANDS
 from bandit_lab.study.terminal.errors import BadInput
@@ -46,7 +46,7 @@ def test_overview_names_every_command(capsys):
 def test_help_has_every_setting_its_unit_and_an_example(command, capsys):
     assert main([command, "--help"]) == OK
     out = capsys.readouterr().out
-    for key, entry in described(SCHEMAS[command]):
+    for key, entry in setting_fields(SCHEMAS[command]):
         line = next(line for line in out.splitlines() if line.split()[:1] == [key])
         assert line.endswith(entry.metadata["unit"])
         assert entry.metadata["help"] in out

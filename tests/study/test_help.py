@@ -10,7 +10,7 @@ from bandit_lab.grpo.optimizer import REFUSED, optimizer_options
 from bandit_lab.study import plugins
 from bandit_lab.study.cli import BAD_INPUT, OK, main
 from bandit_lab.study.settings.config import GROUPS, SCHEMAS
-from bandit_lab.study.settings.schema import SECTIONS, by_section, described
+from bandit_lab.study.settings.schema import SECTIONS, by_section, setting_fields
 from bandit_lab.study.terminal import choices
 from bandit_lab.study.terminal.commands import COMMANDS
 
@@ -51,7 +51,7 @@ def test_every_setting_has_its_place_in_a_section(command):
     """Every setting stands in one section; the sections come in their order, none of them empty."""
     found = by_section(SCHEMAS[command])
     sections = {key: section for section, settings in found.items() for key, _ in settings}
-    assert sorted(sections) == sorted(key for key, _ in described(SCHEMAS[command]))
+    assert sorted(sections) == sorted(key for key, _ in setting_fields(SCHEMAS[command]))
     assert sum(map(len, found.values())) == len(sections)
     assert all(found.values())
     place = {

@@ -236,7 +236,7 @@ def test_claims_that_follow_from_others_are_no_independent_checks():
 
     rows = [row(1), row(2), row(1.1, follows="a.1", fails_if="it rains"), row(1.2, post_hoc="seen", constant="a book")]
     assert [one["independent"] for one in rows] == [True, True, False, True]
-    assert claims.counted(rows) == (
+    assert claims.tally(rows) == (
         "4 claims, of which 3 hold. 3 of them are independent checks, of which 2 hold; the others follow from these. "
         "Post hoc: 1."
     )
@@ -246,7 +246,7 @@ def test_claims_that_follow_from_others_are_no_independent_checks():
         "not stated; post hoc: seen; constant from a book",
     ]
     before = {key: value for key, value in rows[0].items() if key not in (*claims.ABOUT, "independent")}
-    assert claims.counted([before]).startswith("1 claims, of which 1 hold. 1 of them")
+    assert claims.tally([before]).startswith("1 claims, of which 1 hold. 1 of them")
 
 
 def test_farthest_from_one_takes_plain_numbers():

@@ -8,7 +8,7 @@ from bandit_lab.grpo import K3, Learner
 from bandit_lab.study import build, plugins
 from bandit_lab.study.cli import main, rewritten
 from bandit_lab.study.settings import compose, config
-from bandit_lab.study.settings.schema import described
+from bandit_lab.study.settings.schema import setting_fields
 
 
 def settings(command="sweep", *overrides):
@@ -73,7 +73,7 @@ def test_a_kl_estimator_is_given_by_name_or_with_options():
 
 def test_help_and_schema_cannot_disagree():
     for schema in config.SCHEMAS.values():
-        for key, entry in described(schema):
+        for key, entry in setting_fields(schema):
             assert {"unit", "help", "section"} <= set(entry.metadata), key
 
 

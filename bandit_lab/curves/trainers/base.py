@@ -27,7 +27,7 @@ QUANTITIES = (
 _REFERENCE = re.compile(r"\$\{(?:oc\.select:)?([\w.]+)(?:,([^}]*))?\}")
 
 
-def plain(value: Any) -> Any:
+def plain_scalar(value: Any) -> Any:
     """A number, truth value, None or text of at most 400 characters; what is neither becomes None."""
     if isinstance(value, bool) or value is None:
         return value
@@ -288,7 +288,7 @@ def _resolved(value: Any, store: Mapping[str, Any], depth: int = 0) -> Any:
         return None
     if found[1] in store:
         return _resolved(store[found[1]], store, depth + 1)
-    return None if found[2] is None else plain(found[2])
+    return None if found[2] is None else plain_scalar(found[2])
 
 
 def number_text(value: float) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 from bandit_lab.curves import source
 from bandit_lab.curves.trainers import scripts
-from bandit_lab.curves.trainers.base import plain
+from bandit_lab.curves.trainers.base import plain_scalar
 
 MAX_BYTES = 256_000
 MAX_VALUES = 20_000
@@ -157,6 +157,6 @@ def _walk(node: Mapping[Any, Any], prefix: str, depth: int, visited: Iterator[in
             if key != "<<":
                 yield from _walk(value, f"{name}.", depth + 1, visited)
         elif isinstance(value, list | tuple):
-            yield name, [plain(one) for one in value[:16] if not isinstance(one, Mapping | list)]
+            yield name, [plain_scalar(one) for one in value[:16] if not isinstance(one, Mapping | list)]
         else:
-            yield name, plain(value)
+            yield name, plain_scalar(value)

@@ -18,7 +18,7 @@ from bandit_lab.curves import source
 from bandit_lab.curves.readers import wandb_file
 from bandit_lab.curves.readers.tensorboard_events import texts
 from bandit_lab.curves.trainers import configuration
-from bandit_lab.curves.trainers.base import as_number, plain
+from bandit_lab.curves.trainers.base import as_number, plain_scalar
 
 MAX_CHARACTERS = 4_000_000
 _MOST_LINES = 20_000
@@ -137,8 +137,8 @@ def _starts(pattern: re.Pattern[str], lines: list[str]) -> Iterator[tuple[int, r
 
 def _listed(value: str) -> Any:
     if value.startswith("["):
-        return [plain(one) for one in value.strip("[]").split(",")[:16]]
-    return plain(value)
+        return [plain_scalar(one) for one in value.strip("[]").split(",")[:16]]
+    return plain_scalar(value)
 
 
 def _spoken(lines: list[str]) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def _repeated(rows: Iterator[Mapping[str, Any]]) -> dict[str, Any]:
         for key, value in {**row, **(nested if isinstance(nested, dict) else {})}.items():
             if key in _REPEATED and isinstance(value, int | float | str):
                 seen.setdefault(key, set()).add(value)
-    return {key: plain(next(iter(values))) for key, values in seen.items() if len(values) == 1}
+    return {key: plain_scalar(next(iter(values))) for key, values in seen.items() if len(values) == 1}
 
 
 def _from_texts(found: Iterable[str]) -> dict[str, Any]:

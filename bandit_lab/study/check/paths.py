@@ -8,7 +8,7 @@ import numpy as np
 from bandit_lab.grpo import Frozen, Hyper
 from bandit_lab.simulate import run
 from bandit_lab.simulate.fast import unsupported_reason
-from bandit_lab.study.check.result import NotApplicable, check, close, compared
+from bandit_lab.study.check.result import NotApplicable, check, close, not_zero
 from bandit_lab.study.check.sampling import judge
 from bandit_lab.study.check.subject import LEARNS, Subject
 
@@ -37,7 +37,7 @@ def paths(subject: Subject) -> str:
     }
     fast, slow = (run(learner, "sampled", cells, path=path, **options) for path in ("fast", "reference"))
     error = np.sqrt((fast.reward_variance + slow.reward_variance)[0, 1:] / SEEDS)
-    compared("change of the mean reward", slow.reward_mean[0, 1:] - slow.reward_mean[0, :1], slow.reward_variance)
+    not_zero("change of the mean reward", slow.reward_mean[0, 1:] - slow.reward_mean[0, :1], slow.reward_variance)
     line = judge((fast.reward_mean - slow.reward_mean)[0, 1:] / (error + 1e-12), SEEDS, subject.seed)
     if not hasattr(rule, "mean"):
         return line

@@ -10,7 +10,7 @@ from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.simulate import sampled
 from bandit_lab.simulate.cells import cast
 from bandit_lab.simulate.rollout import rollout
-from bandit_lab.study.check.result import Failed, check, close, compared
+from bandit_lab.study.check.result import Failed, check, close, not_zero
 from bandit_lab.study.check.subject import LEARNS, Subject
 
 STEPS = 6
@@ -49,7 +49,7 @@ def programs(subject: Subject) -> str:
     lines = [close("vmap", together, jnp.stack(alone), 1e-12, 1e-12)]
     if not np.all(np.isfinite(together)):
         raise Failed("expected finite parameters")
-    compared("change of the parameters", np.asarray(together) - np.asarray(starts)[:, None])
+    not_zero("change of the parameters", np.asarray(together) - np.asarray(starts)[:, None])
     low = cast(learner, np.float32)
     single = jax.jit(_run)(low, _hyper(subject, 0.1, np.float32), keys[0], starts[0].astype(np.float32))
     if single.dtype != np.float32:

@@ -70,7 +70,7 @@ def run_checks(subject: "Subject") -> list[Result]:
     return [run_check(name, subject) for name in CHECKS]
 
 
-def compared(what: str, *numbers: Any, least: float = 0.0) -> None:
+def not_zero(what: str, *numbers: Any, least: float = 0.0) -> None:
     """Raises `Failed` unless some of these numbers are larger than `least`: equal nothings prove nothing."""
     if not max((float(np.max(np.abs(np.asarray(some, float)), initial=0.0)) for some in numbers), default=0.0) > least:
         size = f"at most {least:g}" if least else "0"

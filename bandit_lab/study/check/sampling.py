@@ -10,7 +10,7 @@ import numpy as np
 from bandit_lab._types import Array
 from bandit_lab.bandits import Bandit
 from bandit_lab.simulate import drift_of, sampled
-from bandit_lab.study.check.result import Failed, NotApplicable, check, compared
+from bandit_lab.study.check.result import Failed, NotApplicable, check, not_zero
 from bandit_lab.study.check.subject import Subject
 
 DRAWS = 20_000
@@ -76,7 +76,7 @@ def _sampled_z(subject: Subject, dynamics: str, draws: int, slack: float) -> np.
     mean, std, expected = jax.jit(lambda *columns: jax.lax.map(lambda one: moments(*one), columns))(
         keys, *subject.places
     )
-    compared("mean gradient and its noise", expected, std)
+    not_zero("mean gradient and its noise", expected, std)
     scale = np.max(np.abs(expected))
     error = np.asarray(std) / np.sqrt(draws) + slack * (scale + 0.1) + 1e-12 * (1 + scale)
     return np.asarray(mean - expected) / error

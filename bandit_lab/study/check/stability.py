@@ -12,7 +12,7 @@ from bandit_lab.measure.fixed_point import FixedPoint
 from bandit_lab.measure.floquet import floquet, floquet_threshold
 from bandit_lab.simulate import DYNAMICS
 from bandit_lab.simulate.rollout import Stride, rollout
-from bandit_lab.study.check.result import NotApplicable, check, close, compared
+from bandit_lab.study.check.result import NotApplicable, check, close, not_zero
 from bandit_lab.study.check.subject import Subject
 
 MOMENTUM, INTERVAL = 0.5, 2
@@ -33,7 +33,7 @@ def stiffness(subject: Subject) -> str:
     """Jacobian of the drift, Hessian of the potential (where there is one), increments of a displaced run."""
     report = measure_stiffness(subject.learner, subject.dynamics, subject.kl_weight, _fixed_point(subject)[0])
     matrix = report.fresh + report.stale
-    compared("stiffness", matrix)
+    not_zero("stiffness", matrix)
     lines = [close("displaced run", report.relaxation_matrix, matrix, 1e-4, 1e-7)]
     if report.hessian is None:
         lines.append(f"no Hessian: {report.hessian_reason}")
@@ -60,7 +60,7 @@ def growth(subject: Subject) -> str:
     if any(one.reason or one.moment_source for one in found):
         raise NotApplicable(found[0].reason or "its second moment is fed by noise: there is no noise-free run")
     expected = [one.growth for one in found]
-    compared("growth per step", expected, least=SAME_GROWTH)
+    not_zero("growth per step", expected, least=SAME_GROWTH)
     seen = [_displaced(learner, subject, theta, point.basis, rate, interval) for rate in rates]
     return close("growth per step", seen, expected, 0.01, SAME_GROWTH)
 

@@ -16,7 +16,7 @@ def benchmark_blocks(found: dict[str, Any], picture: bool) -> list[Block]:
     """The numbers, the table of failures, and sentences on the rest."""
 
     def counted(title: str, place: int, part: str, whole: str) -> Column[Both]:
-        return Column(f"{part}_{place}", title, lambda both: share(both[place][part], both[place][whole]))
+        return Column(f"{part}_{place}", title, lambda both: share_text(both[place][part], both[place][whole]))
 
     columns: list[Column[Both]] = [
         Column("failure", "failure", lambda both: both[0]["failure"].replace("_", " ")),
@@ -44,7 +44,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
         one = found[key]
         lines.append(
             f"{name}: mean recall {one['macro_recall']:.3f}, "
-            f"false alarms on healthy runs {share(one['false_alarms'], one['healthy'])}"
+            f"false alarms on healthy runs {share_text(one['false_alarms'], one['healthy'])}"
         )
     lines += _grade_lines(found["diagnose"]["grades"])
     targets = found["targets"]
@@ -57,16 +57,16 @@ def _grade_lines(found: dict[str, Any]) -> list[str]:
     lines = []
     for row in found["failures"]:
         name = row["failure"].replace("_", " ")
-        line = f"{name}, found: {share(row['graded_failure'], row['found'])} graded failure, the others note"
+        line = f"{name}, found: {share_text(row['graded_failure'], row['found'])} graded failure, the others note"
         if row["in_order"] is not None:
             line += (
                 f"; at the end {row['lacking_as_failure']:.0%} of the true reward is missing in the former, "
                 f"{row['lacking_as_note']:.0%} in the latter (medians; more in {row['in_order']:.0%} of pairs)"
             )
         lines.append(f"{line}.")
-    return [*lines, f"Healthy runs with a failure: {share(found['healthy_graded_failure'], found['healthy'])}."]
+    return [*lines, f"Healthy runs with a failure: {share_text(found['healthy_graded_failure'], found['healthy'])}."]
 
 
-def share(part: int, whole: int) -> str:
+def share_text(part: int, whole: int) -> str:
     """`part of whole (percent)`."""
     return f"{part} of {whole} ({100 * part / whole:.1f} %)" if whole else "-"

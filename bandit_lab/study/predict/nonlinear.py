@@ -6,7 +6,15 @@ import numpy as np
 
 from bandit_lab import theory
 from bandit_lab.measure.outcome import VERTEX_SHARE
-from bandit_lab.study.predict.statement import Missing, OperatingPoint, binary, known, noise_of, plain, wholly_stale
+from bandit_lab.study.predict.statement import (
+    Missing,
+    OperatingPoint,
+    binary,
+    known,
+    noise_of,
+    not_special,
+    wholly_stale,
+)
 from bandit_lab.study.quantities import HORIZON
 
 CHAIN_SPACING = 0.2  # nats between the grid points of the two-arm chain
@@ -26,7 +34,7 @@ def _gap(policy: np.ndarray) -> float:
 def half_rise(setting: OperatingPoint) -> float:
     """Steps of the gradient flow from the initial policy half-way to the fixed point: integral of d gap / drift."""
     known(setting.linear)
-    plain(setting)
+    not_special(setting)
     signal, hyper = _two_gaps(setting), setting.hyper
     start, end = float(setting.initial[0]), float(np.asarray(setting.linear.policy)[0])
     if abs(end - start) < 1e-9:
@@ -40,7 +48,7 @@ def half_rise(setting: OperatingPoint) -> float:
 
 def collapsed(setting: OperatingPoint) -> float:
     """Share of runs at the better arm's vertex, by the exact transition operator of the two-arm chain."""
-    plain(setting)
+    not_special(setting)
     signal, hyper, noise = _two_gaps(setting), setting.hyper, noise_of(setting)
     wholly_stale(setting)
     if hyper.momentum > 0 or setting.linear.model != "refresh":

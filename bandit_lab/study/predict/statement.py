@@ -72,7 +72,7 @@ def binary(setting: OperatingPoint) -> theory.BinarySignal:
     return setting.signal
 
 
-def plain(setting: OperatingPoint) -> None:
+def not_special(setting: OperatingPoint) -> None:
     if setting.special is not None:
         raise Missing(setting.special)
 
@@ -87,13 +87,13 @@ def success_chance(setting: OperatingPoint) -> float:
     return float(setting.linear.policy @ setting.means)
 
 
-def finite_group(setting: OperatingPoint) -> int:
+def group_size_of(setting: OperatingPoint) -> int:
     if setting.group_size is None:
         raise Missing(NO_NOISE)
     return setting.group_size
 
 
-def value_of(found: Value) -> float:
+def number_of(found: Value) -> float:
     if found.value is None:
         raise Missing(found.reason or "none")
     return float(found.value)
@@ -101,7 +101,7 @@ def value_of(found: Value) -> float:
 
 def noise_of(setting: OperatingPoint) -> np.ndarray:
     known(setting.linear)
-    finite_group(setting)
+    group_size_of(setting)
     if setting.noise is None:
         raise Missing(setting.noise_reason or "no formula for the gradient noise")
     return setting.noise

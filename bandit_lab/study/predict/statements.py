@@ -14,14 +14,14 @@ from bandit_lab.study.predict.statement import (
     Missing,
     OperatingPoint,
     binary,
-    finite_group,
+    group_size_of,
     known,
     mean_age,
     noise_of,
-    plain,
+    not_special,
+    number_of,
     success_chance,
     unweighed,
-    value_of,
     wholly_stale,
 )
 from bandit_lab.study.quantities import QUANTITIES, Quantity
@@ -64,8 +64,8 @@ def notes(setting: OperatingPoint, exact: float | None) -> list[str]:
 
 
 def _stiffness_shift(setting: OperatingPoint) -> float:
-    plain(setting)
-    finite_group(setting)
+    not_special(setting)
+    group_size_of(setting)
     found = theory.group_shift(binary(setting).success, setting.reference, setting.hyper.kl_weight, binary(setting).law)
     if found is None:
         raise Missing("one of the two drifts has no attracting fixed point")
@@ -73,18 +73,18 @@ def _stiffness_shift(setting: OperatingPoint) -> float:
 
 
 def _silent(setting: OperatingPoint) -> float:
-    return float(theory.silent_rate(finite_group(setting), success_chance(setting)))
+    return float(theory.silent_rate(group_size_of(setting), success_chance(setting)))
 
 
 def _group_factor(setting: OperatingPoint) -> float:
-    finite_group(setting)
+    group_size_of(setting)
     unweighed(setting)
     law, win = binary(setting).law, success_chance(setting)
     return float(law.factor(win) / replace(law, group_size=None).factor(win))
 
 
 def _group_expansion(setting: OperatingPoint) -> float:
-    size, signal = finite_group(setting), binary(setting)
+    size, signal = group_size_of(setting), binary(setting)
     unweighed(setting)
     if signal.law.advantage != "grpo":
         raise Missing("an expansion of the std-normalised advantage")
@@ -92,7 +92,7 @@ def _group_expansion(setting: OperatingPoint) -> float:
 
 
 def _critical_weight(setting: OperatingPoint) -> float:
-    plain(setting)
+    not_special(setting)
     if setting.signal is None:
         raise Missing("no closed form for this bandit and advantage")
     found = theory.critical_kl_weight(setting.signal, setting.reference)
@@ -159,7 +159,7 @@ def _time_constant(setting: OperatingPoint) -> float:
 
 def _std(setting: OperatingPoint, which: int) -> float:
     noise_of(setting)
-    return value_of(setting.stationary[which])
+    return number_of(setting.stationary[which])
 
 
 def _small_step_logit(setting: OperatingPoint) -> float:
@@ -221,7 +221,7 @@ def _drawn_ages(which: Callable[..., Any]) -> Callable[[OperatingPoint], float]:
 
 def _adam(setting: OperatingPoint) -> float:
     noise = setting.noise
-    finite_group(setting)
+    group_size_of(setting)
     if noise is None:
         raise Missing(setting.noise_reason or "no formula for the gradient noise")
     if setting.linear.fresh is None or setting.linear.stale is None or np.any(setting.linear.fresh != 0):

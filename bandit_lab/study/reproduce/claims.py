@@ -85,7 +85,7 @@ def markdown(content: dict[str, Any]) -> str:
     lines = [
         "# Claims",
         "",
-        counted(rows),
+        tally(rows),
         "",
         "A claim holds if |measured - predicted| <= tolerance. Tolerances were written before the measurements of",
         "this quality, some after a first draft. A claim follows from another one if that one has compared the same",
@@ -112,7 +112,7 @@ def markdown(content: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def counted(rows: list[ClaimRow]) -> str:
+def tally(rows: list[ClaimRow]) -> str:
     """How many claims there are and hold, how many are checks of their own, and how many came after a first look."""
     alone = [one for one in rows if one.get("independent", True)]
     late = sum(one.get("post_hoc") is not None for one in rows)

@@ -58,11 +58,11 @@ class CompilingSettings(RunSettings):
     )
 
 
-def described(schema: type[Any], prefix: str = "") -> Iterator[tuple[str, Field[Any]]]:
+def setting_fields(schema: type[Any], prefix: str = "") -> Iterator[tuple[str, Field[Any]]]:
     """(dotted key, field) of every setting of a schema, in order."""
     for entry in fields(schema):
         if entry.default_factory is not MISSING and isinstance(entry.default_factory, type):
-            yield from described(entry.default_factory, f"{prefix}{entry.name}.")
+            yield from setting_fields(entry.default_factory, f"{prefix}{entry.name}.")
         else:
             yield prefix + entry.name, entry
 
@@ -71,7 +71,7 @@ def by_section(schema: type[Any]) -> dict[str, list[tuple[str, Field[Any]]]]:
     """The settings of each section that has any; a command's own stand before those that it shares with others."""
     owners = [inspect.get_annotations(one) for one in schema.__mro__]
     place = {name: number for number, names in reversed(list(enumerate(owners))) for name in names}
-    ordered = sorted(described(schema), key=lambda one: place[one[0].partition(".")[0]])
+    ordered = sorted(setting_fields(schema), key=lambda one: place[one[0].partition(".")[0]])
     found = {section: [one for one in ordered if one[1].metadata["section"] == section] for section in SECTIONS}
     return {section: settings for section, settings in found.items() if settings}
 

@@ -22,12 +22,12 @@ FIELDS = tuple(name for name in Summary._fields if name != "finite")
 _MEAN = "mean_of_"
 
 
-def kept(summary: Summary, dtype: np.dtype) -> dict[str, np.ndarray]:
+def run_arrays(summary: Summary, dtype: np.dtype) -> dict[str, np.ndarray]:
     """Arrays of a chunk that keeps single runs. Runs of `dtype` lose nothing in it."""
     return {name: value if name == "finite" else value.astype(dtype) for name, value in summary._asdict().items()}
 
 
-def counted(summary: Summary, codes: np.ndarray) -> dict[str, np.ndarray]:
+def outcome_arrays(summary: Summary, codes: np.ndarray) -> dict[str, np.ndarray]:
     """Arrays of a chunk that does not: counts of outcomes, and means over finite runs, for every unit of seeds."""
     parts = [slice(start, start + UNIT) for start in range(0, codes.shape[1], UNIT)]
     arrays = {"outcome_count": np.stack([count_codes(codes[:, part]) for part in parts], axis=1)}

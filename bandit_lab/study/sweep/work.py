@@ -22,7 +22,7 @@ from bandit_lab.study.document.as_json import plain
 from bandit_lab.study.sweep import exact
 from bandit_lab.study.sweep.exact import Equilibrium
 from bandit_lab.study.sweep.plan import CHUNK_RUNS, SweepPlan
-from bandit_lab.study.sweep.runs import Judge, counted, kept
+from bandit_lab.study.sweep.runs import Judge, outcome_arrays, run_arrays
 
 _LEARNER = (
     *("bandit", "advantage", "estimator", "staleness", "optimizer"),
@@ -212,8 +212,8 @@ class RunsWork:
             raise FloatingPointError("a mean over runs that all stayed finite is not finite")
         arrays = {f"unit_{name}": column for name, column in runs.moments._asdict().items()}
         if self.keep:
-            return arrays | kept(runs.summary, self.dtype)
-        return arrays | counted(runs.summary, self.judge(runs.summary, self.index))
+            return arrays | run_arrays(runs.summary, self.dtype)
+        return arrays | outcome_arrays(runs.summary, self.judge(runs.summary, self.index))
 
     def halves(self) -> Sequence["RunsWork"]:
         units, wide = -(-self.seeds // UNIT), WIDTH["sampled"].cells

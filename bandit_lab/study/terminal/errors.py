@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bandit_lab.study.settings.config import GROUPS, SCHEMAS
-from bandit_lab.study.settings.schema import described
+from bandit_lab.study.settings.schema import setting_fields
 
 if TYPE_CHECKING:
     from bandit_lab.study.document import Document
@@ -101,7 +101,7 @@ def _options(chosen: Any, group: str) -> str:
 
 
 def _suggestion(key: str, command: str) -> str:
-    known = [name for name, _ in described(SCHEMAS[command])]
+    known = [name for name, _ in setting_fields(SCHEMAS[command])]
     close = difflib.get_close_matches(key, known, n=1)
     return f" (did you mean {close[0]}?)" if close else " (see --help)"
 
@@ -109,7 +109,7 @@ def _suggestion(key: str, command: str) -> str:
 def _expected(key: str, command: str) -> str:
     if key in GROUPS:
         return "a variant's name"
-    for name, entry in described(SCHEMAS[command]):
+    for name, entry in setting_fields(SCHEMAS[command]):
         if name == key:
             text = str(entry.type if not isinstance(entry.type, type) else entry.type.__name__)
             for python, plain in _PLAIN.items():

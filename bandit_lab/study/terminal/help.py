@@ -9,7 +9,7 @@ from typing import Any
 from bandit_lab._version import __version__
 from bandit_lab.study.quantities import explain
 from bandit_lab.study.settings.config import GROUPS, SCHEMAS
-from bandit_lab.study.settings.schema import SECTIONS, by_section, default_of, described
+from bandit_lab.study.settings.schema import SECTIONS, by_section, default_of, setting_fields
 from bandit_lab.study.terminal import choices
 from bandit_lab.study.terminal.commands import COMMANDS
 
@@ -38,7 +38,7 @@ def topic_help(command: str | None, topic: str) -> str | None:
     """What `--help <topic>` prints: a command, a group of settings, or one setting of a command; None if unknown."""
     if command is None and topic in COMMANDS:
         return command_help(topic)
-    known = {key: entry for name in [command] if name for key, entry in described(SCHEMAS[name])}
+    known = {key: entry for name in [command] if name for key, entry in setting_fields(SCHEMAS[name])}
     if topic in GROUPS and (command is None or topic in known):
         return group_help(topic)
     chosen = [(key, entry) for key, entry in known.items() if key == topic or key.startswith(f"{topic}.")]
@@ -103,7 +103,7 @@ def _named(name: str, text: str) -> list[str]:
 def group_help(group: str) -> str:
     """What `--help <group>` prints: every variant with its documentation, options, their defaults and meaning."""
     users = [name for name, schema in SCHEMAS.items() if group in schema.__dataclass_fields__]
-    entry = dict(described(SCHEMAS[users[0]]))[group]
+    entry = dict(setting_fields(SCHEMAS[users[0]]))[group]
     lines = [
         f"{group}: {entry.metadata['help']}",
         "",

@@ -14,8 +14,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from real_run_scores import HALVES, score, score_forecasts
+
 from bandit_lab import diagnose
-from bandit_lab.study.benchmark.real_runs import HALVES, score, score_forecasts
 from bandit_lab.study.logs.gather import gather
 from bandit_lab.study.logs.settings import FitSettings
 

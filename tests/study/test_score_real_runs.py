@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from real_run_scores import HALVES, labels, score, score_forecasts, share
 
 from bandit_lab.curves import Curve, RewardScale, Series
 from bandit_lab.curves.backtest import BASELINES
-from bandit_lab.study.benchmark.real_runs import HALVES, labels, score, score_forecasts, share
 
 STORED = Path(__file__).parents[2] / "figures" / "real_verdicts.json"
 

@@ -119,7 +119,7 @@ def limit_values(limit: Limit, scale: float = 1.0) -> dict[str, Any]:
     }
 
 
-def delay_table(advice: Advice, on: On = On.ALL) -> Table[DelayRow]:
+def delay_table(advice: Advice) -> Table[DelayRow]:
     """What each response time would mean."""
     columns: list[Column[DelayRow]] = [
         Column("delay", "response time", lambda row: row.delay, text=lambda row: f"{row.delay:g}"),
@@ -132,10 +132,10 @@ def delay_table(advice: Advice, on: On = On.ALL) -> Table[DelayRow]:
         Column("safe_law", "safe N, law", lambda row: limit_text(row.safe_interval, "law"), on=On.SHOWN),
         Column("safe_exact", "safe N, exact", lambda row: limit_text(row.safe_interval), on=On.SHOWN),
     ]
-    return Table(advice.delays, columns, on=on)
+    return Table(advice.delays, columns)
 
 
-def group_table(advice: Advice, on: On = On.ALL) -> Table[GroupRow]:
+def group_table(advice: Advice) -> Table[GroupRow]:
     """What group sizes do; no rows without a success probability."""
     groups = advice.groups
     now = None if groups is None or groups.now is None else groups.now.size
@@ -151,7 +151,7 @@ def group_table(advice: Advice, on: On = On.ALL) -> Table[GroupRow]:
         Column("group_factor", "gradient (c_G)", lambda row: Value.of(row.factor, "none at p = 0 or 1"), digits=3),
         Column("temperature_over_now", "noise / now", lambda row: Value.of(row.temperature, NO_SIZE), digits=3),
     ]  # fmt: skip
-    return Table(() if groups is None else groups.rows, columns, on=on)
+    return Table(() if groups is None else groups.rows, columns)
 
 
 def percent(share: float) -> str:

@@ -67,9 +67,9 @@ class Injected:
         return float(self.trained.max())
 
 
-def plant(ranges: dict[str, Any], runs: int, seed: int | None = None) -> list[Injected]:
+def plant(ranges: dict[str, Any], runs: int) -> list[Injected]:
     """`runs` runs, their numbers drawn one after the other: the first of them do not depend on how many follow."""
-    root = int(ranges["seed"] if seed is None else seed)
+    root = int(ranges["seed"])
     names, shares = list(ranges["mix"]), np.array(list(ranges["mix"].values()), float)
     chosen = [names[int(i)] for i in np.random.default_rng([root, 0]).choice(len(names), runs, p=shares / shares.sum())]
     return [plant_one(ranges, kind, root, number) for number, kind in enumerate(chosen)]

@@ -105,11 +105,11 @@ def telling(ends: Sequence[Any] | None, digits: int = 3) -> int:
     return max(digits, min(needed, 15))
 
 
-def interval_text(ends: Sequence[Any] | None, digits: int = 3) -> str:
-    """[low, high] with an open end in words."""
+def interval_text(ends: Sequence[Any] | None) -> str:
+    """[low, high] to 3 digits or as many as tell the ends apart, with an open end in words."""
     if ends is None:
         return "-"
-    digits = telling(ends, digits)
+    digits = telling(ends)
     return f"[{', '.join('open' if number(end) == '-' else number(end, digits) for end in ends)}]"
 
 

@@ -54,7 +54,6 @@ def test_nothing_and_failures_permit_nothing_more():
         assert (same.factor, same.interval) == (1, loop.interval)
         assert less.factor == 0.5
         assert less.interval <= loop.interval
-        assert not same.more
         assert not less.group(8, 4, adaptive=False)
         assert less.group(8, 8, adaptive=True)
 

@@ -53,11 +53,6 @@ class Permit:
     reason: str
     divisor: float | None = None
 
-    @property
-    def more(self) -> bool:
-        """Whether the learning rate may be larger than it was."""
-        return self.factor > 1
-
     def group(self, size: int, other: int, adaptive: bool) -> bool:
         """Whether a run with groups of `size` permits groups of `other`."""
         heat = size / other if other < size else math.sqrt(other / size) if adaptive else 1.0

@@ -173,12 +173,12 @@ def path(run: GRPOTrainer, far: float = 1.0) -> np.ndarray:
     """
     found = [policy(run.model)]
 
-    class Watch(TrainerCallback):
+    class StopWhenFar(TrainerCallback):
         def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
             found.append(policy(run.model))
             control.should_training_stop = distances(np.stack((found[0], found[-1])))[-1] > far
 
-    run.add_callback(Watch())
+    run.add_callback(StopWhenFar())
     try:
         run.train()
     except RuntimeError as error:

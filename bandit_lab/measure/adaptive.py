@@ -26,7 +26,7 @@ from scipy.optimize import brentq
 
 from bandit_lab._types import Array
 from bandit_lab.grpo import Hyper, Learner, init
-from bandit_lab.measure.block import Block, make_block, pack, stationary_moment, unpack
+from bandit_lab.measure.block import LinearisedBlock, make_block, pack, stationary_moment, unpack
 from bandit_lab.measure.frozen_moment import FAR
 from bandit_lab.simulate import DYNAMICS
 from bandit_lab.simulate.group_moment import group_moments
@@ -74,7 +74,9 @@ def _response(
     return jax.jacfwd(block, argnums=(0, 1))(x, jnp.zeros((period, learner.bandit.initial_parameters.shape[0])))
 
 
-def _fluctuation(block: Block, second_moment: tuple, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+def _fluctuation(
+    block: LinearisedBlock, second_moment: tuple, covariance: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
     """(Sigma [q, q], mean over steps of E[g g^T] [D, D]) with these second moments; None where the radius is >= 1."""
     (jac, push), (seen, direct) = (
         [np.asarray(a) for a in pair]

@@ -89,7 +89,7 @@ def _linearise(learner: Learner, dynamics: str, hypers: Hyper, x: Array, second_
 
 
 @dataclass(frozen=True)
-class Block:
+class LinearisedBlock:
     """The period map of a learner at one fixed point, for any learning rate and momentum.
 
     learner: with its second moment frozen. x: [n] fixed point of the map. second_moment, fixed: leaves that stand
@@ -194,7 +194,7 @@ def _moment(learner: Learner, dynamics: str, hyper: Hyper, theta: np.ndarray, fi
     )
 
 
-def stationary_moment(block: "Block", square: np.ndarray) -> SecondMoment:
+def stationary_moment(block: "LinearisedBlock", square: np.ndarray) -> SecondMoment:
     """Stationary second moments if the gradients of the block had mean zero and E[g g^T] = `square` [D, D]."""
     step = _inner_step(block.learner, block.hyper, block.theta)
     start = _start(block.learner, block.hyper, block.theta, block.fixed)
@@ -248,8 +248,8 @@ def make_block(
     seed: int = 0,
     point: FixedPoint | None = None,
     second_moment: tuple[Array, ...] | None = None,
-) -> tuple[Block | None, str | None]:
-    """(Block, None), or (None, reason) where the mean update has no fixed point or no derivative there.
+) -> tuple[LinearisedBlock | None, str | None]:
+    """(block, None), or (None, reason) where the mean update has no fixed point or no derivative there.
 
     Args:
       hyper: scalars; momentum and KL weight matter for the fixed point, the learning rate where an optimiser makes it.
@@ -306,7 +306,7 @@ def make_block(
         return None, NEVER_RESTS
     if rest.shape[1] and not _decoupled(jacobian, basis, rest):
         basis = np.eye(len(x))
-    block = Block(
+    block = LinearisedBlock(
         learner, dynamics, hyper, x, second_moment, fixed, basis, point.basis.shape[1], moment, point.neutral_turns
     )
     if not block.is_smooth():

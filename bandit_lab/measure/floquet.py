@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 
 from bandit_lab import _checks
 from bandit_lab.grpo import Hyper, Learner
-from bandit_lab.measure.block import AT_REST, Block, make_block, stack
+from bandit_lab.measure.block import AT_REST, LinearisedBlock, make_block, stack
 from bandit_lab.measure.frozen_moment import FAR
 
 Kind = Literal["flip", "neimark_sacker", "fold"]
@@ -123,7 +123,7 @@ def _none(reason: str | None) -> FloquetThreshold:
 class _Scan:
     """Multipliers as a function of the learning rate, with the fixed point solved again only where it moves."""
 
-    def __init__(self, block: Block, again: Any):
+    def __init__(self, block: LinearisedBlock, again: Any):
         self.block, self.again = block, again
 
     def __call__(self, rates: np.ndarray) -> np.ndarray:
@@ -142,7 +142,7 @@ class _Scan:
         return top
 
 
-def _fastest_rate(block: Block) -> float:
+def _fastest_rate(block: LinearisedBlock) -> float:
     """Fastest relaxation per step and unit learning rate: max |1 - z|/(eta period) over the multipliers that go to 1.
 
     At small learning rates neither staleness nor momentum matters to it, save for a factor 1/(1 - mu).

@@ -7,7 +7,7 @@ import jax
 import pytest
 
 from bandit_lab.study.check import command
-from bandit_lab.study.check.result import PASS, Result
+from bandit_lab.study.check.result import PASS, CheckResult
 from bandit_lab.study.cli import main
 from bandit_lab.study.folder.manifest import CompileClock
 
@@ -28,7 +28,7 @@ def test_the_manifest_holds_the_seconds_of_compiling(given, tmp_path, monkeypatc
 
     def compiles(subject):
         jax.jit(lambda x: x * 1.25 + 0.625)(3.0)
-        return [Result("compiles", PASS, subject.name)]
+        return [CheckResult("compiles", PASS, subject.name)]
 
     monkeypatch.setattr(command, "run_checks", compiles)
     monkeypatch.chdir(tmp_path)

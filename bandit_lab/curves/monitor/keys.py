@@ -9,7 +9,7 @@ from bandit_lab.curves.which import looks_like_evaluation, match_key, reward_gue
 ROLES = ("reward", "eval", *(name for name in COLUMNS if name not in ("lr", "reward_std", "length")))
 
 
-class Keys:
+class LogKeys:
     """Name in the log -> role. A role keeps the name that first had it; `framework` is whose names they are.
 
     `reward_key` and `eval_key` are names that are to be read in place of the known ones.

@@ -16,7 +16,7 @@ from bandit_lab.curves.diagnose.excursions import swinging
 from bandit_lab.curves.diagnose.severity import severities
 from bandit_lab.curves.monitor import spending
 from bandit_lab.curves.monitor.history import ROOM, History
-from bandit_lab.curves.monitor.keys import Keys
+from bandit_lab.curves.monitor.keys import LogKeys
 from bandit_lab.curves.record import Curve, Floats, RewardScale, Series
 
 _NO_NUMBER = 3
@@ -87,7 +87,7 @@ class Monitor:
         self._scale = None if scale is None else RewardScale(float(scale[0]), float(scale[1]), True)
         self._base = settings or DiagnoseSettings()
         self._room = room
-        self._keys = Keys(reward_key, eval_key)
+        self._keys = LogKeys(reward_key, eval_key)
         self._held: dict[str, History] = {}
         self._since: dict[str, tuple[int, int]] = {}
         self._lost = self._longest = 0

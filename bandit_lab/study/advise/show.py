@@ -29,10 +29,10 @@ _NAMES = {
     "clip_low": "clip range, low",
     "clip_high": "clip range, high",
 }
-Cells = tuple[str, str, str]
+ThreeCells = tuple[str, str, str]
 
 
-def three_columns(rows: Sequence[Cells], heads: Cells, left: bool = False) -> Table[Cells]:
+def three_columns(rows: Sequence[ThreeCells], heads: ThreeCells, left: bool = False) -> Table[ThreeCells]:
     """A table of words."""
     return Table(rows, [
         Column("what", heads[0], lambda row: row[0]),
@@ -41,7 +41,7 @@ def three_columns(rows: Sequence[Cells], heads: Cells, left: bool = False) -> Ta
     ], on=On.SHOWN)  # fmt: skip
 
 
-def settings_table(advice: Advice) -> Table[Cells]:
+def settings_table(advice: Advice) -> Table[ThreeCells]:
     """What was read and where from, K_ref first."""
     setup, loop = advice.setup, advice.setup.loop
     terms = ", ".join(f"{name} = {_told(fact.value, fact.assumed)}" for name, fact in loop.terms.items())
@@ -82,9 +82,9 @@ def _told(value: Any, assumed: bool) -> str:
     return f"{_value(value)} (assumed)" if assumed else _value(value)
 
 
-def margin_table(advice: Advice) -> Table[Cells]:
+def margin_table(advice: Advice) -> Table[ThreeCells]:
     """By the law and exactly, at this run's stiffness; no rows where it is not known."""
-    rows: list[Cells] = []
+    rows: list[ThreeCells] = []
     if not (advice.margin is None or advice.margin_upper is None or advice.intervals is None or advice.rates is None):
         worst, limits, rates = advice.margin_upper, advice.intervals, advice.rates
         rows = [("margin to instability", short(advice.margin.law), short(advice.margin.exact))]
@@ -211,7 +211,7 @@ def on_terminal(advice: Advice, settings: AdviseSettings) -> list[Block]:
     ]
 
 
-def next_table(advice: Advice) -> Table[Cells]:
+def next_table(advice: Advice) -> Table[ThreeCells]:
     """The three settings: what this run had, and what may be run next."""
     setup, permit = advice.setup, advice.permit
     sizes = group_sizes(advice)
@@ -220,7 +220,7 @@ def next_table(advice: Advice) -> Table[Cells]:
     group = "as it is" if len(sizes) < 2 else f"{sizes[0]} to {sizes[-1]}"
     rate = "not known" if advice.rate is None else number(advice.rate, 3)
     knob = setup.loop.knobs[0].rpartition(".")[2]
-    rows: list[Cells] = [
+    rows: list[ThreeCells] = [
         ("learning rate", rate, rate_at(advice, permit.factor)),
         (f"K_ref ({knob})" if advice.loop.model != "lag" else f"lag ({knob})",
          _told(advice.loop.interval, setup.loop.assumed), str(permit.interval)),

@@ -5,5 +5,5 @@
 """
 
 from bandit_lab.study.check import derivatives, diagnostics, limits, paths, programs, sampling, settings, stability
-from bandit_lab.study.check.result import CHECKS, Failed, NotApplicable, Result, run_check, run_checks
+from bandit_lab.study.check.result import CHECKS, CheckResult, Failed, NotApplicable, run_check, run_checks
 from bandit_lab.study.check.subject import KINDS, Subject, subject_of

@@ -8,7 +8,7 @@ from bandit_lab import _checks
 from bandit_lab._registry import Registry
 from bandit_lab.grpo import Learner
 from bandit_lab.study import build
-from bandit_lab.study.check.result import FAIL, Result, run_checks
+from bandit_lab.study.check.result import FAIL, CheckResult, run_checks
 from bandit_lab.study.check.subject import KINDS, Subject, subject_of
 from bandit_lab.study.document import Column, Document, On, Table, Values
 from bandit_lab.study.document.write import perform
@@ -49,7 +49,7 @@ class CheckRow(NamedTuple):
 
     kind: str
     variant: str
-    result: Result
+    result: CheckResult
 
 
 COLUMNS = (

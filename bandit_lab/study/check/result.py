@@ -20,7 +20,7 @@ class NotApplicable(Exception):
     """The question does not arise for this variant; says why."""
 
 
-class Result(NamedTuple):
+class CheckResult(NamedTuple):
     """One check of one variant."""
 
     check: str
@@ -50,22 +50,22 @@ def check(name: str, *kinds: str) -> Callable[[Any], Any]:
     return keep
 
 
-def run_check(name: str, subject: "Subject") -> Result:
+def run_check(name: str, subject: "Subject") -> CheckResult:
     """Put one question to one variant. An error of the variant is a failure."""
     one = CHECKS[name]
     if subject.kind not in one.kinds:
-        return Result(name, NOT_APPLICABLE, f"decided by {' and '.join(one.kinds)}, not by the {subject.kind}")
+        return CheckResult(name, NOT_APPLICABLE, f"decided by {' and '.join(one.kinds)}, not by the {subject.kind}")
     try:
-        return Result(name, PASS, one.function(subject))
+        return CheckResult(name, PASS, one.function(subject))
     except NotApplicable as reason:
-        return Result(name, NOT_APPLICABLE, str(reason))
+        return CheckResult(name, NOT_APPLICABLE, str(reason))
     except Failed as error:
-        return Result(name, FAIL, str(error))
+        return CheckResult(name, FAIL, str(error))
     except Exception as error:
-        return Result(name, FAIL, f"{type(error).__name__}: {error}".splitlines()[0])
+        return CheckResult(name, FAIL, f"{type(error).__name__}: {error}".splitlines()[0])
 
 
-def run_checks(subject: "Subject") -> list[Result]:
+def run_checks(subject: "Subject") -> list[CheckResult]:
     """All questions."""
     return [run_check(name, subject) for name in CHECKS]
 

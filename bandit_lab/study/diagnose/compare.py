@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ALT = "reward of both runs against step, running means as lines"
 SAME = "In nothing that both logs, or files beside them, tell."
 UNKNOWN = "not known"
-Pair = tuple[str, Any, Any]
+ComparedRow = tuple[str, Any, Any]
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ def compared(runs: Sequence[DiagnosisRow]) -> dict[str, list[Block]]:
     return {"compared": [_table(_rows(runs, settings), names), picture], "differences": _differences(settings, names)}
 
 
-def _rows(runs: Sequence[DiagnosisRow], settings: Sequence[Told]) -> list[Pair]:
-    def of_run(name: str, read: Callable[[DiagnosisRow], Any]) -> Pair:
+def _rows(runs: Sequence[DiagnosisRow], settings: Sequence[Told]) -> list[ComparedRow]:
+    def of_run(name: str, read: Callable[[DiagnosisRow], Any]) -> ComparedRow:
         first, second = (read(run) for run in runs)
         return name, first, second
 
-    def of_settings(name: str, key: str) -> Pair:
+    def of_settings(name: str, key: str) -> ComparedRow:
         first, second = (Value.of(getattr(one, key), UNKNOWN) for one in settings)
         return name, first, second
 
@@ -82,8 +82,8 @@ def _levels(run: DiagnosisRow) -> np.ndarray:
     return np.array([part.mean() for part in np.array_split(run.curve.reward, min(10, run.curve.reward.size))])
 
 
-def _table(rows: Sequence[Pair], names: Sequence[str]) -> Table[Pair]:
-    def cell(place: int) -> Column[Pair]:
+def _table(rows: Sequence[ComparedRow], names: Sequence[str]) -> Table[ComparedRow]:
+    def cell(place: int) -> Column[ComparedRow]:
         return Column(f"run_{place}", names[place - 1], lambda row: row[place], text=lambda row: _text(row[place]),
                       left=True)  # fmt: skip
 
@@ -100,7 +100,7 @@ def _differences(settings: Sequence[Told], names: Sequence[str]) -> list[Block]:
     """Keys that both runs name with different values, and those that one alone names."""
     first, second = (one.values for one in settings)
     rows = [(key, first.get(key, "-"), second.get(key, "-")) for key in sorted({*first, *second})]
-    differ: list[Pair] = [row for row in rows if row[1] != row[2]]
+    differ: list[ComparedRow] = [row for row in rows if row[1] != row[2]]
     return [replace(_table(differ, names), on=On.JSON | On.PAGE), *([] if differ else paragraphs([SAME], On.PAGE))]
 
 

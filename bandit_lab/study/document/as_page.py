@@ -16,7 +16,7 @@ from bandit_lab.study.document.document import Document, Figure, On, Paragraph
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-Picture = Callable[[Figure], bytes]
+Renderer = Callable[[Figure], bytes]
 _STYLE = (
     "body{font:15px/1.45 system-ui,sans-serif;max-width:52em;margin:2em auto;padding:0 1em;color:#111}"
     "table{border-collapse:collapse}td,th{padding:.2em .8em;border-bottom:1px solid #ccc;text-align:left}"
@@ -129,7 +129,7 @@ def page_names(titles: list[str]) -> list[str]:
     return names
 
 
-def as_html(document: Document, picture: Picture = Figure.png) -> str:
+def as_html(document: Document, picture: Renderer = Figure.png) -> str:
     """A self-contained page without scripts; that over several pages is as wide as the window."""
     style = _STYLE + (_WIDE if document.pages else "")
     return _html("page", document, picture, style=style)
@@ -147,7 +147,7 @@ def as_markdown(document: Document, picture: str) -> str:
     return made.render(document=document, sections=document.blocks(On.PAGE), picture=picture, PAGE=On.PAGE)
 
 
-def _html(template: str, document: Document, picture: Picture, **more: Any) -> str:
+def _html(template: str, document: Document, picture: Renderer, **more: Any) -> str:
     coded = lambda figure: base64.b64encode(picture(figure)).decode("ascii")  # noqa: E731
     made = _environment().get_template(template)
     return made.render(document=document, sections=document.blocks(On.PAGE), base64=coded, PAGE=On.PAGE, **more)

@@ -20,7 +20,7 @@ from bandit_lab.study.chunks.store import FOLDER as CHUNKS
 from bandit_lab.study.chunks.store import SETTINGS, is_ours
 from bandit_lab.study.document.as_json import plain, strict_json
 from bandit_lab.study.folder import written
-from bandit_lab.study.folder.written import CONFIG, MANIFEST, REPORT, RESULTS, STAGED, SUMMARY, WRITTEN, Look
+from bandit_lab.study.folder.written import CONFIG, MANIFEST, REPORT, RESULTS, STAGED, SUMMARY, WRITTEN, FolderContents
 from bandit_lab.study.terminal.output import tell_once
 
 if TYPE_CHECKING:
@@ -61,13 +61,13 @@ def check_folder(path: Path, overwrite: bool, continues: bool = False, settings:
     _check_foreign(path, found, overwrite)
 
 
-def check_manifest(path: Path, found: Look) -> None:
+def check_manifest(path: Path, found: FolderContents) -> None:
     """Raise ValueError where there is a manifest that cannot be read: what the run was is then not known."""
     expected = f"a {MANIFEST} that can be read, or overwrite=true, which computes the run anew"
     _checks.require(not found.damaged, "run_dir", expected, f"a damaged one in {path}")
 
 
-def check_finished(path: Path, found: Look, settings: dict[str, Any] | None) -> None:
+def check_finished(path: Path, found: FolderContents, settings: dict[str, Any] | None) -> None:
     """Raise ValueError if there is a finished run, unless it is damaged and one of these settings."""
     if found.manifest is None:
         return
@@ -94,7 +94,7 @@ def _check_links(path: Path) -> None:
         )
 
 
-def _check_foreign(path: Path, found: Look, overwrite: bool) -> None:
+def _check_foreign(path: Path, found: FolderContents, overwrite: bool) -> None:
     """Raise ValueError where a name that the run needs is taken by what this program did not write."""
     taken = [f"{CHUNKS}/{name}" for name in ChunkStore(path).foreign() if is_ours(name)]
     names = (RESULTS,) if overwrite else (RESULTS, SUMMARY, WRITTEN)

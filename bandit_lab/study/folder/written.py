@@ -39,7 +39,7 @@ Entry = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Look:
+class FolderContents:
     """What a folder holds. ours: whether it is a run of this program, or nothing yet. manifest: of a finished run.
 
     damaged: whether `manifest.json` is there and cannot be read. files: what was written -> its entry, where known.
@@ -52,7 +52,7 @@ class Look:
     files: dict[str, Entry | None]
 
 
-def look(folder: Path) -> Look:
+def look(folder: Path) -> FolderContents:
     """Look at a folder. Only reads."""
     names = {name for name in _listed(folder) if not _is_leftover(name)}
     manifest, broken = read_json(folder / MANIFEST), False
@@ -75,7 +75,7 @@ def look(folder: Path) -> Look:
         files |= dict.fromkeys(_old_names(folder, str(command)))
     empty = not names - {CHUNKS} and not store.foreign()
     files = {name: entry for name, entry in files.items() if _is_inside(name)}
-    return Look(listed or old or empty, empty, manifest, broken, files)
+    return FolderContents(listed or old or empty, empty, manifest, broken, files)
 
 
 def _is_manifest(content: dict[str, Any]) -> bool:

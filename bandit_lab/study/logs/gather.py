@@ -15,7 +15,7 @@ from bandit_lab.curves.epochs import FEWEST_EPOCHS, FEWEST_PLACES, without_data_
 from bandit_lab.curves.fit.results import FEWEST_POINTS
 from bandit_lab.curves.options import parse_where
 from bandit_lab.curves.trainers.data_length import epoch_lengths
-from bandit_lab.study.logs.index import Entry, positive, read_index
+from bandit_lab.study.logs.index import IndexEntry, positive, read_index
 from bandit_lab.study.logs.settings import LogSettings
 from bandit_lab.study.terminal.progress import ProgressCallback
 
@@ -139,7 +139,7 @@ def _from_path(path: str, options: dict[str, Any], settings: LogSettings) -> lis
     return logs + [Log(visible(Path(one.path).name), one.path, None, one.reason, family) for one in skipped]
 
 
-def _from_entry(entry: Entry, options: dict[str, Any], settings: LogSettings) -> Log:
+def _from_entry(entry: IndexEntry, options: dict[str, Any], settings: LogSettings) -> Log:
     known: dict[str, Any] = {
         "family": entry.family,
         "outcome": entry.outcome,

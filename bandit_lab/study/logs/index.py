@@ -29,7 +29,7 @@ _KEYS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 @dataclass(frozen=True)
-class Entry:
+class IndexEntry:
     """One row: the log, how to read it (`where`, `reward_key`, `run`), further files of the run, and the trainer's
     settings where known."""
 
@@ -45,7 +45,7 @@ class Entry:
     learning_rate: float | None = None
 
 
-def read_index(path: str) -> list[Entry]:
+def read_index(path: str) -> list[IndexEntry]:
     """The rows of a table of runs. Raises ValueError, naming the file, for anything that is not such a table."""
     place = Path(path)
     wanted = "a CSV with one run per row and a column 'file'"
@@ -61,7 +61,7 @@ def read_index(path: str) -> list[Entry]:
     return [_entry(row, place.parent) for row in rows if row.get("file")]
 
 
-def _entry(row: Mapping[str, str | None], folder: Path) -> Entry:
+def _entry(row: Mapping[str, str | None], folder: Path) -> IndexEntry:
     def cell(name: str) -> str:
         value = row.get(name)
         return value.strip() if isinstance(value, str) else ""
@@ -76,7 +76,7 @@ def _entry(row: Mapping[str, str | None], folder: Path) -> Entry:
     _checks.require(bool(place.name), "logs_index", "the name of a file in the column 'file'", cell("file"))
     results, *others = [_files(clause, place) for clause in cell("eval_curve").split(";")]
     numbers = {key: _leading_number(cell(key)) for key in ("G", "K_ref", "learning_rate")}
-    return Entry(
+    return IndexEntry(
         label,
         place,
         family,

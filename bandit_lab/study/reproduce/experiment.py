@@ -73,7 +73,7 @@ class Results(NamedTuple):
 
 
 Number = Callable[[Results], float]
-Reading = Callable[["xarray.Dataset"], Any]
+Quantity = Callable[["xarray.Dataset"], Any]
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Claim:
 
     @classmethod
     def same(
-        cls, id: str, statement: str, source: str, read: "Reading", tolerance: float | Number, **more: Any
+        cls, id: str, statement: str, source: str, read: "Quantity", tolerance: float | Number, **more: Any
     ) -> "Claim":
         """One number read off both sides alike: `read(dataset)` of the prediction and of the measurement."""
         numbers = (lambda f: float(read(f.predicted))), (lambda f: float(read(f.measured)))
@@ -120,7 +120,7 @@ class Claim:
 
     @classmethod
     def ratio(
-        cls, id: str, statement: str, source: str, read: "Reading", tolerance: float | Number, **more: Any
+        cls, id: str, statement: str, source: str, read: "Quantity", tolerance: float | Number, **more: Any
     ) -> "Claim":
         """Measured over predicted `read(dataset)`, an array, where it is farthest from 1."""
         numbers = (lambda f: 1.0), (lambda f: farthest_from_one(read(f.measured), read(f.predicted)))

@@ -122,6 +122,31 @@ def test_no_module_of_the_package_imports_itself_by_another():
         TopologicalSorter(arrows).prepare()
 
 
+SHARED_NAMES = {
+    "FixedPoint": "of the theory and of the measurement: two witnesses of one thing",
+    "Policy": "of two arms, of many, of any bandit: one interface in three files",
+    "Moments": "of the fast path's optimiser, and of curves",
+    "Results": "of the fast path's items, and of an experiment",
+    "Tail": "of a run's steps, and of a log that grows",
+    "Document": "of a command, and a log that is read as a whole",
+    "Lines": "of a text file, and a format of lines",
+}
+"""Classes that have a namesake in another module."""
+
+
+def namesakes(sources):
+    """Names of classes at the top of more than one of these texts."""
+    names = [{node.name for node in ast.parse(text).body if isinstance(node, ast.ClassDef)} for text in sources]
+    return {name for one in names for name in one if sum(name in other for other in names) > 1}
+
+
+def test_a_class_has_its_name_alone():
+    """No new namesakes. Planted: a second `Age` is seen."""
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "bandit_lab").rglob("*.py")]
+    assert namesakes(sources) - set(SHARED_NAMES) == set()
+    assert "Age" in namesakes([*sources, "class Age: ..."])
+
+
 def test_a_diagonal_shows_every_value_and_nothing_is_lost():
     """Planted: a value added to an axis is in `make test`."""
     for letters in ("abc", "abcd"):

@@ -58,7 +58,7 @@ def make_examples(plan: SweepPlan, drift: DriftResult) -> Examples | None:
     hyper = Hyper(rates, *(np.full(4, value) for value in (momentum, interval, equilibrium.kl_weight)))
     start = _displaced(plan, drift)
     runs = trajectories(plan.learner, drift.dynamics, hyper, steps=longest, dtype=np.float64, initial=start)[:, 0]
-    curves = [_oscillators(plan, drift, runs[i, 0], float(rates[i]), momentum, interval, longest) for i in range(4)]
+    curves = [_oscillators(drift, runs[i, 0], float(rates[i]), momentum, interval, longest) for i in range(4)]
     law, mean_age = (np.array(column) for column in zip(*curves, strict=True))
     reward = equilibrium.point.expected_reward
     return Examples(momentum, interval, reward, rates, lengths, runs, law, mean_age)
@@ -86,7 +86,7 @@ def _displaced(plan: SweepPlan, drift: DriftResult) -> np.ndarray:
 
 
 def _oscillators(
-    plan: SweepPlan, drift: DriftResult, start: float, rate: float, momentum: float, interval: float, steps: int
+    drift: DriftResult, start: float, rate: float, momentum: float, interval: float, steps: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Expected reward [T + 1] by the oscillator with lag N and with the mean age, both from rest.
 

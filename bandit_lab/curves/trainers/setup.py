@@ -73,7 +73,7 @@ def understand(
     Raises ValueError for keys that no trainer knows and for values that cannot be.
     """
     values = {} if document is None else document.values
-    trainer, how = _trainer({**values, **options}, framework, document, log_of, logged)
+    trainer, how = _trainer({**values, **options}, framework, document, log_of)
     numbers = () if release is None else version(str(release))
     _checks.require(release is None or bool(numbers), "version", "a release such as 0.17", release)
     common = {key.quantity: key.names for key in own_loop.KEYS}
@@ -110,11 +110,7 @@ def _with_interval(reading: TrainerReading, look: Lookup) -> TrainerReading:
 
 
 def _trainer(
-    values: Mapping[str, Any],
-    framework: str | None,
-    document: Configuration | None,
-    log_of: str,
-    logged: Configuration | None,
+    values: Mapping[str, Any], framework: str | None, document: Configuration | None, log_of: str
 ) -> tuple[Trainer, str]:
     if framework is not None:
         name = _plain_name(framework)

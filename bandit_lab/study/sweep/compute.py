@@ -124,7 +124,7 @@ def _computed(plan: SweepPlan, store: ChunkStore, progress: Progress, hosts: Hos
         drifts.append(collect_rows(plan, name, equilibria[i], places[i], predicted[i], rates, *found))
     result = Computed(rates, drifts)
     if plan.sampled_rows:
-        _sample(plan, stages, equilibria, predicted, coarse, result)
+        _sample(plan, stages, equilibria, coarse, result)
     result.found, result.made, result.failed = stages.found, stages.made, stages.failed
     return result
 
@@ -151,12 +151,7 @@ def _detected(store: ChunkStore, work: list[RowsWork], report: Report, shape: tu
 
 
 def _sample(
-    plan: SweepPlan,
-    stages: _Stages,
-    equilibria: list[tuple[Equilibrium, ...]],
-    predicted: list[Predicted],
-    coarse: Hyper,
-    result: Computed,
+    plan: SweepPlan, stages: _Stages, equilibria: list[tuple[Equilibrium, ...]], coarse: Hyper, result: Computed
 ) -> None:
     """The sampled runs, on learning rates that the thresholds decide; into `result`."""
     finite = result.drifts[1] if len(result.drifts) > 1 else None

@@ -80,7 +80,7 @@ def test_lines_that_are_read_by_a_schema_are_the_lines_one_by_one(text, monkeypa
     Path("run.jsonl").write_text("".join(lines))
     monkeypatch.setattr(tail, "CHUNK", 1024)
     with_schema = drained(follow(Path("run.jsonl"), Reading(ReadOptions(), {})))
-    monkeypatch.setattr(rows, "_decoder", lambda row: None)
+    monkeypatch.setattr(rows, "schema_of", lambda row: None)
     one_by_one = drained(follow(Path("run.jsonl"), Reading(ReadOptions(), {})))
     assert repr([*map(plain, with_schema)]) == repr([*map(plain, one_by_one)])
     assert len(with_schema) > 900

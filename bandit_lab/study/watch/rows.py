@@ -1,16 +1,13 @@
 """From new lines of a log to rows (step, metrics): JSONL, CSV and every console that `fit` reads, each read once."""
 
-import contextlib
 import itertools
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
-import numpy as np
 
 from bandit_lab.curves import aliases, scalars, source
 from bandit_lab.curves.options import ReadOptions
@@ -19,27 +16,28 @@ from bandit_lab.curves.readers.dialect import with_stated_step
 from bandit_lab.curves.record import Floats
 from bandit_lab.curves.table import RUN_KEYS, LogTable
 from bandit_lab.curves.which import KIND_KEYS, is_evaluation, match_key
-from bandit_lab.study.watch.tail import lines_of
+from bandit_lab.study.watch.schema import NUMBERS, UNREADABLE, Schema, schema_of
+from bandit_lab.study.watch.tail import Text, lines_of
 
 Row = tuple[float, Mapping[str, Any]]
 _UNDECIDED = 400
 """Lines of console text after which the dialect that found most rows is kept, once one has found `_ENOUGH`."""
 _ENOUGH = 2
-_NUMBERS = frozenset({int, float})
-_UNREADABLE = (ValueError, msgspec.MsgspecError)  # the second is no ValueError in older versions
 _SPECIAL = frozenset({*RUN_KEYS, *KIND_KEYS, "train_runtime", "__aside"})
 """Names by which a row says of which run it is, that it is an evaluation, or that the run is over."""
 
 
 class Columns(Mapping[str, Floats]):
-    """Rows [n] that all have the same names and plain numbers: name -> values [n], made when they are asked for."""
+    """Rows [n] that all have the same names and plain numbers: name -> values [n], kept as one array [names, n]."""
 
-    def __init__(self, names: tuple[str, ...], rows: Sequence[Any]) -> None:
-        self._place, self._rows = {name: place for place, name in enumerate(names)}, rows
+    def __init__(self, names: tuple[str, ...], values: Floats) -> None:
+        self._place, self._values = {name: place for place, name in enumerate(names)}, values
 
     def __getitem__(self, name: str) -> Floats:
-        values = map(attrgetter(_field(self._place[name])), self._rows)
-        return np.fromiter(values, float, len(self._rows))
+        return self._values[self._place[name]]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._place
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._place)
@@ -49,8 +47,7 @@ class Columns(Mapping[str, Floats]):
 
     def dictionaries(self) -> list[dict[str, Any]]:
         """Row by row."""
-        columns = [self[name].tolist() for name in self]
-        return [dict(zip(self, values, strict=True)) for values in zip(*columns, strict=True)]
+        return [dict(zip(self, row, strict=True)) for row in self._values.T.tolist()]
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,7 @@ class Lines(Protocol):
 
     kind: str
 
-    def rows(self, text: bytes) -> list[dict[str, Any]] | Columns:
+    def rows(self, text: Text) -> list[dict[str, Any]] | Columns:
         """The rows that these new lines complete."""
         ...
 
@@ -84,48 +81,29 @@ class JsonLines:
     """One JSON object per line.
 
     The last row's names make a schema. Where all new lines have these names and plain numbers, they are read by it, at
-    a third of the cost.
+    a fraction of the cost.
     """
 
     kind = "JSONL"
 
     def __init__(self) -> None:
         self._names: tuple[str, ...] = ()
-        self._decoder: msgspec.json.Decoder[Any] | None = None
+        self._schema: Schema | None = None
 
-    def rows(self, text: bytes) -> list[dict[str, Any]] | Columns:
+    def rows(self, text: Text) -> list[dict[str, Any]] | Columns:
         """Flat rows; damaged lines are left out."""
-        if self._decoder is not None:
-            with contextlib.suppress(*_UNREADABLE):
-                made = self._decoder.decode_lines(text)
-                if len(made) == text.count(b"\n"):
-                    return Columns(self._names, made)
+        if self._schema is not None and (values := self._schema.values(text)) is not None:
+            return Columns(self._names, values)
         rows = [row for line in lines_of(text) if (row := _flat(line)) is not None]
         if rows and tuple(rows[-1]) != self._names:
-            self._names, self._decoder = tuple(rows[-1]), _decoder(rows[-1])
+            self._names, self._schema = tuple(rows[-1]), schema_of(rows[-1])
         return rows
-
-
-def _decoder(row: Mapping[str, Any]) -> "msgspec.json.Decoder[Any] | None":
-    """Reads rows of these names, all of them numbers; None where this one is not so."""
-    if not {*map(type, row.values())} <= _NUMBERS or "global_step/max_steps" in row:
-        return None
-    fields = [(_field(place), float) for place in range(len(row))]
-    renamed = {_field(place): name for place, name in enumerate(row)}
-    with contextlib.suppress(ValueError):  # names with quotes or control characters
-        kind = msgspec.defstruct("Row", fields, rename=renamed, forbid_unknown_fields=True, gc=False)
-        return msgspec.json.Decoder(kind)
-    return None
-
-
-def _field(place: int) -> str:
-    return f"_{place}"
 
 
 def _flat(line: bytes) -> dict[str, Any] | None:
     try:
         row = msgspec.json.decode(line)
-    except _UNREADABLE:
+    except UNREADABLE:
         row = _leniently(line)
     except RecursionError:
         return None
@@ -155,7 +133,7 @@ class Csv:
         self._header = ""
         self._run = run
 
-    def rows(self, text: bytes) -> list[dict[str, Any]]:
+    def rows(self, text: Text) -> list[dict[str, Any]]:
         """The rows of the chosen run, else of the first one."""
         lines = decoded(lines_of(text))
         if not self._header and lines:
@@ -179,7 +157,7 @@ class Console:
         self._dialects = list(console.dialects(options))
         self._seen = 0
 
-    def rows(self, text: bytes) -> list[dict[str, Any]]:
+    def rows(self, text: Text) -> list[dict[str, Any]]:
         """The rows of the best dialect so far; nothing before it is known which one that is."""
         lines = decoded(lines_of(text))
         for line in lines:
@@ -227,7 +205,7 @@ class Stepped:
 
     def _alike(self, names: tuple[str, ...], rows: list[dict[str, Any]]) -> Iterator[Row]:
         steps: list[Any] = [row[self._step_key] for row in rows] if self._are_metrics(names) else []
-        if not steps or not {*map(type, steps)} <= _NUMBERS or not all(abs(step) < 1e18 for step in steps):
+        if not steps or not {*map(type, steps)} <= NUMBERS or not all(abs(step) < 1e18 for step in steps):
             return self._one_by_one(rows)
         self._note(max(steps))
         return zip(steps, rows, strict=True)

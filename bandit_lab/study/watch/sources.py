@@ -12,7 +12,7 @@ from bandit_lab.curves import Curve, read, source
 from bandit_lab.curves.options import ReadOptions
 from bandit_lab.curves.readers import folder, mlflow_run, rollout_folder
 from bandit_lab.study.watch.rows import Columns, Lines, Row, Rows, Stepped, recognised
-from bandit_lab.study.watch.tail import Tail, lines_of
+from bandit_lab.study.watch.tail import Tail, Text, lines_of
 
 PATIENCE = 40
 """A document is read again no sooner than so many times the time that its last reading took."""
@@ -105,7 +105,7 @@ class LineFile:
         """The row of the last line, should it have no end."""
         return self._stepped.rows(self._rows(self._tail.close()))
 
-    def _rows(self, text: bytes) -> list[dict[str, Any]] | Columns:
+    def _rows(self, text: Text) -> list[dict[str, Any]] | Columns:
         if self._lines is None:
             self._first += text
             text, lines = b"", lines_of(self._first)

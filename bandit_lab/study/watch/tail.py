@@ -6,14 +6,18 @@ from pathlib import Path
 
 from bandit_lab.curves import limits
 
-CHUNK = 2**18
-"""Bytes read at a time, few enough that what is made of them stays in the processor's cache."""
+CHUNK = 2**20
+"""Bytes read at a time, so many that what is done once a read is little beside it."""
 _HEAD = 256
 _BREAK = re.compile(rb"\r\n|\n|\r")
 
+Text = bytes | memoryview
+"""Whole lines. A view is of a place that is read into again: it holds until the next call."""
 
-def lines_of(text: bytes) -> list[bytes]:
+
+def lines_of(text: Text) -> list[bytes]:
     """The lines of a text that are not empty."""
+    text = bytes(text)
     lines = _BREAK.split(text) if b"\r" in text else text.split(b"\n")
     return [line for line in lines if line]  # a \r\n that was torn apart leaves an empty one
 
@@ -28,13 +32,14 @@ class Tail:
         self._offset = 0
         self._rest = b""
         self._head = b""
+        self._room = bytearray()
 
     @property
     def there(self) -> bool:
         """Whether the file has been opened."""
         return self._file is not None
 
-    def poll(self) -> bytes:
+    def poll(self) -> Text:
         """Whole lines that were written since the last call, as they stand; no more than about `CHUNK` bytes."""
         if self._file is None and not self._open():
             return b""
@@ -71,7 +76,7 @@ class Tail:
             return False
         return (named.st_ino, named.st_dev) != (held.st_ino, held.st_dev)
 
-    def _read(self) -> bytes:
+    def _read(self) -> Text:
         assert self._file is not None
         size = os.fstat(self._file).st_size
         if self._offset and (size < self._offset or os.pread(self._file, len(self._head), 0) != self._head):
@@ -81,12 +86,21 @@ class Tail:
             return b""
         if len(self._head) < _HEAD:
             self._head = os.pread(self._file, _HEAD, 0)
-        data = os.pread(self._file, CHUNK, self._offset)
-        self._offset += len(data)
-        data = self._rest + data
-        end = max(data.rfind(b"\n"), data.rfind(b"\r") if b"\r" in data else -1) + 1
-        self._rest = data[end:] if len(data) - end <= limits.MAX_LINE else b""
-        return data[:end]
+        held = len(self._rest)
+        if len(self._room) < held + CHUNK:  # kept: fresh room of this size would be cleared by the system every time
+            self._room = bytearray(held + CHUNK)
+        self._room[:held] = self._rest
+        os.lseek(self._file, self._offset, os.SEEK_SET)
+        count = os.readv(self._file, [memoryview(self._room)[held : held + CHUNK]])
+        self._offset += count
+        return self._whole(held + count)
+
+    def _whole(self, size: int) -> Text:
+        """The whole lines among the first bytes of the room; what follows them is kept."""
+        end = self._room.rfind(b"\n", 0, size) + 1
+        end = max(end, self._room.rfind(b"\r", end, size) + 1)
+        self._rest = bytes(memoryview(self._room)[end:size]) if size - end <= limits.MAX_LINE else b""
+        return memoryview(self._room)[:end]
 
     @property
     def behind(self) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Evidence, Finding
+from bandit_lab.curves.median import median
 from bandit_lab.curves.record import Curve
 
 _FEWEST = 6
@@ -21,7 +22,7 @@ def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
         return Finding("policy_concentration", None, missing="no entropy is logged: concentration cannot be judged")
     entropy = replace(logged, step=logged.step[finite], value=logged.value[finite])
     count = max(3, entropy.value.size // 10)
-    early, late = float(entropy.value[:3].max()), float(np.median(entropy.value[-count:]))
+    early, late = float(entropy.value[:3].max()), median(entropy.value[-count:])
     if early <= 0:
         return Finding("policy_concentration", None, missing="the logged entropy is not positive: it cannot be judged")
     share = max(late, 0.0) / early

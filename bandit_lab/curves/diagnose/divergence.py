@@ -11,6 +11,7 @@ import numpy as np
 
 from bandit_lab.curves.diagnose.collapse import nonfinite
 from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Evidence, Finding
+from bandit_lab.curves.median import median
 from bandit_lab.curves.record import Curve, Series
 
 FEWEST = 12
@@ -53,7 +54,7 @@ def _explosion(series: Series, name: str) -> Evidence:
     """
     value, limit = np.abs(series.value), LIMITS[name]
     count = max(3, value.size // 10)
-    usual, late = float(np.median(value[: 2 * value.size // 3])), float(np.median(value[-count:]))
+    usual, late = median(value[: 2 * value.size // 3]), median(value[-count:])
     ratio = min(late / max(usual, 1e-12), 1e12) if late > 0 else 0.0
     score = min(ratio / limit.times, late / limit.floor if limit.floor else np.inf)
     high = np.flatnonzero(value < limit.times * usual)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Evidence
+from bandit_lab.curves.median import median
 from bandit_lab.curves.record import SIGMA_OF_MAD, Curve, Floats
 
 _TIMES = 2
@@ -33,7 +34,7 @@ class Excursions:
 def noise_level(reward: Floats) -> float:
     """Point-to-point standard deviation from the median absolute second difference: jumps do not count."""
     second = reward[:-2] - 2 * reward[1:-1] + reward[2:]
-    return float(SIGMA_OF_MAD * np.median(np.abs(second)) / np.sqrt(6))
+    return float(SIGMA_OF_MAD * median(np.abs(second)) / np.sqrt(6))
 
 
 def excursions(reward: Floats, scale: float, share: float, z: float) -> Excursions:

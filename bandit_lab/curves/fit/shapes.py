@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from bandit_lab.curves.median import median
 from bandit_lab.curves.record import Floats
 
 _ZETA = (0.15, 12.0)
@@ -114,18 +115,18 @@ def _power_sigmoid(time: Floats, theta: Floats) -> Floats:
 
 def _midpoints(time: Floats) -> Floats:
     """ln t_mid from one logging interval to three times the length of the curve."""
-    return np.arange(np.log(np.median(np.diff(time))), np.log(3 * time[-1]) + 0.2, 0.2)
+    return np.arange(np.log(median(np.diff(time))), np.log(3 * time[-1]) + 0.2, 0.2)
 
 
 def _delays(time: Floats) -> Floats:
     """ln tau from a third of the logging interval to three times the length of the curve."""
-    shortest = np.median(np.diff(time)) / 3
+    shortest = median(np.diff(time)) / 3
     return np.arange(np.log(shortest), np.log(3 * time[-1]) + 0.15, 0.15)
 
 
 def _rises(time: Floats) -> Floats:
     """ln s of the oscillator: from 1.5 logging intervals to three times the length of the curve."""
-    return np.arange(np.log(1.5 * np.median(np.diff(time))), np.log(3 * time[-1]) + 0.15, 0.15)
+    return np.arange(np.log(1.5 * median(np.diff(time))), np.log(3 * time[-1]) + 0.15, 0.15)
 
 
 def _at_midpoint(centre: Floats, straight: Floats) -> Floats:
@@ -135,7 +136,7 @@ def _at_midpoint(centre: Floats, straight: Floats) -> Floats:
 
 def _speeds(time: Floats) -> Floats:
     """ln r, from a fifth of one unit of u over the whole curve to two units per logging interval."""
-    return np.arange(np.log(0.2 / time[-1]), np.log(2 / np.median(np.diff(time))) + 0.2, 0.2)
+    return np.arange(np.log(0.2 / time[-1]), np.log(2 / median(np.diff(time))) + 0.2, 0.2)
 
 
 _exponents = np.arange(np.log(0.5), np.log(6) + 0.1, 0.2)

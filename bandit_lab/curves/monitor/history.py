@@ -36,12 +36,16 @@ class History:
     @property
     def step(self) -> Floats:
         """Mean step of every full block [n], increasing."""
-        return np.append(self._step[: self._size], self._mean()[:1] if self.size > self._size else [])
+        return self._full(self._step, 0)
 
     @property
     def value(self) -> Floats:
         """Mean value of every full block [n]."""
-        return np.append(self._value[: self._size], self._mean()[1:] if self.size > self._size else [])
+        return self._full(self._value, 1)
+
+    def _full(self, closed: Floats, which: int) -> Floats:
+        closed = closed[: self._size]
+        return np.append(closed, self._mean()[which]) if self.size > self._size else closed.copy()
 
     def _mean(self) -> Floats:
         """Step and value of the block that is filled [2]."""

@@ -20,6 +20,7 @@ import numpy as np
 
 from bandit_lab.curves.diagnose.evidence import DiagnoseSettings
 from bandit_lab.curves.diagnose.excursions import noise_level
+from bandit_lab.curves.median import median
 from bandit_lab.curves.record import Floats
 
 FIRST = 24
@@ -57,7 +58,7 @@ def correlated(reward: Floats) -> float:
     Median absolute differences at distances 1 and 2 have variances in the ratio 1 + rho. White noise read off second
     differences is sigma^2 (1 - rho)(3 - rho)/3; a long mean has sigma^2 (1 + rho)/(1 - rho) over its points.
     """
-    near, far = (float(np.median(np.abs(reward[lag:] - reward[:-lag]))) for lag in (1, 2))
+    near, far = (median(np.abs(reward[lag:] - reward[:-lag])) for lag in (1, 2))
     if near <= 0:
         return 1.0
     rho = float(np.clip((far / near) ** 2 - 1, 0.0, _MOST))

@@ -22,7 +22,9 @@ def test_differences_are_generalised_least_squares(rho, rising):
     reward = np.random.default_rng(1).normal(size=(2, TIME.size))
     growth = np.stack((-np.exp(-TIME / 3), -np.exp(-TIME / 6)))
     inverse = np.linalg.inv(_covariance(rho))
-    found = likelihood.solve(TIME, reward, np.ones_like(reward), growth if rising else None, np.array([rho]))
+    found = likelihood.solve(
+        likelihood.Whitening(TIME, reward, growth if rising else None, np.array([rho])), np.ones_like(reward)
+    )
     lowest = []
     for c, y in enumerate(reward):
         expected = []

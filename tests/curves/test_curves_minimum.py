@@ -38,7 +38,8 @@ def starts(shape, time, reward, count):
     """The best shapes of the grid that lie at least three of its steps apart."""
     grid, axes = shape.grid(time), shape.axes(time)
     curve = shape.growth(time, grid[:, None, :]) - 1
-    squares = likelihood.solve(time, reward[None], np.ones((1, time.size)), curve, np.zeros(1)).squares[0, 0]
+    white = likelihood.Whitening(time, reward[None], curve, np.zeros(1))
+    squares = likelihood.solve(white, np.ones((1, time.size))).squares[0, 0]
     kept = []
     for place in np.argsort(squares):
         apart = [max(abs(a - b) / (axis[1] - axis[0]) for a, b, axis in zip(grid[place], one, axes, strict=True))

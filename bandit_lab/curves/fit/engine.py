@@ -33,10 +33,11 @@ def fit(shape: Shape, time: Floats, reward: Floats) -> Picture:
 def _fit(shape: Shape, time: Floats, reward: Floats) -> Picture:
     grid = shape.grid(time)
     rising = _rising(shape, time, grid)
+    whitening = likelihood.Whitening(time, reward, rising, RHO)
     weights = np.ones_like(reward)
     for _ in range(3):
         freedom = weights.sum(axis=-1) - 2 - shape.size + (rising is None)
-        points = likelihood.solve(time, reward, weights, rising, RHO)
+        points = likelihood.solve(whitening, weights)
         level = likelihood.deviance(points, freedom)
         r, m = _best(level)
         theta = grid[m]
@@ -46,8 +47,9 @@ def _fit(shape: Shape, time: Floats, reward: Floats) -> Picture:
     starts = _starts(shape, time, grid, level[r, np.arange(r.size)])
     theta, covariance = descend(shape, time, reward, weights, starts, RHO[r])
     around = _neighbourhood(shape, time, theta, covariance)
-    local = likelihood.solve(time, reward, weights, shape.growth(time, around[..., None, :]) - 1, RHO)
-    points = likelihood.solve(time, reward, weights, rising, RHO)
+    near = likelihood.Whitening(time, reward, shape.growth(time, around[..., None, :]) - 1, RHO)
+    local = likelihood.solve(near, weights)
+    points = likelihood.solve(whitening, weights)
     points = Points(*(_joined(a, b) for a, b in zip(_fields(points), _fields(local), strict=True)))
     shapes = np.concatenate((np.broadcast_to(grid, (reward.shape[0], *grid.shape)), around), axis=1)
     freedom = weights.sum(axis=-1) - 2 - shape.size

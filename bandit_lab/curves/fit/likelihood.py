@@ -12,10 +12,13 @@ the restricted likelihood (Patterson and Thompson 1971), whose rho does not suff
 plateau, amplitude and theta. ln det S enters at the best theta of each rho only: it weighs noise models, not shapes.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from bandit_lab.curves.median import median
 from bandit_lab.curves.record import SIGMA_OF_MAD, Floats
 
 RHO = np.round(np.arange(-0.3, 0.91, 0.1), 2)
@@ -24,6 +27,8 @@ _HUBER = 2.5
 """Robust standard deviations from which a residual counts less (95 % efficiency would be 1.345)."""
 _SCALE_STEPS = 50
 """Of the fixed point of the likeliest scale, which shrinks the distance to it by the share of points in the tails."""
+_KEPT = 2**24
+"""Bytes of whitened shapes that are kept: 128 points on every grid of ours."""
 _NO_NOISE = 1e-150
 """Scale of residuals that are all zero; its square is still a number."""
 
@@ -48,40 +53,74 @@ class Points:
 
 def correlations(time: Floats, rho: float) -> Floats:
     """phi_i [T], 0 first: rho to the power of the gap in logging intervals, sign kept."""
-    gaps = np.diff(time) / np.median(np.diff(time))
+    gaps = np.diff(time) / median(np.diff(time))
     return np.concatenate(([0.0], np.sign(rho) * np.abs(rho) ** np.maximum(gaps, 1e-9)))
 
 
 def whiten(values: Floats, phi: Floats) -> Floats:
     """Innovations [..., T] of unit-variance noise: (y_i - phi_i y_{i-1}) / sqrt(1 - phi_i^2)."""
-    made = np.array(values)
-    made[..., 1:] -= phi[..., 1:] * values[..., :-1]
+    made = np.empty(values.shape)
+    made[..., 0], later = values[..., 0], made[..., 1:]
+    np.multiply(phi[..., 1:], values[..., :-1], out=later)
+    np.subtract(values[..., 1:], later, out=later)
     made /= np.sqrt(1 - phi * phi)
     return made
 
 
-def solve(time: Floats, reward: Floats, weights: Floats, rising: Floats | None, rhos: Floats) -> Points:
-    """Plateau and amplitude for every noise model, curve and shape.
+class Whitened(NamedTuple):
+    """What one noise model makes of C curves and M shapes: `reward` [C, T], `one` [T] of the plateau, `rising` as
+    given, `log_volume` = sum ln(1 - phi_i^2)."""
 
-    `time` [T], `reward` and `weights` [C, T], `rising` = g - 1 as [M, T] (shared) or [C, M, T] (own shapes), None for
-    the constant law.
+    reward: Floats
+    one: Floats
+    rising: Floats | None
+    log_volume: float
+
+
+class Whitening:
+    """Curves and shapes whitened by each noise model in turn, for any weights.
+
+    `time` [T], `reward` [C, T], `rising` = g - 1 as [M, T] (shared) or [C, M, T] (own shapes), None for the constant
+    law. What is made is kept for the next round of weights, if it is small.
     """
-    found = [_solve_one(time, reward, weights, rising, float(rho)) for rho in rhos]
+
+    def __init__(self, time: Floats, reward: Floats, rising: Floats | None, rhos: Floats) -> None:
+        self._data, self._rhos = (time, reward, rising), rhos
+        self._kept: dict[float, Whitened] = {}
+        self._keeps = rising is None or rhos.size * rising.nbytes <= _KEPT
+
+    def __iter__(self) -> Iterator[Whitened]:
+        for rho in self._rhos.tolist():
+            made = self._kept.get(rho) or self._made(rho)
+            if self._keeps:
+                self._kept[rho] = made
+            yield made
+
+    def _made(self, rho: float) -> Whitened:
+        time, reward, rising = self._data
+        phi = correlations(time, rho)
+        risen = None if rising is None else whiten(rising, phi)
+        return Whitened(
+            whiten(reward, phi), whiten(np.ones_like(time), phi), risen, float(np.sum(np.log1p(-phi * phi)))
+        )
+
+
+def solve(whitening: Whitening, weights: Floats) -> Points:
+    """Plateau and amplitude for every noise model, curve and shape, the points weighted by `weights` [C, T]."""
+    found = [_solve_one(whitened, weights) for whitened in whitening]
     return Points(*(np.stack(parts) for parts in zip(*found, strict=True)))
 
 
-def _solve_one(time: Floats, reward: Floats, weights: Floats, rising: Floats | None, rho: float) -> tuple[Floats, ...]:
-    phi = correlations(time, rho)
-    y, one = whiten(reward, phi), whiten(np.ones_like(time), phi)
-    log_volume = np.full(reward.shape[0], np.sum(np.log1p(-phi * phi)))
+def _solve_one(whitened: Whitened, weights: Floats) -> tuple[Floats, ...]:
+    y, one, h, volume = whitened
+    log_volume = np.full(weights.shape[0], volume)
     yy = np.sum(weights * y * y, axis=-1)[:, None]
     ee = (weights @ (one * one))[:, None]
     ye = ((weights * y) @ one)[:, None]
-    if rising is None:
+    if h is None:
         zero = np.zeros_like(ee)
         plateau = ye / ee
         return plateau, zero, np.maximum(yy - plateau * ye, 1e-300), 1 / ee, zero, zero, log_volume, np.log(ee)
-    h = whiten(rising, phi)
     product = "ct,mt->cm" if h.ndim == 2 else "ct,cmt->cm"
     eh = np.einsum(product, weights * one, h, optimize=True)
     hh = np.einsum(product, weights, h * h, optimize=True)

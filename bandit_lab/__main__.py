@@ -3,6 +3,7 @@
 import io
 import sys
 
+from bandit_lab import _blas  # noqa: F401  before whatever imports NumPy
 from bandit_lab.study import cli
 from bandit_lab.study.terminal.interrupt import end_at_once, leave
 

@@ -145,7 +145,9 @@ class _Job:
         if COMMANDS[self.command].reads and several:
             raise BadInput(f"option: expected one run folder for {self.command}, got -m")
         if "plugins" not in SCHEMAS[self.command].__dataclass_fields__:  # no variants to choose from: no JAX either
-            compose.register((), options.config_dir)
+            own = any("hydra" in one for one in overrides)  # a search path of the user's, for one
+            alone = not (own or options.config_dir or options.config_name or compose.shows(options))
+            compose.register((), options.config_dir, self.command if alone else None)
         else:
             with bad_input():
                 plugins.load(plugins.named(overrides), overrides, options.config_dir)

@@ -1,11 +1,11 @@
 """What an alarm does besides being shown: one JSON line, a command."""
 
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
 
+from bandit_lab import _blas
 from bandit_lab.curves.monitor import Alarm
 from bandit_lab.study.terminal.output import say, tell
 
@@ -37,7 +37,7 @@ class Outlet:
     def _start(self, command: str, line: str) -> None:
         options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
         try:
-            environment = os.environ | {"BANDIT_LAB_ALARM": line}
+            environment = _blas.environment() | {"BANDIT_LAB_ALARM": line}
             self._started.append(subprocess.Popen(command, shell=True, env=environment, **options))
         except OSError as error:
             tell(f"bandit_lab watch: on_alarm: cannot be started ({error.strerror})")

@@ -14,7 +14,6 @@ from bandit_lab import _checks
 from bandit_lab._text import visible
 from bandit_lab.curves.monitor import Monitor
 from bandit_lab.curves.options import ReadOptions, parse_where
-from bandit_lab.study.benchmark.plant import SPLITS
 from bandit_lab.study.chunks import durable
 from bandit_lab.study.runner import default_folder
 from bandit_lab.study.terminal import report
@@ -44,6 +43,8 @@ class WatchPlan:
 def prepare(settings: WatchSettings, explicit: frozenset[str]) -> WatchPlan:
     """Check every setting; nothing is opened, for the log may not exist yet. Raises ValueError."""
     if settings.simulated is not None:
+        from bandit_lab.study.benchmark.plant import SPLITS
+
         _checks.choice("simulated", settings.simulated, SPLITS)
         _checks.require(not settings.paths, "simulated", "no log beside it", "both")
         _checks.integer("runs", settings.runs, 20)

@@ -69,3 +69,18 @@ def test_weights_are_one_up_to_two_and_a_half_robust_deviations():
     np.testing.assert_allclose(weights, np.minimum(1, 2.5 * spread / np.maximum(np.abs(far), 1)))
     assert (weights[:101] == 1).all()
     assert (weights[101:] < 0.3).all()
+
+
+def test_what_is_kept_is_what_is_made_anew(monkeypatch):
+    """Two rounds of weights, to the last bit, with the whitened shapes kept and made every time."""
+    rng = np.random.default_rng(3)
+    reward, growth = rng.normal(size=(2, TIME.size)), rng.normal(size=(5, TIME.size))
+    weights = rng.uniform(0.2, 1, size=(2, 2, TIME.size))
+
+    def rounds():
+        whitening = likelihood.Whitening(TIME, reward, growth, likelihood.RHO)
+        return [likelihood.solve(whitening, one).squares.tobytes() for one in weights]
+
+    kept = rounds()
+    monkeypatch.setattr(likelihood, "_KEPT", 0)
+    assert rounds() == kept

@@ -10,6 +10,7 @@ import pytest
 from scipy.signal import lfilter
 
 from bandit_lab.curves.diagnose import excursions
+from bandit_lab.curves.median import median
 from bandit_lab.curves.monitor import Monitor, spending
 from bandit_lab.curves.monitor.history import History
 
@@ -234,3 +235,15 @@ def test_swings_are_as_deep_with_few_turns_as_with_all():
         few = excursions._pivots(turns, level := np.ptp(curve) / 32)
         for depth in rng.uniform(level, 32 * level, 8):
             assert excursions._made_good(excursions._pivots(few, depth)) == falls_made_good(turns, depth)
+
+
+@pytest.mark.parametrize("odd", [None, np.nan, np.inf, -np.inf])
+def test_the_median_is_that_of_numpy(odd):
+    rng = np.random.default_rng(5)
+    for size in range(1, 80):
+        values = rng.normal(size=size) * 10.0 ** rng.integers(-300, 300, size=size)
+        if odd is not None:
+            values[rng.integers(size, size=1 + size // 2)] = odd
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_array_equal(median(values), np.median(values))
+    assert np.isnan(median(np.empty(0)))

@@ -92,6 +92,19 @@ def test_an_alarm_is_a_line_a_command_and_an_exit_code(capsys):
     assert "data:image/png" in page
 
 
+@pytest.mark.parametrize(("given", "inside", "for_commands"), [(None, "1", None), ("3", "3", "3")])
+def test_one_thread_of_linear_algebra_unless_the_user_says_more(given, inside, for_commands):
+    """In the process alone: a command that an alarm starts has the environment that the user gave."""
+    variables = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    variables |= {} if given is None else {"OPENBLAS_NUM_THREADS": given}
+    code = (
+        "import os, sys; sys.argv[1:] = ['watch']; from bandit_lab import _blas; name = 'OPENBLAS_NUM_THREADS'; "
+        "print(os.environ[name], _blas.environment().get(name), 'numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [inside, str(for_commands), "False"]
+
+
 def test_what_the_log_holds_is_escaped_on_the_page():
     settings = WatchSettings()
     source = follow(Path("<b>run</b>"), Reading(ReadOptions(), {}))

@@ -11,7 +11,7 @@ from watch_logs import FORMATS, document, rewards
 from bandit_lab.curves import read
 from bandit_lab.curves.monitor import Monitor
 from bandit_lab.curves.options import ReadOptions
-from bandit_lab.study.watch import rows, tail
+from bandit_lab.study.watch import rows, schema, tail
 from bandit_lab.study.watch.sources import Reading, follow
 from bandit_lab.study.watch.tail import Tail
 
@@ -131,6 +131,19 @@ def test_rotation_truncation_and_a_name_that_is_gone_for_a_moment():
     assert log.close() == b""
 
 
+@pytest.mark.parametrize("chunk", [1, 7, 64])
+def test_lines_that_are_longer_than_a_read_come_whole(chunk, monkeypatch):
+    monkeypatch.setattr(tail, "CHUNK", chunk)
+    text = b"a\r\n" + b"x" * 200 + b"\n\rb\rhalf"
+    Path("run.log").write_bytes(text)
+    log, found = Tail(Path("run.log")), []
+    while (new := bytes(log.poll())) or log.behind:
+        found.append(new)
+    assert all(one.endswith((b"\n", b"\r")) for one in found if one)
+    assert b"".join(found) == text.removesuffix(b"half")
+    assert log.close() == b"half"
+
+
 def test_a_folder_of_checkpoints_is_followed_to_the_newest(monkeypatch):
     monkeypatch.setattr("bandit_lab.study.watch.sources.PATIENCE", 0)
     monkeypatch.setattr("bandit_lab.study.watch.sources._LATEST", 0)
@@ -145,3 +158,26 @@ def test_a_folder_of_checkpoints_is_followed_to_the_newest(monkeypatch):
     for step, row in found:
         monitor.feed(step, row)
     np.testing.assert_allclose(monitor.curve().reward, values)
+
+
+ROWS = [{"step": i, "π": v, "x" * 40: -v} for i, v in enumerate([0.1, 5e-324, -0.0, 1.7976931348623157e308, 2**53])]
+
+
+@pytest.mark.parametrize("width", [3, 15, 16, 70])
+@pytest.mark.parametrize("piece", [40, schema.PIECE])
+def test_a_schema_gives_the_numbers_that_json_gives(width, piece, monkeypatch):
+    """To the last bit: names of any length and letters, more names than fit one byte, lines longer than a piece."""
+    monkeypatch.setattr(schema, "PIECE", piece)
+    written = [row | {f"more_{i}": i / 7 for i in range(width - 3)} for row in ROWS * 30]
+    text = "".join(f"{json.dumps(row)}\n" for row in written).encode()
+    found = schema.schema_of(written[0]).values(memoryview(text))
+    expected = np.array([[float(row[name]) for row in written] for name in written[0]])
+    assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("last", ["{}", '{"step": 1, "other": 2}', '{"step": 1, "reward": "2"}', "no row", ""])
+def test_a_schema_refuses_what_is_not_of_it(last):
+    row = '{"step": 1, "reward": 2}'
+    assert schema.schema_of(json.loads(row)).values(f"{row}\n{last}\n".encode()) is None
+    assert schema.schema_of(json.loads(row)).values(f"{row}\n{row}".encode()) is None  # no end
+    assert schema.schema_of(json.loads(row)).values(f"{row}\n".encode()).tolist() == [[1], [2]]

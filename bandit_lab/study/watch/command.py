@@ -142,13 +142,16 @@ def _loop(run: Watched, outlet: Outlet, page: Path | None, draw: Callable[[Any],
     start = fresh = time.monotonic()
     end = start + (settings.seconds or math.inf)
     drawn = -math.inf
+    written = False
     while True:
         seen = run.lines
         alarmed = _send(run, outlet, run.source.poll())
         now = time.monotonic()
         fresh = now if run.lines > seen else fresh
-        if page is not None and (alarmed or budget.afford("page")):
+        first = not written and run.lines > 0 and not run.source.behind  # nobody waits for the budget to see a page
+        if page is not None and (alarmed or first or budget.afford("page")):
             budget.spend("page", lambda: _write(run, page))
+            written = True
         if run.monitor.rows and budget.afford("forecast"):
             budget.spend("forecast", run.look_ahead)
         if draw is not None and (alarmed or now - drawn >= _REDRAW):

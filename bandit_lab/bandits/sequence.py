@@ -42,8 +42,17 @@ class SequenceBandit(Bandit):
         return jnp.concatenate([first[:, None], later], axis=1).T[:, None, :]
 
     def log_policy(self, theta: Array) -> Array:
-        """Log-probability of every sequence, the sum over its tokens: [D] -> [1, K]."""
-        return jnp.sum(self.log_token_policy(theta), axis=0)
+        """Log-probability of every sequence, the sum over its tokens: [D] -> [1, K].
+
+        One token after the other, so that sequences share what their beginnings have in common.
+        """
+        length = self.tokens.shape[1]
+        size = round(self.tokens.shape[0] ** (1 / length))
+        each = jax.nn.log_softmax(theta.reshape(-1, size))
+        total = each[0]
+        for later in each[1:].reshape(length - 1, size, size):
+            total = (total.reshape(-1, size, 1) + later).reshape(-1)
+        return total[None]
 
 
 @register_bandit("sequence")

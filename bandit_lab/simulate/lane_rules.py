@@ -13,6 +13,7 @@ from jax import lax
 from bandit_lab._barrier import materialize
 from bandit_lab._numerics import add_up, leading_sum
 from bandit_lab._types import Array
+from bandit_lab.simulate.lane_sparse import dense, is_sparse, product
 from bandit_lab.simulate.laned import Laned, carries_keys
 
 _NAMES = """abs acos acosh add add_any and asin asinh atan atan2 atanh cbrt ceil clamp clz convert_element_type copy
@@ -105,6 +106,10 @@ def _running_sum(array: Array, axis: int) -> Array:
 def _contracted(inputs: list[Any], params: dict[str, Any], lanes: int) -> Array | None:
     """Sums of products, the lanes beside each other."""
     (contract, batch), dtype = params["dimension_numbers"], params["preferred_element_type"]
+    if any(is_sparse(x) for x in inputs):
+        if not batch[0]:
+            return _of_few(inputs, contract, dtype)
+        inputs = [dense(x) for x in inputs]
     sides = []
     for value, summed, shared in zip(inputs, contract, batch, strict=True):
         array = value.array if isinstance(value, Laned) else jnp.asarray(value)[..., None]
@@ -128,6 +133,20 @@ def _contracted(inputs: list[Any], params: dict[str, Any], lanes: int) -> Array 
         return add_up(total, *(some[i] * others[i] for i in range(together)))
 
     return lax.fori_loop(0, terms // together, more, nothing)
+
+
+def _of_few(inputs: list[Any], contract: Any, dtype: Any) -> Array:
+    """The same with a matrix that has few numbers other than zero."""
+    place = next(i for i, x in enumerate(inputs) if is_sparse(x))
+    (matrix, summed), (value, others) = ((inputs[i], tuple(contract[i])) for i in (place, 1 - place))
+    array, shape = value.array, np.shape(matrix.dense)
+    columns = [axis for axis in range(array.ndim - 1) if axis not in others]
+    table = jnp.transpose(array, (*others, *columns, array.ndim - 1)).astype(dtype or array.dtype)
+    table = materialize(table.reshape(prod(array.shape[axis] for axis in others), -1, array.shape[-1]))
+    rows = tuple(n for axis, n in enumerate(shape) if axis not in summed)
+    beside = tuple(array.shape[axis] for axis in columns)
+    found = product(matrix, summed, table).reshape(*rows, *beside, -1)
+    return found if place == 0 else jnp.moveaxis(found, range(len(rows)), range(len(beside), len(beside) + len(rows)))
 
 
 def _broadcast(equation: Any, inputs: list[Any], params: dict[str, Any], shape: Any, lanes: int) -> Any:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab._types import Array
+from bandit_lab.simulate.lane_sparse import dense
 
 
 class Laned:
@@ -34,6 +35,7 @@ def spread(value: Any, lanes: int) -> Array:
     """The array [..., L] of a result of `over_lanes`, whether or not it differs from lane to lane."""
     if isinstance(value, Laned):
         return value.array
+    value = dense(value)
     return jnp.broadcast_to(jnp.asarray(value)[..., None], (*np.shape(value), lanes))
 
 

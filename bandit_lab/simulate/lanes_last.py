@@ -4,7 +4,7 @@
 the front. Vector registers then hold neighbouring arms instead of neighbouring seeds, and a step takes several times as
 long. Here the operations of the function are carried out one by one on arrays [..., L]. An operation without a rule
 of its own, such as a sort, is left to `jax.vmap`. Keys of `jax.random` come as two words each: a NamedTuple of `a` and
-`b` [..., L] with the methods of `jax_keys.JaxKeys`.
+`b` [..., L] with the methods of `jax_keys.JaxKeys`. Products with a `Sparse` matrix (`lane_sparse`) skip its zeros.
 """
 
 from collections import Counter
@@ -19,6 +19,7 @@ from bandit_lab._barrier import materialize
 from bandit_lab._types import Array
 from bandit_lab.simulate.lane_loops import called_by, repeated, scanned
 from bandit_lab.simulate.lane_rules import RULES, bind, by_rule
+from bandit_lab.simulate.lane_sparse import dense, is_sparse
 from bandit_lab.simulate.laned import Laned, carries_keys, is_keys, spread
 
 __all__ = ["Laned", "over_lanes", "spread"]
@@ -33,13 +34,17 @@ def over_lanes(function: Callable, laned: Sequence[bool], *arguments: Any) -> An
 
     Gives the function's result with `Laned` in place of every array that differs from lane to lane.
     """
-    flags = [flag for flag, one in zip(laned, arguments, strict=True) for _ in jax.tree.leaves(one, is_leaf=is_keys)]
-    leaves, tree = jax.tree.flatten(arguments, is_leaf=is_keys)
-    single = [_of_one_lane(x) if f else jax.typeof(x) for x, f in zip(leaves, flags, strict=True)]
+    flags = [flag for flag, one in zip(laned, arguments, strict=True) for _ in jax.tree.leaves(one, is_leaf=_whole)]
+    leaves, tree = jax.tree.flatten(arguments, is_leaf=_whole)
+    single = [_of_one_lane(x) if f else jax.typeof(dense(x)) for x, f in zip(leaves, flags, strict=True)]
     closed, shape = jax.make_jaxpr(function, return_shape=True)(*jax.tree.unflatten(tree, single))
     lanes = next(_first(x).shape[-1] for x, f in zip(leaves, flags, strict=True) if f)
     given = [Laned(x) if f else x for x, f in zip(leaves, flags, strict=True)]
     return jax.tree.unflatten(jax.tree.structure(shape), _evaluate(closed.jaxpr, closed.consts, given, lanes))
+
+
+def _whole(value: Any) -> bool:
+    return is_keys(value) or is_sparse(value)
 
 
 def _first(value: Any) -> Array:
@@ -86,13 +91,15 @@ def _apply(equation: Any, inputs: list[Any], lanes: int) -> list[Any]:
     called = called_by(equation)
     if called is not None:
         return _evaluate(*called, inputs, lanes)
+    if name != "dot_general":
+        inputs = [dense(x) for x in inputs]
     if name in ("scan", "while"):
         looped = (scanned if name == "scan" else repeated)(_evaluate, params, inputs, lanes)
         if looped is not None:
             return looped
     several = equation.primitive.multiple_results
     if not any(isinstance(x, Laned) for x in inputs):
-        found = bind(equation, inputs, params)
+        found = bind(equation, [dense(x) for x in inputs], params)
         return list(found) if several else [found]
     if any(isinstance(x, Laned) and x.is_key for x in inputs):
         return _of_keys(equation, name, inputs, params, lanes)

@@ -8,7 +8,9 @@ import pytest
 from settings import cells, learner, nightly_but, thinned
 
 from bandit_lab.bandits import k_arm, two_arm
+from bandit_lab.bandits.contextual import contextual
 from bandit_lab.bandits.gaussian import gaussian
+from bandit_lab.bandits.sequence import sequence
 from bandit_lab.grpo import ESTIMATORS, Clipped, Optimizer, Uncorrected
 from bandit_lab.simulate import fast, run
 
@@ -81,6 +83,39 @@ def test_mean_field_runs_of_other_rules_agree_to_rounding(options, bandit):
         for path in ("fast", "reference")
     ]
     np.testing.assert_allclose(*both, rtol=0, atol=1e-12)
+
+
+POLICIES = {
+    "features": contextual(3, 4, overlap=0.3, conflict=0.4, high=0.9, low=0.2),
+    "dense features": contextual(2, 3, dimension=5, high=0.9, low=0.2),
+    "one prompt": contextual(1, 3, overlap=0.5),
+    "tokens": sequence(3, 2, initial_logits=np.linspace(-1, 1, 12).tolist()),
+}
+OWN_RULES = [{}, *OTHER_RULES]
+
+
+@pytest.mark.parametrize(
+    ("options", "policy"),
+    nightly_but(list(zip(OWN_RULES[::3], cycle(POLICIES), strict=False)), product(OWN_RULES, POLICIES)),
+    ids=named,
+)
+def test_mean_field_runs_of_policies_of_their_own_agree_to_rounding(options, policy):
+    """float64, 60 steps, blocks of 3: within 1e-12 of the reference path."""
+    trained = learner(bandit=POLICIES[policy], horizon=8, **options)
+    grid = cells([0.05, 0.3, 0.1], [0.9, 0.0, 0.5], 3, [1.0, 0.2, 0.0])
+    both = [
+        run(trained, "mean_field", grid, steps=60, dtype=np.float64, path=path).reward_mean
+        for path in ("fast", "reference")
+    ]
+    np.testing.assert_allclose(*both, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_policies_of_their_own_stay_in_single_precision(policy):
+    """60 steps: within 1e-5 of the reference path."""
+    trained, grid = learner(bandit=POLICIES[policy]), cells([0.05, 0.3], 0.9, 1, 0.2)
+    both = [run(trained, "mean_field", grid, steps=60, path=path).reward_mean for path in ("fast", "reference")]
+    np.testing.assert_allclose(*both, rtol=0, atol=1e-5)
 
 
 def test_an_ensemble_of_cells_is_the_mean_over_cells():

@@ -3,9 +3,11 @@
 The bandit's own `log_policy` gives log-probabilities [X, K] of K arms in X contexts, and its vector-Jacobian product
 turns the coefficient of every grad log pi(k | x) into an ascent direction. Both are worked out for all lanes side by
 side (see `lanes_last`). Groups are counts of the cells (arm, reward value) of one context, drawn uniformly for every
-group and lane, and their advantages and weights are those of `many_arms`.
+group and lane, and their advantages and weights are those of `many_arms`. An infinite group is one of every context.
+A policy that ends in a softmax over its arms is asked for the logits before it: the softmax is then done here.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -14,14 +16,16 @@ import jax.numpy as jnp
 from jax import lax
 
 from bandit_lab._barrier import materialize
-from bandit_lab._elementary import exp
+from bandit_lab._elementary import exp, log
 from bandit_lab._numerics import leading_max, leading_sum, leading_sum_of
 from bandit_lab._types import Array
 from bandit_lab.simulate.fast import by_definition, many_arms
+from bandit_lab.simulate.fast.advantages import scales
 from bandit_lab.simulate.fast.lanes import unit_uniform
 from bandit_lab.simulate.fast.non_silent import chance_of_silence, mixed_weights, value_law
 from bandit_lab.simulate.fast.penalty import penalty
 from bandit_lab.simulate.fast.program import Job
+from bandit_lab.simulate.fast.softmax_head import before_softmax
 from bandit_lab.simulate.lanes_last import Laned, over_lanes, spread
 
 LARGEST_CONTEXTS = 64
@@ -48,44 +52,70 @@ class Row(many_arms.Policy):
         return jnp.maximum(self.logits, least)
 
 
-def _forward(job: Job, theta: Array) -> tuple[Any, tuple, Any]:
-    """(log pi [X, K], what its pull-back needs), `Laned` where they differ between lanes; and that pull-back's form."""
-    form = None
+class Forward(NamedTuple):
+    """found: log pi [X, K], or logits [X, K] where `softmax` says so. leaves, form: what its pull-back needs, and how
+    that is put together. All `Laned` where they differ between lanes."""
+
+    found: Any
+    leaves: tuple
+    form: Any
+    softmax: bool
+
+
+def _forward(job: Job, theta: Array) -> Forward:
+    form, softmax = None, False
 
     def one(bandit: Any, theta: Array) -> Any:
-        nonlocal form
-        log_policy, pull_back = jax.vjp(bandit.log_policy, theta)
+        nonlocal form, softmax
+        function, softmax = before_softmax(bandit.log_policy, theta)
+        found, pull_back = jax.vjp(function, theta)
         leaves, form = jax.tree.flatten(pull_back)
-        return log_policy, tuple(leaves)
+        return found, tuple(leaves)
 
-    log_policy, leaves = over_lanes(one, (False, True), job.tables.bandit, theta)
-    return log_policy, leaves, form
+    found, leaves = over_lanes(one, (False, True), job.tables.bandit, theta)
+    return Forward(found, leaves, form, softmax)
 
 
 def policy_of(job: Job, logits: Array) -> Policy:
     """The policy with parameters theta [D, L]."""
-    found, leaves, _ = _forward(job, logits)
-    log = materialize(spread(found, logits.shape[-1]).reshape(-1, logits.shape[-1]))
-    weights = materialize(exp(log))
+    lanes, forward = logits.shape[-1], _forward(job, logits)
+    found = materialize(spread(forward.found, lanes))
+    if forward.softmax:
+        log_policy, weights = (materialize(x).reshape(-1, lanes) for x in _softmax(found))
+    else:
+        log_policy = found.reshape(-1, lanes)
+        weights = materialize(exp(log_policy))
     reward = leading_sum_of(jnp.multiply, weights, job.tables.means) * (1 / job.program.contexts)
     reward = materialize(reward + 0 * leading_sum(logits))
     if job.program.by_definition:
-        return Policy(logits, log, weights, reward, ())
-    return Policy(logits, log, weights, reward, tuple(leaf.array for leaf in leaves if isinstance(leaf, Laned)))
+        return Policy(logits, log_policy, weights, reward, ())
+    return Policy(logits, log_policy, weights, reward, tuple(x.array for x in forward.leaves if isinstance(x, Laned)))
+
+
+def _softmax(logits: Array) -> tuple[Array, Array]:
+    """(log-probabilities, probabilities) [X, K, L]."""
+    highest = leading_max(jnp.moveaxis(logits, 1, 0))
+    weights = materialize(exp(logits - highest[:, None]))
+    total = leading_sum(jnp.moveaxis(weights, 1, 0))
+    share, level = materialize(1 / total), materialize(highest + log(total))
+    return logits - level[:, None], weights * share[:, None]
 
 
 def pull_back(job: Job, policy: Policy, coefficient: Array) -> Array:
     """sum over contexts and arms of coefficient [X K, L] times grad log pi: [D, L]."""
-    _, leaves, form = _forward(job, policy.logits)  # for what all lanes share; the rest is there already
+    forward = _forward(job, policy.logits)  # for what all lanes share; the rest is there already
     kept = iter(policy.kept)
-    values = [next(kept) if isinstance(leaf, Laned) else leaf for leaf in leaves]
+    values = [next(kept) if isinstance(leaf, Laned) else leaf for leaf in forward.leaves]
 
     def one(coefficient: Array, *values: Array) -> Array:
-        return jax.tree.unflatten(form, values)(coefficient)[0]
+        return jax.tree.unflatten(forward.form, values)(coefficient)[0]
 
     lanes = coefficient.shape[-1]
-    laned = (True, *(isinstance(leaf, Laned) for leaf in leaves))
+    laned = (True, *(isinstance(leaf, Laned) for leaf in forward.leaves))
     shaped = coefficient.reshape(job.program.contexts, -1, lanes)
+    if forward.softmax:
+        total = leading_sum(jnp.moveaxis(shaped, 1, 0))
+        shaped = materialize(shaped - policy.weights.reshape(shaped.shape) * total[:, None])
     return spread(over_lanes(one, laned, shaped, *values), lanes)
 
 
@@ -105,7 +135,9 @@ def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Arra
         return by_definition.ascent(job, current.logits, acting.logits, step)
     prompts, at = job.learner.prompts, acting if job.learner.estimator.at_snapshot else current
     one = _group_of_any_context if job.program.contexts > 1 else _group
-    if prompts == 1:
+    if job.program.dynamics == "mean_field":
+        signal, frequency, silent = _infinite_groups(job, acting, current)
+    elif prompts == 1:
         signal, frequency, silent = one(job, acting, current, step)
     else:
 
@@ -116,7 +148,7 @@ def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Arra
         cells, lanes = jnp.zeros_like(acting.weights), jnp.zeros_like(acting.reward)
         totals = lax.fori_loop(0, prompts, add, (cells, cells, lanes))
         signal, frequency, silent = (x * (1 / prompts) for x in totals)
-    if job.learner.advantage.drops_silent:
+    if job.learner.advantage.drops_silent and job.program.dynamics == "sampled":
         silent = _chance_of_silence(job, acting)
     contexts = job.program.contexts
     held = penalty(job, _row(at), _row(acting), frequency * contexts) * (1 / contexts)
@@ -125,6 +157,48 @@ def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Arra
 
 def _row(policy: Policy) -> Row:
     return Row(policy.log, policy.weights, jnp.ones_like(policy.reward), policy.reward)
+
+
+def _infinite_groups(job: Job, acting: Policy, current: Policy) -> tuple[Array, Array, Array]:
+    """(signal, frequency [X K, L], silent [L]) of infinite groups of every context."""
+    contexts, (size, lanes) = job.program.contexts, acting.weights.shape
+    silent, arms = jnp.zeros(lanes, acting.weights.dtype), size // contexts
+    program = job.program if contexts == 1 else replace(job.program, reported_is_trained=False)  # the reported: of all
+    job = job._replace(program=program)
+    own = {name: getattr(job.tables, name) for name in ("trained", "variances")}
+    if scales(job.learner) and getattr(job.learner.estimator, "ignores_ratio", False):
+
+        def side_by_side(x: Array) -> Array:
+            """[X K, .] -> [K, X, .]."""
+            return jnp.moveaxis(x.reshape(contexts, arms, -1), 1, 0)
+
+        local = job._replace(tables=replace(job.tables, **{name: side_by_side(x) for name, x in own.items()}))
+        row = Row(acting.log, side_by_side(acting.weights), jnp.ones((), silent.dtype), acting.reward)
+        slope, offset = (materialize(x)[:, None] for x in many_arms.affine(local, row))
+        trained, weights = (x.reshape(contexts, arms, -1) for x in (own["trained"], acting.weights))
+        signal = (weights * (trained * slope - offset) * (1 / contexts)).reshape(size, lanes)
+        return signal, acting.weights * (1 / contexts), silent
+
+    def group(local: Job, here: Callable[[Array], Array]) -> tuple[Array, Array, Array]:
+        rows = [Row(here(x.log), here(x.weights), jnp.ones_like(x.reward), x.reward) for x in (acting, current)]
+        change = _change(job, rows[0], rows[0] if current is acting else rows[1])
+        return many_arms.infinite_group(local, rows[0], change)
+
+    if contexts == 1:
+        return group(job, lambda table: table)
+
+    def add(context: Array, so_far: tuple[Array, Array]) -> tuple[Array, ...]:
+        def here(table: Array) -> Array:
+            return lax.dynamic_slice_in_dim(table, context * arms, arms)
+
+        chances = lax.dynamic_index_in_dim(job.tables.chances, context, 0, keepdims=False)
+        tables = replace(job.tables, chances=chances, **{name: here(x) for name, x in own.items()})
+        found = group(job._replace(tables=tables), here)[:2]
+        put = lax.dynamic_update_slice_in_dim
+        return tuple(put(x, y * (1 / contexts), context * arms, 0) for x, y in zip(so_far, found, strict=True))
+
+    nothing = jnp.zeros_like(acting.weights)
+    return *lax.fori_loop(0, contexts, add, (nothing, nothing)), silent
 
 
 def _group(job: Job, acting: Policy, current: Policy, group: Array) -> tuple[Array, Array, Array]:

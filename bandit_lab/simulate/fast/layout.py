@@ -16,6 +16,8 @@ PART = 2048
 """Seeds of one cell that make an item: their moments are pooled on the device."""
 GROUP = 64
 """Lanes of the smallest row."""
+_LARGE = 16
+"""Arms or parameters of a policy."""
 WIDE = 2**16
 """Lanes of a chunk on an accelerator."""
 WIDTH = {
@@ -47,10 +49,10 @@ def lanes_for(platform: str, arms: int, columns: int, two_arms: bool) -> int:
 
 def lanes_for_policy(platform: str, cells: int, size: int, costly: bool) -> int:
     """The same for a policy with parameters of its own. cells: K times columns. size: the larger one of X K and D.
-    costly: see `Bandit`."""
+    costly: see `Bandit`. Of a large policy so many arrays are in use at once that fewer lanes fill the first cache."""
     if platform != "cpu":
         return WIDTH["fast_lanes_accelerator"]
-    if costly:
+    if costly or size > _LARGE:
         return WIDTH["fast_lanes_costly_policy"]
     few = cells <= 8 and size <= 8
     return WIDTH["fast_lanes_small_policy"] if few else WIDTH["fast_lanes_policy"]

@@ -78,11 +78,11 @@ def ascent_from(job: Job, acting: Policy, current: Policy, draw: Draw) -> tuple[
     pull = job.lanes.kl_weight / at.total  # of the exact KL: its gradient is weights * (pull * distance - recoil)
     recoil = pull * leading_sum_of(lambda w, x, y: w * (x - y), at.weights, at.logits, job.tables.reference) / at.total
     if infinite and change is None and at is acting and is_exact(job) and scales(job.learner):
-        slope, offset = _affine(job, acting)
+        slope, offset = affine(job, acting)
         slope, offset = slope / at.total, recoil - offset / at.total
         return at.weights * (job.tables.trained * slope + offset - pull * distance), jnp.zeros_like(at.total)
     if infinite:
-        signal, frequency, silent = _infinite(job, acting, change)
+        signal, frequency, silent = infinite_group(job, acting, change)
     else:
         signal, frequency, silent = _batch(job, acting, draw, change)
     signal = materialize(signal) if change is not None and weighs_groups(job.learner) else signal
@@ -111,7 +111,7 @@ def change_of(acting: Policy, current: Policy) -> Change:
     return Change(acting, current, current.weights * (acting.total / current.total) / acting.weights)
 
 
-def _affine(job: Job, acting: Policy) -> tuple[Array, Array]:
+def affine(job: Job, acting: Policy) -> tuple[Array, Array]:
     """(a, b) [L] of the advantage a r - b in an infinite group."""
     tables, total = job.tables, acting.total
     reported = job.program.reported_is_trained
@@ -124,11 +124,11 @@ def _affine(job: Job, acting: Policy) -> tuple[Array, Array]:
     return scale, mean * scale
 
 
-def _infinite(job: Job, acting: Policy, change: Change | None) -> tuple[Array, Array, Array]:
+def infinite_group(job: Job, acting: Policy, change: Change | None) -> tuple[Array, Array, Array]:
     """(signal, policy [K, L], silent [L]): pi_k sum_u P(u | k) A_u w(ratio_k, A_u)."""
     chances = job.tables.chances
     if scales(job.learner):
-        slope, offset = (materialize(x) for x in _affine(job, acting))
+        slope, offset = (materialize(x) for x in affine(job, acting))
         advantage = of_infinite_group(job, slope, offset)
     else:
         advantage = of_law(job, value_law(job.program, acting.weights, acting.total, chances))

@@ -16,6 +16,7 @@ from bandit_lab.simulate.fast.normal_rewards import words_for_rewards
 from bandit_lab.simulate.fast.program import BanditTables, Program
 from bandit_lab.simulate.fast.random_bits import require_enough_words, require_steps_apart
 from bandit_lab.simulate.fast.two_arms import is_plain
+from bandit_lab.simulate.lane_sparse import where_few
 
 LARGEST_TABLE = 1024
 """Most cells (arm, reward value) in a table of counts."""
@@ -43,13 +44,13 @@ def unsupported_reason(learner: Learner, dynamics: str, generator: str = "hash")
 def is_counted(learner: Learner, dynamics: str) -> bool:
     """Whether counts of cells (arm, reward value) say all that the gradient needs to know of a group.
 
-    If not, the gradient of the reference path is used as it stands.
+    If not, the gradient of the reference path is used as it stands. In the mean field these are chances of cells.
     """
     bandit = learner.bandit
     alone = not sees_batch(learner.advantage) or learner.prompts == 1
     tokens = hasattr(bandit, "log_token_policy") and hasattr(learner.estimator, "token_weights")
     if dynamics == "mean_field":
-        counts = is_tabular(learner)
+        counts = not getattr(bandit, "costly", False)  # beside these, nothing else takes time
     else:
         counts = learner.group_size <= LARGEST_GROUP and (learner.prompts <= LARGEST_PROMPTS or not is_tabular(learner))
     normal = needs_two_moments(learner)
@@ -162,11 +163,11 @@ def describe(
 
 
 def _in_type(bandit: Bandit, dtype: Any) -> Bandit:
-    """The bandit with its real numbers in `dtype`, all on the host."""
+    """The bandit with its real numbers in `dtype`, all on the host, and marked where few are not zero."""
 
-    def one(leaf: Any) -> np.ndarray:
+    def one(leaf: Any) -> Any:
         array = np.asarray(leaf)
-        return array.astype(dtype) if np.issubdtype(array.dtype, np.floating) else array
+        return where_few(array.astype(dtype)) if np.issubdtype(array.dtype, np.floating) else array
 
     return jax.tree.map(one, bandit)
 

@@ -150,7 +150,8 @@ def test_scaling_writes_six_panels_and_memory(monkeypatch, capsys):
 def test_every_registered_rule_has_a_cost_or_a_reason(monkeypatch, capsys):
     """Rules are those of the registries; one that costs twice as much as the plain one is printed as 2.
 
-    NumPy costs 12, with a mean over ages as much for fewer steps; `log_policy` alone costs 3 for half the steps."""
+    NumPy costs 12, with a mean over ages as much for fewer steps; `log_policy` alone costs 3 for half the steps. It
+    has 600 operations a step, and products have 250,000 a second."""
     from bandit_lab.study.bench import variants
     from bandit_lab.study.bench.timing import Timed
     from bandit_lab.study.plugins import registries
@@ -162,6 +163,8 @@ def test_every_registered_rule_has_a_cost_or_a_reason(monkeypatch, capsys):
     monkeypatch.setattr(variants, "ensemble_engine", lambda *arguments: lambda seed: None)
     monkeypatch.setattr(variants, "policy_engine", lambda *arguments: lambda seed: None)
     monkeypatch.setattr(variants, "in_turn", made_up)
+    monkeypatch.setattr(variants, "policy_flops", lambda bandit: 600.0)
+    monkeypatch.setattr(variants, "product_flops", lambda: 250.0 * 1e3)
     clock = itertools.count()
     monkeypatch.setattr(variants, "time", SimpleNamespace(perf_counter=lambda: 1.5 * next(clock)))
     assert main(["bench", "study=variants", "sizes=[A,D]", "quick=true", "run_dir=here"]) == 0
@@ -177,6 +180,8 @@ def test_every_registered_rule_has_a_cost_or_a_reason(monkeypatch, capsys):
         assert (row["cost"]["median"], row["over_numpy"]) == (2, over_numpy)
         own = row["variant"] in ("bandit=contextual", "bandit=neural", "bandit=sequence")
         assert row.get("over_policy") == (3 if own else None)
+        filled = 5 * row["seed_steps_per_second"] / 6 * 600 / 250_000
+        assert row.get("of_products") == (pytest.approx(filled) if own else None)
     assert all(row["first_call"] == 1.5 for row in rows if "cost" in row)
     assert "staleness=random: reference path" in capsys.readouterr().out
 

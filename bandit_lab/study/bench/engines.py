@@ -3,6 +3,7 @@
 Setting up and compiling is done once, outside; the first call of the returned function is timed apart.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -108,6 +109,33 @@ def policy_engine(case: Case, bandit: Bandit, threads: int) -> Run:
         return Curves(case.seeds, np.zeros(1), np.ones(1))
 
     return run
+
+
+def policy_flops(bandit: Bandit) -> float:
+    """Floating-point operations of `log_policy` and its pull-back for one run, as XLA counts them.
+
+    NaN where it does not. Exponentials and logarithms are left out. Zeros in a bandit's own numbers are counted; the fast path skips many.
+    """
+
+    def one(theta: Array) -> Array:
+        log_policy, pull_back = jax.vjp(bandit.log_policy, theta)
+        return pull_back(log_policy)[0]
+
+    start = np.broadcast_to(bandit.initial_parameters, (TOGETHER, *np.shape(bandit.initial_parameters)))
+    found = jax.jit(jax.vmap(one)).lower(start).compile().cost_analysis() or {}
+    return float(found.get("flops", np.nan)) / TOGETHER
+
+
+def product_flops(size: int = 512, seconds: float = 2.0) -> float:
+    """Floating-point operations per second of NumPy's product of two float32 matrices on all cores.
+
+    The best within some seconds: other programs on the machine only make it slower.
+    """
+    a, best, begin = np.ones((size, size), np.float32), np.inf, time.perf_counter()
+    while (start := time.perf_counter()) < begin + seconds:
+        np.dot(a, a)
+        best = min(best, time.perf_counter() - start)
+    return 2 * size**3 / best
 
 
 ENGINES: dict[str, Callable[[Case, str, int], Run]] = {

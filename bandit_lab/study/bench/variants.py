@@ -4,7 +4,9 @@ A bandit other than the workload's own is compared with a softmax over as many a
 NumPy is the plain rule too, on that softmax: most rules would cost it more. Only `random_mean`, whose work is that of
 many steps, is compared with NumPy that averages over all ages too. A bandit with a policy of its own is also compared
 with that `log_policy` and its pull-back, which an update cannot do without: where these cost more than all the rest, as
-a network's do, NumPy with a softmax does other work, and this is the ratio that tells what the engine adds.
+a network's do, NumPy with a softmax does other work, and this is the ratio that tells what the engine adds. What is out
+of reach is said too: the share of the machine's matrix products that `log_policy` and its pull-back would fill at
+`GOAL` times the speed of NumPy.
 """
 
 import time
@@ -17,7 +19,14 @@ import numpy as np
 from bandit_lab.bandits import Bandit, k_arm
 from bandit_lab.grpo import Learner, Optimizer, RandomMean
 from bandit_lab.simulate import fast
-from bandit_lab.study.bench.engines import Run, ensemble_engine, numpy_engine, policy_engine
+from bandit_lab.study.bench.engines import (
+    Run,
+    ensemble_engine,
+    numpy_engine,
+    policy_engine,
+    policy_flops,
+    product_flops,
+)
 from bandit_lab.study.bench.timing import SLICE, TimeRatio, in_turn, ratio
 from bandit_lab.study.bench.workload import Case, case_columns, cases
 from bandit_lab.study.document import ABSENT, Block, Column, Document, On, Paragraph, Table
@@ -32,6 +41,7 @@ KINDS = ("advantage", "estimator", "kl_estimator", "staleness", "optimizer")
 COMMON_OPTAX = ("adam", "adamw")
 """Optimisers of optax that stand for those which keep second moments."""
 POLICY_STEPS = 100  # of `log_policy` alone
+GOAL = 5  # times NumPy
 FEWEST_STEPS = 8  # of NumPy where a step is the work of many
 
 
@@ -58,7 +68,8 @@ def variants(case: Case) -> Iterator[tuple[str, Learner, Learner]]:
 class VariantRow:
     """One rule at one size: its cost over that of the plain rule and its speed, or why it is not supported.
 
-    over_policy: its speed over that of `policy_engine`, for policies of their own. first_call: seconds, with
+    over_policy: its speed over that of `policy_engine`, for policies of their own. of_products: operations per second
+    of their `policy_flops` at GOAL times NumPy, over those of a matrix product; above 1 it cannot be. first_call: seconds, with
     compilation unless a row before this one had the same program.
     """
 
@@ -69,6 +80,7 @@ class VariantRow:
     speed: float | None = None
     over_numpy: float | None = None
     over_policy: float | None = None
+    of_products: float | None = None
     first_call: float | None = None
 
 
@@ -81,6 +93,7 @@ COLUMNS: tuple[Column[VariantRow], ...] = (
     Column("seed_steps_per_second", "seed-steps/s", lambda row: row.speed or ABSENT, on=On.JSON),
     Column("over_numpy", "times NumPy", lambda row: row.over_numpy or ABSENT, on=On.JSON),
     Column("over_policy", "times log_policy alone", lambda row: row.over_policy or ABSENT, on=On.JSON),
+    Column("of_products", "share of products", lambda row: row.of_products or ABSENT, on=On.JSON),
     Column("first_call", "first call, s", lambda row: row.first_call or ABSENT, on=On.JSON),
 )
 
@@ -100,6 +113,12 @@ def measure(settings: BenchSettings, threads: int, progress: Progress) -> Docume
             "speed over that of log_policy and its pull-back alone, under vmap",
             "{:.2f}",
             lambda row: row.over_policy,
+        ),
+        _by_size(
+            [row for row in rows if row.of_products],
+            f"share of float32 matrix products that log_policy and its pull-back would fill at {GOAL} times NumPy",
+            "{:.2f}",
+            lambda row: row.of_products,
         ),
         _by_size(rows, "first call in seconds (less where a row above had the same program)", "{:.1f}", _first_call),
         *(Paragraph(f"- {label}: reference path, {reason}") for label, reason in reasons.items()),
@@ -137,6 +156,7 @@ def _rows(case: Case, settings: BenchSettings, threads: int, progress: Progress)
         times = timed(rule=run, alone=alone)
         return ratio(times["alone"], times["rule"], case.steps / few.steps).median
 
+    products = product_flops()
     with progress.stage(f"{case.label}: {len(rules)} rules") as advance:
         for done, (label, learner, plain) in enumerate(rules, 1):
             row = VariantRow(case, label, fast.unsupported_reason(learner, case.dynamics))
@@ -154,7 +174,8 @@ def _rows(case: Case, settings: BenchSettings, threads: int, progress: Progress)
                     faster = over_numpy(run, replace(own, steps=max(case.steps // (own.horizon + 1), FEWEST_STEPS)))
                 row = replace(row, cost=cost, speed=float(speed), over_numpy=faster / cost.median)
                 if label.startswith("bandit=") and not getattr(learner.bandit, "tabular", False):
-                    row = replace(row, over_policy=over_policy(rule, learner.bandit))
+                    filled = GOAL * speed * cost.median / faster * policy_flops(learner.bandit) / products
+                    row = replace(row, over_policy=over_policy(rule, learner.bandit), of_products=float(filled))
             advance(done, len(rules))
             yield row
 

@@ -1,9 +1,9 @@
 """The gradient of the reference path itself, for all lanes at once.
 
-Where counts of cells do not say enough, and for costly policies in the limit of infinite groups, the functions that define the update are
-carried out with the lanes as the last axis (see `lanes_last`). Counts do not say enough where an estimator weighs the
-tokens of a sequence, an advantage looks at the whole batch, or rewards have a continuous law, unless they are normal
-and the rule sees mean and variance alone. Actions and rewards are then drawn one by one, rewards by the
+The functions that define the update are carried out with the lanes as the last axis (see `lanes_last`). This serves
+costly policies in the limit of infinite groups, and whatever counts of cells do not say enough for: an estimator that
+weighs the tokens of a sequence, an advantage that looks at the whole batch, or rewards of a continuous law, unless they
+are normal and the rule sees mean and variance alone. Actions and rewards are then drawn one by one, rewards by the
 bandit's own `sample_rewards`, with keys made of this room's random words (see `lane_keys`). All is exact.
 """
 

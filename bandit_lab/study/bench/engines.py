@@ -114,7 +114,8 @@ def policy_engine(case: Case, bandit: Bandit, threads: int) -> Run:
 def policy_flops(bandit: Bandit) -> float:
     """Floating-point operations of `log_policy` and its pull-back for one run, as XLA counts them.
 
-    NaN where it does not. Exponentials and logarithms are left out. Zeros in a bandit's own numbers are counted; the fast path skips many.
+    NaN where it does not. Exponentials and logarithms are left out. Zeros in a bandit's own numbers are counted,
+    though the fast path skips many.
     """
 
     def one(theta: Array) -> Array:

@@ -69,8 +69,8 @@ class VariantRow:
     """One rule at one size: its cost over that of the plain rule and its speed, or why it is not supported.
 
     over_policy: its speed over that of `policy_engine`, for policies of their own. of_products: operations per second
-    of their `policy_flops` at GOAL times NumPy, over those of a matrix product; above 1 it cannot be. first_call: seconds, with
-    compilation unless a row before this one had the same program.
+    of their `policy_flops` at GOAL times NumPy, over those of a matrix product; above 1 it cannot be. first_call:
+    seconds, with compilation unless a row before this one had the same program.
     """
 
     case: Case

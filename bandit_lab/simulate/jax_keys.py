@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bandit_lab._barrier import materialize
 from bandit_lab._types import Array
+from bandit_lab.simulate.laned import held
 from bandit_lab.simulate.threefry import threefry2x32
 
 IMPLEMENTATION = "threefry2x32"
@@ -37,19 +37,19 @@ class JaxKeys(NamedTuple):
 
     def split(self, shape: tuple[int, ...]) -> "JaxKeys":
         """Keys [..., *shape, L]."""
-        return JaxKeys(*map(materialize, self._blocks(shape)))
+        return JaxKeys(*map(held, self._blocks(shape)))
 
     def folded(self, number: Any) -> "JaxKeys":
         """With a whole number folded in: one for all, or [L]."""
         words = threefry2x32((self.a, self.b), (jnp.uint32(0), jnp.asarray(number).astype(jnp.uint32)))
-        return JaxKeys(*map(materialize, words))
+        return JaxKeys(*map(held, words))
 
     def bits(self, width: int, shape: tuple[int, ...]) -> Array:
         """Random bits [..., *shape, L] of 8, 16, 32 or 64 bits each."""
         x, y = self._blocks(shape)
         if width == 64:
-            return materialize(x.astype(jnp.uint64) << np.uint64(32) | y.astype(jnp.uint64))
-        return materialize((x ^ y).astype(f"uint{width}"))
+            return held(x.astype(jnp.uint64) << np.uint64(32) | y.astype(jnp.uint64))
+        return held((x ^ y).astype(f"uint{width}"))
 
     def as_keys(self) -> Array:
         """Typed keys [..., L]."""
@@ -58,6 +58,14 @@ class JaxKeys(NamedTuple):
     def of_keys(self, keys: Array) -> "JaxKeys":
         """The words of typed keys [..., L]."""
         return jax_keys(keys)
+
+
+def root_words(seed: int) -> np.ndarray:
+    """The two words of `jax.random.key(seed)`, worked out on the host: no program is compiled for them."""
+    number = int(np.int64(seed))
+    wide = jax.dtypes.canonicalize_dtype(np.int64) == np.int64
+    high = number >> 32 & 0xFFFFFFFF if wide else 0
+    return np.array([high, number & 0xFFFFFFFF], np.uint32)
 
 
 def jax_keys(keys: Array) -> JaxKeys:

@@ -10,11 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from bandit_lab._barrier import materialize
 from bandit_lab._numerics import add_up, leading_sum
 from bandit_lab._types import Array
 from bandit_lab.simulate.lane_sparse import dense, is_sparse, product
-from bandit_lab.simulate.laned import Laned, carries_keys
+from bandit_lab.simulate.laned import Laned, carries_keys, held
 
 _NAMES = """abs acos acosh add add_any and asin asinh atan atan2 atanh cbrt ceil clamp clz convert_element_type copy
     cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt integer_pow is_finite le lgamma log log1p
@@ -66,7 +65,8 @@ def _reduced(equation: Any, name: str, value: Laned, params: dict[str, Any]) -> 
     if name == "reduce_sum" and value.truth is not None and count < 2**7:
         array, fold = value.truth, _counted
     rows = jnp.moveaxis(array, axes, range(len(axes)))
-    return fold(rows.reshape(count, *rows.shape[len(axes) :])).astype(value.array.dtype)
+    shape = rows.shape[len(axes) :]
+    return fold(rows.reshape(count, -1, shape[-1])).reshape(shape).astype(value.array.dtype)
 
 
 def _counted(rows: Array) -> Array:
@@ -78,7 +78,7 @@ def _counted(rows: Array) -> Array:
 
 def _written_out(combine: Callable[[Array, Array], Array]) -> Callable[[Array], Array]:
     """A reduction over rows [n, ..., L], written out: XLA's own loop would go along the rows lane by lane."""
-    return lambda rows: materialize(reduce(combine, rows))
+    return lambda rows: held(reduce(combine, rows))
 
 
 _FOLDS: dict[str, Callable] = {
@@ -94,7 +94,7 @@ def _running_sum(array: Array, axis: int) -> Array:
     """Along that axis; of many rows in a loop, as written out the compiler begins anew for every one of them."""
     rows = jnp.moveaxis(array, axis, 0)
     if len(rows) <= _TOGETHER:
-        return jnp.moveaxis(materialize(jnp.stack(list(accumulate(rows)))), 0, axis)
+        return jnp.moveaxis(held(jnp.stack(list(accumulate(rows)))), 0, axis)
 
     def more(total: Array, row: Array) -> tuple[Array, Array]:
         return total + row, total + row
@@ -115,7 +115,7 @@ def _contracted(inputs: list[Any], params: dict[str, Any], lanes: int) -> Array 
         array = value.array if isinstance(value, Laned) else jnp.asarray(value)[..., None]
         free = [axis for axis in range(array.ndim - 1) if axis not in (*summed, *shared)]
         array = jnp.transpose(array, (*summed, *shared, *free, array.ndim - 1)).astype(dtype or array.dtype)
-        array = materialize(array) if isinstance(value, Laned) else array
+        array = held(array) if isinstance(value, Laned) else array
         start, middle = len(summed), len(summed) + len(shared)
         sides.append((array, prod(array.shape[:start]), array.shape[start:middle], array.shape[middle:-1]))
     (a, terms, shared_shape, rows), (b, _, _, columns) = sides
@@ -125,7 +125,7 @@ def _contracted(inputs: list[Any], params: dict[str, Any], lanes: int) -> Array 
     b = b.reshape(terms, *shared_shape, *(1,) * len(rows), *columns, b.shape[-1])
     together = gcd(terms, _TOGETHER)
     if terms <= _TOGETHER:
-        return materialize(add_up(*(a[i] * b[i] for i in range(terms))))
+        return held(add_up(*(a[i] * b[i] for i in range(terms))))
     nothing = jnp.zeros((*shared_shape, *rows, *columns, lanes), jnp.result_type(a, b))
 
     def more(turn: Array, total: Array) -> Array:
@@ -204,7 +204,7 @@ def _gathered(equation: Any, inputs: list[Any], params: dict[str, Any], shape: A
         return None
     if isinstance(places, Laned):
         return _looked_up(table, places.array, at, known, (*shape, lanes))
-    rows = materialize(table.array.reshape(prod(at[:known]), *at[known:], lanes))
+    rows = held(table.array.reshape(prod(at[:known]), *at[known:], lanes))
     index = _index(places, at[:known], True).reshape(-1)
     nothing = jnp.zeros((index.shape[0], *rows.shape[1:]), rows.dtype)
 
@@ -222,12 +222,12 @@ def _looked_up(table: Any, places: Array, at: tuple[int, ...], known: int, shape
         return None
     array = table.array if isinstance(table, Laned) else jnp.asarray(table)[..., None]
     rows = array.reshape(count, *at[known:], array.shape[-1])
-    index = materialize(_index(jnp.moveaxis(places, -2, -1), at[:known], True))
+    index = held(_index(jnp.moveaxis(places, -2, -1), at[:known], True))
     index = index.reshape(-1, *(1,) * (len(at) - known), shape[-1])
     found = jnp.broadcast_to(rows[0], (index.shape[0], *at[known:], shape[-1]))
     for place in range(1, count):
         found = jnp.where(index == place, rows[place], found)
-    return materialize(found).reshape(shape)
+    return held(found).reshape(shape)
 
 
 def _scattered(equation: Any, inputs: list[Any], params: dict[str, Any], shape: Any, lanes: int) -> Any:
@@ -242,7 +242,7 @@ def _scattered(equation: Any, inputs: list[Any], params: dict[str, Any], shape: 
     if not whole or not _leading(numbers.inserted_window_dims, numbers.scatter_dims_to_operand_dims, known):
         return None
     index = _index(places, shape[:known], "CLIP" in str(params["mode"])).reshape(-1)
-    rows = materialize(_full(updates, at, lanes).reshape(index.shape[0], *shape[known:], lanes))
+    rows = held(_full(updates, at, lanes).reshape(index.shape[0], *shape[known:], lanes))
     start = _full(table, shape, lanes).reshape(prod(shape[:known]), *shape[known:], lanes)
 
     def added(i: Array, found: Array) -> Array:

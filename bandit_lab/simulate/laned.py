@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bandit_lab._barrier import materialize
 from bandit_lab._types import Array
 from bandit_lab.simulate.lane_sparse import dense
 
@@ -29,6 +30,13 @@ class Laned:
 def is_keys(value: Any) -> bool:
     """Whether a value is keys of `jax.random` as two words each."""
     return hasattr(value, "as_keys")
+
+
+def held(array: Array) -> Array:
+    """`materialize` of an array [..., L], its leading axes as one: every axis is a loop that costs compile time."""
+    return (
+        materialize(array.reshape(-1, array.shape[-1])).reshape(array.shape) if array.ndim > 2 else materialize(array)
+    )
 
 
 def spread(value: Any, lanes: int) -> Array:

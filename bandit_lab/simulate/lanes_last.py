@@ -15,12 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bandit_lab._barrier import materialize
 from bandit_lab._types import Array
 from bandit_lab.simulate.lane_loops import called_by, repeated, scanned
 from bandit_lab.simulate.lane_rules import RULES, bind, by_rule
 from bandit_lab.simulate.lane_sparse import dense, is_sparse
-from bandit_lab.simulate.laned import Laned, carries_keys, is_keys, spread
+from bandit_lab.simulate.laned import Laned, carries_keys, held, is_keys, spread
 
 __all__ = ["Laned", "over_lanes", "spread"]
 
@@ -71,7 +70,7 @@ def _evaluate(jaxpr: Any, consts: Sequence[Any], given: Sequence[Any], lanes: in
         found = _apply(equation, inputs, lanes)
         repeated_work = equation.primitive.name in _CHEAP and uses[equation.outvars[0]] > 1
         if repeated_work and isinstance(found[0], Laned) and not carries_keys(found[0]):
-            found = [Laned(materialize(found[0].array))]
+            found = [Laned(held(found[0].array))]
         known.update(zip(equation.outvars, found, strict=True))
     return [read(atom) for atom in jaxpr.outvars]
 

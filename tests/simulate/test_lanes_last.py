@@ -8,7 +8,7 @@ import pytest
 from bandit_lab.bandits import BANDITS
 from bandit_lab.grpo import Learner
 from bandit_lab.simulate.fast.lane_keys import WordKeys, implementation
-from bandit_lab.simulate.jax_keys import IMPLEMENTATION, jax_keys
+from bandit_lab.simulate.jax_keys import IMPLEMENTATION, jax_keys, root_words
 from bandit_lab.simulate.lanes_last import Laned, over_lanes, spread
 
 LANES = 7
@@ -229,6 +229,14 @@ def test_bits_of_jax_keys(width):
         found = jax_keys(typed).bits(np.dtype(width).itemsize * 8, (3, 2))
         np.testing.assert_array_equal(found, expected)
         assert not np.array_equal(jnp.roll(found, 1, axis=1), expected)
+
+
+@pytest.mark.parametrize("double", [False, True])
+@pytest.mark.parametrize("seed", [0, 3, 2**31, 2**32 - 1, 2**40 + 7, 2**63 - 1, -5])
+def test_words_of_a_seed_are_those_of_jax(seed, double):
+    with jax.enable_x64(double):
+        words = jax.random.key_data(jax.random.key(seed, impl=IMPLEMENTATION))
+        np.testing.assert_array_equal(root_words(seed), words)
 
 
 def test_numbers_of_split_keys_are_uniform_and_independent():

@@ -1,6 +1,5 @@
 """The grid on the host: settings of every cell in the right types, and the names that key its random streams."""
 
-import zlib
 from typing import Any, NamedTuple
 
 import jax
@@ -20,11 +19,24 @@ class Cells(NamedTuple):
     fixed_point: np.ndarray
 
 
+def _crc_table() -> np.ndarray:
+    """What every last byte [256] adds to a CRC-32 (IEEE 802.3, bits reversed)."""
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = np.where(table & 1, table >> 1 ^ np.uint32(0xEDB88320), table >> 1)
+    return table
+
+
+_CRC = _crc_table()
+
+
 def cell_identity(cells: Hyper) -> np.ndarray:
     """A 32-bit name [C] for every cell made from its settings alone; random streams are keyed by it."""
     columns = np.stack([np.asarray(column, np.float64) for column in cells], axis=1)
-    data, size = columns.tobytes(), columns.itemsize * columns.shape[1]
-    return np.array([zlib.crc32(data[i : i + size]) for i in range(0, len(data), size)], np.uint32)
+    check = np.full(len(columns), 0xFFFFFFFF, np.uint32)
+    for byte in columns.view(np.uint8).T:  # CRC-32 of every row, as `zlib.crc32` has it
+        check = _CRC[(check ^ byte) & 0xFF] ^ (check >> 8)
+    return ~check
 
 
 def as_cells(cells: Hyper) -> Hyper:
@@ -49,8 +61,15 @@ def typed_cells(learner: Learner, cells: Hyper, dtype: Any) -> Hyper:
 
 
 def cast(tree: Any, dtype: Any) -> Any:
-    """Every floating leaf of a pytree as `dtype`."""
-    return jax.tree.map(lambda x: x.astype(dtype) if jnp.issubdtype(jnp.asarray(x).dtype, jnp.floating) else x, tree)
+    """Every floating leaf of a pytree as `dtype`. Numbers on the host are cast there: no program is compiled."""
+
+    def one(x: Any) -> Any:
+        if isinstance(x, jax.core.Tracer):
+            return x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x
+        numbers = np.asarray(x)
+        return jax.device_put(numbers.astype(dtype)) if jnp.issubdtype(numbers.dtype, jnp.floating) else x
+
+    return jax.tree.map(one, tree)
 
 
 def prepare(

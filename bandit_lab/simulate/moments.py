@@ -60,7 +60,7 @@ def pool(parts: Iterable[Moments]) -> tuple[np.ndarray, np.ndarray]:
             total = more if total is None else merge(total, more)
     _checks.require(total is not None, "parts", "at least one range of seeds", "none")
     count, mean, square = total  # type: ignore[misc]
-    return mean, square / count
+    return mean, square if count == 1 else square / count  # of one seed many cells: a pass over them less
 
 
 def check_first_seed(first_seed: int) -> None:

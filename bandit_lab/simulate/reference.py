@@ -22,7 +22,7 @@ from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.simulate.cells import cast
 from bandit_lab.simulate.devices import in_order, mesh_for, on_every
 from bandit_lab.simulate.dynamics import DYNAMICS
-from bandit_lab.simulate.jax_keys import IMPLEMENTATION, JaxKeys
+from bandit_lab.simulate.jax_keys import JaxKeys, root_words
 from bandit_lab.simulate.lanes_last import Laned, over_lanes, spread
 from bandit_lab.simulate.one_kernel import as_one, compiler_options, one_kernel
 from bandit_lab.simulate.programs import Kept
@@ -139,6 +139,8 @@ def _one_block(learner: Learner, form: _Form, key: JaxKeys, block: _Block) -> An
         return rewards, summary, policies
     weight = block.counted.astype(rewards.dtype)[:, None]
     count = jnp.sum(weight)
+    if seeds == 1:  # the mean of one run is the run, and there is nothing to sum
+        return (count, rewards[:, 0], (rewards[:, 0] - rewards[:, 0]) ** 2), summary, policies
     mean = jnp.sum(rewards * weight, axis=1) / count
     square = jnp.sum((rewards - mean[:, None]) ** 2 * weight, axis=1)
     return (count, mean, square), summary, policies
@@ -162,7 +164,7 @@ def _program(mesh: Mesh, form: _Form, one: bool) -> Any:
     return jax.jit(on_every(mesh, on_device, (False, False, True)), compiler_options=compiler_options() if one else {})
 
 
-def _blocks(mesh: Mesh, learner: Learner, form: _Form, words: Array, blocks: _Block) -> Any:
+def _blocks(mesh: Mesh, learner: Learner, form: _Form, words: np.ndarray, blocks: _Block) -> Any:
     """Every block on its device. A ring of old parameters is known not to compile as one kernel, and XLA:CPU aborts on
     some tables of finite groups."""
     kind = "reference", form.dynamics, jax.tree.structure(learner)
@@ -184,7 +186,7 @@ def run_cells(asked: Request, seed: int, progress: Callable[[int, int], None] | 
     """Results row by row, each cell's in the order of its seeds."""
     form, seeds = _Form(asked.dynamics, asked.steps, asked.whole, asked.watched), asked.seeds
     width = WIDTH[asked.dynamics]
-    learner, words = cast(asked.learner, asked.dtype), jax.random.key_data(jax.random.key(seed, impl=IMPLEMENTATION))
+    learner, words = cast(asked.learner, asked.dtype), root_words(seed)
     blocks = _rows_of_blocks(len(asked.cells.name), seeds, width)
     mesh = mesh_for(len(blocks))
     calls = [blocks[i : i + mesh.size] for i in range(0, len(blocks), mesh.size)]

@@ -2,6 +2,7 @@
 
 import gc
 import re
+import zlib
 
 import jax
 import numpy as np
@@ -206,3 +207,5 @@ def test_noise_times_nonlinearity_shifts_the_mean_at_order_one():
 def test_key_of_a_cell_is_its_settings():
     assert len(set(cell_identity(GRID).tolist())) == 7
     np.testing.assert_array_equal(cell_identity(take(GRID, [3])), cell_identity(GRID)[[3]])
+    settings = np.stack([np.asarray(column, float) for column in GRID], axis=1)
+    np.testing.assert_array_equal(cell_identity(GRID), [zlib.crc32(row.tobytes()) for row in settings])

@@ -58,7 +58,10 @@ def reference_engine(case: Case, rng: str, threads: int) -> Run:
             threads=threads,
         )
         mean, variance = runs.reward_mean[:, :-1], runs.reward_variance[:, :-1]
-        return Curves(len(mean) * case.seeds_per_cell, mean.mean(axis=0), variance.mean(axis=0) + mean.var(axis=0))
+        centre = mean.mean(axis=0)
+        away = mean - centre
+        between = np.einsum("ct,ct->t", away, away) / len(mean)
+        return Curves(len(mean) * case.seeds_per_cell, centre, variance.mean(axis=0) + between)
 
     return lambda seed: pooled([one(part, seed) for part in parts])
 

@@ -5,11 +5,16 @@
 A variant is the workload of `bench` with one rule or the bandit exchanged. Printed are wall-clock seconds and CPU
 seconds of `simulate.run` with 4,096 seeds (D: 2,048 cells) and 200 steps, and those of a second call, which is the run
 alone. The import of JAX and the start of its devices are left out. Nothing is judged: a busy machine is slow.
+
+A variant that takes longer than `--patience` seconds is ended, and the next one begins: `dapo` on the reference path at
+C weighs each of 64 actions of a group with 64 x 64 pairs of arm and reward, for every seed and step.
 """
 
 import argparse
 import json
 import os
+import select
+import signal
 import time
 import traceback
 from dataclasses import replace
@@ -27,10 +32,14 @@ from bandit_lab.study.bench.workload import SIZES, Case
 PATHS = ("reference", "fast")
 
 
-def in_child(work):
-    """`work()`, as JSON, of a process that is forked before JAX has started a device; None where it failed."""
+def in_child(work, patience=None):
+    """`work()`, as JSON, of a process that is forked before JAX has started a device; None where it failed.
+
+    Raises TimeoutError after so many seconds of `patience`, when the process has been ended.
+    """
     reader, writer = os.pipe()
-    if not os.fork():
+    child = os.fork()
+    if not child:
         try:
             jax.config.update("jax_enable_x64", True)  # as in every command
             jax.devices()
@@ -41,8 +50,13 @@ def in_child(work):
             os._exit(0)
     os.close(writer)
     with os.fdopen(reader) as found:
+        late = not select.select([found], [], [], patience)[0]
+        if late:
+            os.kill(child, signal.SIGKILL)
         text = found.read()
-    os.wait()
+    os.waitpid(child, 0)
+    if late:
+        raise TimeoutError
     return json.loads(text) if text else None
 
 
@@ -74,6 +88,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", default=["C", "D"], choices=list(SIZES))
     parser.add_argument("--paths", nargs="+", default=list(PATHS), choices=PATHS)
     parser.add_argument("--only", default="")
+    parser.add_argument("--patience", type=float, default=60, help="seconds after which a variant is given up")
     chosen = parser.parse_args()
     print(f"{'size':4} {'variant':26} {'path':10} first: wall   CPU   then: wall   CPU")
     for size in chosen.sizes:
@@ -81,7 +96,13 @@ def main() -> None:
         case = replace(case, seeds=CELLS) if case.mean_field else case
         for label in in_child(lambda case=case: [name for name, _, _ in variants(case)]):
             for path in chosen.paths if chosen.only in label else ():
-                found = in_child(lambda case=case, label=label, path=path: timed(case, label, path))
+                try:
+                    found = in_child(
+                        lambda case=case, label=label, path=path: timed(case, label, path), chosen.patience
+                    )
+                except TimeoutError:
+                    print(f"{size:4} {label:26} {path:10} both: more than {chosen.patience:g}", flush=True)
+                    continue
                 if found is not None:
                     first, then = (f"{found[i]:.2f} {found[i + 1]:5.2f}" for i in (0, 2))
                     print(f"{size:4} {label:26} {path:10} {first:>17} {then:>18}", flush=True)

@@ -52,7 +52,7 @@ class Row(many_arms.Policy):
         return jnp.maximum(self.logits, least)
 
 
-class Forward(NamedTuple):
+class PolicyPass(NamedTuple):
     """found: log pi [X, K], or logits [X, K] where `softmax` says so. leaves, form: what its pull-back needs, and how
     that is put together. All `Laned` where they differ between lanes."""
 
@@ -62,7 +62,7 @@ class Forward(NamedTuple):
     softmax: bool
 
 
-def _forward(job: Job, theta: Array) -> Forward:
+def _forward(job: Job, theta: Array) -> PolicyPass:
     form, softmax = None, False
 
     def one(bandit: Any, theta: Array) -> Any:
@@ -73,7 +73,7 @@ def _forward(job: Job, theta: Array) -> Forward:
         return found, tuple(leaves)
 
     found, leaves = over_lanes(one, (False, True), job.tables.bandit, theta)
-    return Forward(found, leaves, form, softmax)
+    return PolicyPass(found, leaves, form, softmax)
 
 
 def policy_of(job: Job, logits: Array) -> Policy:

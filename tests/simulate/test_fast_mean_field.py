@@ -71,18 +71,21 @@ def named(options):
     return ", ".join(f"{key}={value}" for key, value in options.items()) if isinstance(options, dict) else options
 
 
-@pytest.mark.parametrize(
-    ("options", "bandit"), nightly_but(REPRESENTATIVES, product(OTHER_RULES, ["noisy", "fixed"])), ids=named
-)
-def test_mean_field_runs_of_other_rules_agree_to_rounding(options, bandit):
+def assert_both_paths_agree(trained):
     """float64, 60 steps, blocks of 3: within 1e-12 of the reference path."""
-    trained = learner(bandit=ARMS[bandit], horizon=8, **options)
     grid = cells([0.05, 0.3, 0.1], [0.9, 0.0, 0.5], 3, [1.0, 0.2, 0.0])
     both = [
         run(trained, "mean_field", grid, steps=60, dtype=np.float64, path=path).reward_mean
         for path in ("fast", "reference")
     ]
     np.testing.assert_allclose(*both, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "bandit"), nightly_but(REPRESENTATIVES, product(OTHER_RULES, ["noisy", "fixed"])), ids=named
+)
+def test_mean_field_runs_of_other_rules_agree_to_rounding(options, bandit):
+    assert_both_paths_agree(learner(bandit=ARMS[bandit], horizon=8, **options))
 
 
 POLICIES = {
@@ -100,14 +103,7 @@ OWN_RULES = [{}, *OTHER_RULES]
     ids=named,
 )
 def test_mean_field_runs_of_policies_of_their_own_agree_to_rounding(options, policy):
-    """float64, 60 steps, blocks of 3: within 1e-12 of the reference path."""
-    trained = learner(bandit=POLICIES[policy], horizon=8, **options)
-    grid = cells([0.05, 0.3, 0.1], [0.9, 0.0, 0.5], 3, [1.0, 0.2, 0.0])
-    both = [
-        run(trained, "mean_field", grid, steps=60, dtype=np.float64, path=path).reward_mean
-        for path in ("fast", "reference")
-    ]
-    np.testing.assert_allclose(*both, rtol=0, atol=1e-12)
+    assert_both_paths_agree(learner(bandit=POLICIES[policy], horizon=8, **options))
 
 
 @pytest.mark.parametrize("policy", POLICIES)

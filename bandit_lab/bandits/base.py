@@ -1,7 +1,8 @@
 """What is being learned: the interface of a bandit, and the law of its rewards."""
 
+import inspect
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -70,6 +71,17 @@ class Bandit(Protocol):
     tabular: bool = False
     normal_stds: Array | None = None
     costly: bool = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Gives the dataclass a static field with its own class.
+
+        From jaxlib 0.10.0 on, two registered dataclasses with equal fields have equal trees, though their hashes
+        differ. `jax.jit` then now and then runs one class with what it traced for another. The field parts them.
+        """
+        super().__init_subclass__(**kwargs)
+        cls.__annotations__ = inspect.get_annotations(cls) | {"bandit_class": type}
+        own = field(default=cls, kw_only=True, repr=False, compare=False, metadata={"static": True})
+        cls.bandit_class = own  # type: ignore[attr-defined]
 
     def log_policy(self, theta: Array) -> Array:
         """Log-probabilities [X, K] of the arms under parameters theta [D]."""

@@ -49,10 +49,10 @@ def test_every_variant_builds_by_its_name(group, name):
 def test_a_folder_of_ones_own_brings_choices_and_studies(tmp_path, capsys):
     """`--config-dir`: a choice of a group, one in place of ours, and a study that begins with a command's settings."""
     (tmp_path / "bandit").mkdir()
-    (tmp_path / "bandit" / "mine.yaml").write_text("name: two_arm\nrewards: [0.7, 0.2]\n")
+    (tmp_path / "bandit" / "of_a_folder.yaml").write_text("name: two_arm\nrewards: [0.7, 0.2]\n")
     (tmp_path / "slow.yaml").write_text("defaults: [predict, _self_]\nlearning_rate: 0.001\n")
     for option in ("-cd", "--config-dir", "-cp"):
-        assert main(["predict", option, str(tmp_path), "-cn", "slow", "bandit=mine", "--cfg", "job"]) == 0
+        assert main(["predict", option, str(tmp_path), "-cn", "slow", "bandit=of_a_folder", "--cfg", "job"]) == 0
         out = capsys.readouterr().out
         assert "learning_rate: 0.001" in out
         assert "- 0.7\n" in out

@@ -135,13 +135,13 @@ def test_growth_of_fluctuations_is_an_f_test_with_fewer_degrees_of_freedom(rho):
     """Residuals of 30, 30 and 30 points, 2, 1 and 3 in size: variances of the last two in the ratio 9."""
     residual = np.repeat([2.0, 1.0, 3.0], 30) * np.tile([1.0, -1.0], 45)
     test = Oscillation(1.0, np.inf, 0.0, "constant", residual, rho)
-    score, evidence = stability.growth(np.arange(90.0), test, DiagnoseSettings())
+    evidence = stability.growth(np.arange(90.0), test, DiagnoseSettings())
     freedom = 30 * (1 - rho**2) / (1 + rho**2)
     p = stats.f.sf(9.0, freedom, freedom)
     assert evidence.value == pytest.approx(9.0)
     assert evidence.window == (60.0, 89.0)
     assert f"p = {p:.2g}" in evidence.text
-    assert score == pytest.approx(min(0.005 / max(p, 1e-12), 9 / 4))
+    assert evidence.score == pytest.approx(min(0.005 / max(p, 1e-12), 9 / 4))
 
 
 def test_the_depth_of_swings_is_the_deepest_that_happened_twice():
@@ -171,10 +171,12 @@ def test_a_collapse_counts_against_the_climb_and_against_noise(size, score):
     two means of ten, against five. It sets in where a fifth of the fall is over, at most two of ten points after it."""
     step = np.arange(1.0, 101.0)
     reward = np.repeat([0.0, 1.0, 0.2], [40, 40, 20]) + size * np.tile([1.0, -1.0], 50)
-    found, evidence = collapse.collapse(step, reward, DiagnoseSettings())
+    evidence = collapse.collapse(step, reward, DiagnoseSettings())
     noise = 1.4826 * 4 * size / np.sqrt(6)
     expected = 0.8 / (noise * np.sqrt(0.2)) / 5 if score is None else score
-    assert found == pytest.approx(expected, rel=2e-2 if score else 1e-9)  # the last 3 or 5 points are off by size/3
+    assert evidence.score == pytest.approx(
+        expected, rel=2e-2 if score else 1e-9
+    )  # the last 3 or 5 points are off by size/3
     assert evidence.value == pytest.approx(0.8, abs=size / 3 if score else 1e-9)
     assert evidence.window == (78.0, 100.0)
 

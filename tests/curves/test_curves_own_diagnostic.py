@@ -42,5 +42,5 @@ def test_a_registered_diagnostic_is_run_after_the_four():
     found = diagnose(CURVE, quick)
     assert tuple(found.scores) == (*FAILURES, *OUTCOMES, "slow_start")
     assert "slow_start" in found.verdict
-    with pytest.raises(ValueError, match=r"diagnostic reward_hacking: expected one definition, got two: .*verdict"):
+    with pytest.raises(ValueError, match=r"diagnostic reward_hacking: expected one definition, got two: .*coupling"):
         register_diagnostic("reward_hacking")(slow_start)

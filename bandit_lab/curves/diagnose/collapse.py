@@ -19,8 +19,8 @@ _ROUNDING = 1e-9
 """Share of the height that is no fall."""
 
 
-def nonfinite(curve: Curve) -> tuple[float, Evidence] | None:
-    """(score, evidence) of the rewards that are missing or not finite; None where there are none.
+def nonfinite(curve: Curve) -> Evidence | None:
+    """Rewards that are missing or not finite, told from those at the end; None where there are none.
 
     The rows behind the last number count against three, and against twice the longest such stretch before: where the
     reward is logged now and then only, a log may well end between two of them.
@@ -35,15 +35,14 @@ def nonfinite(curve: Curve) -> tuple[float, Evidence] | None:
     if last >= least:
         window = float(lost[-last]), window[1]
         text = f"is no number from step {window[0]:g} to the end of the log ({last} rows)"
-    return last / least, Evidence(
-        "nonfinite", window, float(last), float(least), text, also="rows at the end of the log"
-    )
+    also = "rows at the end of the log"
+    return Evidence("nonfinite", window, float(last), float(least), text, last / least, also)
 
 
 def collapse(
     step: Floats, reward: Floats, settings: DiagnoseSettings, wave: "Oscillation | None" = None, bottom: float = 0.0
-) -> tuple[float, Evidence]:
-    """(score, evidence) of a fall from the best running mean to the last points, with the step at which it set in.
+) -> Evidence:
+    """A fall from the best running mean to the last points, with the step at which it set in.
 
     The peak is a running mean over a tenth of the points (3 to 20), the end a mean over the last 3, a twentieth and a
     tenth of them: a late collapse must not be averaged away. The fall counts against the climb before it, or half the
@@ -81,14 +80,8 @@ def collapse(
     text = f"fell by {max(share, 0):.0%} of {basis} ({max(z, 0):.1f} standard errors)"
     text += "" if wave is None else f", by means over whole periods of {wave.period:.3g} steps"
     text += f", setting in at step {onset:g}" if best >= 1 else ""
-    return max(float(best), 0.0), Evidence(
-        "fall",
-        (onset, float(step[-1])),
-        float(share),
-        settings.collapse_share,
-        text,
-        also=f"and {settings.collapse_z:g} standard errors",
-    )
+    window, also = (onset, float(step[-1])), f"and {settings.collapse_z:g} standard errors"
+    return Evidence("fall", window, float(share), settings.collapse_share, text, max(float(best), 0.0), also)
 
 
 def _whole(points: int, period: float) -> int:

@@ -12,7 +12,7 @@ _FEWEST = 6
 """Values of the entropy, or rewards since it was lost, from which something is said of them."""
 
 
-def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
+def judge(curve: Curve, settings: DiagnoseSettings, group_size: int | None = None) -> Finding:
     """Median entropy of the last tenth (at least three points) against the largest of the first three values.
 
     An entropy that is lost within the first few steps is not to be averaged away.

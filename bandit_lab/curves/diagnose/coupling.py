@@ -25,7 +25,7 @@ _FOLLOWS = 0.1
 """Share of its earlier slope with which a held-out result still follows."""
 
 
-def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
+def judge(curve: Curve, settings: DiagnoseSettings, group_size: int | None = None) -> Finding:
     """Compare training reward with the held-out series, or with the part of the reward that measures correctness."""
     held_out, origin = _held_out(curve)
     if held_out is None:

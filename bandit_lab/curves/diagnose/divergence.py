@@ -36,7 +36,7 @@ LIMITS = {
 def judge(curve: Curve, settings: DiagnoseSettings, group_size: int | None = None) -> Finding:
     """The strongest explosion of what is logged."""
     lost = nonfinite(curve)
-    found = [] if lost is None else [replace(lost[1], metric="no_number", score=lost[0])]
+    found = [] if lost is None else [replace(lost, metric="no_number")]
     judged = [name for name in LIMITS if name in curve.series and curve.series[name].value.size >= FEWEST]
     found += [_explosion(curve.series[name], name) for name in judged]
     absent = [name.replace("_", " ") for name in LIMITS if name not in judged]

@@ -54,8 +54,8 @@ def excursions(reward: Floats, scale: float, share: float, z: float) -> Excursio
     return max(found, key=lambda one: min(one.share / share, one.z / z))
 
 
-def swinging(curve: Curve, settings: DiagnoseSettings) -> tuple[float, Evidence]:
-    """(score, evidence) of deep swings that are too large for noise."""
+def swinging(curve: Curve, settings: DiagnoseSettings) -> Evidence:
+    """Deep swings that are too large for noise."""
     limits = settings.swing_share, settings.swing_z
     found = excursions(curve.reward, curve.scale.high - curve.scale.low, *limits)
     text = (
@@ -63,10 +63,8 @@ def swinging(curve: Curve, settings: DiagnoseSettings) -> tuple[float, Evidence]
         f"{found.share:.0%} of its span, {found.z:.1f} standard errors"
     )
     window = (float(curve.step[0]), float(curve.step[-1]))
-    score = min(found.share / limits[0], found.z / limits[1])
-    return float(score), Evidence(
-        "swings", window, float(found.share), limits[0], text, also=f"and {limits[1]:g} standard errors"
-    )
+    score, also = float(min(found.share / limits[0], found.z / limits[1])), f"and {limits[1]:g} standard errors"
+    return Evidence("swings", window, float(found.share), limits[0], text, score, also)
 
 
 def _depth(values: Floats) -> float:

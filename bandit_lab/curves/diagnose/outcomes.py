@@ -66,8 +66,8 @@ def collapsed(curve: Curve, settings: DiagnoseSettings, wave: "Oscillation | Non
     """
     if curve.reward.size < FEWEST:
         return Finding("collapsed", None, missing=f"fewer than {FEWEST} rewards: a collapse cannot be judged")
-    score, evidence = collapse(curve.step, curve.reward, settings, wave, curve.scale.bottom)
-    found = [replace(evidence, metric="collapse", score=score)]
+    fall = collapse(curve.step, curve.reward, settings, wave, curve.scale.bottom)
+    found = [replace(fall, metric="collapse")]
     if wave is None:
         found.append(_deepest(curve, settings))
     return Finding("collapsed", max(one.score for one in found), tuple(found))

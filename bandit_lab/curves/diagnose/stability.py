@@ -1,7 +1,5 @@
 """Dynamical instability: sustained oscillation or swings, growing fluctuations, or a collapse, each by its own test."""
 
-from dataclasses import replace
-
 import numpy as np
 import scipy
 
@@ -17,13 +15,13 @@ _GROWN = 4.0
 """Ratio of variances from which fluctuations count as grown."""
 
 
-def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
+def judge(curve: Curve, settings: DiagnoseSettings, group_size: int | None = None) -> Finding:
     """All four tests, and rewards that are no numbers; the strongest decides. Below 24 points no waves are judged."""
     if curve.reward.size < _FEWEST_FOR_FALLS:
         return Finding(
             "dynamical_instability", None, missing=f"fewer than {_FEWEST_FOR_FALLS} rewards: stability cannot be judged"
         )
-    found: list[tuple[float, Evidence]] = []
+    found: list[Evidence] = []
     missing, wave = "", None
     lost = nonfinite(curve)
     found += [lost] if lost else []
@@ -34,8 +32,7 @@ def judge(curve: Curve, settings: DiagnoseSettings) -> Finding:
     else:
         missing = f"fewer than {_FEWEST} rewards: oscillation, swings and growth of fluctuations cannot be judged"
     found.insert(0, collapse(curve.step, curve.reward, settings, wave, curve.scale.bottom))
-    evidence = tuple(replace(one, score=score) for score, one in found)
-    return Finding("dynamical_instability", max(one.score for one in evidence), evidence, missing)
+    return Finding("dynamical_instability", max(one.score for one in found), tuple(found), missing)
 
 
 _LAST: list[tuple[Curve, DiagnoseSettings, Oscillation]] = []
@@ -63,7 +60,7 @@ def wave_score(curve: Curve, test: Oscillation, settings: DiagnoseSettings) -> f
     return float(min(settings.false_alarm / test.p_value, test.height / _span(curve) / settings.wave_share))
 
 
-def _oscillating(curve: Curve, test: Oscillation, settings: DiagnoseSettings) -> tuple[float, Evidence]:
+def _oscillating(curve: Curve, test: Oscillation, settings: DiagnoseSettings) -> Evidence:
     text = "no peak in the spectrum at periods from five rows of the log to a sixth of it"
     if np.isfinite(test.period):
         text = (
@@ -72,14 +69,9 @@ def _oscillating(curve: Curve, test: Oscillation, settings: DiagnoseSettings) ->
             f"p = {test.p_value:.3g} against {test.law} with autocorrelated noise"
         )
     window = (float(curve.step[0]), float(curve.step[-1]))
-    return wave_score(curve, test, settings), Evidence(
-        "oscillation_p",
-        window,
-        test.p_value,
-        settings.false_alarm,
-        text,
-        also=f"or below, and {settings.wave_share:.0%} of the span from peak to peak",
-    )
+    score = wave_score(curve, test, settings)
+    also = f"or below, and {settings.wave_share:.0%} of the span from peak to peak"
+    return Evidence("oscillation_p", window, test.p_value, settings.false_alarm, text, score, also)
 
 
 def _span(curve: Curve) -> float:
@@ -89,8 +81,8 @@ def _span(curve: Curve) -> float:
     return max(float(np.ptp(means)), (curve.scale.high - curve.scale.low) / 3, 1e-300)
 
 
-def growth(step: Floats, test: Oscillation, settings: DiagnoseSettings) -> tuple[float, Evidence]:
-    """(score, evidence) of larger fluctuations in the last third than in the middle third, by an F test.
+def growth(step: Floats, test: Oscillation, settings: DiagnoseSettings) -> Evidence:
+    """Larger fluctuations in the last third than in the middle third, by an F test.
 
     The degrees of freedom are cut by (1 - rho^2)/(1 + rho^2) for autocorrelation. The score needs a variance ratio of
     `_GROWN` as well: a significant but small growth is no instability.
@@ -103,4 +95,4 @@ def growth(step: Floats, test: Oscillation, settings: DiagnoseSettings) -> tuple
     score = min(settings.false_alarm / max(p, 1e-12), ratio / _GROWN)
     text = f"residual variance of the last third over the middle third: {ratio:.3g}, p = {p:.2g}"
     window, also = (float(step[2 * n // 3]), float(step[-1])), f"and p of at most {settings.false_alarm:g}"
-    return score, Evidence("variance_growth", window, ratio, _GROWN, text, also=also)
+    return Evidence("variance_growth", window, ratio, _GROWN, text, score, also)

@@ -63,21 +63,9 @@ def idle(curve: Curve) -> str:
     return f"nothing was learned that shows in the reward: {change:+.2g} from first to last fifth, error {error:.2g}"
 
 
-@register_diagnostic("reward_hacking")
-def _hacking(curve: Curve, settings: DiagnoseSettings, group_size: int | None = None) -> Finding:
-    return coupling.judge(curve, settings)
-
-
-@register_diagnostic("policy_concentration")
-def _concentration(curve: Curve, settings: DiagnoseSettings, group_size: int | None = None) -> Finding:
-    return concentration.judge(curve, settings)
-
-
-@register_diagnostic("dynamical_instability")
-def _instability(curve: Curve, settings: DiagnoseSettings, group_size: int | None = None) -> Finding:
-    return stability.judge(curve, settings)
-
-
+register_diagnostic("reward_hacking")(coupling.judge)
+register_diagnostic("policy_concentration")(concentration.judge)
+register_diagnostic("dynamical_instability")(stability.judge)
 register_diagnostic("advantage_degeneracy")(degeneracy.judge)
 register_diagnostic("stalled")(outcomes.stalled)
 register_diagnostic("diverging")(divergence.judge)

@@ -11,7 +11,7 @@ import numpy as np
 from bandit_lab import _checks
 from bandit_lab.curves import scalars
 from bandit_lab.curves.diagnose import concentration, coupling, degeneracy, divergence, outcomes
-from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Diagnosis, Evidence, Finding
+from bandit_lab.curves.diagnose.evidence import DiagnoseSettings, Diagnosis, Finding
 from bandit_lab.curves.diagnose.excursions import swinging
 from bandit_lab.curves.diagnose.severity import severities
 from bandit_lab.curves.monitor import spending
@@ -232,11 +232,10 @@ class Monitor:
         return new
 
     def _judged(self, curve: Curve, limits: DiagnoseSettings) -> tuple[Finding, ...]:
-        score, swings = swinging(curve, limits)
-        swings = Evidence(swings.metric, swings.window, swings.value, swings.threshold, swings.text, score, swings.also)
+        swings = swinging(curve, limits)
         found = [
             divergence.judge(curve, limits),
-            Finding("dynamical_instability", score, (swings,)),
+            Finding("dynamical_instability", swings.score, (swings,)),
             coupling.judge(curve, limits),
             concentration.judge(curve, limits),
             degeneracy.judge(curve, limits, self._group_size),

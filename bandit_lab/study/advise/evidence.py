@@ -108,16 +108,16 @@ def look(log: Log | None, setup: Setup) -> LogEvidence:
 def _fall(curve: Curve) -> Evidence | None:
     """A collapse, or a reward that ends as no number at all."""
     lost = nonfinite(curve)
-    if lost is not None and lost[0] >= 1 and curve.step.size >= FEWEST_POINTS:
-        return lost[1]
+    if lost is not None and lost.above and curve.step.size >= FEWEST_POINTS:
+        return lost
     if curve.step.size < 2 * FEWEST_POINTS:
         return None
     thresholds = DiagnoseSettings()
-    score, found = collapse(curve.step, curve.reward, thresholds, bottom=curve.scale.bottom)
-    if score >= 1 and (wave := _wave(curve)) is not None and wave_score(curve, wave, thresholds) >= 1:
-        score, found = collapse(curve.step, curve.reward, thresholds, wave, curve.scale.bottom)
+    found = collapse(curve.step, curve.reward, thresholds, bottom=curve.scale.bottom)
+    if found.above and (wave := _wave(curve)) is not None and wave_score(curve, wave, thresholds) >= 1:
+        found = collapse(curve.step, curve.reward, thresholds, wave, curve.scale.bottom)
     before = int(np.sum(curve.step <= found.window[0]))
-    return found if score >= 1 and before >= FEWEST_POINTS else None
+    return found if found.above and before >= FEWEST_POINTS else None
 
 
 def _failed(found: Diagnosis, fall: Evidence | None) -> str:

@@ -39,7 +39,7 @@ def features(curve: Curve, found: Diagnosis) -> np.ndarray:
     rho = float(np.sum(detrended[1:] * detrended[:-1]) / max(float(np.sum(detrended**2)), 1e-12))
     scores = {one.metric: one.score for one in found.evidence}
     if "fall" in scores:  # as the weights were fitted: a wave is a feature of its own
-        scores["fall"] = collapse(curve.step, curve.reward, DiagnoseSettings())[0]
+        scores["fall"] = collapse(curve.step, curve.reward, DiagnoseSettings()).score
     stability = [np.log(max(scores.get(m, 0.0), 1e-3)) for m in ("fall", "swings", "oscillation_p", "variance_growth")]
     shape = [np.log(n), start, end, middle, np.ptp(smooth), late[-tenth:].mean() - late[:tenth].mean()]
     shape += [half[0] / n if half.size else 1.0, np.log(noise + 1e-4), np.log(detrended.std() + 1e-4), rho]

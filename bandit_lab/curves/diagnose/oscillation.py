@@ -106,7 +106,7 @@ def _p_value(
     above = drawn = 0
     while drawn < surrogates:
         count = min(_BATCH, surrogates - drawn)
-        fake = _projected(_ar1(rng, count, tangent.shape[0], rho), tangent)
+        fake = _projected(ar1(rng, count, tangent.shape[0], rho), tangent)
         exceeds = _statistic(fake, _correlation(fake, tangent), band)[0] >= observed
         if above + exceeds.sum() >= _ENOUGH:
             last = int(np.flatnonzero(exceeds)[_ENOUGH - above - 1])
@@ -142,7 +142,8 @@ def _correlation(residual: Floats, tangent: Floats) -> Floats:
     return np.asarray(np.clip(raw + (tangent.shape[1] * (1 + raw) + 2 * raw) / n, -0.5, 0.95))
 
 
-def _ar1(rng: np.random.Generator, count: int, points: int, rho: float) -> Floats:
+def ar1(rng: np.random.Generator, count: int, points: int, rho: float) -> Floats:
+    """Noise of unit variance with lag-one autocorrelation rho [count, points]."""
     fresh = rng.normal(size=(count, points))
     made = np.empty_like(fresh)
     made[:, 0] = fresh[:, 0]

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from bandit_lab.curves.diagnose.oscillation import ar1
 from bandit_lab.curves.record import Curve, RewardScale, Series
 from bandit_lab.study.benchmark.simulate import Simulated
 
@@ -12,7 +13,7 @@ def as_curve(run: Simulated) -> Curve:
     rng = np.random.default_rng([run.planted.seed, 7])
     step = np.arange(1.0, points + 1)
     low, high = about["reward_scale"]
-    reward = run.reward + about["extra_noise"] * _ar1(rng, points, about["extra_correlation"])
+    reward = run.reward + about["extra_noise"] * ar1(rng, 1, points, about["extra_correlation"])[0]
     reward = low + (high - low) * np.clip(reward, 0, 1)
     count = min(round(about["evaluations"]), points)
     at = np.unique(np.linspace(points / count, points, count).round().astype(int)) - 1
@@ -35,13 +36,3 @@ def as_curve(run: Simulated) -> Curve:
         eval=Series(step[at], held_out, "eval_reward"),
         settings={"group_size": run.planted.group_size, "refresh_interval": run.planted.refresh_interval},
     )
-
-
-def _ar1(rng: np.random.Generator, points: int, rho: float) -> np.ndarray:
-    """Noise of unit variance with lag-one autocorrelation rho [points]."""
-    fresh = rng.normal(size=points)
-    made = np.empty(points)
-    made[0] = fresh[0]
-    for i in range(1, points):
-        made[i] = rho * made[i - 1] + np.sqrt(1 - rho * rho) * fresh[i]
-    return made

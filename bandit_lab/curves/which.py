@@ -73,27 +73,22 @@ def reward_column(
     ranked = aliases.candidates("reward", train, framework)
     if ranked:
         key, alias = ranked[0]
-        rest = ", ".join(f"'{k}'" for k, _ in ranked[1:4])
-        return (
-            key,
-            alias,
-            f"reward: '{key}' ({alias.framework}, {alias.versions})" + (f"; also there: {rest}" if rest else ""),
-            False,
-        )
+        origin = f"{alias.framework}, {alias.versions}"
+        return key, alias, f"reward: '{key}' ({origin}){_also([other for other, _ in ranked])}", False
     guesses = reward_guesses(train)
     if guesses:
-        rest = ", ".join(f"'{k}'" for k in guesses[1:4])
-        return (
-            guesses[0],
-            None,
-            f"reward: '{guesses[0]}' (guessed from its name)" + (f"; also there: {rest}" if rest else ""),
-            False,
-        )
+        return guesses[0], None, f"reward: '{guesses[0]}' (guessed from its name){_also(guesses)}", False
     held = aliases.candidates("eval", [key for key in table.keys if table.logged(key)], framework)
     if held:
         key, alias = held[0]
         return key, alias, f"reward: '{key}', an evaluation curve, because no training reward was found", True
     raise ValueError(f"reward_key: expected a log with a reward column, got none; {near('reward', table.keys)}")
+
+
+def _also(keys: list[str]) -> str:
+    """The keys that were not taken: the second to the fourth."""
+    rest = ", ".join(f"'{key}'" for key in keys[1:4])
+    return f"; also there: {rest}" if rest else ""
 
 
 def reward_guesses(keys: list[str]) -> list[str]:

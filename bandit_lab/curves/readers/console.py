@@ -21,7 +21,6 @@ from bandit_lab.curves.readers.piped_console import PipedConsole
 from bandit_lab.curves.readers.skyrl_console import SkyrlConsole
 from bandit_lab.curves.readers.trl_console import TrlConsole
 from bandit_lab.curves.scalars import NUMBER
-from bandit_lab.curves.table import LogTable
 
 _VERL_ROW = re.compile(r"(?<![\w/])step:\s?(\d{1,12})\s-\s")
 _VALUE = rf"(?:np\.float\d\d\()?({NUMBER})%?"
@@ -133,15 +132,12 @@ class VerlConsole(LineRows):
         return Parsed("verl console", {"": self._table}, framework=aliases.VERL if verl else "")
 
 
-class FreeText:
+class FreeText(LineRows):
     """Pairs on lines that hold a reward; with a `reward_key` its literal text is looked for, spaces and all."""
 
     def __init__(self, options: ReadOptions):
-        self._options = options
-        self._table = LogTable()
-        self._rewards = 0
+        super().__init__(options)
         self._step: str | None = None
-        self._steps = 0
         self._literal = None
         if options.reward_key:
             key = re.escape(options.reward_key.strip().rstrip(":=").strip())
@@ -176,11 +172,6 @@ class FreeText:
             row["step"] = self._step
         self._rewards += 1
         self._table.add(row)
-
-    def drain(self) -> list[dict[str, object]]:
-        """The rows since the last call, for a log that grows; they are not kept."""
-        rows, self._table = self._table.dictionaries(), LogTable()
-        return rows
 
     def parsed(self) -> Parsed:
         """All rows that held a reward."""

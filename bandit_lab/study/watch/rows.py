@@ -70,8 +70,6 @@ Rows = Sequence[Row] | Stretch
 class Lines(Protocol):
     """One format of lines."""
 
-    kind: str
-
     def rows(self, text: Text) -> list[dict[str, Any]] | Columns:
         """The rows that these new lines complete."""
         ...
@@ -83,8 +81,6 @@ class JsonLines:
     The last row's names make a schema. Where all new lines have these names and plain numbers, they are read by it, at
     a fraction of the cost.
     """
-
-    kind = "JSONL"
 
     def __init__(self) -> None:
         self._names: tuple[str, ...] = ()
@@ -127,8 +123,6 @@ def _leniently(line: bytes) -> Any:
 class Csv:
     """A header, then cells; wide, long, and the exports of wandb and TensorBoard."""
 
-    kind = "CSV"
-
     def __init__(self, run: str | None) -> None:
         self._header = ""
         self._run = run
@@ -150,8 +144,6 @@ class Csv:
 
 class Console:
     """Text of a terminal: all dialects at first, then the one that finds rows."""
-
-    kind = "console text"
 
     def __init__(self, options: ReadOptions) -> None:
         self._dialects = list(console.dialects(options))

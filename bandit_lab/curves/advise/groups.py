@@ -10,6 +10,7 @@ falling in c from 1 (every prompt always or never solved) to the bound (all prom
 groups observed at one G gives c, and c the share at any other G. Derived here.
 """
 
+import bisect
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -106,13 +107,10 @@ def group_for_factor(rule: str, success: float, wanted: float) -> int | None:
 
 
 def _smallest(good: Callable[[int], bool]) -> int | None:
+    """The smallest group size that is good, as all larger ones are."""
     if not good(LARGEST):
         return None
-    low, high = 1, LARGEST
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if good(middle) else (middle, high)
-    return high
+    return 2 + bisect.bisect_left(range(2, LARGEST), True, key=good)
 
 
 def _success(success: float) -> float:

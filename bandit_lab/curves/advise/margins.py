@@ -10,6 +10,7 @@ with eta' the learning rate of the convention (Nesterov: tau + a - mu). The law'
 eta, nor mu, nor the scale of Adam's second moment is needed. Derived here.
 """
 
+import bisect
 from dataclasses import dataclass
 
 from bandit_lab import _checks, theory
@@ -133,8 +134,5 @@ def largest_safe_interval(loop: StalenessLoop, kappa: float, safety: float) -> L
         return Limit(law, None)
     if safe(FARTHEST):
         return Limit(law, float(FARTHEST), capped=True)
-    low, high = least, FARTHEST
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if safe(middle) else (low, middle)
-    return Limit(law, float(low))
+    lost = bisect.bisect_left(range(FARTHEST), True, least, key=lambda interval: not safe(interval))
+    return Limit(law, float(lost - 1))

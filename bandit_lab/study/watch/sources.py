@@ -165,16 +165,13 @@ def rows_of(curve: Curve) -> Iterator[Row]:
     yield from sorted(rows.items(), key=lambda item: item[0])
 
 
-class Folder:
-    """The log in a folder: the one that `fit` would read, or the one that was written last where there are several."""
+class _Later:
+    """A path whose source is not known before there is something in it."""
 
-    def __init__(self, path: Path, reading: Reading) -> None:
-        self._path, self._reading = path, reading
+    def __init__(self, path: Path, reading: Reading, missing: str) -> None:
+        self._path, self._reading, self._missing = path, reading, missing
         self._inner: Source | None = None
-        self._chosen: Path | None = None
-        self._not_before = 0.0
         self._own: list[str] = []
-        self._missing = f"waits for a log in {visible(str(path))}"
 
     about = property(lambda self: self._inner.about if self._inner else visible(str(self._path)))
     waiting = property(lambda self: self._inner.waiting if self._inner else self._missing)
@@ -182,14 +179,23 @@ class Folder:
     ended = property(lambda self: self._inner is not None and self._inner.ended)
     behind = property(lambda self: self._inner is not None and self._inner.behind)
 
+    def close(self) -> Rows:
+        """What the last source still holds."""
+        return [] if self._inner is None else self._inner.close()
+
+
+class Folder(_Later):
+    """The log in a folder: the one that `fit` would read, or the one that was written last where there are several."""
+
+    def __init__(self, path: Path, reading: Reading) -> None:
+        super().__init__(path, reading, f"waits for a log in {visible(str(path))}")
+        self._chosen: Path | None = None
+        self._not_before = 0.0
+
     def poll(self) -> Rows:
         """The rows of the log that is followed at the moment."""
         self._choose()
         return [] if self._inner is None else self._inner.poll()
-
-    def close(self) -> Rows:
-        """What the last log still holds."""
-        return [] if self._inner is None else self._inner.close()
 
     def _choose(self) -> None:
         now = time.monotonic()
@@ -207,18 +213,11 @@ class Folder:
             self._chosen, self._inner = newest, follow(newest, self._reading)
 
 
-class File:
+class File(_Later):
     """A file whose form is not known before there is something in it."""
 
     def __init__(self, path: Path, reading: Reading) -> None:
-        self._path, self._reading = path, reading
-        self._inner: Source | None = None
-
-    about = property(lambda self: self._inner.about if self._inner else visible(str(self._path)))
-    waiting = property(lambda self: self._inner.waiting if self._inner else f"waits for {visible(str(self._path))}")
-    events = property(lambda self: self._inner.events if self._inner else [])
-    ended = property(lambda self: self._inner is not None and self._inner.ended)
-    behind = property(lambda self: self._inner is not None and self._inner.behind)
+        super().__init__(path, reading, f"waits for {visible(str(path))}")
 
     def poll(self) -> Rows:
         """The new rows, once it is known how to read them."""
@@ -233,10 +232,6 @@ class File:
             self._inner = Document(self._path, self._reading)
             rows = self._inner.poll()
         return rows
-
-    def close(self) -> Rows:
-        """What is left."""
-        return [] if self._inner is None else self._inner.close()
 
 
 def follow(path: Path, reading: Reading) -> Source:

@@ -17,7 +17,7 @@ from bandit_lab.study.explore.settings import ExploreSettings
 from bandit_lab.study.explore.start import start
 from bandit_lab.study.runner import default_folder
 from bandit_lab.study.terminal import report
-from bandit_lab.study.terminal.errors import Stopped
+from bandit_lab.study.terminal.errors import stopped_by_disk
 from bandit_lab.study.terminal.progress import Progress
 
 FRAME = 900
@@ -98,12 +98,10 @@ def write(plan: ExplorePlan, found: Map) -> bool:
     Raises:
       Stopped: the file cannot be written.
     """
-    try:
+    with stopped_by_disk(plan.output):
         if plan.settings.output is None:
             plan.output.parent.mkdir(parents=True, exist_ok=True)
         durable.write_file(plan.output, found.html.encode())
-    except OSError as error:
-        raise Stopped(f"{plan.output}: cannot be written ({error.strerror or error})") from error
     return plan.settings.open and _show(plan.output)
 
 

@@ -21,7 +21,7 @@ from bandit_lab.study.folder.results import chunk_shape
 from bandit_lab.study.folder.status import runs_in
 from bandit_lab.study.folder.written import RESULTS
 from bandit_lab.study.settings.config import ExportSettings
-from bandit_lab.study.terminal.errors import BadInput, Stopped
+from bandit_lab.study.terminal.errors import BadInput, stopped_by_disk
 from bandit_lab.study.terminal.progress import Progress
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def write_table(plan: ExportPlan, progress: Progress) -> Document:
     import xarray
 
     partial = durable.partial_name(plan.output)
-    with contextlib.ExitStack() as stack, progress.stage("export") as advance:
+    with stopped_by_disk(plan.output), contextlib.ExitStack() as stack, progress.stage("export") as advance:
         try:
             data = [(stack.enter_context(xarray.open_zarr(path)), labels) for path, labels in plan.stores]
             total = sum(one[TABLES[plan.table]].size for one, _ in data)
@@ -110,8 +110,6 @@ def write_table(plan: ExportPlan, progress: Progress) -> Document:
             durable.move_files([(partial, plan.output)])
         except (RuntimeError, ValueError, KeyError) as error:  # what decompressing says of damaged arrays
             raise BadInput(f"run_dir: expected arrays that can be read, got {reason_of(error)}") from error
-        except OSError as error:
-            raise Stopped(f"{plan.output}: cannot be written ({error.strerror or error})") from error
         finally:
             with contextlib.suppress(OSError):
                 partial.unlink(missing_ok=True)

@@ -10,7 +10,6 @@ scaling          how speed and memory change with the work
 variants         what every registered rule costs over the plain one
 """
 
-import os
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,12 +58,7 @@ def prepare(settings: BenchSettings, explicit: frozenset[str]) -> BenchPlan:
         if getattr(settings, key) is not None:
             _checks.integer(key, getattr(settings, key), least)
     _checks.choice("rng", settings.rng, GENERATORS)
-    return BenchPlan(settings, settings.threads or usable_cores())
-
-
-def usable_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return BenchPlan(settings, settings.threads or machine.usable_cores())
 
 
 def compute(plan: BenchPlan, progress: Progress) -> Document:

@@ -8,13 +8,17 @@ from typing import Any
 from bandit_lab.study.document.value import number
 
 
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def describe() -> dict[str, Any]:
     """Processor, cores (of the machine, and those this process may use), load before the run, memory, versions."""
     import jax
     import jaxlib
     import numpy
 
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     device = jax.devices()[0]
     return {
@@ -22,7 +26,7 @@ def describe() -> dict[str, Any]:
         "architecture": platform.machine(),
         "system": f"{platform.system()} {platform.release()}",
         "cores": os.cpu_count(),
-        "usable_cores": allowed,
+        "usable_cores": usable_cores(),
         "load_before": load,
         "memory_bytes": _memory(),
         "device": {"platform": device.platform, "kind": device.device_kind, "count": jax.device_count()},

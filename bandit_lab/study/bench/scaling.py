@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bandit_lab.study.bench.engines import fast_engine
+from bandit_lab.study.bench.machine import usable_cores
 from bandit_lab.study.bench.probe import probe
 from bandit_lab.study.bench.timing import SLICE, in_turn
 from bandit_lab.study.bench.workload import Case, case_columns
@@ -90,8 +91,6 @@ MEMORY: tuple[Column[Memory], ...] = (
 
 def measure(settings: BenchSettings, threads: int, progress: Progress) -> Document:
     """Speed along every axis, memory, `scaling.png` and `memory.png`."""
-    from bandit_lab.study.bench import usable_cores
-
     rows: list[Speed] = []
     chosen = list(points(settings, usable_cores()))
     with progress.stage("speed") as advance:

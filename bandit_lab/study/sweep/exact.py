@@ -1,7 +1,7 @@
 """The deterministic half of a sweep: one drift's fixed points, stiffness, thresholds and outcomes, both ways."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -153,16 +153,9 @@ def unmeasured_reason(plan: SweepPlan, equilibrium: Equilibrium) -> str | None:
     return None if convention in theory.CONVENTIONS else NO_MEASURE.format(convention)
 
 
-def _directions(equilibrium: Equilibrium) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(generic direction, direction and projector of the stiffest mode)."""
-    assert equilibrium.stiffness is not None
-    direction, projector = measure.stiffest_mode(equilibrium.stiffness.relaxation_matrix, equilibrium.point.basis)
-    return measure.generic_direction(equilibrium.point.basis), direction, projector
-
-
 def measure_boundary(plan: SweepPlan, equilibrium: Equilibrium, cells: Hyper, rates: np.ndarray) -> Boundary:
     """Where a displacement begins to grow, from runs of the nonlinear mean update alone."""
-    direction, _, _ = _directions(equilibrium)
+    direction = measure.generic_direction(equilibrium.point.basis)
     theta, several = _theta(equilibrium, cells), _at_least_two(rates)
     found = measure.learning_rate_boundary(plan.learner, equilibrium.dynamics, cells, theta, direction, several)
     return _only(found, rates)
@@ -170,7 +163,8 @@ def measure_boundary(plan: SweepPlan, equilibrium: Equilibrium, cells: Hyper, ra
 
 def measure_onset(plan: SweepPlan, equilibrium: Equilibrium, cells: Hyper, rates: np.ndarray) -> Boundary:
     """Where a displacement along the stiffest mode begins to oscillate, from the same runs."""
-    _, direction, projector = _directions(equilibrium)
+    assert equilibrium.stiffness is not None
+    direction, projector = measure.stiffest_mode(equilibrium.stiffness.relaxation_matrix, equilibrium.point.basis)
     theta, several = _theta(equilibrium, cells), _at_least_two(rates)
     found = measure.learning_rate_onset(plan.learner, equilibrium.dynamics, cells, theta, direction, projector, several)
     return _only(found, rates)
@@ -187,8 +181,6 @@ def _at_least_two(rates: np.ndarray) -> np.ndarray:
 
 
 def _only(found: Boundary, rates: np.ndarray) -> Boundary:
-    from dataclasses import replace
-
     if len(rates) > 1:
         return found
     return replace(found, value=np.full_like(found.value, np.nan), on_grid=found.on_grid[:, :1])

@@ -16,8 +16,8 @@ from bandit_lab.study.settings.config import Settings
 from bandit_lab.study.settings.grid import value_of
 from bandit_lab.study.settings.schema import RunSettings
 from bandit_lab.study.sweep.dataset import OUTCOME, UNITS
-from bandit_lab.study.sweep.sampled import SMALL, classify
-from bandit_lab.study.wiring import Linear, linearise, noise_covariance, stationary_stds
+from bandit_lab.study.sweep.sampled import classify, noise_scale
+from bandit_lab.study.wiring import Linear, linearise
 
 if TYPE_CHECKING:
     import xarray
@@ -73,13 +73,9 @@ def _outcomes(
     """Outcome codes [S] by the rules of `sweep`, or None and why: without a noise scale no run can be judged."""
     rate, momentum, interval, _ = cell
     assert linear.policy is not None
-    noise = noise_covariance(learner, settings, linear.policy)
-    small = SMALL * min(linear.threshold(interval, momentum).value or np.inf, rate)
-    means = np.asarray(learner.bandit.true_means)[0]
-    std, _ = stationary_stds(linear, noise, means, (small, momentum, interval), settings.batch_reuse)
-    if std.value is None:
-        return None, std.reason
-    scale = np.array([std.value * np.sqrt(rate / small)])
+    scale, reason = noise_scale(learner, settings, linear, (momentum, interval), np.array([rate]))
+    if reason is not None:
+        return None, reason
     best = float(np.max(learner.bandit.true_means))
     reward, largest = np.array([linear.expected_reward]), np.array([float(np.max(linear.policy))])
     return classify(runs.summary, reward, largest, scale, best)[0], ""

@@ -13,15 +13,16 @@ from functools import partial
 import numpy as np
 
 from bandit_lab import measure
-from bandit_lab.grpo import Hyper
+from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.simulate import Summary
 from bandit_lab.study.chunks import ChunkStore, Report
 from bandit_lab.study.document import Value
-from bandit_lab.study.sweep.exact import DriftResult, Equilibrium, Predicted, values
+from bandit_lab.study.settings.config import Settings
+from bandit_lab.study.sweep.exact import DriftResult, Predicted, values
 from bandit_lab.study.sweep.plan import SweepPlan, keeps_runs
 from bandit_lab.study.sweep.runs import Judge, Piece, StoredRuns
 from bandit_lab.study.sweep.work import RunsWork, take
-from bandit_lab.study.wiring import noise_covariance, stationary_stds
+from bandit_lab.study.wiring import Linear, noise_covariance, stationary_stds
 
 NUDGE = 1e-3  # of the way from the fixed point to the initial policy
 CEILING_SHARE = 0.75  # of the way from the fixed point to the best arm's reward: the largest departure that is noise
@@ -155,10 +156,8 @@ def _expectations(
             reasons[q] = equilibrium.point.reason if equilibrium else plan.no_finite_group
             continue
         reward[q], largest[q] = equilibrium.point.expected_reward, float(np.max(equilibrium.point.policy))
-        exact = drift.predicted.exact[q].value if drift else None
-        std[q], reasons[q] = _stds(
-            plan, equilibrium, exact, (float(rows.momentum[q]), rows.refresh_interval[q].item()), rates[q]
-        )
+        setting = (float(rows.momentum[q]), rows.refresh_interval[q].item())
+        std[q], reasons[q] = noise_scale(plan.learner, plan.settings, equilibrium.linear, setting, rates[q])
     return reward, largest, std, reasons
 
 
@@ -176,17 +175,20 @@ def _starts(plan: SweepPlan, drift: DriftResult | None, rows: Hyper) -> np.ndarr
     return starts
 
 
-def _stds(
-    plan: SweepPlan, equilibrium: Equilibrium, exact: float | None, setting: tuple[float, float], rates: np.ndarray
+def noise_scale(
+    learner: Learner, settings: Settings, linear: Linear, setting: tuple[float, float], rates: np.ndarray
 ) -> tuple[np.ndarray, str | None]:
-    """Noise scale [P] of the expected reward: the stationary std far below the threshold, grown with sqrt(eta)."""
-    policy = equilibrium.linear.policy
-    if policy is None:
-        return np.full(len(rates), np.nan), equilibrium.linear.unsupported_reason()
-    noise = noise_covariance(plan.learner, plan.settings, policy)
-    means = np.asarray(plan.learner.bandit.true_means)[0]
-    small = SMALL * min(exact or np.inf, float(rates[0]))
-    base, _ = stationary_stds(equilibrium.linear, noise, means, (small, *setting), plan.settings.batch_reuse)
+    """Noise scale [P] of the expected reward: the stationary std far below the threshold, grown with sqrt(eta).
+
+    Or NaN and why there is none. setting: (momentum, refresh interval). rates: learning rates [P], ascending.
+    """
+    if linear.policy is None:
+        return np.full(len(rates), np.nan), linear.unsupported_reason()
+    noise = noise_covariance(learner, settings, linear.policy)
+    means = np.asarray(learner.bandit.true_means)[0]
+    momentum, interval = setting
+    small = SMALL * min(linear.threshold(interval, momentum).value or np.inf, float(rates[0]))
+    base, _ = stationary_stds(linear, noise, means, (small, momentum, interval), settings.batch_reuse)
     if base.value is None:
         return np.full(len(rates), np.nan), base.reason
     return base.value * np.sqrt(rates / small), None

@@ -4,7 +4,6 @@ terminal/   what is typed and read              settings/   what can be set, com
 folder/     what a run leaves                   chunks/     work that survives a kill
 plots/      pictures and their one style        document/   what a command returns, and its four writers
 logs/       runs as the commands on logs take them
-figures/    what each experiment predicts, measures and draws
 benchmark/  labelled simulated runs
 
 Every command has a room: sweep, predict, explore, watch, fit, diagnose, advise, reproduce, check, bench. `cli.py` finds

@@ -19,7 +19,7 @@ from bandit_lab.curves.monitor import Monitor
 from bandit_lab.curves.options import ReadOptions
 from bandit_lab.study.cli import ALARMED, BAD_INPUT, OK, main
 from bandit_lab.study.watch import show
-from bandit_lab.study.watch.budget import Budget
+from bandit_lab.study.watch.command import Budget
 from bandit_lab.study.watch.settings import WatchSettings
 from bandit_lab.study.watch.sources import Reading, follow
 from bandit_lab.study.watch.state import Watched

@@ -17,11 +17,10 @@ from bandit_lab.curves.options import ReadOptions, parse_where
 from bandit_lab.study.chunks import durable
 from bandit_lab.study.runner import default_folder
 from bandit_lab.study.terminal import report
-from bandit_lab.study.terminal.errors import Alarmed, Stopped
+from bandit_lab.study.terminal.errors import Alarmed, stopped_by_disk
 from bandit_lab.study.terminal.progress import Progress
 from bandit_lab.study.watch import show
 from bandit_lab.study.watch.alarms import Outlet
-from bandit_lab.study.watch.budget import Budget
 from bandit_lab.study.watch.rows import Rows
 from bandit_lab.study.watch.settings import WatchSettings
 from bandit_lab.study.watch.sources import Reading, follow
@@ -38,6 +37,36 @@ class WatchPlan:
     settings: WatchSettings
     path: Path | None
     reading: Reading | None = None
+
+
+class Budget:
+    """What watching may cost: a share of one core, over all the time that it has lasted.
+
+    Costly things happen as often as the share allows, by what they cost last time [CPU seconds].
+    """
+
+    def __init__(self, share: float = 0.03, guess: float = 3.0) -> None:
+        self._share, self._guess = share, guess
+        self._start = time.monotonic()
+        self._cost: dict[str, float] = {}
+        self._done: dict[str, float] = {}
+
+    def afford(self, name: str) -> bool:
+        """Whether the process has spent little enough for this to happen now; one thing at a time in its turn."""
+        cost = self._cost.get(name, self._guess)
+        now = time.monotonic()
+        if now - self._done.get(name, self._start) < cost / self._share:
+            return False
+        return time.process_time() + cost <= self._share * (now - self._start) + self._guess
+
+    def spend(self, name: str, action: Callable[[], None]) -> None:
+        """Do it and remember what it cost."""
+        before = time.process_time()
+        try:
+            action()
+        finally:
+            self._cost[name] = time.process_time() - before
+            self._done[name] = time.monotonic()
 
 
 def prepare(settings: WatchSettings, explicit: frozenset[str]) -> WatchPlan:
@@ -179,18 +208,16 @@ def _live(settings: WatchSettings) -> Iterator[Callable[[Any], None] | None]:
 def _write(run: Watched, page: Path) -> None:
     from bandit_lab.study.document.as_page import as_html
 
-    try:
+    with stopped_by_disk(page):
         durable.write_file(page, as_html(show.document(run)).encode())
-    except OSError as error:
-        raise Stopped(f"{page}: cannot be written ({error.strerror or error})") from error
 
 
 def _benchmark(settings: WatchSettings, progress: Progress) -> Path:
     from bandit_lab.study.document.as_json import strict_json
-    from bandit_lab.study.watch import benchmark, scores
+    from bandit_lab.study.watch import benchmark
 
     assert settings.simulated is not None
-    document = scores.document(benchmark.score(settings.simulated, settings.runs, progress, settings.seed))
+    document = benchmark.document(benchmark.score(settings.simulated, settings.runs, progress, settings.seed))
     document.show()
     place = default_folder("watch").with_suffix(".json")
     place.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
 """Host-side checks of arguments: one clear line that names the setting, what was expected and what was got."""
 
 import math
+import os
 import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -64,6 +65,18 @@ def numbers(name: str, values: Any, length: int | None = None) -> tuple[float, .
     if length is not None:
         require(len(result) == length, name, f"{length} numbers", list(result))
     return result
+
+
+def output_file(name: str, path: Path, appended: bool = False) -> Path:
+    """`path` if a file can be written there in an existing folder. Raises ValueError otherwise.
+
+    A device or pipe may be appended to, but no file takes its place.
+    """
+    writable = path.parent.is_dir() and os.access(path.parent, os.W_OK) and not path.is_dir()
+    if path.exists():
+        writable = writable and os.access(path, os.W_OK) and (appended or path.is_file())
+    require(writable, name, "a file in a folder that can be written", str(path))
+    return path
 
 
 def choice(name: str, value: Any, known: Sequence[str] | Iterable[str]) -> str:

@@ -1,8 +1,10 @@
 """`status` and `export` on run folders, good and bad."""
 
+import contextlib
 import csv
 import io
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -10,11 +12,14 @@ import numpy as np
 import pytest
 import xarray
 
+import bandit_lab as bl
 from bandit_lab.study.chunks import ChunkStore, Planned, Record, RunLock, hash_of
 from bandit_lab.study.cli import main
 from bandit_lab.study.folder import export, status
 from bandit_lab.study.folder.results import chunk_shape
 from bandit_lab.study.terminal import multirun
+from bandit_lab.study.watch import command as watch
+from bandit_lab.study.watch.settings import WatchSettings
 
 SMALL = ["sweep.refresh_interval=[1,4]", "sweep.learning_rate.num=8", "momentum=0.5", "quiet=true", "pictures=false"]
 SAMPLED = ["group_size=8", "seeds=8", "steps=20", "sampled.multiple=[0.3,1.5]"]
@@ -146,6 +151,26 @@ def test_bad_input_of_both(command, arguments, words, tmp_path, monkeypatch, cap
 def test_bad_input_of_export(finished, argument, words, capsys):
     assert main(["export", f"run_dir={finished}", argument]) == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes with a name")
+def test_no_file_takes_the_place_of_a_device_or_pipe(finished, tmp_path, capsys):
+    """`output=/dev/full` as root had made a file of the device."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for command in ("export", "status"):
+        assert main([command, f"run_dir={finished}", f"output={pipe}"]) == 2
+        assert "output: expected a file in a folder that can be written" in capsys.readouterr().err
+        assert pipe.is_fifo()
+        assert main([command, f"run_dir={finished}", f"output={tmp_path / 'none' / 'a.json'}"]) == 2
+        capsys.readouterr()
+    for key, taken in (("page", False), ("alarms", True)):
+        settings = WatchSettings(paths=["log.csv"], **{key: str(pipe)})
+        refused = contextlib.nullcontext() if taken else pytest.raises(ValueError, match=f"{key}: expected a file")
+        with refused:
+            watch.prepare(settings, frozenset())
+    with pytest.raises(ValueError, match="output: expected a file"):
+        bl.explore(output=str(pipe))
 
 
 def test_export_of_an_unfinished_run_says_so(begun, capsys):

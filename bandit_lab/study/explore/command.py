@@ -62,11 +62,7 @@ def _output(chosen: str | None) -> Path:
     if chosen is None:
         place = default_folder("explore")
         return place.with_name(f"{place.name}.html")
-    output = Path(chosen)
-    writable = output.parent.is_dir() and os.access(output.parent, os.W_OK) and not output.is_dir()
-    writable = writable and (not output.exists() or os.access(output, os.W_OK))
-    _checks.require(writable, "output", "a file in a folder that can be written", str(output))
-    return output
+    return _checks.output_file("output", Path(chosen))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 import contextlib
 import importlib.util
 import itertools
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,9 +56,8 @@ def prepare(settings: ExportSettings, explicit: frozenset[str]) -> ExportPlan:
     here = importlib.util.find_spec("pyarrow") is not None
     advice = "csv, or parquet after pip install pyarrow"
     _checks.require(settings.format != "parquet" or here, "format", advice, settings.format)
-    output = Path(settings.output) if settings.output else folder / f"{settings.table}.{settings.format}"
-    writable = output.parent.is_dir() and os.access(output.parent, os.W_OK) and not output.is_dir()
-    _checks.require(writable, "output", "a file in a folder that can be written", str(output))
+    default = folder / f"{settings.table}.{settings.format}"
+    output = _checks.output_file("output", Path(settings.output) if settings.output else default)
     columns = [_columns_of(run, settings.table) for run, _ in runs]
     for (run, _), units in zip(runs, columns, strict=True):
         _checks.require(units == columns[0], "run_dir", f"runs with the columns of {runs[0][0]}", str(run))

@@ -46,7 +46,8 @@ def runs_in(run_dir: str | None) -> tuple[Path, list[MultirunJob]]:
 
 def prepare(settings: StatusSettings, explicit: frozenset[str]) -> StatusPlan:
     """Check that there is a run to read."""
-    return StatusPlan(*runs_in(settings.run_dir), Path(settings.output) if settings.output else None)
+    output = _checks.output_file("output", Path(settings.output)) if settings.output else None
+    return StatusPlan(*runs_in(settings.run_dir), output)
 
 
 def look_at(plan: StatusPlan, progress: Progress) -> Document:

@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
-from bandit_lab._text import visible
 from bandit_lab.curves.monitor import Monitor
 from bandit_lab.curves.options import ReadOptions, parse_where
 from bandit_lab.study.chunks import durable
@@ -95,9 +93,7 @@ def prepare(settings: WatchSettings, explicit: frozenset[str]) -> WatchPlan:
         _checks.integer("refresh_interval", settings.refresh_interval, 1)
     for name in ("page", "alarms"):
         if (chosen := getattr(settings, name)) is not None:
-            parent = Path(chosen).parent
-            writable = parent.is_dir() and os.access(parent, os.W_OK) and not Path(chosen).is_dir()
-            _checks.require(writable, name, "a file in a folder that can be written", visible(chosen))
+            _checks.output_file(name, Path(chosen), appended=name == "alarms")
     scale = _scale(settings)
     options = ReadOptions(
         settings.reward_key, settings.step_key, settings.eval_key, parse_where(settings.where), settings.run,

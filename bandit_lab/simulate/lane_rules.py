@@ -142,9 +142,9 @@ def _of_few(inputs: list[Any], contract: Any, dtype: Any) -> Array:
     array, shape = value.array, np.shape(matrix.dense)
     columns = [axis for axis in range(array.ndim - 1) if axis not in others]
     table = jnp.transpose(array, (*others, *columns, array.ndim - 1)).astype(dtype or array.dtype)
-    table = held(table.reshape(prod(array.shape[axis] for axis in others), -1, array.shape[-1]))
     rows = tuple(n for axis, n in enumerate(shape) if axis not in summed)
     beside = tuple(array.shape[axis] for axis in columns)
+    table = held(table.reshape(prod(array.shape[axis] for axis in others), *beside, array.shape[-1]))
     found = product(matrix, summed, table).reshape(*rows, *beside, -1)
     return found if place == 0 else jnp.moveaxis(found, range(len(rows)), range(len(beside), len(beside) + len(rows)))
 

@@ -1,4 +1,4 @@
-"""What the fast path finds out about a policy of its own: few numbers that are not zero, and a softmax at its end."""
+"""What the fast path finds out about a policy of its own: few numbers that are not zero, and where its softmax is."""
 
 import jax
 import jax.numpy as jnp
@@ -7,7 +7,7 @@ import pytest
 
 from bandit_lab.bandits.contextual import contextual
 from bandit_lab.bandits.sequence import sequence
-from bandit_lab.simulate.fast.softmax_head import before_softmax
+from bandit_lab.simulate.fast.softmax_head import cut_at_softmax
 from bandit_lab.simulate.lane_sparse import Sparse, where_few
 from bandit_lab.simulate.lanes_last import over_lanes, spread
 
@@ -58,12 +58,47 @@ def test_only_arrays_with_few_numbers_are_marked():
     assert not where_few(np.zeros((8, 16))).numbers.any()
 
 
-def test_a_softmax_over_the_arms_is_found_where_it_is_the_last_operation():
-    bandit = contextual(3, 4, overlap=0.2)
-    theta = jnp.linspace(-1, 1, 16)
-    logits, found = before_softmax(bandit.log_policy, theta)
-    assert found
-    np.testing.assert_array_equal(logits(theta), bandit.reference_log_policy + bandit.features @ theta)
+STRETCHES = {
+    "a diagonal": np.eye(12),
+    "below its middle": np.eye(12, 16, 3),
+    "rows at both ends empty": np.pad(np.eye(9, 12), ((2, 1), (0, 0))),
+    "own and shared": contextual(4, 3, overlap=0.3).features.reshape(12, 15),
+    "one number": np.eye(12)[:1] * np.eye(12),
+}
+
+
+@pytest.mark.parametrize("name", STRETCHES)
+@pytest.mark.parametrize("back", [False, True], ids=["forward", "back"])
+def test_products_along_diagonals_are_those_of_the_whole_matrix(name, back):
+    """Every number counts, and one that is not finite stays in its own rows."""
+    matrix = np.array(STRETCHES[name], np.float32)
+    matrix[matrix != 0] = np.arange(1, np.count_nonzero(matrix) + 1)
+    sparse = where_few(matrix)
+    assert isinstance(sparse, Sparse)
+    whole = matrix.T if back else matrix
+    lanes = DRAW.integers(-9, 10, (whole.shape[1], 6)).astype(np.float32)  # sums are exact
+    expected = whole @ lanes
+    lanes[3, 2] = np.nan
+    expected[whole[:, 3] != 0, 2] = np.nan
+    found = over_lanes(lambda m, x: x @ m if back else m @ x, (False, True), sparse, jnp.asarray(lanes))
+    np.testing.assert_array_equal(spread(found, 6), expected)
+
+
+SOFTMAXES = {
+    "last": contextual(3, 4, overlap=0.2).log_policy,
+    "of every token": sequence(2, 3).log_policy,
+    "not last": lambda theta: 2 * jax.nn.log_softmax(theta.reshape(4, 4)),
+}
+
+
+@pytest.mark.parametrize("name", SOFTMAXES)
+def test_a_policy_is_cut_at_its_softmax(name):
+    theta = jnp.linspace(-1, 1, {"last": 16, "of every token": 10, "not last": 16}[name])
+    cut = cut_at_softmax(SOFTMAXES[name], theta)
+    assert (cut.after is None) == (name == "last")
+    assert cut.only_reshapes == (name != "last")
+    softmax = jax.nn.log_softmax(cut.before(theta))
+    np.testing.assert_array_equal(softmax if cut.after is None else cut.after(softmax), SOFTMAXES[name](theta))
 
 
 @jax.jit
@@ -75,16 +110,13 @@ def log_softmax(x):
 OTHERS = {
     "over prompts": lambda theta: jax.nn.log_softmax(theta.reshape(4, 4), axis=0),
     "of that name": lambda theta: log_softmax(theta.reshape(4, 4)),
-    "not last": lambda theta: 2 * jax.nn.log_softmax(theta.reshape(4, 4)),
+    "and more of theta": lambda theta: theta.reshape(4, 4) + jax.nn.log_softmax(theta.reshape(4, 4)),
+    "two of them": lambda theta: jax.nn.log_softmax(theta[:8]) + jax.nn.log_softmax(theta[8:]),
     "some arms": lambda theta: jax.nn.log_softmax(theta.reshape(4, 4), where=jnp.arange(4) < 3),
     "no operation": lambda theta: theta,
-    "tokens": sequence(4, 2).log_policy,
 }
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_no_other_policy_is_taken_for_a_softmax(name):
-    theta = jnp.ones(20 if name == "tokens" else 16)
-    function, found = before_softmax(OTHERS[name], theta)
-    assert not found
-    assert function is OTHERS[name]
+    assert cut_at_softmax(OTHERS[name], jnp.ones(16)) is None

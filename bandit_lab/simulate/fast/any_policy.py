@@ -4,10 +4,10 @@ The bandit's own `log_policy` gives log-probabilities [X, K] of K arms in X cont
 turns the coefficient of every grad log pi(k | x) into an ascent direction. Both are worked out for all lanes side by
 side (see `lanes_last`). Groups are counts of the cells (arm, reward value) of one context, drawn uniformly for every
 group and lane, and their advantages and weights are those of `many_arms`. An infinite group is one of every context.
-A policy that ends in a softmax over its arms is asked for the logits before it: the softmax is then done here.
+A policy that calls `jax.nn.log_softmax` once is cut there: the softmax is then done here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import gcd
 from typing import Any, NamedTuple
@@ -26,7 +26,8 @@ from bandit_lab.simulate.fast.lanes import unit_uniform
 from bandit_lab.simulate.fast.non_silent import chance_of_silence, mixed_weights, value_law
 from bandit_lab.simulate.fast.penalty import penalty
 from bandit_lab.simulate.fast.program import Job
-from bandit_lab.simulate.fast.softmax_head import before_softmax
+from bandit_lab.simulate.fast.softmax_head import cut_at_softmax
+from bandit_lab.simulate.laned import held
 from bandit_lab.simulate.lanes_last import Laned, over_lanes, spread
 
 LARGEST_CONTEXTS = 64
@@ -53,72 +54,123 @@ class Row(many_arms.Policy):
         return jnp.maximum(self.logits, least)
 
 
-class PolicyPass(NamedTuple):
-    """found: log pi [X, K], or logits [X, K] where `softmax` says so. leaves, form: what its pull-back needs, and how
-    that is put together. All `Laned` where they differ between lanes."""
+class Part(NamedTuple):
+    """A function of one lane, worked out for all. found: its result. leaves, form: what its pull-back needs, and how
+    that is put together. Arrays are `Laned` where they differ between lanes."""
 
     found: Any
     leaves: tuple
     form: Any
-    softmax: bool
 
 
-def _forward(job: Job, theta: Array) -> PolicyPass:
-    form, softmax = None, False
+def _part(take: Callable, bandit: Any, x: Array) -> Part:
+    """take(bandit) is a function of one array; x [..., L] is given to it."""
+    form = None
 
-    def one(bandit: Any, theta: Array) -> Any:
-        nonlocal form, softmax
-        function, softmax = before_softmax(bandit.log_policy, theta)
-        found, pull_back = jax.vjp(function, theta)
+    def one(bandit: Any, x: Array) -> Any:
+        nonlocal form
+        found, pull_back = jax.vjp(take(bandit, x), x)
         leaves, form = jax.tree.flatten(pull_back)
         return found, tuple(leaves)
 
-    found, leaves = over_lanes(one, (False, True), job.tables.bandit, theta)
-    return PolicyPass(found, leaves, form, softmax)
+    found, leaves = over_lanes(one, (False, True), bandit, x)
+    return Part(found, leaves, form)
+
+
+def _pulled_back(part: Part, kept: Iterator[Array], coefficient: Array) -> Array:
+    """The coefficient [..., L] of the result as one of what went in. kept: the `Laned` arrays of the part."""
+    values = [next(kept) if isinstance(leaf, Laned) else leaf for leaf in part.leaves]
+
+    def one(coefficient: Array, *values: Array) -> Array:
+        return jax.tree.unflatten(part.form, values)(coefficient)[0]
+
+    laned = (True, *(isinstance(leaf, Laned) for leaf in part.leaves))
+    return spread(over_lanes(one, laned, coefficient, *values), coefficient.shape[-1])
+
+
+class PolicyPass(NamedTuple):
+    """log_policy in parts: all of it, or with a softmax between what comes before and what comes after.
+
+    log: log pi [X, K, L]. softmax: (weights [R, n, L], one over their sum [R, L]) of the R rows of the softmax.
+    """
+
+    before: Part
+    softmax: tuple[Array, Array] | None
+    after: Part | None
+    log: Array
+
+
+def _forward(job: Job, theta: Array) -> PolicyPass:
+    lanes, bandit, cuts = theta.shape[-1], job.tables.bandit, []
+
+    def first(bandit: Any, theta: Array) -> Callable:
+        cut = cut_at_softmax(bandit.log_policy, theta)
+        cuts.append(cut)
+        return bandit.log_policy if cut is None else cut.before
+
+    def second(bandit: Any, _: Array) -> Any:
+        cut = cut_at_softmax(bandit.log_policy, jnp.zeros(theta.shape[:-1], theta.dtype))
+        return cut and cut.after
+
+    before = _part(first, bandit, theta)
+    found, cut = spread(before.found, lanes), cuts[0]
+    if cut is None:
+        return PolicyPass(before, None, None, materialize(found))
+    log_softmax, *rest = _softmax(found if cut.only_reshapes else materialize(found))
+    if cut.after is None:
+        return PolicyPass(before, (rest[0], rest[1]), None, log_softmax)
+    after = _part(second, bandit, held(log_softmax))
+    return PolicyPass(before, (rest[0], rest[1]), after, spread(after.found, lanes))
 
 
 def policy_of(job: Job, logits: Array) -> Policy:
     """The policy with parameters theta [D, L]."""
     lanes, forward = logits.shape[-1], _forward(job, logits)
-    found = materialize(spread(forward.found, lanes))
-    if forward.softmax:
-        log_policy, weights = (materialize(x).reshape(-1, lanes) for x in _softmax(found))
+    log_policy = materialize(forward.log.reshape(-1, lanes))
+    if forward.softmax is not None and forward.after is None:
+        weights = materialize((forward.softmax[0] * forward.softmax[1][:, None]).reshape(-1, lanes))
     else:
-        log_policy = found.reshape(-1, lanes)
         weights = materialize(exp(log_policy))
     reward = leading_sum_of(jnp.multiply, weights, job.tables.means) * (1 / job.program.contexts)
     side_by_side = logits.reshape(-1, gcd(logits.shape[0], 8), lanes)  # in one long sum every addition waits
     reward = materialize(reward + 0 * leading_sum(leading_sum(side_by_side)))
     if job.program.by_definition:
         return Policy(logits, log_policy, weights, reward, ())
-    return Policy(logits, log_policy, weights, reward, tuple(x.array for x in forward.leaves if isinstance(x, Laned)))
+    parts = [forward.before] if forward.after is None else [forward.before, forward.after]
+    kept = [leaf.array for part in parts for leaf in part.leaves if isinstance(leaf, Laned)]
+    if forward.softmax is not None and forward.after is not None:
+        kept += forward.softmax
+    return Policy(logits, log_policy, weights, reward, tuple(kept))
 
 
-def _softmax(logits: Array) -> tuple[Array, Array]:
-    """(log-probabilities, probabilities) [X, K, L]."""
-    highest = leading_max(jnp.moveaxis(logits, 1, 0))
-    weights = materialize(exp(logits - highest[:, None]))
+def _softmax(logits: Array) -> tuple[Array, Array, Array]:
+    """(log-probabilities [..., n, L], weights [R, n, L], one over their sum [R, L])."""
+    rows = logits.reshape(-1, *logits.shape[-2:])
+    highest = leading_max(jnp.moveaxis(rows, 1, 0))
+    weights = materialize(exp(rows - highest[:, None]))
     total = leading_sum(jnp.moveaxis(weights, 1, 0))
     share, level = materialize(1 / total), materialize(highest + log(total))
-    return logits - level[:, None], weights * share[:, None]
+    return (rows - level[:, None]).reshape(logits.shape), weights, share
 
 
 def pull_back(job: Job, policy: Policy, coefficient: Array) -> Array:
     """sum over contexts and arms of coefficient [X K, L] times grad log pi: [D, L]."""
     forward = _forward(job, policy.logits)  # for what all lanes share; the rest is there already
-    kept = iter(policy.kept)
-    values = [next(kept) if isinstance(leaf, Laned) else leaf for leaf in forward.leaves]
-
-    def one(coefficient: Array, *values: Array) -> Array:
-        return jax.tree.unflatten(forward.form, values)(coefficient)[0]
-
-    lanes = coefficient.shape[-1]
-    laned = (True, *(isinstance(leaf, Laned) for leaf in forward.leaves))
+    lanes, count = coefficient.shape[-1], sum(isinstance(leaf, Laned) for leaf in forward.before.leaves)
+    kept = iter(policy.kept[:count])
     shaped = coefficient.reshape(job.program.contexts, -1, lanes)
-    if forward.softmax:
-        total = leading_sum(jnp.moveaxis(shaped, 1, 0))
-        shaped = materialize(shaped - policy.weights.reshape(shaped.shape) * total[:, None])
-    return spread(over_lanes(one, laned, shaped, *values), lanes)
+    if forward.softmax is None:
+        return _pulled_back(forward.before, kept, shaped)
+    weights, share = policy.weights, None
+    if forward.after is not None:
+        *of_after, weights, share = policy.kept[count:]
+        shaped = _pulled_back(forward.after, iter(of_after), shaped)
+    logits = spread(forward.before.found, lanes).shape
+    rows = shaped.reshape(-1, *logits[-2:])
+    total = leading_sum(jnp.moveaxis(rows, 1, 0))
+    total = total if share is None else materialize(total * share)
+    rows = materialize(rows - weights.reshape(rows.shape) * total[:, None])
+    return _pulled_back(forward.before, kept, rows.reshape(logits))
 
 
 def largest_probability(policy: Policy) -> Array:

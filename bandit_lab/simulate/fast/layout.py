@@ -16,7 +16,7 @@ PART = 2048
 """Seeds of one cell that make an item: their moments are pooled on the device."""
 GROUP = 64
 """Lanes of the smallest row."""
-_LARGE = 16
+_LARGE = 8
 """Arms or parameters of a policy."""
 WIDE = 2**16
 """Lanes of a chunk on an accelerator."""

@@ -1,29 +1,71 @@
-"""Policies that end in a softmax over the arms: the function from parameters to logits that comes before it."""
+"""Policies with a softmax: `log_policy` cut where `jax.nn.log_softmax` is called, which is then done by the engine."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 from jax.extend.core import jaxpr_as_fun
 
 from bandit_lab._types import Array
 
+Function = Callable[[Array], Array]
 
-def before_softmax(log_policy: Callable[[Array], Array], theta: Array) -> tuple[Callable[[Array], Array], bool]:
-    """(f, True) if log_policy is `jax.nn.log_softmax` of f(theta) over the last axis; else (log_policy, False).
 
-    The last operation has to be that call itself, so that a policy is never taken for what it is not.
+class Cut(NamedTuple):
+    """log_policy(theta) = after(log_softmax(before(theta))), the softmax over the last axis.
+
+    after: None where nothing follows. only_reshapes: whether `before` is theta itself in another shape.
+    """
+
+    before: Function
+    after: Function | None
+    only_reshapes: bool
+
+
+def cut_at_softmax(log_policy: Function, theta: Array) -> Cut | None:
+    """log_policy cut at its only call of `jax.nn.log_softmax`; None where that is not all that it knows of theta.
+
+    It has to be that call itself, so that a policy is never taken for what it is not.
     """
     closed = jax.make_jaxpr(log_policy)(theta)
-    last = closed.jaxpr.eqns[-1] if closed.jaxpr.eqns else None
-    if last is None or list(closed.jaxpr.outvars) != list(last.outvars) or len(last.invars) != 1:
-        return log_policy, False
-    model = jax.make_jaxpr(lambda x: jax.nn.log_softmax(x, axis=-1))(last.invars[0].aval).jaxpr.eqns
-    same = len(model) == 1 and last.primitive is model[0].primitive and _written(last) == _written(model[0])
-    if not same or not hasattr(closed, "replace"):
-        return log_policy, False
-    logits = closed.replace(jaxpr=closed.jaxpr.replace(eqns=closed.jaxpr.eqns[:-1], outvars=last.invars))
-    return lambda theta: jaxpr_as_fun(logits)(theta)[0], True
+    jaxpr = closed.jaxpr
+    calls = [equation for equation in jaxpr.eqns if _is_softmax(equation)]
+    if len(calls) != 1 or not hasattr(closed, "replace"):
+        return None
+    (call,) = calls
+
+    def function(start: list[Any], end: list[Any]) -> Function | None:
+        needed = _between(jaxpr, start, end)
+        if needed is None:
+            return None
+        cut = closed.replace(jaxpr=jaxpr.replace(eqns=needed, invars=start, outvars=end))
+        return lambda x: jaxpr_as_fun(cut)(x)[0]
+
+    before, after = function(jaxpr.invars, call.invars), function(call.outvars, jaxpr.outvars)
+    if before is None or after is None:
+        return None
+    names = {equation.primitive.name for equation in _between(jaxpr, jaxpr.invars, call.invars) or ()}
+    return Cut(before, None if list(jaxpr.outvars) == list(call.outvars) else after, names <= {"reshape"})
+
+
+def _is_softmax(equation: Any) -> bool:
+    """Whether an operation is `jax.nn.log_softmax` over the last axis."""
+    if len(equation.invars) != 1 or not getattr(equation.invars[0].aval, "ndim", 0):
+        return False
+    model = jax.make_jaxpr(lambda x: jax.nn.log_softmax(x, axis=-1))(equation.invars[0].aval).jaxpr.eqns
+    return len(model) == 1 and equation.primitive is model[0].primitive and _written(equation) == _written(model[0])
+
+
+def _between(jaxpr: Any, start: list[Any], end: list[Any]) -> list[Any] | None:
+    """The operations that lead from `start` and constants to `end`; None where these are not enough."""
+    wanted = {atom for atom in end if not hasattr(atom, "val")} - set(start)
+    found = []
+    for equation in reversed(jaxpr.eqns):
+        if not wanted.isdisjoint(equation.outvars):
+            wanted.difference_update(equation.outvars)
+            wanted.update(atom for atom in equation.invars if not hasattr(atom, "val") and atom not in start)
+            found.append(equation)
+    return found[::-1] if wanted <= set(jaxpr.constvars) else None
 
 
 def _written(equation: Any) -> str:

@@ -45,6 +45,18 @@ def test_every_draw_is_compared_with_its_own_threshold(size):
     assert np.all(np.asarray(jax.jit(lambda words: number_below(words, size, edges))(words)) == 1)
 
 
+@pytest.mark.parametrize("size", [2, 6, 32, 34, 62, 63, 64, 66])
+@pytest.mark.parametrize("number", [1, 2, 4, 5])
+def test_counts_with_few_thresholds_are_those_with_many(size, number):
+    """Up to four thresholds, both draws of a word are compared at once. The outer thresholds reach both ends."""
+    words = some_words(size // 2 + size % 2, size)
+    edges = np.sort(np.random.default_rng(2).integers(0, 2**15 + 1, (number, LANES)), axis=0)
+    edges[0, ::3], edges[-1, ::4] = 0, 2**15
+    below = (draws_in(words, size) < edges[:, None]).sum(1)
+    found = jax.jit(lambda table, words: counts(table, words, size))(edges.astype(np.uint16), words)
+    np.testing.assert_array_equal(found, np.diff(below, axis=0, prepend=0, append=size))
+
+
 @pytest.mark.parametrize("arms", [2, 3, 7, 8, 12, 61, 64, 130])
 @pytest.mark.parametrize("columns", [1, 2])
 def test_thresholds_are_dithered_cumulative_probabilities_in_order(arms, columns):

@@ -36,6 +36,7 @@ _WORDS_OF_A_DITHER = 8
 _ROWS_PER_PART = 8  # of a running sum, at most
 _ROWS_WRITTEN_OUT = 8
 _BITS = 16  # of a word of comparisons
+_FEW_THRESHOLDS = 4
 _WORDS_TOGETHER = 32  # words whose draws are compared in one expression; a larger group takes a loop
 
 
@@ -165,8 +166,27 @@ def _number_below(words: Array, size: int, edges: Callable[[int], Array]) -> Arr
     return below
 
 
+def _number_below_in_pairs(words: Array, size: int, table: Array) -> Array:
+    """`number_below` of an even number of draws with thresholds [M, L] that are the same for all.
+
+    Both draws of a word are compared at once: with bit 15 of each half set, x - T keeps it where x >= T, and nothing is
+    borrowed from the other half. That is three instructions where draws of 16 bits take two, but nothing is narrowed.
+    """
+    edges = table.astype(jnp.uint32)
+    edges, guard, at_least = materialize(edges | (edges << 16)), np.uint32(0x80008000), jnp.uint32(0)
+    for start in range(0, size // 2, _BITS):
+        bits = jnp.uint32(0)
+        for word in words[start : min(start + _BITS, size // 2)]:
+            bits = ((bits >> 1) & ~guard) | (((word | guard) - edges) & guard)
+        at_least = materialize(at_least + lax.population_count(bits))
+    return (np.uint32(size) - at_least).astype(jnp.uint16)
+
+
 def counts(table: Array, words: Array, group_size: int) -> Array:
     """How many of the group's draws fell into each cell: [M, L] int16, adding up to G. table: `thresholds`."""
+    few = 0 < table.shape[0] <= _FEW_THRESHOLDS and group_size <= 2 * _WORDS_TOGETHER
+    if few and group_size % 2 == 0:
+        return between(_number_below_in_pairs(words, group_size, table), group_size)
     return between(number_below(words, group_size, lambda _: table), group_size)
 
 

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 from test_fast_draws import FALSE_ALARM, LANES, words
 
-from bandit_lab.simulate.fast.normal_rewards import normal_numbers, with_rewards, words_for_rewards
+from bandit_lab.simulate.fast.normal_rewards import log_product, normal_numbers, with_rewards, words_for_rewards
 from bandit_lab.simulate.fast.program import BanditTables, Job
 
 
@@ -45,7 +45,8 @@ def drawn_rewards(counts, stds, seed):
     spreads = tuple(tuple(np.flatnonzero(np.array(stds) == s).tolist()) for s in np.unique(stds))
     arms, size = len(counts), sum(counts)
     column = [np.asarray(x, np.float32)[:, None] for x in (np.arange(arms), stds)]
-    job = Job(SimpleNamespace(spreads=spreads), None, BanditTables(column[0], *[None] * 6, stds=column[1]), None)
+    program, learner = SimpleNamespace(spreads=spreads), SimpleNamespace(group_size=size)
+    job = Job(program, learner, BanditTables(column[0], *[None] * 6, stds=column[1]), None)
 
     @jax.jit
     def draw(block):
@@ -90,3 +91,19 @@ def test_arms_with_stds_of_their_own_keep_their_degrees_of_freedom():
             assert p_value((values[arm] - arm) * np.sqrt(count) / std, stats.norm()) > FALSE_ALARM
     assert max(worst_correlation(values[i], values[j]) for i in range(5) for j in range(i)) <= 5
     assert max(worst_correlation(values[i], squares) for i in range(5)) <= 5
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 12, 32, 80])
+def test_uniforms_that_are_always_used_are_multiplied_as_the_others(count):
+    """Those from `first` to `last`; where `sure` are known to be among them, they are not compared."""
+    draw = np.random.default_rng(count)
+    uniforms = draw.uniform(size=(count, 50)).astype(np.float32)
+    for sure in {0, count // 2, count}:
+        last = draw.integers(sure, count + 1, 50)
+        expected = np.where(np.arange(count)[:, None] < last, np.log(uniforms.astype(float)), 0).sum(0)
+        found = log_product(jnp.asarray(uniforms), jnp.zeros(50, jnp.float32), last.astype(np.float32), sure)
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    first = draw.integers(0, count + 1, 50)
+    expected = np.where(np.arange(count)[:, None] >= first, np.log(uniforms.astype(float)), 0).sum(0)
+    found = log_product(jnp.asarray(uniforms), first.astype(np.float32), jnp.full(50, count, jnp.float32), 0)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)

@@ -11,6 +11,7 @@ floor(f / 2) numbers -2 log u and, where f is odd, the square of a normal number
 """
 
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import jax.numpy as jnp
@@ -45,14 +46,16 @@ def with_rewards(job: Job, counts: Array, words: Array) -> Job:
     normal = normal_numbers(words[:of_normals], counts.dtype)
     values = tables.values + tables.stds * normal[:arms] / jnp.sqrt(jnp.maximum(counts, 1))
     free = materialize(jnp.maximum(counts - 1, 0))
-    uniforms = materialize(_uniform(words[of_normals:], counts.dtype))
+    uniforms = _uniform(words[of_normals:], counts.dtype)
+    uniforms = uniforms if len(classes) == 1 else materialize(uniforms)
+    sure = (job.learner.group_size - arms) // 2 if len(classes) == 1 else 0  # are used, whatever the counts
     used, squares = jnp.zeros_like(counts[0]), jnp.zeros_like(counts[0])
     for number, members in enumerate(classes):
         freedom = add_up(*(free[arm] for arm in members))
         pairs = jnp.floor(freedom * 0.5)
         odd = freedom - 2 * pairs
         after = materialize(used + pairs)
-        chi_square = odd * normal[arms + number] ** 2 - 2 * _log_product(uniforms, used, after)
+        chi_square = odd * normal[arms + number] ** 2 - 2 * log_product(uniforms, used, after, max(sure, 0))
         squares = squares + tables.stds[members[0]] ** 2 * chi_square
         used = after
     return job._replace(tables=replace(tables, values=materialize(values), squares=materialize(squares)))
@@ -104,16 +107,21 @@ def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
     return total
 
 
-def _log_product(uniforms: Array, first: Array, last: Array) -> Array:
-    """log of the product of the uniforms [n, L] with first <= number < last [L]."""
+def log_product(uniforms: Array, first: Array, last: Array, sure: int) -> Array:
+    """log of the product of the uniforms [n, L] with first <= number < last [L].
+
+    n: a multiple of 4, or below. sure: so many, from number 0 on, are among them in every lane.
+    """
     count, lanes = uniforms.shape
     if count == 0:
         return jnp.zeros_like(first)
-    place = lax.broadcasted_iota(jnp.int32, (count, 1), 0).astype(first.dtype)
-    factors = jnp.where((place >= first) & (place < last), uniforms, 1)
     together = _together(count)
-    factors = factors.reshape(-1, together, lanes)
-    product = factors[:, 0]
-    for i in range(1, together):
-        product = product * factors[:, i]
-    return leading_sum(materialize(log(product)))
+    sure -= sure % together
+    place = lax.broadcasted_iota(jnp.int32, (count - sure, 1), 0).astype(first.dtype) + sure
+    chosen = jnp.where((place >= first) & (place < last), uniforms[sure:], 1)
+    parts = [
+        materialize(log(reduce(jnp.multiply, jnp.moveaxis(factors.reshape(-1, together, lanes), 1, 0))))
+        for factors in (uniforms[:sure], chosen)
+        if len(factors)
+    ]
+    return add_up(*(leading_sum(part) for part in parts))

@@ -6,8 +6,8 @@ A variant is the workload of `bench` with one rule or the bandit exchanged. Prin
 seconds of `simulate.run` with 4,096 seeds (D: 2,048 cells) and 200 steps, and those of a second call, which is the run
 alone. The import of JAX and the start of its devices are left out. Nothing is judged: a busy machine is slow.
 
-A variant that takes longer than `--patience` seconds is ended, and the next one begins: `dapo` on the reference path at
-C weighs each of 64 actions of a group with 64 x 64 pairs of arm and reward, for every seed and step.
+A variant that takes longer than `--patience` seconds is ended, and the next one begins: `random_mean` on the reference
+path at C draws a group for each of 33 ages, for every seed and step.
 """
 
 import argparse

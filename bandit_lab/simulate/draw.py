@@ -74,9 +74,19 @@ def draw_non_silent_group(bandit: Bandit, key: Array, policy: Array, size: int) 
     uniform = jax.random.uniform(place_key, (), policy.dtype)
     steps = jnp.log1p(-uniform * differs[context, first]) / jnp.log1p(-jnp.minimum(others[context, first], 1))
     where_differs = jnp.clip(jnp.nan_to_num(jnp.ceil(steps), nan=1.0), 1, size - 1)
-    place = jnp.arange(size)[:, None]
-    same = jnp.arange(num_values) == first
-    allowed = jnp.where(place < where_differs, same, jnp.where(place == where_differs, ~same, True))  # [G, U]
-    weights = joint[context] * allowed[:, None, :]  # [G, K, U]
-    cell = draw_index(cell_key, weights.reshape(size, -1), (size,))
+    if law.certain:  # a cell is an arm: an arm's other rewards have no chance
+        chances, same = policy[context], jnp.argmax(law.probabilities, axis=-1)[context] == first
+    else:
+        chances, same = joint[context].reshape(-1), jnp.tile(jnp.arange(num_values) == first, policy.shape[1])
+    rules = jnp.stack([same, ~same, jnp.ones_like(same)])  # before the place that differs, there, after it
+    upper = jnp.cumsum(chances * rules, axis=-1)  # [3, cells]: as weights [G, cells] they would fill the memory
+
+    def of_place(rows: Array) -> Array:  # [3, ...] -> [G, ...]
+        place = jnp.arange(size).reshape(-1, *(1,) * (rows.ndim - 1))
+        return jnp.where(place < where_differs, rows[0], jnp.where(place == where_differs, rows[1], rows[2]))
+
+    level = jax.random.uniform(cell_key, (size,), policy.dtype) * of_place(upper[:, -1])
+    cell = jnp.sum(level[:, None] >= of_place(upper[:, :-1]), axis=-1, dtype=jnp.int32)
+    if law.certain:
+        return Group(context, cell, law.means[context, cell])
     return Group(context, cell // num_values, law.values[cell % num_values])

@@ -56,7 +56,7 @@ def _full(value: Any, shape: tuple[int, ...], lanes: int) -> Array:
 
 def _reduced(equation: Any, name: str, value: Laned, params: dict[str, Any]) -> Any:
     array = value.array
-    if name == "cumsum" and 0 < array.shape[params["axis"]] <= _WRITTEN_OUT and not params["reverse"]:
+    if name == "cumsum" and array.shape[params["axis"]] and not params["reverse"]:
         return _running_sum(array, params["axis"])
     axes, fold = tuple(params.get("axes") or ()), _FOLDS.get(name)
     count = prod(array.shape[axis] for axis in axes) if axes else 0
@@ -93,14 +93,27 @@ _FOLDS: dict[str, Callable] = {
 def _running_sum(array: Array, axis: int) -> Array:
     """Along that axis; of many rows in a loop, as written out the compiler begins anew for every one of them."""
     rows = jnp.moveaxis(array, axis, 0)
-    if len(rows) <= _TOGETHER:
-        return jnp.moveaxis(held(jnp.stack(list(accumulate(rows)))), 0, axis)
+    if len(rows) <= _TOGETHER or len(rows) > _WRITTEN_OUT:
+        return jnp.moveaxis(_sums_of_blocks(rows), 0, axis)
 
     def more(total: Array, row: Array) -> tuple[Array, Array]:
         return total + row, total + row
 
     nothing = jnp.full(rows.shape[1:], -0.0, rows.dtype)  # x + (-0.0) is x, also for x = -0.0
     return jnp.moveaxis(lax.scan(more, nothing, rows)[1], 0, axis)
+
+
+def _sums_of_blocks(rows: Array) -> Array:
+    """Running sums [n, ..., L] in blocks of 16 rows, then of the blocks: the order in which XLA:CPU adds them."""
+    count = len(rows)
+    if count <= _TOGETHER:
+        return held(jnp.stack(list(accumulate(rows))))
+    whole = -(-count // _TOGETHER)
+    padded = jnp.concatenate([rows, jnp.zeros((whole * _TOGETHER - count, *rows.shape[1:]), rows.dtype)])
+    blocks = jnp.moveaxis(padded.reshape(whole, _TOGETHER, *rows.shape[1:]), 1, 0)
+    inside = held(jnp.stack(list(accumulate(blocks))))
+    before = jnp.concatenate([jnp.zeros_like(rows[:1]), _sums_of_blocks(inside[-1])[:-1]])
+    return jnp.moveaxis(inside + before, 0, 1).reshape(-1, *rows.shape[1:])[:count]
 
 
 def _contracted(inputs: list[Any], params: dict[str, Any], lanes: int) -> Array | None:

@@ -1,5 +1,6 @@
 """Clipped weights, dropped silent groups and the proxy reward: exact means against enumeration and against sampling."""
 
+from functools import partial
 from itertools import product
 
 import jax
@@ -14,6 +15,8 @@ from bandit_lab.grpo import ESTIMATORS, ClipHigher, Clipped, drawn_advantages
 from bandit_lab.measure import find_fixed_point, measure_stiffness
 from bandit_lab.simulate import drift_of, finite_group, sampled
 from bandit_lab.simulate.draw import draw_non_silent_group
+from bandit_lab.simulate.jax_keys import JaxKeys
+from bandit_lab.simulate.lanes_last import Laned, over_lanes, spread
 
 BERNOULLI = k_arm((0.8, 0.55, 0.2), reference_logits=(0.0, 0.4, -0.3))
 GRADED = k_arm((0.8, 0.55, 0.2), reference_logits=(0.0, 0.4, -0.3), kind="fixed")
@@ -154,6 +157,48 @@ def test_conditional_draw_has_the_law_of_redrawing():
     error = np.sqrt(chance * (1 - chance) / draws)
     assert np.all(np.abs(shares - chance) <= 5 * error)
     assert np.any(np.abs(shares - uniform_contexts) > 5 * error)
+
+
+def test_an_arm_with_one_reward_is_drawn_as_the_cell_that_it_is():
+    """4,000 groups of 5 over 2 contexts, 3 arms and 4 values: the same whether or not the law is known to be certain.
+
+    Planted: the values of two arms exchanged.
+    """
+    policy = jnp.array([[0.2, 0.5, 0.3], [0.6, 0.1, 0.3]])
+    values, places = jnp.array([0.1, 0.4, 0.6, 0.9]), np.array([[2, 0, 1], [3, 3, 0]])
+
+    def drawn(places, certain):
+        law = RewardLaw(values, jnp.eye(4)[places], certain=certain)
+        bandit = TabularBandit(law, jnp.zeros(3), jnp.log(policy))
+        draw = jax.jit(jax.vmap(lambda k: draw_non_silent_group(bandit, k, policy, 5)))
+        return jax.tree.map(np.asarray, draw(jax.random.split(jax.random.key(6), 4_000)))
+
+    found, expected, planted = drawn(places, True), drawn(places, False), drawn(places[:, [1, 0, 2]], True)
+    assert np.all(np.ptp(found.rewards, axis=1) > 0)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert np.any(planted.rewards != expected.rewards)
+
+
+@pytest.mark.parametrize("kind", ["fixed", "bernoulli"])
+def test_weights_of_a_conditional_draw_are_not_kept_for_every_place(kind):
+    """64 arms, groups of 64, 512 lanes as in a block of the reference path: the compiled program holds less than one
+    float32 for each place, arm and lane. Weights for every place took 4 of them, with fixed rewards 196."""
+    bandit = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), k_arm(np.linspace(0.2, 0.8, 64).tolist(), kind=kind))
+    lanes, size = 512, 64
+    words = jax.ShapeDtypeStruct((lanes,), jnp.uint32)
+
+    def every(bandit, keys, policy):
+        draw = partial(draw_non_silent_group, size=size)
+        return jax.tree.map(
+            lambda x: spread(x, lanes),
+            over_lanes(draw, (False, True, True), bandit, keys, policy),
+            is_leaf=lambda x: isinstance(x, Laned),
+        )
+
+    policy = jax.ShapeDtypeStruct((1, 64, lanes), jnp.float32)
+    memory = jax.jit(every).lower(bandit, JaxKeys(words, words), policy).compile().memory_analysis()
+    assert memory.temp_size_in_bytes < 4 * size * 64 * lanes
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -40,6 +40,9 @@ FUNCTIONS = {
     "sums": lambda x: jnp.sum(x.reshape(2, 3, 2), axis=(0, 2)) + jnp.max(x) + jnp.argmin(x),
     "running sums": lambda x: jnp.cumsum(x.reshape(4, 3), axis=1),
     "running sums of many": lambda x: (jnp.cumsum(jnp.tile(x, 4)), jnp.cumsum(-0.0 * jnp.tile(x**2, 2))),
+    "running sums in blocks": lambda x: [
+        jnp.cumsum(jnp.tile(x**2, (2, 90))[:, :count], axis=1) for count in (65, 96, 257, 1080)
+    ],
     "counts": lambda x: [
         jnp.sum(jnp.tile(x, 17)[:count] > least, dtype=jnp.int32)
         for count in (1, 9, 127, 128, 200)

@@ -184,6 +184,10 @@ def test_every_registered_rule_has_a_cost_or_a_reason(monkeypatch, capsys):
         assert row.get("of_products") == (pytest.approx(filled) if own else None)
     assert all(row["first_call"] == 1.5 for row in rows if "cost" in row)
     assert "staleness=random: reference path" in capsys.readouterr().out
+    chosen = ["only=[adam,k3,two_arm]", "run_dir=chosen"]
+    assert main(["bench", "study=variants", "sizes=[A,D]", "quick=true", *chosen]) == 0
+    rows = json.loads(Path("chosen/summary.json").read_text())["rows"]
+    assert [row["variant"] for row in rows] == ["kl_estimator=k3", "optimizer=adam", "bandit=two_arm"] * 2
 
 
 def test_probe_answers_from_a_process_of_its_own():
@@ -204,6 +208,8 @@ def test_probe_answers_from_a_process_of_its_own():
         ("reps=0", "reps: expected an integer >= 1"),
         ("seeds=10", "seeds: expected an integer >= 64"),
         ("rng=sobol", "rng: expected one of"),
+        ("only=[dapo]", "study: expected variants, as only=... is given, got 'throughput'"),
+        ("study=variants only=[dopo]", "only: expected one of adam, adamw, batch_std"),
         ("paper=true", "study: expected scaling, as paper=true is given, got 'throughput'"),
         ("study=scaling paper=true quick=true", "quick: expected false, as paper=true is given, got True"),
     ],

@@ -57,6 +57,10 @@ def prepare(settings: BenchSettings, explicit: frozenset[str]) -> BenchPlan:
     for key, least in (("seeds", 64), ("steps", 2), ("threads", 1)):
         if getattr(settings, key) is not None:
             _checks.integer(key, getattr(settings, key), least)
+    if settings.only:
+        _checks.require(settings.study == "variants", "study", "variants, as only=... is given", settings.study)
+    for name in settings.only:
+        _checks.choice("only", name, variants.names())
     _checks.choice("rng", settings.rng, GENERATORS)
     return BenchPlan(settings, settings.threads or machine.usable_cores())
 

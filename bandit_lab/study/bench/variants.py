@@ -45,6 +45,11 @@ GOAL = 5  # times NumPy
 FEWEST_STEPS = 8  # of NumPy where a step is the work of many
 
 
+def names() -> list[str]:
+    """Of every rule and bandit that can be measured."""
+    return sorted({*COMMON_OPTAX, *(name for kind in (*KINDS, "bandit") for name in registries()[kind])})
+
+
 def variants(case: Case) -> Iterator[tuple[str, Learner, Learner]]:
     """(label, what is trained, what it is compared with): the case's own learner with one rule exchanged.
 
@@ -104,22 +109,19 @@ def measure(settings: BenchSettings, threads: int, progress: Progress) -> Docume
     chosen = cases(settings.sizes, kinds, settings.intervals, settings.seeds, settings.steps)
     rows = [row for case in chosen for row in _rows(case, settings, threads, progress)]
     reasons = {row.variant: row.unsupported_reason for row in rows if row.unsupported_reason}
+    own = [row for row in rows if row.over_policy]
+    of_policies: list[tuple[str, Callable[[VariantRow], float | None]]] = [
+        ("speed over that of log_policy and its pull-back alone, under vmap", lambda row: row.over_policy),
+        (
+            f"share of float32 matrix products that log_policy and its pull-back would fill at {GOAL} times NumPy",
+            lambda row: row.of_products,
+        ),
+    ]
     blocks: list[Block] = [
         Table(rows, COLUMNS, name="rows", on=On.JSON),
         _by_size(rows, "cost per seed-step over that of the default rules", "{:.2f}", _cost),
         _by_size(rows, "speed over that of NumPy", "{:.1f}", lambda row: row.over_numpy),
-        _by_size(
-            [row for row in rows if row.over_policy],
-            "speed over that of log_policy and its pull-back alone, under vmap",
-            "{:.2f}",
-            lambda row: row.over_policy,
-        ),
-        _by_size(
-            [row for row in rows if row.of_products],
-            f"share of float32 matrix products that log_policy and its pull-back would fill at {GOAL} times NumPy",
-            "{:.2f}",
-            lambda row: row.of_products,
-        ),
+        *(_by_size(own, title, "{:.2f}", number) for title, number in of_policies if own),
         _by_size(rows, "first call in seconds (less where a row above had the same program)", "{:.1f}", _first_call),
         *(Paragraph(f"- {label}: reference path, {reason}") for label, reason in reasons.items()),
     ]
@@ -127,7 +129,8 @@ def measure(settings: BenchSettings, threads: int, progress: Progress) -> Docume
 
 
 def _rows(case: Case, settings: BenchSettings, threads: int, progress: Progress) -> Iterator[VariantRow]:
-    rules = list(variants(case))
+    chosen = set(settings.only or names())
+    rules = [rule for rule in variants(case) if rule[0].partition("=")[2] in chosen]
     ready: dict[int, tuple[Run, float]] = {}  # of what rules are compared with: a run, and its speed over NumPy's
 
     def timed(**runs: Run) -> dict[str, np.ndarray]:

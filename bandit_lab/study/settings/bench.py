@@ -32,6 +32,7 @@ class BenchSettings(CompilingSettings):
     reps: int = setting(7, "", "repetitions, every implementation in turn in each", RUN)
     seeds: int | None = setting(None, "runs", "null: 4,096 (D: 65,536 settings)", RUN)
     steps: int | None = setting(None, "updates", "null: 1,000 (C: 500)", RUN)
+    only: list[str] = setting([], "", "variants: names of rules and bandits, those of plugins too; [] is all", PROBLEM)
     rng: str = setting("hash", "", "generator of the fast path: hash | threefry")
     threads: int | None = setting(None, "", "null: as many as there are cores that may be used")
     quick: bool = setting(False, "", "a look in seconds: fixed rewards, interval 1, short runs, 3 repetitions", RUN)

@@ -1,0 +1,38 @@
+"""Speed of the examples of docs/extending.md and of the README's bandit over NumPy's: those of `bench study=variants`.
+
+    python tests/time_examples.py [settings of `bench`, such as sizes=[A,C] reps=7]
+
+Every example is registered as it stands there. The default is `quick=true 'sizes=[A,C]'`. A diagnostic has no step.
+"""
+
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from bandit_lab.study.cli import main
+
+ROOT = Path(__file__).parents[1]
+EXAMPLE = re.compile(r"```python\n(?P<code>.*?@register_(?!diagnostic)\w+\(\"(?P<name>\w+)\"\).*?)```", re.DOTALL)
+
+
+def examples() -> dict[str, str]:
+    """name -> source of every variant that an update uses, in the order of the pages."""
+    pages = [(ROOT / place).read_text(encoding="utf-8") for place in ("docs/extending.md", "README.md")]
+    blocks = [block for page in pages for block in re.findall(r"```python\n.*?```", page, re.DOTALL)]
+    return {found["name"]: found["code"] for found in map(EXAMPLE.fullmatch, blocks) if found}
+
+
+if __name__ == "__main__":
+    settings = sys.argv[1:] or ["quick=true", "sizes=[A,C]"]
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        sys.path.insert(0, folder)
+        sources = examples()
+        for name, code in sources.items():
+            Path(f"example_{name}.py").write_text(code, encoding="utf-8")
+        chosen = ",".join(sources)
+        modules = ",".join(f"example_{name}" for name in sources)
+        print(f"examples: {chosen}")
+        sys.exit(main(["bench", "study=variants", f"only=[{chosen}]", f"plugins=[{modules}]", *settings]))

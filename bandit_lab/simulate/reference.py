@@ -165,10 +165,8 @@ def _program(mesh: Mesh, form: _Form, one: bool) -> Any:
 
 
 def _blocks(mesh: Mesh, learner: Learner, form: _Form, words: np.ndarray, blocks: _Block) -> Any:
-    """Every block on its device. A ring of old parameters is known not to compile as one kernel, and XLA:CPU aborts on
-    some tables of finite groups."""
-    kind = "reference", form.dynamics, jax.tree.structure(learner)
-    fits = learner.staleness.block_synchronous and form.dynamics != "finite_group"
+    """Every block on its device. XLA:CPU aborts on some tables of finite groups as one kernel."""
+    kind, fits = ("reference", form.dynamics, jax.tree.structure(learner)), form.dynamics != "finite_group"
     return as_one(partial(_program, mesh, form), kind, learner, words, blocks, fits=fits)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from bandit_lab import simulate
 from bandit_lab.bandits import k_arm, two_arm
-from bandit_lab.grpo import ESTIMATORS, GRPO, Hyper, Learner, Optimizer
+from bandit_lab.grpo import ESTIMATORS, GRPO, STALENESS, Hyper, Learner, Optimizer
 from bandit_lab.measure import growth_rate
 from bandit_lab.simulate.one_kernel import TAG, one_kernel_enabled
 
@@ -75,6 +75,12 @@ def displaced():
     growth_rate(Learner(two_arm()), "mean_field", cells, np.zeros((3, 2)), np.array([1.0, -1.0]), periods=5)
 
 
+def reference(staleness, dynamics):
+    learner = Learner(k_arm((0.2, 0.5, 0.8)), group_size=8, staleness=STALENESS[staleness](), horizon=40)
+    cells = Hyper(np.array([0.02]), np.array([0.9]), np.array([2]), np.array([0.05]))
+    return lambda: simulate.run(learner, dynamics, cells, steps=7, seeds=128, path="reference", summary=False)
+
+
 RUNS = {
     "two arms": sampled(2, "fixed", 1),
     "many arms": sampled(8, "fixed", 1),
@@ -84,6 +90,10 @@ RUNS = {
     ),
     "mean field": mean_field,
     "displaced": displaced,
+    "reference": reference("refresh", "sampled"),
+    "reference, ring": reference("lag", "sampled"),
+    "reference, ages": reference("random", "sampled"),
+    "reference, ages in a mean field": reference("random", "mean_field"),
 }
 
 

@@ -1,9 +1,11 @@
 """Policies with a softmax: `log_policy` cut where `jax.nn.log_softmax` is called, which is then done by the engine."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 from jax.extend.core import jaxpr_as_fun
 
 from bandit_lab._types import Array
@@ -50,10 +52,21 @@ def cut_at_softmax(log_policy: Function, theta: Array) -> Cut | None:
 
 def _is_softmax(equation: Any) -> bool:
     """Whether an operation is `jax.nn.log_softmax` over the last axis."""
-    if len(equation.invars) != 1 or not getattr(equation.invars[0].aval, "ndim", 0):
+    given: Any = equation.invars[0].aval if len(equation.invars) == 1 else None
+    if not getattr(given, "ndim", 0) or not jnp.issubdtype(given.dtype, jnp.floating):
         return False
-    model = jax.make_jaxpr(lambda x: jax.nn.log_softmax(x, axis=-1))(equation.invars[0].aval).jaxpr.eqns
-    return len(model) == 1 and equation.primitive is model[0].primitive and _written(equation) == _written(model[0])
+    primitive, written = _softmax_of(given.shape, given.dtype)
+    return equation.primitive is primitive and _written(equation) == written
+
+
+@cache
+def _softmax_of(shape: tuple[int, ...], dtype: Any) -> tuple[Any, str]:
+    """The operation that `jax.nn.log_softmax` of such an array is, and how it is written; (None, "") if it is several.
+
+    A network has hundreds of operations, and its function is cut at every compilation: each kind is traced once.
+    """
+    model = jax.make_jaxpr(lambda x: jax.nn.log_softmax(x, axis=-1))(jax.ShapeDtypeStruct(shape, dtype)).jaxpr.eqns
+    return (model[0].primitive, _written(model[0])) if len(model) == 1 else (None, "")
 
 
 def _between(jaxpr: Any, start: list[Any], end: list[Any]) -> list[Any] | None:

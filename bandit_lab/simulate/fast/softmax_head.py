@@ -13,7 +13,7 @@ from bandit_lab._types import Array
 Function = Callable[[Array], Array]
 
 
-class Cut(NamedTuple):
+class SoftmaxCut(NamedTuple):
     """log_policy(theta) = after(log_softmax(before(theta))), the softmax over the last axis.
 
     after: None where nothing follows. only_reshapes: whether `before` is theta itself in another shape.
@@ -24,7 +24,7 @@ class Cut(NamedTuple):
     only_reshapes: bool
 
 
-def cut_at_softmax(log_policy: Function, theta: Array) -> Cut | None:
+def cut_at_softmax(log_policy: Function, theta: Array) -> SoftmaxCut | None:
     """log_policy cut at its only call of `jax.nn.log_softmax`; None where that is not all that it knows of theta.
 
     It has to be that call itself, so that a policy is never taken for what it is not.
@@ -47,7 +47,7 @@ def cut_at_softmax(log_policy: Function, theta: Array) -> Cut | None:
     if before is None or after is None:
         return None
     names = {equation.primitive.name for equation in _between(jaxpr, jaxpr.invars, call.invars) or ()}
-    return Cut(before, None if list(jaxpr.outvars) == list(call.outvars) else after, names <= {"reshape"})
+    return SoftmaxCut(before, None if list(jaxpr.outvars) == list(call.outvars) else after, names <= {"reshape"})
 
 
 def _is_softmax(equation: Any) -> bool:

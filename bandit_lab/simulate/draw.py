@@ -33,15 +33,18 @@ def draw_index(key: Array, weights: Array, shape: tuple[int, ...] = ()) -> Array
     `shape`: of the result; it must broadcast against the leading axes of `weights`.
     """
     upper = jnp.cumsum(weights, axis=-1)
-    uniform = jax.random.uniform(key, shape, weights.dtype) * upper[..., -1]
-    return jnp.sum(uniform[..., None] >= upper[..., :-1], axis=-1, dtype=jnp.int32)
+    return _reached(jax.random.uniform(key, shape, weights.dtype) * upper[..., -1], upper[..., :-1])
+
+
+def _reached(level: Array, upper: Array) -> Array:
+    """How many of the rising sums `upper` [..., n] a level [...] has reached."""
+    return jnp.sum(level[..., None] >= upper, axis=-1, dtype=jnp.int32)
 
 
 def draw_arms(key: Array, policy: Array, size: int) -> Array:
     """`size` arms [G] i.i.d. from `policy` [K] by inverting its cumulative distribution. `key` is consumed."""
     upper = jnp.cumsum(policy)[:-1]
-    uniform = jax.random.uniform(key, (size,), policy.dtype)
-    return jnp.sum(uniform[:, None] >= upper, axis=-1, dtype=jnp.int32)
+    return _reached(jax.random.uniform(key, (size,), policy.dtype), upper)
 
 
 def draw_group(bandit: Bandit, key: Array, policy: Array, size: int) -> Group:
@@ -86,7 +89,7 @@ def draw_non_silent_group(bandit: Bandit, key: Array, policy: Array, size: int) 
         return jnp.where(place < where_differs, rows[0], jnp.where(place == where_differs, rows[1], rows[2]))
 
     level = jax.random.uniform(cell_key, (size,), policy.dtype) * of_place(upper[:, -1])
-    cell = jnp.sum(level[:, None] >= of_place(upper[:, :-1]), axis=-1, dtype=jnp.int32)
+    cell = _reached(level, of_place(upper[:, :-1]))
     if law.certain:
         return Group(context, cell, law.means[context, cell])
     return Group(context, cell // num_values, law.values[cell % num_values])

@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from turning import build_escort, build_product
 
-from bandit_lab.bandits import BANDITS, Bandit, RewardLaw, expected_reward, k_arm, num_contexts_and_arms, two_arm
+from bandit_lab.bandits import BANDITS, Bandit, expected_reward, k_arm, num_contexts_and_arms, two_arm
 
 EXAMPLES = {"two_arm": {}, "k_arm": {"rewards": (0.9, 0.5, 0.1)}}
 
@@ -28,26 +29,22 @@ def test_protocol_shapes_and_normalisation(name):
     assert bandit.true_means.shape == (contexts, arms)
 
 
-def twin(slope, base=Bandit):
-    """A bandit of a new class, whose fields are those of every other twin."""
+def twin(slope):
+    """A bandit of a new class with the fields of `k_arm`'s."""
+    arms = k_arm((0.9, 0.1))
 
     @jax.tree_util.register_dataclass
     @dataclass(frozen=True)
-    class Twin(base):
-        law: RewardLaw
-        initial_parameters: jax.Array
-        reference_log_policy: jax.Array
-
+    class Twin(type(arms)):
         def log_policy(self, theta):
             return jax.nn.log_softmax(slope * theta)[None]
 
-    arms = k_arm((0.9, 0.1))
     return Twin(arms.law, arms.initial_parameters, arms.reference_log_policy)
 
 
 def test_the_tree_of_a_bandit_tells_its_class():
     """A cache of `jax.jit` compares trees: were those of two classes equal, one could run the other's program."""
-    bandits = [twin(1.0), twin(2.0), twin(2.0, type(k_arm())), k_arm((0.9, 0.1))]
+    bandits = [twin(1.0), twin(2.0), k_arm((0.9, 0.1)), build_escort(), build_product()]
     for one, other in combinations(map(jax.tree.structure, bandits), 2):
         assert one != other
     for bandit in bandits:

@@ -174,9 +174,8 @@ def test_a_collapse_counts_against_the_climb_and_against_noise(size, score):
     evidence = collapse.collapse(step, reward, DiagnoseSettings())
     noise = 1.4826 * 4 * size / np.sqrt(6)
     expected = 0.8 / (noise * np.sqrt(0.2)) / 5 if score is None else score
-    assert evidence.score == pytest.approx(
-        expected, rel=2e-2 if score else 1e-9
-    )  # the last 3 or 5 points are off by size/3
+    # The last 3 or 5 points are off by size/3.
+    assert evidence.score == pytest.approx(expected, rel=2e-2 if score else 1e-9)
     assert evidence.value == pytest.approx(0.8, abs=size / 3 if score else 1e-9)
     assert evidence.window == (78.0, 100.0)
 

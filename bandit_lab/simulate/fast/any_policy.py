@@ -108,7 +108,7 @@ def _forward(job: Job, theta: Array) -> PolicyPass:
         cuts.append(cut)
         return bandit.log_policy if cut is None else cut.before
 
-    def second(bandit: Any, _: Array) -> Any:
+    def second(bandit: Any, _: Array) -> Any:  # cut anew: what `first` found holds its own tracers of the bandit
         cut = cut_at_softmax(bandit.log_policy, jnp.zeros(theta.shape[:-1], theta.dtype))
         return cut and cut.after
 
@@ -116,11 +116,11 @@ def _forward(job: Job, theta: Array) -> PolicyPass:
     found, cut = spread(before.found, lanes), cuts[0]
     if cut is None:
         return PolicyPass(before, None, None, materialize(found))
-    log_softmax, *rest = _softmax(found if cut.only_reshapes else materialize(found))
+    log_softmax, softmax = _softmax(found if cut.only_reshapes else materialize(found))
     if cut.after is None:
-        return PolicyPass(before, (rest[0], rest[1]), None, log_softmax)
+        return PolicyPass(before, softmax, None, log_softmax)
     after = _part(second, bandit, held(log_softmax))
-    return PolicyPass(before, (rest[0], rest[1]), after, spread(after.found, lanes))
+    return PolicyPass(before, softmax, after, spread(after.found, lanes))
 
 
 def policy_of(job: Job, logits: Array) -> Policy:
@@ -143,14 +143,14 @@ def policy_of(job: Job, logits: Array) -> Policy:
     return Policy(logits, log_policy, weights, reward, tuple(kept))
 
 
-def _softmax(logits: Array) -> tuple[Array, Array, Array]:
-    """(log-probabilities [..., n, L], weights [R, n, L], one over their sum [R, L])."""
+def _softmax(logits: Array) -> tuple[Array, tuple[Array, Array]]:
+    """(log-probabilities [..., n, L], (weights [R, n, L], one over their sum [R, L]))."""
     rows = logits.reshape(-1, *logits.shape[-2:])
     highest = leading_max(jnp.moveaxis(rows, 1, 0))
     weights = materialize(exp(rows - highest[:, None]))
     total = leading_sum(jnp.moveaxis(weights, 1, 0))
     share, level = materialize(1 / total), materialize(highest + log(total))
-    return (rows - level[:, None]).reshape(logits.shape), weights, share
+    return (rows - level[:, None]).reshape(logits.shape), (weights, share)
 
 
 def pull_back(job: Job, policy: Policy, coefficient: Array) -> Array:

@@ -36,18 +36,19 @@ def cut_at_softmax(log_policy: Function, theta: Array) -> SoftmaxCut | None:
         return None
     (call,) = calls
 
-    def function(start: list[Any], end: list[Any]) -> Function | None:
-        needed = _between(jaxpr, start, end)
-        if needed is None:
-            return None
-        cut = closed.replace(jaxpr=jaxpr.replace(eqns=needed, invars=start, outvars=end))
-        return lambda x: jaxpr_as_fun(cut)(x)[0]
-
-    before, after = function(jaxpr.invars, call.invars), function(call.outvars, jaxpr.outvars)
+    before, after = _between(jaxpr, jaxpr.invars, call.invars), _between(jaxpr, call.outvars, jaxpr.outvars)
     if before is None or after is None:
         return None
-    names = {equation.primitive.name for equation in _between(jaxpr, jaxpr.invars, call.invars) or ()}
-    return SoftmaxCut(before, None if list(jaxpr.outvars) == list(call.outvars) else after, names <= {"reshape"})
+
+    def function(equations: list[Any], start: list[Any], end: list[Any]) -> Function:
+        part = closed.replace(jaxpr=jaxpr.replace(eqns=equations, invars=start, outvars=end))
+        return lambda x: jaxpr_as_fun(part)(x)[0]
+
+    return SoftmaxCut(
+        function(before, jaxpr.invars, call.invars),
+        None if list(jaxpr.outvars) == list(call.outvars) else function(after, call.outvars, jaxpr.outvars),
+        all(equation.primitive.name == "reshape" for equation in before),
+    )
 
 
 def _is_softmax(equation: Any) -> bool:

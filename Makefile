@@ -20,8 +20,8 @@ bench: $(READY)  ## throughput of this machine against NumPy; ARGS=quick=true fo
 reproduce: $(READY)  ## figures and claims as drafts; ARGS="figures=two_detectors quality=paper"
 	$(BIN)/python -m bandit_lab reproduce $(ARGS)
 
-test: $(READY)  ## every kind of statement, one variant of each class where there are many
-	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile -m "not nightly" $(ARGS)
+test: $(READY)  ## every kind of statement, one variant of each class where there are many; TIER=all: nightly's too
+	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile -m "$(if $(filter all,$(TIER)),,not nightly)" $(ARGS)
 
 nightly: $(READY)  ## what `test` leaves out: all variants, all experiments, long Monte Carlo, many kills
 	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile -m "nightly" $(ARGS)

@@ -29,8 +29,9 @@ def compile_quickly() -> None:
 
 
 compile_quickly()
-# One thread of linear algebra in every worker: those of OpenBLAS spin, a third of the time that an experiment takes.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# One thread of linear algebra in every process: others of OpenBLAS spin, up to a third of the time that a draft takes,
+# and a process that is forked (zygote.py) must have none.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # no test may depend on what an earlier run left on disk
 
 import jax  # noqa: E402

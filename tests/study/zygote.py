@@ -33,7 +33,7 @@ class Zygote:
     """The parent of all commands of a test module. `environment` is that of every command."""
 
     def __init__(self, **environment: str) -> None:
-        variables = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1"}
+        variables = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
         variables["TF_CPP_MIN_LOG_LEVEL"] = "3"  # as the command line sets it before it imports JAX
         self.process = subprocess.Popen(
             [sys.executable, __file__],

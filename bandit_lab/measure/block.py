@@ -31,6 +31,9 @@ from bandit_lab.simulate import DYNAMICS
 from bandit_lab.simulate.group_moment import group_moments
 from bandit_lab.simulate.rollout import rollout
 
+AT_ONCE = 16
+"""Settings that are linearised together: those of one stretch of a scan."""
+_SMALL = 64  # numbers of a state, up to which fewer settings than AT_ONCE are filled up
 AT_REST = 1e-11  # residual of a fixed point of the map, relative to 1 + the largest entry of the state
 _NEWTON = 30
 _NEAR = 3.0  # logits, within which the optimiser may move the fixed point of the drift
@@ -76,9 +79,7 @@ def period_map(learner: Learner, dynamics: str, hyper: Hyper, x: Array, second_m
 
 
 @partial(jax.jit, static_argnames="dynamics")
-def _linearise(learner: Learner, dynamics: str, hypers: Hyper, x: Array, second_moment: tuple, fixed: tuple) -> Any:
-    """(F(x) - x [H, n], dF/dx [H, n, n]) for settings [H]."""
-
+def _linearised(learner: Learner, dynamics: str, hypers: Hyper, x: Array, second_moment: tuple, fixed: tuple) -> Any:
     def one(hyper: Hyper) -> tuple[Array, Array]:
         def block(x: Array) -> Array:
             return period_map(learner, dynamics, hyper, x, second_moment, fixed)
@@ -86,6 +87,22 @@ def _linearise(learner: Learner, dynamics: str, hypers: Hyper, x: Array, second_
         return block(x) - x, jax.jacfwd(block)(x)
 
     return jax.vmap(one)(hypers)
+
+
+def _linearise(
+    learner: Learner, dynamics: str, hypers: Hyper, x: np.ndarray, second_moment: tuple, fixed: tuple
+) -> tuple[np.ndarray, np.ndarray]:
+    """(F(x) - x [H, n], dF/dx [H, n, n]) for settings [H].
+
+    Fewer than `AT_ONCE` settings are filled up where that costs little: one compiled program then serves Newton's
+    method, scans and roots.
+    """
+    count = len(hypers.learning_rate)
+    filled = AT_ONCE if count < AT_ONCE and len(x) <= _SMALL else count
+    rows = np.minimum(np.arange(filled), count - 1)
+    many = jax.tree.map(lambda v: np.asarray(v)[rows], hypers)
+    residual, jacobian = _linearised(learner, dynamics, many, x, second_moment, fixed)
+    return np.asarray(residual)[:count], np.asarray(jacobian)[:count]
 
 
 @dataclass(frozen=True)
@@ -138,17 +155,16 @@ class LinearisedBlock:
         return True
 
     def _at(self, x: np.ndarray, hypers: Hyper) -> tuple[np.ndarray, np.ndarray]:
-        residual, jacobian = _linearise(self.learner, self.dynamics, hypers, x, self.second_moment, self.fixed)
-        return np.asarray(residual), np.asarray(jacobian)
+        return _linearise(self.learner, self.dynamics, hypers, x, self.second_moment, self.fixed)
 
 
 def scalars(learner: Learner, hyper: Hyper) -> Hyper:
     """Hyper of float64 scalars, the refresh interval int32 if it is a whole number. Raises ValueError out of range."""
     check_hyper(learner.staleness, hyper)
     whole = learner.staleness.whole_interval
-    interval = jnp.int32(hyper.refresh_interval) if whole else jnp.asarray(float(hyper.refresh_interval))
+    interval = jnp.asarray(hyper.refresh_interval, jnp.int32 if whole else float)
     learning_rate, momentum, kl_weight = (
-        jnp.asarray(float(v)) for v in (hyper.learning_rate, hyper.momentum, hyper.kl_weight)
+        jnp.asarray(float(v), float) for v in (hyper.learning_rate, hyper.momentum, hyper.kl_weight)
     )
     return Hyper(learning_rate, momentum, interval, kl_weight)
 
@@ -178,13 +194,18 @@ def _start(learner: Learner, hyper: Hyper, theta: np.ndarray, fixed: tuple) -> F
     return optimizer.init(jnp.asarray(theta))._replace(fixed=fixed)
 
 
+@jax.jit
+def _moments_at(learner: Learner, kl_weight: Array, theta: Array) -> Any:
+    return group_moments(learner)(kl_weight, theta, theta)
+
+
 def _moment(learner: Learner, dynamics: str, hyper: Hyper, theta: np.ndarray, fixed: tuple, seed: int) -> SecondMoment:
     """Stationary second moments at frozen parameters theta [D], from the noise of finite groups."""
     if dynamics == "mean_field":
         reason = "an infinite group has no gradient noise, so the second moment decays to zero and the step diverges"
         return SecondMoment(None, "exact", 0.0, reason)
     step, start, place = _inner_step(learner, hyper, theta), _start(learner, hyper, theta, fixed), jnp.asarray(theta)
-    moments = jax.jit(group_moments(learner))(hyper.kl_weight, place, place)
+    moments = _moments_at(learner, hyper.kl_weight, place)
     exact = average_moment(step, start, -moments.mean, moments.covariance)
     if exact is not None:
         return exact
@@ -284,8 +305,7 @@ def make_block(
                 return None, moment.reason
             second_moment = moment.values
         residual, jacobian = (
-            np.asarray(a[0])
-            for a in _linearise(learner, dynamics, jax.tree.map(lambda v: v[None], hyper), x, second_moment, fixed)
+            a[0] for a in _linearise(learner, dynamics, jax.tree.map(lambda v: v[None], hyper), x, second_moment, fixed)
         )
         if not np.all(np.isfinite(jacobian)):
             return None, "the mean update has no derivative at its fixed point"

@@ -14,12 +14,11 @@ from scipy.optimize import brentq
 
 from bandit_lab import _checks
 from bandit_lab.grpo import Hyper, Learner
-from bandit_lab.measure.block import AT_REST, LinearisedBlock, make_block, stack
+from bandit_lab.measure.block import AT_ONCE, AT_REST, LinearisedBlock, make_block, stack
 from bandit_lab.measure.frozen_moment import FAR
 
 Kind = Literal["flip", "neimark_sacker", "fold"]
 _REAL = 1e-8
-_CHUNK = 16
 _POINTS_PER_DECADE = 48
 
 
@@ -147,7 +146,7 @@ def _fastest_rate(block: LinearisedBlock) -> float:
 
     At small learning rates neither staleness nor momentum matters to it, save for a factor 1/(1 - mu).
     """
-    rates = np.geomspace(1e-12, 1e3, _CHUNK)
+    rates = np.geomspace(1e-12, 1e3, AT_ONCE)
     values = _sorted(block.jacobians(stack(block.hyper, learning_rate=rates))[1])
     slow = np.sort(np.where(np.isfinite(values), np.abs(values - 1), np.inf), axis=1)[:, : block.directions]
     small = np.flatnonzero(slow[:, -1] < 1e-3 * (1 - float(block.hyper.momentum)))
@@ -191,8 +190,8 @@ def floquet_threshold(
     scan = _Scan(block, lambda rate: make_block(learner, dynamics, hyper._replace(learning_rate=rate), **options))
     grid = np.geomspace(low, high, max(2, math.ceil(_POINTS_PER_DECADE * math.log10(high / low))))
     previous = low
-    for start in range(0, len(grid), _CHUNK):
-        rates = grid[np.minimum(np.arange(start, start + _CHUNK), len(grid) - 1)]
+    for start in range(0, len(grid), AT_ONCE):
+        rates = grid[np.minimum(np.arange(start, start + AT_ONCE), len(grid) - 1)]
         top = scan(rates)
         beyond = ~(np.abs(top) < 1)
         if beyond.any():

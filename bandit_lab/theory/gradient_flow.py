@@ -62,8 +62,9 @@ def potential(climb: Climb, advantage: str, theta: Array) -> Array:
     return jnp.mean(gain - climb.kl_weight * jnp.sum(policy * (log_policy - climb.log_reference), axis=-1))
 
 
-@partial(jax.jit, static_argnames=("advantage", "every", "count"))
-def _followed(climb: Climb, advantage: str, size: Array, every: int, count: int) -> Array:
+@partial(jax.jit, static_argnames=("advantage", "room"))
+def _followed(climb: Climb, advantage: str, size: Array, every: Array, count: Array, room: int) -> Array:
+    """[room, D], of which `count` are places of the flow; of any number and spacing, so that few are compiled."""
     slope = jax.grad(lambda theta: potential(climb, advantage, theta))
 
     def step(_: int, theta: Array) -> Array:
@@ -72,10 +73,11 @@ def _followed(climb: Climb, advantage: str, size: Array, every: int, count: int)
         c = slope(theta + size / 2 * b)
         return theta + size / 6 * (a + 2 * b + 2 * c + slope(theta + size * c))
 
-    def saved(theta: Array, _: None) -> tuple[Array, Array]:
-        return jax.lax.fori_loop(0, every, step, theta), theta
+    def saved(place: int, seen: tuple[Array, Array]) -> tuple[Array, Array]:
+        theta, path = seen
+        return jax.lax.fori_loop(0, every, step, theta), path.at[place].set(theta)
 
-    return jax.lax.scan(saved, climb.start, None, count)[1]
+    return jax.lax.fori_loop(0, count, saved, (climb.start, jnp.zeros((room, len(climb.start)))))[1]
 
 
 def follow(climb: Climb, advantage: str, times: np.ndarray, size: float, every: int = 5) -> np.ndarray:
@@ -86,7 +88,9 @@ def follow(climb: Climb, advantage: str, times: np.ndarray, size: float, every: 
     """
     _checks.choice("advantage", advantage, ADVANTAGES)
     gap = size * every
-    path = np.asarray(_followed(climb, advantage, jnp.asarray(size), every, int(np.max(times) / gap) + 2))
+    count = int(np.max(times) / gap) + 2
+    room = 1 << (count - 1).bit_length()
+    path = np.asarray(_followed(climb, advantage, jnp.asarray(size), jnp.asarray(every), jnp.asarray(count), room))
     low = (times / gap).astype(int)
     share = (times / gap - low)[:, None]
     return (1 - share) * path[low] + share * path[low + 1]

@@ -275,7 +275,8 @@ def _draw_plateaus(panel: Axes, found: Results) -> None:
     panel.set(xscale="log", xlabel="refresh interval N (steps)", ylabel=r"$K \eta N$ at the plateau", ylim=(0.5, 2.9))
     sheet.ticks_at(panel.xaxis, found.setting.intervals)
     lines = {s.MODEL_NAMES[model]: s.MODEL_COLOURS[model] for model in found.setting.models}
-    sheet.key(panel, lines, s.NETWORK_MARKERS, loc="upper left", ncols=2, fontsize=6.5)
+    markers = {name: s.NETWORK_MARKERS[name] for name in found.setting.networks}
+    sheet.key(panel, lines, markers, loc="upper left", ncols=2, fontsize=6.5)
     panel.set_title(r"All networks and seeds, $\mu$ = 0")
 
 

@@ -17,6 +17,8 @@ from bandit_lab.study.settings.config import SCHEMAS
 
 SHOWN = ("job", "hydra", "all")
 """What --cfg can print."""
+NO_FILES = Path(__file__).parent
+"""A folder without configurations. Without a folder Hydra looks through all frames for its caller's: 0.1 s."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,9 @@ def register(
     """
     from hydra.core.config_store import ConfigStore
 
-    store = ConfigStore.instance()
+    store: Any = ConfigStore.instance()
+    # Hydra would copy all of it for every composition, though it copies again whatever it loads: half of the time.
+    store.__deepcopy__ = lambda memo: store
     for command, schema in SCHEMAS.items():
         if only not in (None, command) or not _is_new("", command, schema):
             continue
@@ -116,18 +120,13 @@ def hydra_ready(folder: str | None = None) -> Iterator[Any]:
 
     folder: of the user's configurations.
     """
-    from hydra import initialize, initialize_config_dir
+    from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
 
     outer = GlobalHydra.instance().hydra
     GlobalHydra.instance().clear()
     try:
-        start = (
-            initialize(None, version_base="1.3")
-            if folder is None
-            else initialize_config_dir(str(Path(folder).absolute()), version_base="1.3")
-        )
-        with start:
+        with initialize_config_dir(str(Path(folder).absolute() if folder else NO_FILES), version_base="1.3"):
             yield GlobalHydra.instance().hydra
     finally:
         GlobalHydra.instance().hydra = outer

@@ -10,6 +10,8 @@ A function reaches what it names: functions, constants and imports at the top of
 import ast
 import symtable
 from collections.abc import Iterator
+from copy import deepcopy
+from functools import lru_cache
 
 SIMULATION = ("bandit_lab.measure", "bandit_lab.simulate")
 THEORY = ("bandit_lab.theory", "bandit_lab.study.wiring")
@@ -38,12 +40,13 @@ def text(source: str, name: str) -> str:
     """
     statements = reached(source, name)
     used = set().union(*(names for _, names in statements))
-    return "\n".join(ast.unparse(_bare(statement, used)) for statement, _ in statements)
+    return "\n".join(ast.unparse(_bare(deepcopy(statement), used)) for statement, _ in statements)
 
 
+@lru_cache  # an experiment is loaded by everything that asks about its claims
 def check_witnesses(source: str) -> None:
     """Raise ValueError where prediction and measurement are not independent, see `FORBIDDEN`."""
-    defined = {name for statement in ast.parse(source).body for name in _bindings(statement)}
+    defined = {name for statement in _read(source)[0] for name in _bindings(statement)}
     for name, forbidden in FORBIDDEN.items():
         for used, line in uses(source, name) if name in defined else ():
             wrong = any(_within(used, one) or _within(one, used) for one in forbidden)
@@ -77,10 +80,7 @@ def reached(source: str, name: str) -> list[tuple[ast.stmt, set[str]]]:
 
     Raises ValueError where nothing of this name is defined.
     """
-    body = ast.parse(source).body
-    within: dict[str, set[str]] = {}
-    for scope in symtable.symtable(source, "<experiment>", "exec").get_children():
-        within.setdefault(scope.get_name(), set()).update(_global(scope))
+    body, within = _read(source)
     defined: dict[str, list[ast.stmt]] = {}
     for statement in body:
         for binding in _bindings(statement):
@@ -96,6 +96,15 @@ def reached(source: str, name: str) -> list[tuple[ast.stmt, set[str]]]:
                 kept[statement] = within[statement.name].union(*map(_named, header))
             waiting += kept[statement]
     return [(statement, kept[statement]) for statement in body if statement in kept]
+
+
+@lru_cache(maxsize=4)  # one after another every part of a file is looked at
+def _read(source: str) -> tuple[list[ast.stmt], dict[str, set[str]]]:
+    """Statements at the top of a file, not to be changed; and the names that each function takes from there."""
+    within: dict[str, set[str]] = {}
+    for scope in symtable.symtable(source, "<experiment>", "exec").get_children():
+        within.setdefault(scope.get_name(), set()).update(_global(scope))
+    return ast.parse(source).body, within
 
 
 def _named(node: ast.AST) -> set[str]:

@@ -85,11 +85,12 @@ $(VENV)/.browser: $(READY)
 	    echo "no Chromium on this machine and none to be had: tests of the page in a browser are skipped"
 	touch $(VENV)/.browser
 
-# PyTorch comes with its CUDA libraries wherever the index has no wheel for the CPU alone. The network may be slow.
+# PyTorch comes with its CUDA libraries wherever the index has no wheel for the CPU alone. The network may be slow. Most of
+# its modules are never imported, and need not be compiled.
 $(TRAINER)/.ready: pyproject.toml
 	test -x $(TRAINER)/bin/python || $(PYTHON) -m venv $(TRAINER)
 	for wait in 5 20 0; do \
-	    PIP_DEFAULT_TIMEOUT=300 $(TRAINER)/bin/python -m pip install --quiet --editable '.[test,trl]' && break; \
+	    PIP_DEFAULT_TIMEOUT=300 $(TRAINER)/bin/python -m pip install --quiet --no-compile --editable '.[test,trl]' && break; \
 	    test $$wait -gt 0 && sleep $$wait || exit 1; \
 	done
 	touch $(TRAINER)/.ready

@@ -285,7 +285,7 @@ def test_every_setting_of_a_trainer_with_every_odd_value(trainer):
 
 def test_a_slow_or_hungry_reader_is_noticed(monkeypatch):
     monkeypatch.setattr(f"{__name__}.SECONDS", 0.01)
-    with pytest.raises(AssertionError, match=r"slow: 0\.\d s"):
+    with pytest.raises(AssertionError, match=r"slow: \d+\.\d s"):
         survives(lambda: [time.process_time() for _ in range(10**6)], "slow")
     monkeypatch.setattr(f"{__name__}.SECONDS", 60.0)
     with pytest.raises(AssertionError, match=r"hungry: [56]\d\d MB"):

@@ -26,10 +26,16 @@ from scipy.optimize import brentq
 
 from bandit_lab._types import Array
 from bandit_lab.grpo import Hyper, Learner, init
-from bandit_lab.measure.block import LinearisedBlock, make_block, pack, stationary_moment, unpack
+from bandit_lab.measure.block import (
+    LinearisedBlock,
+    make_block,
+    moments_on_policy,
+    pack,
+    stationary_moment,
+    unpack,
+)
 from bandit_lab.measure.frozen_moment import FAR
 from bandit_lab.simulate import DYNAMICS
-from bandit_lab.simulate.group_moment import group_moments
 from bandit_lab.simulate.programs import bounded_jit
 from bandit_lab.simulate.rollout import rollout
 
@@ -117,7 +123,7 @@ def noisy_state(learner: Learner, dynamics: str, hyper: Hyper, *, count: int = F
     if block.moment is not None and block.moment.source != "exact":
         return NoisyState((), np.nan, None, "the optimiser does not average squares of the gradient")
     theta = jnp.asarray(block.theta)
-    covariance = np.asarray(group_moments(block.learner)(block.hyper.kl_weight, theta, theta).covariance)
+    covariance = np.asarray(moments_on_policy(block.learner, block.hyper.kl_weight, theta).covariance)
     plain = block.second_moment
 
     def mapped(frozen: tuple) -> tuple[np.ndarray, ...] | None:

@@ -28,7 +28,7 @@ from bandit_lab.measure.frozen_moment import (
     sampled_moment,
 )
 from bandit_lab.simulate import DYNAMICS
-from bandit_lab.simulate.group_moment import group_moments
+from bandit_lab.simulate.group_moment import GradientMoments, group_moments
 from bandit_lab.simulate.rollout import rollout
 
 AT_ONCE = 16
@@ -80,6 +80,8 @@ def period_map(learner: Learner, dynamics: str, hyper: Hyper, x: Array, second_m
 
 @partial(jax.jit, static_argnames="dynamics")
 def _linearised(learner: Learner, dynamics: str, hypers: Hyper, x: Array, second_moment: tuple, fixed: tuple) -> Any:
+    """`_linearise` as compiled, for exactly these settings."""
+
     def one(hyper: Hyper) -> tuple[Array, Array]:
         def block(x: Array) -> Array:
             return period_map(learner, dynamics, hyper, x, second_moment, fixed)
@@ -98,7 +100,7 @@ def _linearise(
     method, scans and roots.
     """
     count = len(hypers.learning_rate)
-    filled = AT_ONCE if count < AT_ONCE and len(x) <= _SMALL else count
+    filled = max(count, AT_ONCE) if len(x) <= _SMALL else count
     rows = np.minimum(np.arange(filled), count - 1)
     many = jax.tree.map(lambda v: np.asarray(v)[rows], hypers)
     residual, jacobian = _linearised(learner, dynamics, many, x, second_moment, fixed)
@@ -195,7 +197,8 @@ def _start(learner: Learner, hyper: Hyper, theta: np.ndarray, fixed: tuple) -> F
 
 
 @jax.jit
-def _moments_at(learner: Learner, kl_weight: Array, theta: Array) -> Any:
+def moments_on_policy(learner: Learner, kl_weight: Array, theta: Array) -> GradientMoments:
+    """`group_moments` with all policies at theta [D], compiled once for a learner's rules."""
     return group_moments(learner)(kl_weight, theta, theta)
 
 
@@ -205,7 +208,7 @@ def _moment(learner: Learner, dynamics: str, hyper: Hyper, theta: np.ndarray, fi
         reason = "an infinite group has no gradient noise, so the second moment decays to zero and the step diverges"
         return SecondMoment(None, "exact", 0.0, reason)
     step, start, place = _inner_step(learner, hyper, theta), _start(learner, hyper, theta, fixed), jnp.asarray(theta)
-    moments = _moments_at(learner, hyper.kl_weight, place)
+    moments = moments_on_policy(learner, hyper.kl_weight, place)
     exact = average_moment(step, start, -moments.mean, moments.covariance)
     if exact is not None:
         return exact

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.extend.core import jaxpr_as_fun
 from jax.sharding import Mesh
 
 from bandit_lab._barrier import materialize
@@ -140,14 +141,15 @@ def _item(program: Program, learner: Learner, tables: BanditTables, root: Array,
 
 
 def _pooled(program: Program, chunk: Any, chunks: Array | int) -> Results:
-    """All chunks of an item, their moments pooled in order (Chan)."""
+    """All chunks of an item, their moments pooled in order (Chan). The chunk is traced once."""
     most = max(PART // program.lanes, 1)
-    shapes = jax.eval_shape(chunk, jnp.int32(0))
+    traced, shapes = jax.make_jaxpr(chunk, return_shape=True)(jnp.zeros((), jnp.result_type(chunks)))
+    tree = jax.tree.structure(shapes)
     none = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes._replace(ends=None, policies=None))
     ends, policies = jax.tree.map(lambda s: jnp.zeros((most, *s.shape), s.dtype), (shapes.ends, shapes.policies))
 
     def one(number: Array, pooled: Results) -> Results:
-        more = chunk(number)
+        more = jax.tree.unflatten(tree, jaxpr_as_fun(traced)(number))
         total = pooled.seeds + more.seeds
         share = 1 / jnp.maximum(total, 1)
         change = more.mean - pooled.mean

@@ -15,11 +15,11 @@ from bandit_lab.simulate.lane_sparse import dense
 class Laned:
     """An array [..., L], or keys, that stands for one value [...] per lane.
 
-    truth: the truth values whose numbers 0 and 1 these are, if they are.
+    truth: the truth values whose numbers 0 and 1 these are, if they are. before: the same array before it was `held`.
     """
 
-    def __init__(self, array: Any, truth: Array | None = None) -> None:
-        self.array, self.truth = array, truth
+    def __init__(self, array: Any, truth: Array | None = None, before: Array | None = None) -> None:
+        self.array, self.truth, self.before = array, truth, before
 
     @property
     def is_key(self) -> bool:

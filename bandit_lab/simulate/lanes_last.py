@@ -58,7 +58,11 @@ def _of_one_lane(value: Any) -> Any:
     return jax.ShapeDtypeStruct(value.shape[:-1], value.dtype)
 
 
-def _evaluate(jaxpr: Any, consts: Sequence[Any], given: Sequence[Any], lanes: int) -> list[Any]:
+def _evaluate(
+    jaxpr: Any, consts: Sequence[Any], given: Sequence[Any], lanes: int, seen: dict[Any, Any] | None = None
+) -> list[Any]:
+    """Outputs of a jaxpr. seen: what operations gave so far in this trace; a loop's body is a trace of its own."""
+    seen = {} if seen is None else seen
     known = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *given], strict=True))
 
     def read(atom: Any) -> Any:
@@ -67,12 +71,38 @@ def _evaluate(jaxpr: Any, consts: Sequence[Any], given: Sequence[Any], lanes: in
     uses = Counter(atom for equation in jaxpr.eqns for atom in equation.invars if not hasattr(atom, "val"))
     for equation in _needed(jaxpr):
         inputs = [read(atom) for atom in equation.invars]
-        found = _apply(equation, inputs, lanes)
+        called = called_by(equation)
+        found = _evaluate(*called, inputs, lanes, seen) if called else _once(equation, inputs, lanes, seen)
         repeated_work = equation.primitive.name in _CHEAP and uses[equation.outvars[0]] > 1
         if repeated_work and isinstance(found[0], Laned) and not carries_keys(found[0]):
-            found = [Laned(held(found[0].array))]
+            found[0] = found[0] if found[0].before is not None else Laned(held(found[0].array), before=found[0].array)
         known.update(zip(equation.outvars, found, strict=True))
     return [read(atom) for atom in jaxpr.outvars]
+
+
+def _once(equation: Any, inputs: list[Any], lanes: int, seen: dict[Any, Any]) -> list[Any]:
+    """What an operation gives: what it gave before in this trace, if it was carried out on the same inputs.
+
+    A step that draws by a policy and then differentiates it holds the policy twice. XLA finds such repetitions too
+    late: it moves parts of one of them out of the loop first.
+    """
+    key = equation.primitive, tuple(equation.params.items()), tuple(map(_identity, inputs))
+    try:
+        hash(key)
+    except TypeError:
+        return _apply(equation, inputs, lanes)
+    if equation.effects or key not in seen:
+        seen[key] = _apply(equation, inputs, lanes), inputs
+    return seen[key][0]
+
+
+def _identity(value: Any) -> Any:
+    """Equal for two values only if they are the same. The first is to be kept for as long."""
+    if isinstance(value, Laned):
+        return id(value.array if value.before is None else value.before)
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return value.dtype, value.tobytes()
+    return id(value)
 
 
 def _needed(jaxpr: Any) -> list[Any]:
@@ -87,9 +117,6 @@ def _needed(jaxpr: Any) -> list[Any]:
 
 def _apply(equation: Any, inputs: list[Any], lanes: int) -> list[Any]:
     name, params = equation.primitive.name, equation.params
-    called = called_by(equation)
-    if called is not None:
-        return _evaluate(*called, inputs, lanes)
     if name != "dot_general":
         inputs = [dense(x) for x in inputs]
     if name in ("scan", "while"):

@@ -159,18 +159,62 @@ def test_the_same_as_vmap_where_numbers_are_double(name, dtype):
             np.testing.assert_allclose(spread(one, LANES), other, rtol=2e-6, atol=1e-6)
 
 
+REPEATED = {  # how often an operation stands there, and is left
+    "same": (lambda x: jnp.sin(x) + jnp.sin(x), "sin", 2, 1),
+    "in functions": (lambda x: jax.jit(jnp.sin)(x) + jax.jit(lambda y: jnp.sin(y))(x), "sin", 2, 1),
+    "of a result held in memory": (
+        lambda x: (lambda y: jnp.sin(y))(x + 1) + (lambda y: jnp.sin(y) * y)(x + 1),
+        "sin",
+        2,
+        1,
+    ),
+    "of another value": (lambda x: jnp.sin(x) + jnp.sin(2 * x), "sin", 2, 2),
+    "of the negative zero": (lambda x: jnp.maximum(x, 0.0) + jnp.maximum(x, -0.0), "max", 2, 2),
+    "with another parameter": (lambda x: jnp.sum(x.reshape(3, 4), 0)[:3] + jnp.sum(x.reshape(3, 4), 1), "add", 1, 6),
+    "in a loop": (lambda x: jax.lax.fori_loop(0, 3, lambda i, c: c + jnp.sin(x) * jnp.sin(x), x), "sin", 2, 1),
+    "in and out of a loop": (lambda x: jax.lax.fori_loop(0, 3, lambda i, c: c + jnp.sin(x), jnp.sin(x)), "sin", 2, 2),
+    "drawn": (lambda x: sum(jax.random.uniform(jax.random.key(0)) for _ in range(3)) * x, "random_bits", 3, 1),
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_nothing_is_done_twice(name):
+    """An operation repeated on the same inputs is carried out once; any other is left alone."""
+    function, operation, before, after = REPEATED[name]
+    x = np.random.default_rng(0).standard_normal((12, LANES)).astype(np.float32)
+
+    def whole(x):
+        found = over_lanes(function, (True,), x)
+        return jax.tree.map(lambda one: spread(one, LANES), found, is_leaf=lambda one: isinstance(one, Laned))
+
+    def times(jaxpr):
+        inner = [getattr(x, "jaxpr", x) for equation in jaxpr.eqns for x in equation.params.values()]
+        called = [each for each in inner if hasattr(each, "eqns")]
+        return sum(equation.primitive.name == operation for equation in jaxpr.eqns) + sum(map(times, called))
+
+    assert times(jax.make_jaxpr(function)(x[:, 0]).jaxpr) == before
+    assert times(jax.make_jaxpr(whole)(x).jaxpr) == after
+    expected = jax.vmap(function, -1, -1)(x)
+    for one, other in zip(jax.tree.leaves(whole(x)), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-6, atol=1e-6)
+
+
 def test_effects_happen_for_every_lane():
     seen = []
 
+    def note(y):
+        seen.append(float(y))
+
     def told(x):
-        jax.debug.callback(lambda y: seen.append(float(y)), x[0])
+        for _ in range(2):
+            jax.debug.callback(note, x[0])
         return x + 1
 
     x = np.arange(3.0 * LANES, dtype=np.float32).reshape(3, LANES)
     found = over_lanes(told, (True,), x)
     jax.effects_barrier()
     np.testing.assert_array_equal(found.array, x + 1)
-    assert sorted(seen) == x[0].tolist()
+    assert sorted(seen) == sorted(2 * x[0].tolist())
 
 
 @pytest.mark.parametrize("name", sorted(BANDITS))

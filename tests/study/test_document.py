@@ -12,6 +12,7 @@ from bandit_lab.study.document.as_json import encode, strict_json
 from bandit_lab.study.document.as_page import as_html, as_markdown, page_names
 from bandit_lab.study.document.write import write
 from bandit_lab.study.folder.store import RunFolder
+from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.progress import Progress
 
 
@@ -158,6 +159,28 @@ def test_json_of_sections():
     assert nested.table("rows")["gain"][0] == 0.25
     with pytest.raises(KeyError, match=r"expected one of rows, got 'logs'"):
         Document("", named).table("logs")
+
+
+@pytest.mark.parametrize("width", [48, 80, 120])
+def test_a_wide_table_is_shown_in_parts(width, capsys, monkeypatch):
+    """No column is left out and no number is broken; each part begins with the first column."""
+    monkeypatch.setattr(report, "page_width", lambda: width)
+    rules = ["advantage=none", "bandit=contextual"]
+    columns = [Column[str]("rule", "rule", str, width=17)]
+    columns += [Column[str](f"c{i}", f"C Bern N={i}", lambda rule, i=i: 1.25 + i + len(rule)) for i in range(13)]
+    Document("", {"": [Table(rules, columns, title="cost")]}).show()
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= width
+    parts = [line for line in lines if rules[1] in line]
+    assert [float(x) for part in parts for x in part.split()[1:]] == [18.25 + i for i in range(13)]
+    assert len(parts) > 1
+    Document("", {"": [Table(rules, columns[:4])]}).show()
+    assert capsys.readouterr().out.count(rules[1]) == 1
+    long = [Column[str]("log", "log", lambda rule: 200 * "x"), *columns[1:4]]
+    Document("", {"": [Table(rules, long)]}).show()
+    shown = capsys.readouterr().out
+    assert shown.count("18.25") == 1
+    assert shown.count("x") == 400
 
 
 def test_the_terminal_shows_text_as_it_stands(capsys):

@@ -2,13 +2,16 @@
 
 from typing import TYPE_CHECKING, Any
 
-from bandit_lab.study.document.document import Document, On, Paragraph, Table
+from bandit_lab.study.document.document import Column, Document, On, Paragraph, Table
 from bandit_lab.study.terminal import report
 from bandit_lab.study.terminal.report import literal
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
     from rich.text import Text
+
+_LONG = 14  # a word that may be broken
+_BETWEEN = 3  # characters between columns
 
 
 def show(document: Document) -> None:
@@ -19,18 +22,38 @@ def show(document: Document) -> None:
             if isinstance(block, Paragraph):
                 parts.append(literal(block.text, block.wrap))
             elif isinstance(block, Table):
-                parts.append(rich_table(block))
+                parts += rich_tables(block)
     report.show(*parts)
 
 
-def rich_table(table: Table[Any]) -> "RichTable":
-    """The table for rich; cells are text as it stands."""
-    columns = table.shown(On.TERMINAL)
+def rich_tables(table: Table[Any]) -> "list[RichTable]":
+    """The table for rich: in parts that fit the page, each with the first column, unless its rows may be cut."""
+    first, *rest = table.shown(On.TERMINAL)
+    parts = [[first]]
+    for column in rest:
+        grown = [*parts[-1], column]
+        if table.narrow or len(grown) == 2 or _least_width(table, grown) <= report.page_width():
+            parts[-1] = grown
+        else:
+            parts.append([first, column])
+    return [_drawn(table, part) for part in parts]
+
+
+def _least_width(table: Table[Any], columns: list[Column[Any]]) -> int:
+    """Characters of a line in which no number is broken; long words may be."""
+    cells = [[column.head(), *(column.cell(row) for row in table.rows)] for column in columns]
+    words = [max((len(word) for cell in each for word in cell.split()), default=0) for each in cells]
+    least = [max(column.width or 0, min(word, _LONG)) for column, word in zip(columns, words, strict=True)]
+    return sum(least) + _BETWEEN * len(columns)
+
+
+def _drawn(table: Table[Any], columns: list[Column[Any]]) -> "RichTable":
+    """Some columns; cells are text as it stands."""
     made = report.new_table(table.title, *(column.head(table.narrow) for column in columns))
     for row in table.rows:
         made.add_row(*(column.cell(row, table.narrow) for column in columns))
     for column, drawn in zip(columns, made.columns, strict=True):
-        drawn.no_wrap = table.narrow
+        drawn.no_wrap = table.narrow or column.width is not None  # rich breaks a column in spite of its least width
         drawn.min_width = column.width
         if column.left:
             drawn.justify = "left"

@@ -15,6 +15,7 @@ from bandit_lab.study.document.value import number
 from bandit_lab.study.terminal.output import say
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -45,15 +46,26 @@ def show(*tables: "str | Text | Table") -> None:
     tables = tuple(literal(table) if isinstance(table, str) else table for table in tables)
     from rich.console import Console
 
-    seen = Console(highlight=False, force_jupyter=False)  # in a notebook rich would show tables past stdout
-    width = seen.width if seen.is_terminal else 120
     page = _Page()  # rich itself would end the process where stdout is closed
-    console = Console(file=page, highlight=False, force_terminal=seen.is_terminal, width=width, force_jupyter=False)
+    coloured = _stdout().is_terminal
+    console = Console(file=page, highlight=False, force_terminal=coloured, width=page_width(), force_jupyter=False)
     for table in tables:
         whole = getattr(table, "no_wrap", None)  # rich drops it from text that it joins
         console.print(table, no_wrap=whole, overflow="ignore" if whole else None, crop=not whole)
     if tables:
         say(page.getvalue().removesuffix("\n"))
+
+
+def page_width() -> int:
+    """Characters of a line on stdout."""
+    seen = _stdout()
+    return seen.width if seen.is_terminal else 120
+
+
+def _stdout() -> "Console":
+    from rich.console import Console
+
+    return Console(highlight=False, force_jupyter=False)  # in a notebook rich would show tables past stdout
 
 
 def numbers(values: Any, digits: int = 4) -> str:

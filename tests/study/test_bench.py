@@ -190,6 +190,19 @@ def test_every_registered_rule_has_a_cost_or_a_reason(monkeypatch, capsys):
     assert [row["variant"] for row in rows] == ["kl_estimator=k3", "optimizer=adam", "bandit=two_arm"] * 2
 
 
+def test_operations_are_counted_where_none_is_skipped():
+    """A product of two known sizes, forward and back. Of features of which most are zero the fast path skips these."""
+    from bandit_lab.bandits import BANDITS
+    from bandit_lab.study.bench.engines import policy_flops
+
+    neural, contextual = BANDITS["neural"](), BANDITS["contextual"]()
+    flops = policy_flops(neural)
+    assert flops is not None
+    weights = neural.initial_parameters.shape[-1]
+    assert flops > 4 * weights  # every weight: a product and a sum forward, the same back, for each prompt
+    assert policy_flops(contextual) is None
+
+
 def test_probe_answers_from_a_process_of_its_own():
     found = probe("fast", Case("A", 2, 8, 512, 3), "hash", 1, cores=1, calls=2)
     assert found["first_seconds"] > 0

@@ -19,6 +19,7 @@ from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.simulate import fast
 from bandit_lab.simulate.cells import cast
 from bandit_lab.simulate.devices import in_order
+from bandit_lab.simulate.lane_sparse import is_sparse, where_few
 from bandit_lab.study.bench import numpy_reference
 from bandit_lab.study.bench.numpy_reference import Curves, pooled
 from bandit_lab.study.bench.workload import Case
@@ -123,12 +124,14 @@ def policy_engine(case: Case, bandit: Bandit, threads: int) -> Run:
     return run
 
 
-def policy_flops(bandit: Bandit) -> float:
+def policy_flops(bandit: Bandit) -> float | None:
     """Floating-point operations of `log_policy` and its pull-back for one run, as XLA counts them.
 
-    NaN where it does not. Exponentials and logarithms are left out. Zeros in a bandit's own numbers are counted,
-    though the fast path skips many.
+    Exponentials and logarithms are left out. None where it does not count, and where the fast path skips zeros in a
+    bandit's own matrices: it then does less.
     """
+    if any(is_sparse(where_few(np.asarray(leaf))) for leaf in jax.tree.leaves(bandit)):
+        return None
 
     def one(theta: Array) -> Array:
         log_policy, pull_back = jax.vjp(bandit.log_policy, theta)
@@ -136,7 +139,7 @@ def policy_flops(bandit: Bandit) -> float:
 
     start = np.broadcast_to(bandit.initial_parameters, (TOGETHER, *np.shape(bandit.initial_parameters)))
     found = jax.jit(jax.vmap(one)).lower(start).compile().cost_analysis() or {}
-    return float(found.get("flops", np.nan)) / TOGETHER
+    return found["flops"] / TOGETHER if "flops" in found else None
 
 
 def product_flops(size: int = 512, seconds: float = 2.0) -> float:

@@ -74,8 +74,8 @@ class VariantRow:
     """One rule at one size: its cost over that of the plain rule and its speed, or why it is not supported.
 
     over_policy: its speed over that of `policy_engine`, for policies of their own. of_products: operations per second
-    of their `policy_flops` at GOAL times NumPy, over those of a matrix product; above 1 it cannot be. first_call:
-    seconds, with compilation unless a row before this one had the same program.
+    of their `policy_flops` at GOAL times NumPy, over those of a matrix product; above 1 it cannot be. None where these
+    are not known. first_call: seconds, with compilation unless a row before this one had the same program.
     """
 
     case: Case
@@ -177,8 +177,9 @@ def _rows(case: Case, settings: BenchSettings, threads: int, progress: Progress)
                     faster = over_numpy(run, replace(own, steps=max(case.steps // (own.horizon + 1), FEWEST_STEPS)))
                 row = replace(row, cost=cost, speed=float(speed), over_numpy=faster / cost.median)
                 if label.startswith("bandit=") and not getattr(learner.bandit, "tabular", False):
-                    filled = GOAL * speed * cost.median / faster * policy_flops(learner.bandit) / products
-                    row = replace(row, over_policy=over_policy(rule, learner.bandit), of_products=float(filled))
+                    flops, at_goal = policy_flops(learner.bandit), GOAL * float(speed) * cost.median / faster
+                    filled = None if flops is None else at_goal * flops / products
+                    row = replace(row, over_policy=over_policy(rule, learner.bandit), of_products=filled)
             advance(done, len(rules))
             yield row
 

@@ -92,14 +92,24 @@ class NeuralBandit(Bandit):
 
     def logits(self, theta: Array) -> Array:
         """Of every token at every place of every sequence: [D] -> [X, K, L, V]."""
-        logits = self.network.logits(theta, self.start_logits.shape[0], self.tokens)
-        return self.start_logits + self.scale * (logits - self.start_logits)
+        return self._with_last(self._logits(theta))
 
     def log_token_policy(self, theta: Array) -> Array:
         """Log-probability of every token given the prompt and those before: [D] -> [L, X, K]."""
-        logits = self.logits(theta)
-        chosen = jax.nn.one_hot(self.tokens, logits.shape[-1], dtype=logits.dtype)
-        return jnp.moveaxis(jnp.sum(jax.nn.log_softmax(logits) * chosen, axis=-1), -1, 0)
+        log_policy = self._with_last(jax.nn.log_softmax(self._logits(theta)))
+        chosen = jax.nn.one_hot(self.tokens, log_policy.shape[-1], dtype=log_policy.dtype)
+        return jnp.moveaxis(jnp.sum(log_policy * chosen, axis=-1), -1, 0)
+
+    def _logits(self, theta: Array) -> Array:
+        """[X, K / V, L, V]: of sequences that differ in their last token the first, as no logit depends on that one."""
+        vocabulary = self.start_logits.shape[-1]
+        start = self.start_logits[:, ::vocabulary]
+        logits = self.network.logits(theta, start.shape[0], self.tokens[::vocabulary])
+        return start + self.scale * (logits - start)
+
+    def _with_last(self, numbers: Array) -> Array:
+        """[X, K / V, L, V] -> [X, K, L, V]."""
+        return jnp.repeat(numbers, self.start_logits.shape[-1], axis=1)
 
     def log_policy(self, theta: Array) -> Array:
         """Log-probability of every sequence: [D] -> [X, K]."""
@@ -164,6 +174,7 @@ def neural(
         share = right / right.sum(axis=1, keepdims=True)
         start = _taught(network, start, tokens, pretrained * share + (1 - pretrained) / len(tokens))
     logits = np.asarray(_double(lambda: network.logits(jnp.asarray(start), count, jnp.asarray(tokens))))
+    _check_causal(architecture, logits)
     law = RewardLaw(jax.device_put(np.array([0.0, 1.0])), jax.device_put(np.stack([1 - success, success], axis=-1)))
     unfinished = NeuralBandit(
         law,
@@ -179,6 +190,16 @@ def neural(
     wanted = f"none of {reference.size} sequences without probability at the start, which is the reference policy"
     _checks.require(not odd, f"bandit.architecture {architecture}", wanted, odd)
     return NeuralBandit(**{**vars(unfinished), "reference_log_policy": jax.device_put(reference)})
+
+
+def _check_causal(architecture: str, logits: np.ndarray) -> None:
+    """Logits [X, K, L, V] at a place must be those of every sequence that begins with the same tokens."""
+    contexts, _, length, vocabulary = logits.shape
+    for place in range(length):
+        alike = logits[:, :, place].reshape(contexts, vocabulary**place, -1, vocabulary)
+        depends = not np.allclose(alike, alike[:, :, :1], rtol=1e-9, atol=1e-9, equal_nan=True)
+        wanted = "logits that depend on the prompt and the tokens before alone"
+        _checks.require(not depends, f"bandit.architecture {architecture}", wanted, f"others at token {place + 1}")
 
 
 def _double(work: Callable[[], Any]) -> Any:

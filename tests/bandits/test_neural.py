@@ -18,6 +18,7 @@ from bandit_lab.measure import displaced, growth_rate
 from bandit_lab.study.cli import main
 
 pytest.importorskip("equinox", reason="the extra 'neural' is not installed")
+from bandit_lab.bandits import neural as module
 from bandit_lab.bandits.neural import NETWORKS, neural, register_network
 
 ARCHITECTURES = ("mlp", "gru", "transformer")
@@ -47,12 +48,29 @@ def sees_the_future(bandit) -> bool:
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_logits_of_sequences_that_differ_in_the_last_token_are_worked_out_once(architecture):
+    """They are those of a pass for every sequence, and so is the derivative. Planted: another sequence's."""
+    bandit = neural(2, 3, 2, architecture=architecture, width=4, scale=2.0)
+    theta = bandit.initial_parameters + 0.5 * jax.random.normal(jax.random.key(1), bandit.initial_parameters.shape)
+    weights = jax.random.normal(jax.random.key(2), bandit.start_logits.shape)
+
+    def each(theta):
+        logits = bandit.network.logits(theta, 2, bandit.tokens)
+        return bandit.start_logits + 2 * (logits - bandit.start_logits)
+
+    (found, back), (expected, expected_back) = (jax.vjp(function, theta) for function in (bandit.logits, each))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(back(weights)[0], expected_back(weights)[0], rtol=0, atol=1e-12)
+    assert np.max(np.abs(found - jnp.roll(expected, 3, axis=1))) > 1e-3
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_token_depends_on_those_before_it_only(architecture):
     assert not sees_the_future(neural(2, 2, 3, architecture=architecture, width=4))
 
 
-def test_a_network_that_sees_the_future_is_noticed():
-    """The planted defect of the test above: all tokens are read at every place."""
+def test_a_network_that_sees_the_future_is_refused(monkeypatch):
+    """And the planted defect of the test above: all tokens are read at every place."""
     import equinox as eqx
 
     class Blind(eqx.Module):
@@ -64,6 +82,9 @@ def test_a_network_that_sees_the_future_is_noticed():
     register_network("sees_all")(lambda contexts, vocabulary, length, width, depth, key: Blind(
         jax.random.normal(key, (length, vocabulary))))  # fmt: skip
     try:
+        with pytest.raises(ValueError, match=r"architecture sees_all: expected logits .*, got 'others at token 1'"):
+            neural(2, 2, 3, architecture="sees_all")
+        monkeypatch.setattr(module, "_check_causal", lambda *arguments: None)
         assert sees_the_future(neural(2, 2, 3, architecture="sees_all"))
     finally:
         NETWORKS._builders.pop("sees_all")

@@ -1,4 +1,4 @@
-"""Exponential and logarithm of float32 in half the instructions of XLA's or fewer; other types take the usual ones."""
+"""Exponential and logarithms of float32 in half the instructions of XLA's or fewer; other types take the usual ones."""
 
 import jax
 import jax.numpy as jnp
@@ -39,12 +39,29 @@ def _derivative(x: tuple[Array], change: tuple[Array]) -> tuple[Array, Array]:
 
 def log(x: Array) -> Array:
     """log(x) for normal x > 0: float32 by a polynomial, error 1e-7 of |log x| or of 1 where it is larger."""
+    return _log_of(*_parts(x)) if x.dtype == jnp.float32 else jnp.log(x)
+
+
+def log1p(x: Array) -> Array:
+    """log(1 + x) for every x: float32 by the polynomial of `log`, relative error 5.2e-7; ends as `jnp.log1p`."""
     if x.dtype != jnp.float32:
-        return jnp.log(x)
+        return jnp.log1p(x)
+    one_more = 1 + x
+    whole, f = _parts(one_more)
+    found = _log_of(whole, jnp.where(whole == 0, x, f))  # f has lost the last digits of a small x
+    beyond = jnp.where(one_more == 0, -jnp.inf, jnp.where(one_more > 0, one_more, jnp.nan))
+    return jnp.where((one_more > 0) & (one_more < jnp.inf), found, beyond)
+
+
+def _parts(x: Array) -> tuple[Array, Array]:
+    """(n, f) with x = 2^n (1 + f) and 1 + f in [sqrt(1/2), sqrt(2))."""
     bits = lax.bitcast_convert_type(x, jnp.int32)
     whole = (bits - np.int32(_ROOT_OF_HALF)) >> 23
-    f = lax.bitcast_convert_type(bits - (whole << 23), jnp.float32) - 1
-    part = jnp.full_like(x, _LOG[0])
+    return whole, lax.bitcast_convert_type(bits - (whole << 23), jnp.float32) - 1
+
+
+def _log_of(whole: Array, f: Array) -> Array:
+    part = jnp.full_like(f, _LOG[0])
     for coefficient in _LOG[1:]:
         part = part * f + np.float32(coefficient)
     return part * f + whole.astype(jnp.float32) * np.float32(np.log(2.0))

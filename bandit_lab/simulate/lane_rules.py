@@ -10,13 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from bandit_lab._elementary import log1p
 from bandit_lab._numerics import add_up, leading_sum
 from bandit_lab._types import Array
 from bandit_lab.simulate.lane_sparse import dense, is_sparse, product
 from bandit_lab.simulate.laned import Laned, carries_keys, held
 
 _NAMES = """abs acos acosh add add_any and asin asinh atan atan2 atanh cbrt ceil clamp clz convert_element_type copy
-    cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt integer_pow is_finite le lgamma log log1p
+    cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt integer_pow is_finite le lgamma log
     logistic lt max min mul ne neg nextafter not or population_count pow rem round rsqrt select_n shift_left
     shift_right_arithmetic shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh xor"""
 _ELEMENTWISE = frozenset(_NAMES.split())
@@ -36,6 +37,8 @@ def by_rule(equation: Any, name: str, inputs: list[Any], params: dict[str, Any],
     if not equation.outvars or any(carries_keys(x) for x in inputs):
         return None
     shape, first = equation.outvars[0].aval.shape, inputs[0]
+    if name == "log1p":  # XLA's takes most of the time of a policy with `log_sigmoid`
+        return log1p(inputs[0].array)
     if name in _ELEMENTWISE:
         return bind(equation, [_full(x, shape, lanes) for x in inputs], params)
     if name in _SAME_AXES:

@@ -242,6 +242,7 @@ DRAWS = {
     "split": lambda key: jax.vmap(lambda k: jax.random.normal(k, (2,)))(jax.random.split(key, 3)),
     "unpacked": lambda key: jax.random.normal(jax.random.split(key, 3)[1]) + jax.random.uniform(key),
     "folded in": lambda key: jax.random.uniform(jax.random.fold_in(key, 5), (4,)),
+    "exponential": lambda key: jax.random.exponential(key, (3,)),
     "integers": lambda key: jax.random.randint(key, (5,), 0, 3),
     "in a loop": lambda key: jax.lax.fori_loop(
         0, 3, lambda i, c: (jax.random.fold_in(c[0], i), c[1] + jax.random.uniform(c[0])), (key, jnp.zeros(()))

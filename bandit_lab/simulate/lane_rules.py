@@ -37,7 +37,7 @@ def by_rule(equation: Any, name: str, inputs: list[Any], params: dict[str, Any],
     if not equation.outvars or any(carries_keys(x) for x in inputs):
         return None
     shape, first = equation.outvars[0].aval.shape, inputs[0]
-    if name == "log1p":  # XLA's takes most of the time of a policy with `log_sigmoid`
+    if name == "log1p":  # XLA's takes two fifths of a step of `one_logit`
         return log1p(inputs[0].array)
     if name in _ELEMENTWISE:
         return bind(equation, [_full(x, shape, lanes) for x in inputs], params)

@@ -28,23 +28,23 @@ def show(document: Document) -> None:
 
 def rich_tables(table: Table[Any]) -> "list[RichTable]":
     """The table for rich: in parts that fit the page, each with the first column, unless its rows may be cut."""
-    first, *rest = table.shown(On.TERMINAL)
-    parts = [[first]]
-    for column in rest:
+    columns = table.shown(On.TERMINAL)
+    least = {} if table.narrow else {column.key: _least_width(table, column) for column in columns}
+    parts: list[list[Column[Any]]] = [[]]
+    for column in columns:
         grown = [*parts[-1], column]
-        if table.narrow or len(grown) == 2 or _least_width(table, grown) <= report.page_width():
+        if table.narrow or len(grown) <= 2 or sum(least[each.key] for each in grown) <= report.page_width():
             parts[-1] = grown
         else:
-            parts.append([first, column])
+            parts.append([columns[0], column])
     return [_drawn(table, part) for part in parts]
 
 
-def _least_width(table: Table[Any], columns: list[Column[Any]]) -> int:
-    """Characters of a line in which no number is broken; long words may be."""
-    cells = [[column.head(), *(column.cell(row) for row in table.rows)] for column in columns]
-    words = [max((len(word) for cell in each for word in cell.split()), default=0) for each in cells]
-    least = [max(column.width or 0, min(word, _LONG)) for column, word in zip(columns, words, strict=True)]
-    return sum(least) + _BETWEEN * len(columns)
+def _least_width(table: Table[Any], column: Column[Any]) -> int:
+    """Characters that a column takes if no number is broken; long words may be."""
+    cells = [column.head(), *(column.cell(row) for row in table.rows)]
+    longest = max((len(word) for cell in cells for word in cell.split()), default=0)
+    return max(column.width or 0, min(longest, _LONG)) + _BETWEEN
 
 
 def _drawn(table: Table[Any], columns: list[Column[Any]]) -> "RichTable":

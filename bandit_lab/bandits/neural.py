@@ -92,24 +92,14 @@ class NeuralBandit(Bandit):
 
     def logits(self, theta: Array) -> Array:
         """Of every token at every place of every sequence: [D] -> [X, K, L, V]."""
-        return self._with_last(self._logits(theta))
+        logits = self.network.logits(theta, self.start_logits.shape[0], self.tokens)
+        return self.start_logits + self.scale * (logits - self.start_logits)
 
     def log_token_policy(self, theta: Array) -> Array:
         """Log-probability of every token given the prompt and those before: [D] -> [L, X, K]."""
-        log_policy = self._with_last(jax.nn.log_softmax(self._logits(theta)))
-        chosen = jax.nn.one_hot(self.tokens, log_policy.shape[-1], dtype=log_policy.dtype)
-        return jnp.moveaxis(jnp.sum(log_policy * chosen, axis=-1), -1, 0)
-
-    def _logits(self, theta: Array) -> Array:
-        """[X, K / V, L, V]: of sequences that differ in their last token the first, as no logit depends on that one."""
-        vocabulary = self.start_logits.shape[-1]
-        start = self.start_logits[:, ::vocabulary]
-        logits = self.network.logits(theta, start.shape[0], self.tokens[::vocabulary])
-        return start + self.scale * (logits - start)
-
-    def _with_last(self, numbers: Array) -> Array:
-        """[X, K / V, L, V] -> [X, K, L, V]."""
-        return jnp.repeat(numbers, self.start_logits.shape[-1], axis=1)
+        logits = self.logits(theta)
+        chosen = jax.nn.one_hot(self.tokens, logits.shape[-1], dtype=logits.dtype)
+        return jnp.moveaxis(jnp.sum(jax.nn.log_softmax(logits) * chosen, axis=-1), -1, 0)
 
     def log_policy(self, theta: Array) -> Array:
         """Log-probability of every sequence: [D] -> [X, K]."""

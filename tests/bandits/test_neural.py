@@ -48,23 +48,6 @@ def sees_the_future(bandit) -> bool:
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_logits_of_sequences_that_differ_in_the_last_token_are_worked_out_once(architecture):
-    """They are those of a pass for every sequence, and so is the derivative. Planted: another sequence's."""
-    bandit = neural(2, 3, 2, architecture=architecture, width=4, scale=2.0)
-    theta = bandit.initial_parameters + 0.5 * jax.random.normal(jax.random.key(1), bandit.initial_parameters.shape)
-    weights = jax.random.normal(jax.random.key(2), bandit.start_logits.shape)
-
-    def each(theta):
-        logits = bandit.network.logits(theta, 2, bandit.tokens)
-        return bandit.start_logits + 2 * (logits - bandit.start_logits)
-
-    (found, back), (expected, expected_back) = (jax.vjp(function, theta) for function in (bandit.logits, each))
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
-    np.testing.assert_allclose(back(weights)[0], expected_back(weights)[0], rtol=0, atol=1e-12)
-    assert np.max(np.abs(found - jnp.roll(expected, 3, axis=1))) > 1e-3
-
-
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_token_depends_on_those_before_it_only(architecture):
     assert not sees_the_future(neural(2, 2, 3, architecture=architecture, width=4))
 

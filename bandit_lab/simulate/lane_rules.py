@@ -37,8 +37,6 @@ def by_rule(equation: Any, name: str, inputs: list[Any], params: dict[str, Any],
     if not equation.outvars or any(carries_keys(x) for x in inputs):
         return None
     shape, first = equation.outvars[0].aval.shape, inputs[0]
-    if name == "log1p":  # XLA's takes two fifths of a step of `one_logit`
-        return log1p(inputs[0].array)
     if name in _ELEMENTWISE:
         return bind(equation, [_full(x, shape, lanes) for x in inputs], params)
     if name in _SAME_AXES:
@@ -268,6 +266,11 @@ def _scattered(equation: Any, inputs: list[Any], params: dict[str, Any], shape: 
     return lax.fori_loop(0, index.shape[0], added, start).reshape(*shape, lanes)
 
 
+def _log1p(equation: Any, inputs: list[Any], params: dict[str, Any], shape: Any, lanes: int) -> Any:
+    """XLA's takes two fifths of a step of a policy with `jax.nn.log_sigmoid`."""
+    return log1p(inputs[0].array)
+
+
 def _leading(removed: tuple[int, ...], mapped: tuple[int, ...], count: int) -> bool:
     return tuple(removed) == tuple(mapped) == tuple(range(count))
 
@@ -295,4 +298,5 @@ RULES: dict[str, Callable] = {
     "dynamic_slice": _cut,
     "gather": _gathered,
     "scatter-add": _scattered,
+    "log1p": _log1p,
 }

@@ -74,8 +74,8 @@ def _evaluate(
         called = called_by(equation)
         found = _evaluate(*called, inputs, lanes, seen) if called else _once(equation, inputs, lanes, seen)
         repeated_work = equation.primitive.name in _CHEAP and uses[equation.outvars[0]] > 1
-        if repeated_work and isinstance(found[0], Laned) and not carries_keys(found[0]):
-            found[0] = found[0] if found[0].before is not None else Laned(held(found[0].array), before=found[0].array)
+        if repeated_work and isinstance(found[0], Laned) and not carries_keys(found[0]) and found[0].before is None:
+            found[0] = Laned(held(found[0].array), before=found[0].array)  # in `seen` too: held once
         known.update(zip(equation.outvars, found, strict=True))
     return [read(atom) for atom in jaxpr.outvars]
 

@@ -162,12 +162,7 @@ def test_the_same_as_vmap_where_numbers_are_double(name, dtype):
 REPEATED = {  # how often an operation stands there, and is left
     "same": (lambda x: jnp.sin(x) + jnp.sin(x), "sin", 2, 1),
     "in functions": (lambda x: jax.jit(jnp.sin)(x) + jax.jit(lambda y: jnp.sin(y))(x), "sin", 2, 1),
-    "of a result held in memory": (
-        lambda x: (lambda y: jnp.sin(y))(x + 1) + (lambda y: jnp.sin(y) * y)(x + 1),
-        "sin",
-        2,
-        1,
-    ),
+    "of a result held in memory": (lambda x: jnp.sin(x + 1) + (lambda y: jnp.sin(y) * y)(x + 1), "sin", 2, 1),
     "of another value": (lambda x: jnp.sin(x) + jnp.sin(2 * x), "sin", 2, 2),
     "of the negative zero": (lambda x: jnp.maximum(x, 0.0) + jnp.maximum(x, -0.0), "max", 2, 2),
     "with another parameter": (lambda x: jnp.sum(x.reshape(3, 4), 0)[:3] + jnp.sum(x.reshape(3, 4), 1), "add", 1, 6),

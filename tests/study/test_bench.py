@@ -191,7 +191,7 @@ def test_every_registered_rule_has_a_cost_or_a_reason(monkeypatch, capsys):
 
 
 def test_operations_are_counted_where_none_is_skipped():
-    """A product of two known sizes, forward and back. Of features of which most are zero the fast path skips these."""
+    """Every weight has a product and a sum, forward and back. Most features of `contextual` are zero: no count."""
     from bandit_lab.bandits import BANDITS
     from bandit_lab.study.bench.engines import policy_flops
 
@@ -199,7 +199,7 @@ def test_operations_are_counted_where_none_is_skipped():
     flops = policy_flops(neural)
     assert flops is not None
     weights = neural.initial_parameters.shape[-1]
-    assert flops > 4 * weights  # every weight: a product and a sum forward, the same back, for each prompt
+    assert flops > 4 * weights
     assert policy_flops(contextual) is None
 
 

@@ -28,12 +28,12 @@ def show(document: Document) -> None:
 
 def rich_tables(table: Table[Any]) -> "list[RichTable]":
     """The table for rich: in parts that fit the page, each with the first column, unless its rows may be cut."""
-    columns = table.shown(On.TERMINAL)
+    columns, width = table.shown(On.TERMINAL), report.page_width()
     least = {} if table.narrow else {column.key: _least_width(table, column) for column in columns}
     parts: list[list[Column[Any]]] = [[]]
     for column in columns:
         grown = [*parts[-1], column]
-        if table.narrow or len(grown) <= 2 or sum(least[each.key] for each in grown) <= report.page_width():
+        if table.narrow or len(grown) <= 2 or sum(least[each.key] for each in grown) <= width:
             parts[-1] = grown
         else:
             parts.append([columns[0], column])

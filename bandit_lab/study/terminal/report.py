@@ -47,8 +47,8 @@ def show(*tables: "str | Text | Table") -> None:
     from rich.console import Console
 
     page = _Page()  # rich itself would end the process where stdout is closed
-    coloured = _stdout().is_terminal
-    console = Console(file=page, highlight=False, force_terminal=coloured, width=page_width(), force_jupyter=False)
+    terminal = _stdout().is_terminal
+    console = Console(file=page, highlight=False, force_terminal=terminal, width=page_width(), force_jupyter=False)
     for table in tables:
         whole = getattr(table, "no_wrap", None)  # rich drops it from text that it joins
         console.print(table, no_wrap=whole, overflow="ignore" if whole else None, crop=not whole)

@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 TRAINER := .venv-trainer
 ARGS ?=
 
-.PHONY: sweep predict bench reproduce test nightly quick trainer lowest mutate lines lint format docs figures clean help
+.PHONY: sweep predict bench reproduce test nightly quick trainer lowest mutate lock lines lint format docs figures clean help
 
 sweep: $(READY)  ## the phase diagram; ARGS="staleness=lag seeds=256" changes settings
 	$(BIN)/python -m bandit_lab sweep $(ARGS)
@@ -38,6 +38,11 @@ lowest:  ## lower bounds of all packages on every supported Python: commands, an
 mutate: $(READY)  ## small mistakes planted at random in a copy: which does no short test see? ARGS="--sample 120 --seed 0"
 	$(BIN)/python tests/mutate.py $(ARGS)
 
+lock: $(READY)  ## requirements.lock anew: the newest versions that pyproject.toml allows, for every supported Python
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --no-header --no-annotate \
+	    --extra dev --extra docs --extra browser --output-file requirements.lock pyproject.toml
+
 lines: $(READY)  ## lines of the package by room and kind; ARGS=--rooms for the rooms inside
 	$(BIN)/python tests/lines.py $(ARGS)
 
@@ -55,6 +60,7 @@ docs: $(VENV)/.docs  ## the documentation site into build/site; a broken link or
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build $(ARGS)  # --quiet would hide warnings from the strict build
 
 figures: $(READY)  ## every figure and claim at paper quality, the default sweep's results, the diagnostics' scores
+	$(BIN)/python docs/_site/pictures.py
 	$(BIN)/python -m bandit_lab reproduce quality=paper publish=figures $(ARGS)
 	$(BIN)/python -m bandit_lab sweep run_dir=outputs/figures overwrite=true
 	cp outputs/figures/trajectories.png figures/
@@ -66,20 +72,20 @@ figures: $(READY)  ## every figure and claim at paper quality, the default sweep
 	cp outputs/held_out/recall.png figures/held_out.png
 	cp "$$($(BIN)/python -m bandit_lab watch simulated=held_out runs=2000 seed=2027 | tail -1)" figures/watch.json
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.12 ...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[dev]'
 	touch $(READY)
 
 $(VENV)/.docs: $(READY)
-	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[docs]'
 	touch $(VENV)/.docs
 
 # Playwright drives the system's Chromium and downloads none. Where Debian's package is missing and can be had, it is.
 $(VENV)/.browser: $(READY)
-	$(BIN)/python -m pip install --quiet --editable '.[browser]'
+	$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[browser]'
 	{ command -v chromium || command -v chromium-browser || command -v google-chrome || { test "$$(id -u)" = 0 && \
 	    timeout 300 sh -c 'apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium'; }; } >/dev/null 2>&1 || \
 	    echo "no Chromium on this machine and none to be had: tests of the page in a browser are skipped"

@@ -1,12 +1,15 @@
 """Host-side checks of arguments: one clear line that names the setting, what was expected and what was got."""
 
 import math
-import os
 import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bandit_lab._names import one_of
+
+LARGEST = 1e30
+"""Learning rate or KL weight beyond which one step may overflow in single precision, which ends at 3e38."""
 LONGEST = 160  # characters of a message of somebody else
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -67,22 +70,19 @@ def numbers(name: str, values: Any, length: int | None = None) -> tuple[float, .
     return result
 
 
-def output_file(name: str, path: Path, appended: bool = False) -> Path:
-    """`path` if a file can be written there in an existing folder. Raises ValueError otherwise.
-
-    A device or pipe may be appended to, but no file takes its place.
-    """
-    writable = path.parent.is_dir() and os.access(path.parent, os.W_OK) and not path.is_dir()
-    if path.exists():
-        writable = writable and os.access(path, os.W_OK) and (appended or path.is_file())
-    require(writable, name, "a file in a folder that can be written", str(path))
-    return path
+def rewards(name: str, values: Any, length: int | None = None) -> tuple[float, ...]:
+    """`values` as `numbers` gives them: 0, or of a size whose square a float holds. Raises ValueError otherwise."""
+    result = numbers(name, values, length)
+    for place, one in enumerate(result):
+        require(one == 0 or 1e-100 <= abs(one) <= 1e100, f"{name}[{place}]", "0 or a size from 1e-100 to 1e100", one)
+    return result
 
 
 def choice(name: str, value: Any, known: Sequence[str] | Iterable[str]) -> str:
-    """`value` if it is one of `known`. Raises ValueError that lists the known names otherwise."""
+    """`value` if it is one of `known`. Raises ValueError that lists the known names, with the nearest, otherwise."""
     known = list(known)
-    require(value in known, name, "one of " + ", ".join(known), value)
+    if value not in known:
+        raise ValueError(f"{name}: expected {one_of(str(value), known)}, got {value!r}")
     return str(value)
 
 

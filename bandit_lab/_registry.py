@@ -5,13 +5,14 @@ A variant is registered by the file that defines it, `@register_bandit("gaussian
 the command line.
 """
 
+import contextlib
 import importlib
 import inspect
 import pkgutil
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from bandit_lab import _checks
 
@@ -25,7 +26,10 @@ class Registry(Generic[T]):
     kind: how errors and settings name it (`bandit`). needs: names that every built variant must have. given: arguments
     of a builder that are no options: where there are any, the variant is the builder itself with its options filled in.
     probe: looks at a variant from outside the package when it is built, and raises ValueError.
+    `imported` are the registries of all rooms that have been imported.
     """
+
+    imported: ClassVar["list[Registry[Any]]"] = []
 
     def __init__(
         self,
@@ -39,6 +43,7 @@ class Registry(Generic[T]):
         self.given = tuple(given)
         self.probe = probe
         self._builders: dict[str, Callable[..., T]] = {}
+        Registry.imported.append(self)
 
     def register(self, name: str) -> Callable[[F], F]:
         """Decorator of a class or function that builds the variant; gives it back unchanged.
@@ -61,6 +66,15 @@ class Registry(Generic[T]):
             return builder
 
         return keep
+
+    @contextlib.contextmanager
+    def standing(self, name: str, builder: Callable[..., T]) -> Iterator[None]:
+        """Inside, a variant stands under this name; afterwards the name is unknown again."""
+        self._builders[name] = builder
+        try:
+            yield
+        finally:
+            del self._builders[name]
 
     def __getitem__(self, name: str) -> Callable[..., T]:
         """The builder. Raises ValueError that lists the known names."""

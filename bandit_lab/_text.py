@@ -17,6 +17,11 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() or unicodedata.category(c) == "Zs" else ascii(c)[1:-1] for c in text)
 
 
+def install(extra: str) -> str:
+    """How optional dependencies are installed: no index has this package, a clone has it."""
+    return f"pip install '.[{extra}]' in a clone of the repository"
+
+
 def json_visible(text: str) -> str:
     r"""JSON with the same content in which such characters, and those that UTF-8 cannot hold, stand as `\uXXXX`."""
     return _ODD.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -3,11 +3,14 @@
 Prediction (written before the scoring half was looked at with this rule). A curve shows the softest mode and stability
 is lost in the stiffest, so that the exact margin of a curve permits every setting that collapsed, and the law some of
 them. Divided by a spread of stiffness that is calibrated on one origin, the margin permits none on all other origins,
-and still permits half of the settings above the run's own that worked.
+and still permits half of the settings above the run's own that worked. Added later, when a run read at five times
+the response time of its equals was permitted what collapsed: divided by the scatter of equal runs too, without a goal.
 Setting: conf/experiment/advice.yaml, families of public runs in which one setting was changed. Measured: for every
 ordered pair of runs of a family, what `advise` says of the first, given its settings and its log, and whether that
 permits the setting of the second; what became of the second is in the index. Rivals: keep what you have, halve it, the
 law's margin, the exact one. Two further families are not in the folder: of their first runs only the margins are known.
+Equal runs are alike in all settings that the advice asks for, in their reward and in their prompts, and something is
+permitted from each. Their readings are the short ends of the response times; of some only these are known.
 Runs without a baseline are left out, since the advice says nothing of their stiffness. Drawn: the change over the law's
 margin of the first run, by what became of the second.
 """
@@ -21,15 +24,14 @@ import numpy as np
 import xarray
 from matplotlib.figure import Figure
 
-from bandit_lab.curves import trainers
-from bandit_lab.curves.advise import REACH, SPREAD, Permit, StalenessLoop, from_curve, spread_needed
-from bandit_lab.study.advise.evidence import look
-from bandit_lab.study.advise.work import work
-from bandit_lab.study.logs.gather import Log, gather
-from bandit_lab.study.logs.settings import AdviseSettings, FitSettings
-from bandit_lab.study.plots import style as s
-from bandit_lab.study.reproduce import claims, public_logs, sheet
-from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.app.plots import style as s
+from bandit_lab.lab.reproduce import claims, public_logs, sheet
+from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.runs import advise, trainers
+from bandit_lab.runs.advise.evidence import look
+from bandit_lab.runs.advise.work import work
+from bandit_lab.runs.logs.gather import Log, gather
+from bandit_lab.runs.logs.settings import AdviseSettings, FitSettings
 
 TITLE = "What the advice permits"
 
@@ -37,7 +39,7 @@ TITLE = "What the advice permits"
 
 METHODS = ("advice", "keep", "halve", "law", "exact")
 NAMES = ("advise", "keep what you have", "halve it", "the law's margin", "the exact margin")
-SPREADS = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 5.0)
+SPREADS = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 5.0, 10.0, 15.75)
 SETTINGS = ("learning_rate", "refresh_interval", "group_size")
 EARLY = 0.2
 METRICS = ("clip_frac", "kl", "grad_norm", "entropy")
@@ -53,6 +55,7 @@ def predict(setting: Setting) -> xarray.Dataset:
         "collapsed_forbidden": ((), 1.0, ONE | {"long_name": "share of what collapsed that is forbidden"}),
         "worked_forbidden": ((), 0.5, ONE | {"long_name": "largest share of what worked that may be forbidden"}),
         "spread": ((), 1.0, ONE | {"long_name": "largest spread that the data may ask for, over the one used"}),
+        "scatter": ((), 1.0, ONE | {"long_name": "largest scatter that the data may ask for, over the one used"}),
         "exact_permits": ((), 1.0, ONE | {"long_name": "share of the collapsed that the exact margin permits"}),
     }
     return xarray.Dataset(values)
@@ -72,10 +75,8 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     with open(index, encoding="utf-8", newline="") as file:
         known = {row["run_id"]: row for row in csv.DictReader(file)}
     logs = {log.name: log for log in gather(FitSettings(logs_index=str(index)), lambda done, total: None)}
-    advised: dict[str, xarray.Dataset] = {}
-    for done, name in enumerate(wanted):
-        advised[name] = lab.keep(name, lambda log=logs[name]: advise_one(log, setting))  # type: ignore[misc]
-        lab.progress(done + 1, len(wanted))
+    every = sorted({*wanted, *(name for one in setting.equal for name in one["runs"])})
+    advised = lab.keep_each({one: lambda log=logs[one]: advise_one(log, setting) for one in every})  # type: ignore
     rows: list[list[Any]] = []
     for family, kind, runs in families:
         for first, value in runs.items():
@@ -86,16 +87,20 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     rows += _told(setting)
     columns = list(zip(*rows, strict=True))
     numbers = ("setting", "change", "law", "exact", "factor", "well", "permitted", "collapsed")
-    values = {
-        name: (("pair",), np.array(column, float), ONE) for name, column in zip(numbers, columns[3:], strict=True)
-    }
-    half = [float(str(family).partition(",")[0] in setting.calibration) for family in columns[0]]
-    values["calibration"] = (("pair",), np.array(half), ONE)
-    labels = [f"{family}: {first} to {second}" for family, first, second in zip(*columns[:3], strict=True)]
+    pairs = zip(numbers, columns[3:], strict=True)
+    values = {name: (("pair",), np.array(column, float), ONE) for name, column in pairs}
+    half = np.array([float(str(family).partition(",")[0] in setting.calibration) for family in columns[0]])
+    values["calibration"] = (("pair",), half, ONE)
+    labels = [f"{one}: {first} to {second}" for one, first, second in zip(*columns[:3], strict=True)]
     for metric in METRICS:
         attrs = ONE | {"long_name": f"mean of the logged {metric} over the run's first fifth, in the trainer's unit"}
         values[metric] = (("run",), np.array([early(logs[name], metric) for name in wanted]), attrs)
-    return xarray.Dataset(values, {"pair": labels, "run": wanted})
+    told = [(place, one["origin"], low) for place, one in enumerate(setting.equal)
+            for low in (*(float(advised[name]["low"]) for name in one["runs"]), *one.get("told", []))]  # fmt: skip
+    place, origin, low = zip(*told, strict=True)
+    values["equal_family"] = (("reading",), np.array(place, float), ONE | {"long_name": "number of the family"})
+    values["response_time"] = (("reading",), np.array(low), {"units": "optimiser steps", "long_name": "its short end"})
+    return xarray.Dataset(values, {"pair": labels, "run": wanted, "reading": list(origin)})
 
 
 def early(log: Log, metric: str) -> float:
@@ -115,21 +120,22 @@ def advise_one(log: Log, setting: Setting) -> xarray.Dataset:
     advice = work(setup, look(log, setup), AdviseSettings(safety=setting.safety))
     permit, worst = advice.permit, advice.margin_upper
     law, exact = (np.nan, np.nan) if worst is None else (worst.law, worst.exact)
-    well = float(permit.basis != "failed run")
-    values = {"law": law, "exact": exact, "factor": permit.factor, "interval": float(permit.interval), "well": well}
+    low = np.nan if advice.evidence.delay is None else advice.evidence.delay.low
+    values = {"law": law, "exact": exact, "factor": permit.factor, "interval": float(permit.interval), "low": low,
+              "well": float(permit.basis != "failed run")}  # fmt: skip
     return xarray.Dataset({name: ((), value, ONE) for name, value in values.items()})
 
 
 def _row(kind: str, advised: xarray.Dataset, value: float, other: float) -> list[Any]:
     """Code of the setting, change in heat, both margins, factor, whether the run went well, whether it is permitted."""
     one = {name: float(advised[name]) for name in advised}
-    permit = Permit(one["factor"], int(one["interval"]), "response time" if one["well"] else "failed run", "")
+    permit = advise.Permit(one["factor"], int(one["interval"]), "response time" if one["well"] else "failed run", "")
     change = value / other if kind == "group_size" else other / value
     allowed = allows(permit, kind, value, other)
     return [SETTINGS.index(kind), change, one["law"], one["exact"], one["factor"], one["well"], allowed]
 
 
-def allows(permit: Permit, kind: str, value: float, other: float) -> bool:
+def allows(permit: advise.Permit, kind: str, value: float, other: float) -> bool:
     """Whether what was said of a run at `value` permits `other`."""
     if kind == "group_size":
         return permit.group(int(value), int(other), adaptive=True)
@@ -143,8 +149,8 @@ def _told(setting: Setting) -> list[list[Any]]:
     rows: list[list[Any]] = []
     for one in setting.told:
         start, kind = int(one["from"]), one["setting"]
-        loop = StalenessLoop("refresh", start, 0.9, "ema")
-        permit = from_curve(loop, loop.law / one["law"], setting.safety)
+        loop = advise.StalenessLoop("refresh", start, 0.9, "ema")
+        permit = advise.from_curve(loop, loop.law / one["law"], setting.safety)
         for other, outcomes in one["to"].items():
             for outcome in outcomes:
                 allowed = allows(permit, kind, start, float(other))
@@ -190,10 +196,16 @@ def needed_by_run(m: xarray.Dataset, half: float) -> dict[str, float]:
     here = (m.calibration.values == half) & (m.collapsed.values == 1) & known
     spreads: dict[str, float] = {}
     for pair in np.flatnonzero(here):
-        spread = spread_needed(float(m.law.values[pair]), float(m.change.values[pair]))
+        spread = advise.spread_needed(float(m.law.values[pair]), float(m.change.values[pair]))
         first = str(m.pair.values[pair]).rpartition(" to ")[0]
         spreads[first] = max(spreads.get(first, 1.0), spread)
     return spreads
+
+
+def scatter(m: xarray.Dataset, without: str = "") -> float:
+    """The scatter of the equal runs, of all origins or all but one."""
+    family, kept = m.equal_family.values, m.reading.values != without
+    return advise.scatter_of_equals([m.response_time.values[kept & (family == one)] for one in np.unique(family)])
 
 
 def at_spread(m: xarray.Dataset, spread: float) -> np.ndarray:
@@ -248,11 +260,12 @@ def draw(figure: Figure, found: Results, wide: bool) -> None:
         word = ("collapsed" if lost else "worked") + (", calibration" if half else ", scored")
         panel.plot(m.law.values[here], m.change.values[here], mark, color=shade, label=word, markersize=5 + 2 * lost,
                    markeredgecolor="white", markeredgewidth=0.5)  # fmt: skip
-    span = np.geomspace(1, 60, 200)
+    span = np.geomspace(1, 100, 200)
     panel.plot(span, span, **s.LAW, label="the law")
-    panel.plot(span, np.clip(span / SPREAD, 1, REACH), **s.EXACT, label="permitted: at most")
+    most = np.clip(span / (advise.SPREAD * advise.SCATTER), 1, advise.REACH)
+    panel.plot(span, most, **s.EXACT, label="permitted: at most")
     panel.set(xscale="log", yscale="log", xlabel="law's margin of the run, stiff end of its interval",
-              ylabel="next setting over its own", xlim=(1, 60), ylim=(1, 40))  # fmt: skip
+              ylabel="next setting over its own", xlim=(1, 100), ylim=(1, 40))  # fmt: skip
     sheet.plain_log(panel.xaxis)
     sheet.plain_log(panel.yaxis)
     figure.legend(loc="outside lower center", ncols=3 if wide else 2)
@@ -267,14 +280,23 @@ def table(found: Results) -> str:
             "calibration: collapsed, permitted", "calibration: worked above, forbidden")  # fmt: skip
     rows = []
     for method, name in zip(METHODS, NAMES, strict=True):
-        far, up, own, own_up = (score(found, method), score(found, method, True), score(found, method, half=1.0),
-                                score(found, method, True, 1.0))  # fmt: skip
+        far, up, own, own_up = (score(found, method, above, half) for half in (0, 1) for above in (False, True))
         rows.append((name, f"{far[0]} of {far[1]}", f"{up[2]} of {up[3]}", f"{far[2]} of {far[3]}",
                      f"{own[0]} of {own[1]}", f"{own_up[2]} of {own_up[3]}"))  # fmt: skip
-    need = needed(found, 1.0), needed(found, 0.0)
-    told = f"Spread that forbids every collapse: {need[0]:.2f} on the calibration half, {need[1]:.2f} on the scoring "
-    told += f"half; used: {SPREAD:g}. Runs that had failed or fallen when the advice was asked for need none."
-    return "\n".join([*claims.grid(head, rows), "", told, "", *frontier(found), "", *by_metric(found)])
+    told = [f"Spread that forbids every collapse: {needed(found, 1.0):.2f} on the calibration half, "
+            f"{needed(found, 0.0):.2f} on the scoring half; used {advise.SPREAD:g}. Failed runs: none."]  # fmt: skip
+    parts = (claims.grid(head, rows), told, frontier(found), by_metric(found), by_origin(found))
+    return "\n\n".join("\n".join(part) for part in parts)
+
+
+def by_origin(found: Results) -> list[str]:
+    """The scatter of equal runs, of all of them and without each origin in turn."""
+    m, rows = found.measured, []
+    for out in ("", *np.unique(m.reading.values)):
+        kept = m.reading.values != out
+        numbers = str(kept.sum()), str(np.unique(m.equal_family.values[kept]).size), f"{scatter(m, str(out)):.2f}"
+        rows.append((str(out) or "none", *numbers))
+    return claims.grid(("origin left out", "equal runs", "families", "scatter"), rows)
 
 
 def by_metric(found: Results) -> list[str]:
@@ -305,7 +327,7 @@ def frontier(found: Results) -> list[str]:
 
 # Claims.
 
-SOURCE = "bandit_lab/curves/advise/permit.py"
+SOURCE = "bandit_lab/runs/advise/permit.py"
 SEEN = "the margins of single runs of both halves had been seen when the rule was made, the pairs had not"
 CLAIMS = (
     Claim(
@@ -340,16 +362,26 @@ CLAIMS = (
         fails_if="more than half of what worked above were forbidden",
         constant="the goal",
         post_hoc=SEEN,
-        explanation="Most start from a run with too few points to be read, from short runs whose curve bounds its "
-        "response time badly, or are five and more times what was run. Without evidence the advice is to keep it. On "
-        "the calibration half no rule of log and change reaches the goal without a collapse: see the last table.",
+        explanation="One curve tells little: spread and scatter forbid nearly all above. On the calibration half "
+        "no rule of log and change reaches the goal without a collapse: see the table of rules.",
     ),
     Claim(
         "advice.spread",
         "Spread of stiffness that forbids every collapse of the calibration half, over the spread used (1: or less)",
         SOURCE,
         predicted=lambda f: float(f.predicted.spread),
-        measured=lambda f: max(1.0, needed(f, 1.0) / SPREAD),
+        measured=lambda f: max(1.0, needed(f, 1.0) / advise.SPREAD),
+        tolerance=1e-9,
+        fails_if="the constant in the code were smaller than its data say",
+        constant="the constant in the code",
+        post_hoc="the constant is the number computed here, rounded up to the next half",
+    ),
+    Claim(
+        "advice.scatter",
+        "Response time over that of equals, of 95 % of runs with 95 % confidence, over the one used (1: or less)",
+        SOURCE,
+        predicted=lambda f: float(f.predicted.scatter),
+        measured=lambda f: max(1.0, scatter(f.measured) / advise.SCATTER),
         tolerance=1e-9,
         fails_if="the constant in the code were smaller than its data say",
         constant="the constant in the code",
@@ -358,7 +390,7 @@ CLAIMS = (
     Claim(
         "advice.exact_margin",
         "Share of the collapsed settings that the exact margin of the curve permits, where it is known",
-        "two thresholds: bandit_lab/theory; softest mode: docs of curves/advise",
+        "two thresholds: bandit_lab/theory; softest mode: docs of runs/advise",
         predicted=lambda f: float(f.predicted.exact_permits),
         measured=exact_share,
         tolerance=0.1,

@@ -24,16 +24,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bandit_lab import measure as detectors
-from bandit_lab import theory
+from bandit_lab import measure as detectors, theory
 from bandit_lab._types import Array
+from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import TabularBandit, k_arm
 from bandit_lab.grpo import ADVANTAGES, STALENESS, Hyper, Learner
+from bandit_lab.lab.reproduce import sheet
+from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.measure.directions import policy_directions
-from bandit_lab.simulate import drift_of
-from bandit_lab.study.plots import style as s
-from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.simulation import drift_of
 
 TITLE = "Complex stiffness"
 

@@ -16,14 +16,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import theory
-from bandit_lab.curves.diagnose import FAILURES, DiagnoseSettings, diagnose, oscillation_test
-from bandit_lab.study.benchmark.logs import as_curve
-from bandit_lab.study.benchmark.plant import plant_one
-from bandit_lab.study.benchmark.reward_only import among, features
-from bandit_lab.study.benchmark.simulate import simulate_all
-from bandit_lab.study.plots import style as s
-from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.app.plots import style as s
+from bandit_lab.lab.reproduce import sheet
+from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.runs.benchmark.logs import as_curve
+from bandit_lab.runs.benchmark.plant import plant_one
+from bandit_lab.runs.benchmark.reward_only import among, features
+from bandit_lab.runs.benchmark.simulate import simulate_all
+from bandit_lab.runs.diagnose import FAILURES, DiagnoseSettings, diagnose, oscillation_test
 
 TITLE = "Four failures, one shape of reward curve"
 
@@ -216,7 +216,7 @@ def _table(axis: Axes, counts: np.ndarray, title: str) -> None:
 
 LOOKED = "the ranges of the runs were chosen with results in sight"
 WISHED = "what a perfect diagnosis would give"
-SOURCE = "arXiv 2606.30789 (four diagnostics); detectors: bandit_lab/curves/diagnose"
+SOURCE = "arXiv 2606.30789 (four diagnostics); detectors: bandit_lab/runs/diagnose"
 
 
 # Of n runs of each kind in the half that is judged, one is 1/n: 8 at draft, 50 for the paper; some runs are mild. With

@@ -19,13 +19,12 @@ import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bandit_lab import measure as detectors
-from bandit_lab import theory
+from bandit_lab import measure as detectors, theory
+from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import TabularBandit, two_arm
 from bandit_lab.grpo import ESTIMATORS, Hyper, Learner
-from bandit_lab.study.plots import style as s
-from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.lab.reproduce import sheet
+from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 
 TITLE = "Which estimators have a refresh-interval threshold"
 

@@ -21,12 +21,12 @@ from matplotlib.figure import Figure
 
 from bandit_lab import theory
 from bandit_lab._readings import crossing, farthest_from_one, share_of_curves
+from bandit_lab.app.plots import style
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
-from bandit_lab.simulate import run
-from bandit_lab.study.plots import style
-from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting, labelled
+from bandit_lab.lab.reproduce import sheet
+from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting, labelled
+from bandit_lab.simulation import run
 
 TITLE = "What the group size does to mean and variance"
 

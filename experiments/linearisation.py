@@ -25,14 +25,13 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
-from bandit_lab import measure as detectors
-from bandit_lab import theory
+from bandit_lab import measure as detectors, theory
 from bandit_lab._readings import farthest_from_one
+from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import STALENESS, Hyper, Learner
-from bandit_lab.study.plots import style as s
-from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.lab.reproduce import sheet
+from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.theory.excursion import edges, place_of_return, thrown_out
 
 TITLE = "How far the linear threshold holds"
@@ -52,6 +51,7 @@ def coordinates(setting: Setting) -> dict:
 
 FAR = 10.0  # logits from the fixed point: a run farther out stays for long where the policy hardly moves
 RETURNS, CYCLES, THROWN = 0, 1, 2
+BISECTIONS = 12  # of a step of the scan: to 1e-5, so that what is read is where runs return and not the last bracket
 BASIN = {"units": "1", "long_name": "0: returns, 1: stays within 10 logits, 2: farther out"}
 
 
@@ -77,7 +77,7 @@ def predict(setting: Setting) -> xarray.Dataset:
     orbit = theory.two_cycle(drift, gap, 10.0)
     threshold = [theory.exact(model, n, mu).kappa / stiffness for model, n, mu in setting.loops]
     ratio = 1 + np.array(setting.excess)
-    amplitude = np.interp(ratio, orbit.ratio, orbit.amplitude, right=np.nan)
+    amplitude = np.sqrt(np.interp(ratio, orbit.ratio, orbit.amplitude**2, right=np.nan))  # a root at the threshold
     thin = slice(None, None, 2)
     values = {
         "threshold": ("loop", threshold, RATE),
@@ -166,7 +166,7 @@ def _one_loop(setting: Setting, place: int) -> xarray.Dataset:
     grid = small * np.linspace(setting.scan.start, setting.scan.stop, setting.scan.num)
     start = theta + 0.5 * away[:, None] * ALONG
     boundary = [
-        detectors.return_boundary(learner, "mean_field", hyper, theta, start, ALONG, grid, steps).value
+        detectors.return_boundary(learner, "mean_field", hyper, theta, start, ALONG, grid, steps, BISECTIONS).value
         for steps in setting.steps
     ]
     hyper, theta = cells(small * (1 + np.array(setting.excess)))

@@ -22,15 +22,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.optimize import minimize
 
-from bandit_lab import measure as detectors
-from bandit_lab import theory
+from bandit_lab import measure as detectors, theory
 from bandit_lab._readings import farthest_from_one
+from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
-from bandit_lab.simulate import trajectories
-from bandit_lab.study.plots import style as s
-from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.lab.reproduce import sheet
+from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.simulation import trajectories
 from bandit_lab.theory.two_arm import late_decay_rate, late_law
 
 TITLE = "Dividing by the std: late rates and curvature"

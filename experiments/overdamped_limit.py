@@ -1,14 +1,14 @@
 """When is the reward curve a single exponential, and what do its three numbers then mean?
 
-Prediction (written before the run). Near the fixed point heavy ball is m x'' + gamma x' + lambda x = 0 with damping
-ratio zeta = gamma/(2 sqrt(m lambda)) (arXiv 2606.30789; bandit_lab/theory/oscillator.py, step by step in discrete.py).
-From rest the closed form stays within e = 1/(4 zeta^2) of exp(-t/tau), tau = gamma/lambda = (1 - mu)/(eta lambda), as
+Prediction (written before the run). Near the fixed point heavy ball is m x'' + gamma x' + K x = 0 with damping
+ratio zeta = gamma/(2 sqrt(m K)) (arXiv 2606.30789; bandit_lab/theory/oscillator.py, step by step in discrete.py).
+From rest the closed form stays within e = 1/(4 zeta^2) of exp(-t/tau), tau = gamma/K = (1 - mu)/(eta K), as
 zeta grows: their difference is e [(1 - s) exp(-s) - exp(-s/e)] + O(e^2), s = t/tau (derived here). A fit of the single
 exponential returns the fixed point as plateau, over-damped also the inverse stiffness as time scale, and over a family
 with stiffness ~ size^-a the size exponent a (bandit_lab/theory/size_family.py). Far from the fixed point softmax bends
 the curve: the time scale is then that of the bent curve, by the same factor at every size.
 Setting: conf/experiment/overdamped_limit.yaml. Measured: runs of the mean update, with noise added the fits of
-bandit_lab.curves. Drawn: curves, their distance to the exponential, fitted time scales against damping and size.
+bandit_lab.runs.read. Drawn: curves, their distance to the exponential, fitted time scales against damping and size.
 """
 
 import jax
@@ -17,16 +17,15 @@ import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bandit_lab import measure as detectors
-from bandit_lab import theory
+from bandit_lab import measure as detectors, theory
 from bandit_lab._readings import farthest_from_one, read_at
+from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import two_arm
-from bandit_lab.curves.fit import fit_many
 from bandit_lab.grpo import DrGRPO, Hyper, Learner
-from bandit_lab.simulate import mean_curves
-from bandit_lab.study.plots import style as s
-from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.lab.reproduce import sheet
+from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.runs.fit import fit_many
+from bandit_lab.simulation import mean_curves
 from bandit_lab.theory.oscillator import beyond_exponential, nearest_exponential
 
 TITLE = "The single exponential as the over-damped limit"
@@ -97,7 +96,7 @@ def predict(setting: Setting) -> xarray.Dataset:
             "distance_closed_form": (along, distance(closed_form(fine), fine), ONE),
             "distance_leading": (along, np.max(beyond_exponential(zeta, fine), axis=1), ONE),
             "plateau": ((), 1.0, ONE),
-            "time": ((), 1.0, ONE | {"long_name": "time scale over (1 - mu)/(eta lambda)"}),
+            "time": ((), 1.0, ONE | {"long_name": "time scale over (1 - mu)/(eta K)"}),
             "fitted_plateau": (along, fit[:, 0], ONE),
             "fitted_time": (along, fit[:, 1], ONE),
             "r_squared": (along, 1 - (fit[:, 2] + noise) / (exact.var(axis=1) + noise), ONE),
@@ -334,12 +333,12 @@ CLAIMS = (
     # misfit 0.03, and 5 standard errors of a median of 100 times known to 0.06
     Claim(
         "overdamped_limit.time_scale",
-        "Over-damped (zeta >= 2), near the fixed point: the fitted time scale is (1 - mu)/(eta lambda)",
+        "Over-damped (zeta >= 2), near the fixed point: the fitted time scale is (1 - mu)/(eta K)",
         SOURCE,
         predicted=lambda f: float(f.predicted.time),
         measured=lambda f: over_damped(f, "fitted_time"),
         tolerance=0.07,
-        unit="(1 - mu)/(eta lambda)",
+        unit="(1 - mu)/(eta K)",
         fails_if="the fitted time were not the inverse stiffness",
         post_hoc=DRAFTED,
         constant="the inverse stiffness, its own unit",
@@ -352,7 +351,7 @@ CLAIMS = (
         measured=lambda f: float(np.median(f.measured.family_time / f.predicted.inverse_stiffness)),
         tolerance=lambda f: 5 * float(np.max(family_error(f))),
         relative=True,
-        unit="(1 - mu)/(eta lambda)",
+        unit="(1 - mu)/(eta K)",
         fails_if="the fit read another time off the exact bent curve",
         post_hoc=DRAFTED,
     ),
@@ -382,7 +381,7 @@ CLAIMS = (
     # spread of R^2 over curves 0.005; the fit weighs neighbours as correlated, not as white noise
     Claim.same(
         "overdamped_limit.r_squared_is_blind",
-        "An oscillation of damping ratio 0.25, logged to 6 (1 - mu)/(eta lambda), is fitted by the exponential too",
+        "An oscillation of damping ratio 0.25, logged to 6 (1 - mu)/(eta K), is fitted by the exponential too",
         "derived in experiments/overdamped_limit.py",
         lambda d: d.r_squared[-1],
         tolerance=0.02,

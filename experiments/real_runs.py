@@ -4,8 +4,8 @@ Prediction (written before the run). If no run had inertia that can be seen, the
 without inertia by more than 4 AICc in at most 5 % of them (what noise does to monotone curves). Intervals of 90 % from
 the first half cover 90 %. With Adam an update moves the parameters by eta: times go as 1/eta, in rollout cycles as
 1/K_ref, and to leading order not with G (arXiv 2606.30789; bandit_lab/theory/size_family.py).
-Setting: conf/experiment/real_runs.yaml. Measured: the five laws of bandit_lab.curves on every run of the index, the
-forecasts of bandit_lab.curves.backtest with their drift chosen on other families, and the step at which the chosen
+Setting: conf/experiment/real_runs.yaml. Measured: the five laws of bandit_lab.runs.read on every run of the index, the
+forecasts of bandit_lab.runs.forecast.backtest, their drift chosen on other families, the step at which the chosen
 law's curve passes a level that all runs of a family pass, half-way up. Drawn: every run with its law (points from the
 logs, which are in no file here); AICc of the softmax law against the oscillator; times where runs differ in one factor.
 """
@@ -21,14 +21,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from bandit_lab._readings import crossing, slope_within
-from bandit_lab.curves import Curve
-from bandit_lab.curves.backtest import BASELINES, compare, cut, leave_family_out
-from bandit_lab.curves.fit import SHAPES, fit_curve
-from bandit_lab.study.logs.gather import Log, gather
-from bandit_lab.study.logs.settings import FitSettings
-from bandit_lab.study.plots import style as s
-from bandit_lab.study.reproduce import claims, public_logs, sheet
-from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.app.plots import style as s
+from bandit_lab.lab.reproduce import claims, public_logs, sheet
+from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.runs.fit import SHAPES, fit_curve
+from bandit_lab.runs.forecast.backtest import BASELINES, compare, cut, leave_family_out
+from bandit_lab.runs.logs.gather import Log, gather
+from bandit_lab.runs.logs.settings import FitSettings
+from bandit_lab.runs.read import Curve
 
 TITLE = "Real runs and their laws"
 
@@ -321,7 +321,7 @@ CLAIMS = (
     Claim(
         "real_runs.inertia_not_needed",
         "Share of runs in which the oscillator does not beat every law without inertia by more than 4 AICc",
-        "statement on inertia: arXiv 2606.30789; bandit_lab/curves/fit/results.py",
+        "statement on inertia: arXiv 2606.30789; bandit_lab/runs/fit/results.py",
         predicted=lambda f: float(f.predicted.without_inertia),
         measured=needs_no_inertia,
         tolerance=0.05,
@@ -332,7 +332,7 @@ CLAIMS = (
     Claim(
         "real_runs.coverage",
         "Share of runs of 60 points or more whose end lies in its 90 % interval, forecast from the first half",
-        "bandit_lab/curves/forecast.py",
+        "bandit_lab/runs/forecast/forecast.py",
         predicted=lambda f: float(f.predicted.coverage),
         measured=coverage,
         tolerance=lambda f: 1.96 * float(np.sqrt(0.09 / kept(f).sum())),
@@ -342,7 +342,7 @@ CLAIMS = (
     Claim(
         "real_runs.refusals",
         "Share of these runs for which a forecast is not refused",
-        "bandit_lab/curves/forecast.py",
+        "bandit_lab/runs/forecast/forecast.py",
         predicted=lambda f: float(f.predicted.not_refused),
         measured=lambda f: float(kept(f).mean()),
         tolerance=0.3,
@@ -352,7 +352,7 @@ CLAIMS = (
     Claim(
         "real_runs.error",
         "Median error over that of the best simple baseline: four, and their median (1: no larger)",
-        "bandit_lab/curves/backtest.py",
+        "bandit_lab/runs/forecast/backtest.py",
         predicted=lambda f: float(f.predicted.error_over_best_baseline),
         measured=error_ratio,
         tolerance=0.05,

@@ -8,7 +8,7 @@ two_arm.py). A sweep of mu at fixed eta/(1 - mu) therefore separates them. A fit
 of variance v over n points R^2 = 1 - (m + v (1 - 4/n))/(variance of the curve + v), and the true law wins by
 n ln(1 + m/v) in AICc (derived here; both laws have as many parameters; an upper bound where m is not small, because the
 fit may take misfit for correlated noise). Setting: conf/experiment/slow_start.yaml. Measured: runs of the mean update;
-the fits of bandit_lab.curves on points that are means of B answers each. Drawn: the sweep; delays; R^2; AICc.
+the fits of bandit_lab.runs.read on points that are means of B answers each. Drawn: the sweep; delays; R^2; AICc.
 """
 
 import jax.numpy as jnp
@@ -18,16 +18,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.optimize import minimize
 
-from bandit_lab import measure as detectors
-from bandit_lab import theory
+from bandit_lab import measure as detectors, theory
 from bandit_lab._readings import crossing, farthest_from_one
+from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import two_arm
-from bandit_lab.curves.fit import SHAPES, fit_many
 from bandit_lab.grpo import DrGRPO, Hyper, Learner
-from bandit_lab.simulate import mean_curves
-from bandit_lab.study.plots import style as s
-from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.lab.reproduce import sheet
+from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.runs.fit import SHAPES, fit_many
+from bandit_lab.simulation import mean_curves
 
 TITLE = "Slow start: inertia against softmax geometry"
 

@@ -18,13 +18,12 @@ import numpy as np
 import xarray
 from matplotlib.figure import Figure
 
-from bandit_lab import measure as detectors
-from bandit_lab import theory
+from bandit_lab import measure as detectors, theory
+from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import k_arm
 from bandit_lab.grpo import ADVANTAGES, STALENESS, Hyper, Learner
-from bandit_lab.study.plots import style as s
-from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.lab.reproduce import sheet
+from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 
 TITLE = "Threshold from the Hessian"
 

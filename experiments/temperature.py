@@ -1,6 +1,6 @@
 """What raises the temperature of a run, and does its fluctuation tell of a threshold in time?
 
-Prediction: noise enters as a temperature eta s^2/(2 lambda (1 - mu)), s^2 ~ 1/G (arXiv 2606.30789). One batch used for
+Prediction: noise enters as a temperature eta s^2/(2 K (1 - mu)), s^2 ~ 1/G (arXiv 2606.30789). One batch used for
 a whole block of N updates is one draw that enters N times: N times the variance of fresh samples at small steps, at
 block points; exactly, the closed form of bandit_lab/theory/stationary.py, with momentum less than N times. Variance
 over learning rate grows without bound towards the exact threshold, like 1/(1 - share of the threshold): the learning
@@ -19,15 +19,14 @@ import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bandit_lab import measure as detectors
-from bandit_lab import theory
+from bandit_lab import measure as detectors, theory
 from bandit_lab._readings import crossing
+from bandit_lab.app.plots import style
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
-from bandit_lab.simulate import run
-from bandit_lab.study.plots import style
-from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting, labelled
+from bandit_lab.lab.reproduce import sheet
+from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting, labelled
+from bandit_lab.simulation import run
 
 TITLE = "Batch reuse as temperature; variance as a warning"
 

@@ -21,14 +21,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import _readings, theory
+from bandit_lab.app.plots import style as s
 from bandit_lab.bandits.contextual import ContextualBandit, contextual
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
+from bandit_lab.lab.reproduce import claims, sheet
+from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting, labelled
 from bandit_lab.measure.curvature import curvature_during_training
 from bandit_lab.measure.displaced import stack_bandits
 from bandit_lab.measure.observe import observe, success_and_cosine
-from bandit_lab.study.plots import style as s
-from bandit_lab.study.reproduce import claims, sheet
-from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting, labelled
 from bandit_lab.theory.contextual import contextual_curve, evenly_trained
 
 TITLE = "What dividing by the std does"

@@ -26,9 +26,9 @@ import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bandit_lab.study.plots import style as s
-from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.app.plots import style as s
+from bandit_lab.lab.reproduce import sheet
+from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 
 TITLE = "A real trainer leaves stability"
 
@@ -150,8 +150,15 @@ def _stiffness(setting: Setting, start: Any, kl: str, adam: bool) -> tuple[Any, 
         trainer = trainer_of(setting, Case(kl, 2, adam=adam), start, folder, least, steps)
         trainer.train()
         weight = setting.beta / (1 - 1 / setting.group_size) if kl == "reward" else 0.0
-        rows = 4 * setting.group_size
-        probe = TrlProbe(trainer, groups=setting.probe_groups, reward_kl=weight, rows_per_forward=rows, tolerance=1e-2)
+        probe = TrlProbe(
+            trainer,
+            prompts=4,
+            groups=setting.probe_groups,
+            anew=False,
+            reward_kl=weight,
+            rows_per_forward=4 * setting.group_size,
+            tolerance=1e-2,
+        )
         found = probe.measure()
     return found.stiffness, found.loop.momentum, found.loop.convention
 

@@ -14,13 +14,13 @@ import xarray
 from matplotlib.figure import Figure
 
 from bandit_lab import theory
+from bandit_lab.app.plots import style as s
 from bandit_lab.bandits.contextual import ContextualBandit, contextual
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
+from bandit_lab.lab.reproduce import sheet
+from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.measure.displaced import stack_bandits
 from bandit_lab.measure.observe import observe, success_of_prompts
-from bandit_lab.study.plots import style as s
-from bandit_lab.study.reproduce import sheet
-from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.theory.contextual import contextual_curve, evenly_trained
 
 TITLE = "Held-out tasks at two group sizes"

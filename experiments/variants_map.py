@@ -23,9 +23,9 @@ from bandit_lab import theory
 from bandit_lab._readings import farthest_from_one
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner
+from bandit_lab.lab.reproduce import claims, sheet
+from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.measure import variants
-from bandit_lab.study.reproduce import claims, sheet
-from bandit_lab.study.reproduce.experiment import Claim, Lab, Results, Setting
 
 TITLE = "Map of variants"
 
@@ -56,7 +56,7 @@ def late_exponent(drifts: Any, setting: Setting) -> float:
 # Prediction: theory alone.
 
 ALIKE = {"batch_std": "grpo"}  # one prompt: the batch is the group
-CLIPPED = ("clipped", "clip_higher", "cispo", "gspo")  # as `ratio` near a fixed point; one token: gspo is clip_higher
+CLIPPED = ("clipped", "clip_higher", "cispo", "decoupled", "gspo", "m2po")  # as `ratio` near a fixed point
 RATIOS = ("ratio", *CLIPPED)
 LOOPS = {**{model: model for model in theory.MODELS}, "random_mean": "random"}
 

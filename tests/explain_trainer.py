@@ -31,7 +31,7 @@ import torch
 from transformers import TrainerCallback
 
 from bandit_lab.integrations import tiny_client as client
-from bandit_lab.study.reproduce.experiment import Setting, discover, read_setting
+from bandit_lab.lab.reproduce.experiment import Setting, discover, read_setting
 
 AWAY = 0.03
 """Total variation from the fixed point at which runs with the KL in the reward start."""

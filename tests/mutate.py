@@ -1,12 +1,13 @@
 """A mutation tester: which small mistakes in the code would no short test see?
 
-    python tests/mutate.py --rooms theory measure curves grpo --sample 120 --seed 0
+    python tests/mutate.py --rooms theory measure runs grpo --sample 120 --seed 0
 
-A mutant is one file with one expression changed: a comparison, an operator, a constant, a condition, a dropped term,
-min for max. A random sample of all mutants is taken. Each is written into a copy of the tree in a temporary folder,
-never in place, and the short tests that concern its file are run there, in a process of their own, up to the first
-failure. A test that fails without any mutant, too, counts for nothing. Printed are killed and survived mutants with
-their line, and the share that was killed with its 90 % interval.
+A mutant is one file with one expression changed: a comparison, an operator, a constant (defaults of options too), a
+condition or the branch that it decides, a dropped term, min for max, an option that a call no longer hands on, two
+names exchanged, the part of an array that comes next. A random sample of all mutants is taken. Each is written into a
+copy of the tree in a temporary folder, never in place, and the short tests that concern its file are run there, in a
+process of their own, up to the first failure. A test that fails without any mutant, too, counts for nothing. Printed
+are killed and survived mutants with their line, and the share that was killed with its 90 % interval.
 
 Which tests concern a mutant: those whose test file imports its file, in few steps, and uses the functions that reach
 it. Names that a package passes on are followed to the module that defines them. The `--files` nearest test files are
@@ -30,6 +31,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -116,13 +118,18 @@ def variants(node: ast.AST) -> Iterator[ast.expr]:
         yield node.operand
     elif isinstance(node, ast.IfExp):
         yield ast.IfExp(ast.UnaryOp(ast.Not(), node.test), node.body, node.orelse)
+        yield node.body
+        yield node.orelse
     elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
         yield ast.Constant(not node.value)
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         if node.value == 0 or 1e-6 <= abs(node.value) <= 1e6:
             whole = isinstance(node.value, int) or node.value == 0
             yield ast.Constant(node.value + 1 if whole else node.value * 2)
+    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+        yield from _next_parts(node)
     elif isinstance(node, ast.Call):
+        yield from _other_arguments(node)
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
         if name in CALLS and isinstance(node.func, ast.Attribute):
             yield ast.Call(ast.Attribute(node.func.value, CALLS[name]), node.args, node.keywords)
@@ -130,6 +137,25 @@ def variants(node: ast.AST) -> Iterator[ast.expr]:
             yield ast.Call(ast.Name(CALLS[name]), node.args, node.keywords)
         elif name in DROPPED_CALLS and node.args:
             yield node.args[0]
+
+
+def _other_arguments(node: ast.Call) -> Iterator[ast.expr]:
+    """The call without one of its options, or with two neighbouring names exchanged."""
+    for place, option in enumerate(node.keywords):
+        if option.arg is not None:
+            yield ast.Call(node.func, node.args, [*node.keywords[:place], *node.keywords[place + 1 :]])
+    for place, pair in enumerate(pairwise(node.args)):
+        if all(isinstance(one, ast.Name) for one in pair):
+            yield ast.Call(node.func, [*node.args[:place], *reversed(pair), *node.args[place + 2 :]], node.keywords)
+
+
+def _next_parts(node: ast.Subscript) -> Iterator[ast.expr]:
+    """`x[:n]` as `x[n : 2 * n]`, and `x[:n, :n]` so along both axes: the numbers that stand behind the right ones."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    starts = [one for one in parts if isinstance(one, ast.Slice) and one.upper and not one.lower and not one.step]
+    if starts and len(starts) == len(parts):
+        twice = [ast.Slice(one.upper, ast.BinOp(ast.Constant(2), ast.Mult(), one.upper)) for one in starts if one.upper]
+        yield ast.Subscript(node.value, ast.Tuple(twice) if len(twice) > 1 else twice[0])
 
 
 def _inside(node: ast.AST) -> Iterator[ast.AST]:
@@ -336,7 +362,7 @@ class Bench:
 def main() -> None:
     """Draw, judge, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rooms", nargs="+", default=["theory", "measure", "curves", "grpo"], help="folders")
+    parser.add_argument("--rooms", nargs="+", default=["theory", "measure", "runs", "grpo"], help="folders")
     parser.add_argument("--sample", type=int, default=120, help="how many mutants; 0: all")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--files", type=int, default=4, help="how many test files for one mutant")

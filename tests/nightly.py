@@ -1,6 +1,6 @@
 """What `make test` leaves to `make nightly` because of its cost, besides what its own file marks.
 
-One list, so that a newcomer sees what `make test` leaves out; everything here runs in `.ci/run`. A name alone leaves
+One list, so that a newcomer sees what `make test` leaves out; all of it runs in `.ci/run all`. A name alone leaves
 out a whole statement; with ids, `make test` keeps these cases of it. Chosen by measured time: what costs seconds, is
 about one corner and has a cheaper relative in `make test`. A name that is no test's is an error (`conftest.py`).
 """
@@ -8,17 +8,17 @@ about one corner and has a cheaper relative in `make test`. A name that is no te
 KEPT: dict[str, tuple[str, ...]] = {
     # Programs as XLA compiles them by default, processes, devices: minutes of starting and compiling.
     "test_released.py::test_what_is_asserted_of_released_programs": (),
-    "simulate/test_devices.py::test_bytes_do_not_depend_on_the_number_of_devices": (),
-    "study/test_hosts.py::test_several_processes_write_the_bytes_of_one": (),
-    "study/test_compilation_cache.py::test_same_bytes_cold_shared_warm_and_damaged": (),
-    "study/test_compilation_cache.py::test_a_run_in_one_kernel_comes_back_with_the_same_bits": (),
-    "study/test_plugin_source.py::test_a_sweep_after_the_edit_does_not_take_the_old_results": (),
-    "study/test_plugins.py::test_a_policy_whose_neutral_direction_turns_has_the_thresholds_that_are_predicted": (),
-    "study/test_check.py::test_readme_bandit_runs_through_predict_sweep_and_check": (),
-    "study/test_check.py::test_rules_with_a_memory_grow_as_their_multipliers": (),
-    "study/test_check.py::test_a_policy_whose_neutral_direction_turns_keeps_the_rules": (),
-    "study/test_extending.py::test_an_example_runs_and_keeps_the_rules": ("Advantage", "Optimiser"),
-    "study/test_check_diagnostics.py::test_planted_defects_are_caught": (
+    "simulation/test_devices.py::test_bytes_do_not_depend_on_the_number_of_devices": (),
+    "app/test_dask.py::test_two_workers_write_the_bytes_of_one_process": (),
+    "app/test_compilation_cache.py::test_same_bytes_cold_shared_warm_and_damaged": (),
+    "app/test_compilation_cache.py::test_a_run_in_one_kernel_comes_back_with_the_same_bits": (),
+    "app/test_plugin_source.py::test_a_sweep_after_the_edit_does_not_take_the_old_results": (),
+    "app/test_plugins.py::test_a_policy_whose_neutral_direction_turns_has_the_thresholds_that_are_predicted": (),
+    "lab/test_check.py::test_readme_bandit_runs_through_predict_sweep_and_check": (),
+    "lab/test_check.py::test_rules_with_a_memory_grow_as_their_multipliers": (),
+    "lab/test_check.py::test_a_policy_whose_neutral_direction_turns_keeps_the_rules": (),
+    "lab/test_extending.py::test_an_example_runs_and_keeps_the_rules": ("Advantage", "Optimiser"),
+    "lab/test_check_diagnostics.py::test_planted_defects_are_caught": (
         "needs_entropy-any log is judged without an error",
         "short_sighted-any log is judged without an error",
         "not_a_number-any log is judged without an error",
@@ -27,63 +27,63 @@ KEPT: dict[str, tuple[str, ...]] = {
         "moody-the same log, the same finding",
         "writes-the same log, the same finding",
     ),
-    "study/test_benchmark.py::test_planted_failures_show_in_the_hidden_state": (),
-    "study/test_reproduce.py::test_another_source_of_a_plug_in_measures_again": (),
-    "study/test_sweep.py::test_fresh_estimator_has_no_threshold_in_the_refresh_interval": (),
-    "study/test_sweep.py::test_optimiser_without_a_theory_says_so": (),
-    "study/test_interface.py::test_outcomes_of_simulated_runs": (),
-    "study/test_interface.py::test_a_sweep_and_a_fit_are_documents_too": (),
-    "study/test_predict.py::test_formulas_of_the_plain_drift_are_not_given_for_another": ("kl_estimator=forward",),
-    "study/test_predict.py::test_unstable_lags_by_bisection_are_those_that_are_counted": (
+    "runs/test_benchmark.py::test_planted_failures_show_in_the_hidden_state": (),
+    "lab/test_reproduce.py::test_another_source_of_a_plug_in_measures_again": (),
+    "lab/test_sweep.py::test_fresh_estimator_has_no_threshold_in_the_refresh_interval": (),
+    "lab/test_sweep.py::test_optimiser_without_a_theory_says_so": (),
+    "app/test_interface.py::test_outcomes_of_simulated_runs": (),
+    "app/test_interface.py::test_a_sweep_and_a_fit_are_documents_too": (),
+    "lab/test_predict.py::test_formulas_of_the_plain_drift_are_not_given_for_another": ("kl_estimator=forward",),
+    "lab/test_predict.py::test_unstable_lags_by_bisection_are_those_that_are_counted": (
         "0.0-ema",
         "0.5-heavy_ball",
         "0.9-nesterov",
     ),
-    "study/test_check_diagnostics.py::test_a_deaf_diagnostic_and_one_that_misses_its_own_example_are_caught": (),
-    "study/test_benchmark.py::test_deaf_diagnostics_would_fail": (),
-    "study/test_benchmark.py::test_logged_rewards_are_draws_of_the_hidden_means": (),
-    "study/test_benchmark.py::test_the_learning_rate_is_set_over_the_exact_threshold": (),
-    "study/test_sweep_work.py::test_pieces_for_little_memory_are_whole_blocks_and_units_and_join_to_the_whole": (
+    "lab/test_check_diagnostics.py::test_a_deaf_diagnostic_and_one_that_misses_its_own_example_are_caught": (),
+    "runs/test_benchmark.py::test_deaf_diagnostics_would_fail": (),
+    "runs/test_benchmark.py::test_logged_rewards_are_draws_of_the_hidden_means": (),
+    "runs/test_benchmark.py::test_the_learning_rate_is_set_over_the_exact_threshold": (),
+    "lab/test_sweep_work.py::test_pieces_for_little_memory_are_whole_blocks_and_units_and_join_to_the_whole": (
         "most0",
         "most1",
         "most2",
     ),
-    "study/test_bench.py::test_all_three_draw_the_same_curves": ("A Bernoulli N=3",),
-    "study/test_interface.py::test_simulated_runs_are_those_of_the_engine": ("two_arm-auto",),
-    "study/test_sweep.py::test_both_precisions_run": ("float64",),
+    "lab/test_bench.py::test_all_three_draw_the_same_curves": ("A Bernoulli N=3",),
+    "app/test_interface.py::test_simulated_runs_are_those_of_the_engine": ("two_arm-auto",),
+    "lab/test_sweep.py::test_both_precisions_run": ("float64",),
     "test_mutate.py::test_survivors_and_kills_are_told_apart": (),
     # Monte Carlo over many runs: a rate, a moment, a law of counts.
-    "simulate/test_fast_path.py::test_both_paths_have_the_same_distribution": (
+    "simulation/test_fast_path.py::test_both_paths_have_the_same_distribution": (
         "clipped, two fixed arms",
         "drawn ages, two arms",
     ),
-    "simulate/test_fast_path.py::test_epsilon_and_ddof_reach_the_fast_path": (),
-    "simulate/test_fast_path.py::test_generators_agree": ("threefry",),
-    "simulate/test_fast_non_silent.py::test_runs_have_the_distribution_of_the_reference_path": (),
-    "simulate/test_fast_non_silent.py::test_joint_law_of_the_counts": ("three values-3", "fixed-4"),
-    "simulate/test_fast_draws.py::test_joint_law_of_the_counts_is_multinomial": ("group0-hash", "group3-threefry"),
-    "simulate/test_fast_draws.py::test_rare_arms_are_drawn_at_their_rate": ("16",),
-    "simulate/test_fast_draws.py::test_covariance_of_counts_in_a_group": (),
-    "simulate/test_exact_means.py::test_along_a_run_updates_are_a_martingale_around_the_exact_mean": ("frozen",),
+    "simulation/test_fast_path.py::test_epsilon_and_ddof_reach_the_fast_path": (),
+    "simulation/test_fast_path.py::test_generators_agree": ("threefry",),
+    "simulation/test_fast_non_silent.py::test_runs_have_the_distribution_of_the_reference_path": (),
+    "simulation/test_fast_non_silent.py::test_joint_law_of_the_counts": ("three values-3", "fixed-4"),
+    "simulation/test_fast_draws.py::test_joint_law_of_the_counts_is_multinomial": ("group0-hash", "group3-threefry"),
+    "simulation/test_fast_draws.py::test_rare_arms_are_drawn_at_their_rate": ("16",),
+    "simulation/test_fast_draws.py::test_covariance_of_counts_in_a_group": (),
+    "simulation/test_exact_means.py::test_along_a_run_updates_are_a_martingale_around_the_exact_mean": ("frozen",),
     "measure/test_adam.py::test_noisy_adam_responds_as_the_self_consistent_state_does": (),
     "measure/test_fluctuation.py::test_stationary_variance_of_one_case": ("two_arms-fast",),
     "measure/test_escape.py::test_survival_against_the_exact_chain": (),
     "theory/test_escape.py::test_kramers_and_first_passage_against_the_exact_operator": (),
     "theory/test_escape.py::test_hot_runs_collapse_below_the_deterministic_threshold": (),
-    "curves/test_curves_forecast.py::test_intervals_cover_where_a_law_holds": (),
-    "curves/test_curves_fit.py::test_laws_are_told_apart_when_the_curve_can_tell": (),
-    "curves/test_curves_fit.py::test_intervals_cover_at_their_rate": ("single_exponential", "softmax_law"),
-    "curves/test_curves_law_choice.py::test_the_wrong_law_is_seldom_clearly_ahead": (),
-    "curves/test_curves_diagnose.py::test_the_trough_of_a_wave_is_no_collapse": ("0.0",),
-    "curves/test_curves_advise.py::test_largest_safe_interval_is_the_largest": (
+    "runs/test_curves_forecast.py::test_intervals_cover_where_a_law_holds": (),
+    "runs/test_curves_fit.py::test_laws_are_told_apart_when_the_curve_can_tell": (),
+    "runs/test_curves_fit.py::test_intervals_cover_at_their_rate": ("single_exponential", "softmax_law"),
+    "runs/test_curves_law_choice.py::test_the_wrong_law_is_seldom_clearly_ahead": (),
+    "runs/test_curves_diagnose.py::test_the_trough_of_a_wave_is_no_collapse": ("0.0",),
+    "runs/test_curves_advise.py::test_largest_safe_interval_is_the_largest": (
         *(f"{momentum}-{model}" for momentum in (0.0, 0.544, 0.9, 0.99) for model in ("refresh", "pipeline")),
         "0.9-lag",
     ),
-    "simulate/test_random_bits.py::test_the_statistic_catches_a_planted_defect": (
+    "simulation/test_random_bits.py::test_the_statistic_catches_a_planted_defect": (
         *("uniform_cells", "neighbouring_cells", "bits_of_a_word", "lags_in_a_lane", "repeats_in_a_lane"),
     ),
     # One more case of what another case shows: thresholds, means, layouts.
-    "simulate/test_fast_path.py::test_layouts_give_the_same_runs": (),
+    "simulation/test_fast_path.py::test_layouts_give_the_same_runs": (),
     "measure/test_adam.py::test_fluctuation_without_a_second_moment_is_the_lyapunov_covariance": (),
     "measure/test_drawn_ages.py::test_averaged_staleness_without_momentum_is_ema_momentum": (),
     "measure/test_thresholds.py::test_measured_boundary_is_the_exact_one": ("default-A",),
@@ -96,19 +96,19 @@ KEPT: dict[str, tuple[str, ...]] = {
     "measure/test_mixed.py::test_island_of_the_linear_split_in_a_real_bandit": (),
     "measure/test_mixed.py::test_where_runs_go_from_inside_an_island": (),
     "measure/test_late_time.py::test_finite_groups_cross_over_to_one_over_time": (),
-    "simulate/test_enumerated_groups.py::test_the_mean_is_that_of_all_batches": ("std of the batch",),
-    "simulate/test_enumerated_groups.py::test_the_std_of_an_ever_larger_batch_is_that_of_all_contexts": (),
-    "simulate/test_layout.py::test_wide_chunks_hold_the_runs_of_narrow_ones": ("trained3-5000",),
-    "simulate/test_programs.py::test_runs_of_many_lengths_keep_a_bounded_number_of_programs": ("fast",),
-    "simulate/test_engine.py::test_the_second_call_does_not_compile": ("fast",),
-    "simulate/test_closed_forms.py::test_near_the_fixed_point_the_mean_curve_is_the_oscillators": (
+    "simulation/test_enumerated_groups.py::test_the_mean_is_that_of_all_batches": ("std of the batch",),
+    "simulation/test_enumerated_groups.py::test_the_std_of_an_ever_larger_batch_is_that_of_all_contexts": (),
+    "simulation/test_layout.py::test_wide_chunks_hold_the_runs_of_narrow_ones": ("trained3-5000",),
+    "simulation/test_programs.py::test_runs_of_many_lengths_keep_a_bounded_number_of_programs": ("fast",),
+    "simulation/test_engine.py::test_the_second_call_does_not_compile": ("fast",),
+    "simulation/test_closed_forms.py::test_near_the_fixed_point_the_mean_curve_is_the_oscillators": (
         "0.05-0.95-oscillatory",
     ),
-    "simulate/test_fast_mean_field.py::test_mean_field_runs_of_other_rules_agree_to_rounding": (
+    "simulation/test_fast_mean_field.py::test_mean_field_runs_of_other_rules_agree_to_rounding": (
         "advantage=sign, estimator=Uncorrected()-noisy",
         "staleness=random_mean-fixed",
     ),
-    "simulate/test_fast_counting.py::test_thresholds_are_dithered_cumulative_probabilities_in_order": (
+    "simulation/test_fast_counting.py::test_thresholds_are_dithered_cumulative_probabilities_in_order": (
         "1-2",
         "1-7",
         "1-64",

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,30 @@ def test_formulas_become_mathml_and_what_cannot_is_a_warning(hooks, caplog):
     hooks.as_mathml(r"\frac{1}{", False, "page.md")
     hooks.as_mathml(r"\nonsense x", False, "page.md")  # the converter leaves it as it stands
     assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
+
+
+def test_every_page_of_the_theory_has_a_picture_and_each_is_what_its_code_draws(monkeypatch):
+    monkeypatch.syspath_prepend(str(SITE))
+    import pictures
+
+    pages = [ROOT / "docs/how_stale.md", *sorted((ROOT / "docs/theory").glob("*.md"))]
+    assert [page.name for page in pages if "![" not in page.read_text(encoding="utf-8")] == []
+    shown = {name for page in pages for name in re.findall(r"pictures/(\w+)\.svg", page.read_text(encoding="utf-8"))}
+    assert shown == set(pictures.DRAWN) == {path.stem for path in pictures.FOLDER.glob("*.svg")}
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    if f"matplotlib=={version('matplotlib')}\n" not in lock:
+        pytest.skip("other releases of matplotlib than the locked one lay letters out otherwise")
+    for name in pictures.DRAWN:
+        drawn, kept = pictures.svg(name), (pictures.FOLDER / f"{name}.svg").read_text(encoding="utf-8")
+        again = f"{name}: python docs/_site/pictures.py"
+        assert NUMBER.sub("", drawn) == NUMBER.sub("", kept), again
+        here, there = ([float(one) for one in NUMBER.findall(text)] for text in (drawn, kept))
+        assert here == pytest.approx(there, abs=0.05), (
+            again
+        )  # points of a page 331 wide: machines differ in the last bits
+
+
+NUMBER = re.compile(r"\d+\.\d+")
 
 
 class Asked(HTMLParser):

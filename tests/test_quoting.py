@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bandit_lab.study.settings.config import SCHEMAS
-from bandit_lab.study.settings.schema import setting_fields
-from bandit_lab.study.terminal.commands import COMMANDS
+from bandit_lab.app.settings.config import SCHEMAS
+from bandit_lab.app.settings.schema import setting_fields
+from bandit_lab.app.terminal.commands import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
 SPECIAL = re.compile(r"[\[\]{}*?$;&|()<>~`\\]")

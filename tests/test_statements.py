@@ -10,7 +10,7 @@ from settings import learner
 from bandit_lab import theory
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ADVANTAGES
-from bandit_lab.simulate import drift_of
+from bandit_lab.simulation import drift_of
 
 ROOT = Path(__file__).parents[1]
 README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bandit_lab.study.cli import main
+from bandit_lab.app.cli import main
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = re.compile(r"```python\n(?P<code>.*?@register_(?!diagnostic)\w+\(\"(?P<name>\w+)\"\).*?)```", re.DOTALL)

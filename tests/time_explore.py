@@ -3,7 +3,7 @@
     python tests/time_explore.py [ADDRESS ...]
 
 For every address (what stands behind `#`) and control: the script's time in frames, and the time between frames on the
-screen, 16.7 ms at 60 a second. Nothing is judged: a busy machine is slow. What is judged is the work, in tests/study.
+screen, 16.7 ms at 60 a second. Nothing is judged: a busy machine is slow. What is judged is the work, in tests/app.
 """
 
 import os

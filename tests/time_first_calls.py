@@ -3,7 +3,7 @@
     python tests/time_first_calls.py [--sizes A B C D] [--paths reference fast] [--only PART_OF_A_NAME]
 
 A variant is the workload of `bench` with one rule or the bandit exchanged. Printed are wall-clock seconds and CPU
-seconds of `simulate.run` with 4,096 seeds (D: 2,048 cells) and 200 steps, and those of a second call, which is the run
+seconds of `simulation.run` with 4,096 seeds (D: 2,048 cells) and 200 steps, and those of a second call, the run
 alone. The import of JAX and the start of its devices are left out. Nothing is judged: a busy machine is slow.
 
 A variant that takes longer than `--patience` seconds is ended, and the next one begins: `random_mean` on the reference
@@ -23,11 +23,11 @@ os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
 
 import jax
 
-from bandit_lab import simulate
-from bandit_lab.simulate import fast
-from bandit_lab.study.bench.engines import CELLS, shortened
-from bandit_lab.study.bench.variants import variants
-from bandit_lab.study.bench.workload import SIZES, Case
+from bandit_lab import simulation
+from bandit_lab.lab.bench.engines import CELLS, shortened
+from bandit_lab.lab.bench.variants import variants
+from bandit_lab.lab.bench.workload import SIZES, Case
+from bandit_lab.simulation import fast
 
 PATHS = ("reference", "fast")
 
@@ -68,7 +68,7 @@ def timed(case: Case, label: str, path: str) -> list[float] | None:
     times = []
     for seed in range(2):
         wall, used = time.perf_counter(), time.process_time()
-        simulate.run(
+        simulation.run(
             learner,
             case.dynamics,
             case.cells(),

@@ -2,7 +2,7 @@
 
 Equinox, because a module is a plain pytree: it becomes one vector of parameters and a static rest without any state of
 its own, and jax transforms it like any function. It is an optional dependency: this file is imported when a network is
-asked for (`pip install 'bandit-lab[neural]'`).
+asked for (the extra `neural`).
 """
 
 from typing import Any

@@ -59,7 +59,9 @@ class Bandit(Protocol):
       fast path then draws what mean and variance of a group need, and not each of its rewards;
     - `costly`: True if `log_policy` costs far more than a table of logits: fewer runs are then computed side by side;
     - `log_token_policy(theta)`: [D] -> [L, X, K], where an arm is a sequence of L tokens: the log-probability of each
-      token given those before it, with sum over L equal to `log_policy`. Estimators that weigh tokens need it.
+      token given those before it, with sum over L equal to `log_policy`. Estimators that weigh tokens need it;
+    - `lexicographic`: True if the arms are all sequences of L tokens in lexicographic order, K = V^L: a sampler then
+      draws token by token.
 
     Everything else (the three dynamics, stiffness, thresholds, sweeps) is written against these names.
     """
@@ -71,6 +73,7 @@ class Bandit(Protocol):
     tabular: bool = False
     normal_stds: Array | None = None
     costly: bool = False
+    lexicographic: bool = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Gives the dataclass a static field with its own class.
@@ -102,8 +105,9 @@ class Bandit(Protocol):
 
 
 def expected_reward(bandit: Bandit, theta: Array) -> Array:
-    """Expected reported reward of the policy, averaged over contexts: [D] -> scalar, reward units."""
-    return jnp.mean(jnp.sum(jnp.exp(bandit.log_policy(theta)) * bandit.true_means, axis=-1))
+    """Expected reported reward of the policy, averaged over contexts: [D] -> scalar of theta's type, reward units."""
+    # A float64 literal in a policy of one's own lifts everything that it touches.
+    return jnp.mean(jnp.sum(jnp.exp(bandit.log_policy(theta)) * bandit.true_means, axis=-1)).astype(theta.dtype)
 
 
 def num_contexts_and_arms(bandit: Bandit) -> tuple[int, int]:

@@ -120,4 +120,6 @@ def table(name: str, values: Sequence, shape: tuple[int | None, ...]) -> np.ndar
         raise ValueError(f"{name}: expected {expected}, got {values!r}") from None
     fits = table.ndim == len(shape) and all(n in (None, m) for n, m in zip(shape, table.shape, strict=True))
     _checks.require(fits and bool(np.isfinite(table).all()), name, expected, table.shape)
+    if name == "bandit.rewards":
+        _checks.rewards(name, table.ravel().tolist())
     return table

@@ -19,8 +19,8 @@ NODES = 16
 class GaussianBandit(Bandit):
     """Softmax policy over K arms, one logit each; the reward of arm k is N(means[k], stds[k]^2).
 
-    `law` holds Gauss-Hermite nodes of every arm: moments up to order 2 NODES - 1 are exact, and so is the mean-field
-    gradient of every advantage that depends on mean and std alone.
+    `law` holds Gauss-Hermite nodes of every arm: moments up to order 2 NODES - 1 are exact. The mean field integrates
+    between the steps of an advantage instead, and refuses steps that it does not know of (`simulation.normal_law`).
 
     means, stds: [K], reward units.
     """
@@ -65,7 +65,7 @@ def gaussian(
     """
     noiseless = k_arm(rewards, reference_logits, initial_logits, "fixed")
     means = np.array(rewards, float)
-    spread = np.array(_checks.numbers("bandit.stds", stds, len(means)))
+    spread = np.array(_checks.rewards("bandit.stds", stds, len(means)))
     for i, std in enumerate(spread.tolist()):
         _checks.positive(f"bandit.stds[{i}]", std)
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)

@@ -34,7 +34,7 @@ def modes(
     Raises:
       ValueError: no two arms, a number of sizes that differs, a size < 1 or too many, spread < 0, what `k_arm` raises.
     """
-    means = _checks.numbers("bandit.rewards", rewards)
+    means = _checks.rewards("bandit.rewards", rewards)
     _checks.require(len(sizes) == len(means), "bandit.sizes", f"{len(means)} numbers", list(sizes))
     counts = [_checks.integer(f"bandit.sizes[{i}]", size, 1) for i, size in enumerate(sizes)]
     _checks.require(sum(counts) <= MOST_ARMS, "bandit.sizes", f"at most {MOST_ARMS} arms together", sum(counts))

@@ -15,7 +15,7 @@ import numpy as np
 import optax
 from numpy.typing import NDArray
 
-from bandit_lab import _checks
+from bandit_lab import _checks, _text
 from bandit_lab._registry import Registry
 from bandit_lab._types import Array
 from bandit_lab.bandits.base import Bandit, RewardLaw, register_bandit
@@ -89,6 +89,7 @@ class NeuralBandit(Bandit):
     scale: Array
     network: Network = field(metadata={"static": True})
     costly = True
+    lexicographic = True
 
     def logits(self, theta: Array) -> Array:
         """Of every token at every place of every sequence: [D] -> [X, K, L, V]."""
@@ -208,7 +209,7 @@ def _build(
         from bandit_lab.bandits import _networks  # noqa: F401  (it registers the built-in ones)
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"bandit: expected the extra 'neural' for bandit=neural (pip install 'bandit-lab[neural]'), got {error}"
+            f"bandit: expected the extra 'neural' for bandit=neural ({_text.install('neural')}), got {error}"
         ) from None
     name = _checks.choice("bandit.architecture", architecture, NETWORKS)
     size, layers = _checks.integer("bandit.width", width, 1), _checks.integer("bandit.depth", depth, 1)

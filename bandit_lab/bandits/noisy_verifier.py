@@ -29,7 +29,7 @@ def noisy_verifier(
     Raises:
       ValueError: what `k_arm` raises; a rate outside [0, 1].
     """
-    truth = _checks.numbers("bandit.rewards", rewards)
+    truth = _checks.rewards("bandit.rewards", rewards)
     for i, success in enumerate(truth):
         _checks.require(0 <= success <= 1, f"bandit.rewards[{i}]", "a success probability in [0, 1]", success)
     for name, rate in (("true_positive", true_positive), ("false_positive", false_positive)):

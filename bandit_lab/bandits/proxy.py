@@ -58,7 +58,7 @@ def proxy(
       ValueError: what `k_arm` raises; another number of true rewards.
     """
     trained = k_arm(rewards, reference_logits, initial_logits, kind)
-    means = _checks.numbers("bandit.true_rewards", true_rewards, trained.law.probabilities.shape[1])
+    means = _checks.rewards("bandit.true_rewards", true_rewards, trained.law.probabilities.shape[1])
     return ProxyBandit(
         trained.law, trained.initial_parameters, trained.reference_log_policy, jax.device_put(np.array(means)[None])
     )

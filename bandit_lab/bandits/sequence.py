@@ -31,6 +31,7 @@ class SequenceBandit(Bandit):
     initial_parameters: Array
     reference_log_policy: Array
     tokens: Array
+    lexicographic = True
 
     def log_token_policy(self, theta: Array) -> Array:
         """Log-probability of every token given the one before: [D] -> [L, 1, K]."""

@@ -49,7 +49,7 @@ def k_arm(
       ValueError: fewer than two arms, a length that differs, a probability outside [0, 1], NaN or infinity, a
         reference probability that is 0 in double precision.
     """
-    means = _checks.numbers("bandit.rewards", rewards)
+    means = _checks.rewards("bandit.rewards", rewards)
     _checks.require(len(means) >= 2, "bandit.rewards", "at least 2 arms", list(means))
     _checks.choice("bandit.kind", kind, ("bernoulli", "fixed"))
     zeros = (0.0,) * len(means)

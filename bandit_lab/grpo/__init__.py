@@ -16,6 +16,15 @@ from bandit_lab.grpo.advantage import (
     register_advantage,
     sees_batch,
 )
+from bandit_lab.grpo.correction import (
+    CORRECTIONS,
+    Correction,
+    Importance,
+    Masked,
+    NoCorrection,
+    Truncated,
+    register_correction,
+)
 from bandit_lab.grpo.estimator import (
     ESTIMATORS,
     ClipHigher,
@@ -32,10 +41,24 @@ from bandit_lab.grpo.estimator import (
 from bandit_lab.grpo.hyper import Hyper, check_hyper
 from bandit_lab.grpo.kl import K3, KL, KL_ESTIMATORS, Exact, register_kl
 from bandit_lab.grpo.optimizer import OPTIMIZERS, Optimizer, optimizer_names, register_optimizer
-from bandit_lab.grpo.shift import Shift, counted, shift_of, weighs_groups, weighs_tokens
+from bandit_lab.grpo.sampler import (
+    SAMPLERS,
+    LogitNoise,
+    OwnLaw,
+    Rounding,
+    Sampler,
+    Temperature,
+    TopK,
+    TopP,
+    register_sampler,
+)
+from bandit_lab.grpo.schedule import SCHEDULES, Schedule, schedule_values
+from bandit_lab.grpo.shift import Shift, counted, resampled, shift_of, weighs_groups, weighs_tokens
 from bandit_lab.grpo.staleness import (
     STALENESS,
+    DrawnAges,
     Lag,
+    MixedAges,
     Mixture,
     Pipeline,
     Random,
@@ -43,6 +66,7 @@ from bandit_lab.grpo.staleness import (
     Refresh,
     Staleness,
     averages,
+    draws,
     register_staleness,
 )
 from bandit_lab.grpo.update import (

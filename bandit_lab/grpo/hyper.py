@@ -32,10 +32,10 @@ def check_hyper(staleness: Staleness, hyper: Hyper) -> None:
     least, whole = staleness.smallest_interval, staleness.whole_interval
     interval = f"an integer >= {least}" if whole else "a number >= 0"
     ranges = {
-        "learning_rate": ("a number > 0", lambda x: x > 0),
+        "learning_rate": (f"a number > 0 and <= {_checks.LARGEST:g}", lambda x: (x > 0) & (x <= _checks.LARGEST)),
         "momentum": ("a number in [0, 1)", lambda x: (x >= 0) & (x < 1)),
         "refresh_interval": (interval, lambda x: (x >= least) & (x == np.floor(x)) if whole else x >= 0),
-        "kl_weight": ("a number >= 0", lambda x: x >= 0),
+        "kl_weight": (f"a number >= 0 and <= {_checks.LARGEST:g}", lambda x: (x >= 0) & (x <= _checks.LARGEST)),
     }
     for name, value in hyper._asdict().items():
         if isinstance(value, jax.core.Tracer):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import optax
 
@@ -124,7 +125,13 @@ class Optimizer:
     def _tried(self) -> optax.GradientTransformation:
         """The transformation at some ordinary numbers. Raises ValueError for what a user's function raises."""
         where = f"optimizer {self.name}, {place_of(OPTIMIZERS[self.name])}"
-        return attempt(where, "an optax.GradientTransformation", lambda: self.build(jnp.asarray(0.1), jnp.asarray(0.5)))
+        numbers = jnp.asarray(0.1), jnp.asarray(0.5)
+        built = attempt(where, "an optax.GradientTransformation", lambda: self.build(*numbers))
+        may_be_traced = "a learning rate that may be traced (a warm-up is a schedule of learning_rate)"
+        attempt(
+            where, may_be_traced, lambda: jax.eval_shape(lambda *traced: (self.build(*traced), traced)[1], *numbers)
+        )
+        return built
 
     @property
     def convention(self) -> str:

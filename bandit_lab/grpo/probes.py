@@ -107,6 +107,27 @@ def _as_array(found: Any, dtype: Any) -> Any:
     return None if found is None else jnp.asarray(found, dtype)
 
 
+def sampler(rule: Any) -> None:
+    """The same of a sampler."""
+    _probe.hashable(rule)
+    given, logs = "log_law(log_policy [2, 3])", jnp.log(jnp.array([[0.25, 0.5, 0.25], [0.5, 0.3, 0.2]]))
+    _probe.shaped(given, "[X, K]", (2, 3), rule.log_law, logs)
+    total = np.asarray(jnp.exp(_probe.attempt(given, "numbers", lambda: rule.log_law(logs))).sum(axis=-1))
+    if not np.allclose(total, 1, rtol=0, atol=_CLOSE):
+        raise ValueError(f"{given}: expected log-probabilities of sum 1, got the sums {_probe.shortened(total)}")
+
+
+def correction(rule: Any) -> None:
+    """The same of a correction."""
+    _probe.hashable(rule)
+    method, mismatch = "weight(mismatch [3])", jnp.array([0.5, 1.0, 2.0])
+    _probe.shaped(method, "[...]", (3,), rule.weight, mismatch)
+    found = np.asarray(_probe.attempt(method, "numbers", lambda: rule.weight(mismatch)))
+    _probe.finite(method, found)
+    if found[1] != 1:
+        raise ValueError(f"{method}: expected 1 where sampler and policy agree, got {float(found[1])!r}")
+
+
 def kl_estimator(rule: Any) -> None:
     """The same of a KL estimator."""
     _probe.hashable(rule)
@@ -144,11 +165,19 @@ def staleness(rule: Any) -> None:
     if not isinstance(acting, Mixture) and getattr(acting, "shape", None) != (2,):
         raise ValueError(f"{method}: expected {expected}, got parameters {list(getattr(acting, 'shape', ()))}")
     _same_state(method, after, state)
-    period = _probe.attempt(f"period({interval})", "steps", lambda: rule.period(interval)) if rule.whole_interval else 1
+    period = _probe.attempt(f"period({interval})", "steps", lambda: _period(rule, interval))
     rewound = _probe.attempt(
         "rewind(state, steps)", "a state", lambda: jax.eval_shape(lambda s: rule.rewind(s, period), state)
     )
     _same_state("rewind(state, steps)", rewound, state)
+
+
+def _period(rule: Any, interval: float) -> int:
+    """Steps after which a rule repeats itself; 1 where it says that it never does."""
+    try:
+        return operator.index(rule.period(interval))
+    except ValueError:
+        return 1
 
 
 def _same_state(method: str, found: Any, state: Any) -> None:

@@ -1,12 +1,16 @@
 """How far the current policy has moved from the one that acted, and what an action's advantage is multiplied by."""
 
 import math
+from itertools import accumulate
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 
 from bandit_lab._types import Array
+from bandit_lab.grpo.correction import NoCorrection
 from bandit_lab.grpo.estimator import group_rule
+from bandit_lab.grpo.sampler import OwnLaw, Sampler
 from bandit_lab.grpo.update import Learner
 
 _LARGEST = 0.9
@@ -17,29 +21,34 @@ class Shift(NamedTuple):
     """Behaviour and current policy at the same actions.
 
     log_old, log_policy: [X, K]. ratio: [X, K] current over behaviour policy, or [L, X, K] of each token where the
-    estimator weighs tokens.
+    estimator weighs tokens. log_drawn: [X, K] of the sampler's law, mismatch: logarithm of the behaviour policy's
+    probability over the sampler's, [X, K] or [L, X, K] as `ratio`; None where the behaviour policy itself draws.
     """
 
     log_old: Array
     log_policy: Array
     ratio: Array
+    log_drawn: Array | None = None
+    mismatch: Array | None = None
 
     @property
     def log_frequency(self) -> Array:
         """[X, K] logarithm of the share of all actions that falls on each arm in the mean: contexts are uniform."""
-        return self.log_old - math.log(self.log_old.shape[0])
+        drawn = self.log_old if self.log_drawn is None else self.log_drawn
+        return drawn - math.log(drawn.shape[0])
 
     def at(self, context: Array, arms: Array) -> "Shift":
         """The same at some arms [G] of a context: [G] each, or [L, G]."""
-        return Shift(self.log_old[context, arms], self.log_policy[context, arms], self.ratio[..., context, arms])
+        return jax.tree.map(lambda part: part[..., context, arms], self)
 
     def spread(self, axes: int) -> "Shift":
         """The same with so many axes of length 1 behind the others."""
-        return Shift(*(jnp.expand_dims(part, tuple(range(-axes, 0))) for part in self))
+        behind = tuple(range(-axes, 0))
+        return jax.tree.map(lambda part: jnp.expand_dims(part, behind), self)
 
 
 def shift_of(learner: Learner, theta: Array, behaviour: Array) -> tuple[Array, Shift]:
-    """(pi_behaviour [X, K], `Shift` to the policy at theta).
+    """(the law that draws [X, K], `Shift` from the behaviour policy to the policy at theta).
 
     A ratio that its type cannot hold is held at a largest one, and the probability beside it is raised to pi / ratio.
     So their product stays pi, where it would be 0 times infinity. No probability above 1e-34 (float32) moves.
@@ -51,8 +60,36 @@ def shift_of(learner: Learner, theta: Array, behaviour: Array) -> tuple[Array, S
         apart = bandit.log_token_policy(theta) - bandit.log_token_policy(behaviour)  # type: ignore[attr-defined]
     else:
         apart = log_policy - log_old
-    policy = jnp.exp(jnp.maximum(log_old, log_policy - most))
-    return policy, Shift(log_old, log_policy, jnp.exp(jnp.minimum(apart, most)))
+    ratio = jnp.exp(jnp.minimum(apart, most))
+    if not resampled(learner):
+        return jnp.exp(jnp.maximum(log_old, log_policy - most)), Shift(log_old, log_policy, ratio)
+    if hasattr(bandit, "log_token_policy"):
+        tokens = bandit.log_token_policy(behaviour)
+        laws = _token_laws(learner.sampler, tokens)
+        log_drawn = jnp.sum(laws, axis=0)
+        mismatch = tokens - laws if weighs_tokens(learner) else log_old - log_drawn
+    else:
+        log_drawn = learner.sampler.log_law(log_old)
+        mismatch = log_old - log_drawn
+    return jnp.exp(log_drawn), Shift(log_old, log_policy, ratio, log_drawn, mismatch)
+
+
+def _token_laws(sampler: Sampler, tokens: Array) -> Array:
+    """Log-probability of every token [L, X, K] given those before it, where a sampler draws token by token.
+
+    tokens: [L, X, K] of the policy, sequences in lexicographic order. The sampler sees a row for every prompt and
+    beginning of a sequence, all at once.
+    """
+    length, contexts, arms = tokens.shape
+    size = round(arms ** (1 / length))
+    own = [part.reshape(contexts * size**place, size, -1)[..., 0] for place, part in enumerate(tokens)]
+    laws = jnp.split(sampler.log_law(jnp.concatenate(own)), list(accumulate(len(rows) for rows in own))[:-1])
+    return jnp.stack([jnp.repeat(law.reshape(contexts, -1), arms // (law.size // contexts), axis=1) for law in laws])
+
+
+def resampled(learner: Learner) -> bool:
+    """Whether another law draws than the policy that acts."""
+    return not isinstance(learner.sampler, OwnLaw)
 
 
 def weighs_tokens(learner: Learner) -> bool:
@@ -74,7 +111,12 @@ def counted(learner: Learner, shift: Shift, advantage: Array, share: Array | flo
     if weighs_groups(learner):
         shape = jnp.broadcast_shapes(advantage.shape, shift.ratio.shape)
         parts = (shift.log_policy, shift.log_old, advantage, jnp.asarray(share, advantage.dtype))
-        return group_rule(estimator)(*(jnp.broadcast_to(part, shape).reshape(-1) for part in parts)).reshape(shape)
-    if weighs_tokens(learner):
-        return advantage * estimator.token_weights(shift.ratio, advantage)
-    return advantage * estimator.weight(shift.ratio, advantage)
+        found = group_rule(estimator)(*(jnp.broadcast_to(part, shape).reshape(-1) for part in parts)).reshape(shape)
+    elif weighs_tokens(learner):
+        found = advantage * estimator.token_weights(shift.ratio, advantage)
+    else:
+        found = advantage * estimator.weight(shift.ratio, advantage)
+    if shift.mismatch is None or isinstance(learner.correction, NoCorrection):
+        return found
+    most = _LARGEST * math.log(jnp.finfo(found.dtype).max)
+    return found * learner.correction.weight(jnp.exp(jnp.minimum(shift.mismatch, most)))

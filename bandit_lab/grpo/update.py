@@ -11,10 +11,13 @@ from bandit_lab import _checks
 from bandit_lab._types import Array
 from bandit_lab.bandits import Bandit
 from bandit_lab.grpo.advantage import GRPO, Advantage
+from bandit_lab.grpo.correction import Correction, NoCorrection
 from bandit_lab.grpo.estimator import Estimator, Frozen
 from bandit_lab.grpo.hyper import Hyper, check_hyper
 from bandit_lab.grpo.kl import KL, KL_ESTIMATORS, Exact
 from bandit_lab.grpo.optimizer import Optimizer
+from bandit_lab.grpo.sampler import OwnLaw, Sampler
+from bandit_lab.grpo.schedule import Schedule
 from bandit_lab.grpo.staleness import Mixture, Refresh, Staleness
 
 _AGES = 2**32 - 1  # a step number that no run reaches: names the stream that ages are drawn from
@@ -29,11 +32,13 @@ class Learner:
     KL), the sampled "k3" loss, ... batch_reuse: one batch serves a whole refresh block. horizon: steps that the
     staleness model remembers (see its `horizon_for`): the largest lag of model B, the oldest age kept apart by random
     staleness. entropy_weight: of the exact entropy of the policy, which is added to the objective, reward units per
-    nat.
+    nat. sampler: the law that draws. correction: how an answer is weighed that another law drew.
+    schedule: what the learning rate and the KL weight are multiplied by at every step, or None.
 
     Raises:
       ValueError: group smaller than the advantage allows, prompts < 1, unknown KL estimator, batch reuse without
-        blocks, entropy weight < 0.
+        blocks, entropy weight < 0, importance weights of answers that a sampler never draws, a sampler of sequences in
+        an order that is not known.
     """
 
     bandit: Bandit
@@ -47,6 +52,9 @@ class Learner:
     batch_reuse: bool = field(default=False, metadata={"static": True})
     horizon: int = field(default=64, metadata={"static": True})
     entropy_weight: float = field(default=0.0, metadata={"static": True})
+    sampler: Sampler = field(default=OwnLaw(), metadata={"static": True})
+    correction: Correction = field(default=NoCorrection(), metadata={"static": True})
+    schedule: Schedule | None = None
 
     def __post_init__(self) -> None:
         _checks.integer("group_size", self.group_size, self.advantage.smallest_group)
@@ -57,6 +65,13 @@ class Learner:
         _checks.non_negative("entropy_weight", self.entropy_weight)
         reuse_fits = self.staleness.block_synchronous or not self.batch_reuse
         _checks.require(reuse_fits, "batch_reuse", "false with a staleness model without blocks (lag)", True)
+        weights: list[Any] = [] if getattr(self.estimator, "ignores_ratio", False) else [self.estimator]
+        weights += [] if isinstance(self.correction, NoCorrection) else [self.correction]
+        expected = f"one that can draw every answer, as the weights {', '.join(map(repr, weights))} need"
+        _checks.require(self.sampler.draws_all or not weights, "sampler", expected, self.sampler)
+        ordered = getattr(self.bandit, "lexicographic", False) or not hasattr(self.bandit, "log_token_policy")
+        expected = "exact where sequences are not said to be in lexicographic order"
+        _checks.require(isinstance(self.sampler, OwnLaw) or ordered, "sampler", expected, self.sampler)
 
 
 class State(NamedTuple):
@@ -116,6 +131,7 @@ def batch_key(learner: Learner, interval: Array, key: Array, step: Array) -> Arr
 
 def update(learner: Learner, gradient: GradientFn, hyper: Hyper, key: Array, state: State) -> tuple[State, Info]:
     """One optimiser step. `key` belongs to the whole run: the step number is folded in here (see `batch_key`)."""
+    hyper = hyper if learner.schedule is None else learner.schedule.at(hyper, state.step)
     interval = hyper.refresh_interval
     age_key = jax.random.fold_in(jax.random.fold_in(key, _AGES), state.step)
     behaviour, staleness = learner.staleness.behaviour(state.staleness, state.theta, state.step, interval, age_key)

@@ -1,15 +1,18 @@
 """Stiffness of a policy of any size, measured in PyTorch: the leading eigenvalue of minus the derivative of an update.
 
 Derived here. Let l [tokens] be the log-probabilities of the sampled tokens under the parameters theta, o those under
-the policy that sampled, f(l, o) the trainer's own loss of one group. The expected update and its two derivatives are
+the policy that sampled, g(l, o) the gradient by l of the trainer's own loss of one group, as the trainer applies it:
+what the loss detaches (the ratio in CISPO and VESPO) still moves with l and o. J = dl/dtheta. The expected update and
+its two derivatives are
 
-    F(theta, theta_old) = -E[grad_theta f(l(theta), o)],      groups drawn from pi(theta_old),
-    -dF/dtheta     v = E[J^T (f_ll t) + sum_i c_i (grad^2 l_i) v],       c = f_l,  t = J v = (dl/dtheta) v      (fresh)
-    -dF/dtheta_old v = E[J^T (f_lo t) + s J^T c],                        s = sum of t over the group's tokens   (stale)
+    F(theta, theta_old) = -E[J^T g(l(theta), o)],             groups drawn from pi(theta_old),
+    -dF/dtheta     v = E[J^T (g_l t) + sum_i g_i (grad^2 l_i) v],        t = J v                                (fresh)
+    -dF/dtheta_old v = E[J^T (g_o t) + s J^T g],                         s = sum of t over the group's tokens   (stale)
 
-The last term is that of the law the groups are drawn from. f_ll and f_lo come from the trainer's own loss by double
-backward through its few tokens. The model is asked for t and for the second derivative only: by double backward, or by
-central differences of gradients where a kernel has no second derivative (attention, a fused head).
+The last term is that of the law the groups are drawn from. g_l t and g_o t are central differences of g in float64,
+g_l t = (g(l + h t, o) - g(l - h t, o))/2h, on the loss's few numbers, without the model. The model is asked for t and
+for the second derivative only: by double backward, or by central differences of gradients where a kernel has no second
+derivative (attention, a fused head).
 
 An eigenvalue of a mean over n groups is too large: the leading vector fits the noise, by b to second order. Vectors
 found on one half of the groups and evaluated on the other give one that is too small by 2b. Hence
@@ -26,6 +29,7 @@ import numpy as np
 
 from bandit_lab._checks import choice, integer, require
 from bandit_lab.integrations.probe_operator import METHODS, Groups, Operator, torch
+from bandit_lab.integrations.probe_sharpness import along_update
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,11 @@ class Stiffness:
 
     in_sample, crossed: see the module; equal to value where the weights make expectations exact. angle: argument of
     the leading eigenvalue in sample, radians, 0 where it is real; K is its real part. residual: |A v - K v|/|K| in
-    sample. passes: cost, in forward-backward passes over the batch. method: `double_backward` or `central`.
+    sample. passes: cost, in forward-backward passes over the batch. method: `double_backward` or `central`. silent:
+    groups without any gradient, such as those of equal rewards. left_out: share of the parameters beyond `seen`.
+
+    By method `forward` all this is along the update of these groups, as `probe_sharpness` says; the error is that for
+    this direction. critical: 2/eta_c, which on a quadratic is `fresh` without weight decay; 0 where no loss rises.
     """
 
     value: float
@@ -48,6 +56,9 @@ class Stiffness:
     passes: float
     groups: int
     method: str
+    silent: int = 0
+    left_out: float = 0.0
+    critical: float | None = None
 
 
 class StiffnessProbe:
@@ -57,9 +68,12 @@ class StiffnessProbe:
       parameters: what is trained; those that need no gradient are left out.
       scale: factor of each parameter's update, a tensor or a number (Adam: 1/(sqrt(v) + eps)); default 1.
       decay: weight decay per parameter, added to the fresh part after scaling; default 0.
+      seen: largest gradient that `scale` can have met, a tensor per parameter. Where the batch's own is as large the
+        factor says nothing (Adam: 1/eps for a token that was never sampled), and that entry is left out.
       rows_per_forward: answers that go through the model together; default: one group's.
       products: at most so many per eigenvalue; tolerance: relative residual at which it is found.
       method: `auto` tries double backward on the first group, and takes central differences where it is refused.
+        `forward` measures along the update alone, by some dozen forward passes and one backward.
 
     Raises:
       ValueError: no parameter that requires a gradient, no groups, an unknown method.
@@ -71,6 +85,7 @@ class StiffnessProbe:
         *,
         scale: Sequence[torch.Tensor | float] | None = None,
         decay: Sequence[float] | None = None,
+        seen: Sequence[torch.Tensor] | None = None,
         rows_per_forward: int | None = None,
         products: int = 24,
         tolerance: float = 1e-3,
@@ -82,12 +97,15 @@ class StiffnessProbe:
         self.parameters = [every[place] for place in kept]
         self.scale = None if scale is None else [scale[place] for place in kept]
         self.decay = None if decay is None else [decay[place] for place in kept]
+        self.seen = None if seen is None else torch.cat([seen[place].reshape(-1) for place in kept])
         self.rows_per_forward = rows_per_forward
         self.products, self.tolerance = integer("products", products, 2), tolerance
         self.method = choice("method", method, METHODS)
         self.size = sum(one.numel() for one in self.parameters)
         self.vector: torch.Tensor | None = None
         """The leading direction found last [size], where the next search begins."""
+        self.step = 1e-3
+        """How far the weights went last by `forward`, where the next search begins."""
 
     def measure(self, groups: Groups) -> Stiffness:
         """K of one batch. Weights and random state are as before, to the last bit.
@@ -100,6 +118,14 @@ class StiffnessProbe:
         count = len(groups.rows)
         even = np.full(count, 1 / count)
         weights = np.asarray(groups.weights, float) if groups.weights is not None else even
+        silent = sum(float(one.applied.abs().sum()) <= ROUNDING for one in operator.tokens)
+        left_out, forward = 0.0, self.method == "forward"
+        gradient = operator.gradient(weights) if forward or self.seen is not None else torch.empty(0)
+        if self.seen is not None:
+            known = gradient.abs() < self.seen
+            operator.kept, left_out = known, 1 - float(known.float().mean())
+        if forward:
+            return self._along(operator, gradient, weights, silent, left_out)
         pairs, value, residual = self._leading(operator, weights, self.vector)
         self.vector = pairs[0][1]
         each = _along(operator, pairs)
@@ -123,6 +149,38 @@ class StiffnessProbe:
             passes=operator.rows_passed / 3 / groups.mask.shape[0],
             groups=count,
             method=operator.method,
+            silent=silent,
+            left_out=left_out,
+        )
+
+    def _along(
+        self, operator: Operator, gradient: torch.Tensor, weights: np.ndarray, silent: int, left_out: float
+    ) -> Stiffness:
+        operator.last_step = self.step
+        each, slopes, rate = along_update(operator, gradient, weights)
+        self.step = operator.last_step
+        slope = float(weights @ slopes) or 1.0
+        parts = weights @ each / slope
+        value = float(parts.sum())
+        error = 0.0
+        if operator.groups.weights is None:
+            error = standard_error((each.sum(axis=1) - value * slopes) / slope, np.asarray(operator.groups.prompts))
+            error = error if len(each) - silent > 1 else float("inf")  # one group alone is its own mean
+        return Stiffness(
+            value=value,
+            standard_error=error,
+            fresh=float(parts[0]),
+            stale=float(parts[1]),
+            in_sample=value,
+            crossed=value,
+            angle=0.0,
+            residual=0.0,
+            passes=operator.rows_passed / 3 / operator.groups.mask.shape[0],
+            groups=len(each),
+            method="forward",
+            silent=silent,
+            left_out=left_out,
+            critical=2 / rate,
         )
 
     def _crossed(self, operator: Operator, prompts: np.ndarray, start: torch.Tensor) -> float:
@@ -139,9 +197,12 @@ class StiffnessProbe:
     ) -> "tuple[Pairs, complex, float]":
         if start is None:
             start = torch.randn(self.size, generator=torch.Generator().manual_seed(0))
+        start = start.to(operator.dtype)
         return arnoldi(lambda v: operator.product(v, weights), start, self.products, self.tolerance)
 
 
+ROUNDING = 1e-6
+"""Sum of a group's |g| that is nothing but rounding of equal rewards; of unequal ones it is their mean |advantage|."""
 Pairs = list[tuple[torch.Tensor, torch.Tensor]]
 """(u, v) whose u . A v add up to the eigenvalue's real part."""
 SLANTED = 0.5

@@ -10,7 +10,9 @@ from bandit_lab.integrations.probe import Stiffness
 MOST = 1024
 """Largest number of updates per rollout batch that is looked at."""
 SURE = 2.0
-"""Standard errors that are added to K before anything more is permitted."""
+"""Standard errors by which K may be off: added before anything more is permitted, taken away before it is unstable."""
+TIMES = 10.0
+"""Share of the threshold from which it is told as a multiple."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,13 @@ class Loop:
 class Margin:
     """Where a run stands. product: K eta N. threshold: K eta_c N, infinite where no learning rate is too large.
 
-    used: product over threshold; unstable from 1. intervals: largest N up to which every N is stable at this learning
-    rate, with K `SURE` standard errors higher; None: up to `MOST`. learning_rate: the largest at this N, likewise.
+    used: product over threshold, 1 at the edge. verdict: `stable`, `unstable`, `cannot tell` where K lies within `SURE`
+    standard errors of the edge, or `no signal` where no group has a gradient. intervals: largest N up to which every N
+    is stable at this learning rate, with K `SURE` standard errors higher; None: up to `MOST`. learning_rate: the
+    largest at this N, likewise.
+
+    peak: the same at the end of a warm-up that goes on. clipped: norm to which the last gradient was clipped, 0 where
+    it was not; the threshold is that of steps which are not.
     """
 
     stiffness: Stiffness
@@ -46,34 +53,64 @@ class Margin:
     product: float
     threshold: float
     used: float
+    verdict: str
     intervals: int | None
     learning_rate: float
+    peak: "Margin | None" = None
+    clipped: float = 0.0
 
     def __str__(self) -> str:
         k = self.stiffness
-        parts = f"{k.value:.4g} +- {k.standard_error:.2g} (fresh {k.fresh:.3g}, stale {k.stale:.3g})"
         cost = f"{k.passes:.0f} forward-backward passes over {k.groups} groups"
-        if k.value <= 0:
+        if self.verdict == "no signal":
+            return f"no signal: none of {k.groups} groups has a gradient (equal rewards), so that nothing was measured"
+        parts = f"{k.value:.4g} +- {k.standard_error:.2g} (fresh {k.fresh:.3g}, stale {k.stale:.3g})"
+        if k.left_out > 0:
+            parts += f" without the {k.left_out:.2g} of the parameters whose gradients are new to Adam's second moment"
+        if k.critical is not None:
+            cost += f"; critical sharpness {k.critical:.3g}"
+            if k.value <= 0:
+                return f"along the update K = {parts}: nothing restores, so that no threshold is near along it; {cost}"
+        elif k.value <= 0:
             return f"stiffness K = {parts}: no restoring direction leads, so that no threshold is near; {cost}"
-        end = "no threshold" if math.isinf(self.threshold) else f"threshold {self.threshold:.3g}, {self.used:.0%} used"
-        return f"stiffness K = {parts}; K eta N = {self.product:.3g}, {end}; {self.advice}; {cost}"
+        end = "no threshold" if math.isinf(self.threshold) else f"threshold {self.threshold:.3g}, {self._share} used"
+        name = "stiffness" if k.critical is None else "along the update"
+        return f"{name} K = {parts}; K eta N = {self.product:.3g}, {end}; {self.advice}{self._more}; {cost}"
+
+    @property
+    def _more(self) -> str:
+        more = ""
+        if self.peak is not None:
+            rate, verdict = self.peak.loop.learning_rate, self.peak.verdict
+            more = f"; at the warm-up's peak of {rate:.3g}, {self.peak._share} used: {verdict}"
+        if self.clipped:
+            more += f"; the last gradient was clipped to norm {self.clipped:.3g}, which the threshold leaves out"
+        return more
+
+    @property
+    def _share(self) -> str:
+        return f"{self.used:.0%}" if self.used < TIMES else f"{self.used:.0f} times"
 
     @property
     def advice(self) -> str:
         """What may be changed, one thing at a time."""
         loop = self.loop
-        if self.used >= 1:
+        if self.verdict == "unstable":
             return f"unstable: lower the learning rate to below {self.learning_rate:.3g}"
-        if self.learning_rate <= loop.learning_rate:
-            return f"within {SURE:g} standard errors of the threshold: raise neither N nor the learning rate"
+        if self.verdict == "cannot tell":
+            why = f"K is within {SURE:g} standard errors of the threshold"
+            why = why if math.isfinite(self.stiffness.standard_error) else "the error of K is not known"
+            return f"cannot tell whether it is stable, for {why}: raise neither N nor the learning rate"
+        if self.stiffness.critical is not None:
+            return "stable along the update; another direction may be stiffer"
+        rate = "any value" if math.isinf(self.learning_rate) else f"{self.learning_rate:.3g}"
         if self.intervals is None:
-            name = f"you may raise N beyond {MOST}"
+            name = f"you may raise N beyond {MOST}, or the learning rate to {rate}"
         elif self.intervals > loop.refresh_interval:
-            name = f"you may raise N to {self.intervals}"
+            name = f"you may raise N to {self.intervals}, or the learning rate to {rate}"
         else:
-            name = "do not raise N"
-        rate = "any" if math.isinf(self.learning_rate) else f"{self.learning_rate:.3g}"
-        return f"{name}, or the learning rate to {rate}"
+            name = f"keep N; you may raise the learning rate to {rate}"
+        return name
 
 
 def margin(stiffness: Stiffness, loop: Loop) -> Margin:
@@ -81,22 +118,23 @@ def margin(stiffness: Stiffness, loop: Loop) -> Margin:
 
     Fresh and stale stiffness are taken to share this mode. Raises ValueError for settings out of range.
     """
-    value = stiffness.value
+    value, rate = stiffness.value, loop.learning_rate
     interval = max(loop.refresh_interval, 1)
-    product = value * loop.learning_rate * interval
-    if value <= 0:
-        return Margin(stiffness, loop, product, math.inf, 0.0, None, math.inf)
-    edge = _largest_rate(stiffness, loop, 1.0)
-    raised = 1 + SURE * stiffness.standard_error / value if math.isfinite(stiffness.standard_error) else math.inf
-    sure = _largest_rate(stiffness, loop, raised) if math.isfinite(raised) else 0.0
-    intervals: int | None = 0
-    if math.isfinite(raised) and loop.learning_rate > 0:
-        crossing = theory.first_unstable_refresh_interval(_mode(stiffness, loop, raised), loop.learning_rate, MOST)
-        intervals = None if crossing.value is None else int(crossing.value) - 1
-    elif loop.learning_rate == 0:
-        intervals = None
-    used = 0.0 if math.isinf(edge) else loop.learning_rate / edge
-    return Margin(stiffness, loop, product, value * edge * interval, used, intervals, sure)
+    product = value * rate * interval
+    silent = stiffness.silent == stiffness.groups
+    if silent or value <= 0:
+        return Margin(stiffness, loop, product, math.inf, 0.0, "no signal" if silent else "stable", None, math.inf)
+    spread = SURE * stiffness.standard_error / value
+    edge, lowest, highest = (_largest_rate(stiffness, loop, raised) for raised in (1.0, 1 + spread, 1 - spread))
+    verdict = "stable" if rate < lowest else "unstable" if rate >= highest else "cannot tell"
+    intervals: int | None = None
+    if rate > 0:
+        intervals = 0
+        if math.isfinite(spread):
+            crossing = theory.first_unstable_refresh_interval(_mode(stiffness, loop, 1 + spread), rate, MOST)
+            intervals = None if crossing.value is None else int(crossing.value) - 1
+    used = 0.0 if math.isinf(edge) else rate / edge
+    return Margin(stiffness, loop, product, value * edge * interval, used, verdict, intervals, lowest)
 
 
 def _mode(stiffness: Stiffness, loop: Loop, raised: float) -> theory.LinearLoop:
@@ -105,6 +143,10 @@ def _mode(stiffness: Stiffness, loop: Loop, raised: float) -> theory.LinearLoop:
 
 
 def _largest_rate(stiffness: Stiffness, loop: Loop, raised: float) -> float:
-    """First unstable learning rate; infinite where there is none."""
+    """First unstable learning rate with K `raised` times as large; infinite where there is none."""
+    if raised <= 0:
+        return math.inf
+    if math.isinf(raised):
+        return 0.0
     found = theory.first_unstable_learning_rate(_mode(stiffness, loop, raised), loop.refresh_interval).value
     return math.inf if found is None else found

@@ -1,22 +1,27 @@
 """Products with minus the derivative of an expected update; the formulas stand in `probe`."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 
 from bandit_lab._checks import require
+from bandit_lab._text import install
 
 try:
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
 except ImportError:
-    raise ImportError("StiffnessProbe: needs PyTorch, the extra trl: pip install 'bandit-lab[trl]'") from None
+    raise ImportError(f"StiffnessProbe: needs PyTorch, the extra trl: {install('trl')}") from None
 
-METHODS = ("auto", "double_backward", "central")
+METHODS = ("auto", "double_backward", "central", "forward")
 MOVED = 0.03
 """Nats by which central differences move log-probabilities: their error is its square over six."""
+BENT = 0.1
+"""The same for second differences: float32 leaves an error of 1e-6 over its square, and its square over twelve."""
+COARSE = 1e-6
+"""Rounding beyond that of float32, by which weights are too coarse for differences."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,8 @@ class Groups:
     each group.
     losses: of each group, a scalar of (l, o), both [rows, T]; its gradient by l is the trainer's. prompts: to which
     each group belongs. weights: of each group, sum 1 (exact expectations); default: all the same. differentiable: as
-    log_probs, by operations that have second derivatives, for double backward; default: log_probs.
+    log_probs, by operations that have second derivatives, for double backward; default: log_probs. exact: a context in
+    which both compute in the weights' own precision, where the trainer rounds to bfloat16 or float16 on the way.
     """
 
     log_probs: Callable[[torch.Tensor], torch.Tensor]
@@ -37,26 +43,59 @@ class Groups:
     prompts: Sequence[int]
     weights: np.ndarray | None = None
     differentiable: Callable[[torch.Tensor], torch.Tensor] | None = None
+    exact: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 @dataclass(frozen=True)
 class _Tokens:
-    """One group's loss at the token level: l and o, leaves [rows, T]; gradients by them, with graph."""
+    """One group's loss at the token level, at l = o = `start` [rows, T]; applied: g there, the gradient by l."""
 
     rows: slice
-    present: torch.Tensor
-    by_present: torch.Tensor
-    by_old: torch.Tensor | None
+    loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+    start: torch.Tensor
+    applied: torch.Tensor
 
     def along(self, t: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """f_ll t and f_lo t [rows, T]."""
-        return self._second(self.by_present, t), self._second(self.by_old, t)
+        """g_l t and g_o t [rows, T]."""
+        return self._difference(t, 1, 0), self._difference(t, 0, 1)
 
-    def _second(self, first: torch.Tensor | None, t: torch.Tensor) -> torch.Tensor:
-        if first is None or not first.requires_grad:
+    def along_both(self, t: torch.Tensor) -> torch.Tensor:
+        """g_l t + g_o t [rows, T], at half the cost."""
+        return self._difference(t, 1, 1)
+
+    def curvature(self, t: torch.Tensor, bent: torch.Tensor, mask: torch.Tensor) -> tuple[float, float, float]:
+        """Fresh and stale u . A d, and the slope g . t, from first and second derivative of l along d [rows, T]."""
+        present, old = self.along(t)
+        fresh = float((t * present + self.applied * bent).sum())
+        slope = float((self.applied * t).sum())
+        return fresh, float((t * old).sum()) + float((t * mask).sum()) * slope, slope
+
+    def value(self, present: torch.Tensor) -> float:
+        """loss(present, start)."""
+        with torch.no_grad():
+            return float(self.loss(present, self.start))
+
+    def _difference(self, t: torch.Tensor, present: int, old: int) -> torch.Tensor:
+        t = t.to(self.start.dtype)
+        if (largest := float(t.abs().max())) == 0:
             return torch.zeros_like(t)
-        found = torch.autograd.grad((first * t).sum(), self.present, retain_graph=True, allow_unused=True)[0]
-        return torch.zeros_like(t) if found is None else found.detach()
+        step = torch.finfo(t.dtype).eps ** (1 / 3) / largest  # errors of step^2 and of eps/step are then alike
+        up, down = (
+            applied(self.loss, self.start + sign * step * present * t, self.start + sign * step * old * t)
+            for sign in (1, -1)
+        )
+        return (up - down) / (2 * step)
+
+
+def applied(
+    loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], present: torch.Tensor, old: torch.Tensor
+) -> torch.Tensor:
+    """g(l, o) [rows, T]: what the trainer takes for the loss's gradient by l, whatever it detaches on the way."""
+    present = present.detach().requires_grad_()
+    with torch.enable_grad():
+        value = loss(present, old.detach())
+        require(value.requires_grad, "loss", "a function of the present log-probabilities", "one without a gradient")
+        return torch.autograd.grad(value, present)[0]
 
 
 class Operator:
@@ -77,6 +116,8 @@ class Operator:
     ) -> None:
         self.parameters, self.groups, self.scale, self.decay = list(parameters), groups, scale, decay
         self.rows_passed = 0
+        self.kept: torch.Tensor | None = None
+        """Entries that move [D]; None: all."""
         self.method, self.seed, self.last_step = method, 0, 1e-3
         self.dtype = torch.promote_types(torch.float32, torch.result_type(self.parameters[0], self.parameters[-1]))
         self.tokens = [self._prepare(place) for place in range(len(groups.rows))]
@@ -92,7 +133,7 @@ class Operator:
             members = [place for place in batch if weights[place] != 0]
             if members:
                 self._add(members, v, weights, image, image)
-        return self._scaled(image, v)
+        return self.scaled(image, v)
 
     def parts(self, v: torch.Tensor, weights: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         """Fresh and stale part of A v [D]; one backward pass more than `product`."""
@@ -102,7 +143,18 @@ class Operator:
             members = [place for place in batch if weights[place] != 0]
             if members:
                 self._add(members, v, weights, fresh, stale)
-        return self._scaled(fresh, v), self._scaled(stale, None)
+        return self.scaled(fresh, v), self.scaled(stale, None)
+
+    def gradient(self, weights: np.ndarray) -> torch.Tensor:
+        """-F = E[J^T g] [D], groups weighted by `weights`, before `scale`."""
+        found = torch.zeros(sum(one.numel() for one in self.parameters), dtype=self.dtype)
+        found = found.to(self.parameters[0].device)
+        for batch in self.batches:
+            tokens = [self.tokens[place] for place in batch]
+            cotangent = torch.cat([float(weights[place]) * self.tokens[place].applied for place in batch])
+            with torch.enable_grad():
+                self._backward(self._forward(torch.cat([_numbers(one.rows) for one in tokens])), cotangent, found)
+        return found
 
     def contributions(self, u: torch.Tensor, v: torch.Tensor, chosen: np.ndarray | None = None) -> np.ndarray:
         """u . A v of each group alone [groups, 2], fresh and stale; zero where not `chosen`. One product's cost."""
@@ -114,17 +166,48 @@ class Operator:
                 each[place] = [float(u @ part) for part in self.parts(v, np.eye(1, count, place)[0])]
         return each
 
+    @contextmanager
+    def moving(self, v: torch.Tensor) -> Iterator[Callable[[float], list[torch.Tensor]]]:
+        """Gives a function of a step: every group's l at theta + step v, by forward passes alone.
+
+        Computed as in `Groups.exact`; the weights come back to the last bit.
+        """
+        with torch.no_grad(), self.groups.exact():
+            before = [one.detach().clone() for one in self.parameters]
+
+            def moved(step: float) -> list[torch.Tensor]:
+                self._move(before, v, step)
+                found: list[torch.Tensor] = []
+                for batch in self.batches:
+                    tokens = [self.tokens[place] for place in batch]
+                    reached = self._forward(torch.cat([_numbers(one.rows) for one in tokens]))
+                    parts = torch.split(reached, [len(one.start) for one in tokens])
+                    found += [part.to(one.start.dtype) for part, one in zip(parts, tokens, strict=True)]
+                return found
+
+            try:
+                yield moved
+            finally:
+                self._move(before, None, 0.0)
+
+    def mask(self, tokens: _Tokens) -> torch.Tensor:
+        """1 where a token of this group was sampled [rows, T]."""
+        return self.groups.mask[tokens.rows]
+
+    def decayed(self, gradient: torch.Tensor, d: torch.Tensor) -> float:
+        """Weight decay's share of u . A d."""
+        if self.decay is None:
+            return 0.0
+        parts = zip(self.decay, self._spread(gradient * d), strict=True)
+        return float(sum(decay * part.sum() for decay, part in parts))
+
     def _prepare(self, place: int) -> _Tokens:
-        rows = self.groups.rows[place]
-        with torch.no_grad():
+        rows, loss = self.groups.rows[place], self.groups.losses[place]
+        exact = self.groups.exact() if self.method == "forward" else nullcontext()
+        with torch.no_grad(), exact:
             reached = self._forward(_numbers(rows))
-        present, old = (reached.detach().clone().requires_grad_() for _ in range(2))
-        with torch.enable_grad():
-            loss = self.groups.losses[place](present, old)
-            require(loss.requires_grad, "loss", "a function of the log-probabilities", "one without a gradient")
-            by_present, by_old = torch.autograd.grad(loss, (present, old), create_graph=True, allow_unused=True)
-        require(by_present is not None, "loss", "a function of the present log-probabilities", "one of the old alone")
-        return _Tokens(rows, present, by_present, by_old)
+        start = reached.to(torch.float32 if reached.device.type == "mps" else torch.float64)  # which MPS has not
+        return _Tokens(rows, loss, start, applied(loss, start, start))
 
     def _add(
         self, members: list[int], v: torch.Tensor, weights: np.ndarray, fresh: torch.Tensor, stale: torch.Tensor
@@ -133,19 +216,22 @@ class Operator:
         tokens = [self.tokens[place] for place in members]
         shares = [float(weights[place]) for place in members]
         rows = torch.cat([_numbers(one.rows) for one in tokens])
-        cotangent = torch.cat([share * one.by_present.detach() for share, one in zip(shares, tokens, strict=True)])
+        cotangent = torch.cat([share * one.applied for share, one in zip(shares, tokens, strict=True)])
         derivative = self._double if self.method == "double_backward" else self._central
         with self._differentiable():
             reached, t = derivative(rows, cotangent, v, fresh)
             new, old, start = [], [], 0
             for share, one in zip(shares, tokens, strict=True):
                 mine = t[start : (start := start + one.rows.stop - one.rows.start)]
-                present, sampled = one.along(mine)
-                score = (mine * self.groups.mask[one.rows]).sum()
-                new.append(share * present)
-                old.append(share * (sampled + score * one.by_present.detach()))
+                score = (mine * self.groups.mask[one.rows]).sum() * one.applied
+                if fresh is stale:
+                    new.append(share * (one.along_both(mine) + score))
+                else:
+                    present, sampled = one.along(mine)
+                    new.append(share * present)
+                    old.append(share * (sampled + score))
             if fresh is stale:
-                self._backward(reached, torch.cat(new) + torch.cat(old), fresh)
+                self._backward(reached, torch.cat(new), fresh)
             else:
                 self._backward(reached, torch.cat(new), fresh, keep=True)
                 self._backward(reached, torch.cat(old), stale)
@@ -169,8 +255,9 @@ class Operator:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """As `_double`, by moving the weights along v and back; they come back to the last bit."""
         before = [one.detach().clone() for one in self.parameters]
-        step, sides = self._step(rows, before, v), []
+        sides = []
         try:
+            step = self._step(rows, before, v)
             for sign in (1, -1):
                 self._move(before, v, sign * step)
                 reached = self._forward(rows)
@@ -181,22 +268,38 @@ class Operator:
         del before
         return self._forward(rows), (sides[0] - sides[1]) / (2 * step)
 
+    def step(self, v: torch.Tensor, moved: Callable[[float], list[torch.Tensor]]) -> float:
+        """How far along v: log-probabilities move by about `BENT`, the weights by at most a tenth of their length."""
+        length = float(torch.sqrt(sum((one.float() ** 2).sum() for one in self.parameters)))
+
+        def away(step: float) -> float:
+            pairs = zip(moved(step), self.tokens, strict=True)
+            return max(float(((one - was.start) * self.mask(was)).abs().max()) for one, was in pairs)
+
+        return self._found(away, 0.1 * length / float(v.norm()), BENT, 2.0)
+
     def _step(self, rows: torch.Tensor, before: list[torch.Tensor], v: torch.Tensor) -> float:
-        """How far along v: log-probabilities move by about `MOVED`, and no weight by more than a hundredth of all."""
-        coarsest = max(torch.finfo(one.dtype).eps for one in before)
-        require(coarsest < 1e-6, "parameters", "float32 or finer for central differences", before[0].dtype)
+        """As `step` for first differences, on some rows: `MOVED`, and at most a hundredth."""
+        require(not self._coarse, "parameters", "float32 or finer for central differences", before[0].dtype)
         length = float(torch.sqrt(sum((one.float() ** 2).sum() for one in before)))
-        most = 0.01 * length / float(v.norm())
         with torch.no_grad():
             start = self._forward(rows)
-        step = min(self.last_step, most)
-        for _ in range(4):
+
+        def away(step: float) -> float:
             self._move(before, v, step)
             with torch.no_grad():
-                moved = float((self._forward(rows) - start).abs().max())
-            if MOVED / 10 < moved < 3 * MOVED or (moved < MOVED and step == most):
+                return float((self._forward(rows) - start).abs().max())
+
+        return self._found(away, 0.01 * length / float(v.norm()), MOVED, 10.0)
+
+    def _found(self, away: Callable[[float], float], most: float, wanted: float, within: float) -> float:
+        """A step of at most `most` for which `away` is `wanted`, by a factor `within` less or three times more."""
+        step = min(self.last_step, most)
+        for _ in range(4):
+            moved = away(step)
+            if wanted / within < moved < 3 * wanted or (moved < wanted and step == most):
                 break
-            step = min(step * min(max(MOVED / max(moved, 1e-30), 1e-3), 1e3), most)
+            step = min(step * min(max(wanted / max(moved, 1e-30), 1e-3), 1e3), most)
         self.last_step = step
         return step
 
@@ -238,32 +341,48 @@ class Operator:
     def _supported(self) -> str:
         """`double_backward` if the model has a second derivative that agrees with differences, else `central`.
 
-        Some functions of one's own return a wrong second derivative without an error.
+        Some functions of one's own return a wrong second derivative without an error. Weights that are too coarse for
+        differences cannot be asked: theirs is believed.
         """
         v = torch.randn(sum(one.numel() for one in self.parameters), generator=torch.Generator().manual_seed(1))
-        weights, found = np.eye(1, len(self.tokens))[0], []
-        for self.method in ("central", "double_backward"):
-            try:
-                found.append(self.product(v, weights))
-            except (RuntimeError, NotImplementedError, TypeError) as error:
-                if self.method == "central":
-                    raise ValueError(f"model: expected one with a gradient, got {str(error).splitlines()[0]}") from None
-                return "central"
-        apart = float((found[0] - found[1]).norm() / found[1].norm().clamp(min=1e-30))
+        weights, self.method = np.eye(1, len(self.tokens), self._loudest())[0], "double_backward"
+        try:
+            with self.groups.exact():
+                double = self.product(v, weights)
+        except (RuntimeError, NotImplementedError, TypeError):
+            return "central"
+        if self._coarse:
+            return self.method
+        self.method = "central"
+        apart = float((self.product(v, weights) - double).norm() / double.norm().clamp(min=1e-30))
         return "double_backward" if apart < 0.02 else "central"
+
+    def _loudest(self) -> int:
+        """The group with the largest gradient: equal rewards have none, of which every method says 0."""
+        return int(np.argmax([float(one.applied.abs().max()) for one in self.tokens]))
+
+    @property
+    def _coarse(self) -> bool:
+        return max(torch.finfo(one.dtype).eps for one in self.parameters) > COARSE
 
     @contextmanager
     def _differentiable(self) -> Iterator[None]:
-        """Attention in plain operations where its fused kernel has no second derivative."""
-        with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH) if self.method == "double_backward" else nullcontext():
+        """Attention in plain operations, where its fused kernel has no second derivative; differences unrounded.
+
+        Rounding to bfloat16 moves log-probabilities by about as much as central differences do.
+        """
+        double = self.method == "double_backward"
+        with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH) if double else self.groups.exact():
             yield
 
     def _spread(self, v: torch.Tensor) -> list[torch.Tensor]:
         parts = torch.split(v.to(self.parameters[0].device), [one.numel() for one in self.parameters])
         return [part.view_as(one).to(one.device) for part, one in zip(parts, self.parameters, strict=True)]
 
-    def _scaled(self, image: torch.Tensor, v: torch.Tensor | None) -> torch.Tensor:
+    def scaled(self, image: torch.Tensor, v: torch.Tensor | None) -> torch.Tensor:
         """The optimiser's factors; with `v`, its weight decay too."""
+        if self.kept is not None:
+            image = torch.where(self.kept, image, 0.0)  # before their factors, which may be infinite
         start = 0
         for place, one in enumerate(self.parameters):
             here = slice(start, start := start + one.numel())

@@ -4,15 +4,14 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from bandit_lab import _checks
-from bandit_lab.curves.diagnose.evidence import FAILURES, OUTCOMES
-from bandit_lab.curves.monitor import Alarm, Monitor
+from bandit_lab._text import install
+from bandit_lab.runs.diagnose.evidence import FAILURES, OUTCOMES
+from bandit_lab.runs.monitor import Alarm, Monitor
 
 try:
     from transformers import TrainerCallback
 except ImportError:
-    raise ImportError(
-        "StabilityCallback: needs transformers and TRL, the extra trl: pip install 'bandit-lab[trl]'"
-    ) from None
+    raise ImportError(f"StabilityCallback: needs transformers and TRL, the extra trl: {install('trl')}") from None
 
 PREFIX = "stability/"
 

@@ -2,6 +2,7 @@
 
 from bandit_lab.measure.adaptive import NoisyState, noisy_state
 from bandit_lab.measure.boundary import Boundary, learning_rate_boundary, refresh_interval_boundary
+from bandit_lab.measure.branch import Bifurcation, Branch, Branches, branches
 from bandit_lab.measure.curvature import Curvature, measure_curvature
 from bandit_lab.measure.displaced import stack_bandits
 from bandit_lab.measure.fixed_point import FixedPoint, critical_kl_weight, find_fixed_point
@@ -9,7 +10,13 @@ from bandit_lab.measure.floquet import Floquet, FloquetThreshold, floquet, floqu
 from bandit_lab.measure.growth import generic_direction, growth_rate
 from bandit_lab.measure.late_time import late_exponent, late_rate, return_boundary, tail_range
 from bandit_lab.measure.observe import mean_cosine, observe, prompt_gradients, success_of_prompts
-from bandit_lab.measure.onset import dominant_poles, first_overshoot, learning_rate_onset, stiffest_mode
+from bandit_lab.measure.onset import (
+    dominant_poles,
+    first_overshoot,
+    learning_rate_onset,
+    stiffest_mode,
+    unsampled_reason,
+)
 from bandit_lab.measure.outcome import (
     classify_mean,
     classify_runs,

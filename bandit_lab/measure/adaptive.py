@@ -35,9 +35,9 @@ from bandit_lab.measure.block import (
     unpack,
 )
 from bandit_lab.measure.frozen_moment import FAR
-from bandit_lab.simulate import DYNAMICS
-from bandit_lab.simulate.programs import bounded_jit
-from bandit_lab.simulate.rollout import rollout
+from bandit_lab.simulation import DYNAMICS
+from bandit_lab.simulation.programs import bounded_jit
+from bandit_lab.simulation.rollout import rollout
 
 _ROUNDS = 60
 _AGREES = 1e-9

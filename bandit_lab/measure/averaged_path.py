@@ -20,9 +20,9 @@ from bandit_lab.bandits import Bandit
 from bandit_lab.grpo import Gradient, GradientFn, Hyper, Learner, Optimizer, State, check_hyper, init
 from bandit_lab.measure.displaced import stack_bandits
 from bandit_lab.measure.leading import leading_stiffness, stiffness_along
-from bandit_lab.simulate import DYNAMICS
-from bandit_lab.simulate.programs import bounded_jit
-from bandit_lab.simulate.rollout import Stride, rollout
+from bandit_lab.simulation import DYNAMICS
+from bandit_lab.simulation.programs import bounded_jit
+from bandit_lab.simulation.rollout import Stride, rollout
 
 
 class AveragedPath(NamedTuple):
@@ -53,7 +53,7 @@ def averaged_path(
     """One run of each of S bandits, `times` (T) means over `every` updates one after another.
 
     Args:
-      learner: its own bandit is not used. dynamics: a name of `simulate.DYNAMICS`.
+      learner: its own bandit is not used. dynamics: a name of `simulation.DYNAMICS`.
       hyper: learning rates [S], the other settings scalars.
       start: [S, D] parameters; default: each bandit's own. noise: std of what is added to every number of the gradient.
 

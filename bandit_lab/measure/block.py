@@ -27,9 +27,9 @@ from bandit_lab.measure.frozen_moment import (
     freeze_second_moment,
     sampled_moment,
 )
-from bandit_lab.simulate import DYNAMICS
-from bandit_lab.simulate.group_moment import GradientMoments, group_moments
-from bandit_lab.simulate.rollout import rollout
+from bandit_lab.simulation import DYNAMICS
+from bandit_lab.simulation.group_moment import GradientMoments, group_moments
+from bandit_lab.simulation.rollout import rollout
 
 AT_ONCE = 16
 """Settings that are linearised together: those of one stretch of a scan."""
@@ -315,10 +315,13 @@ def make_block(
         size = np.max(np.abs(basis.T @ residual))
         if size <= AT_REST * (1 + np.max(np.abs(x))):
             break
-        if size > 0.9 * best or np.linalg.norm(x[: len(point.theta)] - point.theta) > _NEAR:
+        step = np.linalg.lstsq(np.eye(len(x)) - jacobian, residual, rcond=1e-12)[0]
+        # By steps: residuals of parameters are learning rates times those of what remembers gradients.
+        size = float(np.linalg.norm(step))
+        if not size <= 0.9 * best or np.linalg.norm(x[: len(point.theta)] - point.theta) > _NEAR:
             return None, "no fixed point of the mean update was found near that of the drift"
         best = size
-        x = x + np.linalg.lstsq(np.eye(len(x)) - jacobian, residual, rcond=1e-12)[0]
+        x = x + step
     else:
         return None, "no fixed point of the mean update was found near that of the drift"
     lengths = [np.linalg.norm(theta) for theta in (x[: len(point.theta)], point.theta)]

@@ -12,7 +12,7 @@ from bandit_lab import _checks
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.measure.directions import changing_part
 from bandit_lab.measure.growth import PERIODS, growth_along, growth_rate
-from bandit_lab.simulate.cells import as_cells
+from bandit_lab.simulation.cells import as_cells
 
 _BISECTIONS = 13
 _NEAR = 1 / 32  # of a bracket: how far from the secant's root it is looked at next, on both sides

@@ -8,15 +8,16 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.integrate import solve_ivp
+from scipy.integrate import LSODA
 from scipy.optimize import root
 
 from bandit_lab._types import Array
 from bandit_lab.grpo import Learner
 from bandit_lab.measure.directions import neutral_turns, policy_at, policy_directions
-from bandit_lab.simulate import drift_of
+from bandit_lab.simulation import check_drift, drift_of
 
 _FLOW_TIMES = (1e9, 1e17)  # steps of unit learning rate: an arm of probability p settles in 1/p, a vertex is as far
+_FLOW_STEPS = 5_000  # of the integration; a flow of some hundred is long, a drift that is all rounding never ends
 _NEWTON_STEP = 1e-9  # logits; a fixed point is accepted when the next Newton step is shorter
 _NEWTON_STEPS = 20
 _NEAR = 1.0  # logits; polishing that leads farther away has found another point, or none
@@ -42,7 +43,7 @@ class FixedPoint:
     theta: [D] (None where there is none). policy: [X, K] there, or where the flow ran to. expected_reward: reward
     units. residual: largest |drift| there. reason: None if it exists. basis: [D, R] directions that change the policy,
     at the fixed point; the D - R others are neutral. neutral_turns: whether those depend on theta (see
-    `find_fixed_point`).
+    `find_fixed_point`). slides: whether the drift jumps across 0 where the flow ran to, so that a run rests there.
     """
 
     exists: bool
@@ -53,6 +54,7 @@ class FixedPoint:
     reason: str | None
     basis: np.ndarray
     neutral_turns: bool = False
+    slides: bool = False
 
     @property
     def rest(self) -> np.ndarray:
@@ -87,8 +89,9 @@ def find_fixed_point(
     so it decides which of them is reached. Learning rates that are not small end farther along the curve.
 
     Raises:
-      ValueError: what `drift_of` raises.
+      ValueError: what `check_drift` raises.
     """
+    check_drift(learner, dynamics)
     start = np.asarray(learner.bandit.initial_parameters if initial is None else initial, float)
     basis = policy_directions(learner, start)
     if not basis.shape[1]:
@@ -112,25 +115,19 @@ def find_fixed_point(
 def _in_the_plane(drift: DriftField, start: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     """(where the flow ran to [D], fixed point [D] or None), in the plane through `start` [D] along `basis` [D, R]."""
 
-    def too_far(_: float, y: np.ndarray) -> float:
-        return _LARGEST_GAP - np.ptp(start + basis @ y)
-
-    too_far.terminal = True  # type: ignore[attr-defined]
     reached, since, found = np.zeros(basis.shape[1]), 0.0, None
     for until in _FLOW_TIMES:
-        flow = solve_ivp(
-            lambda _, y: basis.T @ drift.value(start + basis @ y),
+        reached, arrived = _flow(
+            lambda y: basis.T @ drift.value(start + basis @ y),
+            lambda y: basis.T @ drift.slope(start + basis @ y, basis),
+            lambda y: float(np.ptp(start + basis @ y)),
             (since, until),
             reached,
-            method="LSODA",
-            jac=lambda _, y: basis.T @ drift.slope(start + basis @ y, basis),
-            events=too_far,
-            rtol=1e-6,
-            atol=1e-9,
+            (1e-6, 1e-9),
         )
-        reached, since = flow.y[:, -1], until
-        found = _polish(drift, start, basis, reached) if flow.status == 0 else None
-        if found is not None or flow.status != 0:
+        since = until
+        found = _polish(drift, start, basis, reached) if arrived else None
+        if found is not None or not arrived:
             break
     return start + basis @ reached, None if found is None else start + basis @ found
 
@@ -143,25 +140,19 @@ def _along_the_curve(
     The times rise slowly: rounding errors along neutral directions, which nothing pulls back, add up with time.
     """
 
-    def too_far(_: float, theta: np.ndarray) -> float:
-        return _LARGEST_GAP - _gap(learner, theta)
-
-    too_far.terminal = True  # type: ignore[attr-defined]
     every = np.eye(len(start))
     reached, since, found, basis = start, 0.0, None, policy_directions(learner, start)
     for until in _CURVED_TIMES:
-        flow = solve_ivp(
-            lambda _, theta: drift.value(theta),
+        reached, arrived = _flow(
+            drift.value,
+            lambda theta: drift.slope(theta, every),
+            lambda theta: _gap(learner, theta),
             (since, until),
             reached,
-            method="LSODA",
-            jac=lambda _, theta: drift.slope(theta, every),
-            events=too_far,
-            rtol=1e-10,
-            atol=1e-12,
+            (1e-10, 1e-12),
         )
-        reached, since = flow.y[:, -1], until
-        if flow.status != 0 or not np.isfinite(_gap(learner, reached)):
+        since = until
+        if not arrived or not np.isfinite(_gap(learner, reached)):
             return reached, None, basis
         origin, along = reached, policy_directions(learner, reached)
         y = _polish(drift, origin, along, np.zeros(along.shape[1]))
@@ -169,6 +160,30 @@ def _along_the_curve(
         if found is not None and np.linalg.norm(found - reached) < _ON_THE_FLOW and _gap(learner, found) < _LARGEST_GAP:
             return reached, found, policy_directions(learner, found)
     return reached, None, basis
+
+
+def _flow(
+    velocity: Callable[[np.ndarray], np.ndarray],
+    slope: Callable[[np.ndarray], np.ndarray],
+    gap: Callable[[np.ndarray], float],
+    times: tuple[float, float],
+    start: np.ndarray,
+    tolerances: tuple[float, float],
+) -> tuple[np.ndarray, bool]:
+    """(where dy/dt = velocity(y) leads from `start`, whether at the last of the `times`).
+
+    It ends before where the gap is too large, or after `_FLOW_STEPS` steps: the policy runs to a vertex where a drift
+    that is smaller than its rounding errors turns the integration about.
+    """
+    relative, absolute = tolerances
+    solver = LSODA(
+        lambda _, y: velocity(y), times[0], start, times[1], rtol=relative, atol=absolute, jac=lambda _, y: slope(y)
+    )
+    for _ in range(_FLOW_STEPS):
+        solver.step()
+        if solver.status != "running" or gap(solver.y) > _LARGEST_GAP:
+            break
+    return solver.y, solver.status == "finished" and gap(solver.y) <= _LARGEST_GAP
 
 
 def _gap(learner: Learner, theta: np.ndarray) -> float:
@@ -189,10 +204,15 @@ def _judged(
     """What was found, or why nothing."""
     place = reached if found is None else found
     policy, reward = policy_at(learner, place)
+    largest = float(np.max(policy))
     reason = (
         f"no interior fixed point within a logit gap of {_LARGEST_GAP:g} nats at kl_weight={kl_weight:g}: "
-        f"the policy runs to a vertex (largest probability {float(np.max(policy)):.6g})"
+        f"the policy runs to a vertex (largest probability {largest:.6g})"
     )
+    smooth = learner.sampler.smooth and learner.correction.smooth
+    slides = not smooth and found is None and _gap(learner, place) < _LARGEST_GAP
+    if slides:
+        reason = f"the mean update jumps across 0 where runs rest (largest probability {largest:.6g}): no stiffness"
     return FixedPoint(
         found is not None,
         found,
@@ -202,6 +222,7 @@ def _judged(
         reason if found is None else None,
         basis,
         turns,
+        slides,
     )
 
 

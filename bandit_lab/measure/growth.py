@@ -7,7 +7,7 @@ import numpy as np
 from bandit_lab.grpo import Hyper, Learner, check_hyper
 from bandit_lab.measure.directions import changing_part
 from bandit_lab.measure.displaced import DisplacedRuns, run_displaced, samples
-from bandit_lab.simulate.cells import as_cells
+from bandit_lab.simulation.cells import as_cells
 
 PERIODS = 150  # length of a growth run in units of N + 1/(1 - mu); a cycle takes about 2 pi of them
 START = 1e-7  # displacement, in units of the direction given

@@ -29,7 +29,7 @@ from bandit_lab.measure.block import pack, period_map, scalars
 from bandit_lab.measure.directions import policy_directions, scores_at
 from bandit_lab.measure.frozen_moment import freeze_second_moment
 from bandit_lab.measure.stiffness import spectrum
-from bandit_lab.simulate import drift_of
+from bandit_lab.simulation import drift_of
 
 PARTS = ("both", "fresh", "stale")
 _SYMMETRIC = 1e-10  # relative difference of u.Av and v.Au below which an operator is taken for symmetric

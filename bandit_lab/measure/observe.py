@@ -10,9 +10,9 @@ import numpy as np
 
 from bandit_lab._types import Array
 from bandit_lab.grpo import Hyper, Learner, init
-from bandit_lab.simulate import DYNAMICS
-from bandit_lab.simulate.programs import bounded_jit
-from bandit_lab.simulate.rollout import rollout
+from bandit_lab.simulation import DYNAMICS
+from bandit_lab.simulation.programs import bounded_jit
+from bandit_lab.simulation.rollout import rollout
 
 Observable = Callable[[Any, Array], Any]
 """(what is evaluated, parameters [D]) -> a pytree of arrays."""

@@ -10,9 +10,9 @@ import numpy as np
 from bandit_lab.grpo import Hyper, Learner, check_hyper
 from bandit_lab.measure.boundary import Boundary, first_crossing
 from bandit_lab.measure.displaced import DisplacedRuns, run_displaced, samples
-from bandit_lab.simulate.cells import as_cells
+from bandit_lab.simulation.cells import as_cells
 
-ORDER = {"A": 2, "B": 2, "C": 3}  # poles of one mode at the sample points that have not died out
+ORDER = 3  # most poles of one mode at the sample points that have not died out: position, velocity, one snapshot
 SERIES_START = 2e-5  # displacement of time-series runs; even orders cancel between the two signs
 RESOLUTION = 1e-6  # least overshoot, as a share of the first displacement, that `first_overshoot` reports
 _NOISE = 1e-15 / SERIES_START  # rounding error of a displacement, relative to the first
@@ -39,16 +39,33 @@ def fit_poles(series: np.ndarray, order: int) -> np.ndarray:
     return roots[np.argsort(-np.abs(roots), kind="stable")]
 
 
-def _span(cells: Hyper, model: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def unsampled_reason(learner: Learner, intervals: np.ndarray) -> str | None:
+    """Why a displacement has no poles at some of these refresh intervals: the rule never repeats itself. Or None."""
+    try:
+        _periods(learner, intervals)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _periods(learner: Learner, intervals: np.ndarray) -> np.ndarray:
+    """Steps [C] after which the staleness model repeats itself. Raises ValueError where it does not."""
+    unique, place = np.unique(np.asarray(intervals), return_inverse=True)
+    return np.array([int(learner.staleness.period(interval.item())) for interval in unique])[place]
+
+
+def _span(learner: Learner, cells: Hyper) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(first step used, stride, number of samples) [C] each.
 
-    Blocks are sampled at their starts. A constant lag N is sampled at every step, after all but two of its N + 1 poles
-    have died; enough samples are taken to see a pole that momentum makes slow.
+    A period apart, so that one linear map leads from each sample to the next. Where a history is looked back on, by N
+    steps, only after all but a few of its poles have died; enough samples are taken to see a pole that momentum makes
+    slow.
     """
     interval, memory = np.asarray(cells.refresh_interval), 2 / (1 - np.asarray(cells.momentum))
-    if model == "B":
-        return 9 * np.maximum(interval - 1, 0), np.ones_like(interval), 16 + 3 * interval + memory.astype(int)
-    return np.zeros_like(interval), interval, 20 + (memory / interval).astype(int)
+    period = _periods(learner, interval)
+    history = np.array([learner.staleness.horizon_for(float(one)) for one in interval])
+    lag = np.minimum(history, np.ceil(interval).astype(int))
+    return 9 * np.maximum(lag - 1, 0), period, np.where(lag > 0, 16 + 3 * lag, 20) + (memory / period).astype(int)
 
 
 def displacement(
@@ -61,13 +78,13 @@ def displacement(
         stiffness, scaled to unit product, so that one mode is seen alone.
 
     Raises:
-      ValueError: settings out of range.
+      ValueError: settings out of range, a staleness model that does not repeat itself.
     """
     cells = as_cells(cells)
     check_hyper(learner.staleness, cells)
     fixed = np.asarray(theta_star, np.float64)
     direction, projector = (np.broadcast_to(x, fixed.shape) for x in (direction, projector))
-    first, stride, count = _span(cells, learner.staleness.model)
+    first, stride, count = _span(learner, cells)
     twice = lambda x: np.concatenate([x, x])  # noqa: E731
     start = np.concatenate([fixed + SERIES_START * direction, fixed - SERIES_START * direction])
     watch = _Series(twice(first), twice(stride), twice(count + 1))
@@ -98,10 +115,9 @@ class _Series:
 def dominant_poles(
     learner: Learner, dynamics: str, cells: Hyper, theta_star: np.ndarray, direction: np.ndarray, projector: np.ndarray
 ) -> np.ndarray:
-    """Dominant pole [C], complex, per sample point (a block of N steps; one step for a constant lag)."""
+    """Dominant pole [C], complex, per sample point, a period of the staleness model apart."""
     series = displacement(learner, dynamics, cells, theta_star, direction, projector)
-    order = ORDER.get(learner.staleness.model, 3)
-    return np.array([fit_poles(row, order)[0] if np.all(np.isfinite(row)) else np.nan for row in series])
+    return np.array([fit_poles(row, ORDER)[0] if np.all(np.isfinite(row)) else np.nan for row in series])
 
 
 def oscillates(pole: np.ndarray) -> np.ndarray:

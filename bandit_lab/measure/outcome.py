@@ -5,7 +5,7 @@ import numpy as np
 from bandit_lab import _checks
 from bandit_lab._types import Outcome
 from bandit_lab.measure.onset import oscillates
-from bandit_lab.simulate import Summary
+from bandit_lab.simulation import Summary
 
 NOISE_MULTIPLE = 4.0  # a departure counts beyond this many stationary standard deviations
 VERTEX_SHARE = 0.01  # collapsed: the other arms keep less than this share of their mass at the fixed point
@@ -34,7 +34,7 @@ def classify_runs(
     the run has not arrived.
 
     Args:
-      summary: of `simulate.run`, arrays [C, S]. expected_reward, largest_probability: [C] at the fixed point.
+      summary: of `simulation.run`, arrays [C, S]. expected_reward, largest_probability: [C] at the fixed point.
       stationary_std: [C] of the expected reward; where no stationary state exists, that of small steps.
     """
     middle = np.asarray(expected_reward)[:, None]

@@ -16,9 +16,9 @@ from bandit_lab._types import Array
 from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.measure.block import scalars
 from bandit_lab.measure.frozen_moment import second_moment_leaves
-from bandit_lab.simulate import sampled
-from bandit_lab.simulate.programs import bounded_jit
-from bandit_lab.simulate.rollout import rollout
+from bandit_lab.simulation import sampled
+from bandit_lab.simulation.programs import bounded_jit
+from bandit_lab.simulation.rollout import rollout
 
 SEEDS = 512  # in one program
 

@@ -9,6 +9,7 @@ rewards have the potential (factor times) J for any law. Otherwise (a group std 
 drift is not a gradient. Dropping silent groups divides h by the chance of a group that is not silent, and couples
 contexts, and the actions that the sampled KL sees, through it: then there is a potential for one context and exact KL.
 An advantage that sees the batch couples contexts too. A KL estimator brings its divergence, the entropy bonus is one.
+Of the law of another sampler no potential is looked for.
 """
 
 from collections.abc import Callable
@@ -30,13 +31,14 @@ from bandit_lab.grpo import (
     advantages,
     drawn_advantages,
     init,
+    resampled,
     sees_batch,
     update,
     weighs_groups,
     weighs_tokens,
 )
 from bandit_lab.measure.fixed_point import FixedPoint
-from bandit_lab.simulate import DYNAMICS, drift_of
+from bandit_lab.simulation import DYNAMICS, drift_of
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
 
@@ -86,7 +88,7 @@ def potential(learner: Learner, dynamics: str, theta: np.ndarray | Array) -> Cal
     drops = learner.advantage.drops_silent and dynamics != "mean_field"
     if drops and (contexts > 1 or kl.sampled or not binary):
         return None
-    if sees_batch(learner.advantage) and contexts > 1:
+    if (sees_batch(learner.advantage) and contexts > 1) or resampled(learner):
         return None
 
     def win_chance(x: Array) -> Array:
@@ -236,7 +238,8 @@ def measure_stiffness(learner: Learner, dynamics: str, kl_weight: float, point: 
     hessian: np.ndarray | None = None
     reason: str | None = (
         "the drift is not a gradient: the group std depends on more than two reward values, or silent groups are "
-        "dropped with a sampled KL term or several contexts, or actions of a group are weighed together"
+        "dropped with a sampled KL term or several contexts, or actions of a group are weighed together, or another "
+        "law draws"
     )
     if potential(learner, dynamics, point.theta) is not None:
         matrix = _hessian(learner, dynamics, jnp.asarray(point.theta), jnp.asarray(float(kl_weight)))

@@ -15,10 +15,10 @@ import numpy as np
 from bandit_lab._types import Array
 from bandit_lab.bandits import Bandit
 from bandit_lab.grpo import Gradient, GradientFn, Hyper, Learner, init
-from bandit_lab.simulate import DYNAMICS
-from bandit_lab.simulate.cells import typed_cells
-from bandit_lab.simulate.programs import bounded_jit
-from bandit_lab.simulate.rollout import Stride, rollout
+from bandit_lab.simulation import DYNAMICS
+from bandit_lab.simulation.cells import typed_cells
+from bandit_lab.simulation.programs import bounded_jit
+from bandit_lab.simulation.rollout import Stride, rollout
 
 Learners = tuple[Learner, ...]
 

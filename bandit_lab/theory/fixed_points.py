@@ -120,11 +120,13 @@ def _turns_inward(signal: Signal, policy: np.ndarray, kl_weight: float, kl_estim
 
 def _tilts(signal: Signal, reference: np.ndarray, kl_weight: float, kl_estimator: str) -> np.ndarray:
     best = signal.means.max()
-    gap = best - signal.means[signal.means < best].max()
-    end = (_SATURATED if kl_estimator == "exact" else _FAR) / gap
+    gap = float(best - signal.means[signal.means < best].max())
+    largest = HUGE / max(1.0, float(np.abs(signal.means).max()), kl_weight)  # x r and beta x stay finite
+    end = min(_SATURATED if kl_estimator == "exact" else _FAR, gap * largest) / gap
     low = 1e-3 * signal.factor(reference) / kl_weight
     if not signal.unbounded:
-        end = max(end, 2 * signal.factor(tilted_policy(signal.means, reference, end, kl_estimator)) / kl_weight)
+        factor = signal.factor(tilted_policy(signal.means, reference, end, kl_estimator))
+        end = min(max(end, 2 * factor / kl_weight), largest)
     return np.geomspace(min(low, 1e-3 * end), end, _SCAN)
 
 

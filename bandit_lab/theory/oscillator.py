@@ -23,25 +23,21 @@ to first order in e.
 """
 
 import math
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from scipy.optimize import curve_fit
 
 from bandit_lab import _checks
-from bandit_lab._numerics import atan_sqrt, decaying_pair
+from bandit_lab._entire import atan_sqrt, decaying_pair, floating, namespace
 from bandit_lab.theory.conventions import CONVENTIONS, Convention, gain
 
-Real = float | Array
+Real = Any  # a number, or an array of NumPy or JAX, traced or not
 Mass = Literal["plain", "symmetric"]
 Regime = Literal["overdamped", "critical", "oscillatory", "unstable"]
 
 
-@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Oscillator:
     """m x'' + gamma x' + lambda x = 0, time in steps, x in any unit.
@@ -53,7 +49,7 @@ class Oscillator:
     mass: Real
     damping: Real
     stiffness: Real
-    convention: str = field(default="heavy_ball", metadata={"static": True})
+    convention: str = "heavy_ball"
 
     @property
     def regime(self) -> Regime:
@@ -86,10 +82,6 @@ class Oscillator:
         return pair[0], pair[1]
 
 
-def _is_concrete(*values: Real) -> bool:
-    return not any(isinstance(v, jax.core.Tracer) for v in values)
-
-
 def oscillator(
     learning_rate: Real,
     momentum: Real,
@@ -101,16 +93,15 @@ def oscillator(
     """The oscillator of momentum descent with a mean lag.
 
     m = mu/eta (`plain`) or (1+mu)/(2 eta) (`symmetric`), gamma = (1-mu)/eta - lambda lag; `ema`: eta -> (1-mu) eta.
-    `lag` in steps; arguments are scalars or arrays of one shape, traced or not. Nesterov's look-ahead adds mu lambda
+    `lag` in steps; arguments are scalars or arrays of one shape. Nesterov's look-ahead adds mu lambda
     to the damping and leaves the mass. Derived in this module; leading order as in arXiv 2606.30789.
-    Raises ValueError for an unknown convention or mass and, outside a trace, for numbers out of range.
+    Raises ValueError for an unknown convention or mass, and for numbers out of range.
     """
     _checks.choice("convention", convention, CONVENTIONS)
     _checks.choice("mass", mass, ("plain", "symmetric"))
-    if _is_concrete(learning_rate, momentum):
-        _checks.require(bool(jnp.all(jnp.asarray(learning_rate) > 0)), "learning_rate", "a number > 0", learning_rate)
-        inside = jnp.all((jnp.asarray(momentum) >= 0) & (jnp.asarray(momentum) < 1))
-        _checks.require(bool(inside), "momentum", "a number in [0, 1)", momentum)
+    _checks.require(bool(np.all(np.asarray(learning_rate) > 0)), "learning_rate", "a number > 0", learning_rate)
+    inside = np.all((np.asarray(momentum) >= 0) & (np.asarray(momentum) < 1))
+    _checks.require(bool(inside), "momentum", "a number in [0, 1)", momentum)
     eta = learning_rate * gain(momentum, convention)
     inertia = momentum if mass == "plain" else 0.5 * (1.0 + momentum)
     damping = (1.0 - momentum) / eta - stiffness * lag
@@ -119,23 +110,23 @@ def oscillator(
     return Oscillator(inertia / eta, damping, stiffness, convention)
 
 
-def displacement(osc: Oscillator, time: Real, start: Real, velocity: Real = 0.0) -> Array:
+def displacement(osc: Oscillator, time: Real, start: Real, velocity: Real = 0.0) -> Any:
     """x(t) after a displacement `start` with `velocity` [per step]: exp(-at) [x0 C + (v0 + a x0) S].
 
     One formula in every regime, differentiable in every parameter, exact limit of a first-order decay at mass 0 (a
     velocity is then forgotten at once). `time` [T] in steps >= 0. Derived in this module.
     """
-    time = jnp.asarray(time)
-    time = time if jnp.issubdtype(time.dtype, jnp.floating) else time.astype(jnp.result_type(float))
-    tiny = float(jnp.finfo(time.dtype).eps) ** 2
-    mass = jnp.maximum(jnp.asarray(osc.mass, time.dtype), tiny)
-    half = jnp.asarray(osc.damping, time.dtype) / (2.0 * mass)
-    squared = jnp.asarray(osc.stiffness, time.dtype) / mass
+    xp = namespace(time, osc.mass, osc.damping, osc.stiffness, start, velocity)
+    time = floating(xp, time)
+    tiny = float(xp.finfo(time.dtype).eps) ** 2
+    mass = xp.maximum(xp.asarray(osc.mass, dtype=time.dtype), tiny)
+    half = xp.asarray(osc.damping, dtype=time.dtype) / (2.0 * mass)
+    squared = xp.asarray(osc.stiffness, dtype=time.dtype) / mass
     cosine, sine = decaying_pair(half * time, squared * time * time)
     return (cosine + half * time * sine) * start + time * sine * velocity
 
 
-def response(osc: Oscillator, time: Real, initial: Real, final: Real, velocity: Real = 0.0) -> Array:
+def response(osc: Oscillator, time: Real, initial: Real, final: Real, velocity: Real = 0.0) -> Any:
     """R(t) from `initial` towards `final` [reward], by default from rest: a slow start, then saturation.
 
     R = R_inf - (R_inf - R_0)(r_f e^{-r_s t} - r_s e^{-r_f t})/(r_f - r_s) (arXiv 2606.30789), written as
@@ -144,13 +135,13 @@ def response(osc: Oscillator, time: Real, initial: Real, final: Real, velocity: 
     return displacement(osc, time, initial - final, velocity) + final
 
 
-def fastest_improvement(osc: Oscillator) -> Array:
+def fastest_improvement(osc: Oscillator) -> Any:
     """Time [steps] at which the response from rest improves fastest: ln(r_f/r_s)/(r_f - r_s), all regimes smooth.
 
     Equals atan(sqrt q)/(a sqrt q) with a = gamma/2m, q = 4 m lambda/gamma^2 - 1; 1/a when critical, 0 at mass 0.
     """
     ratio = 4.0 * osc.mass * osc.stiffness / osc.damping**2 - 1.0
-    return 2.0 * osc.mass / osc.damping * atan_sqrt(jnp.maximum(ratio, -1.0 + 1e-15))
+    return 2.0 * osc.mass / osc.damping * atan_sqrt(namespace(ratio).maximum(ratio, -1.0 + 1e-15))
 
 
 def nearest_exponential(time: np.ndarray, curve: np.ndarray) -> tuple[float, float, float]:

@@ -79,9 +79,11 @@ def mean_age_law(
 ) -> float:
     """kappa = (1 - mu)/mean age, the limit of the exact threshold as (1 - mu) * mean age -> 0; infinite at age 0.
 
-    For any distribution of ages (derived here: near z = 1 only the mean age enters the damping).
+    For any distribution of ages (derived here: near z = 1 only the mean age enters the damping). Nesterov looks mu
+    steps ahead: mean age - mu, infinite where that is not positive.
     """
-    return leading_order(mean_age(model, refresh_interval), momentum, convention)
+    ahead = momentum if convention == "nesterov" else 0.0
+    return leading_order(max(mean_age(model, refresh_interval) - ahead, 0.0), momentum, convention)
 
 
 def delay_form(model: Model, refresh_interval: int) -> tuple[int, int]:

@@ -87,7 +87,7 @@ class TwoArmChain:
         pull = 2 * self.kl_weight * good * bad * (gap - self.reference_gap)
         centre = gap - self.learning_rate * self.refresh_interval * pull
         moving = (wave**groups - atom) * smooth * np.exp(1j * frequency * shift)
-        index = (centre - self.low) / self.spacing
+        index = min(max((centre - self.low) / self.spacing, -points), 2 * points)  # beyond, all lands at an end
         whole = int(np.floor(index))
         shifted = np.fft.irfft(moving.conj() * np.exp(-1j * frequency * (index - whole) * self.spacing), points)
         places = whole + np.fft.fftfreq(points, 1 / points).astype(int)

@@ -61,6 +61,20 @@ def two_cycle(drift: Callable[[float], float], fixed: float, reach: float, point
     return TwoCycle(*np.array(rows).T)
 
 
+def flip_slope(drift: Callable[[float], float], fixed: float) -> float:
+    """Slope of amplitude^2 against the learning rate over its threshold, where the orbit is born at `fixed`.
+
+    With g1, g2, g3 the derivatives of g there, a = g2/(2 g1) and b = g3/(6 g1), the points where g is c and -c, in
+    units of the stiffness, lie 2 c (1 + (2 a^2 - b) c^2) apart to third order. The ratio is 1 + (2 a^2 - b) c^2, hence
+    the slope 1/(2 a^2 - b). Negative: the orbit exists below the threshold and repels (subcritical). Raises ValueError
+    as `two_cycle`. Derived here.
+    """
+    near = np.polynomial.Chebyshev.interpolate(np.vectorize(drift), 10, [fixed - 0.25, fixed + 0.25])
+    first, second, third = (float(near.deriv(k)(fixed)) for k in (1, 2, 3))
+    _checks.require(first < 0, "drift", "one that falls through zero at the fixed point", -first)
+    return 1 / (2 * (second / (2 * first)) ** 2 - third / (6 * first))
+
+
 def _first_peak(values: np.ndarray) -> int:
     falls = np.flatnonzero(np.diff(values) <= 0)
     return int(falls[0]) if len(falls) else len(values) - 1

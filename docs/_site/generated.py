@@ -47,8 +47,8 @@ def contents() -> dict[str, str | bytes]:
 
 def experiments() -> dict[str, str | bytes]:
     """An index, a page per published experiment, and the table of claims."""
-    from bandit_lab.study.reproduce import claims as rows
-    from bandit_lab.study.reproduce.experiment import discover
+    from bandit_lab.lab.reproduce import claims as rows
+    from bandit_lab.lab.reproduce.experiment import discover
 
     known, content = discover(), claims()
     made: dict[str, str | bytes] = {}
@@ -77,8 +77,8 @@ def experiment(name: str, about: dict[str, Any], rows: list[dict[str, Any]], sou
     """Question, figure, verdicts, prediction as it was written, command."""
     import ast
 
-    from bandit_lab.study.reproduce.claims import command, doubts
-    from bandit_lab.study.terminal.report import number
+    from bandit_lab.app.terminal.report import number
+    from bandit_lab.lab.reproduce.claims import command, doubts
 
     docstring = ast.get_docstring(ast.parse(source)) or ""
     prediction = docstring.partition("\n")[2].strip()

@@ -83,7 +83,7 @@ def relinked(link: str, page: str) -> str:
 
 
 def on_page_content(text: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Formulas as MathML: every browser of today shows it, without a script or a font of ours. Figures for phones."""
+    """Formulas as MathML: every browser of today shows it, without a script. Figures for phones."""
     text = WIDE.sub(narrow_too, text)
     return MATHS.sub(lambda found: as_mathml(found[3], found[2] == "[", page.file.src_uri), text)
 

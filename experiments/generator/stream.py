@@ -17,7 +17,7 @@ import numpy as np
 from jax import lax
 
 from bandit_lab._types import Array
-from bandit_lab.simulate.fast.random_bits import GENERATORS, lane_keys, require_enough_words
+from bandit_lab.simulation.fast.random_bits import GENERATORS, lane_keys, require_enough_words
 
 SETTINGS = {"generator": "hash", "order": "step", "lanes": "4096", "count": "33", "seed": "0"}
 REPLICAS = 64

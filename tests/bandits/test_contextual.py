@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bandit_lab import simulate
+from bandit_lab import simulation
 from bandit_lab.bandits import k_arm
 from bandit_lab.bandits.contextual import contextual
 from bandit_lab.grpo import Hyper, Learner
@@ -20,7 +20,7 @@ REWARDS = [[0.9, 0.5, 0.1], [0.2, 0.7, 0.4], [0.6, 0.1, 0.3], [0.5, 0.4, 0.8]]
 def curve(bandit, dynamics, rate, steps=60):
     cell = Hyper(*(np.array([x]) for x in (rate, 0.5, 4, 0.3)))
     learner = Learner(bandit, group_size=4)
-    return simulate.run(learner, dynamics, cell, steps=steps, dtype=np.float64, path="reference").reward_mean[0]
+    return simulation.run(learner, dynamics, cell, steps=steps, dtype=np.float64, path="reference").reward_mean[0]
 
 
 @pytest.mark.parametrize("dynamics", ["mean_field", "finite_group"])
@@ -39,7 +39,7 @@ def test_one_prompt_is_k_arm():
     theta = jnp.array([0.2, -0.1, 0.4])
     shifted = theta + jnp.asarray(arms.reference_log_policy)[0]
     drift = [
-        simulate.drift_of(Learner(b, group_size=4), "finite_group")(x, x, jnp.full((), 0.3))
+        simulation.drift_of(Learner(b, group_size=4), "finite_group")(x, x, jnp.full((), 0.3))
         for b, x in ((one, theta), (arms, shifted))
     ]
     np.testing.assert_allclose(*drift, atol=1e-14)

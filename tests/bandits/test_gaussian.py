@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bandit_lab import simulate
+from bandit_lab import simulation
 from bandit_lab.bandits.gaussian import gaussian
 from bandit_lab.bandits.probe import probe
 from bandit_lab.grpo import GRPO, DrGRPO, Learner
@@ -40,7 +40,7 @@ def test_samples_have_mean_and_std_of_the_arm():
 def test_the_mean_field_gradient_is_the_policy_gradient_over_the_std(advantage):
     """By hand: F r / sigma with sigma^2 = E[mean^2 + std^2] - J^2 (mean-only: F r)."""
     theta, zero = jnp.array([0.3, -0.2, 0.5]), jnp.zeros(())
-    drift = simulate.drift_of(Learner(BANDIT, advantage), "mean_field")(theta, theta, zero)
+    drift = simulation.drift_of(Learner(BANDIT, advantage), "mean_field")(theta, theta, zero)
     policy = np.asarray(jax.nn.softmax(theta))
     mean, std = np.asarray(BANDIT.means), np.asarray(BANDIT.stds)
     value = policy @ mean
@@ -50,8 +50,8 @@ def test_the_mean_field_gradient_is_the_policy_gradient_over_the_std(advantage):
 
 def test_finite_groups_are_refused_and_sampled_ones_are_never_silent():
     with pytest.raises(ValueError, match="finitely many reward values"):
-        simulate.finite_group(Learner(BANDIT))
-    gradient = simulate.sampled(Learner(BANDIT, group_size=4, prompts=64))
+        simulation.finite_group(Learner(BANDIT))
+    gradient = simulation.sampled(Learner(BANDIT, group_size=4, prompts=64))
     theta = jnp.zeros(3)
     assert float(gradient(jax.random.key(0), jnp.zeros(()), theta, theta).silent) == 0
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bandit_lab import simulate, theory
+from bandit_lab import simulation, theory
 from bandit_lab.bandits import k_arm
 from bandit_lab.bandits.modes import modes
 from bandit_lab.grpo import Hyper, Learner
@@ -14,7 +14,7 @@ from bandit_lab.grpo import Hyper, Learner
 
 def curve(bandit, rate, steps):
     cell = Hyper(*(np.array([x]) for x in (rate, 0.0, 1, 0.0)))
-    return simulate.run(Learner(bandit), "mean_field", cell, steps=steps, dtype=np.float64).reward_mean[0]
+    return simulation.run(Learner(bandit), "mean_field", cell, steps=steps, dtype=np.float64).reward_mean[0]
 
 
 def test_one_arm_per_mode_is_k_arm():

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bandit_lab import simulate, theory
+from bandit_lab import simulation, theory
 from bandit_lab.bandits import expected_reward, two_arm
 from bandit_lab.bandits.noisy_verifier import noisy_verifier
 from bandit_lab.grpo import GRPO, DrGRPO, Hyper, Learner
@@ -18,7 +18,7 @@ RATE, STEPS, EVERY = 0.02, 1000, 50
 def success(bandit, rate, steps):
     """True success [steps + 1] of the mean-field run at learning rate `rate`."""
     cell = Hyper(*(np.array([x]) for x in (rate, 0.0, 1, 0.0)))
-    return simulate.run(Learner(bandit), "mean_field", cell, steps=steps, dtype=np.float64).reward_mean[0]
+    return simulation.run(Learner(bandit), "mean_field", cell, steps=steps, dtype=np.float64).reward_mean[0]
 
 
 @pytest.mark.parametrize(("tpr", "fpr"), [(1.0, 0.0), (0.8, 0.3), (0.6, 0.55), (0.3, 0.8), (0.5, 0.5)])
@@ -54,7 +54,7 @@ def test_the_sign_of_tpr_minus_fpr_decides_in_all_of_500_random_settings(advanta
     together = jax.tree.map(lambda *leaves: jnp.stack(leaves), *bandits)
 
     def changes(bandit, theta):
-        drift = simulate.drift_of(Learner(bandit, advantage, group_size=8), dynamics)(theta, theta, jnp.zeros(()))
+        drift = simulation.drift_of(Learner(bandit, advantage, group_size=8), dynamics)(theta, theta, jnp.zeros(()))
         trained = jax.grad(lambda x: jnp.sum(jnp.exp(bandit.log_policy(x)) * bandit.law.means))(theta)
         return jax.grad(lambda x: expected_reward(bandit, x))(theta) @ drift, trained @ drift
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bandit_lab import simulate
+from bandit_lab import simulation
 from bandit_lab.bandits import expected_reward, k_arm
 from bandit_lab.bandits.sequence import sequence
 from bandit_lab.grpo import DrGRPO, Learner
@@ -27,7 +27,7 @@ def test_one_token_is_one_arm():
     bandit, arms = sequence(4, 1, (0.9, 0.5, 0.3, 0.1)), k_arm((0.9, 0.5, 0.3, 0.1))
     theta, zero = jnp.array([0.1, -0.4, 0.3, 0.0]), jnp.full((), 0.5)
     drifts = [
-        simulate.drift_of(Learner(b, group_size=4), "finite_group")(theta, theta + 0.1, zero) for b in (bandit, arms)
+        simulation.drift_of(Learner(b, group_size=4), "finite_group")(theta, theta + 0.1, zero) for b in (bandit, arms)
     ]
     np.testing.assert_allclose(*drifts, atol=1e-15)
 
@@ -44,7 +44,7 @@ def test_the_mean_update_is_the_gradient_of_the_expected_reward():
     """Mean-only advantage in an infinite group; a reward table read backwards is caught."""
     rewards = np.linspace(0, 1, 8) ** 2
     bandit, theta = sequence(2, 3, rewards.tolist()), jax.random.normal(jax.random.key(3), (10,))
-    drift = simulate.drift_of(Learner(bandit, DrGRPO()), "mean_field")(theta, theta, jnp.zeros(()))
+    drift = simulation.drift_of(Learner(bandit, DrGRPO()), "mean_field")(theta, theta, jnp.zeros(()))
     np.testing.assert_allclose(drift, jax.grad(lambda x: expected_reward(bandit, x))(theta), atol=1e-14)
     backwards = sequence(2, 3, rewards[::-1].tolist())
     assert np.max(np.abs(drift - jax.grad(lambda x: expected_reward(backwards, x))(theta))) > 0.01

@@ -7,7 +7,7 @@ from settings import cells, learner
 
 from bandit_lab.grpo import Hyper, init, update
 from bandit_lab.measure import floquet, growth_rate
-from bandit_lab.simulate import mean_field, run, trajectories
+from bandit_lab.simulation import mean_field, run, trajectories
 
 REFUSED = {
     "learning_rate": ((-0.1, "> 0"), (0.0, "> 0"), (np.nan, "finite"), (np.inf, "finite"), ("0.1", "finite")),

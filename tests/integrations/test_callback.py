@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-pytest.importorskip("trl", reason="needs the extra trl: pip install 'bandit-lab[trl]'")
+pytest.importorskip("trl", reason="needs the extra trl")
 
 import client
 from transformers import TrainerCallback, TrainerControl, TrainerState

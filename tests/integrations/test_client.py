@@ -6,7 +6,7 @@ n and seeds are fixed; a goodness-of-fit test alarms falsely with probability 1e
 import numpy as np
 import pytest
 
-pytest.importorskip("trl", reason="needs the extra trl: pip install 'bandit-lab[trl]'")
+pytest.importorskip("trl", reason="needs the extra trl")
 
 import client
 import torch

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-pytest.importorskip("trl", reason="needs the extra trl: pip install 'bandit-lab[trl]'")
+pytest.importorskip("trl", reason="needs the extra trl")
 
 import client
 import torch
@@ -72,8 +72,8 @@ class Case:
             return probe_operator.Operator(parameters, self.groups, None, None, 4096, method)
 
 
-@pytest.fixture(scope="module")
-def cases(tmp_path_factory):
+def made_once(tmp_path_factory):
+    """The case of a name, made when it is first asked for."""
     made = {}
 
     def case(name):
@@ -82,6 +82,11 @@ def cases(tmp_path_factory):
         return made[name]
 
     return case
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory):
+    return made_once(tmp_path_factory)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -151,7 +156,7 @@ def test_sampled_groups_are_within_three_standard_errors(near, seed):
     K is linear in the update, so that half of it would be measured as half of K, with half of the error.
     """
     trainer, k = near
-    probe = TrlProbe(trainer, groups=100, rows_per_forward=4096, tolerance=1e-2, products=16)
+    probe = TrlProbe(trainer, prompts=4, groups=100, anew=False, rows_per_forward=4096, tolerance=1e-2, products=16)
     with undisturbed(trainer):
         torch.manual_seed(seed)
         groups = probe.sample()
@@ -169,7 +174,7 @@ def test_nothing_is_disturbed(tmp_path):
         trainer = client.trainer(tmp_path, beta=0.1, learning_rate=0.2, max_steps=4, num_iterations=2)
         told = []
         if asked:
-            trainer.add_callback(TrlProbe(trainer, every=2, groups=2, show=told.append, products=4))
+            trainer.add_callback(TrlProbe(trainer, every=2, prompts=8, show=told.append, products=4))
         trainer.train()
         ends.append(client.policy(trainer.model))
         timed = ("step_time", "train_runtime", "train_samples_per_second", "train_steps_per_second")
@@ -239,7 +244,8 @@ def test_the_momentum_and_adams_preconditioner_are_the_optimisers(tmp_path):
         trainer = client.trainer(tmp_path, policy=policy, **settings)
         trainer.train()
         parameters = list(trainer.model.parameters())
-        scale, _, loop = optimiser(trainer, parameters)
+        update = optimiser(trainer, parameters)
+        scale, loop = update.scale, update.loop
         expected = truth.truth(trainer.model, client.model(width=8), SIZE, 0.0, False, False)
         found = TrlProbe(trainer, rows_per_forward=4096).stiffness(enumerated(trainer))
         if name == "sgd":
@@ -253,8 +259,14 @@ def test_the_momentum_and_adams_preconditioner_are_the_optimisers(tmp_path):
         factor = torch.cat([1 / (one.sqrt() + 1e-8).reshape(-1) for one in moments]).double().numpy()
         kept = [not ("norm" in key or "bias" in key) for key, _ in trainer.model.named_parameters()]
         decay = np.concatenate([np.full(one.numel(), 0.1 * k) for one, k in zip(parameters, kept, strict=True)])
-        dense = factor[:, None] * (expected.fresh + expected.stale) + np.diag(decay)
+        kept = np.abs(expected.update) < np.sqrt(
+            torch.cat([state[one]["exp_avg_sq"].reshape(-1) for one in parameters]).numpy() / 0.001
+        )
+        dense = (kept * factor)[:, None] * (expected.fresh + expected.stale) + np.diag(decay)
         assert found.value == pytest.approx(np.linalg.eigvals(dense).real.max(), rel=0.01)
+        assert found.left_out == pytest.approx(1 - kept.mean())
+        everything = factor[:, None] * (expected.fresh + expected.stale)
+        assert np.linalg.eigvals(everything).real.max() > 1e4 * found.value  # what 1/eps makes of words never seen
 
 
 def peak(call):

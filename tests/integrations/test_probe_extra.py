@@ -6,10 +6,10 @@ import sys
 import pytest
 
 
-@pytest.mark.parametrize("name", ["probe", "probe_margin", "probe_trl"])
+@pytest.mark.parametrize("name", ["probe", "probe_margin", "probe_sharpness", "probe_trl"])
 def test_without_the_extra_one_line_says_which(monkeypatch, name):
     for loaded in [one for one in sys.modules if one.startswith("bandit_lab.integrations.probe")]:
         monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ImportError, match=r"^StiffnessProbe: .* the extra trl: pip install 'bandit-lab\[trl\]'$"):
+    with pytest.raises(ImportError, match=r"^StiffnessProbe: .* the extra trl: pip install '\.\[trl\]' in a clone"):
         importlib.import_module(f"bandit_lab.integrations.{name}")

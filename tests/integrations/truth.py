@@ -16,10 +16,11 @@ from torch.func import functional_call
 
 
 class Truth(NamedTuple):
-    """-dF/dtheta and -dF/dtheta_old [D, D]."""
+    """-dF/dtheta and -dF/dtheta_old [D, D], and F [D]."""
 
     fresh: np.ndarray
     stale: np.ndarray
+    update: np.ndarray
 
     @property
     def leading(self) -> float:
@@ -86,4 +87,4 @@ def truth(
     mixed = torch.autograd.functional.hessian(
         lambda one, other: surrogate(one, other, target, size, beta, std, corrected), (old, old)
     )[0][1].reshape(old.numel(), old.numel())
-    return Truth(-fresh.numpy(), -(rows.T @ mixed @ rows).detach().numpy())
+    return Truth(-fresh.numpy(), -(rows.T @ mixed @ rows).detach().numpy(), first.detach().numpy())

@@ -16,10 +16,10 @@ from bandit_lab import _checks
 from bandit_lab._readings import Estimate
 from bandit_lab._types import Array
 from bandit_lab.grpo import Hyper, Learner, init
-from bandit_lab.simulate import sampled
-from bandit_lab.simulate.cells import cast, cell_identity, typed_cells
-from bandit_lab.simulate.programs import bounded_jit
-from bandit_lab.simulate.rollout import Stride, rollout
+from bandit_lab.simulation import sampled
+from bandit_lab.simulation.cells import cast, cell_identity, typed_cells
+from bandit_lab.simulation.programs import bounded_jit
+from bandit_lab.simulation.rollout import Stride, rollout
 
 _SEEDS = 256
 

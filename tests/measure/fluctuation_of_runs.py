@@ -25,11 +25,11 @@ from bandit_lab._types import Array
 from bandit_lab.bandits import expected_reward
 from bandit_lab.bandits.proxy import ProxyBandit
 from bandit_lab.grpo import Hyper, Learner, init
-from bandit_lab.simulate import route, sampled, trajectories
-from bandit_lab.simulate.cells import cast, cell_identity, typed_cells
-from bandit_lab.simulate.devices import in_order
-from bandit_lab.simulate.programs import bounded_jit
-from bandit_lab.simulate.rollout import rollout
+from bandit_lab.simulation import route, sampled, trajectories
+from bandit_lab.simulation.cells import cast, cell_identity, typed_cells
+from bandit_lab.simulation.devices import in_order
+from bandit_lab.simulation.programs import bounded_jit
+from bandit_lab.simulation.rollout import rollout
 
 _SEEDS = 256  # seeds in one block of the reference path
 
@@ -49,7 +49,7 @@ def recorded(
 ) -> Iterator[np.ndarray]:
     """Departures of (log-odds, expected reward) from their value at theta_star [C, D], seeds in order.
 
-    Blocks [C, s, steps, 2] of `steps` states from the one after `burn_in` updates on. path: see `simulate.route`; the
+    Blocks [C, s, steps, 2] of `steps` states from the one after `burn_in` updates on. path: see `simulation.route`; the
     fast one serves a softmax over one logit per arm, whose log-odds follow from a reported reward.
     """
     theta = np.asarray(theta_star, dtype)
@@ -204,10 +204,11 @@ def measure_fluctuation(
       steps: recorded steps, a multiple of the refresh intervals: a variance is then the mean over the block's phases.
       seeds: a multiple of GROUPS. seed: root of all random numbers. lags: largest lag of products, steps.
       spectrum: whether to keep periodograms. dtype: of the runs; departures are float32-exact to 1e-7.
-      path: see `simulate.route`; the fast one keeps every step of every run in memory. threads: calls in flight.
+      path: see `simulation.route`; the fast one keeps every step of every run in memory. threads: calls in flight.
 
     Raises:
-      ValueError: seeds not a multiple of GROUPS, steps not above lags, negative burn-in; what `simulate.route` raises.
+      ValueError: seeds not a multiple of GROUPS, steps not above lags, negative burn-in; what `simulation.route`
+        raises.
     """
     _checks.integer("seeds", seeds, GROUPS)
     _checks.require(seeds % GROUPS == 0, "seeds", f"a multiple of {GROUPS}", seeds)

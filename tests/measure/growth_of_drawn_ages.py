@@ -22,10 +22,10 @@ from bandit_lab._types import Array
 from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.measure.boundary import Boundary, first_crossing
 from bandit_lab.measure.directions import policy_directions
-from bandit_lab.simulate import DYNAMICS
-from bandit_lab.simulate.cells import typed_cells
-from bandit_lab.simulate.programs import bounded_jit
-from bandit_lab.simulate.rollout import rollout
+from bandit_lab.simulation import DYNAMICS
+from bandit_lab.simulation.cells import typed_cells
+from bandit_lab.simulation.programs import bounded_jit
+from bandit_lab.simulation.rollout import rollout
 
 _DISPLACEMENT = 1e-6
 _STRIDE = 4  # steps between two readings

@@ -17,8 +17,8 @@ from bandit_lab.bandits import expected_reward
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.measure.block import scalars
 from bandit_lab.measure.frozen_moment import FrozenMomentOptimizer, FrozenMomentState, freeze_second_moment
-from bandit_lab.simulate.group_moment import group_moments
-from bandit_lab.simulate.programs import bounded_jit
+from bandit_lab.simulation.group_moment import group_moments
+from bandit_lab.simulation.programs import bounded_jit
 
 
 @bounded_jit("steps", "frozen")

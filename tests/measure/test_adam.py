@@ -27,7 +27,7 @@ from bandit_lab.measure.adaptive import noisy_state
 from bandit_lab.measure.floquet import floquet, floquet_threshold
 from bandit_lab.measure.frozen_moment import freeze_second_moment
 from bandit_lab.measure.response import mean_response
-from bandit_lab.simulate import drift_of, run, sampled
+from bandit_lab.simulation import drift_of, run, sampled
 
 SUCCESS, KL_WEIGHT, BETA2 = (0.8, 0.3), 0.5, 0.99
 FIVE = k_arm((0.85, 0.7, 0.45, 0.3, 0.1), reference_logits=(0.0, 0.3, -0.2, 0.1, 0.4))

@@ -9,7 +9,7 @@ from settings import learner
 from bandit_lab import theory
 from bandit_lab.bandits import k_arm
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, Learner, sees_batch
-from bandit_lab.simulate import drift_of
+from bandit_lab.simulation import drift_of
 
 ARMS = k_arm((0.85, 0.4, 0.15))
 FIXED = k_arm((1.3, 0.2, -0.4), kind="fixed")

@@ -16,8 +16,8 @@ from bandit_lab.measure.averaged_path import (
 )
 from bandit_lab.measure.fixed_point import find_fixed_point
 from bandit_lab.measure.leading import stiffness_along
-from bandit_lab.simulate import DYNAMICS, drift_of
-from bandit_lab.simulate.rollout import rollout
+from bandit_lab.simulation import DYNAMICS, drift_of
+from bandit_lab.simulation.rollout import rollout
 
 BANDITS = [neural(2, 2, 2, width=3, seed=seed) for seed in (0, 1)]
 HYPER = Hyper(np.array([0.5, 2.0]), 0.5, 3, 0.3)

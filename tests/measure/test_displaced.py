@@ -14,7 +14,7 @@ from bandit_lab.measure import (
     stack_bandits,
 )
 from bandit_lab.measure.boundary import first_crossing
-from bandit_lab.simulate.one_kernel import in_use, one_kernel_enabled
+from bandit_lab.simulation.one_kernel import in_use, one_kernel_enabled
 
 
 def rates_of(trained, grid):

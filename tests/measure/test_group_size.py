@@ -11,7 +11,7 @@ from bandit_lab import theory
 from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import GRPO, Learner
 from bandit_lab.measure import find_fixed_point, generic_direction, learning_rate_boundary, measure_stiffness
-from bandit_lab.simulate import drift_of, finite_group, sampled, trajectories
+from bandit_lab.simulation import drift_of, finite_group, sampled, trajectories
 from bandit_lab.theory.group_size import factor_expansion, group_shift
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")

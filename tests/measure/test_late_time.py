@@ -14,7 +14,7 @@ from bandit_lab.bandits.contextual import contextual
 from bandit_lab.grpo import GRPO, Learner
 from bandit_lab.measure.curvature import curvature_along_gradients, curvature_during_training, measure_curvature
 from bandit_lab.measure.late_time import late_exponent, late_rate
-from bandit_lab.simulate import trajectories
+from bandit_lab.simulation import trajectories
 
 ARMS = two_arm((0.0, -1.0), kind="fixed")  # J = -(1 - p): the deficit keeps its digits
 

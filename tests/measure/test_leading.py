@@ -19,7 +19,7 @@ from bandit_lab.measure.leading import (
     stiffness_along,
     tangent_kernel_stiffness,
 )
-from bandit_lab.simulate import drift_of
+from bandit_lab.simulation import drift_of
 
 KL = 0.3
 

@@ -9,7 +9,7 @@ from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import Hyper, Ratio
 from bandit_lab.measure import find_fixed_point, fresh_and_stale, generic_direction, refresh_interval_boundary
 from bandit_lab.measure.floquet import floquet_intervals
-from bandit_lab.simulate import run, trajectories
+from bandit_lab.simulation import run, trajectories
 
 ALL_INTERVALS = np.arange(1, 401)
 MOMENTUM = 0.9

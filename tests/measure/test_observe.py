@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import xarray
 
-from bandit_lab import simulate
+from bandit_lab import simulation
 from bandit_lab._readings import crossing, farthest_from_one, slope_and_correlation
 from bandit_lab.bandits.contextual import contextual
 from bandit_lab.grpo import Hyper, Lag, Learner
@@ -30,9 +30,9 @@ def test_every_bandit_runs_as_the_engine_runs_it_alone():
     )[:, 0].mean(-1)
     for bandit, rate, curve, other in zip(BANDITS, rates, seen, seen[::-1], strict=True):
         cell = Hyper(*(np.array([x]) for x in (rate, 0.5, 3, 0.2)))
-        alone = simulate.run(Learner(bandit, **options), "finite_group", cell, steps=25, dtype=np.float64).reward_mean[
-            0
-        ]
+        alone = simulation.run(
+            Learner(bandit, **options), "finite_group", cell, steps=25, dtype=np.float64
+        ).reward_mean[0]
         np.testing.assert_allclose(curve, alone[::5], atol=1e-12)
         assert np.max(np.abs(other - alone[::5])) > 1e-3
 

@@ -8,7 +8,7 @@ from bandit_lab._types import Outcome
 from bandit_lab.bandits import two_arm
 from bandit_lab.measure import classify_mean, classify_runs, find_fixed_point, sampled_boundary, share_of_lost
 from bandit_lab.measure.onset import fit_poles
-from bandit_lab.simulate import Summary, run
+from bandit_lab.simulation import Summary, run
 
 
 def lost(codes):

@@ -6,10 +6,15 @@ from settings import STUDY_SETTINGS, learner, thinned
 
 from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import ESTIMATORS
+from bandit_lab.lab.predict.linear import ESTIMATORS_KNOWN
 from bandit_lab.measure import critical_kl_weight, find_fixed_point, measure_stiffness
-from bandit_lab.study.wiring import ESTIMATORS_KNOWN
-from bandit_lab.theory import BinarySignal, GroupLaw, attracting_fixed_point, stiffness_split
-from bandit_lab.theory import critical_kl_weight as predicted_critical
+from bandit_lab.theory import (
+    BinarySignal,
+    GroupLaw,
+    attracting_fixed_point,
+    critical_kl_weight as predicted_critical,
+    stiffness_split,
+)
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 

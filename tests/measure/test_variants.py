@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bandit_lab import simulate
+from bandit_lab import simulation
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner
 from bandit_lab.measure import variants
@@ -40,9 +40,9 @@ def test_a_variant_runs_as_the_engine_runs_it_alone():
     for i in (1, 2):
         gaps = variants.run_gaps(several, "mean_field", i, cells, np.zeros(1), 40)
         curves.append(0.1 + 0.8 / (1 + np.exp(-gaps[0])))
-        alone = simulate.run(several[i], "mean_field", cells, steps=40, dtype=np.float64, path="reference").reward_mean[
-            0
-        ]
+        alone = simulation.run(
+            several[i], "mean_field", cells, steps=40, dtype=np.float64, path="reference"
+        ).reward_mean[0]
         np.testing.assert_allclose(curves[-1], alone, atol=1e-12)
     assert np.max(np.abs(curves[0] - curves[1])) > 1e-2
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from bandit_lab._numerics import atan_sqrt, decaying_pair
+from bandit_lab._entire import atan_sqrt, decaying_pair
 from bandit_lab.theory import discrete
 from bandit_lab.theory.oscillator import (
     Oscillator,

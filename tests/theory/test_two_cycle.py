@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bandit_lab.theory import exact, two_cycle
+from bandit_lab.theory import exact, flip_slope, two_cycle
 
 
 def skew(x: float) -> float:
@@ -38,3 +38,13 @@ def test_it_begins_at_the_threshold_and_a_drift_that_rises_has_none():
     assert np.all(orbit.ratio > 1 - 1e-9)
     with pytest.raises(ValueError, match="falls through zero"):
         two_cycle(lambda x: x, 0.0, 5.0)
+
+
+def test_the_slope_at_the_flip_is_that_of_the_first_orbits():
+    orbit = two_cycle(skew, 0.0, 5.0, 2000)
+    near = np.polynomial.Polynomial.fit(orbit.amplitude[1:20] ** 2, orbit.ratio[1:20], 2)
+    assert flip_slope(skew, 0.0) == pytest.approx(1 / near.deriv()(0.0), rel=1e-3)
+    # a pull that grows faster than the distance: g = -x - x^3, orbit at ratio 1/(1 + A^2)
+    assert flip_slope(lambda x: -x - x**3, 0.0) == pytest.approx(-1, rel=1e-9)
+    with pytest.raises(ValueError, match="falls through zero"):
+        flip_slope(lambda x: x, 0.0)

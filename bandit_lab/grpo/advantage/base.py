@@ -1,5 +1,6 @@
 """The interface of an advantage, and what every one of them shares."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 import jax.numpy as jnp
@@ -28,10 +29,17 @@ class Advantage(Protocol):
       [U, ...]. Groups stand side by side in the trailing axes and do not see each other: values [U, 1] and shares
       [U, L] -> [U, L]. What does not look at the shares may keep the shape of the values.
 
-    Everything else follows from it. In a drawn group each reward is a value of its own with the share 1/G. In exact
-    finite groups and on the fast path the shares are counts over G. In an infinite group they are probabilities, and
-    derivatives are taken in them. So some of the values may be equal, and some shares may be 0: neither may change the
-    advantages of the others. Rounded shares need not add up to 1: `is_silent` tells a silent group exactly.
+    and, only where rewards may be normal (bandit `gaussian`) and it jumps, or is none of the two classes below,
+
+    - `in_normal_group(share, means, stds)`: in an infinite group whose arms have these shares [K] and normal rewards
+      (means, standard deviations [K]): (the reward at which the advantage jumps or changes its sign, the advantage as a
+      function of rewards of any shape). Without it a step is refused there in the mean field: nodes cannot integrate
+      it.
+
+    Everything else follows from `advantages`. In a drawn group each reward is a value of its own with the share 1/G. In
+    exact finite groups and on the fast path the shares are counts over G. In an infinite group they are probabilities,
+    and derivatives are taken in them. So some of the values may be equal, and some shares may be 0: neither may change
+    the advantages of the others. Rounded shares need not add up to 1: `is_silent` tells a silent group exactly.
 
     Two classes to inherit from write that method:
 
@@ -82,6 +90,12 @@ class Scaled:
     def scale(self, variance: Array, silent: Array, size: int | None) -> Array:
         """That number [...] for groups of G rewards with these population variances [...], all equal or not [...]."""
         raise NotImplementedError
+
+    def in_normal_group(self, share: Array, means: Array, stds: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """(The mean reward, (r - mean) times `scale`)."""
+        mean = share @ means
+        factor = self.scale(share @ (stds**2 + (means - mean) ** 2), jnp.asarray(False), None)
+        return mean, lambda rewards: (rewards - mean) * factor
 
     def advantages(self, values: Array, shares: Array, size: int | None) -> Array:
         """(r - mean) times `scale`."""

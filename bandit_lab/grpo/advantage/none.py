@@ -1,6 +1,9 @@
 """Rewards as they are."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+import jax.numpy as jnp
 
 from bandit_lab._types import Array
 from bandit_lab.grpo.advantage.base import register_advantage
@@ -23,3 +26,7 @@ class NoBaseline:
     def advantages(self, values: Array, shares: Array, size: int | None) -> Array:
         """values."""
         return values
+
+    def in_normal_group(self, share: Array, means: Array, stds: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """(0, the rewards)."""
+        return jnp.zeros(()), lambda rewards: rewards

@@ -1,5 +1,6 @@
 """Plus one for a success, minus one for a failure."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax.numpy as jnp
@@ -30,3 +31,7 @@ class Sign:
     def advantages(self, values: Array, shares: Array, size: int | None) -> Array:
         """sign(values - threshold)."""
         return jnp.sign(values - self.threshold)
+
+    def in_normal_group(self, share: Array, means: Array, stds: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """(The threshold, the sign)."""
+        return jnp.asarray(self.threshold, share.dtype), lambda rewards: jnp.sign(rewards - self.threshold)

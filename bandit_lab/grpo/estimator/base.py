@@ -52,7 +52,7 @@ class GroupEstimator(Protocol):
     first axis; and gives the coefficients, values that are never differentiated. In a drawn group the entries are its
     actions and every share is 1/G; in an infinite group they are all pairs (arm, reward value), and the shares their
     probabilities; on the fast path a drawn group has those pairs too, with the shares in which they were drawn (0 for
-    what was not). Exact means of finite groups are sums over enumerated groups (`simulate.enumerated_group`).
+    what was not). Exact means of finite groups are sums over enumerated groups (`simulation.enumerated_group`).
     """
 
     @property

@@ -22,7 +22,7 @@ class TPO:
     0 in a silent group). It vanishes where the policy has reached the target. In an infinite group the sums become
     expectations under pi_old (derived here): q_i G -> pi_old exp(A/T) / E_old[pi_old exp(A/T)] and
     p_i G -> pi / E_old[pi]: likely actions count twice, once drawn and once weighed. At finite G
-    q and p depend on every action of the group: the mean is a sum over enumerated groups (`simulate.enumerated_group`)
+    q and p depend on every action of the group: the mean is a sum over groups (`simulation.enumerated_group`)
     without a closed form. The temperature is in units of the advantage. Raises ValueError unless it is > 0.
     """
 

@@ -3,7 +3,10 @@
 from typing import Any, NamedTuple, Protocol
 
 import jax.numpy as jnp
+from jax import lax
 
+from bandit_lab._barrier import materialize
+from bandit_lab._lookup import row_of_each
 from bandit_lab._registry import Registry
 from bandit_lab._types import Array
 from bandit_lab.grpo import probes
@@ -36,10 +39,12 @@ class Staleness(Protocol):
       all policies that act of a value that belongs to each, given that of the newest; next state). An exact gradient
       that depends on the policy that acts alone is then worked out once per step;
     - if it draws something, `recall(state, theta, step, interval, uniform)`: the same with theta [D, L] and a random
-      number in [0, 1) per run [L] in place of a key (without it only the reference path runs);
-    - `period(interval)`: steps after which the rule repeats itself; `rewind(state, steps)`: the state as it would be
-      had the last `steps` steps (one period) not been counted, so that one period maps states at step 0 to states at
-      step 0. That map is what Floquet multipliers belong to.
+      number in [0, 1) per run [L] in place of a key; without it only the reference path runs, and the rule says
+      `drawn = True` of itself;
+    - `period(interval)`: steps after which the rule repeats itself, ValueError with the reason where it never does
+      (it then has no multipliers and no onset of oscillation); `rewind(state, steps)`: the state as it would be had the
+      last `steps` steps (one period) not been counted, so that one period maps states at step 0 to states at step 0.
+      That map is what Floquet multipliers belong to.
     """
 
     @property
@@ -115,6 +120,23 @@ class Ring:
         """A ring filled with theta_0."""
         return jnp.broadcast_to(theta, (horizon + 1, *theta.shape))
 
+    def recalled(self, state: Array, theta: Array, step: Array, age: Array) -> tuple[Array, Array]:
+        """(the parameters of `age` steps ago, next state): one run and its age, or many side by side with theirs [L].
+
+        Ages are at most the horizon. The ring is read before it is written, and what is written depends on what was
+        read: written first, XLA would look the new entry up for every one that is read, and without an order it would
+        copy the ring.
+        """
+        length, age = state.shape[0], materialize(age)
+        place = step % length - age
+        place = jnp.where(place < 0, place + length, place)
+        if theta.ndim == 1:
+            old = lax.dynamic_index_in_dim(state, place, 0, keepdims=False)
+        else:
+            old = row_of_each(state, materialize(place))
+        written = jnp.where(age < 0, old, theta)
+        return jnp.where(age == 0, theta, old), lax.dynamic_update_index_in_dim(state, written, step % length, 0)
+
     def rewind(self, state: Array, steps: int) -> Array:
         """The ring turned back: what was written at step t stands where step t - steps would have written it."""
         return jnp.roll(state, -steps, axis=0)
@@ -129,6 +151,11 @@ STALENESS: Registry[Staleness] = Registry(
     probe=probes.staleness,
 )
 register_staleness = STALENESS.register
+
+
+def draws(staleness: Staleness) -> bool:
+    """Whether ages are drawn: by `recall`, or as the rule says of itself by `drawn`."""
+    return getattr(staleness, "drawn", hasattr(staleness, "recall"))
 
 
 def averages(staleness: Staleness) -> bool:

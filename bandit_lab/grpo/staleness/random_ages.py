@@ -20,7 +20,6 @@ from jax import lax
 
 from bandit_lab._barrier import materialize
 from bandit_lab._elementary import log
-from bandit_lab._lookup import row_of_each
 from bandit_lab._types import Array
 from bandit_lab.grpo.staleness.base import Mixture, Ring, register_staleness
 
@@ -68,21 +67,8 @@ class Random(_Ages):
         return self.recall(state, theta, step, mean, jax.random.uniform(key, (), mean.dtype))
 
     def recall(self, state: Array, theta: Array, step: Array, interval: Array, uniform: Array) -> tuple[Array, Array]:
-        """`behaviour` of one run, or of many side by side, with its random number in [0, 1): scalar, or [L].
-
-        The ring is read before it is written, and what is written depends on what was read: written first, XLA would
-        look the new entry up for every one that is read, and without an order it would copy the ring.
-        """
-        length = state.shape[0]
-        age = materialize(age_at(uniform, interval, length - 1))
-        place = step % length - age
-        place = jnp.where(place < 0, place + length, place)
-        if theta.ndim == 1:
-            old = lax.dynamic_index_in_dim(state, place, 0, keepdims=False)
-        else:
-            old = row_of_each(state, materialize(place))
-        written = jnp.where(age < 0, old, theta)
-        return jnp.where(age == 0, theta, old), lax.dynamic_update_index_in_dim(state, written, step % length, 0)
+        """`behaviour` of one run, or of many side by side, with its random number in [0, 1): scalar, or [L]."""
+        return self.recalled(state, theta, step, age_at(uniform, interval, state.shape[0] - 1))
 
     def period(self, interval: float) -> int:
         """None: the ages are drawn. Raises ValueError."""
@@ -115,7 +101,7 @@ class RandomMean(_Ages):
     ) -> tuple[Array, tuple[Array, Array]]:
         """m_t = q m_{t-1} + (1 - q) x_t + q^{H+1} (x_{t-H} - x_{t-H-1}), H the horizon: the same sum, one step on.
 
-        The ring is read before it is written, as in `Random.recall`.
+        The ring is read before it is written, as in `Ring.recalled`.
         """
         ring, mean = state
         length, q = ring.shape[0], interval / (1 + interval)

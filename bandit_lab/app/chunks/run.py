@@ -1,0 +1,168 @@
+"""Compute the chunks that are missing; a chunk that fails is noted and the rest goes on."""
+
+import gc
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Any, Protocol
+
+import numpy as np
+
+from bandit_lab._version import __version__
+from bandit_lab.app.chunks.store import FORMAT, ChunkStore, Planned, Record, hash_of
+
+WORKING = "working"
+
+
+class Work(Protocol):
+    """One chunk.
+
+    For developers. What a chunk computes may depend on `identity()` alone, to the last bit: not on how it is split,
+    on the device count or on other chunks. `halves` and `join` serve to compute it in less memory.
+    """
+
+    @property
+    def kind(self) -> str:
+        """Stage of the run."""
+        ...
+
+    @property
+    def what(self) -> str:
+        """Its place, for people."""
+        ...
+
+    @property
+    def size(self) -> float:
+        """How much work it is, to compare it with others of its kind."""
+        ...
+
+    def identity(self) -> dict[str, Any]:
+        """Everything that decides the numbers, as plain values. Hashed, it is the chunk's key."""
+        ...
+
+    def compute(self) -> Mapping[str, np.ndarray]:
+        """The arrays. Any exception makes it a failed chunk; its text becomes the reason."""
+        ...
+
+    def halves(self) -> Sequence["Work"]:
+        """The same work as smaller pieces, or nothing where it cannot be cut without changing bits."""
+        ...
+
+    def join(self, parts: Sequence[Mapping[str, np.ndarray]]) -> Mapping[str, np.ndarray]:
+        """The arrays of the whole from those of `halves()`."""
+        ...
+
+
+def key_of(work: Work) -> str:
+    """The key of a chunk: SHA-256 of its identity, of the format of the files and of the versions that its bits depend
+    on, so that a run that goes on after an upgrade does not mix them."""
+    versions = {"bandit_lab": __version__, "jaxlib": metadata.version("jaxlib")}
+    return hash_of({"format": FORMAT, "versions": versions, "kind": work.kind, **work.identity()})
+
+
+def planned(work: Sequence[Work]) -> list[Planned]:
+    """The plan's entries of some chunks."""
+    return [Planned(key_of(w), w.size) for w in work]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What came of one chunk: its arrays, or why there are none. seconds: of computing."""
+
+    arrays: Mapping[str, np.ndarray]
+    seconds: float
+    reason: str | None = None
+
+
+Attempts = Callable[[Sequence[Work], Sequence[str]], Iterator[tuple[int, Attempt]]]
+"""(chunks, their keys) -> (place of a chunk, what came of it), as they are finished."""
+
+
+@dataclass
+class Report:
+    """What became of a list of chunks. found: done before. computed: by this call, of that size in all.
+
+    failed: index -> reason.
+    """
+
+    keys: list[str]
+    found: int = 0
+    computed: int = 0
+    size: float = 0.0
+    failed: dict[int, str] = field(default_factory=dict)
+
+
+def attempt(work: Work) -> Attempt:
+    """Compute one chunk, in less memory if need be."""
+    start = time.perf_counter()
+    try:
+        arrays = dict(within_memory(work))
+    except Exception as error:
+        return Attempt({}, time.perf_counter() - start, reason_of(error))
+    return Attempt(arrays, time.perf_counter() - start)
+
+
+def one_after_another(work: Sequence[Work], keys: Sequence[str]) -> Iterator[tuple[int, Attempt]]:
+    """In this process."""
+    for place, one in enumerate(work):
+        yield place, attempt(one)
+
+
+def run_chunks(
+    store: ChunkStore,
+    chunks: Sequence[Work],
+    progress: Callable[[int, int], None],
+    attempts: Attempts = one_after_another,
+) -> Report:
+    """Have every chunk done, or failed and noted; those that failed before are tried again.
+
+    Raises:
+      OSError: the store cannot be written. What was finished before stays finished.
+    """
+    report = Report([key_of(work) for work in chunks])
+    missing = []
+    for index, key in enumerate(report.keys):
+        if store.is_done(key):
+            report.found += 1
+            progress(report.found, len(chunks))
+        else:
+            missing.append(index)
+    tried = attempts([chunks[index] for index in missing], [report.keys[index] for index in missing])
+    for settled, (place, found) in enumerate(tried, start=report.found + 1):
+        index = missing[place]
+        work = chunks[index]
+        record = Record(report.keys[index], work.kind, work.what, WORKING, found.seconds, work=work.size)
+        if found.reason is None:
+            store.save(record, found.arrays)
+            report.computed, report.size = report.computed + 1, report.size + work.size
+        else:
+            store.fail(record, found.reason)
+            report.failed[index] = found.reason
+        progress(settled, len(chunks))
+    return report
+
+
+def within_memory(work: Work) -> Mapping[str, np.ndarray]:
+    """The arrays of a chunk; where memory runs out, computed in smaller and smaller pieces of whole blocks."""
+    try:
+        return work.compute()
+    except Exception as error:
+        pieces = work.halves() if is_out_of_memory(error) else ()
+        if not pieces:
+            raise
+    gc.collect()  # out here the failed attempt's arrays are no longer held by its traceback
+    return work.join([within_memory(piece) for piece in pieces])
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an exception says that the host or the device has no memory left."""
+    text = str(error)
+    return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in text or "Out of memory" in text
+
+
+def reason_of(error: BaseException) -> str:
+    """One line for a table: kind and first line of an exception."""
+    lines = str(error).strip().splitlines()
+    text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    return text if len(text) <= 300 else f"{text[:297]}..."

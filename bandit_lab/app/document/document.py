@@ -1,0 +1,155 @@
+"""The document that a command returns: its contents, and how they are asked for."""
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from bandit_lab._text import visible
+from bandit_lab.app.document.blocks import Column, Contents, Figure, On, Paragraph, Table, Values
+from bandit_lab.app.document.part import Named, missing, parts
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
+
+_ROWS, _LINES, _WIDTH = 3, 5, 160  # of a repr: rows of a table, lines in all, characters of a line
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Document(Contents):
+    """The result of a command, as Python, a notebook and a terminal ask for it.
+
+        found.verdict
+        found.thresholds.learning_rate.exact
+        found["thresholds"]["learning_rate"]["exact"]
+
+    What `to_dict()` holds are its attributes and its subscripts, nested ones too. Where there is one log, what is told
+    of it is there without `logs[0]`. An unknown attribute is an AttributeError, an unknown subscript a KeyError.
+    """
+
+    def __repr__(self) -> str:
+        told = (textwrap.shorten(line, _WIDTH, placeholder=" ...") for line in islice(self._told(), _LINES))
+        return "\n".join(map(visible, [self.title, *told, f"with {', '.join(self._content)}"]))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._content:
+            raise AttributeError(missing(name, () if name.startswith("_") else self._content))
+        return self._content[name]
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._content:
+            raise KeyError(missing(name, self._content))
+        return self._content[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._content)
+
+    def keys(self) -> list[str]:
+        """What can be asked for."""
+        return [*self]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self]
+
+    _ipython_key_completions_ = keys
+
+    @cached_property
+    def _content(self) -> Named:
+        content = parts(self.to_dict())
+        logs = content.get("logs", [])
+        return Named(logs[0] | content) if len(logs) == 1 else content
+
+    def _told(self) -> Iterator[str]:
+        """Its lines, and the first rows of its tables, as one line each."""
+        for blocks in self.blocks(On.TERMINAL).values():
+            for block in blocks:
+                if isinstance(block, Paragraph):
+                    yield block.text
+                elif isinstance(block, Table):
+                    yield from (_row(block.shown(On.TERMINAL), row) for row in block.rows[:_ROWS])
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `summary.json` holds."""
+        from bandit_lab.app.document.as_json import content_of
+
+        return content_of(self.sections)
+
+    def table(self, name: str) -> "pandas.DataFrame":
+        """The table of this name or key, or that of the section of this name. Raises KeyError that lists the names."""
+        tables: dict[str, Table[Any]] = {}
+        for key, blocks in self.sections.items():
+            for block in blocks:
+                if isinstance(block, Table) and (On.JSON in block.on or block.name):
+                    tables.setdefault(block.name or key, block)
+                elif isinstance(block, Values):
+                    tables = dict(_tables(block.items)) | tables
+        if name not in tables:
+            raise KeyError(f"table: expected one of {', '.join(tables) or 'none'}, got {name!r}")
+        return tables[name].frame()
+
+    def plot(self, ax: "Axes | None" = None, **which: Any) -> "Axes":
+        """Draw its picture with matplotlib, in a figure of its own or its main panel on given axes.
+
+            found.plot().figure.savefig("diagram.png")
+            found.plot(ax=axes, momentum=0.9)
+
+        Args:
+          ax: axes to draw on. which: what the main panel shows; of a sweep the `momentum`, by default its largest.
+
+        Returns:
+          The axes; without arguments the first of the whole figure, which is their `figure`.
+
+        Raises:
+          ValueError: no picture, or none that is one panel.
+        """
+        import matplotlib.pyplot as plt
+
+        from bandit_lab.app.plots.style import sizes
+
+        alone = [*self.pages.values()] if len(self.pages) == 1 else []
+        blocks = [block for one in (self, *alone) for blocks in one.sections.values() for block in blocks]
+        pictures = [block for block in blocks if isinstance(block, Figure)]
+        panels = [block for block in pictures if block.on_axes is not None]
+        whole = ax is None and not which
+        if not (pictures if whole else panels):
+            raise ValueError(
+                f"plot: expected a result with a picture{'' if whole else ' of one panel'}, got {self.title}"
+            )
+        with sizes():
+            if whole:
+                return pictures[0].draw().axes[0]
+            axes = plt.figure().add_subplot() if ax is None else ax
+        assert panels[0].on_axes is not None
+        panels[0].on_axes(axes, **which)
+        return axes
+
+    def show(self) -> None:
+        """Print it."""
+        from bandit_lab.app.document.as_text import show
+
+        show(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: its own tables and pictures, and the page of a single run."""
+        from bandit_lab.app.document.as_page import fragment
+
+        return fragment(self)
+
+
+def _row(columns: list[Column[Any]], row: Any) -> str:
+    """`name: title value, title value`, without the cells that are empty."""
+    name, *cells = [(column.head(), column.cell(row)) for column in columns]
+    told = ", ".join(f"{head} {cell}" for head, cell in cells if cell not in ("", "-"))
+    return f"{name[1].strip()}: {told}" if told else name[1]
+
+
+def _tables(items: Mapping[str, Any]) -> Iterator[tuple[str, Table[Any]]]:
+    """The tables in nested values, with their keys."""
+    for key, value in items.items():
+        if isinstance(value, Table):
+            yield key, value
+        elif isinstance(value, Mapping):
+            yield from _tables(value)

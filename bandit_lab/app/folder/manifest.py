@@ -1,0 +1,128 @@
+"""Where a run comes from: versions, commit, device, precision, seed, times, and the hash of its configuration."""
+
+import hashlib
+import json
+import platform
+import resource
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from bandit_lab._version import __version__
+from bandit_lab.app import plugins
+from bandit_lab.app.arithmetic import arithmetic, processor
+from bandit_lab.app.document.as_json import plain
+
+PACKAGES = ("jax", "jaxlib", "optax", "numpy", "scipy", "hydra-core", "xarray", "zarr", "matplotlib")
+NOT_HASHED = ("run_dir", "overwrite", "quiet", "pictures", "memory_limit", "chunk", "compilation_cache", "engine")
+
+
+def config_hash(settings: dict[str, Any], width: dict[str, int], plugin_source: dict[str, str] | None = None) -> str:
+    """SHA-256 of everything that decides the numbers: the resolved settings, the block width, plug-ins' source."""
+    kept = {key: value for key, value in settings.items() if key not in NOT_HASHED}
+    sources = {"plugin_source": plugin_source} if plugin_source else {}
+    text = json.dumps(plain({"settings": kept, "width": width} | sources), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def git_commit() -> dict[str, Any]:
+    """Commit of the checkout that the package runs from, and whether it has changes; nulls with a reason otherwise."""
+    root = Path(__file__).resolve().parents[3]
+    if not (root / ".git").exists():
+        return {"git_commit": None, "git_commit_reason": "not run from a git checkout", "git_dirty": None}
+    try:
+        commit = _git(root, "rev-parse", "HEAD")
+        return {"git_commit": commit, "git_dirty": bool(_git(root, "status", "--porcelain"))}
+    except (OSError, subprocess.SubprocessError) as error:
+        return {"git_commit": None, "git_commit_reason": f"git failed: {type(error).__name__}", "git_dirty": None}
+
+
+def _git(root: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True, timeout=10)
+    return done.stdout.strip()
+
+
+def peak_memory_bytes() -> int:
+    """Largest resident memory of this process so far, bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak) if sys.platform == "darwin" else int(peak) * 1024
+
+
+def manifest(
+    command: str, settings: dict[str, Any], width: dict[str, int], seconds: dict[str, float]
+) -> dict[str, Any]:
+    """Content of `manifest.json`. seconds: wall, compile, run."""
+    sources = plugins.source_of(settings)
+    return {
+        "command": command,
+        "bandit_lab": __version__,
+        **git_commit(),
+        "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
+        **_device(),
+        "machine": {"system": platform.system(), "architecture": platform.machine()},
+        "precision": settings.get("precision") or "float64 (mean field, boundaries), float32 (sampled)",
+        "seed": settings["seed"],
+        "block_width": width,
+        "config_hash": config_hash(settings, width, sources),
+        **({"plugin_source": sources} if sources else {}),
+        **{f"{name}_seconds": round(value, 3) for name, value in seconds.items()},
+        "peak_memory_bytes": peak_memory_bytes(),
+    }
+
+
+def _device() -> dict[str, Any]:
+    """What has computed: JAX's device, or NumPy alone where nothing imported JAX."""
+    if "jax" not in sys.modules:
+        return {"device": {"platform": "cpu", "kind": "cpu", "count": 1}, "arithmetic": {"processor": processor()}}
+    import jax
+
+    device = jax.devices()[0]
+    about = {"platform": device.platform, "kind": device.device_kind, "count": jax.device_count()}
+    return {"device": about, "arithmetic": arithmetic()}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+_listening: list["CompileClock"] = []
+_registered = False
+
+
+class CompileClock:
+    """Inside the `with` block, adds up the time of tracing, lowering and compiling. Concurrent compilations add."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.programs = 0
+
+    def __enter__(self) -> "CompileClock":
+        global _registered
+        if not _registered and "jax" in sys.modules:
+            import jax.monitoring
+
+            jax.monitoring.register_event_duration_secs_listener(_hear)
+            _registered = True
+        _listening.append(self)
+        return self
+
+    def split(self, wall: float) -> dict[str, float]:
+        """Seconds for a manifest out of `wall`: programs that are compiled at the same time count up to that."""
+        compiling = min(self.seconds, wall)
+        return {"wall": wall, "compile": compiling, "run": wall - compiling}
+
+    def __exit__(self, *error: object) -> None:
+        _listening.remove(self)
+
+
+def _hear(event: str, duration_secs: float, **_: str | int) -> None:
+    if not event.startswith("/jax/core/compile/"):
+        return
+    for clock in _listening:
+        clock.seconds += duration_secs
+        clock.programs += event.endswith("backend_compile_duration")

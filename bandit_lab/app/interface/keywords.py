@@ -1,0 +1,238 @@
+"""From keywords to a document: Hydra composes them, the command's checks judge them, and the command computes.
+
+Nothing is printed, and the caller's settings of JAX and Hydra are as they were before.
+"""
+
+import contextlib
+import io
+import json
+import tempfile
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bandit_lab.app.document import ABSENT, Block, Column, Document, On, Table, Values
+from bandit_lab.app.interface.logs import Log, files
+from bandit_lab.app.interface.objects import by_name, in_double
+from bandit_lab.app.settings.config import CHOICES, SCHEMAS, computes
+
+OPEN = ("sweep", "options", "diagnostic", "optimizer.options")
+"""Settings that take keys which no schema knows."""
+KEPT_BETWEEN_RUNS = ("compilation_cache", "cache")
+"""Settings that write outside of the run folder."""
+_LONGEST = 600  # characters of a mistake: an array may be long
+
+
+def call(command: str, keywords: Mapping[str, Any], paths: tuple[Log, ...] = ()) -> Document:
+    """What a command finds. Raises ValueError for bad input, with the text of the command line."""
+    from bandit_lab.app import runner
+
+    keep = keywords.get("run_dir") is not None
+    with working(command, keywords, paths) as given, run_folder(keywords.get("run_dir")) as folder:
+        config, explicit = composed(command, given)
+        if not keep and "pictures" in config and "pictures" not in given and _function_of(command) is None:
+            config.pictures = False  # nobody would see them
+        _, plan = runner.check(command, config, explicit, folder)
+        return _document(command, plan, folder, keep)
+
+
+@contextlib.contextmanager
+def working(command: str, keywords: Mapping[str, Any], paths: tuple[Log, ...] = ()) -> Iterator[dict[str, Any]]:
+    """Inside, a command may work; yields its keywords with the paths among them, and names in place of objects.
+
+    Raises:
+      ValueError: what the command line would say in one line.
+    """
+    from bandit_lab.app.terminal.errors import one_line
+
+    computing = computes(command) or keywords.get("simulated") is not None
+    try:
+        with settings_of_others_kept(computing), by_name(keywords) as named, files(paths) as read:
+            yield named | ({"paths": read} if read else {})
+    except Exception as error:
+        text = one_line(error, command)
+        if text is None:
+            raise
+        raise ValueError(textwrap.shorten(text, _LONGEST, placeholder=" ...")) from None
+
+
+def composed(command: str, keywords: Mapping[str, Any]) -> tuple[Any, frozenset[str]]:
+    """(settings as Hydra composes them from these keywords, the keys that were given).
+
+    Raises:
+      ValueError, HydraException, OmegaConfBaseException: an unknown key, a value of the wrong type.
+    """
+    from omegaconf import OmegaConf
+
+    from bandit_lab.app import plugins
+    from bandit_lab.app.settings import compose
+    from bandit_lab.app.settings.grid import check_sweepable
+
+    modules = keywords.get("plugins")
+    choices, values = _choices(keywords), dict(_flat(command, keywords))
+    plugins.load(modules if isinstance(modules, list | tuple) else (), choices, laboratory=computes(command))
+    with compose.hydra_ready():
+        config = compose.composed(command, choices)
+    for key, value in values.items():
+        parent, _, name = key.rpartition(".")
+        if parent == "sweep":
+            check_sweepable(name)
+        OmegaConf.update(config, key, plain(key, value), merge=False, force_add=parent in OPEN)
+    if keywords.get("run_dir") is None:
+        for key in KEPT_BETWEEN_RUNS:
+            if key in config and key not in keywords:
+                config[key] = None
+    chosen = {one.partition("=")[0] for one in choices}
+    return config, frozenset({*values, *chosen})
+
+
+def _choices(keywords: Mapping[str, Any]) -> list[str]:
+    """`group=name` for every variant that is given by its name."""
+    found = []
+    for group in CHOICES:
+        value = keywords.get(group)
+        name = value.get("name") if isinstance(value, Mapping) else value
+        if name is not None:
+            if not (isinstance(name, str) and name.isidentifier()):
+                raise ValueError(
+                    f"{group}: expected a variant's name, or a dictionary with name and options, got {name!r}"
+                )
+            found.append(f"{group}={name}")
+    return found
+
+
+def _flat(command: str, keywords: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """(dotted key, value) of every setting that is no variant's name."""
+    nested = {one.name for one in fields(SCHEMAS[command]) if is_dataclass(one.default_factory)}
+
+    def inside(key: str, value: Any) -> Iterator[tuple[str, Any]]:
+        if isinstance(value, Mapping) and (key in nested or key in CHOICES or key in OPEN):
+            for name, one in value.items():
+                yield from inside(f"{key}.{name}", one)
+        else:
+            yield key, value
+
+    for key, value in keywords.items():
+        if key in CHOICES and not isinstance(value, Mapping):
+            continue
+        yield from (one for one in inside(key, value) if not (key in CHOICES and one[0] == f"{key}.name"))
+
+
+def plain(key: str, value: Any) -> Any:
+    """A value as a configuration has it; text stays as it stands. Raises ValueError for what it cannot hold."""
+    from bandit_lab.app.terminal.arguments import uninterpolated
+
+    if hasattr(value, "__array__"):  # of JAX, pandas, xarray, PyTorch too
+        return plain(key, in_double(value).tolist())
+    if isinstance(value, Mapping):
+        return {str(name): plain(f"{key}.{name}", one) for name, one in value.items()}
+    if isinstance(value, list | tuple | range):
+        return [plain(f"{key}[{place}]", one) for place, one in enumerate(value)]
+    if isinstance(value, str | Path):
+        return uninterpolated(str(value))
+    if isinstance(value, int) and value.bit_length() > 1024:  # no float holds it, and it may be too long to be printed
+        raise ValueError(f"{key}: expected a finite number, got an integer of {value.bit_length()} bits")
+    if value is not None and not isinstance(value, bool | int | float):
+        raise ValueError(f"{key}: expected a number, text, a list or a mapping, got {type(value).__name__}")
+    return value
+
+
+@contextlib.contextmanager
+def settings_of_others_kept(computing: bool) -> Iterator[None]:
+    """Inside, JAX computes in double precision where it is asked to. Afterwards that is as before, and so is Hydra,
+    where it runs the caller. computing: whether JAX is needed at all."""
+    from hydra.core.hydra_config import HydraConfig
+
+    outer = HydraConfig.instance().cfg
+    try:
+        with _double() if computing else contextlib.nullcontext():
+            yield
+    finally:
+        HydraConfig.instance().cfg = outer
+
+
+@contextlib.contextmanager
+def _double() -> Iterator[None]:
+    import jax
+
+    config: Any = jax.config
+    before = config.jax_enable_x64
+    config.update("jax_enable_x64", True)
+    try:
+        yield
+    finally:
+        config.update("jax_enable_x64", before)
+
+
+@contextlib.contextmanager
+def run_folder(chosen: Any) -> Iterator[Path]:
+    """The folder to work in: the chosen one, or one that is gone afterwards."""
+    if chosen is not None:
+        yield Path(str(chosen))
+        return
+    with tempfile.TemporaryDirectory(prefix="bandit_lab_") as place:
+        yield Path(place) / "run"
+
+
+def _document(command: str, plan: Any, folder: Path, keep: bool) -> Document:
+    """What a checked plan gives; with `keep` written as the command writes it. Nothing is printed."""
+    from bandit_lab.app.folder.store import RunFolder
+    from bandit_lab.app.terminal.commands import COMMANDS
+    from bandit_lab.app.terminal.errors import Incomplete
+    from bandit_lab.app.terminal.progress import Progress
+
+    progress, compute = Progress(quiet=True), _function_of(command)
+    if compute is not None and (COMMANDS[command].reads or not keep):
+        return compute(plan, progress)
+    found: Any = None
+    incomplete = ""
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            found = COMMANDS[command].load().execute(plan, RunFolder(folder), progress)
+    except Incomplete as error:
+        found, incomplete = error.document, str(error)
+    if not isinstance(found, Document):
+        return finished(command, folder, incomplete)
+    return replace(found, incomplete=incomplete) if incomplete else found
+
+
+def _function_of(command: str) -> Callable[..., Document] | None:
+    """The function from a plan to a document, of a command that is made of one."""
+    from bandit_lab.app.terminal.commands import COMMANDS
+
+    return getattr(COMMANDS[command].load().execute, "__wrapped__", None)
+
+
+def finished(command: str, folder: Path, incomplete: str = "") -> Document:
+    """What a run folder holds in which nothing was left to do: the content of its summary, its data, its pictures."""
+    import xarray
+
+    from bandit_lab.app.folder.written import RESULTS, SUMMARY
+    from bandit_lab.app.terminal.commands import COMMANDS
+
+    summary = json.loads((folder / SUMMARY).read_bytes())
+    with xarray.open_zarr(folder / RESULTS, chunks=None) as stored:
+        data = stored.load()
+    single = {key: value for key, value in summary.items() if not isinstance(value, dict | list)}
+    sections: dict[str, list[Block]] = {"": [Values(single)]}
+    for key, value in summary.items():
+        if isinstance(value, dict):
+            sections[key] = [Values(value)]
+        elif isinstance(value, list):
+            rows = bool(value) and all(isinstance(row, dict) for row in value)
+            sections[key if rows else ""] = [_table(value)] if rows else [*sections[""], Values({key: value})]
+    module: Any = COMMANDS[command].load()
+    sections[""] = [*sections[""], *module.figures_of(data)]
+    return Document(command, sections, data, incomplete=incomplete)
+
+
+def _table(rows: list[dict[str, Any]]) -> Table[dict[str, Any]]:
+    """A table of rows as JSON has them; what is nested in a cell is not shown."""
+
+    def of(key: str) -> Column[dict[str, Any]]:
+        nested = any(isinstance(row.get(key), dict | list) for row in rows)
+        return Column(key, key.replace("_", " "), lambda row: row.get(key, ABSENT), on=On.JSON if nested else On.ALL)
+
+    return Table(rows, [of(key) for key in dict.fromkeys(key for row in rows for key in row)])

@@ -1,0 +1,87 @@
+"""The one style of all pictures: readable at column width, colour-blind safe (Okabe and Ito), prediction as line,
+measurement as marker."""
+
+import builtins
+import re
+import textwrap
+from contextlib import AbstractContextManager
+from typing import Any
+
+import matplotlib
+import matplotlib.pyplot as plt
+
+BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
+    "#000000",
+    "#E69F00",
+    "#56B4E9",
+    "#009E73",
+    "#F0E442",
+    "#0072B2",
+    "#D55E00",
+    "#CC79A7",
+)
+GREY = "#777777"
+
+# The learning rate on an axis of any picture: one name, one unit.
+RATE_UNIT = "logits per unit gradient"
+RATE = f"learning rate ({RATE_UNIT})"
+
+# Fill of a region by outcome code, pale so that lines and markers stand out; order as in `Outcome`.
+FILL = {0: "#E4E4E4", 1: "#D9ECF9", 2: "#FCEBC4", 3: "#F6CDB9", 4: "#D9C2DC", 5: "#9A9A9A"}
+
+# Staleness models in the theory's words, one colour each in every picture.
+MODEL_COLOURS = {"refresh": BLUE, "lag": GREEN, "pipeline": VERMILION}
+MODEL_LETTERS = {"refresh": "A", "lag": "B", "pipeline": "C"}
+MODEL_NAMES = {model: f"{letter}: {model}" for model, letter in MODEL_LETTERS.items()}
+
+NETWORK_MARKERS = {"mlp": "o", "gru": "s", "transformer": "^"}
+
+Look = dict[str, Any]
+LAW: Look = {"color": BLACK, "linestyle": (0, (5, 2)), "linewidth": 1.4}
+EXACT: Look = {"color": BLUE, "linestyle": "-", "linewidth": 1.8}
+ONSET: Look = {"color": GREEN, "linestyle": (0, (1, 1.2)), "linewidth": 1.2}
+_POINT: Look = {"linestyle": "none", "clip_on": False}
+MEASURED: Look = _POINT | {"color": BLACK, "marker": "o", "markersize": 4.2, "markerfacecolor": "white"}
+MEASURED_ONSET: Look = _POINT | {"color": GREEN, "marker": "^", "markersize": 3.6, "markerfacecolor": "white"}
+SAMPLED: Look = _POINT | {"color": VERMILION, "marker": "D", "markersize": 4.6, "markeredgecolor": "white"}
+
+
+def trained(results: Any) -> str:
+    """What was trained, of a sweep's results; of older ones their short name."""
+    return str(results.attrs.get("trained") or results.attrs["setting"])
+
+
+def lines(text: str, inches: float) -> str:
+    """Text in lines of a figure's width, at 8 points; a number stays with its name, a dollar sign is one."""
+    kept = re.sub(r" (?=[=\d]|weight)|(?<==) ", "\u00a0", text.replace("$", r"\$"))
+    return "\n".join(textwrap.wrap(kept, int(15 * inches)))
+
+
+_RC: dict[Any, Any] = {
+    "figure.dpi": 100,
+    "savefig.dpi": 200,
+    "figure.constrained_layout.use": True,
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.labelsize": 9,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.8,
+    "mathtext.fontset": "dejavusans",
+}
+
+
+def sizes() -> AbstractContextManager[None]:
+    """Context of one set of sizes."""
+    return plt.rc_context(_RC)
+
+
+def style() -> AbstractContextManager[None]:
+    """Context in which figures are made: one set of sizes and, but in IPython, which has its own, no window system."""
+    if not hasattr(builtins, "__IPYTHON__"):
+        matplotlib.use("Agg", force=False)
+    return sizes()

@@ -1,0 +1,206 @@
+"""Variants from outside the package: modules named by `'plugins=[...]'`, and entry points of installed packages.
+
+They are imported before Hydra composes the settings. A variant of theirs is chosen by its name, `bandit=my_bandit`; its
+options and their defaults are those of `conf/bandit/my_bandit.yaml` beside its module, if there is one, else those of
+the function or class that builds it.
+"""
+
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache, partial
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from bandit_lab._registry import Registry
+from bandit_lab.app import plugin_source
+from bandit_lab.app.settings import compose
+from bandit_lab.app.settings.config import CHOICES
+
+ENTRY_POINTS = "bandit_lab.variants"
+_state = {"loaded": False}
+MISSING = "???"
+
+
+def registries(laboratory: bool = True) -> dict[str, Registry[Any]]:
+    """Every registry by the setting that chooses from it.
+
+    laboratory: those of what trains, too, which imports JAX; False: those that commands on logs choose from.
+    """
+    from bandit_lab.runs.diagnose import DIAGNOSTICS
+    from bandit_lab.runs.read import READERS
+    from bandit_lab.runs.trainers import REGISTRY
+
+    every: list[Registry[Any]] = [DIAGNOSTICS, READERS, REGISTRY]
+    if laboratory:
+        from bandit_lab.bandits import BANDITS
+        from bandit_lab.grpo import (
+            ADVANTAGES,
+            CORRECTIONS,
+            ESTIMATORS,
+            KL_ESTIMATORS,
+            OPTIMIZERS,
+            SAMPLERS,
+            STALENESS,
+        )
+
+        learner: list[Registry[Any]] = [
+            ADVANTAGES,
+            ESTIMATORS,
+            STALENESS,
+            OPTIMIZERS,
+            KL_ESTIMATORS,
+            SAMPLERS,
+            CORRECTIONS,
+        ]
+        every = [BANDITS, *learner, *every]
+    return {registry.kind: registry for registry in every}
+
+
+def chosen_from() -> dict[str, Registry[Any]]:
+    """Of every setting that chooses a variant: from what."""
+    from bandit_lab.app.engine import ENGINES
+
+    return {"engine": ENGINES, **registries()}
+
+
+def load(
+    names: Iterable[str],
+    overrides: Iterable[str] = (),
+    folder: str | None = None,
+    laboratory: bool = True,
+    only: str | None = None,
+) -> None:
+    """Import entry points and these modules, and make every variant known to Hydra, and every name that is chosen.
+
+    folder: of the user's configurations, whose choices stand before ours. laboratory: as `registries`. only: a command
+    whose settings are enough.
+
+    Raises:
+      ValueError: something that cannot be imported, that registers nothing, a variant that exists already, or a reader
+        or trainer that is none: all of them are used, so that all are looked at.
+    """
+    registries(laboratory)
+    _load_entry_points()
+    _state["loaded"] |= laboratory
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))
+    for name in names:
+        _guarded(
+            f"plugins: expected modules that can be imported, got {name!r}", partial(importlib.import_module, name)
+        )
+        _check_registers(name)
+        plugin_source.sources([name])
+    for registry in registries(laboratory=False).values():
+        for variant in registry if not registry.given else ():
+            if registry.is_outside(variant):
+                registry.build(variant, {})
+    compose.register(_choices(overrides) if laboratory else (), folder, only)
+
+
+def _check_registers(name: str) -> None:
+    """Raise ValueError if a module that was imported, and what it imports beside it, brought no variant."""
+    inside = set(plugin_source.modules_of(name)) | {name}
+    brought = any(registry[one].__module__ in inside for registry in Registry.imported for one in registry)
+    got = f"{name!r}, in which nothing is decorated with @register_bandit(...), @register_advantage(...), ..."
+    if not brought:
+        raise ValueError(f"plugins: expected modules that register a variant, got {got}")
+
+
+def source_of(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Module -> hash of its source, of all that these settings take from outside the package."""
+    return plugin_source.sources(plugin_source.outside(registries("bandit" in settings), settings))
+
+
+def loaded() -> bool:
+    """Whether `load` has been called for the laboratory: help texts do without, where there is nothing to load."""
+    return _state["loaded"]
+
+
+def announced() -> list[metadata.EntryPoint]:
+    """Entry points of installed packages."""
+    return list(metadata.entry_points(group=ENTRY_POINTS))
+
+
+@lru_cache(maxsize=1)
+def _load_entry_points() -> None:
+    for point in announced():
+        source = f"{point.value!r} of {point.dist.name if point.dist else 'an unknown package'}"
+        _guarded(f"entry point {point.name}: expected one that can be imported, got {source}", point.load)
+        plugin_source.sources([point.module])
+
+
+def _guarded(complaint: str, do: Callable[[], object]) -> None:
+    try:
+        do()
+    except ValueError:  # a registry's: it names both places
+        raise
+    except Exception as error:
+        raise ValueError(f"{complaint} ({type(error).__name__}: {error})") from error
+
+
+def named(overrides: Iterable[str]) -> list[str]:
+    """The modules that `'plugins=[...]'` among the overrides names; what is not a list is left to Hydra's check."""
+    modules: list[str] = []
+    for argument in overrides:
+        if not re.match(r"\+{0,2}plugins=", argument):
+            continue
+        from hydra.core.override_parser.overrides_parser import OverridesParser
+        from hydra.errors import HydraException
+
+        try:
+            parsed = OverridesParser.create().parse_override(argument)
+        except HydraException:
+            continue
+        values: Any = parsed.value()
+        for value in values.list if parsed.is_choice_sweep() else [values]:
+            modules += [str(name) for name in value] if isinstance(value, list) else []
+    return modules
+
+
+def _choices(overrides: Iterable[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """(group, name, settings) of every variant, and of every other name that the overrides choose: an optimiser of
+    optax, or a mistake that is judged where the variant is built."""
+    known = {group: chosen_from()[group] for group in CHOICES}
+    for group, registry in known.items():
+        yield from ((group, name, settings_of(registry, name)) for name in registry)
+    for argument in overrides:
+        group, _, names = argument.partition("=")
+        for name in map(str.strip, names.split(",")) if group in known else ():
+            if re.fullmatch(r"\w+", name) and name not in known[group]:
+                yield group, name, {"name": name} | ({"options": {}} if group == "optimizer" else {})
+
+
+def settings_of(registry: Registry[Any], name: str) -> dict[str, Any]:
+    """The settings of a variant: what its builder takes, or its own YAML file if its author wrote one."""
+    file = _own_yaml(registry, name)
+    if file is not None:
+        from omegaconf import OmegaConf
+
+        return dict(OmegaConf.to_container(OmegaConf.load(file)))  # type: ignore[arg-type]
+    if registry.kind == "optimizer":
+        return {"name": name, "options": {}}
+    return {"name": name} | {key: yaml_value(value) for key, value in registry.defaults(name).items()}
+
+
+def _own_yaml(registry: Registry[Any], name: str) -> Path | None:
+    try:
+        source = inspect.getsourcefile(inspect.unwrap(registry[name]))
+    except (TypeError, OSError):  # built in, or a class of a notebook
+        return None
+    file = Path(source or ".").parent / "conf" / registry.kind / f"{name}.yaml"
+    return file if file.is_file() else None
+
+
+def yaml_value(value: Any) -> Any:
+    """A default as YAML has it; what YAML does not have has to be given."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [yaml_value(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): yaml_value(item) for key, item in value.items()}
+    return MISSING

@@ -1,0 +1,91 @@
+"""One job of a command: check everything, then work, then close the run folder."""
+
+import errno
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from bandit_lab import _checks
+from bandit_lab.app import compilation_cache, plugins
+from bandit_lab.app.folder import outputs, store
+from bandit_lab.app.settings.config import SCHEMAS, computes
+from bandit_lab.app.terminal.commands import COMMANDS
+from bandit_lab.app.terminal.errors import Alarmed, Incomplete, Stopped, bad_input
+from bandit_lab.app.terminal.output import say
+from bandit_lab.app.terminal.progress import Progress
+
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)  # the disk's failures, wherever they happen
+
+
+def default_folder(command: str) -> Path:
+    """`outputs/<command>/<date>_<time>`, with a number behind it if that exists."""
+    base = Path("outputs") / command / datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+    candidates = [base, *(base.with_name(f"{base.name}_{i}") for i in range(2, 1000))]
+    return next(path for path in candidates if not path.exists())
+
+
+def chosen_folder(command: str, config: Any) -> Path:
+    """`run_dir`, or the default folder."""
+    return Path(config.run_dir) if config.get("run_dir") else default_folder(command)
+
+
+def check(command: str, config: Any, explicit: frozenset[str], folder: Path) -> tuple[Any, Any]:
+    """(settings, plan) of a job after every check. Raises `BadInput`; writes nothing."""
+    from omegaconf import OmegaConf
+
+    with bad_input():
+        known = SCHEMAS[command].__dataclass_fields__
+        for key in config:
+            _checks.require(key in known, str(key), f"a setting of {command} (see --help)", config[key])
+    settings: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(SCHEMAS[command]), config))
+    if COMMANDS[command].reads:
+        with bad_input():
+            _set_up(command, settings)
+            return settings, COMMANDS[command].load().prepare(settings, explicit)
+    with bad_input():
+        store.check_folder(folder, bool(config.overwrite), COMMANDS[command].continues)
+        outputs.check_reads(folder, settings)
+        _set_up(command, settings)
+        module: Any = COMMANDS[command].load()
+        plan = module.prepare(settings, explicit)
+        if COMMANDS[command].continues:
+            module.check_folder(plan, folder)
+    return settings, plan
+
+
+def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> None:
+    """Do one job in `folder`; prints its table and, as the last line, the folder, or the one file that was made."""
+    try:
+        settings, plan = check(command, config, explicit, folder)
+        if not COMMANDS[command].reads:
+            with bad_input():
+                store.create_folder(folder)
+        progress = Progress(settings.quiet)
+        made = COMMANDS[command].load().execute(plan, store.RunFolder(folder), progress)
+    except Incomplete:
+        say(str(folder))
+        raise
+    except Alarmed as error:
+        say(str(error.made))
+        raise
+    except OSError as error:
+        from bandit_lab.runs.read import NoRoom
+
+        if error.errno not in DISK and not isinstance(error, NoRoom):
+            raise
+        raise Stopped(f"{error.filename or folder}: cannot be written ({error.strerror})") from error
+    say(str(made if isinstance(made, Path) else folder))
+
+
+def _set_up(command: str, settings: Any) -> None:
+    """Plug-ins; where the command computes, double precision, compiled programs kept.
+
+    The library itself never changes JAX's configuration.
+    """
+    if computes(command) or getattr(settings, "simulated", None):
+        compilation_cache.enable(getattr(settings, "compilation_cache", None))
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+    if hasattr(settings, "plugins"):
+        plugins.load(settings.plugins, laboratory=computes(command), only=None if computes(command) else command)

@@ -1,0 +1,114 @@
+"""Plain paths among the arguments of a command that takes them, and text that Hydra would read as grammar.
+
+An argument is a path if it exists, if it cannot be `key=value`, or if it stands behind `--`. Paths and text settings
+are quoted, so that `=`, spaces, quotes, `${...}` and commas in them reach the command as they are.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+
+from bandit_lab._names import nearest
+from bandit_lab.app.settings.config import SCHEMAS
+from bandit_lab.app.settings.schema import setting_fields
+from bandit_lab.app.terminal.commands import COMMANDS
+from bandit_lab.app.terminal.errors import BadInput, settings_of
+from bandit_lab.runs.logs.settings import PASTED, TEXTS
+
+_WITH_VALUE = frozenset(
+    ("-c", "--cfg", "-p", "--package", "-cn", "--config-name", "-cp", "--config-path", "-cd", "--config-dir", "-i")
+)
+VERBOSE = ("-v", "--verbose")
+PASTED_INTO = ("diagnose", "fit", "advise")
+"""The commands that read what is pasted into the terminal or piped in."""
+_OVERRIDE = re.compile(r"(?:\+{0,2}|~)([A-Za-z_][\w@]*)[\w.@/:]*=(.*)", re.DOTALL)
+
+
+def as_overrides(command: str, arguments: Sequence[str]) -> list[str]:
+    """The arguments with all plain paths put into the command's list of paths. Raises `BadInput` for odd ones."""
+    key = COMMANDS[command].paths
+    if "verbose" in SCHEMAS[command].__dataclass_fields__:
+        arguments = ["verbose=true" if one in VERBOSE else one for one in arguments]
+    if not key:
+        return [_listed(argument) for argument in arguments] if command == "reproduce" else list(arguments)
+    paths, overrides = _split(command, arguments)
+    if "???" in paths:
+        raise BadInput(f"{key}: expected a path, got '???', Hydra's word for nothing (write ./???)")
+    many = bool({"-m", "--multirun"} & set(overrides))
+    result = [argument if many else _quoted_text(argument) for argument in overrides]
+    if paths:
+        if any(argument.startswith(f"{key}=") for argument in overrides):
+            raise BadInput(f"{key}: expected plain arguments or {key}=[...], got both")
+        result.append(f"{key}=[{','.join(quoted(path) for path in paths)}]")
+    return result
+
+
+def as_setting(command: str, arguments: Sequence[str], option: str) -> str | None:
+    """`refresh_interval=8` for the option in `--refresh_interval 8`, or None where no setting is meant."""
+    word, _, value = option.lstrip("-").partition("=")
+    key = nearest(word, settings_of(command))
+    if key is None:
+        return None
+    switches = [name for name, entry in setting_fields(SCHEMAS[command]) if entry.type is bool]
+    behind = arguments[arguments.index(option) + 1 :][:1]
+    given = (one for one in behind if "=" not in one and not one.startswith("-"))
+    return f"{key}={value or ('true' if key in switches else next(given, 'VALUE'))}"
+
+
+def _listed(argument: str) -> str:
+    """`figures=a,b` as a list: commas alone would be Hydra's choice of a multirun."""
+    key, _, value = argument.partition("=")
+    return f"{key}=[{value}]" if key == "figures" and "," in value and value[:1] not in "['\"" else argument
+
+
+def _split(command: str, arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """(paths, everything else)."""
+    paths: list[str] = []
+    others: list[str] = []
+    only_paths = False
+    for place, argument in enumerate(arguments):
+        if argument == "--" and not only_paths:
+            only_paths = True
+        elif only_paths or _is_path(command, argument, arguments[place - 1] if place else ""):
+            paths.append(argument)
+        else:
+            others.append(argument)
+    return paths, others
+
+
+def _is_path(command: str, argument: str, before: str) -> bool:
+    if argument == PASTED and command in PASTED_INTO:
+        return True
+    if argument.startswith("-") or before in _WITH_VALUE:
+        return False
+    override = _OVERRIDE.fullmatch(argument)
+    exists = bool(argument) and "\0" not in argument and os.path.lexists(argument)
+    if exists or (override is None and "=" not in argument):
+        if not argument:
+            raise BadInput("paths: expected a path, got ''")
+        return True
+    if override is None:
+        return not argument.startswith("=")
+    known = override[1] in SCHEMAS[command].__dataclass_fields__ or override[1] in ("hydra", "for")
+    if not known and ("/" in argument or re.search(r"\.\w{2,6}$", argument)):
+        raise BadInput(f"paths: expected a file that exists or a setting of {command}, got {argument!r}")
+    return False
+
+
+def _quoted_text(argument: str) -> str:
+    key, equals, value = argument.partition("=")
+    if not equals or key not in TEXTS or value in ("", "null") or value[:1] in "'\"{[":
+        return argument
+    return f"{key}={quoted(value)}"
+
+
+def quoted(text: str) -> str:
+    """Text as Hydra and OmegaConf give it back unchanged."""
+    from hydra.core.override_parser.types import Quote, QuotedString
+
+    return str(QuotedString(text=uninterpolated(text), quote=Quote.single).with_quotes())
+
+
+def uninterpolated(text: str) -> str:
+    """Text as OmegaConf gives it back unchanged: no `${...}` is an interpolation."""
+    return re.sub(r"(\\*)\$\{", lambda match: match[1] * 2 + r"\${", text)

@@ -1,0 +1,158 @@
+"""From an exception to one line that names the key, what was expected and what was got."""
+
+import contextlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bandit_lab._names import did_you_mean, nearest, one_of
+from bandit_lab.app.settings.config import CHOICES, SCHEMAS
+from bandit_lab.app.settings.schema import setting_fields
+
+if TYPE_CHECKING:
+    from bandit_lab.app.document import Document
+
+
+class BadInput(ValueError):
+    """Bad input, found before any work."""
+
+
+class Stopped(RuntimeError):
+    """A run that cannot go on for a reason outside of it, such as a full disk; the same command continues it."""
+
+
+class Incomplete(RuntimeError):
+    """A run that came to its end with parts missing; the same command tries them again. document: what is there."""
+
+    def __init__(self, text: str, document: "Document | None" = None) -> None:
+        super().__init__(text)
+        self.document = document
+
+
+class Alarmed(RuntimeError):
+    """A run that was watched to its end with alarms that stand. made: the page, or the log, for the last line."""
+
+    def __init__(self, text: str, made: Path) -> None:
+        super().__init__(text)
+        self.made = made
+
+
+@contextlib.contextmanager
+def stopped_by_disk(folder: Path) -> Iterator[None]:
+    """Inside, an OSError is the disk's: it leaves as `Stopped`."""
+    try:
+        yield
+    except OSError as error:
+        raise Stopped(f"{folder}: cannot be written ({error.strerror or error})") from error
+
+
+@contextlib.contextmanager
+def bad_input() -> Iterator[None]:
+    """Inside, a ValueError is the user's: it leaves as `BadInput`, but for OmegaConf's, which `one_line` words."""
+    try:
+        yield
+    except ValueError as error:
+        if is_from_config(error):
+            raise
+        raise BadInput(str(error)) from error
+
+
+def one_line(error: BaseException, command: str) -> str | None:
+    """The line to print for bad input, or None if the error is not the user's."""
+    if isinstance(error, BadInput):
+        return " ".join(str(error).split())
+    if isinstance(error, OverflowError) and (key := re.search(r"full_key: (\S+)", str(error))):  # OmegaConf's float()
+        return f"{key[1]}: expected {_expected(key[1], command)}, got an integer that no float holds"
+    return _from_hydra(error, command) if is_from_config(error) else None
+
+
+def is_from_config(error: BaseException) -> bool:
+    """Whether Hydra or OmegaConf raised it."""
+    from hydra.errors import HydraException, OverrideParseException, SearchPathException
+    from omegaconf.errors import OmegaConfBaseException
+
+    known = (HydraException, OverrideParseException, SearchPathException, OmegaConfBaseException)
+    return isinstance(error, known)
+
+
+def _from_hydra(error: BaseException, command: str) -> str:
+    from hydra.errors import MissingConfigException, OverrideParseException
+    from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
+
+    if isinstance(error, MissingConfigException) and error.options:
+        group, _, name = str(error.missing_cfg_file).rpartition("/")
+        return f"{group}: expected {one_of(name, error.options)}, got {name!r}"
+    if isinstance(error, OverrideParseException):
+        key = nearest(str(error.override).partition("=")[0].strip(), settings_of(command))
+        expected = f"{key}=VALUE" if key else "key=value"
+        return f"override: expected {expected}, got {error.override!r} (put quotes around lists and mappings)"
+    cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__
+    if isinstance(cause, ConfigKeyError | ConfigAttributeError):
+        key = str(cause.full_key or cause.key)
+        group, _, option = key.partition(".")
+        if group in CHOICES and option:
+            return f"{key}: expected {_options(cause.parent_node, group, option)}, got an unknown option"
+        near = did_you_mean(key, settings_of(command)) or " (see --help)"
+        return f"{key}: expected a setting of {command}{near}, got an unknown key"
+    if isinstance(cause, OmegaConfBaseException) and cause.full_key:
+        return f"{cause.full_key}: expected {_expected(str(cause.full_key), command)}, got {_got(error, cause)}"
+    if odd := re.match(r"Could not \w+ .*?'(.*?)'", str(error)):
+        return f"override: expected key=value with a setting of {command}, got {odd[1]!r}"
+    if several := re.match(r"Ambiguous value for argument '(.+?)=(.+?)'", str(error)):
+        key, value = several.groups()
+        return f"{key}: expected one value, a list ({key}=[{value}]), or -m for a run per value, got {value!r}"
+    return " ".join(str(error).split())
+
+
+def _options(chosen: Any, group: str, word: str) -> str:
+    """What can be set of the chosen variant: the keys of its mapping."""
+    known = [str(key) for key in chosen or ()]
+    options = [key for key in known if key != "name"]
+    name = f"{group}={chosen.get('name')}" if "name" in known else group
+    near = did_you_mean(word, options) or f" ({', '.join(options)})"
+    return f"an option of {name}{near}" if options else f"no options of {name}"
+
+
+def settings_of(command: str) -> list[str]:
+    """Every key of a command, also those that only some variant of a group has."""
+    from bandit_lab.app.terminal import choices
+
+    keys = [name for name, _ in setting_fields(SCHEMAS[command])]
+    groups = [group for group in CHOICES if group in keys and group != "optimizer"]
+    variants = [(group, name) for group in groups for name in choices.names_of(group)]
+    return [*keys, *dict.fromkeys(key for one in variants for key, _ in choices.options_of(*one))]
+
+
+def _expected(key: str, command: str) -> str:
+    if key in CHOICES:
+        return "a variant's name"
+    for name, entry in setting_fields(SCHEMAS[command]):
+        if name == key:
+            text = str(entry.type if not isinstance(entry.type, type) else entry.type.__name__)
+            for python, plain in _PLAIN.items():
+                text = text.replace(python, plain)
+            return text.replace(" | None", " or null")
+    return "another type of value"
+
+
+_PLAIN = {
+    "list[str]": "a list of names",
+    "list[int]": "a list of integers",
+    "list[float]": "a list of numbers",
+    "dict[str, typing.Any]": "a mapping {key: value}",
+    "dict": "a mapping {key: value}",
+    "float": "a number",
+    "int": "an integer",
+    "bool": "true or false",
+    "str": "a name",
+}
+
+
+def _got(error: BaseException, cause: Any) -> str:
+    text = str(error)
+    if "Error merging override" in text and "=" in text:
+        return repr(text.split("=", 1)[1].strip())
+    if cause.value is None and "not Optional" in text:
+        return "null"
+    return repr(cause.value) if cause.value is not None else str(cause).splitlines()[0]

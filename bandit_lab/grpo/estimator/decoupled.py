@@ -1,0 +1,33 @@
+"""PPO whose clip looks at another policy than the one that acted."""
+
+from dataclasses import dataclass
+
+from bandit_lab import _checks
+from bandit_lab._types import Array
+from bandit_lab.grpo.estimator.base import TokenMean, clipped_weight, register_estimator
+
+
+@register_estimator("decoupled")
+@dataclass(frozen=True)
+class Decoupled(TokenMean):
+    """Decoupled PPO: w min(u A, clip(u, 1 - epsilon, 1 + epsilon) A), u = pi/pi_prox and w = pi_prox/pi_old held fixed.
+
+    arXiv 2110.00641; asynchronous: arXiv 2505.24298. The proximal policy lies between the two others: log pi_prox =
+    (1 - alpha) log pi_old + alpha log pi, AReaL's approximation by versions; alpha = 1 - 1/age where it is one step old
+    (inclusionai.github.io/AReaL/algorithms/prox_approx.html). So an action counts by pi/pi_old as long as its power
+    1 - alpha is not clipped. alpha = 0 is `clipped`. Raises ValueError unless 0 < epsilon < 1 and 0 <= alpha < 1.
+    """
+
+    epsilon: float = 0.2
+    alpha: float = 0.5
+    at_snapshot = False
+
+    def __post_init__(self) -> None:
+        epsilon, alpha = (_checks.finite_number(f"estimator.{one}", getattr(self, one)) for one in ("epsilon", "alpha"))
+        _checks.require(0 < epsilon < 1, "estimator.epsilon", "a number in (0, 1)", self.epsilon)
+        _checks.require(0 <= alpha < 1, "estimator.alpha", "a number in [0, 1)", self.alpha)
+
+    def weight(self, ratio: Array, advantage: Array) -> Array:
+        """ratio, or 0 beyond the clip."""
+        proximal = ratio**self.alpha
+        return proximal * clipped_weight(ratio ** (1 - self.alpha), advantage, self.epsilon, self.epsilon)

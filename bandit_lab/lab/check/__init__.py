@@ -1,0 +1,20 @@
+"""The conformance suite: what every variant has to keep, ours and a user's. One file per question.
+
+`python -m bandit_lab check 'plugins=[my_module]'` runs it on what that module registers; in Python,
+`run_checks(subject_of("bandit", "my_bandit"))`.
+"""
+
+from bandit_lab.lab.check import (
+    derivatives,
+    diagnostics,
+    limits,
+    paths,
+    programs,
+    readers,
+    sampling,
+    settings,
+    stability,
+    trainers,
+)
+from bandit_lab.lab.check.result import CHECKS, CheckResult, Failed, NotApplicable, run_check, run_checks
+from bandit_lab.lab.check.subject import KINDS, Subject, subject_of

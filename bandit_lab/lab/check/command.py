@@ -1,0 +1,97 @@
+"""`check`: the conformance suite for the variants of a module, for the ones chosen, or for all."""
+
+import sys
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from bandit_lab import _checks
+from bandit_lab._registry import Registry
+from bandit_lab.app.document import Column, Document, On, Table, Values
+from bandit_lab.app.document.write import perform
+from bandit_lab.app.plugins import registries
+from bandit_lab.app.settings.config import CheckSettings
+from bandit_lab.app.terminal.progress import Progress
+from bandit_lab.grpo import Learner, NoCorrection, OwnLaw
+from bandit_lab.lab.check.result import FAIL, CheckResult, run_checks
+from bandit_lab.lab.check.subject import CLINIC, KINDS, Subject, subject_of
+from bandit_lab.lab.predict import build
+
+
+@dataclass(frozen=True)
+class CheckPlan:
+    """Checked settings and what they ask for."""
+
+    settings: CheckSettings
+    subjects: tuple[Subject, ...]
+    precision: str | None = None
+
+
+def prepare(settings: CheckSettings, explicit: frozenset[str]) -> CheckPlan:
+    """Build every variant that is to be checked. Raises ValueError."""
+    _checks.integer("seed", settings.seed, 0)
+    _checks.positive("kl_weight", settings.kl_weight)
+    chosen = [kind for kind in KINDS if any(key.split(".")[0] == kind for key in explicit)]
+    rules = {**build.variants(settings), "sampler": OwnLaw(), "correction": NoCorrection()}
+    learner = Learner(**rules, group_size=settings.group_size)
+    names = {kind: _name(getattr(settings, kind)) for kind in KINDS}
+    wanted: dict[tuple[str, str], dict[str, Any] | None] = {
+        (kind, names[kind]): None if kind in CLINIC else _options(getattr(settings, kind)) for kind in chosen
+    }
+    for kind, registry in registries().items():
+        for name in _registered_by(registry, settings.plugins) if settings.plugins else () if chosen else registry:
+            wanted.setdefault((kind, name), None)
+    _checks.require(bool(wanted), "plugins", "modules that register a variant", settings.plugins)
+    more: dict[str, Any] = {"kl_weight": settings.kl_weight, "seed": settings.seed}
+    return CheckPlan(settings, tuple(subject_of(*what, options, learner, **more) for what, options in wanted.items()))
+
+
+class CheckRow(NamedTuple):
+    """One answer."""
+
+    kind: str
+    variant: str
+    result: CheckResult
+
+
+COLUMNS = (
+    Column[CheckRow]("kind", "kind", lambda row: row.kind, on=On.JSON),
+    Column[CheckRow]("variant", "variant", lambda row: row.variant, on=On.JSON),
+    Column[CheckRow]("check", "check", lambda row: row.result.check),
+    Column[CheckRow]("status", "result", lambda row: row.result.status),
+    Column[CheckRow]("detail", "what was seen", lambda row: row.result.detail),
+)
+
+
+def compute(plan: CheckPlan, progress: Progress) -> Document:
+    """Put every question to every variant: a table for each of them."""
+    tables: list[Table[CheckRow]] = []
+    for subject in plan.subjects:
+        with progress.stage(f"{subject.kind} {subject.name}"):
+            answers = [CheckRow(subject.kind, subject.name, result) for result in run_checks(subject)]
+        tables.append(Table(answers, COLUMNS, title=f"{subject.kind} {subject.name}", on=On.SHOWN))
+    rows = [row for table in tables for row in table.rows]
+    failed = sum(row.result.status == FAIL for row in rows)
+    return Document(
+        "Checks",
+        {
+            "": [*tables, Table(rows, COLUMNS, name="checks", on=On.JSON), Values({"failed": failed}, on=On.JSON)],
+        },
+        incomplete=f"{failed} of {len(rows)} checks failed" if failed else "",
+    )
+
+
+execute = perform("check", compute)
+
+
+def _name(chosen: Any) -> str:
+    return chosen.get("name", "") if isinstance(chosen, dict) else str(chosen)
+
+
+def _options(chosen: Any) -> dict[str, Any]:
+    return {key: value for key, value in chosen.items() if key != "name"} if isinstance(chosen, dict) else {}
+
+
+def _registered_by(registry: Registry[Any], modules: list[str]) -> list[str]:
+    """What these modules, or modules inside them, registered."""
+    inside = [name for name in modules if name in sys.modules]
+    return [name for name in registry if any(f"{registry[name].__module__}.".startswith(f"{one}.") for one in inside)]

@@ -1,0 +1,123 @@
+"""`explore`: the stability map as one page that a browser opens without a network."""
+
+import html
+import os
+import sys
+import webbrowser
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bandit_lab import _checks
+from bandit_lab.app.chunks import durable
+from bandit_lab.app.folder.outputs import begins, output_file
+from bandit_lab.app.runner import default_folder
+from bandit_lab.app.terminal import report
+from bandit_lab.app.terminal.errors import stopped_by_disk
+from bandit_lab.app.terminal.progress import Progress
+from bandit_lab.lab.explore import overlays
+from bandit_lab.lab.explore.page import HEAD, page
+from bandit_lab.lab.explore.settings import ExploreSettings
+from bandit_lab.lab.explore.start import start
+from bandit_lab.runs.advise.command import AdvisePlan
+
+FRAME = 900
+"""Height of the page in a notebook, pixels."""
+
+
+@dataclass(frozen=True)
+class ExplorePlan:
+    """Checked settings, the page's first setting, what is laid into the map, and a file that can be written.
+
+    at_run: whether the point begins at the run's eta K, since nobody gave a learning rate.
+    """
+
+    settings: ExploreSettings
+    start: dict[str, Any]
+    run: AdvisePlan | None
+    sweep: Path | None
+    output: Path
+    at_run: bool = False
+
+
+def prepare(settings: ExploreSettings, explicit: frozenset[str]) -> ExplorePlan:
+    """Check everything and read what is laid into the map. Raises ValueError."""
+    given = frozenset(key.partition(".")[0] for key in explicit)
+    beside = settings.run_dir is None or not settings.paths
+    _checks.require(beside, "run_dir", "a sweep's folder or a log, not both", settings.run_dir)
+    alone = settings.stiffness is None and settings.delay is None
+    _checks.require(alone or bool(settings.paths), "paths", "a log or configuration beside stiffness and delay", "none")
+    output = _output(settings)
+    run, sweep = None, None
+    if settings.paths:
+        run = overlays.read_run(settings)
+        settings = overlays.settings_of(run, settings, given)
+    if settings.run_dir is not None:
+        sweep, own = overlays.sweep_folder(settings.run_dir)
+        settings = overlays.settings_of_sweep(own, settings, given, sweep)
+    return ExplorePlan(settings, start(settings), run, sweep, output, at_run="learning_rate" not in given)
+
+
+def _output(settings: ExploreSettings) -> Path:
+    """The page's file; its folder is made only where it is the default one."""
+    if settings.output is None:
+        place = default_folder("explore")
+        return place.with_name(f"{place.name}.html")
+    return output_file("output", Path(settings.output), begins(HEAD), [*settings.paths, settings.run_dir])
+
+
+@dataclass(frozen=True, repr=False)
+class Map:
+    """The page: its `html`, and in `words` what is laid into it. A notebook shows it in a frame."""
+
+    html: str
+    words: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        size = f"{len(self.html.encode()) / 1e6:.1f} MB of HTML, shown in a notebook"
+        return "\n".join([f"Stability map: {size}", *self.words])
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.html, quote=True)
+        return f'<iframe srcdoc="{page}" title="Stability map" style="width:100%;height:{FRAME}px;border:0"></iframe>'
+
+
+def made(plan: ExplorePlan) -> Map:
+    """The page of a checked plan. Writes nothing."""
+    begin = plan.start
+    run = None if plan.run is None else overlays.run_mark(plan.run) | {"place": plan.at_run}
+    sweep = None if plan.sweep is None else overlays.sweep_cells(plan.sweep)
+    if sweep is not None and begin["momentum"] not in sweep["momenta"]:
+        begin = {**begin, "momentum": sweep["momenta"][0]}
+    text = page({"start": begin, "run": run, "sweep": sweep})
+    return Map(text, tuple(one["words"] for one in (run, sweep) if one is not None))
+
+
+def write(plan: ExplorePlan, found: Map) -> bool:
+    """Write the page and show it, where that is wanted. Returns whether a browser opens it.
+
+    Raises:
+      Stopped: the file cannot be written.
+    """
+    with stopped_by_disk(plan.output):
+        if plan.settings.output is None:
+            plan.output.parent.mkdir(parents=True, exist_ok=True)
+        durable.write_file(plan.output, found.html.encode())
+    return plan.settings.open and _show(plan.output)
+
+
+def execute(plan: ExplorePlan, folder: Any, progress: Progress) -> Path:
+    """Write the page and show it. Returns its path, the last line of stdout."""
+    with progress.stage("page"):
+        found = made(plan)
+    shown = write(plan, found)
+    size = f"{len(found.html.encode()) / 1e6:.1f} MB"
+    told = f"One page, {size}, no network needed; {'the browser opens it' if shown else 'open it in a browser'}."
+    report.show(told, *found.words)
+    return plan.output
+
+
+def _show(path: Path) -> bool:
+    """Show a file in the browser, where there is a display to show it on."""
+    display = sys.platform in ("win32", "darwin") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    return bool(display) and webbrowser.open(path.resolve().as_uri())

@@ -1,0 +1,45 @@
+"""The settings of `explore`: where the page begins, what is laid into it, where it is written."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from bandit_lab.app.settings.schema import LEARNER, OUTPUT, PROBLEM, RUN, ShellSettings, group, setting
+
+
+@dataclass
+class ExploreSettings(ShellSettings):
+    """Settings of `explore`. The learner's are those of `predict`, for what the page can compute."""
+
+    bandit: dict[str, Any] = group(
+        "two_arm", "2 to 6 arms; its options: bandit.rewards, ...", PROBLEM, names=("two_arm", "k_arm")
+    )
+    paths: list[str] = setting([], "paths", "a run's log, and its trainer's configuration; plain arguments", PROBLEM)
+    run_dir: str | None = setting(None, "path", "run folder of a finished sweep: its cells are shown", PROBLEM)
+    advantage: dict[str, Any] = group("grpo", "from rewards to advantages", names=("grpo", "dr_grpo", "rloo"))
+    estimator: dict[str, Any] = group("frozen", "how an old action counts", names=("frozen", "uncorrected", "ratio"))
+    staleness: dict[str, Any] = group(
+        "refresh", "which old policy acts: models A, B and C", names=("refresh", "lag", "pipeline")
+    )
+    optimizer: dict[str, Any] = group("sgd", "momentum's convention", names=("sgd", "sgd_ema", "nesterov"))
+    refresh_interval: int = setting(8, "steps", "N, 1 to 128", LEARNER)
+    learning_rate: float = setting(0.1, "logits per unit gradient", "eta > 0", LEARNER)
+    momentum: float = setting(0.9, "", "mu, 0 to 0.99", LEARNER)
+    kl_weight: float = setting(1.0, "reward per nat", "beta, 0 to 10", LEARNER)
+    group_size: int = setting(64, "actions", "G, 2 to 512", LEARNER)
+    dynamics: str = setting("sampled", "", "sampled | finite_group (both: drift at this G) | mean_field (G = infinity)")
+    stiffness: float | None = setting(
+        None, "as in advise", "of the run whose log is given; null: from the log", LEARNER
+    )
+    delay: float | None = setting(
+        None, "optimiser steps", "response time of that run's reward; instead of stiffness or the log's own", LEARNER
+    )
+    reward_key: str | None = setting(None, "", "column of the log to read as the reward")
+    run: str | None = setting(None, "", "one run of several in the log: its name or a part that no other has", RUN)
+    output: str | None = setting(
+        None, "path", "the page, a file in a folder that exists; null: outputs/explore/<date>_<time>.html", OUTPUT
+    )
+    open: bool = setting(True, "", "show the page in the browser, where there is a display", OUTPUT)
+    plugins: list[str] = setting([], "modules", "Python modules to import first; they may register readers' variants")
+    compilation_cache: Any = setting(
+        "auto", "path", "keeps compiled programs for the next run; auto: the user's cache folder; null, false: nowhere"
+    )

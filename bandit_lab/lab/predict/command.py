@@ -1,0 +1,90 @@
+"""`predict`: fixed point, stiffness, oscillator, thresholds and noise of one setting, from formulas alone."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bandit_lab import _checks
+from bandit_lab.app.document import Document
+from bandit_lab.app.document.write import perform
+from bandit_lab.app.settings.config import PredictSettings
+from bandit_lab.app.settings.grid import value_of
+from bandit_lab.app.terminal.progress import Progress
+from bandit_lab.grpo import Hyper, Learner
+from bandit_lab.lab.predict import build
+from bandit_lab.lab.predict.branch import PLOTS, follow
+from bandit_lab.lab.predict.linear import Linear, linearise
+from bandit_lab.lab.predict.margin import at_step, smallest_margin
+from bandit_lab.lab.predict.prediction import predict
+from bandit_lab.lab.predict.report import document_of
+from bandit_lab.simulation import drift_name
+
+LARGEST = {"lag": 512}
+LARGEST_BLOCK = 65_536
+"""Largest refresh interval of the setting itself: a lag makes a matrix of that size, a block that many products."""
+
+
+@dataclass(frozen=True)
+class PredictPlan:
+    """A checked setting. curves: [steps] of each setting that is a schedule, by its name."""
+
+    settings: PredictSettings
+    learner: Learner
+    interval: float
+    curves: dict[str, np.ndarray]
+
+    @property
+    def precision(self) -> str | None:
+        """As given: everything here is computed in float64."""
+        return self.settings.precision
+
+
+def prepare(settings: PredictSettings, explicit: frozenset[str]) -> PredictPlan:
+    """Check every setting. Raises ValueError."""
+    build.check_scalars(settings, schedules=True)
+    curves = build.scheduled(settings)
+    if settings.plot is not None:
+        _checks.choice("plot", settings.plot, PLOTS)
+        _checks.require(not curves, "plot", "null where the learning rate or KL weight is a schedule", settings.plot)
+    interval = value_of(
+        "refresh_interval", "refresh_interval", settings.refresh_interval, build.interval_rule(settings)
+    )
+    largest = LARGEST.get(settings.staleness["name"], LARGEST_BLOCK)
+    expected = f"at most {largest} with staleness={settings.staleness['name']}"
+    _checks.require(interval <= largest, "refresh_interval", expected, settings.refresh_interval)
+    learner = build.build_learner(settings, float(interval))
+    if reason := build.check_drift(learner, settings.dynamics):
+        raise ValueError(f"{reason}; or predict with dynamics=mean_field")
+    return PredictPlan(settings, learner, interval, curves)
+
+
+def compute(plan: PredictPlan, progress: Progress) -> Document:
+    """The prediction as a document: of a schedule, that of the step where it comes nearest to its threshold."""
+    settings, margin = plan.settings, None
+    if plan.curves:
+        with progress.stage("margin along the schedule"):
+            margin = smallest_margin(settings, plan.learner, plan.interval, plan.curves)
+        settings = at_step(settings, plan.curves, margin.step)
+    hyper = Hyper(settings.learning_rate, settings.momentum, plan.interval, settings.kl_weight)
+    with progress.stage("fixed point and stiffness"):
+        linear = linearise(plan.learner, settings, settings.dynamics, hyper.kl_weight)
+        if linear.policy is None:
+            linear = replace(linear, reason=_no_fixed_point(linear))
+    with progress.stage("thresholds"):
+        drift = drift_name(plan.learner, settings.dynamics)
+        found = predict(settings, plan.learner, hyper, drift, linear)
+    if settings.plot is None:
+        return document_of(found, margin)
+    with progress.stage("branches"):
+        return document_of(found, followed=follow(settings, plan.learner, hyper, linear))
+
+
+execute = perform("predict", compute)
+
+
+def _no_fixed_point(linear: Linear) -> str:
+    """Why the policy runs to a vertex, and the KL weight that would hold it."""
+    reason = linear.reason or "no interior fixed point"
+    if linear.critical_kl_weight is not None:
+        return f"{reason}; one exists from kl_weight = {linear.critical_kl_weight:.6g}"
+    return f"{reason}; any kl_weight > 0 may have one" if linear.kl_weight == 0 else reason

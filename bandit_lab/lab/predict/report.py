@@ -1,0 +1,248 @@
+"""A prediction as a document: every quantity once, with its place in `summary.json` and its line in the table."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from bandit_lab import theory
+from bandit_lab.app.document import ABSENT, Block, Column, Document, On, Paragraph, Table, Value, Values
+from bandit_lab.app.document.value import text_of
+from bandit_lab.app.terminal.report import FORMS, eigenvalue_list, numbers
+from bandit_lab.lab.predict.branch import Followed, dataset, section
+from bandit_lab.lab.predict.brief import brief, ranges
+from bandit_lab.lab.predict.margin import SmallestMargin
+from bandit_lab.lab.predict.prediction import Prediction
+from bandit_lab.lab.predict.quantities import EXACT, LEADING, LINEAR, RATE
+from bandit_lab.lab.predict.statement import NO_NOISE
+from bandit_lab.lab.predict.statements import Statement
+from bandit_lab.lab.predict.verdict import amount, facts_of, verdict
+
+BIFURCATIONS = {
+    "flip": "flip: a real multiplier passes -1",
+    "neimark_sacker": "complex pair leaves the unit circle (Neimark-Sacker)",
+}
+STIFFNESS = "reward / logit^2"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One quantity. key: dotted, its place in `summary.json`; "" for none. name: in the table; "" for none."""
+
+    key: str
+    value: Any
+    name: str = ""
+    unit: str = ""
+    status: str = ""
+    digits: int = 4
+    text: Callable[[Any], str] | None = None
+
+    def shown(self) -> str:
+        """The value for a reader; a dash where there is none."""
+        if self.value is None or self.value is ABSENT or (isinstance(self.value, Value) and self.value.value is None):
+            return "-"
+        return text_of(self.value, self.digits) if self.text is None else self.text(self.value)
+
+
+SHOWN = (
+    Column[Line]("quantity", "quantity", lambda line: line.name),
+    Column[Line]("value", "value", lambda line: line.value, text=Line.shown),
+    Column[Line]("unit", "unit", lambda line: line.unit),
+    Column[Line]("status", "how good", lambda line: line.status),
+)
+STATEMENTS = (
+    Column[Statement]("key", "key", lambda row: row.quantity.key),
+    Column[Statement]("name", "quantity", lambda row: row.quantity.name),
+    Column[Statement]("value", "value", lambda row: row.value.value, digits=5),
+    Column[Statement]("reason", "why there is none", lambda row: row.value.reason or ABSENT),
+    Column[Statement]("unit", "unit", lambda row: row.quantity.unit),
+    Column[Statement]("status", "how good", lambda row: row.quantity.status),
+    Column[Statement]("meaning", "meaning", lambda row: row.quantity.meaning),
+)
+
+
+def document_of(found: Prediction, margin: SmallestMargin | None = None, followed: Followed | None = None) -> Document:
+    """The verdict in words, the table, and everything of `summary.json`. A terminal gets some lines for the table,
+    unless all is asked for. margin: along the schedule, of which `found` is the step with the smallest one. followed:
+    branches in the learning rate, a section of its own."""
+    settings, facts = found.settings, facts_of(found)
+    if margin is not None:
+        facts = replace(facts, along=_along(margin))
+    said, shown_on = verdict(facts), On.SHOWN if settings.verbose else On.PAGE
+    groups = [settings.bandit, settings.advantage, settings.estimator, settings.staleness]
+    groups += [settings.sampler, settings.correction] if found.sampler else []
+    names = (group["name"] for group in groups)
+    form = FORMS.get(found.linear.convention, found.linear.convention)
+    lines = [*_fixed_point(found), *_oscillator(found), *_thresholds(found), *_margin(margin), *_at_rest(found)]
+    said_too = ((row.quantity, row.value) for row in found.statements)
+    evaluated = [Line("", value, one.name, one.unit, one.status, 5) for one, value in said_too]
+    shown = [line for line in [*lines, *evaluated] if line.name and line.shown() != "-"]
+    blocks: list[Block] = [
+        Paragraph(said, wrap=False),  # `| head -1` has all of it
+        Paragraph(f"{', '.join(names)}; drift at {found.drift}; momentum convention: {form}"),
+        Values({"verdict": said} | _nested(lines), on=On.JSON),
+        Table(shown, SHOWN, name="predictions", on=shown_on),
+        *(Paragraph(text, on=shown_on) for text in (*_missing(found), *found.notes)),
+    ]
+    if not settings.verbose:
+        blocks += [Paragraph(text, on=On.TERMINAL) for text in brief(found, facts)]
+    if found.point is not None:
+        blocks.append(Table(found.statements, STATEMENTS, name="statements", on=On.JSON))
+        blocks.append(Values({"notes": found.notes}, on=On.JSON))
+    if followed is None:
+        return Document("Prediction", {"": blocks})
+    data = None if followed.found.fixed_point is None else partial(dataset, followed)
+    return Document("Prediction", {"": blocks, "branch": section(followed)}, data)
+
+
+def _nested(lines: Iterable[Line]) -> dict[str, Any]:
+    """Content of `summary.json` by the lines' dotted keys."""
+    result: dict[str, Any] = {}
+    for line in lines:
+        *path, last = line.key.split(".")
+        place = result
+        for part in path:
+            place = place.setdefault(part, {})
+        place[last] = line.value
+    return result
+
+
+def _fixed_point(found: Prediction) -> list[Line]:
+    linear = found.linear
+    if linear.policy is None:
+        nothing = Value.absent(linear.reason or "no fixed point")
+        keys = ("fixed_point.policy", "fixed_point.policies", "fixed_point.expected_reward", "stiffness",
+                "stiffness_spectrum", "stiffness_fresh", "stiffness_stale", "bifurcation")  # fmt: skip
+        return [
+            Line("drift", found.drift),
+            *(Line(key, nothing) for key in keys),
+            Line("critical_kl_weight", linear.critical_kl_weight),
+        ]
+    assert linear.policies is not None
+    several = f" at the first of {len(linear.policies)} prompts" if len(linear.policies) > 1 else ""
+    fresh, stale = (eigenvalue_list(_eigenvalues(part)) for part in linear.parts)
+    source = "closed form" if linear.closed_form else "automatic differentiation of the drift"
+    felt = "  felt at the policy that acted"
+    return [
+        Line("drift", found.drift),
+        Line("fixed_point.policy", linear.policy, f"fixed point: policy{several}", "", EXACT, text=numbers),
+        Line("fixed_point.policies", linear.policies),
+        Line("fixed_point.expected_reward", linear.expected_reward, "  expected reward", "reward", EXACT, 6),
+        Line("fixed_point.note", ABSENT if linear.note is None else linear.note),
+        Line("stiffness", linear.largest, "stiffness, largest", STIFFNESS, EXACT, 6),
+        Line("stiffness_source", source),
+        Line("stiffness_spectrum", eigenvalue_list(linear.spectrum), "  spectrum", STIFFNESS, EXACT, text=numbers),
+        Line("stiffness_fresh", fresh, "  felt at the current policy", STIFFNESS, EXACT, text=numbers),
+        Line("stiffness_stale", stale, felt, STIFFNESS, EXACT, text=numbers),
+    ]
+
+
+def _eigenvalues(matrix: np.ndarray) -> np.ndarray:
+    values = np.linalg.eigvals(np.asarray(matrix))
+    return values[np.argsort(-values.real)]
+
+
+def _oscillator(found: Prediction) -> list[Line]:
+    linear, hyper = found.linear, found.hyper
+    reason = linear.unsupported_reason()
+    known, nothing = reason is None, None if reason is None else Value.absent(reason)
+    if nothing is not None:
+        mass, damping, stiffness = nothing, nothing, nothing if linear.policy is None else Value(linear.largest)
+    else:
+        lag, convention = hyper.refresh_interval, theory.as_convention(linear.convention)
+        osc = theory.oscillator(hyper.learning_rate, hyper.momentum, linear.largest, lag, convention)
+        mass, damping, stiffness = (Value(float(one)) for one in (osc.mass, osc.damping, osc.stiffness))
+    return [
+        Line("oscillator.mass", mass, "oscillator: mass", "steps / learning rate", LEADING),
+        Line("oscillator.damping", damping, "  damping, with the lag N", "1 / learning rate", LEADING),
+        Line("oscillator.stiffness", stiffness),
+        Line("oscillator.convention", linear.convention),
+        Line("oscillator.lag", hyper.refresh_interval if known else ABSENT),
+    ]
+
+
+def _thresholds(found: Prediction) -> list[Line]:
+    rate, interval, intervals = "thresholds.learning_rate", "thresholds.refresh_interval", found.intervals
+    islands = intervals.first if intervals.islands is None else intervals.islands
+    threshold = "learning rate: exact threshold" if found.law.value is None else "  exact threshold"
+    lines = [
+        Line("thresholds.convention", found.linear.convention),
+        Line(f"{rate}.leading_order", found.law, "learning rate: leading-order law", RATE, LEADING, 6),
+        Line(f"{rate}.exact", found.exact, threshold, RATE, LINEAR, 6),
+        Line(f"{rate}.oscillation_onset", found.onset, "  onset of oscillation", RATE, LINEAR, 6),
+        Line(f"{interval}.leading_order", intervals.law, "refresh interval: leading-order law", "steps", LEADING),
+        Line(f"{interval}.exact", intervals.first, "  first unstable", "steps", LINEAR),
+        Line(f"{interval}.islands", islands, "  unstable ranges", "steps", LINEAR, text=lambda _: ranges(intervals)),
+        Line(f"{interval}.searched_up_to", ABSENT if intervals.searched is None else intervals.searched),
+    ]
+    if found.linear.policy is not None:
+        kind = found.exact.bifurcation or Value.absent(found.exact.reason or found.exact.note or "no threshold")
+        named = "  kind of bifurcation"
+        lines.insert(3, Line("bifurcation", kind, named, "", LINEAR, text=lambda one: BIFURCATIONS.get(one, one)))
+    return lines
+
+
+def _margin(margin: SmallestMargin | None) -> list[Line]:
+    if margin is None:
+        return []
+    name = "along the schedule: smallest margin"
+    return [
+        Line("margin.smallest", margin.smallest, name, "threshold / learning rate", LINEAR, 6),
+        Line("margin.step", margin.step, "  at step", "steps"),
+        Line("margin.steps", margin.steps),
+        Line("margin.without", margin.without),
+    ]
+
+
+def _along(margin: SmallestMargin) -> str:
+    """Which step of a schedule the rest of the verdict is about."""
+    place, smallest = f"this is step {margin.step} of {margin.steps:,}", margin.smallest.value
+    if smallest is None:
+        return f"{place}; no margin is known along the schedule ({margin.smallest.reason})"
+    known = f"the schedule comes nearest to the threshold (margin {amount(smallest)})"
+    left_out = f"; {margin.without:,} steps have no threshold" if margin.without else ""
+    return f"{place}, where {known}{left_out}"
+
+
+def _at_rest(found: Prediction) -> list[Line]:
+    settings, steps = found.settings, found.steps
+    place = f"eta = {settings.learning_rate:g}, mu = {settings.momentum:g}, N = {settings.refresh_interval}"
+    per = "per step" if steps in (None, 1) else f"per {steps} steps"
+    return [
+        Line("regime", found.regime or found.radius, f"at {place}: regime", "", LINEAR),
+        Line("spectral_radius", found.radius, "  largest multiplier", per, LINEAR, 6),
+        Line("spectral_radius_steps", ABSENT if steps is None else steps),
+        *(Line(f"stationary_std.{key}", value) for key, value in _stationary(found).items()),
+    ]
+
+
+def _stationary(found: Prediction) -> dict[str, Any]:
+    """Standard deviations over a stationary run at this group size."""
+    if found.point is None:
+        return dict.fromkeys(("expected_reward", "logit"), found.radius)
+    if found.point.group_size is None:
+        return {"expected_reward": 0.0, "logit": 0.0, "note": NO_NOISE}
+    return dict(zip(("expected_reward", "logit"), found.point.stationary, strict=True))
+
+
+def _missing(found: Prediction) -> list[str]:
+    """Lines that say why something is missing from the table, each reason once."""
+    linear = found.linear
+    if linear.policy is None:
+        return [f"No prediction at {found.drift}: {linear.reason}."]
+    std = _stationary(found)["expected_reward"]
+    named = {
+        "exact threshold": found.exact,
+        "onset of oscillation": found.onset,
+        "leading-order law": found.law,
+        "unstable refresh interval": found.intervals.first,
+        "stationary std": std,
+    }
+    reasons: dict[str, list[str]] = {}
+    for name, value in named.items():
+        if isinstance(value, Value) and value.reason:
+            reasons.setdefault(value.reason, []).append(name)
+    notes = [] if linear.note is None else [f"Note: {linear.note}."]
+    return [*(f"No {', '.join(names)}: {reason}." for reason, names in reasons.items()), *notes]

@@ -1,0 +1,121 @@
+"""Measurements kept on disk, each under a hash of everything that decides it.
+
+That is: the experiment's id and setting, the code that `measure` runs (its own file as far as `measure` uses it, and
+the rooms of the package that simulate and measure), the versions of the package and of those that compute, the source
+of plug-ins where there are any (an experiment may ask the registries what there is), and what bits depend on besides:
+the device, the processor, how kernels are compiled. A changed picture, prediction or claim therefore finds the
+measurement again; changed code does not. An entry is one file, written beside its place and moved there, with check
+sums: it is whole, or it is not there.
+"""
+
+import functools
+import hashlib
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bandit_lab._version import __version__
+from bandit_lab.app.arithmetic import arithmetic
+from bandit_lab.app.chunks import durable
+from bandit_lab.app.document.as_json import plain
+from bandit_lab.app.plugins import announced, source_of
+from bandit_lab.app.terminal.errors import stopped_by_disk
+from bandit_lab.lab.reproduce import source
+from bandit_lab.lab.reproduce.experiment import Loaded, Setting
+
+if TYPE_CHECKING:
+    import xarray
+
+ROOMS = ("bandits", "grpo", "simulation", "measure", "theory", "runs")
+PACKAGES = ("jax", "jaxlib", "optax", "numpy", "scipy")
+MEASURED = "measured"
+_KEY, _MARK, _READABLE = 20, 8, 60
+"""Characters of a folder's hash, of an entry's, and of the readable part of its name."""
+
+
+class Cache:
+    """The entries of one experiment at one setting. folder None: nothing is kept. plugins: modules of plug-ins."""
+
+    def __init__(self, folder: Path | None, loaded: Loaded, setting: Setting, plugins: Sequence[str] = ()) -> None:
+        self.folder = None if folder is None else folder / loaded.id / key(loaded, setting, plugins)[:_KEY]
+
+    def keep(self, name: str, function: "Callable[[], xarray.Dataset]") -> "xarray.Dataset":
+        """The entry `name`; made by `function` and stored if it is not there. Raises Stopped if it cannot be stored."""
+        found = self.load(name)
+        if found is not None:
+            return found
+        data = pack(function())
+        if self.folder is not None:
+            with stopped_by_disk(self.folder):
+                self.folder.mkdir(parents=True, exist_ok=True)
+                durable.write_file(self._path(name), data)
+        return unpack(data)
+
+    def load(self, name: str) -> "xarray.Dataset | None":
+        """A stored entry, or None. A damaged one counts as none."""
+        if self.folder is None or not self._path(name).is_file():
+            return None
+        try:
+            return unpack(self._path(name).read_bytes())
+        except (zipfile.BadZipFile, zlib.error, NotImplementedError, ValueError, KeyError, EOFError):
+            return None
+
+    def _path(self, name: str) -> Path:
+        assert self.folder is not None
+        readable = "".join(c if c.isalnum() else "_" for c in name)[:_READABLE]
+        return self.folder / f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:_MARK]}.npz"
+
+
+def key(loaded: Loaded, setting: Setting, plugins: Sequence[str] = ()) -> str:
+    """SHA-256 of everything that decides a measurement."""
+    sources = source_of({"plugins": [*plugins, *(point.module for point in announced())]})
+    what = {
+        "id": loaded.id,
+        "setting": plain(setting.as_dict()),
+        "measure": source.text(loaded.source, "measure"),
+        "package": [__version__, _package_code()],
+        "versions": {name: metadata.version(name) for name in PACKAGES},
+        "inputs": loaded.inputs(setting),
+        "arithmetic": arithmetic(),
+    } | ({"plugin_source": sources} if sources else {})
+    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+
+@functools.cache
+def _package_code() -> str:
+    """Hash of the code that measurements run, comments included."""
+    package = Path(__file__).resolve().parents[2]
+    files = [*package.glob("_*.py"), *(path for room in ROOMS for path in (package / room).rglob("*.py"))]
+    code = hashlib.sha256()
+    for path in sorted(files):
+        code.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes())
+    return code.hexdigest()
+
+
+def pack(dataset: "xarray.Dataset") -> bytes:
+    """A data set of numbers, truth values and text as the bytes of an `.npz` file, whose members have check sums."""
+    about = plain(dataset.to_dict(data=False))
+    values = {str(name): np.asarray(variable.values) for name, variable in dataset.variables.items()}
+    arrays = {f"v_{name}": x.astype(str) if x.dtype.kind in "OT" else x for name, x in values.items()}
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, about=np.array(json.dumps(about)), **arrays)  # type: ignore[arg-type]
+    return buffer.getvalue()
+
+
+def unpack(data: bytes) -> "xarray.Dataset":
+    """The data set of `pack`, its variables in the order in which they were."""
+    import xarray
+
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        about = json.loads(str(arrays["about"]))
+        each = about["coords"] | about["data_vars"]
+        places = {place.removeprefix("v_"): place for place in arrays.files if place != "about"}
+        variables = {name: (each[name]["dims"], arrays[place], each[name]["attrs"]) for name, place in places.items()}
+    return xarray.Dataset(variables, attrs=about["attrs"]).set_coords(list(about["coords"]))

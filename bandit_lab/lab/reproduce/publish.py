@@ -1,0 +1,192 @@
+"""What `reproduce` leaves behind: the run folder's files, and the published figures with their table and index."""
+
+import csv
+import io
+import itertools
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bandit_lab import _checks
+from bandit_lab.app.chunks import durable
+from bandit_lab.app.chunks.store import read_json
+from bandit_lab.app.folder.store import RESULTS, RunFolder, strict_json
+from bandit_lab.lab.reproduce import claims, experiment
+from bandit_lab.lab.reproduce.experiment import Experiment, Results
+
+if TYPE_CHECKING:
+    import xarray
+
+DONE, FAILED, SKIPPED = "done", "failed", "skipped"
+CLAIMS, TABLE, INDEX = "claims.json", "claims.md", "README.md"
+_ENDINGS = (".png", ".pdf", "_wide.png", "_wide.pdf", ".csv")
+
+
+@dataclass
+class Reproduced:
+    """What became of one experiment. files: name -> content."""
+
+    id: str
+    status: str
+    reason: str = ""
+    traceback: str = ""
+    seconds: float = 0.0
+    from_cache: bool = False
+    title: str = ""
+    question: str = ""
+    quality: str = ""
+    rows: list[claims.ClaimRow] = field(default_factory=list)
+    found: Results | None = None
+    table: str = ""
+    files: dict[str, bytes] = field(default_factory=dict)
+
+
+def write_outcome(outcome: Reproduced, folder: RunFolder) -> None:
+    """Pictures and numbers of one experiment, or why there are none, into the run folder."""
+    files = dict(outcome.files)
+    if outcome.traceback:
+        files[f"{outcome.id}.error.txt"] = outcome.traceback.encode()
+    folder.write_files(files)
+
+
+def csv_of(found: Results) -> str:
+    """All numbers predicted and measured as one long table: role, quantity, unit, a column per coordinate, value.
+
+    Missing values and coordinates are empty.
+    """
+    parts = {"predicted": found.predicted, "measured": found.measured}
+    dims = list(dict.fromkeys(str(d) for part in parts.values() for v in part.variables.values() for d in v.dims))
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["role", "quantity", "unit", *dims, "value"])
+    for role, part in parts.items():
+        for name, variable in part.reset_coords().data_vars.items():
+            unit = variable.attrs.get("units", "")
+            for place, value in _entries(variable, dims):
+                table.writerow([role, name, unit, *place, value])
+    return text.getvalue()
+
+
+def _entries(variable: "xarray.DataArray", dims: list[str]) -> Any:
+    """([coordinate or '' for every name in dims], value) of every element."""
+    labels = [variable[d].values if d in variable.coords else np.arange(variable.sizes[d]) for d in variable.dims]
+    values = np.asarray(variable.values).ravel()
+    order = [variable.dims.index(d) if d in variable.dims else None for d in dims]
+    for place, value in zip(itertools.product(*labels), values, strict=True):
+        yield [_text(place[i]) if i is not None else "" for i in order], _text(value)
+
+
+def _text(value: Any) -> str:
+    """Ten significant digits; empty for NaN."""
+    if isinstance(value, float | np.floating):
+        return "" if np.isnan(value) else f"{value:.10g}"
+    return str(value)
+
+
+def write_results(outcomes: list[Reproduced], folder: Path) -> None:
+    """`results.zarr`: a group per figure, in it `predicted` and `measured`."""
+    import xarray
+    import zarr
+
+    about = {"groups": "<figure>/predicted, <figure>/measured"}
+    with durable.built(folder / RESULTS) as place:
+        xarray.Dataset(attrs=about).to_zarr(place, mode="w", zarr_format=2, consolidated=False)
+        for one in outcomes:
+            if one.found is not None:
+                for role in ("predicted", "measured"):
+                    part = getattr(one.found, role)
+                    part.to_zarr(place, group=f"{one.id}/{role}", mode="a", zarr_format=2, consolidated=False)
+        zarr.consolidate_metadata(place, zarr_format=2)
+
+
+def publish(outcomes: list[Reproduced], folder: Path, known: dict[str, Experiment]) -> None:
+    """Copy what is done into `folder`; merge its claims into the table; write the index if the folder has one.
+
+    Rows of figures that were not run, or failed, stay; rows of experiments that are no more go.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    done = [one for one in outcomes if one.status == DONE]
+    content = merged(read(folder), done, known)
+    durable.write_file(folder / CLAIMS, strict_json(content).encode())  # first: it says whose the pictures are
+    durable.write_file(folder / TABLE, claims.markdown(content).encode())
+    for one in done:
+        for name, data in one.files.items():
+            durable.write_file(folder / name, data)
+    index = experiment.experiments_dir() / INDEX
+    if index.parent.parent == folder.absolute().resolve().parent:
+        durable.write_file(index, index_text(content, known, folder.absolute().resolve(), index.parent).encode())
+
+
+def check(folder: Path, ids: Iterable[str]) -> None:
+    """Raise ValueError where publishing these experiments would replace a file that was not published from here."""
+    before = read(folder)["figures"]
+    names = [] if (folder / CLAIMS).is_file() else [TABLE]
+    names += [f"{one}{ending}" for one in ids if one not in before for ending in _ENDINGS]
+    taken = [name for name in names if (folder / name).exists()]
+    expected = f"a folder in which the names of what is published are free, or listed in its {CLAIMS}"
+    _checks.require(not taken, "publish", expected, f"{', '.join(taken)} in {folder}, of somebody else")
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """Content of `claims.json`, or of an empty one. Raises ValueError where it is not ours."""
+    path = folder / CLAIMS
+    if not path.is_file():
+        return {"claims": [], "figures": {}}
+    content = read_json(path) or {}
+    ours = {"claims", "figures"} <= set(content)
+    _checks.require(ours, "publish", "a folder whose claims.json is one of reproduce", str(path))
+    return content
+
+
+def merged(content: dict[str, Any], done: list[Reproduced], known: dict[str, Experiment]) -> dict[str, Any]:
+    """The published content with the new outcomes in it, sorted by figure."""
+    about: dict[str, Any] = dict(content["figures"])
+    rows: dict[str, list[claims.ClaimRow]] = {name: [] for name in known}
+    for row in content["claims"]:
+        rows.setdefault(row["figure"], []).append(row)
+    for one in done:
+        about[one.id] = {
+            "title": one.title,
+            "question": one.question,
+            "quality": one.quality,
+            "table": one.table or None,
+        }
+        rows[one.id] = one.rows
+    kept = sorted(name for name in about if name in known)
+    return {"claims": [row for name in kept for row in rows[name]], "figures": {name: about[name] for name in kept}}
+
+
+def index_text(content: dict[str, Any], known: dict[str, Experiment], figures: Path, here: Path) -> str:
+    """`experiments/README.md`: question, command, verdicts and thumbnail of every experiment."""
+    lines = [
+        "# Experiments",
+        "",
+        "One file per figure holds all of it, in reading order: the question, the prediction written before the run",
+        "with its reference, what predicts, what measures, what draws, and the claims with their tolerances. The",
+        "numbers of its setting are in `conf/experiment/<id>.yaml`. A new file here, with its YAML, is a new figure.",
+        "Prediction and measurement are independent witnesses: a file in which one uses the other's code is refused.",
+        f"All claims with their verdicts are in [claims.md]({_relative(figures / TABLE, here)}).",
+        "",
+        "| figure | question | command | claims that hold |",
+        "|---|---|---|---|",
+    ]
+    for name, one in known.items():
+        about, rows = content["figures"].get(name), [r for r in content["claims"] if r["figure"] == name]
+        picture = _relative(figures / f"{name}.png", here)
+        thumbnail = f'<a href="{picture}"><img src="{picture}" width="220" alt="{name}"></a>' if about else ""
+        verdict = f"{sum(r['holds'] for r in rows)} of {len(rows)}" if about else "not published yet"
+        command = f"`{claims.command(name)}`"
+        lines.append(f"| [{name}]({name}.py) {thumbnail} | {one.question} | {command} | {verdict} |")
+    lines += [
+        "",
+        "[generator/](generator/README.md) holds the statistical batteries of the random words, with their logs.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _relative(path: Path, here: Path) -> str:
+    return Path(os.path.relpath(path, here)).as_posix()

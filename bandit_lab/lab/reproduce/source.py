@@ -1,0 +1,176 @@
+"""What a function of an experiment's file depends on, told from the text of the file.
+
+Two things follow from it. A stored measurement is out of date if what `measure` reaches has changed, and by nothing
+else. Prediction and measurement are independent witnesses: what `predict` reaches uses nothing that simulates or
+measures, what `measure` reaches nothing of the theory, and what draws and compares neither.
+
+A function reaches what it names: functions, constants and imports at the top of the file, and what these name.
+"""
+
+import ast
+import symtable
+from collections.abc import Iterator
+from copy import deepcopy
+from functools import lru_cache
+
+SIMULATION = ("bandit_lab.measure", "bandit_lab.simulation")
+THEORY = ("bandit_lab.theory", "bandit_lab.lab.predict.linear")
+FORBIDDEN = {
+    "predict": SIMULATION,
+    "measure": THEORY,
+    "draw": SIMULATION + THEORY,
+    "trained": SIMULATION + THEORY,
+    "table": SIMULATION + THEORY,
+    "CLAIMS": SIMULATION + THEORY,
+}
+"""By name at the top of a file: modules of which nothing may be used, also not by helpers."""
+UNTOLD = ("importlib", "sys.modules", "__import__", "eval", "exec", "globals")
+"""Ways to a module that cannot be told from the text."""
+
+
+def question(source: str) -> str:
+    """First line of a module's docstring; empty where there is none."""
+    return (ast.get_docstring(ast.parse(source)) or "").strip().split("\n")[0]
+
+
+def text(source: str, name: str) -> str:
+    """All statements that `name` reaches, without comments and docstrings, and of imports only what is used.
+
+    Raises ValueError where there is no such function.
+    """
+    statements = reached(source, name)
+    used = set().union(*(names for _, names in statements))
+    return "\n".join(ast.unparse(_bare(deepcopy(statement), used)) for statement, _ in statements)
+
+
+@lru_cache  # an experiment is loaded by everything that asks about its claims
+def check_witnesses(source: str) -> None:
+    """Raise ValueError where prediction and measurement are not independent, see `FORBIDDEN`."""
+    defined = {name for statement in _read(source)[0] for name in _bindings(statement)}
+    for name, forbidden in FORBIDDEN.items():
+        for used, line in uses(source, name) if name in defined else ():
+            wrong = any(_within(used, one) or _within(one, used) for one in forbidden)
+            if wrong or any(_within(used, one) for one in UNTOLD):
+                allowed = f"nothing of {', '.join(forbidden)} and no import by text"
+                raise ValueError(f"{name}: expected {allowed}, got {used} in line {line}")
+
+
+def uses(source: str, name: str) -> Iterator[tuple[str, int]]:
+    """(dotted name, line) of all that `name` reaches in modules and builtins: `bandit_lab.theory.exact`, `max`, ...
+
+    Imports inside functions count even if nothing uses them. Raises ValueError for `from module import *`.
+    """
+    statements = reached(source, name)
+    top = [entry for one, _ in statements if isinstance(one, ast.Import | ast.ImportFrom) for entry in _imported(one)]
+    for statement, names in statements:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            continue
+        inside = [node for node in ast.walk(statement) if isinstance(node, ast.Import | ast.ImportFrom)]
+        yield from ((target, node.lineno) for node in inside for target in _targets(node))
+        known = dict(top) | dict(entry for node in inside for entry in _imported(node))
+        owners = {id(node.value) for node in ast.walk(statement) if isinstance(node, ast.Attribute)}
+        for node in ast.walk(statement):
+            first, _, rest = _dotted(node).partition(".")
+            if id(node) not in owners and (first in names or first in known):
+                yield ".".join(filter(None, (known.get(first, first), rest))), getattr(node, "lineno", 0)
+
+
+def reached(source: str, name: str) -> list[tuple[ast.stmt, set[str]]]:
+    """Statements at the top of the file that `name` depends on, in order of the file, each with the names it uses.
+
+    Raises ValueError where nothing of this name is defined.
+    """
+    body, within = _read(source)
+    defined: dict[str, list[ast.stmt]] = {}
+    for statement in body:
+        for binding in _bindings(statement):
+            defined.setdefault(binding, []).append(statement)
+    if name not in defined:
+        raise ValueError(f"{name}: expected a function of this name at the top of the file")
+    waiting, kept = [name], {}
+    while waiting:
+        for statement in defined.pop(waiting.pop(), []):
+            kept[statement] = _named(statement)
+            if isinstance(statement, ast.FunctionDef):  # what is local to it leads nowhere
+                header = [statement.args, *statement.decorator_list, *filter(None, [statement.returns])]
+                kept[statement] = within[statement.name].union(*map(_named, header))
+            waiting += kept[statement]
+    return [(statement, kept[statement]) for statement in body if statement in kept]
+
+
+@lru_cache(maxsize=4)  # one after another every part of a file is looked at
+def _read(source: str) -> tuple[list[ast.stmt], dict[str, set[str]]]:
+    """Statements at the top of a file, not to be changed; and the names that each function takes from there."""
+    within: dict[str, set[str]] = {}
+    for scope in symtable.symtable(source, "<experiment>", "exec").get_children():
+        within.setdefault(scope.get_name(), set()).update(_global(scope))
+    return ast.parse(source).body, within
+
+
+def _named(node: ast.AST) -> set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+
+
+def _global(table: symtable.SymbolTable) -> set[str]:
+    """Names that a function takes from its file or the builtins, those of functions inside it too."""
+    names = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()}
+    return names.union(*map(_global, table.get_children()))
+
+
+def _bindings(statement: ast.stmt) -> set[str]:
+    """Names that lead to a statement at the top of a file.
+
+    Those are what it defines. A statement that may change what exists (`x.update(...)`, a loop, a condition) is led to
+    by all that it names.
+    """
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        shared = [node.names for node in ast.walk(statement) if isinstance(node, ast.Global)]
+        return {statement.name}.union(*shared)
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return {name for name, _ in _imported(statement)}
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", statement)]
+    plain = isinstance(statement, ast.Assign | ast.AnnAssign)
+    if plain and all(isinstance(target, ast.Name | ast.Tuple | ast.List) for target in targets):
+        return set().union(*map(_named, targets))
+    names = _named(statement)
+    for node in ast.walk(statement):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom):
+            names |= _bindings(node)
+    return names
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> list[tuple[str, str]]:
+    """(name here, dotted name that it stands for) of everything that a statement imports."""
+    if isinstance(node, ast.ImportFrom):
+        if any(alias.name == "*" for alias in node.names):
+            raise ValueError(f"import: expected names, got `from {node.module} import *` in line {node.lineno}")
+        return [(alias.asname or alias.name, f"{node.module}.{alias.name}") for alias in node.names]
+    return [(one.asname, one.name) if one.asname else (one.name.split(".")[0],) * 2 for one in node.names]
+
+
+def _targets(node: ast.Import | ast.ImportFrom) -> list[str]:
+    """Dotted names of what a statement imports."""
+    prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+    return [prefix + alias.name for alias in node.names]
+
+
+def _dotted(node: ast.AST) -> str:
+    """`a.b.c` where a node is that, else empty."""
+    if isinstance(node, ast.Attribute):
+        owner = _dotted(node.value)
+        return owner and f"{owner}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _within(name: str, module: str) -> bool:
+    return name == module or name.startswith(f"{module}.")
+
+
+def _bare(statement: ast.stmt, used: set[str]) -> ast.stmt:
+    """A statement without docstrings; of an import only the names that are used."""
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        statement.names = [one for one in statement.names if (one.asname or one.name).split(".")[0] in used]
+    for node in ast.walk(statement):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return statement

@@ -1,0 +1,167 @@
+"""`sweep`: a grid of training runs, the thresholds that they show, and the theory beside both."""
+
+import contextlib
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from bandit_lab.app import engine, plugins
+from bandit_lab.app.arithmetic import arithmetic, changes
+from bandit_lab.app.chunks import ChunkStore, RunLock, hash_of
+from bandit_lab.app.chunks.store import PLAN
+from bandit_lab.app.document import Document, Value
+from bandit_lab.app.document.as_json import plain
+from bandit_lab.app.folder import store
+from bandit_lab.app.folder.manifest import NOT_HASHED, manifest, peak_memory_bytes
+from bandit_lab.app.folder.store import RunFolder
+from bandit_lab.app.terminal import report
+from bandit_lab.app.terminal.errors import Incomplete, bad_input, stopped_by_disk
+from bandit_lab.app.terminal.output import tell
+from bandit_lab.app.terminal.progress import Progress
+from bandit_lab.lab.sweep.compute import Computed, compute, failed_text
+from bandit_lab.lab.sweep.dataset import dataset, streams
+from bandit_lab.lab.sweep.examples import make_examples
+from bandit_lab.lab.sweep.pictures import draw_sweep, figures_of
+from bandit_lab.lab.sweep.plan import SweepPlan, check_disk, prepare
+from bandit_lab.lab.sweep.report import axes, document_of
+from bandit_lab.lab.sweep.work import SAMPLED
+from bandit_lab.measure import displaced
+from bandit_lab.simulation import UNIT, fast
+from bandit_lab.simulation.engine import WIDTH
+
+__all__ = ["check_folder", "execute", "figures_of", "prepare"]
+
+
+def check_folder(plan: SweepPlan, folder: Path) -> None:
+    """Raise ValueError if the folder holds a run of another configuration. Only reads."""
+    store.state_of(folder, settings_of(plan), plan.settings.overwrite)
+    check_disk(plan, folder)
+
+
+def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Document | None:
+    """Run the sweep or what is left of it, print its tables, write the run folder.
+
+    Returns:
+      What was found; None where nothing was left to do.
+
+    Raises:
+      BadInput: another process works in the folder, it holds another run, or the engine has nobody who could compute.
+      Stopped: the folder cannot be written, or the engine is gone; what is finished is kept.
+      Incomplete: everything is written, but some chunks failed.
+    """
+    chunks, settings = ChunkStore(folder.path), settings_of(plan)
+    with contextlib.ExitStack() as stack:
+        with bad_input(), stopped_by_disk(folder.path):
+            _look(plan, folder, settings)
+            stack.enter_context(RunLock(chunks.folder).hold())
+            state = store.state_of(folder.path, settings, plan.settings.overwrite)
+        with stopped_by_disk(folder.path):
+            if state == store.FINISHED:
+                chunks.remove()
+                folder.tidy()
+                report.show("finished already: nothing is left to do (overwrite=true computes it anew)")
+                return None
+            opened = engine.chosen(plan.settings).opened
+            with bad_input():
+                attempts = stack.enter_context(opened(plan.settings.plugins, plan.settings.compilation_cache))
+            _open(plan, folder, chunks, settings, anew=state == store.NEW)
+            done = compute(plan, chunks, progress, attempts)
+            found = _write(plan, folder, chunks, settings, progress, done)
+            if not done.failed:
+                chunks.remove()
+    if done.failed:
+        raise Incomplete(failed_text(done.failed), found)
+    return found
+
+
+def _open(plan: SweepPlan, folder: RunFolder, chunks: ChunkStore, settings: dict[str, Any], anew: bool) -> None:
+    """Make the run folder ready, its store too."""
+    if anew:
+        chunks.clear()
+    folder.open(report.as_yaml(asdict(plan.settings)), keep_chunks=True)
+    if PLAN in chunks.damaged():
+        tell(f"bandit_lab sweep: {PLAN} cannot be read: it is written anew")
+    chunks.open(settings)
+    _tell_arithmetic(chunks)
+    chunks.forget_failures()
+
+
+def _look(plan: SweepPlan, folder: RunFolder, settings: dict[str, Any]) -> None:
+    """Raise ValueError where a run may not begin in the folder. Only reads."""
+    store.check_folder(folder.path, plan.settings.overwrite, continues=True)
+    store.state_of(folder.path, settings, plan.settings.overwrite)
+    check_disk(plan, folder.path)
+
+
+def _tell_arithmetic(chunks: ChunkStore) -> None:
+    """Say it where finished chunks were computed in another way, so that their bits may differ: they are not used."""
+    now, finished = arithmetic(), bool(chunks.records())
+    before = chunks.note_arithmetic(now)
+    if finished and before != now:
+        how = f"another {', '.join(changes(before, now))}" if before else "kernels and a processor that were not noted"
+        tell(f"bandit_lab sweep: finished chunks were computed with {how}: they are computed again")
+
+
+def settings_of(plan: SweepPlan) -> dict[str, Any]:
+    """Everything that decides the results: two sweeps with the same may share a folder."""
+    kept = {name: value for name, value in asdict(plan.settings).items() if name not in NOT_HASHED}
+    names = ("momentum", "kl_weight", "refresh_interval", "learning_rate", "learning_rate_spec", "sampled_momentum")
+    axes = {name: getattr(plan, name) for name in (*names, "sampled_interval", "multiples", "steps_given")}
+    sources = plugins.source_of(kept)
+    code = {"plugin_source": sources} if sources else {}
+    return plain({"command": "sweep", "settings": kept, "axes": axes, "width": block_width()} | code)
+
+
+def block_width() -> dict[str, int]:
+    """The fixed widths of blocks that results depend on, to the last bit."""
+    width = {f"{name}_{part}": getattr(w, part) for name, w in WIDTH.items() for part in ("cells", "seeds")}
+    width |= {f"displaced_{name}_cells": cells for name, cells in displaced.WIDTH.items()}
+    return width | {"unit_seeds": UNIT, **fast.WIDTH}
+
+
+def _write(
+    plan: SweepPlan,
+    folder: RunFolder,
+    chunks: ChunkStore,
+    settings: dict[str, Any],
+    progress: Progress,
+    done: Computed,
+) -> Document:
+    """Write the run folder, the manifest last, and print the tables."""
+    rates, drifts, sampled, counts = done.rates, done.drifts, done.sampled, done.counts(chunks)
+    work = {"throughput": throughput(plan, progress, done), "chunks": counts}
+    resolved = asdict(plan.settings) | {"sweep": axes(plan, rates)}
+    folder.rewrite_config(report.as_yaml(resolved))
+    with progress.stage("examples"):
+        results = dataset(plan, rates, drifts, sampled, make_examples(plan, drifts[0]))
+    found = document_of(plan, rates, drifts, sampled, work, results)
+    with progress.stage("writing"):
+        folder.write_results(results, streams(plan, sampled))
+        if plan.settings.pictures:
+            with folder.staged() as place:
+                draw_sweep(results, place)
+        folder.write_summary(found.to_dict())
+    wall = time.perf_counter() - done.started
+    seconds = {"wall": wall, "compile": done.compile_seconds, "run": wall - done.compile_seconds}
+    stages = {name: round(value, 3) for name, value in progress.seconds.items()}
+    more = {"stage_seconds": stages, "chunks": counts, "settings_hash": hash_of(settings)}
+    folder.write_manifest(manifest("sweep", resolved, block_width(), seconds) | more)
+    found.show()
+    return found
+
+
+def throughput(plan: SweepPlan, progress: Progress, done: Computed) -> dict[str, Any]:
+    """How much was simulated, how fast. Seed-steps per second are those of this process, compilation left out."""
+    lengths = [plan.sampled_steps(float(m), float(n)) for m in plan.sampled_momentum for n in plan.sampled_interval]
+    seed_steps = sum(lengths) * len(plan.kl_weight) * len(plan.multiples) * plan.settings.seeds
+    busy = progress.seconds.get(SAMPLED, 0.0) - done.sampling_compile_seconds
+    rate = done.seed_steps_here / busy if done.seed_steps_here and busy > 0 else None
+    missing = "no sampled runs in this process" if seed_steps else "no sampled runs"
+    return {
+        "seed_steps": seed_steps,
+        "seed_steps_per_second": Value.of(rate, missing, "1/s"),
+        "compile_seconds": done.compile_seconds,
+        "run_seconds": done.seconds - done.compile_seconds,
+        "peak_memory_bytes": peak_memory_bytes(),
+    }

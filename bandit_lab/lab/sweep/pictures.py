@@ -1,0 +1,53 @@
+"""The pictures of a sweep, drawn from its data set alone, so that a stored run can be drawn again."""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bandit_lab.app.document import Figure
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawn
+
+DIAGRAM = "learning rate against refresh interval: what happened as colour, law, exact and measured thresholds as lines"
+EXAMPLES = "four runs on both sides of both boundaries, under the curves of two oscillators"
+
+
+def figures_of(results: "xarray.Dataset") -> list[Figure]:
+    """The phase diagram, unless there is one refresh interval or learning rate, and the examples, if there are any."""
+    found = []
+    if min(results.sizes["refresh_interval"], results.sizes["learning_rate"]) > 1:
+        on_axes = partial(_diagram_on, results)
+        found.append(Figure(partial(_diagram, results), DIAGRAM, "phase_diagram", on_axes=on_axes))
+    if "example_reward" in results:
+        found.append(Figure(partial(_examples, results), EXAMPLES, "trajectories"))
+    return found
+
+
+def draw_sweep(results: "xarray.Dataset", folder: Path) -> list[Path]:
+    """Draw the pictures of a sweep into `folder`; returns their paths."""
+    paths = []
+    for figure in figures_of(results):
+        paths.append(folder / f"{figure.name}.png")
+        paths[-1].write_bytes(figure.png())
+    return paths
+
+
+def _diagram(results: "xarray.Dataset") -> "Drawn":
+    from bandit_lab.lab.sweep.phase_diagram import phase_diagram
+
+    return phase_diagram(results)
+
+
+def _diagram_on(results: "xarray.Dataset", axes: "Axes", **which: Any) -> None:
+    from bandit_lab.lab.sweep.phase_diagram import draw_on
+
+    draw_on(axes, results, **which)
+
+
+def _examples(results: "xarray.Dataset") -> "Drawn":
+    from bandit_lab.lab.sweep.trajectories import trajectory_panels
+
+    return trajectory_panels(results)

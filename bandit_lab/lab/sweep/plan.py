@@ -1,0 +1,264 @@
+"""What a sweep will do, checked: its axes, its learner, its size."""
+
+import math
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bandit_lab import _checks
+from bandit_lab.app import engine
+from bandit_lab.app.settings import grid
+from bandit_lab.app.settings.config import TRACED, SweepSettings
+from bandit_lab.grpo import Learner
+from bandit_lab.lab.predict import build
+from bandit_lab.simulation import UNIT, route
+from bandit_lab.simulation.engine import WIDTH
+
+GIB = 2**30
+BYTES_PER_CELL = 100  # of the fine grid: growth, ringing and outcome, once more while they are written
+BYTES_PER_ROW = 8000  # predictions and the entries of summary.json
+CHUNK_RUNS = 2**20  # sampled runs of a chunk
+KEPT_RUNS = 2**24  # single runs that a sweep keeps unless told otherwise; beyond, counts and means of them
+AXIS_DEFAULTS: dict[str, dict[str, Any]] = {
+    "refresh_interval": {"start": 1, "stop": 64, "num": 64, "scale": "linear"},
+    "learning_rate": {"num": 64, "scale": "log"},
+    "momentum": {"start": 0.0, "stop": 0.9, "num": 10, "scale": "linear"},
+    "kl_weight": {"num": 5, "scale": "log"},
+}
+STUDY_MOMENTA = (0.0, 0.9)
+STARTS = ("fixed_point", "initial")
+SPACING = {"start": 0.02, "stop": 1.5, "num": 12, "scale": "log"}
+DIAGRAMS = 3  # phase diagrams of a sweep at most, one for each momentum
+PERIODS = 30  # least length of a sampled run in units of N + 1/(1 - mu), unless its steps are given
+
+
+@dataclass(frozen=True)
+class SweepPlan:
+    """A checked sweep. Axes are sorted arrays; the learning rates are None where they follow from the thresholds.
+
+    drifts: dynamics whose drift is measured, the first one on the whole grid. multiples: [P] learning rates of a row of
+    sampled runs in units of the row's threshold; the sampled axes are empty unless dynamics=sampled. no_finite_group:
+    why the finite-group drift cannot be computed, or None.
+    """
+
+    settings: SweepSettings
+    learner: Learner
+    momentum: np.ndarray
+    kl_weight: np.ndarray
+    refresh_interval: np.ndarray
+    learning_rate: np.ndarray | None
+    learning_rate_spec: dict[str, Any]
+    drifts: tuple[str, ...]
+    no_finite_group: str | None
+    sampled_momentum: np.ndarray
+    sampled_interval: np.ndarray
+    multiples: np.ndarray
+    steps_given: bool
+
+    def sampled_steps(self, momentum: float, interval: float) -> int:
+        """Length of a sampled run: long enough in blocks to show growth just above the threshold."""
+        steps = self.settings.steps
+        needed = 0 if self.steps_given else PERIODS * (interval + 1 / (1 - momentum))
+        return steps * max(1, math.ceil(needed / steps))
+
+    @property
+    def longest(self) -> int:
+        """Steps of the longest sampled run."""
+        pairs = [(m, n) for m in self.sampled_momentum for n in self.sampled_interval]
+        return max((self.sampled_steps(float(m), float(n)) for m, n in pairs), default=0)
+
+    @property
+    def sampled_rows(self) -> int:
+        """Rows of the sampled grid."""
+        return len(self.sampled_momentum) * len(self.kl_weight) * len(self.sampled_interval)
+
+
+def prepare(settings: SweepSettings, explicit: frozenset[str]) -> SweepPlan:
+    """Check everything. Raises ValueError; does no work."""
+    build.check_scalars(settings)
+    _checks.choice("boundary", settings.boundary, ("learning_rate", "refresh_interval"))
+    _checks.choice("sampled.start", settings.sampled.start, STARTS)
+    engine.chosen(settings)
+    if settings.memory_limit is not None:
+        _checks.positive("memory_limit", settings.memory_limit)
+    _check_chunks(settings)
+    for name in settings.sweep:
+        grid.check_sweepable(name)
+        both = f"one of {name} and sweep.{name}"
+        _checks.require(name not in explicit, name, both, getattr(settings, name, None))
+    rule = build.interval_rule(settings)
+    axes = {name: _axis(settings, name, explicit, rule) for name in TRACED if name != "learning_rate"}
+    rates, spec = _learning_rates(settings, explicit)
+    sampling = settings.dynamics == "sampled"
+    intervals, momenta, multiples = _sampled_axes(settings, axes, rule) if sampling else (np.empty(0),) * 3
+    everything = np.concatenate([axes["refresh_interval"], intervals])
+    learner = build.build_learner(settings, float(everything.max()))
+    if sampling:
+        route(learner, "sampled", settings.path)
+    reason = build.check_drift(learner, settings.dynamics)
+    plan = SweepPlan(
+        settings,
+        learner,
+        axes["momentum"],
+        axes["kl_weight"],
+        axes["refresh_interval"],
+        rates,
+        spec,
+        _drifts(settings.dynamics, reason),
+        reason,
+        momenta,
+        intervals,
+        multiples,
+        "steps" in explicit,
+    )
+    check_memory(plan)
+    return plan
+
+
+def _check_chunks(settings: SweepSettings) -> None:
+    chosen = settings.chunk
+    for name, step in (("seeds", UNIT), ("cells", WIDTH["sampled"].cells), ("rows", 1)):
+        value = getattr(chosen, name)
+        if value is not None:
+            _checks.integer(f"chunk.{name}", value, 1)
+            _checks.require(value % step == 0, f"chunk.{name}", f"a multiple of {step}", value)
+
+
+def _drifts(dynamics: str, reason: str | None) -> tuple[str, ...]:
+    if dynamics != "sampled":
+        return (dynamics,)
+    return ("mean_field",) if reason else ("mean_field", "finite_group")
+
+
+def _axis(settings: SweepSettings, name: str, explicit: frozenset[str], rule: grid.IntervalRule) -> np.ndarray:
+    key, spec = f"sweep.{name}", settings.sweep.get(name)
+    if spec is not None:
+        return grid.axis(key, name, spec, AXIS_DEFAULTS[name], rule)
+    if name in explicit or name == "kl_weight":
+        return grid.axis(name, name, [getattr(settings, name)], {}, rule)
+    if name == "momentum":
+        return np.array(STUDY_MOMENTA)
+    return grid.axis(key, name, {}, AXIS_DEFAULTS[name], rule)
+
+
+def _learning_rates(settings: SweepSettings, explicit: frozenset[str]) -> tuple[np.ndarray | None, dict[str, Any]]:
+    """Learning rates of the fine grid, or None and the spacing if their range is to be found from the thresholds."""
+    spec = settings.sweep.get("learning_rate")
+    default = AXIS_DEFAULTS["learning_rate"]
+    if spec is None:
+        given = "learning_rate" in explicit
+        return (np.array([float(settings.learning_rate)]), {}) if given else (None, dict(default))
+    if isinstance(spec, Mapping) and not {"start", "stop"} <= set(spec):
+        merged = {**default, **spec}
+        grid.axis("sweep.learning_rate", "learning_rate", {"start": 1e-3, "stop": 1.0, **merged}, {})
+        return None, merged
+    return grid.axis("sweep.learning_rate", "learning_rate", spec, default), {}
+
+
+def _sampled_axes(
+    settings: SweepSettings, axes: dict[str, np.ndarray], rule: grid.IntervalRule
+) -> tuple[np.ndarray, ...]:
+    """(refresh intervals, momenta, multiples of the threshold) of the sampled grid."""
+    chosen = settings.sampled
+    intervals = grid.log_spaced_choice(axes["refresh_interval"], 4)
+    if chosen.refresh_interval is not None:
+        intervals = grid.axis("sampled.refresh_interval", "refresh_interval", chosen.refresh_interval, {}, rule)
+    momenta = axes["momentum"]
+    if chosen.momentum is not None:
+        momenta = grid.axis("sampled.momentum", "momentum", chosen.momentum, {}, rule)
+    return intervals, momenta, grid.axis("sampled.multiple", "learning_rate", chosen.multiple, SPACING)
+
+
+def bytes_needed(plan: SweepPlan) -> int:
+    """A generous estimate of the memory that the sweep will take: tables, and one chunk of sampled runs."""
+    settings, parameters = plan.settings, len(plan.learner.bandit.initial_parameters)
+    rows = len(plan.momentum) * len(plan.kl_weight) * len(plan.refresh_interval)
+    fine = rows * (BYTES_PER_ROW + _rates(plan) * (BYTES_PER_CELL + 16 * parameters))
+    if not plan.sampled_rows:
+        return fine
+    seeds = min(settings.chunk.seeds or CHUNK_RUNS, settings.seeds)
+    cells = min(settings.chunk.cells or max(1, CHUNK_RUNS // seeds), plan.sampled_rows * len(plan.multiples))
+    chunk = cells * (seeds * 200 + -(-seeds // UNIT) * (plan.longest + 1) * 64)
+    width = WIDTH["sampled"]
+    state = 16 * parameters * (plan.learner.horizon + 4) + 12 * (plan.longest + 1)
+    runs = 2 * width.cells * width.seeds  # two blocks in flight
+    return fine + chunk + plan.sampled_rows * len(plan.multiples) * 500 + runs * state + bytes_of_draws(plan)
+
+
+def bytes_of_draws(plan: SweepPlan) -> int:
+    """Memory of the draws of a step on the reference path: a number or two per draw and arm, in every run of a block.
+
+    Measured: 4 + K numbers per draw of K arms under the plain rules, up to 4 + 4 K under others. The fast path counts.
+    """
+    learner, width = plan.learner, WIDTH["sampled"]
+    if not plan.sampled_rows or route(learner, "sampled", plan.settings.path).name == "fast":
+        return 0
+    numbers = 4 + 2 * learner.bandit.reference_log_policy.shape[1]
+    size = np.dtype(plan.settings.precision or "float32").itemsize
+    return 2 * width.cells * width.seeds * learner.group_size * learner.prompts * numbers * size
+
+
+def disk_needed(plan: SweepPlan) -> int:
+    """What chunks and results of the sampled runs will take on the disk before compression, bytes."""
+    cells = plan.sampled_rows * len(plan.multiples)
+    units = -(-plan.settings.seeds // UNIT)
+    return cells * (16 * (units + 1) * (plan.longest + 1) + (42 * plan.settings.seeds if keeps_runs(plan) else 0))
+
+
+def keeps_runs(plan: SweepPlan) -> bool:
+    """Whether every sampled run's summary is kept."""
+    chosen = plan.settings.keep_runs
+    runs = plan.sampled_rows * len(plan.multiples) * plan.settings.seeds
+    return runs <= KEPT_RUNS if chosen is None else chosen
+
+
+def _rates(plan: SweepPlan) -> int:
+    return len(plan.learning_rate) if plan.learning_rate is not None else int(plan.learning_rate_spec["num"])
+
+
+def free_bytes() -> int:
+    """Free memory of this machine, or 8 GiB where that is not known."""
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 8 * GIB
+
+
+def check_memory(plan: SweepPlan) -> None:
+    """Raise ValueError if the sweep would not fit, saying how large it is and what to do."""
+    limit = plan.settings.memory_limit
+    allowed = int(limit * GIB) if limit is not None else int(0.8 * free_bytes())
+    needed, draws, learner = bytes_needed(plan), bytes_of_draws(plan), plan.learner
+    if draws > allowed:
+        name = "group_size" if learner.group_size >= learner.prompts else "prompts"
+        most = allowed * getattr(learner, name) // draws
+        got = f"{getattr(learner, name)} (about {draws / GIB:.3g} GiB of draws on the reference path)"
+        raise ValueError(f"{name}: expected at most {most}, for {allowed / GIB:.3g} GiB of memory, got {got}")
+    if needed > allowed:
+        raise ValueError(
+            f"sweep: expected a grid that needs at most {allowed / GIB:.3g} GiB, got one that needs about "
+            f"{needed / GIB:.3g} GiB; sweep fewer values, lower seeds or steps, split it, or raise memory_limit"
+        )
+
+
+def check_disk(plan: SweepPlan, folder: Path) -> None:
+    """Raise ValueError if chunks and results would not fit on the disk of `folder`, beside what it holds of them."""
+    nearest = next(p for p in (folder, *folder.absolute().parents) if p.exists())
+    (total, _, free), held = shutil.disk_usage(nearest), sum(p.stat().st_size for p in folder.rglob("*.npz"))
+    needed = disk_needed(plan) - held
+    if total and needed > free:  # a system's pseudo folders have no size; writing there fails by itself
+        raise ValueError(
+            f"sweep: expected at most {free / GIB:.3g} GiB, free on the disk of run_dir, got up to {needed / GIB:.3g} "
+            f"GiB of results; sweep fewer values, lower seeds or steps, or set keep_runs=false"
+        )
+
+
+def drawn_momenta(momenta: np.ndarray) -> np.ndarray:
+    """Momenta of a sweep that have a phase diagram: all, or three from the first to the last."""
+    places = np.linspace(0, len(momenta) - 1, DIAGRAMS).round().astype(int)
+    return momenta if len(momenta) <= DIAGRAMS else momenta[places]

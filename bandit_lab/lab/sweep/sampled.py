@@ -1,0 +1,194 @@
+"""The sampled half of a sweep: a coarse grid of noisy runs, what became of each, and the boundary that they show.
+
+Runs begin at the fixed point (a hair's breadth towards the initial policy), so that what carries them off is the noise
+and the loss of stability, not a first block that overshoots from far away; `sampled.start=initial` begins where
+training does. A run counts as lost by `measure.classify_runs`. The noise scale there is the stationary std of small
+steps (temperature alone): the full linear prediction diverges at the threshold and would excuse every cycle near it. A
+run that sits near the best arm's vertex is lost however large that scale is.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from bandit_lab import measure
+from bandit_lab.app.chunks import ChunkStore, Report
+from bandit_lab.app.document import Value
+from bandit_lab.app.settings.config import Settings
+from bandit_lab.grpo import Hyper, Learner
+from bandit_lab.lab.predict.linear import Linear, noise_covariance, stationary_stds
+from bandit_lab.lab.sweep.exact import DriftResult, Predicted, values
+from bandit_lab.lab.sweep.plan import SweepPlan, keeps_runs
+from bandit_lab.lab.sweep.runs import Judge, Piece, StoredRuns
+from bandit_lab.lab.sweep.work import RunsWork, take
+from bandit_lab.simulation import Summary
+
+NUDGE = 1e-3  # of the way from the fixed point to the initial policy
+CEILING_SHARE = 0.75  # of the way from the fixed point to the best arm's reward: the largest departure that is noise
+CYCLE_MULTIPLE = 2.0  # a tail that fluctuates more than this many noise scales is a sustained cycle
+SMALL = 0.02  # of the threshold: there the stationary variance is proportional to the learning rate
+
+
+@dataclass(frozen=True)
+class SampledPlan:
+    """Sampled runs to be made. Q rows (momentum, KL weight, refresh interval), P learning rates each, S seeds.
+
+    steps: [Q] length of the runs of each row. learning_rate, noise_scale: [Q, P]. reasons: [Q] why a row's runs cannot
+    be judged. chunks: the work, on cells numbered row by row. keep: whether single runs are kept.
+    """
+
+    rows: Hyper
+    steps: np.ndarray
+    learning_rate: np.ndarray
+    noise_scale: np.ndarray
+    reasons: list[str | None]
+    chunks: list[RunsWork]
+    keep: bool
+    judge: Judge
+
+
+@dataclass(frozen=True)
+class SampledResult:
+    """Sampled runs made. counts: [Q, P, outcomes] runs per outcome. lost: [Q, P] share that left the fixed point.
+
+    boundary: [Q] learning rate at which half of them do, NaN where the grid does not bracket it. reasons: [Q] why.
+    runs: the rest, read when it is written.
+    """
+
+    planned: SampledPlan
+    counts: np.ndarray
+    lost: np.ndarray
+    boundary: np.ndarray
+    reasons: list[str | None]
+    runs: StoredRuns
+
+    def boundary_at(self, row: int) -> Value:
+        """The boundary of one row, or why there is none."""
+        return Value.of(self.boundary[row], self.reasons[row] or "not bracketed by the runs' learning rates")
+
+
+def learning_rates(plan: SweepPlan, predicted: Predicted, measured: np.ndarray, fine: np.ndarray) -> np.ndarray:
+    """Learning rates [Q, P]: multiples of each row's threshold, or the fine grid's where there is none."""
+    count = len(plan.multiples)
+    spare = np.geomspace(fine[0], fine[-1], count)
+    exact = values(predicted.exact)
+    threshold = np.where(np.isfinite(exact) & (exact > 0), exact, measured)
+    return np.array([t * plan.multiples if np.isfinite(t) and t > 0 else spare for t in threshold])
+
+
+def plan_sampled(plan: SweepPlan, drift: DriftResult | None, rows: Hyper, rates: np.ndarray) -> SampledPlan:
+    """The runs of the coarse grid, cut into chunks. `drift`: finite-group drift on the same rows, if it is known."""
+    reward, largest, std, reasons = _expectations(plan, drift, rows, rates)
+    starts, per_row, settings = _starts(plan, drift, rows), rates.shape[1], plan.settings
+    best, keep = float(np.max(plan.learner.bandit.true_means)), keeps_runs(plan)
+
+    def judge(summary: Summary, index: np.ndarray) -> np.ndarray:
+        at = [column.ravel()[index] for column in (reward, largest, std)]
+        return classify(summary, at[0], at[1], at[2], best)
+
+    lengths = zip(rows.momentum.tolist(), rows.refresh_interval.tolist(), strict=True)
+    steps = np.array([plan.sampled_steps(*setting) for setting in lengths])
+    cells = Hyper(rates.ravel(), *(np.repeat(column, per_row) for column in rows[1:]))
+    chunks: list[RunsWork] = []
+    for length in np.unique(steps):
+        index = np.flatnonzero(np.repeat(steps == length, per_row))
+        some, start = take(cells, index), starts[index // per_row]
+        whole = RunsWork(plan, int(length), index, some, start, reward.ravel()[index], 0, settings.seeds, keep, judge)
+        chunks += whole.cut()
+    return SampledPlan(rows, steps, rates, std, reasons, chunks, keep, judge)
+
+
+def collect_sampled(plan: SweepPlan, planned: SampledPlan, store: ChunkStore, report: Report) -> SampledResult:
+    """What became of the runs, from their chunks."""
+    pieces = [
+        Piece(work.index, work.first, work.seeds, partial(store.load, key), report.failed.get(number))
+        for number, (work, key) in enumerate(zip(planned.chunks, report.keys, strict=True))
+    ]
+    shape, times = planned.learning_rate.shape, plan.longest + 1
+    cells = planned.learning_rate.size
+    runs = StoredRuns(pieces, cells, plan.settings.seeds, times, planned.keep, planned.judge)
+    missing = np.array(runs.reasons(), object).reshape(shape)
+    counts = runs.outcome_counts().reshape(*shape, -1)
+    complete = np.array([reason is None for reason in missing.flat]).reshape(shape)
+    lost = np.where(complete, measure.share_of_lost(counts), np.nan)
+    pairs = zip(planned.learning_rate, lost, strict=True)
+    boundary = np.array([np.nan if np.isnan(s).any() else measure.sampled_boundary(r, s[None])[0] for r, s in pairs])
+    reasons = [next(filter(None, row), None) or reason for row, reason in zip(missing, planned.reasons, strict=True)]
+    return SampledResult(planned, counts, lost, boundary, _explain(reasons, lost), runs)
+
+
+def classify(summary: Summary, reward: np.ndarray, largest: np.ndarray, std: np.ndarray, best: float) -> np.ndarray:
+    """Outcome codes [c, s]: mean within 4 noise scales, fluctuation within CYCLE_MULTIPLE, both short of the vertex.
+
+    best: mean reward of the best arm. `measure.classify_runs` knows one scale only; the fluctuation is rescaled to it.
+    """
+    vertex = CEILING_SHARE * (best - reward)
+    around = np.minimum(measure.outcome.NOISE_MULTIPLE * std, vertex)
+    cycle = np.minimum(CYCLE_MULTIPLE * std, vertex)
+    rescaled = summary._replace(tail_std=summary.tail_std * (around / cycle)[:, None])
+    return measure.classify_runs(rescaled, reward, largest, around / measure.outcome.NOISE_MULTIPLE)
+
+
+def _explain(reasons: list[str | None], lost: np.ndarray) -> list[str | None]:
+    """Why a row shows no boundary."""
+    texts = []
+    for reason, share in zip(reasons, lost, strict=True):
+        inside = "half of the runs are lost already at the smallest learning rate of the row"
+        outside = "fewer than half of the runs are lost up to the largest learning rate of the row"
+        texts.append(reason or (inside if share[0] >= 0.5 else outside if np.all(share < 0.5) else None))
+    return texts
+
+
+def _expectations(
+    plan: SweepPlan, drift: DriftResult | None, rows: Hyper, rates: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str | None]]:
+    """(expected reward, largest probability, stationary std [Q, P] each, reason [Q]) at each row's fixed point.
+
+    Without a fixed point the reward is NaN: such runs are collapsed or undecided, nothing else can be said of them.
+    """
+    shape = rates.shape
+    reward, largest, std = np.full(shape, np.nan), np.zeros(shape), np.full(shape, np.nan)
+    reasons: list[str | None] = [None] * shape[0]
+    for q in range(shape[0]):
+        equilibrium = drift.equilibrium(float(rows.kl_weight[q])) if drift else None
+        if equilibrium is None or not equilibrium.point.exists:
+            reasons[q] = equilibrium.point.reason if equilibrium else plan.no_finite_group
+            continue
+        reward[q], largest[q] = equilibrium.point.expected_reward, float(np.max(equilibrium.point.policy))
+        setting = (float(rows.momentum[q]), rows.refresh_interval[q].item())
+        std[q], reasons[q] = noise_scale(plan.learner, plan.settings, equilibrium.linear, setting, rates[q])
+    return reward, largest, std, reasons
+
+
+def _starts(plan: SweepPlan, drift: DriftResult | None, rows: Hyper) -> np.ndarray:
+    """Parameters [Q, D] at step 0."""
+    initial = np.asarray(plan.learner.bandit.initial_parameters)
+    starts = np.tile(initial, (len(rows.momentum), 1))
+    if plan.settings.sampled.start == "initial" or drift is None:
+        return starts
+    for q, weight in enumerate(rows.kl_weight):
+        point = drift.equilibrium(float(weight)).point
+        if point.theta is not None:
+            away = initial - point.theta if np.any(initial != point.theta) else point.basis[:, 0]
+            starts[q] = point.theta + NUDGE * away
+    return starts
+
+
+def noise_scale(
+    learner: Learner, settings: Settings, linear: Linear, setting: tuple[float, float], rates: np.ndarray
+) -> tuple[np.ndarray, str | None]:
+    """Noise scale [P] of the expected reward: the stationary std far below the threshold, grown with sqrt(eta).
+
+    Or NaN and why there is none. setting: (momentum, refresh interval). rates: learning rates [P], ascending.
+    """
+    if linear.policy is None:
+        return np.full(len(rates), np.nan), linear.unsupported_reason()
+    noise = noise_covariance(learner, settings, linear.policy)
+    means = np.asarray(learner.bandit.true_means)[0]
+    momentum, interval = setting
+    small = SMALL * min(linear.threshold(interval, momentum).value or np.inf, float(rates[0]))
+    base, _ = stationary_stds(linear, noise, means, (small, momentum, interval), settings.batch_reuse)
+    if base.value is None:
+        return np.full(len(rates), np.nan), base.reason
+    return base.value * np.sqrt(rates / small), None

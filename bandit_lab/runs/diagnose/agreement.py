@@ -1,0 +1,101 @@
+"""How sure a verdict is: what became of the public runs that were told the same.
+
+The table is counted by `experiments/grading/clinic.py` on runs whose outcome somebody wrote down, and shipped with the
+package. A repository counts once, however many runs it holds; the interval is that of a share of repositories.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from bandit_lab.runs.diagnose.evidence import Diagnosis
+
+STORED = Path(__file__).with_name("agreement.json")
+_FEWEST = 3
+"""Repositories below which a share is no statement."""
+_ALIKE = {"collapsed": "dynamical_instability", "dynamical_instability": "collapsed"}
+"""One event under two names."""
+_DECIDES = {
+    "plumbing": ("run it at learning rate 0 (control=true)", "the reward falls"),
+    "sampler_mismatch": ("compare log-probabilities of engine and trainer on one batch", "they lie apart"),
+    "truncated_answers": ("run twenty steps with twice the length limit", "the reward jumps"),
+    "diverging": ("restart with half the learning rate", "gradient and KL stay small"),
+    "dynamical_instability": ("restart with half the learning rate", "the swings go"),
+    "reward_hacking": ("read twenty late answers", "what is paid for is not what is wanted"),
+    "format_only": ("read twenty late answers", "the form is right and the answer is not"),
+    "policy_concentration": ("draw twenty answers to one prompt", "they are one and the same"),
+    "answer_length": ("read ten late answers beside ten early ones", "they gave up or ramble"),
+    "advantage_degeneracy": ("look at the rewards within groups", "nearly every group holds one value"),
+    "collapsed": ("evaluate the last checkpoint and the best one", "the last one is worse"),
+    "stalled": ("run as many steps at twice the learning rate", "the reward rises"),
+}
+"""Cause -> a test, and what it shows where this is the cause. A group size of one needs none."""
+
+
+class Agreement(NamedTuple):
+    """Public runs with one finding: `runs` of `repositories`, of which `same` had this failure, `other` another one and
+    `healthy` none; `share` of the repositories' runs that had it, with the ends of its interval of 95 %."""
+
+    runs: int
+    repositories: int
+    same: int
+    other: int
+    healthy: int
+    share: float
+    low: float
+    high: float
+
+
+@cache
+def table() -> Mapping[str, Agreement]:
+    """Finding -> how often it was right; `healthy` and `not_judged`: where nothing was found."""
+    return {name: Agreement(**row) for name, row in json.loads(STORED.read_text(encoding="utf-8")).items()}
+
+
+def causes(found: Diagnosis) -> list[str]:
+    """The first two causes: those named that are more than notes, and behind one alone the strongest of the others that
+    reaches half its limit."""
+    named = [name for name in found.verdict if name not in found.notes and name in found.severity]
+    rest = sorted(
+        (one for one in found.findings if one.score is not None and 0.5 <= one.score < 1 and one.failure not in named),
+        key=lambda one: -(one.score or 0.0),
+    )
+    if not named:
+        return []
+    every = [*named, *(one.failure for one in rest)]
+    return [name for name in every if name != _ALIKE.get(named[0])][:2]
+
+
+def sure_line(name: str) -> str:
+    """What became of the public runs with this finding; that it cannot be told where there are too few."""
+    words, row = name.replace("_", " "), table().get(name)
+    if row is None or not row.runs:
+        return f"How sure: cannot tell; no public run of known outcome had the finding {words}."
+    if name in ("healthy", "not_judged"):
+        return f"How sure: of {row.runs} public runs in which nothing but notes was found, {row.same} were healthy."
+    line = f"of {row.runs} public runs with the finding {words} {row.same} had this failure"
+    line += f", {row.other} another and {row.healthy} none"
+    if row.repositories < _FEWEST:
+        return f"How sure: cannot tell; {line}, all of {row.repositories} repositories."
+    return f"How sure: {line} (by repository {100 * row.low:.0f} to {100 * row.high:.0f} %)."
+
+
+def sure(found: Diagnosis) -> list[str]:
+    """Lines for people: how sure the first cause is, and what would decide between it and the second."""
+    two = causes(found)
+    lines = [sure_line(two[0] if two else "not_judged" if found.verdict == ("not_judged",) else "healthy")]
+    known = [name for name in two if name in _DECIDES]
+    if len(known) == 2:
+        first, second = (
+            f"{_DECIDES[name][0]}: {_DECIDES[name][1]} if it is {name.replace('_', ' ')}" for name in known
+        )
+        lines.append(f"To decide, {first}; or {second}.")
+    return lines
+
+
+def as_values(found: Diagnosis) -> Sequence[Mapping[str, object]]:
+    """For programs: each named cause with its counts; null where no public run had it."""
+    rows = ((name, table().get(name)) for name in found.severity if name not in found.notes)
+    return [{"finding": name, "public_runs": None if row is None else row._asdict()} for name, row in rows]

@@ -1,0 +1,99 @@
+"""The control run: the same settings at learning rate 0, which tells plumbing from dynamics in ten minutes.
+
+Nothing can be learned at learning rate 0. What moves all the same is no matter of any setting of the training: it comes
+from the engine, the weights that it is given, the checker, or the order of the data.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bandit_lab.app.document import Block, Column, Table
+from bandit_lab.runs.diagnose.excursions import noise_level
+from bandit_lab.runs.diagnose.mismatch import DISTANCE, RATIO
+from bandit_lab.runs.logs.findings import paragraphs
+from bandit_lab.runs.read import Curve, Series
+from bandit_lab.runs.trainers import TRAINERS, Trainer, own_loop
+
+STEPS = 20
+"""Steps of a control run: few enough for ten minutes, and more than the start that their mean is set beside."""
+_FIRST, _FEWEST = 5, 8
+_NAMED = ("trl", "verl", "openrlhf", "prime_rl")
+"""Trainers whose names are told where a log does not tell its own."""
+
+
+class Must(NamedTuple):
+    """One quantity of the control run, and what it must do."""
+
+    quantity: str
+    must: str
+
+
+def recipe(curve: Curve, trainer: Trainer | None) -> list[Block]:
+    """What to run, what must stay as it is, and what each end means; in the words of the trainer, where it is known."""
+    known = trainer or next((one for one in TRAINERS.values() if one.name == curve.framework), None)
+    told = [known] if known is not None and known is not own_loop.TRAINER else [TRAINERS[name] for name in _NAMED]
+    table = Table(_rows(curve), [
+        Column("quantity", "in the control run", lambda row: row.quantity),
+        Column("must", "must", lambda row: row.must, left=True),
+    ])  # fmt: skip
+    return [*paragraphs(_first(told)), table, *paragraphs(_then())]
+
+
+def _first(trainers: Sequence[Trainer]) -> list[str]:
+    settings = "; ".join(f"{one.name}: {_rate(one)}" for one in trainers)
+    return [
+        f"Control run: the same configuration, seed and prompts at learning rate 0, {STEPS} steps.",
+        f"Set {settings}. Weight decay is multiplied by the learning rate, and is off too.",
+    ]
+
+
+def _rate(trainer: Trainer) -> str:
+    """The trainer's own name of the learning rate, and older ones."""
+    names = next(key.names for key in trainer.keys if key.quantity == "learning_rate")
+    return f"{names[0]}=0" + (f" (or {' or '.join(names[1:])})" if names[1:] else "")
+
+
+def _rows(curve: Curve) -> list[Must]:
+    """What a log of this kind holds, and what of it a control run must show."""
+    rows = [Must(f"reward '{curve.reward_series.key}'", _level(curve))]
+    rows += [Must(f"{name.replace('_', ' ')} '{one.key}'", text(one)) for name, text in _MUST.items()
+             if (one := curve.series.get(name)) is not None]  # fmt: skip
+    if not {"mismatch", "importance_ratio"} & set(curve.series):
+        rows.append(Must("log-probabilities (log them)", f"lie below {DISTANCE:g} nats apart in engine and trainer"))
+    return rows
+
+
+def _level(curve: Curve) -> str:
+    if curve.reward.size < _FEWEST:
+        return "stay at its first level"
+    start, noise = float(curve.reward[:_FIRST].mean()), noise_level(curve.reward)
+    within = 2 * 2 * noise * np.sqrt(1 / _FIRST + 1 / STEPS)  # twice the error, itself twice that of white noise
+    return f"stay level: a mean of {STEPS} steps within {within:.2g} of {start:.3g}, where this run began"
+
+
+def _starts(series: Series) -> str:
+    return f"stay near {series.value[:_FIRST].mean():.3g}, where this run began"
+
+
+_MUST: dict[str, Callable[[Series], str]] = {
+    "entropy": _starts,
+    "length": _starts,
+    "truncation": _starts,
+    "kl": lambda _: "stay at 0: the policy is its own reference",
+    "clip_frac": lambda _: "stay at 0: no ratio leaves 1",
+    "grad_norm": lambda _: "be finite, and above 0 wherever the rewards of a group differ",
+    "mismatch": lambda _: f"stay level, below {DISTANCE:g} nats per token",
+    "importance_ratio": lambda _: f"stay level, between {1 / RATIO:g} and {RATIO:g}",
+}
+
+
+def _then() -> list[str]:
+    return [
+        "Give its log to `diagnose`: a reward that falls at learning rate 0 is named plumbing.",
+        "If anything moves: mend the engine, the weights that it is given, or the checker. No setting helps before.",
+        "If all stays: the plumbing that it tests is in order, and the run's own failure is one of its dynamics.",
+        "It does not test whether new weights arrive: an engine that never gets any passes. That shows in the run "
+        "itself, as log-probabilities of engine and trainer that drift apart.",
+    ]

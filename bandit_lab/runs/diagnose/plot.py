@@ -1,0 +1,178 @@
+"""Runs as `diagnose` sees them: reward with held-out results, entropy and silent groups below, evidence shaded. And how
+often it finds what was planted.
+"""
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from scipy.stats import beta
+
+from bandit_lab.app.plots import style as s
+from bandit_lab.app.terminal.report import middle_cut
+from bandit_lab.runs.diagnose import Diagnosis
+from bandit_lab.runs.fit.plot import COLUMNS, HELD_OUT, RAW, step_label, subplots_of
+from bandit_lab.runs.logs.findings import marks, verdict_text
+from bandit_lab.runs.logs.runs import LogRow
+from bandit_lab.runs.read import Curve
+
+_SMOOTH: s.Look = {"color": s.BLUE, "linewidth": 1.6}
+_COLOURS = (s.VERMILION, s.PURPLE, s.ORANGE)
+_BELOW = {"entropy": "entropy (nats)", "zero_std_frac": "silent groups", "kl": "KL (nats)"}
+"""Logged quantities with a panel of their own, and its label."""
+_UNITS = {
+    "reward_hacking": "fall of the true reward",
+    "advantage_degeneracy": "share of silent groups",
+    "policy_concentration": "share of the entropy lost",
+    "dynamical_instability": "swing of the reward, peak to peak",
+}
+
+
+def diagnosis_figure(name: str, curve: Curve, found: Diagnosis) -> Figure:
+    """Reward above, one low panel for each further quantity below."""
+    below = [key for key in _BELOW if key in curve.series]
+    figure, axes = plt.subplots(
+        1 + len(below), 1, figsize=(7.0, 3.6 + 0.9 * len(below)), sharex=True, squeeze=False,
+        gridspec_kw={"height_ratios": [3.0] + [1.0] * len(below)},
+    )  # fmt: skip
+    for axis, key, colour in zip(axes[1:, 0], below, _COLOURS, strict=False):
+        axis.plot(curve.series[key].step, curve.series[key].value, color=colour, linewidth=1.1)
+        axis.set_ylabel(_BELOW[key], fontsize=7.5)
+        for first, last, _ in marks(found):
+            axis.axvspan(first, last, facecolor=s.YELLOW, alpha=0.15, linewidth=0)
+    handles = _marked(axes[0, 0], curve, found)
+    following = "\n".join(textwrap.wrap(f"next: {found.next}", 105)).replace("$", r"\$")
+    axes[0, 0].set_title(f"{_title(name, 80, _verdict(found))}\n{following}", fontsize=8.5)
+    axes[-1, 0].set_xlabel(step_label(curve.step_unit))
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=7.5)
+    return figure
+
+
+def diagnosis_on(axis: plt.Axes, name: str, curve: Curve, found: Diagnosis) -> None:
+    """The reward alone, on given axes."""
+    axis.legend(handles=_marked(axis, curve, found), fontsize=7)
+    axis.set_title(_title(name, 45, verdict_text(found, True)), fontsize=8.5)
+    axis.set_xlabel(step_label(curve.step_unit))
+
+
+def _marked(axis: plt.Axes, curve: Curve, found: Diagnosis) -> list[Line2D | Patch]:
+    """The reward, with numbers on the evidence."""
+    handles = _reward(axis, curve)
+    for number, (first, last, text) in enumerate(marks(found), start=1):
+        axis.axvspan(first, last, facecolor=s.YELLOW, alpha=0.15, linewidth=0)
+        place = first + (last - first) * 0.03 * (number - 1)
+        axis.text(place, axis.get_ylim()[1], f" {number}", va="top", fontsize=8, weight="bold")
+        handles.append(Patch(facecolor=s.YELLOW, alpha=0.3, label=f"{number}: {text}"))
+    return handles
+
+
+def _verdict(found: Diagnosis) -> str:
+    """The verdict, and what it does not cover: `healthy` says nothing of a failure that could not be judged."""
+    unknown = [name.replace("_", " ") for name in found.unjudged]
+    text = verdict_text(found, False)
+    return f"{text} (not judged: {', '.join(unknown)})" if unknown and "not judged" not in text else text
+
+
+def _title(name: str, length: int, verdict: str) -> str:
+    return f"{middle_cut(name, length)}\n{verdict}".replace("$", r"\$")
+
+
+def small_multiples(rows: Sequence[LogRow[Diagnosis]]) -> Figure:
+    """A page of runs: reward, held-out results, evidence shaded, verdict in the title."""
+    figure, axes = subplots_of([row.curve.step_unit for row in rows], 0.9, 1.6)
+    for axis, row in zip(axes, rows, strict=True):
+        _small(axis, row)
+    handles = _handles(any(row.curve.eval is not None for row in rows))
+    if any(marks(row.found) for row in rows):
+        handles.append(Patch(facecolor=s.YELLOW, alpha=0.4, label="what the verdict rests on"))
+    figure.legend(handles=handles, loc="outside upper center", ncols=1 + min(COLUMNS, len(rows)) // 2, fontsize=7)
+    return figure
+
+
+def side_by_side(runs: Sequence[tuple[str, Curve, Diagnosis]]) -> Figure:
+    """Rewards of two runs on the same axes' scales, one panel each, what the verdict rests on shaded."""
+    figure, axes = plt.subplots(1, len(runs), figsize=(9.0, 3.4), sharey=True, squeeze=False)
+    for axis, (name, curve, found) in zip(axes[0], runs, strict=True):
+        _reward(axis, curve)
+        for first, last, _ in marks(found):
+            axis.axvspan(first, last, facecolor=s.YELLOW, alpha=0.3, linewidth=0)
+        axis.set_title(_title(name, 45, verdict_text(found, True)), fontsize=8.5)
+        axis.set_xlabel(step_label(curve.step_unit))
+        axis.label_outer()
+    handles = _handles(any(curve.eval is not None for _, curve, _ in runs))
+    if any(marks(found) for _, _, found in runs):
+        handles.append(Patch(facecolor=s.YELLOW, alpha=0.4, label="what the verdict rests on"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=7.5)
+    return figure
+
+
+def _small(axis: plt.Axes, row: LogRow[Diagnosis]) -> None:
+    curve, found = row.curve, row.found
+    axis.plot(curve.step, curve.reward, **(RAW | {"markersize": 2.2}))
+    axis.plot(*_smooth(curve), **(_SMOOTH | {"linewidth": 1.1}))
+    if curve.eval is not None:
+        axis.plot(curve.eval.step, curve.eval.value, **(HELD_OUT | {"markersize": 2.6}))
+    for first, last, _ in marks(found):
+        axis.axvspan(first, last, facecolor=s.YELLOW, alpha=0.3, linewidth=0)
+    harm, unjudged = len(found.notes) < len(found.severity), found.verdict == ("not_judged",)
+    title = _title(row.log.name, 30, verdict_text(found, True))
+    axis.set_title(title, fontsize=6.5, color=s.VERMILION if harm else s.GREY if unjudged else s.BLACK)
+
+
+def _smooth(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
+    """Running means of step and reward [n - w + 1]."""
+    width = int(np.clip(curve.reward.size // 15, 1, 40))
+    ones = np.ones(width) / width
+    return np.convolve(curve.step, ones, mode="valid"), np.convolve(curve.reward, ones, mode="valid")
+
+
+def _handles(held_out: bool) -> list[Line2D | Patch]:
+    handles: list[Line2D | Patch] = [
+        Line2D([], [], label="logged reward", **(RAW | {"markersize": 8})),
+        Line2D([], [], label="running mean", **_SMOOTH),
+    ]
+    return handles + ([Line2D([], [], label="held-out result", **HELD_OUT)] if held_out else [])
+
+
+def _reward(axis: plt.Axes, curve: Curve) -> list[Line2D | Patch]:
+    axis.plot(curve.step, curve.reward, **RAW)
+    axis.plot(*_smooth(curve), **_SMOOTH)
+    axis.set_ylabel("reward")
+    handles = _handles(curve.eval is not None)
+    if curve.eval is not None:
+        axis.plot(curve.eval.step, curve.eval.value, **HELD_OUT)
+    if (lost := curve.nonfinite_steps).size:
+        axis.plot(lost, np.full(lost.size, axis.get_ylim()[0]), "|", color=s.PURPLE, clip_on=False)
+        handles.append(Line2D([], [], label="reward not finite", color=s.PURPLE, marker="|", linestyle="none"))
+    return handles
+
+
+def recall_figure(found: dict[str, Any]) -> Figure:
+    """Four panels; `found` is the `benchmark` of summary.json. Bars are 95 % Clopper-Pearson intervals."""
+    figure, axes = plt.subplots(2, 2, figsize=(7.0, 4.6), sharey=True)
+    looks = (("diagnose", s.BLUE, "o", "diagnose"), ("reward_only", s.ORANGE, "s", "reward curve alone"))
+    for axis, (failure, unit) in zip(axes.flat, _UNITS.items(), strict=True):
+        for place, (key, colour, marker, label) in enumerate(looks):
+            rows = [row for row in found[key]["recall_by_effect"][failure] if row["runs"]]
+            low, high, hits, runs = (
+                np.array([row[k] for row in rows], float) for k in ("low", "high", "found", "runs")
+            )
+            middle = 0.5 * (low + high) + (place - 0.5) * 0.12 * (high - low)
+            ends = np.nan_to_num(beta.ppf(0.025, hits, runs - hits + 1)), beta.ppf(0.975, hits + 1, runs - hits)
+            share = hits / runs
+            bars = np.array([share - ends[0], np.where(hits < runs, ends[1], 1.0) - share])
+            axis.errorbar(middle, share, np.maximum(bars, 0), color=colour, marker=marker, markersize=4, capsize=2,
+                          linewidth=1.2, label=label)  # fmt: skip
+        axis.axvline(found["demanded"][failure], color=s.GREY, linestyle=(0, (4, 3)), linewidth=1)
+        axis.set(xlabel=f"{unit}", ylim=(-0.03, 1.05))
+        axis.set_title(failure.replace("_", " "))
+    for axis in axes[:, 0]:
+        axis.set_ylabel("share of runs found")
+    axes[0, 0].legend(loc="center right")
+    axes[0, 0].text(found["demanded"]["reward_hacking"], 0.02, " recall demanded from here", fontsize=7, color=s.GREY)
+    return figure

@@ -1,0 +1,73 @@
+"""Plumbing: what no setting of the training mends, told from what cannot happen in a run that is wired as it should be.
+
+- At learning rate 0 nothing can be unlearned: a reward that falls all the same comes from the engine or the checker.
+  One that rises there was learned, at a rate that the log rounds to 0.
+- Groups whose rewards differ have a gradient: where it is zero at every step, nothing is trained.
+- The mean of log pi / pi_ref over the policy's own answers is a KL divergence, never below zero by more than engine
+  and trainer lie apart. A mean that runs far below while nothing is learned is minimised instead of penalised.
+"""
+
+import numpy as np
+
+from bandit_lab.runs.diagnose.evidence import PLUMBING, Evidence, Finding
+from bandit_lab.runs.diagnose.mismatch import DISTANCE
+from bandit_lab.runs.diagnose.outcomes import CLEAR, gain_of
+from bandit_lab.runs.read.median import median
+from bandit_lab.runs.read.record import Curve, Series
+
+_FEWEST = 10
+_MOST = 0.9
+"""Share of the steps at which groups must differ."""
+
+
+def is_control(curve: Curve) -> bool:
+    """Whether the learning rate is logged, to the precision of the log, as zero at every step."""
+    rate = curve.series.get("lr")
+    return rate is not None and rate.value.size >= _FEWEST and not np.any(rate.value)
+
+
+def judge(curve: Curve) -> Finding | None:
+    """What is impossible; None where none of it can be asked of this log."""
+    found = [one for one in (_fell(curve), _without_gradient(curve), _below_zero(curve)) if one is not None]
+    return Finding(PLUMBING, max(one.score for one in found), tuple(found)) if found else None
+
+
+def _fell(curve: Curve) -> Evidence | None:
+    """The fall of the reward in a control run, over twice its error."""
+    if not is_control(curve) or curve.reward.size < _FEWEST:
+        return None
+    gain = gain_of(curve.reward)
+    change, error = float(gain.change[0]), float(gain.error[0])
+    text = f"the learning rate is 0 throughout, if the log does not round it; the reward moved by {change:+.2g}"
+    text += f", error {error:.2g}"
+    score = min(max(-change, 0.0) / max(CLEAR * error, 1e-12), 1e3)
+    return Evidence("fall_at_rate_0", _window(curve.reward_series), max(-change, 0.0), CLEAR * error, text, score)
+
+
+def _without_gradient(curve: Curve) -> Evidence | None:
+    """Share of the steps without a gradient, where groups differ."""
+    norm, silent, spread = (curve.series.get(name) for name in ("grad_norm", "zero_std_frac", "reward_std"))
+    if norm is None or norm.value.size < _FEWEST or is_control(curve):
+        return None
+    there = silent.at(norm.step) < 1 if silent is not None else spread.at(norm.step) > 0 if spread is not None else None
+    if there is None or there.mean() < _MOST:
+        return None
+    share = float(np.mean(norm.value[there] == 0))
+    text = f"'{norm.key}' is zero at {share:.0%} of the steps at which rewards differ: nothing is trained"
+    return Evidence("without_gradient", _window(norm), share, 1.0, text, share)
+
+
+def _below_zero(curve: Curve) -> Evidence | None:
+    """The median KL of the last fifth, where it is below zero and nothing shows a gain."""
+    kl = curve.series.get("kl")
+    if kl is None or kl.value.size < _FEWEST or curve.reward.size < _FEWEST:
+        return None
+    late = -median(kl.value[-(kl.value.size // 5) :])
+    if late <= 0 or gain_of(curve.reward).shows:
+        return None
+    text = f"'{kl.key}' stands at {-late:.3g} over the last fifth, which no mean over the policy's own answers does"
+    return Evidence("kl_below_zero", _window(kl), late, DISTANCE, text, late / DISTANCE, "below zero, without a gain")
+
+
+def _window(series: Series) -> tuple[float, float]:
+    return float(series.step[0]), float(series.step[-1])

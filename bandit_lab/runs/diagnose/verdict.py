@@ -1,0 +1,140 @@
+"""The whole diagnosis of one run: findings, how grave they are, traps of its configuration."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from bandit_lab import _checks
+from bandit_lab.runs.diagnose import (
+    concentration,
+    coupling,
+    degeneracy,
+    divergence,
+    format_only,
+    length,
+    mismatch,
+    outcomes,
+    plumbing,
+    stability,
+    truncation,
+)
+from bandit_lab.runs.diagnose.evidence import (
+    FAILURES,
+    NO_BASELINE,
+    OUTCOMES,
+    DiagnoseSettings,
+    Diagnosis,
+    Evidence,
+    Finding,
+)
+from bandit_lab.runs.diagnose.registry import DIAGNOSTICS, register_diagnostic
+from bandit_lab.runs.diagnose.severity import severities
+from bandit_lab.runs.read.record import Curve
+
+_NEAR_TOP = 0.85
+"""Share of the reward's scale above which there is little left to learn."""
+
+
+def traps(curve: Curve, group_size: int | None = None, refresh_interval: float | None = None) -> tuple[str, ...]:
+    """One sentence per trap found; empty if none."""
+    found = []
+    size = group_size or int(curve.settings.get("group_size", 0))
+    if size == 1:
+        found.append(
+            "group size 1: there is no group baseline; verl with adv_estimator=grpo takes the raw reward as advantage"
+        )
+    clip = curve.series.get("clip_frac")
+    interval = refresh_interval or curve.settings.get("refresh_interval")
+    if clip is not None and not np.any(clip.value):
+        if interval == 1:
+            found.append(
+                "the clipped fraction is zero by construction: the refresh interval is 1, so the ratio is always 1"
+            )
+        elif interval is None:
+            found.append(
+                "the clipped fraction is always zero, as it must be if the refresh interval is 1 (no fault then)"
+            )
+    spread = curve.series.get("reward_std")
+    if spread is not None and spread.framework == "TRL":
+        found.append(
+            "TRL's reward_std is the mean within-group std up to v0.24 and the std of the whole batch from v1.0"
+        )
+    if curve.step_unit == "unknown":
+        found.append("the log does not tell whether a step is an optimiser step or a rollout cycle")
+    return tuple(found)
+
+
+def idle(curve: Curve) -> str:
+    """That the reward shows nothing learned (`outcomes.gain_of`), or nothing."""
+    part = curve.reward.size // 5
+    if part < 4:
+        return ""
+    gain = outcomes.gain_of(curve.reward)
+    change, error = float(gain.change[0]), float(gain.error[0])
+    height = (curve.reward[-part:].mean() - curve.scale.low) / max(curve.scale.high - curve.scale.low, 1e-12)
+    if gain.shows or change < -2 * error or height > _NEAR_TOP:
+        return ""
+    return f"nothing was learned that shows in the reward: {change:+.2g} from first to last fifth, error {error:.2g}"
+
+
+register_diagnostic("reward_hacking")(coupling.judge)
+register_diagnostic("policy_concentration")(concentration.judge)
+register_diagnostic("dynamical_instability")(stability.judge)
+register_diagnostic("advantage_degeneracy")(degeneracy.judge)
+register_diagnostic("stalled")(outcomes.stalled)
+register_diagnostic("diverging")(divergence.judge)
+register_diagnostic("truncated_answers")(truncation.judge)
+
+
+@register_diagnostic("collapsed")
+def _collapsed(curve: Curve, settings: DiagnoseSettings, group_size: int | None = None) -> Finding:
+    return outcomes.collapsed(curve, settings, stability.wave_of(curve, settings))
+
+
+def _quiet(finding: Finding) -> Finding:
+    """The same finding below its threshold."""
+    evidence = tuple(replace(one, score=min(one.score, 0.99)) for one in finding.evidence)
+    return replace(finding, score=0.99, evidence=evidence)
+
+
+def diagnose(
+    curve: Curve,
+    settings: DiagnoseSettings | None = None,
+    group_size: int | None = None,
+    refresh_interval: float | None = None,
+    no_baseline: str = "",
+) -> Diagnosis:
+    """Judge one run on the four failure modes and on what became of it; what the log cannot tell is said in `missing`.
+
+    `group_size` and `refresh_interval` of the trainer, where known, allow bounds that the log alone does not.
+    `no_baseline` says in words that its advantage has none, where that is so: then this is the first failure.
+    """
+    settings = settings or DiagnoseSettings()
+    known = (*FAILURES, *OUTCOMES)
+    names = (*known, *(name for name in DIAGNOSTICS if name not in known))
+    for name in settings.options:
+        _checks.choice("diagnostic", name, DIAGNOSTICS)
+    judges = [DIAGNOSTICS.build(name, settings.options.get(name, {})) for name in names]
+    findings = tuple(judge(curve, settings, group_size=group_size) for judge in judges)
+    if any(one.failure == "collapsed" and one.present for one in findings):  # then it is no standstill
+        findings = tuple(_quiet(one) if one.failure == "stalled" and one.present else one for one in findings)
+    asked = (plumbing.judge(curve), mismatch.judge(curve), format_only.judge(curve), length.judge(curve))
+    findings = (*(one for one in asked if one is not None), *findings)
+    if no_baseline:
+        window = (float(curve.step[0]), float(curve.step[-1]))
+        findings = (
+            Finding(NO_BASELINE, 1.0, (Evidence("answers_per_prompt", window, 1, 1, no_baseline, 1.0),)),
+            *findings,
+        )
+    grades, nothing = severities(findings, curve), idle(curve)
+    remarks = [*curve.notes, *([nothing] if nothing else []), *(why for _, why in grades.values() if why)]
+    remarks += [one.remark for one in findings if one.remark]
+    return Diagnosis(
+        curve.name,
+        findings,
+        traps(curve, group_size, refresh_interval),
+        tuple(remarks),
+        grades,
+        not nothing and curve.reward.size >= outcomes.FEWEST,
+        float(curve.step[0]),
+    )

@@ -1,0 +1,104 @@
+"""`fit`: closed-form laws on real reward logs, with intervals, a forecast, and a page to paste into an issue."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from bandit_lab import _checks
+from bandit_lab.app.document import Block, Document, On, Paragraph
+from bandit_lab.app.document.write import perform
+from bandit_lab.app.terminal.progress import Progress
+from bandit_lab.runs.fit import show
+from bandit_lab.runs.fit.shapes import SHAPES
+from bandit_lab.runs.fit.work import work
+from bandit_lab.runs.logs.findings import details, paragraphs
+from bandit_lab.runs.logs.gather import Log, gather, missing_curves, reading_options
+from bandit_lab.runs.logs.runs import LogRow, check_trainer, pages_of, picture_pages, rows_of, status_lines
+from bandit_lab.runs.logs.settings import FitSettings
+from bandit_lab.theory import CONVENTIONS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawn
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """Checked settings and the logs, read."""
+
+    settings: FitSettings
+    logs: list[Log]
+    precision: ClassVar[str] = "float64"
+
+
+def prepare(settings: FitSettings, explicit: frozenset[str]) -> FitPlan:
+    """Check every setting and read the logs. Raises ValueError if none of them holds a curve."""
+    _checks.require(bool(settings.models), "models", "at least one of " + ", ".join(SHAPES), [])
+    for place, law in enumerate(settings.models):
+        _checks.choice(f"models[{place}]", law, SHAPES)
+    _checks.require(len(set(settings.models)) == len(settings.models), "models", "different laws", settings.models)
+    _checks.require(0.5 <= settings.level <= 0.99, "level", "a number in [0.5, 0.99]", settings.level)
+    _checks.require(0 < settings.from_fraction <= 1, "from_fraction", "a number in (0, 1]", settings.from_fraction)
+    for name in ("horizon", "learning_rate"):
+        if getattr(settings, name) is not None:
+            _checks.positive(name, getattr(settings, name))
+    if settings.momentum is not None:
+        _checks.momentum("momentum", settings.momentum)
+    check_trainer(settings)
+    _checks.choice("convention", settings.convention, CONVENTIONS)
+    _check_backtest(settings)
+    _checks.integer("seed", settings.seed, 0)
+    reading_options(settings)
+    with Progress(settings.quiet).stage("reading") as advance:
+        return FitPlan(settings, gather(settings, advance))
+
+
+def _check_backtest(settings: FitSettings) -> None:
+    _checks.integer("backtest_points", settings.backtest_points, 20)
+    fractions = _checks.numbers("fractions", settings.fractions)
+    _checks.require(bool(fractions), "fractions", "at least one share", settings.fractions)
+    for place, fraction in enumerate(fractions):
+        _checks.require(0 < fraction <= 0.85, f"fractions[{place}]", "a number in (0, 0.85]", fraction)
+    if settings.backtest:
+        laws = {"single_exponential", "sigmoid"}
+        _checks.require(laws <= set(settings.models), "models", "the baselines' laws among them", settings.models)
+
+
+def compute(plan: FitPlan, run: Progress) -> Document:
+    """Fit, judge and forecast every log that has a curve."""
+    settings = plan.settings
+    rows = rows_of(plan.logs, lambda log: work(log, settings), run, "fits, forecasts, verdicts", settings.report)
+    done = [row for row in rows if row.result is not None]
+    table = show.runs_table(rows, settings)
+    blocks: list[Block] = [table]
+    if len(done) == 1:
+        (row,) = done
+        if row.found.diagnosis is not None:
+            blocks += paragraphs([f"What to do next: {row.found.diagnosis.next}"], On.TERMINAL)
+        blocks += details(paragraphs([*row.curve.recognised, show.fit_lines(row)[0]], On.TERMINAL))
+        blocks.append(show.parameter_table(row, settings.level, On.TERMINAL, f"{row.log.name}: {row.found.best.law}"))
+        blocks.append(
+            Paragraph(show.forecast_line(row.found.prediction, row.curve, settings.from_fraction), On.TERMINAL)
+        )
+    blocks += paragraphs(status_lines(rows, show.status), On.TERMINAL)
+    if settings.pictures:
+        blocks += picture_pages(done, _page, "fits", "reward against step, all runs")
+    sections: dict[str, Sequence[Block]] = {"logs": blocks}
+    if settings.backtest:
+        from bandit_lab.runs.fit.backtest import backtest_blocks
+
+        with run.stage("back-test") as advance:
+            sections["backtest"] = backtest_blocks(done, settings, advance)
+    pages = pages_of(rows, lambda row: show.page(row, settings))
+    numbers, stored = partial(show.dataset, table, settings), settings.report or len(rows) > 1
+    missing = missing_curves(plan.logs)
+    return Document(f"Fits of {len(rows)} logs", sections, numbers, pages, missing, stored=stored)
+
+
+def _page(rows: Sequence[LogRow[Any]]) -> "Drawn":
+    from bandit_lab.runs.fit.plot import panel, small_multiples
+
+    return small_multiples([panel(row) for row in rows])
+
+
+execute = perform("fit", compute)

@@ -1,0 +1,252 @@
+"""`watch`: follows a log that grows; verdict, forecast and margin on one page, alarms as they come."""
+
+import contextlib
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bandit_lab import _checks
+from bandit_lab.app.chunks import durable
+from bandit_lab.app.document import Document
+from bandit_lab.app.folder.outputs import begins, output_file
+from bandit_lab.app.runner import default_folder
+from bandit_lab.app.terminal import report
+from bandit_lab.app.terminal.errors import Alarmed, stopped_by_disk
+from bandit_lab.app.terminal.progress import Progress
+from bandit_lab.runs.monitor import Monitor
+from bandit_lab.runs.read.options import ReadOptions, parse_where
+from bandit_lab.runs.watch import show
+from bandit_lab.runs.watch.alarms import Outlet, holds_alarms
+from bandit_lab.runs.watch.rows import Rows
+from bandit_lab.runs.watch.settings import WatchSettings
+from bandit_lab.runs.watch.sources import Reading, follow
+from bandit_lab.runs.watch.state import Watched
+
+_REDRAW = 1.0
+"""Seconds between two drawings of the terminal page, at the least."""
+
+
+@dataclass(frozen=True)
+class WatchPlan:
+    """Checked settings; `path` is what is followed, None for the benchmark."""
+
+    settings: WatchSettings
+    path: Path | None
+    reading: Reading | None = None
+
+
+class Budget:
+    """What watching may cost: a share of one core, over all the time that it has lasted.
+
+    Costly things happen as often as the share allows, by what they cost last time [CPU seconds].
+    """
+
+    def __init__(self, share: float = 0.03, guess: float = 3.0) -> None:
+        self._share, self._guess = share, guess
+        self._start = time.monotonic()
+        self._cost: dict[str, float] = {}
+        self._done: dict[str, float] = {}
+
+    def afford(self, name: str) -> bool:
+        """Whether the process has spent little enough for this to happen now; one thing at a time in its turn."""
+        cost = self._cost.get(name, self._guess)
+        now = time.monotonic()
+        if now - self._done.get(name, self._start) < cost / self._share:
+            return False
+        return time.process_time() + cost <= self._share * (now - self._start) + self._guess
+
+    def spend(self, name: str, action: Callable[[], None]) -> None:
+        """Do it and remember what it cost."""
+        before = time.process_time()
+        try:
+            action()
+        finally:
+            self._cost[name] = time.process_time() - before
+            self._done[name] = time.monotonic()
+
+
+def prepare(settings: WatchSettings, explicit: frozenset[str]) -> WatchPlan:
+    """Check every setting; nothing is opened, for the log may not exist yet. Raises ValueError."""
+    if settings.simulated is not None:
+        from bandit_lab.runs.benchmark.plant import SPLITS
+
+        _checks.choice("simulated", settings.simulated, SPLITS)
+        _checks.require(not settings.paths, "simulated", "no log beside it", "both")
+        _checks.integer("runs", settings.runs, 20)
+        if settings.seed is not None:
+            _checks.integer("seed", settings.seed, 0)
+        return WatchPlan(settings, None)
+    for name in ("runs", "seed"):
+        wanted = "simulated=training or held_out with it"
+        _checks.require(name not in explicit, name, wanted, getattr(settings, name))
+    _checks.require(len(settings.paths) == 1, "paths", "one log or folder", f"{len(settings.paths)} of them")
+    for name in ("seconds", "idle", "every"):
+        if getattr(settings, name) is not None:
+            _checks.positive(name, getattr(settings, name))
+    for name in ("stiffness", "learning_rate"):
+        if getattr(settings, name) is not None:
+            _checks.positive(name, getattr(settings, name))
+    _checks.momentum("momentum", settings.momentum)
+    if settings.refresh_interval is not None:
+        _checks.integer("refresh_interval", settings.refresh_interval, 1)
+    if settings.page is not None:
+        output_file("page", Path(settings.page), begins(show.HEAD), settings.paths)
+    if settings.alarms is not None:
+        output_file("alarms", Path(settings.alarms), holds_alarms, [*settings.paths, settings.page], appended=True)
+    scale = _scale(settings)
+    options = ReadOptions(
+        settings.reward_key, settings.step_key, settings.eval_key, parse_where(settings.where), settings.run,
+        scale, None, settings.log_every,
+    )  # fmt: skip
+    names = ("reward_key", "step_key", "eval_key", "where", "run", "log_every")
+    keywords: dict[str, Any] = {name: getattr(options, name) for name in names} | {"scale": scale}
+    _monitor(settings)
+    return WatchPlan(settings, Path(settings.paths[0]), Reading(options, keywords))
+
+
+def _scale(settings: WatchSettings) -> tuple[float, float] | None:
+    if settings.reward_scale is None:
+        return None
+    low, high = _checks.numbers("reward_scale", settings.reward_scale, 2)
+    return float(low), float(high)
+
+
+def _monitor(settings: WatchSettings) -> Monitor:
+    return Monitor(
+        group_size=settings.group_size,
+        scale=_scale(settings),
+        patience=settings.patience,
+        false_alarm=settings.false_alarm,
+        reward_key=settings.reward_key,
+        eval_key=settings.eval_key,
+    )
+
+
+def execute(plan: WatchPlan, folder: Any, progress: Progress) -> Path:
+    """Follow until the end. Returns the page, or the log. Raises `Alarmed` where alarms stand at the end."""
+    if plan.path is None:
+        return _benchmark(plan.settings, progress)
+    run = _followed(plan, plan.path, speaks=True)
+    report.show(show.terminal(run))
+    page = _optional(plan.settings.page)
+    if page is not None:
+        _write(run, page)
+    if run.monitor.alarms:
+        raise Alarmed(", ".join(run.monitor.verdict).replace("_", " "), page or plan.path)
+    return page or plan.path
+
+
+def compute(plan: WatchPlan, progress: Progress) -> Document:
+    """What is known at the end, without a word on the terminal."""
+    if plan.path is None:
+        return _scored(plan.settings, progress)
+    run = _followed(plan, plan.path, speaks=False)
+    if plan.settings.page is not None:
+        _write(run, Path(plan.settings.page))
+    return show.document(run)
+
+
+execute.__wrapped__ = compute  # type: ignore[attr-defined]  # the Python interface wants the document alone
+
+
+def _followed(plan: WatchPlan, path: Path, speaks: bool) -> Watched:
+    """The run at its end. speaks: whether the terminal shows it, or the alarms as they come."""
+    assert plan.reading is not None
+    settings = plan.settings
+    run = Watched(settings, follow(path, plan.reading), _monitor(settings))
+    interrupted = False
+    with _live(settings) if speaks else contextlib.nullcontext() as draw:
+        outlet = Outlet(settings.on_alarm, _optional(settings.alarms), str(path), speaks and draw is None)
+        try:
+            _loop(run, outlet, _optional(settings.page), draw)
+        except KeyboardInterrupt:
+            interrupted = True
+        else:
+            _send(run, outlet, run.source.close())
+    if interrupted:
+        outlet.close(0.0)
+    else:
+        run.judge(plan.reading.keywords)
+        run.look_ahead()
+        outlet.close()
+    return run
+
+
+def _optional(path: str | None) -> Path | None:
+    return None if path is None else Path(path)
+
+
+def _send(run: Watched, outlet: Outlet, rows: Rows) -> bool:
+    """Take rows; whether there was an alarm."""
+    alarms = run.take(rows)
+    for alarm in alarms:
+        outlet.send(alarm)
+    return bool(alarms)
+
+
+def _loop(run: Watched, outlet: Outlet, page: Path | None, draw: Callable[[Any], None] | None) -> None:
+    settings, budget = run.settings, Budget()
+    start = fresh = time.monotonic()
+    end = start + (settings.seconds or math.inf)
+    drawn = -math.inf
+    written = False
+    while True:
+        seen = run.lines
+        alarmed = _send(run, outlet, run.source.poll())
+        now = time.monotonic()
+        fresh = now if run.lines > seen else fresh
+        first = not written and run.lines > 0 and not run.source.behind  # nobody waits for the budget to see a page
+        if page is not None and (alarmed or first or budget.afford("page")):
+            budget.spend("page", lambda: _write(run, page))
+            written = True
+        if run.monitor.rows and budget.afford("forecast"):
+            budget.spend("forecast", run.look_ahead)
+        if draw is not None and (alarmed or now - drawn >= _REDRAW):
+            draw(show.terminal(run))
+            drawn = now
+        idle = settings.idle is not None and now - fresh >= settings.idle
+        if now >= end or idle or (run.ended and not run.source.behind):
+            return
+        if not run.source.behind:
+            time.sleep(min(settings.every, max(end - now, 0.0)))
+
+
+@contextlib.contextmanager
+def _live(settings: WatchSettings) -> Iterator[Callable[[Any], None] | None]:
+    """The terminal page, or None where stdout is no terminal or nothing is to be shown."""
+    if settings.quiet or not sys.stdout.isatty():
+        yield None
+        return
+    from rich.live import Live
+
+    with Live(auto_refresh=False, transient=True) as live:
+        yield lambda text: live.update(text, refresh=True)
+
+
+def _write(run: Watched, page: Path) -> None:
+    from bandit_lab.app.document.as_page import as_html
+
+    with stopped_by_disk(page):
+        durable.write_file(page, as_html(show.document(run)).encode())
+
+
+def _benchmark(settings: WatchSettings, progress: Progress) -> Path:
+    from bandit_lab.app.document.as_json import strict_json
+
+    document = _scored(settings, progress)
+    document.show()
+    place = default_folder("watch").with_suffix(".json")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    durable.write_file(place, strict_json(document.to_dict()).encode())
+    return place
+
+
+def _scored(settings: WatchSettings, progress: Progress) -> Document:
+    from bandit_lab.runs.watch import benchmark
+
+    assert settings.simulated is not None
+    return benchmark.document(benchmark.score(settings.simulated, settings.runs, progress, settings.seed))

@@ -1,0 +1,330 @@
+"""Any policy in every lane: log pi(theta), and weights on grad log pi pulled back to theta.
+
+The bandit's own `log_policy` gives log-probabilities [X, K] of K arms in X contexts, and its vector-Jacobian product
+turns the coefficient of every grad log pi(k | x) into an ascent direction. Both are worked out for all lanes side by
+side (see `lanes_last`). Groups are counts of the cells (arm, reward value) of one context, drawn uniformly for every
+group and lane, and their advantages and weights are those of `many_arms`. An infinite group is one of every context.
+A policy that calls `jax.nn.log_softmax` once is cut there: the softmax is then done here.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from math import gcd
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from bandit_lab._barrier import materialize
+from bandit_lab._elementary import exp, log
+from bandit_lab._numerics import leading_max, leading_sum, leading_sum_of
+from bandit_lab._types import Array
+from bandit_lab.simulation.fast import by_definition, many_arms
+from bandit_lab.simulation.fast.advantages import scales
+from bandit_lab.simulation.fast.lanes import unit_uniform
+from bandit_lab.simulation.fast.non_silent import chance_of_silence, mixed_weights, value_law
+from bandit_lab.simulation.fast.penalty import penalty
+from bandit_lab.simulation.fast.program import Job
+from bandit_lab.simulation.fast.softmax_head import cut_at_softmax
+from bandit_lab.simulation.laned import held
+from bandit_lab.simulation.lanes_last import Laned, over_lanes, spread
+
+LARGEST_CONTEXTS = 64
+"""Most contexts among which that of a group is chosen by comparisons."""
+
+
+class Policy(NamedTuple):
+    """A policy of every lane. logits: [D, L] its parameters theta. log, weights: [X K, L] log-probabilities and
+    probabilities, contexts leading. reward: [L] expected reported reward, NaN where parameters are not finite.
+    kept: what the vector-Jacobian product needs of it."""
+
+    logits: Array
+    log: Array
+    weights: Array
+    reward: Array
+    kept: tuple[Array, ...]
+
+
+class Row(many_arms.Policy):
+    """A policy as `many_arms` sees one. logits: its log-probabilities [K, L]. total: 1."""
+
+    def log_policy(self, least: float = -jnp.inf) -> Array:
+        """Log-probabilities [K, L], at least `least`."""
+        return jnp.maximum(self.logits, least)
+
+
+class Part(NamedTuple):
+    """A function of one lane, worked out for all. found: its result. leaves, form: what its pull-back needs, and how
+    that is put together. Arrays are `Laned` where they differ between lanes."""
+
+    found: Any
+    leaves: tuple
+    form: Any
+
+
+def _part(take: Callable, bandit: Any, x: Array) -> Part:
+    """take(bandit) is a function of one array; x [..., L] is given to it."""
+    form = None
+
+    def one(bandit: Any, x: Array) -> Any:
+        nonlocal form
+        found, pull_back = jax.vjp(take(bandit, x), x)
+        leaves, form = jax.tree.flatten(pull_back)
+        return found, tuple(leaves)
+
+    found, leaves = over_lanes(one, (False, True), bandit, x)
+    return Part(found, leaves, form)
+
+
+def _pulled_back(part: Part, kept: Iterator[Array], coefficient: Array) -> Array:
+    """The coefficient [..., L] of the result as one of what went in. kept: the `Laned` arrays of the part."""
+    values = [next(kept) if isinstance(leaf, Laned) else leaf for leaf in part.leaves]
+
+    def one(coefficient: Array, *values: Array) -> Array:
+        return jax.tree.unflatten(part.form, values)(coefficient)[0]
+
+    laned = (True, *(isinstance(leaf, Laned) for leaf in part.leaves))
+    return spread(over_lanes(one, laned, coefficient, *values), coefficient.shape[-1])
+
+
+class PolicyPass(NamedTuple):
+    """log_policy in parts: all of it, or with a softmax between what comes before and what comes after.
+
+    log: log pi [X, K, L]. softmax: (weights [R, n, L], one over their sum [R, L]) of the R rows of the softmax.
+    """
+
+    before: Part
+    softmax: tuple[Array, Array] | None
+    after: Part | None
+    log: Array
+
+
+def _forward(job: Job, theta: Array) -> PolicyPass:
+    lanes, bandit, cuts = theta.shape[-1], job.tables.bandit, []
+
+    def first(bandit: Any, theta: Array) -> Callable:
+        cut = cut_at_softmax(bandit.log_policy, theta)
+        cuts.append(cut)
+        return bandit.log_policy if cut is None else cut.before
+
+    def second(bandit: Any, _: Array) -> Any:  # cut anew: what `first` found holds its own tracers of the bandit
+        cut = cut_at_softmax(bandit.log_policy, jnp.zeros(theta.shape[:-1], theta.dtype))
+        return cut and cut.after
+
+    before = _part(first, bandit, theta)
+    found, cut = spread(before.found, lanes), cuts[0]
+    if cut is None:
+        return PolicyPass(before, None, None, materialize(found))
+    log_softmax, softmax = _softmax(found if cut.only_reshapes else materialize(found))
+    if cut.after is None:
+        return PolicyPass(before, softmax, None, log_softmax)
+    after = _part(second, bandit, held(log_softmax))
+    return PolicyPass(before, softmax, after, spread(after.found, lanes))
+
+
+def policy_of(job: Job, logits: Array) -> Policy:
+    """The policy with parameters theta [D, L]."""
+    lanes, forward = logits.shape[-1], _forward(job, logits)
+    log_policy = materialize(forward.log.reshape(-1, lanes))
+    if forward.softmax is not None and forward.after is None:
+        weights = materialize((forward.softmax[0] * forward.softmax[1][:, None]).reshape(-1, lanes))
+    else:
+        weights = materialize(exp(log_policy))
+    reward = leading_sum_of(jnp.multiply, weights, job.tables.means) * (1 / job.program.contexts)
+    side_by_side = logits.reshape(-1, gcd(logits.shape[0], 8), lanes)  # in one long sum every addition waits
+    reward = materialize(reward + 0 * leading_sum(leading_sum(side_by_side)))
+    if job.program.by_definition:
+        return Policy(logits, log_policy, weights, reward, ())
+    parts = [forward.before] if forward.after is None else [forward.before, forward.after]
+    kept = [leaf.array for part in parts for leaf in part.leaves if isinstance(leaf, Laned)]
+    if forward.softmax is not None and forward.after is not None:
+        kept += forward.softmax
+    return Policy(logits, log_policy, weights, reward, tuple(kept))
+
+
+def _softmax(logits: Array) -> tuple[Array, tuple[Array, Array]]:
+    """(log-probabilities [..., n, L], (weights [R, n, L], one over their sum [R, L]))."""
+    rows = logits.reshape(-1, *logits.shape[-2:])
+    highest = leading_max(jnp.moveaxis(rows, 1, 0))
+    weights = materialize(exp(rows - highest[:, None]))
+    total = leading_sum(jnp.moveaxis(weights, 1, 0))
+    share, level = materialize(1 / total), materialize(highest + log(total))
+    return (rows - level[:, None]).reshape(logits.shape), (weights, share)
+
+
+def pull_back(job: Job, policy: Policy, coefficient: Array) -> Array:
+    """sum over contexts and arms of coefficient [X K, L] times grad log pi: [D, L]."""
+    forward = _forward(job, policy.logits)  # for what all lanes share; the rest is there already
+    lanes, count = coefficient.shape[-1], sum(isinstance(leaf, Laned) for leaf in forward.before.leaves)
+    kept = iter(policy.kept[:count])
+    shaped = coefficient.reshape(job.program.contexts, -1, lanes)
+    if forward.softmax is None:
+        return _pulled_back(forward.before, kept, shaped)
+    weights, share = policy.weights, None
+    if forward.after is not None:
+        *of_after, weights, share = policy.kept[count:]
+        shaped = _pulled_back(forward.after, iter(of_after), shaped)
+    logits = spread(forward.before.found, lanes).shape
+    rows = shaped.reshape(-1, *logits[-2:])
+    total = leading_sum(jnp.moveaxis(rows, 1, 0))
+    total = total if share is None else materialize(total * share)
+    rows = materialize(rows - weights.reshape(rows.shape) * total[:, None])
+    return _pulled_back(forward.before, kept, rows.reshape(logits))
+
+
+def largest_probability(policy: Policy) -> Array:
+    """[L] of the most likely arm of all contexts."""
+    return leading_max(policy.weights)
+
+
+def probabilities(policy: Policy) -> Array:
+    """[X K, L] of every arm in every context."""
+    return policy.weights
+
+
+def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Array, Array]:
+    """(ascent direction [D, L], share of silent groups [L]) at one step. See `many_arms.ascent`."""
+    if job.program.by_definition:
+        return by_definition.ascent(job, current.logits, acting.logits, step)
+    prompts, at = job.learner.prompts, acting if job.learner.estimator.at_snapshot else current
+    one = _group_of_any_context if job.program.contexts > 1 else _group
+    if job.program.dynamics == "mean_field":
+        signal, frequency, silent = _infinite_groups(job, acting, current)
+    elif prompts == 1:
+        signal, frequency, silent = one(job, acting, current, step)
+    else:
+
+        def add(prompt: Array, so_far: tuple[Array, ...]) -> tuple[Array, ...]:
+            found = one(job, acting, current, step * prompts + prompt)
+            return tuple(materialize(x + y) for x, y in zip(so_far, found, strict=True))
+
+        cells, lanes = jnp.zeros_like(acting.weights), jnp.zeros_like(acting.reward)
+        totals = lax.fori_loop(0, prompts, add, (cells, cells, lanes))
+        signal, frequency, silent = (x * (1 / prompts) for x in totals)
+    if job.learner.advantage.drops_silent and job.program.dynamics == "sampled":
+        silent = _chance_of_silence(job, acting)
+    contexts = job.program.contexts
+    held = penalty(job, _row(at), _row(acting), frequency * contexts) * (1 / contexts)
+    return pull_back(job, at, materialize(signal - held)), silent
+
+
+def _row(policy: Policy) -> Row:
+    return Row(policy.log, policy.weights, jnp.ones_like(policy.reward), policy.reward)
+
+
+def _infinite_groups(job: Job, acting: Policy, current: Policy) -> tuple[Array, Array, Array]:
+    """(signal, frequency [X K, L], silent [L]) of infinite groups of every context."""
+    contexts, (size, lanes) = job.program.contexts, acting.weights.shape
+    silent, arms = jnp.zeros(lanes, acting.weights.dtype), size // contexts
+    program = job.program if contexts == 1 else replace(job.program, reported_is_trained=False)  # the reported: of all
+    job = job._replace(program=program)
+    own = {name: getattr(job.tables, name) for name in ("trained", "variances")}
+    if scales(job.learner) and getattr(job.learner.estimator, "ignores_ratio", False):
+
+        def side_by_side(x: Array) -> Array:
+            """[X K, .] -> [K, X, .]."""
+            return jnp.moveaxis(x.reshape(contexts, arms, -1), 1, 0)
+
+        local = job._replace(tables=replace(job.tables, **{name: side_by_side(x) for name, x in own.items()}))
+        row = Row(acting.log, side_by_side(acting.weights), jnp.ones((), silent.dtype), acting.reward)
+        slope, offset = (materialize(x)[:, None] for x in many_arms.affine(local, row))
+        trained, weights = (x.reshape(contexts, arms, -1) for x in (own["trained"], acting.weights))
+        signal = (weights * (trained * slope - offset) * (1 / contexts)).reshape(size, lanes)
+        return signal, acting.weights * (1 / contexts), silent
+
+    def group(local: Job, here: Callable[[Array], Array]) -> tuple[Array, Array, Array]:
+        rows = [Row(here(x.log), here(x.weights), jnp.ones_like(x.reward), x.reward) for x in (acting, current)]
+        change = _change(job, rows[0], rows[0] if current is acting else rows[1])
+        return many_arms.infinite_group(local, rows[0], change)
+
+    if contexts == 1:
+        return group(job, lambda table: table)
+
+    def add(context: Array, so_far: tuple[Array, Array]) -> tuple[Array, ...]:
+        def here(table: Array) -> Array:
+            return lax.dynamic_slice_in_dim(table, context * arms, arms)
+
+        chances = lax.dynamic_index_in_dim(job.tables.chances, context, 0, keepdims=False)
+        tables = replace(job.tables, chances=chances, **{name: here(x) for name, x in own.items()})
+        found = group(job._replace(tables=tables), here)[:2]
+        put = lax.dynamic_update_slice_in_dim
+        return tuple(put(x, y * (1 / contexts), context * arms, 0) for x, y in zip(so_far, found, strict=True))
+
+    nothing = jnp.zeros_like(acting.weights)
+    return *lax.fori_loop(0, contexts, add, (nothing, nothing)), silent
+
+
+def _group(job: Job, acting: Policy, current: Policy, group: Array) -> tuple[Array, Array, Array]:
+    """(signal, frequency [K, L], silent [L]) of one group of the only context."""
+    row = _row(acting)
+    change = _change(job, row, row if current is acting else _row(current))
+    return many_arms.group_signal(*many_arms.drawn_group(job, row, group), change)
+
+
+def _change(job: Job, acting: Row, current: Row) -> many_arms.Change | None:
+    ignored = getattr(job.learner.estimator, "ignores_ratio", False)
+    return None if ignored else many_arms.change_of(acting, current)
+
+
+def _group_of_any_context(job: Job, acting: Policy, current: Policy, group: Array) -> tuple[Array, Array, Array]:
+    """(signal, frequency [X K, L], silent [L]) of one group whose context is drawn."""
+    contexts, tables = job.program.contexts, job.tables
+    words = many_arms.group_words(job, group, 1)
+    context = _context(job, acting, words[-1])
+    is_at = [context == x for x in range(contexts)]
+
+    def here(table: Array) -> Array:
+        """[X, ..., L or 1] -> [..., L]."""
+        found = jnp.broadcast_to(table[0], (*table.shape[1:-1], context.shape[0]))
+        for x in range(1, contexts):
+            found = jnp.where(is_at[x], table[x], found)
+        return materialize(found)
+
+    def row_of(policy: Policy) -> Row:
+        log, weights = (here(x.reshape(contexts, -1, x.shape[-1])) for x in (policy.log, policy.weights))
+        return Row(log, weights, jnp.ones_like(policy.reward), policy.reward)
+
+    def back(row: Array) -> Array:
+        """[K, L] -> [X K, L], zero in the other contexts."""
+        places = lax.broadcasted_iota(jnp.int32, (contexts, 1, 1), 0)
+        return jnp.where(places == context, row, 0).reshape(-1, row.shape[-1])
+
+    chances, reached = (here(x[..., None]) for x in (tables.chances, tables.reached))
+    local = job._replace(tables=replace(tables, chances=chances, reached=reached))
+    row = row_of(acting)
+    change = _change(job, row, row if current is acting else row_of(current))
+    counts = many_arms.counts_from(local, row, words[:-1])
+    signal, frequency, silent = many_arms.group_signal(local, counts, change)
+    return back(materialize(signal)), back(materialize(frequency)), silent
+
+
+def _context(job: Job, acting: Policy, word: Array) -> Array:
+    """The context [L] of a group: uniform; where silent groups are dropped, weighted by the chance of another one."""
+    contexts, dtype = job.program.contexts, acting.weights.dtype
+    uniform = unit_uniform(word, dtype)
+    if not job.learner.advantage.drops_silent:
+        return materialize((uniform * contexts).astype(jnp.int32))
+    weights = mixed_weights(_value_laws(job, acting), job.learner.group_size)  # [X, L]
+    level, reached = materialize(uniform * leading_sum(weights)), jnp.zeros_like(uniform)
+    context = jnp.zeros(uniform.shape, jnp.int32)
+    for x in range(contexts - 1):
+        reached = materialize(reached + weights[x])
+        context = context + (level >= reached).astype(jnp.int32)
+    return materialize(context)
+
+
+def _value_laws(job: Job, acting: Policy) -> Array:
+    """Chance of every reward value in every context [U, X, L]."""
+    if job.program.contexts == 1:
+        total = jnp.ones_like(acting.reward)
+        return value_law(job.program, acting.weights, total, job.tables.chances)[:, None]
+    weights = acting.weights.reshape(job.program.contexts, -1, acting.weights.shape[-1])
+    columns = [weights * job.tables.chances[:, :, c, None] for c in range(job.program.columns)]
+    return materialize(jnp.stack([leading_sum(jnp.moveaxis(x, 1, 0)) for x in columns]))
+
+
+def _chance_of_silence(job: Job, acting: Policy) -> Array:
+    """[L], mean over contexts."""
+    each = chance_of_silence(_value_laws(job, acting), job.learner.group_size)
+    return leading_sum(each) * (1 / job.program.contexts)

@@ -1,0 +1,185 @@
+"""The time loop of one chunk of lanes: update, record, watch.
+
+The optimiser and the staleness model are the ones of `grpo`, applied to all lanes at once (an optimiser that mixes
+components is mapped over the last axis); only the gradient is written anew. All lanes of a chunk share the
+refresh interval, so that block starts are one branch.
+"""
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from bandit_lab._barrier import materialize
+from bandit_lab._types import Array
+from bandit_lab.grpo import Mixture, Refresh, averages
+from bandit_lab.simulation.fast import adam, any_policy, many_arms, two_arms
+from bandit_lab.simulation.fast.penalty import with_entropy
+from bandit_lab.simulation.fast.program import Job, Program
+from bandit_lab.simulation.fast.random_bits import age_uniform
+from bandit_lab.simulation.fast.record import Tail, Track, start_tail, start_track, track, watch, watch_silence
+
+
+class Carry(NamedTuple):
+    """Between two steps: the current policy, the optimiser's and the staleness model's memory, what is recorded."""
+
+    policy: Any
+    optimizer: Any
+    staleness: Any
+    track: Track
+    tail: Tail | None
+
+
+def last_axis(function: Callable, *axes: int | None) -> Callable:
+    """`function` of one lane as a function of all of them: lanes are the last axis where `axes` says -1."""
+    return jax.vmap(function, in_axes=axes, out_axes=-1)
+
+
+def _optimizer(job: Job, part: str) -> Callable:
+    """`init` or `update` of the optimiser for all lanes: as it is if it works component by component, else mapped."""
+    lanes, build = job.lanes, job.learner.optimizer.build
+    if adam.serves(job.learner.optimizer):
+        return getattr(adam.build(job.learner.optimizer, lanes.learning_rate, lanes.momentum), part)
+    if job.learner.optimizer.elementwise:
+        return getattr(build(lanes.learning_rate, lanes.momentum), part)
+    shared = None if lanes.momentum.ndim == 0 else -1
+
+    def of_all(*trees: Any) -> Any:
+        one = last_axis(lambda eta, mu, *rest: getattr(build(eta, mu), part)(*rest), shared, shared, *[-1] * len(trees))
+        return one(lanes.learning_rate, lanes.momentum, *trees)
+
+    return of_all
+
+
+def arms_of(program: Program) -> ModuleType:
+    """The module that knows this kind of policy."""
+    return any_policy if program.contexts else two_arms if program.two_arms else many_arms
+
+
+def run_lanes(job: Job) -> tuple[Track, Tail | None, Any]:
+    """Run one chunk. Gives (what was recorded of J, tail of every lane, final policy)."""
+    program, lanes, arms = job.program, job.lanes, arms_of(job.program)
+    if job.learner.schedule is None:
+        job = _with_bonus(job, arms)
+    carry = _start(job, arms)
+    if program.blocks:
+        count = (lanes.steps + lanes.interval - 1) // lanes.interval
+        carry = lax.fori_loop(0, count, lambda block, c: _block(job, arms, block, c), carry)
+    else:
+        carry = lax.fori_loop(0, lanes.steps, lambda step, c: _single(job, arms, step, c), carry)
+    return carry.track, carry.tail, carry.policy
+
+
+def _with_bonus(job: Job, arms: ModuleType) -> Job:
+    return job if arms is any_policy else with_entropy(job)
+
+
+def _at(job: Job, arms: ModuleType, step: Array) -> Job:
+    """The job with its lanes' settings as they are at that step."""
+    schedule = job.learner.schedule
+    return job if schedule is None else _with_bonus(job._replace(lanes=schedule.at(job.lanes, step)), arms)
+
+
+def _start(job: Job, arms: ModuleType) -> Carry:
+    lanes, learner = job.lanes, job.learner
+    logits = (lanes.theta[:1] - lanes.theta[1:]) * 0.5 if job.program.two_arms else lanes.theta
+    policy = arms.policy_of(job, logits)
+    reward = policy.reward
+    rule: Any = learner.staleness
+    staleness = None
+    if _means_ascents(job):
+        staleness = rule.mean_init(arms.ascent(_at(job, arms, jnp.int32(0)), policy, policy, 0)[0], learner.horizon)
+    elif type(rule) is not Refresh:
+        staleness = rule.init(logits, learner.horizon)
+    tail = None if lanes.fixed_point is None else start_tail(reward, lanes.fixed_point)
+    recorded = track(job, start_track(job, reward), 0, reward)
+    return Carry(policy, _optimizer(job, "init")(logits), staleness, recorded, tail)
+
+
+def _acting(job: Job, arms: ModuleType, step: Array, carry: Carry) -> tuple[Any, Any]:
+    """(policy that acts from this step on, the staleness model's memory). Model A at a block's start: the current."""
+    if carry.staleness is None:
+        return carry.policy, None
+    rule, now = job.learner.staleness, (carry.staleness, carry.policy.logits, step, job.lanes.interval)
+    if hasattr(rule, "recall"):
+        uniform = age_uniform(job.program.generator, job.lanes.keys, step, now[1].dtype)
+        logits, memory = rule.recall(*now, uniform)
+        logits = materialize(logits)
+    else:
+        logits, memory = rule.behaviour(*now)
+    return arms.policy_of(job, logits), memory
+
+
+def _block(job: Job, arms: ModuleType, block: Array, carry: Carry) -> Carry:
+    """All steps of one refresh interval: the policy that acts is worked out once."""
+    first = block * job.lanes.interval
+    last = jnp.minimum(first + job.lanes.interval, job.program.steps)
+    acting, memory = _acting(job, arms, first, carry)
+    carry = carry._replace(staleness=memory)
+
+    def step(t: Array, carry: Carry) -> Carry:
+        return _update(job, arms, acting, t, first if job.learner.batch_reuse else t, carry)
+
+    return lax.fori_loop(first, last, step, carry)
+
+
+def _single(job: Job, arms: ModuleType, step: Array, carry: Carry) -> Carry:
+    if averages(job.learner.staleness):
+        return _averaged(job, arms, step, carry)
+    acting, memory = _acting(job, arms, step, carry)
+    return _update(job, arms, acting, step, step, carry._replace(staleness=memory))
+
+
+def _means_ascents(job: Job) -> bool:
+    """Whether the gradient is a function of the policy that acts, and the rule has a short cut to its mean."""
+    learner, rule = job.learner, job.learner.staleness
+    alone = learner.estimator.at_snapshot and getattr(learner.estimator, "ignores_ratio", False)
+    alone = alone and (learner.schedule is None or learner.schedule.kl_weight is None)  # old ascents have old weights
+    return job.program.dynamics == "mean_field" and alone and hasattr(rule, "mean")
+
+
+def _averaged(job: Job, arms: ModuleType, step: Array, carry: Carry) -> Carry:
+    """One step with several policies acting: the mean of their gradients, each from a batch of its own.
+
+    Without a batch, the rule may know how that mean goes on: then only the newest policy's gradient is worked out.
+    """
+    job = _at(job, arms, step)
+    rule: Any = job.learner.staleness
+    policy, now = carry.policy, (step, job.lanes.interval)
+    if _means_ascents(job):
+        newest, silent = arms.ascent(job, policy, policy, step)
+        ascent, memory = rule.mean(carry.staleness, newest, *now)
+        return _moved(job, arms, ascent, silent, step, carry._replace(staleness=memory))
+    mixture, memory = rule.behaviour(carry.staleness, policy.logits, *now)
+    assert isinstance(mixture, Mixture)
+    count = mixture.share.shape[0]
+
+    def one(place: Array, so_far: tuple[Array, Array]) -> tuple[Array, Array]:
+        logits = materialize(lax.dynamic_index_in_dim(mixture.theta, place, 0, keepdims=False))
+        found = arms.ascent(job, arms.policy_of(job, logits), policy, step * count + place)
+        return tuple(total + mixture.share[place] * part for total, part in zip(so_far, found, strict=True))
+
+    nothing = jnp.zeros_like(policy.logits), jnp.zeros_like(policy.reward)
+    ascent, silent = lax.fori_loop(0, count, one, nothing)
+    return _moved(job, arms, ascent, silent, step, carry._replace(staleness=memory))
+
+
+def _update(job: Job, arms: ModuleType, acting: Any, step: Array, batch: Array, carry: Carry) -> Carry:
+    """One step. batch: the step whose random words draw it."""
+    job = _at(job, arms, step)
+    ascent, silent = arms.ascent(job, acting, carry.policy, batch)
+    return _moved(job, arms, ascent, silent, step, carry)
+
+
+def _moved(job: Job, arms: ModuleType, ascent: Array, silent: Array, step: Array, carry: Carry) -> Carry:
+    """After the optimiser's step along the ascent direction."""
+    policy = carry.policy
+    difference, memory = _optimizer(job, "update")(-ascent, carry.optimizer, policy.logits)
+    policy = arms.policy_of(job, policy.logits + difference)
+    tail, reward = carry.tail, policy.reward
+    if tail is not None:
+        tail = watch(watch_silence(tail, job.program.steps, step, silent), job.program.steps, step + 1, reward)
+    return Carry(policy, memory, carry.staleness, track(job, carry.track, step + 1, reward), tail)

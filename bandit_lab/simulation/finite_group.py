@@ -1,0 +1,164 @@
+"""Finite groups, exactly: the expected gradient at this G by summation over what the group can look like.
+
+The G actions of a group are exchangeable, so the mean of (1/G) sum_i A_i w_i grad log pi(a_i) is that of one *tagged*
+action. Its advantage depends on its own reward and on how often each of the U reward values occurs among the other
+G - 1 actions, a multinomial count. For binary rewards that is a sum of G terms. Nothing is assumed of the advantage:
+the table below calls its definition on the counts of every possible group.
+
+Where silent groups are dropped, the sum runs over the other groups alone and is divided by their probability. That is a
+sum of positive terms too, so that nothing is lost close to a vertex, where it is tiny.
+
+Where an advantage sees the whole batch, the sum also runs over what the other groups can look like (`rest_of_batch`).
+"""
+
+from itertools import combinations
+from math import comb
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bandit_lab import _checks
+from bandit_lab._numerics import log_of_powers
+from bandit_lab._types import Array
+from bandit_lab.grpo import (
+    Advantage,
+    Gradient,
+    GradientFn,
+    Learner,
+    advantages,
+    batch_advantages,
+    counted,
+    policy_gradient,
+    shift_of,
+    weighs_groups,
+)
+from bandit_lab.simulation.batch import RestOfBatch, see_others, ways_of_others
+from bandit_lab.simulation.programs import bounded_jit
+
+MAX_COMPOSITIONS = 20_000
+MAX_TABLE = 50_000_000
+
+
+def compositions(total: int, parts: int) -> np.ndarray:
+    """All ways to write `total` as an ordered sum of `parts` counts >= 0: int array [M, parts], lexicographic."""
+    places = list(combinations(range(total + parts - 1), parts - 1))
+    bars = np.array(places, dtype=np.int64).reshape(len(places), parts - 1)
+    edges = np.hstack([np.full((len(bars), 1), -1), bars, np.full((len(bars), 1), total + parts - 1)])
+    return np.diff(edges, axis=1) - 1
+
+
+def check_one_action_at_a_time(learner: Learner, what: str, batches: bool = False) -> None:
+    """Raise ValueError where an action's gradient depends on more of the others than their rewards in its own group, or
+    (`batches`) in its batch."""
+
+    def need(holds: bool, name: str, expected: str, got: object) -> None:
+        _checks.require(holds, name, f"{expected} for {what}", got)
+
+    kinds = learner.bandit, learner.estimator, learner.advantage
+    bandit, estimator, advantage = (type(part).__name__ for part in kinds)
+    need(learner.bandit.exact_law, "dynamics", "a bandit with finitely many reward values", bandit)
+    need(not weighs_groups(learner), "estimator", "one that weighs each action by itself", estimator)
+    one_group = not see_others(learner) or (batches and not learner.advantage.drops_silent)
+    need(one_group, "prompts", f"1, as the advantage {advantage} sees the whole batch,", learner.prompts)
+
+
+def check_finite_group(learner: Learner) -> None:
+    """Raise ValueError where a group of the learner can look too many ways, or more than rewards has to be counted."""
+    law, size = learner.bandit.law, learner.group_size
+    check_one_action_at_a_time(learner, "finite_group", batches=True)
+    num_values = law.values.shape[0]
+    ways = comb(size + num_values - 2, num_values - 1) * ways_of_others(learner)
+    groups = learner.prompts if see_others(learner) else 1
+    _checks.require(
+        ways <= MAX_COMPOSITIONS and ways * num_values * groups <= MAX_TABLE,
+        "group_size",
+        f"at most {MAX_COMPOSITIONS} ways to share out a group's rewards for dynamics=finite_group "
+        "(fewer reward values or a smaller group; dynamics=sampled has no such limit)",
+        f"{ways} ways at group_size={size} with {num_values} reward values"
+        + (f" and {learner.prompts} prompts" if see_others(learner) else ""),
+    )
+
+
+@bounded_jit("advantage", "size")
+def counted_advantages(advantage: Advantage, values: Array, counts: np.ndarray, size: int) -> Array:
+    """Advantage [M, U] of every reward value [U] in groups of `size` with these counts [M, U]."""
+    return advantages(advantage, values[:, None], jnp.asarray(counts.T, values.dtype) / size, size).T
+
+
+@bounded_jit("advantage", "size")
+def _beside_others(advantage: Advantage, values: Array, own: np.ndarray, others: np.ndarray, size: int) -> Array:
+    """Advantage [M, B, U] of every reward value [U] in groups [M, U] beside the others of a batch [B, P - 1, U]."""
+
+    def one(group: Array, rest: Array) -> Array:
+        shares = jnp.concatenate([group[None], rest]).T / size
+        return batch_advantages(advantage, values[:, None], shares, size)[:, 0]
+
+    beside = jax.vmap(jax.vmap(one, (None, 0)), (0, None))
+    return beside(jnp.asarray(own, values.dtype), jnp.asarray(others, values.dtype))
+
+
+def rest_of_batch(learner: Learner) -> RestOfBatch:
+    """Everything that the other groups of a batch can look like."""
+    kinds = compositions(learner.group_size, learner.bandit.law.values.shape[0])
+    batches = compositions(learner.prompts - 1, len(kinds))
+    groups = kinds[np.array([np.repeat(np.arange(len(kinds)), row) for row in batches])]
+    return RestOfBatch(kinds, log_orders(kinds), batches, log_orders(batches), groups)
+
+
+def log_orders(counts: np.ndarray) -> np.ndarray:
+    """log of the number of orders in which counted things can stand, [M, U] -> [M]."""
+    from scipy.special import gammaln  # 12 MB that sampled runs do without
+
+    return gammaln(counts.sum(axis=1) + 1) - gammaln(counts + 1).sum(axis=1)
+
+
+def finite_group(learner: Learner) -> GradientFn:
+    """The exact mean dynamics at the learner's group size: `(key, kl_weight, theta, behaviour) -> Gradient`.
+
+    `silent` is the exact probability that a drawn group is silent, dropped or not. Prompts matter only where an
+    advantage sees the whole batch: else they average independent groups.
+
+    Raises:
+      ValueError: the bandit's rewards are not finitely many values, a group can look too many ways (more than
+        MAX_COMPOSITIONS counts of the other G - 1 rewards), or an action depends on more than those.
+    """
+    check_finite_group(learner)
+    bandit, size = learner.bandit, learner.group_size
+    law, num_values = bandit.law, bandit.law.values.shape[0]
+    others = compositions(size - 1, num_values)
+    log_ways = log_orders(others)
+    rest = rest_of_batch(learner) if see_others(learner) else None
+    columns = []
+    for u, tagged in enumerate(np.eye(num_values, dtype=int)):
+        if rest is None:
+            found = counted_advantages(learner.advantage, law.values, others + tagged, size)  # [M, U]
+        else:
+            found = _beside_others(learner.advantage, law.values, others + tagged, rest.groups, size)  # [M, B, U]
+        columns.append(found[..., u].ravel())
+    table = jnp.stack(columns, axis=-1)  # [M, U] or [M B, U]
+    counts = np.ones(table.shape, bool)
+    if learner.advantage.drops_silent:
+        counts = others < size - 1
+
+    def gradient(key: Array, kl_weight: Array, theta: Array, behaviour: Array) -> Gradient:
+        policy, shift = shift_of(learner, theta, behaviour)
+        value_law = jnp.einsum("xk,xku->xu", policy, law.probabilities)
+        log_others = log_of_powers(value_law[:, None, :], others)
+        chance = jnp.exp(log_ways.astype(theta.dtype) + log_others)  # [X, M]
+        if rest is not None:
+            chance = (chance[..., None] * rest.chances(value_law)).reshape(len(chance), -1)
+        weighted = jnp.where(counts, counted(learner, shift.spread(2), table, 1.0), 0)  # [X, K, M, U]
+        frequency = policy / policy.shape[0]
+        signal = frequency * jnp.einsum("xku,xm,...xkmu->...xk", law.probabilities, chance, weighted)
+        if learner.advantage.drops_silent:
+            kept = chance @ counts.astype(chance.dtype)  # [X, U]
+            alive = jnp.mean(jnp.sum(value_law * kept, axis=-1))
+            alive = jnp.where(alive > 0, alive, 1)
+            frequency = frequency * jnp.einsum("xku,xu->xk", law.probabilities, kept) / alive
+            signal = signal / alive
+        log_frequency = None if learner.advantage.drops_silent else shift.log_frequency
+        ascent = policy_gradient(learner, kl_weight, theta, behaviour, signal, frequency, log_frequency)
+        return Gradient(ascent, jnp.mean(jnp.sum(value_law**size, axis=-1)))
+
+    return gradient

@@ -1,1 +1,0 @@
-"""`advise`: which settings of a run are safe, from its configuration and its log."""

@@ -1,9 +1,0 @@
-"""The conformance suite: what every variant has to keep, ours and a user's. One file per question.
-
-`python -m bandit_lab check 'plugins=[my_module]'` runs it on what that module registers; in Python,
-`run_checks(subject_of("bandit", "my_bandit"))`.
-"""
-
-from bandit_lab.study.check import derivatives, diagnostics, limits, paths, programs, sampling, settings, stability
-from bandit_lab.study.check.result import CHECKS, CheckResult, Failed, NotApplicable, run_check, run_checks
-from bandit_lab.study.check.subject import KINDS, Subject, subject_of

@@ -1,1 +1,0 @@
-"""`fit`: laws on reward logs. `command` is the entry, `settings` its keys, `work` what is done to one log."""

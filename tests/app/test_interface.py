@@ -1,0 +1,492 @@
+"""The Python interface: the commands as functions, with the command line's numbers, defaults and errors."""
+
+import inspect
+import json
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas
+import pytest
+import xarray
+from omegaconf import OmegaConf
+
+import bandit_lab as bl
+from bandit_lab.app import interface, plugins
+from bandit_lab.app.cli import BAD_INPUT, explicit_keys, main, rewritten
+from bandit_lab.app.plots.style import style
+from bandit_lab.app.settings import compose
+from bandit_lab.app.settings.config import SCHEMAS, Settings
+from bandit_lab.app.terminal import report
+from bandit_lab.app.terminal.arguments import as_overrides
+from bandit_lab.bandits import BANDITS, k_arm, two_arm
+from bandit_lab.grpo import STALENESS, Hyper, Learner
+from bandit_lab.grpo.advantage import GRPO
+from bandit_lab.grpo.staleness.lag import Lag
+from bandit_lab.simulation import run
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+KEYWORDS = {
+    "predict": (
+        {"refresh_interval": 8, "bandit": {"name": "k_arm", "rewards": (0.9, 0.5)}, "advantage": "dr_grpo"},
+        ["refresh_interval=8", "bandit=k_arm", "bandit.rewards=[0.9,0.5]", "advantage=dr_grpo"],
+    ),
+    "sweep": (
+        {
+            "sweep": {"learning_rate": {"num": 3}},
+            "sampled": {"start": "initial"},
+            "optimizer": {"name": "adam", "options": {"b2": 0.99}},
+            "momentum": np.float64(0.5),
+        },
+        ["sweep.learning_rate={num: 3}", "sampled.start=initial", "optimizer=adam", "optimizer.options.b2=0.99",
+         "momentum=0.5"],
+    ),
+    "fit": ({"paths": ["a=b, ${c}.json"], "where": "a=b"}, ["where=a=b", "--", "a=b, ${c}.json"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", KEYWORDS)
+def test_keywords_are_the_settings_of_the_command_line(command):
+    keywords, arguments = KEYWORDS[command]
+    overrides = rewritten(as_overrides(command, arguments))
+    plugins.load([], overrides)
+    with compose.hydra_ready():
+        expected = OmegaConf.to_object(compose.composed(command, overrides))
+    found, explicit = interface.composed(command, keywords | {"run_dir": "here"})
+    assert replace(OmegaConf.to_object(found), run_dir=None) == expected
+    assert explicit == explicit_keys(overrides) | {"run_dir"}
+
+
+@pytest.mark.parametrize("command", [name for name in SCHEMAS if name not in ("status", "export", "watch")])
+def test_defaults_are_those_of_the_command_line(command):
+    plugins.load([])
+    with compose.hydra_ready():
+        expected = OmegaConf.to_container(compose.composed(command, []))
+    assert OmegaConf.to_container(interface.composed(command, {"run_dir": "here"})[0]) == expected | {"run_dir": "here"}
+    without = OmegaConf.to_container(interface.composed(command, {})[0])
+    assert without == expected | {key: None for key in ("compilation_cache", "cache") if key in expected}
+
+
+SIGNED = ("predict", "sweep", "reproduce", "fit", "diagnose", "advise", "explore", "export", "check", "bench", "watch")
+
+
+@pytest.mark.parametrize(("name", "command"), [*zip(SIGNED, SIGNED, strict=True), ("simulate", "predict")])
+def test_signatures_and_documentation_are_made_of_the_settings(name, command):
+    function = getattr(bl, name)
+    parameters = inspect.signature(function).parameters
+    keywords = {key: one.default for key, one in parameters.items() if one.kind is one.KEYWORD_ONLY}
+    known = {one.name for one in fields(Settings if name == "simulate" else SCHEMAS[command])}
+    missing = {"run_dir", "overwrite", "compilation_cache", "quiet"} if name == "simulate" else set()
+    assert known - {*parameters} == missing
+    assert {*parameters} - {"curves"} <= known
+    keywords.pop("curves", None)
+    assert all(f"    {key}" in function.__doc__ for key in keywords)
+    given, _ = interface.composed(command, keywords)
+    without, _ = interface.composed(command, {})
+    assert OmegaConf.to_container(given) == OmegaConf.to_container(without) | (
+        {"open": False} if name == "explore" else {}
+    )
+
+
+def test_documentation_has_meaning_unit_and_choices():
+    text = " ".join(bl.predict.__doc__.split())
+    assert "learning_rate = 0.05 [logits per unit gradient]: eta > 0" in text
+    assert "one of ages, lag, pipeline, random, random_mean, refresh" in text
+    assert "run_dir = None [path]: run folder; None: nothing is written" in text
+    assert "null" not in text
+
+
+def test_a_document_holds_what_the_command_writes_and_nothing_is_printed_or_left(tmp_path, capsys):
+    double = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", False)
+    try:
+        found = bl.predict(refresh_interval=8, learning_rate=0.1)
+        assert not jax.config.jax_enable_x64
+    finally:
+        jax.config.update("jax_enable_x64", double)
+    assert capsys.readouterr() == ("", "")
+    assert list(tmp_path.iterdir()) == []
+    assert main(["predict", "refresh_interval=8", "learning_rate=0.1", "run_dir=here"]) == 0
+    assert found.to_dict() == json.loads(Path("here/summary.json").read_bytes())
+    capsys.readouterr()
+    assert bl.status("here").to_dict()["state"] == "finished"
+    with pytest.raises(ValueError, match="run_dir: expected a run with results"):
+        bl.export("here")
+    bl.predict(refresh_interval=8, learning_rate=0.1, run_dir="there")
+    assert capsys.readouterr() == ("", "")
+    assert {p.name for p in Path("there").iterdir()} == {p.name for p in Path("here").iterdir()}
+    assert Path("there/summary.json").read_bytes() == Path("here/summary.json").read_bytes()
+    assert "key" in found.table("statements")
+    assert "oscillator" in found._repr_html_()
+
+
+MISTAKES = {
+    "learning_rate=-1": {"learning_rate": -1.0},
+    "learning_rate=abc": {"learning_rate": "abc"},
+    "learning_rate=null": {"learning_rate": None},
+    "learning_rat=1": {"learning_rat": 1},
+    "momentum=2": {"momentum": 2.0},
+    "bandit=foo": {"bandit": "foo"},
+    "bandit.foo=1": {"bandit": {"foo": 1}},
+    "advantage.eps=abc": {"advantage": {"eps": "abc"}},
+    "optimizer=adam optimizer.options.foo=1": {"optimizer": {"name": "adam", "options": {"foo": 1}}},
+    "plugins=[no_such_module]": {"plugins": ["no_such_module"]},
+    "bandit.rewards=[0.9,1.1]": {"bandit": {"rewards": [0.9, 1.1]}},
+}
+
+
+@pytest.mark.parametrize("text", MISTAKES)
+def test_mistakes_are_value_errors_with_the_line_of_the_command(text, capsys):
+    assert main(["predict", *text.split()]) == BAD_INPUT
+    line = capsys.readouterr().err.removeprefix("bandit_lab predict: ").strip()
+    with pytest.raises(ValueError, match="expected") as error:
+        bl.predict(**MISTAKES[text])
+    assert " ".join(str(error.value).split()).replace("got null", "got 'null'") == line
+    assert list(Path().iterdir()) == []
+
+
+def test_a_mistake_has_few_frames_and_no_other_error_behind_it():
+    for wrong in (lambda: bl.predict(learning_rate=-1), lambda: bl.simulate(seeds=0), lambda: bl.explore(momentum=2)):
+        with pytest.raises(ValueError, match="expected") as error:
+            wrong()
+        assert len(error.traceback) <= 9
+        assert error.value.__suppress_context__ or error.value.__context__ is None
+        assert error.value.__cause__ is None
+
+
+def test_a_mistake_is_short_where_the_value_is_long():
+    with pytest.raises(ValueError, match="momentum: expected a number, got") as error:
+        bl.predict(momentum=np.linspace(0, 1, 5000))
+    assert len(str(error.value)) <= 600
+
+
+ARRAYS = [
+    np.array([0.9, 0.5]),
+    np.array([0.9, 0.5], np.float32),
+    jnp.array([0.9, 0.5]),
+    pandas.Series([0.9, 0.5], index=["a", "b"]),
+    xarray.DataArray([0.9, 0.5], dims="arm"),
+    (0.9, 0.5),
+]
+
+
+@pytest.mark.parametrize("rewards", ARRAYS, ids=lambda one: type(one).__name__)
+def test_arrays_are_accepted_where_a_list_is(rewards):
+    """Single precision stands for the number that it prints: 0.9, and not 0.8999999761581421."""
+    config, _ = interface.composed("predict", {"bandit": {"name": "k_arm", "rewards": rewards}})
+    assert OmegaConf.to_container(config.bandit)["rewards"] == [0.9, 0.5]
+    config, _ = interface.composed("sweep", {"sweep": {"learning_rate": rewards}, "momentum": jnp.float32(0.3)})
+    assert OmegaConf.to_container(config.sweep) == {"learning_rate": [0.9, 0.5]}
+    assert config.momentum == 0.3
+
+
+def test_a_variant_may_be_an_object():
+    """What is built, at either precision of JAX, its builder, and its name are the same setting."""
+    setting = {"refresh_interval": 8, "learning_rate": 0.1, "staleness": "lag"}
+    options = {"bandit": {"name": "k_arm", "rewards": [0.9, 0.5]}, "advantage": {"name": "grpo", "eps": 0.01}}
+    expected = bl.predict(**options, **setting).to_dict()
+    for double in (True, False):
+        with jax.enable_x64(double):
+            built = k_arm([0.9, 0.5])
+        assert (
+            bl.predict(**setting | {"staleness": Lag()}, bandit=built, advantage=GRPO(eps=0.01)).to_dict() == expected
+        )
+    assert "given" not in BANDITS
+    of_builder = bl.predict(bandit=k_arm, **setting)
+    assert of_builder.to_dict() == bl.predict(bandit="k_arm", **setting).to_dict() != expected
+    few = {"steps": 5, "seeds": 3, "kl_weight": 0.0}
+    runs = bl.simulate(bandit=k_arm([0.9, 0.5]), **few)
+    np.testing.assert_array_equal(runs.reward_mean, bl.simulate(bandit=options["bandit"], **few).reward_mean)
+
+
+@dataclass(frozen=True)
+class Half:
+    """An advantage that nobody registered: half of what GRPO gives."""
+
+    smallest_group = 2
+    linear = False
+    centred = True
+    drops_silent = False
+
+    def advantages(self, values, shares, size):
+        return 0.5 * GRPO().advantages(values, shares, size)
+
+
+@dataclass(frozen=True)
+class Linear(Half):
+    """The same, which says that it is linear in the rewards."""
+
+    linear = True
+
+
+def test_an_object_that_is_not_registered_stands_for_one_call(monkeypatch):
+    setting = {"dynamics": "mean_field", "refresh_interval": 2}
+    half, whole = bl.predict(advantage=Half(), kl_weight=0.5, **setting), bl.predict(**setting)
+    assert whole.stiffness == pytest.approx(2 * half.stiffness)
+    monkeypatch.setattr(Half, "__module__", "__main__")  # as in a notebook, where a class has no file
+    monkeypatch.delattr("__main__.__file__", raising=False)
+    assert bl.predict(advantage=Half(), kl_weight=0.5, **setting).stiffness == half.stiffness
+    with pytest.raises(ValueError, match=r"advantage: expected one of batch_std, .*, got 'given'"):
+        bl.predict(advantage="given")
+    with pytest.raises(ValueError, match=r"advantage: expected the name of a registered variant beside run_dir"):
+        bl.predict(advantage=Half(), run_dir="here")
+    with pytest.raises(ValueError, match=r"optimizer: expected a variant's name, .*, got <built-in function len>"):
+        bl.predict(optimizer=len)
+
+
+@pytest.mark.slow
+def test_a_variant_is_checked_as_an_object_and_the_machine_is_measured(capsys):
+    """One that is right passes. One that says of itself what is not so fails; its document is there all the same."""
+    found = bl.check(advantage=Half())
+    assert {row.variant for row in found.checks} == {"given"}
+    assert found.failed == 0
+    wrong = bl.check(advantage=Linear())
+    assert wrong.failed == sum(row.status == "FAIL" for row in wrong.checks) > 0
+    assert wrong.incomplete
+    speed = bl.bench(quick=True, sizes=["A"], seeds=64, steps=2, reps=1)
+    assert speed.rows[0].name == "A"
+    assert capsys.readouterr() == ("", "")
+    assert list(Path().iterdir()) == []
+
+
+def test_the_module_shows_its_functions_alone():
+    assert dir(bl) == sorted(bl.__all__)
+    assert set(interface.__all__) | {"Monitor", "__version__"} == set(bl.__all__)
+
+
+def test_a_map_is_short_where_it_is_printed():
+    assert len(repr(bl.explore())) < 100
+    assert "log_1" in repr(bl.explore(ROWS, stiffness=0.5))
+
+
+def test_a_log_is_watched_to_its_end(capsys):
+    """A reward that collapses halfway: the alarm is in the document and in the file, and not on the terminal."""
+    rng = np.random.default_rng(0)
+    falls = [float(0.2 + 0.6 * min(i / 100, 1) * (i < 200) + 0.02 * rng.normal()) for i in range(400)]
+    Path("run.jsonl").write_text("".join(f'{{"step": {i}, "reward": {value}}}\n' for i, value in enumerate(falls)))
+    found = bl.watch("run.jsonl", idle=0.2, every=0.1, page="page.html", alarms="alarms.jsonl")
+    assert capsys.readouterr() == ("", "")
+    assert found.verdict == bl.diagnose("run.jsonl").verdict
+    assert (found.step, found.rewards, found.log) == (399, 400, "run.jsonl")
+    told = [json.loads(line)["failure"] for line in Path("alarms.jsonl").read_text().splitlines()]
+    assert [alarm.failure for alarm in found.alarms] == told != []
+    assert "verdict: " in Path("page.html").read_text() + repr(found)
+    assert found.plot().get_ylabel() == "reward"
+    plt.close("all")
+    with pytest.raises(ValueError, match="paths: expected one log or folder"):
+        bl.watch()
+
+
+ROWS = [{"step": 2 * i, "reward": 0.5 + 0.3 * np.sin(i / 5), "entropy": 1 / (i + 1)} for i in range(100)]
+FRAME = pandas.DataFrame(ROWS)
+
+
+@pytest.mark.parametrize("log", [ROWS, FRAME, FRAME.set_index("step"), dict(FRAME), FRAME.to_dict("list")])
+def test_a_log_may_be_rows_a_frame_or_columns(log):
+    Path("log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    expected, found = bl.diagnose("log.jsonl").logs[0], bl.diagnose(log).logs[0]
+    apart = {"log", "path", "page"}
+    assert {key: found[key] for key in found if key not in apart} == {
+        key: expected[key] for key in expected if key not in apart
+    }
+    assert [path.name for path in Path().iterdir()] == ["log.jsonl"]
+
+
+def test_a_log_may_be_rewards_alone_and_what_a_frame_lacks_is_missing():
+    rewards = jnp.linspace(0.2, 0.8, 40)
+    found = bl.fit(rewards, models=["constant"])
+    assert (found.n_points, found.steps) == (40, [1, 40])
+    assert bl.fit(pandas.Series(rewards), models=["constant"]).parameters == found.parameters
+    sparse = [0.5 if step % 5 == 0 else float("nan") for step in range(40)]
+    judged = bl.diagnose(pandas.DataFrame({"reward": np.asarray(rewards), "eval_reward": sparse}), ROWS)
+    assert judged.table("logs")["n_points"].tolist() == [40, 100]
+    assert judged.logs[0].scores.reward_hacking is not None
+    for wrong in ([], 3, np.zeros((2, 2)), ["a", 1.0]):
+        with pytest.raises(ValueError, match=r"paths: expected a path, rows, a frame, columns or rewards \[n\], got"):
+            bl.diagnose(wrong)
+
+
+def test_the_clinic_needs_no_jax():
+    Path("log.json").write_text(json.dumps({"log_history": [{"step": i, "reward": 0.5} for i in range(40)]}))
+    code = "import sys; sys.modules['jax'] = None; import bandit_lab as bl; print(bl.diagnose('log.json').verdict)"
+    command = [sys.executable, "-c", code]
+    assert "stalled" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_what_is_swept_must_be_traced():
+    with pytest.raises(ValueError, match=r"sweep\.group_size: expected one of .* use -m"):
+        bl.sweep(sweep={"group_size": [8, 16]})
+    with pytest.raises(ValueError, match="bandit: expected a variant's name, or a dictionary"):
+        bl.predict(bandit=3)
+
+
+@pytest.mark.slow
+def test_a_sweep_and_a_fit_are_documents_too(capsys):
+    few = {"sweep": {"refresh_interval": [2], "learning_rate": {"num": 4}}, "momentum": 0.5, "dynamics": "mean_field"}
+    found = bl.sweep(**few, pictures=False)
+    assert capsys.readouterr() == ("", "")
+    assert list(Path().iterdir()) == []
+    assert found.data["threshold_exact"].attrs["units"]
+    row = found.table("threshold").iloc[0]
+    assert row["exact"] == pytest.approx(found.data["threshold_exact"].item())
+    log = {"log_history": [{"step": i, "reward": 0.5 + 0.01 * (i % 3)} for i in range(40)]}
+    Path("log.json").write_text(json.dumps(log))
+    fitted = bl.fit("log.json", models=["constant"])
+    assert len(fitted.table("logs")) == 1
+    assert [path.name for path in Path().iterdir()] == ["log.json"]
+
+
+def test_results_are_drawn_whole_or_on_given_axes():
+    grid = {"sweep": {"refresh_interval": [1, 2], "learning_rate": {"num": 4}, "momentum": [0.0, 0.5]}}
+    found = bl.sweep(**grid, dynamics="mean_field", run_dir="here")
+    again = bl.sweep(**grid, dynamics="mean_field", run_dir="here")
+    for one in (found, again):
+        assert one.plot().figure.get_suptitle()
+        assert "data:image/png" in one._repr_html_()
+    figure = plt.figure()
+    left, right = figure.subplots(1, 2)
+    assert found.plot(ax=left) is left
+    assert found.plot(ax=right, momentum=0.0).figure is figure
+    titles = [axes.get_title() for axes in (left, right, found.plot(momentum=0.5))]
+    assert titles == [rf"momentum $\mu$ = {momentum}" for momentum in ("0.5", "0", "0.5")]
+    rng = np.random.default_rng(0)
+    log = [{"step": i, "reward": float(0.5 + 0.3 * np.sin(i / 5) + 0.02 * rng.normal())} for i in range(100)]
+    Path("log.json").write_text(json.dumps({"log_history": log}))
+    for judged in (bl.diagnose("log.json"), bl.fit("log.json"), bl.advise("log.json")):
+        whole, part = judged.plot(), judged.plot(ax=plt.figure().subplots())
+        assert whole.figure is not part.figure
+        assert part.get_ylabel() == "reward"
+        assert part.get_legend() is not None
+    plt.close("all")
+    with pytest.raises(ValueError, match="plot: expected a result with a picture, got Prediction"):
+        bl.predict().plot()
+
+
+def test_the_window_system_of_a_notebook_is_left_alone(monkeypatch):
+    monkeypatch.setattr("builtins.__IPYTHON__", True, raising=False)
+    before = plt.get_backend()
+    plt.switch_backend("svg")
+    with style():
+        assert plt.get_backend() == "svg"
+    plt.switch_backend(before)
+
+
+SETTING = {
+    "seeds": 200,
+    "steps": 30,
+    "refresh_interval": 4,
+    "learning_rate": 0.3,
+    "momentum": 0.5,
+    "group_size": 8,
+    "seed": 3,
+}
+
+
+@pytest.mark.parametrize(
+    ("bandit", "path"),
+    [("two_arm", "auto"), pytest.param("k_arm", "auto", marks=pytest.mark.nightly), ("k_arm", "reference")],
+)
+def test_simulated_runs_are_those_of_the_engine(bandit, path, tmp_path, capsys):
+    found = bl.simulate(bandit=bandit, path=path, **SETTING)
+    assert capsys.readouterr() == ("", "")
+    assert list(tmp_path.iterdir()) == []
+    made = {"two_arm": two_arm, "k_arm": k_arm}[bandit]()
+    learner = Learner(made, staleness=STALENESS["refresh"](), group_size=8, horizon=4)
+    cell = Hyper(*(np.array([value]) for value in (0.3, 0.5, 4, 1.0)))
+    runs = run(learner, "sampled", cell, steps=30, seeds=200, seed=3, path=path)
+    np.testing.assert_array_equal(found.reward_mean, runs.reward_mean[0])
+    np.testing.assert_array_equal(found.reward_variance, runs.reward_variance[0])
+    np.testing.assert_array_equal(found.tail_mean, runs.summary.tail_mean[0])
+    assert found.sizes == {"step": 31, "seed": 200, "arm": made.law.probabilities.shape[1]}
+    np.testing.assert_allclose(found.final_policy.sum("arm"), 1, atol=1e-6)
+    means = xarray.DataArray(np.asarray(made.true_means)[0], dims="arm")
+    np.testing.assert_allclose((found.final_policy @ means).mean(), found.reward_mean[-1], atol=1e-6)
+    np.testing.assert_allclose(found.final_policy.max("arm"), found.final_max_probability, atol=1e-6)
+    assert found.attrs["path"] == ("fast" if path == "auto" else "reference")
+    assert found.attrs["bandit.rewards"] == interface.composed("predict", {"bandit": bandit})[0].bandit.rewards
+    units = {"reward_mean": "reward", "reward_variance": "reward^2", "final_policy": "1", "step": "steps"}
+    assert {name: found[name].attrs["units"] for name in units} == units
+    assert found.identical(bl.simulate(bandit=bandit, path=path, **SETTING))
+
+
+def test_several_values_are_a_dimension_and_each_is_a_call_of_its_own():
+    few = {"seeds": 20, "steps": 10, "kl_weight": 1.0}
+    found = bl.simulate(learning_rate=jnp.array([0.1, 0.3]), refresh_interval=[1, 4], **few)
+    assert found.sizes["learning_rate"] == found.sizes["refresh_interval"] == 2
+    assert found.learning_rate.attrs["units"] == "logits per unit gradient"
+    assert "learning_rate" not in found.attrs
+    assert found.attrs["seeds"] == 20
+    one = bl.simulate(learning_rate=0.3, refresh_interval=4, **few)
+    part = found.sel(learning_rate=0.3, refresh_interval=4, drop=True)
+    assert part.assign_attrs(one.attrs).identical(one)
+    with pytest.raises(ValueError, match=r"learning_rate: expected a number > 0, got -1"):
+        bl.simulate(learning_rate=[0.1, -1], **few)
+    with pytest.raises(ValueError, match="momentum: expected at least one value"):
+        bl.simulate(momentum=[], **few)
+
+
+def test_curves_of_every_seed_are_the_runs_behind_the_mean():
+    found = bl.simulate(seeds=20, steps=10, curves=True)
+    assert found.reward.dims == ("seed", "step")
+    np.testing.assert_allclose(found.reward.mean("seed"), found.reward_mean, rtol=1e-6)
+    np.testing.assert_allclose(found.reward.var("seed"), found.reward_variance, rtol=1e-4, atol=1e-12)
+
+
+def test_outcomes_of_simulated_runs():
+    """Far below the threshold runs return; far above they are lost; without a fixed point none can be judged."""
+    calm = bl.simulate(learning_rate=0.02, momentum=0.0, steps=1500, seeds=20, kl_weight=1.0)
+    assert set(np.unique(calm.outcome)) <= {1, 2}
+    wild = bl.simulate(learning_rate=50.0, momentum=0.9, steps=100, seeds=20, refresh_interval=8)
+    assert set(np.unique(wild.outcome)) <= {3, 4, 5}
+    vertex = bl.simulate(kl_weight=0.0, steps=5, seeds=2)
+    assert "outcome" not in vertex
+    assert vertex.attrs["no_outcome"]
+    exact = bl.simulate(dynamics="mean_field", steps=5)
+    assert exact.sizes["seed"] == 1
+    assert "exact dynamics" in exact.attrs["no_outcome"]
+    assert exact.attrs["precision"] == "float64"
+
+
+@pytest.mark.parametrize(
+    ("keywords", "line"),
+    [
+        ({"learning_rat": 1}, "learning_rat: expected a setting of simulate (did you mean learning_rate?), got an un"),
+        ({"run_dir": "x"}, "run_dir: expected a setting of simulate"),
+        ({"seeds": 0}, "seeds: expected an integer >= 1, got 0"),
+        ({"path": "fast", "dynamics": "finite_group"}, "path: expected reference (dynamics=finite_group enumerates"),
+        ({"dynamics": "finite_group", "bandit": {"name": "k_arm", "kind": "fixed"}}, "group_size: expected"),
+        ({"refresh_interval": 2.5}, "refresh_interval: expected an integer"),
+    ],
+)
+def test_bad_input_of_a_simulation(keywords, line):
+    with pytest.raises(ValueError, match=re.escape(line)):
+        bl.simulate(**keywords)
+
+
+def test_the_example_of_the_readme_runs(capsys):
+    example = next(code for code in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "bl.simulate(" in code)
+    assert len(example.splitlines()) <= 12
+    exec(compile(example, "README.md", "exec"), {})
+    assert [path.suffix for path in Path().iterdir()] == [".png"]
+
+
+def test_a_notebook_shows_no_tables_that_a_command_prints(monkeypatch, capsys):
+    """There rich hands what it prints to IPython, past the stdout that the interface keeps to itself."""
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    report.show(report.new_table("a title", "a column"), "a line")
+    shown = capsys.readouterr().out
+    assert "a title" in shown
+    assert shown.endswith("a line\n")

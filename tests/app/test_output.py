@@ -1,0 +1,86 @@
+"""A stdout that is closed or full changes nothing in the run folder."""
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bandit_lab.app.cli import main
+from bandit_lab.app.folder.store import RunFolder
+from bandit_lab.app.terminal import output, report
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def command(folder: Path, stdout) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "bandit_lab", "predict", f"run_dir={folder}"],
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    return done.returncode, done.stderr
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    assert command(tmp_path / "run", writer) == (0, "")
+    os.close(writer)
+    assert (tmp_path / "run" / "manifest.json").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_stdout_is_said_and_the_run_is_finished(tmp_path):
+    with open("/dev/full", "w") as full:
+        code, err = command(tmp_path / "run", full)
+    text = f"stdout: cannot be written (No space left on device); the run is finished: {tmp_path / 'run'}\n"
+    assert (code, err) == (1, f"bandit_lab predict: {text}")
+    assert (tmp_path / "run" / "manifest.json").exists()
+
+
+LOG = "step,reward,entropy\n" + "".join(f"{i},{1 - 0.9**i},{0.5}\n" for i in range(60))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["predict"],
+        ["fit", "log.csv", "pictures=false", "report=false", "models=[single_exponential]"],
+        ["diagnose", "log.csv", "pictures=false", "report=false"],
+        ["advise", "log.csv", "report=false", "learning_rate=1e-5"],
+    ],
+)
+def test_nothing_is_printed_before_the_manifest(arguments, tmp_path, monkeypatch):
+    """All commands print with `report.show`; `sweep`, `bench`, `check` and `reproduce` end with the same two lines."""
+    monkeypatch.chdir(tmp_path)
+    Path("log.csv").write_text(LOG)
+    order, write, show = [], RunFolder.write_manifest, report.show
+    monkeypatch.setattr(RunFolder, "write_manifest", lambda *a: order.append("manifest") or write(*a))
+    monkeypatch.setattr(report, "show", lambda *a: order.append("show") or show(*a))
+    assert main([arguments[0], "run_dir=run", "quiet=true", *arguments[1:]]) == 0
+    assert order[0] == "manifest"
+    assert "show" in order
+
+
+def test_a_process_without_stdout_prints_nowhere(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    output.ready()
+    output.say("text")
+    sys.stdout.close()
+    assert output.lost() is None
+
+
+def test_a_loss_is_told_once(monkeypatch):
+    class Full(io.StringIO):
+        def write(self, text):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sys, "stdout", Full())
+    output.say("text")
+    assert output.lost() == "No space left on device"
+    assert output.lost() is None

@@ -1,0 +1,124 @@
+"""Variants from outside: modules, entry points, their settings, and what goes wrong with them."""
+
+import json
+import sys
+
+import pytest
+from omegaconf import OmegaConf
+from turning import ESCORT
+
+from bandit_lab.app import plugins
+from bandit_lab.app.cli import main
+from bandit_lab.app.settings import compose
+from bandit_lab.theory import exact
+
+BANDIT = """
+from bandit_lab.bandits import k_arm, register_bandit
+
+@register_bandit("{name}")
+def {name}(rewards=(0.8, 0.4), shift: float = 0.1, labels=("a", "b"), start=None, odd=object()):
+    return k_arm([r - shift for r in rewards])
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working directory whose modules can be imported; what they register is forgotten afterwards."""
+    before = {kind: dict(registry._builders) for kind, registry in plugins.registries().items()}
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [p for p in sys.path if p])
+    yield tmp_path
+    for kind, registry in plugins.registries().items():
+        registry._builders = before[kind]
+    plugins._load_entry_points.cache_clear()
+
+
+def composed(*overrides):
+    with compose.hydra_ready():
+        return compose.composed("predict", overrides)
+
+
+def test_a_module_of_the_working_directory_brings_its_own_settings(folder):
+    (folder / "plug_a.py").write_text(BANDIT.format(name="plug_a"))
+    assert plugins.named(["plugins=[plug_a]", "learning_rate=1", "+plugins=[x,y]"]) == ["plug_a", "x", "y"]
+    plugins.load(["plug_a"])
+    bandit = OmegaConf.to_container(composed("bandit=plug_a", "bandit.shift=0.2").bandit)
+    assert bandit == {
+        "name": "plug_a",
+        "rewards": [0.8, 0.4],
+        "shift": 0.2,
+        "labels": ["a", "b"],
+        "start": None,
+        "odd": "???",  # no YAML has such a value: it has to be given
+    }
+
+
+def test_a_yaml_beside_the_module_is_its_settings(folder):
+    (folder / "plug_b.py").write_text(BANDIT.format(name="plug_b"))
+    (folder / "conf" / "bandit").mkdir(parents=True)
+    (folder / "conf" / "bandit" / "plug_b.yaml").write_text("name: plug_b\nshift: 0.3\n")
+    plugins.load(["plug_b"])
+    assert dict(composed("bandit=plug_b").bandit) == {"name": "plug_b", "shift": 0.3}
+
+
+def test_an_installed_package_announces_its_module(folder, capsys):
+    (folder / "plug_c.py").write_text(BANDIT.format(name="plug_c"))
+    (folder / "plug_c-1.0.dist-info").mkdir()
+    (folder / "plug_c-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: plug-c\nVersion: 1.0\n")
+    points = folder / "plug_c-1.0.dist-info" / "entry_points.txt"
+    points.write_text("[bandit_lab.variants]\nmine = plug_c\n")
+    sys.path.append(str(folder))
+    plugins._load_entry_points.cache_clear()
+    assert main(["predict", "--help"]) == 0
+    assert "plug_c" in capsys.readouterr().out
+    points.write_text("[bandit_lab.variants]\nmine = plug_missing\n")
+    plugins._load_entry_points.cache_clear()
+    with pytest.raises(
+        ValueError, match="entry point mine: expected one that can be imported, got 'plug_missing' of plug"
+    ):
+        plugins.load([])
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (BANDIT.format(name="two_arm"), ("bandit two_arm: expected one definition, got two", "tabular", "plug_bad")),
+        ("1 / 0\n", ("plugins: expected modules that can be imported, got 'plug_bad'", "ZeroDivisionError")),
+        ("import no_such_thing\n", ("plugins: expected modules that can be imported", "no_such_thing")),
+        ("raise RuntimeError('one\\ntwo')\n", ("plugins: expected modules that can be imported", "one two")),
+        ("x = 1\n", ("plugins: expected modules that register a variant, got 'plug_bad'", "@register_bandit")),
+        ("def f(:\n", ("plugins: expected modules that can be imported, got 'plug_bad'", "SyntaxError")),
+    ],
+)
+def test_bad_modules_are_one_line_before_any_work(folder, source, words, capsys, monkeypatch):
+    monkeypatch.delitem(sys.modules, "plug_bad", raising=False)
+    (folder / "plug_bad.py").write_text(source)
+    assert main(["predict", "plugins=[plug_bad]"]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert all(word in err for word in words)
+
+
+def test_a_policy_whose_neutral_direction_turns_has_the_thresholds_that_are_predicted(folder, capsys):
+    """p ~ theta^2; the prediction is by differentiation, the measurement by displaced runs."""
+    (folder / "plug_escort.py").write_text(ESCORT)
+    few = ["sweep.refresh_interval=[2]", "sweep.momentum=[0.5]", "sweep.learning_rate={num: 8}", "pictures=false"]
+    asked = ["sweep", "plugins=[plug_escort]", "bandit=escort", "dynamics=mean_field", *few, "run_dir=run"]
+    assert main([*asked, "quiet=true", "compilation_cache=null"]) == 0
+    assert "Note: neutral directions of this policy turn" in " ".join(capsys.readouterr().out.split())
+    assert main(["predict", "plugins=[plug_escort]", "bandit=escort", "compilation_cache=null", "run_dir=one"]) == 0
+    assert "Note: neutral directions of this policy turn" in " ".join(capsys.readouterr().out.split())
+    found = json.loads((folder / "run" / "summary.json").read_text())
+    assert abs(found["threshold"][0]["relative_error"]) < 1e-4
+    assert abs(found["transition"][0]["relative_error"]) < 1e-3
+    # The stiffness is twice that of the softmax over p (1 - p), see tests/measure/test_neutral.py.
+    assert found["threshold"][0]["exact"] == pytest.approx(exact("refresh", 2, 0.5).kappa / 2.6863918, rel=1e-6)
+
+
+def test_an_unknown_option_of_a_plugin_is_named(folder, capsys):
+    (folder / "plug_d.py").write_text(BANDIT.format(name="plug_d").replace(", odd=object()", ""))
+    assert main(["predict", "plugins=[plug_d]", "bandit=plug_d", "bandit.color=1"]) == 2
+    err = capsys.readouterr().err
+    assert "bandit.color: expected an option of bandit=plug_d (rewards, shift, labels, start)" in err
+    assert main(["predict", "plugins=[plug_d]", "bandit=plug_d", "bandit.shift=[1]"]) == 2
+    assert "bandit.shift: expected a finite number" in capsys.readouterr().err

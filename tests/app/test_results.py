@@ -1,0 +1,99 @@
+"""The results store: what was written comes back, chunks are small at every size, a failed write leaves nothing."""
+
+import errno
+import json
+import time
+
+import numpy as np
+import pytest
+import xarray
+
+from bandit_lab.app.folder import results
+from bandit_lab.app.folder.results import CHUNK, ArrayType, Stream, chunk_shape
+
+DIMS = ("momentum", "kl_weight", "refresh_interval", "learning_rate")
+SHAPES = [(7,), (3, 1, 4, 5), (2, 1, 300, 1000), (10, 1, 100, 1000), (1, 1, 1, 3, 200_000), (5, 1, 7, 70_000), (1, 1)]
+
+
+def coordinates(shape) -> dict:
+    return {dim: (dim, np.arange(size, dtype=float), {"units": "1"}) for dim, size in zip(DIMS, shape, strict=False)}
+
+
+def stream(shape, calls: list) -> tuple[Stream, np.ndarray]:
+    """Numbers that tell their own place, read a slab at a time."""
+    values = np.arange(np.prod(shape)).reshape(-1, shape[-1])
+
+    def read(start, stop, first, last):
+        calls.append((start, stop, first, last))
+        part = values[start:stop, first:last]
+        return {"number": part.astype(float), "parity": (part % 2).astype(np.int8)}
+
+    columns = {
+        "number": ArrayType(np.dtype(float), {"units": "1"}),
+        "parity": ArrayType(np.dtype(np.int8), {"units": "1"}),
+    }
+    return Stream((*DIMS[: len(shape) - 1], "seed"), shape, columns, read), values.reshape(shape)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_chunks_are_neighbouring_cells_and_small(shape):
+    chunk = chunk_shape(shape)
+    assert np.prod(chunk) <= CHUNK
+    assert all(1 <= c <= s for c, s in zip(chunk, shape, strict=True))
+    cut = max((i for i, (c, s) in enumerate(zip(chunk, shape, strict=True)) if c < s), default=0)
+    assert all(c == 1 for c in chunk[:cut])
+    if np.prod(shape) <= CHUNK:
+        assert chunk == shape
+    else:
+        assert np.prod(chunk) > CHUNK / 2
+
+
+@pytest.mark.parametrize("shape", [(3, 1, 4, 5), (2, 1, 3, 70_000), (2, 3, 33_000)])
+def test_streams_come_back_as_they_were(tmp_path, shape):
+    calls: list = []
+    source, values = stream(shape, calls)
+    small = {"row": (DIMS[:1], np.arange(float(shape[0])), {"units": "1"})}
+    results.write(tmp_path / "results.zarr", xarray.Dataset(small, coordinates(shape[:-1])), [source])
+    data = xarray.open_zarr(tmp_path / "results.zarr").load()
+    np.testing.assert_array_equal(data["number"], values)
+    np.testing.assert_array_equal(data["parity"], values % 2)
+    assert data["number"].dims == source.dims
+    assert data["parity"].dtype == np.int8
+    assert all((b - a) * (d - c) <= CHUNK for a, b, c, d in calls)
+    assert sum((b - a) * (d - c) for a, b, c, d in calls) == values.size
+
+
+def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
+    path = tmp_path / "results.zarr"
+    results.write(path, xarray.Dataset({"x": ("momentum", [1.0])}))
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr(results, "_write_stream", full)
+    with pytest.raises(OSError, match="no space"):
+        results.write(path, xarray.Dataset({"x": ("momentum", [2.0])}), [stream((1, 2), [])[0]])
+    assert xarray.open_zarr(path, chunks=None)["x"].values.tolist() == [1.0]
+    assert [p.name for p in tmp_path.iterdir()] == ["results.zarr"]
+
+
+@pytest.mark.slow
+def test_one_cell_of_a_million_is_one_small_chunk_per_array(tmp_path):
+    """10 x 1 x 100 x 1000 cells; prints how long opening the store and reading one cell take."""
+    shape, rng = (10, 1, 100, 1000), np.random.default_rng(0)
+    rows = {f"threshold_{i}": (DIMS[:3], rng.standard_normal(shape[:3]), {"units": "1"}) for i in range(5)}
+    cells = {"growth_rate": (DIMS, rng.standard_normal(shape)), "outcome": (DIMS, rng.integers(0, 6, shape, np.int8))}
+    path = tmp_path / "results.zarr"
+    results.write(path, xarray.Dataset(rows | cells, coordinates(shape)))
+    metadata = json.loads((path / ".zmetadata").read_text())["metadata"]
+    for name in (*rows, *cells):
+        entry = metadata[f"{name}/.zarray"]
+        assert np.prod(entry["chunks"]) * np.dtype(entry["dtype"]).itemsize <= 2**19
+    seconds = []
+    for i in range(20):
+        place = (i % 10, 0, (7 * i) % 100, (31 * i) % 1000)
+        start = time.perf_counter()
+        cell = xarray.open_zarr(path).isel(dict(zip(DIMS, place, strict=True))).load()
+        seconds.append(time.perf_counter() - start)
+        assert float(cell["growth_rate"]) == cells["growth_rate"][1][place]
+    print(f"open and read one cell of 10^6: {1e3 * np.median(seconds):.1f} ms")

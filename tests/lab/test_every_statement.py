@@ -1,0 +1,103 @@
+"""What `predict` says in one momentum convention against another: exact identities that share no formula.
+
+v <- mu v + (1 - mu) g at learning rate eta/(1 - mu) is the heavy ball at eta: the same parameters at every step. So
+every statement is the same, and every learning rate over 1 - mu. Without momentum all three conventions are one.
+"""
+
+import numpy as np
+import pytest
+
+from bandit_lab import theory
+from bandit_lab.app.settings.config import PredictSettings
+from bandit_lab.grpo import Hyper
+from bandit_lab.lab.predict import build
+from bandit_lab.lab.predict.linear import linearise
+from bandit_lab.lab.predict.prediction import predict
+from bandit_lab.lab.predict.quantities import QUANTITIES, RATE
+from bandit_lab.lab.predict.statements import VALUES
+
+CONVENTIONS = {"heavy_ball": "sgd", "ema": "sgd_ema", "nesterov": "nesterov"}
+OF_ADAM = {"adam"}
+"""Its convention is its own: the same learning rate in every one."""
+SETTINGS = {
+    "frozen": {},
+    "batch reuse": {"batch_reuse": True},
+    "partly fresh": {"estimator": "ratio"},
+    "no momentum": {"momentum": 0.0},
+}
+MODELS = ("refresh", "lag", "pipeline", "random")
+
+
+def predicted(model, convention, rate, momentum=0.8, **changes):
+    """`Prediction` of two noisy arms, G = 64, N = 3."""
+    chosen = {"bandit": "two_arm", "advantage": "grpo", "estimator": "frozen", "staleness": model,
+              "optimizer": CONVENTIONS[convention], "group_size": 64, "dynamics": "finite_group"} | changes  # fmt: skip
+    groups = ("bandit", "advantage", "estimator", "staleness", "optimizer", "sampler")
+    settings = PredictSettings(**{k: {"name": v} if k in groups else v for k, v in chosen.items()})
+    learner = build.build_learner(settings, 3.0)
+    linear = linearise(learner, settings, settings.dynamics, 1.0)
+    return predict(settings, learner, Hyper(rate, momentum, 3, 1.0), "", linear)
+
+
+def numbers(found):
+    """(key, value or None, whether it is a learning rate)."""
+    rows = [(row.quantity.key, row.value.value, row.quantity.unit == RATE) for row in found.statements]
+    rows += [(name, getattr(found, name).value, True) for name in ("law", "exact", "onset")]
+    damped = found.linear.oscillator_onset(3, found.hyper.momentum).value
+    return [*rows, ("oscillator_onset", damped, True), ("radius", found.radius.value, False)]
+
+
+def assert_same(one, other, factor):
+    """factor: of learning rates."""
+    unknown = (
+        {"fastest_update"}
+        if "nesterov" in (one.settings.optimizer["name"], other.settings.optimizer["name"])
+        else set()
+    )  # no formula
+    for (key, value, is_rate), (_, too, _) in zip(numbers(one), numbers(other), strict=True):
+        assert (value is None) == (too is None) or key in unknown, key
+        if value is not None and key not in unknown:
+            expected = np.array(value) * (factor if is_rate and key not in OF_ADAM else 1)
+            np.testing.assert_allclose(np.array(too), expected, rtol=1e-7, atol=1e-12, err_msg=key)
+    assert one.regime == other.regime
+    assert one.intervals.islands == other.intervals.islands
+
+
+@pytest.mark.parametrize(
+    ("setting", "model"),
+    [(s, m) for s in SETTINGS for m in MODELS if s != "batch reuse" or m in ("refresh", "pipeline")],
+)
+def test_an_average_is_the_heavy_ball_at_another_learning_rate(setting, model):
+    """And Nesterov, without momentum, is the heavy ball. Planted: the same learning rate in both says otherwise."""
+    changes = SETTINGS[setting]
+    left = 1 - changes.get("momentum", 0.8)
+    heavy = predicted(model, "heavy_ball", 0.3, **changes)
+    assert_same(heavy, predicted(model, "ema", 0.3 / left, **changes), 1 / left)
+    nesterov = predicted(model, "nesterov", 0.3, **changes)
+    if left == 1:
+        assert_same(heavy, nesterov, 1.0)
+        return
+    if heavy.exact.value is None:  # drawn ages with a fresh part: there is no number to be wrong
+        return
+    for other in (predicted(model, "ema", 0.3, **changes), nesterov):
+        with pytest.raises(AssertionError):
+            assert_same(heavy, other, 1.0)
+
+
+def test_every_quantity_and_convention_is_compared():
+    """None is missing from all of the settings above but those that need another bandit or estimator."""
+    assert set(CONVENTIONS) == set(theory.CONVENTIONS)
+    assert set(VALUES) == {quantity.key for quantity in QUANTITIES}
+    seen = set()
+    for changes in SETTINGS.values():
+        found = predicted("refresh", "heavy_ball", 0.3, **changes)
+        seen |= {key for key, value, _ in numbers(found) if value is not None}
+    for more in (
+        predicted("refresh", "heavy_ball", 4.0, 0.0),
+        predicted("lag", "heavy_ball", 0.3),
+        predicted("ages", "heavy_ball", 0.3),
+        predicted("refresh", "heavy_ball", 0.3, optimizer="rmsprop"),
+        predicted("refresh", "heavy_ball", 0.3, sampler="temperature", advantage="dr_grpo"),
+    ):
+        seen |= {row.quantity.key for row in more.statements if row.value.value is not None}
+    assert set(VALUES) - seen <= {"critical_kl_weight"}

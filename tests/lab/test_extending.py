@@ -1,0 +1,90 @@
+"""docs/extending.md: every example is taken out of the page, run by its command, and put through the short checks."""
+
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from bandit_lab.app import plugins
+from bandit_lab.app.cli import main
+from bandit_lab.lab.check import CHECKS, run_check, subject_of
+from bandit_lab.runs.read import read
+
+PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
+EXAMPLE = re.compile(
+    r"^## (?P<title>.*?)\n.*?```python\n(?P<code>.*?)```.*?^    python -m bandit_lab (?P<command>.*?)$",
+    re.MULTILINE | re.DOTALL,
+)
+EXAMPLES = {match["title"]: (match["code"], match["command"]) for match in EXAMPLE.finditer(PAGE)}
+KINDS = dict(
+    zip(
+        (
+            *("Bandit", "Advantage", "Estimator", "Staleness model", "Optimiser", "KL estimator"),
+            *("Sampler", "Correction", "Diagnostic", "Reader", "Trainer"),
+        ),
+        plugins.registries(),
+        strict=True,
+    )
+)
+LONG = ("one compilation", "multipliers against", "fast path", "stiffness by", "infinite groups", "planted", "healthy")
+SHORT = [name for name in CHECKS if not name.startswith(LONG)]
+FEWER = ["sweep.refresh_interval=[2]", "momentum=0.5", "sweep.learning_rate.num=8", "pictures=false"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working directory; what is registered there is forgotten afterwards."""
+    before = {kind: dict(registry._builders) for kind, registry in plugins.registries().items()}
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [p for p in sys.path if p])
+    yield tmp_path
+    for kind, registry in plugins.registries().items():
+        registry._builders = before[kind]
+
+
+def test_every_extension_point_has_one_example_and_one_row():
+    assert list(EXAMPLES) == list(KINDS)
+    rows = re.findall(
+        r"^\| ([a-zKL ]+?) \| `bandit_lab\.[\w.]+\.(register_\w+)` \| .*? \| `(.*?)` \|$", PAGE, re.MULTILINE
+    )
+    assert [row[0] for row in rows] == ["bandit", "advantage", "estimator", "staleness model", "optimiser",
+                                        "KL estimator", "sampler", "correction", "diagnostic", "reader",
+                                        "trainer"]  # fmt: skip
+    for _, decorator, file in rows:
+        source = (Path(__file__).parents[2] / file).read_text(encoding="utf-8")
+        assert "For developers." in source
+        assert f"{decorator} = " in source
+
+
+@pytest.mark.parametrize("title", EXAMPLES)
+def test_an_example_runs_and_keeps_the_rules(title, folder):
+    code, command = EXAMPLES[title]
+    assert len(code.splitlines()) <= 30
+    name = re.search(r"plugins=\[(\w+)\]", command)[1]
+    (folder / f"{name}.py").write_text(code)
+    words = shlex.split(command.replace("path/to/trainer_state.json", "log.csv").replace("path/to/", ""))
+    if title == "Diagnostic":
+        lines = [f"{i},{0.4 + 0.01 * (i % 3)},{100 + 10 * i}" for i in range(1, 41)]
+        (folder / "log.csv").write_text("\n".join(["step,reward,completion_length", *lines]))
+        words += ["surrogates=19", "report=false"]
+    (folder / "my_run.ledger").write_text("LEDGER 1\n" + "".join(f"{i}|0.5\n" for i in range(1, 41)))
+    (folder / "settings.yaml").write_text("answers: 16\nreuse: 4\nahead: 1\n")
+    assert main([*words, *(FEWER if words[0] == "sweep" else []), "quiet=true", "run_dir=run"]) == 0
+    if title == "Diagnostic":
+        assert json.loads((folder / "run" / "summary.json").read_text())["logs"][0]["verdict"] == [
+            "rambling",
+            "stalled",
+        ]
+    if title == "Reader":
+        (folder / "logs").mkdir()
+        (folder / "my_run.ledger").rename(folder / "logs" / "a.ledger")
+        assert [curve.format for curve in read(folder / "logs")] == ["ledger"]
+        assert json.loads((folder / "run" / "summary.json").read_text())["logs"][0]["format"] == "ledger"
+    if title == "Trainer":
+        assert json.loads((folder / "run" / "summary.json").read_text())["staleness"]["model"] == "pipeline"
+    results = [run_check(check, subject_of(KINDS[title], name)) for check in SHORT]
+    assert [result for result in results if result.status == "FAIL"] == []
+    assert sum(result.status == "pass" for result in results) >= 2

@@ -1,0 +1,343 @@
+"""`predict` against values known by hand, and the shape of its summary."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bandit_lab import theory
+from bandit_lab.app.cli import main
+from bandit_lab.bandits import two_arm
+from bandit_lab.grpo import Hyper, Learner, Temperature, Truncated
+from bandit_lab.lab.predict import prediction as module
+from bandit_lab.lab.predict.linear import Linear
+from bandit_lab.lab.predict.quantities import QUANTITIES, STATUS
+from bandit_lab.lab.predict.statements import VALUES
+from bandit_lab.simulation import trajectories
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def predict(*overrides) -> dict:
+    assert main(["predict", "run_dir=here", "overwrite=true", *overrides]) == 0
+    return json.loads(Path("here/summary.json").read_text(), parse_constant=pytest.fail)
+
+
+def test_default_setting():
+    summary = predict("dynamics=mean_field")
+    policy = summary["fixed_point"]["policy"]
+    assert np.log(policy[0] / policy[1]) == pytest.approx(2.0264, abs=5e-5)
+    assert summary["stiffness"] == pytest.approx(0.1382, abs=5e-5)
+    rates = summary["thresholds"]["learning_rate"]
+    assert rates["leading_order"] * summary["stiffness"] == pytest.approx(0.1, rel=1e-12)
+    assert rates["exact"] * summary["stiffness"] == pytest.approx(3.8, rel=1e-12)
+    assert rates["oscillation_onset"] * summary["stiffness"] == pytest.approx((1 - np.sqrt(0.9)) ** 2, rel=1e-12)
+    assert summary["bifurcation"] == "flip"
+    assert summary["drift"] == "G = infinity"
+    assert summary["oscillator"]["mass"] == pytest.approx(0.9 / 0.05)
+    assert summary["oscillator"]["damping"] == pytest.approx(0.1 / 0.05 - summary["stiffness"])
+
+
+def test_reference_values_of_the_refresh_model():
+    for interval, momentum, ratio in ((2, 0.9, 4.2222), (8, 0.9, 2.7087), (64, 0.95, 3.8777)):
+        rates = predict(f"refresh_interval={interval}", f"momentum={momentum}")["thresholds"]["learning_rate"]
+        assert rates["exact"] / rates["leading_order"] == pytest.approx(ratio, abs=5e-5)
+
+
+def test_ema_convention_changes_the_law_and_is_named():
+    heavy, ema = predict("refresh_interval=4"), predict("refresh_interval=4", "optimizer=sgd_ema")
+    assert ema["thresholds"]["convention"] == "ema"
+    for key in ("leading_order", "exact", "oscillation_onset"):
+        ratio = ema["thresholds"]["learning_rate"][key] / heavy["thresholds"]["learning_rate"][key]
+        assert ratio == pytest.approx(10, rel=1e-9)
+
+
+def test_no_interior_fixed_point(capsys):
+    summary = predict("bandit.rewards=[1,0]", "kl_weight=1.2", "dynamics=mean_field")
+    assert summary["fixed_point"]["policy"] is None
+    assert "vertex" in summary["fixed_point"]["policy_reason"]
+    assert summary["critical_kl_weight"] == pytest.approx(1.5089, abs=5e-5)
+    assert "set kl_weight above 1.5089" in capsys.readouterr().out
+    empty = [key for key, value in summary.items() if value is None]
+    assert all(f"{key}_reason" in summary for key in empty)
+
+
+def test_islands_in_the_refresh_interval():
+    """lambda_fresh : lambda_stale of the ratio estimator give a threshold that is not monotone in N."""
+    summary = predict("estimator=ratio", "advantage=dr_grpo", "learning_rate=5", "refresh_interval=16")
+    assert summary["thresholds"]["refresh_interval"]["exact"] is None
+    assert "stable at every refresh interval" in summary["thresholds"]["refresh_interval"]["exact_reason"]
+    frozen = predict("estimator=frozen", "advantage=dr_grpo", "learning_rate=5", "refresh_interval=16")
+    assert (
+        frozen["thresholds"]["refresh_interval"]["exact"] == frozen["thresholds"]["refresh_interval"]["islands"][0][0]
+    )
+    assert frozen["regime"] == "unstable"
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "staleness=lag refresh_interval=0",
+        "staleness=lag refresh_interval=16",
+        "staleness=pipeline refresh_interval=4",
+        "estimator=ratio",
+        "estimator=uncorrected",
+        "advantage=rloo",
+        "advantage=dapo",
+        "kl_estimator=k3",
+        "optimizer=nesterov",
+        "optimizer=adam",
+        "bandit=k_arm",
+        "bandit=k_arm bandit.kind=fixed dynamics=mean_field",
+        "bandit=k_arm bandit.kind=fixed group_size=3",
+        "bandit=proxy",
+        "precision=float32",
+        "kl_weight=0",
+        "batch_reuse=true refresh_interval=4",
+    ],
+)
+def test_every_null_has_a_reason(setting):
+    def look(node, path):
+        for key, value in node.items():
+            if isinstance(value, dict):
+                look(value, f"{path}.{key}")
+            elif value is None:
+                assert node.get(f"{key}_reason") or key == "critical_kl_weight", f"{path}.{key}"
+
+    summary = predict(*setting.split())
+    look(summary, "")
+    for key in ("fixed_point", "stiffness", "stiffness_spectrum", "stiffness_fresh", "stiffness_stale", "oscillator"):
+        assert key in summary
+    for key in ("thresholds", "drift", "spectral_radius", "regime", "bifurcation", "stationary_std"):
+        assert key in summary
+    assert set(summary["oscillator"]) >= {"mass", "damping", "stiffness", "convention"}
+    assert set(summary["thresholds"]["learning_rate"]) >= {"leading_order", "exact", "oscillation_onset"}
+    assert set(summary["thresholds"]["refresh_interval"]) >= {"leading_order", "exact", "islands"}
+    assert set(summary["stationary_std"]) >= {"expected_reward", "logit"}
+
+
+def test_every_prompt_has_its_policy():
+    """Orthogonal features: each prompt is a bandit of its own, so that the harder one is learned less."""
+    alone = predict("dynamics=mean_field", "bandit.rewards=[0.8,0.3]")["fixed_point"]
+    assert alone["policies"] == [alone["policy"]]
+    rewards = "bandit.rewards=[[0.8,0.3],[0.6,0.5]]"
+    one = ("bandit=contextual", "bandit.contexts=2", "bandit.arms=2", "bandit.spread=0", rewards)
+    found = predict("dynamics=mean_field", *one)["fixed_point"]
+    assert found["policy"] == found["policies"][0]
+    np.testing.assert_allclose(np.sum(found["policies"], axis=1), 1)
+    assert found["policies"][0][0] > found["policies"][1][0] + 0.05
+    mean = np.mean(np.sum(np.array(found["policies"]) * [[0.8, 0.3], [0.6, 0.5]], axis=1))
+    assert found["expected_reward"] == pytest.approx(mean, rel=1e-12)
+
+
+def statements(*overrides) -> dict:
+    rows = predict(*overrides)["statements"]
+    assert all(row["status"] in STATUS and row["meaning"] for row in rows)
+    assert all(row["value"] is not None or row["reason"] for row in rows)
+    return {row["key"]: row["value"] for row in rows}
+
+
+def test_statements_agree_with_the_summary_and_with_their_limits():
+    summary = predict("refresh_interval=4", "momentum=0", "learning_rate=0.05")
+    rows = {row["key"]: row["value"] for row in summary["statements"]}
+    assert rows["stationary_reward"] == pytest.approx(summary["stationary_std"]["expected_reward"], rel=1e-12)
+    assert rows["stationary_logit"] == pytest.approx(summary["stationary_std"]["logit"], rel=1e-12)
+    kappa = 0.05 * summary["stiffness"]
+    assert rows["decay_time"] == pytest.approx(-4 / np.log(1 - 4 * kappa), rel=1e-9)
+    small = statements("refresh_interval=4", "momentum=0", "learning_rate=1e-4")
+    assert small["small_step_logit"] == pytest.approx(small["stationary_logit"], rel=1e-3)
+    assert small["reuse_gain"] == pytest.approx(4, rel=1e-3)
+    assert small["decay_time"] == pytest.approx(small["time_constant"], rel=1e-3)
+
+
+def test_group_size_statements_show_what_is_not_a_temperature():
+    """c_G at J = .8: .939 at G = 16 and .987 at G = 64, and the stiffness falls back to its limit as G grows."""
+    sixteen, sixty_four = statements("group_size=16"), statements("group_size=64")
+    assert sixteen["group_factor"] < sixty_four["group_factor"] < 1
+    assert sixty_four["group_factor"] == pytest.approx(sixty_four["group_factor_expansion"], abs=1e-3)
+    assert sixteen["stiffness_shift"] > sixty_four["stiffness_shift"] > 0
+    assert sixteen["adam"] > 1.5 * sixty_four["adam"]  # v falls as 1/G, the threshold as 1/sqrt(G)
+
+
+def test_help_explains_every_statement(capsys):
+    assert main(["predict", "--help", "all"]) == 0
+    text = capsys.readouterr().out
+    assert all(q.name.strip() in text and q.meaning in text for q in QUANTITIES)
+    assert [q.key for q in QUANTITIES] == list(VALUES)
+
+
+def test_rise_from_the_initial_policy_is_the_exact_flow():
+    """Two fixed arms without std: the same time by integrating the flow step by step, to the step's own order."""
+    rows = statements("bandit.rewards=[1,0]", "advantage=dr_grpo", "momentum=0", "learning_rate=0.001")
+    gap, end, steps = 0.0, 1 - 1 / 64, 0  # drift of the gap 2 p (1-p) (h - gap) with h = 1 - 1/G
+    half = 0.5 * (0.5 + 1 / (1 + np.exp(-end)))
+    while 1 / (1 + np.exp(-gap)) < half:
+        p = 1 / (1 + np.exp(-gap))
+        gap, steps = gap + 0.001 * 2 * p * (1 - p) * (end - gap), steps + 1
+    assert rows["half_rise"] == pytest.approx(steps, rel=2e-3)
+
+
+def test_the_hotter_a_run_the_more_collapse_below_the_threshold():
+    """kappa N = 1.5 at N = 4, where the deterministic threshold is 2; the chain's grid is too coarse for G = 1024."""
+    common = ("momentum=0", "refresh_interval=4", "learning_rate=2.7134")
+    hot, warm, cold = (statements(*common, f"group_size={size}")["collapsed"] for size in (16, 64, 1024))
+    assert 0.5 < hot <= 1
+    assert 0 < warm < hot
+    assert cold is None
+
+
+@pytest.mark.parametrize("convention", ["heavy_ball", "ema", "nesterov"])
+@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
+def test_unstable_lags_by_bisection_are_those_that_are_counted(convention, momentum):
+    """Two stiffnesses, all stale: bisection on the closed threshold against roots counted at every lag. No kappa is
+    1 - mu, the threshold of lag 1, where rounding decides."""
+    stale = np.diag([0.3, 0.1])
+    linear = Linear("", "", 1.0, "lag", convention, np.ones(3) / 3, 0.5, 0 * stale, stale)
+    found = []
+    for kappa in (0.003, 0.02, 0.12, 0.6, 5.0):
+        hyper = module.Hyper(kappa / 0.3, momentum, 1, 1.0)
+        found.append(module.unstable_lags(linear, hyper, 40))
+        assert found[-1] == theory.islands(linear.loop(momentum), hyper.learning_rate, 40)
+    assert len({str(runs) for runs in found}) >= 3
+
+
+@pytest.mark.parametrize(
+    ("staleness", "interval", "searched"), [("refresh", 5000, 1024), ("lag", 20, 1024), ("pipeline", 1, 1024)]
+)
+def test_search_for_unstable_intervals_is_bounded_and_says_so(staleness, interval, searched, monkeypatch, capsys):
+    asked = []
+    islands = theory.islands
+    monkeypatch.setattr(theory, "islands", lambda loop, rate, most: asked.append(most) or islands(loop, rate, most))
+    summary = predict(f"staleness={staleness}", f"refresh_interval={interval}", "dynamics=mean_field")
+    assert summary["thresholds"]["refresh_interval"]["searched_up_to"] == searched
+    assert max(asked, default=0) <= searched
+    assert f"up to {searched}" in capsys.readouterr().out
+
+
+def test_lag_with_a_fresh_part_is_searched_less_far():
+    summary = predict("staleness=lag", "estimator=ratio", "refresh_interval=4", "dynamics=mean_field")
+    assert summary["thresholds"]["refresh_interval"]["searched_up_to"] == 128
+
+
+@pytest.mark.parametrize("interval", [1, 2, 3, 4])
+def test_a_mode_that_flips_at_every_step_is_oscillatory_over_blocks_of_any_length(interval):
+    """Wholly fresh, momentum 0, eta K = 1.5: the multiplier of a step is -0.5, that of two steps 0.25."""
+    setting = (
+        f"refresh_interval={interval}",
+        "momentum=0",
+        "estimator=ratio",
+        "advantage=dr_grpo",
+        "dynamics=mean_field",
+    )
+    rate = 1.5 / predict(*setting)["stiffness"]
+    summary = predict(*setting, f"learning_rate={rate}")
+    assert summary["spectral_radius"] == pytest.approx(0.5**interval, rel=1e-6)
+    assert summary["regime"] == "oscillatory"
+    assert "a period of 2 steps" in summary["verdict"]
+
+
+def test_table_is_in_plain_words(capsys):
+    summary = predict("staleness=lag", "refresh_interval=8", "dynamics=mean_field", "-v")
+    assert summary["bifurcation"] == "neimark_sacker"
+    text = " ".join(capsys.readouterr().out.split())
+    assert "complex pair leaves the unit circle" in text
+    assert "(Neimark-Sacker)" in text
+    assert "per step" in text
+    assert "neimark_sacker" not in text
+    assert "per 1 steps" not in text
+    assert "logits per unit gradient" in text
+
+
+SHARP = "sampler=top_p"
+
+
+@pytest.mark.parametrize("given", ["entropy_weight=0.5", "kl_estimator=forward", "estimator=tpo", SHARP])
+def test_formulas_of_the_plain_drift_are_not_given_for_another(given):
+    """With an entropy term, another KL term or weights on policy they printed the plain drift's numbers as exact."""
+    small = (*("momentum=0", "refresh_interval=4", "learning_rate=2.7134"), "group_size=16")
+    plain, found = statements(*small), statements(*small, given)
+    for key in ("stiffness_shift", "half_rise", "collapsed"):
+        assert plain[key] is not None
+        assert found[key] is None
+    for key in ("group_factor", "group_factor_expansion"):
+        assert (found[key] is None) == (given in ("estimator=tpo", SHARP))
+
+
+HOT = ("bandit.kind=fixed", "bandit.rewards=[1,0]", "advantage=dr_grpo", "dynamics=mean_field", "sampler=temperature")
+
+
+def test_a_hot_sampler_collapses_mean_only_training(capsys):
+    """tau = 1.25: below KL weight .5294 the verdict says so; above it a note does, and names the bias."""
+    summary = predict(*HOT, "kl_weight=0.4")
+    assert summary["verdict"] == (
+        "samples at temperature 1.25: the policy runs to a vertex: no interior fixed point at KL weight 0.4; "
+        "one exists from KL weight 0.5294"
+    )
+    assert summary["critical_kl_weight"] == pytest.approx(0.5294, abs=1e-4)
+    found = predict(*HOT, "kl_weight=0.6")
+    own = predict(*HOT[:-1], "kl_weight=0.6")
+    assert found["verdict"].startswith("samples at temperature 1.25: stable: ")
+    assert found["stiffness_source"] == "closed form"
+    bias = found["fixed_point"]["expected_reward"] - own["fixed_point"]["expected_reward"]
+    assert statements(*HOT, "kl_weight=0.6")["sampler_bias"] == pytest.approx(bias, rel=1e-9)
+    assert statements(*HOT, "kl_weight=0.6")["critical_kl_weight"] == pytest.approx(0.5294, abs=1e-4)
+    text = " ".join(capsys.readouterr().out.split())
+    assert "With this sampler mean-only training collapses below KL weight 0.5294." in text
+
+
+@pytest.mark.parametrize("correction", ["none", "tis"])
+def test_the_closed_form_of_a_sampler_is_what_is_measured(correction):
+    """`frozen` from the formulas, `uncorrected` from the drift: one fixed point, one stiffness, to 1e-7."""
+    cold = ("sampler=temperature", "sampler.tau=0.7", f"correction={correction}", "group_size=16", "dynamics=sampled")
+    formula, measured = predict(*cold), predict(*cold, "estimator=uncorrected")
+    assert formula["stiffness_source"] != measured["stiffness_source"]
+    assert formula["stiffness"] == pytest.approx(measured["stiffness"], rel=1e-7)
+    assert formula["fixed_point"]["policy"] == pytest.approx(measured["fixed_point"]["policy"], rel=1e-7)
+    assert abs(predict(*cold[3:])["stiffness"] / formula["stiffness"] - 1) > 0.01
+
+
+def test_the_noise_of_a_sampler_is_that_of_its_answers():
+    """256 runs (seed 0), steps 1,000 to 2,000, cold sampler, tis: the std of the reward within 2 %. Planted: without
+    the sampler it is 5 % off, without the correction, too."""
+    rules, cell = {"sampler": Temperature(0.6), "correction": Truncated(1.5)}, Hyper(0.2, 0.0, 1, 1.0)
+    runs = trajectories(Learner(two_arm(), group_size=32, **rules), "sampled", cell, steps=2000, seeds=256)[0, :, 1000:]
+    setting = ("learning_rate=0.2", "momentum=0", "group_size=32")
+    cold = ("sampler=temperature", "sampler.tau=0.6")
+    whole = (*setting, *cold, "correction=tis", "correction.largest=1.5")
+    seen = np.sqrt(np.mean((runs - runs.mean()) ** 2))
+    assert predict(*whole)["stationary_std"]["expected_reward"] == pytest.approx(seen, rel=0.02)
+    for fewer in (setting, (*setting, *cold)):
+        assert predict(*fewer)["stationary_std"]["expected_reward"] != pytest.approx(seen, rel=0.05)
+
+
+def test_a_run_that_slides_has_no_verdict():
+    """Two arms, top-p 0.9: beyond that share every group is silent."""
+    verdict = predict(*HOT[:-1], "sampler=top_p", "kl_weight=0.4")["verdict"]
+    assert verdict.startswith(
+        "samples from the likeliest answers with a share of 0.9: no verdict: the mean update jumps"
+    )
+    assert "vertex" not in verdict
+
+
+THREE_VALUES = [
+    *("bandit=k_arm", "bandit.kind=fixed", "bandit.rewards=[-0.93,0.67,-0.33]"),
+    *("bandit.reference_logits=[2.05,-2.9,1.21]", "kl_weight=0.72", "dynamics=mean_field"),
+]
+
+
+def test_a_complex_stiffness_is_said_in_words_and_its_onset_is_zero(tmp_path, capsys):
+    """Std-normalised, three reward values: model C, N = 4, momentum 0.9 is stable up to 0.55 of the law."""
+    options = ["staleness=pipeline", "refresh_interval=4", "momentum=0.9", f"run_dir={tmp_path}"]
+    assert main(["predict", "-v", *THREE_VALUES, *options]) == 0
+    rates = json.loads((tmp_path / "summary.json").read_text())["thresholds"]["learning_rate"]
+    assert rates["exact"] / rates["leading_order"] == pytest.approx(0.550, abs=6e-4)
+    assert rates["oscillation_onset"] == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "The stiffness is complex" in shown
+    assert "0.55 of the law's (unsafe)" in shown
+    assert main(["predict", "-v", "dynamics=mean_field", f"run_dir={tmp_path / 'real'}"]) == 0
+    assert "complex (" not in capsys.readouterr().out

@@ -1,0 +1,57 @@
+"""The experiment on real logs: absent logs are a reason, and a curve can be drawn from the numbers that are kept."""
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import xarray
+
+from bandit_lab.lab.reproduce.experiment import Unavailable, discover, read_setting
+from bandit_lab.runs.fit import fit_many
+from bandit_lab.runs.forecast.backtest import BASELINES
+
+
+@pytest.fixture
+def experiment():
+    return discover()["real_runs"].load()
+
+
+@pytest.fixture
+def module(experiment):
+    return sys.modules["bandit_lab_experiment_real_runs"]
+
+
+def test_without_logs_it_is_skipped_with_the_reason(experiment, monkeypatch, tmp_path):
+    for folder in ("", str(tmp_path)):
+        monkeypatch.setenv("BANDIT_LAB_LOGS", folder)
+        with pytest.raises(Unavailable, match="BANDIT_LAB_LOGS"):
+            experiment.check_available(read_setting("real_runs", "draft"))
+
+
+def test_kept_numbers_give_the_fitted_curve_back(module):
+    """Every law's curve from its parameters alone, on steps that start at 5; another plateau is noticed."""
+    step = 5.0 + 2.0 * np.arange(40)
+    reward = 0.8 - 0.5 * np.exp(-np.arange(40) / 8) + 0.03 * np.random.default_rng(3).normal(size=40)
+    (fit,) = fit_many(step, reward[None], module.LAWS)
+    for place, law in enumerate(module.LAWS):
+        found = fit.laws[law].parameters
+        numbers = np.array([found[name].value if name in found else np.nan for name in module.NUMBERS])
+        kept = xarray.Dataset({"fitted": ("parameter", numbers), "chosen": place})
+        np.testing.assert_allclose(module.fitted_curve(kept, step), fit.laws[law].fitted, atol=1e-9)
+        kept.fitted[module.NUMBERS.index("plateau")] += 0.01
+        assert np.max(np.abs(module.fitted_curve(kept, step) - fit.laws[law].fitted)) > 5e-3
+
+
+def test_the_table_of_errors_counts_runs_that_are_not_refused(module):
+    """Ten runs in which the forecast is closer than every baseline; an eleventh, refused, in which it is not."""
+    error = np.ones((11, 1 + len(BASELINES))) * np.linspace(1, 2, 11)[:, None]
+    error[:10, 0] /= 4
+    kept = SimpleNamespace(
+        measured=xarray.Dataset(
+            {"error": (("forecast_run", "method"), error), "refused": ("forecast_run", [0.0] * 10 + [1.0])}
+        )
+    )
+    lines = module.forecasts(kept)
+    assert sum("10 of 10 | 0.00" in line for line in lines) == len(BASELINES)
+    assert "0.25" in lines[-1]

@@ -1,0 +1,393 @@
+"""`reproduce` on small experiments made here: files, verdicts, what is measured again and what is not, interruption."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import xarray
+from settings import nightly_but
+from toy_experiments import SQUARES, Lab, patch, reproduce
+
+from bandit_lab.app.chunks import durable
+from bandit_lab.app.cli import BAD_INPUT, INCOMPLETE, INTERRUPTED, OK, main
+from bandit_lab.lab.reproduce import cache, experiment
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    """A folder of experiments in which `reproduce` works, with one of them."""
+    monkeypatch.chdir(tmp_path)
+    patch(tmp_path, monkeypatch.setattr)
+    lab = Lab(tmp_path)
+    lab.write("squares")
+    return lab
+
+
+def test_run_folder_has_pictures_numbers_and_verdicts(lab, capsys):
+    assert reproduce("run_dir=run", "quality=paper") == OK
+    out = capsys.readouterr().out.splitlines()
+    assert out[-1] == "run"
+    assert any("squares.same" in line and "yes" in line for line in out)
+    assert any("squares.larger" in line and "NO" in line for line in out)
+    names = {path.name for path in (lab.path / "run").iterdir()}
+    pictures = {f"squares{ending}.{kind}" for ending in ("", "_wide") for kind in ("png", "pdf")}
+    assert names == {"config.yaml", "summary.json", "manifest.json", "results.zarr", "squares.csv", *pictures}
+    same, larger = json.loads((lab.path / "run/summary.json").read_text())["claims"]
+    assert {"id", "statement", "source", "predicted", "measured", "tolerance", "holds"} <= set(same)
+    assert same["holds"]
+    assert same["measured"] == pytest.approx(1.001)
+    assert not larger["holds"]
+    assert larger["explanation"] == "it is 0.1 % larger"
+    assert larger["tolerance"] == pytest.approx(1e-3 * larger["predicted"])
+    assert xarray.open_zarr(lab.path / "run/results.zarr", group="squares/measured").square.attrs["units"] == "m"
+    assert xarray.open_zarr(lab.path / "run/results.zarr").sizes == {}
+    table = (lab.path / "run/squares.csv").read_text().splitlines()
+    assert table[:2] == ["role,quantity,unit,x,value", "predicted,square,m,1,1"]
+    assert len(table) == 1 + 2 * 6
+
+
+def test_pictures_repeat_to_the_byte_and_have_the_promised_width(lab):
+    import matplotlib.image
+
+    for run in ("one", "two"):
+        assert reproduce(f"run_dir={run}") == OK
+    for path in (lab.path / "one").glob("squares*"):
+        assert path.read_bytes() == (lab.path / "two" / path.name).read_bytes(), path.name
+    for name, inches in (("squares.png", 3.4), ("squares_wide.png", 7.0)):
+        assert matplotlib.image.imread(lab.path / "one" / name).shape[1] == round(200 * inches)
+
+
+EDITS = [
+    ("", "", False),
+    ('"o")', '"x")', False),
+    ("np.square(setting.x)", "2 * np.square(setting.x)", False),
+    ("tolerance=1e-2", "tolerance=1e-9", False),
+    ("Two pieces, each", "Both pieces, each", False),
+    ("x * x * 1.001", "x * x * 1.002", True),
+    ("lab.progress(2, 2)", "lab.progress(1, 2)", True),
+    ('UNIT = {"units": "m"}', 'UNIT = {"units": "km"}', True),
+]
+"""In `make test`: nothing, the prediction, and a constant that the measurement uses."""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "measured_again"),
+    nightly_but(EDITS[:1] + EDITS[2:3] + EDITS[-1:], EDITS),
+)
+def test_only_what_decides_a_measurement_makes_it_run_again(lab, before, after, measured_again):
+    assert reproduce("run_dir=one") == OK
+    assert lab.ran() == ["squares low", "squares high"]
+    if before:
+        lab.edit("squares", before, after)
+    assert reproduce("run_dir=two") == OK
+    assert lab.ran() == (["squares low", "squares high"] if measured_again else [])
+
+
+def test_a_file_as_old_and_as_long_as_the_one_before_is_read_again(lab, monkeypatch):
+    """Bytecode is told apart by whole seconds and length: an edit within a second would run the old text."""
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    path = lab.path / "experiments/squares.py"
+    for title in ("Squares", "Sqaures"):
+        path.write_text(SQUARES.replace('"Squares"', f'"{title}"').replace("ID", "squares"))
+        os.utime(path, (1e9, 1e9))
+        assert experiment.discover()["squares"].load().title == title
+
+
+def test_another_setting_or_no_cache_measures_again(lab):
+    assert reproduce("run_dir=one") == OK
+    assert reproduce("run_dir=two", "quality=paper") == OK
+    assert len(lab.ran()) == 4
+    assert reproduce("run_dir=three", "cache=null") == OK
+    assert len(lab.ran()) == 2
+
+
+@pytest.mark.parametrize("place", ["/proc/x", "/proc", "file", "file/below"])
+@pytest.mark.parametrize("key", ["cache", "publish"])
+def test_a_place_that_cannot_be_written_is_refused_before_work(lab, capsys, key, place):
+    (lab.path / "file").write_text("in the way")
+    before = sorted(lab.path.iterdir())
+    assert reproduce(f"{key}={place}", "run_dir=run") == BAD_INPUT
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"bandit_lab reproduce: {key}: expected a folder")
+    assert err.count("\n") == 1
+    assert sorted(lab.path.iterdir()) == before
+    assert lab.ran() == []
+
+
+def test_other_code_of_the_package_measures_again(lab, monkeypatch):
+    assert reproduce("run_dir=one") == OK
+    monkeypatch.setattr(cache, "_package_code", lambda: "other")
+    assert reproduce("run_dir=two") == OK
+    assert len(lab.ran()) == 4
+
+
+PLUGIN = """from bandit_lab.bandits import k_arm, register_bandit
+
+@register_bandit("of_mine")
+def of_mine():
+    return k_arm((0.8, 0.4))
+"""
+
+
+@pytest.fixture
+def plugin(lab, monkeypatch):
+    """The file of a plug-in beside the experiments; what it registers is forgotten afterwards."""
+    from bandit_lab.bandits import BANDITS
+
+    before = dict(BANDITS._builders)
+    monkeypatch.setattr("sys.path", [p for p in sys.path if p])
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    path = lab.path / "mine_for_figures.py"
+    path.write_text(PLUGIN)
+    yield path
+    BANDITS._builders = before
+    sys.modules.pop(path.stem, None)
+
+
+def test_another_source_of_a_plug_in_measures_again(lab, plugin):
+    """A plug-in is part of what decides, its source too; without one the entries of before are found."""
+    for text, given, again in (
+        (PLUGIN, "[]", True),
+        (PLUGIN, "[mine_for_figures]", True),
+        (PLUGIN, "[mine_for_figures]", False),
+        (PLUGIN.replace("0.8", "0.7"), "[mine_for_figures]", True),
+        (PLUGIN, "[mine_for_figures]", False),
+        (PLUGIN, "[]", False),
+    ):
+        plugin.write_text(text)
+        sys.modules.pop(plugin.stem, None)
+        assert reproduce("run_dir=run", "overwrite=true", f"plugins={given}") == OK
+        assert lab.ran() == (["squares low", "squares high"] if again else [])
+    assert "plugin_source" not in json.loads((lab.path / "run/manifest.json").read_text())
+
+
+def test_a_file_whose_measurement_uses_the_theory_is_refused_before_it_runs(lab, capsys):
+    lab.edit("squares", "import os\n", "import os\nfrom bandit_lab.theory import leading_order\n")
+    lab.edit("squares", "x * x * 1.001", "leading_order(x, 0.0)")
+    assert reproduce("run_dir=run") == INCOMPLETE
+    assert (
+        "squares failed: ValueError: experiments/squares.py: measure: expected nothing of bandit_lab.theory, "
+        "bandit_lab.lab.predict.linear and no import by text, got bandit_lab.theory.leading_order in line "
+    ) in capsys.readouterr().err
+    assert lab.ran() == []
+
+
+def test_one_failing_figure_does_not_stop_the_others(lab, capsys):
+    lab.write("broken", SQUARES.replace("x * x * 1.001", "x / setting.nothing"))
+    lab.write("odd", SQUARES.replace("TITLE", "NAME"))
+    lab.write("zero", SQUARES.replace("lambda f: 1.0", "lambda f: 0.0"))
+    assert reproduce("run_dir=run") == INCOMPLETE
+    err = capsys.readouterr().err
+    assert "broken failed: AttributeError: nothing: expected a key of the experiment's YAML file" in err
+    assert "odd failed" in err
+    assert "zero.same: expected a finite prediction other than 0" in err
+    assert "3 of 4 figures failed (broken, odd, zero); what is finished is kept" in err
+    summary = json.loads((lab.path / "run/summary.json").read_text())
+    assert {one["id"]: one["status"] for one in summary["figures"]} == {
+        "broken": "failed",
+        "odd": "failed",
+        "squares": "done",
+        "zero": "failed",
+    }
+    assert (lab.path / "run/squares.png").exists()
+    assert "Traceback" in (lab.path / "run/broken.error.txt").read_text()
+    assert not (lab.path / "run/manifest.json").exists()
+    for name in ("broken", "odd", "zero"):
+        lab.write(name)
+    lab.ran()
+    assert reproduce("run_dir=run") == OK
+    assert not [line for line in lab.ran() if line.startswith("squares")]
+    assert (lab.path / "run/broken.png").exists()
+    assert not (lab.path / "run/broken.error.txt").exists()
+
+
+@pytest.mark.parametrize("how", ['raise Unavailable("no logs here")', 'return "no logs here"'])
+def test_what_cannot_run_here_is_skipped_with_its_reason(lab, capsys, how):
+    lab.write("logs", SQUARES + f"\n\ndef unsupported_reason(setting):\n    {how}\n")
+    assert reproduce("run_dir=run", "publish=figures") == OK
+    captured = capsys.readouterr()
+    assert "logs skipped: no logs here" in captured.err
+    assert "1 done, 1 skipped, 0 failed" in captured.out
+    assert not [line for line in lab.ran() if line.startswith("logs")]
+    assert [row["figure"] for row in json.loads((lab.path / "figures/claims.json").read_text())["claims"]] == [
+        "squares",
+        "squares",
+    ]
+
+
+def test_an_interrupted_run_goes_on_behind_what_is_finished(lab, capsys):
+    stop = '    if name == "high" and not Path("go").exists():\n        raise KeyboardInterrupt\n'
+    lab.edit("squares", "    half =", stop + "    half =")
+    assert reproduce("run_dir=run") == INTERRUPTED
+    assert "continue it with: python -m bandit_lab reproduce" in capsys.readouterr().err
+    assert lab.ran() == ["squares low", "squares high"]
+    (lab.path / "go").touch()
+    assert reproduce("run_dir=run") == OK
+    assert lab.ran() == ["squares high"]
+
+
+PROCESS = """
+import sys
+from pathlib import Path
+sys.path[:0] = [{tests!r}, {tests!r} + "/lab", {tests!r} + "/app"]
+from toy_experiments import patch
+patch(Path.cwd(), setattr)
+from bandit_lab.app.cli import main
+sys.exit(main(["reproduce", "cache=cache", "compilation_cache=null", "run_dir=run"]))
+"""
+
+
+@pytest.mark.parametrize("number", nightly_but([signal.SIGKILL], [signal.SIGINT, signal.SIGKILL]))
+def test_a_signal_half_way_loses_only_the_piece_at_work(lab, number):
+    stop = '    if name == "high" and not Path("go").exists():\n        import time\n        time.sleep(600)\n'
+    lab.edit("squares", "    half =", stop + "    half =")
+    code = PROCESS.format(tests=str(Path(__file__).parents[1]))
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=lab.path, env=environment, stderr=subprocess.PIPE)
+    while "squares high" not in (lab.path / "ran.txt").read_text() if (lab.path / "ran.txt").exists() else True:
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == (INTERRUPTED if number == signal.SIGINT else -signal.SIGKILL)
+    lab.ran()
+    (lab.path / "go").touch()
+    assert reproduce("run_dir=run") == OK
+    assert lab.ran() == ["squares high"]
+
+
+def test_a_full_disk_stops_the_run_and_keeps_what_is_finished(lab, monkeypatch, capsys):
+    write, full = durable.write_file, []
+
+    def refuse(path, data):
+        if full and path.suffix == ".npz":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        full.extend([path] if path.suffix == ".npz" else [])
+        write(path, data)
+
+    with monkeypatch.context() as disk:
+        disk.setattr(durable, "write_file", refuse)
+        assert reproduce("run_dir=run") == INTERRUPTED
+    assert "No space left" in capsys.readouterr().err
+    lab.ran()
+    assert reproduce("run_dir=run") == OK
+    assert lab.ran() == ["squares high"]
+
+
+def test_a_damaged_entry_is_measured_again(lab):
+    assert reproduce("run_dir=one") == OK
+    lab.ran()
+    for place, path in enumerate(sorted((lab.path / "cache").rglob("*.npz"))):
+        data = path.read_bytes()
+        path.write_bytes(data[: len(data) // 2] if place % 2 else data[:200] + bytes([data[200] ^ 255]) + data[201:])
+    assert reproduce("run_dir=two") == OK
+    assert lab.ran() == ["squares low", "squares high"]
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("figures=cubes", "figures: expected all, or some of squares, got 'cubes'"),
+        ("figures=squares,cubes", "figures: expected all, or some of squares, got 'cubes'"),
+        ("figures=[]", "figures: expected all, or names with commas between, got []"),
+        ("figures=null", "figures: expected all, or names with commas between, got None"),
+        ("figures=''", "figures: expected all, or some of squares, got ''"),
+        ("figures={a: 1}", "figures: expected all, or names with commas between, got"),
+        ("figures=all,cubes", "figures: expected all, or some of squares, got 'cubes'"),
+        ("quality=final", "quality: expected one of draft, paper, got 'final'"),
+        ("quality=3", "quality: expected one of draft, paper, got '3'"),
+        ("figure=squares", "figure: expected a setting of reproduce (did you mean figures?), got an unknown key"),
+        ("publish=experiments/squares.py", "publish: expected a folder, got 'experiments/squares.py'"),
+        ("cache=experiments/squares.py/deep", "cache: expected a folder, got 'experiments/squares.py/deep'"),
+        ("overwrite=perhaps", "overwrite: expected true or false, got 'perhaps'"),
+        ("run_dir=experiments", "run_dir: expected a new folder, an empty one or one of an earlier run"),
+        ("--draft", "option: expected key=value"),
+    ],
+)
+def test_bad_input_is_one_line_before_any_work(lab, capsys, argument, message):
+    before = sorted(path.name for path in lab.path.iterdir())
+    arguments = [argument] if argument.startswith("run_dir") else ["run_dir=run", argument]
+    assert main(["reproduce", *arguments]) == BAD_INPUT
+    captured = capsys.readouterr()
+    assert captured.err.startswith(f"bandit_lab reproduce: {message}")
+    assert captured.err.count("\n") == 1
+    assert sorted(path.name for path in lab.path.iterdir()) == before
+    assert lab.ran() == []
+
+
+def test_a_finished_run_is_replaced_only_if_asked_for(lab, capsys):
+    assert reproduce("run_dir=run") == OK
+    assert reproduce("run_dir=run") == BAD_INPUT
+    assert "run_dir: expected a new folder, or overwrite=true, got 'a finished run in run'" in capsys.readouterr().err
+    assert reproduce("run_dir=run", "overwrite=true") == OK
+
+
+def test_publishing_merges_and_writes_the_index(lab):
+    for name in ("cubes", "gone"):
+        lab.write(name)
+    assert reproduce("figures=cubes,gone,squares", "run_dir=one", "publish=figures") == OK
+    before = json.loads((lab.path / "figures/claims.json").read_text())
+    assert [row["figure"] for row in before["claims"]] == ["cubes", "cubes", "gone", "gone", "squares", "squares"]
+    (lab.path / "experiments/gone.py").unlink()
+    lab.write("new")
+    lab.edit("squares", "They are the same", "They do not differ")
+    text = "\n\ndef table(found):\n    return '| a | b |'\n"
+    lab.write("squares", (lab.path / "experiments/squares.py").read_text() + text)
+    assert reproduce("figures=squares", "run_dir=two", "publish=figures", "quality=paper") == OK
+    after = json.loads((lab.path / "figures/claims.json").read_text())
+    assert [row["figure"] for row in after["claims"]] == ["cubes", "cubes", "squares", "squares"]
+    assert after["claims"][:2] == before["claims"][:2]
+    assert (after["claims"][2]["statement"], after["claims"][2]["quality"]) == ("They do not differ", "paper")
+    page = (lab.path / "figures/claims.md").read_text()
+    for part in (
+        "4 claims, of which 2 hold. 4 of them are independent checks",
+        "They do not differ",
+        "| a | b |",
+        "**no**",
+        "it is 0.1 % larger",
+    ):
+        assert part in page
+    assert "`python -m bandit_lab reproduce figures=squares quality=paper`" in page
+    assert "figures=cubes quality=draft" in page
+    assert {"squares.png", "squares_wide.pdf", "squares.csv"} <= {p.name for p in (lab.path / "figures").iterdir()}
+    index = (lab.path / "experiments/README.md").read_text()
+    assert "../figures/squares.png" in index
+    assert "Is the measured square the predicted one?" in index
+    assert "| 1 of 2 |" in index
+    assert "[new](new.py)" in index
+    assert "not published yet" in index
+    assert "generator/README.md" in index
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"claims": []}'])
+def test_a_table_of_somebody_else_is_not_touched(lab, capsys, text):
+    (lab.path / "figures").mkdir()
+    (lab.path / "figures/claims.json").write_text(text)
+    assert reproduce("publish=figures", "run_dir=run") == BAD_INPUT
+    assert "publish: expected a folder whose claims.json is one of reproduce" in capsys.readouterr().err
+    assert (lab.path / "figures/claims.json").read_text() == text
+    assert lab.ran() == []
+
+
+@pytest.mark.parametrize("theirs", ["squares.png", "squares_wide.pdf", "squares.csv", "claims.md"])
+def test_publishing_replaces_nothing_of_somebody_else(lab, theirs, capsys):
+    (lab.path / "figures").mkdir()
+    (lab.path / "figures" / theirs).write_text("mine")
+    assert reproduce("figures=squares", "publish=figures", "run_dir=run") == BAD_INPUT
+    assert f"got '{theirs} in figures, of somebody else'" in capsys.readouterr().err
+    assert (lab.path / "figures" / theirs).read_text() == "mine"
+    assert not (lab.path / "run").exists()
+
+
+def test_publishing_elsewhere_leaves_the_index_alone(lab):
+    assert reproduce("run_dir=run", "publish=elsewhere/figures") == OK
+    assert not (lab.path / "experiments/README.md").exists()

@@ -1,0 +1,227 @@
+"""Every experiment as a draft through the real command: files, numbers, claims, and verdicts that can turn.
+
+An experiment is found by its file: a new one is tested here without an edit. The planted defect multiplies every number
+of the prediction by 1.5: each claim that held must then fail.
+"""
+
+import contextlib
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from unittest.mock import MagicMock
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
+from settings import nightly_but
+
+from bandit_lab.app.cli import OK, main
+from bandit_lab.app.folder.store import strict_json
+from bandit_lab.lab.reproduce import claims, publish, sheet, source
+from bandit_lab.lab.reproduce.cache import MEASURED, Cache
+from bandit_lab.lab.reproduce.experiment import (
+    Claim,
+    Loaded,
+    Results,
+    Setting,
+    discover,
+    experiments_dir,
+    read_setting,
+)
+
+EXPERIMENTS = discover()
+FIGURES = experiments_dir().parent / "figures"
+REPRESENTATIVES = ("normalisation", "transfer", "transition")
+"""Run in `make test`, the others nightly: the shortest ones that bisect thresholds, fit curves and run long."""
+every = pytest.mark.parametrize("name", EXPERIMENTS)
+drafted = pytest.mark.parametrize("name", nightly_but(REPRESENTATIVES, EXPERIMENTS))
+MOST_NUMBERS = 20_000
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("reproduce")
+
+
+@cache
+def run(place: Path, name: str) -> dict:
+    """summary.json of one experiment's draft, run by the command; published beside those before it."""
+    here = place / name
+    options = [f"cache={place / 'cache'}", "compilation_cache=null", f"publish={place / 'figures'}"]
+    assert main(["reproduce", f"figures={name}", "quality=draft", f"run_dir={here}", *options]) == OK, errors(here)
+    return json.loads((here / "summary.json").read_text())
+
+
+def errors(folder: Path) -> str:
+    return "\n".join(path.read_text() for path in folder.glob("*.error.txt"))
+
+
+@cache
+def found(place: Path, name: str) -> tuple[Loaded, Results]:
+    """What claims and pictures of a draft were made from, or a skip where it cannot run here."""
+    summary = run(place, name)
+    if summary["figures"][0]["status"] == "skipped":
+        pytest.skip(summary["figures"][0]["reason"])
+    loaded, setting = EXPERIMENTS[name].load(), read_setting(name, "draft")
+    measured = Cache(place / "cache", loaded, setting).load(MEASURED)
+    assert measured is not None
+    return loaded, Results(loaded.predict(setting), measured, setting)
+
+
+@pytest.mark.slow
+@drafted
+def test_files_numbers_and_claims_exist(place, name):
+    loaded, data = found(place, name)
+    published = {path.name for path in (place / "figures").iterdir()}
+    assert {f"{name}{ending}" for ending in (".png", ".pdf", "_wide.png", "_wide.pdf", ".csv")} <= published
+    rows = [row for row in run(place, name)["claims"] if row["figure"] == name]
+    assert len(rows) == len(loaded.claims) >= 1
+    for row in rows:
+        assert row["holds"] == (row["measured"] is not None and _close(row)), row["id"]
+        assert np.isfinite(row["predicted"])
+        assert row["predicted"] != 0
+        assert row["tolerance"] > 0
+        assert row["statement"]
+        assert row["source"]
+        assert row["holds"] or row["explanation"], f"{row['id']} does not hold and says no reason: {row}"
+    lines = (place / "figures" / f"{name}.csv").read_text().splitlines()
+    assert 1 < len(lines) <= MOST_NUMBERS
+    for part in (data.predicted, data.measured):
+        assert part.data_vars
+        for key, variable in part.data_vars.items():
+            assert "units" in variable.attrs, f"{key}: expected attrs['units']"
+
+
+def _close(row: dict) -> bool:
+    return abs(row["measured"] - row["predicted"]) <= row["tolerance"]
+
+
+@pytest.mark.slow
+@drafted
+def test_a_prediction_that_is_off_by_half_turns_every_verdict(place, name):
+    loaded, data = found(place, name)
+    scaled = data.predicted.copy()
+    for key, variable in data.predicted.data_vars.items():
+        if variable.dtype.kind in "fc":
+            scaled[key] = 1.5 * variable
+    before = {row["id"]: row["holds"] for row in claims.rows(loaded, data)}
+    wrong = data._replace(predicted=scaled)
+    stubborn = [claim.id for claim in loaded.claims if before[claim.id] and claims.row(claim, wrong)["holds"]]
+    assert not stubborn, "claims that no prediction can break"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wide", [False, True])
+@drafted
+def test_text_can_be_read_and_nothing_leaves_the_page(place, name, wide):
+    loaded, data = found(place, name)
+    with sheet.drawn(loaded, data, wide) as figure:
+        FigureCanvasAgg(figure).draw()
+        assert figure.get_figwidth() == sheet.WIDTH[wide]
+        assert figure.get_figheight() <= 9.5  # a page
+        texts = [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip()]
+        small = {t.get_text(): t.get_fontsize() for t in texts if t.get_fontsize() < sheet.SMALLEST_TEXT}
+        assert not small
+        box, width, height = figure.get_tightbbox(), *figure.get_size_inches()
+        assert min(box.x0, box.y0, width - box.x1, height - box.y1) > -0.02, f"{box} on {width} x {height} inches"
+
+
+@every
+def test_prediction_and_measurement_are_independent_witnesses(name):
+    source.check_witnesses(EXPERIMENTS[name].source)
+
+
+@every
+def test_every_experiment_asks_a_question_and_has_both_qualities(name):
+    assert EXPERIMENTS[name].question.endswith("?")
+    draft, paper = (read_setting(name, quality) for quality in ("draft", "paper"))
+    assert isinstance(draft, Setting)
+    assert set(draft) <= set(paper) | {"quality"}
+
+
+IDS = {claim.id for one in EXPERIMENTS.values() for claim in one.load().claims}
+
+
+@every
+def test_every_claim_says_what_could_have_made_it_fail_and_from_which_it_follows(name):
+    for claim in EXPERIMENTS[name].load().claims:
+        assert claim.fails_if, claim.id
+        for other in filter(None, claim.follows.split(", ")):
+            full = other if "." in other else f"{claim.follows.partition('.')[0]}.{other}"
+            assert full in IDS - {claim.id}, claim.id
+
+
+class Seen:
+    """`Results` that notes whether a claim has looked at what was predicted."""
+
+    measured, setting, looked = MagicMock(), MagicMock(), False
+
+    @property
+    def predicted(self) -> MagicMock:
+        self.looked = True
+        return MagicMock()
+
+
+def compares(claim) -> bool:
+    """Whether a claim's numbers come from what was predicted, or it says which constant it takes."""
+    seen = Seen()
+    for number in (claim.predicted, claim.measured):
+        with contextlib.suppress(Exception):  # mocks are no numbers; what was looked at is noted all the same
+            number(seen)
+    return seen.looked or bool(claim.constant)
+
+
+@every
+def test_every_picture_says_what_was_trained(name):
+    trained = EXPERIMENTS[name].load().trained
+    assert trained is not None
+    for quality in ("draft", "paper"):
+        assert trained(read_setting(name, quality))
+
+
+@every
+def test_predictions_are_computed_or_name_their_constant(name):
+    assert [claim.id for claim in EXPERIMENTS[name].load().claims if not compares(claim)] == []
+
+
+def test_a_typed_prediction_is_noticed():
+    typed = Claim("a.b", "", "", lambda f: 38.0, lambda f: float(f.measured.x), 0.1)
+    assert not compares(typed)
+    assert compares(replace(typed, constant="a closed form"))
+    assert compares(replace(typed, predicted=lambda f: float(f.predicted.x)))
+
+
+def published() -> dict:
+    if not (FIGURES / publish.CLAIMS).exists():
+        pytest.skip("nothing is published yet")
+    return publish.read(FIGURES)
+
+
+@every
+def test_published_claims_are_those_of_the_experiment(name):
+    content = published()
+    loaded, rows = EXPERIMENTS[name].load(), [row for row in content["claims"] if row["figure"] == name]
+    assert name in content["figures"], f"not published yet: {claims.command(name)} publish=figures"
+    assert content["figures"][name]["quality"] == "paper"
+    assert content["figures"][name]["question"] == loaded.question
+    about = ("id", "statement", "source", *claims.ABOUT)
+    assert [[row[key] or "" for key in about] for row in rows] == [
+        [getattr(claim, key) for key in about] for claim in loaded.claims
+    ]
+    for row, claim in zip(rows, loaded.claims, strict=True):
+        given = row["relative_tolerance"] if claim.relative else row["tolerance"]
+        assert callable(claim.tolerance) or given == claim.tolerance, row["id"]
+        assert row["holds"] == (row["measured"] is not None and _close(row)), row["id"]
+        assert row["holds"] or row["explanation"], row["id"]
+    for ending in (".png", ".pdf", "_wide.png", "_wide.pdf", ".csv"):
+        assert (FIGURES / f"{name}{ending}").is_file()
+
+
+def test_published_tables_are_those_of_the_published_claims():
+    content = published()
+    assert (FIGURES / publish.CLAIMS).read_text() == strict_json(content)
+    assert (FIGURES / publish.TABLE).read_text() == claims.markdown(content)
+    index = publish.index_text(content, EXPERIMENTS, FIGURES, experiments_dir())
+    assert (experiments_dir() / publish.INDEX).read_text() == index

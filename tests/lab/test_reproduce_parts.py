@@ -1,0 +1,355 @@
+"""Parts of `reproduce`: the verdict, the entries of the cache, what a function is seen to depend on."""
+
+import importlib.util
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import xarray
+from matplotlib.figure import Figure
+
+from bandit_lab._readings import farthest_from_one, share_near_one
+from bandit_lab.app.plots import style
+from bandit_lab.lab.reproduce import cache, claims, sheet, source
+from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, as_setting, discover, labelled
+
+
+def _found(predicted: float, measured: float, quality: str = "draft") -> Results:
+    data = [xarray.Dataset({"x": ((), value)}) for value in (predicted, measured)]
+    return Results(*data, as_setting({"quality": quality, "tolerance": {"x": 0.25}}))
+
+
+@pytest.mark.parametrize(
+    ("measured", "tolerance", "relative", "holds"),
+    [
+        (2.5, 0.5, False, True),
+        (2.50001, 0.5, False, False),
+        (1.5, 0.25, True, True),
+        (1.4999, 0.25, True, False),
+        (1.5, lambda f: f.setting.tolerance.x, True, True),
+        (float("nan"), 1e9, False, False),
+    ],
+)
+def test_the_verdict_is_the_distance_against_the_tolerance(measured, tolerance, relative, holds):
+    claim = Claim("a.b", "", "", lambda f: float(f.predicted.x), lambda f: float(f.measured.x), tolerance, relative)
+    row = claims.row(claim, _found(2.0, measured))
+    assert row["holds"] is holds
+    assert row["holds"] is bool(abs(row["measured"] - row["predicted"]) <= row["tolerance"])
+
+
+def test_entries_keep_types_attributes_and_coordinates():
+    dataset = xarray.Dataset(
+        {
+            "number": (("a", "b"), np.array([[1.5, np.nan, np.inf], [-0.0, 1e-300, 3.0]]), {"units": "m", "n": 3}),
+            "count": ("a", np.array([1, 2**62])),
+            "flag": ("a", np.array([True, False])),
+            "pole": ("a", np.array([1j, 2.0])),
+            "name": ("a", np.array(["one", "zwölf"], dtype=object)),
+            "single": ((), np.float32(0.1)),
+        },
+        {"a": ["x", "y"], "b": [0.1, 0.2, 0.3], "label": ("a", ["p", "q"])},
+        {"about": "all"},
+    )
+    back = cache.unpack(cache.pack(dataset))
+    xarray.testing.assert_identical(back, dataset.assign(name=dataset["name"].astype(str)))
+    assert list(back.variables) == list(dataset.variables)  # the rows of the numbers are in this order
+    assert {name: v.dtype.kind for name, v in back.data_vars.items()} == {
+        "number": "f",
+        "count": "i",
+        "flag": "b",
+        "pole": "c",
+        "name": "U",
+        "single": "f",
+    }
+
+
+FILE = """
+import bandit_lab.measure as m
+import numpy as np
+from bandit_lab import theory
+from bandit_lab.bandits import k_arm, two_arm
+UNIT, WIDE = "m", 3
+def shared(x):
+    return np.array(x)
+def law(x):
+    return theory.exact("lag", shared(x), 0.0)
+def predict(x):
+    return law(x), UNIT
+def measure(x):
+    draw = bandit(x)
+    return m.growth_rate(draw, shared(x)), UNIT
+def bandit(x):
+    return two_arm(x)
+def other(x):
+    return k_arm(WIDE)
+def draw(figure, found, wide):
+    return shared(WIDE)
+CLAIMS = (lambda f: f.measured.x,)
+"""
+
+
+def test_what_a_function_uses_is_seen_through_its_helpers():
+    used = {part: {name for name, _ in source.uses(FILE, part) if "." in name} for part in ("predict", "measure")}
+    assert used == {
+        "predict": {"bandit_lab.theory.exact", "numpy.array"},
+        "measure": {"bandit_lab.measure.growth_rate", "bandit_lab.bandits.two_arm", "numpy.array"},
+    }
+    source.check_witnesses(FILE)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "seen"),
+    [
+        ("two_arm(x)", "two_arm(2 * x)", True),
+        ('UNIT, WIDE = "m"', 'UNIT, WIDE = "km"', True),
+        ("np.array(x)", "np.asarray(x)", True),
+        ("as m", "as n", True),
+        ("k_arm(WIDE)", "0", False),
+        ("import k_arm, two_arm", "import gaussian, two_arm", False),
+        ('"lag", shared', '"refresh", shared', False),
+        ("return shared(WIDE)", "return 2", False),
+        ("f.measured.x", "f.measured.y", False),
+        ("def bandit(x):", 'def bandit(x):\n    """Two arms."""  # as they are', False),
+        ("def shared(x)", "np.seterr(all='raise')\ndef shared(x)", True),
+    ],
+)
+def test_only_code_that_measures_makes_a_measurement_out_of_date(before, after, seen):
+    assert before in FILE
+    assert (source.text(FILE.replace(before, after), "measure") != source.text(FILE, "measure")) is seen
+
+
+THEORY, SIMULATION = "bandit_lab.theory, bandit_lab.lab.predict.linear", "bandit_lab.measure, bandit_lab.simulation"
+BOTH = f"{SIMULATION}, {THEORY}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "part", "expected", "got"),
+    [
+        (
+            "return law(x)",
+            "return m.growth_rate(x)",
+            "predict",
+            SIMULATION,
+            "bandit_lab.measure.growth_rate in line 12",
+        ),
+        ("theory.exact(", "m.growth_rate(", "predict", SIMULATION, "bandit_lab.measure.growth_rate in line 10"),
+        ("return law(x)", "return measure(x)", "predict", SIMULATION, "bandit_lab.measure.growth_rate in line 15"),
+        ("bandit(x)\n", "theory.exact(x)\n", "measure", THEORY, "bandit_lab.theory.exact in line 14"),
+        ("two_arm(x)", "law(x)", "measure", THEORY, "bandit_lab.theory.exact in line 10"),
+        ("two_arm(x)", "[theory.exact(one) for one in x]", "measure", THEORY, "bandit_lab.theory.exact in line 17"),
+        ("def bandit(x", "def bandit(x=theory.LAW", "measure", THEORY, "bandit_lab.theory.LAW in line 16"),
+        ("def bandit", "@theory.cached\ndef bandit", "measure", THEORY, "bandit_lab.theory.cached in line 16"),
+        ('UNIT, WIDE = "m"', "UNIT, WIDE = theory.UNIT", "measure", THEORY, "bandit_lab.theory.UNIT in line 6"),
+        ("np.array(x)", "np.array(theory.exact(x))", "measure", THEORY, "bandit_lab.theory.exact in line 8"),
+        (
+            "def bandit(x):",
+            "def bandit(x):\n    from bandit_lab.lab.predict.linear import wire",
+            "measure",
+            THEORY,
+            "bandit_lab.lab.predict.linear.wire in line 17",
+        ),
+        ("two_arm(x)", "two_arm(theory)", "measure", THEORY, "bandit_lab.theory in line 17"),
+        ("def shared", "np.x = theory.exact\ndef shared", "measure", THEORY, "bandit_lab.theory.exact in line 7"),
+        ("def shared", "for np in theory.ALL: ...\ndef shared", "measure", THEORY, "bandit_lab.theory.ALL in line 7"),
+        (
+            "return law(x), UNIT",
+            "global UNIT\n    UNIT = law(x)\n    return UNIT",
+            "measure",
+            THEORY,
+            "bandit_lab.theory.exact in line 10",
+        ),
+        (
+            "import numpy as np",
+            "import numpy as np, bandit_lab\ndef two_arm(x): return bandit_lab.theory.exact(x)",
+            "measure",
+            THEORY,
+            "bandit_lab.theory.exact in line 4",
+        ),
+        (
+            "import numpy as np",
+            "import numpy as np, bandit_lab\ndef two_arm(x): return getattr(bandit_lab, x)",
+            "measure",
+            THEORY,
+            "bandit_lab in line 4",
+        ),
+        ("two_arm(x)", "__import__(x)", "measure", THEORY, "__import__ in line 17"),
+        (
+            "import numpy as np",
+            "import numpy as np, importlib\ndef two_arm(x): return importlib.import_module(x)",
+            "measure",
+            THEORY,
+            "importlib.import_module in line 4",
+        ),
+        ("shared(WIDE)", "law(WIDE)", "draw", BOTH, "bandit_lab.theory.exact in line 10"),
+        ("shared(WIDE)", "m.growth_rate(WIDE)", "draw", BOTH, "bandit_lab.measure.growth_rate in line 21"),
+        ("f.measured.x", "law(f.measured.x)", "CLAIMS", BOTH, "bandit_lab.theory.exact in line 10"),
+    ],
+)
+def test_a_witness_that_uses_the_other_side_is_refused(before, after, part, expected, got):
+    assert before in FILE
+    with pytest.raises(ValueError, match="expected") as error:
+        source.check_witnesses(FILE.replace(before, after, 1))
+    assert str(error.value) == f"{part}: expected nothing of {expected} and no import by text, got {got}"
+
+
+@pytest.mark.parametrize("name", source.SIMULATION + source.THEORY)
+def test_what_is_forbidden_is_there(name):
+    """A module that moves would be forbidden no more."""
+    assert importlib.util.find_spec(name) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("from bandit_lab.theory import *\n" + FILE, "import: expected names, got `from bandit_lab.theory import *`"),
+        ("def measure(x):\n    return 1\n", None),
+    ],
+)
+def test_what_cannot_be_told_is_refused_and_what_is_not_there_is_not(text, message):
+    if message is None:
+        source.check_witnesses(text)
+    else:
+        with pytest.raises(ValueError, match="import") as error:
+            source.check_witnesses(text)
+        assert str(error.value).startswith(message)
+
+
+def test_claims_of_one_reading_compare_what_it_reads():
+    data = [xarray.Dataset({"x": ("i", values)}) for values in ([2.0, 4.0], [2.2, 3.0])]
+    found = Results(*data, as_setting({"quality": "draft"}))
+    rows = [
+        claims.row(claim, found)
+        for claim in (
+            Claim.ratio("a.b", "", "", lambda d: d.x, 0.2, explanation="no"),
+            Claim.same("a.c", "", "", lambda d: d.x[0], 0.11, relative=True),
+            Claim.one("a.d", "", "", lambda f: f.measured.x[0] - 1, 0.1),
+        )
+    ]
+    seen = [(row["predicted"], row["measured"], row["holds"]) for row in rows]
+    assert seen == [(1, 0.75, False), (2, 2.2, True), (1, pytest.approx(1.2), False)]
+
+
+def test_claims_that_follow_from_others_are_no_independent_checks():
+    def row(number, **about):
+        claim = Claim(f"a.{number}", "", "", lambda f: 1.0, lambda f: float(f.measured.x), 0.5, **about)
+        return claims.row(claim, _found(1.0, number))
+
+    rows = [row(1), row(2), row(1.1, follows="a.1", fails_if="it rains"), row(1.2, post_hoc="seen", constant="a book")]
+    assert [one["independent"] for one in rows] == [True, True, False, True]
+    assert claims.tally(rows) == (
+        "4 claims, of which 3 hold. 3 of them are independent checks, of which 2 hold; the others follow from these. "
+        "Post hoc: 1."
+    )
+    said = [claims.doubts(one) for one in rows]
+    assert said == ["not stated"] * 2 + [
+        "it rains; follows from a.1",
+        "not stated; post hoc: seen; constant from a book",
+    ]
+    before = {key: value for key, value in rows[0].items() if key not in (*claims.ABOUT, "independent")}
+    assert claims.tally([before]).startswith("1 claims, of which 1 hold. 1 of them")
+
+
+def test_farthest_from_one_takes_plain_numbers():
+    assert farthest_from_one(np.array([1.1, 0.8]), 1.0) == 0.8
+    assert farthest_from_one(np.array([1.1, 5.0]), np.array([1.0, np.nan])) == 1.1
+    assert np.isnan(farthest_from_one(np.array([1.1, np.nan]), 1.0))
+
+
+def test_the_share_near_one_is_of_all_that_is_predicted():
+    """What was not found is not near; what is not predicted does not count; axes are told by their names."""
+    predicted = xarray.DataArray([[1.0, 2.0, np.nan], [4.0, 5.0, 6.0]], dims=("a", "b"))
+    measured = xarray.DataArray([[1.1, 4.0], [2.4, 5.0], [1.0, np.nan]], dims=("b", "a"))
+    assert share_near_one(measured, predicted, 0.15) == pytest.approx(3 / 5)
+    assert share_near_one(np.array([[1.125], [0.875]]), 1.0, 0.125) == 1.0
+    assert share_near_one(np.array([1.0, np.nan]), 1.0, 0.125) == 0.5
+
+
+def test_parts_are_kept_in_their_order_and_told_one_by_one():
+    stored: dict = {"b": xarray.Dataset({"x": 7})}
+    told: list = []
+    lab = Lab(lambda name, make: stored[name] if name in stored else make(), lambda *seen: told.append(seen))
+    kept = lab.keep_each({name: lambda name=name: xarray.Dataset({"x": ord(name)}) for name in "abc"})
+    assert {name: int(part.x) for name, part in kept.items()} == {"a": 97, "b": 7, "c": 99}
+    assert (list(kept), told) == (["a", "b", "c"], [(1, 3), (2, 3), (3, 3)])
+
+
+@pytest.mark.parametrize("name", discover())
+def test_an_experiment_can_be_read_in_one_go(name):
+    """In 400 lines at most."""
+    assert len(discover()[name].source.splitlines()) <= 400
+
+
+@pytest.mark.parametrize("experiment", discover().values(), ids=lambda one: one.id)
+def test_the_key_covers_the_rooms_of_study_that_a_measurement_uses(experiment):
+    """Code that moves out of `ROOMS` would be changed without being measured again. What frames a run is not in it."""
+    frame = ("bandit_lab.lab.reproduce.",)
+    covered = tuple(f"bandit_lab.{room.replace('/', '.')}." for room in cache.ROOMS)
+    used = {name for name, _ in source.uses(experiment.load().source, "measure") if "bandit_lab.app." in name}
+    assert [name for name in used if not name.startswith(frame + covered)] == []
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_picture_says_above_it_what_was_trained(wide):
+    def trained(setting):
+        return sheet.trained(sheet.two_arms((0.9, 0.1)), "GRPO with std", kl_weight=[0.5, 2])
+
+    plain = SimpleNamespace(draw=lambda figure, found, wide: figure.subplots(), trained=None)
+    with sheet.drawn(plain, _found(1, 1), wide) as figure:
+        assert figure.get_suptitle() == ""
+        height = figure.get_figheight()
+    with sheet.drawn(SimpleNamespace(draw=plain.draw, trained=trained), _found(1, 1), wide) as figure:
+        text = figure.get_suptitle()
+        assert figure.get_figheight() == pytest.approx(height + sheet.LINE * (1 + text.count("\n")))
+    said = "two arms, success probabilities 0.9, 0.1; GRPO with std; KL weight 0.5 to 2; drift at G = infinity"
+    assert " ".join(text.split()) == said
+
+
+def test_no_kl_term_is_said():
+    assert sheet.trained("one arm", kl_weight=0, drift="G = 8") == "one arm; no KL term; G = 8"
+
+
+def test_networks_are_named_in_half_a_sentence():
+    about = SimpleNamespace(contexts=4, vocabulary=2, length=3, task="parity")
+    said = "that write 3 tokens out of 2 for 4 prompts, parity"
+    assert sheet.writers(about) == f"networks {said}"
+    assert sheet.writers(about, "mlp", "gru") == f"networks (mlp, gru) {said}"
+    about.contexts = 1
+    assert sheet.writers(about, "mlp") == "network (mlp) that writes 3 tokens out of 2, parity"
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("shared", [False, True])
+def test_panels_share_the_axis_along_which_they_lie(wide, shared):
+    first, second = sheet.panels(Figure(), wide, 2, heights=(2, 4), shared=shared)
+    first.set(xlim=(3, 4), ylim=(5, 6))
+    assert (second.get_xlim() == (3, 4)) == (shared and not wide)
+    assert (second.get_ylim() == (5, 6)) == (shared and wide)
+
+
+def test_lettered_panels_and_small_notes():
+    panels = sheet.panels(Figure(), True, 6, heights=(2, 4), across=(3, 2), lettered=True)
+    assert "".join(panel.get_title(loc="left") for panel in panels) == "abcdef"
+    assert sheet.panels(Figure(), True, 2, heights=(2, 4))[0].get_title(loc="left") == ""
+    sheet.small_note(panels[1], 0.1, 0.2, "here", ha="right")
+    (text,) = panels[1].texts
+    assert (text.get_fontsize(), text.get_ha(), text.get_position()) == (sheet.SMALLEST_TEXT, "right", (0.1, 0.2))
+
+
+def test_labelled_columns_are_floats_with_units():
+    found = labelled({"x": ("i", [1, 2], "steps"), "y": ((), 3, "1")}, {"i": ["a", "b"]})
+    assert (found.x.dtype, found.x.dims, found.x.units) == (float, ("i",), "steps")
+    assert (float(found.x.sel(i="b")), float(found.y), found.y.units) == (2, 3, "1")
+
+
+def test_a_line_is_named_at_its_end_and_a_key_has_lines_and_markers():
+    panel = Figure().subplots()
+    panel.set_ylim(0, 10)
+    sheet.name_level(panel, 4, "law", va="top")
+    (text,) = panel.texts
+    place = panel.transAxes.inverted().transform(text.get_transform().transform(text.get_position()))
+    np.testing.assert_allclose(place, (0.985, 0.4))
+    assert (text.get_va(), text.get_ha()) == ("top", "right")
+    sheet.key(panel, {"A: refresh": style.BLUE}, {"mlp": "o"}, ncols=2)
+    handles = panel.get_legend().legend_handles
+    assert [one.get_label() for one in handles] == ["A: refresh", "mlp"]
+    assert [(one.get_color(), one.get_marker()) for one in handles] == [(style.BLUE, "None"), (style.GREY, "o")]

@@ -1,0 +1,208 @@
+"""`sweep` end to end on small grids: what it measures, what it writes, that it repeats itself."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray
+
+from bandit_lab._types import Outcome
+from bandit_lab.app.cli import main
+from bandit_lab.app.folder.manifest import CompileClock
+
+SMALL = ["sweep.refresh_interval=[1,4]", "sweep.learning_rate.num=16", "momentum=0.5", "quiet=true"]
+SAMPLED = [*SMALL, "group_size=8", "seeds=40", "steps=200", "sampled.multiple=[0.003,0.5,1.5]"]
+TOLERANCE = 1e-3
+
+
+def sweep(folder: Path, *overrides: str) -> dict:
+    assert main(["sweep", f"run_dir={folder}", *overrides]) == 0
+    return json.loads((folder / "summary.json").read_text(), parse_constant=pytest.fail)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sweep") / "run"
+    return folder, sweep(folder, *SAMPLED)
+
+
+def test_folder_holds_what_is_promised(run):
+    names = {path.name for path in run[0].iterdir()}
+    pictures = {"phase_diagram.png", "trajectories.png"}
+    assert names == {"config.yaml", "summary.json", "manifest.json", "results.zarr"} | pictures
+    for picture in pictures:
+        assert (run[0] / picture).read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_summary_has_the_promised_keys(run):
+    summary = run[1]
+    assert set(summary) >= {"axes", "outcomes", "threshold", "transition", "stiffness", "throughput"}
+    assert set(summary["outcomes"]) == {outcome.label for outcome in Outcome}
+    assert set(summary["stiffness"]) >= {"hessian", "closed_form", "relaxation"}
+    assert set(summary["throughput"]) >= {
+        "seed_steps",
+        "seed_steps_per_second",
+        "compile_seconds",
+        "run_seconds",
+        "peak_memory_bytes",
+    }
+    assert summary["throughput"]["seed_steps"] == 2 * 3 * 40 * 200
+    columns = {
+        "refresh_interval",
+        "momentum",
+        "measured_learning_rate",
+        "exact",
+        "leading_order",
+        "relative_error",
+        "drift",
+    }
+    for row in summary["threshold"] + summary["transition"]:
+        assert set(row) >= columns
+    assert {row["drift"] for row in summary["threshold"]} == {"G = infinity", "G = 8"}
+
+
+def test_measured_agrees_with_exact(run):
+    """Both drifts, both boundaries: two witnesses that share no code."""
+    rows = run[1]["threshold"] + run[1]["transition"]
+    assert len(rows) == 8
+    for row in rows:
+        assert abs(row["relative_error"]) <= TOLERANCE
+        assert row["relative_error"] == pytest.approx(row["measured_learning_rate"] / row["exact"] - 1, abs=1e-12)
+
+
+def test_drifts_differ_so_that_naming_them_matters(run):
+    by_drift = {(row["drift"], row["refresh_interval"]): row["exact"] for row in run[1]["threshold"]}
+    assert abs(by_drift["G = 8", 4] / by_drift["G = infinity", 4] - 1) > 0.05
+
+
+def test_three_routes_to_the_stiffness_agree(run):
+    for row in run[1]["stiffness"]["rows"]:
+        np.testing.assert_allclose(row["hessian"], row["closed_form"], rtol=1e-10)
+        np.testing.assert_allclose(row["relaxation"], row["closed_form"], rtol=1e-4)
+
+
+def test_sampled_runs_stay_far_below_and_are_lost_beyond_the_threshold(run):
+    for row in run[1]["sampled"]["rows"]:
+        assert row["lost_share"][0] <= 0.1
+        assert row["lost_share"][-1] >= 0.9
+
+
+def test_results_open_with_names_and_units(run):
+    data = xarray.open_zarr(run[0] / "results.zarr", chunks=None)
+    assert data["outcome"].dims == ("momentum", "kl_weight", "refresh_interval", "learning_rate")
+    assert data["sampled_outcome"].dims[-2:] == ("multiple", "seed")
+    for name, variable in data.variables.items():
+        if np.issubdtype(variable.dtype, np.number):
+            assert "units" in variable.attrs, name
+    codes = dict(zip(data["outcome"].attrs["flag_values"], data["outcome"].attrs["flag_meanings"].split(), strict=True))
+    assert codes == {int(outcome): outcome.label for outcome in Outcome}
+    assert list(data["refresh_interval"].values) == [1, 4]
+
+
+def test_outcomes_follow_the_exact_boundaries(run):
+    """Away from a boundary by more than the tolerance every cell has the outcome that the exact theory gives it."""
+    data = xarray.open_zarr(run[0] / "results.zarr").isel(momentum=0, kl_weight=0).load()
+    rate = data["learning_rate"].values
+    for i in range(data.sizes["refresh_interval"]):
+        row = data.isel(refresh_interval=i)
+        onset, threshold = float(row["onset_exact"]), float(row["threshold_exact"])
+        clear = np.all(np.abs(rate[:, None] / [onset, threshold] - 1) > TOLERANCE, axis=1)
+        expected = np.where(rate > threshold, Outcome.UNSTABLE, np.where(rate > onset, Outcome.OSCILLATING, 1))
+        np.testing.assert_array_equal(row["outcome"].values[clear], expected[clear])
+
+
+def test_manifest_says_where_it_comes_from(run):
+    manifest = json.loads((run[0] / "manifest.json").read_text())
+    for key in ("versions", "git_commit", "device", "precision", "seed", "config_hash", "block_width"):
+        assert key in manifest
+    for key in ("wall_seconds", "compile_seconds", "run_seconds"):
+        assert manifest[key] > 0
+    assert len(manifest["config_hash"]) == 64
+
+
+def test_same_settings_same_bytes_and_nothing_compiled_anew_for_the_samples(run, tmp_path, monkeypatch):
+    clocks = []
+    monkeypatch.setattr(CompileClock, "__exit__", lambda self, *e: clocks.append(self.programs))
+    sweep(tmp_path / "again", *SAMPLED, "pictures=false")
+    assert clocks[0] == 0  # the clock of the sampled runs closes first
+    first, second = (xarray.open_zarr(folder / "results.zarr").load() for folder in (run[0], tmp_path / "again"))
+    assert set(first) == set(second)
+    for name in first.variables:
+        assert first[name].values.tobytes() == second[name].values.tobytes(), name
+    hashes = [json.loads((f / "manifest.json").read_text())["config_hash"] for f in (run[0], tmp_path / "again")]
+    assert hashes[0] == hashes[1]
+
+
+def test_a_cell_does_not_know_its_neighbours(run, tmp_path):
+    """Other learning rates and seeds beside it: a sampled cell's bytes stay."""
+    more = [a for a in SAMPLED if not a.startswith(("sampled.multiple", "seeds"))]
+    sweep(tmp_path / "more", *more, "sampled.multiple=[0.3,0.5]", "seeds=150", "pictures=false")
+    few, many = (xarray.open_zarr(folder / "results.zarr").load() for folder in (run[0], tmp_path / "more"))
+    for name in ("tail_mean", "tail_std", "overshoot", "final_max_probability"):
+        mine, other = few[name].sel(multiple=0.5).values, many[name].sel(multiple=0.5, seed=slice(0, 39)).values
+        assert mine.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_both_precisions_run(precision, tmp_path):
+    arguments = ["sweep.refresh_interval=[2]", "momentum=0", "sweep.learning_rate.num=12", "seeds=8", "steps=50"]
+    summary = sweep(tmp_path / precision, *arguments, f"precision={precision}", "group_size=8", "pictures=false")
+    assert all(abs(row["relative_error"]) <= TOLERANCE for row in summary["threshold"])
+
+
+def test_refresh_interval_can_be_the_bracketed_one(tmp_path):
+    arguments = ["dynamics=mean_field", "boundary=refresh_interval", "momentum=0", "sweep.learning_rate=[1.5,2.5,5.0]"]
+    summary = sweep(tmp_path / "run", *arguments, "sweep.refresh_interval={start: 1, stop: 12, num: 12, scale: linear}")
+    for row in summary["threshold"]:
+        assert row["measured_refresh_interval"] == row["exact"]
+        assert row["exact"] == np.floor(2 * row["leading_order"]) + 1  # kappa N < 2 where the law says kappa N < 1
+    assert summary["sampled"] is None
+
+
+def test_no_interior_fixed_point_is_said_and_nothing_crashes(tmp_path, capsys):
+    arguments = ["bandit.rewards=[1,0]", "kl_weight=1.2", "dynamics=mean_field", "sweep.refresh_interval=[1,2]"]
+    summary = sweep(tmp_path / "run", *arguments)
+    assert all(row["measured_learning_rate"] is None for row in summary["threshold"])
+    assert all("vertex" in row["measured_learning_rate_reason"] for row in summary["threshold"])
+    assert summary["stiffness"]["critical_kl_weight"] == pytest.approx(1.5089, abs=5e-5)
+    assert "one exists from kl_weight = 1.5089" in capsys.readouterr().out
+
+
+def test_fresh_estimator_has_no_threshold_in_the_refresh_interval(tmp_path):
+    """Importance ratios and a mean-only advantage: the boundary of the mean field is that of N = 1 at every N."""
+    arguments = ["dynamics=mean_field", "momentum=0", "sweep.refresh_interval=[1,16]", "advantage=dr_grpo"]
+    summary = sweep(tmp_path / "run", *arguments, "estimator=ratio", "sweep.learning_rate.num=16")
+    first, last = summary["threshold"]
+    assert last["measured_learning_rate"] == pytest.approx(first["measured_learning_rate"], rel=TOLERANCE)
+    assert last["measured_learning_rate"] > 30 * last["leading_order"]
+
+
+def test_optimiser_without_a_theory_says_so(tmp_path):
+    arguments = ["optimizer=adam", "sweep.refresh_interval=[1]", "seeds=8", "steps=30", "group_size=8"]
+    summary = sweep(tmp_path / "run", *arguments)
+    for row in summary["threshold"]:
+        assert "no linear theory of the optimiser adam" in row["exact_reason"]
+        assert "adam" in row["measured_learning_rate_reason"]
+
+
+def test_a_value_outside_the_grid_is_null_with_a_reason(tmp_path):
+    arguments = ["dynamics=mean_field", "momentum=0", "sweep.refresh_interval=[4]", "sweep.learning_rate=[0.01,0.02]"]
+    (row,) = sweep(tmp_path / "run", *arguments)["threshold"]
+    assert row["measured_learning_rate"] is None
+    assert "not bracketed" in row["measured_learning_rate_reason"]
+    assert row["exact"] > 0.02
+
+
+def test_a_grid_beyond_the_threshold_shows_no_onset(tmp_path, capsys):
+    """Learning rates that are all unstable: oscillation set in below them, and growing runs have other poles."""
+    arguments = ["dynamics=mean_field", "momentum=0.9", "sweep.refresh_interval=[40,64]"]
+    grid = "sweep.learning_rate={start: 0.1, stop: 0.12, num: 4}"
+    summary = sweep(tmp_path / "run", *arguments, grid, "pictures=false")
+    for row, threshold in zip(summary["transition"], summary["threshold"], strict=True):
+        assert row["exact"] < threshold["exact"] < 0.1
+        assert row["measured_learning_rate"] is None
+        assert "not bracketed" in row["measured_learning_rate_reason"]
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "No measured threshold (2 rows): not bracketed by the grid's learning rates." in printed
+    assert "No measured onset (2 rows): stability is lost before any oscillation, or not bracketed" in printed

@@ -1,0 +1,128 @@
+"""Chunks of a sweep: how they are cut, what names them, when one has failed."""
+
+from dataclasses import replace
+from importlib import metadata
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from settings import cells, learner
+
+from bandit_lab.app.chunks.run import key_of, within_memory
+from bandit_lab.app.settings.config import ChunkSizes, SampledGrid, SweepSettings
+from bandit_lab.bandits import two_arm
+from bandit_lab.lab.sweep import work as sweep_work
+from bandit_lab.lab.sweep.plan import CHUNK_RUNS
+from bandit_lab.lab.sweep.work import RunsWork, chunk_shape
+from bandit_lab.simulation import UNIT, Moments, Summary
+from bandit_lab.simulation.engine import WIDTH
+
+SUMMARY = (0.5, 0.1, 0.0, 0.9, 0.0, True)
+
+
+def plan(**settings):
+    return SimpleNamespace(learner=learner("grpo", two_arm(), group_size=4), settings=SweepSettings(**settings))
+
+
+def work(count=10, seeds=3 * UNIT + 5, **settings) -> RunsWork:
+    rates = cells(np.linspace(0.1, 1.0, count), 0.5)
+    start, middle = np.zeros((count, 2)), np.full(count, 0.6)
+    codes = np.ones((count, seeds), np.int8)
+    return RunsWork(plan(**settings), 50, np.arange(count), rates, start, middle, 0, seeds, True, lambda s, i: codes)
+
+
+def fake_run(learner, dynamics, cells, *, steps, seeds, first_seed, **options):
+    """Runs whose every number tells its cell, its seed and its unit."""
+    cell, seed = cells.learning_rate[:, None], first_seed + np.arange(seeds)
+    summary = Summary(*(np.broadcast_to(cell + seed if i < 5 else seed >= 0, (len(cell), seeds)) for i in range(6)))
+    starts = np.arange(first_seed, first_seed + seeds, UNIT)
+    mean = np.broadcast_to((cell + starts)[..., None], (len(cell), len(starts), steps + 1))
+    counts = np.minimum(first_seed + seeds - starts, UNIT).astype(float)
+    return SimpleNamespace(summary=summary, moments=Moments(counts, mean, 2 * mean))
+
+
+def run_within(most_cells: int, most_units: int, most_threads: int, pieces: list):
+    """`fake_run` on a device with little memory."""
+
+    def run(learner, dynamics, cells, *, seeds, first_seed, threads, **options):
+        count, units = len(cells.learning_rate), -(-seeds // UNIT)
+        if count > most_cells or units > most_units or threads > most_threads:
+            raise MemoryError
+        pieces.append((count, first_seed, seeds))
+        return fake_run(learner, dynamics, cells, seeds=seeds, first_seed=first_seed, **options)
+
+    return run
+
+
+@pytest.mark.parametrize("most", [(10, 4, 2), (10, 2, 2), (10, 1, 2), (4, 1, 2), (4, 1, 1)])
+def test_pieces_for_little_memory_are_whole_blocks_and_units_and_join_to_the_whole(monkeypatch, most):
+    pieces: list = []
+    monkeypatch.setattr(sweep_work, "run", fake_run)
+    whole = work().compute()
+    monkeypatch.setattr(sweep_work, "run", run_within(*most, pieces))
+    parts = within_memory(work())
+    assert {name: part.tobytes() for name, part in parts.items()} == {n: a.tobytes() for n, a in whole.items()}
+    assert all(first % UNIT == 0 and (seeds % UNIT == 0 or first + seeds == 3 * UNIT + 5) for _, first, seeds in pieces)
+    assert {count % WIDTH["sampled"].cells for count, _, _ in pieces} <= {0, 10 % WIDTH["sampled"].cells}
+
+
+def test_less_than_a_block_is_never_tried(monkeypatch):
+    pieces: list = []
+    monkeypatch.setattr(sweep_work, "run", run_within(3, 1, 1, pieces))
+    with pytest.raises(MemoryError):
+        within_memory(work())
+    assert pieces == []
+
+
+def test_a_diverged_run_is_an_outcome_but_a_mean_of_finite_runs_must_be_finite(monkeypatch):
+    def run(*args, **options):
+        runs = fake_run(*args, **options)
+        runs.moments.mean.setflags(write=True)
+        mean = runs.moments.mean.copy()
+        mean[2, 1, 7] = np.nan
+        finite = np.ones((10, options["seeds"]), bool)
+        finite[2, 5] = diverged is False
+        return SimpleNamespace(summary=runs.summary._replace(finite=finite), moments=runs.moments._replace(mean=mean))
+
+    monkeypatch.setattr(sweep_work, "run", run)
+    diverged = True
+    assert np.isnan(work().compute()["unit_mean"]).sum() == 1
+    diverged = False
+    with pytest.raises(FloatingPointError, match="a mean over runs that all stayed finite is not finite"):
+        work().compute()
+
+
+def test_everything_that_decides_the_numbers_is_in_the_key_and_nothing_else(monkeypatch):
+    base = work()
+    others = [
+        *(
+            work(count=9),
+            work(seeds=UNIT),
+            replace(base, steps=51),
+            replace(base, first=UNIT),
+            replace(base, keep=False),
+        ),
+        *(work(seed=1), work(precision="float64"), work(group_size=5), work(kl_estimator="k3"), work(prompts=2)),
+        *(work(batch_reuse=True), work(staleness={"name": "lag"}), work(bandit={"name": "k_arm"})),
+        work(sampled=SampledGrid(start="initial")),
+        replace(base, cells=base.cells._replace(kl_weight=np.nextafter(base.cells.kl_weight, 2))),
+    ]
+    assert len({key_of(w) for w in (base, *others)}) == len(others) + 1
+    same = [work(quiet=True), work(run_dir="elsewhere"), work(chunk=ChunkSizes(cells=4)), replace(base, threads=1)]
+    assert {key_of(w) for w in same} == {key_of(base)}
+    before = key_of(base)
+    monkeypatch.setattr(metadata, "version", lambda name: "0.0.1")  # another jaxlib may round differently
+    assert key_of(base) != before
+
+
+@pytest.mark.parametrize("steps", [1, 50, 1000, 10**6])
+@pytest.mark.parametrize("count", [1, 10, 10**5])
+@pytest.mark.parametrize("seeds", [1, 1024, UNIT, 10**7])
+def test_chunks_are_whole_blocks_and_units_of_bounded_size(steps, count, seeds):
+    wide, part = chunk_shape(plan(), steps, count, seeds)
+    assert wide % WIDTH["sampled"].cells == 0
+    assert part == seeds or part % UNIT == 0
+    least = min(count, WIDTH["sampled"].cells) * min(UNIT, seeds)
+    assert min(wide, count) * part <= max(CHUNK_RUNS, least)
+    pieces = replace(work(count=10, seeds=5), steps=steps).cut()
+    assert np.concatenate([p.index for p in pieces]).tolist() == list(range(10))

@@ -1,0 +1,180 @@
+"""Where theory meets a learner: the formula and automatic differentiation of the drift must give one linear loop."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from settings import cells, nightly_but
+
+from bandit_lab import theory
+from bandit_lab.app.settings.config import PredictSettings
+from bandit_lab.grpo import Ratio
+from bandit_lab.grpo.estimator.tpo import TPO
+from bandit_lab.lab.predict import build
+from bandit_lab.lab.predict.linear import Linear, linearise, measured_linear, noise_covariance, signal_of
+from bandit_lab.lab.sweep.exact import predict_rows
+
+GROUPS = {"bandit": "two_arm", "advantage": "grpo", "estimator": "frozen", "staleness": "refresh", "optimizer": "sgd"}
+
+
+def settings(**changes) -> PredictSettings:
+    chosen = PredictSettings(**{group: {"name": name} for group, name in GROUPS.items()})
+    for key, value in changes.items():
+        setattr(chosen, key, {"name": value} if key in GROUPS and isinstance(value, str) else value)
+    return chosen
+
+
+FIVE = {"name": "k_arm", "rewards": [0.85, 0.7, 0.45, 0.3, 0.1], "reference_logits": [0.0, 0.3, -0.2, 0.1, 0.4]}
+
+
+LONG_KNOWN = ("grpo", "dr_grpo", "rloo", "dapo")
+CASES = [
+    (advantage, estimator)
+    for advantage in theory.ADVANTAGES
+    for estimator in ("frozen", "uncorrected", "ratio", "clipped")
+    if advantage in LONG_KNOWN or estimator == "uncorrected"  # in which everything is felt that an advantage does
+]
+
+
+DYNAMICS = ("mean_field", "finite_group")
+ONE_EACH = [(*case, DYNAMICS[place % 2]) for place, case in enumerate(CASES)]
+
+
+@pytest.mark.parametrize(
+    ("advantage", "estimator", "dynamics"),
+    nightly_but(ONE_EACH, [(*case, dynamics) for case in CASES for dynamics in DYNAMICS]),
+)
+def test_formula_and_differentiation_agree(advantage, estimator, dynamics):
+    chosen = settings(bandit=FIVE, advantage=advantage, estimator=estimator, group_size=6)
+    learner = build.build_learner(chosen, 1)
+    formula = linearise(learner, chosen, dynamics, 0.8)
+    seen = measured_linear(learner, chosen, dynamics, 0.8)
+    assert formula.closed_form
+    assert not seen.closed_form
+    np.testing.assert_allclose(formula.policy, seen.policy, atol=1e-9)
+    np.testing.assert_allclose(formula.spectrum, seen.spectrum, rtol=1e-8)
+    for part in ("fresh", "stale"):
+        eigenvalues = [np.sort(np.linalg.eigvals(getattr(linear, part))) for linear in (formula, seen)]
+        np.testing.assert_allclose(*eigenvalues, atol=1e-8 * formula.largest)
+    for model in ("refresh", "pipeline"):
+        loops = [theory.LinearLoop(linear.fresh, linear.stale, 0.5, model) for linear in (formula, seen)]
+        radii = [theory.spectral_radius(loop, 1.0 / formula.largest, 3) for loop in loops]
+        assert radii[0] == pytest.approx(radii[1], rel=1e-8)
+
+
+def test_a_parameter_that_does_nothing_does_not_change_the_stiffness():
+    """One logit and a dead parameter: D - 1 directions change the policy, but not those orthogonal to all-ones."""
+    prompt = {"name": "contextual", "contexts": 1, "arms": 2, "spread": 0.0, "high": 0.9, "low": 0.1}
+    one, two = (settings(bandit=prompt | {"features": [[[1.0, *dead], [0.0, *dead]]]}) for dead in ([], [0.0]))
+    alone, beside = (measured_linear(build.build_learner(s, 1), s, "mean_field", 1.0) for s in (one, two))
+    np.testing.assert_allclose(beside.spectrum, alone.spectrum, rtol=1e-9)
+
+
+def test_options_of_an_advantage_reach_the_theory():
+    """A power of the std, a threshold that tells 0 from 1 and one that does not, rewards that are not 0 and 1."""
+
+    def signal(advantage, bandit="two_arm"):
+        chosen = settings(advantage=advantage, bandit=bandit)
+        return signal_of(build.build_learner(chosen, 1), chosen, "mean_field")
+
+    assert signal({"name": "tempered", "power": 1.5}).law.power == 1.5
+    assert signal({"name": "tempered"}).law.power == 0.5
+    assert signal({"name": "sign", "threshold": 0.3}).law.advantage == "sign"
+    assert signal({"name": "sign", "threshold": 1.0}) is None
+    fixed = {"name": "k_arm", "rewards": [1.3, 0.2, -0.4], "kind": "fixed"}
+    assert signal({"name": "tempered", "power": 0.7}, fixed).power == 0.7
+    assert signal("none", fixed).mean_advantage(np.ones(3) / 3) == pytest.approx(1.1 / 3)
+    assert signal("median", fixed) is None
+
+
+def linear(model="refresh", convention="heavy_ball", stiffness=0.3) -> Linear:
+    matrix = np.array([[stiffness]])
+    return Linear("G = infinity", "mean_field", 1.0, model, convention, np.ones(2) / 2, 0.5, 0 * matrix, matrix, True)
+
+
+@pytest.mark.parametrize("convention", theory.CONVENTIONS)
+@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.95])
+@pytest.mark.parametrize("interval", [1, 4, 64])
+def test_onset_of_the_oscillator_is_its_critical_damping(interval, momentum, convention):
+    rate = linear(convention=convention).oscillator_onset(interval, momentum).value
+    if momentum == 0:
+        assert rate * 0.3 * interval == pytest.approx(1.0, rel=1e-12)
+        return
+    osc = theory.oscillator(rate, momentum, 0.3, float(interval), convention)
+    assert osc.damping_ratio == pytest.approx(1.0, rel=1e-9)
+    below = theory.oscillator(0.9 * rate, momentum, 0.3, float(interval), convention)
+    assert below.regime == "overdamped"
+
+
+@pytest.mark.parametrize("model", theory.MODELS)
+def test_closed_form_and_block_map_agree_on_thresholds(model):
+    """The same loop with a trace of fresh stiffness goes through the block map instead of the closed form."""
+    stale = linear(model)
+    mixed = Linear("", "", 1.0, model, "heavy_ball", np.ones(2) / 2, 0.5, np.array([[1e-12]]), np.array([[0.3]]), True)
+    assert stale.wholly_stale
+    assert not mixed.wholly_stale
+    for interval in (2, 5):
+        assert mixed.threshold(interval, 0.7).value == pytest.approx(stale.threshold(interval, 0.7).value, rel=1e-6)
+        assert mixed.onset(interval, 0.7).value == pytest.approx(stale.onset(interval, 0.7).value, rel=1e-3)
+
+
+def test_unknown_optimiser_has_reasons_instead_of_numbers():
+    for value in (linear(convention="adam").law(1, 0.9), linear(convention="adam").threshold(1, 0.9)):
+        assert value.value is None
+        assert "adam" in value.reason
+
+
+def test_noise_is_that_of_the_average_over_prompts():
+    one, four = settings(prompts=1), settings(prompts=4)
+    policy = np.array([0.8, 0.2])
+    covariances = [noise_covariance(build.build_learner(s, 1), s, policy)[0] for s in (one, four)]
+    np.testing.assert_allclose(covariances[0], 4 * covariances[1], rtol=1e-14)
+
+
+def test_noise_without_a_baseline_is_the_exact_one_at_any_rewards():
+    """Arms that pay 1 or 0 for certain, once as numbers and once as chances: two formulas, one covariance."""
+    policy = np.array([0.7, 0.3])
+    numbers = {"name": "k_arm", "rewards": [1.0, 0.0], "kind": "fixed"}
+    found = []
+    for bandit in (numbers, {"name": "two_arm", "rewards": [1.0, 0.0]}):
+        chosen = settings(advantage="none", bandit=bandit, group_size=5)
+        found.append(noise_covariance(build.build_learner(chosen, 1), chosen, policy)[0])
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
+
+
+def test_noise_of_an_estimator_that_weighs_on_policy_is_not_that_of_plain_gradients():
+    """The noise of half the gradient is not that of the gradient, and tpo weighs the actions of a group together."""
+
+    class Half(Ratio):
+        def weight(self, ratio, advantage):
+            return 0.5 * super().weight(ratio, advantage)
+
+    policy, chosen = np.array([0.8, 0.2]), settings(group_size=8)
+    learner = build.build_learner(chosen, 1)
+    for estimator in ("frozen", "uncorrected", "ratio", "clipped", "clip_higher", "cispo", "gspo"):
+        plain = settings(estimator=estimator)
+        assert noise_covariance(build.build_learner(plain, 1), plain, policy)[1] is None
+    for estimator in (Half(), TPO()):
+        covariance, reason = noise_covariance(replace(learner, estimator=estimator), chosen, policy)
+        assert covariance is None
+        assert type(estimator).__name__ in reason
+
+
+@pytest.mark.parametrize("model", theory.MODELS)
+def test_a_complex_stiffness_has_a_closed_threshold_and_rings_at_once(model):
+    """Two coupled directions and a stiffer real one: the pair loses stability first; no onset is read off a scan."""
+    stale = np.array([[0.3, -0.1, 0.0], [0.1, 0.3, 0.0], [0.0, 0.0, 0.31]])
+    turning = replace(linear(model), fresh=0 * stale, stale=stale, policy=np.ones(4) / 4)
+    np.testing.assert_allclose(turning.turning, [0.3 + 0.1j])
+    assert not len(linear(model).turning)
+    for interval, momentum in ((1, 0.0), (4, 0.9)):
+        found = turning.threshold(interval, momentum)
+        scanned = theory.first_unstable_learning_rate(turning.loop(momentum), interval)
+        assert found.value == pytest.approx(scanned.value, rel=1e-9)
+        onset = turning.onset(interval, momentum)
+        assert onset.value == 0
+        assert "complex" in onset.note
+    equilibrium = SimpleNamespace(kl_weight=1.0, linear=turning)
+    rows = predict_rows((equilibrium,), cells(1.0, 0.9, [1, 4]), lambda *_: None)
+    assert [onset.value for onset in rows.onset] == [0, 0]

@@ -1,0 +1,93 @@
+"""How sure a verdict is: counts of public runs that were told the same, and what decides between two causes."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bandit_lab as bl
+from bandit_lab.runs.diagnose import Diagnosis, Evidence, Finding, agreement
+from bandit_lab.runs.diagnose.agreement import Agreement, causes, sure, sure_line
+from bandit_lab.runs.diagnose.evidence import CAUSES_FIRST
+
+STORED = Path(__file__).parents[2] / "figures" / "clinic.json"
+
+
+def told(**scores):
+    """A diagnosis with these scores, those of 1 and more as failures."""
+    findings = tuple(Finding(name, score, (Evidence("m", (0, 1), 1, 1, "", score),)) for name, score in scores.items())
+    return Diagnosis("x", findings, severity={name: ("failure", "") for name, score in scores.items() if score >= 1})
+
+
+def test_the_shipped_table_is_the_one_that_was_counted():
+    counted = json.loads(STORED.read_text(encoding="utf-8"))["agreement"]
+    assert {name: row._asdict() for name, row in agreement.table().items()} == counted
+    for name, row in agreement.table().items():
+        parts = row.same + row.other + (0 if name in ("healthy", "not_judged") else row.healthy)
+        assert parts == row.runs
+        assert row.repositories <= row.runs
+        assert 0 <= row.low <= row.share <= row.high <= 1
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (
+            Agreement(12, 6, 10, 1, 1, 0.8, 0.4, 0.97),
+            "How sure: of 12 public runs with the finding stalled 10 had this failure",
+        ),
+        (Agreement(12, 6, 10, 1, 1, 0.8, 0.4, 0.97), ", 1 another and 1 none (by repository 40 to 97 %)."),
+        (
+            Agreement(9, 2, 9, 0, 0, 1, 0.2, 1),
+            "cannot tell; of 9 public runs with the finding stalled 9 had this failure, 0 another and 0 none, all of 2",
+        ),
+        (None, "cannot tell; no public run of known outcome"),
+    ],
+)
+def test_a_share_is_told_where_there_is_one(row, words, monkeypatch):
+    monkeypatch.setattr(agreement, "table", lambda: {} if row is None else {"stalled": row})
+    assert words in sure_line("stalled")
+
+
+def test_two_causes_and_what_decides_between_them():
+    found = told(reward_hacking=1.2, policy_concentration=1.5)
+    assert causes(found) == ["reward_hacking", "policy_concentration"]
+    assert (
+        "draw twenty answers to one prompt: they are one and the same if it is policy concentration" in sure(found)[1]
+    )
+
+
+def test_behind_one_cause_alone_stands_what_came_nearest():
+    assert causes(told(stalled=1.5, advantage_degeneracy=0.8, policy_concentration=0.6)) == [
+        "stalled",
+        "advantage_degeneracy",
+    ]
+    assert causes(told(stalled=1.5, advantage_degeneracy=0.4)) == ["stalled"]
+    assert len(sure(told(stalled=1.5, advantage_degeneracy=0.4))) == 1
+    assert causes(told(stalled=0.9)) == []
+
+
+def test_a_collapse_and_the_instability_that_it_is_are_one_cause():
+    assert causes(told(dynamical_instability=2, collapsed=2, policy_concentration=1.1)) == [
+        "dynamical_instability",
+        "policy_concentration",
+    ]
+
+
+def test_every_cause_has_a_test_of_its_own():
+    """Two that are told apart by the same act show something else each."""
+    known = set(agreement._DECIDES)
+    assert known | {"no_group_baseline"} == set(CAUSES_FIRST)
+    assert len(set(agreement._DECIDES.values())) == len(known)
+
+
+def test_it_is_printed_and_stored(tmp_path, capsys):
+    log = tmp_path / "log.csv"
+    log.write_text("step,reward\n" + "\n".join(f"{n},{0.3 + 0.001 * np.sin(n)}" for n in range(90)))
+    found = bl.diagnose(str(log), quiet=True, report=False)
+    found.show()
+    row = agreement.table()["stalled"]
+    assert f"of {row.runs} public runs with the finding stalled " in " ".join(capsys.readouterr().out.split())
+    (stored,) = found.to_dict()["logs"]
+    assert stored["sure"] == [{"finding": "stalled", "public_runs": row._asdict()}]

@@ -1,0 +1,303 @@
+"""`diagnose` as a person meets it: verdicts on logs with planted failures, pages, tables, bad input."""
+
+import csv
+import json
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray
+from first_screen import MOST, numbers_above_the_details, numbers_on_the_first_screen
+
+from bandit_lab.app.cli import BAD_INPUT, INCOMPLETE, OK, main
+
+POINTS = 100
+STEP = np.arange(1, POINTS + 1)
+ROW = {"log", "n_points", "verdict", "scores", "evidence", "missing", "traps", "status"}
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
+
+
+def rising(seed=0):
+    """From 0.2 to 0.7 with white noise [POINTS]."""
+    return 0.7 - 0.5 * np.exp(-STEP / 20) + 0.03 * np.random.default_rng(seed).normal(size=POINTS)
+
+
+def write_log(path, reward=None, evaluation=None, **series):
+    """A trainer_state.json with a reward, further series and an evaluation every ten steps."""
+    reward = rising() if reward is None else reward
+    rows = []
+    for place, step in enumerate(STEP.tolist()):
+        rows.append({"step": step, "reward": float(reward[place]), **{k: float(v[place]) for k, v in series.items()}})
+        if evaluation is not None and step % 10 == 0:
+            rows.append({"step": step, "eval_reward": float(evaluation[place])})
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(json.dumps({"log_history": rows}))
+    return str(path)
+
+
+def run(*given, code=OK):
+    """Run `diagnose` into ./out; returns the summary."""
+    assert main(["diagnose", *given, "run_dir=out", "overwrite=true"]) == code
+    return json.loads(Path("out/summary.json").read_text(), parse_constant=pytest.fail) if code != BAD_INPUT else None
+
+
+def planted():
+    """Failure -> a log that has it."""
+    turned = np.where(STEP < 50, 0.2 + 0.008 * STEP, 0.6 - 0.006 * (STEP - 50))
+    collapsed = np.where(STEP < 70, rising(), 0.2)
+    return {
+        "reward_hacking": {"reward": 0.2 + 0.005 * STEP, "evaluation": turned},
+        "advantage_degeneracy": {"reward": 0.4 + 0 * rising(), "frac_reward_zero_std": 0.95 + 0 * STEP},
+        "policy_concentration": {"entropy": np.exp(-STEP / 15)},
+        "dynamical_instability": {"reward": collapsed},
+    }
+
+
+OUTCOME = {"advantage_degeneracy": ["stalled"], "dynamical_instability": ["collapsed"]}
+"""What became of the planted runs besides."""
+
+
+@pytest.mark.parametrize("failure", planted())
+def test_a_planted_failure_is_the_verdict(failure):
+    (row,) = run(write_log("run.json", **planted()[failure]), "report=false")["logs"]
+    assert row["verdict"] == [failure, *OUTCOME.get(failure, [])]
+    assert row["next"].count(".") >= 1
+    assert row["scores"][failure] >= 1
+    assert any(one["failure"] == failure for one in row["evidence"])
+
+
+def test_a_healthy_run_with_pages(capsys):
+    path = write_log("a folder/lr=1e-5 (copy).json", evaluation=rising(1), entropy=1 - 0.003 * STEP)
+    (row,) = run(path, "group_size=8", "reward_scale=[0,1]")["logs"]
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1] == "out"
+    assert "healthy" in out
+    assert set(row) >= ROW
+    assert row["verdict"] == ["healthy"]
+    assert row["missing"] == ["no share of truncated answers is logged: whether they are cut off cannot be judged"]
+    for one in row["evidence"]:
+        assert set(one) >= {"metric", "window", "value", "threshold"}
+    for name in (row["page"], row["page"].replace(".html", ".md"), row["page"].replace("html", "png")):
+        assert (Path("out") / name).stat().st_size > 1000
+    page = (Path("out") / row["page"]).read_text()
+    assert 'src="data:image/png;base64,' in page
+    assert not re.search(r"<script|https?:|<link", page)
+    assert json.loads(Path("out/manifest.json").read_text())["command"] == "diagnose"
+
+
+def test_what_the_log_lacks_is_null_with_the_reason():
+    (row,) = run(write_log("run.json"), "report=false")["logs"]
+    assert row["scores"]["policy_concentration"] is None
+    assert "entropy" in row["scores"]["policy_concentration_reason"]
+    assert any("held-out" in text for text in row["missing"])
+    assert row["scores"]["dynamical_instability"] is not None
+
+
+def test_a_run_of_which_little_could_be_judged_is_not_called_healthy(capsys):
+    """The reward alone tells of instability only; held-out results and entropy beside it make it healthy."""
+    path = write_log("run.json")
+    (row,) = run(path, "reward_scale=[0,1]")["logs"]
+    assert [row["scores"][name] is None for name in planted()] == [True, True, True, False]
+    assert row["verdict"] == ["not_judged"]
+    assert "5 of 8 not judged" in capsys.readouterr().out
+    page = (Path("out") / row["page"]).read_text()
+    assert "in what the log holds; 5 of 8 not judged." in page
+    assert page.index("What to do next: Log held-out results") < page.index("<img")
+    assert main(["fit", path, "models=[sigmoid]", "pictures=false", "run_dir=fitted"]) == OK
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "not judged" in line]
+    assert line.split()[-5:] == ["5", "of", "8", "not", "judged"]
+    run(write_log("run.json", evaluation=rising(1), entropy=1 - 0.003 * STEP), "reward_scale=[0,1]", "report=false")
+    assert "of 7 not judged" not in capsys.readouterr().out
+
+
+def test_a_table_of_runs_puts_its_outcome_beside_the_verdict(capsys):
+    for name, what in planted().items():
+        write_log(f"{name}.json", **what)
+    with open("index.csv", "w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["run_id", "file", "G", "outcome"])
+        table.writerows([[name, f"{name}.json", "8", f"saw {name[:6]}"] for name in planted()])
+        table.writerow(["gone", "gone.json", "", "lost"])
+    rows = run("logs_index=index.csv", code=INCOMPLETE)["logs"]
+    assert [row["verdict"] for row in rows[:-1]] == [[name, *OUTCOME.get(name, [])] for name in planted()]
+    assert rows[-1]["verdict"] is None
+    assert rows[-1]["status"].startswith("no curve")
+    assert all(row["outcome"].startswith("saw ") for row in rows[:-1])
+    grades = {name: row["severity"][name] for row, name in zip(rows[:-1], planted(), strict=True)}
+    assert grades == dict.fromkeys(planted(), "failure") | {"policy_concentration": "note"}
+    assert Path("out/diagnoses.png").stat().st_size > 10_000
+    overview = Path("out/report/index.html").read_text()
+    assert overview.count("<img") == 1
+    for name in planted():
+        assert f'href="{name}.html"' in overview
+    assert "saw reward" in capsys.readouterr().out
+
+
+def test_the_results_are_a_labelled_data_set():
+    paths = [write_log(f"{name}.json", **what) for name, what in planted().items()]
+    rows = run(*paths, "report=false", "pictures=false")["logs"]
+    found = xarray.open_zarr("out/results.zarr").load()
+    assert found.failure.values.tolist() == [*planted(), "stalled", "collapsed", "diverging", "truncated_answers"]
+    for row in rows:
+        one = found.sel(run=row["log"])
+        np.testing.assert_array_equal(one.fires, [name in row["verdict"] for name in found.failure.values])
+        scores = [row["scores"][name] for name in found.failure.values]
+        np.testing.assert_array_equal(one.judged, [score is not None for score in scores])
+        np.testing.assert_allclose(one.score, np.array(scores, float))
+        assert all(one.reason.values[~one.judged.values])
+        assert str(one.verdict.values) == ", ".join(row["verdict"])
+        for entry in row["evidence"]:
+            at = one.sel(measure=f"{entry['failure']}:{entry['metric']}")
+            assert float(at["value"]) == entry["value"]
+            assert str(at["evidence"].values) == entry["text"]
+    lost = found.sel(run="policy_concentration", failure="policy_concentration")
+    assert float(lost.statistic) < float(lost.threshold) == 0.15
+    assert str(lost.severity.values) == "note"
+    assert not Path("out/diagnoses.png").exists()
+
+
+def test_a_note_is_read_as_one(capsys):
+    """The entropy is lost while the reward holds: named, but as a note, in the table, the summary and the page."""
+    (row,) = run(write_log("run.json", entropy=np.exp(-STEP / 15)), "reward_scale=[0,1]")["logs"]
+    assert row["verdict"] == ["policy_concentration"]
+    assert row["severity"] == {"policy_concentration": "note"}
+    assert "note: policy concentration" in capsys.readouterr().out
+    assert "A note: Policy concentration" in (Path("out") / row["page"]).read_text()
+
+
+def test_a_hostile_name_is_text_in_every_page():
+    run(write_log("<script>alert(1)<b> @all `x`.json"))
+    for path in Path("out/report").iterdir():
+        if path.suffix == ".html":
+            assert "<script" not in path.read_text()
+        if path.suffix == ".md":
+            assert not re.search(r"(?<!\\)<script", path.read_text())
+            assert "@all" not in path.read_text()
+
+
+def test_a_configuration_tells_group_size_and_traps():
+    Path("config.yaml").write_text(
+        "actor_rollout_ref:\n  rollout:\n    n: 1\n  actor:\n    ppo_mini_batch_size: 64\n"
+        "data:\n  train_batch_size: 64\nalgorithm:\n  adv_estimator: grpo\n"
+    )
+    (row,) = run(write_log("run.json"), "config=config.yaml", "report=false")["logs"]
+    assert any("baseline" in text for text in row["traps"])
+
+
+def test_nothing_learned_is_said():
+    flat = 0.3 + 0.05 * np.random.default_rng(3).normal(size=POINTS)
+    (row,) = run(write_log("run.json", reward=flat), "report=false")["logs"]
+    assert any("nothing was learned" in text for text in row["remarks"])
+    (row,) = run(write_log("run.json"), "report=false")["logs"]
+    assert not any("nothing was learned" in text for text in row["remarks"])
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        (["nothing_here.json"], "nothing_here.json"),
+        (["run.json", "swing_share=2"], "swing_share: expected a number in (0, 1), got 2.0"),
+        (["run.json", "simulated=training"], "simulated: expected no logs beside it"),
+        (["simulated=all"], "simulated: expected one of training, held_out"),
+        (["run.json", "runs=100"], "runs: expected simulated="),
+        (["run.json", "surrogates=3"], "surrogates"),
+    ],
+)
+def test_bad_input_is_one_line(given, complaint, capsys):
+    write_log("run.json")
+    run(*given, code=BAD_INPUT)
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert complaint in error
+
+
+VERDICTS = {
+    "rises to 0.44 then collapses to 0": {"dynamical_instability"},
+    "then collapses to 0 in the last": {"dynamical_instability"},
+    "peaks then declines": {"dynamical_instability"},
+    "advantage degeneracy: frac_reward_zero_std": {"advantage_degeneracy"},
+    "slow start, rise, plateau": {"healthy", "not_judged"},
+    "rising/saturating": {"healthy", "not_judged"},
+    "noisy": {"healthy", "not_judged", "stalled", "no_group_baseline"},
+}
+"""What the table of real runs says of a run, and the verdicts that agree with it, notes left out: where the entropy is
+lost and the reward holds, concentration is no more than a note. The known false alarms are counted in
+figures/real_verdicts.json."""
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif("BANDIT_LAB_LOGS" not in os.environ, reason="BANDIT_LAB_LOGS names no folder of real logs")
+def test_verdicts_on_real_runs_agree_with_what_a_person_saw():
+    rows = run(f"logs_index={os.environ['BANDIT_LAB_LOGS']}/index.csv", "report=false", code=INCOMPLETE)["logs"]
+    judged = [row for row in rows if row["verdict"] is not None]
+    assert len(judged) >= 60
+    for row in judged:
+        for text, allowed in VERDICTS.items():
+            if text in row["outcome"]:
+                harm = {name for name in row["verdict"] if row["severity"].get(name) != "note"} or {"healthy"}
+                assert allowed & harm, row["log"]
+    hacked = next(row for row in judged if "hard-coded" in row["outcome"])
+    assert hacked["scores"]["reward_hacking"] is None  # in no logged metric, and said so
+    lone = next(row for row in judged if row["log"] == "uqcxu9.train_v6_reward")
+    assert any("group size 1" in text for text in lone["traps"])
+    assert {row["log"]: row["scores"]["reward_hacking"] for row in judged if row["log"].startswith("tonywang")} == {
+        row["log"]: 0 for row in judged if row["log"].startswith("tonywang")
+    }  # eval_curve names their held-out results, which follow the reward
+    idle = next(row for row in judged if "no learning" in row["outcome"])
+    assert any("nothing was learned" in text for text in idle["remarks"])
+
+
+def test_two_runs_are_compared_side_by_side_first_of_all(capsys):
+    """One rises, one collapses; learning rates 1e-6 and 4e-6 in both logs, another setting in one of them alone."""
+    collapsed = np.where(STEP < 70, rising(), 0.2)
+    slow, fast = (
+        write_log(f"lr_{name}.json", reward, learning_rate=rate + 0 * STEP, num_iterations=2 + 0 * STEP)
+        for name, reward, rate in (("slow", rising(), 1e-6), ("fast", collapsed, 4e-6))
+    )
+    found = run(slow, fast)
+    table = {row["quantity"]: (row["run_1"], row["run_2"]) for row in found["compared"]}
+    assert "collapsed" in table["what became of it"][1]
+    assert "collapsed" not in table["what became of it"][0]
+    assert table["last reward"] == (pytest.approx(0.7, abs=0.02), pytest.approx(0.2))
+    assert table["best reward"][0] >= table["last reward"][0]
+    assert table["learning rate"] == (1e-6, 4e-6)
+    out = capsys.readouterr().out
+    assert out.index("what became of it") < out.index("degeneracy   ")
+    page = Path("out/report/index.html").read_text()
+    assert page.index("<img") < page.index("<details>")
+    assert page.count("<img") == 1 + page.partition("<summary>logs")[2].count("<img")
+    assert len(numbers_on_the_first_screen(page)) <= MOST
+    assert "lr_slow.html" in page.partition("<summary>logs")[2]
+    assert "compared" not in run(slow, "report=false")
+    assert "compared" not in run(slow, fast, write_log("third.json"), "report=false")
+
+
+def test_settings_that_differ_are_listed_and_equal_ones_not():
+    text = "{'loss': 0.0, 'reward': %r, 'step': %d}\n"
+    for name, size in (("a", 4), ("b", 16)):
+        head = f"GRPOConfig(num_generations={size}, beta=0.04, learning_rate=1e-06, max_steps=100)\n"
+        Path(f"{name}.log").write_text(
+            head + "".join(text % (r, s) for r, s in zip(rising().tolist(), STEP.tolist(), strict=True))
+        )
+    found = run("a.log", "b.log", "report=false")
+    keys = {row["quantity"]: (row["run_1"], row["run_2"]) for row in found["differences"]}
+    assert keys["num_generations"] == (4, 16)
+    assert "beta" not in keys
+    assert {row["quantity"]: row["run_2"] for row in found["compared"]}["group size G"] == 16
+
+
+def test_the_first_screen_of_a_page_holds_twelve_numbers_at_most(capsys):
+    (row,) = run(write_log("one.json", **planted()["reward_hacking"]))["logs"]
+    page = (Path("out") / row["page"]).read_text()
+    assert 7 - 4 <= len(numbers_on_the_first_screen(page)) <= MOST
+    assert len(numbers_on_the_first_screen(page.replace("<details>", ""))) > MOST
+    out = capsys.readouterr().out
+    assert 4 <= len(numbers_above_the_details(out)) <= MOST
+    assert "What to do next: Stop" in out.partition("Details:")[0]

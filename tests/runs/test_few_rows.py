@@ -1,0 +1,155 @@
+"""One row is enough where one row proves something; several runs in one file are several runs."""
+
+import io
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bandit_lab as bl
+from bandit_lab.app.cli import BAD_INPUT, OK, main
+from bandit_lab.runs.read import read
+
+PASTED = os.environ.get("BANDIT_LAB_PASTED_CASES")
+BROKEN = {"sampling/importance_sampling_ratio/mean": 3e-7, "sampling/sampling_logp_difference/mean": 0.81}
+GOOD = {"sampling/importance_sampling_ratio/mean": 0.98, "sampling/sampling_logp_difference/mean": 0.02}
+ROWS = {
+    "the engine has other weights": ([{"reward": 0.3, **BROKEN}], "sampler_mismatch"),
+    "a gradient that is no number": ([{"reward": 0.3, "loss": 0.1, "grad_norm": "nan"}], "diverging"),
+    "all groups silent": ([{"reward": 4.0, "reward_std": 0.0, "frac_reward_zero_std": 1.0}], "advantage_degeneracy"),
+    "every answer cut off": ([{"reward": 0.0, "completions/clipped_ratio": 1.0}], "truncated_answers"),
+    "all is lost": ([{"reward": r} for r in (0.3, 0.4, 0.01, 0.0)], "collapsed"),
+    "nothing is wrong": ([{"reward": 0.3, "grad_norm": 0.2, "frac_reward_zero_std": 0.2, **GOOD}], "not_judged"),
+    "one row at zero": ([{"reward": r} for r in (0.3, 0.4, 0.35, 0.0)], "not_judged"),
+}
+
+
+def judged(rows, tmp_path):
+    log = tmp_path / "log.jsonl"
+    log.write_text("\n".join(json.dumps({"step": n, **row}) for n, row in enumerate(rows)))
+    (found,) = bl.diagnose(str(log), quiet=True).to_dict()["logs"]
+    return found
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_few_rows_say_what_they_prove(name, tmp_path):
+    rows, verdict = ROWS[name]
+    assert verdict in judged(rows, tmp_path)["verdict"]
+
+
+@pytest.mark.parametrize("key", ["proxy_minus_gold_reward", "reward_gap", "share_scored_at_least_0.99"])
+def test_a_difference_of_rewards_is_no_reward(key, tmp_path):
+    with pytest.raises(ValueError, match="expected a log with a reward column, got none"):
+        judged([{key: 0.1 * n} for n in range(20)], tmp_path)
+
+
+def test_rounding_in_the_engine_is_no_mismatch(tmp_path):
+    """Healthy public runs lie up to .11 nats apart, the limit is .3."""
+    rows = [{"reward": 0.3, "sampling/sampling_logp_difference/mean": gap} for gap in (0.11, 0.08, 0.06)]
+    assert "sampler_mismatch" not in judged(rows, tmp_path)["verdict"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "share"),
+    [
+        (("env/all/by_group/frac_all_good", "env/all/by_group/frac_all_bad"), 0.9),
+        (("baseline_reward/pct_1", "baseline_reward/pct_0"), 0.9),
+        (("zero_advantage_frac",), 0.45),
+    ],
+)
+def test_silent_groups_in_two_columns_are_added(keys, share, tmp_path):
+    log = tmp_path / "log.jsonl"
+    log.write_text("\n".join(json.dumps({"step": n, "reward": 0.3, **dict.fromkeys(keys, 0.45)}) for n in range(9)))
+    (curve,) = read(log)
+    np.testing.assert_allclose(curve.series["zero_std_frac"].value, share)
+
+
+@pytest.mark.skipif(PASTED is None, reason="BANDIT_LAB_PASTED_CASES names no folder of pasted logs")
+@pytest.mark.parametrize(
+    ("case", "verdict"),
+    [
+        ("trl5312_sleep_mode_broken", "sampler_mismatch"),
+        ("marinfold236_weight_sync", "sampler_mismatch"),
+        ("unsloth3485_saturated_groups", "advantage_degeneracy"),
+        ("marinfold237_mf_divergence", "collapsed"),
+        ("verl7749_healthy_control", "not_judged"),
+        ("open_r1_255_format_over_accuracy", "format_only"),
+        ("trl3452_loss_zero_but_learning", "not_judged"),
+    ],
+)
+def test_pasted_cases(case, verdict, monkeypatch, tmp_path, capsys):
+    text = (Path(PASTED) / f"{case}.jsonl").read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert main(["diagnose", "-", f"run_dir={tmp_path / 'out'}", "report=false"]) == OK
+    (found,) = json.loads((tmp_path / "out/summary.json").read_text())["logs"]
+    assert verdict in found["verdict"]
+    assert found["log"] == "pasted"
+
+
+def test_an_error_of_pasted_text_shows_no_temporary_path(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"no rewards here")))
+    assert main(["diagnose", "-", f"run_dir={tmp_path / 'out'}"]) == BAD_INPUT
+    said = capsys.readouterr().err
+    assert "paths: pasted text: expected" in said
+    assert tempfile.gettempdir() not in said
+
+
+def written(path, *runs, **more):
+    rows = [{"step": n, "reward": value, **more} for run in runs for n, value in enumerate(run, 1)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return read(path)
+
+
+def test_runs_one_after_the_other_are_not_averaged(tmp_path):
+    flat, rise = np.full(30, 0.12), np.linspace(0.3, 0.87, 40)
+    first, second = written(tmp_path / "run.jsonl", flat.tolist(), rise.tolist())
+    np.testing.assert_allclose(first.reward, flat)
+    np.testing.assert_allclose(second.reward, rise)
+    assert (first.name, second.name) == ("run (run 1 of 2)", "run (run 2 of 2)")
+    assert first.restarted
+    assert second.restarted
+
+
+def test_a_start_of_a_few_rows_is_left_out(tmp_path):
+    (only,) = written(tmp_path / "run.jsonl", [0.1, 0.2], np.linspace(0.3, 0.87, 40).tolist())
+    assert only.reward.size == 40
+    assert not only.restarted
+
+
+def test_a_checkpoint_and_an_epochs_counter_are_one_run(tmp_path):
+    """Steps that go back to 20 of 40, and a counter of batches beside an epoch that rises."""
+    rise = np.linspace(0.1, 0.9, 40)
+    rows = [{"step": n, "reward": rise[n]} for n in (*range(40), *range(20, 40))]
+    back = tmp_path / "back.jsonl"
+    back.write_text("\n".join(map(json.dumps, rows)))
+    assert len(read(back)) == 1
+    rows = [{"step": n, "epoch": epoch, "reward": 0.1 * epoch} for epoch in range(3) for n in range(20)]
+    epochs = tmp_path / "epochs.jsonl"
+    epochs.write_text("\n".join(map(json.dumps, rows)))
+    assert len(read(epochs)) == 1
+
+
+@pytest.mark.parametrize(("gap", "kept"), [(0.8, True), (0.01, False)])
+def test_nothing_more_is_permitted_where_the_engine_samples_from_another_policy(gap, kept, tmp_path):
+    """A rise that permits a larger learning rate, with and without the distance of a broken engine."""
+    random = np.random.default_rng(3)
+    reward = 0.2 + 0.5 * (1 - np.exp(-np.arange(200) / 30)) + 0.01 * random.normal(size=200)
+    log = tmp_path / "log.jsonl"
+    rows = [{"step": n, "reward": r, "sampling/sampling_logp_difference/mean": gap} for n, r in enumerate(reward)]
+    log.write_text("\n".join(map(json.dumps, rows)))
+    found = bl.advise(str(log), learning_rate=1e-6, refresh_interval=1, group_size=8, quiet=True).to_dict()
+    assert ("does not sample from the policy that is trained" in json.dumps(found)) == kept
+
+
+@pytest.mark.parametrize(("rate", "kept"), [(0.0, True), (1e-6, False)])
+def test_nothing_more_is_permitted_where_a_reward_falls_at_learning_rate_zero(rate, kept, tmp_path):
+    """A fall with the learning rate logged as zero is none of the training's."""
+    reward = 0.2 + 0.5 * np.exp(-np.arange(200) / 30)
+    log = tmp_path / "log.jsonl"
+    rows = [{"step": n, "reward": r, "learning_rate": rate} for n, r in enumerate(reward)]
+    log.write_text("\n".join(map(json.dumps, rows)))
+    found = bl.advise(str(log), learning_rate=1e-6, refresh_interval=1, group_size=8, quiet=True).to_dict()
+    assert ("wired as it should be" in json.dumps(found)) == kept

@@ -1,0 +1,72 @@
+"""Very many seeds in several calls: the bits of one call, whatever the cut."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from settings import cells, learner
+
+from bandit_lab.bandits import two_arm
+from bandit_lab.simulation import UNIT, Moments, engine, pool, run
+from bandit_lab.simulation.moments import merge
+
+SEEDS = 2 * UNIT + 150
+OPTIONS = {"steps": 4, "seed": 3}
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return learner("grpo", two_arm(), group_size=4)
+
+
+@pytest.fixture(scope="module")
+def whole(trained):
+    return run(trained, "sampled", cells([0.3, 0.9], 0.5), seeds=SEEDS, **OPTIONS)
+
+
+@pytest.mark.parametrize("cuts", [(UNIT,), (UNIT, 2 * UNIT), (2 * UNIT,)])
+def test_ranges_of_seeds_give_the_bytes_of_one_call(trained, whole, cuts):
+    edges = [0, *cuts, SEEDS]
+    parts = [
+        run(trained, "sampled", cells([0.3, 0.9], 0.5), seeds=stop - start, first_seed=start, **OPTIONS)
+        for start, stop in pairwise(edges)
+    ]
+    mean, variance = pool(part.moments for part in parts)
+    assert mean.tobytes() == whole.reward_mean.tobytes()
+    assert variance.tobytes() == whole.reward_variance.tobytes()
+    for name, column in whole.summary._asdict().items():
+        joined = np.concatenate([getattr(part.summary, name) for part in parts], axis=1)
+        assert joined.tobytes() == column.tobytes(), name
+
+
+def test_order_of_pooling_matters_so_that_fixing_it_does(whole):
+    backwards = Moments(*(np.flip(a, axis=-2 if a.ndim == 3 else 0) for a in whole.moments))
+    mean, variance = pool([backwards])
+    assert (mean.tobytes(), variance.tobytes()) != (whole.reward_mean.tobytes(), whole.reward_variance.tobytes())
+    np.testing.assert_allclose(mean, whole.reward_mean, rtol=1e-14)
+
+
+def test_a_unit_is_whole_blocks_and_counts_its_seeds(whole):
+    assert all(UNIT % width.seeds == 0 for width in engine.WIDTH.values())
+    assert whole.moments.seeds.tolist() == [UNIT, UNIT, 150]
+
+
+def test_merged_moments_are_those_of_all_numbers():
+    values = np.random.default_rng(0).standard_normal((50, 3)) + 1e3
+    parts = [(float(len(v)), v.mean(0), ((v - v.mean(0)) ** 2).sum(0)) for v in np.split(values, [7, 20])]
+    count, mean, square = merge(merge(parts[0], parts[1]), parts[2])
+    assert count == 50
+    np.testing.assert_allclose(mean, values.mean(0), rtol=1e-14)
+    np.testing.assert_allclose(square / count, values.var(0), rtol=1e-10)
+
+
+def test_a_range_starts_at_a_unit(trained):
+    with pytest.raises(ValueError, match=f"first_seed: expected a multiple of {UNIT}"):
+        run(trained, "sampled", cells(0.1), steps=2, first_seed=128)
+    with pytest.raises(ValueError, match="first_seed: expected an integer >= 0"):
+        run(trained, "sampled", cells(0.1), steps=2, first_seed=-UNIT)
+
+
+def test_pooling_nothing_is_refused():
+    with pytest.raises(ValueError, match="at least one range of seeds"):
+        pool([])

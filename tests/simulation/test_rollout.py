@@ -1,0 +1,104 @@
+"""The one loop over `update` against a loop in plain Python, whatever is observed of it."""
+
+from itertools import pairwise
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bandit_lab.bandits import two_arm
+from bandit_lab.grpo import Gradient, Hyper, Learner, Optimizer, init, update
+from bandit_lab.simulation import mean_field, sampled
+from bandit_lab.simulation.rollout import rollout
+
+LEARNER = Learner(two_arm((0.9, 0.2)), optimizer=Optimizer("adam"), group_size=4)
+HYPER = Hyper(jnp.array(0.3), jnp.array(0.5), jnp.int32(3), jnp.array(0.4))
+KEY = jax.random.key(3)
+START = init(LEARNER, HYPER, jnp.array([0.2, -0.1]))
+STEPS = 12
+
+
+def by_hand(gradient, push=None):
+    """(states 0..STEPS, what each update showed)."""
+    pushes = jnp.zeros((STEPS, 2)) if push is None else push
+
+    @jax.jit
+    def one(state, push):
+        def direction(*where):
+            clean = gradient(*where)
+            return Gradient(clean.value + push, clean.silent)
+
+        return update(LEARNER, direction, HYPER, KEY, state)
+
+    states, infos = [START], []
+    for extra in pushes:
+        state, info = one(states[-1], extra)
+        states.append(state)
+        infos.append(info)
+    return states, infos
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return by_hand(sampled(LEARNER))
+
+
+def same(found, expected):
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14), found, expected)
+
+
+@pytest.mark.parametrize("every", [1, 3, 4])
+def test_strides_are_those_of_a_plain_loop(plain, every):
+    """States around every stride, the last update's info, the end and a fold over all updates; every traced or not."""
+    states, infos = plain
+
+    def seen(stride):
+        return stride.before.theta, stride.after.theta, stride.info.silent, stride.info.gradient
+
+    def fold(total, stride):
+        return total[0] + stride.info.silent, jnp.maximum(total[1], jnp.max(stride.after.theta - stride.before.theta))
+
+    def run(every):
+        nothing = (jnp.array(0.0), jnp.array(-jnp.inf))
+        where = (LEARNER, sampled(LEARNER), HYPER, KEY, START, STEPS // kept)
+        return rollout(*where, every, observe=seen, fold=fold, total=nothing)
+
+    kept = every
+    found = jax.jit(lambda: run(every))()
+    same(found, jax.jit(run)(every))
+    same(found.state, states[-1])
+    firsts, lasts = range(0, STEPS, every), range(every - 1, STEPS, every)
+    same(found.seen[0], jnp.stack([states[i].theta for i in firsts]))
+    same(found.seen[1], jnp.stack([states[i + 1].theta for i in lasts]))
+    same(found.seen[2], jnp.stack([infos[i].silent for i in lasts]))
+    same(found.seen[3], jnp.stack([infos[i].gradient for i in lasts]))
+    steps = [jnp.max(new.theta - old.theta) for old, new in pairwise(states)]
+    same(found.total, (sum(info.silent for info in infos), max(steps)))
+
+
+def test_without_an_observer_the_length_may_be_traced(plain):
+    run = jax.jit(lambda times, every: rollout(LEARNER, sampled(LEARNER), HYPER, KEY, START, times, every))
+    for times, every in ((5, 1), (2, 4)):
+        found = run(times, every)
+        same(found.state, plain[0][times * every])
+        assert found.seen is None
+
+
+def test_a_push_is_added_to_the_direction_of_its_own_update():
+    push = jax.random.normal(jax.random.key(1), (STEPS, 2))
+    states, infos = by_hand(mean_field(LEARNER), push)
+    where = (LEARNER, mean_field(LEARNER), HYPER, KEY, START, STEPS)
+    found = rollout(*where, observe=lambda s: s.info.gradient, push=push)
+    same(found.seen, jnp.stack([info.gradient for info in infos]))
+    same(found.state, states[-1])
+    same(rollout(*where, push=push).state, states[-1])
+    assert np.max(np.abs(rollout(*where).state.theta - states[-1].theta)) > 1e-3
+
+
+def test_wrong_use():
+    where = (LEARNER, mean_field(LEARNER), HYPER, KEY, START)
+    with pytest.raises(ValueError, match="every: expected 1 with a push"):
+        rollout(*where, 2, 2, push=jnp.zeros((2, 2)))
+    with pytest.raises(TypeError):
+        jax.jit(lambda times: rollout(*where, times, observe=lambda s: s.after.theta).seen)(3)

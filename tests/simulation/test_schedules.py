@@ -1,0 +1,153 @@
+"""Learning rates and KL weights that change from step to step: by hand, fast against reference, and as a constant."""
+
+from dataclasses import replace
+
+import by_hand
+import numpy as np
+import optax
+import pytest
+from by_hand_settings import PLACES, learner as on_place, setting
+from settings import cells, learner
+from test_fast_path import PROMPTS, distance
+
+from bandit_lab.bandits import two_arm
+from bandit_lab.grpo import OPTIMIZERS, SCHEDULES, Optimizer, Schedule, schedule_values
+from bandit_lab.simulation import run, trajectories
+
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+
+STEPS = 12
+RATES = np.array(schedule_values("learning_rate", {"schedule": "cosine_decay", "init_value": 1.0}, STEPS))
+WEIGHTS = np.array(schedule_values("kl_weight", {"schedule": "linear", "init_value": 0.2, "end_value": 1.0}, STEPS))
+BOTH = Schedule(RATES, WEIGHTS)
+HAND = {
+    "refresh": ({}, 3, "fast"),
+    "entropy": ({"entropy_weight": 0.3}, 3, "fast"),
+    "k2": ({"kl_estimator": "k2", "estimator": "ratio"}, 3, "fast"),
+    "adam": ({"optimizer": "adam"}, 3, "fast"),
+    "mean over ages": ({"staleness": "random_mean", "horizon": 3}, 1.5, "fast"),
+    "finite groups": ({"group_size": 2}, 3, "reference"),
+}
+
+
+def by_hand_curve(made, start, interval, infinite, late=0):
+    """Expected reward [T + 1] of a heavy ball or Adam in NumPy. late: steps by which the schedules lag behind."""
+    path, memory = [np.asarray(start, float)], (np.zeros(len(start)),) * 2
+    for t in range(STEPS):
+        ages = by_hand.STALENESS[made.staleness](t, interval, made.horizon)
+        eta, weight = (0.4 * RATES)[max(t - late, 0)], (0.7 * WEIGHTS)[max(t - late, 0)]
+        g = sum(c * by_hand.mean_update(made, path[t], path[t - age], weight, infinite) for age, c in ages)
+        change, memory = by_hand.OPTIMIZERS[made.optimizer](g, path[t], memory, t + 1, eta, 0.6)
+        path.append(path[t] + change)
+    return by_hand.expected_reward(made, np.array(path))
+
+
+@pytest.mark.parametrize("name", HAND)
+def test_every_step_has_its_own_settings(name):
+    """Exact dynamics against a loop in NumPy, to 1e-9 on both paths. Planted: schedules that are one step late."""
+    rules, interval, path = HAND[name]
+    infinite = name != "finite groups"
+    made, start = setting("arms", **rules), PLACES["arms"][0]
+    trained = replace(on_place("arms", **rules), schedule=BOTH)
+    dynamics = "mean_field" if infinite else "finite_group"
+    wanted = by_hand_curve(made, start, interval, infinite)
+    for one in {path, "reference"}:
+        grid = cells(0.4, 0.6, interval, 0.7)
+        how = {"steps": STEPS, "dtype": np.float64, "initial": np.asarray(start), "path": one}
+        found = run(trained, dynamics, grid, **how).reward_mean[0]
+        np.testing.assert_allclose(found, wanted, atol=1e-9)
+    assert np.abs(by_hand_curve(made, start, interval, infinite, late=1) - wanted).max() > 1e-4
+
+
+SAMPLED = {
+    "three arms": learner(group_size=4, schedule=BOTH),
+    "two arms": learner(bandit=two_arm((0.9, 0.1), kind="fixed"), group_size=5, schedule=BOTH),
+    "entropy": learner(bandit=two_arm((0.9, 0.3)), group_size=4, entropy_weight=0.2, schedule=BOTH),
+    "adam": learner(bandit=two_arm((0.9, 0.3)), group_size=4, optimizer=Optimizer("adam"), schedule=BOTH),
+    "mean over ages": learner(staleness="random_mean", group_size=4, horizon=3, schedule=BOTH),
+    "contextual": learner(bandit=PROMPTS, group_size=4, entropy_weight=0.1, schedule=BOTH),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_both_paths_have_the_same_moments(name):
+    """Three moments of the last reward differ by at most five standard errors. Planted: KL weights 30 % higher."""
+    trained, grid, how = SAMPLED[name], cells(0.3, 0.5, 3, 0.7), {"steps": STEPS, "seeds": 2**16}
+    one = trajectories(trained, "sampled", grid, path="reference", **how)[0, :, -1]
+    assert distance(one, trajectories(trained, "sampled", grid, path="fast", **how)[0, :, -1]) <= 5
+    wrong = replace(trained, schedule=Schedule(RATES, WEIGHTS * 1.3))
+    assert distance(one, trajectories(wrong, "sampled", grid, path="fast", **how)[0, :, -1]) > 5
+
+
+@pytest.mark.parametrize("path", ["fast", "reference"])
+def test_a_constant_schedule_is_the_number(path):
+    """The same random numbers, and the same bits of every sampled run."""
+    plain, grid = learner(group_size=4), cells(0.3, 0.5, 3, 0.7)
+    constant = replace(plain, schedule=Schedule(np.ones(STEPS), np.ones(STEPS)))
+    one, other = (trajectories(x, "sampled", grid, steps=STEPS, seeds=64, path=path) for x in (plain, constant))
+    np.testing.assert_array_equal(one, other)
+
+
+def test_a_run_beyond_its_schedule_keeps_the_last_value():
+    plain, grid = learner(), cells(0.3, 0.5, 3, 0.7)
+    short, long = (np.append(RATES, np.full(more, RATES[-1])) for more in (0, 20))
+    one, other = (
+        run(replace(plain, schedule=Schedule(x)), "mean_field", grid, steps=STEPS + 20).reward_mean
+        for x in (short, long)
+    )
+    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        ({"schedule": "warmup_cosine"}, "eta.schedule: expected .*did you mean warmup_cosine_decay"),
+        ({"schedule": "linear", "init_value": 1.0}, "eta.end_value: expected a value"),
+        ({"schedule": "linear", "peak": 1.0}, "eta: expected one of schedule, init_value"),
+        ({"schedule": "linear", "init_value": 1.0, "end_value": -1.0}, "eta: expected numbers >= 0 .* at step 6"),
+        ({"schedule": "linear", "init_value": "a", "end_value": 1.0}, "eta: expected options that linear takes"),
+        ({"schedule": "constant", "value": 0.0}, "eta: expected a schedule above 0"),
+        ({"schedule": "values", "values": []}, "eta: expected options that values takes"),
+        ({"schedule": "values", "values": [0.1, "a"]}, "eta: expected options that values takes.*values.1."),
+        ({}, "eta.schedule: expected one of"),
+    ],
+)
+def test_what_is_no_schedule(chosen, said):
+    with pytest.raises(ValueError, match=said):
+        schedule_values("eta", chosen, 10)
+
+
+def test_a_warm_up_inside_an_optimiser_is_led_to_a_schedule():
+    """One that looks at its learning rate cannot be built where that is traced. Planted: one that does not look."""
+
+    def warm(learning_rate, momentum):
+        return optax.sgd(optax.warmup_cosine_decay_schedule(0.0, learning_rate, 5, 50))
+
+    def plain(learning_rate, momentum):
+        return optax.sgd(learning_rate)
+
+    with OPTIMIZERS.standing("given", warm), pytest.raises(ValueError, match="a warm-up is a schedule of learning_ra"):
+        Optimizer("given")
+    with OPTIMIZERS.standing("given", plain):
+        Optimizer("given")
+
+
+def test_every_schedule_is_that_of_optax():
+    """Values of a warm-up by its formula, and every name builds one."""
+    chosen = {"schedule": "warmup_cosine_decay", "init_value": 0.0, "peak_value": 0.3, "warmup_steps": 4}
+    t = np.arange(20)
+    cosine = 0.15 * (1 + np.cos(np.pi * (t - 4) / 16))
+    np.testing.assert_allclose(schedule_values("eta", chosen, 20), np.where(t < 4, 0.3 * t / 4, cosine), atol=1e-12)
+    listed = {"schedule": "values", "values": [0.1, 0.4]}
+    np.testing.assert_array_equal(schedule_values("eta", listed, 4), [0.1, 0.4, 0.4, 0.4])
+    options = {"value": 1.0, "init_value": 1.0, "peak_value": 2.0, "end_value": 0.5, "warmup_steps": 3}
+    options |= {
+        "values": [0.1, 0.2],
+        "decay_rate": 0.9,
+        "power": 2,
+        "interpolate_type": "linear",
+        "boundaries_and_scales": {"5": 0.5},
+    }
+    for name, function in SCHEDULES.items():
+        known = {key: value for key, value in options.items() if key in function.__code__.co_varnames}
+        assert schedule_values("eta", {"schedule": name, **known}, 20).shape == (20,)

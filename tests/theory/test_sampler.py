@@ -1,0 +1,195 @@
+"""Two arms whose answers another law draws: the closed forms against the drift, against runs, against known numbers."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from settings import cells
+
+from bandit_lab import theory
+from bandit_lab.bandits import two_arm
+from bandit_lab.grpo import (
+    ADVANTAGES,
+    CORRECTIONS,
+    Learner,
+    LogitNoise,
+    Masked,
+    NoCorrection,
+    OwnLaw,
+    Temperature,
+    TopP,
+    Truncated,
+)
+from bandit_lab.measure import find_fixed_point
+from bandit_lab.measure.fixed_point import critical_kl_weight
+from bandit_lab.measure.stiffness import fresh_and_stale
+from bandit_lab.simulation import run
+
+IMPORTANCE = CORRECTIONS.build("importance", {})
+
+
+def arms(advantage="dr_grpo", size=None, success=(1.0, 0.0), reference=0.0, **acting):
+    law = theory.GroupLaw(advantage, size)
+    return theory.SampledTwoArms(theory.BinarySignal(law, success), theory.ActingLaw(**acting), reference)
+
+
+def learner(advantage="dr_grpo", size=None, success=(1.0, 0.0), reference=0.0, **rules):
+    bandit = two_arm(success, reference_logits=(reference, 0.0))
+    return Learner(bandit, advantage=ADVANTAGES[advantage](), group_size=size or 64, **rules)
+
+
+def gap_of(policy):
+    return float(np.log(policy[0] / policy[1]))
+
+
+NOISY = {"success": (0.9, 0.2), "reference": 0.3}
+CASES = {
+    "hot, std": (
+        {"advantage": "grpo", **NOISY}, {"tau": 1.3}, {"sampler": Temperature(1.3)}, 1.6),
+    "cold, this G": (
+        {"advantage": "grpo", "size": 8, **NOISY}, {"tau": 0.7}, {"sampler": Temperature(0.7)}, 0.7),
+    "noise": (
+        {"advantage": "dr_grpo", **NOISY}, {"xi": 0.8}, {"sampler": LogitNoise((0.5, -0.3))}, 0.4),
+    "second arm better": (
+        {"advantage": "rloo", "size": 5, "success": (0.1, 0.7)}, {"tau": 1.2}, {"sampler": Temperature(1.2)}, 0.5),
+    "importance": (
+        {"advantage": "grpo", **NOISY}, {"tau": 0.7, "correction": "importance"},
+        {"sampler": Temperature(0.7), "correction": IMPORTANCE}, 1.2),
+    "truncated": (
+        {"advantage": "grpo", "size": 6, **NOISY}, {"tau": 0.6, "correction": "tis", "high": 1.1},
+        {"sampler": Temperature(0.6), "correction": Truncated(1.1)}, 0.8),
+    "masked": (
+        {"advantage": "grpo", **NOISY}, {"tau": 0.7, "correction": "icepop", "low": 0.8, "high": 3.0},
+        {"sampler": Temperature(0.7), "correction": Masked(0.8, 3.0)}, 1.4),
+}  # fmt: skip
+
+
+def dynamics_of(problem):
+    return "mean_field" if problem.get("size") is None else "finite_group"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_fixed_point_and_stiffness_are_those_of_the_drift(name):
+    """To 1e-8. Planted: without the sampler, or without the correction, the fixed point is another."""
+    problem, acting, rules, kl_weight = CASES[name]
+    two, trained = arms(**problem, **acting), learner(**problem, **rules)
+    point = find_fixed_point(trained, dynamics_of(problem), kl_weight)
+    gap = two.rest(kl_weight)
+    assert gap == pytest.approx(gap_of(point.policy[0]), abs=1e-8)
+    fresh, stale = fresh_and_stale(trained, dynamics_of(problem), kl_weight, point)
+    np.testing.assert_allclose(two.stiffness(gap, kl_weight), (fresh + stale)[0, 0], rtol=1e-7)
+    for planted in ({"sampler": OwnLaw()}, {"correction": NoCorrection()}):
+        other = replace(trained, **planted)
+        if other != trained:
+            assert abs(gap_of(find_fixed_point(other, dynamics_of(problem), kl_weight).policy[0]) - gap) > 1e-2
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_run_of_the_mean_update_ends_at_the_fixed_point(name):
+    """4,000 steps at learning rate 0.5, in float64, from the reference: the gap to 1e-6."""
+    problem, acting, rules, kl_weight = CASES[name]
+    trained = learner(**problem, **rules)
+    found = run(
+        trained, dynamics_of(problem), cells(0.5, 0.5, 1, kl_weight), steps=4000, dtype=np.float64, policies=True
+    )
+    assert gap_of(found.policies[0, 0, 0]) == pytest.approx(arms(**problem, **acting).rest(kl_weight), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("advantage", "tau", "correction", "expected"),
+    [
+        ("dr_grpo", 1.1, "none", 0.2471), ("dr_grpo", 1.25, "none", 0.5294), ("dr_grpo", 2.0, "none", 0.9351),
+        ("grpo", 0.7, "none", 0.8101), ("grpo", 1.0, "none", 1.5089), ("grpo", 1.3, "none", 1.8162),
+        ("grpo", 0.7, "importance", 2.1555), ("grpo", 1.3, "importance", 1.1607),
+    ],
+)  # fmt: skip
+def test_critical_weights_of_two_fixed_arms(advantage, tau, correction, expected):
+    """Against the reference numbers, and bracketed by fixed points of the drift a thousandth beside it."""
+    critical = arms(advantage, tau=tau, correction=correction).critical_kl_weight()
+    assert critical == pytest.approx(expected, abs=1e-4)
+    trained = learner(advantage, sampler=Temperature(tau), correction=CORRECTIONS.build(correction, {}))
+    assert [find_fixed_point(trained, "mean_field", critical * factor).exists for factor in (0.999, 1.001)] == [
+        False,
+        True,
+    ]
+
+
+def test_a_hot_sampler_gives_mean_only_training_a_critical_weight():
+    """None without it; near tau = 1 that of the asymptote; importance weights take it away again."""
+    for tau in (0.7, 1.0):
+        assert arms(tau=tau).critical_kl_weight() is None
+    assert arms(tau=1.25, correction="importance").critical_kl_weight() is None
+    assert arms(tau=1.1).critical_kl_weight() == pytest.approx(theory.hot_asymptote(1.1), rel=1e-3)
+    assert arms(tau=1.25).rest(0.52) is None
+    assert arms(tau=1.25).rest(0.54) is not None
+
+
+def test_importance_weights_leave_the_std_of_the_sampler():
+    """Two fixed arms with the std: beta_c is that of the policy's own answers over tau, to 1e-9. Of noisy arms not."""
+    own = arms("grpo").critical_kl_weight()
+    for tau in (0.5, 0.8, 1.4):
+        repaired = arms("grpo", tau=tau, correction="importance")
+        assert repaired.critical_kl_weight() == pytest.approx(own / tau, rel=1e-9)
+
+
+def test_noisy_arms_collapse_under_a_hot_sampler_too():
+    """Success probabilities inside (0, 1) have an interior fixed point at every KL weight; not at tau = 1.25."""
+    assert arms("grpo", success=(0.9, 0.2)).critical_kl_weight() is None
+    critical = arms("grpo", success=(0.9, 0.2), tau=1.25).critical_kl_weight()
+    trained = learner("grpo", success=(0.9, 0.2), sampler=Temperature(1.25))
+    assert critical_kl_weight(trained, "mean_field", 0.3, 1e-5) == pytest.approx(critical, rel=2e-5)
+
+
+@pytest.mark.parametrize(("xi", "expected"), [(-1.0, 6.77), (-0.5, 4.03), (0.0, 2.5), (0.5, 1.72), (1.0, 1.25)])
+def test_a_static_error_moves_the_plateau(xi, expected):
+    """Mean-only, beta = 0.4: the reference numbers, which a run's number of samples does not change."""
+    assert arms(xi=xi).rest(0.4) == pytest.approx(expected, abs=6e-3)
+
+
+SLIDING = {
+    "mask": ({"sampler": Temperature(0.7), "correction": Masked(0.5, 2.0)}, 0.5, 1.8022380),
+    "nucleus": ({"sampler": TopP(0.9)}, 0.4, float(np.log(9))),
+}
+
+
+@pytest.mark.parametrize("name", SLIDING)
+def test_runs_slide_along_a_jump(name):
+    """The drift jumps across 0 there: no stiffness is given, and a run at a small learning rate stays beside it."""
+    rules, kl_weight, gap = SLIDING[name]
+    trained = learner(**rules)
+    point = find_fixed_point(trained, "mean_field", kl_weight)
+    assert point.slides
+    assert not point.exists
+    assert "jumps across 0" in point.reason
+    assert gap_of(point.policy[0]) == pytest.approx(gap, abs=1e-5)
+    found = run(trained, "mean_field", cells(0.05, 0, 1, kl_weight), steps=4000, dtype=np.float64, policies=True)
+    assert gap_of(found.policies[0, 0, 0]) == pytest.approx(gap, abs=0.02)
+    if name == "mask":
+        two = arms(tau=0.7, correction="icepop", low=0.5, high=2.0)
+        assert two.rest(kl_weight) == pytest.approx(gap, abs=1e-6)
+        law = 1 / (1 + np.exp(gap)) / (1 / (1 + np.exp(gap / 0.7)))
+        assert law == pytest.approx(2.0, abs=1e-6)
+
+
+def test_the_mean_flow_depends_on_the_start():
+    """Above the critical weight a start beyond the repelling point runs to the vertex."""
+    two = arms(tau=1.25)
+    held = two.rest(0.6)
+    assert two.rest(0.6, 0.1) == pytest.approx(held, abs=1e-12)
+    assert two.rest(0.6, held + 0.5) == pytest.approx(held, abs=1e-9)
+    assert two.rest(0.6, 12.0) is None
+
+
+@pytest.mark.parametrize(
+    ("problem", "acting", "said"),
+    [
+        ({"success": (0.5, 0.5)}, {}, "rewards"),
+        ({"success": (0.5, 0.4, 0.3)}, {}, "rewards"),
+        ({"advantage": "sign"}, {}, "advantage"),
+        ({}, {"tau": 0.0}, "tau"),
+        ({}, {"correction": "more"}, "correction"),
+    ],
+)
+def test_bad_problems_are_named(problem, acting, said):
+    with pytest.raises(ValueError, match=f"^{said}: expected"):
+        arms(**problem, **acting)

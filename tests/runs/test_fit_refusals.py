@@ -34,7 +34,7 @@ SETTINGS = {
     "a.json from_fraction=0": ("from_fraction", "(0, 1]"),
     "a.json horizon=-1": ("horizon", "> 0"),
     "a.json momentum=1": ("momentum", "[0, 1)"),
-    "a.json convention=adam": ("convention", "heavy_ball, ema, nesterov"),
+    "a.json optimizer=adam": ("optimizer", "sgd, sgd_ema, nesterov"),
     "a.json fractions=[0.95]": ("fractions[0]", "(0, 0.85]"),
     "a.json backtest=true models=[constant]": ("models", "baselines"),
     "a.json reward_scale=[1,0]": ("reward_scale", "lowest < highest"),

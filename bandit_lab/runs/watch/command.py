@@ -12,7 +12,7 @@ from typing import Any
 from bandit_lab import _checks
 from bandit_lab.app.chunks import durable
 from bandit_lab.app.document import Document
-from bandit_lab.app.folder.outputs import begins, output_file
+from bandit_lab.app.folder.outputs import begins, file_in
 from bandit_lab.app.runner import default_folder
 from bandit_lab.app.terminal import report
 from bandit_lab.app.terminal.errors import Alarmed, stopped_by_disk
@@ -26,6 +26,7 @@ from bandit_lab.runs.watch.settings import WatchSettings
 from bandit_lab.runs.watch.sources import Reading, follow
 from bandit_lab.runs.watch.state import Watched
 
+PAGE, ALARMS = "page.html", "alarms.jsonl"
 _REDRAW = 1.0
 """Seconds between two drawings of the terminal page, at the least."""
 
@@ -93,10 +94,9 @@ def prepare(settings: WatchSettings, explicit: frozenset[str]) -> WatchPlan:
     _checks.momentum("momentum", settings.momentum)
     if settings.refresh_interval is not None:
         _checks.integer("refresh_interval", settings.refresh_interval, 1)
-    if settings.page is not None:
-        output_file("page", Path(settings.page), begins(show.HEAD), settings.paths)
-    if settings.alarms is not None:
-        output_file("alarms", Path(settings.alarms), holds_alarms, [*settings.paths, settings.page], appended=True)
+    if settings.run_dir is not None:
+        file_in(settings.run_dir, PAGE, begins(show.HEAD), settings.paths)
+        file_in(settings.run_dir, ALARMS, holds_alarms, settings.paths, appended=True)
     scale = _scale(settings)
     options = ReadOptions(
         settings.reward_key, settings.step_key, settings.eval_key, parse_where(settings.where), settings.run,
@@ -132,7 +132,7 @@ def execute(plan: WatchPlan, folder: Any, progress: Progress) -> Path:
         return _benchmark(plan.settings, progress)
     run = _followed(plan, plan.path, speaks=True)
     report.show(show.terminal(run))
-    page = _optional(plan.settings.page)
+    page = _written(plan.settings, PAGE)
     if page is not None:
         _write(run, page)
     if run.monitor.alarms:
@@ -145,8 +145,9 @@ def compute(plan: WatchPlan, progress: Progress) -> Document:
     if plan.path is None:
         return _scored(plan.settings, progress)
     run = _followed(plan, plan.path, speaks=False)
-    if plan.settings.page is not None:
-        _write(run, Path(plan.settings.page))
+    page = _written(plan.settings, PAGE)
+    if page is not None:
+        _write(run, page)
     return show.document(run)
 
 
@@ -159,10 +160,12 @@ def _followed(plan: WatchPlan, path: Path, speaks: bool) -> Watched:
     settings = plan.settings
     run = Watched(settings, follow(path, plan.reading), _monitor(settings))
     interrupted = False
+    if settings.run_dir is not None:
+        Path(settings.run_dir).mkdir(parents=True, exist_ok=True)
     with _live(settings) if speaks else contextlib.nullcontext() as draw:
-        outlet = Outlet(settings.on_alarm, _optional(settings.alarms), str(path), speaks and draw is None)
+        outlet = Outlet(settings.on_alarm, _written(settings, ALARMS), str(path), speaks and draw is None)
         try:
-            _loop(run, outlet, _optional(settings.page), draw)
+            _loop(run, outlet, _written(settings, PAGE), draw)
         except KeyboardInterrupt:
             interrupted = True
         else:
@@ -176,8 +179,8 @@ def _followed(plan: WatchPlan, path: Path, speaks: bool) -> Watched:
     return run
 
 
-def _optional(path: str | None) -> Path | None:
-    return None if path is None else Path(path)
+def _written(settings: WatchSettings, name: str) -> Path | None:
+    return None if settings.run_dir is None else Path(settings.run_dir, name)
 
 
 def _send(run: Watched, outlet: Outlet, rows: Rows) -> bool:

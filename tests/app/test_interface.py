@@ -123,7 +123,7 @@ def test_a_document_holds_what_the_command_writes_and_nothing_is_printed_or_left
     assert found.to_dict() == json.loads(Path("here/summary.json").read_bytes())
     capsys.readouterr()
     assert bl.status("here").to_dict()["state"] == "finished"
-    with pytest.raises(ValueError, match="run_dir: expected a run with results"):
+    with pytest.raises(ValueError, match="folder: expected a run with results"):
         bl.export("here")
     bl.predict(refresh_interval=8, learning_rate=0.1, run_dir="there")
     assert capsys.readouterr() == ("", "")

@@ -334,7 +334,8 @@ def test_three_numbers_are_those_of_the_log():
     assert 76 <= int(since.split()[0]) <= 81
     quiet = told(rising(), entropy=1 - 0.003 * STEP)
     assert list(quiet) == ["gain of the reward", "reward at the end", "how sure"]
-    assert float(quiet["gain of the reward"][0]) == pytest.approx(0.5, abs=0.08)
+    gain = rising()[80:].mean() - rising()[:20].mean()  # a fifth at both ends
+    assert float(quiet["gain of the reward"][0]) == pytest.approx(gain, abs=0.005)
 
 
 def test_a_finding_about_the_whole_run_is_not_shaded():

@@ -17,6 +17,7 @@ from bandit_lab.runs.logs.findings import (
     judged,
     paragraphs,
     verdict_first,
+    verdict_lines,
     verdict_text,
     what_was_read,
 )
@@ -129,7 +130,7 @@ def page(row: DiagnosisRow, control: Sequence[Block] = ()) -> Document:
             three_numbers(row.curve, found),
         ],
         "How sure, and what would decide": paragraphs(sure(found)),
-        **judged(found),
+        **judged(found, verdict_lines(found)[:-1]),
         "Scores": [scores],
         **({"Control run": control} if control else {}),
         "What was read": what_was_read(row.curve),

@@ -161,9 +161,11 @@ def paragraphs(lines: Sequence[str], on: On = On.SHOWN) -> list[Paragraph]:
 
 
 def verdict_first(found: Diagnosis) -> list[Paragraph]:
-    """The verdict, at the head of a page, and what to do."""
-    first, *rest = verdict_lines(found)
-    return [Paragraph(first, On.PAGE, lead=True), *paragraphs(rest, On.PAGE)]
+    """The first failure, at the head of a page, the names of the others, and what to do."""
+    first, *_, then = verdict_lines(found)
+    names = [f"{name.replace('_', ' ')}{' (a note)' if name in found.notes else ''}" for name in found.verdict[1:]]
+    also = [f"Also: {', '.join(names)}."] if names else []
+    return [Paragraph(first, On.PAGE, lead=True), *paragraphs([*also, then], On.PAGE)]
 
 
 def what_was_read(curve: Curve, notes: Sequence[str] = ()) -> list[Paragraph]:

@@ -29,7 +29,16 @@ GROWTH = 1.02
 """Factor by which a run grows from one look to the next."""
 SHARES = {"collapsed": 0.4, "dynamical_instability": 0.2, "reward_hacking": 0.2}
 """What the tests with a noise model get of the rate; the rest is left for what holds on."""
-HOLD = {"diverging": 0.02, "policy_concentration": 0.25, "advantage_degeneracy": 0.1, "stalled": 0.0}
+HOLD = {
+    "diverging": 0.02,
+    "sampler_mismatch": 0.1,
+    "truncated_answers": 0.1,
+    "plumbing": 0.1,
+    "answer_length": 0.25,
+    "policy_concentration": 0.25,
+    "advantage_degeneracy": 0.1,
+    "stalled": 0.0,
+}
 """Share of the run for which a level has to hold on."""
 LONE = 2
 """Rows of the last tenth that may lie anywhere without a run's being collapsed: one step of a dead reward server."""

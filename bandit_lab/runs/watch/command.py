@@ -23,7 +23,7 @@ from bandit_lab.runs.watch import show
 from bandit_lab.runs.watch.alarms import Outlet, holds_alarms
 from bandit_lab.runs.watch.rows import Rows
 from bandit_lab.runs.watch.settings import WatchSettings
-from bandit_lab.runs.watch.sources import Reading, follow
+from bandit_lab.runs.watch.sources import Reading, changed, follow
 from bandit_lab.runs.watch.state import Watched
 
 PAGE, ALARMS = "page.html", "alarms.jsonl"
@@ -196,12 +196,13 @@ def _loop(run: Watched, outlet: Outlet, page: Path | None, draw: Callable[[Any],
     start = fresh = time.monotonic()
     end = start + (settings.seconds or math.inf)
     drawn = -math.inf
-    written = False
+    written, mark = False, None
     while True:
         seen = run.lines
         alarmed = _send(run, outlet, run.source.poll())
-        now = time.monotonic()
-        fresh = now if run.lines > seen else fresh
+        now, grown = time.monotonic(), mark
+        mark = changed(run.source.path)
+        fresh = now if run.lines > seen or mark != grown else fresh
         first = not written and run.lines > 0 and not run.source.behind  # nobody waits for the budget to see a page
         if page is not None and (alarmed or first or budget.afford("page")):
             budget.spend("page", lambda: _write(run, page))
@@ -212,10 +213,16 @@ def _loop(run: Watched, outlet: Outlet, page: Path | None, draw: Callable[[Any],
             draw(show.terminal(run))
             drawn = now
         idle = settings.idle is not None and now - fresh >= settings.idle
-        if now >= end or idle or (run.ended and not run.source.behind):
+        over = run.source.ended and (now - fresh >= settings.every or _is_old(mark, settings.every))
+        if now >= end or idle or ((run.reached or over) and not run.source.behind):
             return
         if not run.source.behind:
             time.sleep(min(settings.every, max(end - now, 0.0)))
+
+
+def _is_old(mark: tuple[int, int] | None, seconds: float) -> bool:
+    """Whether what was last changed then has been left alone for so long."""
+    return mark is not None and time.time_ns() - mark[0] >= seconds * 1e9
 
 
 @contextlib.contextmanager

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from bandit_lab.runs.benchmark.plant import load
-from bandit_lab.runs.forecast.backtest import BASELINES, Backtest, Cut, cut
+from bandit_lab.lab.sick_runs.plant import load
 from bandit_lab.runs.forecast.forecast import ForecastSettings
 from bandit_lab.runs.read import Curve
+from experiments.grading.backtest import BASELINES, Backtest, Cut, cut
 
 HALVES = ("development", "scoring")
 LEVEL = 0.95

@@ -82,7 +82,7 @@ HELD_OUT = json.loads((ROOT / "figures/held_out.summary.json").read_text(encodin
 SCORES = re.compile(
     r"names the failure in (\S+) % and raises a false alarm in (\S+) % of healthy\s+runs; "
     r"from the reward curve alone it is (\S+) % and (\S+) % "
-    r"\(`python -m bandit_lab diagnose simulated=(\w+) runs=(\d+)`"
+    r"\(`python experiments/grading/diagnoses.py split=(\w+) runs=(\d+)`"
 )
 
 

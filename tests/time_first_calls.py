@@ -25,9 +25,9 @@ import jax
 
 from bandit_lab import simulation
 from bandit_lab.lab.bench.engines import CELLS, shortened
-from bandit_lab.lab.bench.variants import variants
 from bandit_lab.lab.bench.workload import SIZES, Case
 from bandit_lab.simulation import fast
+from experiments.speed.variants import variants
 
 PATHS = ("reference", "fast")
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from real_run_scores import HALVES, labels, score_forecasts, share
 
-from bandit_lab.runs.forecast.backtest import BASELINES
 from bandit_lab.runs.read import Curve, RewardScale, Series
+from experiments.grading.backtest import BASELINES
 
 STORED = Path(__file__).parents[2] / "figures" / "real_forecasts.json"
 

@@ -1,5 +1,5 @@
 """The claims of README and docs/results.md are the published ones: tables against figures/claims.json and the default
-sweep's summary, the diagnostics' scores against the file that `diagnose simulated=held_out runs=1500` wrote, those of
+sweep's summary, the diagnostics' scores against the file that `grading/diagnoses.py` wrote, those of
 `advise` against figures/advice.csv."""
 
 import csv

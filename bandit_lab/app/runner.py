@@ -25,8 +25,9 @@ def default_folder(command: str) -> Path:
 
 
 def chosen_folder(command: str, config: Any) -> Path:
-    """`run_dir`, or the default folder."""
-    return Path(config.run_dir) if config.get("run_dir") else default_folder(command)
+    """`run_dir`, the run folder that is read, or the default one."""
+    named = config.get("run_dir") or config.get("folder")
+    return Path(named) if named else default_folder(command)
 
 
 def check(command: str, config: Any, explicit: frozenset[str], folder: Path) -> tuple[Any, Any]:

@@ -11,7 +11,7 @@ from bandit_lab.app.document.blocks import Contents, Figure, On
 from bandit_lab.app.document.document import Document
 from bandit_lab.app.folder.manifest import CompileClock, manifest
 from bandit_lab.app.folder.store import RunFolder
-from bandit_lab.app.folder.written import REPORT
+from bandit_lab.app.folder.written import INDEX, REPORT
 from bandit_lab.app.terminal.errors import Incomplete
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.app.terminal.report import as_yaml
@@ -91,9 +91,9 @@ def write(document: Document, folder: RunFolder, progress: Progress) -> None:
                 for done, (name, page) in enumerate(document.pages.items(), start=1):
                     _write_page(place / REPORT, name, page)
                     advance(done, len(document.pages))
-                if document.blocks(On.PAGE):
+                if document.blocks(On.PAGE) and INDEX not in document.pages:
                     html = as_html(document, lambda figure: _drawn(figure, place))
-                    (place / REPORT / "index.html").write_text(html, encoding="utf-8")
+                    (place / REPORT / f"{INDEX}.html").write_text(html, encoding="utf-8")
 
 
 def _write_page(place: Path, name: str, page: Contents) -> None:

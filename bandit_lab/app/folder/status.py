@@ -32,25 +32,35 @@ class StatusPlan:
     output: Path | None
 
 
-def runs_in(run_dir: str | None) -> tuple[Path, list[MultirunJob]]:
+def runs_in(named: str | None) -> tuple[Path, list[MultirunJob]]:
     """(folder, runs of a `-m` in it). Raises ValueError unless there is a run in it, finished or not, or several."""
-    _checks.require(bool(run_dir), "run_dir", "the folder of a run", run_dir)
-    folder, jobs = Path(str(run_dir)), list[MultirunJob]()
+    _checks.require(bool(named), "folder", "the folder of a run", named)
+    folder = Path(str(named))
+    known, jobs = _look(folder)
+    _checks.require(known or bool(jobs), "folder", "the folder of a run", str(folder))
+    return folder, jobs
+
+
+def holds_run(path: str) -> bool:
+    """Whether a path is the folder of a run, or of several."""
+    return any(_look(Path(path)))
+
+
+def _look(folder: Path) -> tuple[bool, list[MultirunJob]]:
+    """(whether it is a run's folder, the runs of a `-m` in it)."""
     try:
         found = written.look(folder)
-        known = (found.ours and not found.empty) or ChunkStore(folder).settings() is not None or found.damaged
-        if not known:
-            jobs = jobs_in(folder)
+        if (found.ours and not found.empty) or ChunkStore(folder).settings() is not None or found.damaged:
+            return True, []
+        return False, jobs_in(folder)
     except (OSError, ValueError):  # a path that cannot be: too long, a loop of links, a zero byte
-        known = False
-    _checks.require(known or bool(jobs), "run_dir", "the folder of a run", str(folder))
-    return folder, jobs
+        return False, []
 
 
 def prepare(settings: StatusSettings, explicit: frozenset[str]) -> StatusPlan:
     """Check that there is a run to read."""
     output = output_file("output", Path(settings.output), _is_status) if settings.output else None
-    return StatusPlan(*runs_in(settings.run_dir), output)
+    return StatusPlan(*runs_in(settings.folder), output)
 
 
 def _is_status(path: Path) -> bool:

@@ -17,6 +17,7 @@ from bandit_lab.app.document import ABSENT, Block, Column, Document, On, Table, 
 from bandit_lab.app.interface.logs import Log, files
 from bandit_lab.app.interface.objects import by_name, in_double
 from bandit_lab.app.settings.config import CHOICES, SCHEMAS, computes
+from bandit_lab.app.settings.schema import is_name
 
 OPEN = ("sweep", "options", "diagnostic", "optimizer.options")
 """Settings that take keys which no schema knows."""
@@ -70,7 +71,7 @@ def composed(command: str, keywords: Mapping[str, Any]) -> tuple[Any, frozenset[
     from bandit_lab.app.settings.grid import check_sweepable
 
     modules = keywords.get("plugins")
-    choices, values = _choices(keywords), dict(_flat(command, keywords))
+    choices, values = _choices(command, keywords), dict(_flat(command, keywords))
     plugins.load(modules if isinstance(modules, list | tuple) else (), choices, laboratory=computes(command))
     with compose.hydra_ready():
         config = compose.composed(command, choices)
@@ -87,10 +88,11 @@ def composed(command: str, keywords: Mapping[str, Any]) -> tuple[Any, frozenset[
     return config, frozenset({*values, *chosen})
 
 
-def _choices(keywords: Mapping[str, Any]) -> list[str]:
+def _choices(command: str, keywords: Mapping[str, Any]) -> list[str]:
     """`group=name` for every variant that is given by its name."""
     found = []
-    for group in CHOICES:
+    known = SCHEMAS[command].__dataclass_fields__
+    for group in (one for one in CHOICES if not is_name(known.get(one))):
         value = keywords.get(group)
         name = value.get("name") if isinstance(value, Mapping) else value
         if name is not None:
@@ -113,7 +115,11 @@ def _flat(command: str, keywords: Mapping[str, Any]) -> Iterator[tuple[str, Any]
         else:
             yield key, value
 
+    known = SCHEMAS[command].__dataclass_fields__
     for key, value in keywords.items():
+        if is_name(known.get(key)) and not isinstance(value, Mapping):
+            yield f"{key}.name", value
+            continue
         if key in CHOICES and not isinstance(value, Mapping):
             continue
         yield from (one for one in inside(key, value) if not (key in CHOICES and one[0] == f"{key}.name"))

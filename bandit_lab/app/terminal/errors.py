@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bandit_lab._names import MOVED, did_you_mean, nearest, one_of
 from bandit_lab.app.settings.config import CHOICES, SCHEMAS
-from bandit_lab.app.settings.schema import setting_fields
+from bandit_lab.app.settings.schema import is_name, setting_fields
 
 if TYPE_CHECKING:
     from bandit_lab.app.document import Document
@@ -119,10 +119,10 @@ def settings_of(command: str) -> list[str]:
     """Every key of a command, also those that only some variant of a group has."""
     from bandit_lab.app.terminal import choices
 
-    keys = [name for name, _ in setting_fields(SCHEMAS[command])]
-    groups = [group for group in CHOICES if group in keys and group != "optimizer"]
+    known = dict(setting_fields(SCHEMAS[command]))
+    groups = [group for group in CHOICES if group in known and group != "optimizer" and not is_name(known[group])]
     variants = [(group, name) for group in groups for name in choices.names_of(group)]
-    return [*keys, *dict.fromkeys(key for one in variants for key, _ in choices.options_of(*one))]
+    return [*known, *dict.fromkeys(key for one in variants for key, _ in choices.options_of(*one))]
 
 
 def _expected(key: str, command: str) -> str:

@@ -1,20 +1,22 @@
 """`diagnose`: the four failure modes on reward logs, with evidence and what could not be judged."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from bandit_lab import _checks
 from bandit_lab.app.document import Block, Document, On, Paragraph
 from bandit_lab.app.document.write import perform
+from bandit_lab.app.folder.written import INDEX
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.runs import trainers
 from bandit_lab.runs.diagnose import DIAGNOSTICS, DiagnoseSettings, control
 from bandit_lab.runs.diagnose.agreement import sure
 from bandit_lab.runs.diagnose.compare import compared
+from bandit_lab.runs.diagnose.first_screen import three_numbers
 from bandit_lab.runs.diagnose.work import DiagnosisRow, dataset, page, runs_table, status, work
-from bandit_lab.runs.logs.findings import caveat_lines, details, evidence_table, paragraphs
+from bandit_lab.runs.logs.findings import caveat_lines, details, evidence_table, paragraphs, verdict_lines, verdict_text
 from bandit_lab.runs.logs.gather import Log, gather, missing_curves, reading_options
 from bandit_lab.runs.logs.pictures import RUN_ALT
 from bandit_lab.runs.logs.runs import check_trainer, pages_of, picture_pages, rows_of, status_lines
@@ -29,6 +31,10 @@ LEGEND = (
     "failure among those that could be judged, at least half of them, and a gain that shows; else: not judged. "
     "note: it is there and has done no harm that shows."
 )
+
+
+_NEAR = 0.5
+"""Share of its limit from which a number stands on the terminal."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +78,12 @@ def prepare(settings: DiagnosisSettings, explicit: frozenset[str]) -> DiagnosePl
 def compute(plan: DiagnosePlan, run: Progress) -> Document:
     """Judge every log that has a curve."""
     settings, limits = plan.settings, thresholds(plan.settings)
-    rows = rows_of(plan.logs, lambda log: work(log, limits, plan.setup), run, "verdicts", settings.report)
+    rows = rows_of(plan.logs, lambda log: work(log, limits, plan.setup), run, "verdicts", settings.report, INDEX)
     done = [row for row in rows if row.result is not None]
     table = runs_table(rows)
     blocks: list[Block] = [Paragraph(LEGEND, On.PAGE), table]
-    if len(done) == 1:
-        blocks += paragraphs([f"What to do next: {done[0].found.next}", *sure(done[0].found)], On.TERMINAL)
-        blocks += details(paragraphs(done[0].curve.recognised, On.TERMINAL))
-        blocks += [evidence_table(done[0].found, On.TERMINAL), *paragraphs(caveat_lines(done[0].found), On.TERMINAL)]
+    if len(rows) == len(done) == 1:
+        blocks = [replace(table, on=On.JSON | On.DATA), *_told(done[0])]
     else:
         blocks.append(Paragraph(LEGEND, On.TERMINAL))
     blocks += paragraphs(status_lines(rows, status), On.TERMINAL)
@@ -94,6 +98,24 @@ def compute(plan: DiagnosePlan, run: Progress) -> Document:
     pages = pages_of(rows, partial(page, control=told))
     sections = beside | {"logs": blocks} | ({"control": told} if told else {})
     return Document(title, sections, numbers, pages, missing, folded, stored)
+
+
+def _told(row: DiagnosisRow) -> list[Block]:
+    """One run on the terminal: verdict, what to do, three numbers; then what is near its limit, and what is open."""
+    found, curve = row.found, row.curve
+    sentence, *_, then = verdict_lines(found)
+    first = f"{row.log.name}, {curve.reward.size} rewards: {verdict_text(found, False)}."
+    near = evidence_table(found, On.TERMINAL, _NEAR)
+    rest = len(found.evidence) - len(near.rows)
+    said = [*sure(found), f"Read: {'; '.join(curve.recognised)}."]
+    far = [f"{rest} more numbers are below half their limit: report and summary.json have them."] if rest else []
+    return [
+        *paragraphs([first, sentence, then], On.TERMINAL),
+        replace(three_numbers(curve, found), on=On.TERMINAL),
+        *details(paragraphs(said, On.TERMINAL)),
+        near,
+        *paragraphs([*far, *caveat_lines(found)], On.TERMINAL),
+    ]
 
 
 def _page(rows: Sequence[DiagnosisRow]) -> "Drawn":

@@ -16,7 +16,7 @@ from bandit_lab.runs.logs.findings import details, paragraphs
 from bandit_lab.runs.logs.gather import Log, gather, missing_curves, reading_options
 from bandit_lab.runs.logs.runs import LogRow, check_trainer, pages_of, picture_pages, rows_of, status_lines
 from bandit_lab.runs.logs.settings import FitSettings
-from bandit_lab.theory import CONVENTIONS
+from bandit_lab.theory.conventions import OF_OPTIMIZER
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawn
@@ -45,7 +45,7 @@ def prepare(settings: FitSettings, explicit: frozenset[str]) -> FitPlan:
     if settings.momentum is not None:
         _checks.momentum("momentum", settings.momentum)
     check_trainer(settings)
-    _checks.choice("convention", settings.convention, CONVENTIONS)
+    _checks.choice("optimizer", settings.optimizer["name"], OF_OPTIMIZER)
     _checks.integer("seed", settings.seed, 0)
     reading_options(settings)
     with Progress(settings.quiet).stage("reading") as advance:

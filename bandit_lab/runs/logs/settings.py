@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Any
 
-from bandit_lab.app.settings.schema import LEARNER, OUTPUT, PROBLEM, RUN, RunSettings, setting
+from bandit_lab.app.settings.schema import LEARNER, OUTPUT, PROBLEM, RUN, RunSettings, name_of, setting
 from bandit_lab.runs.diagnose import DiagnoseSettings
 from bandit_lab.runs.read.limits import FEWEST_POINTS
 
@@ -72,9 +72,9 @@ class FitSettings(LogSettings):
     """Settings of `fit`."""
 
     learning_rate: float | None = setting(None, "logits per unit gradient", "eta, for the effective stiffness", LEARNER)
-    momentum: float | None = setting(None, "", "mu in [0, 1) (Adam: beta1, with the ema convention)", LEARNER)
-    convention: str = setting(
-        "heavy_ball", "", "heavy_ball (v <- mu v + g) | ema (v <- mu v + (1 - mu) g) | nesterov", LEARNER
+    momentum: float | None = setting(None, "", "mu in [0, 1) (Adam: beta1, with sgd_ema)", LEARNER)
+    optimizer: dict[str, Any] = name_of(
+        "sgd", ("sgd", "sgd_ema", "nesterov"), "sgd (v <- mu v + g) | sgd_ema (v <- mu v + (1 - mu) g) | nesterov"
     )
     models: list[str] = setting(LAWS, "laws", "which are fitted: " + " | ".join(LAWS), RUN)
     level: float = setting(0.9, "", "confidence of the intervals, in [0.5, 0.99]; interval_90 is always at 0.9", RUN)
@@ -148,11 +148,11 @@ class AdviseSettings(ReadSettings):
     version: str | None = setting(None, "", "release of the trainer, for defaults that changed: version=0.17", PROBLEM)
     learning_rate: float | None = setting(None, "", "eta; null: of the configuration", LEARNER)
     momentum: float | None = setting(None, "", "mu (Adam: beta1); null: of the configuration", LEARNER)
-    optimizer_name: str | None = setting(
-        None, "", "adamw | adam | sgd | nesterov | rmsprop; null: of the configuration", LEARNER
-    )
-    staleness_model: str | None = setting(
-        None, "", "refresh (model A) | lag (B) | pipeline (C); null: as the configuration implies", LEARNER
+    optimizer: dict[str, Any] = name_of(None, (), "adamw | adam | sgd | nesterov | rmsprop; null: of the configuration")
+    staleness: dict[str, Any] = name_of(
+        None,
+        ("refresh", "lag", "pipeline"),
+        "refresh (model A) | lag (B) | pipeline (C); null: as the configuration implies",
     )
     refresh_interval: int | None = setting(
         None, "optimiser steps", "N >= 1 (lag: the lag >= 0); null: K_ref as the trainer implements it", LEARNER

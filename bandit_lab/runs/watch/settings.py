@@ -20,8 +20,12 @@ class WatchSettings(ShellSettings):
     on_alarm: str | None = setting(
         None, "command", "run at every alarm; BANDIT_LAB_ALARM holds the alarm as JSON", OUTPUT
     )
-    alarms: str | None = setting(None, "path", "file to which every alarm is added as one JSON line", OUTPUT)
-    page: str | None = setting(None, "path", "HTML page, written again now and then and at the end", OUTPUT)
+    run_dir: str | None = setting(
+        None,
+        "path",
+        "folder for page.html, written now and then, and alarms.jsonl, a line per alarm; null: neither",
+        OUTPUT,
+    )
     false_alarm: float = setting(0.05, "per run", "rate of false alarms over the whole run, all failures together")
     patience: int | None = setting(None, "rows", "without a gain: stalled; null: no alarm for that", RUN)
     reward_key: str | None = setting(None, "", "column to read as the reward; null: the trainer's known names")

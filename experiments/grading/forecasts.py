@@ -3,7 +3,7 @@
     python experiments/grading/forecasts.py my_runs/             # logs or folders of logs
     python experiments/grading/forecasts.py logs_index=logs/index.csv 'fractions=[0.5]' fewest=60
 
-Scores of the public runs are in `figures/real_forecasts.json` (`python tests/score_forecasts.py`).
+Scores of the public runs are in `figures/real_forecasts.json` (`experiments/grading/public_forecasts.py`).
 """
 
 import sys

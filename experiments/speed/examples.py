@@ -1,6 +1,6 @@
 """Speed of the examples of docs/extending.md and of the README's bandit, by `experiments/speed/variants.py`.
 
-    python tests/time_examples.py [settings of that script, such as sizes=[A,C] reps=7]
+    python experiments/speed/examples.py [settings of that script, such as sizes=[A,C] reps=7]
 
 Every example is registered as it stands there. The default is `quick=true 'sizes=[A,C]'`. A diagnostic has no step.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from experiments.speed.variants import main
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 EXAMPLE = re.compile(r"```python\n(?P<code>.*?@register_(?!diagnostic)\w+\(\"(?P<name>\w+)\"\).*?)```", re.DOTALL)
 
 

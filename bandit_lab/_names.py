@@ -37,6 +37,16 @@ MEANT = {
 }
 """Name of ours -> what the papers and the trainers call it."""
 
+MOVED = {
+    ("diagnose", "simulated"): "experiments/grading/diagnoses.py",
+    ("watch", "simulated"): "experiments/grading/alarms.py",
+    ("fit", "backtest"): "experiments/grading/forecasts.py",
+    ("bench", "study"): "experiments/speed/scaling.py or variants.py",
+    ("bench", "only"): "experiments/speed/variants.py",
+    ("bench", "paper"): "experiments/speed/scaling.py",
+}
+"""(Command, setting that it had) -> the script that measures that now."""
+
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known name that `word` is likely to mean, or None. The last part of a dotted name is enough."""

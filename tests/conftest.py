@@ -70,7 +70,7 @@ LONGEST = (
     "measure/test_drawn_ages.py",
     "app/test_commands.py",
     "simulation/test_exact_means.py",
-    "runs/test_benchmark.py",
+    "grading/test_diagnoses.py",
     "simulation/test_random_bits.py",
     "runs/test_curves_forecast.py",
     "measure/test_group_size.py",

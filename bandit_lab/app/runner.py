@@ -83,7 +83,7 @@ def _set_up(command: str, settings: Any) -> None:
 
     The library itself never changes JAX's configuration.
     """
-    if computes(command) or getattr(settings, "simulated", None):
+    if computes(command):
         compilation_cache.enable(getattr(settings, "compilation_cache", None))
         import jax
 

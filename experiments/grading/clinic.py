@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from bandit_lab.runs.benchmark.plant import load
+from bandit_lab.lab.sick_runs.plant import load
 from bandit_lab.runs.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from bandit_lab.runs.diagnose.agreement import STORED
 from bandit_lab.runs.diagnose.outcomes import stalled

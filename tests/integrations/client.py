@@ -2,7 +2,7 @@
 
 import pytest
 
-from bandit_lab.integrations.tiny_client import (  # noqa: F401
+from experiments.shared.tiny_client import (  # noqa: F401
     PROMPTS,
     REWARDS,
     WORDS,

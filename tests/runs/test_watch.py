@@ -339,10 +339,7 @@ def test_the_wrappers_in_the_docs_see_what_other_trainers_log(heading, kind, cal
         (["a", "run_dir=/dev/null"], "run_dir: expected a folder that can be written"),
         (["a", "page=p.html"], "paths: expected a file that exists or a setting of watch (did you mean run_dir?)"),
         (["a", "momentum=1"], "momentum: expected"),
-        (["a", "runs=50"], "runs: expected simulated="),
-        (["a", "seed=5"], "seed: expected simulated="),
-        (["simulated=training", "seed=-1"], "seed: expected"),
-        (["simulated=real"], "simulated: expected one of training, held_out"),
+        (["simulated=held_out"], "simulated: expected a setting of watch (that is now python experiments/grading/al"),
     ],
 )
 def test_bad_input_is_one_line(arguments, text, capsys):

@@ -122,7 +122,7 @@ def bench(**settings: Any) -> Document:
     """Throughput of the simulator on this machine: `python -m bandit_lab bench`.
 
     Args:
-      settings: `study` ("throughput", "scaling" or "variants"), `sizes`, `quick`, ...
+      settings: `sizes`, `rewards`, `quick`, ...
 
     Returns:
       A document; `data` has the speeds, in seed-steps per second.

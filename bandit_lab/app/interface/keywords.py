@@ -48,9 +48,8 @@ def working(command: str, keywords: Mapping[str, Any], paths: tuple[Log, ...] = 
     """
     from bandit_lab.app.terminal.errors import one_line
 
-    computing = computes(command) or keywords.get("simulated") is not None
     try:
-        with settings_of_others_kept(computing), by_name(keywords) as named, files(paths) as read:
+        with settings_of_others_kept(computes(command)), by_name(keywords) as named, files(paths) as read:
             yield named | ({"paths": read} if read else {})
     except Exception as error:
         text = one_line(error, command)

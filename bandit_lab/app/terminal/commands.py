@@ -106,7 +106,7 @@ COMMANDS = {
         "cut, half a last line and a restart from a checkpoint are understood. False alarms come in at most 5 % of\n"
         "whole runs (false_alarm=). An alarm is one JSON line (on stdout where that is no terminal, and in run_dir),\n"
         "and may run a command: on_alarm='notify-send bandit_lab \"$BANDIT_LAB_ALARM\"'. Ends with the run, after\n"
-        "for=SECONDS, or on Ctrl-C; exit 4 if an alarm stands then. simulated=held_out measures rate and delays.",
+        "for=SECONDS, or on Ctrl-C; exit 4 if an alarm stands then.",
         "python -m bandit_lab watch my_run/trainer_state.json for=60 run_dir=watched group_size=8",
         "python -m bandit_lab watch my_run/train.log on_alarm='touch alarm'",
         "paths group_size learning_rate momentum refresh_interval seconds idle on_alarm run_dir false_alarm reward_key",
@@ -166,12 +166,10 @@ COMMANDS = {
         "entropy; dynamical instability from oscillation, swings, growing fluctuations and collapse of the reward.\n"
         "A score of 1 and more means that the failure is there; a missing metric is said, with what it rules out.\n"
         "Lost entropy and silent groups are graded as notes while the reward holds or rises. Held-out results in a\n"
-        "file of their own are joined with eval_path. Several runs: diagnoses.png, and results.zarr for all numbers.\n"
-        "simulated=held_out scores the diagnostics on simulated runs whose failures are known, beside a classifier\n"
-        "that sees the reward curve alone.",
+        "file of their own are joined with eval_path. Several runs: diagnoses.png, and results.zarr for all numbers.",
         "python -m bandit_lab diagnose my_run/trainer_state.json group_size=8",
         "python -m bandit_lab diagnose - < pasted.txt",
-        "paths config group_size refresh_interval eval_path reward_key run false_alarm simulated run_dir",
+        "paths config group_size refresh_interval eval_path reward_key run false_alarm run_dir",
         "paths",
     ),
     "status": Command(
@@ -215,11 +213,9 @@ COMMANDS = {
         "throughput of the simulator on this machine, against vectorised NumPy",
         "Sizes A to D with fixed and Bernoulli rewards and refresh intervals 1 and 8, from zero logits. NumPy, the\n"
         "reference path (short runs) and the fast path run in turn; ratios are medians over repetitions, curves of\n"
-        "mean and variance are compared. First calls and memory are measured in processes of their own.\n"
-        "study=scaling: speed against seeds, arms, group size, settings, refresh interval and cores; memory.\n"
-        "study=variants: every registered rule over the plain one, at the same size.",
+        "mean and variance are compared. First calls and memory are measured in processes of their own.",
         "python -m bandit_lab bench 'sizes=[A,B]' 'rewards=[fixed]' reps=5 quick=true",
-        "python -m bandit_lab bench study=variants 'only=[gspo,cispo]'",
-        "study sizes rewards intervals only reps seeds steps quick run_dir",
+        "python -m bandit_lab bench quick=true",
+        "sizes rewards intervals reps seeds steps quick run_dir",
     ),
 }

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bandit_lab._names import did_you_mean, nearest, one_of
+from bandit_lab._names import MOVED, did_you_mean, nearest, one_of
 from bandit_lab.app.settings.config import CHOICES, SCHEMAS
 from bandit_lab.app.settings.schema import is_name, setting_fields
 
@@ -93,7 +93,8 @@ def _from_hydra(error: BaseException, command: str) -> str:
         group, _, option = key.partition(".")
         if group in CHOICES and option:
             return f"{key}: expected {_options(cause.parent_node, group, option)}, got an unknown option"
-        near = did_you_mean(key, settings_of(command)) or " (see --help)"
+        moved = f" (that is now python {MOVED[command, key]})" if (command, key) in MOVED else ""
+        near = moved or did_you_mean(key, settings_of(command)) or " (see --help)"
         return f"{key}: expected a setting of {command}{near}, got an unknown key"
     if isinstance(cause, OmegaConfBaseException) and cause.full_key:
         return f"{cause.full_key}: expected {_expected(str(cause.full_key), command)}, got {_got(error, cause)}"

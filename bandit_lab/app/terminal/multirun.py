@@ -198,8 +198,6 @@ def _fit(summary: JsonObject) -> JsonObject:
 
 
 def _diagnose(summary: JsonObject) -> JsonObject:
-    if "benchmark" in summary:
-        return _scalars(summary["benchmark"])
     verdicts = [name for row in summary["logs"] for name in row.get("verdict") or ()]
     return {"logs": len(summary["logs"]), **_counts(verdicts)}
 

@@ -33,7 +33,7 @@ from bandit_lab.lab.reproduce.experiment import Loaded, Setting
 if TYPE_CHECKING:
     import xarray
 
-ROOMS = ("bandits", "grpo", "simulation", "measure", "theory", "runs")
+ROOMS = ("bandits", "grpo", "simulation", "measure", "theory", "runs", "lab/sick_runs")
 PACKAGES = ("jax", "jaxlib", "optax", "numpy", "scipy")
 MEASURED = "measured"
 _KEY, _MARK, _READABLE = 20, 8, 60

@@ -82,9 +82,6 @@ class FitSettings(LogSettings):
     horizon: float | None = setting(
         None, "steps", "how far behind the last point seen; null: the run's end, or half its length behind it", RUN
     )
-    backtest: bool = setting(False, "", "forecast every run's end from its first parts and score it", RUN)
-    fractions: list[float] = setting([0.3, 0.5, 0.7], "", "shares of the points that the back-test sees", RUN)
-    backtest_points: int = setting(60, "points", "shorter runs are left out of the back-test", RUN)
     pictures: bool = setting(True, "", "draw fits.png (all runs as small multiples)", OUTPUT)
     report: bool = setting(True, "", "write report/<run>.html, .md and .png, ready to paste into an issue", OUTPUT)
     seed: int = setting(0, "", "root of the random numbers (the verdict's simulated null)", RUN)
@@ -120,17 +117,8 @@ class DiagnosisSettings(LogSettings):
     diagnostic: dict[str, Any] = setting(
         {}, "", "options of a plug-in's diagnostic: diagnostic.<failure>.<option>=value", LEARNER
     )
-    simulated: str | None = setting(
-        None,
-        "",
-        "training | held_out: score the diagnostics on simulated runs of known failure instead of logs",
-        PROBLEM,
-    )
-    runs: int | None = setting(None, "runs", "of the benchmark; null: as conf/benchmark says", RUN)
     pictures: bool = setting(True, "", "draw diagnoses.png (several runs as small multiples)", OUTPUT)
-    report: bool = setting(
-        True, "", "write report/<run>.html, .md and .png, ready to paste; simulated runs: recall.png", OUTPUT
-    )
+    report: bool = setting(True, "", "write report/<run>.html, .md and .png, ready to paste", OUTPUT)
     seed: int = setting(0, "", "root of the random numbers (the oscillation test's simulated null)", RUN)
 
 

@@ -13,7 +13,6 @@ from bandit_lab import _checks
 from bandit_lab.app.chunks import durable
 from bandit_lab.app.document import Document
 from bandit_lab.app.folder.outputs import begins, file_in
-from bandit_lab.app.runner import default_folder
 from bandit_lab.app.terminal import report
 from bandit_lab.app.terminal.errors import Alarmed, stopped_by_disk
 from bandit_lab.app.terminal.progress import Progress
@@ -33,11 +32,11 @@ _REDRAW = 1.0
 
 @dataclass(frozen=True)
 class WatchPlan:
-    """Checked settings; `path` is what is followed, None for the benchmark."""
+    """Checked settings; `path` is what is followed."""
 
     settings: WatchSettings
-    path: Path | None
-    reading: Reading | None = None
+    path: Path
+    reading: Reading
 
 
 class Budget:
@@ -72,18 +71,6 @@ class Budget:
 
 def prepare(settings: WatchSettings, explicit: frozenset[str]) -> WatchPlan:
     """Check every setting; nothing is opened, for the log may not exist yet. Raises ValueError."""
-    if settings.simulated is not None:
-        from bandit_lab.runs.benchmark.plant import SPLITS
-
-        _checks.choice("simulated", settings.simulated, SPLITS)
-        _checks.require(not settings.paths, "simulated", "no log beside it", "both")
-        _checks.integer("runs", settings.runs, 20)
-        if settings.seed is not None:
-            _checks.integer("seed", settings.seed, 0)
-        return WatchPlan(settings, None)
-    for name in ("runs", "seed"):
-        wanted = "simulated=training or held_out with it"
-        _checks.require(name not in explicit, name, wanted, getattr(settings, name))
     _checks.require(len(settings.paths) == 1, "paths", "one log or folder", f"{len(settings.paths)} of them")
     for name in ("seconds", "idle", "every"):
         if getattr(settings, name) is not None:
@@ -128,9 +115,7 @@ def _monitor(settings: WatchSettings) -> Monitor:
 
 def execute(plan: WatchPlan, folder: Any, progress: Progress) -> Path:
     """Follow until the end. Returns the page, or the log. Raises `Alarmed` where alarms stand at the end."""
-    if plan.path is None:
-        return _benchmark(plan.settings, progress)
-    run = _followed(plan, plan.path, speaks=True)
+    run = _followed(plan, speaks=True)
     report.show(show.terminal(run))
     page = _written(plan.settings, PAGE)
     if page is not None:
@@ -142,9 +127,7 @@ def execute(plan: WatchPlan, folder: Any, progress: Progress) -> Path:
 
 def compute(plan: WatchPlan, progress: Progress) -> Document:
     """What is known at the end, without a word on the terminal."""
-    if plan.path is None:
-        return _scored(plan.settings, progress)
-    run = _followed(plan, plan.path, speaks=False)
+    run = _followed(plan, speaks=False)
     page = _written(plan.settings, PAGE)
     if page is not None:
         _write(run, page)
@@ -154,10 +137,9 @@ def compute(plan: WatchPlan, progress: Progress) -> Document:
 execute.__wrapped__ = compute  # type: ignore[attr-defined]  # the Python interface wants the document alone
 
 
-def _followed(plan: WatchPlan, path: Path, speaks: bool) -> Watched:
+def _followed(plan: WatchPlan, speaks: bool) -> Watched:
     """The run at its end. speaks: whether the terminal shows it, or the alarms as they come."""
-    assert plan.reading is not None
-    settings = plan.settings
+    settings, path = plan.settings, plan.path
     run = Watched(settings, follow(path, plan.reading), _monitor(settings))
     interrupted = False
     if settings.run_dir is not None:
@@ -242,21 +224,3 @@ def _write(run: Watched, page: Path) -> None:
 
     with stopped_by_disk(page):
         durable.write_file(page, as_html(show.document(run)).encode())
-
-
-def _benchmark(settings: WatchSettings, progress: Progress) -> Path:
-    from bandit_lab.app.document.as_json import strict_json
-
-    document = _scored(settings, progress)
-    document.show()
-    place = default_folder("watch").with_suffix(".json")
-    place.parent.mkdir(parents=True, exist_ok=True)
-    durable.write_file(place, strict_json(document.to_dict()).encode())
-    return place
-
-
-def _scored(settings: WatchSettings, progress: Progress) -> Document:
-    from bandit_lab.runs.watch import benchmark
-
-    assert settings.simulated is not None
-    return benchmark.document(benchmark.score(settings.simulated, settings.runs, progress, settings.seed))

@@ -40,9 +40,4 @@ class WatchSettings(ShellSettings):
     learning_rate: float | None = setting(None, "as in advise", "eta, for the margin", LEARNER)
     momentum: float = setting(0.0, "", "mu, for the margin", LEARNER)
     refresh_interval: int | None = setting(None, "steps", "N, for the margin", LEARNER)
-    simulated: str | None = setting(
-        None, "", "training | held_out: rate of false alarms and delays on simulated runs instead of a log", PROBLEM
-    )
-    runs: int = setting(2000, "runs", "healthy ones with simulated=", RUN)
     plugins: list[str] = setting([], "modules", "Python modules to import first; they may register readers")
-    seed: int | None = setting(None, "", "of the simulated runs; null: that of their ranges", RUN)

@@ -33,6 +33,6 @@ if __name__ == "__main__":
         for name, code in sources.items():
             Path(f"example_{name}.py").write_text(code, encoding="utf-8")
         chosen = ",".join(sources)
-        modules = ",".join(f"example_{name}" for name in sources)
+        plugins = f"[{','.join(f'example_{name}' for name in sources)}]"
         print(f"examples: {chosen}")
-        sys.exit(main([f"only=[{chosen}]", f"plugins=[{modules}]", *settings]))
+        sys.exit(main([f"only=[{chosen}]", f"plugins={plugins}", *settings]))

@@ -1,6 +1,6 @@
 """Speed of the examples of docs/extending.md and of the README's bandit, by `experiments/speed/variants.py`.
 
-    python experiments/speed/examples.py [settings of that script, such as 'sizes=[A,C]' reps=7]
+    python experiments/speed/examples.py [settings of that script, such as sizes=[A,C] reps=7]
 
 Every example is registered as it stands there. The default is `quick=true 'sizes=[A,C]'`. A diagnostic has no step.
 """
@@ -32,6 +32,7 @@ if __name__ == "__main__":
         sources = examples()
         for name, code in sources.items():
             Path(f"example_{name}.py").write_text(code, encoding="utf-8")
-        print(f"examples: {', '.join(sources)}")
-        chosen = {"only": sources, "plugins": [f"example_{name}" for name in sources]}
-        sys.exit(main([*(f"{key}=[{','.join(names)}]" for key, names in chosen.items()), *settings]))
+        chosen = ",".join(sources)
+        plugins = f"[{','.join(f'example_{name}' for name in sources)}]"
+        print(f"examples: {chosen}")
+        sys.exit(main([f"only=[{chosen}]", f"plugins={plugins}", *settings]))

@@ -208,6 +208,7 @@ class ReproduceSettings(CompilingSettings):
     cache: str | None = setting(
         "outputs/reproduce/cache", "path", "keeps measurements for the next run; null: measure anew, keep nothing"
     )
+    engine: dict[str, Any] = group("local", "where experiments are measured: here, or on dask's workers", RARE)
 
 
 SCHEMAS: dict[str, type[Any]] = {

@@ -1,4 +1,4 @@
-"""The real client of these tests; it stands in the package because an experiment trains with it too."""
+"""The real client of these tests; an experiment trains with it too, so that it stands beside the experiments."""
 
 import pytest
 

@@ -122,9 +122,9 @@ class Tree(NamedTuple):
     all, behind them, stands for nothing.
     """
 
-    parents: tuple[Array, ...]
-    phonemes: tuple[Array, ...]
-    places: Array
+    parents: tuple[np.ndarray, ...]
+    phonemes: tuple[np.ndarray, ...]
+    places: np.ndarray
 
 
 def _tree_of(answers: Sequence[Sequence[Answer]]) -> Any:

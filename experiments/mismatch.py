@@ -449,7 +449,7 @@ CLAIMS = (
     ),
     Claim.one(
         "mismatch.critical_arms",
-        "The same of one good arm among K, mean-only: two arms whose reference is that of one in K",
+        "Critical KL weight of one good arm among K, mean-only: two arms whose reference is that of one in K",
         SAMPLER,
         where_any("critical_arms"),
         tolerance=lambda f: 3 * f.setting.kl_accuracy,
@@ -484,7 +484,7 @@ CLAIMS = (
     ),
     Claim.ratio(
         "mismatch.cold_weighted_runs",
-        "The same with weights pi/b",
+        "Cold sampler, std, weights pi/b: median of the log-odds at the end, farthest ratio over KL weights",
         SAMPLER,
         lambda data: data.cold.sel(cold_correction="pi/b"),
         tolerance=lambda f: f.setting.tolerance.cold,
@@ -513,7 +513,7 @@ CLAIMS = (
     ),
     Claim.ratio(
         "mismatch.masked",
-        "The same masked (IcePop): runs slide along the edge of the mask",
+        "Cold sampler, mean-only, masked (IcePop): where the exact mean update slides, farthest over bounds",
         SAMPLER,
         of_correction("repair", "icepop"),
         tolerance=1e-4,

@@ -128,6 +128,7 @@ from .sampler import (
     ActingLaw as ActingLaw,
     SampledTwoArms as SampledTwoArms,
     hot_asymptote as hot_asymptote,
+    one_good_arm as one_good_arm,
 )
 from .signal import (
     MOMENT_ADVANTAGES as MOMENT_ADVANTAGES,

@@ -85,6 +85,7 @@ def coordinates(setting: Setting) -> dict[str, Any]:
 # Prediction: theory alone.
 
 STEP = 2e-3  # of the flow's integration
+PLACES = 40  # of the flow between two checks
 
 
 def _linear(bandit: g2p.PronunciationBandit, start: jax.Array, slopes: jax.Array, along: jax.Array) -> jax.Array:
@@ -113,7 +114,12 @@ def predict(setting: Setting) -> xarray.Dataset:
     climb, coords = lazy(setting), coordinates(setting)
     columns: dict[str, Any] = {}
     for name, axis in (("flow", "time"), ("noisy", "noisy_time")):
-        path = theory.follow(climb, ADVANTAGE, coords[axis][1], STEP, every=1)
+        middle = coords[axis][1]
+        spread = (np.arange(PLACES) + 0.5) / PLACES - 0.5  # what is measured are means over the time between two checks
+        times = middle[:, None] + spread * (middle[1] - middle[0])
+        path = (
+            theory.follow(climb, ADVANTAGE, times.ravel(), STEP, every=1).reshape(len(middle), PLACES, -1).mean(axis=1)
+        )
         columns[name] = (axis, theory.sharpness(climb, ADVANTAGE, path), STIFFNESS)
         policy = np.exp([climb.log_policy(place) for place in path])
         columns[f"{name}_success"] = (axis, np.mean(np.sum(policy * np.asarray(climb.success), -1), -1), REWARD)

@@ -20,18 +20,19 @@ from bandit_lab.app.terminal import report
 from bandit_lab.app.terminal.errors import Incomplete, Stopped, stopped_by_disk
 from bandit_lab.app.terminal.output import tell
 from bandit_lab.app.terminal.progress import Progress, ProgressCallback
-from bandit_lab.lab.reproduce import claims, publish
+from bandit_lab.lab.reproduce import claims, numbers, publish
 from bandit_lab.lab.reproduce.cache import MEASURED, Cache
 from bandit_lab.lab.reproduce.experiment import (
     QUALITIES,
     Experiment,
     Lab,
+    Loaded,
     Results,
     Unavailable,
     discover,
     read_setting,
 )
-from bandit_lab.lab.reproduce.publish import DONE, FAILED, SKIPPED, Reproduced
+from bandit_lab.lab.reproduce.publish import DONE, FAILED, FORMATS, SKIPPED, Reproduced
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,9 @@ def prepare(settings: ReproduceSettings, explicit: frozenset[str]) -> ReproduceP
         if value is not None:
             check_writable(name, Path(value))
     names = chosen(settings.figures, list(known))
+    check_formats(settings.formats)
+    if settings.numbers is not None:
+        check_numbers(Path(settings.numbers), names)
     if settings.publish is not None:
         publish.check(Path(settings.publish), names)
     return ReproducePlan(settings, tuple(known[one] for one in names))
@@ -65,6 +69,22 @@ def chosen(figures: Any, known: list[str]) -> list[str]:
         expected = f"all, or some of {', '.join(known)}{did_you_mean(name, known)}"
         _checks.require(name in ("all", *known), "figures", expected, name)
     return [name for name in known if name in names or "all" in names]
+
+
+def check_formats(given: Any) -> tuple[str, ...]:
+    """Formats of `png,pdf` or `[png, pdf]`. Raises ValueError."""
+    names = given.split(",") if isinstance(given, str) else given
+    _checks.require(isinstance(names, list) and bool(names), "formats", "names with commas between", given)
+    for name in names:
+        _checks.choice("formats", str(name).strip(), FORMATS)
+    return tuple(dict.fromkeys(str(name).strip() for name in names))
+
+
+def check_numbers(folder: Path, names: Sequence[str]) -> None:
+    """Raise ValueError unless the folder holds the published numbers of these figures."""
+    known = publish.read(folder)["figures"]
+    missing = [one for one in names if one not in known or not (folder / f"{one}.csv").is_file()]
+    _checks.require(not missing, "numbers", f"a folder with published {', '.join(missing)}", str(folder))
 
 
 def check_writable(name: str, path: Path) -> None:
@@ -148,8 +168,22 @@ def run_one(experiment: Experiment, settings: ReproduceSettings, advance: Progre
 def _fill(outcome: Reproduced, experiment: Experiment, settings: ReproduceSettings, advance: ProgressCallback) -> None:
     from bandit_lab.lab.reproduce import sheet
 
-    loaded, setting = experiment.load(), read_setting(experiment.id, settings.quality)
+    loaded = experiment.load()
     outcome.title = loaded.title
+    found = (
+        _drawn_again(outcome, experiment, settings)
+        if settings.numbers
+        else _measured(outcome, loaded, settings, advance)
+    )
+    outcome.finding = claims.finding(loaded, outcome.rows)
+    outcome.files = sheet.pictures(loaded, found, outcome.rows, check_formats(settings.formats))
+    if not settings.numbers:
+        outcome.files[f"{experiment.id}.csv"] = numbers.as_csv(found).encode()
+    outcome.found = found
+
+
+def _measured(outcome: Reproduced, loaded: Loaded, settings: ReproduceSettings, advance: ProgressCallback) -> Results:
+    setting = read_setting(loaded.id, settings.quality)
     loaded.check_available(setting)
     cache = Cache(None if settings.cache is None else Path(settings.cache), loaded, setting, settings.plugins)
     predicted = loaded.predict(setting)
@@ -158,8 +192,18 @@ def _fill(outcome: Reproduced, experiment: Experiment, settings: ReproduceSettin
     found = Results(predicted, measured, setting)
     outcome.rows = claims.rows(loaded, found)
     outcome.table = loaded.table(found) if loaded.table else ""
-    outcome.files = sheet.pictures(loaded, found) | {f"{experiment.id}.csv": publish.csv_of(found).encode()}
-    outcome.found = found
+    return found
+
+
+def _drawn_again(outcome: Reproduced, experiment: Experiment, settings: ReproduceSettings) -> Results:
+    """The published numbers of a figure, with its claims as they were published."""
+    folder = Path(str(settings.numbers))
+    content = publish.read(folder)
+    about = content["figures"][experiment.id]
+    outcome.quality, outcome.table = about["quality"], about["table"] or ""
+    outcome.rows = [row for row in content["claims"] if row["figure"] == experiment.id]
+    text = (folder / f"{experiment.id}.csv").read_text(encoding="utf-8")
+    return Results(*numbers.from_csv(text), read_setting(experiment.id, outcome.quality))
 
 
 FIGURES: tuple[Column[Reproduced], ...] = (

@@ -58,7 +58,7 @@ def finding(loaded: Loaded, rows: Sequence[ClaimRow]) -> str:
         told = loaded.finding.format_map({row["id"].partition(".")[2]: row["measured"] for row in rows})
     except KeyError as error:
         raise ValueError(f"FINDING: expected names of claims in braces, got {error}") from None
-    return re.sub(r"(?<=\d)%", " %", told)
+    return re.sub(r"(?<=\d)%", "\u00a0%", told)
 
 
 def failed(loaded: Loaded, rows: Sequence[ClaimRow]) -> list[str]:

@@ -29,6 +29,10 @@ from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting, la
 from bandit_lab.simulation import run
 
 TITLE = "What the group size does to mean and variance"
+FINDING = (
+    "Without the std the group size changes only the noise; with it small groups learn up to {not_invariant:.1f} "
+    "times slower"
+)
 
 # What prediction and measurement are both told.
 

@@ -29,6 +29,7 @@ from bandit_lab.simulation import mean_curves
 from bandit_lab.theory.oscillator import beyond_exponential, nearest_exponential
 
 TITLE = "The single exponential as the over-damped limit"
+FINDING = "Over-damped and near the fixed point a run is one exponential, with the theory's plateau and time scale"
 
 # What prediction and measurement are both told.
 

@@ -118,10 +118,11 @@ COMMANDS = {
         "as drafts. Measurements are kept in the cache: a changed picture, prediction or claim measures nothing, and\n"
         "after an interruption the same command goes on. A figure that cannot run here is skipped with its reason;\n"
         "one that fails (exit 1) does not stop the others. publish=figures also copies pictures, numbers and claims\n"
-        "there and leaves the rows of figures that were not run as they are.",
+        "there and leaves the rows of figures that were not run as they are. With numbers=figures pictures are drawn\n"
+        "again from what is published there, in seconds, with the published verdicts.",
         "python -m bandit_lab reproduce two_detectors quality=paper publish=outputs/figures",
         "python -m bandit_lab reproduce phase_diagram transition",
-        "figures quality publish cache run_dir",
+        "figures quality publish formats numbers cache run_dir",
         "figures",
         continues=True,
     ),

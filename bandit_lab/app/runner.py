@@ -7,6 +7,7 @@ from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.app import compilation_cache, plugins
+from bandit_lab.app.document import write
 from bandit_lab.app.folder import outputs, store
 from bandit_lab.app.settings.config import SCHEMAS, computes
 from bandit_lab.app.terminal.commands import COMMANDS
@@ -62,7 +63,7 @@ def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> No
             with bad_input():
                 store.create_folder(folder)
         progress = Progress(settings.quiet)
-        made = COMMANDS[command].load().execute(plan, store.RunFolder(folder), progress)
+        made = perform(command, plan, store.RunFolder(folder), progress)
     except Incomplete:
         say(str(folder))
         raise
@@ -76,6 +77,21 @@ def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> No
             raise
         raise Stopped(f"{error.filename or folder}: cannot be written ({error.strerror})") from error
     say(str(made if isinstance(made, Path) else folder))
+
+
+def perform(command: str, plan: Any, folder: store.RunFolder, progress: Progress) -> Any:
+    """Do a checked job: by the `execute` of its module, or by `compute` with what every command does around it.
+
+    Returns a document, or the file that a command makes instead of a run folder.
+    """
+    module: Any = COMMANDS[command].load()
+    if hasattr(module, "execute"):
+        return module.execute(plan, folder, progress)
+    if COMMANDS[command].reads:
+        document = module.compute(plan, progress)
+        document.show()
+        return document
+    return write.perform(command, module.compute, plan, folder, progress)
 
 
 def _set_up(command: str, settings: Any) -> None:

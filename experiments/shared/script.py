@@ -69,7 +69,7 @@ def run(
         tell(f"{name}: {' '.join(str(error).split())}")
         return BAD_INPUT
     try:
-        perform(name, compute)(plan, store.RunFolder(folder), Progress(settings.quiet))
+        perform(name, compute, plan, store.RunFolder(folder), Progress(settings.quiet))
     except Incomplete as error:
         tell(f"{name}: {error}")
         return INCOMPLETE

@@ -104,7 +104,7 @@ def test_damaged_arrays_are_not_exported(copied, capsys):
     assert main(["export", str(copied)]) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1
-    assert "run_dir: expected a run whose results.zarr is whole, got" in err
+    assert "folder: expected a run whose results.zarr is whole, got" in err
     assert "results.zarr is not what was written" in status_of(copied, capsys)
 
 

@@ -14,7 +14,6 @@ from bandit_lab import _checks
 from bandit_lab.app.chunks import durable
 from bandit_lab.app.chunks.run import reason_of
 from bandit_lab.app.document import Document, On, Paragraph, Values
-from bandit_lab.app.document.write import answer
 from bandit_lab.app.folder import written
 from bandit_lab.app.folder.outputs import output_file
 from bandit_lab.app.folder.results import chunk_shape
@@ -91,7 +90,7 @@ def _columns_of(folder: Path, table: str) -> dict[str, str]:
         return column_units(data, table)
 
 
-def write_table(plan: ExportPlan, progress: Progress) -> Document:
+def compute(plan: ExportPlan, progress: Progress) -> Document:
     """Write the table; say how large it is."""
     import xarray
 
@@ -116,9 +115,6 @@ def write_table(plan: ExportPlan, progress: Progress) -> Document:
     text = f"{rows} rows, {len(plan.units)} columns: {plan.output}"
     about = {"table": plan.table, "output": str(plan.output), "rows": rows, "units": plan.units}
     return Document("export", {"": [Values(about, on=On.JSON), Paragraph(text)]})
-
-
-execute = answer(write_table)
 
 
 def _members(data: "xarray.Dataset", table: str) -> tuple[tuple[str, ...], list[str]]:

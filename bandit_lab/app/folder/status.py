@@ -10,7 +10,6 @@ from bandit_lab import _checks
 from bandit_lab.app.chunks import DONE, FAILED, ChunkStore, Planned, Record, durable, holder
 from bandit_lab.app.document import Block, Column, Document, On, Paragraph, Table, Value, Values
 from bandit_lab.app.document.as_json import strict_json
-from bandit_lab.app.document.write import answer
 from bandit_lab.app.folder import written
 from bandit_lab.app.folder.outputs import output_file
 from bandit_lab.app.folder.written import MANIFEST
@@ -69,7 +68,7 @@ def _is_status(path: Path) -> bool:
         return _STATUS.match(file.read(4096)) is not None
 
 
-def look_at(plan: StatusPlan, progress: Progress) -> Document:
+def compute(plan: StatusPlan, progress: Progress) -> Document:
     """The status of a run, or of all runs of a `-m`; as JSON too if that is wanted."""
     if plan.jobs:
         found = document_of_runs({job.name: read(plan.folder / job.name) for job in plan.jobs})
@@ -78,9 +77,6 @@ def look_at(plan: StatusPlan, progress: Progress) -> Document:
     if plan.output is not None:
         durable.write_file(plan.output, strict_json(found.to_dict()).encode())
     return found
-
-
-execute = answer(look_at)
 
 
 @dataclass(frozen=True)

@@ -183,6 +183,7 @@ def run_folder(chosen: Any) -> Iterator[Path]:
 
 def _document(command: str, plan: Any, folder: Path, keep: bool) -> Document:
     """What a checked plan gives; with `keep` written as the command writes it. Nothing is printed."""
+    from bandit_lab.app import runner
     from bandit_lab.app.folder.store import RunFolder
     from bandit_lab.app.terminal.commands import COMMANDS
     from bandit_lab.app.terminal.errors import Incomplete
@@ -195,7 +196,7 @@ def _document(command: str, plan: Any, folder: Path, keep: bool) -> Document:
     incomplete = ""
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            found = COMMANDS[command].load().execute(plan, RunFolder(folder), progress)
+            found = runner.perform(command, plan, RunFolder(folder), progress)
     except Incomplete as error:
         found, incomplete = error.document, str(error)
     if not isinstance(found, Document):
@@ -207,7 +208,7 @@ def _function_of(command: str) -> Callable[..., Document] | None:
     """The function from a plan to a document, of a command that is made of one."""
     from bandit_lab.app.terminal.commands import COMMANDS
 
-    return getattr(COMMANDS[command].load().execute, "__wrapped__", None)
+    return getattr(COMMANDS[command].load(), "compute", None)
 
 
 def finished(command: str, folder: Path, incomplete: str = "") -> Document:

@@ -1,33 +1,16 @@
-"""The commands, by name. A command is a module with `prepare` and `execute`; it is imported when it is called.
+"""The commands, by name. A command is a module that is imported when the command is called.
 
 For developers. A new command is one entry in COMMANDS, one schema in `config.SCHEMAS`, and a module with
 
 - `prepare(settings, explicit) -> plan`: every check of every setting, no work and nothing written; `explicit` holds the
   keys that were given on the command line. Raises ValueError (name, expected, got);
-- `execute(plan, folder, progress) -> Document`: the work; writes into the `RunFolder`, prints a short table on stdout.
-  `document.write.perform` makes it of a function `compute(plan, progress) -> Document`, which knows of neither.
-  A command that writes one file instead of a run folder returns its path, which is then the last line of stdout.
+- `compute(plan, progress) -> Document`: the work, a function that knows neither of the terminal nor of a run folder;
+  `runner.perform` does what is around it. A command whose work is to write (`sweep`, `reproduce`, `explore`, `watch`)
+  has `execute(plan, folder, progress) -> Document | Path` instead, or beside it for the terminal.
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from bandit_lab.app.document import Document
-
-
-class CommandModule(Protocol):
-    """What `execute` and `prepare` look like."""
-
-    def prepare(self, settings: Any, explicit: frozenset[str]) -> Any:
-        """Check everything, do nothing."""
-        ...
-
-    def execute(self, plan: Any, folder: Any, progress: Any) -> "Document | Path | None":
-        """Do it."""
-        ...
+from typing import Any, NamedTuple
 
 
 class Command(NamedTuple):
@@ -49,8 +32,8 @@ class Command(NamedTuple):
     continues: bool = False
     reads: bool = False
 
-    def load(self) -> CommandModule:
-        """The module (imports JAX)."""
+    def load(self) -> Any:
+        """The module (of the laboratory's commands: imports JAX)."""
         return importlib.import_module(self.module)
 
 

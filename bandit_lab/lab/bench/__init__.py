@@ -16,7 +16,6 @@ from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.app.document import Block, Document, Figure, On, Paragraph, Values
-from bandit_lab.app.document.write import perform
 from bandit_lab.app.settings.bench import REWARDS, SIZE_NAMES, BenchSettings
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.lab.bench import machine, throughput
@@ -75,6 +74,3 @@ def on_machine(plan: BenchPlan, measure: Callable[[], Document]) -> Document:
     blocks = found.sections[""]
     kept = blocks if settings.pictures else [block for block in blocks if not isinstance(block, Figure)]
     return replace(found, sections={"": [*head, *kept]})
-
-
-execute = perform("bench", compute)

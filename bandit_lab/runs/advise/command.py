@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from bandit_lab import _checks
 from bandit_lab._names import did_you_mean
 from bandit_lab.app.document import Block, Column, Document, On, Table, Values
-from bandit_lab.app.document.write import perform
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.runs import trainers
 from bandit_lab.runs.advise import evidence
@@ -164,6 +163,3 @@ def compute(plan: AdvisePlan, run: Progress) -> Document:
     }
     pages = {"advice": page(advice, settings)} if settings.report else {}
     return Document("Advice", sections, None, pages, missing_curves(plan.logs))
-
-
-execute = perform("advise", compute)

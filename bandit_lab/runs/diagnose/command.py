@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from bandit_lab import _checks
 from bandit_lab.app.document import Block, Document, On, Paragraph
-from bandit_lab.app.document.write import perform
 from bandit_lab.app.folder.written import INDEX
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.runs import trainers
@@ -122,6 +121,3 @@ def _page(rows: Sequence[DiagnosisRow]) -> "Drawn":
     from bandit_lab.runs.diagnose.plot import small_multiples
 
     return small_multiples(rows)
-
-
-execute = perform("diagnose", compute)

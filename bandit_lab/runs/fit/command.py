@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from bandit_lab import _checks
 from bandit_lab.app.document import Block, Document, On, Paragraph
-from bandit_lab.app.document.write import perform
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.runs.fit import show
 from bandit_lab.runs.fit.shapes import SHAPES
@@ -81,6 +80,3 @@ def _page(rows: Sequence[LogRow[Any]]) -> "Drawn":
     from bandit_lab.runs.fit.plot import panel, small_multiples
 
     return small_multiples([panel(row) for row in rows])
-
-
-execute = perform("fit", compute)

@@ -134,9 +134,6 @@ def compute(plan: WatchPlan, progress: Progress) -> Document:
     return show.document(run)
 
 
-execute.__wrapped__ = compute  # type: ignore[attr-defined]  # the Python interface wants the document alone
-
-
 def _followed(plan: WatchPlan, speaks: bool) -> Watched:
     """The run at its end. speaks: whether the terminal shows it, or the alarms as they come."""
     settings, path = plan.settings, plan.path

@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from bandit_lab.runs.benchmark.plant import load
+from bandit_lab.lab.sick_runs.plant import load
 from bandit_lab.runs.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from bandit_lab.runs.diagnose.agreement import STORED
 from bandit_lab.runs.diagnose.outcomes import stalled
@@ -43,7 +43,9 @@ from bandit_lab.runs.diagnose.severity import severities
 from bandit_lab.runs.diagnose.work import work
 from bandit_lab.runs.logs.gather import gather
 from bandit_lab.runs.logs.settings import DiagnosisSettings
+from bandit_lab.runs.monitor import Monitor
 from bandit_lab.runs.read import Curve, RewardScale, Series
+from bandit_lab.runs.watch.sources import rows_of
 
 FIGURES = Path(__file__).parents[2] / "figures"
 FOLDERS = ("BANDIT_LAB_RUN_CORPUS", "BANDIT_LAB_LOGS")
@@ -78,6 +80,8 @@ DETECTORS = {
 DRAWS, SEED = 2000, 0
 LENGTHS = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 150)
 """Rewards after which healthy runs are cut off, to see from where on a standstill means something."""
+PARTS = (0.25, 0.5, 0.75)
+"""Shares of a healthy run after which it may end without an alarm."""
 RARE = 0.05
 """Share of repositories whose healthy runs, cut off, may be called stalled."""
 
@@ -243,6 +247,37 @@ def early(runs: Sequence[Run], judged: Mapping[str, Judged]) -> dict[int, dict[s
         if long:
             found[length] = share(long, said)
     return found
+
+
+def prefixes(runs: Sequence[Run], judged: Mapping[str, Judged]) -> dict[str, Any]:
+    """Share of the run -> healthy runs that are called anything else if they end there; `any` of these shares;
+    `watched`: healthy runs with an alarm at any row."""
+    healthy = [run for run in runs if run.label == "healthy" and run.name in judged]
+    said: dict[float, dict[str, frozenset[str] | None]] = {part: {} for part in PARTS}
+    alarmed: dict[str, frozenset[str] | None] = {}
+    for run in healthy:
+        curve = judged[run.name].curve
+        for part in PARTS:
+            said[part][run.name] = _grave(diagnose(_start(curve, int(np.ceil(part * curve.reward.size)))))
+        alarmed[run.name] = _alarms(curve)
+    every = [replace(run, name=f"{run.name} {part}") for run in healthy for part in PARTS]
+    told = {f"{name} {part}": names for part, one in said.items() for name, names in one.items()}
+    found: dict[str, Any] = {str(part): share(healthy, one) for part, one in said.items()}
+    wrong = {name: _said(names) for name, names in told.items() if names}
+    late = {name: _said(names) for name, names in alarmed.items() if names}
+    return found | {
+        "all": share(every, told) | {"wrong": wrong},
+        "watched": share(healthy, alarmed) | {"wrong": late},
+    }
+
+
+def _alarms(curve: Curve) -> frozenset[str]:
+    """What a monitor of this run, fed row by row, would have raised."""
+    scale = (curve.scale.low, curve.scale.high) if curve.scale.given else None
+    monitor = Monitor(scale=scale, reward_key=curve.reward_series.key, eval_key="eval/reward")
+    for step, row in rows_of(curve):
+        monitor.feed(step, row)
+    return frozenset(one.failure for one in monitor.alarms)
 
 
 def _start(curve: Curve, length: int) -> Curve:
@@ -506,6 +541,11 @@ def main() -> None:
     print("\nhealthy runs cut off after so many rewards: false alarms, by repository")
     for length, one in begun.items():
         print(f"    {length:4} {one['found']} of {one['runs']} = {one['share']:.0%}   {one['by_family']:.0%}")
+    results["prefixes"] = prefixes(runs, judged)
+    print("\nhealthy runs that end early, and those that are watched to their end: false alarms, by repository")
+    for name, one in results["prefixes"].items():
+        print(f"    {name:8} {one['found']} of {one['runs']} = {one['share']:.1%}   {one['by_family']:.1%}")
+        print("".join(f"        {run}: {', '.join(said)}\n" for run, said in one.get("wrong", {}).items()), end="")
     results["agreement"] = agreement(runs, said, nothing)
     if (few := pasted()) is not None:
         results["pasted"] = few

@@ -307,7 +307,7 @@ def test_a_damaged_entry_is_measured_again(lab):
         ("quality=final", "quality: expected one of draft, paper, got 'final'"),
         ("formats=gif", "formats: expected one of png, pdf, svg, got 'gif'"),
         ("formats=[]", "formats: expected names with commas between, got []"),
-        ("numbers=figures", "numbers: expected a folder with published squares, got 'figures'"),
+        ("numbers=figures", "numbers: expected a folder to which reproduce has published, got 'figures'"),
         ("quality=3", "quality: expected one of draft, paper, got '3'"),
         ("figure=squares", "figure: expected a setting of reproduce (did you mean figures?), got an unknown key"),
         ("publish=experiments/squares.py", "publish: expected a folder, got 'experiments/squares.py'"),

@@ -1,26 +1,29 @@
 """`reproduce`: predict, measure, compare, draw; one experiment after the other, each kept as soon as it is measured."""
 
+import contextlib
 import gc
 import tempfile
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab._names import did_you_mean
+from bandit_lab.app import engine
 from bandit_lab.app.document import Column, Document, On, Paragraph, Table
 from bandit_lab.app.folder import written
 from bandit_lab.app.folder.manifest import CompileClock, manifest
 from bandit_lab.app.folder.store import RunFolder, check_manifest
 from bandit_lab.app.settings.config import ReproduceSettings
 from bandit_lab.app.terminal import report
-from bandit_lab.app.terminal.errors import Incomplete, Stopped, stopped_by_disk
+from bandit_lab.app.terminal.errors import Incomplete, Stopped, bad_input, stopped_by_disk
 from bandit_lab.app.terminal.output import tell
 from bandit_lab.app.terminal.progress import Progress, ProgressCallback
-from bandit_lab.lab.reproduce import claims, numbers, publish
+from bandit_lab.lab.reproduce import claims, elsewhere, numbers, publish
 from bandit_lab.lab.reproduce.cache import MEASURED, Cache
 from bandit_lab.lab.reproduce.experiment import (
     QUALITIES,
@@ -28,6 +31,7 @@ from bandit_lab.lab.reproduce.experiment import (
     Lab,
     Loaded,
     Results,
+    Setting,
     Unavailable,
     discover,
     read_setting,
@@ -51,13 +55,20 @@ def prepare(settings: ReproduceSettings, explicit: frozenset[str]) -> ReproduceP
         value = getattr(settings, name)
         if value is not None:
             check_writable(name, Path(value))
-    names = chosen(settings.figures, list(known))
+    names = chosen(
+        settings.figures, list(known) if settings.numbers is None else published(Path(settings.numbers), known)
+    )
     check_formats(settings.formats)
-    if settings.numbers is not None:
-        check_numbers(Path(settings.numbers), names)
+    engine.chosen(settings)
+    kept = settings.cache is not None or _is_local(settings)
+    _checks.require(kept, "cache", "a folder for what the engine's workers measure", None)
     if settings.publish is not None:
         publish.check(Path(settings.publish), names)
     return ReproducePlan(settings, tuple(known[one] for one in names))
+
+
+def _is_local(settings: ReproduceSettings) -> bool:
+    return bool(settings.engine["name"] == "local")
 
 
 def chosen(figures: Any, known: list[str]) -> list[str]:
@@ -80,11 +91,12 @@ def check_formats(given: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(name).strip() for name in names))
 
 
-def check_numbers(folder: Path, names: Sequence[str]) -> None:
-    """Raise ValueError unless the folder holds the published numbers of these figures."""
-    known = publish.read(folder)["figures"]
-    missing = [one for one in names if one not in known or not (folder / f"{one}.csv").is_file()]
-    _checks.require(not missing, "numbers", f"a folder with published {', '.join(missing)}", str(folder))
+def published(folder: Path, known: Iterable[str]) -> list[str]:
+    """The figures whose numbers are published in a folder. Raises ValueError where there are none."""
+    there = publish.read(folder)["figures"]
+    names = [one for one in known if one in there and (folder / f"{one}.csv").is_file()]
+    _checks.require(bool(names), "numbers", "a folder to which reproduce has published", str(folder))
+    return names
 
 
 def check_writable(name: str, path: Path) -> None:
@@ -117,9 +129,10 @@ def execute(plan: ReproducePlan, folder: RunFolder, progress: Progress) -> Docum
         folder.open(report.as_yaml(asdict(settings)))
     outcomes = []
     with CompileClock() as clock:
+        failed = {} if _is_local(settings) or settings.numbers else _measured_elsewhere(plan, progress)
         for place, experiment in enumerate(plan.experiments, start=1):
             with progress.stage(f"{place}/{len(plan.experiments)} {experiment.id}") as advance:
-                outcomes.append(run_one(experiment, settings, advance))
+                outcomes.append(run_one(experiment, settings, advance, failed.get(experiment.id)))
             with stopped_by_disk(folder.path):
                 publish.write_outcome(outcomes[-1], folder)
             _forget_programs()
@@ -138,7 +151,7 @@ def execute(plan: ReproducePlan, folder: RunFolder, progress: Progress) -> Docum
     wall = time.perf_counter() - start
     seconds = {"wall": wall, "compile": clock.seconds, "run": wall - clock.seconds}
     numbers = asdict(settings) | {"seed": None, "precision": "as each experiment states"}
-    for name in ("publish", "cache"):
+    for name in ("publish", "cache", "engine"):
         del numbers[name]
     stages = {name: round(value, 3) for name, value in progress.seconds.items()}
     with stopped_by_disk(folder.path):
@@ -148,10 +161,34 @@ def execute(plan: ReproducePlan, folder: RunFolder, progress: Progress) -> Docum
     return found
 
 
-def run_one(experiment: Experiment, settings: ReproduceSettings, advance: ProgressCallback) -> Reproduced:
-    """One experiment from its prediction to its pictures. What goes wrong in it stays in its outcome."""
+def _measured_elsewhere(plan: ReproducePlan, progress: Progress) -> dict[str, str]:
+    """Have the engine's workers measure what is not in the cache. Returns experiment -> why it failed there."""
+    settings = plan.settings
+    opened = engine.chosen(settings).opened
+    with contextlib.ExitStack() as stack:
+        with bad_input():
+            attempts = stack.enter_context(opened(settings.plugins, settings.compilation_cache))
+        advance = stack.enter_context(progress.stage("measuring"))
+        cache_of = partial(_cache, settings)
+        return elsewhere.measure(plan.experiments, settings.quality, settings.plugins, cache_of, attempts, advance)
+
+
+def _cache(settings: ReproduceSettings, loaded: Loaded, setting: Setting) -> Cache:
+    return Cache(None if settings.cache is None else Path(settings.cache), loaded, setting, settings.plugins)
+
+
+def run_one(
+    experiment: Experiment, settings: ReproduceSettings, advance: ProgressCallback, failed: str | None = None
+) -> Reproduced:
+    """One experiment from its prediction to its pictures. What goes wrong in it stays in its outcome.
+
+    failed: why its measurement failed on a worker.
+    """
     start = time.perf_counter()
     outcome = Reproduced(experiment.id, DONE, question=experiment.question, quality=settings.quality)
+    if failed is not None:
+        outcome.status, outcome.reason = FAILED, failed
+        return outcome
     try:
         _fill(outcome, experiment, settings, advance)
     except Unavailable as error:
@@ -185,7 +222,7 @@ def _fill(outcome: Reproduced, experiment: Experiment, settings: ReproduceSettin
 def _measured(outcome: Reproduced, loaded: Loaded, settings: ReproduceSettings, advance: ProgressCallback) -> Results:
     setting = read_setting(loaded.id, settings.quality)
     loaded.check_available(setting)
-    cache = Cache(None if settings.cache is None else Path(settings.cache), loaded, setting, settings.plugins)
+    cache = _cache(settings, loaded, setting)
     predicted = loaded.predict(setting)
     outcome.from_cache = cache.load(MEASURED) is not None
     measured = cache.keep(MEASURED, lambda: loaded.measure(setting, Lab(cache.keep, advance)))

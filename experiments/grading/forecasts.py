@@ -1,16 +1,27 @@
-"""`fit backtest=true`: every long run forecast from its first parts and scored against what came."""
+"""Every long run forecast by `fit` from its first parts, and scored against what came.
 
+    python experiments/grading/forecasts.py my_runs/             # logs or folders of logs
+    python experiments/grading/forecasts.py logs_index=logs/index.csv 'fractions=[0.5]' fewest=60
+
+Scores of the public runs are in `figures/real_forecasts.json` (`experiments/grading/public_forecasts.py`).
+"""
+
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bandit_lab.app.document import ABSENT, Block, Column, On, Table, Value, Values
+from bandit_lab import _checks
+from bandit_lab.app.document import ABSENT, Block, Column, Document, On, Table, Value, Values
 from bandit_lab.app.document.value import interval_text, number
-from bandit_lab.app.terminal.progress import ProgressCallback
-from bandit_lab.runs.fit.work import Fitted
-from bandit_lab.runs.forecast.backtest import (
+from bandit_lab.app.settings.schema import RUN, setting
+from bandit_lab.app.terminal.progress import Progress, ProgressCallback
+from bandit_lab.runs.logs.findings import paragraphs
+from bandit_lab.runs.logs.gather import Log, gather, missing_curves, reading_options
+from bandit_lab.runs.logs.settings import LogSettings
+from experiments.grading.backtest import (
     BASELINES,
     MEDIAN,
     SIMPLE,
@@ -23,13 +34,20 @@ from bandit_lab.runs.forecast.backtest import (
     leave_family_out,
     score,
 )
-from bandit_lab.runs.logs.findings import paragraphs
-from bandit_lab.runs.logs.runs import LogRow
-from bandit_lab.runs.logs.settings import FitSettings
+from experiments.shared import script
 
 QUANTILES = {"25": 0.25, "50": 0.5, "75": 0.75, "90": 0.9}
 Tested = tuple[Cut, Backtest, float]
 """A run cut at some fraction, its forecast and what came, and the drift that was chosen on the other families."""
+
+
+@dataclass
+class ForecastsSettings(LogSettings):
+    """Settings of this script: which logs, how they are read, and where they are cut."""
+
+    fractions: list[float] = setting([0.3, 0.5, 0.7], "", "shares of the points that a forecast sees", RUN)
+    fewest: int = setting(60, "points", "shorter runs are left out", RUN)
+    seed: int = setting(0, "", "recorded; nothing here is random", RUN)
 
 
 @dataclass(frozen=True)
@@ -58,21 +76,40 @@ class Scored:
         return [test.name for _, test, _ in self.tests if test.forecast.refused]
 
 
-def backtest_blocks(rows: Sequence[LogRow[Fitted]], settings: FitSettings, advance: ProgressCallback) -> list[Block]:
+def prepare(settings: ForecastsSettings, explicit: frozenset[str]) -> script.ScriptPlan:
+    """Check every setting and read the logs. Raises ValueError if none of them holds a curve."""
+    _checks.integer("fewest", settings.fewest, 20)
+    fractions = _checks.numbers("fractions", settings.fractions)
+    _checks.require(bool(fractions), "fractions", "at least one share", settings.fractions)
+    for place, fraction in enumerate(fractions):
+        _checks.require(0 < fraction <= 0.85, f"fractions[{place}]", "a number in (0, 0.85]", fraction)
+    reading_options(settings)
+    with Progress(settings.quiet).stage("reading") as advance:
+        return script.ScriptPlan(settings, gather(settings, advance), "float64")
+
+
+def compute(plan: script.ScriptPlan, progress: Progress) -> Document:
+    """Cut, forecast and score every log that has a curve."""
+    with progress.stage("back-test") as advance:
+        found = blocks(plan.given, plan.settings.fractions, plan.settings.fewest, advance)
+    return Document("Forecasts", {"backtest": found}, incomplete=missing_curves(plan.given))
+
+
+def blocks(logs: Sequence[Log], fractions: Sequence[float], fewest: int, advance: ProgressCallback) -> list[Block]:
     """Scores by fraction, a row per run and fraction, and the runs that are too short.
 
     The drift of the intervals is chosen on the runs of all other families. Relative errors are divided by the range of
     the points seen (2nd to 98th percentile), so that runs with different reward scales weigh the same.
     """
-    long = [row for row in rows if row.curve.step.size >= settings.backtest_points]
-    left_out = [row.log.name for row in rows if row.curve.step.size < settings.backtest_points]
+    read = [(log, log.curve) for log in logs if log.curve is not None]
+    long = [(log, curve) for log, curve in read if curve.step.size >= fewest]
+    left_out = [log.name for log, curve in read if curve.step.size < fewest]
     scores = []
-    for place, fraction in enumerate(settings.fractions):
+    for place, fraction in enumerate(fractions):
         cuts = []
-        for done, row in enumerate(long):
-            name, curve = row.log.name, row.curve
-            cuts.append(cut(name, curve.step, curve.reward, fraction, row.log.family, curve.known_range))
-            advance(place * len(long) + done + 1, len(long) * len(settings.fractions))
+        for done, (log, curve) in enumerate(long):
+            cuts.append(cut(log.name, curve.step, curve.reward, fraction, log.family, curve.known_range))
+            advance(place * len(long) + done + 1, len(long) * len(fractions))
         if cuts:
             tests = [(one, test, drift) for one, (test, drift) in zip(cuts, leave_family_out(cuts), strict=True)]
             scores.append(Scored(fraction, tests, _kept(tests)))
@@ -195,3 +232,12 @@ def _compared(fraction: float, kept: KeptScores, found: Paired) -> str:
         f"baseline's (resampled runs: 95 % within {low:.2f} to {high:.2f}); error smaller than {', '.join(smaller)}; "
         f"interval score {number(float(np.mean(kept.interval_score)), 2)} of the range seen"
     )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the script. Returns the exit code."""
+    return script.run(arguments, "forecasts", __doc__, ForecastsSettings, prepare, compute, computes=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

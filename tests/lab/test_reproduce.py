@@ -360,8 +360,8 @@ def test_publishing_merges_and_writes_the_index(lab):
         "it is 0.1 % larger",
     ):
         assert part in page
-    assert "`python -m bandit_lab reproduce figures=squares quality=paper`" in page
-    assert "figures=cubes quality=draft" in page
+    assert "`python -m bandit_lab reproduce squares quality=paper`" in page
+    assert "reproduce cubes quality=draft" in page
     assert {"squares.png", "squares_wide.png", "squares.csv"} <= {p.name for p in (lab.path / "figures").iterdir()}
     index = (lab.path / "experiments/README.md").read_text()
     assert "../figures/squares.png" in index

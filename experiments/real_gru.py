@@ -34,6 +34,7 @@ from bandit_lab.measure.leading import stiffness_along
 from experiments.shared.readings import share_near_one
 
 TITLE = "A pre-trained language model at its edge"
+FINDING = "The stiffness of a pre-trained language model in training is {flow:.2f} of what its start tells"
 
 # What prediction and measurement are both told.
 

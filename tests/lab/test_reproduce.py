@@ -307,7 +307,7 @@ def test_a_damaged_entry_is_measured_again(lab):
         ("quality=final", "quality: expected one of draft, paper, got 'final'"),
         ("formats=gif", "formats: expected one of png, pdf, svg, got 'gif'"),
         ("formats=[]", "formats: expected names with commas between, got []"),
-        ("numbers=figures", "numbers: expected a folder with published squares, got 'figures'"),
+        ("numbers=figures", "numbers: expected a folder to which reproduce has published, got 'figures'"),
         ("quality=3", "quality: expected one of draft, paper, got '3'"),
         ("figure=squares", "figure: expected a setting of reproduce (did you mean figures?), got an unknown key"),
         ("publish=experiments/squares.py", "publish: expected a folder, got 'experiments/squares.py'"),
@@ -360,8 +360,8 @@ def test_publishing_merges_and_writes_the_index(lab):
         "it is 0.1 % larger",
     ):
         assert part in page
-    assert "`python -m bandit_lab reproduce figures=squares quality=paper`" in page
-    assert "figures=cubes quality=draft" in page
+    assert "`python -m bandit_lab reproduce squares quality=paper`" in page
+    assert "reproduce cubes quality=draft" in page
     assert {"squares.png", "squares_wide.png", "squares.csv"} <= {p.name for p in (lab.path / "figures").iterdir()}
     index = (lab.path / "experiments/README.md").read_text()
     assert "../figures/squares.png" in index

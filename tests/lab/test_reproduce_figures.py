@@ -225,6 +225,8 @@ def test_published_claims_are_those_of_the_experiment(name):
 def test_published_claims_are_those_of_the_published_numbers(name):
     """Ten digits of every number give each claim's numbers, to a millionth of it or of its tolerance."""
     content, loaded = published(), EXPERIMENTS[name].load()
+    if name not in content["figures"]:
+        pytest.skip("not published yet")
     rows = [row for row in content["claims"] if row["figure"] == name]
     text = (FIGURES / f"{name}.csv").read_text(encoding="utf-8")
     data = Results(*numbers.from_csv(text), read_setting(name, content["figures"][name]["quality"]))

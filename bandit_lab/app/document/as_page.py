@@ -63,7 +63,7 @@ _HTML = {
 <p><img alt="{{ block.alt }}" src="data:image/png;base64,{{ base64(block) }}"></p>
 {% else %}
 {% set columns = block.shown(PAGE) %}
-<div class="scroll"><table><tr>{% for column in columns -%}
+<div class="scroll" tabindex="0"><table><tr>{% for column in columns -%}
 {% if column.title %}<th>{{ column.title }}</th>{% else %}<td></td>{% endif %}
 {%- endfor %}</tr>
 {% for row in block.rows %}

@@ -5,7 +5,7 @@ import gc
 import tempfile
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -55,13 +55,13 @@ def prepare(settings: ReproduceSettings, explicit: frozenset[str]) -> ReproduceP
         value = getattr(settings, name)
         if value is not None:
             check_writable(name, Path(value))
-    names = chosen(settings.figures, list(known))
+    names = chosen(
+        settings.figures, list(known) if settings.numbers is None else published(Path(settings.numbers), known)
+    )
+    check_formats(settings.formats)
     engine.chosen(settings)
     kept = settings.cache is not None or _is_local(settings)
     _checks.require(kept, "cache", "a folder for what the engine's workers measure", None)
-    check_formats(settings.formats)
-    if settings.numbers is not None:
-        check_numbers(Path(settings.numbers), names)
     if settings.publish is not None:
         publish.check(Path(settings.publish), names)
     return ReproducePlan(settings, tuple(known[one] for one in names))
@@ -91,11 +91,12 @@ def check_formats(given: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(name).strip() for name in names))
 
 
-def check_numbers(folder: Path, names: Sequence[str]) -> None:
-    """Raise ValueError unless the folder holds the published numbers of these figures."""
-    known = publish.read(folder)["figures"]
-    missing = [one for one in names if one not in known or not (folder / f"{one}.csv").is_file()]
-    _checks.require(not missing, "numbers", f"a folder with published {', '.join(missing)}", str(folder))
+def published(folder: Path, known: Iterable[str]) -> list[str]:
+    """The figures whose numbers are published in a folder. Raises ValueError where there are none."""
+    there = publish.read(folder)["figures"]
+    names = [one for one in known if one in there and (folder / f"{one}.csv").is_file()]
+    _checks.require(bool(names), "numbers", "a folder to which reproduce has published", str(folder))
+    return names
 
 
 def check_writable(name: str, path: Path) -> None:

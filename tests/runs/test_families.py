@@ -48,8 +48,6 @@ def test_a_family_differs_in_one_setting_alone(families, tmp_path, monkeypatch):
 def pair(families, repository, change, margin, outcome, permitted=False):
     first = (repository, "learning_rate", "a", "b", change, permitted)
     return families.Pair(*first, margin, True, "response time", outcome)
-        repository, "learning_rate", "a", "b", change, permitted, margin, True, "response time", outcome
-    )
 
 
 def test_the_divisor_is_that_which_the_others_ask_for(families):

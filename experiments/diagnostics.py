@@ -19,11 +19,11 @@ from bandit_lab import theory
 from bandit_lab.app.plots import style as s
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
-from bandit_lab.runs.benchmark.logs import as_curve
-from bandit_lab.runs.benchmark.plant import plant_one
-from bandit_lab.runs.benchmark.reward_only import among, features
-from bandit_lab.runs.benchmark.simulate import simulate_all
+from bandit_lab.lab.sick_runs.logs import as_curve
+from bandit_lab.lab.sick_runs.plant import plant_one
+from bandit_lab.lab.sick_runs.simulate import simulate_all
 from bandit_lab.runs.diagnose import FAILURES, DiagnoseSettings, diagnose, oscillation_test
+from experiments.grading.reward_only import among, features
 
 TITLE = "Four failures, one shape of reward curve"
 

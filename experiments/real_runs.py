@@ -5,7 +5,7 @@ without inertia by more than 4 AICc in at most 5 % of them (what noise does to m
 the first half cover 90 %. With Adam an update moves the parameters by eta: times go as 1/eta, in rollout cycles as
 1/K_ref, and to leading order not with G (arXiv 2606.30789; bandit_lab/theory/size_family.py).
 Setting: conf/experiment/real_runs.yaml. Measured: the five laws of bandit_lab.runs.read on every run of the index, the
-forecasts of bandit_lab.runs.forecast.backtest, their drift chosen on other families, the step at which the chosen
+forecasts of experiments.grading.backtest, their drift chosen on other families, the step at which the chosen
 law's curve passes a level that all runs of a family pass, half-way up. Drawn: every run with its law (points from the
 logs, which are in no file here); AICc of the softmax law against the oscillator; times where runs differ in one factor.
 """
@@ -25,10 +25,10 @@ from bandit_lab.app.plots import style as s
 from bandit_lab.lab.reproduce import claims, public_logs, sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.runs.fit import SHAPES, fit_curve
-from bandit_lab.runs.forecast.backtest import BASELINES, compare, cut, leave_family_out
 from bandit_lab.runs.logs.gather import Log, gather
 from bandit_lab.runs.logs.settings import FitSettings
 from bandit_lab.runs.read import Curve
+from experiments.grading.backtest import BASELINES, compare, cut, leave_family_out
 
 TITLE = "Real runs and their laws"
 
@@ -352,7 +352,7 @@ CLAIMS = (
     Claim(
         "real_runs.error",
         "Median error over that of the best simple baseline: four, and their median (1: no larger)",
-        "bandit_lab/runs/forecast/backtest.py",
+        "experiments/grading/backtest.py",
         predicted=lambda f: float(f.predicted.error_over_best_baseline),
         measured=error_ratio,
         tolerance=0.05,

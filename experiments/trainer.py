@@ -63,7 +63,7 @@ CASES = {f"{kl}_{n}": Case(kl, n) for kl in ("loss", "reward") for n in (1, 2, 4
 def unsupported_reason(setting: Setting) -> str | None:
     """The reason where TRL is not installed."""
     try:
-        import bandit_lab.integrations.tiny_client  # noqa: F401
+        import experiments.shared.tiny_client  # noqa: F401
     except ImportError as error:
         return str(error)
     return None
@@ -73,7 +73,7 @@ def settled(setting: Setting) -> Any:
     """A model at the fixed point of the mean update, by its enumerated gradient; reference: the same, untrained."""
     import torch
 
-    from bandit_lab.integrations import tiny_client as client
+    from experiments.shared import tiny_client as client
 
     network, reference = client.model(setting.seed, setting.width), client.model(setting.seed, setting.width)
     ids = torch.tensor([[client.WORDS.index(word) for word in prompt.split()] for prompt in client.PROMPTS])
@@ -91,7 +91,7 @@ def settled(setting: Setting) -> Any:
 
 def trainer_of(setting: Setting, case: Case, start: Any, folder: str, learning_rate: float, steps: int) -> Any:
     """TRL's trainer for one run from `start`, a state dict."""
-    from bandit_lab.integrations import tiny_client as client
+    from experiments.shared import tiny_client as client
 
     network = client.model(setting.seed, setting.width)
     reference = client.model(setting.seed, setting.width)
@@ -219,7 +219,7 @@ def length(setting: Setting, case: Case) -> int:
 
 
 def _farthest(setting: Setting, case: Case, start: Any, learning_rate: float) -> float:
-    from bandit_lab.integrations import tiny_client as client
+    from experiments.shared import tiny_client as client
 
     with TemporaryDirectory() as folder:
         trainer = trainer_of(setting, case, start, folder, learning_rate, length(setting, case))

@@ -139,7 +139,6 @@ def notebook(path: Path) -> dict[str, str | bytes]:
 def map_page() -> dict[str, str | bytes]:
     """The page of `explore`, as the command writes it."""
     with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder) / "map.html"
-        command = [sys.executable, "-m", "bandit_lab", "explore", f"output={output}", "open=false", "quiet=true"]
+        command = [sys.executable, "-m", "bandit_lab", "explore", f"run_dir={folder}", "open=false", "quiet=true"]
         subprocess.run(command, check=True, capture_output=True)
-        return {"assets/map.html": output.read_bytes()}
+        return {"assets/map.html": Path(folder, "map.html").read_bytes()}

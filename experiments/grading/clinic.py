@@ -38,7 +38,7 @@ import numpy as np
 from scipy import stats
 
 from bandit_lab._version import __version__
-from bandit_lab.runs.benchmark.plant import load
+from bandit_lab.lab.sick_runs.plant import load
 from bandit_lab.runs.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from bandit_lab.runs.diagnose.agreement import STORED
 from bandit_lab.runs.diagnose.outcomes import stalled

@@ -192,6 +192,36 @@ def test_a_witness_that_uses_the_other_side_is_refused(before, after, part, expe
     assert str(error.value) == f"{part}: expected nothing of {expected} and no import by text, got {got}"
 
 
+@pytest.fixture
+def shared_files(tmp_path, monkeypatch):
+    """Two files beside experiments, the first of which imports the second, whose text is returned to be changed."""
+    monkeypatch.setattr(source, "beside_package", lambda folder, holds: tmp_path)
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared/first.py").write_text("from experiments.shared import second\n")
+    yield tmp_path / "shared/second.py"
+    source._shared.cache_clear()
+
+
+USING = FILE.replace("import numpy as np", "import numpy as np\nfrom experiments.shared.first import two_arm as far")
+USING = USING.replace("return two_arm(x)", "return far(x)")
+
+
+def test_a_witness_that_uses_the_other_side_through_a_shared_file_is_refused(shared_files):
+    shared_files.write_text("from bandit_lab.bandits import two_arm\n")
+    source.check_witnesses.__wrapped__(USING)
+    shared_files.write_text("def two_arm(x):\n    from bandit_lab.theory import exact\n")
+    with pytest.raises(ValueError, match=r"^measure: .*got bandit_lab\.theory\.exact in line 18$"):
+        source.check_witnesses.__wrapped__(USING)
+
+
+def test_a_changed_shared_file_makes_a_measurement_out_of_date(shared_files):
+    shared_files.write_text("WIDE = 1\n")
+    before = {name: source.text(USING, name) for name in ("measure", "predict")}
+    shared_files.write_text("WIDE = 2\n")
+    assert source.text(USING, "measure") != before["measure"]
+    assert source.text(USING, "predict") == before["predict"]
+
+
 @pytest.mark.parametrize("name", source.SIMULATION + source.THEORY)
 def test_what_is_forbidden_is_there(name):
     """A module that moves would be forbidden no more."""
@@ -284,7 +314,8 @@ def test_the_key_covers_the_rooms_of_study_that_a_measurement_uses(experiment):
     """Code that moves out of `ROOMS` would be changed without being measured again. What frames a run is not in it."""
     frame = ("bandit_lab.lab.reproduce.",)
     covered = tuple(f"bandit_lab.{room.replace('/', '.')}." for room in cache.ROOMS)
-    used = {name for name, _ in source.uses(experiment.load().source, "measure") if "bandit_lab.app." in name}
+    rooms = ("bandit_lab.app.", "bandit_lab.lab.", "bandit_lab.runs.")
+    used = {name for name, _ in source.uses(experiment.load().source, "measure") if name.startswith(rooms)}
     assert [name for name in used if not name.startswith(frame + covered)] == []
 
 

@@ -78,10 +78,10 @@ def test_a_synchronous_recipe_beside_such_a_name(capsys, place):
     assert found["staleness"]["model"] == ("lag" if place == "option" else None)
     if place != "option":
         assert found["stiffness"]["kappa"] is None
-        assert "staleness_model=lag" in found["answers"][1]["answer"]
+        assert "staleness=lag" in found["answers"][1]["answer"]
 
 
-@pytest.mark.parametrize("given", [(), ("staleness_model=lag", "refresh_interval=3", "options.max_staleness=3")])
+@pytest.mark.parametrize("given", [(), ("staleness=lag", "refresh_interval=3", "options.max_staleness=3")])
 def test_a_synchronous_run_and_a_given_age_are_judged_by_the_curve(given):
     """Planted: the same log permits more without such a name, and with the age that somebody gave."""
     found = advise(config(), write_log(delay=150.0, points=450), QUICK, *given)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bandit_lab.runs.benchmark.plant import load
+from bandit_lab.lab.sick_runs.plant import load
 from bandit_lab.runs.diagnose import FAILURES, OUTCOMES, Diagnosis, Evidence, Finding
 from bandit_lab.runs.diagnose.evidence import CAUSES_FIRST
 from bandit_lab.runs.diagnose.severity import YOUNG

@@ -32,46 +32,29 @@ class Checked(Protocol):
 
 
 P = TypeVar("P", bound=Checked)
-Q = TypeVar("Q")
-Execute = Callable[[P, RunFolder, Progress], Document]
 
 
-def perform(command: str, compute: Callable[[P, Progress], Document]) -> Execute[P]:
-    """`execute` of a command that is a function from a plan to a document: run folder, manifest, terminal, exit code.
+def perform(
+    command: str, compute: Callable[[P, Progress], Document], plan: P, folder: RunFolder, progress: Progress
+) -> Document:
+    """Do a command that is a function from a plan to a document: run folder, manifest, terminal, exit code.
 
     The manifest is written last, and what is printed is printed after it. Raises Incomplete where parts are missing.
     """
-
-    def execute(plan: P, folder: RunFolder, progress: Progress) -> Document:
-        start = time.perf_counter()
-        settings = asdict(plan.settings)
-        folder.open(as_yaml(settings))
-        with CompileClock() as clock:
-            document = compute(plan, progress)
-        write(document, folder, progress)
-        seconds = clock.split(time.perf_counter() - start)
-        stages = {name: round(value, 3) for name, value in progress.seconds.items()}
-        about = manifest(command, settings | {"precision": plan.precision}, {}, seconds)
-        folder.write_manifest(about | {"stage_seconds": stages})
-        document.show()
-        if document.incomplete:
-            raise Incomplete(document.incomplete, document)
-        return document
-
-    execute.__wrapped__ = compute  # type: ignore[attr-defined]  # the Python interface wants the document alone
-    return execute
-
-
-def answer(compute: Callable[[Q, Progress], Document]) -> Callable[[Q, RunFolder, Progress], Document]:
-    """`execute` of a command that reads a run folder and makes none: what was found is printed, nothing else."""
-
-    def execute(plan: Q, folder: RunFolder, progress: Progress) -> Document:
+    start = time.perf_counter()
+    settings = asdict(plan.settings)
+    folder.open(as_yaml(settings))
+    with CompileClock() as clock:
         document = compute(plan, progress)
-        document.show()
-        return document
-
-    execute.__wrapped__ = compute  # type: ignore[attr-defined]
-    return execute
+    write(document, folder, progress)
+    seconds = clock.split(time.perf_counter() - start)
+    stages = {name: round(value, 3) for name, value in progress.seconds.items()}
+    about = manifest(command, settings | {"precision": plan.precision}, {}, seconds)
+    folder.write_manifest(about | {"stage_seconds": stages})
+    document.show()
+    if document.incomplete:
+        raise Incomplete(document.incomplete, document)
+    return document
 
 
 def write(document: Document, folder: RunFolder, progress: Progress) -> None:

@@ -4,7 +4,7 @@ Hydra's own knows no commands. What is offered is read from the schemas and the 
 """
 
 from bandit_lab.app.settings.config import CHOICES, SCHEMAS
-from bandit_lab.app.settings.schema import setting_fields
+from bandit_lab.app.settings.schema import is_name, setting_fields
 from bandit_lab.app.terminal import choices
 from bandit_lab.app.terminal.commands import COMMANDS
 
@@ -47,7 +47,7 @@ def _known(given: list[str], word: str) -> list[str]:
     options = [
         option
         for group in CHOICES
-        if group in fields and group != "optimizer"  # those need optax
+        if group in fields and group != "optimizer" and not is_name(fields[group])  # those need optax
         for option, _ in _options(group, chosen.get(group, fields[group].metadata["variant"]))
     ]
     return [*(f"{name}=" for name in (*fields, *options)), *OPTIONS]

@@ -1,32 +1,37 @@
 """`reproduce`: predict, measure, compare, draw; one experiment after the other, each kept as soon as it is measured."""
 
+import contextlib
 import gc
 import tempfile
 import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab._names import did_you_mean
+from bandit_lab.app import engine
 from bandit_lab.app.document import Column, Document, On, Paragraph, Table
 from bandit_lab.app.folder import written
 from bandit_lab.app.folder.manifest import CompileClock, manifest
 from bandit_lab.app.folder.store import RunFolder, check_manifest
 from bandit_lab.app.settings.config import ReproduceSettings
 from bandit_lab.app.terminal import report
-from bandit_lab.app.terminal.errors import Incomplete, Stopped, stopped_by_disk
+from bandit_lab.app.terminal.errors import Incomplete, Stopped, bad_input, stopped_by_disk
 from bandit_lab.app.terminal.output import tell
 from bandit_lab.app.terminal.progress import Progress, ProgressCallback
-from bandit_lab.lab.reproduce import claims, publish
+from bandit_lab.lab.reproduce import claims, elsewhere, publish
 from bandit_lab.lab.reproduce.cache import MEASURED, Cache
 from bandit_lab.lab.reproduce.experiment import (
     QUALITIES,
     Experiment,
     Lab,
+    Loaded,
     Results,
+    Setting,
     Unavailable,
     discover,
     read_setting,
@@ -51,9 +56,16 @@ def prepare(settings: ReproduceSettings, explicit: frozenset[str]) -> ReproduceP
         if value is not None:
             check_writable(name, Path(value))
     names = chosen(settings.figures, list(known))
+    engine.chosen(settings)
+    kept = settings.cache is not None or _is_local(settings)
+    _checks.require(kept, "cache", "a folder for what the engine's workers measure", None)
     if settings.publish is not None:
         publish.check(Path(settings.publish), names)
     return ReproducePlan(settings, tuple(known[one] for one in names))
+
+
+def _is_local(settings: ReproduceSettings) -> bool:
+    return bool(settings.engine["name"] == "local")
 
 
 def chosen(figures: Any, known: list[str]) -> list[str]:
@@ -97,9 +109,10 @@ def execute(plan: ReproducePlan, folder: RunFolder, progress: Progress) -> Docum
         folder.open(report.as_yaml(asdict(settings)))
     outcomes = []
     with CompileClock() as clock:
+        failed = {} if _is_local(settings) else _measured_elsewhere(plan, progress)
         for place, experiment in enumerate(plan.experiments, start=1):
             with progress.stage(f"{place}/{len(plan.experiments)} {experiment.id}") as advance:
-                outcomes.append(run_one(experiment, settings, advance))
+                outcomes.append(run_one(experiment, settings, advance, failed.get(experiment.id)))
             with stopped_by_disk(folder.path):
                 publish.write_outcome(outcomes[-1], folder)
             _forget_programs()
@@ -118,7 +131,7 @@ def execute(plan: ReproducePlan, folder: RunFolder, progress: Progress) -> Docum
     wall = time.perf_counter() - start
     seconds = {"wall": wall, "compile": clock.seconds, "run": wall - clock.seconds}
     numbers = asdict(settings) | {"seed": None, "precision": "as each experiment states"}
-    for name in ("publish", "cache"):
+    for name in ("publish", "cache", "engine"):
         del numbers[name]
     stages = {name: round(value, 3) for name, value in progress.seconds.items()}
     with stopped_by_disk(folder.path):
@@ -128,10 +141,34 @@ def execute(plan: ReproducePlan, folder: RunFolder, progress: Progress) -> Docum
     return found
 
 
-def run_one(experiment: Experiment, settings: ReproduceSettings, advance: ProgressCallback) -> Reproduced:
-    """One experiment from its prediction to its pictures. What goes wrong in it stays in its outcome."""
+def _measured_elsewhere(plan: ReproducePlan, progress: Progress) -> dict[str, str]:
+    """Have the engine's workers measure what is not in the cache. Returns experiment -> why it failed there."""
+    settings = plan.settings
+    opened = engine.chosen(settings).opened
+    with contextlib.ExitStack() as stack:
+        with bad_input():
+            attempts = stack.enter_context(opened(settings.plugins, settings.compilation_cache))
+        advance = stack.enter_context(progress.stage("measuring"))
+        cache_of = partial(_cache, settings)
+        return elsewhere.measure(plan.experiments, settings.quality, settings.plugins, cache_of, attempts, advance)
+
+
+def _cache(settings: ReproduceSettings, loaded: Loaded, setting: Setting) -> Cache:
+    return Cache(None if settings.cache is None else Path(settings.cache), loaded, setting, settings.plugins)
+
+
+def run_one(
+    experiment: Experiment, settings: ReproduceSettings, advance: ProgressCallback, failed: str | None = None
+) -> Reproduced:
+    """One experiment from its prediction to its pictures. What goes wrong in it stays in its outcome.
+
+    failed: why its measurement failed on a worker.
+    """
     start = time.perf_counter()
     outcome = Reproduced(experiment.id, DONE, question=experiment.question, quality=settings.quality)
+    if failed is not None:
+        outcome.status, outcome.reason = FAILED, failed
+        return outcome
     try:
         _fill(outcome, experiment, settings, advance)
     except Unavailable as error:
@@ -151,7 +188,7 @@ def _fill(outcome: Reproduced, experiment: Experiment, settings: ReproduceSettin
     loaded, setting = experiment.load(), read_setting(experiment.id, settings.quality)
     outcome.title = loaded.title
     loaded.check_available(setting)
-    cache = Cache(None if settings.cache is None else Path(settings.cache), loaded, setting, settings.plugins)
+    cache = _cache(settings, loaded, setting)
     predicted = loaded.predict(setting)
     outcome.from_cache = cache.load(MEASURED) is not None
     measured = cache.keep(MEASURED, lambda: loaded.measure(setting, Lab(cache.keep, advance)))

@@ -14,7 +14,8 @@ For developers. `experiments/<id>.py` has a docstring whose first line is the qu
 
 What prediction and measurement are both told stands above them. They are independent witnesses: `predict` uses nothing
 of `bandit_lab.measure` and `bandit_lab.simulation`, `measure` nothing of `bandit_lab.theory`, what draws and compares
-neither. `load` refuses a file in which they do, also through helpers (see `source`).
+neither. `load` refuses a file in which they do, also through helpers (see `source`). What several experiments share
+stands in a folder beside them: `from experiments.shared import ...`.
 
 `conf/experiment/<id>.yaml` has the keys `common`, `draft` and `paper`; the setting is `common` and one of the others.
 """
@@ -185,6 +186,7 @@ class Experiment:
             source.check_witnesses(self.source)
         except (ValueError, SyntaxError) as error:
             raise ValueError(f"experiments/{self.id}.py: {error}") from None
+        _share()
         name = f"bandit_lab_experiment_{self.id}"
         module = sys.modules[name] = ModuleType(name)
         module.__file__ = str(self.path)
@@ -224,6 +226,12 @@ class Loaded:
 def experiments_dir() -> Path:
     """The experiments."""
     return beside_package("experiments", "*.py")
+
+
+def _share() -> None:
+    """Make `experiments` a package whose folders can be imported, wherever the experiments are installed."""
+    package = sys.modules.setdefault("experiments", ModuleType("experiments"))
+    package.__path__ = list(dict.fromkeys([*getattr(package, "__path__", ()), str(experiments_dir())]))
 
 
 def discover() -> dict[str, Experiment]:

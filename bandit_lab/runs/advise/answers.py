@@ -171,7 +171,7 @@ def _stale(advice: Advice, settings: AdviseSettings) -> str:
     if advice.setup.loop.unbounded:
         return (
             f"Not known: this run is {advice.setup.loop.why}. Permitted: what was run. With "
-            "staleness_model=lag refresh_interval=<largest age in optimiser steps> it is judged by that age"
+            "staleness=lag refresh_interval=<largest age in optimiser steps> it is judged by that age"
         )
     loop, name = advice.loop, INTERVAL[advice.loop.model]
     age = f"mean age {number(loop.mean_age, 3)} updates"

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from bandit_lab import _checks
 from bandit_lab.app.document import Block, Document, On, Paragraph
-from bandit_lab.app.document.write import perform
 from bandit_lab.app.folder.written import INDEX
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.runs import trainers
@@ -44,11 +43,7 @@ class DiagnosePlan:
     settings: DiagnosisSettings
     logs: list[Log]
     setup: Setup | None = None
-
-    @property
-    def precision(self) -> str:
-        """For the manifest."""
-        return "float64" if self.settings.simulated is None else "float32"
+    precision: ClassVar[str] = "float64"
 
 
 def thresholds(settings: DiagnosisSettings) -> DiagnoseSettings:
@@ -68,15 +63,6 @@ def prepare(settings: DiagnosisSettings, explicit: frozenset[str]) -> DiagnosePl
     thresholds(settings)
     _checks.integer("seed", settings.seed, 0)
     check_trainer(settings)
-    if settings.simulated is not None:
-        from bandit_lab.runs.benchmark.plant import SPLITS
-
-        _checks.choice("simulated", settings.simulated, SPLITS)
-        _checks.require(not settings.paths and not settings.logs_index, "simulated", "no logs beside it", "both")
-        if settings.runs is not None:
-            _checks.integer("runs", settings.runs, 20)
-        return DiagnosePlan(settings, [])
-    _checks.require(settings.runs is None, "runs", "simulated=training or held_out with it", settings.runs)
     reading_options(settings)
     setup = None
     if settings.config is not None:
@@ -89,14 +75,8 @@ def prepare(settings: DiagnosisSettings, explicit: frozenset[str]) -> DiagnosePl
 
 
 def compute(plan: DiagnosePlan, run: Progress) -> Document:
-    """Judge every log that has a curve; or the diagnostics themselves, on simulated runs."""
+    """Judge every log that has a curve."""
     settings, limits = plan.settings, thresholds(plan.settings)
-    if settings.simulated is not None:
-        from bandit_lab.runs.benchmark import run as benchmark
-        from bandit_lab.runs.diagnose.benchmark import benchmark_blocks
-
-        found = benchmark.score(settings.simulated, settings.runs, limits, run)
-        return Document("Diagnoses of simulated runs", {"benchmark": benchmark_blocks(found, settings.report)})
     rows = rows_of(plan.logs, lambda log: work(log, limits, plan.setup), run, "verdicts", settings.report, INDEX)
     done = [row for row in rows if row.result is not None]
     table = runs_table(rows)
@@ -141,6 +121,3 @@ def _page(rows: Sequence[DiagnosisRow]) -> "Drawn":
     from bandit_lab.runs.diagnose.plot import small_multiples
 
     return small_multiples(rows)
-
-
-execute = perform("diagnose", compute)

@@ -15,7 +15,7 @@ _FEWEST = 10
 """Rewards from which a gain has an error."""
 
 
-class Told(NamedTuple):
+class KeyNumber(NamedTuple):
     """One number: its name, its value in words, what to hold it against."""
 
     name: str
@@ -23,11 +23,15 @@ class Told(NamedTuple):
     beside: str
 
 
-def three_numbers(curve: Curve, found: Diagnosis) -> Table[Told]:
+def three_numbers(curve: Curve, found: Diagnosis) -> Table[KeyNumber]:
     """What the first cause is told from, or the gain where there is none; the reward at the end; how sure this is."""
     strongest = _strongest(found)
-    rows = [_gain(curve) if strongest is None else _evidence(strongest), _end(curve), Told("how sure", *counted(found))]
-    columns: list[Column[Told]] = [
+    rows = [
+        _gain(curve) if strongest is None else _evidence(strongest),
+        _end(curve),
+        KeyNumber("how sure", *counted(found)),
+    ]
+    columns: list[Column[KeyNumber]] = [
         Column("name", "what", lambda row: row.name, left=True),
         Column("value", "number", lambda row: row.value, left=True),
         Column("beside", "beside it", lambda row: row.beside, left=True),
@@ -44,23 +48,23 @@ def _strongest(found: Diagnosis) -> Evidence | None:
     return max(above, key=lambda one: one.score, default=None)
 
 
-def _evidence(one: Evidence) -> Told:
+def _evidence(one: Evidence) -> KeyNumber:
     since = f", from step {one.window[0]:g} on"
     value = f"{one.value:.3g}" if np.isfinite(one.value) else "no number"
-    return Told(measure(one.metric), value, f"its limit is {one.threshold:.3g}{since}")
+    return KeyNumber(measure(one.metric), value, f"its limit is {one.threshold:.3g}{since}")
 
 
-def _gain(curve: Curve) -> Told:
+def _gain(curve: Curve) -> KeyNumber:
     if curve.reward.size < _FEWEST:
-        return Told("rewards", f"{curve.reward.size}", "too few to tell a gain from noise")
+        return KeyNumber("rewards", f"{curve.reward.size}", "too few to tell a gain from noise")
     gain = gain_of(curve.reward)
     at = gain.clearest
-    return Told("gain of the reward", f"{gain.change[at]:+.2g}", f"its error is {gain.error[at]:.2g}")
+    return KeyNumber("gain of the reward", f"{gain.change[at]:+.2g}", f"its error is {gain.error[at]:.2g}")
 
 
-def _end(curve: Curve) -> Told:
+def _end(curve: Curve) -> KeyNumber:
     width = max(curve.reward.size // 10, 1)
     means = np.convolve(curve.reward, np.ones(width) / width, mode="valid")
     best = int(means.argmax())
     at = float(curve.step[best : best + width].mean())
-    return Told("reward at the end", f"{means[-1]:.3g}", f"at best {means[best]:.3g}, around step {at:.0f}")
+    return KeyNumber("reward at the end", f"{means[-1]:.3g}", f"at best {means[best]:.3g}, around step {at:.0f}")

@@ -10,7 +10,7 @@ turned into standard errors by the normal law. Reward noise is not white: `corre
 was worked out from second differences, as if it were, is too small. No test is laxer here than in `diagnose`.
 
 Entropy, silent groups, KL and gradient norm have no such noise model. They are levels, and an alarm asks that a level
-holds on for a share of the run (`HOLD`). What all this amounts to is measured: `watch simulated=held_out`.
+holds on for a share of the run (`HOLD`). What all this amounts to is measured: `experiments/grading/alarms.py`.
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How often `watch` is wrong: false alarms of simulated and of real runs, and the command that scores them."""
+"""How often `watch` is wrong: false alarms of simulated and of real runs, and the script that scores them."""
 
 import json
 import os
@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bandit_lab.app.cli import OK, main
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.runs.monitor import Monitor, spending
-from bandit_lab.runs.watch import benchmark
+from experiments.grading import alarms
+from experiments.shared import script
 
 
 @pytest.fixture(autouse=True)
@@ -26,8 +26,8 @@ def test_false_alarms_of_whole_runs_are_rare_and_a_threshold_per_look_is_caught(
     The limits are 5 % and three standard errors, of 240 and of 120 runs: 22 and 13. The planted defect gives every look
     a rate of its own. The rate of 2,000 runs is in figures/watch.json.
     """
-    curves = benchmark.healthy_runs("held_out", 240, Progress(quiet=True), 7)
-    assert benchmark.false_alarms(curves)["without_patience"] <= 22
+    curves = alarms.healthy_runs("held_out", 240, Progress(quiet=True), 7)
+    assert alarms.false_alarms(curves)["without_patience"] <= 22
 
     def per_look(base, rate, look, held_out_look, reward, held_out):
         from dataclasses import replace
@@ -35,7 +35,7 @@ def test_false_alarms_of_whole_runs_are_rare_and_a_threshold_per_look_is_caught(
         return replace(base, collapse_z=1.96, swing_z=1.96, coupling_z=1.96)
 
     monkeypatch.setattr(spending, "at_look", per_look)
-    assert benchmark.false_alarms(curves[:120])["without_patience"] > 13
+    assert alarms.false_alarms(curves[:120])["without_patience"] > 13
 
 
 def test_the_published_rate_of_2000_runs_keeps_its_promise_and_is_the_one_in_the_docs():
@@ -58,14 +58,15 @@ def test_the_published_rate_of_2000_runs_keeps_its_promise_and_is_the_one_in_the
 
 
 def test_the_simulated_score_is_printed_and_written(capsys, monkeypatch):
-    """The table of the command on few curves of its own; the simulation is left out here."""
+    """The table of the script on few curves of its own; the simulation is left out here."""
     made = [numbered(seed) for seed in range(20)]
-    monkeypatch.setattr(benchmark, "healthy_runs", lambda split, runs, run, seed: made)
-    monkeypatch.setattr(benchmark, "FAILURES", {name: benchmark.FAILURES[name] for name in ("collapsed", "diverging")})
-    assert main(["watch", "simulated=held_out", "runs=20"]) == OK
+    monkeypatch.setattr(alarms, "healthy_runs", lambda split, runs, run, seed: made)
+    monkeypatch.setattr(alarms, "FAILURES", {name: alarms.FAILURES[name] for name in ("collapsed", "diverging")})
+    assert alarms.main(["runs=20", "run_dir=out"]) == script.OK
     out = capsys.readouterr().out
     assert re.search(r"False alarms over whole runs: \d+ of 20 healthy runs", out)
-    written = json.loads(Path(out.splitlines()[-1]).read_text())["watch"]
+    assert out.splitlines()[-1] == "out"
+    written = json.loads(Path("out/summary.json").read_text())["watch"]
     assert [row["failure"] for row in written["delays"]] == ["collapsed", "diverging"]
     assert all(row["alarmed"] >= 18 for row in written["delays"])
 
@@ -106,8 +107,8 @@ def test_real_runs_without_a_failure_raise_few_alarms(capsys):
         grave = [name for name, (grade, _) in found.severity.items() if grade == "failure"]
         if not grave:
             judged += 1
-            if alarms := benchmark.replay(log.curve, Monitor(group_size=log.group_size)):
-                wrong.append((log.name, [one.failure for one in alarms]))
+            if raised := alarms.replay(log.curve, Monitor(group_size=log.group_size)):
+                wrong.append((log.name, [one.failure for one in raised]))
     with capsys.disabled():
         print(f"\nreal runs without a failure: {judged}, with an alarm: {wrong}")
     assert judged >= 30

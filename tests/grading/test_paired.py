@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bandit_lab.runs.forecast.backtest import compare
+from experiments.grading.backtest import compare
 
 
 def test_a_method_that_halves_every_error_is_found_and_the_best_other_is_the_yardstick():

@@ -7,8 +7,6 @@ import numpy as np
 
 from bandit_lab import _checks
 
-SPLITS = ("training", "held_out")
-
 
 def load(name: str) -> dict[str, Any]:
     """One file of `conf/benchmark` as plain values."""

@@ -15,7 +15,7 @@ import numpy as np
 from bandit_lab._types import Array
 from bandit_lab.bandits import Bandit, RewardLaw
 from bandit_lab.grpo import Hyper, Learner, batch_key, init
-from bandit_lab.runs.benchmark.plant import Injected
+from bandit_lab.lab.sick_runs.plant import Injected
 from bandit_lab.simulation import drift_of, sampled
 from bandit_lab.simulation.rollout import Stride, rollout
 from bandit_lab.simulation.sampled import draw_batch

@@ -1,6 +1,6 @@
 """Seconds of the first call of every variant, each in a process of its own with nothing compiled before.
 
-    python tests/time_first_calls.py [--sizes A B C D] [--paths reference fast] [--only PART_OF_A_NAME]
+    python experiments/speed/first_calls.py [--sizes A B C D] [--paths reference fast] [--only PART_OF_A_NAME]
 
 A variant is the workload of `bench` with one rule or the bandit exchanged. Printed are wall-clock seconds and CPU
 seconds of `simulation.run` with 4,096 seeds (D: 2,048 cells) and 200 steps, and those of a second call, the run
@@ -17,7 +17,10 @@ import select
 import signal
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
 
@@ -25,14 +28,14 @@ import jax
 
 from bandit_lab import simulation
 from bandit_lab.lab.bench.engines import CELLS, shortened
-from bandit_lab.lab.bench.variants import variants
 from bandit_lab.lab.bench.workload import SIZES, Case
 from bandit_lab.simulation import fast
+from experiments.speed.variants import variants
 
 PATHS = ("reference", "fast")
 
 
-def in_child(work, patience=None):
+def in_child(work: Callable[[], Any], patience: float | None = None) -> Any:
     """`work()`, as JSON, of a process that is forked before JAX has started a device; None where it failed.
 
     Raises TimeoutError after so many seconds of `patience`, when the process has been ended.
@@ -82,6 +85,11 @@ def timed(case: Case, label: str, path: str) -> list[float] | None:
     return times
 
 
+def labels_of(case: Case) -> list[str]:
+    """Every variant of a case."""
+    return [label for label, _, _ in variants(case)]
+
+
 def main() -> None:
     """Print a line per variant and path."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -94,12 +102,10 @@ def main() -> None:
     for size in chosen.sizes:
         case = shortened("reference", Case(size, *SIZES[size]))
         case = replace(case, seeds=CELLS) if case.mean_field else case
-        for label in in_child(lambda case=case: [name for name, _, _ in variants(case)]):
+        for label in in_child(partial(labels_of, case)):
             for path in chosen.paths if chosen.only in label else ():
                 try:
-                    found = in_child(
-                        lambda case=case, label=label, path=path: timed(case, label, path), chosen.patience
-                    )
+                    found = in_child(partial(timed, case, label, path), chosen.patience)
                 except TimeoutError:
                     print(f"{size:4} {label:26} {path:10} both: more than {chosen.patience:g}", flush=True)
                     continue

@@ -1,5 +1,9 @@
 """What every registered rule costs per seed-step, over the plain rule at the same size, fast path.
 
+    python experiments/speed/variants.py                                     # half an hour or more
+    python experiments/speed/variants.py quick=true 'sizes=[A,D]' 'only=[gspo,cispo]'
+    python experiments/speed/variants.py 'plugins=[my_module]' 'only=[my_rule]'
+
 A bandit other than the workload's own is compared with a softmax over as many arms, one logit each: X K arms in all.
 NumPy is the plain rule too, on that softmax: most rules would cost it more. Only `random_mean`, whose work is that of
 many steps, is compared with NumPy that averages over all ages too. A bandit with a policy of its own is also compared
@@ -9,33 +13,30 @@ of reach is said too: the share of the machine's matrix products that `log_polic
 `GOAL` times the speed of NumPy.
 """
 
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray
 
+from bandit_lab import _checks
 from bandit_lab.app.document import ABSENT, Block, Column, Document, On, Paragraph, Table
 from bandit_lab.app.plugins import registries
 from bandit_lab.app.settings.bench import BenchSettings
+from bandit_lab.app.settings.schema import PROBLEM, setting
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.bandits import Bandit, k_arm
 from bandit_lab.grpo import Learner, Optimizer, RandomMean
-from bandit_lab.lab.bench.engines import (
-    Run,
-    ensemble_engine,
-    numpy_engine,
-    policy_engine,
-    policy_flops,
-    product_flops,
-)
+from bandit_lab.lab import bench
+from bandit_lab.lab.bench.engines import Run, ensemble_engine, numpy_engine
 from bandit_lab.lab.bench.timing import SLICE, TimeRatio, in_turn, ratio
 from bandit_lab.lab.bench.workload import Case, case_columns, cases
 from bandit_lab.simulation import fast
-
-if TYPE_CHECKING:
-    import xarray
+from experiments.shared import script
+from experiments.speed.policies import policy_engine, policy_flops, product_flops
 
 KINDS = ("advantage", "estimator", "kl_estimator", "sampler", "staleness", "optimizer")
 COMMON_OPTAX = ("adam", "adamw")
@@ -43,6 +44,13 @@ COMMON_OPTAX = ("adam", "adamw")
 POLICY_STEPS = 100  # of `log_policy` alone
 GOAL = 5  # times NumPy
 FEWEST_STEPS = 8  # of NumPy where a step is the work of many
+
+
+@dataclass
+class VariantSettings(BenchSettings):
+    """Settings of this script."""
+
+    only: list[str] = setting([], "", "names of rules and bandits, those of plugins too; [] is all", PROBLEM)
 
 
 def names() -> list[str]:
@@ -103,7 +111,7 @@ COLUMNS: tuple[Column[VariantRow], ...] = (
 )
 
 
-def measure(settings: BenchSettings, threads: int, progress: Progress) -> Document:
+def measure(settings: VariantSettings, threads: int, progress: Progress) -> Document:
     """A row per rule and size; the table is the picture."""
     kinds = [kind == "bernoulli" for kind in settings.rewards]
     chosen = cases(settings.sizes, kinds, settings.intervals, settings.seeds, settings.steps)
@@ -128,7 +136,7 @@ def measure(settings: BenchSettings, threads: int, progress: Progress) -> Docume
     return Document("Variants", {"": blocks}, _dataset(rows))
 
 
-def _rows(case: Case, settings: BenchSettings, threads: int, progress: Progress) -> Iterator[VariantRow]:
+def _rows(case: Case, settings: VariantSettings, threads: int, progress: Progress) -> Iterator[VariantRow]:
     chosen = set(settings.only or names())
     rules = [rule for rule in variants(case) if rule[0].partition("=")[2] in chosen]
     ready: dict[int, tuple[Run, float]] = {}  # of what rules are compared with: a run, and its speed over NumPy's
@@ -184,9 +192,7 @@ def _rows(case: Case, settings: BenchSettings, threads: int, progress: Progress)
             yield row
 
 
-def _dataset(rows: list[VariantRow]) -> "xarray.Dataset":
-    import xarray
-
+def _dataset(rows: list[VariantRow]) -> xarray.Dataset:
     sizes, labels = (
         list(dict.fromkeys(row.case.label for row in rows)),
         list(dict.fromkeys(row.variant for row in rows)),
@@ -224,3 +230,26 @@ def _by_size(
     columns = [Column[str]("rule", "rule", lambda rule: rule, width=width)]
     columns += [at(size) for size in dict.fromkeys(row.case.label for row in rows)]
     return Table(list(dict.fromkeys(row.variant for row in rows)), columns, title=title, on=On.SHOWN)
+
+
+def prepare(settings: VariantSettings, explicit: frozenset[str]) -> bench.BenchPlan:
+    """Check every setting. Raises ValueError."""
+    for name in settings.only:
+        _checks.choice("only", name, names())
+    return bench.prepare(settings, explicit)
+
+
+def compute(plan: bench.BenchPlan, progress: Progress) -> Document:
+    """Measure what rules cost."""
+    assert isinstance(plan.settings, VariantSettings)
+    settings = plan.settings
+    return bench.on_machine(plan, lambda: measure(settings, plan.threads, progress))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the script. Returns the exit code."""
+    return script.run(arguments, "variants", __doc__, VariantSettings, prepare, compute)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""The labelled benchmark: what is planted is there, logs are what was drawn, scores count right, it is found."""
+"""Sick runs: what is planted is there, logs are what was drawn, scores count right, failures are found."""
 
 import json
 from dataclasses import replace
@@ -6,15 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bandit_lab.app.cli import OK, main
-from bandit_lab.runs.benchmark import run, score
-from bandit_lab.runs.benchmark.logs import as_curve
-from bandit_lab.runs.benchmark.plant import SPLITS, draw, load, plant, plant_one
-from bandit_lab.runs.benchmark.reward_only import FEATURES, RewardOnly, among
-from bandit_lab.runs.benchmark.score import ScoredRun, effects, label
-from bandit_lab.runs.benchmark.simulate import simulate_all, with_rates
+from bandit_lab.lab.sick_runs.effects import effects, label
+from bandit_lab.lab.sick_runs.logs import as_curve
+from bandit_lab.lab.sick_runs.plant import draw, load, plant, plant_one
+from bandit_lab.lab.sick_runs.simulate import simulate_all, with_rates
 from bandit_lab.runs.diagnose import FAILURES, DiagnoseSettings
 from bandit_lab.theory import thresholds
+from experiments.grading import diagnoses, scores
+from experiments.grading.diagnoses import SPLITS
+from experiments.grading.reward_only import FEATURES, RewardOnly, among
+from experiments.grading.scores import ScoredRun
+from experiments.shared import script
 
 WITH = {
     "healthy": None,
@@ -41,7 +43,7 @@ def runs():
 
 @pytest.fixture(scope="module")
 def panel(runs):
-    return run.judge(runs, DiagnoseSettings(surrogates=199), lambda done, total: None)
+    return diagnoses.judge(runs, DiagnoseSettings(surrogates=199), lambda done, total: None)
 
 
 def test_ranges_are_whole_and_seeds_differ():
@@ -127,9 +129,9 @@ def test_the_log_holds_what_a_trainer_writes(runs):
 
 def test_the_diagnostics_find_what_is_planted(panel):
     """40 runs of training ranges: mean recall >= 0.9 where demanded (0.99 of 1,000 runs), at most one false alarm."""
-    assert score.macro_recall(panel.judged) >= 0.9
-    assert score.false_alarms(panel.judged)[0] <= 1
-    assert score.false_alarms(panel.judged)[1] >= EACH - 1
+    assert scores.macro_recall(panel.judged) >= 0.9
+    assert scores.false_alarms(panel.judged)[0] <= 1
+    assert scores.false_alarms(panel.judged)[1] >= EACH - 1
 
 
 @pytest.mark.nightly
@@ -137,9 +139,9 @@ def test_the_targets_hold_on_the_first_held_out_runs():
     """150 of the 1,500 published ones, as they come: mean recall >= 0.95 (0.99 of all), at most one false alarm (0.8 %
     of all; about 50 of these are healthy)."""
     runs = simulate_all(plant(load("held_out"), 150))
-    judged = run.judge(runs, DiagnoseSettings(), lambda done, total: None).judged
-    assert score.macro_recall(judged) >= 0.95
-    alarms, healthy = score.false_alarms(judged)
+    judged = diagnoses.judge(runs, DiagnoseSettings(), lambda done, total: None).judged
+    assert scores.macro_recall(judged) >= 0.95
+    alarms, healthy = scores.false_alarms(judged)
     assert alarms <= 1
     assert healthy >= 40
 
@@ -148,7 +150,7 @@ def test_deaf_diagnostics_would_fail(runs):
     """The planted defect: thresholds that nothing reaches."""
     deaf = DiagnoseSettings(surrogates=19, false_alarm=1e-6, silent_share=0.999, entropy_share=1e-4, coupling_z=50,
                             collapse_z=100, swing_z=100)  # fmt: skip
-    assert score.macro_recall(run.judge(runs, deaf, lambda done, total: None).judged) < 0.5
+    assert scores.macro_recall(diagnoses.judge(runs, deaf, lambda done, total: None).judged) < 0.5
 
 
 def test_the_reward_only_classifier_is_the_stored_one(panel):
@@ -160,7 +162,7 @@ def test_the_reward_only_classifier_is_the_stored_one(panel):
     cycles = slice(4 * EACH, 5 * EACH)
     assert np.mean(chances[cycles, 3]) > np.mean(chances[:EACH, 3]) + 0.3  # it sees instability
     assert len(panel.by(stored)) == len(panel.judged)
-    again = run.trained_on(panel)
+    again = diagnoses.trained_on(panel)
     assert again.weights.shape == stored.weights.shape
 
 
@@ -181,13 +183,13 @@ def test_scores_count():
         return ScoredRun(sizes, label(sizes, load("effects")), found, healthy)
 
     judged = [one(0.5, ("reward_hacking",)), one(0.3, ()), one(0.15, ()), one(0, (), True), one(0, FAILURES[1:2], True)]
-    assert score.recall(judged, "reward_hacking") == (1, 2)
-    assert score.macro_recall(judged) == 0.5
-    assert score.false_alarms(judged) == (1, 2)
-    assert score.wrongly_added(judged, "advantage_degeneracy") == (1, 5)
-    rows = score.recall_curve(judged, "reward_hacking", [0.1, 0.2, 0.4])
+    assert scores.recall(judged, "reward_hacking") == (1, 2)
+    assert scores.macro_recall(judged) == 0.5
+    assert scores.false_alarms(judged) == (1, 2)
+    assert scores.wrongly_added(judged, "advantage_degeneracy") == (1, 5)
+    rows = scores.recall_curve(judged, "reward_hacking", [0.1, 0.2, 0.4])
     assert [row[2:] for row in rows] == [(0, 1), (1, 2)]
-    counts = score.confusion(judged)
+    counts = scores.confusion(judged)
     assert counts.sum() == 4  # the weak one is left out
     assert counts[1].tolist() == [1, 1, 0, 0, 0]
 
@@ -198,7 +200,7 @@ def test_grades_are_counted_against_the_true_reward():
         return ScoredRun(dict.fromkeys(FAILURES, 0.0), labels, ("policy_concentration",), False, harmful, lacking)
 
     harmful = [one(lost, "policy_concentration") for lost in (0.6, 0.4, 0.1)]
-    found = score.grades([*harmful, one(0.0), one(0.2)])
+    found = scores.grades([*harmful, one(0.0), one(0.2)])
     row = next(row for row in found["failures"] if row["failure"] == "policy_concentration")
     assert (row["found"], row["graded_failure"], row["graded_note"]) == (5, 3, 2)
     assert (row["lacking_as_failure"], row["lacking_as_note"]) == (0.4, 0.1)
@@ -209,21 +211,41 @@ def test_grades_are_counted_against_the_true_reward():
 
 def test_findings_that_harm_are_graded_so(runs, panel):
     """40 runs: hacking and instability are always failures; a healthy run lacks less than one with an exploit."""
-    found = score.grades(panel.judged)
+    found = scores.grades(panel.judged)
     assert all(row["graded_note"] == 0 for row in found["failures"][::3])
     assert found["healthy_graded_failure"] <= 1
-    lost = [np.median([score.lacking(one) for one in runs[k * EACH : (k + 1) * EACH]]) for k in (0, 1)]
+    lost = [np.median([scores.lacking(one) for one in runs[k * EACH : (k + 1) * EACH]]) for k in (0, 1)]
     assert lost[0] + 0.1 < lost[1]
 
 
-def test_the_command_scores_simulated_runs(tmp_path, monkeypatch, capsys):
-    """24 runs of one batch shape through the command: a table, the numbers and the picture."""
-    monkeypatch.setattr(run, "load", lambda name: one_shape() if name in SPLITS else load(name))
+def test_the_script_scores_simulated_runs(tmp_path, monkeypatch, capsys):
+    """24 runs of one batch shape through the script: a table, the numbers and the picture."""
+    monkeypatch.setattr(diagnoses, "load", lambda name: one_shape() if name in SPLITS else load(name))
     monkeypatch.chdir(tmp_path)
-    assert main(["diagnose", "simulated=held_out", "runs=24", "run_dir=out", "surrogates=19"]) == OK
+    assert diagnoses.main(["runs=24", "run_dir=out", "limits={surrogates: 19}"]) == script.OK
     found = json.loads((tmp_path / "out/summary.json").read_text(), parse_constant=pytest.fail)["benchmark"]
     assert found["runs"] == 24
     assert {row["failure"] for row in found["diagnose"]["failures"]} == set(FAILURES)
     assert found["reward_only"]["healthy"] == found["diagnose"]["healthy"] > 0
     assert (tmp_path / "out/recall.png").stat().st_size > 1000
     assert "mean recall" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["split=all"], "diagnoses: split: expected one of training, held_out"),
+        (["runs=3"], "diagnoses: runs: expected an integer >= 20"),
+        (["limits={silent: 0.9}"], "diagnoses: limits: expected one of false_alarm"),
+        (["run=30"], "diagnoses: run: expected one of"),
+        (["runs=many"], "diagnoses: runs: Value 'many'"),
+        (["held_out"], "diagnoses: argument: expected key=value, got 'held_out'"),
+    ],
+)
+def test_bad_input_is_one_line(arguments, line, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert diagnoses.main(arguments) == script.BAD_INPUT
+    err = capsys.readouterr().err
+    assert err.startswith(line)
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bandit_lab.runs.benchmark.simulate import Simulated
+from bandit_lab.lab.sick_runs.simulate import Simulated
 from bandit_lab.runs.diagnose.oscillation import ar1
 from bandit_lab.runs.read.record import Curve, RewardScale, Series
 

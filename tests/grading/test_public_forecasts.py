@@ -8,12 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from real_run_scores import HALVES, labels, score_forecasts, share
 
-from bandit_lab.runs.forecast.backtest import BASELINES
 from bandit_lab.runs.read import Curve, RewardScale, Series
-
-STORED = Path(__file__).parents[2] / "figures" / "real_forecasts.json"
+from experiments.grading.backtest import BASELINES
+from experiments.grading.public_forecasts import HALVES, STORED, labels, score_forecasts, share
 
 
 def test_the_halves_are_told_by_the_hash_of_the_name():

@@ -1,24 +1,38 @@
-"""How speed changes with seeds, arms, group size, settings, refresh interval and cores, and memory with the work."""
+"""How speed changes with seeds, arms, group size, settings, refresh interval and cores, and memory with the work.
 
-from collections.abc import Callable, Iterator
+    python experiments/speed/scaling.py               # speed and memory, `scaling.png` and `memory.png`
+    python experiments/speed/scaling.py quick=true    # three points of every axis
+    python experiments/speed/scaling.py paper=true    # also 10^7 seeds x 1,000 steps
+
+Settings are those of `bench`. Numbers of one machine are in docs/speed.md.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import matplotlib.pyplot as plt
 import numpy as np
+import xarray
+from matplotlib.figure import Figure as Drawn
+from matplotlib.ticker import FuncFormatter
 
+from bandit_lab import _checks
 from bandit_lab.app.document import Block, Column, Document, Figure, On, Paragraph, Table, Values
 from bandit_lab.app.document.value import number
+from bandit_lab.app.plots.style import BLACK, BLUE, SKY, VERMILION, style
 from bandit_lab.app.settings.bench import BenchSettings
+from bandit_lab.app.settings.schema import RUN, setting
 from bandit_lab.app.terminal.progress import Progress
+from bandit_lab.lab import bench
 from bandit_lab.lab.bench.engines import fast_engine
 from bandit_lab.lab.bench.machine import usable_cores
+from bandit_lab.lab.bench.plot import WIDTH
 from bandit_lab.lab.bench.probe import probe
 from bandit_lab.lab.bench.timing import SLICE, in_turn
 from bandit_lab.lab.bench.workload import Case, case_columns
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.figure import Figure as Drawn
+from experiments.shared import script
 
 BASE = Case("B", 8, 16, 65_536, 100)
 PANELS: dict[str, tuple[str, tuple[int, ...]]] = {
@@ -34,6 +48,13 @@ MEMORY_SEEDS = (10_000, 100_000, 1_000_000)
 PAPER = (10_000_000, 1000)  # seeds, steps
 
 
+@dataclass
+class ScalingSettings(BenchSettings):
+    """Settings of this script."""
+
+    paper: bool = setting(False, "", "also 10^7 seeds x 1,000 steps", RUN)
+
+
 class Point(NamedTuple):
     """One measurement: which panel, where on its axis, and what is run."""
 
@@ -42,7 +63,7 @@ class Point(NamedTuple):
     case: Case
 
 
-def points(settings: BenchSettings, cores: int) -> Iterator[Point]:
+def points(settings: ScalingSettings, cores: int) -> Iterator[Point]:
     """All points of the six panels."""
     base = replace(BASE, seeds=settings.seeds or BASE.seeds, steps=settings.steps or BASE.steps)
     for panel, (_, values) in PANELS.items():
@@ -89,7 +110,7 @@ MEMORY: tuple[Column[Memory], ...] = (
 )
 
 
-def measure(settings: BenchSettings, threads: int, progress: Progress) -> Document:
+def measure(settings: ScalingSettings, threads: int, progress: Progress) -> Document:
     """Speed along every axis, memory, `scaling.png` and `memory.png`."""
     rows: list[Speed] = []
     chosen = list(points(settings, usable_cores()))
@@ -121,7 +142,7 @@ def measure(settings: BenchSettings, threads: int, progress: Progress) -> Docume
     return Document("Scaling", {"": blocks}, data)
 
 
-def _rate(point: Point, settings: BenchSettings, threads: int) -> float:
+def _rate(point: Point, settings: ScalingSettings, threads: int) -> float:
     """Seed-steps per second; another number of cores needs a process of its own."""
     if point.panel == "cores":
         found = probe("fast", point.case, settings.rng, point.x, cores=point.x)
@@ -133,7 +154,7 @@ def _rate(point: Point, settings: BenchSettings, threads: int) -> float:
     return point.case.seed_steps / float(np.median(timed["fast"].seconds))
 
 
-def _memory_shapes(settings: BenchSettings) -> Iterator[tuple[str, int, int]]:
+def _memory_shapes(settings: ScalingSettings) -> Iterator[tuple[str, int, int]]:
     """(axis, seeds, steps) of the memory measurements."""
     fewer = 2 if settings.quick else 3
     for steps in MEMORY_STEPS[:fewer]:
@@ -144,9 +165,7 @@ def _memory_shapes(settings: BenchSettings) -> Iterator[tuple[str, int, int]]:
         yield "paper", *PAPER
 
 
-def _dataset(rows: list[Speed], memory: list[Memory]) -> "xarray.Dataset":
-    import xarray
-
+def _dataset(rows: list[Speed], memory: list[Memory]) -> xarray.Dataset:
     above, peak = ([row.found[f"{name}_bytes"] for row in memory] for name in ("above_import", "peak"))
     return xarray.Dataset(
         {
@@ -162,14 +181,48 @@ def _dataset(rows: list[Speed], memory: list[Memory]) -> "xarray.Dataset":
     )
 
 
-def _drawn(results: "xarray.Dataset", which: str) -> "Drawn":
-    from bandit_lab.app.plots.style import style
-    from bandit_lab.lab.bench.plot import memory_panels, scaling_panels
-
+def _drawn(results: xarray.Dataset, which: str) -> Drawn:
     with style():
         if which == "memory_panels":
             return memory_panels(results)
         return scaling_panels(results, {name: label for name, (label, _) in PANELS.items()})
+
+
+def scaling_panels(results: xarray.Dataset, labels: Mapping[str, str]) -> Drawn:
+    """Six panels of speed on logarithmic axes; cores with the line of proportional speed."""
+    figure, axes = plt.subplots(2, 3, figsize=(2 * WIDTH, 4.0), sharey=True)
+    for panel, axis in zip(labels, axes.flat, strict=True):
+        mine = results["panel"].values == panel
+        x, speed = results["x"].values[mine], results["speed"].values[mine] / 1e6
+        axis.plot(x, speed, "o-", color=BLUE, markersize=4, linewidth=1.4)
+        if panel == "cores" and len(x):
+            axis.plot(x, speed[0] * x / x[0], "--", color=BLACK, linewidth=1.0, label="in proportion")
+            axis.legend(fontsize=7)
+        axis.set(xscale="log", yscale="log", xlabel=labels[panel])
+        if len(x):
+            axis.set_xticks(x, [f"{v:,}" for v in x], rotation=45 if x.max() > 999 else 0, ha="center")
+        axis.minorticks_off()
+    lowest, highest = axes[0, 0].get_ylim()
+    if highest / lowest < 10:  # at least a decade, or noise fills the picture
+        axes[0, 0].set_ylim(lowest / 2, highest * 2)
+    figure.supylabel("million seed-steps per second", fontsize=9)
+    axes[0, 0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    return figure
+
+
+def memory_panels(results: xarray.Dataset) -> Drawn:
+    """Peak memory above that of importing JAX against steps and against seeds."""
+    figure, axes = plt.subplots(1, 2, figsize=(WIDTH, 2.2), sharey=True)
+    kinds = results["memory_axis"].values
+    for axis, name, colour in zip(axes, ("steps", "seeds"), (SKY, VERMILION), strict=True):
+        mine = (kinds == name) | ((kinds == "paper") & (name == "seeds"))
+        axis.plot(results[f"memory_{name}"].values[mine], results["memory"].values[mine] / 1e6, "o-", color=colour)
+        other = "seeds" if name == "steps" else "steps"
+        fixed = results[f"memory_{other}"].values[kinds == name][0]
+        axis.set(xscale="log", xlabel=f"{name} ({fixed:,} {other})")
+    axes[0].set_ylim(0, 1.2 * float(results["memory"].max()) / 1e6)
+    axes[0].set_ylabel("MB above import jax")
+    return figure
 
 
 def _by_axis(rows: list[Speed]) -> Table[str]:
@@ -185,3 +238,26 @@ def _by_axis(rows: list[Speed]) -> Table[str]:
     ]
     panels = list(dict.fromkeys(row.point.panel for row in rows))
     return Table(panels, columns, title="million seed-steps per second", on=On.SHOWN)
+
+
+def prepare(settings: ScalingSettings, explicit: frozenset[str]) -> bench.BenchPlan:
+    """Check every setting. Raises ValueError."""
+    if settings.paper:
+        _checks.require(not settings.quick, "quick", "false, as paper=true is given", settings.quick)
+    return bench.prepare(settings, explicit)
+
+
+def compute(plan: bench.BenchPlan, progress: Progress) -> Document:
+    """Measure speed and memory."""
+    assert isinstance(plan.settings, ScalingSettings)
+    settings = plan.settings
+    return bench.on_machine(plan, lambda: measure(settings, plan.threads, progress))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the script. Returns the exit code."""
+    return script.run(arguments, "scaling", __doc__, ScalingSettings, prepare, compute)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,27 +1,45 @@
-"""How often the monitor is wrong about healthy runs, and how late it is about failures put in at a known step."""
+"""How often `watch` is wrong about healthy runs, and how late it is about failures put in at a known step.
 
+python experiments/grading/alarms.py seed=2027        # the table of docs/watch.md, stored as figures/watch.json
+python experiments/grading/alarms.py split=training   # on these, limits may be chosen
+"""
+
+import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from bandit_lab import _checks
 from bandit_lab.app.document import Block, Column, Document, Paragraph, Table, Value, Values
+from bandit_lab.app.settings.schema import PROBLEM, RUN, RunSettings, setting
 from bandit_lab.app.terminal.progress import Progress
-from bandit_lab.runs.benchmark.logs import as_curve
-from bandit_lab.runs.benchmark.plant import load, plant_one
-from bandit_lab.runs.benchmark.simulate import simulate_all
+from bandit_lab.lab.sick_runs.logs import as_curve
+from bandit_lab.lab.sick_runs.plant import load, plant_one
+from bandit_lab.lab.sick_runs.simulate import simulate_all
 from bandit_lab.runs.monitor import Alarm, Monitor
 from bandit_lab.runs.read.record import Curve
-from bandit_lab.runs.watch.inject import FAILURES
+from experiments.grading.diagnoses import SPLITS
+from experiments.grading.injections import FAILURES
+from experiments.shared import script
 
 PATIENCE = 0.5
-"""Share of the run's rows after which the benchmark's monitor calls a run without a gain stalled."""
+"""Share of the run's rows after which the monitor calls a run without a gain stalled."""
 BEGINS = (0.4, 0.7)
 """Shares of the run between which a failure sets in."""
 TARGET = 0.05
 LEVEL = 0.95
 """Of the interval of the rate of false alarms."""
+
+
+@dataclass
+class AlarmSettings(RunSettings):
+    """Settings of this script."""
+
+    split: str = setting("held_out", "", "training | held_out: the ranges that runs are drawn from", PROBLEM)
+    runs: int = setting(2000, "runs", "healthy ones; failures are put into every tenth of them", RUN)
+    seed: int | None = setting(None, "", "root of all random numbers; null: that of the ranges", RUN)
 
 
 @dataclass(frozen=True)
@@ -63,7 +81,7 @@ _NAMES = ("entropy", "kl", "grad_norm", "zero_std_frac")
 
 
 def monitor_of(curve: Curve, **options: Any) -> Monitor:
-    """The monitor that the benchmark puts to a run."""
+    """The monitor that a run is put to."""
     scale = (curve.scale.low, curve.scale.high) if curve.scale.given else None
     size = int(curve.settings.get("group_size", 0)) or None
     patience = max(round(PATIENCE * curve.reward.size), 24)
@@ -184,3 +202,26 @@ def document(found: dict[str, Any]) -> Document:
     )
     blocks: list[Block] = [values, Paragraph(text), Table(found["delays"], columns, name="delays")]
     return Document(f"Alarms on simulated runs, {found['split']}", {"watch": blocks})
+
+
+def prepare(settings: AlarmSettings, explicit: frozenset[str]) -> script.ScriptPlan:
+    """Check every setting. Raises ValueError."""
+    _checks.choice("split", settings.split, SPLITS)
+    _checks.integer("runs", settings.runs, 20)
+    seed = int(load(settings.split)["seed"]) if settings.seed is None else settings.seed
+    _checks.integer("seed", seed, 0)
+    return script.ScriptPlan(replace(settings, seed=seed), precision="float32")
+
+
+def compute(plan: script.ScriptPlan, progress: Progress) -> Document:
+    """Simulate, watch and score."""
+    return document(score(plan.settings.split, plan.settings.runs, progress, plan.settings.seed))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the script. Returns the exit code."""
+    return script.run(arguments, "alarms", __doc__, AlarmSettings, prepare, compute)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,16 +1,31 @@
-"""Forecasts of public runs, scored on the half that nothing was chosen on: `conf/benchmark/real_runs.yaml`."""
+"""Forecasts of public runs, scored on the half that nothing was chosen on: `conf/benchmark/real_runs.yaml`.
 
+    python experiments/grading/public_forecasts.py           # the development half: thresholds may be chosen on it
+    python experiments/grading/public_forecasts.py --both    # the scoring half too, into figures/real_forecasts.json
+
+BANDIT_LAB_LOGS names the folder of the runs. No log is copied: the file holds counts and the names of runs.
+"""
+
+import argparse
+import json
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from bandit_lab.runs.benchmark.plant import load
-from bandit_lab.runs.forecast.backtest import BASELINES, Backtest, Cut, cut
+from bandit_lab.lab.sick_runs.plant import load
 from bandit_lab.runs.forecast.forecast import ForecastSettings
+from bandit_lab.runs.logs.gather import gather
+from bandit_lab.runs.logs.settings import LogSettings
 from bandit_lab.runs.read import Curve
+from experiments.grading.backtest import BASELINES, Backtest, Cut, cut
+from experiments.grading.forecasts import ForecastsSettings
 
+STORED = Path(__file__).parents[2] / "figures" / "real_forecasts.json"
 HALVES = ("development", "scoring")
 LEVEL = 0.95
 
@@ -67,3 +82,23 @@ def _errors(tests: Sequence[tuple[Backtest, float]], mean: Callable[[list[float]
     found = {"forecast": mean([abs(test.error) / seen for test, seen in tests])}
     found |= {name: mean([abs(test.baselines[name]) / seen for test, seen in tests]) for name in BASELINES}
     return {name: round(float(value), 4) for name, value in found.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--both", action="store_true", help="score both halves and write the file")
+    asked = parser.parse_args()
+    folder, known = os.environ.get("BANDIT_LAB_LOGS"), ForecastsSettings()
+    if not folder:
+        sys.exit("BANDIT_LAB_LOGS: expected a folder with index.csv and its logs, got nothing")
+    logs = gather(LogSettings(logs_index=str(Path(folder) / "index.csv")), lambda done, total: None)
+    runs = {log.name: log.curve for log in logs if log.curve is not None}
+    found = score_forecasts(runs, known.fewest, known.fractions)
+    text = json.dumps(found if asked.both else {HALVES[0]: found[HALVES[0]]}, indent=1)
+    print(text)
+    if asked.both:
+        STORED.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -5,9 +5,9 @@ import numpy as np
 from bandit_lab import simulation
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner
-from bandit_lab.measure import variants
 from bandit_lab.measure.fixed_point import find_fixed_point
 from bandit_lab.measure.stiffness import fresh_and_stale
+from experiments.shared import many_variants as variants
 
 PAIRS = (("grpo", "uncorrected"), ("dr_grpo", "clipped"), ("grpo", "tpo"))
 

@@ -1,6 +1,6 @@
-"""Speed of the examples of docs/extending.md and of the README's bandit over NumPy's: those of `bench study=variants`.
+"""Speed of the examples of docs/extending.md and of the README's bandit, by `experiments/speed/variants.py`.
 
-    python tests/time_examples.py [settings of `bench`, such as sizes=[A,C] reps=7]
+    python experiments/speed/examples.py [settings of that script, such as sizes=[A,C] reps=7]
 
 Every example is registered as it stands there. The default is `quick=true 'sizes=[A,C]'`. A diagnostic has no step.
 """
@@ -11,9 +11,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bandit_lab.app.cli import main
+from experiments.speed.variants import main
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 EXAMPLE = re.compile(r"```python\n(?P<code>.*?@register_(?!diagnostic)\w+\(\"(?P<name>\w+)\"\).*?)```", re.DOTALL)
 
 
@@ -33,6 +33,6 @@ if __name__ == "__main__":
         for name, code in sources.items():
             Path(f"example_{name}.py").write_text(code, encoding="utf-8")
         chosen = ",".join(sources)
-        modules = ",".join(f"example_{name}" for name in sources)
+        plugins = f"[{','.join(f'example_{name}' for name in sources)}]"
         print(f"examples: {chosen}")
-        sys.exit(main(["bench", "study=variants", f"only=[{chosen}]", f"plugins=[{modules}]", *settings]))
+        sys.exit(main([f"only=[{chosen}]", f"plugins={plugins}", *settings]))

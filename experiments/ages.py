@@ -42,6 +42,10 @@ from bandit_lab.simulation import DYNAMICS
 from bandit_lab.simulation.rollout import rollout
 
 TITLE = "Any distribution of ages"
+FINDING = (
+    "No mixture of ages is less stable than its mean age or its largest age says; without momentum, "
+    "mixing is up to {most_mixed_over_turn:.2f} times as stable as ages in turn"
+)
 
 # What prediction and measurement are both told.
 

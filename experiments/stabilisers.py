@@ -41,6 +41,10 @@ from bandit_lab.measure.displaced import stack_bandits
 from bandit_lab.measure.observe import observe
 
 TITLE = "What stabilises an asynchronous trainer"
+FINDING = (
+    "Without a ratio the learning rate falls with the age, with one it falls less, clipped as in PPO or not; "
+    "weights with a bound hold at every age, and cost bias"
+)
 
 # What prediction and measurement are both told.
 
@@ -481,6 +485,7 @@ CLAIMS = (
         f"{HERE}; bandit_lab/theory/stiffness.py",
         within,
         tolerance=0.1,
+        short="within a factor of 1.5 of the predicted rate (share of rules and ages)",
         fails_if="another thing than mean stability, runaway noise and reach ended runs",
         explanation="the end of the closure is a ceiling: rare excursions end long runs at about half of it, and clips "
         "weaken the pull back as well, which the closure does not know",
@@ -492,6 +497,7 @@ CLAIMS = (
         HERE,
         partial(farthest, name="variance"),
         tolerance=0.15,
+        short="variance over predicted, farthest from 1",
         fails_if="the noise of old answers were not that of the closure",
         explanation="clips and caps act once policies part, and weaken the pull back; near a threshold swings grow",
         post_hoc="a sketch of the same bandit at four ages",
@@ -521,6 +527,7 @@ CLAIMS = (
         f"{HERE}; tinker-cookbook PR 822",
         pattern_agrees,
         tolerance=1e-9,
+        short="hold or break as predicted at ages 0, 1, 2.5 (share)",
         fails_if="an unclipped ratio held at age 2.5, broke on policy, or a capped weight broke",
         explanation="where the closure ends within a few percent of this learning rate, excursions that are not "
         "Gaussian leave it: PPO's clip does not bound the weight of answers with a negative advantage",

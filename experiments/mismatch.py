@@ -33,6 +33,10 @@ from bandit_lab.measure.fixed_point import critical_kl_weight, find_fixed_point
 from bandit_lab.simulation import run
 
 TITLE = "Answers drawn by another law"
+FINDING = (
+    "A hot sampler collapses training without the std below a KL weight of its own; weights pi/b under a cold one "
+    "raise the weight below which training with the std collapses by {weights_towards_collapse:.2f}"
+)
 
 # What prediction and measurement are both told.
 

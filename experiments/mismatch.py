@@ -32,7 +32,10 @@ from experiments.shared.readings import where_any
 from experiments.shared.sampled_arms import ends, gaps, held, learner, measured_critical
 
 TITLE = "Answers drawn by another law"
-FINDING = "A hot sampler collapses training that its own answers hold; weights repair its direction, not its std"
+FINDING = (
+    "A hot sampler collapses training without the std below a KL weight of its own; weights pi/b under a cold one "
+    "raise the weight below which training with the std collapses by {weights_towards_collapse:.2f}"
+)
 
 # What prediction and measurement are both told.
 

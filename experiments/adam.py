@@ -23,13 +23,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import measure as detectors, theory
-from bandit_lab._readings import share_of_curves
 from bandit_lab.app.plots import style
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner, Optimizer
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting, labelled
 from bandit_lab.simulation import run
+from experiments.shared.readings import share_of_curves
 
 TITLE = "Adam: thresholds and mean curves against group size"
 FINDING = "Under Adam the group size moves the mean curve, and the threshold as 1/√G"

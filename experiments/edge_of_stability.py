@@ -22,13 +22,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import theory
-from bandit_lab._readings import blocks_between, crossing, share_near_one
+from bandit_lab._readings import crossing
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import BANDITS, Bandit
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.measure.averaged_path import averaged_path, growth_per_block, stiffness_of_paths
+from experiments.shared.readings import blocks_between, share_near_one
 
 TITLE = "The edge of stability of neural policies"
 FINDING = "A network's sharpness stops at the edge of its staleness model: {plateau:.0%} of runs within 10 %"

@@ -23,7 +23,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import theory
-from bandit_lab._readings import farthest_from_one, share_near_one
+from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner, Optimizer
 from bandit_lab.integrations import g2p
@@ -31,6 +31,7 @@ from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.measure.averaged_path import averaged_path
 from bandit_lab.measure.leading import stiffness_along
+from experiments.shared.readings import share_near_one
 
 TITLE = "A pre-trained language model at its edge"
 FINDING = "The stiffness of a pre-trained language model in training is {flow:.2f} of what its start tells"
@@ -86,6 +87,7 @@ def coordinates(setting: Setting) -> dict[str, Any]:
 # Prediction: theory alone.
 
 STEP = 2e-3  # of the flow's integration
+PLACES = 40  # of the flow between two checks
 
 
 def _linear(bandit: g2p.PronunciationBandit, start: jax.Array, slopes: jax.Array, along: jax.Array) -> jax.Array:
@@ -114,7 +116,12 @@ def predict(setting: Setting) -> xarray.Dataset:
     climb, coords = lazy(setting), coordinates(setting)
     columns: dict[str, Any] = {}
     for name, axis in (("flow", "time"), ("noisy", "noisy_time")):
-        path = theory.follow(climb, ADVANTAGE, coords[axis][1], STEP, every=1)
+        middle = coords[axis][1]
+        spread = (np.arange(PLACES) + 0.5) / PLACES - 0.5  # what is measured are means over the time between two checks
+        times = middle[:, None] + spread * (middle[1] - middle[0])
+        path = (
+            theory.follow(climb, ADVANTAGE, times.ravel(), STEP, every=1).reshape(len(middle), PLACES, -1).mean(axis=1)
+        )
         columns[name] = (axis, theory.sharpness(climb, ADVANTAGE, path), STIFFNESS)
         policy = np.exp([climb.log_policy(place) for place in path])
         columns[f"{name}_success"] = (axis, np.mean(np.sum(policy * np.asarray(climb.success), -1), -1), REWARD)

@@ -20,7 +20,8 @@ import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bandit_lab import _readings, theory
+from bandit_lab import theory
+from bandit_lab._readings import crossing, farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits.contextual import ContextualBandit, contextual
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
@@ -30,6 +31,7 @@ from bandit_lab.measure.curvature import curvature_during_training
 from bandit_lab.measure.displaced import stack_bandits
 from bandit_lab.measure.observe import observe, success_and_cosine
 from bandit_lab.theory.contextual import contextual_curve, evenly_trained
+from experiments.shared.readings import at_own_best, jackknife, slope_and_correlation, time_ratios
 
 TITLE = "What dividing by the std does"
 FINDING = (
@@ -66,13 +68,13 @@ def clock(setting: Setting) -> np.ndarray:
 
 def gain(setting: Setting, plain: np.ndarray, normalised: np.ndarray) -> np.ndarray:
     """Time to the target of the plain curve [T] over that of the normalised one."""
-    slow, fast = (_readings.crossing(clock(setting), curve, setting.target) for curve in (plain, normalised))
+    slow, fast = (crossing(clock(setting), curve, setting.target) for curve in (plain, normalised))
     return np.divide(slow, fast)
 
 
 def mean_std(setting: Setting, success: np.ndarray) -> float:
     """Within-prompt std, averaged over prompts and the steps to the target. success: [S, T, X]."""
-    last = _readings.crossing(clock(setting), success.mean(-1).mean(0), setting.target)
+    last = crossing(clock(setting), success.mean(-1).mean(0), setting.target)
     count = max(int(np.nan_to_num(last, nan=0.0) // setting.every), 1)
     return float(np.mean(np.sqrt(success * (1 - success))[:, :count]))
 
@@ -86,7 +88,7 @@ def stages(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
 def speed_ratio(setting: Setting, plain: np.ndarray, normalised: np.ndarray) -> np.ndarray:
     """Time of the plain curve [T] over that of the normalised one in each stage [M]."""
     levels = plain[0] + (setting.stages.last - plain[0]) * stages(setting)[0]
-    return _readings.time_ratios(clock(setting), plain, normalised, levels)
+    return time_ratios(clock(setting), plain, normalised, levels)
 
 
 # Prediction: theory alone.
@@ -110,9 +112,8 @@ def predict(setting: Setting) -> xarray.Dataset:
 def _flows(setting: Setting, problem: ContextualBandit) -> np.ndarray:
     """Success [2, T, X] with mean-only and standardised advantages; all prompts have equal shares of the groups."""
     prompts = evenly_trained(problem.reference_log_policy, problem.features, problem.law.means)
-    times = setting.learning_rate * clock(setting)
     laws = [theory.GroupLaw(name, setting.group_size) for name in NAMES.values()]
-    return np.array([contextual_curve(times, prompts, law) for law in laws])
+    return np.array([contextual_curve(setting.learning_rate * clock(setting), prompts, law) for law in laws])
 
 
 # Measurement: simulation alone.
@@ -152,7 +153,7 @@ def _gains(setting: Setting, runs: xarray.Dataset) -> xarray.Dataset:
     pairs = list(zip(*success.mean(-1), strict=True))  # both curves [S, T] of every problem
     columns = {
         "gain": ("problem", [gain(setting, plain.mean(0), normalised.mean(0)) for plain, normalised in pairs], "1"),
-        "gain_error": ("problem", [_readings.jackknife(partial(gain, setting), *pair).error for pair in pairs], "1"),
+        "gain_error": ("problem", [jackknife(partial(gain, setting), *pair).error for pair in pairs], "1"),
         "mean_std": ("problem", [mean_std(setting, one) for one in success[1]], "reward"),
     }
     return labelled(columns)
@@ -191,7 +192,7 @@ def _fair(setting: Setting, runs: xarray.Dataset) -> xarray.Dataset:
     end = runs.isel(run=last, step=part.steps // setting.every)
     values = end.success.mean("prompt").transpose("run", "power", "seed").values.astype(float)
     values = values.reshape(*shape, len(powers), -1).transpose(1, 3, 2, 0, 4)  # [condition, power, rate, draw, seed]
-    best, over_plain = _readings.at_own_best(values.reshape(*values.shape[:3], -1))
+    best, over_plain = at_own_best(values.reshape(*values.shape[:3], -1))
     start = runs.cosine.isel(step=0, seed=0, power=0, run=last).values.reshape(shape)[..., 0].mean(0)
     chosen = powers[np.argmin(np.abs(powers - (1 - start)[:, None]), axis=1)]
     columns = {
@@ -220,8 +221,7 @@ def _curvature(setting: Setting) -> xarray.Dataset:
 def gain_times_std(found: Results) -> np.ndarray:
     """Mean of measured gain x std in each quarter of the problems, sorted by their std [4]."""
     std = found.predicted.mean_std.values
-    products = found.measured.gain.values * std
-    return np.array([np.mean(products[part]) for part in np.array_split(np.argsort(std), 4)])
+    return np.array([np.mean((found.measured.gain.values * std)[part]) for part in np.array_split(np.argsort(std), 4)])
 
 
 def curvature_constant(found: Results) -> float:
@@ -229,7 +229,7 @@ def curvature_constant(found: Results) -> float:
     success = found.measured.success
     shape = (success * (1 - success) * (1 - 2 * success)).where(abs(success - 0.5) > 0.02)
     predicted = float(found.predicted.curvature_constant)
-    return predicted * _readings.farthest_from_one(found.measured.curvature, shape * predicted)
+    return predicted * farthest_from_one(found.measured.curvature, shape * predicted)
 
 
 # Picture.
@@ -309,7 +309,7 @@ def table(found: Results) -> str:
     predicted, measured, fair = found.predicted, found.measured, found.setting.fair
     rows: list[tuple[str, ...]] = []
     for name, x in (("that of the mean flow", predicted.gain), ("1/average within-prompt std", 1 / measured.mean_std)):
-        slope, error, correlation, spread = _readings.slope_and_correlation(x.values, measured.gain.values)
+        slope, error, correlation, spread = slope_and_correlation(x.values, measured.gain.values)
         rows.append((name, f"{slope:.3f} +- {error:.3f}", f"{correlation:.3f} +- {spread:.3f}", f"{x.size}"))
     lines = claims.grid(("gain in time against", "slope", "correlation", "problems"), rows)
     lines += ["", "Equal budget, each at its best learning rate: mean reward, and the difference to `dr_grpo`.", ""]
@@ -344,7 +344,7 @@ CLAIMS = (
         "three_phases.gain_slope",
         "Problem by problem: measured gain rises with the mean flow's with slope 1",
         FLOW,
-        measured=lambda f: _readings.slope_and_correlation(f.predicted.gain.values, f.measured.gain.values)[0],
+        measured=lambda f: slope_and_correlation(f.predicted.gain.values, f.measured.gain.values)[0],
         tolerance=lambda f: f.setting.tolerance.slope,
         fails_if="the flow had the mean gain but not the differences between problems",
     ),
@@ -353,7 +353,7 @@ CLAIMS = (
         "In each quarter of the problems, sorted by their std, the gain is 1/std, the std averaged over prompts and "
         "iterations: mean of gain x std, the farthest from 1",
         "arXiv 2601.23135, read as an equality at one learning rate",
-        measured=lambda f: _readings.farthest_from_one(gain_times_std(f), 1.0),
+        measured=lambda f: farthest_from_one(gain_times_std(f), 1.0),
         tolerance=0.1,
         fails_if="gain x std had a trend; its mean over all problems is 1 by the choice of their difficulties",
         post_hoc="quarters were taken after the mean over all problems had hidden the trend",
@@ -363,7 +363,7 @@ CLAIMS = (
         "three_phases.gain_follows_inverse_std",
         "Problem by problem: measured gain rises with 1/std with slope 1",
         "arXiv 2601.23135, read as an equality at one learning rate",
-        measured=lambda f: _readings.slope_and_correlation(1 / f.predicted.mean_std.values, f.measured.gain.values)[0],
+        measured=lambda f: slope_and_correlation(1 / f.predicted.mean_std.values, f.measured.gain.values)[0],
         tolerance=lambda f: f.setting.tolerance.slope,
         short="gain against 1/std, problem by problem: slope",
         fails_if="the gain differed less between problems than 1/std",

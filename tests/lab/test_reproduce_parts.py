@@ -8,10 +8,11 @@ import pytest
 import xarray
 from matplotlib.figure import Figure
 
-from bandit_lab._readings import farthest_from_one, share_near_one
+from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.plots import style
 from bandit_lab.lab.reproduce import cache, claims, sheet, source
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, as_setting, discover, labelled
+from experiments.shared.readings import share_near_one
 
 
 def _found(predicted: float, measured: float, quality: str = "draft") -> Results:

@@ -247,7 +247,7 @@ _SIMULATED = {one.name for one in fields(Settings)} - {one.name for one in field
 
 
 @with_settings("predict", only=_SIMULATED)
-def simulate(*, curves: bool = False, **settings: Any) -> "xarray.Dataset":
+def simulate(*, curves: bool = False, off_policy: bool | None = None, **settings: Any) -> "xarray.Dataset":
     """Many seeds of one setting, on the fast path where it serves.
 
         runs = bandit_lab.simulate(refresh_interval=8, learning_rate=0.3, seeds=1000, steps=300)
@@ -256,6 +256,9 @@ def simulate(*, curves: bool = False, **settings: Any) -> "xarray.Dataset":
 
     Args:
       curves: whether the reward of every seed is kept: 8 (T + 1) S bytes, and the runs are made twice.
+      off_policy: whether it is measured at every update how far the law that draws is from the policy that learns, and
+        how answers are weighed. For that, up to 128 runs are made anew on the reference path. Default: where `sampler`
+        is not `exact`.
       settings: those of `predict`, with its defaults: `bandit`, `advantage`, ..., `seeds`
         (S), `steps` (T), `seed`, `refresh_interval` [steps], `learning_rate` [logits per unit gradient], `momentum`,
         `kl_weight` [reward per nat], `group_size`, `dynamics`, `precision`, `path`. With dynamics="mean_field" or
@@ -269,6 +272,8 @@ def simulate(*, curves: bool = False, **settings: Any) -> "xarray.Dataset":
       reward_mean, reward_variance (step): [T + 1] expected reward, its mean and (population) variance over seeds;
       final_policy (seed, arm): [S, K] probabilities after the last step, (seed, context, arm) where there are contexts;
       tail_mean, tail_std, overshoot, final_max_probability, tail_silent (seed): [S] as in `simulation.Summary`;
+      effective_sample_size (a share), masked, chi_square, sampler_kl (nats), gradient_cosine (update): [T] mean over
+      those runs at every update, with `off_policy`; see `bandit_lab.simulation.off_policy`;
       outcome (seed): [S] what became of each run, by the rules of `sweep`; where no run can be judged it is not there
       and the attribute `no_outcome` says why.
 
@@ -286,4 +291,4 @@ def simulate(*, curves: bool = False, **settings: Any) -> "xarray.Dataset":
     axes = {name: plain(name, value) for name, value in settings.items() if name in TRACED and np.ndim(value)}
     with working("predict", {name: value for name, value in settings.items() if name not in axes}) as given:
         chosen: Any = OmegaConf.to_object(composed("predict", given)[0])
-        return simulated_grid(chosen, axes, curves)
+        return simulated_grid(chosen, axes, curves=curves, off_policy=off_policy)

@@ -40,7 +40,7 @@ class Command(NamedTuple):
 COMMANDS = {
     "sweep": Command(
         "bandit_lab.lab.sweep.command",
-        "measures the stability threshold: a grid of training runs, with the theory beside it",
+        "measures the stability threshold: a grid of training runs, the theory beside it",
         "Without arguments: two arms, model A, refresh intervals 1..64, 64 learning rates across the threshold,\n"
         "momenta 0 and 0.9. An axis that is not swept keeps the default study's values, unless its plain key is\n"
         "given (momentum=0.5 runs that momentum alone). Thresholds of the mean field are measured for every row;\n"

@@ -24,7 +24,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import theory
-from bandit_lab._readings import farthest_from_one, share_near_one
+from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner, Optimizer
 from bandit_lab.integrations import g2p
@@ -32,8 +32,10 @@ from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.measure.averaged_path import AveragedPath, averaged_path
 from bandit_lab.measure.leading import stiffness_along
+from experiments.shared.readings import share_near_one
 
 TITLE = "A pre-trained language model at its edge"
+FINDING = "The stiffness of a pre-trained language model in training is {flow:.2f} of what its start tells"
 
 # What prediction and measurement are both told.
 

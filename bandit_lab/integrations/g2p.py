@@ -108,7 +108,7 @@ def _read(of: Weights, letters: Array) -> Array:
     return jax.lax.scan(step, start, letters.T)[0]
 
 
-def _write(of: Weights, before: Array, hidden: Array) -> tuple[Array, Array]:
+def _write(of: Weights, before: Array | np.ndarray, hidden: Array) -> tuple[Array, Array]:
     """After the phonemes `before` [...]: (hidden [..., H], log-probabilities of the next phoneme [..., V])."""
     hidden = _cell(of, "dec", of["dec_emb"][before], hidden)
     return hidden, jax.nn.log_softmax(hidden @ of["fc_w"].T + of["fc_b"])
@@ -122,9 +122,9 @@ class Tree(NamedTuple):
     all, behind them, stands for nothing.
     """
 
-    parents: tuple[Array, ...]
-    phonemes: tuple[Array, ...]
-    places: Array
+    parents: tuple[np.ndarray, ...]
+    phonemes: tuple[np.ndarray, ...]
+    places: np.ndarray
 
 
 def _tree_of(answers: Sequence[Sequence[Answer]]) -> Any:

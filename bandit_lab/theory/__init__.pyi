@@ -8,6 +8,7 @@ from .adaptive import (
     self_consistent_moment as self_consistent_moment,
 )
 from .ages import (
+    averaged_ages_onset as averaged_ages_onset,
     averaged_ages_threshold as averaged_ages_threshold,
     drawn_ages_threshold as drawn_ages_threshold,
     in_turn as in_turn,
@@ -20,6 +21,13 @@ from .block_map import (
     LinearLoop as LinearLoop,
     ones_complement as ones_complement,
     reduce_matrix as reduce_matrix,
+)
+from .central_flow import (
+    GroupUpdate as GroupUpdate,
+    NoisyPath as NoisyPath,
+    central_path as central_path,
+    group_sharpness as group_sharpness,
+    groups_of as groups_of,
 )
 from .contextual import (
     Prompts as Prompts,
@@ -127,6 +135,7 @@ from .sampler import (
     ActingLaw as ActingLaw,
     SampledTwoArms as SampledTwoArms,
     hot_asymptote as hot_asymptote,
+    one_good_arm as one_good_arm,
 )
 from .signal import (
     MOMENT_ADVANTAGES as MOMENT_ADVANTAGES,

@@ -124,22 +124,20 @@ def test_an_alarm_is_a_line_a_command_and_an_exit_code(capsys):
     """A collapse at row 120 of 200, found within 20 rows: JSON on stdout and in a file, the command saw it, exit 4."""
     Path("run.jsonl").write_text(jsonl(rewards(200, fall=120)))
     command = 'printf "%s" "$BANDIT_LAB_ALARM" > seen.json'
-    code = main(
-        ["watch", "run.jsonl", "for=0.3", "every=0.1", f"on_alarm={command}", "alarms=alarms.jsonl", "page=p.html"]
-    )
+    code = main(["watch", "run.jsonl", "for=0.3", "every=0.1", f"on_alarm={command}", "run_dir=own"])
     assert code == ALARMED
     captured = capsys.readouterr()
     line = next(json.loads(one) for one in captured.out.splitlines() if one.startswith("{"))
     assert line["failure"] == "collapsed"
     assert 120 < line["row"] <= 140
     assert (
-        json.loads(Path("alarms.jsonl").read_text().splitlines()[0])
+        json.loads(Path("own/alarms.jsonl").read_text().splitlines()[0])
         == line
         == json.loads(Path("seen.json").read_text())
     )
-    assert captured.out.splitlines()[-1] == "p.html"
+    assert captured.out.splitlines()[-1] == "own/page.html"
     assert "alarm: collapsed" in captured.err
-    page = Path("p.html").read_text()
+    page = Path("own/page.html").read_text()
     assert "collapsed at step" in page
     assert "data:image/png" in page
 
@@ -359,12 +357,10 @@ def test_the_wrappers_in_the_docs_see_what_other_trainers_log(heading, kind, cal
         (["a", "b"], "paths: expected one log"),
         (["a", "for=0"], "seconds: expected"),
         (["a", "false_alarm=2"], "false_alarm: expected"),
-        (["a", "page=nowhere/p.html"], "page: expected a file in a folder that can be written"),
+        (["a", "run_dir=/dev/null"], "run_dir: expected a folder that can be written"),
+        (["a", "page=p.html"], "paths: expected a file that exists or a setting of watch (did you mean run_dir?)"),
         (["a", "momentum=1"], "momentum: expected"),
-        (["a", "runs=50"], "runs: expected simulated="),
-        (["a", "seed=5"], "seed: expected simulated="),
-        (["simulated=training", "seed=-1"], "seed: expected"),
-        (["simulated=real"], "simulated: expected one of training, held_out"),
+        (["simulated=held_out"], "simulated: expected a setting of watch (that is now python experiments/grading/al"),
     ],
 )
 def test_bad_input_is_one_line(arguments, text, capsys):
@@ -379,12 +375,12 @@ def test_ctrl_c_ends_it_with_the_last_state():
     import signal
 
     Path("run.jsonl").write_text(jsonl(rewards()))
-    command = [sys.executable, "-m", "bandit_lab", "watch", "run.jsonl", "every=0.1", "page=now.html"]
+    command = [sys.executable, "-m", "bandit_lab", "watch", "run.jsonl", "every=0.1", "run_dir=now"]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 60
-    while not Path("now.html").exists() and time.monotonic() < until:
+    while not Path("now/page.html").exists() and time.monotonic() < until:
         time.sleep(0.1)
-    assert Path("now.html").exists()  # the first page does not wait for its share of the time
+    assert Path("now/page.html").exists()  # the first page does not wait for its share of the time
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=60)
     assert running.returncode == OK, err

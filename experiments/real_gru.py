@@ -35,7 +35,9 @@ from bandit_lab.measure.leading import stiffness_along
 from experiments.shared.readings import share_near_one
 
 TITLE = "A pre-trained language model at its edge"
-FINDING = "The stiffness of a pre-trained language model in training is {flow:.2f} of what its start tells"
+FINDING = (
+    "K falls to {rises:.0%} while a pre-trained model learns, and the noise of small groups leaves {rested:.0%} of that"
+)
 
 # What prediction and measurement are both told.
 
@@ -295,7 +297,7 @@ def _draw_time(panel: Axes, found: Results) -> None:
         panel.plot(after, seen.rested.sel(group_size=size), **look | {"markerfacecolor": colour})
     panel.plot(0, seen.start, **s.MEASURED | {"color": s.BLACK, "markersize": 4})
     panel.plot(0, told.start, "_", color=s.BLACK, markersize=9)
-    sheet.note(panel, 0.03, 0.93, "line: lazy network,\nfrom the start alone\nfilled: after the noise", va="top")
+    sheet.note(panel, 0.98, 0.81, "line: lazy network, from the start\nfilled: after the noise", ha="right", va="top")
     panel.set(xlabel="time (steps of unit learning rate)", ylabel=f"stiffness K ({STIFFNESS['units']})")
     panel.set_ylim(0, 1.6 * float(max(seen.start, seen.noisy.max())))
     panel.legend(loc="upper right", fontsize=6.5, ncols=2)
@@ -342,6 +344,7 @@ def _held(optimizer: str, name: str, **more: Any) -> Claim:
         near(optimizer),
         tolerance=0.1,
         unit="share",
+        short=f"{name}: K ends at the edge (share)",
         fails_if="a pre-trained network were held elsewhere than at the edge of its staleness model",
         post_hoc="a first version of these runs had been seen, see the setting",
         **more,
@@ -355,6 +358,7 @@ CLAIMS = (
         LAZY,
         lambda d: d.flow,
         tolerance=0.1,
+        short="K is that of the lazy network to 10 %, at its worst",
         fails_if="the tangent kernel of a pre-trained network changed while it learns three words",
         explanation="the first of six, a mean over the fast beginning; the others are within 3 %",
     ),
@@ -397,6 +401,7 @@ CLAIMS = (
         LAZY,
         late_noise,
         tolerance=0.1,
+        short="noise leaves K where it is",
         fails_if="the noise of groups carried a pre-trained network to flatter places, as it does small networks",
         explanation="the policy moves to and fro, and K with it, by factors of up to 25 between two checks; and the "
         "network goes to flatter places, see real_gru.rested",
@@ -407,6 +412,7 @@ CLAIMS = (
         LAZY,
         rested,
         tolerance=0.1,
+        short="K comes back after the noise",
         fails_if="noise had moved the network, and not its policy alone",
         explanation="noise carried the network to flatter places, in 240 updates: after the rest every word has the "
         "success of the flow to 0.01 (G = 32, looked at afterwards), and K is 0.56 to 0.67 of it",

@@ -9,7 +9,7 @@ and one arm more is everything else. Its reward is 0 like that of each sequence 
 mean update and stiffness are those of the whole model, without any cut. Two things are not: a drawn "something else"
 has the mean gradient of all that it stands for, and the KL divergence does not see how its probability is shared.
 
-For commands it is a plug-in, a file of one's own with `register_bandit("g2p")(g2p)`.
+Commands take it as a bandit of one's own, see docs/language_models.md.
 """
 
 import heapq

@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 TRAINER := .venv-trainer
 ARGS ?=
 
-.PHONY: sweep predict bench reproduce test nightly quick trainer lowest mutate lock lines lint format docs figures clean help
+.PHONY: sweep predict bench reproduce test nightly quick trainer lowest mutate lock lines lint format docs figures redraw notebooks clean help
 
 sweep: $(READY)  ## the phase diagram; ARGS="staleness=lag seeds=256" changes settings
 	$(BIN)/python -m bandit_lab sweep $(ARGS)
@@ -72,6 +72,12 @@ figures: $(READY)  ## every figure and claim at paper quality, the default sweep
 	cp outputs/held_out/recall.png figures/held_out.png
 	$(BIN)/python experiments/grading/alarms.py split=held_out runs=2000 seed=2027 run_dir=outputs/alarms overwrite=true
 	cp outputs/alarms/summary.json figures/watch.json
+
+redraw: $(READY)  ## every figure again from its committed numbers; nothing is measured
+	$(BIN)/python -m bandit_lab reproduce quality=paper numbers=figures publish=figures cache=null overwrite=true run_dir=outputs/redraw
+
+notebooks: $(VENV)/.docs  ## runs the notebooks and stores what they show
+	$(BIN)/python docs/_site/notebooks.py
 
 $(READY): pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.12 ...")'

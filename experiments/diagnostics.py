@@ -26,6 +26,7 @@ from bandit_lab.runs.diagnose import FAILURES, DiagnoseSettings, diagnose, oscil
 from experiments.grading.reward_only import among, features
 
 TITLE = "Four failures, one shape of reward curve"
+FINDING = "The logged metrics name {named:.0%} of the runs of four failures; the reward curve alone hides two"
 
 # Prediction: theory alone.
 
@@ -252,6 +253,7 @@ CLAIMS = (
         measured=hidden,
         tolerance=lambda f: f.setting.tolerance.hidden,
         unit="failures",
+        short="failures that the reward curve hides",
         fails_if="a reward curve betrayed one of them to a trained classifier, as hacking does",
         post_hoc=LOOKED,
         constant="the number of failures that a reward curve cannot show",

@@ -29,6 +29,7 @@
     curvature        reward spread bounds curvature
     gradient_flow    the potential that the mean update climbs; sharpness along the way, for any policy
     edge_of_stability  where a run that follows that flow stops to follow it
+    central_flow     mean and covariance of noisy runs: how far noise drifts to less stiff places
     lazy             a network whose tangent kernel stays as it was at its start
     contextual       many prompts that share parameters: mean flow, transfer, gain from dividing by the std
     size_family      bandits whose stiffness scales as M^-alpha

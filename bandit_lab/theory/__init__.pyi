@@ -22,6 +22,13 @@ from .block_map import (
     ones_complement as ones_complement,
     reduce_matrix as reduce_matrix,
 )
+from .central_flow import (
+    GroupUpdate as GroupUpdate,
+    NoisyPath as NoisyPath,
+    central_path as central_path,
+    group_sharpness as group_sharpness,
+    groups_of as groups_of,
+)
 from .contextual import (
     Prompts as Prompts,
     contextual_curve as contextual_curve,

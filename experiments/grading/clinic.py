@@ -24,7 +24,9 @@ import argparse
 import csv
 import json
 import os
+import platform
 import subprocess
+import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +37,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from bandit_lab._version import __version__
 from bandit_lab.lab.sick_runs.plant import load
 from bandit_lab.runs.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from bandit_lab.runs.diagnose.agreement import STORED
@@ -77,6 +80,22 @@ DETECTORS = {
     "reward_composition": "reward_hacking",
 }
 """Detectors of rldoctor 0.2.0 -> our names; a finding counts from WARNING on."""
+NAMES = {
+    "entropy": "entropy",
+    "kl": "kl",
+    "grad_norm": "grad_norm",
+    "clip_frac": "pg_clipfrac",
+    "zero_std_frac": "zero_var_group_frac",
+    "reward_std": "reward_std",
+    "reward_min": "reward_min",
+    "reward_max": "reward_max",
+    "lr": "lr",
+    "length": "completions/mean_length",
+    "truncation": "completions/clipped_ratio",
+}
+"""Role -> the name by which rldoctor 0.2.0 knows it (`rldoctor fields`; the last two are TRL's)."""
+OTHERS = ("rldoctor 0.2.0", "rldoctor 0.2.0, fed")
+"""The other program: what it reads itself, and what it says of the columns that our readers found."""
 DRAWS, SEED = 2000, 0
 LENGTHS = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 150)
 """Rewards after which healthy runs are cut off, to see from where on a standstill means something."""
@@ -330,6 +349,25 @@ def _worth(runs: Sequence[Run], judged: Mapping[str, Judged], limits: Mapping[st
     return float(np.mean(shares[False]) - np.mean(shares[True] or [0.0]))
 
 
+def fed(runs: Sequence[Run], judged: Mapping[str, Judged], folder: Path) -> list[Run]:
+    """The runs as files of JSON lines under rldoctor's own names, with what our readers found in them."""
+    made: list[Run] = []
+    for run in runs:
+        path = folder / f"{len(made)}.jsonl"
+        made.append(replace(run, path=path))
+        curve = judged[run.name].curve if run.name in judged else None
+        series = {} if curve is None else {NAMES[role]: one for role, one in curve.series.items() if role in NAMES}
+        if curve is not None:
+            series |= {"reward": curve.reward_series} | ({} if curve.eval is None else {"eval_score": curve.eval})
+        rows: dict[float, dict[str, float]] = defaultdict(dict)
+        for name, one in series.items():
+            for step, value in zip(one.step.tolist(), one.value.tolist(), strict=True):
+                rows[step][name] = value
+        lines = (json.dumps({"step": step} | row) for step, row in sorted(rows.items()))
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return made
+
+
 def rldoctors(command: str, runs: list[Run]) -> dict[str, frozenset[str] | None]:
     """The same of rldoctor, which reads the files itself; a file of several runs is not taken apart."""
     found: dict[str, frozenset[str] | None] = {}
@@ -522,11 +560,19 @@ def main() -> None:
         without, limits = refitted(runs, judged, careful)
         chosen = {key: sorted({one.get(key, 1.0) for one in limits.values()}) for one in limits.values() for key in one}
         results[f"refitted, {name}"] = score(runs, without) | {"factors": chosen}
-    results["rldoctor 0.2.0"] = (
-        score(runs, rldoctors(asked.rldoctor, runs)) if asked.rldoctor else stored["rldoctor 0.2.0"]
-    )
+    if asked.rldoctor:
+        itself, with_ours = OTHERS
+        results[itself] = score(runs, rldoctors(asked.rldoctor, runs))
+        with tempfile.TemporaryDirectory() as folder:
+            results[with_ours] = score(runs, rldoctors(asked.rldoctor, fed(runs, judged, Path(folder))))
+        told = subprocess.run([asked.rldoctor, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+        results["versions"] = {"rldoctor": told, "bandit_lab": __version__, "python": platform.python_version()}
+    else:
+        results |= {name: stored[name] for name in (*OTHERS, "versions") if name in stored}
     for name, result in results.items():
-        show(name, result)
+        if name != "versions":
+            show(name, result)
+    print("\nversions:", results.get("versions"))
     results["limits chosen beforehand"] = BEFOREHAND
     short = cut_off(runs, judged)
     results["shortest standstill"] = {

@@ -39,9 +39,9 @@ _HTML = {
     + """\
 <title>{{ document.title }}</title>
 <style>{{ style }}</style></head>
-<body><h1>{{ document.title }}</h1>
+<body><main><h1>{{ document.title }}</h1>
 {% include "blocks" %}
-</body></html>
+</main></body></html>
 """,
     "fragment": """\
 <div><h3>{{ document.title }}</h3>
@@ -63,7 +63,9 @@ _HTML = {
 <p><img alt="{{ block.alt }}" src="data:image/png;base64,{{ base64(block) }}"></p>
 {% else %}
 {% set columns = block.shown(PAGE) %}
-<div class="scroll"><table><tr>{% for column in columns %}<th>{{ column.title }}</th>{% endfor %}</tr>
+<div class="scroll" tabindex="0"><table><tr>{% for column in columns -%}
+{% if column.title %}<th>{{ column.title }}</th>{% else %}<td></td>{% endif %}
+{%- endfor %}</tr>
 {% for row in block.rows %}
 <tr>{% for column in columns %}{% set href = column.link and column.link(row) -%}
 <td>{% if href %}<a href="{{ href }}">{{ column.cell(row) }}</a>

@@ -205,6 +205,10 @@ class ReproduceSettings(CompilingSettings):
     publish: str | None = setting(
         None, "path", "also copy pictures, numbers and claims there (figures); claims of other figures stay", OUTPUT
     )
+    formats: Any = setting("png", "", "png | pdf | svg, or some with commas between", OUTPUT)
+    numbers: str | None = setting(
+        None, "path", "draw again from the numbers published there (figures): nothing is measured, claims stay"
+    )
     cache: str | None = setting(
         "outputs/reproduce/cache", "path", "keeps measurements for the next run; null: measure anew, keep nothing"
     )

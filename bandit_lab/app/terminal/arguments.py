@@ -73,7 +73,9 @@ def as_setting(command: str, arguments: Sequence[str], option: str) -> str | Non
 def _listed(argument: str) -> str:
     """`figures=a,b` as a list: commas alone would be Hydra's choice of a multirun."""
     key, _, value = argument.partition("=")
-    return f"{key}=[{value}]" if key == "figures" and "," in value and value[:1] not in "['\"" else argument
+    return (
+        f"{key}=[{value}]" if key in ("figures", "formats") and "," in value and value[:1] not in "['\"" else argument
+    )
 
 
 def _split(command: str, arguments: Sequence[str]) -> tuple[list[str], list[str]]:

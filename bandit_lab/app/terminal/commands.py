@@ -40,7 +40,7 @@ class Command(NamedTuple):
 COMMANDS = {
     "sweep": Command(
         "bandit_lab.lab.sweep.command",
-        "measures the stability threshold: a grid of training runs, with the theory beside it",
+        "measures the stability threshold: a grid of training runs, the theory beside it",
         "Without arguments: two arms, model A, refresh intervals 1..64, 64 learning rates across the threshold,\n"
         "momenta 0 and 0.9. An axis that is not swept keeps the default study's values, unless its plain key is\n"
         "given (momentum=0.5 runs that momentum alone). Thresholds of the mean field are measured for every row;\n"
@@ -118,10 +118,11 @@ COMMANDS = {
         "as drafts. Measurements are kept in the cache: a changed picture, prediction or claim measures nothing, and\n"
         "after an interruption the same command goes on. A figure that cannot run here is skipped with its reason;\n"
         "one that fails (exit 1) does not stop the others. publish=figures also copies pictures, numbers and claims\n"
-        "there and leaves the rows of figures that were not run as they are.",
+        "there and leaves the rows of figures that were not run as they are. With numbers=figures pictures are drawn\n"
+        "again from what is published there, in seconds, with the published verdicts.",
         "python -m bandit_lab reproduce two_detectors quality=paper publish=outputs/figures",
         "python -m bandit_lab reproduce phase_diagram transition",
-        "figures quality publish cache run_dir",
+        "figures quality publish formats numbers cache run_dir",
         "figures",
         continues=True,
     ),

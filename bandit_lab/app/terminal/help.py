@@ -37,7 +37,7 @@ def overview() -> str:
         "commands (<command> --help: a screen on it; <command> --help all: every setting):",
         *(line for name, command in COMMANDS.items() for line in _beside(f"  {name}", command.summary, 12)),
         "",
-        'completion in bash: eval "$(bandit-lab -sc install=bash)"',
+        'completion in bash: eval "$(bandit-lab -sc install=bash)"; zsh and fish: the page "The command line"',
         "--help GROUP: every variant of a group of settings with its options. The groups:",
         f"  {', '.join(GROUPS)}",
         "",

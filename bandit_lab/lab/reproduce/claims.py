@@ -1,6 +1,7 @@
 """From claims to rows with a verdict, and rows as tables. `holds` is computed here and nowhere typed."""
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -51,6 +52,25 @@ def row(claim: Claim, found: Results) -> ClaimRow:
     return result
 
 
+def finding(loaded: Loaded, rows: Sequence[ClaimRow]) -> str:
+    """What was found, with the measured numbers of the claims in it. Raises ValueError where it names another."""
+    try:
+        told = loaded.finding.format_map({row["id"].partition(".")[2]: row["measured"] for row in rows})
+    except KeyError as error:
+        raise ValueError(f"FINDING: expected names of claims in braces, got {error}") from None
+    return re.sub(r"(?<=\d)%", "\u00a0%", told)
+
+
+def failed(loaded: Loaded, rows: Sequence[ClaimRow]) -> list[str]:
+    """A line for every prediction that does not hold, as it stands above the picture."""
+    return [
+        f"\u2717 failed: {claim.short or claim.statement}: predicted {report.number(row['predicted'], 3)}, "
+        f"measured {report.number(row['measured'], 3)}"
+        for claim, row in zip(loaded.claims, rows, strict=True)
+        if not row["holds"]
+    ]
+
+
 def command(figure: str, quality: str = "paper") -> str:
     """The command that makes a figure's rows."""
     return f"python -m bandit_lab reproduce {figure} quality={quality}"
@@ -99,7 +119,7 @@ def markdown(content: dict[str, Any]) -> str:
             "",
             f"## {about['title']}",
             "",
-            f"{about['question']} [Picture]({figure}.png), [numbers]({figure}.csv)",
+            f"{about['question']} {about.get('finding', '')} [Picture]({figure}.png), [numbers]({figure}.csv)",
         ]
         lines += ["", f"`{command(figure, about['quality'])}`", ""]
         head = ["claim", "what could have made it fail", "source", "predicted", "measured", "tolerance", "holds"]

@@ -3,11 +3,13 @@
 For developers. `experiments/<id>.py` has a docstring whose first line is the question, and
 
 - `TITLE`: a short one;
+- `FINDING`: what was found, in a sentence that stands above the picture; `{name:.2g}` in it is the measured number of
+  the claim `<id>.<name>`;
 - `predict(setting) -> Dataset`: theory alone;
 - `measure(setting, lab) -> Dataset`: simulation alone; kept on disk. Long parts go through `lab.keep`;
 - `draw(figure, found, wide)`: fills a figure whose width is set already (`sheet.WIDTH`);
 - `CLAIMS`: a tuple of `Claim`, ids `<id>.<name>`;
-- and if wanted: `trained(setting) -> str`, what learns what, which stands above the picture (see `sheet.trained`);
+- and if wanted: `trained(setting) -> str`, what learns what, which stands below the finding (see `sheet.trained`);
   `inputs(setting) -> str`, a hash of the files that `measure` reads; `unsupported_reason(setting)` returns the
   reason where it cannot run here; `table(found) -> str` returns a Markdown table below the claims in
   `claims.md`.
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 QUALITIES = ("draft", "paper")
-PARTS = ("TITLE", "predict", "measure", "draw", "CLAIMS")
+PARTS = ("TITLE", "FINDING", "predict", "measure", "draw", "CLAIMS")
 
 
 class Unavailable(RuntimeError):
@@ -87,6 +89,7 @@ class Claim:
         one, so that it is no independent check.
     post_hoc: what had been seen when the prediction was made; empty where the prediction came first.
     constant: where a predicted number comes from that `predict` does not compute.
+    short: the statement in a few words, for the picture where it does not hold.
     """
 
     id: str
@@ -102,6 +105,7 @@ class Claim:
     follows: str = ""
     post_hoc: str = ""
     constant: str = ""
+    short: str = ""
 
     @classmethod
     def same(
@@ -207,6 +211,7 @@ class Loaded:
                 raise ValueError(f"claim: expected an id of its own, {experiment.id}.<name>, got {identity!r}")
         self.id, self.question, self.source = experiment.id, experiment.question, experiment.source
         self.title: str = module.TITLE
+        self.finding: str = module.FINDING
         self.claims: tuple[Claim, ...] = tuple(module.CLAIMS)
         self.predict: Callable[[Setting], xarray.Dataset] = module.predict
         self.measure: Callable[[Setting, Lab], xarray.Dataset] = module.measure

@@ -65,7 +65,7 @@ def prepare(settings: AdviseSettings, explicit: frozenset[str]) -> AdvisePlan:
     log_of = "" if log is None or log.curve is None else log.curve.framework
     late = () if log is None or log.curve is None else log.curve.late_columns
     setup = trainers.understand(document, options, given, settings.framework, settings.version, told, log_of, late)
-    setup = evidence.with_logged_rate(setup, log)
+    setup = evidence.with_logged_ages(evidence.with_logged_rate(setup, log), log)
     _check_options(options, setup.trainer)
     return AdvisePlan(settings, setup, logs)
 

@@ -88,7 +88,7 @@ def compute(plan: DiagnosePlan, run: Progress) -> Document:
     blocks += paragraphs(status_lines(rows, status), On.TERMINAL)
     if settings.pictures and len(done) > 1:
         blocks += picture_pages(done, _page, "diagnoses", f"all runs: {RUN_ALT}")
-    title = f"Diagnoses of {len(rows)} logs"
+    title = f"Diagnoses of {len(rows)} logs" if len(rows) > 1 else f"Diagnosis of {rows[0].log.name}"
     beside = compared(done) if len(done) == 2 else {}
     told = control.recipe(done[0].curve, plan.setup.trainer if plan.setup else None) if settings.control else []
     folded = ("differences", "logs") if beside else ()

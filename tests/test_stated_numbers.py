@@ -207,7 +207,8 @@ def edges() -> list[str]:
     found = measured()
     misses = found["lazy_to_rich.start_misses"]
     claims = {claim["id"]: claim for claim in figure("claims")["claims"]}
-    predicted = claims["lazy_to_rich.start_misses"]["predicted"]
+    told = {name: claim["predicted"] for name, claim in claims.items()}
+    predicted = told["lazy_to_rich.start_misses"]
     return [
         f"{100 * found['edge_of_stability.plateau']:.0f} % end within 10 % of it",
         f"{100 * found['adam_edge.plateau']:.0f} % end within 10 % of it",
@@ -218,7 +219,12 @@ def edges() -> list[str]:
         f"is at {found['estimator_edges.no_std']:.2f} to",
         f"to {found['estimator_edges.no_kl']:.2f} of the flow's",
         f"off by a factor of {misses:.1f} (predicted {predicted:.1f})",
-        f"and {found['noisy_edge.largest']:.2f} (2,048) of the edge",
+        f"the last third is {found['noisy_edge.level']:.2f} to",
+        f"In the first sixth it is {found['noisy_edge.early']:.2f} or more",
+        f"closed alike: {found['noisy_edge.models']:.2f} to",
+        f"ends {found['noisy_edge.far']:.2f} times higher than at the near edge",
+        f"(predicted {told['noisy_edge.far']:.2f}). The rest",
+        f"K in the first sixth is {found['noisy_edge.small_groups']:.2f} of the closed path",
     ]
 
 

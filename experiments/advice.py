@@ -27,13 +27,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab.app.plots import style as s
-from bandit_lab.lab.reproduce import claims, public_logs, sheet
+from bandit_lab.lab.reproduce import claims, sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Number, Results, Setting
 from bandit_lab.runs import advise, trainers
 from bandit_lab.runs.advise.evidence import look
 from bandit_lab.runs.advise.work import work
 from bandit_lab.runs.logs.gather import Log, gather
 from bandit_lab.runs.logs.settings import AdviseSettings, FitSettings
+from experiments.shared import public_logs
 
 TITLE = "What the advice permits"
 FINDING = (

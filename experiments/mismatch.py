@@ -19,24 +19,20 @@ from typing import Any
 
 import numpy as np
 import xarray
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import theory
-from bandit_lab._readings import farthest_from_one
-from bandit_lab.app.plots import style as s
-from bandit_lab.bandits import k_arm
-from bandit_lab.grpo import ADVANTAGES, CORRECTIONS, Hyper, Learner, LogitNoise, Temperature
+from bandit_lab.grpo import LogitNoise, Temperature
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting, labelled
-from bandit_lab.measure.fixed_point import critical_kl_weight, find_fixed_point
-from bandit_lab.simulation import run
+from bandit_lab.measure.fixed_point import find_fixed_point
+from experiments.shared.mismatch_axes import bounds, hot_weights, number
+from experiments.shared.mismatch_panels import draw_cold, draw_critical, draw_hot, draw_repair
+from experiments.shared.readings import where_any
+from experiments.shared.sampled_arms import ends, gaps, held, learner, measured_critical
 
 TITLE = "Answers drawn by another law"
-FINDING = (
-    "A hot sampler collapses training below a KL weight; with the std, "
-    "importance weights for a cold one raise that weight by {weights_towards_collapse:.2f}"
-)
+FINDING = "A hot sampler collapses training that its own answers hold; weights repair its direction, not its std"
 
 # What prediction and measurement are both told.
 
@@ -46,11 +42,6 @@ RULES = {"mean-only": ("dr_grpo", "none"), "std": ("grpo", "none"), "std, weight
 COLD = {"none": "none", "pi/b": "importance", "truncated": "tis"}
 LINE = 61
 """Points of a drawn line."""
-
-
-def bounds(correction: str, bound: float) -> dict[str, float]:
-    """Options of a correction whose largest weight is a bound; IcePop's band reaches down to its inverse."""
-    return {"tis": {"largest": bound}, "icepop": {"low": 1 / bound, "high": bound}}.get(correction, {})
 
 
 def axes(setting: Setting) -> dict[str, Any]:
@@ -68,11 +59,6 @@ def axes(setting: Setting) -> dict[str, Any]:
         "error": setting.static.errors,
         "group": setting.static.group_sizes,
     }
-
-
-def hot_weights(setting: Setting) -> np.ndarray:
-    """KL weights [arms, weights] of the hot runs."""
-    return np.array(list(setting.hot.kl_weight.as_dict().values()))
 
 
 def columns(setting: Setting, values: dict[str, Any], more: dict[str, Any] | None = None) -> xarray.Dataset:
@@ -100,11 +86,6 @@ def arms(advantage: str, tau: float, correction: str = "none", **more: Any) -> t
     low, high = limits.get("low", 0.0), limits.get("high", limits.get("largest", np.inf))
     acting = theory.ActingLaw(tau, more.get("xi", 0.0), correction, low, high)
     return theory.one_good_arm(theory.GroupLaw(advantage, more.get("size")), more.get("others", 1), acting)
-
-
-def number(value: float | None) -> float:
-    """NaN for none."""
-    return float("nan") if value is None else value
 
 
 def predict(setting: Setting) -> xarray.Dataset:
@@ -174,45 +155,6 @@ def predict(setting: Setting) -> xarray.Dataset:
 
 
 # Measurement: simulation alone.
-
-
-def learner(advantage: str, sampler: Any, correction: str = "none", **more: Any) -> Learner:
-    """One arm of reward 1; more: `others`, `size`, `bound`."""
-    bandit = k_arm((1.0, *(0.0,) * more.get("others", 1)), kind="fixed")
-    weigh = CORRECTIONS.build(correction, bounds(correction, more.get("bound", 1.0)))
-    size = more.get("size") or 64
-    return Learner(bandit, ADVANTAGES[advantage](), group_size=size, sampler=sampler, correction=weigh)
-
-
-def gaps(policies: Any) -> np.ndarray:
-    """Log-odds [...] of the first arm of policies [..., K]."""
-    policies = np.asarray(policies, float)
-    with np.errstate(divide="ignore"):
-        return np.log(policies[..., 0]) - np.log(policies[..., 1:].sum(axis=-1))
-
-
-def measured_critical(setting: Setting, *chosen: Any, **more: Any) -> float:
-    """The critical weight of the exact mean update at G = infinity, NaN where there is none."""
-    trained = learner(*chosen, **more)
-    if find_fixed_point(trained, "mean_field", setting.no_more).exists:
-        return float("nan")
-    return number(critical_kl_weight(trained, "mean_field", setting.no_more, setting.kl_accuracy))
-
-
-def ends(setting: Setting, trained: Learner, weights: Any, rate: float, steps: int) -> np.ndarray:
-    """Log-odds [weights, seeds] at the end of sampled runs."""
-    cells = Hyper(np.full(len(weights), rate), 0.0, 1, np.asarray(weights, float))
-    runs = run(
-        trained, "sampled", cells, steps=steps, seeds=setting.seeds, seed=setting.seed, summary=False, policies=True
-    )
-    assert runs.policies is not None
-    return gaps(runs.policies[:, :, 0])
-
-
-def held(setting: Setting, last: np.ndarray) -> np.ndarray:
-    """Median over seeds [...], NaN where most runs are gone."""
-    middle = np.median(last, axis=-1)
-    return np.where(middle > setting.gone, np.nan, middle)
 
 
 def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
@@ -298,19 +240,6 @@ def static_runs(setting: Setting) -> xarray.Dataset:
 # Numbers that the claims compare.
 
 
-def where_any(name: str) -> Any:
-    """Measured over predicted, farthest from 1 among those that have a number; NaN where another has none."""
-
-    def read(found: Results) -> float:
-        measured, predicted = (data[name].values for data in (found.measured, found.predicted))
-        if np.any(np.isfinite(measured) != np.isfinite(predicted)):
-            return float("nan")
-        some = np.isfinite(predicted)
-        return farthest_from_one(measured[some], predicted[some])
-
-    return read
-
-
 def at_most_a_twentieth(found: Results) -> float:
     """Share of the KL weights at which the predicted share of runs is gone, to a twentieth."""
     return float((abs(found.measured.hot_gone - found.predicted.hot_gone) <= 0.05).mean())
@@ -351,90 +280,8 @@ def trained(setting: Setting) -> str:
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Four panels: critical weights, hot runs, cold runs, repair."""
-    parts = (_draw_critical, _draw_hot, _draw_cold, _draw_repair)
+    parts = (draw_critical, draw_hot, draw_cold, draw_repair)
     sheet.fill(figure, found, wide, parts, heights=(5.4, 9.0), across=(2, 1))
-
-
-ARM_COLOURS = {2: s.VERMILION, 4: s.ORANGE, 10: s.PURPLE, 100: s.BLACK}
-
-
-def _draw_critical(axis: Axes, found: Results) -> None:
-    def one(name: str, colour: str, **where: Any) -> xarray.DataArray:
-        line = found.predicted[f"{name}_line"].sel(where)
-        axis.plot(found.predicted.fine_temperature, line, color=colour)
-        measured = found.measured[name].sel(where)
-        axis.plot(found.measured.temperature, measured, **s.MEASURED | {"color": colour})
-        return line
-
-    one("critical", s.BLUE, rule="std")
-    one("critical", s.GREEN, rule="std, weights")
-    ends = {2: one("critical", ARM_COLOURS[2], rule="mean-only")}
-    ends |= {k: one("critical_arms", ARM_COLOURS[k], arms=k) for k in found.setting.arms}
-    for k, line in ends.items():
-        axis.annotate(
-            f"K = {k}", (2.1, float(line[-1])), (2, -2), textcoords="offset points", color=ARM_COLOURS[k], fontsize=6.5
-        )
-    axis.axvline(1, color=s.GREY, linewidth=0.8, linestyle=":")
-    axis.text(1.62, 2.02, "std", color=s.BLUE, fontsize=7)
-    axis.text(0.86, 2.0, r"std, weights $\pi/b$", color=s.GREEN, fontsize=7)
-    sheet.note(axis, 0.98, 0.47, "mean-only, K arms", color=ARM_COLOURS[2], ha="right")
-    axis.set(xlabel="sampler's temperature", ylabel="critical KL weight", ylim=(0, 2.45), xlim=(0.62, 2.42))
-    axis.set_title("a: below the line training collapses", loc="left")
-
-
-def _draw_own(axis: Axes, found: Results, advantage: str) -> None:
-    line = found.predicted.own_line.sel(advantage=advantage)
-    axis.plot(found.predicted.fine_weight, line, color=s.GREY, linewidth=1.2, linestyle="--")
-
-
-def _draw_hot(axis: Axes, found: Results) -> None:
-    weights, top = hot_weights(found.setting), found.setting.gone
-    _draw_own(axis, found, "dr_grpo")
-    for place, k in enumerate(found.measured.hot_arms.values):
-        colour = ARM_COLOURS[int(k)]
-        line = found.predicted.hot_line[place]
-        axis.plot(found.predicted.fine_weight, line, color=colour)
-        axis.plot(weights[place], found.measured.hot[place], **s.MEASURED | {"color": colour})
-        gone = found.measured.hot_gone[place].values > 0.5
-        axis.plot(weights[place][gone], np.full(gone.sum(), top), **s.MEASURED | {"color": colour, "marker": "^"})
-        sheet.note(
-            axis, 0.99, 0.68 - 0.1 * place, f"K = {k}, tau = {found.setting.hot.tau:g}", color=colour, ha="right"
-        )
-    sheet.note(axis, 0.99, 0.78, "K = 2, own answers", color=s.GREY, ha="right")
-    sheet.note(axis, 0.03, 0.82, "triangles: run away")
-    axis.set(xscale="log", xlim=(0.2, 1.05), ylim=(-2, 1.08 * top))
-    sheet.ticks_at(axis.xaxis, (0.2, 0.3, 0.5, 1.0))
-    axis.set(xlabel="KL weight", ylabel="log-odds at the end")
-    axis.set_title("b: hot and mean-only: runs run away", loc="left")
-
-
-def _draw_cold(axis: Axes, found: Results) -> None:
-    looks = {"none": (s.BLUE, "no correction"), "truncated": (s.ORANGE, "at most 2"), "pi/b": (s.GREEN, r"$\pi/b$")}
-    _draw_own(axis, found, "grpo")
-    for place, (one, (colour, label)) in enumerate(looks.items()):
-        axis.plot(found.predicted.fine_weight, found.predicted.cold_line.sel(cold_correction=one), color=colour)
-        seen = found.measured.cold.sel(cold_correction=one)
-        axis.plot(seen.cold_weight, seen, **s.MEASURED | {"color": colour})
-        sheet.note(axis, 0.6, 0.9 - 0.1 * place, label, color=colour)
-    sheet.note(axis, 0.6, 0.6, "own answers", color=s.GREY)
-    axis.set(xscale="log", xlim=(1.0, 3.2), ylim=(0, 8.5), xlabel="KL weight", ylabel="log-odds at the end")
-    sheet.ticks_at(axis.xaxis, (1.0, 1.5, 2.0, 3.0))
-    axis.set_title("c: cold, std: weights overshoot", loc="left")
-
-
-def _draw_repair(axis: Axes, found: Results) -> None:
-    looks = {"tis": (s.BLUE, "truncated"), "icepop": (s.VERMILION, "masked")}
-    for place, (one, (colour, label)) in enumerate(looks.items()):
-        axis.plot(found.predicted.fine_bound, found.predicted.repair_line.sel(correction=one), color=colour)
-        seen = found.measured.repair_runs.sel(correction=one)
-        axis.plot(seen.bound, seen, **s.MEASURED | {"color": colour})
-        sheet.note(axis, 0.65, 0.32 - 0.1 * place, label, color=colour)
-    without, own = found.predicted.repair_ends.values
-    for height, text in ((without, "no correction"), (own, "own answers")):
-        axis.axhline(height, color=s.GREY, linewidth=0.8, linestyle=":")
-        axis.text(3.08, height, text, color=s.GREY, fontsize=7, ha="right", va="bottom")
-    axis.set(xlabel="bound of the weights", ylabel="log-odds at the end", ylim=(0, 2.3), xlim=(1, 3.1))
-    axis.set_title("d: cold, mean-only: repaired up to the bound", loc="left")
 
 
 # Claims.
@@ -492,7 +339,6 @@ CLAIMS = (
         SAMPLER,
         lambda data: data.cold.sel(cold_correction="pi/b"),
         tolerance=lambda f: f.setting.tolerance.cold,
-        short="cold sampler, std, weights pi/b: where runs end, the farthest ratio",
         fails_if="weights repaired the std too",
         explanation="where the rare arm comes once in thousands of answers, one of them weighs ten times and more: the "
         "noise has a heavy tail, and its mean is not where most runs are",

@@ -22,13 +22,14 @@ from matplotlib.figure import Figure
 
 from bandit_lab._readings import crossing
 from bandit_lab.app.plots import style as s
-from bandit_lab.lab.reproduce import claims, public_logs, sheet
+from bandit_lab.lab.reproduce import claims, sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.runs.fit import SHAPES, fit_curve
 from bandit_lab.runs.logs.gather import Log, gather
 from bandit_lab.runs.logs.settings import FitSettings
 from bandit_lab.runs.read import Curve
 from experiments.grading.backtest import BASELINES, compare, cut, leave_family_out
+from experiments.shared import public_logs
 from experiments.shared.readings import slope_within
 
 TITLE = "Real runs and their laws"

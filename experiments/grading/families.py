@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from clinic import FIGURES, FOLDERS, _folder, _rows, labelled
 
 from bandit_lab.runs import advise, trainers
 from bandit_lab.runs.advise.evidence import look, with_logged_ages
@@ -34,6 +33,7 @@ from bandit_lab.runs.logs.gather import Log, gather
 from bandit_lab.runs.logs.index import _leading_number
 from bandit_lab.runs.logs.settings import AdviseSettings, DiagnosisSettings
 from bandit_lab.runs.read.limits import FEWEST_POINTS
+from experiments.grading.clinic import FIGURES, FOLDERS, _folder, _rows, labelled
 
 VARIED = {"learning_rate": "learning_rate", "K_ref": "refresh_interval", "G": "group_size"}
 """Column of the index -> setting of `advise`."""

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_lab._readings import crossing
+from bandit_lab._readings import crossing, farthest_from_one
+from bandit_lab.lab.reproduce.experiment import Results
 
 
 def blocks_between(blocks: float, checks: int) -> int:
@@ -92,3 +93,16 @@ def at_own_best(values: np.ndarray) -> tuple[np.ndarray, Estimate]:
     best = np.take_along_axis(values, values.mean(-1).argmax(-1)[..., None, None], -2)[..., 0, :]
     above = best - best[..., :1, :]
     return best.mean(-1), Estimate(above.mean(-1), above.std(-1) / np.sqrt(above.shape[-1]))
+
+
+def where_any(name: str) -> Any:
+    """Measured over predicted, farthest from 1 among those that have a number; NaN where another has none."""
+
+    def read(found: Results) -> float:
+        measured, predicted = (data[name].values for data in (found.measured, found.predicted))
+        if np.any(np.isfinite(measured) != np.isfinite(predicted)):
+            return float("nan")
+        some = np.isfinite(predicted)
+        return farthest_from_one(measured[some], predicted[some])
+
+    return read

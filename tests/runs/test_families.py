@@ -1,28 +1,15 @@
 """Families of public runs in which one setting varies: which belong together, and what a rule is worth, by hand."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import pytest
 
-GRADING = Path(__file__).parents[2] / "experiments/grading"
+from experiments.grading import families
+
 COLUMNS = (
     "run_id,repository,framework,model,task,optimizer_betas,kl_beta,clip_eps,std_normalised,G,learning_rate,K_ref,label"
 )
 
 
-@pytest.fixture(name="families")
-def _families(monkeypatch):
-    monkeypatch.syspath_prepend(GRADING)
-    spec = importlib.util.spec_from_file_location("families", GRADING / "families.py")
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "families", module)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_a_family_differs_in_one_setting_alone(families, tmp_path, monkeypatch):
+def test_a_family_differs_in_one_setting_alone(tmp_path, monkeypatch):
     """Remarks in brackets are no difference; a second change is, in a column or in the name."""
     alike = "here,own,m,t,{betas},0,0.2,yes"
     rows = [
@@ -45,14 +32,14 @@ def test_a_family_differs_in_one_setting_alone(families, tmp_path, monkeypatch):
     ]
 
 
-def pair(families, repository, change, margin, outcome, permitted=False):
+def pair(repository, change, margin, outcome, permitted=False):
     first = (repository, "learning_rate", "a", "b", change, permitted)
     return families.Pair(*first, margin, True, "response time", outcome)
 
 
-def test_the_divisor_is_that_which_the_others_ask_for(families):
+def test_the_divisor_is_that_which_the_others_ask_for():
     """A margin of 12 and a change by 3 that collapsed ask for 4; a repository's own collapses are not looked at."""
-    every = [pair(families, "here", 3, 12, "collapsed"), pair(families, "there", 2, 20, "collapsed")]
+    every = [pair("here", 3, 12, "collapsed"), pair("there", 2, 20, "collapsed")]
     assert families.divisor_without(every, "there") == pytest.approx(4, rel=0.002)
     assert families.divisor_without(every, "here") == pytest.approx(10, rel=0.002)
     assert families.divisor_without([], "here") == families.SAFETY
@@ -60,11 +47,11 @@ def test_the_divisor_is_that_which_the_others_ask_for(families):
     assert families.by_divisor(every[0], 3.9)
 
 
-def test_what_counts_is_counted(families):
+def test_what_counts_is_counted():
     """Two collapses, one permitted; three that worked, one below, one forbidden above; one that nobody knows."""
-    every = [pair(families, "x", 2, 9, "collapsed", True), pair(families, "x", 3, 9, "collapsed"),
-             pair(families, "x", 0.5, 9, "worked", True), pair(families, "x", 2, 8, "worked", True),
-             pair(families, "x", 4, 9, "worked"), pair(families, "x", 5, 9, "neither")]  # fmt: skip
+    every = [pair("x", 2, 9, "collapsed", True), pair("x", 3, 9, "collapsed"),
+             pair("x", 0.5, 9, "worked", True), pair("x", 2, 8, "worked", True),
+             pair("x", 4, 9, "worked"), pair("x", 5, 9, "neither")]  # fmt: skip
     allowed = {one: one.permitted for one in every}
     assert [*families.counts(every, allowed, False).values()] == [1, 2, 1, 3, 1]
     assert [*families.counts(every, allowed, True).values()] == [1, 2, 1, 2, 1]

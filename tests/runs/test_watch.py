@@ -243,13 +243,31 @@ class Verl:
 
 
 class OpenRlhf:
-    """OpenRLHF 3c3be62 (2026-08-13): `(self, global_step, logs_dict=None, client_states=None)`."""
+    """OpenRLHF 3c3be62 (2026-08-13): `(self, global_step, logs_dict=None, client_states=None)`; loggers' `log_eval`."""
+
+    class Logger:
+        seen = None
+
+        def log_eval(self, global_step, logs_dict):
+            self.seen = logs_dict
+
+    def __init__(self):
+        self.wandb_logger, self.tensorboard_logger = None, self.Logger()
+
+    def step(self, row, step):
+        """A step, and an evaluation that is late."""
+        self.save_logs_and_checkpoints(step, row, {})
+        for late in (0, 2):
+            self.tensorboard_logger.log_eval(max(step - late, 0), {"eval_aime_pass1": 0.3})
+        assert self.tensorboard_logger.seen == {"eval_aime_pass1": 0.3}
 
     def save_logs_and_checkpoints(self, global_step, logs_dict=None, client_states=None):
         self.seen = logs_dict
 
 
 class OldOpenRlhf:
+    wandb_logger = tensorboard_logger = None
+
     def save_logs_and_checkpoints(self, args, global_step, step_bar, logs_dict={}, client_states={}):  # noqa: B006
         self.seen = logs_dict
 
@@ -301,7 +319,7 @@ class PrimeRl:
     ("heading", "kind", "call", "key"),
     [
         ("verl", Verl, lambda one, row, step: one.log(data=row, step=step), "critic/rewards/mean"),
-        ("OpenRLHF", OpenRlhf, lambda one, row, step: one.save_logs_and_checkpoints(step, row, {}), "reward"),
+        ("OpenRLHF", OpenRlhf, lambda one, row, step: one.step(row, step), "reward"),
         ("OpenRLHF", OldOpenRlhf, lambda one, row, step: one.save_logs_and_checkpoints(0, step, 0, row), "reward"),
         (
             "prime-rl",
@@ -321,11 +339,14 @@ def test_the_wrappers_in_the_docs_see_what_other_trainers_log(heading, kind, cal
         monkeypatch.setitem(sys.modules, name, module or types.SimpleNamespace())
     trainer = kind()
     monkeypatch.setitem(sys.modules, "prime_rl", types.SimpleNamespace(monitors=trainer))
-    exec(code, {"trainer": trainer, "__name__": "docs"})
+    about = {"trainer": trainer, "__name__": "docs"}
+    exec(code, about)
     for step, value in enumerate(rewards(200, fall=120)):
         call(trainer, {key: value}, step)
         assert trainer.seen[key] == value
     assert "ALARM collapsed" in capsys.readouterr().out
+    if kind is OpenRlhf:
+        assert ("eval" in about["monitor"]._held, about["monitor"].restarts) == (True, 0)
     assert not getattr(trainer, "failed", [])
 
 

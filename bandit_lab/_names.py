@@ -13,14 +13,15 @@ MEANT = {
     "prompts": ("batch_size", "train_batch_size"),
     "steps": ("T", "max_steps", "num_steps", "updates"),
     "seeds": ("S", "replicas"),
-    "optimizer": ("optim", "convention"),
+    "optimizer": ("optim", "convention", "optimizer_name"),
     "staleness": ("model", "staleness_model"),
     "advantage": ("scale_rewards", "adv_estimator"),
     "estimator": ("loss_type", "importance_sampling_level"),
     "dynamics": ("drift",),
     "stiffness": ("K",),
     "precision": ("dtype",),
-    "run_dir": ("output_dir", "output", "folder"),
+    "run_dir": ("output_dir", "output", "page", "alarms"),
+    "folder": ("run_dir",),
     "engine": ("hosts", "cluster", "executor"),
     "sgd": ("heavy_ball",),
     "sgd_ema": ("ema",),
@@ -35,6 +36,16 @@ MEANT = {
     "fit": ("forecast",),
 }
 """Name of ours -> what the papers and the trainers call it."""
+
+MOVED = {
+    ("diagnose", "simulated"): "experiments/grading/diagnoses.py",
+    ("watch", "simulated"): "experiments/grading/alarms.py",
+    ("fit", "backtest"): "experiments/grading/forecasts.py",
+    ("bench", "study"): "experiments/speed/scaling.py or variants.py",
+    ("bench", "only"): "experiments/speed/variants.py",
+    ("bench", "paper"): "experiments/speed/scaling.py",
+}
+"""(Command, setting that it had) -> the script that measures that now."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -23,15 +23,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import measure as detectors, theory
-from bandit_lab._readings import share_of_curves
 from bandit_lab.app.plots import style
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner, Optimizer
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting, labelled
 from bandit_lab.simulation import run
+from experiments.shared.readings import share_of_curves
 
 TITLE = "Adam: thresholds and mean curves against group size"
+FINDING = "Under Adam the group size moves the mean curve, and the threshold as 1/√G"
 
 # What prediction and measurement are both told.
 
@@ -300,6 +301,7 @@ CLAIMS = (
         predicted=lambda f: response(f.predicted, f, 0, "response_held"),
         measured=lambda f: response(f.measured, f, 0),
         tolerance=lambda f: f.setting.tolerance.response[0],
+        short="noise loses stability at the held threshold (response)",
         fails_if="v did not stay at the noise of the fixed point, as it does not",
         explanation="the second moment of a noisy run holds the fluctuation that the run causes and rises before "
         "stability is lost; the held threshold only marks where that fluctuation becomes large",

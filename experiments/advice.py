@@ -11,29 +11,36 @@ permits the setting of the second; what became of the second is in the index. Ri
 law's margin, the exact one. Two further families are not in the folder: of their first runs only the margins are known.
 Equal runs are alike in all settings that the advice asks for, in their reward and in their prompts, and something is
 permitted from each. Their readings are the short ends of the response times; of some only these are known.
-Runs without a baseline are left out, since the advice says nothing of their stiffness. Drawn: the change over the law's
-margin of the first run, by what became of the second.
+Runs without a baseline are left out, since the advice says nothing of their stiffness. Drawn: by first run, what the
+setting was changed by, what became of it, and what was permitted.
 """
 
 import csv
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab.app.plots import style as s
-from bandit_lab.lab.reproduce import claims, public_logs, sheet
-from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.lab.reproduce import claims, sheet
+from bandit_lab.lab.reproduce.experiment import Claim, Lab, Number, Results, Setting
 from bandit_lab.runs import advise, trainers
 from bandit_lab.runs.advise.evidence import look
 from bandit_lab.runs.advise.work import work
 from bandit_lab.runs.logs.gather import Log, gather
 from bandit_lab.runs.logs.settings import AdviseSettings, FitSettings
+from experiments.shared import public_logs
 
 TITLE = "What the advice permits"
+FINDING = (
+    "The advice forbids every setting that collapsed, and with it {not_too_strict_above:.0%} of the larger "
+    "ones that worked"
+)
 
 # What prediction and measurement are both told.
 
@@ -242,6 +249,10 @@ def exact_share(f: Results) -> float:
 
 # Picture.
 
+OUTCOMES, SYMBOLS = ("worked", "collapsed"), ("$\\eta$", "$N$", "$G$")
+ORIGIN = re.compile(r"^.*[.:] *(?=[A-Za-z])")
+"""What stands before a run's own name."""
+
 
 def trained(setting: Setting) -> str:
     """What stands above the picture."""
@@ -249,26 +260,38 @@ def trained(setting: Setting) -> str:
 
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
-    """Changes against the law's margin of the run that they start from."""
+    """A row for each run that others follow: what they changed by, what became of it, and what was permitted."""
     m = found.measured
-    panel = figure.subplots()
     shown = np.isfinite(m.law.values) & (m.change.values > 1) & (m.well.values == 1)
-    for lost, half, mark, shade in (
-        (0.0, 1.0, "o", s.GREEN), (0.0, 0.0, "o", s.BLUE), (1.0, 1.0, "X", s.PURPLE), (1.0, 0.0, "X", s.VERMILION)
-    ):  # fmt: skip
-        here = shown & (m.collapsed.values == lost) & (m.calibration.values == half)
-        word = ("collapsed" if lost else "worked") + (", calibration" if half else ", scored")
-        panel.plot(m.law.values[here], m.change.values[here], mark, color=shade, label=word, markersize=5 + 2 * lost,
-                   markeredgecolor="white", markeredgewidth=0.5)  # fmt: skip
-    span = np.geomspace(1, 100, 200)
-    panel.plot(span, span, **s.LAW, label="the law")
-    most = np.clip(span / (advise.SPREAD * advise.SCATTER), 1, advise.REACH)
-    panel.plot(span, most, **s.EXACT, label="permitted: at most")
-    panel.set(xscale="log", yscale="log", xlabel="law's margin of the run, stiff end of its interval",
-              ylabel="next setting over its own", xlim=(1, 100), ylim=(1, 40))  # fmt: skip
+    firsts = np.array([label.rpartition(" to ")[0] for label in m.pair.values])
+    halves = [shown & (m.calibration.values == half) for half in (0.0, 1.0)]
+    sizes = [np.unique(firsts[here]).size + 0.6 for here in halves]
+    high = 1.2 + 0.17 * sum(sizes)
+    panels = sheet.panels(figure, wide, 2, heights=(high, high + 0.2), across=(1, 1), sizes=(sizes, sizes), shared=True)
+    for half, (panel, here, name) in enumerate(zip(panels, halves, ("scored", "calibration"), strict=True)):
+        _draw_rows(panel, m, {first: here & (firsts == first) for first in np.unique(firsts[here])})
+        lost, of, forbidden, worked = score(found, "advice", True, half)
+        told = f"{name}: {lost} of {of} collapses permitted, {forbidden} of {worked} that worked forbidden"
+        panel.set_title(s.lines(told, figure.get_figwidth()), fontsize=7)
+    panels[0].tick_params(labelbottom=False)
+    panels[1].set_xlabel("next / first run's learning rate $\\eta$,\nupdates $N$ per batch, group size $G$", fontsize=7)
+    figure.legend(*panels[1].get_legend_handles_labels(), loc="outside lower center", ncols=4 if wide else 2)
+
+
+def _draw_rows(panel: Axes, m: xarray.Dataset, rows: dict[str, np.ndarray]) -> None:
+    for place, here in enumerate(rows.values()):
+        one = "_" * place  # one entry of the legend
+        panel.barh(place, m.factor.values[here][0] - 1, left=1, height=0.8, color="#9FD5C4", label=f"{one}permitted")
+        panel.plot(m.law.values[here][0], place, "k|", markersize=8, markeredgewidth=1.6, label=f"{one}law's margin")
+        for lost, (marker, colour) in enumerate((("o", s.BLUE), ("X", s.VERMILION))):
+            change = m.change.values[here & (m.collapsed.values == lost)]
+            panel.plot(change, np.full(change.size, place), marker, color=colour, label=one + OUTCOMES[lost],
+                       markersize=5 + lost, markeredgecolor="white", markeredgewidth=0.5)  # fmt: skip
+    kinds = [SYMBOLS[int(m.setting.values[here][0])] for here in rows.values()]
+    names = [f"{kind} {ORIGIN.sub('', first)[:23]}" for kind, first in zip(kinds, rows, strict=True)]
+    panel.set_yticks(range(len(rows)), names, fontsize=sheet.SMALLEST_TEXT)
+    panel.set(xscale="log", xlim=(1, 50), ylim=(len(rows) - 0.4, -0.6))
     sheet.plain_log(panel.xaxis)
-    sheet.plain_log(panel.yaxis)
-    figure.legend(loc="outside lower center", ncols=3 if wide else 2)
 
 
 # Table below the claims.
@@ -329,63 +352,56 @@ def frontier(found: Results) -> list[str]:
 
 SOURCE = "bandit_lab/runs/advise/permit.py"
 SEEN = "the margins of single runs of both halves had been seen when the rule was made, the pairs had not"
+OF_CODE = {
+    "fails_if": "the constant in the code were smaller than its data say",
+    "constant": "the constant in the code",
+    "post_hoc": "the constant is the number computed here, rounded up to the next half",
+}
+
+
+def _goal(name: str, statement: str, key: str, measured: Number, **more: Any) -> Claim:
+    about = {"constant": "the goal", "post_hoc": SEEN} | more
+    return Claim(f"advice.{name}", statement, SOURCE, lambda f: float(f.predicted[key]), measured, 1e-9, **about)
+
+
 CLAIMS = (
-    Claim(
-        "advice.collapses",
+    _goal(
+        "collapses",
         "Share of the settings that collapsed that the advice forbids, all origins but that of the calibration",
-        SOURCE,
-        predicted=lambda f: float(f.predicted.collapsed_forbidden),
-        measured=lambda f: 1 - score(f, "advice")[0] / score(f, "advice")[1],
-        tolerance=1e-9,
+        "collapsed_forbidden",
+        lambda f: 1 - score(f, "advice")[0] / score(f, "advice")[1],
         fails_if="one of the collapsed settings were permitted from any run of its family",
-        constant="the goal",
-        post_hoc=SEEN,
     ),
-    Claim(
-        "advice.not_too_strict",
+    _goal(
+        "not_too_strict",
         "Share of what worked, above and below the run's own setting, that is forbidden, same origins (0.5: or less)",
-        SOURCE,
-        predicted=lambda f: float(f.predicted.worked_forbidden),
-        measured=lambda f: forbidden_share(f, upward=False),
-        tolerance=1e-9,
+        "worked_forbidden",
+        lambda f: forbidden_share(f, upward=False),
         fails_if="more than half of what worked were forbidden; whoever changes nothing upwards passes too",
-        constant="the goal",
-        post_hoc=SEEN,
     ),
-    Claim(
-        "advice.not_too_strict_above",
+    _goal(
+        "not_too_strict_above",
         "Share of the settings above the run's own that worked and are forbidden, same origins (0.5: or less)",
-        SOURCE,
-        predicted=lambda f: float(f.predicted.worked_forbidden),
-        measured=lambda f: forbidden_share(f, upward=True),
-        tolerance=1e-9,
+        "worked_forbidden",
+        lambda f: forbidden_share(f, upward=True),
+        short="at most half of the larger settings that worked is forbidden (share)",
         fails_if="more than half of what worked above were forbidden",
-        constant="the goal",
-        post_hoc=SEEN,
         explanation="One curve tells little: spread and scatter forbid nearly all above. On the calibration half "
         "no rule of log and change reaches the goal without a collapse: see the table of rules.",
     ),
-    Claim(
-        "advice.spread",
+    _goal(
+        "spread",
         "Spread of stiffness that forbids every collapse of the calibration half, over the spread used (1: or less)",
-        SOURCE,
-        predicted=lambda f: float(f.predicted.spread),
-        measured=lambda f: max(1.0, needed(f, 1.0) / advise.SPREAD),
-        tolerance=1e-9,
-        fails_if="the constant in the code were smaller than its data say",
-        constant="the constant in the code",
-        post_hoc="the constant is the number computed here, rounded up to the next half",
+        "spread",
+        lambda f: max(1.0, needed(f, 1.0) / advise.SPREAD),
+        **OF_CODE,
     ),
-    Claim(
-        "advice.scatter",
+    _goal(
+        "scatter",
         "Response time over that of equals, of 95 % of runs with 95 % confidence, over the one used (1: or less)",
-        SOURCE,
-        predicted=lambda f: float(f.predicted.scatter),
-        measured=lambda f: max(1.0, scatter(f.measured) / advise.SCATTER),
-        tolerance=1e-9,
-        fails_if="the constant in the code were smaller than its data say",
-        constant="the constant in the code",
-        post_hoc="the constant is the number computed here, rounded up to the next half",
+        "scatter",
+        lambda f: max(1.0, scatter(f.measured) / advise.SCATTER),
+        **OF_CODE,
     ),
     Claim(
         "advice.exact_margin",

@@ -35,6 +35,7 @@ from bandit_lab.measure.directions import policy_directions
 from bandit_lab.simulation import drift_of
 
 TITLE = "Complex stiffness"
+FINDING = "Dividing by the std can make the stiffness complex: the threshold then falls to {unsafe_a:.0%} of the law's"
 
 # What prediction and measurement are both told.
 

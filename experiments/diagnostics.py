@@ -19,13 +19,14 @@ from bandit_lab import theory
 from bandit_lab.app.plots import style as s
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
-from bandit_lab.runs.benchmark.logs import as_curve
-from bandit_lab.runs.benchmark.plant import plant_one
-from bandit_lab.runs.benchmark.reward_only import among, features
-from bandit_lab.runs.benchmark.simulate import simulate_all
+from bandit_lab.lab.sick_runs.logs import as_curve
+from bandit_lab.lab.sick_runs.plant import plant_one
+from bandit_lab.lab.sick_runs.simulate import simulate_all
 from bandit_lab.runs.diagnose import FAILURES, DiagnoseSettings, diagnose, oscillation_test
+from experiments.grading.reward_only import among, features
 
 TITLE = "Four failures, one shape of reward curve"
+FINDING = "The logged metrics name {named:.0%} of the runs of four failures; the reward curve alone hides two"
 
 # Prediction: theory alone.
 
@@ -252,6 +253,7 @@ CLAIMS = (
         measured=hidden,
         tolerance=lambda f: f.setting.tolerance.hidden,
         unit="failures",
+        short="failures that the reward curve hides",
         fails_if="a reward curve betrayed one of them to a trained classifier, as hacking does",
         post_hoc=LOOKED,
         constant="the number of failures that a reward curve cannot show",

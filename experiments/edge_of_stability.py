@@ -22,15 +22,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import theory
-from bandit_lab._readings import blocks_between, crossing, share_near_one
+from bandit_lab._readings import crossing
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import BANDITS, Bandit
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.measure.averaged_path import averaged_path, growth_per_block, stiffness_of_paths
+from experiments.shared.readings import blocks_between, share_near_one
 
 TITLE = "The edge of stability of neural policies"
+FINDING = "A network's sharpness stops at the edge of its staleness model: {plateau:.0%} of runs within 10 %"
 
 # What prediction and measurement are both told.
 
@@ -358,6 +360,7 @@ CLAIMS = (
         "Share of the runs that begin to swing within 10 % of the time at which the flow crosses the edge",
         lambda f: share_near_one(f.measured.leaves, f.predicted.leaves, f.setting.within),
         "runs left before their edge, or followed the flow beyond it",
+        short="runs that swing when the flow crosses the edge (share)",
         post_hoc="what counts as leaving was changed twice after drafts of one seed",
         explanation=(
             "an instability begins with the noise and has to grow, slowly just beyond the edge, before it is seen: "
@@ -378,6 +381,7 @@ CLAIMS = (
         "Share of the starts above the edge that settle at the edge (median of the last third, within 10 %)",
         lambda f: share_near_one(f.measured.settled, f.predicted.settled, f.setting.within),
         "a run thrown out of a sharp place came to rest elsewhere than at the edge",
+        short="starts above the edge settle at it (share)",
         post_hoc="the run was made twice as long after a draft of one seed",
         explanation=(
             "a start far above the edge is thrown into a flatter place; from there the stiffness rises so slowly that "

@@ -18,15 +18,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import theory
-from bandit_lab._readings import blocks_between
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import BANDITS, Bandit
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, Hyper, Learner
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.measure.averaged_path import averaged_path, stiffness_of_paths
+from experiments.shared.readings import blocks_between
 
 TITLE = "The edge of stability under other estimators"
+FINDING = "The stale part of the stiffness tells where networks stop under three estimators of five"
 
 # What prediction and measurement are both told.
 
@@ -186,6 +187,7 @@ def _claim(name: str, label: str, statement: str, fails_if: str, explanation: st
         "bandit_lab/theory/edge_of_stability.py: block map along the flow",
         lambda d: d.edge.sel(variant=label),
         tolerance=0.1,
+        short=f"{label}: stiffness at the end over the edge",
         fails_if=fails_if,
         post_hoc=DRAFT,
         explanation=explanation,

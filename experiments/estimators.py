@@ -27,6 +27,10 @@ from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 
 TITLE = "Which estimators have a refresh-interval threshold"
+FINDING = (
+    "Importance ratios have no threshold in N; frozen samples are stable up to N = {frozen_stable_intervals:.0f}, "
+    "uncorrected ones up to {uncorrected_stable_intervals:.0f}"
+)
 
 # What prediction and measurement are both told.
 

@@ -30,6 +30,7 @@ from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.measure.averaged_path import averaged_path, interval_threshold
 
 TITLE = "Lazy and rich networks: a threshold known at the start"
+FINDING = "The larger its output scale or width, the better a network's start tells its threshold"
 
 # What prediction and measurement are both told.
 
@@ -158,30 +159,51 @@ def trained(setting: Setting) -> str:
 
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
-    """A panel for each KL weight."""
-    axes = sheet.panels(figure, wide, len(found.setting.kl_weights), heights=(2.9, 5.4), shared=True)
-    for panel, weight in zip(axes, found.setting.kl_weights, strict=True):
-        _draw_ratios(panel, found, weight)
-    axes[0].legend(loc="lower right", fontsize=6.5)
+    """The ratio where the policy moves far; how far off the prediction is, at every KL weight."""
+    left, right = sheet.panels(figure, wide, 2, heights=(2.9, 5.2))
+    _draw_ratios(left, found, found.setting.kl_weights[0])
+    _draw_errors(right, found)
 
 
 def _draw_ratios(panel: Axes, found: Results, weight: float) -> None:
     told, seen = (side.sel(kl_weight=weight) for side in (found.predicted, found.measured))
-    panel.axhline(1, color=s.GREY, linewidth=1.4, label="predicted, frozen kernel")
-    panel.plot([], [], color=s.GREY, linewidth=1.1, linestyle=":", label="from K at the start alone")
+    panel.axhline(1, **s.EXACT)
+    sheet.name_level(panel, 1.05, "predicted: network linearised at its start", color=s.BLUE)
     for place, ladder in enumerate(found.setting.shown):
         colour, marker = LOOKS[ladder]
         at = np.asarray(found.setting.factors) * 1.13 ** (place - 1)
         ratio = (seen.trained / told.trained).sel(ladder=ladder).transpose("factor", "seed")
-        look = s.MEASURED | {"color": colour, "marker": marker, "markersize": 3.6}
-        panel.plot(at, ratio, **look, label=[f"measured, {ladder}"] + ["_"] * (ratio.sizes["seed"] - 1))
-        start = (told.start / told.trained).sel(ladder=ladder).median("seed")
-        panel.plot(at, start, color=colour, linewidth=1.1, linestyle=":")
-    panel.set(xscale="log", yscale="log", xlabel="output scale, or width, over the smallest")
-    panel.set(ylabel="threshold in N / that of the frozen kernel", ylim=(0.04, 2.0))
+        look = s.MEASURED | {"color": colour, "marker": marker, "markersize": 4}
+        panel.plot(at, ratio, **look, label=[ladder] + ["_"] * (ratio.sizes["seed"] - 1))
+    start = (told.start / told.trained).median(("seed", "ladder"))
+    panel.plot(found.setting.factors, start, **s.LAW)
+    sheet.name_level(panel, 0.85 * float(start[-1]), "from K at the start alone", va="top")
+    _axes(panel, found, "threshold in $N$, measured / predicted", (0.04, 2.0))
+    panel.set_title(f"KL weight {weight:g}: the policy moves far")
+    panel.legend(loc="lower right", title="measured", title_fontsize=7)
+
+
+def _draw_errors(panel: Axes, found: Results) -> None:
+    missed = np.abs(found.measured.trained / found.predicted.trained - 1).median("seed")
+    for ladder in found.setting.shown:
+        colour, marker = LOOKS[ladder]
+        for k, weight in enumerate(found.setting.kl_weights):
+            look = s.MEASURED | {"color": colour, "marker": marker, "linestyle": "-", "linewidth": 0.6}
+            fill = {"markerfacecolor": "white" if k == 0 else colour}
+            panel.plot(found.setting.factors, missed.sel(ladder=ladder, kl_weight=weight), **look | fill)
+    factors = np.array(found.setting.factors[1:], float)
+    panel.plot(factors, 1.5 * factors[0] * float(missed[..., 1, 0].max()) / factors, **s.LAW)
+    sheet.note(panel, 0.97, 0.94, "dashed: as 1/scale", ha="right", va="top")
+    ends = [f"{weight:g}" for weight in found.setting.kl_weights]
+    sheet.note(panel, 0.03, 0.05, f"open: KL weight {ends[0]}, filled: {ends[-1]}\nmedian of seeds")
+    _axes(panel, found, "what the prediction misses (relative)", (float(missed.min()) / 4, 2.5))
+    panel.set_title("what is missed falls as 1/scale")
+
+
+def _axes(panel: Axes, found: Results, name: str, limits: tuple[float, float]) -> None:
+    panel.set(xscale="log", yscale="log", xlabel="output scale or width / the smallest", ylabel=name, ylim=limits)
     sheet.ticks_at(panel.xaxis, found.setting.factors)
-    sheet.plain_log(panel.yaxis)
-    panel.set_title(f"KL weight {weight:g}")
+    sheet.plain_log(panel.yaxis, (1.0,) if limits[0] < 0.01 else (1.0, 2.0, 5.0))
 
 
 # Claims.

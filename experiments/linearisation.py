@@ -35,6 +35,7 @@ from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.theory.excursion import edges, place_of_return, thrown_out
 
 TITLE = "How far the linear threshold holds"
+FINDING = "The linear threshold holds for large displacements too; beyond it runs cycle or are thrown out"
 
 # What prediction and measurement are both told.
 
@@ -295,6 +296,7 @@ def _boundary_claim(place: int, name: str, statement: str, explanation: str = ""
         ),
         tolerance=lambda f: f.setting.tolerance,
         fails_if="a cycle or another attractor took starts away below the linear threshold",
+        short=f"{statement}: boundary over linear threshold",
         explanation=explanation,
     )
 

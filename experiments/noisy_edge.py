@@ -30,6 +30,7 @@ from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.measure.averaged_path import averaged_path, stiffness_of_paths
 
 TITLE = "The edge of stability under group noise"
+FINDING = "Group noise carries a network to flatter places, at its edge or far from it"
 
 # What prediction and measurement are both told.
 

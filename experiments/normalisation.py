@@ -33,6 +33,7 @@ from bandit_lab.simulation import trajectories
 from bandit_lab.theory.two_arm import late_decay_rate, late_law
 
 TITLE = "Dividing by the std: late rates and curvature"
+FINDING = "Dividing by the std speeds late learning up from 1/t to 1/t², until silent groups bring 1/t back"
 
 # What prediction and measurement are both told.
 

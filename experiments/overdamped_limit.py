@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import measure as detectors, theory
-from bandit_lab._readings import farthest_from_one, read_at
+from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import DrGRPO, Hyper, Learner
@@ -27,8 +27,10 @@ from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.runs.fit import fit_many
 from bandit_lab.simulation import mean_curves
 from bandit_lab.theory.oscillator import beyond_exponential, nearest_exponential
+from experiments.shared.readings import read_at
 
 TITLE = "The single exponential as the over-damped limit"
+FINDING = "Over-damped and near the fixed point a run is one exponential, with the theory's plateau and time scale"
 
 # What prediction and measurement are both told.
 

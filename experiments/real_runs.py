@@ -5,9 +5,9 @@ without inertia by more than 4 AICc in at most 5 % of them (what noise does to m
 the first half cover 90 %. With Adam an update moves the parameters by eta: times go as 1/eta, in rollout cycles as
 1/K_ref, and to leading order not with G (arXiv 2606.30789; bandit_lab/theory/size_family.py).
 Setting: conf/experiment/real_runs.yaml. Measured: the five laws of bandit_lab.runs.read on every run of the index, the
-forecasts of bandit_lab.runs.forecast.backtest, their drift chosen on other families, the step at which the chosen
-law's curve passes a level that all runs of a family pass, half-way up. Drawn: every run with its law (points from the
-logs, which are in no file here); AICc of the softmax law against the oscillator; times where runs differ in one factor.
+forecasts of experiments.grading.backtest, their drift chosen on other families, the step at which the chosen
+law's curve passes a level that all runs of a family pass, half-way up. Drawn: the laws chosen; AICc of the softmax law
+against the oscillator; errors of forecasts; times where runs differ in one factor.
 """
 
 import os
@@ -18,19 +18,24 @@ from typing import Any
 import numpy as np
 import xarray
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, SubFigure
+from matplotlib.figure import Figure
 
-from bandit_lab._readings import crossing, slope_within
+from bandit_lab._readings import crossing
 from bandit_lab.app.plots import style as s
-from bandit_lab.lab.reproduce import claims, public_logs, sheet
+from bandit_lab.lab.reproduce import claims, sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.runs.fit import SHAPES, fit_curve
-from bandit_lab.runs.forecast.backtest import BASELINES, compare, cut, leave_family_out
 from bandit_lab.runs.logs.gather import Log, gather
 from bandit_lab.runs.logs.settings import FitSettings
 from bandit_lab.runs.read import Curve
+from experiments.grading.backtest import BASELINES, compare, cut, leave_family_out
+from experiments.shared import public_logs
+from experiments.shared.readings import slope_within
 
 TITLE = "Real runs and their laws"
+FINDING = (
+    "{inertia_not_needed:.0%} of public runs need no inertia; forecasts cover the end, but simple baselines err less"
+)
 
 # What prediction and measurement are both told.
 
@@ -198,7 +203,7 @@ def exponent(f: Results, code: int) -> float:
 # Picture.
 
 SHADES = (s.VERMILION, s.BLUE, s.GREEN, s.PURPLE, s.GREY)
-MARKS, SIGNS = ("o", "s", "^", "D", "v"), "○□△◇▽"
+MARKS, DASHES = ("o", "s", "^", "D", "v"), ("-", "--")
 
 
 def trained(setting: Setting) -> str:
@@ -207,73 +212,71 @@ def trained(setting: Setting) -> str:
 
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
-    """Small multiples above, differences of AICc and times below."""
-    figure.set_figheight(7.2)
-    parts: Any = figure.subfigures(3, 1, height_ratios=(0.16, 2.2, 1.4))
-    head, top, bottom = parts
-    for place, (name, shade) in zip((0.01, 0.23, 0.42, 0.67, 0.84), zip(NAMES, SHADES, strict=True), strict=True):
-        count = int((found.measured.chosen == NAMES.index(name)).sum())
-        head.text(place, 0.7, f"{name} {count}", color=shade, fontsize=6.5, va="center")
-    key = "reward over step, own scales; dots: log, line: law fitted"
-    head.text(0.01, 0.2, key, fontsize=6.5, va="center")
-    _multiples(top, found, 13 if wide else 8)
-    left, right = bottom.subplots(1, 2)
-    _differences(left, found)
-    _factors(right, found)
+    """Laws chosen, differences of AICc, errors of forecasts, times."""
+    parts = (_laws, _differences, _errors, _factors)
+    sheet.fill(figure, found, wide, parts, heights=(5.0, 7.4), across=(2, 1), sizes=((1, 1), (0.8, 1, 1, 1.2)))
 
 
-def _multiples(part: SubFigure, found: Results, columns: int) -> None:
-    logs = read_logs(found.setting)
-    axes = part.subplots(-(-len(logs) // columns), columns, squeeze=False)
-    for panel in axes.flat:
-        panel.set(xticks=[], yticks=[])
-        panel.set_visible(False)
-    order = sorted(logs, key=lambda one: (int(found.measured.chosen.sel(run=one[0].name)), one[0].name))
-    for panel, (log, curve) in zip(axes.flat, order, strict=False):
-        fit = found.measured.sel(run=log.name)
-        panel.set_visible(True)
-        panel.plot(curve.step, curve.reward, ".", color="#B0B0B0", markersize=1.3, markeredgewidth=0)
-        panel.plot(curve.step, fitted_curve(fit, curve.step), color=SHADES[int(fit.chosen)], linewidth=1.1)
-        panel.spines[:].set_linewidth(0.4)
+def _laws(panel: Axes, found: Results) -> None:
+    counts = [int((found.measured.chosen == place).sum()) for place in range(len(LAWS))]
+    panel.barh(range(len(LAWS)), counts, color=SHADES, height=0.7)
+    for place, count in enumerate(counts):
+        panel.text(count + 0.4, place, str(count), va="center", fontsize=7)
+    panel.set_yticks(range(len(LAWS)), NAMES)
+    panel.set(xlabel="runs", ylim=(len(LAWS) - 0.5, -0.5), title=f"law chosen, of {sum(counts)} runs")
 
 
 def _differences(panel: Axes, found: Results) -> None:
-    values = np.sort(softmax_gain(found).values)
-    shade = np.where(values > 4, s.BLUE, np.where(values < -4, s.VERMILION, s.GREY))
+    values, margin = np.sort(softmax_gain(found).values), found.setting.margin
+    shade = np.where(values > margin, s.BLUE, np.where(values < -margin, s.VERMILION, s.GREY))
     panel.bar(np.arange(values.size), np.clip(values, -30, 30), color=shade, width=1.0)
     panel.axhline(0, color=s.BLACK, linewidth=0.6)
     panel.set(xlabel="runs, sorted", ylabel="AICc, oscillator less softmax", ylim=(-31, 42))
-    panel.text(0, 35, f"by > 4: softmax {int((values > 4).sum())}", color=s.BLUE, fontsize=6.5)
-    text = f"by > 4: oscillator {int((values < -4).sum())}"
-    panel.text(values.size, -28, text, color=s.VERMILION, fontsize=6.5, ha="right")
+    panel.set_title("inertia is seldom worth its parameter")
+    won, lost = int((values > margin).sum()), int((values < -margin).sum())
+    panel.text(0, 32, f"softmax better by > {margin:g}: {won}", color=s.BLUE, fontsize=7)
+    panel.text(values.size, -27, f"oscillator: {lost}", color=s.VERMILION, fontsize=7, ha="right")
+
+
+def _errors(panel: Axes, found: Results) -> None:
+    m = found.measured
+    errors = m.error.values[kept(found)]
+    order = np.argsort(np.nanmedian(errors, axis=0))
+    for place, method in enumerate(order):
+        ours, middle = method == 0, float(np.nanmedian(errors[:, method]))
+        shade = s.VERMILION if ours else s.GREY
+        panel.plot(errors[:, method], np.full(len(errors), place), "|", color=shade, markersize=7, alpha=0.7)
+        panel.plot(middle, place, "D", color=shade, markersize=4.5, markeredgecolor="white")
+        panel.text(2.2, place, f"{middle:.3f}", va="center", fontsize=7, color=shade)
+    names = ["our laws", *(str(name).replace("_", " ") for name in m.method.values[1:])]
+    panel.set_yticks(range(len(order)), [names[method] for method in order])
+    panel.set(xscale="log", xlim=(0.001, 8), ylim=(len(order) - 0.5, -0.5))
+    panel.set_xlabel("|error| / range seen; diamond: median")
+    sheet.ticks_at(panel.xaxis, (0.001, 0.01, 0.1, 1))
+    panel.set_title(f"forecasts from the first half: {100 * coverage(found):.0f} % covered")
 
 
 def _factors(panel: Axes, found: Results) -> None:
     m = found.measured
-    span = np.array([0.5, 4.5])
+    span = np.array([0.9, 4.6])
     panel.plot(span, 1 / span, **s.LAW)
     panel.axhline(1.0, **(s.LAW | {"linewidth": 0.8}))
-    for code, (name, shade) in enumerate(
-        zip((r"$\eta$", r"$K_{ref}$", "$G$"), (s.BLUE, s.VERMILION, s.GREEN), strict=True)
-    ):
-        for group in np.unique(m.group.values[m.factor_code.values == code]):
+    sheet.note(panel, 0.98, 0.79, "dashed: predicted", ha="right")
+    names = ("learning rate", "updates per cycle", "group size")
+    for code, (name, shade) in enumerate(zip(names, (s.BLUE, s.VERMILION, s.GREEN), strict=True)):
+        for place, group in enumerate(np.unique(m.group.values[m.factor_code.values == code])):
             here = m.group.values == group
             origin = str(m.member.values[here][0]).partition(": ")[2].partition(".")[0]
-            _say(panel, 0.3 - 0.07 * group, f"{SIGNS[int(group)]} {name} {origin}", shade)
             order = np.argsort(m.factor_ratio.values[here])
             x, y = m.factor_ratio.values[here][order], m.time_ratio.values[here][order]
-            look: dict[str, Any] = {"color": shade, "markerfacecolor": "white", "markersize": 4, "linewidth": 0.7}
-            panel.plot(x, y, marker=MARKS[int(group)], **look)
-    _say(panel, 0.86, "dashed: predicted, 1/x for\n$\\eta$ and $K_{ref}$, 1 for $G$", s.BLACK)
-    panel.set(xscale="log", yscale="log", ylabel="time, over first run's", xlim=(0.9, 4.6), ylim=(0.012, 6))
-    label = "learning rate $\\eta$,\nupdates per cycle $K_{ref}$,\ngroup size $G$ / first run's"
-    panel.set_xlabel(label, fontsize=7)
+            look: dict[str, Any] = {"color": shade, "markerfacecolor": "white", "markersize": 4.5, "linewidth": 0.9}
+            panel.plot(x, y, DASHES[place], marker=MARKS[int(group)], **look, label=f"{name} ({origin})")
+    panel.set(xscale="log", yscale="log", xlim=span, ylim=(0.02, 1.3))
+    panel.set(xlabel="factor / that of the first run", ylabel="time to a level / first run's")
+    panel.set_title(f"time ~ (learning rate)$^{{{exponent(found, 0):.1f}}}$")
     sheet.ticks_at(panel.xaxis, (1, 2, 4))
-    sheet.ticks_at(panel.yaxis, (0.1, 0.25, 0.5, 1, 2))
-
-
-def _say(panel: Axes, y: float, text: str, shade: str) -> None:
-    sheet.small_note(panel, 0.03, y, text, color=shade)
+    sheet.ticks_at(panel.yaxis, (0.1, 0.25, 0.5, 1))
+    panel.legend(fontsize=sheet.SMALLEST_TEXT, loc="lower left", handlelength=2.4)
 
 
 # Table below the claims.
@@ -352,10 +355,11 @@ CLAIMS = (
     Claim(
         "real_runs.error",
         "Median error over that of the best simple baseline: four, and their median (1: no larger)",
-        "bandit_lab/runs/forecast/backtest.py",
+        "experiments/grading/backtest.py",
         predicted=lambda f: float(f.predicted.error_over_best_baseline),
         measured=error_ratio,
         tolerance=0.05,
+        short="median error over the best baseline's",
         fails_if="the best of five baselines were nearer, which is chosen after the fact",
         constant="no larger than the best baseline",
         explanation="The runs are too few to tell 1 from this ratio: see the table of errors below.",
@@ -368,6 +372,7 @@ CLAIMS = (
         predicted=lambda f: float(f.predicted.exponent[0]),
         measured=lambda f: exponent(f, 0),
         tolerance=lambda f: f.setting.tolerance.exponent,
+        short="exponent of time in the learning rate",
         fails_if="times did not go as the inverse learning rate; five runs of two origins decide",
         constant="the normalised step of Adam",
         explanation="Few runs, one seed each; from 1e-5 to 1.5e-5 one family speeds up threefold: no power law there.",

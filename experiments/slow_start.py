@@ -29,6 +29,7 @@ from bandit_lab.runs.fit import SHAPES, fit_many
 from bandit_lab.simulation import mean_curves
 
 TITLE = "Slow start: inertia against softmax geometry"
+FINDING = "A slow start needs no inertia: softmax geometry makes one, and a good fit of the oscillator cannot tell"
 
 # What prediction and measurement are both told.
 

@@ -29,6 +29,9 @@ from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting, la
 from bandit_lab.simulation import run
 
 TITLE = "Batch reuse as temperature; variance as a warning"
+FINDING = (
+    "One batch for N steps heats a run up to N-fold; its variance doubles while {lead:.0%} of the threshold is left"
+)
 
 # What prediction and measurement are both told.
 

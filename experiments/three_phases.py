@@ -20,7 +20,8 @@ import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bandit_lab import _readings, theory
+from bandit_lab import theory
+from bandit_lab._readings import crossing, farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits.contextual import ContextualBandit, contextual
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
@@ -30,8 +31,12 @@ from bandit_lab.measure.curvature import curvature_during_training
 from bandit_lab.measure.displaced import stack_bandits
 from bandit_lab.measure.observe import observe, success_and_cosine
 from bandit_lab.theory.contextual import contextual_curve, evenly_trained
+from experiments.shared.readings import at_own_best, jackknife, slope_and_correlation, time_ratios
 
 TITLE = "What dividing by the std does"
+FINDING = (
+    "Dividing by the std learns {gain:.1f} times as fast at one learning rate, but no better at each rule's best one"
+)
 
 # What prediction and measurement are both told.
 
@@ -63,13 +68,13 @@ def clock(setting: Setting) -> np.ndarray:
 
 def gain(setting: Setting, plain: np.ndarray, normalised: np.ndarray) -> np.ndarray:
     """Time to the target of the plain curve [T] over that of the normalised one."""
-    slow, fast = (_readings.crossing(clock(setting), curve, setting.target) for curve in (plain, normalised))
+    slow, fast = (crossing(clock(setting), curve, setting.target) for curve in (plain, normalised))
     return np.divide(slow, fast)
 
 
 def mean_std(setting: Setting, success: np.ndarray) -> float:
     """Within-prompt std, averaged over prompts and the steps to the target. success: [S, T, X]."""
-    last = _readings.crossing(clock(setting), success.mean(-1).mean(0), setting.target)
+    last = crossing(clock(setting), success.mean(-1).mean(0), setting.target)
     count = max(int(np.nan_to_num(last, nan=0.0) // setting.every), 1)
     return float(np.mean(np.sqrt(success * (1 - success))[:, :count]))
 
@@ -83,7 +88,7 @@ def stages(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
 def speed_ratio(setting: Setting, plain: np.ndarray, normalised: np.ndarray) -> np.ndarray:
     """Time of the plain curve [T] over that of the normalised one in each stage [M]."""
     levels = plain[0] + (setting.stages.last - plain[0]) * stages(setting)[0]
-    return _readings.time_ratios(clock(setting), plain, normalised, levels)
+    return time_ratios(clock(setting), plain, normalised, levels)
 
 
 # Prediction: theory alone.
@@ -107,9 +112,8 @@ def predict(setting: Setting) -> xarray.Dataset:
 def _flows(setting: Setting, problem: ContextualBandit) -> np.ndarray:
     """Success [2, T, X] with mean-only and standardised advantages; all prompts have equal shares of the groups."""
     prompts = evenly_trained(problem.reference_log_policy, problem.features, problem.law.means)
-    times = setting.learning_rate * clock(setting)
     laws = [theory.GroupLaw(name, setting.group_size) for name in NAMES.values()]
-    return np.array([contextual_curve(times, prompts, law) for law in laws])
+    return np.array([contextual_curve(setting.learning_rate * clock(setting), prompts, law) for law in laws])
 
 
 # Measurement: simulation alone.
@@ -149,7 +153,7 @@ def _gains(setting: Setting, runs: xarray.Dataset) -> xarray.Dataset:
     pairs = list(zip(*success.mean(-1), strict=True))  # both curves [S, T] of every problem
     columns = {
         "gain": ("problem", [gain(setting, plain.mean(0), normalised.mean(0)) for plain, normalised in pairs], "1"),
-        "gain_error": ("problem", [_readings.jackknife(partial(gain, setting), *pair).error for pair in pairs], "1"),
+        "gain_error": ("problem", [jackknife(partial(gain, setting), *pair).error for pair in pairs], "1"),
         "mean_std": ("problem", [mean_std(setting, one) for one in success[1]], "reward"),
     }
     return labelled(columns)
@@ -188,7 +192,7 @@ def _fair(setting: Setting, runs: xarray.Dataset) -> xarray.Dataset:
     end = runs.isel(run=last, step=part.steps // setting.every)
     values = end.success.mean("prompt").transpose("run", "power", "seed").values.astype(float)
     values = values.reshape(*shape, len(powers), -1).transpose(1, 3, 2, 0, 4)  # [condition, power, rate, draw, seed]
-    best, over_plain = _readings.at_own_best(values.reshape(*values.shape[:3], -1))
+    best, over_plain = at_own_best(values.reshape(*values.shape[:3], -1))
     start = runs.cosine.isel(step=0, seed=0, power=0, run=last).values.reshape(shape)[..., 0].mean(0)
     chosen = powers[np.argmin(np.abs(powers - (1 - start)[:, None]), axis=1)]
     columns = {
@@ -217,8 +221,7 @@ def _curvature(setting: Setting) -> xarray.Dataset:
 def gain_times_std(found: Results) -> np.ndarray:
     """Mean of measured gain x std in each quarter of the problems, sorted by their std [4]."""
     std = found.predicted.mean_std.values
-    products = found.measured.gain.values * std
-    return np.array([np.mean(products[part]) for part in np.array_split(np.argsort(std), 4)])
+    return np.array([np.mean((found.measured.gain.values * std)[part]) for part in np.array_split(np.argsort(std), 4)])
 
 
 def curvature_constant(found: Results) -> float:
@@ -226,7 +229,7 @@ def curvature_constant(found: Results) -> float:
     success = found.measured.success
     shape = (success * (1 - success) * (1 - 2 * success)).where(abs(success - 0.5) > 0.02)
     predicted = float(found.predicted.curvature_constant)
-    return predicted * _readings.farthest_from_one(found.measured.curvature, shape * predicted)
+    return predicted * farthest_from_one(found.measured.curvature, shape * predicted)
 
 
 # Picture.
@@ -241,17 +244,17 @@ def trained(setting: Setting) -> str:
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Gains, speed by stage, curvature, equal budget."""
-    a, b, c, d, e, f = sheet.panels(figure, wide, 6, heights=(4.2, 5.6), across=(3, 2), lettered=True)
+    a, b, c, d, e, f = sheet.panels(figure, wide, 6, heights=(4.6, 6.6), across=(3, 2))
     predicted, measured = found.predicted, found.measured
     ends = np.array([2.0, float(np.nanmax(measured.gain)) + 0.1])
     points: s.Look = {"fmt": "o", "color": s.BLACK, "markersize": 2.2, "elinewidth": 0.6, "markeredgewidth": 0.5}
-    gains = (a, predicted.gain, "predicted gain", s.EXACT), (b, 1 / measured.mean_std, "1/mean std (1/reward)", s.LAW)
+    gains = (a, predicted.gain, "gain of the mean flow", s.EXACT), (b, 1 / measured.mean_std, "1/mean std", s.LAW)
     for panel, x, name, line in gains:
         panel.errorbar(x, measured.gain, measured.gain_error, **points)
         panel.plot(ends, ends, **line)
-        panel.set(xlabel=name, ylabel="measured gain")
-    sheet.small_note(a, 0.03, 0.97, "line: measured\n= predicted", va="top")
-    sheet.small_note(b, 0.97, 0.03, "dashed: gain\n= 1/mean std", ha="right")
+        panel.set(xlabel=name, ylabel="gain: time without\n/ time with std")
+    a.set_title("The mean flow tells the gain", fontsize=7)
+    b.set_title("\u2717 1/std does not", fontsize=7, color=s.VERMILION)
     _draw_stages(c, predicted, measured)
     _draw_curvature(d, predicted, measured)
     _draw_budget(e, found, 0)
@@ -265,9 +268,9 @@ def _draw_curvature(panel: Axes, predicted: xarray.Dataset, measured: xarray.Dat
     panel.plot([0, 0.5], [0, constant / 8], **s.LAW)
     seen = np.sqrt(measured.success * (1 - measured.success))
     panel.plot(seen, np.abs(measured.curvature), **s.MEASURED | {"markersize": 2.5})
-    panel.text(0.22, 0.09, "bound", ha="right", fontsize=7)
-    sheet.small_note(panel, 0.03, 0.97, "line: predicted\ncircles: measured", va="top")
-    panel.set(xlabel="std (reward)", ylabel="|curvature| (1/logit$^2$)")
+    sheet.small_note(panel, 0.03, 0.97, "dashed: bound", va="top")
+    panel.set(xlabel="std [reward]", ylabel="|curvature| [1/logit$^2$]")
+    panel.set_title("Curvature leaves its\nbound near 1/2", fontsize=7)
 
 
 def _draw_stages(panel: Axes, predicted: xarray.Dataset, measured: xarray.Dataset) -> None:
@@ -276,27 +279,25 @@ def _draw_stages(panel: Axes, predicted: xarray.Dataset, measured: xarray.Datase
         panel.plot(line.stage, line.speed_ratio, color=color)
         look: dict[str, Any] = {"color": color, "marker": marker, "markersize": 3, "markerfacecolor": "white"}
         panel.errorbar(seen.stage, seen.speed_ratio, seen.speed_ratio_error, linestyle="none", elinewidth=0.6, **look)
-        sheet.note(panel, 0.02, 1.0 - 0.11 * i, f"overlap {float(seen.overlap):g}", color=color, va="top")
+        sheet.small_note(panel, 0.02, 1.0 - 0.11 * i, f"overlap {float(seen.overlap):g}", color=color, va="top")
     panel.axhline(2.0, **s.LAW | {"linewidth": 0.8})
-    sheet.small_note(panel, 0.03, 0.02, "lines: predicted\nmarkers: measured\ndashed: 1/(largest std)")
-    panel.set(ylim=(1.25, None), xlabel="share of way to 90 %", ylabel="speed ratio")
+    sheet.small_note(panel, 0.03, 0.02, "dashed: 1/largest std")
+    panel.set(ylim=(1.5, None), xlabel="share of the way to 90 %", ylabel="speed with / without std")
+    panel.set_title("Overlap of prompts takes\nthe gain in the middle", fontsize=7)
 
 
 def _draw_budget(panel: Axes, found: Results, condition: int) -> None:
-    looks = {0.0: (s.BLACK, "mean only"), 0.5: (s.GREEN, r"/ std$^{1/2}$"), 1.0: (s.BLUE, "/ std")}
+    looks = {0.0: (s.BLACK, "o", "mean only"), 0.5: (s.GREEN, "^", r"/ std$^{1/2}$"), 1.0: (s.BLUE, "s", "/ std")}
     fair, powers = found.setting.fair, list(found.measured.power.values)
     for i, power in enumerate(powers):
-        color, name = looks[float(power)]
+        color, marker, name = looks[float(power)]
         curve = found.measured.final.sel(power=power).isel(condition=condition)
-        panel.plot(curve.rate, curve, "o-", color=color, markersize=2.5, linewidth=1)
-        if condition == 0:
-            sheet.note(panel, 0.97, 0.05 + 0.11 * i, name, color=color, ha="right")
-    if condition == 0:
-        sheet.small_note(panel, 0.97, 0.05 + 0.11 * len(powers), "measured:", ha="right")
-    where = "orthogonal" if condition == 0 else f"overlap {fair.overlap[condition]:g}, conflict"
-    panel.set_title(where, fontsize=7, loc="right")
+        panel.plot(curve.rate, curve, "-", marker=marker, color=color, markersize=2.8, linewidth=1)
+        sheet.small_note(panel, 0.5, 0.04 + 0.1 * i, name, color=color, ha="center")
+    where = "Orthogonal prompts" if condition == 0 else f"Overlap {fair.overlap[condition]:g}, conflict"
+    panel.set_title(f"{where}:\nbest rates as good", fontsize=7)
     panel.set(xscale="log", ylabel="reward, equal budget")
-    panel.set_xlabel(f"learning rate\n({s.RATE_UNIT})", fontsize=7)
+    panel.set_xlabel("learning rate\n[logits / unit gradient]", fontsize=7)
     sheet.ticks_at(panel.xaxis, found.setting.fair.rates[::2])
 
 
@@ -308,7 +309,7 @@ def table(found: Results) -> str:
     predicted, measured, fair = found.predicted, found.measured, found.setting.fair
     rows: list[tuple[str, ...]] = []
     for name, x in (("that of the mean flow", predicted.gain), ("1/average within-prompt std", 1 / measured.mean_std)):
-        slope, error, correlation, spread = _readings.slope_and_correlation(x.values, measured.gain.values)
+        slope, error, correlation, spread = slope_and_correlation(x.values, measured.gain.values)
         rows.append((name, f"{slope:.3f} +- {error:.3f}", f"{correlation:.3f} +- {spread:.3f}", f"{x.size}"))
     lines = claims.grid(("gain in time against", "slope", "correlation", "problems"), rows)
     lines += ["", "Equal budget, each at its best learning rate: mean reward, and the difference to `dr_grpo`.", ""]
@@ -343,7 +344,7 @@ CLAIMS = (
         "three_phases.gain_slope",
         "Problem by problem: measured gain rises with the mean flow's with slope 1",
         FLOW,
-        measured=lambda f: _readings.slope_and_correlation(f.predicted.gain.values, f.measured.gain.values)[0],
+        measured=lambda f: slope_and_correlation(f.predicted.gain.values, f.measured.gain.values)[0],
         tolerance=lambda f: f.setting.tolerance.slope,
         fails_if="the flow had the mean gain but not the differences between problems",
     ),
@@ -352,7 +353,7 @@ CLAIMS = (
         "In each quarter of the problems, sorted by their std, the gain is 1/std, the std averaged over prompts and "
         "iterations: mean of gain x std, the farthest from 1",
         "arXiv 2601.23135, read as an equality at one learning rate",
-        measured=lambda f: _readings.farthest_from_one(gain_times_std(f), 1.0),
+        measured=lambda f: farthest_from_one(gain_times_std(f), 1.0),
         tolerance=0.1,
         fails_if="gain x std had a trend; its mean over all problems is 1 by the choice of their difficulties",
         post_hoc="quarters were taken after the mean over all problems had hidden the trend",
@@ -362,8 +363,9 @@ CLAIMS = (
         "three_phases.gain_follows_inverse_std",
         "Problem by problem: measured gain rises with 1/std with slope 1",
         "arXiv 2601.23135, read as an equality at one learning rate",
-        measured=lambda f: _readings.slope_and_correlation(1 / f.predicted.mean_std.values, f.measured.gain.values)[0],
+        measured=lambda f: slope_and_correlation(1 / f.predicted.mean_std.values, f.measured.gain.values)[0],
         tolerance=lambda f: f.setting.tolerance.slope,
+        short="gain against 1/std, problem by problem: slope",
         fails_if="the gain differed less between problems than 1/std",
         post_hoc="the slope was looked at after the mean over all problems",
         explanation="correlated, but the gain differs far less between problems than 1/std; the mean flow has it",

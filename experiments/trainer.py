@@ -31,6 +31,10 @@ from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 
 TITLE = "A real trainer leaves stability"
+FINDING = (
+    "TRL's update has no threshold in N, as a probe of its first steps tells; with the KL penalty in the reward "
+    "it has one"
+)
 
 # What prediction and measurement are both told.
 
@@ -63,7 +67,7 @@ CASES = {f"{kl}_{n}": Case(kl, n) for kl in ("loss", "reward") for n in (1, 2, 4
 def unsupported_reason(setting: Setting) -> str | None:
     """The reason where TRL is not installed."""
     try:
-        import bandit_lab.integrations.tiny_client  # noqa: F401
+        import experiments.shared.tiny_client  # noqa: F401
     except ImportError as error:
         return str(error)
     return None
@@ -73,7 +77,7 @@ def settled(setting: Setting) -> Any:
     """A model at the fixed point of the mean update, by its enumerated gradient; reference: the same, untrained."""
     import torch
 
-    from bandit_lab.integrations import tiny_client as client
+    from experiments.shared import tiny_client as client
 
     network, reference = client.model(setting.seed, setting.width), client.model(setting.seed, setting.width)
     ids = torch.tensor([[client.WORDS.index(word) for word in prompt.split()] for prompt in client.PROMPTS])
@@ -91,7 +95,7 @@ def settled(setting: Setting) -> Any:
 
 def trainer_of(setting: Setting, case: Case, start: Any, folder: str, learning_rate: float, steps: int) -> Any:
     """TRL's trainer for one run from `start`, a state dict."""
-    from bandit_lab.integrations import tiny_client as client
+    from experiments.shared import tiny_client as client
 
     network = client.model(setting.seed, setting.width)
     reference = client.model(setting.seed, setting.width)
@@ -219,7 +223,7 @@ def length(setting: Setting, case: Case) -> int:
 
 
 def _farthest(setting: Setting, case: Case, start: Any, learning_rate: float) -> float:
-    from bandit_lab.integrations import tiny_client as client
+    from experiments.shared import tiny_client as client
 
     with TemporaryDirectory() as folder:
         trainer = trainer_of(setting, case, start, folder, learning_rate, length(setting, case))
@@ -228,8 +232,13 @@ def _farthest(setting: Setting, case: Case, start: Any, learning_rate: float) ->
 
 # Picture.
 
-BELOW: dict[str, Any] = {"ha": "right", "va": "top", "fontsize": 6.5}
-LOOKS = {"loss": ("o", s.BLUE, "KL in the loss, as TRL does"), "reward": ("s", s.VERMILION, "KL in the reward")}
+LOOKS = {"loss": ("o", s.BLUE), "reward": ("s", s.VERMILION)}
+WORDS = {
+    "loss_4s": "loss, 4 slices",
+    "reward_4s": "reward, 4 slices",
+    "clip_4": "loss, N = 4, clip",
+    "adam_1": "loss, Adam",
+}
 
 
 def trained(setting: Setting) -> str:
@@ -239,8 +248,8 @@ def trained(setting: Setting) -> str:
 
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
-    """Thresholds against N; how far each run went against its learning rate over the prediction."""
-    sheet.fill(figure, found, wide, (_thresholds, _distances), heights=(3.0, 5.2))
+    """Thresholds against N; measured over predicted of every case."""
+    sheet.fill(figure, found, wide, (_thresholds, _ratios), heights=(2.9, 5.2))
 
 
 def _against_n(kl: str, cases: Iterable[str]) -> list[str]:
@@ -248,41 +257,36 @@ def _against_n(kl: str, cases: Iterable[str]) -> list[str]:
     return [str(name) for name in cases if CASES[str(name)] == Case(kl, CASES[str(name)].iterations)]
 
 
-def _look(case: Case, **more: Any) -> dict[str, Any]:
-    marker, colour, _ = LOOKS[case.kl]
-    shape = "^" if case.epsilon < 1 else "x" if case.slices > 1 else marker
-    return {"marker": shape, "linestyle": "", "color": colour} | more
-
-
 def _thresholds(panel: Axes, found: Results) -> None:
-    predicted, measured = found.predicted, found.measured.threshold
-    for kl, (_, colour, text) in LOOKS.items():
-        mine = predicted.sel(case=_against_n(kl, found.setting.cases))
+    names = {"loss": "KL in the loss (TRL)", "reward": "KL in the reward"}
+    for kl, (marker, colour) in LOOKS.items():
+        mine = found.predicted.sel(case=_against_n(kl, found.setting.cases))
         panel.fill_between(mine.updates, mine.low, mine.high, color=colour, alpha=0.2, linewidth=0)
         panel.plot(mine.updates, mine.threshold, color=colour, linewidth=1.2)
-        look = _look(Case(kl, 1), markerfacecolor="white", markersize=5, label=text)
-        panel.plot(mine.updates, measured.sel(case=mine.case), **look)
-    for name, label in (("loss_4s", None), ("reward_4s", "samples not shared"), ("clip_4", "clip 0.2")):
-        if name in found.setting.cases:
-            look = _look(CASES[name], markersize=6, markerfacecolor="none", label=label)
-            panel.plot(CASES[name].updates, measured.sel(case=name), **look)
-    panel.set(xscale="log", yscale="log", xlabel="updates $N$ per rollout batch")
-    panel.set_ylabel("learning rate at which\nthe run leaves")
+        look = s.MEASURED | {"color": colour, "marker": marker, "markersize": 5}
+        panel.plot(mine.updates, found.measured.threshold.sel(case=mine.case), **look, label=names[kl])
+    panel.set(xscale="log", yscale="log", xlabel="updates $N$ per rollout batch", xlim=(0.9, 4.45))
+    panel.set_ylabel("learning rate at which a run leaves\n[squared parameter per unit of loss]")
     sheet.ticks_at(panel.xaxis, (1, 2, 4))
-    panel.legend(fontsize=6.5, loc="lower left", title="markers: measured, lines: probe", title_fontsize=6.5)
+    sheet.plain_log(panel.yaxis)
+    panel.legend(loc="lower left", title="marker: measured\nline, band: probe, 2 s.e.", fontsize=7, title_fontsize=7)
 
 
-def _distances(panel: Axes, found: Results) -> None:
-    for name in found.setting.cases:
-        if not CASES[name].adam:
-            one = found.measured.sel(case=name)
-            ratio = one.rate / found.predicted.threshold.sel(case=name)
-            panel.plot(ratio, one.farthest, **_look(CASES[name], markersize=4, markerfacecolor="none"))
-    panel.axvline(1, **s.EXACT)
-    panel.axhline(found.setting.far, **s.LAW)
-    panel.set(xscale="log", xlabel="learning rate / predicted threshold", ylabel="farthest policy\n(total variation)")
-    sheet.ticks_at(panel.xaxis, (0.5, 1, 2, 4, 8))
-    panel.text(0.98, found.setting.far - 0.002, "above: the run left", transform=panel.get_yaxis_transform(), **BELOW)
+def _ratios(panel: Axes, found: Results) -> None:
+    over = (found.measured.threshold / found.predicted.threshold).values
+    names = [str(name) for name in found.setting.cases]
+    words = [WORDS.get(name, f"{CASES[name].kl}, N = {CASES[name].iterations}") for name in names]
+    allowed = 1 + _allowed(found)
+    panel.axvspan(1 / allowed, allowed, color="0.88", linewidth=0)
+    panel.axvline(1, color=s.BLACK, linewidth=1)
+    for place, (name, ratio) in enumerate(zip(names, over, strict=True)):
+        marker, colour = LOOKS[CASES[name].kl]
+        panel.plot(ratio, place, **s.MEASURED | {"color": colour, "marker": marker, "markersize": 5})
+    panel.set_yticks(range(len(names)), words, fontsize=sheet.SMALLEST_TEXT)
+    panel.set(xscale="log", xlabel="threshold, measured / predicted", xlim=(0.2, 3.2))
+    panel.set_ylim(len(names) - 0.5, -0.5)
+    sheet.ticks_at(panel.xaxis, (0.25, 0.5, 1, 2))
+    panel.set_title("where the KL penalty is, and N\n(grey: a grid step, 2 s.e.)", fontsize=7)
 
 
 # Table and claims.
@@ -364,6 +368,7 @@ CLAIMS = (
         tolerance=_allowed,
         explanation="at this fixed point every advantage is zero, so that a run grows from rounding alone; from 0.03"
         " away it leaves within one or two grid steps (docs/trainer.md)",
+        short="KL in the reward: threshold over the probe's",
         fails_if="the exact threshold of the stale mode did not hold, shared samples or not",
     ),
     Claim.one(
@@ -375,6 +380,7 @@ CLAIMS = (
         tolerance=0.0,
         explanation="where a ratio is off by 0.2 the clip takes the reward's gradient and leaves the KL term's, which"
         " it had balanced; with both taken runs stay nearly where they do without clip (docs/trainer.md)",
+        short="a clip makes no run leave earlier (1 if so)",
         fails_if="the clip made training leave earlier",
     ),
     Claim.one(
@@ -386,6 +392,7 @@ CLAIMS = (
         tolerance=0.0,
         explanation="Adam's first step has the size of the learning rate in every parameter; with a second moment of"
         " 20 steps a run leaves at 1.08 times the prediction (docs/trainer.md)",
+        short="Adam leaves no earlier than with its second moment held (1 if so)",
         fails_if="Adam left stability before the threshold with its second moment held",
     ),
 )

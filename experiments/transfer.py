@@ -24,6 +24,10 @@ from bandit_lab.measure.observe import observe, success_of_prompts
 from bandit_lab.theory.contextual import contextual_curve, evenly_trained
 
 TITLE = "Held-out tasks at two group sizes"
+FINDING = (
+    "Without the std held-out tasks learn alike at every group size; "
+    "with it, larger groups gain {grpo_depends_on_group_size:.2f} of success"
+)
 
 # What prediction and measurement are both told.
 

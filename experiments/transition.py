@@ -31,6 +31,7 @@ from bandit_lab.measure.onset import displacement, fit_poles
 from bandit_lab.simulation import mean_curves
 
 TITLE = "From over-damped to oscillatory"
+FINDING = "Oscillation sets in at the learning rate and the momentum that the poles of the loop tell"
 
 # What prediction and measurement are both told.
 

@@ -26,6 +26,10 @@ from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 
 TITLE = "Two detectors, one law"
+FINDING = (
+    "Overshoot confirms the law for refresh, growth finds {growth_finds_twice:.0f} times its learning rate: "
+    "the detector decides"
+)
 
 # What prediction and measurement are both told.
 

@@ -21,13 +21,15 @@ from matplotlib.figure import Figure
 
 from bandit_lab import theory
 from bandit_lab._readings import farthest_from_one
+from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner
 from bandit_lab.lab.reproduce import claims, sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
-from bandit_lab.measure import variants
+from experiments.shared import many_variants as variants
 
 TITLE = "Map of variants"
+FINDING = "Importance ratios remove the threshold in N; only frozen and uncorrected samples have one"
 
 # What prediction and measurement are both told.
 
@@ -237,8 +239,8 @@ def frozen_ratio(found: Results, name: str) -> float:
 
 # Picture.
 
-FILLS = ("#F6CDB9", "#FCEBC4", "#BFE0F5", "#F4F4F4")
-MEANINGS = ("below the law", "up to 2 x law", "beyond 2 x law", "none seen")
+LOOKS = {"refresh": (s.BLUE, "o"), "lag": (s.GREEN, "^"), "pipeline": (s.VERMILION, "s"), "random": (s.PURPLE, "D")}
+OTHER = (s.ORANGE, "v")
 
 
 def trained(setting: Setting) -> str:
@@ -252,56 +254,65 @@ def trained(setting: Setting) -> str:
 
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
-    """One table per staleness model: first unstable interval; the last: what G does to the mean curve."""
-    from matplotlib.patches import Patch
-
-    measured = found.measured
-    names = list(measured.staleness.values)
-    columns = 3 if wide else 2
-    rows = -(-(len(names) + 1) // columns)
-    panels = figure.subplots(rows, columns, squeeze=False)
-    figure.set_figheight(1.15 + rows * (0.5 + 0.15 * measured.sizes["advantage"]))
-    law = found.setting.law_interval
-    for place, panel in enumerate(panels.ravel()):
-        if place > len(names):
-            panel.set_axis_off()
-            continue
-        if place < len(names):
-            table = measured.first_interval.isel(staleness=place).transpose("advantage", "estimator").values
-            code = np.select([np.isnan(table), table < law, table <= 2 * law], [3, 0, 1], 2)
-            text = [["–" if np.isnan(x) else f"{x:g}" for x in row] for row in table]
-            title = names[place]
-        else:
-            table = 100 * measured.curve_difference.values
-            code = np.full(table.shape, 3)
-            text = [["–" if np.isnan(x) else f"{x:.1f}" if x < 9.95 else f"{x:.0f}" for x in row] for row in table]
-            size = found.setting.group_size
-            title = f"$G$ = {size} against $G = \\infty$:\n" + rf"$100\,\max_t|J_{{{size}}} - J_\infty|$ (reward)"
-        panel.set_title(title, fontsize=7)
-        _fill(panel, code, text)
-        panel.set_xticks(range(table.shape[1]), measured.estimator.values, rotation=90, fontsize=6.5)
-        panel.set_yticks(range(table.shape[0]), measured.advantage.values, fontsize=6.5)
-        if place + columns <= len(names):
-            panel.set_xticklabels([])
-        if place % columns:
-            panel.set_yticklabels([])
-    patches = [Patch(color=color, label=label) for color, label in zip(FILLS, MEANINGS, strict=True)]
-    figure.legend(
-        handles=patches,
-        loc="outside lower center",
-        ncols=4 if wide else 2,
-        title=f"measured first unstable refresh interval\n(steps); the law: {law:g} steps",
-    )
+    """First unstable intervals of all groups of variants that have them in common; what G does to mean curves."""
+    groups = alike(found)
+    high = 0.8 + 0.3 * len(groups), 0.5 + 0.19 * found.measured.sizes["advantage"]
+    left, right = sheet.panels(figure, wide, 2, heights=(0.4 + max(high), 0.6 + sum(high)), sizes=((1.3, 1), high))
+    _draw_intervals(left, found, groups)
+    _draw_shifts(right, found)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=6 if wide else 3)
 
 
-def _fill(panel: Axes, code: np.ndarray, text: list[list[str]]) -> None:
-    from matplotlib.colors import ListedColormap
+def alike(found: Results) -> list[tuple[str, np.ndarray]]:
+    """(which variants, first unstable interval by staleness model): all that have their intervals in common."""
+    table = found.measured.first_interval.transpose("estimator", "advantage", "staleness")
+    groups: dict[tuple[float, ...], dict[str, list[str]]] = {}
+    for estimator in table.estimator.values:
+        for advantage in table.advantage.values:
+            row = table.sel(estimator=estimator, advantage=advantage).fillna(np.inf).values
+            groups.setdefault(tuple(row), {}).setdefault(str(estimator), []).append(str(advantage))
+    rows = []
+    for intervals_, members in groups.items():
+        every = [name for name, those in members.items() if len(those) == table.sizes["advantage"]]
+        parts = [f"{name}: {', '.join(those)}" for name, those in members.items() if name not in every]
+        parts = [", ".join(every) + ": all"] * bool(every) + parts
+        rows.append((s.lines("; ".join(parts), 2.1), np.array(intervals_)))
+    return sorted(rows, key=lambda row: tuple(row[1]))
 
-    panel.imshow(code, cmap=ListedColormap(FILLS), vmin=-0.5, vmax=3.5, aspect="auto")
-    for (i, j), _ in np.ndenumerate(code):
-        panel.text(j, i, text[i][j], ha="center", va="center", fontsize=6.5)
-    panel.tick_params(length=0)
-    panel.spines[:].set_visible(False)
+
+def _draw_intervals(panel: Axes, found: Results, groups: list[tuple[str, np.ndarray]]) -> None:
+    names = list(found.measured.staleness.values)
+    last = max(float(max(intervals(found.setting, name))) for name in names)
+    none = 1.25 * last
+    panel.axvspan(1.12 * last, 1.4 * last, color="#EFEFEF", linewidth=0)
+    panel.axvline(found.setting.law_interval, **s.LAW, label="the law")
+    for k, name in enumerate(names):
+        colour, marker = LOOKS.get(name, OTHER)
+        look = s.MEASURED | {"color": colour, "marker": marker}
+        at = np.array([row[1][k] for row in groups])
+        seen = np.where(np.isfinite(at), at, none)
+        panel.plot(seen, np.arange(len(groups)) + 0.14 * (k - (len(names) - 1) / 2), **look, label=name)
+    panel.set_yticks(range(len(groups)), [row[0] for row in groups], fontsize=sheet.SMALLEST_TEXT)
+    panel.set(xscale="log", xlabel="first unstable interval $N$ [steps]", xlim=(1.8, 1.4 * last))
+    panel.set_ylim(len(groups) - 0.2, -0.9)
+    sheet.ticks_at(panel.xaxis, (2, 5, 10, 20))
+    panel.text(none, -0.6, "none", ha="center", va="center", fontsize=7)
+
+
+def _draw_shifts(panel: Axes, found: Results) -> None:
+    shift, size = found.measured.curve_difference, found.setting.group_size
+    names = list(shift.advantage.values)
+    kinds = {"frozen": (s.BLUE, "o"), "uncorrected": (s.VERMILION, "s")}
+    for estimator in shift.estimator.values:
+        colour, marker = kinds.get(str(estimator), (s.GREY, "|"))
+        look = s.MEASURED | {"color": colour, "marker": marker, "markersize": 3.6}
+        labelled = [line.get_label() for line in panel.get_lines()]
+        label = str(estimator) if str(estimator) in kinds else "others"
+        panel.plot(shift.sel(estimator=estimator), range(len(names)), **look, label="_" * (label in labelled) + label)
+    panel.set_yticks(range(len(names)), names, fontsize=sheet.SMALLEST_TEXT)
+    panel.set(xlabel=f"$\\max_t|J_{{G={size}}} - J_\\infty|$ [reward]")
+    panel.set_ylim(len(names) - 0.5, -0.5)
+    panel.legend(loc="lower right", bbox_to_anchor=(1, 0.14))
 
 
 # Table below the claims.

@@ -191,6 +191,11 @@ def static_noise(policy, noise=None, std=0.5, seed=0):
     return normalised(policy * np.exp(drawn))
 
 
+def fresh_noise(policy, std=0.5, seed=0, draws=16):
+    errors = std * np.random.default_rng(seed).normal(size=(draws, *policy.shape[-2:]))
+    return np.mean([normalised(policy * np.exp(one)) for one in errors], axis=0)
+
+
 def rounded_logits(policy, format="bf16"):
     """Logits of mean 0, their mantissas rounded to 8 bits, or to 4; half to even."""
     logits = np.log(policy) - np.mean(np.log(policy), axis=-1, keepdims=True)
@@ -205,6 +210,7 @@ SAMPLERS = {
     "top_p": lambda policy, p=0.9: NUCLEUS(policy, p),
     "top_k": lambda policy, k=3: FEW(policy, k),
     "logit_noise": static_noise,
+    "fresh_noise": fresh_noise,
     "rounding": rounded_logits,
 }
 
@@ -251,7 +257,21 @@ def adam(decay=0.0):
     return step
 
 
+def aligned(g, theta, memory, t, eta, mu, low=0.3, high=0.9):
+    """Heavy ball; beyond a cosine of `low` with the gradient before, a gradient is turned back to it in their plane."""
+    before = memory[1]
+    sizes = np.linalg.norm(g, axis=-1, keepdims=True) * np.linalg.norm(before, axis=-1, keepdims=True)
+    cosine = np.sum(g * before, axis=-1, keepdims=True) / np.where(sizes > 0, sizes, 1)
+    angle = np.arccos(np.clip(cosine, -1, 1))
+    axis = before / np.maximum(np.linalg.norm(before, axis=-1, keepdims=True), 1e-300)
+    across = g - np.sum(g * axis, axis=-1, keepdims=True) * axis
+    turned = across + axis * np.linalg.norm(across, axis=-1, keepdims=True) / np.tan(np.arccos(low))
+    v = mu * memory[0] + np.where(cosine <= low, g, np.where(angle < np.arccos(high), 0, turned))
+    return eta * v, (v, g)
+
+
 OPTIMIZERS = {
+    "gac": aligned,
     "sgd": heavy_ball(),
     "sgd_ema": heavy_ball(lambda mu: 1 - mu),
     "nesterov": heavy_ball(looks_ahead=True),

@@ -50,6 +50,7 @@ VARIED = {
         "top_p": {"p": 0.6},
         "top_k": {"k": 2},
         "logit_noise": {"noise": [0.6, -0.2, 0.3], "std": 1.1, "seed": 1},
+        "fresh_noise": {"std": 1.5, "seed": 1, "draws": 2},
         "rounding": {"format": "fp8"},
     },
     "correction": {
@@ -60,6 +61,7 @@ VARIED = {
         "ages": {"weights": [0.05, 0.05, 0.9]},
     },
     "optimizer": {
+        "gac": {"low": 0.1, "high": 0.4},
         "adam": {"b1": 0.3, "b2": 0.9, "eps": 0.05},
         "adamw": {"b1": 0.3, "b2": 0.9, "eps": 0.05, "weight_decay": 0.2},
     },

@@ -38,6 +38,8 @@ import jax  # noqa: E402
 import pytest  # noqa: E402
 from nightly import KEPT  # noqa: E402
 
+from bandit_lab._registry import Registry  # noqa: E402
+
 jax.config.update("jax_enable_x64", True)
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -68,7 +70,7 @@ LONGEST = (
     "measure/test_drawn_ages.py",
     "app/test_commands.py",
     "simulation/test_exact_means.py",
-    "runs/test_benchmark.py",
+    "grading/test_diagnoses.py",
     "simulation/test_random_bits.py",
     "runs/test_curves_forecast.py",
     "measure/test_group_size.py",
@@ -166,6 +168,19 @@ def _forget_compiled_programs():
         jax.clear_caches()
         _unoptimised.clear()
     spare_the_collector()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forget_modules_of_temporary_folders(tmp_path_factory):
+    """At the end of a file its plug-ins are forgotten, modules and variants: the `mine` of another file is another."""
+    yield
+    base = str(tmp_path_factory.getbasetemp())
+    theirs = [name for name, one in sys.modules.items() if str(getattr(one, "__file__", None)).startswith(base)]
+    for name in theirs:
+        del sys.modules[name]
+    for registry in Registry.imported:
+        for variant in [one for one in registry if registry[one].__module__ in theirs]:
+            del registry._builders[variant]
 
 
 @pytest.fixture

@@ -30,8 +30,8 @@ import pandas as pd
 import torch
 from transformers import TrainerCallback
 
-from bandit_lab.integrations import tiny_client as client
 from bandit_lab.lab.reproduce.experiment import Setting, discover, read_setting
+from experiments.shared import tiny_client as client
 
 AWAY = 0.03
 """Total variation from the fixed point at which runs with the KL in the reward start."""

@@ -53,15 +53,38 @@ def test_a_broken_link_is_found():
     assert broken(ROOT / "README.md", text.replace("#a-b", "README.md#two-commands")) == ["#c", "docs/no.md"]
 
 
+@pytest.fixture
+def notebooks(monkeypatch):
+    monkeypatch.syspath_prepend(str(SITE))
+    import notebooks
+
+    return notebooks
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebooks_are_committed_without_results(path):
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    assert cells[0]["source"][0].startswith("# ")
-    code = [cell for cell in cells if cell["cell_type"] == "code"]
-    assert code
-    assert [cell for cell in code if cell["outputs"] or cell["execution_count"] is not None] == []
-    for cell in code:
-        compile("".join(cell["source"]), path.name, "exec")
+def test_notebooks_are_stored_with_what_their_code_showed(path, notebooks):
+    """All cells in one go, no error, by the code that is there; the site's build compares it with a new run."""
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    assert stored["cells"][0]["source"][0].startswith("# ")
+    code = [cell for cell in stored["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    outputs = [output for cell in code for output in cell["outputs"]]
+    assert {output["output_type"] for output in outputs} <= {"execute_result", "display_data", "stream"}
+    assert {output.get("name", "stdout") for output in outputs} == {"stdout"}
+    assert stored["metadata"][notebooks.CODE] == notebooks.code_of(stored), "make notebooks"
+    assert path.stat().st_size < 600_000
+
+
+def test_a_notebook_that_shows_something_else_is_found(notebooks):
+    """Planted: another word, another number; another temporary path and another last digit are none."""
+
+    def shown(text):
+        return {"cells": [{"cell_type": "code", "source": ["f()"], "outputs": [{"text": [text]}]}]}
+
+    before = shown("stable: 0.23342895, /tmp/abc/run.json")
+    assert notebooks.same(before, shown("stable: 0.23342896, /tmp/xyz1/run.json"))
+    assert not notebooks.same(before, shown("unstable: 0.23342895, /tmp/abc/run.json"))
+    assert not notebooks.same(before, shown("stable: 0.234, /tmp/abc/run.json"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bandit_lab._readings import at_own_best, read_at, slope_within, time_ratios
+from experiments.shared.readings import at_own_best, read_at, slope_within, time_ratios
 
 TIME = np.linspace(0.0, 10.0, 4001)
 LEVELS = np.array([0.1, 0.3, 0.5, 0.9])

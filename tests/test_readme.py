@@ -1,5 +1,5 @@
 """The claims of README and docs/results.md are the published ones: tables against figures/claims.json and the default
-sweep's summary, the diagnostics' scores against the file that `diagnose simulated=held_out runs=1500` wrote, those of
+sweep's summary, the diagnostics' scores against the file that `grading/diagnoses.py` wrote, those of
 `advise` against figures/advice.csv."""
 
 import csv
@@ -82,7 +82,7 @@ HELD_OUT = json.loads((ROOT / "figures/held_out.summary.json").read_text(encodin
 SCORES = re.compile(
     r"names the failure in (\S+) % and raises a false alarm in (\S+) % of healthy\s+runs; "
     r"from the reward curve alone it is (\S+) % and (\S+) % "
-    r"\(`python -m bandit_lab diagnose simulated=(\w+) runs=(\d+)`"
+    r"\(`python experiments/grading/diagnoses.py split=(\w+) runs=(\d+)`"
 )
 
 

@@ -54,11 +54,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _completion(arguments: list[str]) -> int:
     from bandit_lab.app.terminal import completion
 
-    if arguments == ["install=bash"]:
-        return _say(completion.SCRIPT)
-    if arguments[:1] == ["query=bash"] and len(arguments) == 2:
+    task, _, shell = "".join(arguments[:1]).partition("=")
+    if shell in completion.SCRIPTS and (task, len(arguments)) == ("install", 1):
+        return _say(completion.SCRIPTS[shell])
+    if shell in completion.SCRIPTS and (task, len(arguments)) == ("query", 2):
         return _say("\n".join(completion.candidates(arguments[1])))
-    return _complain("bandit_lab", f"-sc: expected install=bash, got {shlex.join(arguments)!r}")
+    return _complain("bandit_lab", f"-sc: expected install=bash, zsh or fish, got {shlex.join(arguments)!r}")
 
 
 def _help(command: str | None, arguments: list[str]) -> int:

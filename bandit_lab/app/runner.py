@@ -7,6 +7,7 @@ from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.app import compilation_cache, plugins
+from bandit_lab.app.document import write
 from bandit_lab.app.folder import outputs, store
 from bandit_lab.app.settings.config import SCHEMAS, computes
 from bandit_lab.app.terminal.commands import COMMANDS
@@ -25,8 +26,9 @@ def default_folder(command: str) -> Path:
 
 
 def chosen_folder(command: str, config: Any) -> Path:
-    """`run_dir`, or the default folder."""
-    return Path(config.run_dir) if config.get("run_dir") else default_folder(command)
+    """`run_dir`, the run folder that is read, or the default one."""
+    named = config.get("run_dir") or config.get("folder")
+    return Path(named) if named else default_folder(command)
 
 
 def check(command: str, config: Any, explicit: frozenset[str], folder: Path) -> tuple[Any, Any]:
@@ -61,7 +63,7 @@ def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> No
             with bad_input():
                 store.create_folder(folder)
         progress = Progress(settings.quiet)
-        made = COMMANDS[command].load().execute(plan, store.RunFolder(folder), progress)
+        made = perform(command, plan, store.RunFolder(folder), progress)
     except Incomplete:
         say(str(folder))
         raise
@@ -77,12 +79,27 @@ def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> No
     say(str(made if isinstance(made, Path) else folder))
 
 
+def perform(command: str, plan: Any, folder: store.RunFolder, progress: Progress) -> Any:
+    """Do a checked job: by the `execute` of its module, or by `compute` with what every command does around it.
+
+    Returns a document, or the file that a command makes instead of a run folder.
+    """
+    module: Any = COMMANDS[command].load()
+    if hasattr(module, "execute"):
+        return module.execute(plan, folder, progress)
+    if COMMANDS[command].reads:
+        document = module.compute(plan, progress)
+        document.show()
+        return document
+    return write.perform(command, module.compute, plan, folder, progress)
+
+
 def _set_up(command: str, settings: Any) -> None:
     """Plug-ins; where the command computes, double precision, compiled programs kept.
 
     The library itself never changes JAX's configuration.
     """
-    if computes(command) or getattr(settings, "simulated", None):
+    if computes(command):
         compilation_cache.enable(getattr(settings, "compilation_cache", None))
         import jax
 

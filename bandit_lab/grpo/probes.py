@@ -80,7 +80,7 @@ def _one_rule(rule: Any, size: int, values: Any, shares: Any) -> None:
             if not np.allclose(found, drawn, rtol=_CLOSE, atol=_CLOSE):
                 raise ValueError(
                     f"advantages: expected for rewards {_probe.shortened(rewards)} the same {name} as for each by "
-                    f"itself, {_probe.shortened(drawn)}, got {_probe.shortened(found)}"
+                    f"itself, {_probe.shortened(drawn)}, got {_probe.shortened(found)} (values lie along axis 0)"
                 )
 
 

@@ -68,7 +68,7 @@ def averaged_path(
     whole = jnp.int32(interval) if learner.staleness.whole_interval else jnp.asarray(float(interval))
     typed = Hyper(jnp.asarray(rate), jnp.asarray(float(momentum)), whole, jnp.asarray(float(weight)))
     begin = jnp.stack([jnp.asarray(one.initial_parameters) for one in bandits]) if start is None else jnp.asarray(start)
-    found = _run(learner, dynamics, stack_bandits(bandits), typed, begin, times, jnp.int32(every), noise)
+    found = _run(learner, dynamics, stack_bandits(bandits), typed, begin, times, jnp.int32(every), noise or None)
     mean, spread, end, preconditioner = map(np.asarray, found)
     return AveragedPath(mean, spread, end, preconditioner if preconditioner.size else None)
 
@@ -82,7 +82,7 @@ def _run(
     theta: Array,
     times: int,
     every: Array,
-    noise: float | Array,
+    noise: float | None,
 ) -> tuple[Array, ...]:
     def add(total: tuple[Array, ...], seen: Stride) -> tuple[Array, ...]:
         place, theta = seen.before.step // every, seen.after.theta
@@ -91,7 +91,8 @@ def _run(
 
     def one(bandit: Any, key: Array, rate: Array, start: Array) -> tuple[Array, ...]:
         of, numbers = replace(learner, bandit=bandit), hyper._replace(learning_rate=rate)
-        gradient, state = _stirred(DYNAMICS[dynamics](of), noise), init(of, numbers, start)
+        gradient, state = DYNAMICS[dynamics](of), init(of, numbers, start)
+        gradient = gradient if noise is None else _stirred(gradient, noise)
         divided = _preconditioner(learner.optimizer, state)
         total = jnp.zeros((times, len(start))), jnp.zeros(times), jnp.zeros((times, len(divided)))
         run = rollout(of, gradient, numbers, key, state, times * every, fold=add, total=total)

@@ -4,5 +4,5 @@ read/       what a trainer wrote, whatever its format    trainers/   what the se
 fit/        laws of reward curves                        forecast/   what comes next
 diagnose/   which failure, if any                        advise/     what may be raised
 watch/      a log while it grows                         monitor/    a run from inside its trainer
-logs/       many runs as the commands take them          benchmark/  labelled simulated runs
+logs/       many runs as the commands take them
 """

@@ -8,6 +8,7 @@ from bandit_lab.grpo import (
     Gradient,
     GradientFn,
     Learner,
+    Shift,
     batch_advantages,
     counted,
     policy_gradient,
@@ -24,25 +25,31 @@ def mean_field(learner: Learner) -> GradientFn:
     value u in an infinite group of context x; other estimators: see `counted`. Exact for laws with finitely many
     values, and to rounding for normal ones (`normal_law`); else as good as their nodes.
     """
-    bandit = learner.bandit
-    law, cut = bandit.law, cuts(learner)
 
     def gradient(key: Array, kl_weight: Array, theta: Array, behaviour: Array) -> Gradient:
         policy, shift = shift_of(learner, theta, behaviour)
-        if cut:
-            chances, advantage = nodes_of(learner, policy)
-        else:
-            chances = law.probabilities
-            value_law = jnp.einsum("xk,xku->xu", policy, chances)
-            advantage = batch_advantages(learner.advantage, law.values[:, None], value_law.T, None).T[:, None, :]
-        if weighs_groups(learner):
-            share = policy[..., None] * chances
-            weighted = jax.vmap(lambda *parts: counted(learner, *parts))(shift.spread(1), advantage, share)
-        else:
-            weighted = counted(learner, shift.spread(1), advantage, 1.0)
+        chances, _, weighted = weighed_answers(learner, policy, shift)
         frequency = policy / policy.shape[0]
         signal = frequency * jnp.sum(chances * weighted, axis=-1)
         ascent = policy_gradient(learner, kl_weight, theta, behaviour, signal, frequency, shift.log_frequency)
         return Gradient(ascent, jnp.zeros((), theta.dtype))
 
     return gradient
+
+
+def weighed_answers(learner: Learner, policy: Array, shift: Shift) -> tuple[Array, Array, Array]:
+    """(probability of every reward [X, K or 1, U] given its arm, its advantage, what that becomes [.., X, K, U]).
+
+    In infinite groups that the law `policy` [X, K] draws. shift: see `counted`, which is applied to the advantages.
+    """
+    law = learner.bandit.law
+    if cuts(learner):
+        chances, advantage = nodes_of(learner, policy)
+    else:
+        chances = law.probabilities
+        value_law = jnp.einsum("xk,xku->xu", policy, chances)
+        advantage = batch_advantages(learner.advantage, law.values[:, None], value_law.T, None).T[:, None, :]
+    if weighs_groups(learner):
+        share = policy[..., None] * chances
+        return chances, advantage, jax.vmap(lambda *parts: counted(learner, *parts))(shift.spread(1), advantage, share)
+    return chances, advantage, counted(learner, shift.spread(1), advantage, 1.0)

@@ -8,6 +8,7 @@ from .adaptive import (
     self_consistent_moment as self_consistent_moment,
 )
 from .ages import (
+    averaged_ages_onset as averaged_ages_onset,
     averaged_ages_threshold as averaged_ages_threshold,
     drawn_ages_threshold as drawn_ages_threshold,
     in_turn as in_turn,
@@ -134,6 +135,7 @@ from .sampler import (
     ActingLaw as ActingLaw,
     SampledTwoArms as SampledTwoArms,
     hot_asymptote as hot_asymptote,
+    one_good_arm as one_good_arm,
 )
 from .signal import (
     MOMENT_ADVANTAGES as MOMENT_ADVANTAGES,

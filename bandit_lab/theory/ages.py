@@ -9,9 +9,19 @@ solve
 positive kappa among the angles where it is real, for small kappa is stable. For heavy ball it splits into kappa E
 cos(wa) = (1+mu)(1 - cos w) and kappa E sin(wa) = (1-mu) sin w.
 
+*Onset of oscillation, heavy ball.* kappa(r) = (1-r)(r-mu)/(gain r Q(1/r)), mu < r < 1, is at most its largest value.
+Below that value two real multipliers lie in (mu, 1). Between their moduli |(z-1)(z-mu)| >= (1-r)(r-mu) > kappa gain
+|z Q(1/z)|, so that by Rouche one multiplier alone is outside, the larger real one: it dominates. Above it there is none
+in (mu, 1), and elsewhere no positive one ever. So the onset is the largest value.
+
 *The law with the mean age is safe* (theorem 1): |sin(wa)| <= a |sin w| for integers a gives kappa >= (1-mu)/abar at
 every crossing with 0 < w < pi, and at w = pi |E(-1)^a| <= 1 gives kappa >= 2(1+mu). Equality at the constant age 1.
 It does not hold for ages that are a function of time: model A at mu = 0 has kappa abar = (N-1)/N.
+
+*Symmetric shares* (theorem 2) have the threshold of the constant age abar over rho = E cos(w (a - abar)), w the
+frequency at which that crosses. At mu = 0 w = pi/(2 abar + 1): all |w (a - abar)| < pi/2, so that rho > 0, and no other
+angle comes first, for |sin(ny)|/sin y at y = pi/2 - w (a - abar) >= w/2 is at most its value at w/2. With momentum no
+exception was found in 20,000 random laws.
 
 *A bound on the age is a guarantee* (theorem 3): with a <= S no averaged law is less stable than the constant age S.
 The left side of the two equations lies in the cone of the arc {e^(iwa): a <= S} with modulus <= kappa; the right side
@@ -97,6 +107,29 @@ def averaged_ages_threshold(weights: ArrayLike, momentum: float, convention: Con
         angle = brentq(lambda w: float(side(w).imag), grid[i], grid[i + 1], xtol=1e-15)
         found.append(Threshold(kappa(angle), "neimark_sacker"))
     return min((one for one in found if one.kappa > 0), key=lambda one: one.kappa)
+
+
+def averaged_ages_onset(weights: ArrayLike, momentum: float, convention: Convention = "heavy_ball") -> float:
+    """Least kappa = eta K at which the dominant multiplier of the averaged drift is not real and positive.
+
+    weights: [S + 1] shares of the ages 0..S. Raises ValueError as `averaged_ages_threshold` does, and for Nesterov.
+    """
+    _checks.choice("convention", convention, tuple(one for one in CONVENTIONS if one != "nesterov"))
+    shares, mu = shares_of(weights), _checks.momentum("momentum", momentum)
+
+    def kappa(r: np.ndarray) -> np.ndarray:  # Q(1/r) by powers of r, which stay below 1
+        old = np.polynomial.polynomial.polyval(r, shares[::-1])
+        return np.asarray((1 - r) * (r - mu) * r ** (shares.size - 2) / (gain(mu, convention) * old))
+
+    low, high = mu, 1.0
+    if mu == 0 and shares.size == 1:
+        return 1.0  # kappa(r) = 1 - r
+    while high - low > 1e-13 * high:
+        grid = np.linspace(low, high, 402)[1:-1]
+        best = int(np.argmax(kappa(grid)))
+        step = (high - low) / 401
+        low, high = max(grid[best] - step, mu), min(grid[best] + step, 1.0)
+    return float(kappa(np.asarray(0.5 * (low + high))))
 
 
 def safe_by_mean_age(weights: ArrayLike, momentum: float) -> float:

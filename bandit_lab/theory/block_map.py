@@ -11,7 +11,8 @@ Each staleness model then is a linear map of a state that is a Markov chain:
     refresh   block map on (x, w):            y = x at the block's start; T^N + (sum_j T^j) U [1 0]
     pipeline  block map on (x, w, x_prev):    y = x at the start of the block before
     lag       step map on (x_t, w_t, x_{t-1}, ..., x_{t-N}): y = x_{t-N}
-    random    step map on (x_t, w_t, z_{t-1}): y = z_t = (1-q) sum_k q^k x_{t-k}, q = N/(N+1), the age-averaged drift.
+    random    step map on (x_t, w_t, z_{t-1}): y = z_t = (1-q) sum_k q^k x_{t-k}, q = N/(N+1), the age-averaged drift
+    ages      step map on (x_t, w_t, x_{t-1}, ..., x_{t-SN}): y = sum_a q(a) x_{t-aN}, the drift averaged over ages.
 
 Logits carry a direction that never matters (all ones): matrices are to be reduced by `reduce_matrix` first. Checked
 against step-by-step simulation and, for H_fresh = 0, against `thresholds`.
@@ -58,7 +59,8 @@ class LinearLoop:
     """Linearised training loop: stiffness split and update rule, everything but learning rate and interval.
 
     `fresh`, `stale` [n, n] (scalars mean n = 1) in reward per logit^2; `momentum` in [0, 1); `model` one of refresh,
-    lag, pipeline, random; `convention` one of heavy_ball, ema, nesterov. Raises ValueError for anything else.
+    lag, pipeline, random, ages; `convention` one of heavy_ball, ema, nesterov; `shares` [S + 1] of the ages 0, 1, ...,
+    of `ages`, in refresh intervals. Raises ValueError for anything else.
     """
 
     fresh: Any
@@ -66,6 +68,7 @@ class LinearLoop:
     momentum: float = 0.0
     model: str = "refresh"
     convention: str = "heavy_ball"
+    shares: tuple[float, ...] = (1.0,)
 
     def __post_init__(self) -> None:
         fresh, stale = np.atleast_2d(np.asarray(self.fresh, float)), np.atleast_2d(np.asarray(self.stale, float))
@@ -73,7 +76,7 @@ class LinearLoop:
         _checks.require(square and fresh.shape == stale.shape, "stale", f"shape {fresh.shape}, square", stale.shape)
         _checks.require(bool(np.isfinite(fresh).all()), "fresh", "finite numbers", self.fresh)
         _checks.require(bool(np.isfinite(stale).all()), "stale", "finite numbers", self.stale)
-        _checks.choice("staleness", self.model, (*MODELS, "random"))
+        _checks.choice("staleness", self.model, (*MODELS, "random", "ages"))
         _checks.choice("convention", self.convention, CONVENTIONS)
         _checks.require(0 <= self.momentum < 1, "momentum", "a number in [0, 1)", self.momentum)
         object.__setattr__(self, "fresh", fresh)
@@ -90,12 +93,12 @@ class LinearLoop:
         return self.fresh + self.stale
 
     def steps_per_map(self, refresh_interval: int) -> int:
-        """Updates that one application of `map` stands for: N for block maps, 1 for lag and random."""
+        """Updates that one application of `map` stands for: N for block maps, 1 for lag, random and ages."""
         return int(refresh_interval) if self.model in ("refresh", "pipeline") else 1
 
     def check_interval(self, refresh_interval: float) -> None:
         """Raises ValueError unless N is an integer >= 1 (`lag`: >= 0; `random`: a real mean age >= 0)."""
-        low = 1 if self.model in ("refresh", "pipeline") else 0
+        low = 1 if self.model in ("refresh", "pipeline", "ages") else 0
         whole = self.model == "random" or refresh_interval == int(refresh_interval)
         kind = "a number" if self.model == "random" else "an integer"
         _checks.require(whole and refresh_interval >= low, "refresh_interval", f"{kind} >= {low}", refresh_interval)
@@ -133,9 +136,9 @@ class LinearLoop:
         return power[..., : 2 * n, : 2 * n], power[..., : 2 * n, 2 * n :]
 
     def map(self, learning_rate: ArrayLike, refresh_interval: float) -> Matrix:
-        """Map of one block (`refresh`, `pipeline`) or one step (`lag`, `random`), batched over `learning_rate` [...].
+        """Map of one block (`refresh`, `pipeline`) or one step (the others), batched over `learning_rate` [...].
 
-        Shapes [..., 2n, 2n] (refresh; lag 0), [..., 3n, 3n] (pipeline, random), [..., (N+2)n, (N+2)n] (lag N).
+        Shapes [..., 2n, 2n] (refresh; age 0), [..., 3n, 3n] (pipeline, random), [..., (N+2)n, (N+2)n] (largest age N).
         Overflow beyond threshold gives non-finite entries, not an error. Raises ValueError for a bad interval.
         """
         self.check_interval(refresh_interval)
@@ -143,20 +146,25 @@ class LinearLoop:
             return self._random(learning_rate, float(refresh_interval))
         interval = int(refresh_interval)
         if self.model == "lag":
-            return self._lag(learning_rate, interval)
+            return self._aged(learning_rate, np.eye(interval + 1)[interval])
+        if self.model == "ages":
+            return self._aged(learning_rate, np.kron(self.shares, np.eye(interval)[0])[: 1 - interval or None])
         free, forced = self.frozen_block(learning_rate, interval)
         return assemble_block(free, forced, self.model)
 
-    def _lag(self, learning_rate: ArrayLike, lag: int) -> Matrix:
+    def _aged(self, learning_rate: ArrayLike, shares: np.ndarray) -> Matrix:
+        """Ages of 0, 1, ... steps, averaged."""
         one, force = self.step(learning_rate)
-        if lag == 0:
+        if len(shares) == 1:
             return assemble_block(one, force, "refresh")
-        n = self.size
-        full = np.zeros((*one.shape[:-2], (lag + 2) * n, (lag + 2) * n))
+        n, oldest = self.size, len(shares) - 1
+        full = np.zeros((*one.shape[:-2], (oldest + 2) * n, (oldest + 2) * n))
         full[..., : 2 * n, : 2 * n] = one
-        full[..., : 2 * n, -n:] = force
+        full[..., : 2 * n, :n] += shares[0] * force
+        for k in range(1, oldest + 1):
+            full[..., : 2 * n, (k + 1) * n : (k + 2) * n] = shares[k] * force
         full[..., 2 * n : 3 * n, :n] = np.eye(n)
-        for k in range(1, lag):
+        for k in range(1, oldest):
             full[..., (k + 2) * n : (k + 3) * n, (k + 1) * n : (k + 2) * n] = np.eye(n)
         return full
 

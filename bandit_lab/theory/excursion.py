@@ -6,7 +6,7 @@ t the learning rate times the steps. From X down to x* + far it takes
 
     t = int from x* + far to X of dx/|g(x)|,
 
-so that a start is farther out than `far` for all of a time t if its first block ends beyond X(t). As eta N is 2/lambda
+so that a start is farther out than `far` for all of a time t if its first block ends beyond X(t). As eta N is 2/K
 times the learning rate over the threshold, which starts these are does not depend on N, but for t.
 """
 

@@ -6,7 +6,7 @@ with rewards 1 and 0, standardised, this is the success-probability recurrence o
 
     p_n = 1/(1 + ((1-p_ref)/p_ref) exp(-1/(beta sqrt(p_{n-1}(1-p_{n-1}) + eps)))),
 
-whose slope at a fixed point is -rho = -lambda_stale/lambda_fresh of the same split: |rho| < 1 is stable at any block
+whose slope at a fixed point is -rho = -K_stale/K_fresh of the same split: |rho| < 1 is stable at any block
 length, rho > 1 gives a period-2 orbit or a runaway to the vertex.
 """
 

@@ -2,23 +2,23 @@
 
 Derived here. Momentum descent with gradient -stiffness * x taken `lag` steps ago obeys exactly
 
-    mu (x[t+1] - 2 x[t] + x[t-1]) + (1 - mu) (x[t+1] - x[t]) + eta lambda x[t-lag] = 0,
+    mu (x[t+1] - 2 x[t] + x[t-1]) + (1 - mu) (x[t+1] - x[t]) + eta K x[t-lag] = 0,
 
-and x(t - lag) ~ x - lag x' turns it into m x'' + gamma x' + lambda x = 0 with time in steps and
+and x(t - lag) ~ x - lag x' turns it into m x'' + gamma x' + K x = 0 with time in steps and
 
-    m = mu / eta,    gamma = (1 - mu) / eta - lambda lag,    stiffness lambda.
+    m = mu / eta,    gamma = (1 - mu) / eta - K lag,    stiffness K.
 
 The forward difference of the damping term carries half a step of inertia more, m = (1 + mu)/(2 eta): the `symmetric`
 mass, closer at finite steps. EMA momentum (v <- mu v + (1 - mu) g) replaces eta by (1 - mu) eta. Damping stays
-positive iff eta lambda lag < 1 - mu, the leading-order law (arXiv 2606.30789).
+positive iff eta K lag < 1 - mu, the leading-order law (arXiv 2606.30789).
 
-With a = gamma/(2m) and z = lambda/m - a^2 a displacement x0 with velocity v0 evolves as
+With a = gamma/(2m) and z = K/m - a^2 a displacement x0 with velocity v0 evolves as
 
     x(t) = exp(-a t) [x0 cos(sqrt z t) + (v0 + a x0) sin(sqrt z t)/sqrt z],
 
 entire in z, hence one smooth formula through critical damping; from rest it is
 x0 (r_f e^{-r_s t} - r_s e^{-r_f t})/(r_f - r_s), r_s <= r_f the two rates. Over-damped, with e = 1/(4 zeta^2) and
-s = t lambda/gamma, these are 1 + e + ... and 1/e per unit of s, hence x/x0 - exp(-s) = e [(1 - s) exp(-s) - exp(-s/e)]
+s = t K/gamma, these are 1 + e + ... and 1/e per unit of s, hence x/x0 - exp(-s) = e [(1 - s) exp(-s) - exp(-s/e)]
 to first order in e.
 """
 
@@ -40,7 +40,7 @@ Regime = Literal["overdamped", "critical", "oscillatory", "unstable"]
 
 @dataclass(frozen=True)
 class Oscillator:
-    """m x'' + gamma x' + lambda x = 0, time in steps, x in any unit.
+    """m x'' + gamma x' + K x = 0, time in steps, x in any unit.
 
     `mass` [steps / learning rate], `damping` [1 / learning rate], `stiffness` [reward per logit^2] may be traced
     arrays of one shape; `convention` names the momentum convention that they were built from.
@@ -64,13 +64,13 @@ class Oscillator:
 
     @property
     def damping_ratio(self) -> float:
-        """gamma / (2 sqrt(m lambda)): 1 at critical damping, infinite at zero mass."""
+        """gamma / (2 sqrt(m K)): 1 at critical damping, infinite at zero mass."""
         scale = 2 * math.sqrt(float(self.mass) * float(self.stiffness))
         return float(self.damping) / scale if scale > 0 else math.inf
 
     @property
     def rates(self) -> tuple[complex, complex]:
-        """The two decay rates r_s, r_f [1/step], the roots of m r^2 - gamma r + lambda; r_f is infinite at m = 0."""
+        """The two decay rates r_s, r_f [1/step], the roots of m r^2 - gamma r + K; r_f is infinite at m = 0."""
         mass, damping, stiffness = float(self.mass), float(self.damping), float(self.stiffness)
         root = complex(damping**2 - 4 * mass * stiffness) ** 0.5
         fast = damping + root if damping >= 0 else damping - root
@@ -92,8 +92,8 @@ def oscillator(
 ) -> Oscillator:
     """The oscillator of momentum descent with a mean lag.
 
-    m = mu/eta (`plain`) or (1+mu)/(2 eta) (`symmetric`), gamma = (1-mu)/eta - lambda lag; `ema`: eta -> (1-mu) eta.
-    `lag` in steps; arguments are scalars or arrays of one shape. Nesterov's look-ahead adds mu lambda
+    m = mu/eta (`plain`) or (1+mu)/(2 eta) (`symmetric`), gamma = (1-mu)/eta - K lag; `ema`: eta -> (1-mu) eta.
+    `lag` in steps; arguments are scalars or arrays of one shape. Nesterov's look-ahead adds mu K
     to the damping and leaves the mass. Derived in this module; leading order as in arXiv 2606.30789.
     Raises ValueError for an unknown convention or mass, and for numbers out of range.
     """
@@ -138,7 +138,7 @@ def response(osc: Oscillator, time: Real, initial: Real, final: Real, velocity: 
 def fastest_improvement(osc: Oscillator) -> Any:
     """Time [steps] at which the response from rest improves fastest: ln(r_f/r_s)/(r_f - r_s), all regimes smooth.
 
-    Equals atan(sqrt q)/(a sqrt q) with a = gamma/2m, q = 4 m lambda/gamma^2 - 1; 1/a when critical, 0 at mass 0.
+    Equals atan(sqrt q)/(a sqrt q) with a = gamma/2m, q = 4 m K/gamma^2 - 1; 1/a when critical, 0 at mass 0.
     """
     ratio = 4.0 * osc.mass * osc.stiffness / osc.damping**2 - 1.0
     return 2.0 * osc.mass / osc.damping * atan_sqrt(namespace(ratio).maximum(ratio, -1.0 + 1e-15))

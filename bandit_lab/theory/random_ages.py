@@ -1,6 +1,6 @@
 """Random (geometric) staleness: the average drift, mean-square stability, and typical (Lyapunov) stability.
 
-Derived here. Ages k with P(k) = (1-q) q^k, mean age q/(1-q), one stiffness, kappa = eta lambda.
+Derived here. Ages k with P(k) = (1-q) q^k, mean age q/(1-q), one stiffness, kappa = eta K.
 
 *Averaged over ages* the gradient is an exponential average of past positions; multipliers solve
 (z-1)(z-mu)(z-q) + kappa (1-q) z^2 = 0, hence (heavy ball) a flip at 2(1+mu)(1+q)/(1-q), and a complex pair, whose real

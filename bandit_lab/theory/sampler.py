@@ -24,18 +24,25 @@ e^-xi/beta where that is large: no number of samples removes it.
 mean-only fixed point is the policy's own, and with the std beta_c is divided by about tau (exactly for rewards 1 and 0
 of a uniform reference, at G = infinity), so that the repair takes a cold sampler nearer to collapse.
 
+*One good arm and M others* of one reward, uniform reference: on the policies that treat the others alike all of this
+holds for the log-odds z of the good arm. Its logit leads by z + ln M, so that x_0 = -ln M, the sampler has the log-odds
+z/tau + xi with xi = (1/tau - 1) ln M, and only the clock is another, (M + 1)/M in place of 2: `one_good_arm`. A hot
+sampler draws the good arm less often while it is rare. So beta_c falls with the number of arms, and is highest at a tau
+that comes nearer to 1.
+
 *Masks* (`icepop`) make the drift jump where pi/b leaves [low, high]. Where it jumps across 0 a run slides along that
 gap: `rest` is there, and there is no stiffness.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit
 
 from bandit_lab import _checks
+from bandit_lab.theory.group_law import GroupLaw
 from bandit_lab.theory.signal import BinarySignal
 
 CORRECTIONS = ("none", "importance", "tis", "icepop")
@@ -158,6 +165,21 @@ class SampledTwoArms:
             lambda t: float(weight(t)), bounds=(grid[i - 1], grid[i + 1]), method="bounded", options={"xatol": 1e-12}
         )
         return float(found.fun)
+
+
+def one_good_arm(
+    law: GroupLaw, others: int, acting: ActingLaw = ActingLaw(), success: tuple[float, float] = (1.0, 0.0)
+) -> SampledTwoArms:
+    """A good arm and `others` of one success probability, uniform reference: gaps are log-odds of the good arm, nats.
+
+    acting: with the temperature and the correction; a static error `xi` is that of the good arm's logit. success: of
+    the good arm and of each other one. Fixed points and critical KL weights are those of `others` + 1 arms; rates and
+    stiffness, along the policies that treat the others alike, are theirs times 2 `others`/(`others` + 1). Raises
+    ValueError for others < 1, and as `SampledTwoArms`.
+    """
+    lead = math.log(_checks.integer("others", others, 1))
+    moved = replace(acting, xi=acting.xi + (1 / acting.tau - 1) * lead)
+    return SampledTwoArms(BinarySignal(law, success), moved, -lead)
 
 
 def hot_asymptote(tau: float) -> float:

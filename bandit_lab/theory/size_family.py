@@ -2,7 +2,7 @@
 
 Derived here. Two arms with rewards (g, 0), mean-only advantage, uniform reference, reverse KL of weight beta: the fixed
 point sigma(g/beta) depends on g/beta only, the stiffness 2 beta p(1-p) is proportional to beta. Scaling both g and beta
-by M^-alpha leaves the fixed point where it is and the time constant (1 - mu)/(eta lambda) grows as M^alpha. In the
+by M^-alpha leaves the fixed point where it is and the time constant (1 - mu)/(eta K) grows as M^alpha. In the
 overdamped limit the reward relative to its plateau, (R - R_0)/(R_inf - R_0), is one curve of t/tau(M).
 """
 
@@ -38,7 +38,7 @@ def member(size: float, exponent: float, reward: float = 1.0, kl_weight: float =
 def time_constant(
     stiffness: float, learning_rate: float, momentum: float = 0.0, convention: str = "heavy_ball"
 ) -> float:
-    """Steps of the single exponential, (1 - mu)/(eta lambda): the inverse stiffness, overdamped limit."""
+    """Steps of the single exponential, (1 - mu)/(eta K): the inverse stiffness, overdamped limit."""
     return (1 - momentum) / (learning_rate * gain(momentum, convention) * stiffness)
 
 

@@ -6,9 +6,9 @@ S = M S M^T + Q and is summed by doubling, S = Q + M Q M^T + ..., which keeps it
 block points it is propagated step by step, and `average` is the mean over the N phases of a block, the variance that a
 record of every step shows.
 
-Closed forms for one stiffness, kappa = eta lambda, gradient variance s^2 (heavy ball; derived here):
+Closed forms for one stiffness, kappa = eta K, gradient variance s^2 (heavy ball; derived here):
 
-    on-policy        eta^2 s^2 (1+mu)/(kappa (1-mu)(2(1+mu) - kappa)),   small steps eta s^2/(2 lambda (1-mu))
+    on-policy        eta^2 s^2 (1+mu)/(kappa (1-mu)(2(1+mu) - kappa)),   small steps eta s^2/(2 K (1-mu))
     refresh, reused  eta^2 s^2 [(1+d)(c0^2+c1^2) + 2 t c0 c1]/[(1-d) kappa N S (2(1+m) - kappa(2P - N S))],
                      t = 1+m-kappa P, d = m + kappa(N S - P), c0 = P, c1 = N S - P: N times the temperature.
 """
@@ -118,7 +118,7 @@ def on_policy_variance(learning_rate: float, stiffness: float, momentum: float, 
 
 
 def small_step_variance(learning_rate: float, stiffness: float, momentum: float, noise: float) -> float:
-    """Its small-step limit eta s^2/(2 lambda (1-mu)), the same for every staleness model: a temperature."""
+    """Its small-step limit eta s^2/(2 K (1-mu)), the same for every staleness model: a temperature."""
     return learning_rate * noise / (2 * stiffness * (1 - momentum))
 
 

@@ -7,8 +7,8 @@ w2 = -w1, hence w1 = -eta S g1/(1 + m) and
 
     x2 - x1 = eta L g(x1),    L = P - a S/(1 + m).
 
-At the fixed point this is the flip, eta L lambda = 2. So the orbit depends on eta over its threshold alone, whatever N
-and mu: (x2 - x1) lambda/(2 g(x1)) is that ratio. If it never falls below 1 there is no such orbit below the threshold;
+At the fixed point this is the flip, eta L K = 2. So the orbit depends on eta over its threshold alone, whatever N
+and mu: (x2 - x1) K/(2 g(x1)) is that ratio. If it never falls below 1 there is no such orbit below the threshold;
 at mu = 0 every bounded run then converges (no orbit of period two, no longer one: Coppel 1955), so that the linear
 threshold is the boundary for starts at any distance.
 """

@@ -10,8 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import notebooks
+
 ROOT = Path(__file__).resolve().parents[2]
-NOTEBOOKS = ROOT / "docs/notebooks"
+NOTEBOOKS = notebooks.FOLDER
 BESIDE = re.compile(r'<a href="(?!https?://|#)[^"]*">(.*?)</a>', re.DOTALL)
 """A link to a file that a command would have written beside its page: a notebook has none."""
 MARKUP = re.compile(r"([\\*_<\[\]|])")
@@ -30,15 +32,15 @@ def pages(folder: str) -> list[dict[str, str]]:
     if folder == "experiments":
         titles = {name: about["title"] for name, about in claims()["figures"].items()}
         entries = [{titles[name]: f"experiments/{name}.md"} for name in titles]
-        return [{"All experiments": "experiments/index.md"}, *entries, {"All claims": "experiments/claims.md"}]
+        first = [{"All experiments": "experiments/index.md"}, {"Gallery": "experiments/gallery.md"}]
+        return [*first, *entries, {"All claims": "experiments/claims.md"}]
     return [{titled(path): f"notebooks/{path.stem}.md"} for path in sorted(NOTEBOOKS.glob("*.ipynb"))]
 
 
 def contents() -> dict[str, str | bytes]:
     """Path below docs/ and content of everything that is made."""
-    notebooks = sorted(NOTEBOOKS.glob("*.ipynb"))
     with ThreadPoolExecutor(2) as pool:
-        ready = [pool.submit(map_page), *(pool.submit(notebook, path) for path in notebooks)]
+        ready = [pool.submit(map_page), *(pool.submit(notebook, path) for path in sorted(NOTEBOOKS.glob("*.ipynb")))]
         made: dict[str, str | bytes] = experiments()
         for one in ready:
             made |= one.result()
@@ -46,7 +48,7 @@ def contents() -> dict[str, str | bytes]:
 
 
 def experiments() -> dict[str, str | bytes]:
-    """An index, a page per published experiment, and the table of claims."""
+    """An index, a page per published experiment, all pictures, and the table of claims."""
     from bandit_lab.lab.reproduce import claims as rows
     from bandit_lab.lab.reproduce.experiment import discover
 
@@ -57,17 +59,21 @@ def experiments() -> dict[str, str | bytes]:
         "",
         rows.tally(content["claims"]),
         "",
-        "| experiment | question | holds |",
-        "|---|---|---|",
+        "[All pictures](gallery.md), each with what was found.",
+        "",
+        "| experiment | question | found | holds |",
+        "|---|---|---|---|",
     ]
     for name, about in content["figures"].items():
         mine = [one for one in content["claims"] if one["figure"] == name]
         holding = f"{sum(one['holds'] for one in mine)} of {len(mine)}"
-        index.append(f"| [{about['title']}]({name}.md) | {plain(about['question'])} | {holding} |")
+        told = " | ".join(plain(about[key]) for key in ("question", "finding"))
+        index.append(f"| [{about['title']}]({name}.md) | {told} | {holding} |")
         made[f"experiments/{name}.md"] = experiment(name, about, mine, known[name].source)
     made["experiments/index.md"] = "\n".join(
         [*index, "", "[All claims](claims.md) with what could have made each fail."]
     )
+    made["experiments/gallery.md"] = gallery(content)
     table = (ROOT / "figures/claims.md").read_text(encoding="utf-8")
     made["experiments/claims.md"] = PICTURE.sub(lambda found: f"../figures/{found[1]}", table)
     return made
@@ -84,8 +90,8 @@ def experiment(name: str, about: dict[str, Any], rows: list[dict[str, Any]], sou
     prediction = docstring.partition("\n")[2].strip()
     holding = sum(one["holds"] for one in rows)
     lines = [f"# {about['title']}", "", f"**{plain(about['question'])}**", ""]
-    lines += [f"![{about['title']}: {plain(about['question'])}](../figures/{name}_wide.png)", ""]
-    lines += [f"{holding} of {len(rows)} claims hold.", ""]
+    lines += [f"![{plain(about['finding'])}](../figures/{name}_wide.png)", ""]
+    lines += [f"**Found:** {plain(about['finding'])}. {holding} of {len(rows)} claims hold.", ""]
     lines += ["| claim | predicted | measured | holds |", "|---|---|---|---|"]
     for one in rows:
         predicted, measured = (number(one[key], 4) for key in ("predicted", "measured"))
@@ -102,6 +108,16 @@ def experiment(name: str, about: dict[str, Any], rows: list[dict[str, Any]], sou
     lines += [f"The experiment is `experiments/{name}.py`, its setting `conf/experiment/{name}.yaml`, its plotted"]
     lines += [f"numbers [{name}.csv](../figures/{name}.csv)."]
     return "\n".join(lines) + "\n"
+
+
+def gallery(content: dict[str, Any]) -> str:
+    """Every published picture with what was found, and which predictions failed."""
+    lines = ["# Gallery", "", "A picture leads to its experiment. A cross in it is a prediction that failed.", ""]
+    for name, about in content["figures"].items():
+        finding = plain(about["finding"])
+        lines += [f"## {about['title']}", "", f"{finding}.", ""]
+        lines += [f"[![{finding}](../figures/{name}_wide.png)]({name}.md)", ""]
+    return "\n".join(lines)
 
 
 def capital(text: str) -> str:
@@ -122,24 +138,21 @@ def titled(path: Path) -> str:
 
 def notebook(path: Path) -> dict[str, str | bytes]:
     """A notebook as a page: run from the first cell to the last, an error is an error of the build."""
-    import nbformat
-    from nbclient import NotebookClient
     from nbconvert import MarkdownExporter
 
-    read = nbformat.read(path, as_version=4)
-    with tempfile.TemporaryDirectory() as folder:
-        NotebookClient(read, timeout=300, kernel_name="python3", resources={"metadata": {"path": folder}}).execute()
+    shown = notebooks.run(path)
+    if not notebooks.same(json.loads(path.read_text(encoding="utf-8")), shown):
+        raise ValueError(f"{path.name}: expected what is stored to be what it shows: make notebooks")
     name = f"{path.stem}_files"
-    text, resources = MarkdownExporter().from_notebook_node(read, {"output_files_dir": name})
+    text, resources = MarkdownExporter().from_notebook_node(shown, {"output_files_dir": name})
     made: dict[str, str | bytes] = {f"notebooks/{key}": data for key, data in resources["outputs"].items()}
-    shown = BESIDE.sub(r"\1", text)
-    return made | {f"notebooks/{path.stem}.md": f"{shown}\n\nThe notebook: `docs/notebooks/{path.name}`.\n"}
+    page = BESIDE.sub(r"\1", text)
+    return made | {f"notebooks/{path.stem}.md": f"{page}\n\nThe notebook: `docs/notebooks/{path.name}`.\n"}
 
 
 def map_page() -> dict[str, str | bytes]:
     """The page of `explore`, as the command writes it."""
     with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder) / "map.html"
-        command = [sys.executable, "-m", "bandit_lab", "explore", f"output={output}", "open=false", "quiet=true"]
+        command = [sys.executable, "-m", "bandit_lab", "explore", f"run_dir={folder}", "open=false", "quiet=true"]
         subprocess.run(command, check=True, capture_output=True)
-        return {"assets/map.html": output.read_bytes()}
+        return {"assets/map.html": Path(folder, "map.html").read_bytes()}

@@ -88,6 +88,13 @@ def on_page_content(text: str, page: Page, config: MkDocsConfig, files: Files) -
     return MATHS.sub(lambda found: as_mathml(found[3], found[2] == "[", page.file.src_uri), text)
 
 
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """The theme's search is a dialog without a name: a reader of the page aloud needs one."""
+    return output.replace(
+        'data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"'
+    )
+
+
 def narrow_too(found: re.Match[str]) -> str:
     """A wide figure, and on a narrow screen the same in one column, on which letters can be read."""
     if not (ROOT / "figures" / f"{found[2]}.png").is_file():

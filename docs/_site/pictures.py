@@ -5,6 +5,7 @@ them dark. A test draws each anew.
 """
 
 import io
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -458,7 +459,7 @@ def sampler(figure: Figure) -> None:
     )
     right.fill_between(taus, 0, critical, color=s.FILL[3], linewidth=0)
     right.plot(taus, critical, color=s.VERMILION)
-    right.plot(taus, np.e * (1 - 1 / taus), **s.LAW, label="$e\\,(1 - 1/\\tau)$")
+    right.plot(taus, math.e * (1 - 1 / taus), **s.LAW, label="$e\\,(1 - 1/\\tau)$")
     right.text(1.42, 0.2, "collapses", ha="center", fontsize=8)
     right.set(xlabel="temperature $\\tau$", ylabel="KL weight $\\beta$", xlim=(1, 1.6), ylim=(0, 1.1))
     right.legend(loc="upper left")

@@ -24,7 +24,9 @@ import argparse
 import csv
 import json
 import os
+import platform
 import subprocess
+import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +37,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from bandit_lab.runs.benchmark.plant import load
+from bandit_lab._version import __version__
+from bandit_lab.lab.sick_runs.plant import load
 from bandit_lab.runs.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from bandit_lab.runs.diagnose.agreement import STORED
 from bandit_lab.runs.diagnose.outcomes import stalled
@@ -43,7 +46,9 @@ from bandit_lab.runs.diagnose.severity import severities
 from bandit_lab.runs.diagnose.work import work
 from bandit_lab.runs.logs.gather import gather
 from bandit_lab.runs.logs.settings import DiagnosisSettings
+from bandit_lab.runs.monitor import Monitor
 from bandit_lab.runs.read import Curve, RewardScale, Series
+from bandit_lab.runs.watch.sources import rows_of
 
 FIGURES = Path(__file__).parents[2] / "figures"
 FOLDERS = ("BANDIT_LAB_RUN_CORPUS", "BANDIT_LAB_LOGS")
@@ -75,9 +80,27 @@ DETECTORS = {
     "reward_composition": "reward_hacking",
 }
 """Detectors of rldoctor 0.2.0 -> our names; a finding counts from WARNING on."""
+NAMES = {
+    "entropy": "entropy",
+    "kl": "kl",
+    "grad_norm": "grad_norm",
+    "clip_frac": "pg_clipfrac",
+    "zero_std_frac": "zero_var_group_frac",
+    "reward_std": "reward_std",
+    "reward_min": "reward_min",
+    "reward_max": "reward_max",
+    "lr": "lr",
+    "length": "completions/mean_length",
+    "truncation": "completions/clipped_ratio",
+}
+"""Role -> the name by which rldoctor 0.2.0 knows it (`rldoctor fields`; the last two are TRL's)."""
+OTHERS = ("rldoctor 0.2.0", "rldoctor 0.2.0, fed")
+"""The other program: what it reads itself, and what it says of the columns that our readers found."""
 DRAWS, SEED = 2000, 0
 LENGTHS = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 150)
 """Rewards after which healthy runs are cut off, to see from where on a standstill means something."""
+PARTS = (0.25, 0.5, 0.75)
+"""Shares of a healthy run after which it may end without an alarm."""
 RARE = 0.05
 """Share of repositories whose healthy runs, cut off, may be called stalled."""
 
@@ -245,6 +268,37 @@ def early(runs: Sequence[Run], judged: Mapping[str, Judged]) -> dict[int, dict[s
     return found
 
 
+def prefixes(runs: Sequence[Run], judged: Mapping[str, Judged]) -> dict[str, Any]:
+    """Share of the run -> healthy runs that are called anything else if they end there; `any` of these shares;
+    `watched`: healthy runs with an alarm at any row."""
+    healthy = [run for run in runs if run.label == "healthy" and run.name in judged]
+    said: dict[float, dict[str, frozenset[str] | None]] = {part: {} for part in PARTS}
+    alarmed: dict[str, frozenset[str] | None] = {}
+    for run in healthy:
+        curve = judged[run.name].curve
+        for part in PARTS:
+            said[part][run.name] = _grave(diagnose(_start(curve, int(np.ceil(part * curve.reward.size)))))
+        alarmed[run.name] = _alarms(curve)
+    every = [replace(run, name=f"{run.name} {part}") for run in healthy for part in PARTS]
+    told = {f"{name} {part}": names for part, one in said.items() for name, names in one.items()}
+    found: dict[str, Any] = {str(part): share(healthy, one) for part, one in said.items()}
+    wrong = {name: _said(names) for name, names in told.items() if names}
+    late = {name: _said(names) for name, names in alarmed.items() if names}
+    return found | {
+        "all": share(every, told) | {"wrong": wrong},
+        "watched": share(healthy, alarmed) | {"wrong": late},
+    }
+
+
+def _alarms(curve: Curve) -> frozenset[str]:
+    """What a monitor of this run, fed row by row, would have raised."""
+    scale = (curve.scale.low, curve.scale.high) if curve.scale.given else None
+    monitor = Monitor(scale=scale, reward_key=curve.reward_series.key, eval_key="eval/reward")
+    for step, row in rows_of(curve):
+        monitor.feed(step, row)
+    return frozenset(one.failure for one in monitor.alarms)
+
+
 def _start(curve: Curve, length: int) -> Curve:
     """The first rewards of a run, and what was logged up to the last of them."""
     last = curve.step[length - 1]
@@ -293,6 +347,25 @@ def _worth(runs: Sequence[Run], judged: Mapping[str, Judged], limits: Mapping[st
     for (healthy, _), one in hits.items():
         shares[healthy].append(float(np.mean(one)))
     return float(np.mean(shares[False]) - np.mean(shares[True] or [0.0]))
+
+
+def fed(runs: Sequence[Run], judged: Mapping[str, Judged], folder: Path) -> list[Run]:
+    """The runs as files of JSON lines under rldoctor's own names, with what our readers found in them."""
+    made: list[Run] = []
+    for run in runs:
+        path = folder / f"{len(made)}.jsonl"
+        made.append(replace(run, path=path))
+        curve = judged[run.name].curve if run.name in judged else None
+        series = {} if curve is None else {NAMES[role]: one for role, one in curve.series.items() if role in NAMES}
+        if curve is not None:
+            series |= {"reward": curve.reward_series} | ({} if curve.eval is None else {"eval_score": curve.eval})
+        rows: dict[float, dict[str, float]] = defaultdict(dict)
+        for name, one in series.items():
+            for step, value in zip(one.step.tolist(), one.value.tolist(), strict=True):
+                rows[step][name] = value
+        lines = (json.dumps({"step": step} | row) for step, row in sorted(rows.items()))
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return made
 
 
 def rldoctors(command: str, runs: list[Run]) -> dict[str, frozenset[str] | None]:
@@ -487,11 +560,19 @@ def main() -> None:
         without, limits = refitted(runs, judged, careful)
         chosen = {key: sorted({one.get(key, 1.0) for one in limits.values()}) for one in limits.values() for key in one}
         results[f"refitted, {name}"] = score(runs, without) | {"factors": chosen}
-    results["rldoctor 0.2.0"] = (
-        score(runs, rldoctors(asked.rldoctor, runs)) if asked.rldoctor else stored["rldoctor 0.2.0"]
-    )
+    if asked.rldoctor:
+        itself, with_ours = OTHERS
+        results[itself] = score(runs, rldoctors(asked.rldoctor, runs))
+        with tempfile.TemporaryDirectory() as folder:
+            results[with_ours] = score(runs, rldoctors(asked.rldoctor, fed(runs, judged, Path(folder))))
+        told = subprocess.run([asked.rldoctor, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+        results["versions"] = {"rldoctor": told, "bandit_lab": __version__, "python": platform.python_version()}
+    else:
+        results |= {name: stored[name] for name in (*OTHERS, "versions") if name in stored}
     for name, result in results.items():
-        show(name, result)
+        if name != "versions":
+            show(name, result)
+    print("\nversions:", results.get("versions"))
     results["limits chosen beforehand"] = BEFOREHAND
     short = cut_off(runs, judged)
     results["shortest standstill"] = {
@@ -506,6 +587,11 @@ def main() -> None:
     print("\nhealthy runs cut off after so many rewards: false alarms, by repository")
     for length, one in begun.items():
         print(f"    {length:4} {one['found']} of {one['runs']} = {one['share']:.0%}   {one['by_family']:.0%}")
+    results["prefixes"] = prefixes(runs, judged)
+    print("\nhealthy runs that end early, and those that are watched to their end: false alarms, by repository")
+    for name, one in results["prefixes"].items():
+        print(f"    {name:8} {one['found']} of {one['runs']} = {one['share']:.1%}   {one['by_family']:.1%}")
+        print("".join(f"        {run}: {', '.join(said)}\n" for run, said in one.get("wrong", {}).items()), end="")
     results["agreement"] = agreement(runs, said, nothing)
     if (few := pasted()) is not None:
         results["pasted"] = few

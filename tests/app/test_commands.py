@@ -68,7 +68,7 @@ def test_examples_of_the_help_are_good_input(command, place, monkeypatch):
     if {"-m", "-", "plugins=[my_module]"} & set(arguments):
         pytest.skip("several runs, pasted text, a module of the reader's")
     named = [a.removeprefix("eval_path=") for a in arguments]
-    written = [Path(a) for a in named if COMMANDS[command].paths and "=" not in a]
+    written = [Path(a) for a in named if COMMANDS[command].paths == "paths" and "=" not in a]
     for path in written:
         path.parent.mkdir(parents=True, exist_ok=True)
         log = json.dumps({"log_history": [{"step": i, "reward": 0.1 * i} for i in range(9)]})
@@ -76,8 +76,8 @@ def test_examples_of_the_help_are_good_input(command, place, monkeypatch):
     overrides = cli.rewritten(as_overrides(command, arguments))
     with compose.hydra_ready():
         composed = compose.composed(command, overrides)
-    if any(a.startswith("run_dir=") for a in arguments):
-        with pytest.raises(BadInput, match="run_dir: expected the folder of a run"):
+    if COMMANDS[command].paths == "folder":
+        with pytest.raises(BadInput, match="folder: expected the folder of a run"):
             runner.check(command, composed, cli.explicit_keys(overrides), Path("new"))
     else:
         runner.check(command, composed, cli.explicit_keys(overrides), Path("new"))

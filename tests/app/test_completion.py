@@ -1,6 +1,7 @@
 """Completion: what the last word of a line may become, and bash with the script that is installed."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +55,29 @@ def test_bash_completes_with_the_script_that_is_installed(breaks, capsys):
         assert done.stdout == "".join(f"<{one}>" for one in whole)
 
 
+ASK = {
+    "zsh": 'compdef() {{ }}; compadd() {{ print -rn -- "${{@[5,-1]}}" }}\n{script}\n'
+    "BUFFER='{line}' CURSOR={end}; _bandit_lab",
+    "fish": "{script}\ncomplete -C '{line}'",
+}
+"""What has a shell complete a line: zsh by the function with its own commands replaced, as it has no line here."""
+
+
+@pytest.mark.parametrize("shell", ASK)
+def test_other_shells_complete_with_their_scripts(shell, capsys, tmp_path):
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell} here")
+    command = tmp_path / "bandit-lab"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m bandit_lab "$@"\n')
+    command.chmod(0o755)
+    assert main(["-sc", f"install={shell}"]) == OK
+    line = "bandit-lab predict staleness=r"
+    text = ASK[shell].format(line=line, end=len(line), script=capsys.readouterr().out)
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run([shell, "-c", text], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [f"staleness={name}" for name in ("random", "random_mean", "refresh")]
+
+
 def test_another_shell_is_one_line(capsys):
-    assert main(["-sc", "install=fish"]) == BAD_INPUT
-    assert capsys.readouterr().err == "bandit_lab: -sc: expected install=bash, got 'install=fish'\n"
+    assert main(["-sc", "install=csh"]) == BAD_INPUT
+    assert capsys.readouterr().err == "bandit_lab: -sc: expected install=bash, zsh or fish, got 'install=csh'\n"

@@ -81,7 +81,7 @@ def test_every_file_is_on_the_disk_before_its_name_and_the_manifest_is_last(fini
 
 def status_of(folder: Path, capsys) -> str:
     capsys.readouterr()
-    assert main(["status", f"run_dir={folder}"]) == 0
+    assert main(["status", str(folder)]) == 0
     return capsys.readouterr().out
 
 
@@ -101,10 +101,10 @@ def test_damaged_arrays_are_not_exported(copied, capsys):
     before = files(copied)
     name = max((n for n in before if n.startswith("results.zarr/outcome/")), key=lambda n: len(before[n]))
     (copied / name).write_bytes(b"")
-    assert main(["export", f"run_dir={copied}"]) == 2
+    assert main(["export", str(copied)]) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1
-    assert "run_dir: expected a run whose results.zarr is whole, got" in err
+    assert "folder: expected a run whose results.zarr is whole, got" in err
     assert "results.zarr is not what was written" in status_of(copied, capsys)
 
 

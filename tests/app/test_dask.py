@@ -1,5 +1,7 @@
 """`engine=dask`: the bytes of one process, and nothing is lost where a worker, the scheduler or the client dies."""
 
+import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +14,7 @@ from settings import nightly_but
 
 from bandit_lab.app import plugins
 from bandit_lab.app.chunks import Attempt, ChunkStore, run_chunks
+from bandit_lab.app.cli import BAD_INPUT, main
 from bandit_lab.app.engine import ENGINES
 from bandit_lab.app.settings.config import SweepSettings
 
@@ -77,7 +80,11 @@ def computing(process):
     """The workers of a client."""
     import psutil
 
-    return [one for one in psutil.Process(process.pid).children(recursive=True) if "spawn_main" in str(one.cmdline())]
+    found = []
+    for one in psutil.Process(process.pid).children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # it ended meanwhile
+            found += [one] if "spawn_main" in str(one.cmdline()) else []
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -266,3 +273,34 @@ def test_chunks_that_an_engine_gives_back_in_another_order_are_kept_under_their_
     assert [store.load(report.keys[number])["number"].item() for number in (0, 1, 2, 4)] == [0, 1, 2, 4]
     again = run_chunks(store, pieces, lambda done, total: None, backwards)
     assert (again.found, again.computed, again.failed) == (4, 0, {3: "too hot"})
+
+
+DRAFTS = ("reproduce", "two_detectors", "overdamped_limit")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", nightly_but([True], [False, True]))
+def test_workers_measure_the_experiments_and_the_client_keeps_what_they_found(tmp_path, killed):
+    """Numbers, claims and pictures of one process; a worker that is killed is replaced; a cache finds it all again."""
+    cache = tmp_path / "cache"
+    process = started(["bandit_lab", *DRAFTS, f"run_dir={tmp_path / 'dask'}", f"cache={cache}", *WORKERS])
+    if killed:
+        wait_for(lambda: [one for one in computing(process) if one.cpu_times().user > 3], process)  # it has begun
+        max(computing(process), key=lambda one: one.cpu_times().user).kill()
+    code, _, err = ended(process)
+    assert (code, err) == (0, "")
+    here = started(["bandit_lab", *DRAFTS, f"run_dir={tmp_path / 'here'}", f"cache={tmp_path / 'other'}"])
+    assert ended(here)[0] == 0
+    assert files(tmp_path / "dask") == files(tmp_path / "here")
+    for path in (tmp_path / "here").iterdir():
+        if path.suffix in (".csv", ".png"):
+            assert (tmp_path / "dask" / path.name).read_bytes() == path.read_bytes(), path.name
+    again = started(["bandit_lab", *DRAFTS, f"run_dir={tmp_path / 'again'}", f"cache={cache}"])
+    assert ended(again)[0] == 0
+    made = json.loads((tmp_path / "again/summary.json").read_text())["figures"]
+    assert [one["from_cache"] for one in made] == [True, True]
+
+
+def test_workers_need_a_cache_for_what_they_measure(capsys):
+    assert main([*DRAFTS, "engine=dask", "cache=null"]) == BAD_INPUT
+    assert "cache: expected a folder for what the engine's workers measure, got None" in capsys.readouterr().err

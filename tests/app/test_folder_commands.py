@@ -67,7 +67,7 @@ def test_status_counts_and_estimates(begun):
 def test_status_prints_all_that_and_only_reads(begun, tmp_path, capsys):
     before = snapshot(begun)
     with RunLock(begun / "chunks").hold():
-        assert main(["status", f"run_dir={begun}", f"output={tmp_path / 'status.json'}"]) == 0
+        assert main(["status", str(begun), f"output={tmp_path / 'status.json'}"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     assert out.startswith("running, by process ")
@@ -79,7 +79,7 @@ def test_status_prints_all_that_and_only_reads(begun, tmp_path, capsys):
 
 
 def test_status_of_a_finished_run(finished, capsys):
-    assert main(["status", f"run_dir={finished}"]) == 0
+    assert main(["status", str(finished)]) == 0
     assert capsys.readouterr().out.startswith("finished\nsweep, ")
 
 
@@ -110,10 +110,11 @@ def test_paths_that_cannot_be(command, tmp_path, monkeypatch, capsys):
     Path("loop").symlink_to("pool")
     Path("pool").symlink_to("loop")
     for path in ("x" * 256, "loop", "loop/run"):
-        assert main([command, f"run_dir={path}"]) == 2, path
+        reads = command in ("status", "export")
+        assert main([command, path if reads else f"run_dir={path}"]) == 2, path
         out, err = capsys.readouterr()
         assert (out, err.count("\n")) == ("", 1)
-        assert err.startswith(f"bandit_lab {command}: run_dir: expected ")
+        assert err.startswith(f"bandit_lab {command}: {'folder' if reads else 'run_dir'}: expected ")
         assert path in err
     assert {p.name for p in tmp_path.iterdir()} == {"loop", "pool"}
 
@@ -122,11 +123,13 @@ def test_paths_that_cannot_be(command, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], ("run_dir: expected the folder of a run, got None",)),
-        (["run_dir=nothing"], ("run_dir: expected the folder of a run, got 'nothing'",)),
-        (["run_dir=."], ("run_dir: expected the folder of a run, got '.'",)),
-        (["run_dir=.", "seeds=3"], ("seeds: expected a setting of",)),
-        (["-m", "run_dir=a,b"], ("expected one run folder", "got -m")),
+        ([], ("folder: expected the folder of a run, got None",)),
+        (["nothing"], ("folder: expected the folder of a run, got 'nothing'",)),
+        (["."], ("folder: expected the folder of a run, got '.'",)),
+        (["run_dir=."], ("run_dir: expected a setting of", "did you mean folder?")),
+        ([".", "a"], ("folder: expected one plain argument, got 2 (., a)",)),
+        ([".", "seeds=3"], ("seeds: expected a setting of",)),
+        (["-m", "folder=a,b"], ("expected one run folder", "got -m")),
     ],
 )
 def test_bad_input_of_both(command, arguments, words, tmp_path, monkeypatch, capsys):
@@ -147,7 +150,7 @@ def test_bad_input_of_both(command, arguments, words, tmp_path, monkeypatch, cap
     ],
 )
 def test_bad_input_of_export(finished, argument, words, capsys):
-    assert main(["export", f"run_dir={finished}", argument]) == 2
+    assert main(["export", str(finished), argument]) == 2
     assert words in capsys.readouterr().err
 
 
@@ -157,28 +160,33 @@ def test_no_file_takes_the_place_of_a_device_or_pipe(finished, tmp_path, capsys)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for command in ("export", "status"):
-        assert main([command, f"run_dir={finished}", f"output={pipe}"]) == 2
+        assert main([command, str(finished), f"output={pipe}"]) == 2
         assert "output: expected a file in a folder that can be written" in capsys.readouterr().err
         assert pipe.is_fifo()
-        assert main([command, f"run_dir={finished}", f"output={tmp_path / 'none' / 'a.json'}"]) == 2
+        assert main([command, str(finished), f"output={tmp_path / 'none' / 'a.json'}"]) == 2
         capsys.readouterr()
-    for key, taken in (("page", False), ("alarms", True)):
-        settings = WatchSettings(paths=["log.csv"], **{key: str(pipe)})
-        refused = contextlib.nullcontext() if taken else pytest.raises(ValueError, match=f"{key}: expected a file")
-        with refused:
-            watch.prepare(settings, frozenset())
-    with pytest.raises(ValueError, match="output: expected a file"):
-        bl.explore(output=str(pipe))
+    for command, name in (("watch", "page.html"), ("explore", "map.html")):
+        taken = tmp_path / command
+        taken.mkdir()
+        os.mkfifo(taken / name)
+        for run_dir, what in ((taken, "file in a folder"), (pipe, "folder"), (tmp_path / "none", None)):
+            refused = (
+                pytest.raises(ValueError, match=f"run_dir: expected a {what}") if what else contextlib.nullcontext()
+            )
+            with refused:
+                watch.prepare(WatchSettings(paths=["log.csv"], run_dir=str(run_dir)), frozenset()) if (
+                    command == "watch"
+                ) else bl.explore(run_dir=str(run_dir))
 
 
 def test_export_of_an_unfinished_run_says_so(begun, capsys):
-    assert main(["export", f"run_dir={begun}"]) == 2
-    assert "run_dir: expected a run with results.zarr (`status` tells what is left)" in capsys.readouterr().err
+    assert main(["export", str(begun)]) == 2
+    assert "folder: expected a run with results.zarr (`status` tells what is left)" in capsys.readouterr().err
 
 
 def test_parquet_without_pyarrow_says_what_to_install(finished, monkeypatch, capsys):
     monkeypatch.setattr(export.importlib.util, "find_spec", lambda name: None)
-    assert main(["export", f"run_dir={finished}", "format=parquet"]) == 2
+    assert main(["export", str(finished), "format=parquet"]) == 2
     assert "csv, or parquet after pip install pyarrow, got 'parquet'" in capsys.readouterr().err
 
 
@@ -194,7 +202,7 @@ def test_csv_has_a_row_per_cell_with_its_numbers_to_the_last_bit(finished, tmp_p
     if chunk:
         monkeypatch.setattr(export, "chunk_shape", lambda sizes: chunk_shape(sizes, chunk))
     output = tmp_path / "cells.csv"
-    assert main(["export", f"run_dir={finished}", f"output={output}"]) == 0
+    assert main(["export", str(finished), f"output={output}"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == str(finished)
     units, rows = table(output)
     data = xarray.open_zarr(finished / "results.zarr").load()
@@ -217,7 +225,7 @@ def test_missing_values_are_empty(tmp_path):
     data = xarray.Dataset({"outcome": ("learning_rate", [1.0, np.nan])}, {"learning_rate": [0.1, 0.2]})
     data.to_zarr(tmp_path / "results.zarr", zarr_format=2, consolidated=True)
     (tmp_path / "manifest.json").write_text('{"files": {"config.yaml": null}}')
-    assert main(["export", f"run_dir={tmp_path}"]) == 0
+    assert main(["export", str(tmp_path)]) == 0
     assert [row["outcome"] for row in table(tmp_path / "grid.csv")[1]] == ["1.0", ""]
 
 
@@ -232,8 +240,8 @@ def several(finished, tmp_path):
 
 
 def test_export_of_several_runs_is_one_table_with_what_tells_them_apart(finished, several, tmp_path):
-    assert main(["export", f"run_dir={finished}", f"output={tmp_path / 'one.csv'}"]) == 0
-    (one_units, one), _ = table(tmp_path / "one.csv"), main(["export", f"run_dir={several}"])
+    assert main(["export", str(finished), f"output={tmp_path / 'one.csv'}"]) == 0
+    (one_units, one), _ = table(tmp_path / "one.csv"), main(["export", str(several)])
     units, rows = table(several / "grid.csv")
     assert list(units) == ["folder", "group_size", *one_units]
     apart = [(row.pop("folder"), row.pop("group_size")) for row in rows]
@@ -245,7 +253,7 @@ def test_status_of_several_runs_has_a_row_of_each(several, tmp_path, capsys):
     written.write_list(several / "group_size_16", {"config.yaml": None})
     (several / "group_size_16" / "manifest.json").unlink()
     capsys.readouterr()
-    assert main(["status", f"run_dir={several}", f"output={tmp_path / 'status.json'}"]) == 0
+    assert main(["status", str(several), f"output={tmp_path / 'status.json'}"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in lines if "group_size_" in line] == [
         ["group_size_8", "finished"],
@@ -254,25 +262,25 @@ def test_status_of_several_runs_has_a_row_of_each(several, tmp_path, capsys):
     assert lines[-1] == str(several)
     assert json.loads((tmp_path / "status.json").read_text())["runs"]["group_size_16"]["state"] == "unfinished"
     (several / "multirun.csv").unlink()  # killed before its end
-    assert main(["status", f"run_dir={several}"]) == 0
+    assert main(["status", str(several)]) == 0
     assert "group_size_16" in capsys.readouterr().out
 
 
 def test_runs_that_do_not_fit_into_one_table_are_named(several, capsys):
     data = xarray.open_zarr(several / "group_size_8" / "results.zarr").load()
     shutil.rmtree(several / "group_size_16" / "results.zarr")
-    assert main(["export", f"run_dir={several}"]) == 2
+    assert main(["export", str(several)]) == 2
     assert f"got '{several / 'group_size_16'}'" in capsys.readouterr().err
     data.drop_vars("growth_rate").to_zarr(several / "group_size_16" / "results.zarr", zarr_format=2)
     manifest = json.loads((several / "group_size_16" / "manifest.json").read_text())
     del manifest["files"]["results.zarr"]
     (several / "group_size_16" / "manifest.json").write_text(json.dumps(manifest))
-    assert main(["export", f"run_dir={several}"]) == 2
-    assert "run_dir: expected runs with the columns of" in capsys.readouterr().err
+    assert main(["export", str(several)]) == 2
+    assert "folder: expected runs with the columns of" in capsys.readouterr().err
 
 
 def test_sampled_table_has_counts_of_outcomes(finished):
-    assert main(["export", f"run_dir={finished}", "table=sampled"]) == 0
+    assert main(["export", str(finished), "table=sampled"]) == 0
     _, rows = table(finished / "sampled.csv")
     assert len(rows) == 4
     for row in rows:
@@ -282,7 +290,7 @@ def test_sampled_table_has_counts_of_outcomes(finished):
 def test_parquet_holds_the_same_table_with_units(finished, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     for kind in ("csv", "parquet"):
-        assert main(["export", f"run_dir={finished}", f"format={kind}", f"output={tmp_path / kind}"]) == 0
+        assert main(["export", str(finished), f"format={kind}", f"output={tmp_path / kind}"]) == 0
     units, rows = table(tmp_path / "csv")
     read = parquet.read_table(tmp_path / "parquet")
     assert {f.name: f.metadata[b"units"].decode() for f in read.schema} == units
@@ -295,7 +303,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(finished, tmp_path, monkeypatch,
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(export.durable, "move_files", full)
-    assert main(["export", f"run_dir={finished}", f"output={tmp_path / 'cells.csv'}"]) == 3
+    assert main(["export", str(finished), f"output={tmp_path / 'cells.csv'}"]) == 3
     err = capsys.readouterr().err
     assert "cells.csv: cannot be written (No space left on device)" in err
     assert "run it again with: python -m bandit_lab export" in err

@@ -78,8 +78,8 @@ def test_a_folder_that_is_no_run_is_refused_and_stays(command, foreign, overwrit
 @pytest.mark.parametrize("command", ["status", "export"])
 def test_nor_is_it_read_as_one(command, tmp_path, capsys):
     config(tmp_path)
-    assert main([command, f"run_dir={tmp_path}"]) == 2
-    assert "run_dir: expected the folder of a run" in capsys.readouterr().err
+    assert main([command, str(tmp_path)]) == 2
+    assert "folder: expected the folder of a run" in capsys.readouterr().err
 
 
 def run_with_pictures(path: Path, finished: bool = True) -> RunFolder:

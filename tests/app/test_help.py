@@ -62,7 +62,7 @@ def test_every_setting_has_its_place_in_a_section(command):
     for section, keys in place.items():
         assert {sections[key] for key in keys & set(sections)} <= {section}
     if "run_dir" in sections:
-        assert sections["run_dir"] == ("problem" if COMMANDS[command].reads else "output")
+        assert sections["run_dir"] == "output"
 
 
 def test_a_commands_own_settings_stand_before_those_that_it_shares():

@@ -123,7 +123,7 @@ def test_a_document_holds_what_the_command_writes_and_nothing_is_printed_or_left
     assert found.to_dict() == json.loads(Path("here/summary.json").read_bytes())
     capsys.readouterr()
     assert bl.status("here").to_dict()["state"] == "finished"
-    with pytest.raises(ValueError, match="run_dir: expected a run with results"):
+    with pytest.raises(ValueError, match="folder: expected a run with results"):
         bl.export("here")
     bl.predict(refresh_interval=8, learning_rate=0.1, run_dir="there")
     assert capsys.readouterr() == ("", "")
@@ -277,13 +277,13 @@ def test_a_log_is_watched_to_its_end(capsys):
     rng = np.random.default_rng(0)
     falls = [float(0.2 + 0.6 * min(i / 100, 1) * (i < 200) + 0.02 * rng.normal()) for i in range(400)]
     Path("run.jsonl").write_text("".join(f'{{"step": {i}, "reward": {value}}}\n' for i, value in enumerate(falls)))
-    found = bl.watch("run.jsonl", idle=0.2, every=0.1, page="page.html", alarms="alarms.jsonl")
+    found = bl.watch("run.jsonl", idle=0.2, every=0.1, run_dir="watched")
     assert capsys.readouterr() == ("", "")
     assert found.verdict == bl.diagnose("run.jsonl").verdict
     assert (found.step, found.rewards, found.log) == (399, 400, "run.jsonl")
-    told = [json.loads(line)["failure"] for line in Path("alarms.jsonl").read_text().splitlines()]
+    told = [json.loads(line)["failure"] for line in Path("watched/alarms.jsonl").read_text().splitlines()]
     assert [alarm.failure for alarm in found.alarms] == told != []
-    assert "verdict: " in Path("page.html").read_text() + repr(found)
+    assert "verdict: " in Path("watched/page.html").read_text() + repr(found)
     assert found.plot().get_ylabel() == "reward"
     plt.close("all")
     with pytest.raises(ValueError, match="paths: expected one log or folder"):

@@ -1,8 +1,8 @@
-"""The real client of these tests; it stands in the package because an experiment trains with it too."""
+"""The real client of these tests; an experiment trains with it too, so that it stands beside the experiments."""
 
 import pytest
 
-from bandit_lab.integrations.tiny_client import (  # noqa: F401
+from experiments.shared.tiny_client import (  # noqa: F401
     PROMPTS,
     REWARDS,
     WORDS,

@@ -36,13 +36,13 @@ def given_in(path):
 
 def test_the_page_begins_with_the_settings_and_is_the_last_line(capsys):
     arguments = ["staleness=lag", "refresh_interval=3", "bandit=k_arm", "bandit.rewards=[0.8,0.5,0.1]"]
-    assert main(["explore", *arguments, "dynamics=mean_field", "output=map.html", "open=false"]) == OK
-    assert capsys.readouterr().out.splitlines()[-1] == "map.html"
-    begin = given_in("map.html")["start"]
+    assert main(["explore", *arguments, "dynamics=mean_field", "run_dir=here", "open=false"]) == OK
+    assert capsys.readouterr().out.splitlines()[-1] == "here/map.html"
+    begin = given_in("here/map.html")["start"]
     assert (begin["model"], begin["interval"], begin["success"]) == ("lag", 3, [0.8, 0.5, 0.1])
     assert begin["size"] is None
-    assert Path("map.html").stat().st_size < 3_000_000
-    assert [one.name for one in Path().iterdir()] == ["map.html"]
+    assert Path("here/map.html").stat().st_size < 3_000_000
+    assert [one.name for one in Path().rglob("*")] == ["here", "map.html"]
 
 
 def test_without_an_output_it_lies_in_outputs_and_is_shown(capsys, monkeypatch):
@@ -53,10 +53,10 @@ def test_without_an_output_it_lies_in_outputs_and_is_shown(capsys, monkeypatch):
     written = Path(capsys.readouterr().out.splitlines()[-1])
     assert written.parts[:2] == ("outputs", "explore")
     assert shown == [written.resolve().as_uri()]
-    assert main(["explore", "open=false", "output=other.html"]) == OK
+    assert main(["explore", "open=false", "run_dir=other"]) == OK
     monkeypatch.setenv("DISPLAY", "")
     monkeypatch.setattr("sys.platform", "linux")
-    assert main(["explore", "output=third.html"]) == OK
+    assert main(["explore", "run_dir=third"]) == OK
     assert len(shown) == 1
 
 
@@ -64,10 +64,8 @@ def test_without_an_output_it_lies_in_outputs_and_is_shown(capsys, monkeypatch):
     ("arguments", "said"),
     [
         (["no_such_log.json"], "no_such_log.json"),
-        (["run_dir=nothing"], "run_dir: expected the folder of a run, got 'nothing'"),
-        (["run_dir=nothing", "some.json"], "run_dir: expected a sweep's folder or a log, not both"),
-        (["output=no/folder/map.html"], "output: expected a file in a folder that can be written"),
-        (["output=."], "output: expected a file in a folder that can be written"),
+        (["run_dir=some.json"], "run_dir: expected a folder that can be written, got 'some.json'"),
+        (["output=map.html"], "expected a file that exists or a setting of explore (did you mean run_dir?)"),
         (["momentum=1"], "momentum: expected a number in [0, 1), got 1"),
         (["momentum=0.995"], "momentum: expected 0 to 0.99 on the page, got 0.995"),
         (["refresh_interval=500"], "refresh_interval: expected 1 to 128 on the page, got 500"),
@@ -80,7 +78,7 @@ def test_without_an_output_it_lies_in_outputs_and_is_shown(capsys, monkeypatch):
     ],
 )
 def test_bad_input_is_one_line(arguments, said, capsys, tmp_path):
-    if "some.json" in arguments:
+    if "run_dir=some.json" in arguments:
         Path("some.json").write_text("{}")
     before = sorted(tmp_path.iterdir())
     assert main(["explore", "open=false", *arguments]) == BAD_INPUT
@@ -92,8 +90,14 @@ def test_bad_input_is_one_line(arguments, said, capsys, tmp_path):
 
 def test_a_run_of_another_command_is_no_sweep(capsys):
     assert main(["predict", "run_dir=here"]) == OK
-    assert main(["explore", "run_dir=here", "open=false"]) == BAD_INPUT
-    assert "run_dir: expected the folder of a sweep" in capsys.readouterr().err
+    assert main(["explore", "here", "open=false"]) == BAD_INPUT
+    assert "paths: expected the folder of a sweep" in capsys.readouterr().err
+    Path("log.json").write_text("{}")
+    assert main(["explore", "here", "log.json", "open=false"]) == BAD_INPUT
+    assert (
+        "paths: expected one sweep's folder, or a log and its configuration, got 'here, log.json'"
+        in capsys.readouterr().err
+    )
 
 
 def log(path, delay=30.0):
@@ -111,8 +115,8 @@ def test_a_real_run_is_laid_in_with_the_margin_that_advise_prints(capsys):
     log("trainer_state.json")
     assert main(["advise", "recipe.yaml", "trainer_state.json", "run_dir=advice", "report=false"]) == OK
     summary = json.loads(Path("advice/summary.json").read_bytes())
-    assert main(["explore", "recipe.yaml", "trainer_state.json", "output=map.html", "open=false"]) == OK
-    given = given_in("map.html")
+    assert main(["explore", "recipe.yaml", "trainer_state.json", "run_dir=here", "open=false"]) == OK
+    given = given_in("here/map.html")
     run, begin = given["run"], given["start"]
     assert run["interval"] == begin["interval"] == 4
     kappa = run["kappa"]
@@ -137,8 +141,8 @@ def test_a_sweeps_cells_are_those_of_its_results():
 
     grid = ["sweep.refresh_interval=[1,4]", "sweep.learning_rate=[0.05,0.5,5]", "dynamics=mean_field", "pictures=false"]
     assert main(["sweep", *grid, "momentum=0.5", "bandit.rewards=[0.8,0.2]", "run_dir=swept"]) == OK
-    assert main(["explore", "run_dir=swept", "output=map.html", "open=false"]) == OK
-    given = given_in("map.html")
+    assert main(["explore", "swept", "run_dir=here", "open=false"]) == OK
+    given = given_in("here/map.html")
     assert given["start"]["success"] == [0.8, 0.2]
     assert (given["start"]["momentum"], given["start"]["size"]) == (0.5, None)
     with xarray.open_zarr("swept/results.zarr", chunks=None) as data:
@@ -243,7 +247,7 @@ def test_a_page_that_cannot_be_written_is_said(monkeypatch, capsys):
         raise OSError(28, "No space left on device", str(path))
 
     monkeypatch.setattr(command.durable, "write_file", full)
-    assert main(["explore", "output=map.html", "open=false"]) == 3
+    assert main(["explore", "run_dir=here", "open=false"]) == 3
     assert "map.html: cannot be written (No space left on device)" in capsys.readouterr().err
 
 
@@ -253,13 +257,12 @@ def test_from_python_the_page_is_that_of_the_command_and_nothing_is_written(caps
     assert list(Path().iterdir()) == []
     assert capsys.readouterr() == ("", "")
     assert (
-        main(["explore", *(f"{key}={value}" for key, value in arguments.items()), "output=map.html", "open=false"])
-        == OK
+        main(["explore", *(f"{key}={value}" for key, value in arguments.items()), "run_dir=here", "open=false"]) == OK
     )
-    assert found.html == Path("map.html").read_text(encoding="utf-8")
+    assert found.html == Path("here/map.html").read_text(encoding="utf-8")
     assert html.unescape(re.search(r'srcdoc="(.*?)"', found._repr_html_(), re.DOTALL)[1]) == found.html
-    assert bl.explore(**arguments, output="other.html").html == Path("other.html").read_text(encoding="utf-8")
+    assert bl.explore(**arguments, run_dir="other").html == Path("other/map.html").read_text(encoding="utf-8")
     with pytest.raises(ValueError, match="momentum: expected"):
         bl.explore(momentum=1.5)
-    with pytest.raises(ValueError, match="output: expected a file in a folder that can be written"):
-        bl.explore(output="none/map.html")
+    with pytest.raises(ValueError, match="run_dir: expected a folder that can be written"):
+        bl.explore(run_dir="other/map.html")

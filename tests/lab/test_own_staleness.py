@@ -256,6 +256,25 @@ def test_the_mean_age_bounds_the_threshold_from_below_or_is_not_given(ages, mome
         assert bound <= found["thresholds"]["learning_rate"]["exact"] * (1 + 1e-9)
 
 
+def test_what_mean_and_largest_age_guarantee_is_said_in_the_verdict_and_in_words():
+    """Weights .5, .3, .2, so that the mean age is 0.7 and the largest 2. In turn they guarantee nothing."""
+    found, rows = predict("staleness=ages", "staleness.weights=[0.5,0.3,0.2]", "learning_rate=0.1", "momentum=0.9")
+    assert found["verdict"].endswith("safe below 0.98 by the mean age alone, below 0.35 by the largest")
+    kappa = 0.1 * found["stiffness"]
+    (note,) = (note for note in found["notes"] if note.startswith("Ages are averaged"))
+    assert f"a mean age below {0.1 / kappa:.3g} steps is enough, and so is a largest age of 7," in note
+    lags = [theory.exact("lag", age, 0.9).kappa > kappa for age in (7, 8)]
+    assert lags == [True, False]
+    assert found["oscillator"]["lag"] == pytest.approx(0.7)
+    onset, exact = (found["thresholds"]["learning_rate"][name] for name in ("oscillation_onset", "exact"))
+    assert 0 < onset < rows["mean_age_law"]["value"] <= exact
+    assert found["stationary_std"]["expected_reward"] > 0
+    in_turn, _ = predict("staleness=refresh", "refresh_interval=2", "learning_rate=0.1")
+    (note,) = (note for note in in_turn["notes"] if note.startswith("The age is a function of time"))
+    mixed = theory.averaged_ages_threshold([0.5, 0.5], 0.9).kappa / in_turn["stiffness"]
+    assert f"learning rate {mixed:.4g}" in note
+
+
 @pytest.mark.parametrize(
     ("given", "word"),
     [

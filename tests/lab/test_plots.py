@@ -196,7 +196,11 @@ def test_the_diagram_of_one_momentum_on_given_axes():
         (exact,) = lines_of(axes, looks.EXACT)
         np.testing.assert_allclose(exact.get_xdata() * exact.get_ydata(), factor)
         assert axes.get_title().endswith(f"{0.9 if momentum is None else momentum:g}")
-        assert "exact threshold" in [text.get_text() for text in axes.get_legend().get_texts()]
+        texts = [text.get_text() for text in axes.get_legend().get_texts()]
+        assert "exact threshold" in texts
+        assert "onset, measured" not in texts  # drawn in the panel of ratios alone
+    draw_on(bare := Figure().add_subplot(), data, legend=False)
+    assert bare.get_legend() is None
     with pytest.raises(ValueError, match=r"momentum: expected one of 0\.0, 0\.9, got 0\.5"):
         draw_on(axes, data, 0.5)
 

@@ -9,7 +9,7 @@ import xarray
 
 from bandit_lab.lab.reproduce.experiment import Unavailable, discover, read_setting
 from bandit_lab.runs.fit import fit_many
-from bandit_lab.runs.forecast.backtest import BASELINES
+from experiments.grading.backtest import BASELINES
 
 
 @pytest.fixture

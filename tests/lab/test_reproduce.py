@@ -38,7 +38,7 @@ def test_run_folder_has_pictures_numbers_and_verdicts(lab, capsys):
     assert any("squares.same" in line and "yes" in line for line in out)
     assert any("squares.larger" in line and "NO" in line for line in out)
     names = {path.name for path in (lab.path / "run").iterdir()}
-    pictures = {f"squares{ending}.{kind}" for ending in ("", "_wide") for kind in ("png", "pdf")}
+    pictures = {f"squares{ending}.png" for ending in ("", "_wide")}
     assert names == {"config.yaml", "summary.json", "manifest.json", "results.zarr", "squares.csv", *pictures}
     same, larger = json.loads((lab.path / "run/summary.json").read_text())["claims"]
     assert {"id", "statement", "source", "predicted", "measured", "tolerance", "holds"} <= set(same)
@@ -58,7 +58,8 @@ def test_pictures_repeat_to_the_byte_and_have_the_promised_width(lab):
     import matplotlib.image
 
     for run in ("one", "two"):
-        assert reproduce(f"run_dir={run}") == OK
+        assert reproduce(f"run_dir={run}", "formats=png,pdf,svg") == OK
+    assert len(list((lab.path / "one").glob("squares*.*"))) == 7
     for path in (lab.path / "one").glob("squares*"):
         assert path.read_bytes() == (lab.path / "two" / path.name).read_bytes(), path.name
     for name, inches in (("squares.png", 3.4), ("squares_wide.png", 7.0)):
@@ -304,6 +305,9 @@ def test_a_damaged_entry_is_measured_again(lab):
         ("figures={a: 1}", "figures: expected all, or names with commas between, got"),
         ("figures=all,cubes", "figures: expected all, or some of squares, got 'cubes'"),
         ("quality=final", "quality: expected one of draft, paper, got 'final'"),
+        ("formats=gif", "formats: expected one of png, pdf, svg, got 'gif'"),
+        ("formats=[]", "formats: expected names with commas between, got []"),
+        ("numbers=figures", "numbers: expected a folder to which reproduce has published, got 'figures'"),
         ("quality=3", "quality: expected one of draft, paper, got '3'"),
         ("figure=squares", "figure: expected a setting of reproduce (did you mean figures?), got an unknown key"),
         ("publish=experiments/squares.py", "publish: expected a folder, got 'experiments/squares.py'"),
@@ -356,9 +360,9 @@ def test_publishing_merges_and_writes_the_index(lab):
         "it is 0.1 % larger",
     ):
         assert part in page
-    assert "`python -m bandit_lab reproduce figures=squares quality=paper`" in page
-    assert "figures=cubes quality=draft" in page
-    assert {"squares.png", "squares_wide.pdf", "squares.csv"} <= {p.name for p in (lab.path / "figures").iterdir()}
+    assert "`python -m bandit_lab reproduce squares quality=paper`" in page
+    assert "reproduce cubes quality=draft" in page
+    assert {"squares.png", "squares_wide.png", "squares.csv"} <= {p.name for p in (lab.path / "figures").iterdir()}
     index = (lab.path / "experiments/README.md").read_text()
     assert "../figures/squares.png" in index
     assert "Is the measured square the predicted one?" in index
@@ -386,6 +390,26 @@ def test_publishing_replaces_nothing_of_somebody_else(lab, theirs, capsys):
     assert f"got '{theirs} in figures, of somebody else'" in capsys.readouterr().err
     assert (lab.path / "figures" / theirs).read_text() == "mine"
     assert not (lab.path / "run").exists()
+
+
+def test_what_is_published_is_drawn_again_from_its_numbers_without_a_measurement(lab):
+    """The same pictures to the byte; another finding and another drawing are taken up, verdicts stay."""
+    assert reproduce("run_dir=one", "publish=figures", "quality=paper") == OK
+    before = {path.name: path.read_bytes() for path in (lab.path / "figures").iterdir()}
+    lab.ran()
+    assert reproduce("run_dir=two", "numbers=figures", "publish=figures", "cache=null") == OK
+    assert {path.name: path.read_bytes() for path in (lab.path / "figures").iterdir()} == before
+    lab.edit("squares", '"o")', '"x")')
+    lab.edit("squares", "grow", "rise")
+    assert reproduce("run_dir=three", "numbers=figures", "publish=figures", "cache=null", "formats=pdf,png") == OK
+    after = {path.name: path.read_bytes() for path in (lab.path / "figures").iterdir()}
+    assert set(after) - set(before) == {"squares.pdf", "squares_wide.pdf"}
+    same = {name for name in before if before[name] == after[name]}
+    assert same == {"squares.csv"}
+    content = json.loads(after["claims.json"])
+    assert content["claims"] == json.loads(before["claims.json"])["claims"]
+    assert content["figures"]["squares"]["finding"] == "Squares rise 1.001 times as fast"
+    assert lab.ran() == []
 
 
 def test_publishing_elsewhere_leaves_the_index_alone(lab):

@@ -13,13 +13,14 @@ from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
+import xarray
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 from settings import nightly_but
 
 from bandit_lab.app.cli import OK, main
 from bandit_lab.app.folder.store import strict_json
-from bandit_lab.lab.reproduce import claims, publish, sheet, source
+from bandit_lab.lab.reproduce import claims, numbers, publish, sheet, source
 from bandit_lab.lab.reproduce.cache import MEASURED, Cache
 from bandit_lab.lab.reproduce.experiment import (
     Claim,
@@ -75,7 +76,7 @@ def found(place: Path, name: str) -> tuple[Loaded, Results]:
 def test_files_numbers_and_claims_exist(place, name):
     loaded, data = found(place, name)
     published = {path.name for path in (place / "figures").iterdir()}
-    assert {f"{name}{ending}" for ending in (".png", ".pdf", "_wide.png", "_wide.pdf", ".csv")} <= published
+    assert {f"{name}{ending}" for ending in (".png", "_wide.png", ".csv")} <= published
     rows = [row for row in run(place, name)["claims"] if row["figure"] == name]
     assert len(rows) == len(loaded.claims) >= 1
     for row in rows:
@@ -117,7 +118,7 @@ def test_a_prediction_that_is_off_by_half_turns_every_verdict(place, name):
 @drafted
 def test_text_can_be_read_and_nothing_leaves_the_page(place, name, wide):
     loaded, data = found(place, name)
-    with sheet.drawn(loaded, data, wide) as figure:
+    with sheet.drawn(loaded, data, wide, claims.rows(loaded, data)) as figure:
         FigureCanvasAgg(figure).draw()
         assert figure.get_figwidth() == sheet.WIDTH[wide]
         assert figure.get_figheight() <= 9.5  # a page
@@ -215,8 +216,46 @@ def test_published_claims_are_those_of_the_experiment(name):
         assert callable(claim.tolerance) or given == claim.tolerance, row["id"]
         assert row["holds"] == (row["measured"] is not None and _close(row)), row["id"]
         assert row["holds"] or row["explanation"], row["id"]
-    for ending in (".png", ".pdf", "_wide.png", "_wide.pdf", ".csv"):
+    assert content["figures"][name]["finding"] == claims.finding(loaded, rows)
+    for ending in (".png", "_wide.png", ".csv"):
         assert (FIGURES / f"{name}{ending}").is_file()
+
+
+@every
+def test_published_claims_are_those_of_the_published_numbers(name):
+    """Ten digits of every number give each claim's numbers, to a millionth of it or of its tolerance."""
+    content, loaded = published(), EXPERIMENTS[name].load()
+    if name not in content["figures"]:
+        pytest.skip("not published yet")
+    rows = [row for row in content["claims"] if row["figure"] == name]
+    text = (FIGURES / f"{name}.csv").read_text(encoding="utf-8")
+    data = Results(*numbers.from_csv(text), read_setting(name, content["figures"][name]["quality"]))
+    for old, new in zip(rows, claims.rows(loaded, data), strict=True):
+        assert new["holds"] == old["holds"], old["id"]
+        for key in ("predicted", "measured"):
+            allowed = 1e-6 * max(abs(old[key]), old["tolerance"])
+            assert abs(new[key] - old[key]) <= allowed, f"{old['id']}: {key} {new[key]}, published {old[key]}"
+
+
+def test_numbers_are_read_back_from_their_table():
+    """Axes in any order, of one label, without labels, with one label twice; text, truth values, complex, missing."""
+    one = xarray.Dataset(
+        {
+            "grid": (("b", "a"), np.array([[1.5, np.nan, -0.25]] * 2), {"units": "m"}),
+            "pole": ("a", np.array([1j, 2.0, -1.0]), {"units": "1"}),
+            "flag": ("a", np.array([True, False, True]), {"units": "1"}),
+            "alone": (("c", "a"), np.array([[1.0, 2.0, 3.0]]), {"units": "1"}),
+            "whole": ((), 0.1, {"units": "1"}),
+        },
+        {"a": [0.1, 0.2, 0.4], "c": ["only"], "label": ("a", ["x", "y", "x"])},
+    )
+    twice = xarray.Dataset({"seen": ("d", [1.0, 2.0, 3.0], {"units": "s"})}, {"d": ["p", "q", "p"]})
+    back = numbers.from_csv(numbers.as_csv(Results(one, twice, Setting())))
+    for mine, there in zip((one, twice), back, strict=True):
+        xarray.testing.assert_equal(mine, there)
+        assert {name: x.attrs for name, x in mine.data_vars.items()} == {
+            name: x.attrs for name, x in there.data_vars.items()
+        }
 
 
 def test_published_tables_are_those_of_the_published_claims():

@@ -18,6 +18,7 @@ import xarray
 from bandit_lab.lab.reproduce.experiment import Claim, Unavailable
 
 TITLE = "Squares"
+FINDING = "Squares grow {same:.3f} times as fast"
 UNIT = {"units": "m"}
 
 

@@ -13,13 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab import _checks
-from bandit_lab._readings import Estimate
 from bandit_lab._types import Array
 from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.simulation import sampled
 from bandit_lab.simulation.cells import cast, cell_identity, typed_cells
 from bandit_lab.simulation.programs import bounded_jit
 from bandit_lab.simulation.rollout import Stride, rollout
+from experiments.shared.readings import Estimate
 
 _SEEDS = 256
 

@@ -20,7 +20,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab import _checks
-from bandit_lab._readings import Estimate, jackknife
 from bandit_lab._types import Array
 from bandit_lab.bandits import expected_reward
 from bandit_lab.bandits.proxy import ProxyBandit
@@ -30,6 +29,7 @@ from bandit_lab.simulation.cells import cast, cell_identity, typed_cells
 from bandit_lab.simulation.devices import in_order
 from bandit_lab.simulation.programs import bounded_jit
 from bandit_lab.simulation.rollout import rollout
+from experiments.shared.readings import Estimate, jackknife
 
 _SEEDS = 256  # seeds in one block of the reference path
 

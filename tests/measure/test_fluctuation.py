@@ -13,8 +13,8 @@ from noise_plan import BANDITS, SETTINGS, case, plan
 from settings import cells, learner, nightly_but
 
 from bandit_lab import theory
-from bandit_lab._readings import Estimate, jackknife
 from bandit_lab.bandits import two_arm
+from experiments.shared.readings import Estimate, jackknife
 
 SIZES = (2, 4, 8, 16, 64, 256)
 GRID_ADVANTAGES = ("grpo", "dr_grpo", "rloo")

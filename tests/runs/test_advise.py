@@ -53,8 +53,8 @@ RATIOS = [("refresh", 8, 2.7087), ("lag", 2, 1.025), ("pipeline", 8, 0.8181)]
 @pytest.mark.parametrize(("model", "interval", "ratio"), RATIOS)
 def test_given_stiffness(model, interval, ratio):
     """sgd, mu = 0.9, eta = 0.01, lambda = 0.05: kappa = 5e-4, law's margin 0.1/(5e-4 N)."""
-    given = ("learning_rate=0.01", "stiffness=0.05", "momentum=0.9", "optimizer_name=sgd", QUICK)
-    found = advise(*given, f"staleness_model={model}", f"refresh_interval={interval}", "safety=4")
+    given = ("learning_rate=0.01", "stiffness=0.05", "momentum=0.9", "optimizer=sgd", QUICK)
+    found = advise(*given, f"staleness={model}", f"refresh_interval={interval}", "safety=4")
     law = 0.1 / (5e-4 * interval)
     margins = found["margins"]["at_value"]
     assert margins["law"] == pytest.approx(law)
@@ -100,7 +100,7 @@ def test_stiffness_of_a_simulated_bandit():
         "step_unit=optimiser_step",
         QUICK,
     )
-    found = advise(*own, "optimizer_name=sgd")
+    found = advise(*own, "optimizer=sgd")
     assert 0.1382 < found["stiffness"]["value"] < 2.5 * 0.1382
     true_margin = exact("refresh", 4, 0.9).kappa / (0.02 * 0.1382)
     assert 0.4 * true_margin < found["margins"]["at_value"]["exact"] < true_margin

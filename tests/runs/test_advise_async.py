@@ -78,10 +78,10 @@ def test_a_synchronous_recipe_beside_such_a_name(capsys, place):
     assert found["staleness"]["model"] == ("lag" if place == "option" else None)
     if place != "option":
         assert found["stiffness"]["kappa"] is None
-        assert "staleness_model=lag" in found["answers"][1]["answer"]
+        assert "staleness=lag" in found["answers"][1]["answer"]
 
 
-@pytest.mark.parametrize("given", [(), ("staleness_model=lag", "refresh_interval=3", "options.max_staleness=3")])
+@pytest.mark.parametrize("given", [(), ("staleness=lag", "refresh_interval=3", "options.max_staleness=3")])
 def test_a_synchronous_run_and_a_given_age_are_judged_by_the_curve(given):
     """Planted: the same log permits more without such a name, and with the age that somebody gave."""
     found = advise(config(), write_log(delay=150.0, points=450), QUICK, *given)
@@ -94,3 +94,31 @@ def test_a_stiffness_does_not_tell_the_ages():
     assert keeps(found)
     low = advise(config(AREAL), "stiffness=10000", QUICK)
     assert low["permitted"]["learning_rate_factor"] < 1  # unstable even so: less is permitted
+
+
+def logged_ages(mean):
+    recipe = config(AREAL.replace("max_head_offpolicyness: 4", "max_head_offpolicyness: 1"), "areal.yaml")
+    age = {"ppo_actor/update/sample_staleness_theta_avg": mean}
+    return advise(recipe, rising("ppo_actor/task_reward/avg", **age), QUICK)
+
+
+def test_ages_that_the_log_has_enter_where_they_are_larger_than_what_is_allowed():
+    """A mean of 3 versions, 4 updates each: up to 6 versions, 24 updates, and 3 within the last. The bound of the
+    configuration is one version. Margins become smaller by that, and nothing is permitted by it."""
+    young, old = logged_ages(0.4), logged_ages(3.0)
+    assert old["staleness"]["interval"] == 27
+    assert young["staleness"]["interval"] < 27
+    assert "twice the largest mean" in old["staleness"]["why"]
+    assert keeps(old)
+    margins = [one["margins"]["at_value"]["exact"] for one in (young, old)]
+    assert margins[1] < margins[0]
+
+
+def test_the_headline_counts_what_is_assumed():
+    """Everything told; then nothing but the learning rate and the group size."""
+    told = advise(config(TRL + "optim: adamw\nadam_beta1: 0.9\nadam_beta2: 0.99\nepsilon_high: 0.2\n"), QUICK)
+    assert told["assumed_settings"] == []
+    assert told["headline"].endswith("None of 8 settings assumed.")
+    bare = advise("learning_rate=1e-6", "group_size=8", QUICK)
+    assert bare["assumed_settings"] == ["optimiser", "momentum", "clip range", "beta2", "staleness", "KL weight"]
+    assert "6 of 8 settings assumed: optimiser" in bare["headline"]

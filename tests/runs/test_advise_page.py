@@ -77,14 +77,14 @@ def test_names_of_others_are_no_markup(capsys):
         (("config=recipe.yaml", "success=1.5"), "success: expected a probability"),
         (("config=recipe.yaml", "stiffness=-1"), "stiffness: expected a number > 0"),
         (("config=recipe.yaml", "stiffness=1", "delay=3"), "either stiffness or delay"),
-        (("config=recipe.yaml", "staleness_model=old"), "staleness_model: expected one of refresh, lag, pipeline"),
+        (("config=recipe.yaml", "staleness=old"), "staleness: expected one of refresh, lag, pipeline"),
         (("config=recipe.yaml", "refresh_interval=0"), "refresh_interval: expected an integer >= 1"),
         (("config=recipe.yaml", "framework=other"), "framework: expected one of trl, verl"),
         (("config=recipe.yaml", "options.num_iterations=many"), "num_iterations: expected a number >= 1, got 'many'"),
         (("config=recipe.yaml", "log=recipe.yaml"), "recipe.yaml"),
         (("recipe.yaml", "recipe.yaml"), "config: expected one config"),
         (("config=recipe.yaml", "signal=1"), "signal: expected a number in (0, 1)"),
-        (("config=recipe.yaml", "optimizer_name=magic"), "optimizer_name: expected adamw"),
+        (("config=recipe.yaml", "optimizer=magic"), "optimizer: expected adamw"),
         (("framework=trl", "options.foo=4"), "options.foo: expected an option of TRL that counts here ("),
         (("framework=trl", "options.a.num_iteration=4"), "num_iterations"),
         (("config=recipe.yaml", "learningrate=1"), "did you mean learning_rate?"),
@@ -101,6 +101,6 @@ def test_bad_input_is_one_line(capsys, given, line):
 def test_help_names_every_setting(capsys):
     assert main(["advise", "--help", "all"]) == OK
     text = capsys.readouterr().out
-    for key in ("config", "log", "options", "staleness_model", "stiffness", "safety", "temperature"):
+    for key in ("config", "log", "options", "staleness", "stiffness", "safety", "temperature"):
         assert f"  {key} " in text
     assert "examples:" in text

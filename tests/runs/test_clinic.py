@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bandit_lab.runs.benchmark.plant import load
+from bandit_lab.lab.sick_runs.plant import load
 from bandit_lab.runs.diagnose import FAILURES, OUTCOMES, Diagnosis, Evidence, Finding
 from bandit_lab.runs.diagnose.evidence import CAUSES_FIRST
 from bandit_lab.runs.diagnose.severity import YOUNG
@@ -208,3 +208,31 @@ def test_what_is_stored_adds_up(name):
     assert sum(one["found"] for one in kinds) == found["named"]["found"]
     missed = found["named"]["runs"] - found["named"]["found"] + found["false_alarms"]["found"]
     assert len(found["wrong"]) == missed
+
+
+def test_a_healthy_run_that_ends_early_is_judged_by_what_there_was_until_then():
+    """It falls to nothing at 60 %: an alarm at 75 % and while it is watched, none at a half. The planted defect is the
+    fall itself; a run that only rises has none at all."""
+    rng, step = np.random.default_rng(3), np.arange(1.0, 121.0)
+    rises = 0.2 + 0.5 * (1 - np.exp(-step / 20)) + 0.02 * rng.normal(size=120)
+    rewards = {"falls": np.where(step < 72, rises, 0.02), "rises": rises}
+    judged = {}
+    for name, reward in rewards.items():
+        one = Curve(name, "x", "x", "x", Series(step, reward, "reward"), RewardScale(0, 1, True))
+        judged[name] = clinic.Judged(clinic.diagnose(one), one)
+    healthy = [clinic.Run(name, "healthy", name, "own", Path("x")) for name in rewards]
+    found = clinic.prefixes(healthy, judged)
+    assert [found[part]["found"] for part in ("0.25", "0.5", "0.75")] == [0, 0, 1]
+    assert set(found["all"]["wrong"]) == {"falls 0.75"}
+    assert set(found["watched"]["wrong"]) == {"falls"}
+
+
+def test_columns_are_handed_on_under_the_other_programs_names(tmp_path):
+    clipped = {"clip_frac": Series(np.array([2.0]), np.array([0.3]), "clip")}
+    reward = Series(np.array([1.0, 2.0]), np.array([0.1, 0.2]), "my reward")
+    one = Curve("a", "x", "x", "x", reward, RewardScale(0, 1, True), series=clipped)
+    run, lost = (clinic.Run(name, "healthy", "x", "own", Path("x")) for name in "ab")
+    made = clinic.fed([run, lost], {"a": clinic.Judged(None, one)}, tmp_path)
+    rows = [json.loads(line) for line in made[0].path.read_text().splitlines()]
+    assert rows == [{"step": 1.0, "reward": 0.1}, {"step": 2.0, "pg_clipfrac": 0.3, "reward": 0.2}]
+    assert not made[1].path.read_text().strip()

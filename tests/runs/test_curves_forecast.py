@@ -6,11 +6,11 @@ from settings import nightly_but
 from simulated_curves import noise, simulate
 
 from bandit_lab.runs.fit import SHAPES
-from bandit_lab.runs.forecast.backtest import BASELINES, Backtest, backtest, cut, leave_family_out, score
 from bandit_lab.runs.forecast.forecast import Forecast, ForecastSettings, forecast, predict_curve
 from bandit_lab.runs.forecast.forecasters import LAST_LEVEL, TRUST
 from bandit_lab.runs.read import RewardScale, Series
 from bandit_lab.runs.read.record import Curve
+from experiments.grading.backtest import BASELINES, Backtest, backtest, cut, leave_family_out, score
 
 NO_DRIFT = ForecastSettings(drift=0.0)
 

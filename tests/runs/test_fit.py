@@ -18,7 +18,6 @@ from bandit_lab.app.cli import BAD_INPUT, INCOMPLETE, OK, main
 from bandit_lab.app.document import Value
 from bandit_lab.runs.fit import show
 from bandit_lab.runs.fit.reading import effective_stiffness
-from bandit_lab.runs.forecast.backtest import BASELINES
 from bandit_lab.runs.logs.index import read_index, reward_options
 from bandit_lab.runs.logs.runs import column
 from bandit_lab.theory import oscillator
@@ -187,25 +186,6 @@ def test_a_refused_forecast_has_no_numbers_anywhere():
     assert row["forecast"]["predicted"] is None
     found = bl.fit("run.json", from_fraction=0.5).data  # results.zarr of a single log comes with its report
     assert all(np.isnan(found[f"forecast_{name}"]).all() for name in ("predicted", "low", "high"))
-
-
-def test_backtest_scores_every_long_run_on_the_others_settings(capsys):
-    for place in range(6):
-        write_log(f"{'ab'[place % 2]}/run{place}.json", rising(seed=place))
-    write_log("a/short.json", rising(30))
-    found = fit("a", "b", "backtest=true", "fractions=[0.5]", *QUICK)["backtest"]
-    (score,) = found["scores"]
-    assert score["runs"] == 6
-    assert score["covered"] <= 6 - score["refused"]
-    assert tuple(score["baseline_errors"]) == BASELINES
-    compared = score["compared"]
-    assert set(compared["smaller"]) == set(score["baseline_errors"])
-    best = min(score["relative_baseline_errors"].values())
-    assert compared["ratio"] == pytest.approx(score["median_relative_error"] / best)
-    assert compared["ratio_interval"][0] <= compared["ratio"] <= compared["ratio_interval"][1]
-    assert "sign test" in capsys.readouterr().out
-    assert found["left_out"] == ["short"]
-    assert {row["family"] for row in found["runs"]} == {"a", "b"}
 
 
 def test_a_table_of_runs_says_how_each_is_read(capsys):

@@ -110,9 +110,9 @@ def files_of_at_most(size: int):
         ["fit", "g.jsonl.gz", "models=[sigmoid]"],
         ["diagnose", "g.jsonl.gz"],
         ["advise", "g.jsonl.gz", "learning_rate=1e-6"],
-        ["explore", "g.jsonl.gz", "open=false", "compilation_cache=null", "output=map.html"],
-        ["explore", "open=false", "compilation_cache=null", "output=map.html"],
-        ["watch", "run.jsonl", "seconds=0.1", "every=0.1", "page=page.html"],
+        ["explore", "g.jsonl.gz", "open=false", "compilation_cache=null", "run_dir=here"],
+        ["explore", "open=false", "compilation_cache=null", "run_dir=here"],
+        ["watch", "run.jsonl", "seconds=0.1", "every=0.1", "run_dir=here"],
     ],
 )
 def test_a_full_disk_is_an_error_and_the_command_that_is_offered_works(arguments, capsys):

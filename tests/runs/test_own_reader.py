@@ -74,7 +74,7 @@ def test_a_reader_of_one_s_own_stands_before_those_of_the_package(module, capsys
     assert list(in_order()) == ["tenths", *BUILT_IN]
     np.testing.assert_allclose(read("log.csv")[0].reward, tenths)
     capsys.readouterr()
-    assert main(["watch", "log.csv", "plugins=[mine]", "idle=0.2", "alarms=alarms.jsonl"]) == OK
+    assert main(["watch", "log.csv", "plugins=[mine]", "idle=0.2", "run_dir=own"]) == OK
     assert "40 rewards" in capsys.readouterr().out
 
 

@@ -124,22 +124,20 @@ def test_an_alarm_is_a_line_a_command_and_an_exit_code(capsys):
     """A collapse at row 120 of 200, found within 20 rows: JSON on stdout and in a file, the command saw it, exit 4."""
     Path("run.jsonl").write_text(jsonl(rewards(200, fall=120)))
     command = 'printf "%s" "$BANDIT_LAB_ALARM" > seen.json'
-    code = main(
-        ["watch", "run.jsonl", "for=0.3", "every=0.1", f"on_alarm={command}", "alarms=alarms.jsonl", "page=p.html"]
-    )
+    code = main(["watch", "run.jsonl", "for=0.3", "every=0.1", f"on_alarm={command}", "run_dir=own"])
     assert code == ALARMED
     captured = capsys.readouterr()
     line = next(json.loads(one) for one in captured.out.splitlines() if one.startswith("{"))
     assert line["failure"] == "collapsed"
     assert 120 < line["row"] <= 140
     assert (
-        json.loads(Path("alarms.jsonl").read_text().splitlines()[0])
+        json.loads(Path("own/alarms.jsonl").read_text().splitlines()[0])
         == line
         == json.loads(Path("seen.json").read_text())
     )
-    assert captured.out.splitlines()[-1] == "p.html"
+    assert captured.out.splitlines()[-1] == "own/page.html"
     assert "alarm: collapsed" in captured.err
-    page = Path("p.html").read_text()
+    page = Path("own/page.html").read_text()
     assert "collapsed at step" in page
     assert "data:image/png" in page
 
@@ -245,13 +243,31 @@ class Verl:
 
 
 class OpenRlhf:
-    """OpenRLHF 3c3be62 (2026-08-13): `(self, global_step, logs_dict=None, client_states=None)`."""
+    """OpenRLHF 3c3be62 (2026-08-13): `(self, global_step, logs_dict=None, client_states=None)`; loggers' `log_eval`."""
+
+    class Logger:
+        seen = None
+
+        def log_eval(self, global_step, logs_dict):
+            self.seen = logs_dict
+
+    def __init__(self):
+        self.wandb_logger, self.tensorboard_logger = None, self.Logger()
+
+    def step(self, row, step):
+        """A step, and an evaluation that is late."""
+        self.save_logs_and_checkpoints(step, row, {})
+        for late in (0, 2):
+            self.tensorboard_logger.log_eval(max(step - late, 0), {"eval_aime_pass1": 0.3})
+        assert self.tensorboard_logger.seen == {"eval_aime_pass1": 0.3}
 
     def save_logs_and_checkpoints(self, global_step, logs_dict=None, client_states=None):
         self.seen = logs_dict
 
 
 class OldOpenRlhf:
+    wandb_logger = tensorboard_logger = None
+
     def save_logs_and_checkpoints(self, args, global_step, step_bar, logs_dict={}, client_states={}):  # noqa: B006
         self.seen = logs_dict
 
@@ -303,7 +319,7 @@ class PrimeRl:
     ("heading", "kind", "call", "key"),
     [
         ("verl", Verl, lambda one, row, step: one.log(data=row, step=step), "critic/rewards/mean"),
-        ("OpenRLHF", OpenRlhf, lambda one, row, step: one.save_logs_and_checkpoints(step, row, {}), "reward"),
+        ("OpenRLHF", OpenRlhf, lambda one, row, step: one.step(row, step), "reward"),
         ("OpenRLHF", OldOpenRlhf, lambda one, row, step: one.save_logs_and_checkpoints(0, step, 0, row), "reward"),
         (
             "prime-rl",
@@ -323,11 +339,14 @@ def test_the_wrappers_in_the_docs_see_what_other_trainers_log(heading, kind, cal
         monkeypatch.setitem(sys.modules, name, module or types.SimpleNamespace())
     trainer = kind()
     monkeypatch.setitem(sys.modules, "prime_rl", types.SimpleNamespace(monitors=trainer))
-    exec(code, {"trainer": trainer, "__name__": "docs"})
+    about = {"trainer": trainer, "__name__": "docs"}
+    exec(code, about)
     for step, value in enumerate(rewards(200, fall=120)):
         call(trainer, {key: value}, step)
         assert trainer.seen[key] == value
     assert "ALARM collapsed" in capsys.readouterr().out
+    if kind is OpenRlhf:
+        assert ("eval" in about["monitor"]._held, about["monitor"].restarts) == (True, 0)
     assert not getattr(trainer, "failed", [])
 
 
@@ -338,12 +357,10 @@ def test_the_wrappers_in_the_docs_see_what_other_trainers_log(heading, kind, cal
         (["a", "b"], "paths: expected one log"),
         (["a", "for=0"], "seconds: expected"),
         (["a", "false_alarm=2"], "false_alarm: expected"),
-        (["a", "page=nowhere/p.html"], "page: expected a file in a folder that can be written"),
+        (["a", "run_dir=/dev/null"], "run_dir: expected a folder that can be written"),
+        (["a", "page=p.html"], "paths: expected a file that exists or a setting of watch (did you mean run_dir?)"),
         (["a", "momentum=1"], "momentum: expected"),
-        (["a", "runs=50"], "runs: expected simulated="),
-        (["a", "seed=5"], "seed: expected simulated="),
-        (["simulated=training", "seed=-1"], "seed: expected"),
-        (["simulated=real"], "simulated: expected one of training, held_out"),
+        (["simulated=held_out"], "simulated: expected a setting of watch (that is now python experiments/grading/al"),
     ],
 )
 def test_bad_input_is_one_line(arguments, text, capsys):
@@ -358,12 +375,12 @@ def test_ctrl_c_ends_it_with_the_last_state():
     import signal
 
     Path("run.jsonl").write_text(jsonl(rewards()))
-    command = [sys.executable, "-m", "bandit_lab", "watch", "run.jsonl", "every=0.1", "page=now.html"]
+    command = [sys.executable, "-m", "bandit_lab", "watch", "run.jsonl", "every=0.1", "run_dir=now"]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 60
-    while not Path("now.html").exists() and time.monotonic() < until:
+    while not Path("now/page.html").exists() and time.monotonic() < until:
         time.sleep(0.1)
-    assert Path("now.html").exists()  # the first page does not wait for its share of the time
+    assert Path("now/page.html").exists()  # the first page does not wait for its share of the time
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=60)
     assert running.returncode == OK, err

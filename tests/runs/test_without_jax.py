@@ -54,10 +54,10 @@ def test_commands_on_logs_run_without_jax(arguments, log, tmp_path):
 
 
 def test_status_and_export_run_without_jax(log, tmp_path):
-    for arguments in (["fit", str(log), "run_dir=found"], ["status", "run_dir=found"]):
+    for arguments in (["fit", str(log), "run_dir=found"], ["status", "found"]):
         done = _run(JAX, tmp_path, *arguments)
         assert done.returncode == 0, done.stderr
-    done = _run(JAX, tmp_path, "export", "run_dir=found")
+    done = _run(JAX, tmp_path, "export", "found")
     assert "Traceback" not in done.stderr
     assert done.returncode == 2  # only a sweep has cells
 

@@ -108,6 +108,14 @@ CASES |= {
         "graded", {"sampler": "logit_noise", "correction": "icepop", "kl_estimator": "k3"}, steps=2,
         options={"sampler": {"noise": [0.6, -0.2, 0.3]}} | chosen("correction", "icepop"),
     ),
+    "fresh noise, truncated": Case(
+        "graded", {"sampler": "fresh_noise", "correction": "tis"}, steps=2, interval=1, eta=1.6, kl_weight=1.0,
+        options=chosen("sampler", "fresh_noise") | chosen("correction", "tis"),
+    ),
+    "gac": Case(
+        "graded", {"optimizer": "gac"}, steps=2, interval=1, eta=1.5, mu=0.0,
+        options=chosen("optimizer", "gac"),
+    ),
     "decoupled": Case(
         "graded", {"estimator": "decoupled"}, eta=1.6, mu=0.0, steps=2, options=chosen("estimator", "decoupled")
     ),

@@ -7,7 +7,7 @@ import pytest
 from settings import cells
 
 from bandit_lab import theory
-from bandit_lab.bandits import two_arm
+from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import (
     ADVANTAGES,
     CORRECTIONS,
@@ -169,6 +169,36 @@ def test_runs_slide_along_a_jump(name):
         assert two.rest(kl_weight) == pytest.approx(gap, abs=1e-6)
         law = 1 / (1 + np.exp(gap)) / (1 / (1 + np.exp(gap / 0.7)))
         assert law == pytest.approx(2.0, abs=1e-6)
+
+
+MANY = {
+    "hot, mean-only": ("dr_grpo", None, 9, {"tau": 1.25}, {"sampler": Temperature(1.25)}, 0.5),
+    "cold, std, weights": (
+        "grpo", 8, 3, {"tau": 0.7, "correction": "importance"},
+        {"sampler": Temperature(0.7), "correction": IMPORTANCE}, 1.1),
+    "noise": ("rloo", 6, 4, {"xi": 0.7}, {"sampler": LogitNoise((0.7, 0, 0, 0, 0))}, 0.6),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_one_good_arm_among_many_is_two_arms(name):
+    """Log-odds at rest to 1e-8, stiffness along the gap to 1e-7 of the drift's. Planted: two arms with no other clock,
+    or no other reference, are not these."""
+    advantage, size, others, acting, rules, kl_weight = MANY[name]
+    success = (0.9, 0.2)
+    many = theory.one_good_arm(theory.GroupLaw(advantage, size), others, theory.ActingLaw(**acting), success)
+    bandit = k_arm((success[0], *(success[1],) * others))
+    trained = Learner(bandit, advantage=ADVANTAGES[advantage](), group_size=size or 64, **rules)
+    dynamics = "mean_field" if size is None else "finite_group"
+    point = find_fixed_point(trained, dynamics, kl_weight)
+    found, gap = float(np.log(point.policy[0, 0] / point.policy[0, 1:].sum())), many.rest(kl_weight)
+    assert gap == pytest.approx(found, abs=1e-8)
+    assert abs(arms(advantage, size, success, **acting).rest(kl_weight) - found) > 0.1
+    fresh, stale = fresh_and_stale(trained, dynamics, kl_weight, point)
+    along = point.basis.T @ np.array([1.0, *(-1 / others,) * others])
+    measured = along @ (fresh + stale) @ along / (along @ along)
+    np.testing.assert_allclose(many.stiffness(gap, kl_weight) * (others + 1) / (2 * others), measured, rtol=1e-7)
+    assert others == 1 or abs((others + 1) / (2 * others) - 1) > 0.1
 
 
 def test_the_mean_flow_depends_on_the_start():

@@ -20,9 +20,14 @@ Renderer = Callable[[Figure], bytes]
 _STYLE = (
     "body{font:15px/1.45 system-ui,sans-serif;max-width:52em;margin:2em auto;padding:0 1em;color:#111}"
     "table{border-collapse:collapse}td,th{padding:.2em .8em;border-bottom:1px solid #ccc;text-align:left}"
-    "td:first-child{min-width:9em}h1{overflow-wrap:anywhere}"
+    "td:first-child{min-width:9em}h1{font-size:1.5em;overflow-wrap:anywhere}"
     "img{max-width:100%;height:auto}code{background:#f2f2f2;padding:0 .2em}"
     "summary{font-size:1.15em;font-weight:600;margin:.5em 0;cursor:pointer}abbr{text-decoration:underline dotted}"
+    ".lead{font-size:1.15em;font-weight:600}.scroll{overflow-x:auto}:root{color-scheme:light dark}"
+    "@media(max-width:40em){body{margin:1em auto}td,th{padding:.2em .4em}td:first-child{min-width:0}"
+    "h1{font-size:1.2em}}"
+    "@media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}td,th{border-color:#444}code{background:#2a2a2a}"
+    "a{color:#8ab4f8}img{filter:invert(.91) hue-rotate(180deg)}}"
 )
 _WIDE = " body{max-width:none}"
 HEAD = """\
@@ -34,9 +39,9 @@ _HTML = {
     + """\
 <title>{{ document.title }}</title>
 <style>{{ style }}</style></head>
-<body><h1>{{ document.title }}</h1>
+<body><main><h1>{{ document.title }}</h1>
 {% include "blocks" %}
-</body></html>
+</main></body></html>
 """,
     "fragment": """\
 <div><h3>{{ document.title }}</h3>
@@ -53,19 +58,21 @@ _HTML = {
 {% endif %}
 {% for block in blocks %}
 {% if block is paragraph %}
-<p>{{ block.text | explained }}</p>
+<p{{ ' class="lead"' | safe if block.lead }}>{{ block.text | explained }}</p>
 {% elif block is figure %}
 <p><img alt="{{ block.alt }}" src="data:image/png;base64,{{ base64(block) }}"></p>
 {% else %}
 {% set columns = block.shown(PAGE) %}
-<table><tr>{% for column in columns %}<th>{{ column.title }}</th>{% endfor %}</tr>
+<div class="scroll" tabindex="0"><table><tr>{% for column in columns -%}
+{% if column.title %}<th>{{ column.title }}</th>{% else %}<td></td>{% endif %}
+{%- endfor %}</tr>
 {% for row in block.rows %}
 <tr>{% for column in columns %}{% set href = column.link and column.link(row) -%}
 <td>{% if href %}<a href="{{ href }}">{{ column.cell(row) }}</a>
 {%- else %}{{ column.cell(row) | explained }}{% endif %}</td>
 {%- endfor %}</tr>
 {% endfor %}
-</table>
+</table></div>
 {% endif %}
 {% endfor %}
 {% if fold %}

@@ -38,11 +38,12 @@ ABSENT: Final = _Absent()
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A line of text; on the terminal it is not broken where `wrap` is false."""
+    """A line of text; on the terminal it is not broken where `wrap` is false. `lead`: what a page says first of all."""
 
     text: str
     on: On = On.SHOWN
     wrap: bool = True
+    lead: bool = False
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,8 @@ class Document(Contents):
             found.plot(ax=axes, momentum=0.9)
 
         Args:
-          ax: axes to draw on. which: what the main panel shows; of a sweep the `momentum`, by default its largest.
+          ax: axes to draw on. which: what the main panel shows; of a sweep the `momentum`, by default its largest,
+            and `legend=False` for panels beside one that has it.
 
         Returns:
           The axes; without arguments the first of the whole figure, which is their `figure`.

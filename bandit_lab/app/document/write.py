@@ -11,7 +11,7 @@ from bandit_lab.app.document.blocks import Contents, Figure, On
 from bandit_lab.app.document.document import Document
 from bandit_lab.app.folder.manifest import CompileClock, manifest
 from bandit_lab.app.folder.store import RunFolder
-from bandit_lab.app.folder.written import REPORT
+from bandit_lab.app.folder.written import INDEX, REPORT
 from bandit_lab.app.terminal.errors import Incomplete
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.app.terminal.report import as_yaml
@@ -32,46 +32,29 @@ class Checked(Protocol):
 
 
 P = TypeVar("P", bound=Checked)
-Q = TypeVar("Q")
-Execute = Callable[[P, RunFolder, Progress], Document]
 
 
-def perform(command: str, compute: Callable[[P, Progress], Document]) -> Execute[P]:
-    """`execute` of a command that is a function from a plan to a document: run folder, manifest, terminal, exit code.
+def perform(
+    command: str, compute: Callable[[P, Progress], Document], plan: P, folder: RunFolder, progress: Progress
+) -> Document:
+    """Do a command that is a function from a plan to a document: run folder, manifest, terminal, exit code.
 
     The manifest is written last, and what is printed is printed after it. Raises Incomplete where parts are missing.
     """
-
-    def execute(plan: P, folder: RunFolder, progress: Progress) -> Document:
-        start = time.perf_counter()
-        settings = asdict(plan.settings)
-        folder.open(as_yaml(settings))
-        with CompileClock() as clock:
-            document = compute(plan, progress)
-        write(document, folder, progress)
-        seconds = clock.split(time.perf_counter() - start)
-        stages = {name: round(value, 3) for name, value in progress.seconds.items()}
-        about = manifest(command, settings | {"precision": plan.precision}, {}, seconds)
-        folder.write_manifest(about | {"stage_seconds": stages})
-        document.show()
-        if document.incomplete:
-            raise Incomplete(document.incomplete, document)
-        return document
-
-    execute.__wrapped__ = compute  # type: ignore[attr-defined]  # the Python interface wants the document alone
-    return execute
-
-
-def answer(compute: Callable[[Q, Progress], Document]) -> Callable[[Q, RunFolder, Progress], Document]:
-    """`execute` of a command that reads a run folder and makes none: what was found is printed, nothing else."""
-
-    def execute(plan: Q, folder: RunFolder, progress: Progress) -> Document:
+    start = time.perf_counter()
+    settings = asdict(plan.settings)
+    folder.open(as_yaml(settings))
+    with CompileClock() as clock:
         document = compute(plan, progress)
-        document.show()
-        return document
-
-    execute.__wrapped__ = compute  # type: ignore[attr-defined]
-    return execute
+    write(document, folder, progress)
+    seconds = clock.split(time.perf_counter() - start)
+    stages = {name: round(value, 3) for name, value in progress.seconds.items()}
+    about = manifest(command, settings | {"precision": plan.precision}, {}, seconds)
+    folder.write_manifest(about | {"stage_seconds": stages})
+    document.show()
+    if document.incomplete:
+        raise Incomplete(document.incomplete, document)
+    return document
 
 
 def write(document: Document, folder: RunFolder, progress: Progress) -> None:
@@ -91,9 +74,9 @@ def write(document: Document, folder: RunFolder, progress: Progress) -> None:
                 for done, (name, page) in enumerate(document.pages.items(), start=1):
                     _write_page(place / REPORT, name, page)
                     advance(done, len(document.pages))
-                if document.blocks(On.PAGE):
+                if document.blocks(On.PAGE) and INDEX not in document.pages:
                     html = as_html(document, lambda figure: _drawn(figure, place))
-                    (place / REPORT / "index.html").write_text(html, encoding="utf-8")
+                    (place / REPORT / f"{INDEX}.html").write_text(html, encoding="utf-8")
 
 
 def _write_page(place: Path, name: str, page: Contents) -> None:

@@ -79,7 +79,7 @@ class Dask:
                 n_workers=self.workers,
                 threads_per_worker=1,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 memory_limit=0,
                 silence_logs=logging.CRITICAL,
             ) as cluster:

@@ -14,7 +14,6 @@ from bandit_lab import _checks
 from bandit_lab.app.chunks import durable
 from bandit_lab.app.chunks.run import reason_of
 from bandit_lab.app.document import Document, On, Paragraph, Values
-from bandit_lab.app.document.write import answer
 from bandit_lab.app.folder import written
 from bandit_lab.app.folder.outputs import output_file
 from bandit_lab.app.folder.results import chunk_shape
@@ -50,7 +49,7 @@ def prepare(settings: ExportSettings, explicit: frozenset[str]) -> ExportPlan:
     """Check everything, do nothing."""
     _checks.choice("format", settings.format, FORMATS)
     _checks.choice("table", settings.table, TABLES)
-    folder, jobs = runs_in(settings.run_dir)
+    folder, jobs = runs_in(settings.folder)
     runs = [(folder / job.name, {"folder": job.name} | job.values) for job in jobs] or [(folder, {})]
     for run, _ in runs:
         _check_store(run)
@@ -62,7 +61,7 @@ def prepare(settings: ExportSettings, explicit: frozenset[str]) -> ExportPlan:
     output = output_file("output", Path(settings.output) if settings.output else default, ours)
     columns = [_columns_of(run, settings.table) for run, _ in runs]
     for (run, _), units in zip(runs, columns, strict=True):
-        _checks.require(units == columns[0], "run_dir", f"runs with the columns of {runs[0][0]}", str(run))
+        _checks.require(units == columns[0], "folder", f"runs with the columns of {runs[0][0]}", str(run))
     units = {name: "label" for name in runs[0][1] if name not in columns[0]} | columns[0]
     stores = [
         (run / RESULTS, {name: labels[name] for name in labels if name not in columns[0]}) for run, labels in runs
@@ -72,10 +71,10 @@ def prepare(settings: ExportSettings, explicit: frozenset[str]) -> ExportPlan:
 
 def _check_store(folder: Path) -> None:
     there = (folder / RESULTS).is_dir()
-    _checks.require(there, "run_dir", f"a run with {RESULTS} (`status` tells what is left)", str(folder))
+    _checks.require(there, "folder", f"a run with {RESULTS} (`status` tells what is left)", str(folder))
     wrong = written.damaged(folder, {n: entry for n, entry in written.look(folder).files.items() if n == RESULTS})
     got = f"{folder}, where {written.in_words(wrong)}"
-    _checks.require(not wrong, "run_dir", f"a run whose {RESULTS} is whole", got)
+    _checks.require(not wrong, "folder", f"a run whose {RESULTS} is whole", got)
 
 
 def _columns_of(folder: Path, table: str) -> dict[str, str]:
@@ -84,14 +83,14 @@ def _columns_of(folder: Path, table: str) -> dict[str, str]:
     try:
         data = xarray.open_zarr(folder / RESULTS, chunks=None)
     except (OSError, ValueError, KeyError) as error:  # of an older version, which noted no sums
-        _checks.require(False, "run_dir", f"a run whose {RESULTS} can be read", f"{folder} ({reason_of(error)})")
+        _checks.require(False, "folder", f"a run whose {RESULTS} can be read", f"{folder} ({reason_of(error)})")
         raise
     with data:
         _checks.require(TABLES[table] in data, "table", "a table of this run's results", table)
         return column_units(data, table)
 
 
-def write_table(plan: ExportPlan, progress: Progress) -> Document:
+def compute(plan: ExportPlan, progress: Progress) -> Document:
     """Write the table; say how large it is."""
     import xarray
 
@@ -109,16 +108,13 @@ def write_table(plan: ExportPlan, progress: Progress) -> Document:
             stack.close()
             durable.move_files([(partial, plan.output)])
         except (RuntimeError, ValueError, KeyError) as error:  # what decompressing says of damaged arrays
-            raise BadInput(f"run_dir: expected arrays that can be read, got {reason_of(error)}") from error
+            raise BadInput(f"folder: expected arrays that can be read, got {reason_of(error)}") from error
         finally:
             with contextlib.suppress(OSError):
                 partial.unlink(missing_ok=True)
     text = f"{rows} rows, {len(plan.units)} columns: {plan.output}"
     about = {"table": plan.table, "output": str(plan.output), "rows": rows, "units": plan.units}
     return Document("export", {"": [Values(about, on=On.JSON), Paragraph(text)]})
-
-
-execute = answer(write_table)
 
 
 def _members(data: "xarray.Dataset", table: str) -> tuple[tuple[str, ...], list[str]]:

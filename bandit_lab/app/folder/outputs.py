@@ -26,11 +26,24 @@ def output_file(
     if path.exists():
         writable = writable and os.access(path, os.W_OK) and (appended or path.is_file())
     _checks.require(writable, name, "a file in a folder that can be written", str(path))
-    taken = any(_is_read(path, Path(one)) for one in reads if one is not None)
-    _checks.require(not taken, name, "a file that this command does not read or write otherwise", str(path))
+    _check_not_read(name, path, reads)
     free = not path.is_file() or path.stat().st_size == 0 or _holds(ours, path)
     _checks.require(free, name, "a new file, or one that an earlier call wrote", str(path))
     return path
+
+
+def file_in(
+    run_dir: str, name: str, ours: Ours, reads: Iterable[str | Path | None] = (), appended: bool = False
+) -> Path:
+    """As `output_file`, for `name` in a folder that the command makes where it is not there yet. Writes nothing."""
+    folder = Path(run_dir)
+    if folder.is_dir():
+        return output_file("run_dir", folder / name, ours, reads, appended)
+    above = next(one for one in folder.absolute().parents if one.exists())
+    can_be = not folder.exists() and above.is_dir() and os.access(above, os.W_OK)
+    _checks.require(can_be, "run_dir", "a folder that can be written", run_dir)
+    _check_not_read("run_dir", folder / name, reads)
+    return folder / name
 
 
 def check_reads(folder: Path, settings: Any) -> None:
@@ -50,6 +63,11 @@ def begins(mark: str) -> Ours:
             return file.read(len(mark.encode())) == mark.encode()
 
     return ours
+
+
+def _check_not_read(name: str, path: Path, reads: Iterable[str | Path | None]) -> None:
+    taken = any(_is_read(path, Path(one)) for one in reads if one is not None)
+    _checks.require(not taken, name, "a file that this command does not read or write otherwise", str(path))
 
 
 def _holds(ours: Ours, path: Path) -> bool:

@@ -10,7 +10,6 @@ from bandit_lab import _checks
 from bandit_lab.app.chunks import DONE, FAILED, ChunkStore, Planned, Record, durable, holder
 from bandit_lab.app.document import Block, Column, Document, On, Paragraph, Table, Value, Values
 from bandit_lab.app.document.as_json import strict_json
-from bandit_lab.app.document.write import answer
 from bandit_lab.app.folder import written
 from bandit_lab.app.folder.outputs import output_file
 from bandit_lab.app.folder.written import MANIFEST
@@ -32,25 +31,35 @@ class StatusPlan:
     output: Path | None
 
 
-def runs_in(run_dir: str | None) -> tuple[Path, list[MultirunJob]]:
+def runs_in(named: str | None) -> tuple[Path, list[MultirunJob]]:
     """(folder, runs of a `-m` in it). Raises ValueError unless there is a run in it, finished or not, or several."""
-    _checks.require(bool(run_dir), "run_dir", "the folder of a run", run_dir)
-    folder, jobs = Path(str(run_dir)), list[MultirunJob]()
+    _checks.require(bool(named), "folder", "the folder of a run", named)
+    folder = Path(str(named))
+    known, jobs = _look(folder)
+    _checks.require(known or bool(jobs), "folder", "the folder of a run", str(folder))
+    return folder, jobs
+
+
+def holds_run(path: str) -> bool:
+    """Whether a path is the folder of a run, or of several."""
+    return any(_look(Path(path)))
+
+
+def _look(folder: Path) -> tuple[bool, list[MultirunJob]]:
+    """(whether it is a run's folder, the runs of a `-m` in it)."""
     try:
         found = written.look(folder)
-        known = (found.ours and not found.empty) or ChunkStore(folder).settings() is not None or found.damaged
-        if not known:
-            jobs = jobs_in(folder)
+        if (found.ours and not found.empty) or ChunkStore(folder).settings() is not None or found.damaged:
+            return True, []
+        return False, jobs_in(folder)
     except (OSError, ValueError):  # a path that cannot be: too long, a loop of links, a zero byte
-        known = False
-    _checks.require(known or bool(jobs), "run_dir", "the folder of a run", str(folder))
-    return folder, jobs
+        return False, []
 
 
 def prepare(settings: StatusSettings, explicit: frozenset[str]) -> StatusPlan:
     """Check that there is a run to read."""
     output = output_file("output", Path(settings.output), _is_status) if settings.output else None
-    return StatusPlan(*runs_in(settings.run_dir), output)
+    return StatusPlan(*runs_in(settings.folder), output)
 
 
 def _is_status(path: Path) -> bool:
@@ -59,7 +68,7 @@ def _is_status(path: Path) -> bool:
         return _STATUS.match(file.read(4096)) is not None
 
 
-def look_at(plan: StatusPlan, progress: Progress) -> Document:
+def compute(plan: StatusPlan, progress: Progress) -> Document:
     """The status of a run, or of all runs of a `-m`; as JSON too if that is wanted."""
     if plan.jobs:
         found = document_of_runs({job.name: read(plan.folder / job.name) for job in plan.jobs})
@@ -68,9 +77,6 @@ def look_at(plan: StatusPlan, progress: Progress) -> Document:
     if plan.output is not None:
         durable.write_file(plan.output, strict_json(found.to_dict()).encode())
     return found
-
-
-execute = answer(look_at)
 
 
 @dataclass(frozen=True)

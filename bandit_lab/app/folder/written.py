@@ -21,7 +21,7 @@ from bandit_lab.app.chunks.store import FOLDER as CHUNKS, ChunkStore, read_json
 MANIFEST, CONFIG, SUMMARY, RESULTS = "manifest.json", "config.yaml", "summary.json", "results.zarr"
 WRITTEN, STAGED = "written.json", "staged"
 FILES = "files"  # the list's key in the manifest and in `written.json`
-REPORT = "report"
+REPORT, INDEX = "report", "index"
 _LARGEST_CONFIG = 2**20  # bytes
 _FIXED = (CONFIG, SUMMARY, RESULTS, MANIFEST)
 _EXPORTED = re.compile(r"(grid|sampled)\.(csv|parquet)")

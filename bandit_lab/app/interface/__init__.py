@@ -122,7 +122,7 @@ def bench(**settings: Any) -> Document:
     """Throughput of the simulator on this machine: `python -m bandit_lab bench`.
 
     Args:
-      settings: `study` ("throughput", "scaling" or "variants"), `sizes`, `quick`, ...
+      settings: `sizes`, `rewards`, `quick`, ...
 
     Returns:
       A document; `data` has the speeds, in seed-steps per second.
@@ -178,7 +178,7 @@ def watch(*paths: str | Path, **settings: Any) -> Document:
     """Follow a log that grows until its run ends: `python -m bandit_lab watch`. An interrupt ends it, too.
 
     Args:
-      paths: one log or folder; it need not exist yet. settings: `idle` and `seconds` [s] end it, `page`, ...
+      paths: one log or folder; it need not exist yet. settings: `idle` and `seconds` [s] end it, `run_dir`, ...
 
     Returns:
       A document: `verdict`, `step`, `forecast`, `margin` and `alarms` at the end. Nothing is printed.
@@ -194,12 +194,13 @@ def explore(*paths: Log, **settings: Any) -> "Map":
     """The stability map as one interactive page: `python -m bandit_lab explore`. A notebook shows it.
 
     Args:
-      paths: a run's log, as in `fit`, and its configuration, laid into the map. settings: where the page begins
-        (`refresh_interval` [steps], `learning_rate` [logits per unit gradient], `staleness`, ...); `run_dir`, a sweep
-        whose cells are shown; `output`, the file to write; `open`, whether a browser opens that file (here: false).
+      paths: a run's log, as in `fit`, and its configuration, or a sweep's folder: laid into the map.
+      settings: where the page begins (`refresh_interval` [steps], `learning_rate` [logits per unit gradient],
+        `staleness`, ...); `run_dir`, the folder to write `map.html` into; `open`, whether a browser
+        opens that file (here: false).
 
     Returns:
-      The page, `html`, and in `words` what is laid into it. Nothing is written unless `output` is given.
+      The page, `html`, and in `words` what is laid into it. Nothing is written unless `run_dir` is given.
 
     Raises:
       ValueError: as `predict`; what the page cannot compute.
@@ -209,29 +210,29 @@ def explore(*paths: Log, **settings: Any) -> "Map":
 
     with working("explore", settings, paths) as given:
         config, explicit = composed("explore", given)
-        config.open = bool(settings.get("open")) and settings.get("output") is not None
+        config.open = bool(settings.get("open")) and settings.get("run_dir") is not None
         _, plan = runner.check("explore", config, explicit, Path())
         found = command.made(plan)
-        if settings.get("output") is not None:
+        if settings.get("run_dir") is not None:
             command.write(plan, found)
         return found
 
 
-def status(run_dir: str | Path) -> Document:
+def status(folder: str | Path) -> Document:
     """What of a run folder is done, failed and left: `python -m bandit_lab status`. Only reads.
 
     Raises:
-      ValueError: `run_dir` is not the folder of a run.
+      ValueError: `folder` is not that of a run.
     """
-    return call("status", {"run_dir": str(run_dir)})
+    return call("status", {"folder": str(folder)})
 
 
 @with_settings("export")
-def export(run_dir: str | Path, **settings: Any) -> Document:
+def export(folder: str | Path, **settings: Any) -> Document:
     """The results of a run folder as one file, CSV or Parquet: `python -m bandit_lab export`.
 
     Args:
-      run_dir: also that of a `-m`. settings: `format`, `table`, `output`.
+      folder: also that of a `-m`. settings: `format`, `table`, `output`.
 
     Returns:
       A document; `to_dict()["output"]` is the file that was written.
@@ -239,14 +240,14 @@ def export(run_dir: str | Path, **settings: Any) -> Document:
     Raises:
       ValueError: as `predict`; there are no results.
     """
-    return call("export", {"run_dir": str(run_dir), **settings})
+    return call("export", {"folder": str(folder), **settings})
 
 
 _SIMULATED = {one.name for one in fields(Settings)} - {one.name for one in fields(CompilingSettings)} | {"plugins"}
 
 
 @with_settings("predict", only=_SIMULATED)
-def simulate(*, curves: bool = False, **settings: Any) -> "xarray.Dataset":
+def simulate(*, curves: bool = False, off_policy: bool | None = None, **settings: Any) -> "xarray.Dataset":
     """Many seeds of one setting, on the fast path where it serves.
 
         runs = bandit_lab.simulate(refresh_interval=8, learning_rate=0.3, seeds=1000, steps=300)
@@ -255,6 +256,9 @@ def simulate(*, curves: bool = False, **settings: Any) -> "xarray.Dataset":
 
     Args:
       curves: whether the reward of every seed is kept: 8 (T + 1) S bytes, and the runs are made twice.
+      off_policy: whether it is measured at every update how far the law that draws is from the policy that learns, and
+        how answers are weighed. For that, up to 128 runs are made anew on the reference path. Default: where `sampler`
+        is not `exact`.
       settings: those of `predict`, with its defaults: `bandit`, `advantage`, ..., `seeds`
         (S), `steps` (T), `seed`, `refresh_interval` [steps], `learning_rate` [logits per unit gradient], `momentum`,
         `kl_weight` [reward per nat], `group_size`, `dynamics`, `precision`, `path`. With dynamics="mean_field" or
@@ -268,6 +272,8 @@ def simulate(*, curves: bool = False, **settings: Any) -> "xarray.Dataset":
       reward_mean, reward_variance (step): [T + 1] expected reward, its mean and (population) variance over seeds;
       final_policy (seed, arm): [S, K] probabilities after the last step, (seed, context, arm) where there are contexts;
       tail_mean, tail_std, overshoot, final_max_probability, tail_silent (seed): [S] as in `simulation.Summary`;
+      effective_sample_size (a share), masked, chi_square, sampler_kl (nats), gradient_cosine (update): [T] mean over
+      those runs at every update, with `off_policy`; see `bandit_lab.simulation.off_policy`;
       outcome (seed): [S] what became of each run, by the rules of `sweep`; where no run can be judged it is not there
       and the attribute `no_outcome` says why.
 
@@ -285,4 +291,4 @@ def simulate(*, curves: bool = False, **settings: Any) -> "xarray.Dataset":
     axes = {name: plain(name, value) for name, value in settings.items() if name in TRACED and np.ndim(value)}
     with working("predict", {name: value for name, value in settings.items() if name not in axes}) as given:
         chosen: Any = OmegaConf.to_object(composed("predict", given)[0])
-        return simulated_grid(chosen, axes, curves)
+        return simulated_grid(chosen, axes, curves=curves, off_policy=off_policy)

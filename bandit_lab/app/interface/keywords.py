@@ -17,6 +17,7 @@ from bandit_lab.app.document import ABSENT, Block, Column, Document, On, Table, 
 from bandit_lab.app.interface.logs import Log, files
 from bandit_lab.app.interface.objects import by_name, in_double
 from bandit_lab.app.settings.config import CHOICES, SCHEMAS, computes
+from bandit_lab.app.settings.schema import is_name
 
 OPEN = ("sweep", "options", "diagnostic", "optimizer.options")
 """Settings that take keys which no schema knows."""
@@ -47,9 +48,8 @@ def working(command: str, keywords: Mapping[str, Any], paths: tuple[Log, ...] = 
     """
     from bandit_lab.app.terminal.errors import one_line
 
-    computing = computes(command) or keywords.get("simulated") is not None
     try:
-        with settings_of_others_kept(computing), by_name(keywords) as named, files(paths) as read:
+        with settings_of_others_kept(computes(command)), by_name(keywords) as named, files(paths) as read:
             yield named | ({"paths": read} if read else {})
     except Exception as error:
         text = one_line(error, command)
@@ -71,7 +71,7 @@ def composed(command: str, keywords: Mapping[str, Any]) -> tuple[Any, frozenset[
     from bandit_lab.app.settings.grid import check_sweepable
 
     modules = keywords.get("plugins")
-    choices, values = _choices(keywords), dict(_flat(command, keywords))
+    choices, values = _choices(command, keywords), dict(_flat(command, keywords))
     plugins.load(modules if isinstance(modules, list | tuple) else (), choices, laboratory=computes(command))
     with compose.hydra_ready():
         config = compose.composed(command, choices)
@@ -88,10 +88,11 @@ def composed(command: str, keywords: Mapping[str, Any]) -> tuple[Any, frozenset[
     return config, frozenset({*values, *chosen})
 
 
-def _choices(keywords: Mapping[str, Any]) -> list[str]:
+def _choices(command: str, keywords: Mapping[str, Any]) -> list[str]:
     """`group=name` for every variant that is given by its name."""
     found = []
-    for group in CHOICES:
+    known = SCHEMAS[command].__dataclass_fields__
+    for group in (one for one in CHOICES if not is_name(known.get(one))):
         value = keywords.get(group)
         name = value.get("name") if isinstance(value, Mapping) else value
         if name is not None:
@@ -114,7 +115,11 @@ def _flat(command: str, keywords: Mapping[str, Any]) -> Iterator[tuple[str, Any]
         else:
             yield key, value
 
+    known = SCHEMAS[command].__dataclass_fields__
     for key, value in keywords.items():
+        if is_name(known.get(key)) and not isinstance(value, Mapping):
+            yield f"{key}.name", value
+            continue
         if key in CHOICES and not isinstance(value, Mapping):
             continue
         yield from (one for one in inside(key, value) if not (key in CHOICES and one[0] == f"{key}.name"))
@@ -178,6 +183,7 @@ def run_folder(chosen: Any) -> Iterator[Path]:
 
 def _document(command: str, plan: Any, folder: Path, keep: bool) -> Document:
     """What a checked plan gives; with `keep` written as the command writes it. Nothing is printed."""
+    from bandit_lab.app import runner
     from bandit_lab.app.folder.store import RunFolder
     from bandit_lab.app.terminal.commands import COMMANDS
     from bandit_lab.app.terminal.errors import Incomplete
@@ -190,7 +196,7 @@ def _document(command: str, plan: Any, folder: Path, keep: bool) -> Document:
     incomplete = ""
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            found = COMMANDS[command].load().execute(plan, RunFolder(folder), progress)
+            found = runner.perform(command, plan, RunFolder(folder), progress)
     except Incomplete as error:
         found, incomplete = error.document, str(error)
     if not isinstance(found, Document):
@@ -202,7 +208,7 @@ def _function_of(command: str) -> Callable[..., Document] | None:
     """The function from a plan to a document, of a command that is made of one."""
     from bandit_lab.app.terminal.commands import COMMANDS
 
-    return getattr(COMMANDS[command].load().execute, "__wrapped__", None)
+    return getattr(COMMANDS[command].load(), "compute", None)
 
 
 def finished(command: str, folder: Path, incomplete: str = "") -> Document:

@@ -8,7 +8,7 @@ from dataclasses import Field, fields
 from typing import Any, TypeVar
 
 from bandit_lab.app.settings.config import CHOICES, SCHEMAS
-from bandit_lab.app.settings.schema import SECTIONS, by_section, default_of
+from bandit_lab.app.settings.schema import SECTIONS, by_section, default_of, is_name
 from bandit_lab.app.terminal import choices
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -64,7 +64,8 @@ def _told(kept: "dict[str, list[tuple[str, Field[Any]]]]") -> Iterator[str]:
             yield from ("", f"  {SECTIONS[section]}:")
         for key, entry in settings:
             unit = entry.metadata["unit"]
-            known = f"; one of {', '.join(entry.metadata['names'] or choices.names_of(key))}" if key in CHOICES else ""
-            head = f"{key} = {_default(key, entry)!r}{f' [{unit}]' if unit and key not in CHOICES else ''}"
+            grouped = key in CHOICES and not is_name(entry)
+            known = f"; one of {', '.join(entry.metadata['names'] or choices.names_of(key))}" if grouped else ""
+            head = f"{key} = {_default(key, entry)!r}{f' [{unit}]' if unit and not grouped else ''}"
             line = f"{head}: {_ANY.sub(lambda word: _WORDS[word[0]], entry.metadata['help'])}{known}"
             yield from textwrap.wrap(line, _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8)

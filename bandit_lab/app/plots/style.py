@@ -52,9 +52,16 @@ def trained(results: Any) -> str:
 
 
 def lines(text: str, inches: float) -> str:
-    """Text in lines of a figure's width, at 8 points; a number stays with its name, a dollar sign is one."""
-    kept = re.sub(r" (?=[=\d]|weight)|(?<==) ", "\u00a0", text.replace("$", r"\$"))
-    return "\n".join(textwrap.wrap(kept, int(15 * inches)))
+    """Text in lines of a figure's width, at 8 points, as few as can be and about as long as each other.
+
+    A number stays with its name, a dollar sign is one.
+    """
+    kept = re.sub(r" (?=[=\d%]|weight)|(?<==) ", "\u00a0", text.replace("$", r"\$"))
+    width = int(15 * inches)
+    wrapped = textwrap.wrap(kept, width)
+    while len(wrapped) > 1 and len(narrower := textwrap.wrap(kept, width - 1)) == len(wrapped):
+        wrapped, width = narrower, width - 1
+    return "\n".join(wrapped)
 
 
 _RC: dict[Any, Any] = {

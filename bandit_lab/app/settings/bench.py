@@ -5,7 +5,6 @@ from typing import Any
 
 from bandit_lab.app.settings.schema import OUTPUT, PROBLEM, RUN, CompilingSettings, setting
 
-STUDIES = ("throughput", "scaling", "variants")
 SIZE_NAMES = ("A", "B", "C", "D")
 REWARDS = ("fixed", "bernoulli")
 
@@ -14,13 +13,6 @@ REWARDS = ("fixed", "bernoulli")
 class BenchSettings(CompilingSettings):
     """Settings of `bench`."""
 
-    study: str = setting(
-        "throughput",
-        "",
-        "throughput: sizes A to D against NumPy | scaling: how speed and memory change with the work | "
-        "variants: what every registered rule costs over the plain one",
-        PROBLEM,
-    )
     sizes: list[str] = setting(
         [*SIZE_NAMES],
         "",
@@ -32,12 +24,10 @@ class BenchSettings(CompilingSettings):
     reps: int = setting(7, "", "repetitions, every implementation in turn in each", RUN)
     seeds: int | None = setting(None, "runs", "null: 4,096 (D: 65,536 settings)", RUN)
     steps: int | None = setting(None, "updates", "null: 1,000 (C: 500)", RUN)
-    only: list[str] = setting([], "", "variants: names of rules and bandits, those of plugins too; [] is all", PROBLEM)
     rng: str = setting("hash", "", "generator of the fast path: hash | threefry")
     threads: int | None = setting(None, "", "null: as many as there are cores that may be used")
     quick: bool = setting(False, "", "a look in seconds: fixed rewards, interval 1, short runs, 3 repetitions", RUN)
-    paper: bool = setting(False, "", "scaling: also 10^7 seeds x 1,000 steps, and more repetitions", RUN)
-    pictures: bool = setting(True, "", "draw throughput.png or scaling.png and memory.png", OUTPUT)
+    pictures: bool = setting(True, "", "draw throughput.png", OUTPUT)
     seed: int = setting(0, "", "root of all random numbers", RUN)
     compilation_cache: Any = setting(
         None, "path", "keeps compiled programs for the next run (auto, a path or null); never used for first calls"

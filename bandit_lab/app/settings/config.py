@@ -147,8 +147,8 @@ class SweepSettings(Settings):
 class FolderSettings(ShellSettings):
     """What every command that reads a run folder understands."""
 
-    run_dir: str | None = setting(
-        None, "path", "run folder to read, also of a -m: the last line that it printed", PROBLEM
+    folder: str | None = setting(
+        None, "path", "run folder to read, also of a -m: the last line that it printed; a plain argument", PROBLEM
     )
 
 
@@ -169,7 +169,7 @@ class ExportSettings(FolderSettings):
     table: str = setting(
         "grid", "", "grid: a row per cell of the fine grid | sampled: per cell of the sampled runs", PROBLEM
     )
-    output: str | None = setting(None, "path", "file to write; null: <run_dir>/<table>.<format>", OUTPUT)
+    output: str | None = setting(None, "path", "file to write; null: <folder>/<table>.<format>", OUTPUT)
 
 
 @dataclass
@@ -200,14 +200,19 @@ class CheckSettings(CompilingSettings):
 class ReproduceSettings(CompilingSettings):
     """Settings of `reproduce`."""
 
-    figures: Any = setting("all", "ids", "all | name,name,...: the files of experiments/", PROBLEM)
+    figures: Any = setting("all", "ids", "all, or names of files in experiments/; plain arguments", PROBLEM)
     quality: str = setting("draft", "", "draft: all figures in some minutes | paper: what is published", RUN)
     publish: str | None = setting(
         None, "path", "also copy pictures, numbers and claims there (figures); claims of other figures stay", OUTPUT
     )
+    formats: Any = setting("png", "", "png | pdf | svg, or some with commas between", OUTPUT)
+    numbers: str | None = setting(
+        None, "path", "draw again from the numbers published there (figures): nothing is measured, claims stay"
+    )
     cache: str | None = setting(
         "outputs/reproduce/cache", "path", "keeps measurements for the next run; null: measure anew, keep nothing"
     )
+    engine: dict[str, Any] = group("local", "where experiments are measured: here, or on dask's workers", RARE)
 
 
 SCHEMAS: dict[str, type[Any]] = {

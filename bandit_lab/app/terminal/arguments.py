@@ -6,11 +6,13 @@ are quoted, so that `=`, spaces, quotes, `${...}` and commas in them reach the c
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import Field
+from typing import Any
 
-from bandit_lab._names import nearest
+from bandit_lab._names import did_you_mean, nearest
 from bandit_lab.app.settings.config import SCHEMAS
-from bandit_lab.app.settings.schema import setting_fields
+from bandit_lab.app.settings.schema import is_name, setting_fields
 from bandit_lab.app.terminal.commands import COMMANDS
 from bandit_lab.app.terminal.errors import BadInput, settings_of
 from bandit_lab.runs.logs.settings import PASTED, TEXTS
@@ -26,12 +28,13 @@ _OVERRIDE = re.compile(r"(?:\+{0,2}|~)([A-Za-z_][\w@]*)[\w.@/:]*=(.*)", re.DOTAL
 
 def as_overrides(command: str, arguments: Sequence[str]) -> list[str]:
     """The arguments with all plain paths put into the command's list of paths. Raises `BadInput` for odd ones."""
-    key = COMMANDS[command].paths
-    if "verbose" in SCHEMAS[command].__dataclass_fields__:
+    key, known = COMMANDS[command].paths, SCHEMAS[command].__dataclass_fields__
+    arguments = [as_mapping(one, known) for one in arguments]
+    if "verbose" in known:
         arguments = ["verbose=true" if one in VERBOSE else one for one in arguments]
     if not key:
-        return [_listed(argument) for argument in arguments] if command == "reproduce" else list(arguments)
-    paths, overrides = _split(command, arguments)
+        return arguments
+    paths, overrides = _split(command, [_listed(one) for one in arguments] if command == "reproduce" else arguments)
     if "???" in paths:
         raise BadInput(f"{key}: expected a path, got '???', Hydra's word for nothing (write ./???)")
     many = bool({"-m", "--multirun"} & set(overrides))
@@ -39,8 +42,20 @@ def as_overrides(command: str, arguments: Sequence[str]) -> list[str]:
     if paths:
         if any(argument.startswith(f"{key}=") for argument in overrides):
             raise BadInput(f"{key}: expected plain arguments or {key}=[...], got both")
-        result.append(f"{key}=[{','.join(quoted(path) for path in paths)}]")
+        alone = known[key].type == str | None
+        if alone and len(paths) > 1:
+            raise BadInput(f"{key}: expected one plain argument, got {len(paths)} ({', '.join(paths)})")
+        listed = ",".join(quoted(path) for path in paths)
+        result.append(f"{key}={listed}" if alone else f"{key}=[{listed}]")
     return result
+
+
+def as_mapping(argument: str, known: Mapping[str, Field[Any]]) -> str:
+    """`staleness=lag` as `staleness={name:lag}` where a command takes a name alone: to Hydra the key is a group."""
+    key, _, value = argument.partition("=")
+    if not is_name(known.get(key)) or value[:1] in ("", "{"):
+        return argument
+    return f"{key}={','.join(f'{{name:{one}}}' for one in value.split(','))}"
 
 
 def as_setting(command: str, arguments: Sequence[str], option: str) -> str | None:
@@ -58,7 +73,9 @@ def as_setting(command: str, arguments: Sequence[str], option: str) -> str | Non
 def _listed(argument: str) -> str:
     """`figures=a,b` as a list: commas alone would be Hydra's choice of a multirun."""
     key, _, value = argument.partition("=")
-    return f"{key}=[{value}]" if key == "figures" and "," in value and value[:1] not in "['\"" else argument
+    return (
+        f"{key}=[{value}]" if key in ("figures", "formats") and "," in value and value[:1] not in "['\"" else argument
+    )
 
 
 def _split(command: str, arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -91,7 +108,8 @@ def _is_path(command: str, argument: str, before: str) -> bool:
         return not argument.startswith("=")
     known = override[1] in SCHEMAS[command].__dataclass_fields__ or override[1] in ("hydra", "for")
     if not known and ("/" in argument or re.search(r"\.\w{2,6}$", argument)):
-        raise BadInput(f"paths: expected a file that exists or a setting of {command}, got {argument!r}")
+        near = did_you_mean(override[1], SCHEMAS[command].__dataclass_fields__)
+        raise BadInput(f"paths: expected a file that exists or a setting of {command}{near}, got {argument!r}")
     return False
 
 

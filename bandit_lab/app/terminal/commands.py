@@ -1,33 +1,16 @@
-"""The commands, by name. A command is a module with `prepare` and `execute`; it is imported when it is called.
+"""The commands, by name. A command is a module that is imported when the command is called.
 
 For developers. A new command is one entry in COMMANDS, one schema in `config.SCHEMAS`, and a module with
 
 - `prepare(settings, explicit) -> plan`: every check of every setting, no work and nothing written; `explicit` holds the
   keys that were given on the command line. Raises ValueError (name, expected, got);
-- `execute(plan, folder, progress) -> Document`: the work; writes into the `RunFolder`, prints a short table on stdout.
-  `document.write.perform` makes it of a function `compute(plan, progress) -> Document`, which knows of neither.
-  A command that writes one file instead of a run folder returns its path, which is then the last line of stdout.
+- `compute(plan, progress) -> Document`: the work, a function that knows neither of the terminal nor of a run folder;
+  `runner.perform` does what is around it. A command whose work is to write (`sweep`, `reproduce`, `explore`, `watch`)
+  has `execute(plan, folder, progress) -> Document | Path` instead, or beside it for the terminal.
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from bandit_lab.app.document import Document
-
-
-class CommandModule(Protocol):
-    """What `execute` and `prepare` look like."""
-
-    def prepare(self, settings: Any, explicit: frozenset[str]) -> Any:
-        """Check everything, do nothing."""
-        ...
-
-    def execute(self, plan: Any, folder: Any, progress: Any) -> "Document | Path | None":
-        """Do it."""
-        ...
+from typing import Any, NamedTuple
 
 
 class Command(NamedTuple):
@@ -36,7 +19,7 @@ class Command(NamedTuple):
     `matter` names the settings of the short help, with spaces between. `paths` names the setting that plain paths among
     the arguments go to, if the command takes any. `continues` says that the command goes on with an unfinished run; its
     module then has `check_folder(plan, folder)` too, which raises ValueError where the folder holds another run. With
-    `reads`, `run_dir` is what the command reads.
+    `reads`, the command makes no run folder.
     """
 
     module: str
@@ -49,22 +32,22 @@ class Command(NamedTuple):
     continues: bool = False
     reads: bool = False
 
-    def load(self) -> CommandModule:
-        """The module (imports JAX)."""
+    def load(self) -> Any:
+        """The module (of the laboratory's commands: imports JAX)."""
         return importlib.import_module(self.module)
 
 
 COMMANDS = {
     "sweep": Command(
         "bandit_lab.lab.sweep.command",
-        "measures the stability threshold: a grid of training runs, with the theory beside it",
+        "measures the stability threshold: a grid of training runs, the theory beside it",
         "Without arguments: two arms, model A, refresh intervals 1..64, 64 learning rates across the threshold,\n"
         "momenta 0 and 0.9. An axis that is not swept keeps the default study's values, unless its plain key is\n"
         "given (momentum=0.5 runs that momentum alone). Thresholds of the mean field are measured for every row;\n"
         "sampled runs (with dynamics=sampled) on a coarser grid.\n"
         "Finished chunks of the work are kept in run_dir: after an interruption, a kill or a full disk the same\n"
         "command with the same run_dir goes on from there. A chunk that fails is null in the results with its reason\n"
-        "(exit 1); the same command tries it again. `status run_dir=...` tells what is done, failed and left.",
+        "(exit 1); the same command tries it again. `status FOLDER` tells what is done, failed and left.",
         "python -m bandit_lab sweep staleness=lag 'sweep.refresh_interval=[1,2,4,8]' momentum=0.9",
         "python -m bandit_lab sweep -m group_size=8,64 seeds=256",
         "sweep staleness estimator advantage bandit optimizer refresh_interval learning_rate momentum "
@@ -89,12 +72,12 @@ COMMANDS = {
         "Writes one file that needs no network, and opens it. The page computes all of it: regions, law, exact\n"
         "threshold and onset of oscillation of each staleness model, and training at a point that is dragged. Plain\n"
         "arguments are a run's log and its trainer's configuration, as for advise. The run is then a mark with its\n"
-        "uncertainty, where the page's bandit has the same eta K. run_dir=... shows the measured cells of a sweep.\n"
+        "uncertainty, where the page's bandit has the same eta K. A sweep's folder shows its measured cells.\n"
         "The settings say where the page begins; a log or a sweep brings its own.",
-        "python -m bandit_lab explore staleness=lag refresh_interval=4 output=map.html open=false",
+        "python -m bandit_lab explore staleness=lag refresh_interval=4 run_dir=my_map open=false",
         "python -m bandit_lab explore my_run/recipe.yaml my_run/trainer_state.json",
         "paths run_dir bandit advantage estimator staleness optimizer refresh_interval learning_rate momentum "
-        "group_size output open",
+        "group_size run_dir open",
         "paths",
         reads=True,
     ),
@@ -104,13 +87,12 @@ COMMANDS = {
         "The plain argument is a log or a folder, in any format that fit reads; it need not exist yet. Lines are read\n"
         "once, as they come; a document that is written anew is read again now and then. Rotation, a file that was\n"
         "cut, half a last line and a restart from a checkpoint are understood. False alarms come in at most 5 % of\n"
-        "whole runs (false_alarm=). An alarm is one JSON line (on stdout where that is no terminal, and in alarms=),\n"
+        "whole runs (false_alarm=). An alarm is one JSON line (on stdout where that is no terminal, and in run_dir),\n"
         "and may run a command: on_alarm='notify-send bandit_lab \"$BANDIT_LAB_ALARM\"'. Ends with the run, after\n"
-        "for=SECONDS, or on Ctrl-C; exit 4 if an alarm stands then. simulated=held_out measures rate and delays.",
-        "python -m bandit_lab watch my_run/trainer_state.json for=60 page=watch.html group_size=8",
-        "python -m bandit_lab watch my_run/train.log on_alarm='touch alarm' alarms=alarms.jsonl",
-        "paths group_size learning_rate momentum refresh_interval seconds idle on_alarm alarms page "
-        "false_alarm reward_key",
+        "for=SECONDS, or on Ctrl-C; exit 4 if an alarm stands then.",
+        "python -m bandit_lab watch my_run/trainer_state.json for=60 run_dir=watched group_size=8",
+        "python -m bandit_lab watch my_run/train.log on_alarm='touch alarm'",
+        "paths group_size learning_rate momentum refresh_interval seconds idle on_alarm run_dir false_alarm reward_key",
         "paths",
         reads=True,
     ),
@@ -136,10 +118,12 @@ COMMANDS = {
         "as drafts. Measurements are kept in the cache: a changed picture, prediction or claim measures nothing, and\n"
         "after an interruption the same command goes on. A figure that cannot run here is skipped with its reason;\n"
         "one that fails (exit 1) does not stop the others. publish=figures also copies pictures, numbers and claims\n"
-        "there and leaves the rows of figures that were not run as they are.",
-        "python -m bandit_lab reproduce figures=two_detectors quality=paper publish=outputs/figures",
-        "python -m bandit_lab reproduce figures=phase_diagram",
-        "figures quality publish cache run_dir",
+        "there and leaves the rows of figures that were not run as they are. With numbers=figures pictures are drawn\n"
+        "again from what is published there, in seconds, with the published verdicts.",
+        "python -m bandit_lab reproduce two_detectors quality=paper publish=outputs/figures",
+        "python -m bandit_lab reproduce phase_diagram transition",
+        "figures quality publish formats numbers cache run_dir",
+        "figures",
         continues=True,
     ),
     "advise": Command(
@@ -153,7 +137,7 @@ COMMANDS = {
         "unpickled.",
         "python -m bandit_lab advise my_run/recipe.yaml my_run/trainer_state.json options.num_iterations=4",
         "python -m bandit_lab advise refresh_interval=4 learning_rate=1e-6 group_size=8 delay=60",
-        "paths options framework learning_rate refresh_interval group_size staleness_model stiffness delay "
+        "paths options framework learning_rate refresh_interval group_size staleness stiffness delay "
         "safety reward_key run_dir",
         "paths",
     ),
@@ -166,12 +150,10 @@ COMMANDS = {
         "entropy; dynamical instability from oscillation, swings, growing fluctuations and collapse of the reward.\n"
         "A score of 1 and more means that the failure is there; a missing metric is said, with what it rules out.\n"
         "Lost entropy and silent groups are graded as notes while the reward holds or rises. Held-out results in a\n"
-        "file of their own are joined with eval_path. Several runs: diagnoses.png, and results.zarr for all numbers.\n"
-        "simulated=held_out scores the diagnostics on simulated runs whose failures are known, beside a classifier\n"
-        "that sees the reward curve alone.",
+        "file of their own are joined with eval_path. Several runs: diagnoses.png, and results.zarr for all numbers.",
         "python -m bandit_lab diagnose my_run/trainer_state.json group_size=8",
         "python -m bandit_lab diagnose - < pasted.txt",
-        "paths config group_size refresh_interval eval_path reward_key run false_alarm simulated run_dir",
+        "paths config group_size refresh_interval eval_path reward_key run false_alarm run_dir",
         "paths",
     ),
     "status": Command(
@@ -179,9 +161,10 @@ COMMANDS = {
         "what of a run folder is done, failed and left, and how long that takes",
         "One row per stage of a sweep: chunks done, failed and left, seconds used and the seconds that the rest will\n"
         "take at that pace; then why chunks failed. Only reads: a sweep that works there is not disturbed.",
-        "python -m bandit_lab status run_dir=outputs/sweep/my_run output=status.json",
-        "python -m bandit_lab status run_dir=outputs/sweep/my_run quiet=true",
-        "run_dir output",
+        "python -m bandit_lab status outputs/sweep/my_run output=status.json",
+        "python -m bandit_lab status outputs/sweep/my_run quiet=true",
+        "folder output",
+        "folder",
         reads=True,
     ),
     "export": Command(
@@ -190,9 +173,10 @@ COMMANDS = {
         "One row per cell with the cell's settings, and what was measured and predicted there. CSV begins with a line\n"
         "'# column: unit' for every column (pandas.read_csv(path, comment='#')); in Parquet units are metadata of the\n"
         "fields. Missing values are empty. Single runs and curves stay in results.zarr.",
-        "python -m bandit_lab export run_dir=outputs/sweep/my_run format=parquet output=cells.parquet",
-        "python -m bandit_lab export run_dir=outputs/sweep/my_run table=sampled",
-        "run_dir format table output",
+        "python -m bandit_lab export outputs/sweep/my_run format=parquet output=cells.parquet",
+        "python -m bandit_lab export outputs/sweep/my_run table=sampled",
+        "folder format table output",
+        "folder",
         reads=True,
     ),
     "check": Command(
@@ -213,11 +197,9 @@ COMMANDS = {
         "throughput of the simulator on this machine, against vectorised NumPy",
         "Sizes A to D with fixed and Bernoulli rewards and refresh intervals 1 and 8, from zero logits. NumPy, the\n"
         "reference path (short runs) and the fast path run in turn; ratios are medians over repetitions, curves of\n"
-        "mean and variance are compared. First calls and memory are measured in processes of their own.\n"
-        "study=scaling: speed against seeds, arms, group size, settings, refresh interval and cores; memory.\n"
-        "study=variants: every registered rule over the plain one, at the same size.",
+        "mean and variance are compared. First calls and memory are measured in processes of their own.",
         "python -m bandit_lab bench 'sizes=[A,B]' 'rewards=[fixed]' reps=5 quick=true",
-        "python -m bandit_lab bench study=variants 'only=[gspo,cispo]'",
-        "study sizes rewards intervals only reps seeds steps quick run_dir",
+        "python -m bandit_lab bench quick=true",
+        "sizes rewards intervals reps seeds steps quick run_dir",
     ),
 }

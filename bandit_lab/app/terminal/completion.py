@@ -1,14 +1,14 @@
-"""Completion in bash, by the script `bandit-lab`: of commands, settings, variants and their options.
+"""Completion in bash, zsh and fish, by the script `bandit-lab`: of commands, settings, variants and their options.
 
 Hydra's own knows no commands. What is offered is read from the schemas and the variants' sources, as the help is.
 """
 
 from bandit_lab.app.settings.config import CHOICES, SCHEMAS
-from bandit_lab.app.settings.schema import setting_fields
+from bandit_lab.app.settings.schema import is_name, setting_fields
 from bandit_lab.app.terminal import choices
 from bandit_lab.app.terminal.commands import COMMANDS
 
-SCRIPT = """\
+_BASH = """\
 _bandit_lab() {
     local IFS=$'\\n' word=${COMP_LINE:0:COMP_POINT}
     word=${word##* }
@@ -17,7 +17,21 @@ _bandit_lab() {
 }
 complete -o nospace -o default -F _bandit_lab bandit-lab
 """
-"""What `eval "$(bandit-lab -sc install=bash)"` tells bash; where `=` ends a word of readline's, it wants the rest."""
+"""Where `=` ends a word of readline's, it wants the rest."""
+_ZSH = """\
+_bandit_lab() {
+    local -a found
+    found=("${(@f)$(bandit-lab -sc query=zsh "${BUFFER[1,CURSOR]}" 2> /dev/null)}")
+    [[ -n $found ]] && compadd -Q -S '' -- $found || _files
+}
+compdef _bandit_lab bandit-lab
+"""
+_FISH = """\
+complete --command bandit-lab --no-files --arguments \
+    '(bandit-lab -sc query=fish (commandline --cut-at-cursor) 2> /dev/null | string trim)'
+"""
+SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+"""What `bandit-lab -sc install=<shell>` prints. A shell asks with `query=<shell>` and the line before the cursor."""
 OPTIONS = ("-m", "--help", "--cfg job")
 
 
@@ -47,7 +61,7 @@ def _known(given: list[str], word: str) -> list[str]:
     options = [
         option
         for group in CHOICES
-        if group in fields and group != "optimizer"  # those need optax
+        if group in fields and group != "optimizer" and not is_name(fields[group])  # those need optax
         for option, _ in _options(group, chosen.get(group, fields[group].metadata["variant"]))
     ]
     return [*(f"{name}=" for name in (*fields, *options)), *OPTIONS]

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bandit_lab._names import did_you_mean, nearest, one_of
+from bandit_lab._names import MOVED, did_you_mean, nearest, one_of
 from bandit_lab.app.settings.config import CHOICES, SCHEMAS
-from bandit_lab.app.settings.schema import setting_fields
+from bandit_lab.app.settings.schema import is_name, setting_fields
 
 if TYPE_CHECKING:
     from bandit_lab.app.document import Document
@@ -93,7 +93,8 @@ def _from_hydra(error: BaseException, command: str) -> str:
         group, _, option = key.partition(".")
         if group in CHOICES and option:
             return f"{key}: expected {_options(cause.parent_node, group, option)}, got an unknown option"
-        near = did_you_mean(key, settings_of(command)) or " (see --help)"
+        moved = f" (that is now python {MOVED[command, key]})" if (command, key) in MOVED else ""
+        near = moved or did_you_mean(key, settings_of(command)) or " (see --help)"
         return f"{key}: expected a setting of {command}{near}, got an unknown key"
     if isinstance(cause, OmegaConfBaseException) and cause.full_key:
         return f"{cause.full_key}: expected {_expected(str(cause.full_key), command)}, got {_got(error, cause)}"
@@ -118,10 +119,10 @@ def settings_of(command: str) -> list[str]:
     """Every key of a command, also those that only some variant of a group has."""
     from bandit_lab.app.terminal import choices
 
-    keys = [name for name, _ in setting_fields(SCHEMAS[command])]
-    groups = [group for group in CHOICES if group in keys and group != "optimizer"]
+    known = dict(setting_fields(SCHEMAS[command]))
+    groups = [group for group in CHOICES if group in known and group != "optimizer" and not is_name(known[group])]
     variants = [(group, name) for group in groups for name in choices.names_of(group)]
-    return [*keys, *dict.fromkeys(key for one in variants for key, _ in choices.options_of(*one))]
+    return [*known, *dict.fromkeys(key for one in variants for key, _ in choices.options_of(*one))]
 
 
 def _expected(key: str, command: str) -> str:

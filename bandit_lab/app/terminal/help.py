@@ -9,7 +9,7 @@ from typing import Any
 from bandit_lab._names import did_you_mean
 from bandit_lab._version import __version__
 from bandit_lab.app.settings.config import CHOICES, GROUPS, SCHEMAS
-from bandit_lab.app.settings.schema import SECTIONS, by_section, default_of, setting_fields
+from bandit_lab.app.settings.schema import SECTIONS, by_section, default_of, is_name, setting_fields
 from bandit_lab.app.terminal import choices
 from bandit_lab.app.terminal.commands import COMMANDS
 from bandit_lab.lab.predict.quantities import explain
@@ -17,6 +17,10 @@ from bandit_lab.lab.predict.quantities import explain
 WIDTH = 120
 SCREEN = 100
 """Columns of the short help, which fits one screen."""
+
+
+_PLAIN = {"paths": "[path ...] ", "figures": "[NAME ...] ", "folder": "FOLDER "}
+"""Settings that plain arguments go to -> how the usage shows them."""
 
 
 def overview() -> str:
@@ -33,7 +37,7 @@ def overview() -> str:
         "commands (<command> --help: a screen on it; <command> --help all: every setting):",
         *(line for name, command in COMMANDS.items() for line in _beside(f"  {name}", command.summary, 12)),
         "",
-        'completion in bash: eval "$(bandit-lab -sc install=bash)"',
+        'completion in bash: eval "$(bandit-lab -sc install=bash)"; zsh and fish: the page "The command line"',
         "--help GROUP: every variant of a group of settings with its options. The groups:",
         f"  {', '.join(GROUPS)}",
         "",
@@ -50,7 +54,7 @@ def topic_help(command: str | None, topic: str) -> str | None:
     if command is not None and topic == "all":
         return command_help(command)
     known = {key: entry for name in [command] if name for key, entry in setting_fields(SCHEMAS[name])}
-    if topic in CHOICES and (command is None or topic in known):
+    if topic in CHOICES and (command is None or (topic in known and not is_name(known[topic]))):
         return group_help(topic, known[topic].metadata["names"] if command else ())
     chosen = [(key, entry) for key, entry in known.items() if key == topic or key.startswith(f"{topic}.")]
     return "\n".join(line for key, entry in chosen for line in _setting(key, entry)) if chosen else None
@@ -90,7 +94,7 @@ def short_help(name: str) -> str:
 
 def _short_setting(key: str, entry: Field[Any]) -> list[str]:
     text, unit = entry.metadata["help"], entry.metadata["unit"]
-    if key in CHOICES:
+    if key in CHOICES and not is_name(entry):
         text = f"{text.partition(';')[0]} ({', '.join(_taken(key, entry))})"
     elif unit:
         text = f"{text} [{unit}]"
@@ -117,7 +121,7 @@ def command_help(name: str) -> str:
         f"  {command.example}",
         f"  {command.further}",
         "",
-        f"usage: python -m bandit_lab {name} {'[path ...] ' if command.paths else ''}[key=value ...]",
+        f"usage: python -m bandit_lab {name} {_PLAIN.get(command.paths, '')}[key=value ...]",
         *([] if command.reads else [f"       {many}"]),
         "       --cfg job    print the settings and stop        --hydra-help   Hydra's own options",
         "       --help KEY   one setting; of a group (bandit, advantage, ...) every variant with its options",
@@ -137,7 +141,7 @@ def command_help(name: str) -> str:
 def _setting(key: str, entry: Field[Any]) -> list[str]:
     default, unit = _default_text(entry), entry.metadata["unit"]
     lines = [f"  {key:<24} {default}{f', {unit}' if unit else ''}", f"  {'':<24}   {entry.metadata['help']}"]
-    return lines + _one_of(key, entry) if key in CHOICES else lines
+    return lines if key not in CHOICES or is_name(entry) else lines + _one_of(key, entry)
 
 
 def _default_text(entry: Field[Any]) -> str:

@@ -27,6 +27,7 @@ TABLE = "multirun.csv"
 FIRST_LINE = "# bandit_lab"
 """How `multirun.csv` begins (a comment: pandas.read_csv(path, comment='#')); another file of that name is let be."""
 LONGEST = 100  # characters of a folder's name
+_ONLY_NAME = re.compile(r"^\{name:([^,{}]*)\}$")  # `arguments.as_mapping`
 SHORT = 40  # characters of a text that is printed, not only written
 
 JsonObject = dict[str, Any]
@@ -43,7 +44,7 @@ def swept(keys: Iterable[str], overrides: Iterable[str]) -> dict[str, str]:
     """The values that one run's overrides give to the keys that differ from run to run."""
     pairs = (argument.lstrip("+~").partition("=") for argument in overrides)
     given = {key: value for key, _, value in pairs}
-    return {key: given[key] for key in keys if key in given}
+    return {key: _ONLY_NAME.sub(r"\1", given[key]) for key in keys if key in given}
 
 
 def folder_name(values: Mapping[str, str]) -> str:
@@ -197,8 +198,6 @@ def _fit(summary: JsonObject) -> JsonObject:
 
 
 def _diagnose(summary: JsonObject) -> JsonObject:
-    if "benchmark" in summary:
-        return _scalars(summary["benchmark"])
     verdicts = [name for row in summary["logs"] for name in row.get("verdict") or ()]
     return {"logs": len(summary["logs"]), **_counts(verdicts)}
 

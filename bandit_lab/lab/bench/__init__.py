@@ -6,24 +6,23 @@ engines          what is timed: NumPy, the reference path, the fast path
 timing           in turn, medians of ratios, statistical agreement
 probe            one case in a process of its own: first call, peak memory
 throughput       the table against NumPy
-scaling          how speed and memory change with the work
-variants         what every registered rule costs over the plain one
+
+How speed and memory change with the work, and what every rule costs, is measured by scripts in `experiments/speed`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.app.document import Block, Document, Figure, On, Paragraph, Values
-from bandit_lab.app.document.write import perform
-from bandit_lab.app.settings.bench import REWARDS, SIZE_NAMES, STUDIES, BenchSettings
+from bandit_lab.app.settings.bench import REWARDS, SIZE_NAMES, BenchSettings
 from bandit_lab.app.terminal.progress import Progress
-from bandit_lab.lab.bench import machine, scaling, throughput, variants
+from bandit_lab.lab.bench import machine, throughput
 from bandit_lab.simulation.fast import GENERATORS
 
-__all__ = ["execute", "prepare"]
+__all__ = ["execute", "on_machine", "prepare"]
 
-_STUDIES = {"throughput": throughput.measure, "scaling": scaling.measure, "variants": variants.measure}
 _QUICK: dict[str, Any] = {"rewards": ["fixed"], "intervals": [1], "reps": 3, "steps": 200}
 
 
@@ -40,10 +39,6 @@ def prepare(settings: BenchSettings, explicit: frozenset[str]) -> BenchPlan:
     """Check every setting. Raises ValueError."""
     if settings.quick:
         settings = replace(settings, **{key: value for key, value in _QUICK.items() if key not in explicit})
-    _checks.choice("study", settings.study, STUDIES)
-    if settings.paper:
-        _checks.require(settings.study == "scaling", "study", "scaling, as paper=true is given", settings.study)
-        _checks.require(not settings.quick, "quick", "false, as paper=true is given", settings.quick)
     for key, known in (("sizes", SIZE_NAMES), ("rewards", REWARDS)):
         chosen = getattr(settings, key)
         _checks.require(bool(chosen), key, f"some of {', '.join(known)}", chosen)
@@ -57,26 +52,25 @@ def prepare(settings: BenchSettings, explicit: frozenset[str]) -> BenchPlan:
     for key, least in (("seeds", 64), ("steps", 2), ("threads", 1)):
         if getattr(settings, key) is not None:
             _checks.integer(key, getattr(settings, key), least)
-    if settings.only:
-        _checks.require(settings.study == "variants", "study", "variants, as only=... is given", settings.study)
-    for name in settings.only:
-        _checks.choice("only", name, variants.names())
     _checks.choice("rng", settings.rng, GENERATORS)
     return BenchPlan(settings, settings.threads or machine.usable_cores())
 
 
 def compute(plan: BenchPlan, progress: Progress) -> Document:
-    """Measure; what it was measured on stands before the results."""
+    """Measure throughput."""
+    return on_machine(plan, lambda: throughput.measure(plan.settings, plan.threads, progress))
+
+
+def on_machine(plan: BenchPlan, measure: Callable[[], Document]) -> Document:
+    """What `measure` finds; what it was measured on stands before the results."""
     settings, about = plan.settings, machine.describe()
-    found = _STUDIES[settings.study](settings, plan.threads, progress)
+    found = measure()
     assert found.data is not None
     found.data.attrs |= {"processor": about["processor"], "threads": plan.threads}
-    head: list[Block] = [Values({"machine": about, "threads": plan.threads, "rng": settings.rng}, on=On.JSON)]
-    if settings.study == "throughput":
-        head.append(Paragraph(machine.line(about, plan.threads)))
+    head: list[Block] = [
+        Values({"machine": about, "threads": plan.threads, "rng": settings.rng}, on=On.JSON),
+        Paragraph(machine.line(about, plan.threads)),
+    ]
     blocks = found.sections[""]
     kept = blocks if settings.pictures else [block for block in blocks if not isinstance(block, Figure)]
     return replace(found, sections={"": [*head, *kept]})
-
-
-execute = perform("bench", compute)

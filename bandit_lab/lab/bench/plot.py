@@ -1,14 +1,12 @@
-"""Pictures of `bench`: bars against NumPy, and how speed and memory change with the work."""
+"""The picture of `bench`: bars against NumPy."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
-from bandit_lab.app.plots.style import BLACK, BLUE, GREY, ORANGE, SKY, VERMILION
+from bandit_lab.app.plots.style import BLUE, GREY, ORANGE
 
 if TYPE_CHECKING:
     import xarray
@@ -37,41 +35,4 @@ def throughput_bars(results: "xarray.Dataset") -> Figure:
     axes.invert_yaxis()
     axes.legend(loc="lower center", bbox_to_anchor=(0.35, 1.0), ncols=len(engines), fontsize=7, columnspacing=0.8,
                 handlelength=1.0, borderpad=0.1)  # fmt: skip
-    return figure
-
-
-def scaling_panels(results: "xarray.Dataset", labels: Mapping[str, str]) -> Figure:
-    """Six panels of speed on logarithmic axes; cores with the line of proportional speed."""
-    figure, axes = plt.subplots(2, 3, figsize=(2 * WIDTH, 4.0), sharey=True)
-    for panel, axis in zip(labels, axes.flat, strict=True):
-        mine = results["panel"].values == panel
-        x, speed = results["x"].values[mine], results["speed"].values[mine] / 1e6
-        axis.plot(x, speed, "o-", color=BLUE, markersize=4, linewidth=1.4)
-        if panel == "cores" and len(x):
-            axis.plot(x, speed[0] * x / x[0], "--", color=BLACK, linewidth=1.0, label="in proportion")
-            axis.legend(fontsize=7)
-        axis.set(xscale="log", yscale="log", xlabel=labels[panel])
-        if len(x):
-            axis.set_xticks(x, [f"{v:,}" for v in x], rotation=45 if x.max() > 999 else 0, ha="center")
-        axis.minorticks_off()
-    lowest, highest = axes[0, 0].get_ylim()
-    if highest / lowest < 10:  # at least a decade, or noise fills the picture
-        axes[0, 0].set_ylim(lowest / 2, highest * 2)
-    figure.supylabel("million seed-steps per second", fontsize=9)
-    axes[0, 0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    return figure
-
-
-def memory_panels(results: "xarray.Dataset") -> Figure:
-    """Peak memory above that of importing JAX against steps and against seeds."""
-    figure, axes = plt.subplots(1, 2, figsize=(WIDTH, 2.2), sharey=True)
-    kinds = results["memory_axis"].values
-    for axis, name, colour in zip(axes, ("steps", "seeds"), (SKY, VERMILION), strict=True):
-        mine = (kinds == name) | ((kinds == "paper") & (name == "seeds"))
-        axis.plot(results[f"memory_{name}"].values[mine], results["memory"].values[mine] / 1e6, "o-", color=colour)
-        other = "seeds" if name == "steps" else "steps"
-        fixed = results[f"memory_{other}"].values[kinds == name][0]
-        axis.set(xscale="log", xlabel=f"{name} ({fixed:,} {other})")
-    axes[0].set_ylim(0, 1.2 * float(results["memory"].max()) / 1e6)
-    axes[0].set_ylabel("MB above import jax")
     return figure

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from bandit_lab import _checks
 from bandit_lab._registry import Registry
 from bandit_lab.app.document import Column, Document, On, Table, Values
-from bandit_lab.app.document.write import perform
 from bandit_lab.app.plugins import registries
 from bandit_lab.app.settings.config import CheckSettings
 from bandit_lab.app.terminal.progress import Progress
@@ -78,9 +77,6 @@ def compute(plan: CheckPlan, progress: Progress) -> Document:
         },
         incomplete=f"{failed} of {len(rows)} checks failed" if failed else "",
     )
-
-
-execute = perform("check", compute)
 
 
 def _name(chosen: Any) -> str:

@@ -9,10 +9,10 @@ import numpy as np
 
 from bandit_lab.lab.check.result import Failed, NotApplicable, check
 from bandit_lab.lab.check.subject import Subject
-from bandit_lab.runs.benchmark.logs import as_curve
-from bandit_lab.runs.benchmark.plant import load, plant_one
-from bandit_lab.runs.benchmark.score import effects, label
-from bandit_lab.runs.benchmark.simulate import simulate_all
+from bandit_lab.lab.sick_runs.effects import effects, label
+from bandit_lab.lab.sick_runs.logs import as_curve
+from bandit_lab.lab.sick_runs.plant import load, plant_one
+from bandit_lab.lab.sick_runs.simulate import simulate_all
 from bandit_lab.runs.diagnose import FAILURES, DiagnoseSettings, Finding
 from bandit_lab.runs.read import Curve, RewardScale, Series
 
@@ -25,7 +25,7 @@ POINTS = 120
 
 @lru_cache(maxsize=1)
 def _simulated(seed: int) -> tuple[tuple[Curve, frozenset[str], bool], ...]:
-    """Logs of the benchmark's recipes: (curve, failures that are present, whether no failure is, even weakly)."""
+    """Logs of the training recipes: (curve, failures that are present, whether no failure is, even weakly)."""
     ranges, about = load("training"), load("effects")
     ranges["log"] |= {"batch": {"one_of": [[16, 8]]}, "points": float(POINTS)}
     planted = [plant_one(ranges, recipe, seed, number) for recipe in RECIPES for number in range(EACH)]

@@ -10,7 +10,8 @@ from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.app.chunks import durable
-from bandit_lab.app.folder.outputs import begins, output_file
+from bandit_lab.app.folder.outputs import begins, file_in
+from bandit_lab.app.folder.status import holds_run
 from bandit_lab.app.runner import default_folder
 from bandit_lab.app.terminal import report
 from bandit_lab.app.terminal.errors import stopped_by_disk
@@ -21,6 +22,7 @@ from bandit_lab.lab.explore.settings import ExploreSettings
 from bandit_lab.lab.explore.start import start
 from bandit_lab.runs.advise.command import AdvisePlan
 
+PAGE = "map.html"
 FRAME = 900
 """Height of the page in a notebook, pixels."""
 
@@ -43,27 +45,27 @@ class ExplorePlan:
 def prepare(settings: ExploreSettings, explicit: frozenset[str]) -> ExplorePlan:
     """Check everything and read what is laid into the map. Raises ValueError."""
     given = frozenset(key.partition(".")[0] for key in explicit)
-    beside = settings.run_dir is None or not settings.paths
-    _checks.require(beside, "run_dir", "a sweep's folder or a log, not both", settings.run_dir)
+    folders = [path for path in settings.paths if holds_run(path)]
+    sole = not folders or len(settings.paths) == 1
+    _checks.require(sole, "paths", "one sweep's folder, or a log and its configuration", ", ".join(settings.paths))
     alone = settings.stiffness is None and settings.delay is None
     _checks.require(alone or bool(settings.paths), "paths", "a log or configuration beside stiffness and delay", "none")
     output = _output(settings)
     run, sweep = None, None
-    if settings.paths:
+    if folders:
+        sweep, own = overlays.sweep_folder(folders[0])
+        settings = overlays.settings_of_sweep(own, settings, given, sweep)
+    elif settings.paths:
         run = overlays.read_run(settings)
         settings = overlays.settings_of(run, settings, given)
-    if settings.run_dir is not None:
-        sweep, own = overlays.sweep_folder(settings.run_dir)
-        settings = overlays.settings_of_sweep(own, settings, given, sweep)
     return ExplorePlan(settings, start(settings), run, sweep, output, at_run="learning_rate" not in given)
 
 
 def _output(settings: ExploreSettings) -> Path:
-    """The page's file; its folder is made only where it is the default one."""
-    if settings.output is None:
-        place = default_folder("explore")
-        return place.with_name(f"{place.name}.html")
-    return output_file("output", Path(settings.output), begins(HEAD), [*settings.paths, settings.run_dir])
+    """The page's file."""
+    if settings.run_dir is None:
+        return default_folder("explore") / PAGE
+    return file_in(settings.run_dir, PAGE, begins(HEAD), settings.paths)
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,8 +102,7 @@ def write(plan: ExplorePlan, found: Map) -> bool:
       Stopped: the file cannot be written.
     """
     with stopped_by_disk(plan.output):
-        if plan.settings.output is None:
-            plan.output.parent.mkdir(parents=True, exist_ok=True)
+        plan.output.parent.mkdir(parents=True, exist_ok=True)
         durable.write_file(plan.output, found.html.encode())
     return plan.settings.open and _show(plan.output)
 

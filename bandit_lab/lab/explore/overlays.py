@@ -76,15 +76,15 @@ def settings_of(plan: advise.AdvisePlan, settings: ExploreSettings, explicit: fr
     return replace(settings, **{key: value for key, value in own.items() if key not in explicit})
 
 
-def sweep_folder(run_dir: str) -> tuple[Path, dict[str, Any]]:
+def sweep_folder(path: str) -> tuple[Path, dict[str, Any]]:
     """(folder of a finished sweep that is whole, its settings). Raises ValueError for another folder."""
-    folder, jobs = runs_in(run_dir)
+    folder, jobs = runs_in(path)
     names = ", ".join(job.name for job in jobs[:4])
-    _checks.require(not jobs, "run_dir", "one run of a sweep", f"{folder}, which holds several ({names})")
+    _checks.require(not jobs, "paths", "one run of a sweep", f"{folder}, which holds several ({names})")
     manifest = written.look(folder).manifest
     command = None if manifest is None else manifest.get("command")
-    _checks.require(manifest is not None, "run_dir", "a finished sweep (`status` tells what is left)", str(folder))
-    _checks.require(command == "sweep", "run_dir", "the folder of a sweep", f"{folder}, a run of {command}")
+    _checks.require(manifest is not None, "paths", "a finished sweep (`status` tells what is left)", str(folder))
+    _checks.require(command == "sweep", "paths", "the folder of a sweep", f"{folder}, a run of {command}")
     export._check_store(folder)
     return folder, written.settings_in(folder) or {}
 
@@ -99,9 +99,7 @@ def settings_of_sweep(
     try:
         start(found)
     except ValueError as error:
-        raise ValueError(
-            f"run_dir: expected a sweep that the page can compute ({error}), got {str(folder)!r}"
-        ) from error
+        raise ValueError(f"paths: expected a sweep that the page can compute ({error}), got {str(folder)!r}") from error
     return found
 
 
@@ -116,7 +114,7 @@ def sweep_cells(folder: Path) -> dict[str, Any]:
     with xarray.open_zarr(folder / written.RESULTS, chunks=None) as data:
         outcome = data["outcome"].isel(kl_weight=0).load()
         weight = float(data["kl_weight"].values[0])
-    _checks.require(outcome.size <= MOST_CELLS, "run_dir", f"a sweep of at most {MOST_CELLS} cells", outcome.size)
+    _checks.require(outcome.size <= MOST_CELLS, "paths", f"a sweep of at most {MOST_CELLS} cells", outcome.size)
     words = dict(zip(np.atleast_1d(outcome.attrs["flag_values"]), outcome.attrs["flag_meanings"].split(), strict=True))
     order = ("momentum", "refresh_interval", "learning_rate")
     codes = outcome.transpose(*order).values

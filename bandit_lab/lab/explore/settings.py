@@ -13,8 +13,9 @@ class ExploreSettings(ShellSettings):
     bandit: dict[str, Any] = group(
         "two_arm", "2 to 6 arms; its options: bandit.rewards, ...", PROBLEM, names=("two_arm", "k_arm")
     )
-    paths: list[str] = setting([], "paths", "a run's log, and its trainer's configuration; plain arguments", PROBLEM)
-    run_dir: str | None = setting(None, "path", "run folder of a finished sweep: its cells are shown", PROBLEM)
+    paths: list[str] = setting(
+        [], "paths", "a run's log and its trainer's configuration, or a sweep's run folder; plain arguments", PROBLEM
+    )
     advantage: dict[str, Any] = group("grpo", "from rewards to advantages", names=("grpo", "dr_grpo", "rloo"))
     estimator: dict[str, Any] = group("frozen", "how an old action counts", names=("frozen", "uncorrected", "ratio"))
     staleness: dict[str, Any] = group(
@@ -35,8 +36,8 @@ class ExploreSettings(ShellSettings):
     )
     reward_key: str | None = setting(None, "", "column of the log to read as the reward")
     run: str | None = setting(None, "", "one run of several in the log: its name or a part that no other has", RUN)
-    output: str | None = setting(
-        None, "path", "the page, a file in a folder that exists; null: outputs/explore/<date>_<time>.html", OUTPUT
+    run_dir: str | None = setting(
+        None, "path", "folder for the page, map.html; null: outputs/<command>/<date>_<time>", OUTPUT
     )
     open: bool = setting(True, "", "show the page in the browser, where there is a display", OUTPUT)
     plugins: list[str] = setting([], "modules", "Python modules to import first; they may register readers' variants")

@@ -12,8 +12,8 @@ from bandit_lab.app.settings.config import PredictSettings
 from bandit_lab.bandits import TabularBandit
 from bandit_lab.lab.explore.settings import ExploreSettings
 from bandit_lab.lab.predict import build
+from bandit_lab.theory.conventions import OF_OPTIMIZER
 
-CONVENTIONS = {"sgd": "heavy_ball", "sgd_ema": "ema", "nesterov": "nesterov"}
 KNOWN = {one.name: one.metadata["names"] for one in fields(ExploreSettings) if one.metadata.get("names")}
 LARGEST = {"refresh_interval": 128, "learning_rate": 1e4, "momentum": 0.99, "kl_weight": 10, "group_size": 512}
 ARMS = 6
@@ -45,7 +45,7 @@ def start(settings: Any) -> dict[str, Any]:
     initial = np.asarray(bandit.initial_parameters)
     return {
         "model": settings.staleness["name"],
-        "convention": CONVENTIONS[settings.optimizer["name"]],
+        "convention": OF_OPTIMIZER[settings.optimizer["name"]],
         "estimator": settings.estimator["name"],
         "advantage": settings.advantage["name"],
         "interval": int(settings.refresh_interval),

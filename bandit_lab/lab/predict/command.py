@@ -6,7 +6,6 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab.app.document import Document
-from bandit_lab.app.document.write import perform
 from bandit_lab.app.settings.config import PredictSettings
 from bandit_lab.app.settings.grid import value_of
 from bandit_lab.app.terminal.progress import Progress
@@ -77,9 +76,6 @@ def compute(plan: PredictPlan, progress: Progress) -> Document:
         return document_of(found, margin)
     with progress.stage("branches"):
         return document_of(found, followed=follow(settings, plan.learner, hyper, linear))
-
-
-execute = perform("predict", compute)
 
 
 def _no_fixed_point(linear: Linear) -> str:

@@ -6,6 +6,7 @@ stiffness come in closed form where there is one, else from root finding and aut
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -39,8 +40,11 @@ from bandit_lab.theory.stiffness import ESTIMATORS
 
 ESTIMATORS_KNOWN = (*ESTIMATORS, "clipped", "clip_higher", "cispo", "decoupled")  # clips do nothing near a fixed point
 KL_KNOWN: dict[type, str] = {Exact: "exact", K3: "k3"}
-LOOPS = {**{model: model for model in theory.MODELS}, "random_mean": "random"}  # staleness -> model of the linear loop
+LOOPS = {**{model: model for model in theory.MODELS}, "random_mean": "random", "ages": "ages"}  # staleness -> model
+LARGEST_MAP = 600
+"""Size of a step map from which on its multipliers take seconds."""
 DRAWN = "ages drawn at every step multiply by random matrices; their average has multipliers"
+NO_INTERVAL = "the law has one interval, not ages"
 TURNING = (
     "neutral directions of this policy turn with its parameters, and its stiffness depends on where along them a run "
     "rests: the numbers are those of the point that small learning rates lead to"
@@ -136,14 +140,19 @@ class Linear:
         """The reason why thresholds cannot be predicted, or None."""
         if self.policy is None:
             return self.reason
+        if self.drawn:
+            return DRAWN
         if self.model not in LOOPS:
-            return DRAWN if self.drawn else f"no linear theory of staleness={self.model}"
+            return f"no linear theory of staleness={self.model}"
+        if self.ages is not None and len(self.ages.shares) * len(self.parts[0]) > LARGEST_MAP:
+            return f"more ages than a step map of size {LARGEST_MAP} holds"
         known = self.convention in theory.CONVENTIONS
         return None if known else f"no linear theory of the optimiser {self.convention}"
 
     def loop(self, momentum: float) -> theory.LinearLoop:
         """The linear loop at a momentum."""
-        return theory.LinearLoop(*self.parts, momentum, LOOPS[self.model], self.convention)
+        shares = (1.0,) if self.ages is None else self.ages.shares
+        return theory.LinearLoop(*self.parts, momentum, LOOPS[self.model], self.convention, shares)
 
     def law(self, interval: float, momentum: float) -> RateThreshold:
         """Leading-order learning rate: K eta N = 1 - mu in the heavy-ball convention."""
@@ -151,6 +160,8 @@ class Linear:
             return RateThreshold.absent(reason)
         if self.largest <= 0:
             return RateThreshold.absent("the fixed point repels")
+        if self.ages is not None:
+            return RateThreshold.absent(NO_INTERVAL)
         rate = theory.leading_order(interval, momentum, theory.as_convention(self.convention)) / self.largest
         return RateThreshold.of(rate, "the law has no bound at refresh interval 0")
 
@@ -164,6 +175,9 @@ class Linear:
             return RateThreshold.absent(reason)
         if self.wholly_stale and self.model in theory.MODELS:
             exact = theory.exact(*self._of_scalar_loop(interval, momentum))
+            return RateThreshold(exact.kappa / self.largest, bifurcation=exact.bifurcation)
+        if self.wholly_stale and self.ages is not None:
+            exact = theory.averaged_ages_threshold(*self._of_ages(self.ages, interval, momentum))
             return RateThreshold(exact.kappa / self.largest, bifurcation=exact.bifurcation)
         stale = not np.any(self.fresh) and self.model in theory.MODELS
         if stale and len(self.turning) and self.spectrum.real.min() > 0:
@@ -187,6 +201,10 @@ class Linear:
         assert whole == interval
         return theory.as_model(self.model), whole, momentum, theory.as_convention(self.convention)
 
+    def _of_ages(self, ages: MixedAges, interval: float, momentum: float) -> tuple[Any, float, Convention]:
+        """The same of averaged ages."""
+        return ages.of_steps(interval), momentum, theory.as_convention(self.convention)
+
     def _of_mode(self, stiffness: complex, interval: float, momentum: float) -> RateThreshold:
         """Threshold of one stiffness that is wholly stale."""
         loop, angle = self._of_scalar_loop(interval, momentum), float(np.angle(stiffness))
@@ -202,10 +220,17 @@ class Linear:
             return RateThreshold.absent(reason)
         if self.wholly_stale and self.model in theory.MODELS:
             return RateThreshold(theory.oscillation_onset(*self._of_scalar_loop(interval, momentum)) / self.largest)
+        if self.wholly_stale and self.ages is not None and self.convention != "nesterov":
+            onset = theory.averaged_ages_onset(*self._of_ages(self.ages, interval, momentum))
+            return RateThreshold(onset / self.largest)
         if repels(self.loop(momentum)):
             return RateThreshold.absent("the fixed point repels at every learning rate")
         crossing = theory.first_oscillating_learning_rate(self.loop(momentum), interval)
         return RateThreshold.at(crossing)
+
+    def lag(self, interval: float) -> float:
+        """Lag of the leading-order oscillator [steps]: the refresh interval, or the mean of given ages."""
+        return interval if self.ages is None else theory.mean_age_of(self.ages.of_steps(interval))
 
     def oscillator_onset(self, interval: float, momentum: float) -> RateThreshold:
         """Learning rate at which the leading-order oscillator (lag N) stops being overdamped.
@@ -218,6 +243,8 @@ class Linear:
             return RateThreshold.absent(reason)
         if self.largest <= 0:
             return RateThreshold.absent("the fixed point repels")
+        if self.ages is not None:
+            return RateThreshold.absent(NO_INTERVAL)
         lag = interval - (momentum if self.convention == "nesterov" else 0.0)
         inside = momentum**2 + momentum * (1 - momentum) * lag
         if inside < 0 or (bottom := (1 - momentum) * lag + 2 * momentum + 2 * math.sqrt(inside)) <= 0:
@@ -344,6 +371,7 @@ SAID = {
     "top_p": "from the likeliest answers with a share of {p:g}",
     "top_k": "from the {k:g} likeliest answers",
     "logit_noise": "with a static error of its logits",
+    "fresh_noise": "with a fresh error of the logits for every answer",
     "rounding": "from logits rounded to {format}",
 }
 RESAMPLED = "in closed form only where the policy itself draws (sampler=exact)"

@@ -151,15 +151,16 @@ def _oscillator(found: Prediction) -> list[Line]:
     if nothing is not None:
         mass, damping, stiffness = nothing, nothing, nothing if linear.policy is None else Value(linear.largest)
     else:
-        lag, convention = hyper.refresh_interval, theory.as_convention(linear.convention)
+        lag, convention = linear.lag(hyper.refresh_interval), theory.as_convention(linear.convention)
         osc = theory.oscillator(hyper.learning_rate, hyper.momentum, linear.largest, lag, convention)
         mass, damping, stiffness = (Value(float(one)) for one in (osc.mass, osc.damping, osc.stiffness))
+    of = "the lag N" if linear.ages is None else "the mean age as lag"
     return [
         Line("oscillator.mass", mass, "oscillator: mass", "steps / learning rate", LEADING),
-        Line("oscillator.damping", damping, "  damping, with the lag N", "1 / learning rate", LEADING),
+        Line("oscillator.damping", damping, f"  damping, with {of}", "1 / learning rate", LEADING),
         Line("oscillator.stiffness", stiffness),
         Line("oscillator.convention", linear.convention),
-        Line("oscillator.lag", hyper.refresh_interval if known else ABSENT),
+        Line("oscillator.lag", linear.lag(hyper.refresh_interval) if known else ABSENT),
     ]
 
 

@@ -1,5 +1,6 @@
 """The value of every quantity in `quantities`, for one setting."""
 
+import bisect
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,6 +28,7 @@ from bandit_lab.lab.predict.statement import (
     unweighed,
     wholly_stale,
 )
+from bandit_lab.theory.conventions import Convention
 
 
 class Statement(NamedTuple):
@@ -50,7 +52,8 @@ def evaluate(setting: OperatingPoint) -> list[Statement]:
 
 def notes(setting: OperatingPoint, exact: float | None) -> list[str]:
     """What has to be said in words beside the numbers. exact: threshold in the learning rate, or None."""
-    return [*_sampler(setting), *_derivatives(setting), *_damping(setting), *_turning(setting, exact)]
+    said = [*_sampler(setting), *_derivatives(setting), *_ages(setting)]
+    return [*said, *_damping(setting), *_turning(setting, exact)]
 
 
 def _sampler(setting: OperatingPoint) -> list[str]:
@@ -78,6 +81,39 @@ def _derivatives(setting: OperatingPoint) -> list[str]:
     return [f"Threshold and multipliers are those of the update's own derivative over one period (Floquet): {reason}."]
 
 
+def _ages(setting: OperatingPoint) -> list[str]:
+    """What the mean age and the largest one guarantee, and where they guarantee nothing."""
+    linear, momentum, interval = setting.linear, setting.hyper.momentum, setting.hyper.refresh_interval
+    if linear.drawn or linear.unsupported_reason() or not linear.wholly_stale:
+        return []
+    convention = theory.as_convention(linear.convention)
+    if linear.model in ("refresh", "pipeline"):
+        oldest = (2 if linear.model == "pipeline" else 1) * int(interval)
+        shares = np.repeat([0.0, 1 / interval], [oldest - int(interval), int(interval)])
+        mixed = theory.averaged_ages_threshold(shares, momentum, convention).kappa / linear.largest
+        text = "The age is a function of time: its mean and its largest value guarantee nothing. Mixed within every"
+        return [f"{text} update, the same ages would lose stability at learning rate {mixed:.4g}."]
+    if linear.ages is None or linear.convention == "nesterov":
+        return []
+    mean = theory.leading_order(1, momentum, convention) / setting.kappa
+    if setting.kappa >= theory.exact("lag", 0, momentum, convention).kappa:
+        return ["This learning rate is unstable on policy: no age is young enough."]
+    text = f"Ages are averaged within every update. At this learning rate a mean age below {mean:.3g} steps is enough"
+    return [f"{text}, and so is a largest age of {_oldest_safe(setting, convention)}, whatever the other ages are."]
+
+
+def _oldest_safe(setting: OperatingPoint, convention: Convention) -> int:
+    """The largest constant age that is stable; thresholds fall with the age."""
+
+    def unstable(lag: int) -> bool:
+        return theory.exact("lag", lag, setting.hyper.momentum, convention).kappa <= setting.kappa
+
+    high = 1
+    while not unstable(high):
+        high *= 2
+    return bisect.bisect_left(range(high + 1), True, key=unstable) - 1
+
+
 def _damping(setting: OperatingPoint) -> list[str]:
     """Why the sign of the oscillator's damping is not the verdict, where it is not."""
     linear, (rate, momentum, interval, _) = setting.linear, setting.hyper
@@ -88,13 +124,14 @@ def _damping(setting: OperatingPoint) -> list[str]:
     def damping(lag: float) -> float:
         return float(theory.oscillator(rate, momentum, linear.largest, lag, convention).damping)
 
-    at_lag, at_age, age = damping(interval), damping(mean_age(setting)), mean_age(setting)
+    at_lag, at_age, age = damping(linear.lag(interval)), damping(mean_age(setting)), mean_age(setting)
     stable = abs(_multiplier(setting)) < 1
     if stable == (at_lag > 0):
         return []
-    text = f"The oscillator's damping with the lag N is {'negative' if stable else 'positive'} and the setting is "
+    lag = "N" if linear.ages is None else f"{age:g}"
+    text = f"The oscillator's damping with the lag {lag} is {'negative' if stable else 'positive'} and the setting is "
     text += f"{'stable' if stable else 'unstable'} all the same: the oscillator is a first order in the lag"
-    if age != interval:
+    if age != linear.lag(interval):
         text += f", and N is not the mean age of the policy that acts, {age:g} steps, with which it is {at_age:.3g}"
     return [f"{text}. The multipliers decide."]
 
@@ -260,7 +297,11 @@ def _damping_ratio(setting: OperatingPoint) -> float:
     known(setting.linear)
     hyper, convention = setting.hyper, theory.as_convention(setting.linear.convention)
     osc = theory.oscillator(
-        hyper.learning_rate, hyper.momentum, setting.linear.largest, hyper.refresh_interval, convention
+        hyper.learning_rate,
+        hyper.momentum,
+        setting.linear.largest,
+        setting.linear.lag(hyper.refresh_interval),
+        convention,
     )
     if not float(osc.mass) > 0:
         raise Missing("no inertia at momentum 0")

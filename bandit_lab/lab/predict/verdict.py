@@ -27,7 +27,8 @@ class Facts:
     stiffness: the stiffest eigenvalue. islands: unstable ranges of refresh intervals, looked for up to `searched`.
     collapsed: share of runs that noise carries to the vertex in `horizon` steps. no_fixed_point: why there is none;
     critical_weight: from which KL weight there is one. sampler: what draws, where the policy itself does not.
-    along: where on a schedule this setting stands, in words.
+    along: where on a schedule this setting stands, in words. mean_age, guarantee: learning rates that are safe by the
+    mean and by the largest age alone, of averaged ages.
     """
 
     learning_rate: float
@@ -53,6 +54,8 @@ class Facts:
     critical_weight: float | None = None
     sampler: str = ""
     along: str = ""
+    mean_age: float | None = None
+    guarantee: float | None = None
 
 
 def verdict(facts: Facts) -> str:
@@ -149,6 +152,9 @@ def _range(first: int, last: int) -> str:
 
 
 def _law(facts: Facts, stable: bool) -> str:
+    if facts.guarantee is not None and facts.mean_age is not None:
+        mean, largest = amount(facts.mean_age), amount(facts.guarantee)
+        return f"safe below {mean} by the mean age alone, below {largest} by the largest"
     if facts.law is None:
         return "" if facts.exact == 0 else facts.law_reason.replace("the law", "the published law", 1)
     says_stable = facts.learning_rate < facts.law
@@ -205,4 +211,6 @@ def facts_of(found: Prediction) -> Facts:
         said["collapsed"],
         HORIZON,
         sampler=found.sampler or "",
+        mean_age=said["mean_age_law"],
+        guarantee=said["guarantee"],
     )

@@ -33,7 +33,7 @@ from bandit_lab.lab.reproduce.experiment import Loaded, Setting
 if TYPE_CHECKING:
     import xarray
 
-ROOMS = ("bandits", "grpo", "simulation", "measure", "theory", "runs")
+ROOMS = ("bandits", "grpo", "simulation", "measure", "theory", "runs", "lab/sick_runs")
 PACKAGES = ("jax", "jaxlib", "optax", "numpy", "scipy")
 MEASURED = "measured"
 _KEY, _MARK, _READABLE = 20, 8, 60
@@ -52,11 +52,15 @@ class Cache:
         if found is not None:
             return found
         data = pack(function())
+        self.store(name, data)
+        return unpack(data)
+
+    def store(self, name: str, data: bytes) -> None:
+        """Keep the bytes of `pack`, where anything is kept. Raises Stopped if they cannot be stored."""
         if self.folder is not None:
             with stopped_by_disk(self.folder):
                 self.folder.mkdir(parents=True, exist_ok=True)
                 durable.write_file(self._path(name), data)
-        return unpack(data)
 
     def load(self, name: str) -> "xarray.Dataset | None":
         """A stored entry, or None. A damaged one counts as none."""

@@ -1,37 +1,42 @@
 """`reproduce`: predict, measure, compare, draw; one experiment after the other, each kept as soon as it is measured."""
 
+import contextlib
 import gc
 import tempfile
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab._names import did_you_mean
+from bandit_lab.app import engine
 from bandit_lab.app.document import Column, Document, On, Paragraph, Table
 from bandit_lab.app.folder import written
 from bandit_lab.app.folder.manifest import CompileClock, manifest
 from bandit_lab.app.folder.store import RunFolder, check_manifest
 from bandit_lab.app.settings.config import ReproduceSettings
 from bandit_lab.app.terminal import report
-from bandit_lab.app.terminal.errors import Incomplete, Stopped, stopped_by_disk
+from bandit_lab.app.terminal.errors import Incomplete, Stopped, bad_input, stopped_by_disk
 from bandit_lab.app.terminal.output import tell
 from bandit_lab.app.terminal.progress import Progress, ProgressCallback
-from bandit_lab.lab.reproduce import claims, publish
+from bandit_lab.lab.reproduce import claims, elsewhere, numbers, publish
 from bandit_lab.lab.reproduce.cache import MEASURED, Cache
 from bandit_lab.lab.reproduce.experiment import (
     QUALITIES,
     Experiment,
     Lab,
+    Loaded,
     Results,
+    Setting,
     Unavailable,
     discover,
     read_setting,
 )
-from bandit_lab.lab.reproduce.publish import DONE, FAILED, SKIPPED, Reproduced
+from bandit_lab.lab.reproduce.publish import DONE, FAILED, FORMATS, SKIPPED, Reproduced
 
 
 @dataclass(frozen=True)
@@ -50,10 +55,20 @@ def prepare(settings: ReproduceSettings, explicit: frozenset[str]) -> ReproduceP
         value = getattr(settings, name)
         if value is not None:
             check_writable(name, Path(value))
-    names = chosen(settings.figures, list(known))
+    names = chosen(
+        settings.figures, list(known) if settings.numbers is None else published(Path(settings.numbers), known)
+    )
+    check_formats(settings.formats)
+    engine.chosen(settings)
+    kept = settings.cache is not None or _is_local(settings)
+    _checks.require(kept, "cache", "a folder for what the engine's workers measure", None)
     if settings.publish is not None:
         publish.check(Path(settings.publish), names)
     return ReproducePlan(settings, tuple(known[one] for one in names))
+
+
+def _is_local(settings: ReproduceSettings) -> bool:
+    return bool(settings.engine["name"] == "local")
 
 
 def chosen(figures: Any, known: list[str]) -> list[str]:
@@ -65,6 +80,23 @@ def chosen(figures: Any, known: list[str]) -> list[str]:
         expected = f"all, or some of {', '.join(known)}{did_you_mean(name, known)}"
         _checks.require(name in ("all", *known), "figures", expected, name)
     return [name for name in known if name in names or "all" in names]
+
+
+def check_formats(given: Any) -> tuple[str, ...]:
+    """Formats of `png,pdf` or `[png, pdf]`. Raises ValueError."""
+    names = given.split(",") if isinstance(given, str) else given
+    _checks.require(isinstance(names, list) and bool(names), "formats", "names with commas between", given)
+    for name in names:
+        _checks.choice("formats", str(name).strip(), FORMATS)
+    return tuple(dict.fromkeys(str(name).strip() for name in names))
+
+
+def published(folder: Path, known: Iterable[str]) -> list[str]:
+    """The figures whose numbers are published in a folder. Raises ValueError where there are none."""
+    there = publish.read(folder)["figures"]
+    names = [one for one in known if one in there and (folder / f"{one}.csv").is_file()]
+    _checks.require(bool(names), "numbers", "a folder to which reproduce has published", str(folder))
+    return names
 
 
 def check_writable(name: str, path: Path) -> None:
@@ -97,9 +129,10 @@ def execute(plan: ReproducePlan, folder: RunFolder, progress: Progress) -> Docum
         folder.open(report.as_yaml(asdict(settings)))
     outcomes = []
     with CompileClock() as clock:
+        failed = {} if _is_local(settings) or settings.numbers else _measured_elsewhere(plan, progress)
         for place, experiment in enumerate(plan.experiments, start=1):
             with progress.stage(f"{place}/{len(plan.experiments)} {experiment.id}") as advance:
-                outcomes.append(run_one(experiment, settings, advance))
+                outcomes.append(run_one(experiment, settings, advance, failed.get(experiment.id)))
             with stopped_by_disk(folder.path):
                 publish.write_outcome(outcomes[-1], folder)
             _forget_programs()
@@ -118,7 +151,7 @@ def execute(plan: ReproducePlan, folder: RunFolder, progress: Progress) -> Docum
     wall = time.perf_counter() - start
     seconds = {"wall": wall, "compile": clock.seconds, "run": wall - clock.seconds}
     numbers = asdict(settings) | {"seed": None, "precision": "as each experiment states"}
-    for name in ("publish", "cache"):
+    for name in ("publish", "cache", "engine"):
         del numbers[name]
     stages = {name: round(value, 3) for name, value in progress.seconds.items()}
     with stopped_by_disk(folder.path):
@@ -128,10 +161,34 @@ def execute(plan: ReproducePlan, folder: RunFolder, progress: Progress) -> Docum
     return found
 
 
-def run_one(experiment: Experiment, settings: ReproduceSettings, advance: ProgressCallback) -> Reproduced:
-    """One experiment from its prediction to its pictures. What goes wrong in it stays in its outcome."""
+def _measured_elsewhere(plan: ReproducePlan, progress: Progress) -> dict[str, str]:
+    """Have the engine's workers measure what is not in the cache. Returns experiment -> why it failed there."""
+    settings = plan.settings
+    opened = engine.chosen(settings).opened
+    with contextlib.ExitStack() as stack:
+        with bad_input():
+            attempts = stack.enter_context(opened(settings.plugins, settings.compilation_cache))
+        advance = stack.enter_context(progress.stage("measuring"))
+        cache_of = partial(_cache, settings)
+        return elsewhere.measure(plan.experiments, settings.quality, settings.plugins, cache_of, attempts, advance)
+
+
+def _cache(settings: ReproduceSettings, loaded: Loaded, setting: Setting) -> Cache:
+    return Cache(None if settings.cache is None else Path(settings.cache), loaded, setting, settings.plugins)
+
+
+def run_one(
+    experiment: Experiment, settings: ReproduceSettings, advance: ProgressCallback, failed: str | None = None
+) -> Reproduced:
+    """One experiment from its prediction to its pictures. What goes wrong in it stays in its outcome.
+
+    failed: why its measurement failed on a worker.
+    """
     start = time.perf_counter()
     outcome = Reproduced(experiment.id, DONE, question=experiment.question, quality=settings.quality)
+    if failed is not None:
+        outcome.status, outcome.reason = FAILED, failed
+        return outcome
     try:
         _fill(outcome, experiment, settings, advance)
     except Unavailable as error:
@@ -148,18 +205,42 @@ def run_one(experiment: Experiment, settings: ReproduceSettings, advance: Progre
 def _fill(outcome: Reproduced, experiment: Experiment, settings: ReproduceSettings, advance: ProgressCallback) -> None:
     from bandit_lab.lab.reproduce import sheet
 
-    loaded, setting = experiment.load(), read_setting(experiment.id, settings.quality)
+    loaded = experiment.load()
     outcome.title = loaded.title
+    found = (
+        _drawn_again(outcome, experiment, settings)
+        if settings.numbers
+        else _measured(outcome, loaded, settings, advance)
+    )
+    outcome.finding = claims.finding(loaded, outcome.rows)
+    outcome.files = sheet.pictures(loaded, found, outcome.rows, check_formats(settings.formats))
+    if not settings.numbers:
+        outcome.files[f"{experiment.id}.csv"] = numbers.as_csv(found).encode()
+    outcome.found = found
+
+
+def _measured(outcome: Reproduced, loaded: Loaded, settings: ReproduceSettings, advance: ProgressCallback) -> Results:
+    setting = read_setting(loaded.id, settings.quality)
     loaded.check_available(setting)
-    cache = Cache(None if settings.cache is None else Path(settings.cache), loaded, setting, settings.plugins)
+    cache = _cache(settings, loaded, setting)
     predicted = loaded.predict(setting)
     outcome.from_cache = cache.load(MEASURED) is not None
     measured = cache.keep(MEASURED, lambda: loaded.measure(setting, Lab(cache.keep, advance)))
     found = Results(predicted, measured, setting)
     outcome.rows = claims.rows(loaded, found)
     outcome.table = loaded.table(found) if loaded.table else ""
-    outcome.files = sheet.pictures(loaded, found) | {f"{experiment.id}.csv": publish.csv_of(found).encode()}
-    outcome.found = found
+    return found
+
+
+def _drawn_again(outcome: Reproduced, experiment: Experiment, settings: ReproduceSettings) -> Results:
+    """The published numbers of a figure, with its claims as they were published."""
+    folder = Path(str(settings.numbers))
+    content = publish.read(folder)
+    about = content["figures"][experiment.id]
+    outcome.quality, outcome.table = about["quality"], about["table"] or ""
+    outcome.rows = [row for row in content["claims"] if row["figure"] == experiment.id]
+    text = (folder / f"{experiment.id}.csv").read_text(encoding="utf-8")
+    return Results(*numbers.from_csv(text), read_setting(experiment.id, outcome.quality))
 
 
 FIGURES: tuple[Column[Reproduced], ...] = (

@@ -3,18 +3,21 @@
 For developers. `experiments/<id>.py` has a docstring whose first line is the question, and
 
 - `TITLE`: a short one;
+- `FINDING`: what was found, in a sentence that stands above the picture; `{name:.2g}` in it is the measured number of
+  the claim `<id>.<name>`;
 - `predict(setting) -> Dataset`: theory alone;
 - `measure(setting, lab) -> Dataset`: simulation alone; kept on disk. Long parts go through `lab.keep`;
 - `draw(figure, found, wide)`: fills a figure whose width is set already (`sheet.WIDTH`);
 - `CLAIMS`: a tuple of `Claim`, ids `<id>.<name>`;
-- and if wanted: `trained(setting) -> str`, what learns what, which stands above the picture (see `sheet.trained`);
+- and if wanted: `trained(setting) -> str`, what learns what, which stands below the finding (see `sheet.trained`);
   `inputs(setting) -> str`, a hash of the files that `measure` reads; `unsupported_reason(setting)` returns the
   reason where it cannot run here; `table(found) -> str` returns a Markdown table below the claims in
   `claims.md`.
 
 What prediction and measurement are both told stands above them. They are independent witnesses: `predict` uses nothing
 of `bandit_lab.measure` and `bandit_lab.simulation`, `measure` nothing of `bandit_lab.theory`, what draws and compares
-neither. `load` refuses a file in which they do, also through helpers (see `source`).
+neither. `load` refuses a file in which they do, also through helpers (see `source`). What several experiments share
+stands in a folder beside them: `from experiments.shared import ...`.
 
 `conf/experiment/<id>.yaml` has the keys `common`, `draft` and `paper`; the setting is `common` and one of the others.
 """
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 QUALITIES = ("draft", "paper")
-PARTS = ("TITLE", "predict", "measure", "draw", "CLAIMS")
+PARTS = ("TITLE", "FINDING", "predict", "measure", "draw", "CLAIMS")
 
 
 class Unavailable(RuntimeError):
@@ -86,6 +89,7 @@ class Claim:
         one, so that it is no independent check.
     post_hoc: what had been seen when the prediction was made; empty where the prediction came first.
     constant: where a predicted number comes from that `predict` does not compute.
+    short: the statement in a few words, for the picture where it does not hold.
     """
 
     id: str
@@ -101,6 +105,7 @@ class Claim:
     follows: str = ""
     post_hoc: str = ""
     constant: str = ""
+    short: str = ""
 
     @classmethod
     def same(
@@ -185,6 +190,7 @@ class Experiment:
             source.check_witnesses(self.source)
         except (ValueError, SyntaxError) as error:
             raise ValueError(f"experiments/{self.id}.py: {error}") from None
+        _share()
         name = f"bandit_lab_experiment_{self.id}"
         module = sys.modules[name] = ModuleType(name)
         module.__file__ = str(self.path)
@@ -205,6 +211,7 @@ class Loaded:
                 raise ValueError(f"claim: expected an id of its own, {experiment.id}.<name>, got {identity!r}")
         self.id, self.question, self.source = experiment.id, experiment.question, experiment.source
         self.title: str = module.TITLE
+        self.finding: str = module.FINDING
         self.claims: tuple[Claim, ...] = tuple(module.CLAIMS)
         self.predict: Callable[[Setting], xarray.Dataset] = module.predict
         self.measure: Callable[[Setting, Lab], xarray.Dataset] = module.measure
@@ -224,6 +231,12 @@ class Loaded:
 def experiments_dir() -> Path:
     """The experiments."""
     return beside_package("experiments", "*.py")
+
+
+def _share() -> None:
+    """Make `experiments` a package whose folders can be imported, wherever the experiments are installed."""
+    package = sys.modules.setdefault("experiments", ModuleType("experiments"))
+    package.__path__ = list(dict.fromkeys([*getattr(package, "__path__", ()), str(experiments_dir())]))
 
 
 def discover() -> dict[str, Experiment]:

@@ -1,15 +1,10 @@
 """What `reproduce` leaves behind: the run folder's files, and the published figures with their table and index."""
 
-import csv
-import io
-import itertools
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.app.chunks import durable
@@ -18,12 +13,10 @@ from bandit_lab.app.folder.store import RESULTS, RunFolder, strict_json
 from bandit_lab.lab.reproduce import claims, experiment
 from bandit_lab.lab.reproduce.experiment import Experiment, Results
 
-if TYPE_CHECKING:
-    import xarray
-
 DONE, FAILED, SKIPPED = "done", "failed", "skipped"
 CLAIMS, TABLE, INDEX = "claims.json", "claims.md", "README.md"
-_ENDINGS = (".png", ".pdf", "_wide.png", "_wide.pdf", ".csv")
+FORMATS = ("png", "pdf", "svg")
+_ENDINGS = (*(f"{width}.{kind}" for kind in FORMATS for width in ("", "_wide")), ".csv")
 
 
 @dataclass
@@ -37,6 +30,7 @@ class Reproduced:
     seconds: float = 0.0
     from_cache: bool = False
     title: str = ""
+    finding: str = ""
     question: str = ""
     quality: str = ""
     rows: list[claims.ClaimRow] = field(default_factory=list)
@@ -51,40 +45,6 @@ def write_outcome(outcome: Reproduced, folder: RunFolder) -> None:
     if outcome.traceback:
         files[f"{outcome.id}.error.txt"] = outcome.traceback.encode()
     folder.write_files(files)
-
-
-def csv_of(found: Results) -> str:
-    """All numbers predicted and measured as one long table: role, quantity, unit, a column per coordinate, value.
-
-    Missing values and coordinates are empty.
-    """
-    parts = {"predicted": found.predicted, "measured": found.measured}
-    dims = list(dict.fromkeys(str(d) for part in parts.values() for v in part.variables.values() for d in v.dims))
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(["role", "quantity", "unit", *dims, "value"])
-    for role, part in parts.items():
-        for name, variable in part.reset_coords().data_vars.items():
-            unit = variable.attrs.get("units", "")
-            for place, value in _entries(variable, dims):
-                table.writerow([role, name, unit, *place, value])
-    return text.getvalue()
-
-
-def _entries(variable: "xarray.DataArray", dims: list[str]) -> Any:
-    """([coordinate or '' for every name in dims], value) of every element."""
-    labels = [variable[d].values if d in variable.coords else np.arange(variable.sizes[d]) for d in variable.dims]
-    values = np.asarray(variable.values).ravel()
-    order = [variable.dims.index(d) if d in variable.dims else None for d in dims]
-    for place, value in zip(itertools.product(*labels), values, strict=True):
-        yield [_text(place[i]) if i is not None else "" for i in order], _text(value)
-
-
-def _text(value: Any) -> str:
-    """Ten significant digits; empty for NaN."""
-    if isinstance(value, float | np.floating):
-        return "" if np.isnan(value) else f"{value:.10g}"
-    return str(value)
 
 
 def write_results(outcomes: list[Reproduced], folder: Path) -> None:
@@ -151,6 +111,7 @@ def merged(content: dict[str, Any], done: list[Reproduced], known: dict[str, Exp
     for one in done:
         about[one.id] = {
             "title": one.title,
+            "finding": one.finding,
             "question": one.question,
             "quality": one.quality,
             "table": one.table or None,
@@ -171,16 +132,18 @@ def index_text(content: dict[str, Any], known: dict[str, Experiment], figures: P
         "Prediction and measurement are independent witnesses: a file in which one uses the other's code is refused.",
         f"All claims with their verdicts are in [claims.md]({_relative(figures / TABLE, here)}).",
         "",
-        "| figure | question | command | claims that hold |",
+        "| figure | question, and what was found | command | claims that hold |",
         "|---|---|---|---|",
     ]
     for name, one in known.items():
         about, rows = content["figures"].get(name), [r for r in content["claims"] if r["figure"] == name]
         picture = _relative(figures / f"{name}.png", here)
-        thumbnail = f'<a href="{picture}"><img src="{picture}" width="220" alt="{name}"></a>' if about else ""
+        finding = about.get("finding", "") if about else ""
+        shown = f'<a href="{picture}"><img src="{picture}" width="220" alt="{finding or name}"></a>' if about else ""
         verdict = f"{sum(r['holds'] for r in rows)} of {len(rows)}" if about else "not published yet"
         command = f"`{claims.command(name)}`"
-        lines.append(f"| [{name}]({name}.py) {thumbnail} | {one.question} | {command} | {verdict} |")
+        said = f"{one.question} **{finding}**" if finding else one.question
+        lines.append(f"| [{name}]({name}.py) {shown} | {said} | {command} | {verdict} |")
     lines += [
         "",
         "[generator/](generator/README.md) holds the statistical batteries of the random words, with their logs.",

@@ -6,13 +6,15 @@ from contextlib import contextmanager
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
-from bandit_lab.app.plots.style import GREY, MEASURED, lines, style
+from bandit_lab.app.plots.style import GREY, MEASURED, VERMILION, lines, style
+from bandit_lab.lab.reproduce import claims
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
+    from bandit_lab.lab.reproduce.claims import ClaimRow
     from bandit_lab.lab.reproduce.experiment import Loaded, Results, Setting
 
 WIDTH = {False: 3.4, True: 7.0}
@@ -21,6 +23,9 @@ HEIGHT = {False: 2.6, True: 3.2}
 DPI = 200
 SMALLEST_TEXT = 6.5  # points
 LINE = 0.12  # inches, of a line of that text
+TITLE_TEXT, TITLE_LINE = 8, 0.15
+LEADING, MARGIN = 1.25, 0.06
+GREY_TEXT = "#555555"
 
 _RC: dict[Any, Any] = {
     "font.size": 8,
@@ -35,16 +40,21 @@ _RC: dict[Any, Any] = {
     "figure.constrained_layout.w_pad": 0.03,
     "savefig.dpi": DPI,
     "path.simplify": False,
+    "svg.hashsalt": "bandit_lab",
 }
 _UNDATED: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
     "pdf": {"CreationDate": None, "ModDate": None, "Producer": None, "Creator": None},
+    "svg": {"Date": None, "Creator": None},
 }
 
 
 @contextmanager
-def drawn(loaded: "Loaded", found: "Results", wide: bool) -> "Iterator[Figure]":
-    """The figure of an experiment at one width, drawn."""
+def drawn(loaded: "Loaded", found: "Results", wide: bool, rows: "Sequence[ClaimRow]") -> "Iterator[Figure]":
+    """The figure of an experiment at one width, drawn: above it what was found, the setting, and what failed.
+
+    rows: of its claims.
+    """
     import matplotlib.pyplot as plt
     from matplotlib.figure import Figure
 
@@ -52,11 +62,27 @@ def drawn(loaded: "Loaded", found: "Results", wide: bool) -> "Iterator[Figure]":
         figure = Figure(figsize=(WIDTH[wide], HEIGHT[wide]), layout="constrained")
         loaded.draw(figure, found, wide)
         figure.set_figwidth(WIDTH[wide])
-        if loaded.trained is not None:
-            text = lines(loaded.trained(found.setting), 1.15 * WIDTH[wide])
-            figure.set_figheight(figure.get_figheight() + LINE * (1 + text.count("\n")))
-            figure.suptitle(text, fontsize=SMALLEST_TEXT)
+        setting = [loaded.trained(found.setting)] if loaded.trained is not None else []
+        put_above(figure, claims.finding(loaded, rows), setting, claims.failed(loaded, rows))
         yield figure
+
+
+def put_above(figure: "Figure", finding: str, setting: "Sequence[str]", failed: "Sequence[str]") -> None:
+    """Lines above a figure that is made higher by them: what was found, the setting, every prediction that failed."""
+    width, height = figure.get_size_inches()
+    title: dict[str, Any] = {"fontsize": TITLE_TEXT, "fontweight": "bold"}
+    parts = [(lines(finding, 0.97 * width), TITLE_LINE, title)]
+    for colour, texts in ((GREY_TEXT, setting), (VERMILION, failed)):
+        parts += [(lines(text, 1.33 * width), LINE, {"fontsize": SMALLEST_TEXT, "color": colour}) for text in texts]
+    place, tops = MARGIN / 2, []
+    for text, line, _ in parts:
+        tops.append(place)
+        place += line * (1 + text.count("\n"))
+    whole = height + place + MARGIN / 2
+    figure.set_figheight(whole)
+    for (text, _, look), top in zip(parts, tops, strict=True):
+        figure.text(MARGIN / width, 1 - top / whole, text, va="top", linespacing=LEADING, **look)
+    figure.set_layout_engine("constrained", rect=(0, 0, 1, height / whole))
 
 
 def panels(
@@ -173,13 +199,27 @@ def ticks_at(axis: "Axis", values: "Iterable[float]") -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def pictures(loaded: "Loaded", found: "Results") -> dict[str, bytes]:
-    """File name -> content: `<id>.png`, `<id>.pdf`, `<id>_wide.png`, `<id>_wide.pdf`."""
+def pictures(
+    loaded: "Loaded", found: "Results", rows: "Sequence[ClaimRow]", formats: "Sequence[str]" = ("png",)
+) -> dict[str, bytes]:
+    """File name -> content: `<id>.<format>` and `<id>_wide.<format>`. rows: of its claims."""
     files = {}
     for wide, ending in ((False, ""), (True, "_wide")):
-        with drawn(loaded, found, wide) as figure:
-            for kind, metadata in _UNDATED.items():
+        with drawn(loaded, found, wide, rows) as figure:
+            for kind in formats:
                 buffer = io.BytesIO()
-                figure.savefig(buffer, format=kind, dpi=DPI, metadata=metadata)
-                files[f"{loaded.id}{ending}.{kind}"] = buffer.getvalue()
+                figure.savefig(buffer, format=kind, dpi=DPI, metadata=_UNDATED[kind])
+                data = buffer.getvalue()
+                files[f"{loaded.id}{ending}.{kind}"] = few_colours(data) if kind == "png" else data
     return files
+
+
+def few_colours(png: bytes) -> bytes:
+    """A picture of at most 256 colours, a third as large."""
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    with Image.open(io.BytesIO(png)) as image:
+        few = image.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+        few.save(buffer, format="png", optimize=True, dpi=(DPI, DPI))
+    return buffer.getvalue()

@@ -4,7 +4,8 @@ Two things follow from it. A stored measurement is out of date if what `measure`
 else. Prediction and measurement are independent witnesses: what `predict` reaches uses nothing that simulates or
 measures, what `measure` reaches nothing of the theory, and what draws and compares neither.
 
-A function reaches what it names: functions, constants and imports at the top of the file, and what these name.
+A function reaches what it names: functions, constants and imports at the top of the file, and what these name. Of a
+file that experiments share (`experiments.shared.readings`) it reaches everything.
 """
 
 import ast
@@ -12,6 +13,9 @@ import symtable
 from collections.abc import Iterator
 from copy import deepcopy
 from functools import lru_cache
+from pathlib import Path
+
+from bandit_lab.app.settings.config import beside_package
 
 SIMULATION = ("bandit_lab.measure", "bandit_lab.simulation")
 THEORY = ("bandit_lab.theory", "bandit_lab.lab.predict.linear")
@@ -34,13 +38,16 @@ def question(source: str) -> str:
 
 
 def text(source: str, name: str) -> str:
-    """All statements that `name` reaches, without comments and docstrings, and of imports only what is used.
+    """All statements that `name` reaches, without comments and docstrings, and of imports only what is used; then the
+    files that experiments share, as they are.
 
     Raises ValueError where there is no such function.
     """
     statements = reached(source, name)
     used = set().union(*(names for _, names in statements))
-    return "\n".join(ast.unparse(_bare(deepcopy(statement), used)) for statement, _ in statements)
+    shared = sorted({path for target, _ in uses(source, name) for path in _shared(target)})
+    own = [ast.unparse(_bare(deepcopy(statement), used)) for statement, _ in statements]
+    return "\n".join([*own, *(path.read_text(encoding="utf-8") for path in shared)])
 
 
 @lru_cache  # an experiment is loaded by everything that asks about its claims
@@ -49,10 +56,11 @@ def check_witnesses(source: str) -> None:
     defined = {name for statement in _read(source)[0] for name in _bindings(statement)}
     for name, forbidden in FORBIDDEN.items():
         for used, line in uses(source, name) if name in defined else ():
-            wrong = any(_within(used, one) or _within(one, used) for one in forbidden)
-            if wrong or any(_within(used, one) for one in UNTOLD):
-                allowed = f"nothing of {', '.join(forbidden)} and no import by text"
-                raise ValueError(f"{name}: expected {allowed}, got {used} in line {line}")
+            for target in (used, *_imports(_shared(used))):
+                wrong = any(_within(target, one) or _within(one, target) for one in forbidden)
+                if wrong or any(_within(target, one) for one in UNTOLD):
+                    allowed = f"nothing of {', '.join(forbidden)} and no import by text"
+                    raise ValueError(f"{name}: expected {allowed}, got {target} in line {line}")
 
 
 def uses(source: str, name: str) -> Iterator[tuple[str, int]]:
@@ -96,6 +104,28 @@ def reached(source: str, name: str) -> list[tuple[ast.stmt, set[str]]]:
                 kept[statement] = within[statement.name].union(*map(_named, header))
             waiting += kept[statement]
     return [(statement, kept[statement]) for statement in body if statement in kept]
+
+
+@lru_cache  # every experiment that reads numbers off curves asks
+def _shared(used: str) -> tuple[Path, ...]:
+    """The file beside the experiments that a dotted name is of, and those that it imports; none for other names."""
+    found: list[Path] = []
+    waiting = [used]
+    while waiting:
+        first, *rest = waiting.pop().split(".")
+        places = [Path(*rest[:end]).with_suffix(".py") for end in range(len(rest), 1, -1)]
+        for place in places if first == "experiments" else ():
+            path = beside_package("experiments", "*.py") / place
+            if path.is_file() and path not in found:
+                found.append(path)
+                waiting += _imports((path,))
+    return tuple(found)
+
+
+def _imports(files: tuple[Path, ...]) -> list[str]:
+    """Dotted names of all that files import."""
+    nodes = [node for path in files for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    return [name for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for name in _targets(node)]
 
 
 @lru_cache(maxsize=4)  # one after another every part of a file is looked at

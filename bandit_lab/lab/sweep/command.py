@@ -19,7 +19,7 @@ from bandit_lab.app.terminal import report
 from bandit_lab.app.terminal.errors import Incomplete, bad_input, stopped_by_disk
 from bandit_lab.app.terminal.output import tell
 from bandit_lab.app.terminal.progress import Progress
-from bandit_lab.lab.sweep.compute import Computed, compute, failed_text
+from bandit_lab.lab.sweep.compute import Computed, compute_all, failed_text
 from bandit_lab.lab.sweep.dataset import dataset, streams
 from bandit_lab.lab.sweep.examples import make_examples
 from bandit_lab.lab.sweep.pictures import draw_sweep, figures_of
@@ -66,7 +66,7 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Document 
             with bad_input():
                 attempts = stack.enter_context(opened(plan.settings.plugins, plan.settings.compilation_cache))
             _open(plan, folder, chunks, settings, anew=state == store.NEW)
-            done = compute(plan, chunks, progress, attempts)
+            done = compute_all(plan, chunks, progress, attempts)
             found = _write(plan, folder, chunks, settings, progress, done)
             if not done.failed:
                 chunks.remove()

@@ -98,7 +98,9 @@ class _Stages:
         return report
 
 
-def compute(plan: SweepPlan, store: ChunkStore, progress: Progress, attempts: Attempts = one_after_another) -> Computed:
+def compute_all(
+    plan: SweepPlan, store: ChunkStore, progress: Progress, attempts: Attempts = one_after_another
+) -> Computed:
     """Everything that a sweep computes. attempts: of an engine, by which the chunks are computed."""
     started = time.perf_counter()
     with CompileClock() as clock:

@@ -68,8 +68,8 @@ def phase_diagram(results: "xarray.Dataset") -> Figure:
     return figure
 
 
-def draw_on(axes: Axes, results: "xarray.Dataset", momentum: float | None = None) -> None:
-    """The diagram of one momentum on given axes, with its legend. momentum: of the grid; None: its largest.
+def draw_on(axes: Axes, results: "xarray.Dataset", momentum: float | None = None, legend: bool = True) -> None:
+    """The diagram of one momentum on given axes. momentum: of the grid; None: its largest. legend: on the axes too.
 
     Raises:
       ValueError: another momentum.
@@ -80,7 +80,10 @@ def draw_on(axes: Axes, results: "xarray.Dataset", momentum: float | None = None
     part = results.isel(kl_weight=0).sel(momentum=chosen)
     named = _diagram(axes, part, _lines(results, part), _coarse(results, chosen))
     axes.set(xlabel=INTERVAL, ylabel=s.RATE, title=rf"momentum $\mu$ = {chosen:g}")
-    axes.legend(handles=_handles(results, sorted(set(np.unique(part["outcome"]).tolist()) - named)), fontsize=7)
+    if legend:
+        alone = results.drop_vars("onset_measured")  # is in the panel of ratios
+        fills = sorted(set(np.unique(part["outcome"]).tolist()) - named)
+        axes.legend(handles=_handles(alone, fills), fontsize=7)
 
 
 def _coarse(results: "xarray.Dataset", momentum: float) -> "xarray.Dataset | None":
@@ -207,7 +210,7 @@ def _handles(results: "xarray.Dataset", fills: list[int]) -> list[Any]:
         "onset_measured": (s.MEASURED_ONSET, "onset, measured"),
     }
     shown = results.isel(kl_weight=0)
-    entries = [look for name, look in looks.items() if bool(shown[name].notnull().any())]
+    entries = [look for name, look in looks.items() if name in shown and bool(shown[name].notnull().any())]
     if "sampled_boundary" in results:
         finite = (
             results["finite_group_threshold_exact"].attrs["drift"] if "finite_group_threshold_exact" in results else ""

@@ -11,12 +11,12 @@ from bandit_lab._types import Outcome
 from bandit_lab.app.settings.config import Settings
 from bandit_lab.app.settings.grid import value_of
 from bandit_lab.app.settings.schema import RunSettings
-from bandit_lab.grpo import Hyper, Learner, Schedule
+from bandit_lab.grpo import Hyper, Learner, Schedule, averages, resampled
 from bandit_lab.lab.predict import build
 from bandit_lab.lab.predict.linear import Linear, linearise
 from bandit_lab.lab.sweep.dataset import OUTCOME, UNITS
 from bandit_lab.lab.sweep.sampled import classify, noise_scale
-from bandit_lab.simulation import Runs
+from bandit_lab.simulation import Runs, off_policy as distances
 from bandit_lab.simulation.fast import DEFAULT_GENERATOR
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NOTHING_DRAWN = "exact dynamics: there is one run, no noise"
 
 
-def simulated_grid(settings: Settings, axes: Mapping[str, Sequence[Any]], curves: bool = False) -> "xarray.Dataset":
+def simulated_grid(settings: Settings, axes: Mapping[str, Sequence[Any]], **also: bool | None) -> "xarray.Dataset":
     """The runs at every combination of these values, along one dimension per setting. As `simulated`.
 
     Each cell has the numbers of a call of its own.
@@ -34,11 +34,11 @@ def simulated_grid(settings: Settings, axes: Mapping[str, Sequence[Any]], curves
     import xarray
 
     if not axes:
-        return simulated(settings, curves)
+        return simulated(settings, **also)
     (name, values), *rest = axes.items()
     _checks.require(len(values) > 0, name, "at least one value", list(values))
     checked: list[Any] = [value_of(name, name, value, build.interval_rule(settings)) for value in values]
-    parts = [simulated_grid(replace(settings, **{name: value}), dict(rest), curves) for value in checked]
+    parts = [simulated_grid(replace(settings, **{name: value}), dict(rest), **also) for value in checked]
     units = {entry.name: entry.metadata["unit"] or "1" for entry in fields(settings)}
     along = xarray.DataArray(checked, dims=name, name=name, attrs={"units": units[name]})
     return xarray.concat(
@@ -47,14 +47,23 @@ def simulated_grid(settings: Settings, axes: Mapping[str, Sequence[Any]], curves
     )  # fmt: skip
 
 
-def simulated(settings: Settings, curves: bool = False) -> "xarray.Dataset":
-    """Run the setting; with `curves` the reward of every seed is kept. Raises ValueError for anything out of range."""
+def simulated(settings: Settings, curves: bool | None = False, off_policy: bool | None = None) -> "xarray.Dataset":
+    """Run the setting; with `curves` the reward of every seed is kept, with `off_policy` what that function measures.
+
+    off_policy: None for true where drawn answers are another law's than the policy's that acts and one acts at once.
+    Raises ValueError for anything out of range.
+    """
     build.check_scalars(settings, schedules=True)
     schedules = build.scheduled(settings)
     rule = build.interval_rule(settings)
     interval = value_of("refresh_interval", "refresh_interval", settings.refresh_interval, rule)
     learner = build.build_learner(settings, float(interval))
     sampled = settings.dynamics == "sampled"
+    if off_policy is None:
+        off_policy = sampled and resampled(learner) and not averages(learner.staleness)
+    elif off_policy:
+        _checks.require(sampled, "off_policy", "false with exact dynamics: nothing is drawn", True)
+        distances.check(learner)
     if not sampled and (reason := build.check_drift(learner, settings.dynamics)):
         raise ValueError(reason)
     precision = settings.precision or ("float32" if sampled else "float64")
@@ -89,6 +98,15 @@ def simulated(settings: Settings, curves: bool = False) -> "xarray.Dataset":
     if curves:
         every = simulation.trajectories(learner, settings.dynamics, cells, **how)[0]
         found["reward"] = (("seed", "step"), every, {"units": "reward", "long_name": "expected reward"})
+    if off_policy:
+        import xarray
+
+        seen = distances.off_policy(learner, cell, **{key: how[key] for key in ("steps", "seeds", "seed", "dtype")})
+        at = xarray.DataArray(np.arange(settings.steps), dims="update", attrs={"units": "updates done"})
+        found = found.assign_coords(update=at)
+        about = {"seeds": min(how["seeds"], distances.MOST_SEEDS)}
+        for name, values in seen._asdict().items():
+            found[name] = ("update", values, {"units": distances.UNITS[name], **about})
     return found
 
 

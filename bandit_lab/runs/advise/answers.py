@@ -9,6 +9,7 @@ from bandit_lab.runs.advise.work import Advice, GroupSizes
 from bandit_lab.runs.diagnose import DiagnoseSettings
 from bandit_lab.runs.diagnose.evidence import Evidence
 from bandit_lab.runs.logs.settings import AdviseSettings
+from bandit_lab.runs.trainers import Setup
 
 ALARM = DiagnoseSettings().false_alarm
 WASTED = 0.6
@@ -48,11 +49,11 @@ def _knob(advice: Advice, settings: AdviseSettings) -> str:
             waste = f"{share:.0%} of the groups are silent and teach nothing"
             return f"The signal, not stability: {waste}. {_more(groups, settings)}"
     if advice.permit.basis == "failed run":
-        return headline(advice)
+        return _permission(advice)
     if advice.margin_upper is None:
         return _unknown(advice)
     if advice.margin_upper.exact >= settings.safety:
-        return f"{headline(advice)} If the curve is restless, suspect noise: a larger G or more prompts per step"
+        return f"{_permission(advice)} If the curve is restless, suspect noise: a larger G or more prompts per step"
     return _mend(advice, settings)
 
 
@@ -84,7 +85,34 @@ def _ways(advice: Advice, suffix: str = "", named: bool = False) -> list[str]:
 
 
 def headline(advice: Advice) -> str:
-    """What may be run next, in one or two sentences: never more than there is evidence for."""
+    """What may be run next, in one or two sentences, and how much of it rests on assumptions: never more than there is
+    evidence for."""
+    every, assumed = counted(advice)
+    names = f": {', '.join(assumed)}" if assumed else ""
+    return f"{_permission(advice)} {len(assumed) or 'None'} of {len(every)} settings assumed{names}."
+
+
+def counted(advice: Advice) -> tuple[list[str], list[str]]:
+    """(settings that the advice rests on, those among them that nobody told)."""
+    setup = advice.setup
+    facts = {"learning_rate": "learning rate", "group_size": "group size", "optimizer": "optimiser",
+             "beta1": "momentum", "clip_high": "clip range"}  # fmt: skip
+    if setup.adaptive:
+        facts["beta2"] = "beta2"
+    told = {name: (fact := setup.facts.get(key)) is not None and fact.value is not None and not fact.assumed
+            for key, name in facts.items()}  # fmt: skip
+    told |= {"staleness": not (setup.loop.assumed or setup.loop.late), "KL weight": not weight_assumed(setup)}
+    return list(told), [name for name, known in told.items() if not known]
+
+
+def weight_assumed(setup: Setup) -> bool:
+    """Whether the KL weight rests on defaults alone."""
+    keys = ("kl_weight", "use_kl_loss", "kl_loss_coef", "use_kl_in_reward", "kl_coef")
+    known = [setup.facts[key] for key in keys if key in setup.facts]
+    return all(fact.assumed for fact in known)
+
+
+def _permission(advice: Advice) -> str:
     permit = advice.permit
     if permit.basis == "ages not known":
         return f"Keep what you have, and raise nothing: this run is {permit.reason}."
@@ -114,22 +142,22 @@ def _allowance(advice: Advice) -> str:
 def _unknown(advice: Advice) -> str:
     """What can be said without a stiffness."""
     if advice.setup.loop.unbounded:
-        return headline(advice)
+        return _permission(advice)
     loop = advice.loop
     wave = advice.evidence.wave
     if wave is not None and wave.p_value < ALARM:
         return (
-            f"{headline(advice)} The reward swings with a period of {number(wave.period, 3)} steps, more than noise "
+            f"{_permission(advice)} The reward swings with a period of {number(wave.period, 3)} steps, more than noise "
             "does: a smaller learning rate is the first thing to try"
         )
     if loop.mean_age > 0:
         knobs = ", ".join(advice.setup.loop.knobs)
         return (
-            f"{headline(advice)} The {INTERVAL[loop.model]} ({knobs}) is the knob with the least doubt, and the table "
-            "by response time says what it would do"
+            f"{_permission(advice)} The {INTERVAL[loop.model]} ({knobs}) is the knob with the least doubt, and the "
+            "table by response time says what it would do"
         )
     fresh = "K_ref is 1 if the defaults hold, which nobody said" if advice.setup.loop.assumed else "K_ref is 1"
-    return f"{headline(advice)} {fresh}; against noise, a larger G or more prompts per step is the knob"
+    return f"{_permission(advice)} {fresh}; against noise, a larger G or more prompts per step is the knob"
 
 
 def _mend(advice: Advice, settings: AdviseSettings) -> str:
@@ -143,7 +171,7 @@ def _stale(advice: Advice, settings: AdviseSettings) -> str:
     if advice.setup.loop.unbounded:
         return (
             f"Not known: this run is {advice.setup.loop.why}. Permitted: what was run. With "
-            "staleness_model=lag refresh_interval=<largest age in optimiser steps> it is judged by that age"
+            "staleness=lag refresh_interval=<largest age in optimiser steps> it is judged by that age"
         )
     loop, name = advice.loop, INTERVAL[advice.loop.model]
     age = f"mean age {number(loop.mean_age, 3)} updates"

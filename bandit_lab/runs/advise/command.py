@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from bandit_lab import _checks
 from bandit_lab._names import did_you_mean
 from bandit_lab.app.document import Block, Column, Document, On, Table, Values
-from bandit_lab.app.document.write import perform
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.runs import trainers
 from bandit_lab.runs.advise import evidence
@@ -66,7 +65,7 @@ def prepare(settings: AdviseSettings, explicit: frozenset[str]) -> AdvisePlan:
     log_of = "" if log is None or log.curve is None else log.curve.framework
     late = () if log is None or log.curve is None else log.curve.late_columns
     setup = trainers.understand(document, options, given, settings.framework, settings.version, told, log_of, late)
-    setup = evidence.with_logged_rate(setup, log)
+    setup = evidence.with_logged_ages(evidence.with_logged_rate(setup, log), log)
     _check_options(options, setup.trainer)
     return AdvisePlan(settings, setup, logs)
 
@@ -90,8 +89,8 @@ def _check(settings: AdviseSettings) -> None:
             _checks.non_negative(name, getattr(settings, name))
     if settings.momentum is not None:
         _checks.momentum("momentum", settings.momentum)
-    if settings.staleness_model is not None:
-        _checks.choice("staleness_model", settings.staleness_model, MODELS)
+    if settings.staleness["name"] is not None:
+        _checks.choice("staleness", settings.staleness["name"], MODELS)
     if settings.group_size is not None:
         _checks.integer("group_size", settings.group_size, 1)
     for name in ("signal", "group_factor"):
@@ -137,11 +136,11 @@ def _is_config(path: Path) -> bool:
 
 def _given(settings: AdviseSettings) -> dict[str, Any]:
     """What was given in this project's words, by quantity."""
-    names = {"momentum": "beta1", "optimizer_name": "optimizer", "staleness_model": "staleness"}
-    names |= {name: name for name in ("learning_rate", "refresh_interval", "group_size", "kl_weight")}
-    return {
-        quantity: getattr(settings, name) for name, quantity in names.items() if getattr(settings, name) is not None
-    }
+    names = ("learning_rate", "refresh_interval", "group_size", "kl_weight")
+    given = {name: getattr(settings, name) for name in names}
+    given |= {"beta1": settings.momentum, "optimizer": settings.optimizer["name"]}
+    given |= {"staleness": settings.staleness["name"]}
+    return {quantity: value for quantity, value in given.items() if value is not None}
 
 
 def compute(plan: AdvisePlan, run: Progress) -> Document:
@@ -164,6 +163,3 @@ def compute(plan: AdvisePlan, run: Progress) -> Document:
     }
     pages = {"advice": page(advice, settings)} if settings.report else {}
     return Document("Advice", sections, None, pages, missing_curves(plan.logs))
-
-
-execute = perform("advise", compute)

@@ -1,5 +1,6 @@
 """What the log tells: how fast the reward answers, how often answers succeed, how many groups are silent."""
 
+import math
 import re
 from dataclasses import dataclass, field, fields, replace
 
@@ -18,6 +19,7 @@ from bandit_lab.runs.logs.settings import AdviseSettings, LogSettings, ReadSetti
 from bandit_lab.runs.read import Curve
 from bandit_lab.runs.read.limits import FEWEST_POINTS
 from bandit_lab.runs.trainers import TRAINERS, Fact, Setup
+from bandit_lab.runs.trainers.base import number_text
 
 FEWEST_FOR_WAVES = 24
 LATE = 0.8
@@ -239,6 +241,28 @@ def with_logged_rate(setup: Setup, log: Log | None) -> Setup:
         beside = f"configured: {found:g}"
     fact = Fact(largest, "log", series.key, beside)
     return replace(setup, facts={**setup.facts, "learning_rate": fact})
+
+
+def with_logged_ages(setup: Setup, log: Log | None) -> Setup:
+    """The settings of an asynchronous run with the lag that its log has, where that is more than is known otherwise.
+
+    Logged is a mean over the samples of a step, in versions of the policy. The ages of one step lie between 0 and twice
+    their mean where they are spread evenly, so that twice the largest mean is the conservative side. A version is
+    K_ref optimiser steps, the last of which adds K_ref - 1. It makes margins smaller; nobody has said that the ages
+    stay so, hence nothing above what ran is permitted by it.
+    """
+    series, loop = None if log is None or log.curve is None else log.curve.series.get("age"), setup.loop
+    if series is None or not series.value.size or not loop.late:
+        return setup
+    largest, block = 2 * float(series.value.max()), max(math.ceil(loop.block - 1e-9), 1)
+    steps = math.ceil(largest * block - 1e-9) + block - 1
+    if loop.model == "lag" and loop.interval >= steps:
+        return setup
+    why = f"{loop.why}; samples up to {number_text(largest)} versions old, twice the largest mean '{series.key}'"
+    fact = Fact(float(series.value.max()), "log", series.key)
+    terms = {**loop.terms, "age": fact}
+    loop = replace(loop, model="lag", interval=steps, why=why, terms=terms)
+    return replace(setup, reading=replace(setup.reading, loop=loop))
 
 
 def _notes(curve: Curve, rate: float | None, setup: Setup) -> tuple[str, ...]:

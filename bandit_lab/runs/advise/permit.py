@@ -108,10 +108,7 @@ def from_curve(
     factor = _smaller(rates.law if rates.law is not None else math.inf, rates.exact) / kappa  # no lag: no law
     interval = _smaller(intervals.law or 0.0, intervals.exact)
     most = REACH * max(loop.interval, 1)
-    reason = (
-        "the curve shows the softest mode of one run; stiffer modes and the scatter of equal runs are allowed for by a "
-        f"factor of {spread * scatter:g}"
-    )
+    reason = "the curve shows the softest mode of one run; stiffer modes and the scatter of equal runs are allowed for"
     if factor >= REACH:
         reason = f"no curve is believed beyond {REACH:g} times what was run"
     return Permit(

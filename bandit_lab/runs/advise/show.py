@@ -8,13 +8,12 @@ from bandit_lab._version import __version__
 from bandit_lab.app.document import Block, Column, Document, Figure, On, Table, Value
 from bandit_lab.app.document.value import number
 from bandit_lab.runs.advise import Limit, StabilityMargin
-from bandit_lab.runs.advise.answers import answers, headline
+from bandit_lab.runs.advise.answers import answers, headline, weight_assumed
 from bandit_lab.runs.advise.words import LETTERS, assumptions, limit_text, rate_at, rate_text, short
 from bandit_lab.runs.advise.work import SIZES, Advice, DelayRow, GroupRow
 from bandit_lab.runs.logs.findings import details, judged, paragraphs, verdict_lines, verdict_text
 from bandit_lab.runs.logs.pictures import run_drawn
 from bandit_lab.runs.logs.settings import AdviseSettings
-from bandit_lab.runs.trainers import Setup
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawn
@@ -71,13 +70,6 @@ def _value(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     return f"{value:g}"
-
-
-def weight_assumed(setup: Setup) -> bool:
-    """Whether the KL weight rests on defaults alone."""
-    keys = ("kl_weight", "use_kl_loss", "kl_loss_coef", "use_kl_in_reward", "kl_coef")
-    known = [setup.facts[key] for key in keys if key in setup.facts]
-    return all(fact.assumed for fact in known)
 
 
 def _told(value: Any, assumed: bool) -> str:
@@ -220,7 +212,9 @@ def next_table(advice: Advice) -> Table[ThreeCells]:
     sizes = group_sizes(advice)
     size = setup.facts.get("group_size")
     known = size is not None and size.value is not None
-    group = "as it is" if len(sizes) < 2 else f"{sizes[0]} to {sizes[-1]}"
+    now = int(setup.number("group_size") or 0)
+    group = f"up to {sizes[-1]}" if sizes and sizes[0] == now else f"{sizes[0]} to {sizes[-1]}" if sizes else ""
+    group = "as it is" if len(sizes) < 2 else group
     rate = "not known" if advice.rate is None else number(advice.rate, 3)
     knob = setup.loop.knobs[0].rpartition(".")[2]
     rows: list[ThreeCells] = [

@@ -5,7 +5,7 @@ from typing import Any
 
 from bandit_lab.app.document import ABSENT, Column, Table, Value
 from bandit_lab.runs.advise import REACH, SCATTER, SPREAD, StalenessLoop
-from bandit_lab.runs.advise.answers import answers, headline
+from bandit_lab.runs.advise.answers import answers, counted, headline
 from bandit_lab.runs.advise.show import (
     NO_SIZE,
     NO_SPREAD,
@@ -47,6 +47,7 @@ def summarise(advice: Advice, settings: AdviseSettings) -> dict[str, Any]:
         "kl": {"weight": setup.reading.kl_weight, "estimator": setup.reading.kl_text},
         "stiffness": _stiffness(advice),
         "headline": headline(advice),
+        "assumed_settings": counted(advice)[1],
         "permitted": _permitted(advice),
         "margins": _margins(advice, settings),
         "limits": _limits(advice, settings),

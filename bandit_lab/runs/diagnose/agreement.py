@@ -82,10 +82,26 @@ def sure_line(name: str) -> str:
     return f"How sure: {line} (by repository {100 * row.low:.0f} to {100 * row.high:.0f} %)."
 
 
+def counted(found: Diagnosis) -> tuple[str, str]:
+    """`sure_line` as a number and what it counts."""
+    name = _first(found)
+    row, words = table().get(name), name.replace("_", " ")
+    if row is None or row.repositories < _FEWEST:
+        seen = 0 if row is None else row.repositories
+        return "cannot tell", f"public repositories with {words}: {seen}"
+    if name in ("healthy", "not_judged"):
+        return f"{row.same} of {row.runs}", "public runs in which nothing but notes was found were healthy"
+    return f"{row.same} of {row.runs}", f"public runs with {words} had this failure"
+
+
+def _first(found: Diagnosis) -> str:
+    return next(iter(causes(found)), "not_judged" if found.verdict == ("not_judged",) else "healthy")
+
+
 def sure(found: Diagnosis) -> list[str]:
     """Lines for people: how sure the first cause is, and what would decide between it and the second."""
     two = causes(found)
-    lines = [sure_line(two[0] if two else "not_judged" if found.verdict == ("not_judged",) else "healthy")]
+    lines = [sure_line(_first(found))]
     known = [name for name in two if name in _DECIDES]
     if len(known) == 2:
         first, second = (

@@ -1,20 +1,21 @@
 """`diagnose`: the four failure modes on reward logs, with evidence and what could not be judged."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from bandit_lab import _checks
 from bandit_lab.app.document import Block, Document, On, Paragraph
-from bandit_lab.app.document.write import perform
+from bandit_lab.app.folder.written import INDEX
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.runs import trainers
 from bandit_lab.runs.diagnose import DIAGNOSTICS, DiagnoseSettings, control
 from bandit_lab.runs.diagnose.agreement import sure
 from bandit_lab.runs.diagnose.compare import compared
+from bandit_lab.runs.diagnose.first_screen import three_numbers
 from bandit_lab.runs.diagnose.work import DiagnosisRow, dataset, page, runs_table, status, work
-from bandit_lab.runs.logs.findings import caveat_lines, details, evidence_table, paragraphs
+from bandit_lab.runs.logs.findings import caveat_lines, details, evidence_table, paragraphs, verdict_lines, verdict_text
 from bandit_lab.runs.logs.gather import Log, gather, missing_curves, reading_options
 from bandit_lab.runs.logs.pictures import RUN_ALT
 from bandit_lab.runs.logs.runs import check_trainer, pages_of, picture_pages, rows_of, status_lines
@@ -31,6 +32,10 @@ LEGEND = (
 )
 
 
+_NEAR = 0.5
+"""Share of its limit from which a number stands on the terminal."""
+
+
 @dataclass(frozen=True)
 class DiagnosePlan:
     """Checked settings, the logs, read, and the trainer's configuration where one was given."""
@@ -38,11 +43,7 @@ class DiagnosePlan:
     settings: DiagnosisSettings
     logs: list[Log]
     setup: Setup | None = None
-
-    @property
-    def precision(self) -> str:
-        """For the manifest."""
-        return "float64" if self.settings.simulated is None else "float32"
+    precision: ClassVar[str] = "float64"
 
 
 def thresholds(settings: DiagnosisSettings) -> DiagnoseSettings:
@@ -62,15 +63,6 @@ def prepare(settings: DiagnosisSettings, explicit: frozenset[str]) -> DiagnosePl
     thresholds(settings)
     _checks.integer("seed", settings.seed, 0)
     check_trainer(settings)
-    if settings.simulated is not None:
-        from bandit_lab.runs.benchmark.plant import SPLITS
-
-        _checks.choice("simulated", settings.simulated, SPLITS)
-        _checks.require(not settings.paths and not settings.logs_index, "simulated", "no logs beside it", "both")
-        if settings.runs is not None:
-            _checks.integer("runs", settings.runs, 20)
-        return DiagnosePlan(settings, [])
-    _checks.require(settings.runs is None, "runs", "simulated=training or held_out with it", settings.runs)
     reading_options(settings)
     setup = None
     if settings.config is not None:
@@ -83,28 +75,20 @@ def prepare(settings: DiagnosisSettings, explicit: frozenset[str]) -> DiagnosePl
 
 
 def compute(plan: DiagnosePlan, run: Progress) -> Document:
-    """Judge every log that has a curve; or the diagnostics themselves, on simulated runs."""
+    """Judge every log that has a curve."""
     settings, limits = plan.settings, thresholds(plan.settings)
-    if settings.simulated is not None:
-        from bandit_lab.runs.benchmark import run as benchmark
-        from bandit_lab.runs.diagnose.benchmark import benchmark_blocks
-
-        found = benchmark.score(settings.simulated, settings.runs, limits, run)
-        return Document("Diagnoses of simulated runs", {"benchmark": benchmark_blocks(found, settings.report)})
-    rows = rows_of(plan.logs, lambda log: work(log, limits, plan.setup), run, "verdicts", settings.report)
+    rows = rows_of(plan.logs, lambda log: work(log, limits, plan.setup), run, "verdicts", settings.report, INDEX)
     done = [row for row in rows if row.result is not None]
     table = runs_table(rows)
     blocks: list[Block] = [Paragraph(LEGEND, On.PAGE), table]
-    if len(done) == 1:
-        blocks += paragraphs([f"What to do next: {done[0].found.next}", *sure(done[0].found)], On.TERMINAL)
-        blocks += details(paragraphs(done[0].curve.recognised, On.TERMINAL))
-        blocks += [evidence_table(done[0].found, On.TERMINAL), *paragraphs(caveat_lines(done[0].found), On.TERMINAL)]
+    if len(rows) == len(done) == 1:
+        blocks = [replace(table, on=On.JSON | On.DATA), *_told(done[0])]
     else:
         blocks.append(Paragraph(LEGEND, On.TERMINAL))
     blocks += paragraphs(status_lines(rows, status), On.TERMINAL)
     if settings.pictures and len(done) > 1:
         blocks += picture_pages(done, _page, "diagnoses", f"all runs: {RUN_ALT}")
-    title = f"Diagnoses of {len(rows)} logs"
+    title = f"Diagnoses of {len(rows)} logs" if len(rows) > 1 else f"Diagnosis of {rows[0].log.name}"
     beside = compared(done) if len(done) == 2 else {}
     told = control.recipe(done[0].curve, plan.setup.trainer if plan.setup else None) if settings.control else []
     folded = ("differences", "logs") if beside else ()
@@ -115,10 +99,25 @@ def compute(plan: DiagnosePlan, run: Progress) -> Document:
     return Document(title, sections, numbers, pages, missing, folded, stored)
 
 
+def _told(row: DiagnosisRow) -> list[Block]:
+    """One run on the terminal: verdict, what to do, three numbers; then what is near its limit, and what is open."""
+    found, curve = row.found, row.curve
+    sentence, *_, then = verdict_lines(found)
+    first = f"{row.log.name}, {curve.reward.size} rewards: {verdict_text(found, False)}."
+    near = evidence_table(found, On.TERMINAL, _NEAR)
+    rest = len(found.evidence) - len(near.rows)
+    said = [*sure(found), f"Read: {'; '.join(curve.recognised)}."]
+    far = [f"{rest} more numbers are below half their limit: report and summary.json have them."] if rest else []
+    return [
+        *paragraphs([first, sentence, then], On.TERMINAL),
+        replace(three_numbers(curve, found), on=On.TERMINAL),
+        *details(paragraphs(said, On.TERMINAL)),
+        near,
+        *paragraphs([*far, *caveat_lines(found)], On.TERMINAL),
+    ]
+
+
 def _page(rows: Sequence[DiagnosisRow]) -> "Drawn":
     from bandit_lab.runs.diagnose.plot import small_multiples
 
     return small_multiples(rows)
-
-
-execute = perform("diagnose", compute)

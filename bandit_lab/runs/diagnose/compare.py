@@ -22,7 +22,7 @@ ComparedRow = tuple[str, Any, Any]
 
 
 @dataclass(frozen=True)
-class Told:
+class RecordedSettings:
     """The settings of one run: `values` by the trainer's own key, and the three that matter most, None if unknown."""
 
     values: dict[str, Any]
@@ -31,7 +31,7 @@ class Told:
     group_size: int | None
 
 
-def told(run: DiagnosisRow) -> Told:
+def told(run: DiagnosisRow) -> RecordedSettings:
     """What the log of a run, a file beside it or the table of runs says of its settings; defaults are not among it."""
     log, curve = run.log, run.curve
     found = trainers.settings_of_log(curve.source, curve.settings)
@@ -46,7 +46,7 @@ def told(run: DiagnosisRow) -> Told:
         interval = interval if interval or setup.loop.assumed else setup.loop.interval
     if "lr" in curve.series and curve.series["lr"].value.size:
         rate = rate or float(curve.series["lr"].value.max())
-    return Told(dict(found.values) if found is not None else {}, rate, interval, size)
+    return RecordedSettings(dict(found.values) if found is not None else {}, rate, interval, size)
 
 
 def compared(runs: Sequence[DiagnosisRow]) -> dict[str, list[Block]]:
@@ -57,7 +57,7 @@ def compared(runs: Sequence[DiagnosisRow]) -> dict[str, list[Block]]:
     return {"compared": [_table(_rows(runs, settings), names), picture], "differences": _differences(settings, names)}
 
 
-def _rows(runs: Sequence[DiagnosisRow], settings: Sequence[Told]) -> list[ComparedRow]:
+def _rows(runs: Sequence[DiagnosisRow], settings: Sequence[RecordedSettings]) -> list[ComparedRow]:
     def of_run(name: str, read: Callable[[DiagnosisRow], Any]) -> ComparedRow:
         first, second = (read(run) for run in runs)
         return name, first, second
@@ -96,7 +96,7 @@ def _text(value: Any) -> str:
     return number(value, 3) if isinstance(value, float) else str(value)
 
 
-def _differences(settings: Sequence[Told], names: Sequence[str]) -> list[Block]:
+def _differences(settings: Sequence[RecordedSettings], names: Sequence[str]) -> list[Block]:
     """Keys that both runs name with different values, and those that one alone names."""
     first, second = (one.values for one in settings)
     rows = [(key, first.get(key, "-"), second.get(key, "-")) for key in sorted({*first, *second})]

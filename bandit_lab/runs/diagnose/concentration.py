@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from bandit_lab.runs.diagnose.degeneracy import error_of
 from bandit_lab.runs.diagnose.evidence import DiagnoseSettings, Evidence, Finding
 from bandit_lab.runs.read.median import median
 from bandit_lab.runs.read.record import Curve
 
+_ERRORS, _BELOW = 2.0, 0.99
+"""Standard errors by which the logarithm of a level must lie beyond its limit, and the score of one that does not."""
 _FEWEST = 6
 """Values of the entropy, or rewards since it was lost, from which something is said of them."""
 
@@ -36,6 +39,10 @@ def judge(curve: Curve, settings: DiagnoseSettings, group_size: int | None = Non
             f"; for good below {settings.entropy_share:.0%} of it since step {window[0]:g}{_since(curve, window[0])}"
         )
     score = settings.entropy_share / max(share, 1e-6)
+    within = _ERRORS * error_of(np.log(np.maximum(entropy.value[-count:], 1e-300)))
+    if score >= 1 and share * np.exp(within) > settings.entropy_share:
+        text += f"; no further below than its error, a factor of {np.exp(within):.2g}"
+        score = _BELOW
     evidence = Evidence("entropy_share", window, share, settings.entropy_share, text, score, "or below")
     return Finding("policy_concentration", score, (evidence,))
 

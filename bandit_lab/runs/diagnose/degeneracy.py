@@ -21,6 +21,8 @@ _CLIMB = 0.25
 """Share of the scale by which a reward has climbed that stands high on it by its own doing."""
 _BELOW = 0.99
 """Largest score of a run that is solved: silence is no failure there."""
+_ERRORS = 2.0
+"""Standard errors by which a mean share must lie beyond its limit."""
 _FEWEST = 3
 """Rewards whose being one and the same is no chance."""
 _NO_SPREAD = 1e-9
@@ -32,6 +34,13 @@ def silent_share_bound(success: Floats, group_size: int) -> Floats:
     """p^G + (1-p)^G, the least possible mean share of silent groups at mean success p [n]."""
     p = np.clip(success, 0.0, 1.0)
     return np.asarray(p**group_size + (1 - p) ** group_size)
+
+
+def error_of(values: Floats) -> float:
+    """Standard error of the mean of values [n] that scatter as they do from one to the next; 0 of a single one."""
+    if values.size < 2:
+        return 0.0
+    return float(np.sqrt(0.5 * np.mean(np.diff(values) ** 2) / values.size))
 
 
 def _climbed(curve: Curve, height: float) -> bool:
@@ -116,6 +125,11 @@ def judge(curve: Curve, settings: DiagnoseSettings, group_size: int | None = Non
     if solved:
         text += f"; the reward is near the top of its scale, so silence is success ({curve.scale.text})"
     score = value / settings.silent_share
+    logged = observed is not None and observed is not bare  # what is not logged is a lower bound, far too low as a rule
+    within = _ERRORS * error_of(observed.value[observed.step >= window[0]]) if observed is not None and logged else 0.0
+    if score >= 1 and value - within < settings.silent_share:
+        text += f"; no further above {settings.silent_share:.0%} than its error, {within:.2g}"
+        score = _BELOW
     score = min(score, _BELOW) if solved else score
     if score >= 1:
         if observed is not None:

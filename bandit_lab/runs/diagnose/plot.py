@@ -1,17 +1,13 @@
-"""Runs as `diagnose` sees them: reward with held-out results, entropy and silent groups below, evidence shaded. And how
-often it finds what was planted.
-"""
+"""Runs as `diagnose` sees them: reward with held-out results, entropy and silent groups below, evidence shaded."""
 
 import textwrap
 from collections.abc import Sequence
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from scipy.stats import beta
 
 from bandit_lab.app.plots import style as s
 from bandit_lab.app.terminal.report import middle_cut
@@ -25,31 +21,26 @@ _SMOOTH: s.Look = {"color": s.BLUE, "linewidth": 1.6}
 _COLOURS = (s.VERMILION, s.PURPLE, s.ORANGE)
 _BELOW = {"entropy": "entropy (nats)", "zero_std_frac": "silent groups", "kl": "KL (nats)"}
 """Logged quantities with a panel of their own, and its label."""
-_UNITS = {
-    "reward_hacking": "fall of the true reward",
-    "advantage_degeneracy": "share of silent groups",
-    "policy_concentration": "share of the entropy lost",
-    "dynamical_instability": "swing of the reward, peak to peak",
-}
+_WHOLE = 0.95
+"""Share of a run from which a finding is about all of it."""
 
 
 def diagnosis_figure(name: str, curve: Curve, found: Diagnosis) -> Figure:
     """Reward above, one low panel for each further quantity below."""
     below = [key for key in _BELOW if key in curve.series]
     figure, axes = plt.subplots(
-        1 + len(below), 1, figsize=(7.0, 3.6 + 0.9 * len(below)), sharex=True, squeeze=False,
+        1 + len(below), 1, figsize=(5.6, 3.2 + 0.95 * len(below)), sharex=True, squeeze=False,
         gridspec_kw={"height_ratios": [3.0] + [1.0] * len(below)},
     )  # fmt: skip
     for axis, key, colour in zip(axes[1:, 0], below, _COLOURS, strict=False):
         axis.plot(curve.series[key].step, curve.series[key].value, color=colour, linewidth=1.1)
         axis.set_ylabel(_BELOW[key], fontsize=7.5)
-        for first, last, _ in marks(found):
-            axis.axvspan(first, last, facecolor=s.YELLOW, alpha=0.15, linewidth=0)
+        _shade(axis, curve, found)
     handles = _marked(axes[0, 0], curve, found)
-    following = "\n".join(textwrap.wrap(f"next: {found.next}", 105)).replace("$", r"\$")
-    axes[0, 0].set_title(f"{_title(name, 80, _verdict(found))}\n{following}", fontsize=8.5)
+    verdict = "\n".join(textwrap.wrap(_verdict(found), 72))
+    axes[0, 0].set_title(_title(name, 60, verdict), fontsize=9)
     axes[-1, 0].set_xlabel(step_label(curve.step_unit))
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=7.5)
+    figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8)
     return figure
 
 
@@ -61,14 +52,32 @@ def diagnosis_on(axis: plt.Axes, name: str, curve: Curve, found: Diagnosis) -> N
 
 
 def _marked(axis: plt.Axes, curve: Curve, found: Diagnosis) -> list[Line2D | Patch]:
-    """The reward, with numbers on the evidence."""
+    """The reward, with numbers on the evidence, each where its steps begin."""
     handles = _reward(axis, curve)
+    _shade(axis, curve, found)
+    begun: dict[float, list[str]] = {}
     for number, (first, last, text) in enumerate(marks(found), start=1):
-        axis.axvspan(first, last, facecolor=s.YELLOW, alpha=0.15, linewidth=0)
-        place = first + (last - first) * 0.03 * (number - 1)
-        axis.text(place, axis.get_ylim()[1], f" {number}", va="top", fontsize=8, weight="bold")
-        handles.append(Patch(facecolor=s.YELLOW, alpha=0.3, label=f"{number}: {text}"))
+        begun.setdefault(first, []).append(str(number))
+        told = "the whole run" if _whole(curve, first, last) else f"steps {first:g} to {last:g}"
+        handles.append(Patch(facecolor=s.YELLOW, alpha=0.4, label=f"{number}: {text}, {told}"))
+    for first, numbers in begun.items():
+        axis.annotate(
+            ", ".join(numbers), (first, 1), (3, -2), xycoords=("data", "axes fraction"), textcoords="offset points",
+            fontsize=9, weight="bold", color=s.VERMILION, va="top",
+        )  # fmt: skip
     return handles
+
+
+def _shade(axis: plt.Axes, curve: Curve, found: Diagnosis) -> None:
+    """The steps of what was found, the first by a line; what holds for the whole run leaves nothing to mark."""
+    windows = {(first, last) for first, last, _ in marks(found) if not _whole(curve, first, last)}
+    for first, last in sorted(windows):
+        axis.axvspan(first, last, facecolor=s.YELLOW, alpha=0.16, linewidth=0)
+        axis.axvline(first, color=s.VERMILION, linestyle=(0, (3, 2)), linewidth=1)
+
+
+def _whole(curve: Curve, first: float, last: float) -> bool:
+    return last - first >= _WHOLE * float(curve.step[-1] - curve.step[0])
 
 
 def _verdict(found: Diagnosis) -> str:
@@ -150,29 +159,3 @@ def _reward(axis: plt.Axes, curve: Curve) -> list[Line2D | Patch]:
         axis.plot(lost, np.full(lost.size, axis.get_ylim()[0]), "|", color=s.PURPLE, clip_on=False)
         handles.append(Line2D([], [], label="reward not finite", color=s.PURPLE, marker="|", linestyle="none"))
     return handles
-
-
-def recall_figure(found: dict[str, Any]) -> Figure:
-    """Four panels; `found` is the `benchmark` of summary.json. Bars are 95 % Clopper-Pearson intervals."""
-    figure, axes = plt.subplots(2, 2, figsize=(7.0, 4.6), sharey=True)
-    looks = (("diagnose", s.BLUE, "o", "diagnose"), ("reward_only", s.ORANGE, "s", "reward curve alone"))
-    for axis, (failure, unit) in zip(axes.flat, _UNITS.items(), strict=True):
-        for place, (key, colour, marker, label) in enumerate(looks):
-            rows = [row for row in found[key]["recall_by_effect"][failure] if row["runs"]]
-            low, high, hits, runs = (
-                np.array([row[k] for row in rows], float) for k in ("low", "high", "found", "runs")
-            )
-            middle = 0.5 * (low + high) + (place - 0.5) * 0.12 * (high - low)
-            ends = np.nan_to_num(beta.ppf(0.025, hits, runs - hits + 1)), beta.ppf(0.975, hits + 1, runs - hits)
-            share = hits / runs
-            bars = np.array([share - ends[0], np.where(hits < runs, ends[1], 1.0) - share])
-            axis.errorbar(middle, share, np.maximum(bars, 0), color=colour, marker=marker, markersize=4, capsize=2,
-                          linewidth=1.2, label=label)  # fmt: skip
-        axis.axvline(found["demanded"][failure], color=s.GREY, linestyle=(0, (4, 3)), linewidth=1)
-        axis.set(xlabel=f"{unit}", ylim=(-0.03, 1.05))
-        axis.set_title(failure.replace("_", " "))
-    for axis in axes[:, 0]:
-        axis.set_ylabel("share of runs found")
-    axes[0, 0].legend(loc="center right")
-    axes[0, 0].text(found["demanded"]["reward_hacking"], 0.02, " recall demanded from here", fontsize=7, color=s.GREY)
-    return figure

@@ -10,11 +10,13 @@ from bandit_lab.app.document import Block, Column, Document, On, Table, Value
 from bandit_lab.runs import trainers
 from bandit_lab.runs.diagnose import FAILURES, OUTCOMES, DiagnoseSettings, Diagnosis, Evidence, diagnose
 from bandit_lab.runs.diagnose.agreement import as_values, sure
+from bandit_lab.runs.diagnose.first_screen import three_numbers
 from bandit_lab.runs.logs.findings import (
     BRIEF,
     evidence_table,
     judged,
     paragraphs,
+    verdict_first,
     verdict_lines,
     verdict_text,
     what_was_read,
@@ -113,7 +115,7 @@ def status(row: DiagnosisRow) -> str:
 
 
 def page(row: DiagnosisRow, control: Sequence[Block] = ()) -> Document:
-    """The page of one run, to be pasted into an issue: verdict, picture and scores; the rest is folded."""
+    """The page of one run, to be pasted into an issue: verdict, what to do, picture, three numbers; the rest folded."""
     found, outcome = row.found, row.log.outcome
     said = [f"The table of runs says: {outcome}."] if outcome else []
     scores = Table(list(found.scores.items()), [
@@ -121,13 +123,19 @@ def page(row: DiagnosisRow, control: Sequence[Block] = ()) -> Document:
         Column("score", "score (1 and more: it is there)", lambda it: it[1], digits=2),
     ])  # fmt: skip
     sections: dict[str, Sequence[Block]] = {
-        "": [*paragraphs([*verdict_lines(found), *sure(found), *said]), run_drawn(row.log.name, row.curve, found)],
+        "": [
+            *verdict_first(found),
+            *paragraphs(said),
+            run_drawn(row.log.name, row.curve, found),
+            three_numbers(row.curve, found),
+        ],
+        "How sure, and what would decide": paragraphs(sure(found)),
+        **judged(found, verdict_lines(found)[:-1]),
         "Scores": [scores],
-        **judged(found),
         **({"Control run": control} if control else {}),
         "What was read": what_was_read(row.curve),
     }
-    return Document(f"Diagnosis of {row.log.name}", sections, folded=[*sections][2:])
+    return Document(f"Diagnosis of {row.log.name}", sections, folded=[*sections][1:])
 
 
 class Cell(NamedTuple):

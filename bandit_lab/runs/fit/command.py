@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from bandit_lab import _checks
 from bandit_lab.app.document import Block, Document, On, Paragraph
-from bandit_lab.app.document.write import perform
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.runs.fit import show
 from bandit_lab.runs.fit.shapes import SHAPES
@@ -16,7 +15,7 @@ from bandit_lab.runs.logs.findings import details, paragraphs
 from bandit_lab.runs.logs.gather import Log, gather, missing_curves, reading_options
 from bandit_lab.runs.logs.runs import LogRow, check_trainer, pages_of, picture_pages, rows_of, status_lines
 from bandit_lab.runs.logs.settings import FitSettings
-from bandit_lab.theory import CONVENTIONS
+from bandit_lab.theory.conventions import OF_OPTIMIZER
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawn
@@ -45,23 +44,11 @@ def prepare(settings: FitSettings, explicit: frozenset[str]) -> FitPlan:
     if settings.momentum is not None:
         _checks.momentum("momentum", settings.momentum)
     check_trainer(settings)
-    _checks.choice("convention", settings.convention, CONVENTIONS)
-    _check_backtest(settings)
+    _checks.choice("optimizer", settings.optimizer["name"], OF_OPTIMIZER)
     _checks.integer("seed", settings.seed, 0)
     reading_options(settings)
     with Progress(settings.quiet).stage("reading") as advance:
         return FitPlan(settings, gather(settings, advance))
-
-
-def _check_backtest(settings: FitSettings) -> None:
-    _checks.integer("backtest_points", settings.backtest_points, 20)
-    fractions = _checks.numbers("fractions", settings.fractions)
-    _checks.require(bool(fractions), "fractions", "at least one share", settings.fractions)
-    for place, fraction in enumerate(fractions):
-        _checks.require(0 < fraction <= 0.85, f"fractions[{place}]", "a number in (0, 0.85]", fraction)
-    if settings.backtest:
-        laws = {"single_exponential", "sigmoid"}
-        _checks.require(laws <= set(settings.models), "models", "the baselines' laws among them", settings.models)
 
 
 def compute(plan: FitPlan, run: Progress) -> Document:
@@ -83,22 +70,13 @@ def compute(plan: FitPlan, run: Progress) -> Document:
     blocks += paragraphs(status_lines(rows, show.status), On.TERMINAL)
     if settings.pictures:
         blocks += picture_pages(done, _page, "fits", "reward against step, all runs")
-    sections: dict[str, Sequence[Block]] = {"logs": blocks}
-    if settings.backtest:
-        from bandit_lab.runs.fit.backtest import backtest_blocks
-
-        with run.stage("back-test") as advance:
-            sections["backtest"] = backtest_blocks(done, settings, advance)
     pages = pages_of(rows, lambda row: show.page(row, settings))
     numbers, stored = partial(show.dataset, table, settings), settings.report or len(rows) > 1
     missing = missing_curves(plan.logs)
-    return Document(f"Fits of {len(rows)} logs", sections, numbers, pages, missing, stored=stored)
+    return Document(f"Fits of {len(rows)} logs", {"logs": blocks}, numbers, pages, missing, stored=stored)
 
 
 def _page(rows: Sequence[LogRow[Any]]) -> "Drawn":
     from bandit_lab.runs.fit.plot import panel, small_multiples
 
     return small_multiples([panel(row) for row in rows])
-
-
-execute = perform("fit", compute)

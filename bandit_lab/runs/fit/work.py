@@ -13,7 +13,7 @@ from bandit_lab.runs.forecast.forecast import FEWEST, CurveProperty, Forecast, F
 from bandit_lab.runs.logs.gather import Log
 from bandit_lab.runs.logs.settings import FitSettings
 from bandit_lab.runs.read import Curve
-from bandit_lab.theory import as_convention
+from bandit_lab.theory.conventions import OF_OPTIMIZER
 
 
 @dataclass(frozen=True)
@@ -132,5 +132,5 @@ def _reading(log: Log, curve: Curve, fit: CurveFit, settings: FitSettings) -> St
     per_step = interval if curve.step_unit == "rollout cycle" else 1.0
     delay = law.parameters["delay"]
     ends = delay.low * per_step, delay.high * per_step
-    convention = as_convention(settings.convention)
+    convention = OF_OPTIMIZER[settings.optimizer["name"]]
     return effective_stiffness(delay.value * per_step, ends, log.learning_rate, settings.momentum, interval, convention)

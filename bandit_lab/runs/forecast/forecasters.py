@@ -13,7 +13,7 @@ conf/benchmark/real_runs.yaml, by mean and median error over the range seen. Tri
 level and ScaleRL's sigmoid, powers 0 to 4, intervals of 0.5 to 3 e or as they are, drifts of 0.05 to 0.2. Median there:
 0.067, against 0.082 of the median of the same four unweighed; half laws, half last level, used before: 0.090. Most
 choices of power and subset differ by less than the choice of runs. The other half was scored once, after that:
-`tests/score_forecasts.py`.
+`experiments/grading/public_forecasts.py`.
 """
 
 from collections.abc import Mapping

@@ -1,5 +1,6 @@
 """What tables, pages and pictures say of a diagnosis: sentences for its verdict, its evidence, its picture."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -64,14 +65,15 @@ def unfound_text(found: Diagnosis) -> str:
 
 
 def verdict_lines(found: Diagnosis) -> list[str]:
-    """A sentence for every failure of the verdict; a failure of a user's own detector is named."""
-    first = [f"What to do next: {found.next}"]
+    """A sentence for every failure of the verdict, then what to do; a failure of a user's own detector is named."""
+    then = f"What to do next: {found.next}"
     if found.verdict == ("not_judged",) and (text := unfound_text(found)) != "not judged":
-        return [*first, f"No failure mode was found in what the log holds; {text}."]
-    return first + [
+        return [f"No failure mode was found in what the log holds; {text}.", then]
+    said = [
         f"{'A note: ' if name in found.notes else ''}{_SENTENCES.get(name, name.replace('_', ' ') + '.')}"
         for name in found.verdict
     ]
+    return [*said, then]
 
 
 def verdict_text(found: Diagnosis, short: bool) -> str:
@@ -106,14 +108,15 @@ class Seen(NamedTuple):
     mark: str
 
 
-def evidence_table(diagnosis: Diagnosis | None, on: On = On.ALL) -> Table[Seen]:
-    """Every number against its threshold."""
+def evidence_table(diagnosis: Diagnosis | None, on: On = On.ALL, least: float = -math.inf) -> Table[Seen]:
+    """Every number against its threshold, of those that reach `least` of it."""
     findings = () if diagnosis is None else diagnosis.findings
     marked = {mark: str(place) for place, mark in enumerate(marks(diagnosis), start=1)}
     rows = [
         Seen(finding.failure, one, marked.get((*one.window, measure(one.metric)), ""))
         for finding in findings
         for one in finding.evidence
+        if one.score >= least
     ]
     columns: list[Column[Seen]] = [
         Column("mark", "", lambda row: row.mark, on=On.PAGE),
@@ -155,6 +158,14 @@ def details(blocks: Sequence[Block]) -> list[Block]:
 def paragraphs(lines: Sequence[str], on: On = On.SHOWN) -> list[Paragraph]:
     """Each line as a block."""
     return [Paragraph(line, on) for line in lines]
+
+
+def verdict_first(found: Diagnosis) -> list[Paragraph]:
+    """The first failure, at the head of a page, the names of the others, and what to do."""
+    first, *_, then = verdict_lines(found)
+    names = [f"{name.replace('_', ' ')}{' (a note)' if name in found.notes else ''}" for name in found.verdict[1:]]
+    also = [f"Also: {', '.join(names)}."] if names else []
+    return [Paragraph(first, On.PAGE, lead=True), *paragraphs([*also, then], On.PAGE)]
 
 
 def what_was_read(curve: Curve, notes: Sequence[str] = ()) -> list[Paragraph]:

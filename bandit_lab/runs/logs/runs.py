@@ -47,10 +47,11 @@ class LogRow(Generic[Result]):
 
 
 def rows_of(
-    logs: Sequence[Log], work: Callable[[Log], Result], run: Progress, stage: str, pages: bool
+    logs: Sequence[Log], work: Callable[[Log], Result], run: Progress, stage: str, pages: bool, alone: str = ""
 ) -> list[LogRow[Result]]:
-    """Work on every log that has a curve."""
-    names = iter(page_names([log.name for log in logs if log.curve is not None]))
+    """Work on every log that has a curve. `alone`: what the page of a single log is called, by default as the log."""
+    titles = [log.name for log in logs if log.curve is not None]
+    names = iter([alone] if alone and len(logs) == 1 else page_names(titles))
     rows: list[LogRow[Result]] = []
     with run.stage(stage) as advance:
         for log in logs:

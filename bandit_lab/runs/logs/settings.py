@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Any
 
-from bandit_lab.app.settings.schema import LEARNER, OUTPUT, PROBLEM, RUN, RunSettings, setting
+from bandit_lab.app.settings.schema import LEARNER, OUTPUT, PROBLEM, RUN, RunSettings, name_of, setting
 from bandit_lab.runs.diagnose import DiagnoseSettings
 from bandit_lab.runs.read.limits import FEWEST_POINTS
 
@@ -72,9 +72,9 @@ class FitSettings(LogSettings):
     """Settings of `fit`."""
 
     learning_rate: float | None = setting(None, "logits per unit gradient", "eta, for the effective stiffness", LEARNER)
-    momentum: float | None = setting(None, "", "mu in [0, 1) (Adam: beta1, with the ema convention)", LEARNER)
-    convention: str = setting(
-        "heavy_ball", "", "heavy_ball (v <- mu v + g) | ema (v <- mu v + (1 - mu) g) | nesterov", LEARNER
+    momentum: float | None = setting(None, "", "mu in [0, 1) (Adam: beta1, with sgd_ema)", LEARNER)
+    optimizer: dict[str, Any] = name_of(
+        "sgd", ("sgd", "sgd_ema", "nesterov"), "sgd (v <- mu v + g) | sgd_ema (v <- mu v + (1 - mu) g) | nesterov"
     )
     models: list[str] = setting(LAWS, "laws", "which are fitted: " + " | ".join(LAWS), RUN)
     level: float = setting(0.9, "", "confidence of the intervals, in [0.5, 0.99]; interval_90 is always at 0.9", RUN)
@@ -82,9 +82,6 @@ class FitSettings(LogSettings):
     horizon: float | None = setting(
         None, "steps", "how far behind the last point seen; null: the run's end, or half its length behind it", RUN
     )
-    backtest: bool = setting(False, "", "forecast every run's end from its first parts and score it", RUN)
-    fractions: list[float] = setting([0.3, 0.5, 0.7], "", "shares of the points that the back-test sees", RUN)
-    backtest_points: int = setting(60, "points", "shorter runs are left out of the back-test", RUN)
     pictures: bool = setting(True, "", "draw fits.png (all runs as small multiples)", OUTPUT)
     report: bool = setting(True, "", "write report/<run>.html, .md and .png, ready to paste into an issue", OUTPUT)
     seed: int = setting(0, "", "root of the random numbers (the verdict's simulated null)", RUN)
@@ -120,17 +117,8 @@ class DiagnosisSettings(LogSettings):
     diagnostic: dict[str, Any] = setting(
         {}, "", "options of a plug-in's diagnostic: diagnostic.<failure>.<option>=value", LEARNER
     )
-    simulated: str | None = setting(
-        None,
-        "",
-        "training | held_out: score the diagnostics on simulated runs of known failure instead of logs",
-        PROBLEM,
-    )
-    runs: int | None = setting(None, "runs", "of the benchmark; null: as conf/benchmark says", RUN)
     pictures: bool = setting(True, "", "draw diagnoses.png (several runs as small multiples)", OUTPUT)
-    report: bool = setting(
-        True, "", "write report/<run>.html, .md and .png, ready to paste; simulated runs: recall.png", OUTPUT
-    )
+    report: bool = setting(True, "", "write report/<run>.html, .md and .png, ready to paste", OUTPUT)
     seed: int = setting(0, "", "root of the random numbers (the oscillation test's simulated null)", RUN)
 
 
@@ -160,11 +148,11 @@ class AdviseSettings(ReadSettings):
     version: str | None = setting(None, "", "release of the trainer, for defaults that changed: version=0.17", PROBLEM)
     learning_rate: float | None = setting(None, "", "eta; null: of the configuration", LEARNER)
     momentum: float | None = setting(None, "", "mu (Adam: beta1); null: of the configuration", LEARNER)
-    optimizer_name: str | None = setting(
-        None, "", "adamw | adam | sgd | nesterov | rmsprop; null: of the configuration", LEARNER
-    )
-    staleness_model: str | None = setting(
-        None, "", "refresh (model A) | lag (B) | pipeline (C); null: as the configuration implies", LEARNER
+    optimizer: dict[str, Any] = name_of(None, (), "adamw | adam | sgd | nesterov | rmsprop; null: of the configuration")
+    staleness: dict[str, Any] = name_of(
+        None,
+        ("refresh", "lag", "pipeline"),
+        "refresh (model A) | lag (B) | pipeline (C); null: as the configuration implies",
     )
     refresh_interval: int | None = setting(
         None, "optimiser steps", "N >= 1 (lag: the lag >= 0); null: K_ref as the trainer implements it", LEARNER

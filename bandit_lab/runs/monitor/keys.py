@@ -6,7 +6,8 @@ from bandit_lab.runs.read import aliases, limits
 from bandit_lab.runs.read.record import COLUMNS
 from bandit_lab.runs.read.which import looks_like_evaluation, match_key, reward_guesses
 
-NOT_WATCHED = ("lr", "length", "reward_std", "reward_min", "reward_max", "mismatch", "importance_ratio", "age")
+NOT_WATCHED = ("age", "perplexity")
+"""What no judge asks for."""
 ROLES = ("reward", "eval", *(name for name in COLUMNS if name not in NOT_WATCHED))
 
 

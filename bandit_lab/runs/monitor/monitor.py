@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 
 from bandit_lab import _checks
-from bandit_lab.runs.diagnose import concentration, coupling, degeneracy, divergence, outcomes
+from bandit_lab.runs.diagnose import (
+    concentration,
+    coupling,
+    degeneracy,
+    divergence,
+    length,
+    mismatch,
+    outcomes,
+    plumbing,
+    truncation,
+)
 from bandit_lab.runs.diagnose.evidence import DiagnoseSettings, Diagnosis, Finding
 from bandit_lab.runs.diagnose.excursions import swinging
 from bandit_lab.runs.diagnose.severity import severities
@@ -22,6 +32,8 @@ from bandit_lab.runs.read.record import Curve, Floats, RewardScale, Series
 
 _NO_NUMBER = 3
 """Rows without a number, one behind the other, that mean divergence."""
+_GRADIENTS = 64
+"""Steps without a gradient that are remembered: more of them say nothing more."""
 _STRETCH = 32
 """Rows of the same names from which it pays to take them as columns."""
 
@@ -92,8 +104,10 @@ class Monitor:
         self._held: dict[str, History] = {}
         self._since: dict[str, tuple[int, int]] = {}
         self._lost = self._longest = self._blind = 0
+        self._gradient_lost: list[float] = []
         self._looks = self._held_out_looks = self._held_out_size = 0
-        self._next = spending.FIRST
+        self._next = 1
+        self._unproven: set[str] = set()
         self.rows = 0
         self.restarts = 0
         self.step = -math.inf
@@ -123,6 +137,8 @@ class Monitor:
                 continue
             if role == "reward":
                 self._count(value)
+            if role == "grad_norm":
+                self._count_gradient(step, value)
             if math.isfinite(value):
                 if role not in self._held:
                     self._held[role] = History(self._room)
@@ -180,6 +196,8 @@ class Monitor:
                 last = min(first + max(self._next - self.rows, 1), last)
                 self.rows += last - first
                 self._longest, self._lost = max(self._longest, self._lost), 0
+            if "grad_norm" in columns:
+                self._gradient_lost.clear()
             for role, values in columns.items():
                 self._held.setdefault(role, History(self._room)).extend(steps[first:last], values[first:last])
             self.step = float(steps[last - 1])
@@ -194,6 +212,13 @@ class Monitor:
         else:
             self._lost += 1
 
+    def _count_gradient(self, step: float, value: float) -> None:
+        """Steps at the end whose gradient norm is no number, the first few of them."""
+        if math.isfinite(value):
+            self._gradient_lost.clear()
+        elif len(self._gradient_lost) < _GRADIENTS:
+            self._gradient_lost.append(step)
+
     def _restart(self, step: float) -> None:
         self.restarts += 1
         for held in self._held.values():
@@ -201,17 +226,36 @@ class Monitor:
         reward = self._held.get("reward")
         self.rows = 0 if reward is None else reward.size * reward.width
         self._lost = 0
+        self._gradient_lost = [one for one in self._gradient_lost if one < step]
         self._since = {}
-        self._next = max(self.rows + 1, spending.FIRST)  # the number of looks goes on: what is spent is spent
+        self._next = self.rows + 1  # the number of looks goes on: what is spent is spent
         self.alarms = [one for one in self.alarms if one.step < step]
 
     def _judge(self) -> list[Alarm]:
         new = self._no_number()
-        if self.rows >= self._next and (curve := self.curve()) is not None and curve.reward.size >= spending.FIRST:
+        if self.rows >= self._next and (curve := self.curve()) is not None:
             self._next = spending.next_look(self.rows)
-            new += self._look(curve)
+            new += self._look(curve) if curve.reward.size >= spending.FIRST else self._proven(curve)
         self.alarms += new
         return new
+
+    def _proven(self, curve: Curve) -> list[Alarm]:
+        """What the first rows prove, as `diagnose` finds it in a log of so few: it is there in every one of them."""
+        found = [one for one in self._levels(curve, self._base) if one is not None]
+        grades = severities(found, curve)
+        proven = {one.failure for one in found if one.present and grades[one.failure][0] != "note"}
+        if not _solved(curve):  # a hard start is silent, too
+            proven.discard("advantage_degeneracy")
+        self._unproven |= {*spending.HOLD} - proven
+        return [
+            self._alarm(one)
+            for one in found
+            if one.failure in proven - self._unproven and not self._raised(one.failure)
+        ]
+
+    def _alarm(self, finding: Finding) -> Alarm:
+        best = max(finding.evidence, key=lambda one: one.score)
+        return Alarm(finding.failure, self.step, self.rows, finding.onset, float(best.score), best.text)
 
     def _no_number(self) -> list[Alarm]:
         """No statistics here, hence at every row: rewards that stay no numbers."""
@@ -242,23 +286,31 @@ class Monitor:
             self._since[failure] = (first, looks + 1)
             held = self.rows - first >= spending.HOLD.get(failure, 0.0) * self.rows
             if held and (failure not in spending.HOLD or looks > 0) and not self._raised(failure):
-                best = max(finding.evidence, key=lambda one: one.score)
-                new.append(Alarm(failure, self.step, self.rows, finding.onset, float(best.score), best.text))
+                new.append(self._alarm(finding))
         return new
 
     def _judged(self, curve: Curve, limits: DiagnoseSettings) -> tuple[Finding, ...]:
         swings = swinging(curve, limits)
         found = [
-            divergence.judge(curve, limits),
             Finding("dynamical_instability", swings.score, (swings,)),
             coupling.judge(curve, limits),
             concentration.judge(curve, limits),
-            degeneracy.judge(curve, limits, self._group_size),
             self._collapsed(curve, limits),
+            *(one for one in (*self._levels(curve, limits), length.judge(curve)) if one is not None),
         ]
         if self._patience is not None and self.rows >= self._patience:
             found.append(outcomes.stalled(curve, limits, least=spending.STALLED))
         return tuple(found)
+
+    def _levels(self, curve: Curve, limits: DiagnoseSettings) -> tuple[Finding | None, ...]:
+        """What is told from levels, so that one row may prove it."""
+        return (
+            plumbing.judge(curve),
+            mismatch.judge(curve),
+            truncation.judge(curve, limits),
+            divergence.judge(curve, limits),
+            degeneracy.judge(curve, limits, self._group_size),
+        )
 
     def _collapsed(self, curve: Curve, limits: DiagnoseSettings) -> Finding:
         """A fall that is there without the worst few of the last rewards, too: a dead reward server is no collapse."""
@@ -284,6 +336,7 @@ class Monitor:
             scale=self._scale or RewardScale.estimated(own.value),
             eval=series.pop("eval", None),
             series={role: one for role, one in series.items() if one.step.size},
+            gradient_lost=np.array(self._gradient_lost),
         )
 
     def _series(self, role: str) -> Series:
@@ -307,6 +360,11 @@ class Monitor:
     def scores(self) -> dict[str, float]:
         """Failure -> score at the last look, 1 and more: beyond its threshold; what could not be judged is left out."""
         return {one.failure: float(one.score) for one in self.findings if one.score is not None}
+
+
+def _solved(curve: Curve) -> bool:
+    """Whether every reward so far is the largest there can be."""
+    return curve.scale.high == 1 and bool(np.all(curve.reward >= 1))
 
 
 def _without_lowest(curve: Curve, count: int) -> Curve:

@@ -10,7 +10,7 @@ turned into standard errors by the normal law. Reward noise is not white: `corre
 was worked out from second differences, as if it were, is too small. No test is laxer here than in `diagnose`.
 
 Entropy, silent groups, KL and gradient norm have no such noise model. They are levels, and an alarm asks that a level
-holds on for a share of the run (`HOLD`). What all this amounts to is measured: `watch simulated=held_out`.
+holds on for a share of the run (`HOLD`). What all this amounts to is measured: `experiments/grading/alarms.py`.
 """
 
 from dataclasses import replace
@@ -29,7 +29,16 @@ GROWTH = 1.02
 """Factor by which a run grows from one look to the next."""
 SHARES = {"collapsed": 0.4, "dynamical_instability": 0.2, "reward_hacking": 0.2}
 """What the tests with a noise model get of the rate; the rest is left for what holds on."""
-HOLD = {"diverging": 0.02, "policy_concentration": 0.25, "advantage_degeneracy": 0.1, "stalled": 0.0}
+HOLD = {
+    "diverging": 0.02,
+    "sampler_mismatch": 0.1,
+    "truncated_answers": 0.1,
+    "plumbing": 0.1,
+    "answer_length": 0.25,
+    "policy_concentration": 0.25,
+    "advantage_degeneracy": 0.1,
+    "stalled": 0.0,
+}
 """Share of the run for which a level has to hold on."""
 LONE = 2
 """Rows of the last tenth that may lie anywhere without a run's being collapsed: one step of a dead reward server."""

@@ -14,7 +14,7 @@ from bandit_lab.theory import MODELS
 
 _LEAST = {"group_size": 1, "learning_rate": 0, "weight_decay": 0, "kl_weight": 0, "clip_low": 0, "clip_high": 0}
 ADAM = ("adam", "lamb")
-OPTIMISERS = "adamw, adam, lamb, adafactor, rmsprop, sgd or nesterov (optimizer_name=... reads it as one of them)"
+OPTIMISERS = "adamw, adam, lamb, adafactor, rmsprop, sgd or nesterov (optimizer=... reads it as one of them)"
 
 
 @dataclass(frozen=True)
@@ -212,6 +212,6 @@ def _optimizer(facts: dict[str, Fact], look: Lookup) -> tuple[str, str, float]:
     if "rmsprop" in name or "adafactor" in name:
         return name, "ema", 0.0
     known = any(part in name for part in ADAM)
-    key = "optimizer_name" if found is None or "optimizer" in look.given else found.key
+    key = "optimizer" if found is None or "optimizer" in look.given else found.key
     _checks.require(known, key, OPTIMISERS, name)
     return name, "ema", float(momentum)

@@ -12,8 +12,7 @@ from typing import Any
 from bandit_lab import _checks
 from bandit_lab.app.chunks import durable
 from bandit_lab.app.document import Document
-from bandit_lab.app.folder.outputs import begins, output_file
-from bandit_lab.app.runner import default_folder
+from bandit_lab.app.folder.outputs import begins, file_in
 from bandit_lab.app.terminal import report
 from bandit_lab.app.terminal.errors import Alarmed, stopped_by_disk
 from bandit_lab.app.terminal.progress import Progress
@@ -23,20 +22,21 @@ from bandit_lab.runs.watch import show
 from bandit_lab.runs.watch.alarms import Outlet, holds_alarms
 from bandit_lab.runs.watch.rows import Rows
 from bandit_lab.runs.watch.settings import WatchSettings
-from bandit_lab.runs.watch.sources import Reading, follow
+from bandit_lab.runs.watch.sources import Reading, changed, follow
 from bandit_lab.runs.watch.state import Watched
 
+PAGE, ALARMS = "page.html", "alarms.jsonl"
 _REDRAW = 1.0
 """Seconds between two drawings of the terminal page, at the least."""
 
 
 @dataclass(frozen=True)
 class WatchPlan:
-    """Checked settings; `path` is what is followed, None for the benchmark."""
+    """Checked settings; `path` is what is followed."""
 
     settings: WatchSettings
-    path: Path | None
-    reading: Reading | None = None
+    path: Path
+    reading: Reading
 
 
 class Budget:
@@ -71,18 +71,6 @@ class Budget:
 
 def prepare(settings: WatchSettings, explicit: frozenset[str]) -> WatchPlan:
     """Check every setting; nothing is opened, for the log may not exist yet. Raises ValueError."""
-    if settings.simulated is not None:
-        from bandit_lab.runs.benchmark.plant import SPLITS
-
-        _checks.choice("simulated", settings.simulated, SPLITS)
-        _checks.require(not settings.paths, "simulated", "no log beside it", "both")
-        _checks.integer("runs", settings.runs, 20)
-        if settings.seed is not None:
-            _checks.integer("seed", settings.seed, 0)
-        return WatchPlan(settings, None)
-    for name in ("runs", "seed"):
-        wanted = "simulated=training or held_out with it"
-        _checks.require(name not in explicit, name, wanted, getattr(settings, name))
     _checks.require(len(settings.paths) == 1, "paths", "one log or folder", f"{len(settings.paths)} of them")
     for name in ("seconds", "idle", "every"):
         if getattr(settings, name) is not None:
@@ -93,10 +81,9 @@ def prepare(settings: WatchSettings, explicit: frozenset[str]) -> WatchPlan:
     _checks.momentum("momentum", settings.momentum)
     if settings.refresh_interval is not None:
         _checks.integer("refresh_interval", settings.refresh_interval, 1)
-    if settings.page is not None:
-        output_file("page", Path(settings.page), begins(show.HEAD), settings.paths)
-    if settings.alarms is not None:
-        output_file("alarms", Path(settings.alarms), holds_alarms, [*settings.paths, settings.page], appended=True)
+    if settings.run_dir is not None:
+        file_in(settings.run_dir, PAGE, begins(show.HEAD), settings.paths)
+        file_in(settings.run_dir, ALARMS, holds_alarms, settings.paths, appended=True)
     scale = _scale(settings)
     options = ReadOptions(
         settings.reward_key, settings.step_key, settings.eval_key, parse_where(settings.where), settings.run,
@@ -128,11 +115,9 @@ def _monitor(settings: WatchSettings) -> Monitor:
 
 def execute(plan: WatchPlan, folder: Any, progress: Progress) -> Path:
     """Follow until the end. Returns the page, or the log. Raises `Alarmed` where alarms stand at the end."""
-    if plan.path is None:
-        return _benchmark(plan.settings, progress)
-    run = _followed(plan, plan.path, speaks=True)
+    run = _followed(plan, speaks=True)
     report.show(show.terminal(run))
-    page = _optional(plan.settings.page)
+    page = _written(plan.settings, PAGE)
     if page is not None:
         _write(run, page)
     if run.monitor.alarms:
@@ -142,27 +127,24 @@ def execute(plan: WatchPlan, folder: Any, progress: Progress) -> Path:
 
 def compute(plan: WatchPlan, progress: Progress) -> Document:
     """What is known at the end, without a word on the terminal."""
-    if plan.path is None:
-        return _scored(plan.settings, progress)
-    run = _followed(plan, plan.path, speaks=False)
-    if plan.settings.page is not None:
-        _write(run, Path(plan.settings.page))
+    run = _followed(plan, speaks=False)
+    page = _written(plan.settings, PAGE)
+    if page is not None:
+        _write(run, page)
     return show.document(run)
 
 
-execute.__wrapped__ = compute  # type: ignore[attr-defined]  # the Python interface wants the document alone
-
-
-def _followed(plan: WatchPlan, path: Path, speaks: bool) -> Watched:
+def _followed(plan: WatchPlan, speaks: bool) -> Watched:
     """The run at its end. speaks: whether the terminal shows it, or the alarms as they come."""
-    assert plan.reading is not None
-    settings = plan.settings
+    settings, path = plan.settings, plan.path
     run = Watched(settings, follow(path, plan.reading), _monitor(settings))
     interrupted = False
+    if settings.run_dir is not None:
+        Path(settings.run_dir).mkdir(parents=True, exist_ok=True)
     with _live(settings) if speaks else contextlib.nullcontext() as draw:
-        outlet = Outlet(settings.on_alarm, _optional(settings.alarms), str(path), speaks and draw is None)
+        outlet = Outlet(settings.on_alarm, _written(settings, ALARMS), str(path), speaks and draw is None)
         try:
-            _loop(run, outlet, _optional(settings.page), draw)
+            _loop(run, outlet, _written(settings, PAGE), draw)
         except KeyboardInterrupt:
             interrupted = True
         else:
@@ -176,8 +158,8 @@ def _followed(plan: WatchPlan, path: Path, speaks: bool) -> Watched:
     return run
 
 
-def _optional(path: str | None) -> Path | None:
-    return None if path is None else Path(path)
+def _written(settings: WatchSettings, name: str) -> Path | None:
+    return None if settings.run_dir is None else Path(settings.run_dir, name)
 
 
 def _send(run: Watched, outlet: Outlet, rows: Rows) -> bool:
@@ -193,12 +175,13 @@ def _loop(run: Watched, outlet: Outlet, page: Path | None, draw: Callable[[Any],
     start = fresh = time.monotonic()
     end = start + (settings.seconds or math.inf)
     drawn = -math.inf
-    written = False
+    written, mark = False, None
     while True:
         seen = run.lines
         alarmed = _send(run, outlet, run.source.poll())
-        now = time.monotonic()
-        fresh = now if run.lines > seen else fresh
+        now, grown = time.monotonic(), mark
+        mark = changed(run.source.path)
+        fresh = now if run.lines > seen or mark != grown else fresh
         first = not written and run.lines > 0 and not run.source.behind  # nobody waits for the budget to see a page
         if page is not None and (alarmed or first or budget.afford("page")):
             budget.spend("page", lambda: _write(run, page))
@@ -209,10 +192,16 @@ def _loop(run: Watched, outlet: Outlet, page: Path | None, draw: Callable[[Any],
             draw(show.terminal(run))
             drawn = now
         idle = settings.idle is not None and now - fresh >= settings.idle
-        if now >= end or idle or (run.ended and not run.source.behind):
+        over = run.source.ended and (now - fresh >= settings.every or _is_old(mark, settings.every))
+        if now >= end or idle or ((run.reached or over) and not run.source.behind):
             return
         if not run.source.behind:
             time.sleep(min(settings.every, max(end - now, 0.0)))
+
+
+def _is_old(mark: tuple[int, int] | None, seconds: float) -> bool:
+    """Whether what was last changed then has been left alone for so long."""
+    return mark is not None and time.time_ns() - mark[0] >= seconds * 1e9
 
 
 @contextlib.contextmanager
@@ -232,21 +221,3 @@ def _write(run: Watched, page: Path) -> None:
 
     with stopped_by_disk(page):
         durable.write_file(page, as_html(show.document(run)).encode())
-
-
-def _benchmark(settings: WatchSettings, progress: Progress) -> Path:
-    from bandit_lab.app.document.as_json import strict_json
-
-    document = _scored(settings, progress)
-    document.show()
-    place = default_folder("watch").with_suffix(".json")
-    place.parent.mkdir(parents=True, exist_ok=True)
-    durable.write_file(place, strict_json(document.to_dict()).encode())
-    return place
-
-
-def _scored(settings: WatchSettings, progress: Progress) -> Document:
-    from bandit_lab.runs.watch import benchmark
-
-    assert settings.simulated is not None
-    return benchmark.document(benchmark.score(settings.simulated, settings.runs, progress, settings.seed))

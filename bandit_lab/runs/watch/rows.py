@@ -141,17 +141,28 @@ class Csv:
         return [] if chosen is None else chosen.dictionaries()
 
 
+THE_END = (
+    "Final validation metrics: ",  # verl, behind its last step
+    "RL training finished!",  # prime-rl
+    "Max number of steps has been reached, stopping training early",  # NeMo-RL
+    "Training completes! Total time elapsed",  # AReaL
+)
+"""What trainers print when they are done, in their sources of 2026. TRL prints `train_runtime`, which is a row."""
+
+
 class Console:
-    """Text of a terminal: all dialects at first, then the one that finds rows."""
+    """Text of a terminal: all dialects at first, then the one that finds rows. `ended`: its trainer says so."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._dialects = list(console.dialects(options))
         self._seen = 0
+        self.ended = False
 
     def rows(self, text: Text) -> list[dict[str, Any]]:
         """The rows of the best dialect so far; nothing before it is known which one that is."""
         lines = decoded(lines_of(text))
         for line in lines:
+            self.ended |= any(words in line for words in THE_END)
             for dialect in self._dialects:
                 dialect.feed(line)
         if len(self._dialects) > 1:
@@ -188,6 +199,7 @@ class Stepped:
         if isinstance(found, Columns):
             if self._are_metrics(found) and (abs(steps := found[self._step_key]) < 1e18).all():
                 self._note(steps.max(initial=0))
+                self.ended &= not len(steps)
                 return Stretch(steps, found)
             found = found.dictionaries()
         return [row for names, group in itertools.groupby(found, tuple) for row in self._alike(names, [*group])]
@@ -197,6 +209,7 @@ class Stepped:
         if not steps or not {*map(type, steps)} <= NUMBERS or not all(abs(step) < 1e18 for step in steps):
             return self._one_by_one(rows)
         self._note(max(steps))
+        self.ended = False
         return zip(steps, rows, strict=True)
 
     def _are_metrics(self, names: Collection[str]) -> bool:
@@ -205,9 +218,11 @@ class Stepped:
 
     def _one_by_one(self, found: list[dict[str, Any]]) -> Iterator[Row]:
         for row in found:
-            self.ended |= "train_runtime" in row
             if not self._counts(row):
+                self.ended |= "train_runtime" in row
                 continue
+            over = "train_runtime" in row
+            self.ended = over or (self.ended and is_evaluation(row))  # training that goes on has not ended
             step = self._step(row)
             if is_evaluation(row):
                 row = {key if key.startswith("eval") else f"eval/{key}": value for key, value in row.items()}

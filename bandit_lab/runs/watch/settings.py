@@ -20,8 +20,12 @@ class WatchSettings(ShellSettings):
     on_alarm: str | None = setting(
         None, "command", "run at every alarm; BANDIT_LAB_ALARM holds the alarm as JSON", OUTPUT
     )
-    alarms: str | None = setting(None, "path", "file to which every alarm is added as one JSON line", OUTPUT)
-    page: str | None = setting(None, "path", "HTML page, written again now and then and at the end", OUTPUT)
+    run_dir: str | None = setting(
+        None,
+        "path",
+        "folder for page.html, written now and then, and alarms.jsonl, a line per alarm; null: neither",
+        OUTPUT,
+    )
     false_alarm: float = setting(0.05, "per run", "rate of false alarms over the whole run, all failures together")
     patience: int | None = setting(None, "rows", "without a gain: stalled; null: no alarm for that", RUN)
     reward_key: str | None = setting(None, "", "column to read as the reward; null: the trainer's known names")
@@ -36,9 +40,4 @@ class WatchSettings(ShellSettings):
     learning_rate: float | None = setting(None, "as in advise", "eta, for the margin", LEARNER)
     momentum: float = setting(0.0, "", "mu, for the margin", LEARNER)
     refresh_interval: int | None = setting(None, "steps", "N, for the margin", LEARNER)
-    simulated: str | None = setting(
-        None, "", "training | held_out: rate of false alarms and delays on simulated runs instead of a log", PROBLEM
-    )
-    runs: int = setting(2000, "runs", "healthy ones with simulated=", RUN)
     plugins: list[str] = setting([], "modules", "Python modules to import first; they may register readers")
-    seed: int | None = setting(None, "", "of the simulated runs; null: that of their ranges", RUN)

@@ -24,10 +24,10 @@ HEAD = f"{PAGE_HEAD}<title>{TITLE}</title>"
 def lines(run: Watched) -> list[str]:
     """What is known, one sentence a line."""
     monitor = run.monitor
-    if not monitor.rows:
+    if not monitor.rows and run.final is None:
         told = f"{run.lines} rows without a reward" if run.lines else run.source.waiting or "waits for rows"
         return [f"{run.source.about}: {told}"]
-    state = f"step {monitor.step:g}, {monitor.rows} rewards"
+    state = f"step {monitor.step:g}, {monitor.rows} rewards" if monitor.rows else "judged as a whole"
     state += f", taken up again {monitor.restarts} times" if monitor.restarts else ""
     made = [f"{run.source.about}: {state}", f"verdict: {verdict(run)}"]
     made += [f"  {'' if _stands(run, one) else 'earlier alarm, not in the whole log: '}{alarm_text(one)}"

@@ -11,13 +11,15 @@ from typing import Any, Protocol
 from bandit_lab._text import visible
 from bandit_lab.runs.read import Curve, NoRoom, folder, mlflow_run, read, rollout_folder, source
 from bandit_lab.runs.read.options import ReadOptions
-from bandit_lab.runs.watch.rows import Columns, Lines, Row, Rows, Stepped, recognised
+from bandit_lab.runs.watch.rows import Columns, Console, Lines, Row, Rows, Stepped, recognised
 from bandit_lab.runs.watch.tail import Tail, Text, lines_of
 
 PATIENCE = 40
 """A document is read again no sooner than so many times the time that its last reading took."""
 _FIRST = 2
 """Lines from which a format is recognised."""
+_ONE_ROW_A_LINE = (".jsonl", ".ndjson")
+"""Names by which one line is enough."""
 _LATEST = 2.0
 """Seconds after which a folder is looked at again, at the least."""
 
@@ -101,20 +103,21 @@ class LineFile:
         if len(self.events) > cut:  # rows are numbered anew in a file that begins anew
             self._stepped = Stepped(self._reading.options)
         rows = self._stepped.rows(found)
-        self.ended = self._stepped.ended
+        self.ended = self._stepped.ended or (isinstance(self._lines, Console) and self._lines.ended)
         self.waiting = "" if self._lines is not None else f"waits for {'lines in' if self._tail.there else ''} "
         self.waiting = " ".join(f"{self.waiting}{self.about if self.waiting else ''}".split())
         return rows
 
     def close(self) -> Rows:
         """The row of the last line, should it have no end."""
-        return self._stepped.rows(self._rows(self._tail.close()))
+        return self._stepped.rows(self._rows(self._tail.close(), 1))
 
-    def _rows(self, text: Text) -> list[dict[str, Any]] | Columns:
+    def _rows(self, text: Text, least: int = _FIRST) -> list[dict[str, Any]] | Columns:
         if self._lines is None:
             self._first += text
             text, lines = b"", lines_of(self._first)
-            if sum(bool(line.strip()) for line in lines) >= _FIRST:
+            least = 1 if self.path.suffix in _ONE_ROW_A_LINE else least
+            if sum(bool(line.strip()) for line in lines) >= least:
                 self._lines = recognised(self.path, lines, self._reading.options)
                 self.document = self._lines is None
                 text, self._first = self._first, b""
@@ -135,7 +138,7 @@ class Document:
 
     def poll(self) -> Rows:
         """The rows behind the last one that was given; all from an earlier step on where the log goes back."""
-        mark, now = _mark(self.path), time.monotonic()
+        mark, now = changed(self.path), time.monotonic()
         if mark is None or mark == self._mark or now < self._not_before:
             return []
         try:
@@ -232,7 +235,7 @@ class Folder(_Later):
         except ValueError as error:
             self._missing, files = f"waits for a log: {error}", []
         self._not_before = now + max(_LATEST, PATIENCE * (time.monotonic() - now))
-        newest = max(files, key=lambda file: _mark(file) or (0,), default=None)
+        newest = max(files, key=lambda file: changed(file) or (0,), default=None)
         if newest is not None and newest != self._chosen:
             if self._chosen is not None:
                 self._own.append(f"goes on with {visible(str(newest))}, which was written last")
@@ -247,7 +250,7 @@ class File(_Later):
 
     def _look(self) -> Rows:
         """The new rows, once it is known how to read them."""
-        if self._inner is None and (_mark(self._path) or (0, 0))[1]:
+        if self._inner is None and (changed(self._path) or (0, 0))[1]:
             whole = not os.path.isdir(self._path) and _only_whole(self._path)
             form: Any = Folder if os.path.isdir(self._path) else Document if whole else LineFile
             self._inner = form(self._path, self._reading)
@@ -292,7 +295,7 @@ def _only_whole(path: Path) -> bool:
     return start.startswith((b"\xff\xfe", b"\xfe\xff")) or "tfevents" in path.name
 
 
-def _mark(path: Path) -> tuple[int, int] | None:
+def changed(path: Path) -> tuple[int, int] | None:
     """(time of the last change, size) of a file, or of the newest file in a folder."""
     try:
         own = os.stat(path)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from bandit_lab.app.document import Value
-from bandit_lab.runs.diagnose import Diagnosis, diagnose
+from bandit_lab.runs.diagnose import DiagnoseSettings, Diagnosis
+from bandit_lab.runs.logs.gather import Log
 from bandit_lab.runs.monitor import Alarm, Monitor
 from bandit_lab.runs.read import limits, read, scalars
 from bandit_lab.runs.watch.rows import Rows, Stretch
@@ -56,10 +57,10 @@ class Watched:
                 self.logged_margin = 1 / used
 
     @property
-    def ended(self) -> bool:
-        """Whether the run says that it is over."""
+    def reached(self) -> bool:
+        """Whether the step is there at which the user wants to end."""
         until = self.settings.until
-        return self.source.ended or (until is not None and self.monitor.step >= until)
+        return until is not None and self.monitor.step >= until
 
     @property
     def forecast(self) -> Value:
@@ -73,17 +74,22 @@ class Watched:
         """Judge the run as `diagnose` does, once no more comes; `keywords` say how its log is read.
 
         Of a log that is too large to be read once more, no longer whole, or holds what a restart took back, what the
-        monitor kept is judged.
+        monitor kept is judged. Where that found no reward, `diagnose` may know one.
         """
         curve = self.monitor.curve()
-        if curve is None:
-            return
         if not self.monitor.restarts:
             with contextlib.suppress(ValueError, OSError):
                 if os.path.isdir(self.source.path) or os.path.getsize(self.source.path) <= limits.MAX_DOCUMENT_BYTES:
                     whole = read(self.source.path, **keywords)[0]
-                    curve = whole if whole.step.size >= curve.step.size else curve
-        self.final = diagnose(curve, None, self.settings.group_size, self.settings.refresh_interval)
+                    curve = whole if curve is None or whole.step.size >= curve.step.size else curve
+        if curve is None:
+            return
+        from bandit_lab.runs.diagnose.work import work  # what it takes to judge as the command does is needed only here
+
+        told = self.settings
+        log = Log(curve.name, str(self.source.path), curve, group_size=told.group_size,
+                  refresh_interval=told.refresh_interval)  # fmt: skip
+        self.final = work(log, DiagnoseSettings())
 
     def look_ahead(self) -> None:
         """Forecast the reward from the block means that are kept.

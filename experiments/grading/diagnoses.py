@@ -1,0 +1,241 @@
+"""How often `diagnose` finds failures planted in simulated runs, beside a classifier that sees the reward curve alone.
+
+    python experiments/grading/diagnoses.py                                  # 1,500 held-out runs: half an hour
+    python experiments/grading/diagnoses.py runs=60 'limits={surrogates: 99}'
+    python experiments/grading/diagnoses.py split=training                   # on these thresholds may be chosen
+
+Ranges of the runs are in `conf/benchmark/training.yaml` and `held_out.yaml`, sizes that count in `effects.yaml`. The
+stored numbers are `figures/held_out.*`; `make figures` computes them.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure as Drawn
+from scipy.stats import beta
+
+from bandit_lab import _checks
+from bandit_lab.app.document import Block, Column, Document, Figure, On, Table, Values
+from bandit_lab.app.plots import style as s
+from bandit_lab.app.settings.schema import PROBLEM, RUN, RunSettings, setting
+from bandit_lab.app.terminal.progress import Progress, ProgressCallback
+from bandit_lab.lab.sick_runs.effects import effects, label
+from bandit_lab.lab.sick_runs.logs import as_curve
+from bandit_lab.lab.sick_runs.plant import load, plant
+from bandit_lab.lab.sick_runs.simulate import Simulated, simulate_all
+from bandit_lab.runs.diagnose import FAILURES, OUTCOMES, DiagnoseSettings, diagnose
+from bandit_lab.runs.logs.findings import paragraphs
+from experiments.grading import scores as scoring
+from experiments.grading.reward_only import RewardOnly, features, train
+from experiments.grading.scores import ScoredRun, grades, lacking
+from experiments.shared import script
+
+SPLITS = ("training", "held_out")
+Both = tuple[dict[str, Any], dict[str, Any]]
+"""One failure: the scores of the diagnostics, and of what sees only the reward curve."""
+_UNITS = {
+    "reward_hacking": "fall of the true reward",
+    "advantage_degeneracy": "share of silent groups",
+    "policy_concentration": "share of the entropy lost",
+    "dynamical_instability": "swing of the reward, peak to peak",
+}
+
+
+@dataclass
+class PlantedSettings(RunSettings):
+    """Settings of this script."""
+
+    split: str = setting("held_out", "", "training | held_out: the ranges that runs are drawn from", PROBLEM)
+    runs: int | None = setting(None, "runs", "null: as the ranges say", RUN)
+    limits: dict[str, Any] = setting({}, "", "thresholds of diagnose: {surrogates: 99, silent_share: 0.9}", RUN)
+    seed: int | None = setting(None, "", "root of all random numbers; null: that of the ranges", RUN)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Runs [N] with the verdicts of the diagnostics, and the features [N, F] of their reward curves."""
+
+    judged: list[ScoredRun]
+    features: np.ndarray
+
+    def by(self, classifier: RewardOnly) -> list[ScoredRun]:
+        """The same runs with the verdicts of the classifier that sees only the reward curve."""
+        found = classifier.found(self.features)
+        return [ScoredRun(a.sizes, a.labels, f, a.planted_healthy) for a, f in zip(self.judged, found, strict=True)]
+
+
+def judge(runs: Sequence[Simulated], limits: DiagnoseSettings, advance: ProgressCallback) -> Panel:
+    """Diagnose every run's log. The four planted failures are scored; what became of a run (`OUTCOMES`) is not."""
+    about, judged, numbers = load("effects"), [], []
+    for run in runs:
+        curve, sizes = as_curve(run), effects(run, about)
+        found = diagnose(curve, limits)
+        verdict = tuple(name for name in found.verdict if name not in (*OUTCOMES, "healthy", "not_judged"))
+        harmful = tuple(name for name in verdict if name not in found.notes)
+        healthy = run.planted.recipe == "healthy"
+        judged.append(ScoredRun(sizes, label(sizes, about), verdict, healthy, harmful, lacking(run)))
+        numbers.append(features(curve, found))
+        advance(len(judged), len(runs))
+    return Panel(judged, np.array(numbers))
+
+
+def trained_on(panel: Panel) -> RewardOnly:
+    """The classifier fitted to these runs."""
+    number = {"present": 1.0, "weak": np.nan, "absent": 0.0}
+    present = np.array([[number[one.labels[name]] for name in FAILURES] for one in panel.judged])
+    healthy = np.array([one.healthy for one in panel.judged])
+    return train(panel.features, present, healthy, load("effects")["targets"]["false_alarms"])
+
+
+def score(
+    split: str, runs: int | None, limits: DiagnoseSettings, progress: Progress, seed: int | None = None
+) -> dict[str, Any]:
+    """All numbers; seed None: that of the ranges. On `training` the classifier is fitted to the runs themselves."""
+    ranges, about = load(split), load("effects")
+    ranges["seed"] = int(ranges["seed"]) if seed is None else seed
+    with progress.stage("simulated runs") as advance:
+        simulated = simulate_all(plant(ranges, runs or int(ranges["runs"])), advance)
+    with progress.stage("verdicts") as advance:
+        panel = judge(simulated, limits, advance)
+    classifier = trained_on(panel) if split == "training" else RewardOnly.load()
+    found = {
+        "split": split,
+        "seed": ranges["seed"],
+        "runs": len(simulated),
+        "targets": about["targets"],
+        "demanded": {name: about[name]["demanded"] for name in FAILURES},
+        "diagnose": _scores(panel.judged, about) | {"grades": grades(panel.judged)},
+        "reward_only": _scores(panel.by(classifier), about),
+    }
+    if split == "training":
+        found["reward_only"]["classifier"] = {k: np.round(v, 6).tolist() for k, v in vars(classifier).items()}
+    return found
+
+
+def _scores(judged: Sequence[ScoredRun], about: dict[str, Any]) -> dict[str, Any]:
+    alarms, healthy = scoring.false_alarms(judged)
+    curves = {
+        name: [dict(zip(("low", "high", "found", "runs"), row, strict=True))
+               for row in scoring.recall_curve(judged, name, about[name]["bins"])]
+        for name in FAILURES
+    }  # fmt: skip
+    return {
+        "failures": scoring.table(judged),
+        "macro_recall": scoring.macro_recall(judged),
+        "false_alarms": alarms,
+        "healthy": healthy,
+        "recall_by_effect": curves,
+        "confusion": {"rows": ["healthy", *FAILURES], "counts": scoring.confusion(judged).tolist()},
+    }
+
+
+def blocks(found: dict[str, Any]) -> list[Block]:
+    """The numbers, the table of failures, and sentences on the rest."""
+
+    def counted(title: str, place: int, part: str, whole: str) -> Column[Both]:
+        return Column(f"{part}_{place}", title, lambda both: share_text(both[place][part], both[place][whole]))
+
+    columns: list[Column[Both]] = [
+        Column("failure", "failure", lambda both: both[0]["failure"].replace("_", " ")),
+        Column("runs", "runs", lambda both: both[0]["present"]),
+        counted("found: diagnose", 0, "found", "present"),
+        counted("reward curve only", 1, "found", "present"),
+        counted("added where absent", 0, "added", "absent"),
+        counted("by reward curve only", 1, "added", "absent"),
+    ]
+    rows = list(zip(found["diagnose"]["failures"], found["reward_only"]["failures"], strict=True))
+    table = Table(rows, columns, title=f"{found['runs']} simulated runs, {found['split']}", on=On.SHOWN)
+    drawn = Figure(lambda: recall_figure(found), "recall against effect size", "recall")
+    return [Values(found, on=On.JSON), table, *paragraphs(_lines(found)), drawn]
+
+
+def _lines(found: dict[str, Any]) -> list[str]:
+    lines = []
+    for key, name in (("diagnose", "diagnose"), ("reward_only", "reward curve only")):
+        one = found[key]
+        lines.append(
+            f"{name}: mean recall {one['macro_recall']:.3f}, "
+            f"false alarms on healthy runs {share_text(one['false_alarms'], one['healthy'])}"
+        )
+    lines += _grade_lines(found["diagnose"]["grades"])
+    targets = found["targets"]
+    lines.append(f"Targets: mean recall >= {targets['recall']:g}, false alarms <= {100 * targets['false_alarms']:g} %.")
+    return lines
+
+
+def _grade_lines(found: dict[str, Any]) -> list[str]:
+    """How findings were graded, and whether the true reward, which nobody saw, agrees."""
+    lines = []
+    for row in found["failures"]:
+        name = row["failure"].replace("_", " ")
+        line = f"{name}, found: {share_text(row['graded_failure'], row['found'])} graded failure, the others note"
+        if row["in_order"] is not None:
+            line += (
+                f"; at the end {row['lacking_as_failure']:.0%} of the true reward is missing in the former, "
+                f"{row['lacking_as_note']:.0%} in the latter (medians; more in {row['in_order']:.0%} of pairs)"
+            )
+        lines.append(f"{line}.")
+    return [*lines, f"Healthy runs with a failure: {share_text(found['healthy_graded_failure'], found['healthy'])}."]
+
+
+def share_text(part: int, whole: int) -> str:
+    """`part of whole (percent)`."""
+    return f"{part} of {whole} ({100 * part / whole:.1f} %)" if whole else "-"
+
+
+def recall_figure(found: dict[str, Any]) -> Drawn:
+    """Four panels; `found` is the `benchmark` of summary.json. Bars are 95 % Clopper-Pearson intervals."""
+    figure, axes = plt.subplots(2, 2, figsize=(7.0, 4.6), sharey=True)
+    looks = (("diagnose", s.BLUE, "o", "diagnose"), ("reward_only", s.ORANGE, "s", "reward curve alone"))
+    for axis, (failure, unit) in zip(axes.flat, _UNITS.items(), strict=True):
+        for place, (key, colour, marker, name) in enumerate(looks):
+            rows = [row for row in found[key]["recall_by_effect"][failure] if row["runs"]]
+            low, high, hits, runs = (
+                np.array([row[k] for row in rows], float) for k in ("low", "high", "found", "runs")
+            )
+            middle = 0.5 * (low + high) + (place - 0.5) * 0.12 * (high - low)
+            ends = np.nan_to_num(beta.ppf(0.025, hits, runs - hits + 1)), beta.ppf(0.975, hits + 1, runs - hits)
+            share = hits / runs
+            bars = np.array([share - ends[0], np.where(hits < runs, ends[1], 1.0) - share])
+            axis.errorbar(middle, share, np.maximum(bars, 0), color=colour, marker=marker, markersize=4, capsize=2,
+                          linewidth=1.2, label=name)  # fmt: skip
+        axis.axvline(found["demanded"][failure], color=s.GREY, linestyle=(0, (4, 3)), linewidth=1)
+        axis.set(xlabel=f"{unit}", ylim=(-0.03, 1.05))
+        axis.set_title(failure.replace("_", " "))
+    for axis in axes[:, 0]:
+        axis.set_ylabel("share of runs found")
+    axes[0, 0].legend(loc="center right")
+    axes[0, 0].text(found["demanded"]["reward_hacking"], 0.02, " recall demanded from here", fontsize=7, color=s.GREY)
+    return figure
+
+
+def prepare(settings: PlantedSettings, explicit: frozenset[str]) -> script.ScriptPlan:
+    """Check every setting. Raises ValueError."""
+    _checks.choice("split", settings.split, SPLITS)
+    if settings.runs is not None:
+        _checks.integer("runs", settings.runs, 20)
+    for name in settings.limits:
+        _checks.choice("limits", name, [one.name for one in fields(DiagnoseSettings)])
+    seed = int(load(settings.split)["seed"]) if settings.seed is None else settings.seed
+    _checks.integer("seed", seed, 0)
+    return script.ScriptPlan(replace(settings, seed=seed), DiagnoseSettings(**settings.limits), "float32")
+
+
+def compute(plan: script.ScriptPlan, progress: Progress) -> Document:
+    """Simulate, judge and score."""
+    settings = plan.settings
+    found = score(settings.split, settings.runs, plan.given, progress, settings.seed)
+    return Document("Diagnoses of simulated runs", {"benchmark": blocks(found)})
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the script. Returns the exit code."""
+    return script.run(arguments, "diagnoses", __doc__, PlantedSettings, prepare, compute)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

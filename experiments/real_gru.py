@@ -1,0 +1,385 @@
+"""Does the stiffness of a pre-trained language model rise under GRPO to its edge, and what do real groups do to it?
+
+Prediction (written before the runs; what had been seen stands in the setting). A model that is trained already is
+lazy: its weights hardly have to move. So the start tells the rest. The logits of its phonemes are taken as linear in
+the weights (bandit_lab/theory/lazy.py, arXiv 1806.07572), along those directions that change the probability of an
+answer at the start. They are as many as the policy has. The gradient flow of that network gives K(t): K does not rise,
+it falls with the success that is gained. A run from the flow's end, where K is above the exact threshold
+kappa(model, N, mu)/eta, comes to rest there (bandit_lab/theory/thresholds.py), one of Adam from the start with the
+preconditioned K. With weights that hardly move no flatter place is within reach: the noise of groups leaves K where it
+is, and K is that of the flow again once noise is switched off.
+Setting: conf/experiment/real_gru.yaml. Measured: K without a matrix, from Jacobian-vector products and Lanczos' method,
+at means of the weights along the laboratory's own update. Drawn: K against time; K over the edge against N.
+"""
+
+import hashlib
+from functools import cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from bandit_lab import theory
+from bandit_lab._readings import farthest_from_one
+from bandit_lab.app.plots import style as s
+from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner, Optimizer
+from bandit_lab.integrations import g2p
+from bandit_lab.lab.reproduce import sheet
+from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.measure.averaged_path import AveragedPath, averaged_path
+from bandit_lab.measure.leading import stiffness_along
+from experiments.shared.readings import share_near_one
+
+TITLE = "A pre-trained language model at its edge"
+FINDING = "The stiffness of a pre-trained language model in training is {flow:.2f} of what its start tells"
+
+# What prediction and measurement are both told.
+
+RATIO, TIME = {"units": "1"}, {"units": "steps of unit learning rate"}
+STIFFNESS, REWARD = {"units": "reward per squared parameter"}, {"units": "reward"}
+INVERSE = {"units": "1/learning rate"}
+ADVANTAGE = "dr_grpo"
+LATE = 2
+"""Checks at the end of a run whose mean is its plateau."""
+
+
+def unsupported_reason(setting: Setting) -> str | None:
+    """Which package is missing."""
+    return g2p.missing()
+
+
+def inputs(setting: Setting) -> str:
+    """A hash of the model."""
+    return hashlib.sha256(b"".join(one.tobytes() for one in g2p.weights().values())).hexdigest()
+
+
+@cache
+def _bandit(words: tuple[str, ...], answers: int) -> g2p.PronunciationBandit:
+    return g2p.g2p(words=words, answers=answers)
+
+
+def bandit_of(setting: Setting) -> g2p.PronunciationBandit:
+    """The model and its words."""
+    return _bandit(tuple(setting.words), setting.answers)
+
+
+def rate_of(setting: Setting, optimizer: str, model: str, interval: int) -> float:
+    """The learning rate."""
+    return float(setting.rates[optimizer][model][str(interval)])
+
+
+def coordinates(setting: Setting) -> dict[str, Any]:
+    """Axes of the datasets."""
+    middle = np.arange(setting.checks) + 0.5
+    return {
+        "optimizer": ("optimizer", setting.optimizers, {"units": ""}),
+        "model": ("model", setting.models, {"units": ""}),
+        "interval": ("interval", setting.intervals, RATIO),
+        "group_size": ("group_size", setting.sizes, RATIO),
+        "time": ("time", middle * setting.small.every * setting.small.rate, TIME),
+        "noisy_time": ("noisy_time", middle * setting.noise.every * setting.noise.rate, TIME),
+    }
+
+
+# Prediction: theory alone.
+
+STEP = 2e-3  # of the flow's integration
+PLACES = 40  # of the flow between two checks
+
+
+def _linear(bandit: g2p.PronunciationBandit, start: jax.Array, slopes: jax.Array, along: jax.Array) -> jax.Array:
+    return bandit.of_phonemes(jax.nn.log_softmax(start + jnp.tensordot(along, slopes, 1)))
+
+
+def lazy(setting: Setting) -> theory.Climb:
+    """The climb of the model with the logits of its phonemes linear in the weights.
+
+    Its parameters are lengths along orthonormal directions of the weights: those that change an answer's probability at
+    the start.
+    """
+    bandit = bandit_of(setting)
+    whole = theory.climb_of(bandit, setting.kl_weight)
+    scores = np.asarray(jax.jit(jax.jacrev(whole.log_policy))(whole.start)).reshape(-1, len(whole.start))
+    sizes, directions = np.linalg.eigh(scores @ scores.T)
+    kept = sizes > 1e-9 * sizes[-1]
+    basis = jnp.asarray((directions[:, kept] / np.sqrt(sizes[kept])).T @ scores)  # [R, D]
+    start, push = jax.linearize(bandit.log_phonemes, whole.start)
+    policy = jax.tree_util.Partial(_linear, bandit, start, jax.lax.map(push, basis))
+    return whole._replace(log_policy=policy, start=jnp.zeros(len(basis)))
+
+
+def predict(setting: Setting) -> xarray.Dataset:
+    """K along the lazy flow at the checks of two runs, its success at the end, and every run's edge."""
+    climb, coords = lazy(setting), coordinates(setting)
+    columns: dict[str, Any] = {}
+    for name, axis in (("flow", "time"), ("noisy", "noisy_time")):
+        middle = coords[axis][1]
+        spread = (np.arange(PLACES) + 0.5) / PLACES - 0.5  # what is measured are means over the time between two checks
+        times = middle[:, None] + spread * (middle[1] - middle[0])
+        path = (
+            theory.follow(climb, ADVANTAGE, times.ravel(), STEP, every=1).reshape(len(middle), PLACES, -1).mean(axis=1)
+        )
+        columns[name] = (axis, theory.sharpness(climb, ADVANTAGE, path), STIFFNESS)
+        policy = np.exp([climb.log_policy(place) for place in path])
+        columns[f"{name}_success"] = (axis, np.mean(np.sum(policy * np.asarray(climb.success), -1), -1), REWARD)
+    edges = np.empty((len(setting.optimizers), len(setting.models), len(setting.intervals)))
+    for i, j, k in np.ndindex(edges.shape):
+        optimizer, model, n = setting.optimizers[i], setting.models[j], setting.intervals[k]
+        convention: Any = "ema" if optimizer == "adam" else "heavy_ball"
+        edges[i, j, k] = theory.edge(model, n, setting.momentum, rate_of(setting, optimizer, model, n), convention)
+    columns["edge"] = (("optimizer", "model", "interval"), edges, INVERSE)
+    columns["start"] = ((), theory.sharpness(climb, ADVANTAGE, np.asarray(climb.start)[None])[0], STIFFNESS)
+    return xarray.Dataset(columns, coords)
+
+
+# Measurement: simulation alone.
+
+
+def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
+    """K along a run of small steps, of every optimiser, model and interval, and of sampled groups."""
+    runs = [(o, m, n) for o in setting.optimizers for m in setting.models for n in setting.intervals]
+    parts = {"flow": partial(_flow, setting)}
+    parts |= {f"G {size}": partial(_noisy, setting, size) for size in setting.sizes}
+    parts |= {f"{o} {m} {n}": partial(_run, setting, o, m, n) for o, m, n in runs}
+    kept = lab.keep_each(parts)
+    noisy = xarray.concat([kept[f"G {size}"] for size in setting.sizes], "group_size")
+    rows = [
+        xarray.concat(
+            [xarray.concat([kept[f"{o} {m} {n}"] for n in setting.intervals], "interval") for m in setting.models],
+            "model",
+        )
+        for o in setting.optimizers
+    ]
+    found = xarray.merge([kept["flow"], noisy, xarray.concat(rows, "optimizer")])
+    return found.assign_coords(coordinates(setting))
+
+
+def _seen(
+    setting: Setting, learner: Learner, path: np.ndarray, divided: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """K and mean success at places of a path."""
+    bandit: Any = learner.bandit
+    plain = Learner(bandit, ADVANTAGES[ADVANTAGE]())
+    stiffness = stiffness_along(plain, "mean_field", setting.kl_weight, path, 1e-2, divided)
+    policy = np.exp([bandit.log_policy(jnp.asarray(place)) for place in path])
+    return stiffness, np.mean(np.sum(policy * np.asarray(bandit.law.means), axis=-1), axis=-1)
+
+
+def _small_steps(setting: Setting, updates: int, start: np.ndarray | None = None) -> AveragedPath:
+    """A run of small steps of the exact mean; means over as many updates as between two checks."""
+    learner = Learner(bandit_of(setting), ADVANTAGES[ADVANTAGE]())
+    hyper, every = Hyper(np.array([setting.small.rate]), 0.0, 1, setting.kl_weight), setting.small.every
+    return averaged_path(learner, "mean_field", [bandit_of(setting)], hyper, updates // every, every, start=start)
+
+
+_settled: dict[str, np.ndarray] = {}
+
+
+def settled(setting: Setting) -> np.ndarray:
+    """Where the run of small steps ends [1, D]; once per process."""
+    if setting.quality not in _settled:
+        _settled[setting.quality] = _small_steps(setting, setting.checks * setting.small.every).end
+    return _settled[setting.quality]
+
+
+def _flow(setting: Setting) -> xarray.Dataset:
+    learner, run = Learner(bandit_of(setting)), _small_steps(setting, setting.checks * setting.small.every)
+    stiffness, success = _seen(setting, learner, run.mean[0])
+    start = np.asarray(bandit_of(setting).initial_parameters)
+    distance = np.linalg.norm(run.mean[0] - start, axis=1) / np.linalg.norm(start)
+    columns = {
+        "start": ((), _seen(setting, learner, start[None])[0][0], STIFFNESS),
+        "flow": ("time", stiffness, STIFFNESS),
+        "flow_success": ("time", success, REWARD),
+        "distance": ("time", distance, RATIO),
+    }
+    return xarray.Dataset(columns)
+
+
+def _noisy(setting: Setting, size: int) -> xarray.Dataset:
+    about = setting.noise
+    learner = Learner(bandit_of(setting), ADVANTAGES[ADVANTAGE](), group_size=size, prompts=about.prompts)
+    hyper = Hyper(np.array([about.rate]), 0.0, about.interval, setting.kl_weight)
+    run = averaged_path(learner, "sampled", [bandit_of(setting)], hyper, setting.checks, about.every)
+    stiffness, success = _seen(setting, learner, run.mean[0])
+    rested, _ = _seen(setting, learner, _small_steps(setting, about.rest, run.end).mean[0, -1:])
+    columns = {
+        "noisy": ("noisy_time", stiffness, STIFFNESS),
+        "noisy_success": ("noisy_time", success, REWARD),
+        "rested": ((), rested[0], STIFFNESS),
+    }
+    return xarray.Dataset(columns)
+
+
+def _run(setting: Setting, optimizer: str, model: str, interval: int) -> xarray.Dataset:
+    adam = optimizer == "adam"
+    options = (("b2", setting.b2),) if adam else ()
+    rules = ADVANTAGES[ADVANTAGE](), ESTIMATORS["frozen"](), STALENESS[model](), Optimizer(optimizer, options)
+    learner = Learner(bandit_of(setting), *rules, horizon=max(setting.intervals))
+    rate = rate_of(setting, optimizer, model, interval)
+    hyper = Hyper(np.array([rate]), setting.momentum, interval, setting.kl_weight)
+    every, start = setting.updates[str(interval)] // setting.checks, None if adam else settled(setting)
+    run = averaged_path(learner, "mean_field", [bandit_of(setting)], hyper, setting.checks, every, start=start)
+    divided = None if run.preconditioner is None else run.preconditioner[0, -LATE:]
+    stiffness, success = _seen(setting, learner, run.mean[0, -LATE:], divided)
+    columns = {
+        "edge": ((), stiffness.mean(), INVERSE),
+        "success": ((), success.mean(), REWARD),
+        "spread": ((), run.spread[0, -1], {"units": "parameters"}),
+    }
+    return xarray.Dataset(columns)
+
+
+# Numbers that the claims compare.
+
+
+def rises(data: xarray.Dataset) -> float:
+    """K at the end of the flow over that at the start."""
+    return float(data.flow[-1] / data.start)
+
+
+def late_noise(found: Results) -> float:
+    """K with real groups over that of the flow at the end, the group size farthest from 1."""
+    return farthest_from_one(
+        found.measured.noisy[:, -1].values, np.full(len(found.setting.sizes), found.predicted.noisy[-1])
+    )
+
+
+def rested(found: Results) -> float:
+    """The same after the noise."""
+    last = found.predicted.noisy[-1]
+    return farthest_from_one(found.measured.rested.values, np.full(len(found.setting.sizes), last))
+
+
+def near(optimizer: str) -> Any:
+    """Share of an optimiser's runs that end within the margin of the edge."""
+
+    def share(found: Results) -> float:
+        measured, edge = (side.edge.sel(optimizer=optimizer) for side in (found.measured, found.predicted))
+        return share_near_one(measured, edge, found.setting.within)
+
+    return share
+
+
+# Picture.
+
+
+def trained(setting: Setting) -> str:
+    """What stands above the picture."""
+    return sheet.trained(
+        f"the GRU of g2p-en (834,890 weights) pronouncing {', '.join(setting.words)}",
+        "advantages without the std",
+        kl_weight=setting.kl_weight,
+    )
+
+
+def draw(figure: Figure, found: Results, wide: bool) -> None:
+    """K against time; K over the edge against N."""
+    sheet.fill(figure, found, wide, (_draw_time, _draw_plateaus), heights=(3.1, 5.8))
+
+
+def _draw_time(panel: Axes, found: Results) -> None:
+    told, seen = found.predicted, found.measured
+    panel.plot(told.time, told.flow, color=s.BLACK, linewidth=1.4)
+    panel.plot(seen.time, seen.flow, **s.MEASURED | {"color": s.BLACK, "markersize": 4}, label="exact mean")
+    colours = (s.VERMILION, s.ORANGE, s.BLUE)
+    for size, colour, marker in zip(found.setting.sizes, colours, "sv^", strict=False):
+        look = s.MEASURED | {"color": colour, "marker": marker, "markersize": 4}
+        panel.plot(seen.noisy_time, seen.noisy.sel(group_size=size), **look, label=f"groups of {size}")
+    panel.plot(0, seen.start, **s.MEASURED | {"color": s.BLACK, "markersize": 4})
+    panel.plot(0, told.start, "_", color=s.BLACK, markersize=9)
+    sheet.note(panel, 0.97, 0.62, "line: lazy network,\nfrom the start alone", ha="right")
+    panel.set(xlabel="time (steps of unit learning rate)", ylabel=f"stiffness K ({STIFFNESS['units']})")
+    panel.set_ylim(0, None)
+    panel.legend(loc="upper right", fontsize=6.5)
+
+
+def _draw_plateaus(panel: Axes, found: Results) -> None:
+    intervals = np.asarray(found.setting.intervals, float)
+    panel.axhline(1, color=s.BLACK, linewidth=1.4)
+    markers = {"sgd": "o", "adam": "s"}
+    for row, model in enumerate(found.setting.models):
+        for place, optimizer in enumerate(found.setting.optimizers):
+            ratio = (found.measured.edge / found.predicted.edge).sel(model=model, optimizer=optimizer)
+            aside = 2 ** (0.12 * (2 * (row - 1) + place - 0.5))
+            look = s.MEASURED | {"color": s.MODEL_COLOURS[model], "marker": markers[optimizer], "markersize": 4}
+            panel.plot(aside * intervals, ratio, **look)
+    panel.axhspan(1 - found.setting.within, 1 + found.setting.within, color="0.9", zorder=0)
+    panel.set(xscale="log", xlabel="refresh interval N (steps)", ylabel="stiffness / predicted edge", ylim=(0, None))
+    sheet.ticks_at(panel.xaxis, found.setting.intervals)
+    names = {"sgd": "SGD with momentum", "adam": "Adam"}
+    colours = {s.MODEL_NAMES[model]: s.MODEL_COLOURS[model] for model in found.setting.models}
+    sheet.key(panel, colours, {names[o]: markers[o] for o in found.setting.optimizers}, loc="lower left", fontsize=6.5)
+
+
+# Claims.
+
+LAZY = "bandit_lab/theory/lazy.py; arXiv 1806.07572"
+EDGE = "bandit_lab/theory/thresholds.py; arXiv 2103.00065 and 2207.14484 for supervised learning"
+
+
+def _held(optimizer: str, name: str, **more: Any) -> Claim:
+    return Claim.one(
+        f"real_gru.edge_{optimizer}",
+        f"{name}: share of the runs, models A to C and all N, whose K ends within 10 % of the exact threshold's",
+        EDGE,
+        near(optimizer),
+        tolerance=0.1,
+        unit="share",
+        fails_if="a pre-trained network were held elsewhere than at the edge of its staleness model",
+        **more,
+    )
+
+
+CLAIMS = (
+    Claim.ratio(
+        "real_gru.flow",
+        "K along a run of small steps over that of the lazy network, which knows the start alone; farthest from 1",
+        LAZY,
+        lambda d: d.flow,
+        tolerance=0.1,
+        fails_if="the tangent kernel of a pre-trained network changed while it learns three words",
+    ),
+    Claim.same(
+        "real_gru.rises",
+        "K at the end of the flow over K at the start: it does not rise",
+        LAZY,
+        rises,
+        tolerance=0.1,
+        relative=True,
+        fails_if="training sharpened the network, or the start's second derivatives were not those of the policy",
+    ),
+    Claim.same(
+        "real_gru.success",
+        "Mean success at the end of the flow",
+        LAZY,
+        lambda d: float(d.flow_success[-1]),
+        tolerance=0.02,
+        unit="reward",
+        fails_if="the network could not learn the words independently of each other, as its start says",
+    ),
+    _held("sgd", "SGD with momentum"),
+    _held("adam", "Adam"),
+    Claim.one(
+        "real_gru.noise",
+        "Real groups, three to an update, an edge above all K: K at the end over that of the lazy flow, the group size "
+        "farthest from 1",
+        LAZY,
+        late_noise,
+        tolerance=0.1,
+        fails_if="the noise of groups carried a pre-trained network to flatter places, as it does small networks",
+    ),
+    Claim.one(
+        "real_gru.rested",
+        "The same after some updates of the exact mean: K over that of the lazy flow, the group size farthest from 1",
+        LAZY,
+        rested,
+        tolerance=0.1,
+        fails_if="noise had moved the network, and not its policy alone",
+        post_hoc="K of noisy runs had been seen to vary before this was asked",
+    ),
+)

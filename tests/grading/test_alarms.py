@@ -1,0 +1,115 @@
+"""How often `watch` is wrong: false alarms of simulated and of real runs, and the script that scores them."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bandit_lab.app.terminal.progress import Progress
+from bandit_lab.runs.monitor import Monitor, spending
+from experiments.grading import alarms
+from experiments.shared import script
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.nightly
+def test_false_alarms_of_whole_runs_are_rare_and_a_threshold_per_look_is_caught(monkeypatch):
+    """240 healthy runs of the held-out ranges, seed 7: alarms but `stalled` at 5 % or less. More with the defect.
+
+    The limits are 5 % and three standard errors, of 240 and of 120 runs: 22 and 13. The planted defect gives every look
+    a rate of its own. The rate of 2,000 runs is in figures/watch.json.
+    """
+    curves = alarms.healthy_runs("held_out", 240, Progress(quiet=True), 7)
+    assert alarms.false_alarms(curves)["without_patience"] <= 22
+
+    def per_look(base, rate, look, held_out_look, reward, held_out):
+        from dataclasses import replace
+
+        return replace(base, collapse_z=1.96, swing_z=1.96, coupling_z=1.96)
+
+    monkeypatch.setattr(spending, "at_look", per_look)
+    assert alarms.false_alarms(curves[:120])["without_patience"] > 13
+
+
+def test_the_published_rate_of_2000_runs_keeps_its_promise_and_is_the_one_in_the_docs():
+    root = Path(__file__).parents[2]
+    published = json.loads((root / "figures" / "watch.json").read_text())["watch"]
+    assert (published["split"], published["runs"]) == ("held_out", 2000)
+    assert published["without_patience"] <= published["target"] == 0.05
+    text = (root / "docs" / "watch.md").read_text()
+    for one in published["delays"]:
+        name = one["failure"].replace("policy ", "").replace("advantage ", "")
+        cells = (
+            one["false_alarms"],
+            one["runs"],
+            one["alarmed"],
+            one["found"],
+            round(one["delay_rows"]),
+        )
+        row = r"\s+".join((rf"\n    {name}", *map(str, cells)))
+        assert re.search(row, text), row
+
+
+def test_the_simulated_score_is_printed_and_written(capsys, monkeypatch):
+    """The table of the script on few curves of its own; the simulation is left out here."""
+    made = [numbered(seed) for seed in range(20)]
+    monkeypatch.setattr(alarms, "healthy_runs", lambda split, runs, run, seed: made)
+    monkeypatch.setattr(alarms, "FAILURES", {name: alarms.FAILURES[name] for name in ("collapsed", "diverging")})
+    assert alarms.main(["runs=20", "run_dir=out"]) == script.OK
+    out = capsys.readouterr().out
+    assert re.search(r"False alarms over whole runs: \d+ of 20 healthy runs", out)
+    assert out.splitlines()[-1] == "out"
+    written = json.loads(Path("out/summary.json").read_text())["watch"]
+    assert [row["failure"] for row in written["delays"]] == ["collapsed", "diverging"]
+    assert all(row["alarmed"] >= 18 for row in written["delays"])
+
+
+def numbered(seed):
+    """A healthy curve of 120 rows with what the injections need."""
+    from bandit_lab.runs.read import Curve, RewardScale, Series
+
+    rng, step = np.random.default_rng(seed), np.arange(1.0, 121)
+    reward = 0.1 + 0.7 * (1 - np.exp(-step / 30)) + 0.03 * rng.normal(size=120)
+    series = {
+        "entropy": Series(step, np.full(120, 0.5), "entropy"),
+        "zero_std_frac": Series(step, np.full(120, 0.1), "frac_reward_zero_std"),
+    }
+    held_out = Series(step[9::10], reward[9::10], "eval_reward")
+    return Curve(
+        "a", "", "", "TRL", Series(step, reward, "reward"), RewardScale(0, 1, True), series=series, eval=held_out
+    )
+
+
+REAL = Path(os.environ.get("BANDIT_LAB_LOGS", ""))
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(not os.environ.get("BANDIT_LAB_LOGS"), reason="BANDIT_LAB_LOGS does not name a folder with logs")
+def test_real_runs_without_a_failure_raise_few_alarms(capsys):
+    """Of the public runs in which `diagnose` finds no failure at their end, at most 5 % raised an alarm on the way."""
+    from bandit_lab.app.settings.config import DiagnosisSettings
+    from bandit_lab.runs.diagnose import diagnose
+    from bandit_lab.runs.logs.gather import gather
+
+    logs = gather(DiagnosisSettings(logs_index=str(REAL / "index.csv")), lambda done, total: None)
+    judged, wrong = 0, []
+    for log in logs:
+        if log.curve is None:
+            continue
+        found = diagnose(log.curve, None, log.group_size, log.refresh_interval)
+        grave = [name for name, (grade, _) in found.severity.items() if grade == "failure"]
+        if not grave:
+            judged += 1
+            if raised := alarms.replay(log.curve, Monitor(group_size=log.group_size)):
+                wrong.append((log.name, [one.failure for one in raised]))
+    with capsys.disabled():
+        print(f"\nreal runs without a failure: {judged}, with an alarm: {wrong}")
+    assert judged >= 30
+    assert len(wrong) <= 0.05 * judged

@@ -1,0 +1,251 @@
+"""Sick runs: what is planted is there, logs are what was drawn, scores count right, failures are found."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bandit_lab.lab.sick_runs.effects import effects, label
+from bandit_lab.lab.sick_runs.logs import as_curve
+from bandit_lab.lab.sick_runs.plant import draw, load, plant, plant_one
+from bandit_lab.lab.sick_runs.simulate import simulate_all, with_rates
+from bandit_lab.runs.diagnose import FAILURES, DiagnoseSettings
+from bandit_lab.theory import thresholds
+from experiments.grading import diagnoses, scores
+from experiments.grading.diagnoses import SPLITS
+from experiments.grading.reward_only import FEATURES, RewardOnly, among
+from experiments.grading.scores import ScoredRun
+from experiments.shared import script
+
+WITH = {
+    "healthy": None,
+    "exploit": "reward_hacking",
+    "split_prompts": "advantage_degeneracy",
+    "early_certainty": "policy_concentration",
+    "cycles": "dynamical_instability",
+}
+EACH = 8
+
+
+def one_shape():
+    """The training ranges with one batch shape and length, so that one program serves all."""
+    ranges = load("training")
+    ranges["log"] |= {"batch": {"one_of": [[16, 8]]}, "points": 120.0}
+    return ranges
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """EACH runs of every recipe in WITH, in order."""
+    return simulate_all([plant_one(one_shape(), recipe, 3, i) for recipe in WITH for i in range(EACH)])
+
+
+@pytest.fixture(scope="module")
+def panel(runs):
+    return diagnoses.judge(runs, DiagnoseSettings(surrogates=199), lambda done, total: None)
+
+
+def test_ranges_are_whole_and_seeds_differ():
+    about = load("effects")
+    assert load("training")["seed"] != load("held_out")["seed"]
+    for split in SPLITS:
+        ranges = load(split)
+        assert sum(ranges["mix"].values()) == pytest.approx(1)
+        assert set(ranges["mix"]) == set(ranges["recipes"])
+    lengths, prompts = load("held_out")["log"]["points"]["log"], load("held_out")["log"]["batch"]["one_of"]
+    assert lengths == [60, 500]
+    assert (min(p for p, _ in prompts), max(p for p, _ in prompts)) == (4, 64)
+    for failure in FAILURES:
+        assert about[failure]["healthy"] < about[failure]["demanded"]
+
+
+def test_draws_stay_in_their_ranges():
+    rng = np.random.default_rng(0)
+    for spec, inside in (
+        ([2.0, 3.0], (2, 3)),
+        ({"log": [0.1, 10]}, (0.1, 10)),
+        ({"one_of": [1, 5]}, (1, 5)),
+        (4, (4, 4)),
+    ):
+        values = [draw(rng, spec) for _ in range(200)]
+        assert min(values) >= inside[0]
+        assert max(values) <= inside[1]
+
+
+def test_a_run_does_not_depend_on_how_many_follow():
+    few, many = plant(one_shape(), 3), plant(one_shape(), 9)
+    for a, b in zip(few, many[:3], strict=True):
+        assert a.learning_rate == b.learning_rate
+        np.testing.assert_array_equal(a.offsets, b.offsets)
+        assert a.seed == b.seed
+
+
+def test_logged_rewards_are_draws_of_the_hidden_means(runs):
+    """z of the mean over each run, 40 runs: |z| <= 4.5; per step 128 draws, prompts drawn anew (variance <= 1/4/16)."""
+    for one in runs:
+        if one.planted.refresh_interval > 1:
+            continue  # drawn from the policy of the block's start, not from the current one
+        error = 0.5 / np.sqrt(one.planted.prompts * one.planted.points)
+        assert abs(np.mean(one.reward - one.trained)) <= 4.5 * error
+        assert abs(np.mean(one.silent - one.silent_mean)) <= 4.5 * error
+    wrong = runs[0].reward + 0.1  # the planted defect: rewards that are not those of the policy
+    assert abs(np.mean(wrong - runs[0].trained)) > 4.5 * 0.5 / np.sqrt(runs[0].planted.prompts * wrong.size)
+
+
+def test_planted_failures_show_in_the_hidden_state(runs):
+    """In most of the runs of each recipe the failure reaches the demanded size, in healthy ones none is there."""
+    about = load("effects")
+    labels = [label(effects(one, about), about) for one in runs]
+    for place, failure in enumerate(WITH.values()):
+        mine = labels[place * EACH : (place + 1) * EACH]
+        if failure is None:
+            assert sum(set(one.values()) == {"absent"} for one in mine) >= EACH - 1
+        else:
+            assert sum(one[failure] != "absent" for one in mine) >= EACH // 2
+
+
+def test_the_learning_rate_is_set_over_the_exact_threshold():
+    """Fluctuations below and above it, medians of 5 runs; the stiffness implied is one of this KL weight."""
+    planted = [plant_one(one_shape(), "cycles", 3, i) for i in range(5)]
+    below, above = (with_rates([replace(one, over_threshold=x) for one in planted]) for x in (0.5, 1.5))
+    for low, high in zip(below, above, strict=True):
+        assert high.learning_rate == pytest.approx(3 * low.learning_rate)
+        kappa = thresholds.exact("refresh", low.refresh_interval, low.momentum).kappa
+        assert 0.01 < kappa / (low.learning_rate / 0.5) < low.kl_weight
+    spread = [np.median([np.std(one.trained[60:]) for one in simulate_all(runs)]) for runs in (below, above)]
+    assert spread[1] > 2 * spread[0]
+
+
+def test_the_log_holds_what_a_trainer_writes(runs):
+    curve = as_curve(runs[0])
+    assert curve.reward.size == runs[0].planted.points
+    assert set(curve.series) == {"entropy", "zero_std_frac"}
+    assert curve.eval is not None
+    assert 7 <= curve.eval.step.size <= 30
+    assert curve.scale.low <= curve.reward.min()
+    np.testing.assert_array_equal(as_curve(runs[0]).reward, curve.reward)
+
+
+def test_the_diagnostics_find_what_is_planted(panel):
+    """40 runs of training ranges: mean recall >= 0.9 where demanded (0.99 of 1,000 runs), at most one false alarm."""
+    assert scores.macro_recall(panel.judged) >= 0.9
+    assert scores.false_alarms(panel.judged)[0] <= 1
+    assert scores.false_alarms(panel.judged)[1] >= EACH - 1
+
+
+@pytest.mark.nightly
+def test_the_targets_hold_on_the_first_held_out_runs():
+    """150 of the 1,500 published ones, as they come: mean recall >= 0.95 (0.99 of all), at most one false alarm (0.8 %
+    of all; about 50 of these are healthy)."""
+    runs = simulate_all(plant(load("held_out"), 150))
+    judged = diagnoses.judge(runs, DiagnoseSettings(), lambda done, total: None).judged
+    assert scores.macro_recall(judged) >= 0.95
+    alarms, healthy = scores.false_alarms(judged)
+    assert alarms <= 1
+    assert healthy >= 40
+
+
+def test_deaf_diagnostics_would_fail(runs):
+    """The planted defect: thresholds that nothing reaches."""
+    deaf = DiagnoseSettings(surrogates=19, false_alarm=1e-6, silent_share=0.999, entropy_share=1e-4, coupling_z=50,
+                            collapse_z=100, swing_z=100)  # fmt: skip
+    assert scores.macro_recall(diagnoses.judge(runs, deaf, lambda done, total: None).judged) < 0.5
+
+
+def test_the_reward_only_classifier_is_the_stored_one(panel):
+    stored = RewardOnly.load()
+    assert panel.features.shape == (len(WITH) * EACH, len(FEATURES))
+    assert np.all(np.isfinite(panel.features))
+    chances = stored.chances(panel.features)
+    assert chances.shape == (len(panel.judged), len(FAILURES))
+    cycles = slice(4 * EACH, 5 * EACH)
+    assert np.mean(chances[cycles, 3]) > np.mean(chances[:EACH, 3]) + 0.3  # it sees instability
+    assert len(panel.by(stored)) == len(panel.judged)
+    again = diagnoses.trained_on(panel)
+    assert again.weights.shape == stored.weights.shape
+
+
+def test_a_classifier_learns_what_can_be_learned_and_nothing_else():
+    """Two normal clouds 3 standard deviations apart: > 85 % right; the same on noise: < 75 % (n = 100, seed 4)."""
+    rng = np.random.default_rng(4)
+    kind = np.arange(200) % 2
+    apart = rng.normal(size=(200, 3)) + 3 * kind[:, None] * np.array([1, 0, 0])
+    blind = rng.normal(size=(200, 3))
+    for values, low, high in ((apart, 0.85, 1.0), (blind, 0.0, 0.75)):
+        right = np.mean(among(values[:100], kind[:100], 2)(values[100:]) == kind[100:])
+        assert low <= right <= high
+
+
+def test_scores_count():
+    def one(size, found, healthy=False):
+        sizes = dict.fromkeys(FAILURES, 0.0) | {"reward_hacking": size}
+        return ScoredRun(sizes, label(sizes, load("effects")), found, healthy)
+
+    judged = [one(0.5, ("reward_hacking",)), one(0.3, ()), one(0.15, ()), one(0, (), True), one(0, FAILURES[1:2], True)]
+    assert scores.recall(judged, "reward_hacking") == (1, 2)
+    assert scores.macro_recall(judged) == 0.5
+    assert scores.false_alarms(judged) == (1, 2)
+    assert scores.wrongly_added(judged, "advantage_degeneracy") == (1, 5)
+    rows = scores.recall_curve(judged, "reward_hacking", [0.1, 0.2, 0.4])
+    assert [row[2:] for row in rows] == [(0, 1), (1, 2)]
+    counts = scores.confusion(judged)
+    assert counts.sum() == 4  # the weak one is left out
+    assert counts[1].tolist() == [1, 1, 0, 0, 0]
+
+
+def test_grades_are_counted_against_the_true_reward():
+    def one(lacking, *harmful):
+        labels = dict.fromkeys(FAILURES, "absent") | {"policy_concentration": "present"}
+        return ScoredRun(dict.fromkeys(FAILURES, 0.0), labels, ("policy_concentration",), False, harmful, lacking)
+
+    harmful = [one(lost, "policy_concentration") for lost in (0.6, 0.4, 0.1)]
+    found = scores.grades([*harmful, one(0.0), one(0.2)])
+    row = next(row for row in found["failures"] if row["failure"] == "policy_concentration")
+    assert (row["found"], row["graded_failure"], row["graded_note"]) == (5, 3, 2)
+    assert (row["lacking_as_failure"], row["lacking_as_note"]) == (0.4, 0.1)
+    assert row["in_order"] == pytest.approx(5 / 6)
+    assert found["failures"][0]["in_order"] is None
+    assert found["failures"][0]["in_order_reason"]
+
+
+def test_findings_that_harm_are_graded_so(runs, panel):
+    """40 runs: hacking and instability are always failures; a healthy run lacks less than one with an exploit."""
+    found = scores.grades(panel.judged)
+    assert all(row["graded_note"] == 0 for row in found["failures"][::3])
+    assert found["healthy_graded_failure"] <= 1
+    lost = [np.median([scores.lacking(one) for one in runs[k * EACH : (k + 1) * EACH]]) for k in (0, 1)]
+    assert lost[0] + 0.1 < lost[1]
+
+
+def test_the_script_scores_simulated_runs(tmp_path, monkeypatch, capsys):
+    """24 runs of one batch shape through the script: a table, the numbers and the picture."""
+    monkeypatch.setattr(diagnoses, "load", lambda name: one_shape() if name in SPLITS else load(name))
+    monkeypatch.chdir(tmp_path)
+    assert diagnoses.main(["runs=24", "run_dir=out", "limits={surrogates: 19}"]) == script.OK
+    found = json.loads((tmp_path / "out/summary.json").read_text(), parse_constant=pytest.fail)["benchmark"]
+    assert found["runs"] == 24
+    assert {row["failure"] for row in found["diagnose"]["failures"]} == set(FAILURES)
+    assert found["reward_only"]["healthy"] == found["diagnose"]["healthy"] > 0
+    assert (tmp_path / "out/recall.png").stat().st_size > 1000
+    assert "mean recall" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["split=all"], "diagnoses: split: expected one of training, held_out"),
+        (["runs=3"], "diagnoses: runs: expected an integer >= 20"),
+        (["limits={silent: 0.9}"], "diagnoses: limits: expected one of false_alarm"),
+        (["run=30"], "diagnoses: run: expected one of"),
+        (["runs=many"], "diagnoses: runs: Value 'many'"),
+        (["held_out"], "diagnoses: argument: expected key=value, got 'held_out'"),
+    ],
+)
+def test_bad_input_is_one_line(arguments, line, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert diagnoses.main(arguments) == script.BAD_INPUT
+    err = capsys.readouterr().err
+    assert err.startswith(line)
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []

@@ -478,6 +478,7 @@ SHOWN_AGES = (1, 4, 32)
 
 HERE = "derived in this file"
 
+SKETCH = "a sketch of the same bandit at four ages"
 CLAIMS = (
     Claim.one(
         "stabilisers.holds",
@@ -489,7 +490,7 @@ CLAIMS = (
         fails_if="another thing than mean stability, runaway noise and reach ended runs",
         explanation="the end of the closure is a ceiling: rare excursions end long runs at about half of it, and clips "
         "weaken the pull back as well, which the closure does not know",
-        post_hoc="a sketch of the same bandit at four ages",
+        post_hoc=SKETCH,
     ),
     Claim.one(
         "stabilisers.variance",
@@ -500,7 +501,7 @@ CLAIMS = (
         short="variance over predicted, farthest from 1",
         fails_if="the noise of old answers were not that of the closure",
         explanation="clips and caps act once policies part, and weaken the pull back; near a threshold swings grow",
-        post_hoc="a sketch of the same bandit at four ages",
+        post_hoc=SKETCH,
     ),
     Claim.one(
         "stabilisers.ratio_variance",
@@ -520,6 +521,7 @@ CLAIMS = (
         tolerance=0.02,
         fails_if="policies parted by more than the noise of the updates between them",
         explanation="a draft is too short for a mean",
+        post_hoc=SKETCH,
     ),
     Claim.one(
         "stabilisers.pattern",
@@ -531,7 +533,7 @@ CLAIMS = (
         fails_if="an unclipped ratio held at age 2.5, broke on policy, or a capped weight broke",
         explanation="where the closure ends within a few percent of this learning rate, excursions that are not "
         "Gaussian leave it: PPO's clip does not bound the weight of answers with a negative advantage",
-        post_hoc="a sketch of the same bandit at four ages",
+        post_hoc=SKETCH,
     ),
     Claim(
         "stabilisers.on_policy_holds",
@@ -541,6 +543,7 @@ CLAIMS = (
         holding("ratio", 0),
         tolerance=0.05,
         fails_if="the learning rate were too large on policy",
+        post_hoc=SKETCH,
     ),
     Claim(
         "stabilisers.late_at_age_1",
@@ -550,6 +553,7 @@ CLAIMS = (
         holding("ratio", 1, "pattern_early"),
         tolerance=0.1,
         fails_if="it broke at once",
+        post_hoc=SKETCH,
     ),
     Claim(
         "stabilisers.breaks_at_age_2_5",
@@ -559,6 +563,7 @@ CLAIMS = (
         lambda f: 1 - holding("ratio", 2.5)(f),
         tolerance=0.05,
         fails_if="it held",
+        post_hoc=SKETCH,
     ),
     Claim(
         "stabilisers.capped_holds",
@@ -568,6 +573,7 @@ CLAIMS = (
         holding("cispo", 2.5),
         tolerance=0.05,
         fails_if="a bound on the weight did not hold",
+        post_hoc=SKETCH,
     ),
     Claim.ratio(
         "stabilisers.sampler",

@@ -32,7 +32,10 @@ from experiments.shared.readings import where_any
 from experiments.shared.sampled_arms import ends, gaps, held, learner, measured_critical
 
 TITLE = "Answers drawn by another law"
-FINDING = "A hot sampler collapses training that its own answers hold; weights repair its direction, not its std"
+FINDING = (
+    "A hot sampler collapses training without the std below a KL weight of its own; weights pi/b under a cold one "
+    "raise the weight below which training with the std collapses by {weights_towards_collapse:.2f}"
+)
 
 # What prediction and measurement are both told.
 
@@ -281,7 +284,7 @@ def trained(setting: Setting) -> str:
 def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Four panels: critical weights, hot runs, cold runs, repair."""
     parts = (draw_critical, draw_hot, draw_cold, draw_repair)
-    sheet.fill(figure, found, wide, parts, heights=(5.4, 8.2), across=(2, 1))
+    sheet.fill(figure, found, wide, parts, heights=(5.4, 7.9), across=(2, 1))
 
 
 # Claims.

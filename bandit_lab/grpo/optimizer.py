@@ -48,7 +48,8 @@ def gac(learning_rate: Array, momentum: Array, low: float = 0.3, high: float = 0
     c is the cosine of a gradient with the one before, as both came. c <= low: it stays. low < c <= high: its part along
     the one before is cut until that cosine is `low`. c > high: it is left out. We know the paper's abstract and
     accounts of it: the regimes are its own, this projection and the defaults are ours. In two arms every gradient lies
-    on one line, so that c is 1 or -1: training hardly moves. Raises ValueError unless 0 <= low <= high <= 1, low < 1.
+    on one line, so that c is 1 or -1: training hardly moves. At a fixed point it has no derivative. Raises ValueError
+    unless 0 <= low <= high <= 1, low < 1.
     """
     inside = 0 <= low <= high <= 1 and low < 1
     _checks.require(inside, "optimizer.options", "0 <= low <= high <= 1 and low < 1", {"low": low, "high": high})
@@ -146,6 +147,8 @@ class Optimizer:
             _checks.choice("optimizer.options", option, known)
         if own and OPTIMIZERS.is_outside(self.name):
             OPTIMIZERS.look_at(self.name, self._tried())
+        elif own and self.options:
+            self.build(jnp.asarray(0.1), jnp.asarray(0.5))
 
     def _tried(self) -> optax.GradientTransformation:
         """The transformation at some ordinary numbers. Raises ValueError for what a user's function raises."""

@@ -144,11 +144,15 @@ class LinearisedBlock:
         return size, self.basis.T @ jacobian @ self.basis
 
     def is_smooth(self) -> bool:
-        """Whether the map has a derivative at its fixed point: Jacobian against central differences, two directions."""
+        """Whether the map has a derivative at its fixed point: Jacobian against central differences, two directions.
+
+        Twelve where the optimiser mixes components: it may be linear in a part of the directions alone.
+        """
         here = jax.tree.map(lambda v: v[None], self.hyper)
         jacobian = self._at(self.x, here)[1][0]
         generator = np.random.default_rng(0)
-        for _ in range(2):
+        rule: Any = self.learner.optimizer  # a FrozenMomentOptimizer
+        for _ in range(2 if getattr(rule.inner, "elementwise", False) else 12):
             direction = self.basis @ generator.standard_normal(self.basis.shape[1])
             ahead, behind = (self._at(self.x + s * _STEP * direction, here)[0][0] for s in (1, -1))
             slope, predicted = (ahead - behind) / (2 * _STEP) + direction, jacobian @ direction

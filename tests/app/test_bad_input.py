@@ -82,6 +82,7 @@ SHARED = {
     "--cfg seed=1": ("--cfg", "job, hydra, all", "'seed=1'"),
     "-m learning_rate=1,-1": ("learning_rate", "> 0", "-1"),
     "optimizer=adam optimizer.options.foo=1": ("optimizer.options", "b1, b2", "'foo'"),
+    "optimizer=gac optimizer.options.low=2": ("optimizer.options", "low <= high", "'low': 2"),
     "dynamics=finite_group bandit=k_arm bandit.kind=fixed": ("group_size", "ways"),
     "bandit=modes 'bandit.sizes=[1000000000,2,4,8]'": ("bandit.sizes", "at most 65536 arms together", "1000000014"),
     "bandit=contextual bandit.contexts=1000000": ("bandit.contexts", "at most", "numbers in all features"),

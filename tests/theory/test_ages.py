@@ -202,3 +202,15 @@ def test_the_dominant_multiplier_is_real_and_positive_up_to_the_onset(convention
     assert theory.averaged_ages_onset([1.0], 0.0) == 1
     with pytest.raises(ValueError, match=r"^convention: expected "):
         theory.averaged_ages_onset([1.0], 0.5, "nesterov")
+
+
+def test_beyond_its_threshold_a_law_may_be_stable_again():
+    """Geometric ages up to 10, mean 5.4 before they are cut off: a window of 15 %, then stable up to 1.8 times."""
+    shares = (5.4 / 6.4) ** np.arange(11)
+    shares /= shares.sum()
+    threshold = theory.averaged_ages_threshold(shares, 0.0).kappa
+    radii = [
+        np.abs(np.linalg.eigvals(step_map(factor * threshold, shares, 0.0, "heavy_ball"))).max()
+        for factor in (0.98, 1.05, 1.25, 1.7, 1.9)
+    ]
+    assert [radius < 1 for radius in radii] == [True, False, True, True, False]

@@ -96,7 +96,11 @@ def _oscillators(
     time = jnp.arange(steps + 1.0)
     result = []
     model = LOOPS.get(linear.model)
-    for lag in (float(interval), None if model is None else theory.mean_age(model, interval)):
+    if linear.ages is not None:
+        age: float | None = linear.lag(interval)
+    else:
+        age = None if model is None else theory.mean_age(model, interval)
+    for lag in (float(interval), age):
         if lag is None or linear.convention not in theory.CONVENTIONS:
             result.append(np.full(steps + 1, np.nan))
             continue

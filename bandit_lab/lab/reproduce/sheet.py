@@ -71,9 +71,9 @@ def put_above(figure: "Figure", finding: str, setting: "Sequence[str]", failed: 
     """Lines above a figure that is made higher by them: what was found, the setting, every prediction that failed."""
     width, height = figure.get_size_inches()
     title: dict[str, Any] = {"fontsize": TITLE_TEXT, "fontweight": "bold"}
-    parts = [(lines(finding, 0.97 * width), TITLE_LINE, title)]
+    parts = [(lines(finding, 0.88 * width), TITLE_LINE, title)]
     for colour, texts in ((GREY_TEXT, setting), (VERMILION, failed)):
-        parts += [(lines(text, 1.33 * width), LINE, {"fontsize": SMALLEST_TEXT, "color": colour}) for text in texts]
+        parts += [(lines(text, 1.25 * width), LINE, {"fontsize": SMALLEST_TEXT, "color": colour}) for text in texts]
     place, tops = MARGIN / 2, []
     for text, line, _ in parts:
         tops.append(place)

@@ -159,7 +159,7 @@ def draw(figure: Figure, found: Results, wide: bool) -> None:
         panels = figure.subplot_mosaic([["curve", "curve", "held", "silent"], ["curve", "curve", "entropy", "late"],
                                         ["diag", "diag", "only", "only"]], height_ratios=[1, 1, 1.75])  # fmt: skip
     else:
-        figure.set_figheight(8.6)
+        figure.set_figheight(8.4)
         panels = figure.subplot_mosaic([["curve", "curve"], ["held", "silent"], ["entropy", "late"], ["diag", "diag"],
                                         ["only", "only"]], height_ratios=[1.5, 0.9, 0.9, 1.6, 1.6])  # fmt: skip
     for place, colour in enumerate(COLOURS):

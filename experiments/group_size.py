@@ -246,7 +246,7 @@ def draw(figure: Figure, found: Results, wide: bool) -> None:
     """Mean curves of two rules, the factor of the group size, stationary variances."""
     one = partial(_draw_curves, rule="rloo", title="Leave-one-out: one curve for all G")
     many = partial(_draw_curves, rule="grpo", title="Divided by the group's std: not one curve")
-    sheet.fill(figure, found, wide, (one, many, _draw_map, _draw_variance), heights=(5.2, 9.0), across=(2, 1))
+    sheet.fill(figure, found, wide, (one, many, _draw_map, _draw_variance), heights=(5.2, 8.6), across=(2, 1))
 
 
 def _draw_curves(axis: Axes, found: Results, rule: str, title: str) -> None:
@@ -302,7 +302,7 @@ def _draw_variance(axis: Axes, found: Results) -> None:
         sheet.note(axis, *place, text, color=colour, ha=side)
     axis.set(xscale="log", yscale="log", xlabel="group size G", ylabel="variance (reward$^2$)")
     sheet.note(axis, 0.97, 0.84, "lines: predicted\nmarkers: measured", ha="right", va="top")
-    axis.set_title("Stationary variance (circles N = 1, squares N = 4)")
+    axis.set_title("Stationary variance (○ N = 1, □ N = 4)")
 
 
 # Claims.

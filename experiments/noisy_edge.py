@@ -30,7 +30,10 @@ from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.measure.averaged_path import averaged_path, stiffness_of_paths
 
 TITLE = "The edge of stability under group noise"
-FINDING = "Group noise carries a network to flatter places, at its edge or far from it"
+FINDING = (
+    "The noise of groups carries networks to flatter places, eight times below their edge too; near the edge the "
+    "stiffness is {far:.2f} times lower"
+)
 
 # What prediction and measurement are both told.
 

@@ -35,7 +35,9 @@ from bandit_lab.measure.leading import stiffness_along
 from experiments.shared.readings import share_near_one
 
 TITLE = "A pre-trained language model at its edge"
-FINDING = "The stiffness of a pre-trained language model in training is {flow:.2f} of what its start tells"
+FINDING = (
+    "K falls to {rises:.0%} while a pre-trained model learns, and the noise of small groups leaves {rested:.0%} of that"
+)
 
 # What prediction and measurement are both told.
 
@@ -274,6 +276,7 @@ def trained(setting: Setting) -> str:
         f"the GRU of g2p-en (834,890 weights) pronouncing {', '.join(setting.words)}",
         "advantages without the std",
         kl_weight=setting.kl_weight,
+        drift="exact mean where no group is named",
     )
 
 
@@ -290,12 +293,15 @@ def _draw_time(panel: Axes, found: Results) -> None:
     for size, colour, marker in zip(found.setting.sizes, colours, "sv^", strict=False):
         look = s.MEASURED | {"color": colour, "marker": marker, "markersize": 4}
         panel.plot(seen.noisy_time, seen.noisy.sel(group_size=size), **look, label=f"groups of {size}")
+        after = 1.15 * float(seen.noisy_time[-1])
+        panel.plot(after, seen.rested.sel(group_size=size), **look | {"markerfacecolor": colour})
     panel.plot(0, seen.start, **s.MEASURED | {"color": s.BLACK, "markersize": 4})
     panel.plot(0, told.start, "_", color=s.BLACK, markersize=9)
-    sheet.note(panel, 0.97, 0.62, "line: lazy network,\nfrom the start alone", ha="right")
+    sheet.note(panel, 0.98, 0.81, "line: lazy network, from the start\nfilled: after the noise", ha="right", va="top")
     panel.set(xlabel="time (steps of unit learning rate)", ylabel=f"stiffness K ({STIFFNESS['units']})")
-    panel.set_ylim(0, None)
-    panel.legend(loc="upper right", fontsize=6.5)
+    panel.set_ylim(0, 1.6 * float(max(seen.start, seen.noisy.max())))
+    panel.legend(loc="upper right", fontsize=6.5, ncols=2)
+    panel.set_title("K falls with learning, and more with noise")
 
 
 def _draw_plateaus(panel: Axes, found: Results) -> None:
@@ -309,11 +315,19 @@ def _draw_plateaus(panel: Axes, found: Results) -> None:
             look = s.MEASURED | {"color": s.MODEL_COLOURS[model], "marker": markers[optimizer], "markersize": 4}
             panel.plot(aside * intervals, ratio, **look)
     panel.axhspan(1 - found.setting.within, 1 + found.setting.within, color="0.9", zorder=0)
-    panel.set(xscale="log", xlabel="refresh interval N (steps)", ylabel="stiffness / predicted edge", ylim=(0, None))
+    panel.set(xscale="log", xlabel="refresh interval N (steps)", ylabel="stiffness / predicted edge", ylim=(0, 2))
     sheet.ticks_at(panel.xaxis, found.setting.intervals)
     names = {"sgd": "SGD with momentum", "adam": "Adam"}
     colours = {s.MODEL_NAMES[model]: s.MODEL_COLOURS[model] for model in found.setting.models}
-    sheet.key(panel, colours, {names[o]: markers[o] for o in found.setting.optimizers}, loc="lower left", fontsize=6.5)
+    sheet.key(
+        panel,
+        colours,
+        {names[o]: markers[o] for o in found.setting.optimizers},
+        loc="upper left",
+        ncols=2,
+        fontsize=6.5,
+    )
+    panel.set_title("Runs this short are not at their edge (band: 10 %)")
 
 
 # Claims.
@@ -330,7 +344,9 @@ def _held(optimizer: str, name: str, **more: Any) -> Claim:
         near(optimizer),
         tolerance=0.1,
         unit="share",
+        short=f"{name}: K ends at the edge (share)",
         fails_if="a pre-trained network were held elsewhere than at the edge of its staleness model",
+        post_hoc="a first version of these runs had been seen, see the setting",
         **more,
     )
 
@@ -342,7 +358,9 @@ CLAIMS = (
         LAZY,
         lambda d: d.flow,
         tolerance=0.1,
+        short="K is that of the lazy network to 10 %, at its worst",
         fails_if="the tangent kernel of a pre-trained network changed while it learns three words",
+        explanation="the first of six, a mean over the fast beginning; the others are within 3 %",
     ),
     Claim.same(
         "real_gru.rises",
@@ -362,8 +380,20 @@ CLAIMS = (
         unit="reward",
         fails_if="the network could not learn the words independently of each other, as its start says",
     ),
-    _held("sgd", "SGD with momentum"),
-    _held("adam", "Adam"),
+    _held(
+        "sgd",
+        "SGD with momentum",
+        explanation="the runs are too short: with momentum 0.9, 27 % beyond the edge, a swing grows by e^2 to e^3 in "
+        "all of a run, by the linear loop, and at the flow's end there is hardly one to begin with. Eight of nine "
+        "still rest where they began. The ninth (A, N = 1) left, and rests with one word near certainty (.993) and "
+        "K = 48",
+    ),
+    _held(
+        "adam",
+        "Adam",
+        explanation="the runs last two to five memories of the second moment; eight of nine are still below the edge, "
+        "one is beyond it",
+    ),
     Claim.one(
         "real_gru.noise",
         "Real groups, three to an update, an edge above all K: K at the end over that of the lazy flow, the group size "
@@ -371,7 +401,10 @@ CLAIMS = (
         LAZY,
         late_noise,
         tolerance=0.1,
+        short="noise leaves K where it is",
         fails_if="the noise of groups carried a pre-trained network to flatter places, as it does small networks",
+        explanation="the policy moves to and fro, and K with it, by factors of up to 25 between two checks; and the "
+        "network goes to flatter places, see real_gru.rested",
     ),
     Claim.one(
         "real_gru.rested",
@@ -379,7 +412,10 @@ CLAIMS = (
         LAZY,
         rested,
         tolerance=0.1,
+        short="K comes back after the noise",
         fails_if="noise had moved the network, and not its policy alone",
+        explanation="noise carried the network to flatter places, in 240 updates: after the rest every word has the "
+        "success of the flow to 0.01 (G = 32, looked at afterwards), and K is 0.56 to 0.67 of it",
         post_hoc="K of noisy runs had been seen to vary before this was asked",
     ),
 )

@@ -133,6 +133,47 @@ def fit_without_inertia() -> str:
 
 
 @cache
+def beside():
+    return figure("forecasts_beside")
+
+
+def refused_and_covered() -> str:
+    found, runs = beside(), beside()["runs"] - beside()["refused"]
+    low, high = (100 * one for one in found["coverage_interval_95"])
+    return (
+        f"of {found['runs']} runs of 30 rewards and more {found['refused']} are refused "
+        f"({100 * found['refused'] / found['runs']:.0f} %). **At most a fifth was asked for: failed.** Of the others "
+        f"{found['covered']} of {runs} are covered ({100 * found['coverage']:.0f} %, 95 % interval {low:.0f} to "
+        f"{high:.0f}; by repository {100 * found['coverage_by_repository']:.0f} %)"
+    )
+
+
+def errors_beside(name: str, label: str, law: str = "") -> str:
+    found = beside()[name]
+    columns = ("fit", "last_value", "single_exponential", "sigmoid", "scalerl_sigmoid")
+    cells = [f"{found['median_error'][one]:.3f}".lstrip("0") for one in columns]
+    last = f"`{law}`: {found['median_error'][name]:.3f}".replace(" 0.", " .") + " |" if law else "|"
+    return f"| {label}, {found['runs']} | {' | '.join(cells)} | {last}"
+
+
+def errors_of_all() -> str:
+    return errors_beside("all", "all that are forecast")
+
+
+def errors_with_entropy() -> str:
+    return errors_beside("entropy law", "with entropy", "R = b - a exp(H)")
+
+
+def errors_with_kl() -> str:
+    return errors_beside("KL law", "with KL", "R = b + a sqrt(KL)")
+
+
+def nearer_than_the_last_value() -> str:
+    found = beside()["all"]
+    return f"nearer than the last value in {found['fit_is_nearer']['last_value'][0]} of {found['runs']} only"
+
+
+@cache
 def summary():
     return figure("default_sweep.summary")
 
@@ -171,6 +212,11 @@ STATED = {
         networks,
         in_trl,
         in_trl_reward,
+        refused_and_covered,
+        errors_of_all,
+        errors_with_entropy,
+        errors_with_kl,
+        nearer_than_the_last_value,
     ),
     SWEPT: (careful_by, followed, lost_below),
 }

@@ -103,7 +103,8 @@ def _told(row: DiagnosisRow) -> list[Block]:
     """One run on the terminal: verdict, what to do, three numbers; then what is near its limit, and what is open."""
     found, curve = row.found, row.curve
     sentence, *_, then = verdict_lines(found)
-    first = f"{row.log.name}, {curve.reward.size} rewards: {verdict_text(found, False)}."
+    count = f"{curve.reward.size} reward{'s' if curve.reward.size != 1 else ''}"
+    first = f"{row.log.name}, {count}: {verdict_text(found, False)}."
     near = evidence_table(found, On.TERMINAL, _NEAR)
     rest = len(found.evidence) - len(near.rows)
     said = [*sure(found), f"Read: {'; '.join(curve.recognised)}."]

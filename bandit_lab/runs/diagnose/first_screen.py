@@ -49,7 +49,8 @@ def _strongest(found: Diagnosis) -> Evidence | None:
 
 
 def _evidence(one: Evidence) -> KeyNumber:
-    since = f", from step {one.window[0]:g} on"
+    also = f" {one.also.partition(':')[0]}" if one.also.startswith("or below") else ""
+    since = f"{also}, from step {one.window[0]:g} on"
     value = f"{one.value:.3g}" if np.isfinite(one.value) else "no number"
     return KeyNumber(measure(one.metric), value, f"its limit is {one.threshold:.3g}{since}")
 

@@ -40,6 +40,7 @@ from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.measure.boundary import first_crossing
 from bandit_lab.simulation import DYNAMICS
 from bandit_lab.simulation.rollout import rollout
+from experiments.shared.ages_panels import against_turn, by_draws
 
 TITLE = "Any distribution of ages"
 FINDING = (
@@ -331,36 +332,6 @@ def bounds(panel: Axes, found: Results) -> None:
     sheet.plain_log(panel.xaxis)
     sheet.plain_log(panel.yaxis)
     panel.legend(frameon=False, loc="upper left", handletextpad=0.1, borderpad=0.1)
-
-
-def against_turn(panel: Axes, found: Results) -> None:
-    looks = zip(found.setting.turn_momenta, ((s.BLUE, "o"), (s.VERMILION, "s")), strict=True)
-    for mu, (color, marker) in looks:
-        here = {"turn_momentum": mu}
-        panel.plot(found.setting.turn_ages, found.predicted.mixed_over_turn.sel(here), color=color)
-        panel.plot(found.setting.turn_ages, found.measured.mixed_over_turn.sel(here), marker, color=color,
-                   markersize=4, markerfacecolor="white", label=rf"$\mu$ = {mu:g}")  # fmt: skip
-    panel.axhline(1, **s.LAW)
-    panel.axhline(np.pi**2 / 4, color=s.GREY, linewidth=0.8, linestyle=":")
-    sheet.name_level(panel, np.pi**2 / 4, r"$\pi^2/4$")
-    panel.set(xscale="log", ylim=(0, 2.9), xlabel="number of ages $n$ (0 to $n - 1$)",
-              ylabel="threshold, mixed / in turn", title=r"mixing helps at $\mu$ = 0")  # fmt: skip
-    sheet.ticks_at(panel.xaxis, found.setting.turn_ages)
-    panel.legend(frameon=False, loc="center right")
-
-
-def by_draws(panel: Axes, found: Results) -> None:
-    for name, color, marker in zip(found.setting.drawn_laws, (s.BLUE, s.VERMILION, s.GREEN), "os^", strict=True):
-        here = {"drawn": name}
-        averaged = found.predicted.drawn_average.sel(here)
-        panel.plot(found.setting.draws, found.predicted.drawn_threshold.sel(here) / averaged, color=color)
-        panel.plot(found.setting.draws, found.measured.drawn_threshold.sel(here) / averaged, marker, color=color,
-                   markersize=4, markerfacecolor="white", label=name)  # fmt: skip
-    panel.axhline(1, **s.LAW)
-    panel.set(xscale="log", ylim=(0.4, 1.08), xlabel="ages drawn per update $B$", ylabel="threshold, drawn / averaged",
-              title="few draws cost")  # fmt: skip
-    sheet.ticks_at(panel.xaxis, found.setting.draws)
-    panel.legend(frameon=False, loc="lower right")
 
 
 # Claims.

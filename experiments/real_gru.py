@@ -33,6 +33,7 @@ from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.measure.averaged_path import AveragedPath, averaged_path
 from bandit_lab.measure.leading import stiffness_along
 from experiments.shared.readings import share_near_one
+from experiments.shared.real_gru_panels import draw_plateaus
 
 TITLE = "A pre-trained language model at its edge"
 FINDING = (
@@ -282,7 +283,7 @@ def trained(setting: Setting) -> str:
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
     """K against time; K over the edge against N."""
-    sheet.fill(figure, found, wide, (_draw_time, _draw_plateaus), heights=(3.1, 5.8))
+    sheet.fill(figure, found, wide, (_draw_time, draw_plateaus), heights=(3.1, 5.8))
 
 
 def _draw_time(panel: Axes, found: Results) -> None:
@@ -302,32 +303,6 @@ def _draw_time(panel: Axes, found: Results) -> None:
     panel.set_ylim(0, 1.6 * float(max(seen.start, seen.noisy.max())))
     panel.legend(loc="upper right", fontsize=6.5, ncols=2)
     panel.set_title("K falls with learning, and more with noise")
-
-
-def _draw_plateaus(panel: Axes, found: Results) -> None:
-    intervals = np.asarray(found.setting.intervals, float)
-    panel.axhline(1, color=s.BLACK, linewidth=1.4)
-    markers = {"sgd": "o", "adam": "s"}
-    for row, model in enumerate(found.setting.models):
-        for place, optimizer in enumerate(found.setting.optimizers):
-            ratio = (found.measured.edge / found.predicted.edge).sel(model=model, optimizer=optimizer)
-            aside = 2 ** (0.12 * (2 * (row - 1) + place - 0.5))
-            look = s.MEASURED | {"color": s.MODEL_COLOURS[model], "marker": markers[optimizer], "markersize": 4}
-            panel.plot(aside * intervals, ratio, **look)
-    panel.axhspan(1 - found.setting.within, 1 + found.setting.within, color="0.9", zorder=0)
-    panel.set(xscale="log", xlabel="refresh interval N (steps)", ylabel="stiffness / predicted edge", ylim=(0, 2))
-    sheet.ticks_at(panel.xaxis, found.setting.intervals)
-    names = {"sgd": "SGD with momentum", "adam": "Adam"}
-    colours = {s.MODEL_NAMES[model]: s.MODEL_COLOURS[model] for model in found.setting.models}
-    sheet.key(
-        panel,
-        colours,
-        {names[o]: markers[o] for o in found.setting.optimizers},
-        loc="upper left",
-        ncols=2,
-        fontsize=6.5,
-    )
-    panel.set_title("Runs this short are not at their edge (band: 10 %)")
 
 
 # Claims.

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from bandit_lab._readings import crossing, farthest_from_one
 from bandit_lab.lab.reproduce.experiment import Results
@@ -106,3 +107,9 @@ def where_any(name: str) -> Any:
         return farthest_from_one(measured[some], predicted[some])
 
     return read
+
+
+def effective_share(gap: np.ndarray, old: np.ndarray) -> np.ndarray:
+    """Effective sample size over sample size, 1/E_old (pi/pi_old)^2, of two arms; gaps up to 300 nats."""
+    gap, old = np.clip(gap, -300, 300), np.clip(old, -300, 300)
+    return np.asarray(1 / (expit(gap) ** 2 / expit(old) + expit(-gap) ** 2 / expit(-old)))

@@ -96,10 +96,10 @@ def test_a_full_disk_is_one_line_in_every_command(tmp_path, monkeypatch, capsys)
     from bandit_lab.app.cli import main
     from bandit_lab.lab.predict import command as predict
 
-    def full(plan, folder, progress):
-        raise OSError(errno.ENOSPC, "No space left on device", str(folder.path))
+    def full(plan, progress):
+        raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "run"))
 
-    monkeypatch.setattr(predict, "execute", full)
+    monkeypatch.setattr(predict, "compute", full)
     assert main(["predict", f"run_dir={tmp_path / 'run'}"]) == 3
     err = capsys.readouterr().err
     assert err.count("\n") == 1

@@ -195,7 +195,8 @@ def test_the_example_of_the_page_is_a_plugin(tmp_path, monkeypatch, capsys):
     from bandit_lab.app import cli
 
     page = (Path(__file__).parents[2] / "docs" / "neural.md").read_text(encoding="utf-8")
-    (tmp_path / "my_net.py").write_text(page.partition("```python\n")[2].partition("```")[0], encoding="utf-8")
+    (code,) = [one for one in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "@register_" in one]
+    (tmp_path / "my_net.py").write_text(code, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     chosen = re.search(r"'(plugins=\[my_net\])' (bandit=\S+) (\S+) (\S+)`", page).groups()

@@ -16,7 +16,13 @@ import pytest
 from bandit_lab import theory
 from bandit_lab.theory import long_lag, oscillator, period
 from bandit_lab.theory.adaptive import adaptive_threshold, self_consistent_moment
-from bandit_lab.theory.ages import averaged_ages_threshold, drawn_ages_threshold, in_turn, safe_by_largest_age
+from bandit_lab.theory.ages import (
+    averaged_ages_onset,
+    averaged_ages_threshold,
+    drawn_ages_threshold,
+    in_turn,
+    safe_by_largest_age,
+)
 from bandit_lab.theory.block_map import LinearLoop
 from bandit_lab.theory.conventions import CONVENTIONS, MODELS, block_sums, mean_age
 from bandit_lab.theory.discrete import discrete_response, fastest_update, pole_response, poles
@@ -506,7 +512,25 @@ def test_thresholds_of_ages_are_where_their_steps_stop_to_decay(convention):
         assert square(drawn * (1 - 1e-6), draws) < 1 < square(drawn * (1 + 1e-6), draws)
 
 
+@pytest.mark.parametrize("convention", CONVENTIONS)
+@pytest.mark.parametrize("shares", [(0.5, 0.2, 0.3), (0.0, 1.0), (0.3, 0.0, 0.0, 0.7)])
+def test_runs_of_mixed_ages_begin_to_ring_at_their_onset(shares, convention):
+    """0.1 % below it the leading multiplier of the steps is real and positive, 0.1 % above it is not."""
+    if convention == "nesterov":
+        with pytest.raises(ValueError, match="convention: expected one of heavy_ball, ema"):
+            averaged_ages_onset(shares, 0.6, convention)
+        return
+    onset = averaged_ages_onset(shares, 0.6, convention)
+
+    def angle(kappa):
+        values = np.linalg.eigvals(stepped(shares, kappa, 0.6, convention)[1])
+        return abs(np.angle(values[np.argmax(np.abs(values))]))
+
+    assert angle(onset * 0.999) == 0 < 1e-3 < angle(onset * 1.001)
+
+
 LOOKED_AT_WITH_OTHERS = {
+    "central_path": "against runs of every staleness model, see test_central_flow",
     "check_loop": "refuses settings, see test_thresholds",
     "assemble_block": "a part of LinearLoop.map",
     "delay_form": "a part of exact and of the onset",

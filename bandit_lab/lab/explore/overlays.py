@@ -14,6 +14,7 @@ from bandit_lab.lab.explore.start import LARGEST, SHARED, start
 from bandit_lab.runs.advise import command as advise, evidence
 from bandit_lab.runs.advise.work import Advice, work
 from bandit_lab.runs.logs.settings import AdviseSettings
+from bandit_lab.theory.conventions import OF_OPTIMIZER, as_convention
 
 MOST_CELLS = 20_000
 
@@ -66,7 +67,7 @@ def _run_words(plan: advise.AdvisePlan, found: Advice) -> str:
 def settings_of(plan: advise.AdvisePlan, settings: ExploreSettings, explicit: frozenset[str]) -> ExploreSettings:
     """The settings, with the run's own loop for everything that was not given."""
     loop = plan.setup.loop
-    optimizer = {"heavy_ball": "sgd", "ema": "sgd_ema", "nesterov": "nesterov"}[plan.setup.convention]
+    optimizer = {convention: name for name, convention in OF_OPTIMIZER.items()}[as_convention(plan.setup.convention)]
     own: dict[str, Any] = {
         "staleness": {"name": loop.model},
         "refresh_interval": max(loop.interval, 1),

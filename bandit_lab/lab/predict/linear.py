@@ -189,10 +189,11 @@ class Linear:
         return RateThreshold.at(crossing, kind)
 
     def mean_square(self, interval: float, momentum: float) -> float:
-        """kappa at which the mean square stops decaying, with drawn ages."""
+        """kappa at which the mean square stops decaying, with drawn ages; with averaged ones, if one were drawn."""
         convention = theory.as_convention(self.convention)
-        if isinstance(self.ages, DrawnAges):
-            return theory.drawn_ages_threshold(self.ages.of_steps(interval), momentum, self.ages.draws, convention)
+        if self.ages is not None:
+            draws = self.ages.draws if isinstance(self.ages, DrawnAges) else 1
+            return theory.drawn_ages_threshold(self.ages.of_steps(interval), momentum, draws, convention)
         return theory.mean_square_threshold(interval, momentum, convention)
 
     def _of_scalar_loop(self, interval: float, momentum: float) -> tuple[Model, int, float, Convention]:

@@ -10,8 +10,7 @@ import numpy as np
 
 from bandit_lab import theory
 from bandit_lab.app.document import Value
-from bandit_lab.grpo import DrawnAges, Optimizer
-from bandit_lab.lab.predict.linear import Linear
+from bandit_lab.grpo import Optimizer
 from bandit_lab.lab.predict.nonlinear import collapsed, half_rise
 from bandit_lab.lab.predict.quantities import QUANTITIES, Quantity
 from bandit_lab.lab.predict.statement import (
@@ -208,11 +207,9 @@ def _mean_age_law(setting: OperatingPoint) -> float:
         raise Missing("a bound for gradients averaged over ages; here ages are drawn")
     if linear.model not in ("lag", "random_mean", "ages"):
         raise Missing("a bound for gradients averaged over ages; here the age is a function of time")
-    wholly_stale(setting)
-    supported(linear)
+    convention = _scalar(setting)
     if not mean_age(setting) > 0:
         raise Missing("the policy that acts is never old")
-    convention = theory.as_convention(linear.convention)
     law = theory.leading_order(mean_age(setting), hyper.momentum, convention)
     return min(law, theory.exact("lag", 0, hyper.momentum, convention).kappa) / linear.largest
 
@@ -221,29 +218,26 @@ def _guarantee(setting: OperatingPoint) -> float:
     linear = setting.linear
     if linear.ages is None or linear.drawn:
         raise Missing("a bound for averaged ages of staleness=ages")
-    wholly_stale(setting)
-    supported(linear)
-    if linear.convention == "nesterov":
+    convention = _scalar(setting)
+    if convention == "nesterov":
         raise Missing("not proved for Nesterov's momentum")
-    oldest, convention = (
-        len(linear.ages.of_steps(setting.hyper.refresh_interval)) - 1,
-        theory.as_convention(linear.convention),
-    )
+    oldest = len(linear.ages.of_steps(setting.hyper.refresh_interval)) - 1
     return theory.safe_by_largest_age(oldest, setting.hyper.momentum, convention) / linear.largest
 
 
-def supported(linear: Linear) -> None:
-    if linear.convention not in theory.CONVENTIONS:
-        raise Missing(f"no linear theory of the optimiser {linear.convention}")
+def _scalar(setting: OperatingPoint) -> Convention:
+    """The convention, where the closed forms of one stale stiffness hold. Raises Missing elsewhere."""
+    wholly_stale(setting)
+    if setting.linear.convention not in theory.CONVENTIONS:
+        raise Missing(f"no linear theory of the optimiser {setting.linear.convention}")
+    return theory.as_convention(setting.linear.convention)
 
 
 def _averaged(setting: OperatingPoint) -> float:
     ages = setting.linear.ages
     if ages is None:
         return _drawn_ages(theory.averaged_threshold)(setting)
-    wholly_stale(setting)
-    supported(setting.linear)
-    convention = theory.as_convention(setting.linear.convention)
+    convention = _scalar(setting)
     found = theory.averaged_ages_threshold(
         ages.of_steps(setting.hyper.refresh_interval), setting.hyper.momentum, convention
     )
@@ -253,12 +247,9 @@ def _averaged(setting: OperatingPoint) -> float:
 def _mean_square(setting: OperatingPoint) -> float:
     if setting.linear.ages is None:
         return _drawn_ages(theory.mean_square_threshold)(setting)
-    wholly_stale(setting)
-    supported(setting.linear)
-    ages, convention = setting.linear.ages, theory.as_convention(setting.linear.convention)
-    draws = ages.draws if isinstance(ages, DrawnAges) else 1
-    shares = ages.of_steps(setting.hyper.refresh_interval)
-    return theory.drawn_ages_threshold(shares, setting.hyper.momentum, draws, convention) / setting.linear.largest
+    _scalar(setting)
+    hyper, linear = setting.hyper, setting.linear
+    return linear.mean_square(hyper.refresh_interval, hyper.momentum) / linear.largest
 
 
 def _multiplier(setting: OperatingPoint) -> complex:

@@ -1,6 +1,5 @@
 """`status` and `export` on run folders, good and bad."""
 
-import contextlib
 import csv
 import io
 import json
@@ -165,18 +164,21 @@ def test_no_file_takes_the_place_of_a_device_or_pipe(finished, tmp_path, capsys)
         assert pipe.is_fifo()
         assert main([command, str(finished), f"output={tmp_path / 'none' / 'a.json'}"]) == 2
         capsys.readouterr()
-    for command, name in (("watch", "page.html"), ("explore", "map.html")):
-        taken = tmp_path / command
+
+    def watched(run_dir):
+        watch.prepare(WatchSettings(paths=["log.csv"], run_dir=run_dir), frozenset())
+
+    def explored(run_dir):
+        bl.explore(run_dir=run_dir)
+
+    for number, (make, name) in enumerate(((watched, "page.html"), (explored, "map.html"))):
+        taken = tmp_path / f"taken_{number}"
         taken.mkdir()
         os.mkfifo(taken / name)
-        for run_dir, what in ((taken, "file in a folder"), (pipe, "folder"), (tmp_path / "none", None)):
-            refused = (
-                pytest.raises(ValueError, match=f"run_dir: expected a {what}") if what else contextlib.nullcontext()
-            )
-            with refused:
-                watch.prepare(WatchSettings(paths=["log.csv"], run_dir=str(run_dir)), frozenset()) if (
-                    command == "watch"
-                ) else bl.explore(run_dir=str(run_dir))
+        for run_dir, what in ((taken, "file in a folder"), (pipe, "folder")):
+            with pytest.raises(ValueError, match=f"run_dir: expected a {what}"):
+                make(str(run_dir))
+        make(str(tmp_path / "none"))
 
 
 def test_export_of_an_unfinished_run_says_so(begun, capsys):

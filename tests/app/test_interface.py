@@ -490,3 +490,14 @@ def test_a_notebook_shows_no_tables_that_a_command_prints(monkeypatch, capsys):
     shown = capsys.readouterr().out
     assert "a title" in shown
     assert shown.endswith("a line\n")
+
+
+def test_a_name_alone_may_be_a_text_or_a_dictionary():
+    """Where a command takes a variant's name without options: the dictionary had been dropped without a word."""
+    asked = {"framework": "trl", "learning_rate": 1e-5, "group_size": 8, "refresh_interval": 2, "stiffness": 0.1}
+    lag, same, other = (
+        bl.advise(**asked, staleness=one).to_dict() for one in ("lag", {"name": "lag"}, {"name": "pipeline"})
+    )
+    assert lag == same != other
+    with pytest.raises(ValueError, match="staleness: expected one of refresh, lag, pipeline, got 'old'"):
+        bl.advise(**asked, staleness={"name": "old"})

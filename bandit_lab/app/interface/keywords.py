@@ -88,11 +88,16 @@ def composed(command: str, keywords: Mapping[str, Any]) -> tuple[Any, frozenset[
     return config, frozenset({*values, *chosen})
 
 
+def _groups(command: str) -> list[str]:
+    """The settings of a command that choose a variant with its options, not its name alone."""
+    known = SCHEMAS[command].__dataclass_fields__
+    return [one for one in CHOICES if not is_name(known.get(one))]
+
+
 def _choices(command: str, keywords: Mapping[str, Any]) -> list[str]:
     """`group=name` for every variant that is given by its name."""
     found = []
-    known = SCHEMAS[command].__dataclass_fields__
-    for group in (one for one in CHOICES if not is_name(known.get(one))):
+    for group in _groups(command):
         value = keywords.get(group)
         name = value.get("name") if isinstance(value, Mapping) else value
         if name is not None:
@@ -115,14 +120,15 @@ def _flat(command: str, keywords: Mapping[str, Any]) -> Iterator[tuple[str, Any]
         else:
             yield key, value
 
-    known = SCHEMAS[command].__dataclass_fields__
+    groups = _groups(command)
     for key, value in keywords.items():
-        if is_name(known.get(key)) and not isinstance(value, Mapping):
+        if key in groups:
+            options = inside(key, value) if isinstance(value, Mapping) else ()
+            yield from (one for one in options if one[0] != f"{key}.name")
+        elif key in CHOICES and not isinstance(value, Mapping):
             yield f"{key}.name", value
-            continue
-        if key in CHOICES and not isinstance(value, Mapping):
-            continue
-        yield from (one for one in inside(key, value) if not (key in CHOICES and one[0] == f"{key}.name"))
+        else:
+            yield from inside(key, value)
 
 
 def plain(key: str, value: Any) -> Any:

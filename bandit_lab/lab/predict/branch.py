@@ -11,7 +11,7 @@ from bandit_lab import theory
 from bandit_lab.app.document import ABSENT, Block, Column, Figure, On, Paragraph, Table, Value, Values
 from bandit_lab.app.document.value import number
 from bandit_lab.grpo import Hyper, Learner
-from bandit_lab.lab.predict.linear import Linear, signal_of, special, two_arms_of
+from bandit_lab.lab.predict.linear import LinearTheory, signal_of, special, two_arms_of
 from bandit_lab.lab.predict.quantities import RATE
 from bandit_lab.measure.branch import SPAN, Bifurcation, Branch, Branches, branches
 
@@ -47,7 +47,7 @@ class Followed:
         return rate
 
 
-def follow(settings: "PredictSettings", learner: Learner, hyper: Hyper, linear: Linear) -> Followed:
+def follow(settings: "PredictSettings", learner: Learner, hyper: Hyper, linear: LinearTheory) -> Followed:
     """The branches of one setting."""
     _, momentum, interval, _ = hyper
     exact, law = linear.threshold(interval, momentum).value, linear.law(interval, momentum).value
@@ -60,7 +60,7 @@ def follow(settings: "PredictSettings", learner: Learner, hyper: Hyper, linear: 
     return Followed(found, exact, law, slope, place)
 
 
-def _slope(settings: "PredictSettings", learner: Learner, linear: Linear) -> float | None:
+def _slope(settings: "PredictSettings", learner: Learner, linear: LinearTheory) -> float | None:
     """Slope of amplitude^2 at a flip by the theory of one nonlinear coordinate: two arms, wholly stale blocks."""
     if linear.policy is None or len(linear.policy) != 2 or linear.model != "refresh" or not linear.wholly_stale:
         return None

@@ -12,7 +12,7 @@ from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.lab.predict import build
 from bandit_lab.lab.predict.branch import PLOTS, follow
-from bandit_lab.lab.predict.linear import Linear, linearise
+from bandit_lab.lab.predict.linear import LinearTheory, linearise
 from bandit_lab.lab.predict.margin import at_step, smallest_margin
 from bandit_lab.lab.predict.prediction import predict
 from bandit_lab.lab.predict.report import document_of
@@ -78,7 +78,7 @@ def compute(plan: PredictPlan, progress: Progress) -> Document:
         return document_of(found, followed=follow(settings, plan.learner, hyper, linear))
 
 
-def _no_fixed_point(linear: Linear) -> str:
+def _no_fixed_point(linear: LinearTheory) -> str:
     """Why the policy runs to a vertex, and the KL weight that would hold it."""
     reason = linear.reason or "no interior fixed point"
     if linear.critical_kl_weight is not None:

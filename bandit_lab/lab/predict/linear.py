@@ -77,7 +77,7 @@ class RateThreshold(Value):
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearTheory:
     """One drift at one KL weight near its fixed point.
 
     policy [K], expected_reward: the fixed point, or None with `reason` and the least KL weight that has one. policies
@@ -280,7 +280,7 @@ def signal_of(learner: Learner, settings: Settings, dynamics: str) -> Signal | N
 
 def linearise(
     learner: Learner, settings: Settings, dynamics: str, kl_weight: float, point: FixedPoint | None = None
-) -> Linear:
+) -> LinearTheory:
     """The fixed point and stiffness of a drift: closed form if there is one, else measured; `point`: what was found."""
     signal = signal_of(learner, settings, dynamics)
     known = settings.estimator["name"] in ESTIMATORS_KNOWN and type(learner.kl_estimator) in KL_KNOWN
@@ -313,7 +313,7 @@ def linearise(
 
 def _of_two_arms(
     arms: theory.SampledTwoArms, learner: Learner, settings: Settings, dynamics: str, kl_weight: float
-) -> Linear | None:
+) -> LinearTheory | None:
     """The same of two arms that another law draws, wholly stale; None without a fixed point that has a stiffness."""
     start = np.asarray(learner.bandit.log_policy(learner.bandit.initial_parameters))[0]
     gap = arms.rest(kl_weight, float(start[0] - start[1]))
@@ -333,7 +333,7 @@ def _of_two_arms(
 
 def measured_linear(
     learner: Learner, settings: Settings, dynamics: str, kl_weight: float, point: FixedPoint | None = None
-) -> Linear:
+) -> LinearTheory:
     """The same by root finding and automatic differentiation."""
     blank = _blank(learner, settings, dynamics, kl_weight)
     point = point or find_fixed_point(learner, dynamics, kl_weight)
@@ -360,11 +360,11 @@ def _standard(matrix: np.ndarray, basis: np.ndarray) -> np.ndarray:
     return turn @ matrix @ turn.T
 
 
-def _blank(learner: Learner, settings: Settings, dynamics: str, kl_weight: float) -> Linear:
+def _blank(learner: Learner, settings: Settings, dynamics: str, kl_weight: float) -> LinearTheory:
     name = drift_name(learner, dynamics)
     rule = learner.staleness
     ages = rule if isinstance(rule, MixedAges) else None
-    return Linear(name, dynamics, kl_weight, settings.staleness["name"], learner.optimizer.convention, ages=ages)
+    return LinearTheory(name, dynamics, kl_weight, settings.staleness["name"], learner.optimizer.convention, ages=ages)
 
 
 SAID = {
@@ -467,7 +467,7 @@ def _summed_covariance(learner: Learner, policy: np.ndarray) -> tuple[np.ndarray
 
 
 def stationary_stds(
-    linear: Linear,
+    linear: LinearTheory,
     noise: tuple[np.ndarray | None, str | None],
     means: np.ndarray,
     cell: tuple[float, float, float],

@@ -10,7 +10,7 @@ from bandit_lab.app.document import Value
 from bandit_lab.app.settings.config import PredictSettings
 from bandit_lab.grpo import Hyper, Learner, OwnLaw
 from bandit_lab.lab.predict.linear import (
-    Linear,
+    LinearTheory,
     RateThreshold,
     linearise,
     noise_covariance,
@@ -56,7 +56,7 @@ class Prediction:
     settings: PredictSettings
     hyper: Hyper
     drift: str
-    linear: Linear
+    linear: LinearTheory
     law: RateThreshold
     exact: RateThreshold
     onset: RateThreshold
@@ -70,7 +70,7 @@ class Prediction:
     notes: tuple[str, ...] = ()
 
 
-def predict(settings: PredictSettings, learner: Learner, hyper: Hyper, drift: str, linear: Linear) -> Prediction:
+def predict(settings: PredictSettings, learner: Learner, hyper: Hyper, drift: str, linear: LinearTheory) -> Prediction:
     """Every number from the linear loop and the closed forms. linear: with the reason where there is no fixed point."""
     rate, momentum, interval, _ = hyper
     law, exact = linear.law(interval, momentum), linear.threshold(interval, momentum)
@@ -109,7 +109,7 @@ def predict(settings: PredictSettings, learner: Learner, hyper: Hyper, drift: st
     )
 
 
-def exact_threshold(learner: Learner, hyper: Hyper, linear: Linear) -> RateThreshold:
+def exact_threshold(learner: Learner, hyper: Hyper, linear: LinearTheory) -> RateThreshold:
     """The learning rate at which stability is lost, exactly: from the linear loop, or by differentiating the update."""
     found, reason = linear.threshold(hyper.refresh_interval, hyper.momentum), linear.unsupported_reason()
     if reason is None or linear.drawn or linear.policy is None:
@@ -118,7 +118,7 @@ def exact_threshold(learner: Learner, hyper: Hyper, linear: Linear) -> RateThres
     return _threshold(derived, f"{reason}; {derived.reason}" if derived.reason else reason)
 
 
-def _derived(learner: Learner, hyper: Hyper, linear: Linear) -> Derived:
+def _derived(learner: Learner, hyper: Hyper, linear: LinearTheory) -> Derived:
     """Threshold and multipliers by differentiating the update: for any staleness model and optimiser."""
     _, momentum, interval, weight = hyper
     here = floquet(learner, linear.dynamics, hyper)
@@ -137,7 +137,7 @@ def _threshold(derived: Derived, reason: str) -> RateThreshold:
     return RateThreshold(found.learning_rate, bifurcation=kind, note=found.reason or "")
 
 
-def _operating_point(settings: PredictSettings, learner: Learner, hyper: Hyper, linear: Linear) -> OperatingPoint:
+def _operating_point(settings: PredictSettings, learner: Learner, hyper: Hyper, linear: LinearTheory) -> OperatingPoint:
     """What the table of statements is evaluated on."""
     infinite_group, bandit = settings.dynamics == "mean_field", learner.bandit
     noise, reason = (None, None) if infinite_group else noise_covariance(learner, settings, np.asarray(linear.policy))
@@ -181,7 +181,7 @@ def _regime(loop: theory.LinearLoop, radius: float, learning_rate: float, onset:
     return "oscillatory" if cycles or (onset is not None and learning_rate > onset) else "overdamped"
 
 
-def _intervals(linear: Linear, hyper: Hyper) -> Intervals:
+def _intervals(linear: LinearTheory, hyper: Hyper) -> Intervals:
     at_one = linear.law(1, hyper.momentum)
     law = Value.of(None if at_one.value is None else at_one.value / hyper.learning_rate, at_one.reason or REPELS)
     if linear.model not in SEARCHED:
@@ -196,7 +196,7 @@ def _intervals(linear: Linear, hyper: Hyper) -> Intervals:
     return Intervals(law, first, [list(run) for run in runs], maximum)
 
 
-def unstable_lags(linear: Linear, hyper: Hyper, maximum: int) -> list[tuple[int, int]]:
+def unstable_lags(linear: LinearTheory, hyper: Hyper, maximum: int) -> list[tuple[int, int]]:
     """The unstable lags 0..maximum as at most one range, by bisection; for a stiffness that is wholly stale.
 
     Derived here: on the unit circle kappa rises with the angle, and a longer lag reaches the phase of a crossing at a

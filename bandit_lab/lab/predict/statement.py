@@ -8,7 +8,7 @@ import numpy as np
 from bandit_lab import theory
 from bandit_lab.app.document import Value
 from bandit_lab.grpo import Hyper, Optimizer
-from bandit_lab.lab.predict.linear import RESAMPLED, Linear, stationary_stds
+from bandit_lab.lab.predict.linear import RESAMPLED, LinearTheory, stationary_stds
 from bandit_lab.measure import Floquet, FloquetThreshold
 from bandit_lab.theory.signal import Signal
 
@@ -53,7 +53,7 @@ class OperatingPoint:
     whole drift do not; or None. derived: where the linear theory has no loop. sampling: where another law draws.
     """
 
-    linear: Linear
+    linear: LinearTheory
     hyper: Hyper
     group_size: int | None
     reference: np.ndarray
@@ -99,7 +99,7 @@ class Missing(Exception):
     """There is no such value here, for the reason given."""
 
 
-def known(linear: Linear) -> None:
+def known(linear: LinearTheory) -> None:
     if reason := linear.unsupported_reason():
         raise Missing(reason)
 

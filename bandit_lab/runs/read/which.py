@@ -94,7 +94,7 @@ def reward_column(
 
 
 def _also(keys: list[str]) -> str:
-    """The keys that were not taken: the second to the fourth."""
+    """Up to three candidates after the one that was chosen."""
     rest = ", ".join(f"'{key}'" for key in keys[1:4])
     return f"; also there: {rest}" if rest else ""
 

@@ -63,7 +63,6 @@ def prepare(settings: StatusSettings, explicit: frozenset[str]) -> StatusPlan:
 
 
 def _is_status(path: Path) -> bool:
-    """Whether a file begins as the status of a run does, or of several by their names."""
     with path.open(encoding="utf-8") as file:
         return _STATUS.match(file.read(4096)) is not None
 

@@ -119,13 +119,13 @@ def finding(followed: Followed) -> str:
     name = KINDS[first.kind]
     text = f"{name[0].upper()}{name[1:]} at learning rate {number(first.learning_rate)}"
     if found.criticality == "supercritical":
-        born = "an invariant circle" if found.cycle is None else f"a {_cycle_of(found)}"
+        born = "an invariant circle" if found.cycle is None else f"a {_cycle_in_words(found)}"
         text += f": {born} grows from it"
     elif found.criticality == "subcritical":
         text += ": a repelling cycle lies below it (subcritical)"
     elif found.criticality == "transcritical":
         least = min([one.learning_rate for one in more if one.kind == "fold"], default=None)
-        text += f": a {_cycle_of(found)} lies on both sides of it (transcritical)"
+        text += f": a {_cycle_in_words(found)} lies on both sides of it (transcritical)"
         text += "" if least is None else f", and attracts from {least / first.learning_rate:.3g} times that"
     ends = [one for one in more if one.of == "cycle"]
     if ends and found.criticality == "supercritical":
@@ -133,8 +133,7 @@ def finding(followed: Followed) -> str:
     return text
 
 
-def _cycle_of(found: Branches) -> str:
-    """What repeats after how much, in words."""
+def _cycle_in_words(found: Branches) -> str:
     return "cycle of two steps" if found.periods * found.period == 2 or found.periods == 1 else "cycle of two blocks"
 
 
@@ -144,7 +143,7 @@ def dataset(followed: Followed) -> "xarray.Dataset":
 
     found = followed.found
     variables: dict[str, Any] = {}
-    for name, branch in _named(found):
+    for name, branch in _named_branches(found):
         variables |= {f"{name}_{key}": column for key, column in _columns(name, branch, followed.rate).items()}
     points: Sequence[Bifurcation] = found.bifurcations
     rates = np.array([one.learning_rate for one in points])
@@ -157,12 +156,11 @@ def dataset(followed: Followed) -> "xarray.Dataset":
     }
     said = {"finding": finding(followed), "setting": followed.place, "threshold": followed.rate}
     more: dict[str, Any] = {} if followed.law is None else {"law": followed.law}
-    more |= {} if found.cycle is None else {"cycle": _cycle_of(found)}
+    more |= {} if found.cycle is None else {"cycle": _cycle_in_words(found)}
     return xarray.Dataset(variables, {"end": ["least", "largest"]}, {"title": "bandit_lab predict"} | said | more)
 
 
-def _named(found: Branches) -> list[tuple[str, Branch]]:
-    """The branches that there are, with their names."""
+def _named_branches(found: Branches) -> list[tuple[str, Branch]]:
     every = (("fixed_point", found.fixed_point), ("cycle", found.cycle), ("circle", found.circle))
     return [(name, branch) for name, branch in every if branch is not None]
 

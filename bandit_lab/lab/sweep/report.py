@@ -267,7 +267,6 @@ def _rates(plan: SweepPlan, columns: Sequence[Column[SweepRow]], pairs: list[Cel
 
 
 def _of_pair(column: Column[SweepRow], title: str, part: str) -> Column[CellThresholds]:
-    """A column of rows as one of pairs: that of the threshold or of the onset."""
     key = column.key if part == "threshold" else f"{part}_{column.key}"
     return Column(key, title or column.title, lambda pair: column.read(getattr(pair, part)), column.unit, column.digits)
 

@@ -42,15 +42,14 @@ def recipe(curve: Curve, trainer: Trainer | None) -> list[Block]:
 
 
 def _first(trainers: Sequence[Trainer]) -> list[str]:
-    settings = "; ".join(f"{one.name}: {_rate(one)}" for one in trainers)
+    settings = "; ".join(f"{one.name}: {_learning_rate_names(one)}" for one in trainers)
     return [
         f"Control run: the same configuration, seed and prompts at learning rate 0, {STEPS} steps.",
         f"Set {settings}. Weight decay is multiplied by the learning rate, and is off too.",
     ]
 
 
-def _rate(trainer: Trainer) -> str:
-    """The trainer's own name of the learning rate, and older ones."""
+def _learning_rate_names(trainer: Trainer) -> str:
     names = next(key.names for key in trainer.keys if key.quantity == "learning_rate")
     return f"{names[0]}=0" + (f" (or {' or '.join(names[1:])})" if names[1:] else "")
 

@@ -200,7 +200,6 @@ def _loop(run: Watched, sender: AlarmSender, page: Path | None, draw: Callable[[
 
 
 def _is_old(mark: tuple[int, int] | None, seconds: float) -> bool:
-    """Whether what was last changed then has been left alone for so long."""
     return mark is not None and time.time_ns() - mark[0] >= seconds * 1e9
 
 

@@ -188,7 +188,7 @@ class _Later:
     def poll(self) -> Rows:
         """The rows that are new."""
         try:
-            rows = self._look()
+            rows = self._new_rows()
         except Exception as error:  # of the system, or of a reader
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             failed = f"waits for a log that can be read: {visible(' '.join(str(reason).split()))[:500]}"
@@ -198,7 +198,7 @@ class _Later:
         self._failed = ""
         return rows
 
-    def _look(self) -> Rows:
+    def _new_rows(self) -> Rows:
         raise NotImplementedError
 
     about = property(lambda self: self._inner.about if self._inner else visible(str(self._path)))
@@ -221,8 +221,7 @@ class Folder(_Later):
         self._chosen: Path | None = None
         self._not_before = 0.0
 
-    def _look(self) -> Rows:
-        """The rows of the log that is followed at the moment."""
+    def _new_rows(self) -> Rows:
         self._choose()
         return [] if self._inner is None else self._inner.poll()
 
@@ -248,8 +247,7 @@ class File(_Later):
     def __init__(self, path: Path, reading: Reading) -> None:
         super().__init__(path, reading, f"waits for {visible(str(path))}")
 
-    def _look(self) -> Rows:
-        """The new rows, once it is known how to read them."""
+    def _new_rows(self) -> Rows:
         if self._inner is None and (changed(self._path) or (0, 0))[1]:
             whole = not os.path.isdir(self._path) and _only_whole(self._path)
             form: Any = Folder if os.path.isdir(self._path) else WholeFile if whole else LineFile

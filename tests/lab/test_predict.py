@@ -10,7 +10,7 @@ from bandit_lab import theory
 from bandit_lab.app.cli import main
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import Hyper, Learner, Temperature, Truncated
-from bandit_lab.lab.predict import prediction as module
+from bandit_lab.lab.predict import point as module
 from bandit_lab.lab.predict.linear import LinearTheory
 from bandit_lab.lab.predict.quantities import QUANTITIES, STATUS
 from bandit_lab.lab.predict.statements import VALUES

@@ -60,11 +60,11 @@ def registries(laboratory: bool = True) -> dict[str, Registry[Any]]:
     return {registry.kind: registry for registry in every}
 
 
-def chosen_from() -> dict[str, Registry[Any]]:
-    """Of every setting that chooses a variant: from what."""
+def chosen_from(laboratory: bool = True) -> dict[str, Registry[Any]]:
+    """Of every setting that chooses a variant: from what. laboratory: as `registries`."""
     from bandit_lab.app.engine import ENGINES
 
-    return {"engine": ENGINES, **registries()}
+    return {"engine": ENGINES, **registries(laboratory)}
 
 
 def load(
@@ -98,7 +98,7 @@ def load(
         for variant in registry if not registry.given else ():
             if registry.is_outside(variant):
                 registry.build(variant, {})
-    compose.register(_choices(overrides) if laboratory else (), folder, only)
+    compose.register(_choices(overrides, laboratory), folder, only)
 
 
 def _check_registers(name: str) -> None:
@@ -161,10 +161,11 @@ def named(overrides: Iterable[str]) -> list[str]:
     return modules
 
 
-def _choices(overrides: Iterable[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _choices(overrides: Iterable[str], laboratory: bool) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """(group, name, settings) of every variant, and of every other name that the overrides choose: an optimiser of
     optax, or a mistake that is judged where the variant is built."""
-    known = {group: chosen_from()[group] for group in CHOICES}
+    every = chosen_from(laboratory)
+    known = {group: every[group] for group in CHOICES if group in every}
     for group, registry in known.items():
         yield from ((group, name, settings_of(registry, name)) for name in registry)
     for argument in overrides:

@@ -3,20 +3,30 @@
 import contextlib
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import time
+from importlib import metadata
 from pathlib import Path
 
+import numpy as np
 import pytest
 from settings import nightly_but
 
 from bandit_lab.app import plugins
-from bandit_lab.app.chunks import Attempt, ChunkStore, run_chunks
+from bandit_lab.app.chunks import Attempt, ChunkStore, key_of, run_chunks
 from bandit_lab.app.cli import BAD_INPUT, main
 from bandit_lab.app.engine import ENGINES
+from bandit_lab.app.engine.dask import gpus
 from bandit_lab.app.settings.config import SweepSettings
+from bandit_lab.app.terminal.errors import Stopped
+from bandit_lab.app.terminal.progress import Progress
+from bandit_lab.runs.logs.gather import Log
+from bandit_lab.runs.logs.pieces import LogPiece, worked
+from bandit_lab.runs.logs.settings import FitSettings
+from bandit_lab.runs.read import Curve, RewardScale, Series
 
 pytest.importorskip("distributed", reason="the optional package distributed is not installed")
 
@@ -273,6 +283,131 @@ def test_chunks_that_an_engine_gives_back_in_another_order_are_kept_under_their_
     assert [store.load(report.keys[number])["number"].item() for number in (0, 1, 2, 4)] == [0, 1, 2, 4]
     again = run_chunks(store, pieces, lambda done, total: None, backwards)
     assert (again.found, again.computed, again.failed) == (4, 0, {3: "too hot"})
+
+
+def test_work_on_logs_brings_no_jax_to_a_worker():
+    def loaded(log):
+        return "jax" in sys.modules
+
+    piece = LogPiece(Log("one", "one", None), loaded, "it")
+    with ENGINES.build("dask", {"workers": 1}).opened([], laboratory=False) as attempts:
+        ((_, found),) = attempts([piece], [key_of(piece)])
+    assert pickle.loads(found.arrays["packed"].tobytes()) is False
+
+
+@pytest.fixture
+def nvidia(tmp_path, monkeypatch):
+    """An environment with the tool that lists GPUs, and with JAX's package for them."""
+    tool = tmp_path / "nvidia-smi"
+    lines = [f"GPU {place}: NVIDIA H100 80GB HBM3 (UUID: GPU-{place}a-{place}b)" for place in range(3)]
+    tool.write_text(
+        "#!/bin/sh\necho '" + "\n".join([lines[0], "  MIG 1g.10gb Device 0: (UUID: MIG-c)", *lines[1:]]) + "'\n"
+    )
+    tool.chmod(0o755)
+    package = metadata.EntryPoint("xla_cuda12", "jax_plugins.xla_cuda12", "jax_plugins")
+    monkeypatch.setattr(metadata, "entry_points", lambda group: [package])
+    return {"PATH": str(tmp_path)}
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({}, ["GPU-0a-0b", "GPU-1a-1b", "GPU-2a-2b"]),
+        ({"CUDA_VISIBLE_DEVICES": "2, 0"}, ["2", "0"]),
+        ({"CUDA_VISIBLE_DEVICES": ""}, []),
+        ({"JAX_PLATFORMS": "cpu"}, []),
+        ({"JAX_PLATFORMS": "cuda,cpu", "CUDA_VISIBLE_DEVICES": "1"}, ["1"]),
+        ({"PATH": ""}, []),
+    ],
+)
+def test_gpus_are_listed_without_jax(nvidia, more, expected):
+    assert gpus(nvidia | more) == expected
+
+
+def test_without_jaxs_package_for_gpus_there_are_none(nvidia, monkeypatch):
+    monkeypatch.setattr(metadata, "entry_points", lambda group: [])
+    assert gpus(nvidia) == []
+
+
+@pytest.mark.parametrize(("workers", "expected"), [(None, ["0", "1"]), (3, ["0", "0", "1"])])
+def test_every_worker_of_this_machine_has_a_gpu_of_its_own(monkeypatch, workers, expected):
+    """More workers than GPUs take turns. Planted: work on logs takes none."""
+    from distributed import Client
+
+    monkeypatch.setattr("bandit_lab.app.engine.dask.gpus", lambda: ["0", "1"])
+    with (
+        ENGINES.build("dask", {"workers": workers})._place(True) as (_, cluster),
+        Client(cluster, set_as_default=False) as client,
+    ):
+        client.wait_for_workers(len(expected), timeout=60)
+        seen = client.run(lambda: os.environ.get("CUDA_VISIBLE_DEVICES"))
+    assert sorted(seen.values()) == expected
+
+
+WAITS = """import os, pathlib, time
+from bandit_lab.runs.diagnose import Finding, register_diagnostic
+
+@register_diagnostic("waits")
+def waits(curve, settings, group_size=None):
+    if curve.reward.size > 24 and "AT_WORK" in os.environ:
+        pathlib.Path(os.environ["AT_WORK"], str(os.getpid())).touch()
+        time.sleep(0.5)
+    return Finding("waits", None, missing="it only waits")
+"""
+
+
+def written(folder):
+    """The bytes of a run folder, but for times and settings."""
+    every = (path for path in folder.rglob("*") if path.is_file() and path.name not in ("manifest.json", "config.yaml"))
+    return {str(path.relative_to(folder)): path.read_bytes() for path in every}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["diagnose", "fit"])
+def test_many_logs_on_workers_give_the_bytes_of_one_process(tmp_path, monkeypatch, command):
+    """One worker is killed at a log. A log without a curve stays a row. The plug-in's source travels."""
+    (tmp_path / "waiting.py").write_text(WAITS)
+    random = np.random.default_rng(5)
+    for name in "abcd":
+        reward = 0.3 + 0.4 * (1 - np.exp(-np.arange(60) / 12)) + random.normal(0, 0.02, 60)
+        (tmp_path / f"{name}.csv").write_text("step,reward\n" + "".join(f"{i},{x}\n" for i, x in enumerate(reward)))
+    (tmp_path / "nothing.csv").write_text("step,other\n1,2\n")
+    logs = ("a.csv", "b.csv", "nothing.csv", "c.csv", "d.csv")
+    arguments = ["bandit_lab", command, *logs, "plugins=[waiting]"]
+    code, told, err = ended(started([*arguments, "run_dir=here"], cwd=tmp_path))
+    assert (code, "1 of 5 logs gave no curve" in err) == (1, True)
+    (tmp_path / "at_work").mkdir()
+    monkeypatch.setitem(ENVIRONMENT, "AT_WORK", str(tmp_path / "at_work"))
+    process = started([*arguments, "run_dir=dask", *WORKERS], cwd=tmp_path)
+    wait_for(lambda: list((tmp_path / "at_work").iterdir()), process)
+    (first, *_) = (tmp_path / "at_work").iterdir()
+    os.kill(int(first.name), signal.SIGKILL)
+    code, told_there, err = ended(process)
+    assert (code, "1 of 5 logs gave no curve" in err, err.count("\n")) == (1, True, 1)
+    assert told_there.replace("dask", "here") == told
+    assert {path.name for path in (tmp_path / "at_work").iterdir()} > {first.name}  # another one has done its log
+    assert written(tmp_path / "dask") == written(tmp_path / "here")
+
+
+def test_what_an_engine_finds_in_logs_is_at_its_log_and_a_failure_has_its_name(monkeypatch):
+    curve = Curve(
+        "run", "file", "test", "TRL", Series(np.arange(3.0), np.arange(3.0), "reward"), RewardScale(0, 1, True)
+    )
+    logs = [Log("a", "a", curve), Log("b", "b", None, "empty"), Log("c", "c", curve)]
+    reasons = [None, None]
+
+    class Backwards:
+        @contextlib.contextmanager
+        def opened(self, plugins, compilation_cache=None, laboratory=True):
+            assert not laboratory
+            yield lambda work, keys: [(n, Attempt(work[n].compute(), 0.1, reasons[n])) for n in (1, 0)]
+
+    monkeypatch.setattr("bandit_lab.app.engine.chosen", lambda settings: Backwards())
+    settings = FitSettings(engine={"name": "backwards"})
+    assert worked(logs, lambda log: log.name.upper(), settings, Progress(True), "work") == ["A", None, "C"]
+    reasons[1] = "KilledWorker: three died"
+    with pytest.raises(Stopped, match="engine: c: KilledWorker: three died"):
+        worked(logs, lambda log: log.name, settings, Progress(True), "work")
 
 
 DRAFTS = ("reproduce", "two_detectors", "overdamped_limit")

@@ -45,9 +45,10 @@ def _run(blocked, folder, *arguments):
     ["diagnose", "--help"],
     ["diagnose", "{log}", "run_dir=found"],
     ["fit", "{log}", "run_dir=found"],
+    ["fit", "{log}", "run_dir=found", "engine=dask", "engine.workers=1", "report=false"],
     ["advise", "{log}", "run_dir=found", "learning_rate=1e-6"],
     ["watch", "{log}", "idle=0.5"],
-], ids=lambda arguments: " ".join(arguments[:2]))  # fmt: skip
+], ids=lambda arguments: " ".join((*arguments[:2], *arguments[3:5])))  # fmt: skip
 def test_commands_on_logs_run_without_jax(arguments, log, tmp_path):
     done = _run(JAX, tmp_path, *(one.format(log=log) for one in arguments))
     assert done.returncode == 0, done.stderr

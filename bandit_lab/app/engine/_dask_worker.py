@@ -8,25 +8,25 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import jax
 from distributed import WorkerPlugin
 
 from bandit_lab._version import __version__
-from bandit_lab.app import compilation_cache, plugin_source, plugins
-from bandit_lab.app.arithmetic import arithmetic
+from bandit_lab.app import plugin_source, plugins
+from bandit_lab.app.arithmetic import arithmetic, processor
 from bandit_lab.app.chunks import Attempt, Work, attempt, key_of
 
 
 class Ready(WorkerPlugin):
     """Prepares each worker, also one that comes later: double precision, kept programs, the plug-ins' files.
 
+    laboratory: what is computed needs JAX.
     ours: the workers end with the client. Ctrl-C is for it alone, though a terminal sends it to a whole group.
     """
 
     name = "bandit_lab"
 
-    def __init__(self, names: Sequence[str], cache: Any, ours: bool) -> None:
-        self.names, self.cache, self.ours = list(names), cache, ours
+    def __init__(self, names: Sequence[str], cache: Any, ours: bool, laboratory: bool) -> None:
+        self.names, self.cache, self.ours, self.laboratory = list(names), cache, ours, laboratory
         modules = {one for name in names for one in plugin_source.modules_of(name)}
         self.files = {_relative(one): Path(str(sys.modules[one].__file__)).read_bytes() for one in sorted(modules)}
 
@@ -39,9 +39,14 @@ class Ready(WorkerPlugin):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
         sys.path.insert(0, str(folder))
-        compilation_cache.enable(self.cache)
-        jax.config.update("jax_enable_x64", True)
-        plugins.load(self.names)
+        if self.laboratory:
+            import jax
+
+            from bandit_lab.app import compilation_cache
+
+            compilation_cache.enable(self.cache)
+            jax.config.update("jax_enable_x64", True)
+        plugins.load(self.names, laboratory=self.laboratory)
 
 
 def _relative(module: str) -> str:
@@ -49,9 +54,11 @@ def _relative(module: str) -> str:
     return f"{path}/__init__.py" if hasattr(sys.modules[module], "__path__") else f"{path}.py"
 
 
-def signature() -> dict[str, Any]:
-    """What the bits of a result depend on besides its settings."""
-    return arithmetic() | {"jaxlib": metadata.version("jaxlib"), "bandit_lab": __version__}
+def signature(laboratory: bool) -> dict[str, Any]:
+    """What the bits of a result depend on besides its settings. laboratory: what is computed needs JAX."""
+    versions = {name: metadata.version(name) for name in (["jaxlib"] if laboratory else ["numpy", "scipy"])}
+    kernels = arithmetic() if laboratory else {"processor": processor()}
+    return kernels | versions | {"bandit_lab": __version__}
 
 
 def computed(packed: bytes, key: str) -> Attempt:

@@ -5,11 +5,16 @@ A chunk is submitted under its key. A worker that dies loses the chunk it was at
 
 import importlib.util
 import logging
+import os
+import re
+import shutil
+import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib import metadata
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -28,8 +33,8 @@ _AHEAD = 2  # chunks submitted per thread of a worker: one at work, one that wai
 @register_engine("dask")
 @dataclass(frozen=True)
 class Dask:
-    """Workers of dask.distributed: `workers` processes of this machine (null: one per core), or those of the scheduler
-    at `address` (`tcp://host:8786`) or in `scheduler_file`.
+    """Workers of dask.distributed: `workers` processes of this machine (null: one per GPU, or one per core where there
+    is none), or those of the scheduler at `address` (`tcp://host:8786`) or in `scheduler_file`.
     """
 
     workers: int | None = None
@@ -48,7 +53,9 @@ class Dask:
             _checks.require(there, "engine.scheduler_file", "a file that a scheduler wrote", self.scheduler_file)
 
     @contextmanager
-    def opened(self, plugins: Sequence[str], compilation_cache: Any) -> Iterator[Attempts]:
+    def opened(
+        self, plugins: Sequence[str], compilation_cache: Any = None, laboratory: bool = True
+    ) -> Iterator[Attempts]:
         """With workers that have the plug-ins and compute the same bits as this process.
 
         Raises:
@@ -56,34 +63,58 @@ class Dask:
         """
         from bandit_lab.app.engine._dask_worker import Ready, signature
 
-        with self._place() as (key, place), _client(key, place) as client:
-            client.register_plugin(Ready(plugins, compilation_cache, ours=key == "workers"))
-            ours = signature()
-            for worker, theirs in client.run(signature).items():
+        with self._place(laboratory) as (key, place), _client(key, place) as client:
+            client.register_plugin(Ready(plugins, compilation_cache, key == "workers", laboratory))
+            ours = signature(laboratory)
+            for worker, theirs in client.run(signature, laboratory).items():
                 got = f"another {', '.join(changes(ours, theirs))} on {worker}"
                 _checks.require(theirs == ours, "engine", "workers that compute the same bits", got)
             yield partial(_attempts, client)
 
     @contextmanager
-    def _place(self) -> Iterator[tuple[str, Any]]:
+    def _place(self, laboratory: bool) -> Iterator[tuple[str, Any]]:
         """Where a client finds the scheduler: the setting that says it, and its value."""
         if self.address is not None:
             yield "address", self.address
         elif self.scheduler_file is not None:
             yield "scheduler_file", self.scheduler_file
         else:
-            from distributed import LocalCluster
-
             sys.warnoptions.append("ignore:resource_tracker")  # of multiprocessing's, that outlives us after Ctrl-C
-            with LocalCluster(
-                n_workers=self.workers,
-                threads_per_worker=1,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-                memory_limit=0,
-                silence_logs=logging.CRITICAL,
-            ) as cluster:
+            with _local_cluster(self.workers, gpus() if laboratory else []) as cluster:
                 yield "workers", cluster
+
+
+def gpus(environment: Mapping[str, str] = os.environ) -> list[str]:
+    """The GPUs that JAX would use in a process of this environment, as CUDA_VISIBLE_DEVICES names them.
+
+    JAX is not asked: it would take the memory of all of them for this process.
+    """
+    platforms = environment.get("JAX_PLATFORMS", "")
+    has_cuda = any(one.name.startswith("xla_cuda") for one in metadata.entry_points(group="jax_plugins"))
+    if not has_cuda or (platforms and not {"cuda", "gpu"} & set(platforms.split(","))):
+        return []
+    if (chosen := environment.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return [one.strip() for one in chosen.split(",") if one.strip()]
+    tool = shutil.which("nvidia-smi", path=environment.get("PATH"))
+    if tool is None:
+        return []
+    told = subprocess.run([tool, "-L"], capture_output=True, text=True, check=False, timeout=JOIN)
+    return re.findall(r"^GPU .*\(UUID: (GPU-[^)]+)\)$", told.stdout, re.MULTILINE)
+
+
+def _local_cluster(workers: int | None, devices: Sequence[str]) -> Any:
+    """Processes of this machine, reached on the loopback alone; each one sees one of the devices, in turn."""
+    from dask.system import CPU_COUNT
+    from distributed import Nanny, Scheduler, SpecCluster
+
+    def process(place: int) -> dict[str, Any]:
+        seen = {"CUDA_VISIBLE_DEVICES": devices[place % len(devices)]} if devices else {}
+        options = {"nthreads": 1, "host": "127.0.0.1", "memory_limit": 0, "env": seen}
+        return {"cls": Nanny, "options": options | {"dashboard": False, "silence_logs": logging.CRITICAL}}
+
+    number = workers or len(devices) or CPU_COUNT
+    scheduler = {"cls": Scheduler, "options": {"host": "127.0.0.1", "port": 0, "dashboard_address": "127.0.0.1:0"}}
+    return SpecCluster({place: process(place) for place in range(number)}, scheduler, silence_logs=logging.CRITICAL)
 
 
 @contextmanager

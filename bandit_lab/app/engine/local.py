@@ -15,6 +15,8 @@ class Local:
     """This process: one chunk after another, each on all of its devices."""
 
     @contextmanager
-    def opened(self, plugins: Sequence[str], compilation_cache: Any) -> Iterator[Attempts]:
+    def opened(
+        self, plugins: Sequence[str], compilation_cache: Any = None, laboratory: bool = True
+    ) -> Iterator[Attempts]:
         """At once."""
         yield one_after_another

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from bandit_lab import _checks
+from bandit_lab.app import engine
 from bandit_lab.app.document import Block, Document, On, Paragraph
 from bandit_lab.app.folder.written import INDEX
 from bandit_lab.app.terminal.progress import Progress
@@ -18,6 +19,7 @@ from bandit_lab.runs.diagnose.work import DiagnosisRow, dataset, page, runs_tabl
 from bandit_lab.runs.logs.findings import caveat_lines, details, evidence_table, paragraphs, verdict_lines, verdict_text
 from bandit_lab.runs.logs.gather import Log, gather, missing_curves, reading_options
 from bandit_lab.runs.logs.pictures import RUN_ALT
+from bandit_lab.runs.logs.pieces import worked
 from bandit_lab.runs.logs.runs import check_trainer, pages_of, picture_pages, rows_of, status_lines
 from bandit_lab.runs.logs.settings import THRESHOLDS, DiagnosisSettings
 from bandit_lab.runs.trainers import Setup
@@ -63,6 +65,7 @@ def prepare(settings: DiagnosisSettings, explicit: frozenset[str]) -> DiagnosePl
     thresholds(settings)
     _checks.integer("seed", settings.seed, 0)
     check_trainer(settings)
+    engine.chosen(settings)
     reading_options(settings)
     setup = None
     if settings.config is not None:
@@ -77,7 +80,8 @@ def prepare(settings: DiagnosisSettings, explicit: frozenset[str]) -> DiagnosePl
 def compute(plan: DiagnosePlan, run: Progress) -> Document:
     """Judge every log that has a curve."""
     settings, limits = plan.settings, thresholds(plan.settings)
-    rows = rows_of(plan.logs, lambda log: work(log, limits, plan.setup), run, "verdicts", settings.report, INDEX)
+    found = worked(plan.logs, partial(work, settings=limits, setup=plan.setup), settings, run, "verdicts")
+    rows = rows_of(plan.logs, found, settings.report, INDEX)
     done = [row for row in rows if row.result is not None]
     table = runs_table(rows)
     blocks: list[Block] = [Paragraph(LEGEND, On.PAGE), table]

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bandit_lab import _checks
+from bandit_lab.app import engine
 from bandit_lab.app.document import Block, Document, On, Paragraph
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.runs.fit import show
@@ -13,6 +14,7 @@ from bandit_lab.runs.fit.shapes import SHAPES
 from bandit_lab.runs.fit.work import work
 from bandit_lab.runs.logs.findings import details, paragraphs
 from bandit_lab.runs.logs.gather import Log, gather, missing_curves, reading_options
+from bandit_lab.runs.logs.pieces import worked
 from bandit_lab.runs.logs.runs import LogRow, check_trainer, pages_of, picture_pages, rows_of, status_lines
 from bandit_lab.runs.logs.settings import FitSettings
 from bandit_lab.theory.conventions import OF_OPTIMIZER
@@ -46,6 +48,7 @@ def prepare(settings: FitSettings, explicit: frozenset[str]) -> FitPlan:
     check_trainer(settings)
     _checks.choice("optimizer", settings.optimizer["name"], OF_OPTIMIZER)
     _checks.integer("seed", settings.seed, 0)
+    engine.chosen(settings)
     reading_options(settings)
     with Progress(settings.quiet).stage("reading") as advance:
         return FitPlan(settings, gather(settings, advance))
@@ -54,7 +57,8 @@ def prepare(settings: FitSettings, explicit: frozenset[str]) -> FitPlan:
 def compute(plan: FitPlan, run: Progress) -> Document:
     """Fit, judge and forecast every log that has a curve."""
     settings = plan.settings
-    rows = rows_of(plan.logs, lambda log: work(log, settings), run, "fits, forecasts, verdicts", settings.report)
+    found = worked(plan.logs, partial(work, settings=settings), settings, run, "fits, forecasts, verdicts")
+    rows = rows_of(plan.logs, found, settings.report)
     done = [row for row in rows if row.result is not None]
     table = show.runs_table(rows, settings)
     blocks: list[Block] = [table]

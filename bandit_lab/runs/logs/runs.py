@@ -11,7 +11,6 @@ from bandit_lab import _checks
 from bandit_lab.app.document import ABSENT, Column, Document, Figure, On, Value
 from bandit_lab.app.document.as_page import page_names
 from bandit_lab.app.folder.written import REPORT
-from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.app.terminal.report import middle_cut
 from bandit_lab.runs.logs.gather import Log
 from bandit_lab.runs.logs.settings import LogSettings
@@ -46,19 +45,12 @@ class LogRow(Generic[Result]):
         return self.log.curve
 
 
-def rows_of(
-    logs: Sequence[Log], work: Callable[[Log], Result], run: Progress, stage: str, pages: bool, alone: str = ""
-) -> list[LogRow[Result]]:
-    """Work on every log that has a curve. `alone`: what the page of a single log is called, by default as the log."""
+def rows_of(logs: Sequence[Log], found: Sequence[Result | None], pages: bool, alone: str = "") -> list[LogRow[Result]]:
+    """Every log with what was found in it. `alone`: what the page of a single log is called, by default as the log."""
     titles = [log.name for log in logs if log.curve is not None]
     names = iter([alone] if alone and len(logs) == 1 else page_names(titles))
-    rows: list[LogRow[Result]] = []
-    with run.stage(stage) as advance:
-        for log in logs:
-            done = None if log.curve is None else work(log)
-            rows.append(LogRow(log, done, next(names) if pages and done is not None else ""))
-            advance(len(rows), len(logs))
-    return rows
+    pairs = zip(logs, found, strict=True)
+    return [LogRow(log, one, next(names) if pages and one is not None else "") for log, one in pairs]
 
 
 def column(

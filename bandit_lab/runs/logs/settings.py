@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Any
 
-from bandit_lab.app.settings.schema import LEARNER, OUTPUT, PROBLEM, RUN, RunSettings, name_of, setting
+from bandit_lab.app.settings.schema import LEARNER, OUTPUT, PROBLEM, RARE, RUN, RunSettings, group, name_of, setting
 from bandit_lab.runs.diagnose import DiagnoseSettings
 from bandit_lab.runs.read.limits import FEWEST_POINTS
 
@@ -65,6 +65,7 @@ class LogSettings(ReadSettings):
     )
     group_size: int | None = setting(None, "answers", "G of the trainer, for what the log alone does not tell", LEARNER)
     thin: bool = setting(True, "", "take the copies out of forward-filled columns")
+    engine: dict[str, Any] = group("local", "where many logs are worked on: here, or on dask's workers", RARE)
 
 
 @dataclass

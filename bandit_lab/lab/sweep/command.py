@@ -129,15 +129,15 @@ def _write(
     done: Computed,
 ) -> Document:
     """Write the run folder, the manifest last, and print the tables."""
-    rates, drifts, sampled, counts = done.rates, done.drifts, done.sampled, done.counts(chunks)
+    counts = done.counts(chunks)
     work = {"throughput": throughput(plan, progress, done), "chunks": counts}
-    resolved = asdict(plan.settings) | {"sweep": axes(plan, rates)}
+    resolved = asdict(plan.settings) | {"sweep": axes(plan, done.rates)}
     folder.rewrite_config(report.as_yaml(resolved))
     with progress.stage("examples"):
-        results = dataset(plan, rates, drifts, sampled, make_examples(plan, drifts[0]))
-    found = document_of(plan, rates, drifts, sampled, work, results)
+        results = dataset(plan, done, make_examples(plan, done.drifts[0]))
+    found = document_of(plan, done, work, results)
     with progress.stage("writing"):
-        folder.write_results(results, streams(plan, sampled))
+        folder.write_results(results, streams(plan, done.sampled))
         if plan.settings.pictures:
             with folder.staged() as place:
                 draw_sweep(results, place)

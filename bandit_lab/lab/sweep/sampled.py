@@ -7,8 +7,8 @@ steps (temperature alone): the full linear prediction diverges at the threshold 
 run that sits near the best arm's vertex is lost however large that scale is.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.lab.predict.linear import LinearTheory, noise_covariance, stationary_stds
 from bandit_lab.lab.sweep.exact import DriftResult, Predicted, values
 from bandit_lab.lab.sweep.plan import SweepPlan, keeps_runs
-from bandit_lab.lab.sweep.runs import Judge, StoredBlock, StoredRuns
+from bandit_lab.lab.sweep.runs import Judge, StoredRuns
 from bandit_lab.lab.sweep.work import RunsWork, take
 from bandit_lab.simulation import Summary
 
@@ -101,13 +101,13 @@ def plan_sampled(plan: SweepPlan, drift: DriftResult | None, rows: Hyper, rates:
 
 def collect_sampled(plan: SweepPlan, planned: SampledPlan, store: ChunkStore, report: Report) -> SampledResult:
     """What became of the runs, from their chunks."""
-    pieces = [
-        StoredBlock(work.index, work.first, work.seeds, partial(store.load, key), report.failed.get(number))
-        for number, (work, key) in enumerate(zip(planned.chunks, report.keys, strict=True))
-    ]
-    shape, times = planned.learning_rate.shape, plan.longest + 1
-    cells = planned.learning_rate.size
-    runs = StoredRuns(pieces, cells, plan.settings.seeds, times, planned.keep, planned.judge)
+    shape, cells = planned.learning_rate.shape, planned.learning_rate.size
+
+    def load(number: int) -> Mapping[str, np.ndarray]:
+        return store.load(report.keys[number])
+
+    times, keep, judge = plan.longest + 1, planned.keep, planned.judge
+    runs = StoredRuns(planned.chunks, load, report.failed, cells, plan.settings.seeds, times, keep, judge)
     missing = np.array(runs.reasons(), object).reshape(shape)
     counts = runs.outcome_counts().reshape(*shape, -1)
     complete = np.array([reason is None for reason in missing.flat]).reshape(shape)

@@ -1,7 +1,7 @@
 """The document that a command returns: its contents, and how they are asked for."""
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -9,13 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 from bandit_lab._text import visible
 from bandit_lab.app.document.blocks import Column, Contents, Figure, On, Paragraph, Table, Values
-from bandit_lab.app.document.part import Named, missing, parts
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
 
 _ROWS, _LINES, _WIDTH = 3, 5, 160  # of a repr: rows of a table, lines in all, characters of a line
+
+
+class Named(dict[str, Any]):
+    """A dictionary whose keys are attributes too. A key that is named like a method of dictionaries is a subscript."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self:
+            raise AttributeError(_missing(name, self))
+        return self[name]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,12 +47,12 @@ class Document(Contents):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in self._content:
-            raise AttributeError(missing(name, () if name.startswith("_") else self._content))
+            raise AttributeError(_missing(name, () if name.startswith("_") else self._content))
         return self._content[name]
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._content:
-            raise KeyError(missing(name, self._content))
+            raise KeyError(_missing(name, self._content))
         return self._content[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -58,7 +69,7 @@ class Document(Contents):
 
     @cached_property
     def _content(self) -> Named:
-        content = parts(self.to_dict())
+        content = _parts(self.to_dict())
         logs = content.get("logs", [])
         return Named(logs[0] | content) if len(logs) == 1 else content
 
@@ -154,3 +165,15 @@ def _tables(items: Mapping[str, Any]) -> Iterator[tuple[str, Table[Any]]]:
             yield key, value
         elif isinstance(value, Mapping):
             yield from _tables(value)
+
+
+def _parts(value: Any) -> Any:
+    """Nested dictionaries and lists, with every dictionary a `Named`."""
+    if isinstance(value, dict):
+        return Named({key: _parts(one) for key, one in value.items()})
+    return [_parts(one) for one in value] if isinstance(value, list) else value
+
+
+def _missing(name: object, known: Iterable[str]) -> str:
+    """The line for a name that a result does not have."""
+    return f"result: expected one of {', '.join(known) or 'none'}, got {name!r}"

@@ -22,7 +22,7 @@ from bandit_lab.app.chunks import ChunkStore, RunLock, holder, run
 from bandit_lab.app.cli import main
 from bandit_lab.app.folder import results
 from bandit_lab.lab.sweep import work
-from bandit_lab.lab.sweep.work import RowsWork, RunsWork
+from bandit_lab.lab.sweep.jobs import RowsWork, RunsWork
 
 SWEEP = [
     *("sweep", "quiet=true", "pictures=false", "sweep.refresh_interval=[1,4]", "sweep.learning_rate.num=8"),

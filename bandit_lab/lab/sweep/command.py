@@ -22,10 +22,10 @@ from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.lab.sweep.compute import Computed, compute_all, failed_text
 from bandit_lab.lab.sweep.dataset import dataset, streams
 from bandit_lab.lab.sweep.examples import make_examples
+from bandit_lab.lab.sweep.jobs import SAMPLED
 from bandit_lab.lab.sweep.pictures import draw_sweep, figures_of
 from bandit_lab.lab.sweep.plan import SweepPlan, check_disk, prepare
 from bandit_lab.lab.sweep.report import axes, document_of
-from bandit_lab.lab.sweep.work import SAMPLED
 from bandit_lab.measure import displaced
 from bandit_lab.simulation import UNIT, fast
 from bandit_lab.simulation.engine import WIDTH

@@ -32,9 +32,9 @@ from bandit_lab.lab.sweep.exact import (
     rows,
     values,
 )
+from bandit_lab.lab.sweep.jobs import SAMPLED, RowsWork, rows_work
 from bandit_lab.lab.sweep.plan import SweepPlan
 from bandit_lab.lab.sweep.sampled import SampledResult, collect_sampled, learning_rates, plan_sampled
-from bandit_lab.lab.sweep.work import SAMPLED, RowsWork, rows_work
 from bandit_lab.simulation import drift_name
 
 

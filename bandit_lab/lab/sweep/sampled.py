@@ -19,9 +19,9 @@ from bandit_lab.app.settings.config import Settings
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.lab.predict.linear import LinearTheory, noise_covariance, stationary_stds
 from bandit_lab.lab.sweep.exact import DriftResult, Predicted, values
+from bandit_lab.lab.sweep.jobs import RunsWork, take
 from bandit_lab.lab.sweep.plan import SweepPlan, keeps_runs
 from bandit_lab.lab.sweep.runs import Judge, StoredRuns
-from bandit_lab.lab.sweep.work import RunsWork, take
 from bandit_lab.simulation import Summary
 
 NUDGE = 1e-3  # of the way from the fixed point to the initial policy

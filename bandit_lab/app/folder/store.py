@@ -1,7 +1,7 @@
 """The run folder: strict JSON, a resolved YAML, a labelled array store; the manifest is written last.
 
 A folder is a finished run if and only if it holds `manifest.json`. Each file is written beside its place, forced to the
-disk and then moved there, so that a killed run or a power cut leaves whole files or none, and never a manifest. What is
+disk and then moved there. A killed run or a power cut leaves whole files or none, and never a manifest. What is
 written, and what may be removed again, is in `folder.written`. Commands whose work is long keep what they have finished
 in `chunks/` until then (`app.chunks`).
 """

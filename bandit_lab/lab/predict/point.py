@@ -286,9 +286,9 @@ class OperatingPoint:
 def unstable_lags(linear: LinearTheory, hyper: Hyper, maximum: int) -> list[tuple[int, int]]:
     """The unstable lags 0..maximum as at most one range, by bisection; for a stiffness that is wholly stale.
 
-    Derived here: on the unit circle kappa rises with the angle, and a longer lag reaches the phase of a crossing at a
-    smaller one, so that the threshold falls with the lag. Roots only leave the circle as kappa grows, and the stiffest
-    mode leaves first: a lag is unstable where its threshold lies at or below eta times the largest stiffness.
+    Derived here. On the unit circle kappa rises with the angle. A longer lag reaches the phase of a crossing at a
+    smaller angle, so that the threshold falls with the lag. Roots only leave the circle as kappa grows, and the
+    stiffest mode leaves first: a lag is unstable where its threshold lies at or below eta times the largest stiffness.
     """
     kappa, convention = hyper.learning_rate * linear.largest, theory.as_convention(linear.convention)
 

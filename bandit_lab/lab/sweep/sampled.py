@@ -1,10 +1,10 @@
 """The sampled half of a sweep: a coarse grid of noisy runs, what became of each, and the boundary that they show.
 
-Runs begin at the fixed point (a hair's breadth towards the initial policy), so that what carries them off is the noise
-and the loss of stability, not a first block that overshoots from far away; `sampled.start=initial` begins where
-training does. A run counts as lost by `measure.classify_runs`. The noise scale there is the stationary std of small
-steps (temperature alone): the full linear prediction diverges at the threshold and would excuse every cycle near it. A
-run that sits near the best arm's vertex is lost however large that scale is.
+Runs begin at the fixed point (a hair's breadth towards the initial policy). So the noise and the loss of stability
+carry them off, not a first block that overshoots from far away. `sampled.start=initial` begins where training does. A
+run counts as lost by `measure.classify_runs`. The noise scale there is the stationary std of small steps (temperature
+alone): the full linear prediction diverges at the threshold and would excuse every cycle near it. A run that sits near
+the best arm's vertex is lost however large that scale is.
 """
 
 from collections.abc import Mapping

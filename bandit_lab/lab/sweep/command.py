@@ -53,7 +53,6 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Document 
     chunks, settings = ChunkStore(folder.path), settings_of(plan)
     with contextlib.ExitStack() as stack:
         with bad_input(), stopped_by_disk(folder.path):
-            _look(plan, folder, settings)
             stack.enter_context(RunLock(chunks.folder).hold())
             state = store.state_of(folder.path, settings, plan.settings.overwrite)
         with stopped_by_disk(folder.path):
@@ -85,13 +84,6 @@ def _open(plan: SweepPlan, folder: RunFolder, chunks: ChunkStore, settings: dict
     chunks.open(settings)
     _tell_arithmetic(chunks)
     chunks.forget_failures()
-
-
-def _look(plan: SweepPlan, folder: RunFolder, settings: dict[str, Any]) -> None:
-    """Raise ValueError where a run may not begin in the folder. Only reads."""
-    store.check_folder(folder.path, plan.settings.overwrite, continues=True)
-    store.state_of(folder.path, settings, plan.settings.overwrite)
-    check_disk(plan, folder.path)
 
 
 def _tell_arithmetic(chunks: ChunkStore) -> None:

@@ -116,7 +116,7 @@ def _set_up(command: str, settings: Any) -> None:
 
 
 class Checked(Protocol):
-    """What `prepare` returns: checked settings, and the precision of the numbers."""
+    """The result of `prepare`: checked settings, and the precision of the numbers."""
 
     @property
     def settings(self) -> Any:

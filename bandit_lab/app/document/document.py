@@ -59,7 +59,7 @@ class Document(Contents):
         return iter(self._content)
 
     def keys(self) -> list[str]:
-        """What can be asked for."""
+        """Names that can be asked for."""
         return [*self]
 
     def __dir__(self) -> list[str]:
@@ -83,7 +83,7 @@ class Document(Contents):
                     yield from (_row(block.shown(On.TERMINAL), row) for row in block.rows[:_ROWS])
 
     def to_dict(self) -> dict[str, Any]:
-        """What `summary.json` holds."""
+        """Content of `summary.json`."""
         from bandit_lab.app.document.as_json import content_of
 
         return content_of(self.sections)
@@ -145,7 +145,7 @@ class Document(Contents):
         show(self)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: its own tables and pictures, and the page of a single run."""
+        """HTML for a notebook: its own tables and pictures, and the page of a single run."""
         from bandit_lab.app.document.as_page import fragment
 
         return fragment(self)

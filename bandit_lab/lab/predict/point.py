@@ -123,7 +123,7 @@ class OperatingPoint:
 
     @cached_property
     def sampler(self) -> str | None:
-        """What draws, in words, where the policy itself does not."""
+        """The sampler in words, where the policy itself does not draw."""
         return said_of_sampler(self.learner, self.settings)
 
     @cached_property
@@ -196,7 +196,7 @@ class OperatingPoint:
 
     @cached_property
     def exact(self) -> RateThreshold:
-        """The same exactly: from the linear loop, or by differentiating the update if no second moment is held."""
+        """The same exactly, by the linear loop or by differentiating the update; absent if a second moment is held."""
         derived = self.derived
         if derived is None:
             return self.linear.threshold(self.hyper.refresh_interval, self.hyper.momentum)

@@ -213,7 +213,7 @@ def _sampled(plan: SweepPlan, sampled: SampledResult) -> dict[str, Any]:
 
 
 def streams(plan: SweepPlan, sampled: SampledResult | None) -> list[Stream]:
-    """What is too large to be held: the mean curves, and the single runs where they are kept."""
+    """Arrays that are too large to be held: the mean curves, and the single runs where they are kept."""
     if sampled is None:
         return []
     runs, cell = sampled.runs, (*COARSE, "multiple")

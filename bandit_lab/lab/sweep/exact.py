@@ -74,7 +74,7 @@ class DriftResult(Drift):
 
 
 class Detected(NamedTuple):
-    """What a detector found: value [R], on_grid [R, L], reasons [R] why a row's chunk failed, or None."""
+    """Result of a detector: value [R], on_grid [R, L], reasons [R] why a row's chunk failed, or None."""
 
     value: np.ndarray
     on_grid: np.ndarray

@@ -57,19 +57,19 @@ class StiffnessRow:
 
     @property
     def closed_form(self) -> Any:
-        """The same by a formula."""
+        """Eigenvalues by a formula."""
         linear = self.equilibrium.linear
         if self.equilibrium.stiffness is None:
             return self.spectrum("relaxation")
         return report.eigenvalue_list(linear.spectrum) if linear.closed_form else Value.absent(NO_FORMULA)
 
     def at_rest(self, read: Callable[[FixedPoint], Any]) -> Any:
-        """What is read off the fixed point; ABSENT where there is none."""
+        """A value read off the fixed point; ABSENT where there is none."""
         return ABSENT if self.equilibrium.stiffness is None else read(self.equilibrium.point)
 
     @property
     def note(self) -> Any:
-        """What to know beside the numbers."""
+        """A remark beside the numbers."""
         note = self.equilibrium.linear.note
         return ABSENT if note is None else self.at_rest(lambda _: note)
 

@@ -100,7 +100,7 @@ def plan_sampled(plan: SweepPlan, drift: DriftResult | None, rows: Hyper, rates:
 
 
 def collect_sampled(plan: SweepPlan, planned: SampledPlan, store: ChunkStore, report: Report) -> SampledResult:
-    """What became of the runs, from their chunks."""
+    """Outcomes of the runs, from their chunks."""
     shape, cells = planned.learning_rate.shape, planned.learning_rate.size
 
     def load(number: int) -> Mapping[str, np.ndarray]:

@@ -59,7 +59,8 @@ def _run_words(plan: advise.AdvisePlan, found: Advice) -> str:
     if strength is None or found.margin is None:
         return f"{place}. Its stiffness is not known ({found.strength_reason}), so that it is a line, not a point."
     ends = f"[{strength.lower:.2g}, {strength.upper:.2g}]"
-    text = f"{place}, eta K = {strength.kappa:.2g} {ends} ({strength.source}); {found.margin.exact:.2g} times below the"
+    times = f"{float(f'{found.margin.exact:.2g}'):g}"  # 200, not 2e+02
+    text = f"{place}, eta K = {strength.kappa:.2g} {ends} ({strength.source}); {times} times below the"
     text += " exact threshold. " if found.margin.exact >= 1 else " exact threshold, that is above it. "
     return text + "It stands where this bandit has the same eta K."
 

@@ -89,7 +89,7 @@ def on_page_content(text: str, page: Page, config: MkDocsConfig, files: Files) -
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """For readers of the page aloud: a name for the theme's search, and no heading without text above a table's names."""
+    """For readers of the page aloud: a name for the theme's search, no empty heading above a table's names."""
     return output.replace(
         'data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"'
     ).replace("<th></th>", "<td></td>")

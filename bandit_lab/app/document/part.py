@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+from bandit_lab._names import did_you_mean
+
 
 class Named(dict[str, Any]):
     """A dictionary whose keys are attributes too. A key that is named like a method of dictionaries is a subscript."""
@@ -25,4 +27,5 @@ def parts(value: Any) -> Any:
 
 def missing(name: object, known: Iterable[str]) -> str:
     """The line for a name that a result does not have."""
-    return f"result: expected one of {', '.join(known) or 'none'}, got {name!r}"
+    names = list(known)
+    return f"result: expected one of {', '.join(names) or 'none'}{did_you_mean(str(name), names)}, got {name!r}"

@@ -125,11 +125,6 @@ def test_no_module_of_the_package_imports_itself_by_another():
 SHARED_NAMES = {
     "FixedPoint": "of the theory and of the measurement: two witnesses of one thing",
     "Policy": "of two arms, of many, of any bandit: one interface in three files",
-    "Moments": "of the fast path's optimiser, and of curves",
-    "Results": "of the fast path's items, and of an experiment",
-    "Tail": "of a run's steps, and of a log that grows",
-    "Document": "of a command, and a log that is read as a whole",
-    "Lines": "of a text file, and a format of lines",
 }
 """Classes that have a namesake in another module."""
 

@@ -22,7 +22,7 @@ _INSTALLED = frozenset(("site-packages", "dist-packages"))
 
 def modules_of(name: str) -> list[str]:
     """A module and what it imports, directly or not, from its own package or from its folder; sorted."""
-    first = _file(name)
+    first = _source_file(name)
     if first is None:
         return []
     root = first.parents[name.count(".") + (first.stem == "__init__")]
@@ -37,7 +37,7 @@ def modules_of(name: str) -> list[str]:
     waiting = [name]
     while waiting:
         one = waiting.pop()
-        file = _file(one)
+        file = _source_file(one)
         if one in found or file is None or not beside(one, file):
             continue
         found.add(one)
@@ -62,14 +62,13 @@ def outside(registries: Mapping[str, Registry[Any]], settings: Mapping[str, Any]
     return sorted({name for name in names if name.partition(".")[0] != _OURS})
 
 
-def _file(name: str) -> Path | None:
-    """The source file of an imported module, or None."""
+def _source_file(name: str) -> Path | None:
     file = getattr(sys.modules.get(name), "__file__", None)
     return Path(file).resolve() if file and file.endswith(".py") else None
 
 
 def _hash(name: str) -> str:
-    module, file = sys.modules[name], _file(name)
+    module, file = sys.modules[name], _source_file(name)
     if module not in _seen and file is not None:
         _seen[module] = hashlib.sha256(file.read_bytes()).hexdigest()
     return _seen[module]

@@ -103,7 +103,6 @@ def estimator(rule: Any) -> None:
 
 
 def _as_array(found: Any, dtype: Any) -> Any:
-    """A plain number as an array; what is nothing stays nothing."""
     return None if found is None else jnp.asarray(found, dtype)
 
 
@@ -164,12 +163,12 @@ def staleness(rule: Any) -> None:
     acting, after = found
     if not isinstance(acting, Mixture) and getattr(acting, "shape", None) != (2,):
         raise ValueError(f"{method}: expected {expected}, got parameters {list(getattr(acting, 'shape', ()))}")
-    _same_state(method, after, state)
+    _check_state_shapes(method, after, state)
     period = _probe.attempt(f"period({interval})", "steps", lambda: _period(rule, interval))
     rewound = _probe.attempt(
         "rewind(state, steps)", "a state", lambda: jax.eval_shape(lambda s: rule.rewind(s, period), state)
     )
-    _same_state("rewind(state, steps)", rewound, state)
+    _check_state_shapes("rewind(state, steps)", rewound, state)
 
 
 def _period(rule: Any, interval: float) -> int:
@@ -180,8 +179,7 @@ def _period(rule: Any, interval: float) -> int:
         return 1
 
 
-def _same_state(method: str, found: Any, state: Any) -> None:
-    """Raise ValueError unless a state has the shapes of that of `init`."""
+def _check_state_shapes(method: str, found: Any, state: Any) -> None:
     shapes = [jax.tree.map(lambda x: tuple(np.shape(x)), one) for one in (state, found)]
     if shapes[0] != shapes[1]:
         raise ValueError(f"{method}: expected a state as init gives it, {shapes[0]}, got {shapes[1]}")

@@ -299,7 +299,7 @@ def optimiser(trainer: Any, parameters: Sequence[torch.Tensor]) -> Update:
 
     Raises ValueError for an optimiser that is not known, or an Adam without a second moment.
     """
-    made = _made(trainer) or _plain(trainer.create_optimizer())
+    made = _made(trainer) or _without_accelerate(trainer.create_optimizer())
     adam = known(type(made)) is not torch.optim.SGD
     args = trainer.args
     rates = [group["lr"] for group in made.param_groups]
@@ -338,13 +338,12 @@ def known(kind: type) -> type:
     return kind
 
 
-def _plain(made: Any) -> Any:
-    """The optimiser inside accelerate's."""
+def _without_accelerate(made: Any) -> Any:
     return getattr(made, "optimizer", made)
 
 
 def _made(trainer: Any) -> Any:
-    return None if trainer.optimizer is None else _plain(trainer.optimizer)
+    return None if trainer.optimizer is None else _without_accelerate(trainer.optimizer)
 
 
 def _optimiser_class(trainer: Any) -> type:

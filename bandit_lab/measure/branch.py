@@ -157,7 +157,7 @@ def branches(
         slope, cycle = _slope(along.learning_rate / rate, along.swing), along
         if within:  # no symmetry makes the two ways equal
             back, further, ended_too = map_.cycle(span, 1, -1)
-            cycle, more, ended = _joined([_reversed(back), along]), [*further, *more], ended or ended_too
+            cycle, more, ended = _joined_points([_reversed(back), along]), [*further, *more], ended or ended_too
             sides = {bool(one.learning_rate[1:2] > rate) for one in (along, back)}
             slope = slope if len(sides) == 1 else None
         return replace(found, cycle=cycle, bifurcations=(first, *more), slope=slope, ended=ended)
@@ -307,7 +307,7 @@ class _Map:
         """The fixed point's branch at learning rates over the threshold [P], ascending; from 1 both ways, as far as
         Newton's method finds it."""
         below, beyond = (self._fixed_points(side) for side in (ratios[ratios < 1][::-1], ratios[ratios >= 1]))
-        return _joined([*below[::-1], *beyond])
+        return _joined_points([*below[::-1], *beyond])
 
     def _fixed_points(self, ratios: np.ndarray) -> list[Branch]:
         y, found = np.zeros(self.size), list[Branch]()
@@ -384,7 +384,7 @@ class _Map:
                 break
             step = min(1.3 * step, _LARGEST_STEP)
         seen = [replace(self._seen(one, times), multiplier=np.array([one.multiplier])) for one in points]
-        return _joined(seen), more, ended
+        return _joined_points(seen), more, ended
 
     def _seen(self, point: _Point, times: int) -> Branch:
         return self.seen(point.z[:-1], point.z[-1], times)
@@ -465,7 +465,6 @@ def _reversed(branch: Branch) -> Branch:
     return Branch(*(getattr(branch, field.name)[:0:-1] for field in fields(Branch)))
 
 
-def _joined(points: list[Branch]) -> Branch:
-    """Branches of one point each as one."""
+def _joined_points(points: list[Branch]) -> Branch:
     columns = ([getattr(point, field.name) for point in points] for field in fields(Branch))
     return Branch(*map(np.concatenate, columns))

@@ -56,13 +56,13 @@ def advantage_gap(learner: Learner, dynamics: str) -> Callable[[Array], Array]:
     wins = np.arange(size)  # among the other G - 1 actions
     ways = np.array([float(comb(size - 1, int(m))) for m in wins])
 
-    def tagged(value: int) -> Array:
-        """Advantage [M] of an action that got this one of the two values, beside so many others that won."""
+    def advantage_of(value: int) -> Array:
+        """Advantages [M] of an action with reward values[value], when 0..G-1 of the others succeeded."""
         won = wins + value
         shares = jnp.asarray(np.stack([size - won, won]) / size, values.dtype)
         return advantages(learner.advantage, values[:, None], shares, size)[value]
 
-    high, low = tagged(1), tagged(0)
+    high, low = advantage_of(1), advantage_of(0)
     if not learner.advantage.drops_silent:
         return lambda chance: jnp.sum(ways * chance**wins * (1 - chance) ** (size - 1 - wins) * (high - low))
     high, low = jnp.where(wins == size - 1, 0, high), jnp.where(wins == 0, 0, low)

@@ -131,7 +131,7 @@ def _apply(equation: Any, inputs: list[Any], lanes: int) -> list[Any]:
         return _of_keys(equation, name, inputs, params, lanes)
     found = by_rule(equation, name, inputs, params, lanes)
     if found is None:
-        found = _mapped(equation, inputs, params)
+        found = _vmapped(equation, inputs, params)
     if name == "convert_element_type":
         given = inputs[0]
         return [Laned(found, given.array if given.array.dtype == bool else given.truth)]
@@ -152,13 +152,12 @@ def _of_keys(equation: Any, name: str, inputs: list[Any], params: dict[str, Any]
         return [Laned(keys._replace(a=a, b=b))]
     model = next(x.array for x in inputs if isinstance(x, Laned) and x.is_key)
     typed = [Laned(x.array.as_keys()) if isinstance(x, Laned) and x.is_key else x for x in inputs]
-    found = _mapped(equation, typed, params)
+    found = _vmapped(equation, typed, params)
     results = found if equation.primitive.multiple_results else [found]
     return [Laned(model.of_keys(x) if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else x) for x in results]
 
 
-def _mapped(equation: Any, inputs: list[Any], params: dict[str, Any]) -> Any:
-    """By `jax.vmap`."""
+def _vmapped(equation: Any, inputs: list[Any], params: dict[str, Any]) -> Any:
     axes = [-1 if isinstance(x, Laned) else None for x in inputs]
     arrays = [x.array if isinstance(x, Laned) else x for x in inputs]
     return jax.vmap(lambda *given: bind(equation, given, params), axes, -1)(*arrays)

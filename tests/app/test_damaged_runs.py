@@ -76,7 +76,7 @@ def test_every_file_is_on_the_disk_before_its_name_and_the_manifest_is_last(fini
     assert disk.order[-1] == "manifest.json"
     listed = json.loads((folder / "manifest.json").read_text())["files"]
     assert set(listed) == names - {"manifest.json"}
-    assert written.damaged(folder, listed) == {}
+    assert written.changed_files(folder, listed) == {}
 
 
 def status_of(folder: Path, capsys) -> str:

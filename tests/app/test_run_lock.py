@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from bandit_lab.app.chunks import Held, RunLock, holder
+from bandit_lab.app.chunks import FolderInUse, RunLock, holder
 
 HOLD = """
 import sys, pathlib
@@ -32,7 +32,7 @@ def other_process(tmp_path, request):
 
 def test_a_held_lock_refuses_and_names_its_holder(tmp_path, other_process):
     assert holder(tmp_path)["pid"] == other_process.pid
-    with pytest.raises(Held, match=rf"got one held by process {other_process.pid} on .* since 2"):
+    with pytest.raises(FolderInUse, match=rf"got one held by process {other_process.pid} on .* since 2"):
         RunLock(tmp_path).hold().__enter__()
 
 
@@ -42,7 +42,7 @@ def test_the_lock_of_a_dead_process_is_free(tmp_path, other_process):
     assert holder(tmp_path) is None
     with RunLock(tmp_path).hold():
         assert holder(tmp_path)["pid"] == os.getpid()
-        with pytest.raises(Held):
+        with pytest.raises(FolderInUse):
             RunLock(tmp_path).hold().__enter__()
     assert holder(tmp_path) is None
 
@@ -53,7 +53,7 @@ def test_without_flock_the_named_process_counts(tmp_path, other_process, monkeyp
     from bandit_lab.app.chunks import lock
 
     monkeypatch.setattr(lock, "FileLock", lock.SoftFileLock)
-    with pytest.raises(Held, match=f"process {other_process.pid} "):
+    with pytest.raises(FolderInUse, match=f"process {other_process.pid} "):
         RunLock(tmp_path).hold().__enter__()
     other_process.kill()
     other_process.wait()
@@ -72,7 +72,7 @@ def test_without_flock_two_processes_never_both_hold(tmp_path, monkeypatch):
     def slow(file):
         if not refused:
             refused.append(False)
-            with pytest.raises(Held):
+            with pytest.raises(FolderInUse):
                 RunLock(tmp_path).hold().__enter__()
             refused[0] = True
         say(file)
@@ -85,7 +85,7 @@ def test_without_flock_two_processes_never_both_hold(tmp_path, monkeypatch):
         monkeypatch.setattr(lock, "_say_who", slow)
         with RunLock(tmp_path).hold():
             assert refused == [True]
-            with pytest.raises(Held, match=f"process {os.getpid()} "):
+            with pytest.raises(FolderInUse, match=f"process {os.getpid()} "):
                 RunLock(tmp_path).hold().__enter__()
         assert list(tmp_path.iterdir()) == []
         refused.clear()
@@ -93,7 +93,7 @@ def test_without_flock_two_processes_never_both_hold(tmp_path, monkeypatch):
 
 RACE = """
 import sys, time, pathlib
-from bandit_lab.app.chunks import RunLock, Held, lock
+from bandit_lab.app.chunks import RunLock, FolderInUse, lock
 lock.FileLock = lock.SoftFileLock
 folder, held = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 print("ready", flush=True)
@@ -104,7 +104,7 @@ try:
         time.sleep(0.3)
         held.rmdir()
         print("held")
-except Held:
+except FolderInUse:
     print("refused")
 """
 

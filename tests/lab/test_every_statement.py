@@ -12,9 +12,9 @@ from bandit_lab.app.settings.config import PredictSettings
 from bandit_lab.grpo import Hyper
 from bandit_lab.lab.predict import build
 from bandit_lab.lab.predict.linear import linearise
-from bandit_lab.lab.predict.prediction import predict
+from bandit_lab.lab.predict.point import OperatingPoint
 from bandit_lab.lab.predict.quantities import QUANTITIES, RATE
-from bandit_lab.lab.predict.statements import VALUES
+from bandit_lab.lab.predict.statements import VALUES, evaluate
 
 CONVENTIONS = {"heavy_ball": "sgd", "ema": "sgd_ema", "nesterov": "nesterov"}
 OF_ADAM = {"adam"}
@@ -29,19 +29,19 @@ MODELS = ("refresh", "lag", "pipeline", "random")
 
 
 def predicted(model, convention, rate, momentum=0.8, **changes):
-    """`Prediction` of two noisy arms, G = 64, N = 3."""
+    """`OperatingPoint` of two noisy arms, G = 64, N = 3."""
     chosen = {"bandit": "two_arm", "advantage": "grpo", "estimator": "frozen", "staleness": model,
               "optimizer": CONVENTIONS[convention], "group_size": 64, "dynamics": "finite_group"} | changes  # fmt: skip
     groups = ("bandit", "advantage", "estimator", "staleness", "optimizer", "sampler")
     settings = PredictSettings(**{k: {"name": v} if k in groups else v for k, v in chosen.items()})
     learner = build.build_learner(settings, 3.0)
     linear = linearise(learner, settings, settings.dynamics, 1.0)
-    return predict(settings, learner, Hyper(rate, momentum, 3, 1.0), "", linear)
+    return OperatingPoint(settings, learner, Hyper(rate, momentum, 3, 1.0), linear)
 
 
 def numbers(found):
     """(key, value or None, whether it is a learning rate)."""
-    rows = [(row.quantity.key, row.value.value, row.quantity.unit == RATE) for row in found.statements]
+    rows = [(key, value.value, value.unit == RATE) for key, value in evaluate(found).items()]
     rows += [(name, getattr(found, name).value, True) for name in ("law", "exact", "onset")]
     damped = found.linear.oscillator_onset(3, found.hyper.momentum).value
     return [*rows, ("oscillator_onset", damped, True), ("radius", found.radius.value, False)]
@@ -99,5 +99,5 @@ def test_every_quantity_and_convention_is_compared():
         predicted("refresh", "heavy_ball", 0.3, optimizer="rmsprop"),
         predicted("refresh", "heavy_ball", 0.3, sampler="temperature", advantage="dr_grpo"),
     ):
-        seen |= {row.quantity.key for row in more.statements if row.value.value is not None}
+        seen |= {key for key, value in evaluate(more).items() if value.value is not None}
     assert set(VALUES) - seen <= {"critical_kl_weight"}

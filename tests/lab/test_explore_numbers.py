@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from programs import NO_NODE, NODE
+from spoken_points import spoken
 
 import bandit_lab as bl
 from bandit_lab import theory
 from bandit_lab.lab.explore import PAGE
-from bandit_lab.lab.predict.verdict import Facts, verdict
 from bandit_lab.theory.stiffness import ESTIMATORS
 
 COMPARE = Path(__file__).with_name("explore_compare.mjs")
@@ -336,15 +336,7 @@ def facts(rng, count):
             "searched": int(rng.choice([20, 1024])),
         }
         rate, interval = threshold * float(near), int(rng.integers(1, 30))
-        said = verdict(
-            Facts(
-                rate,
-                interval,
-                law_reason="the law has no bound",
-                exact_reason="stable to the end",
-                **known,
-            )
-        )
+        said = spoken(rate, interval, law_reason="the law has no bound", exact_reason="stable to the end", **known)
         reasons = {"lawReason": "the law has no bound", "exactReason": "stable to the end"}
         yield {"facts": dict(rate=rate, interval=interval, **reasons, **known)}, {"words": said}
 

@@ -10,8 +10,8 @@ from bandit_lab import theory
 from bandit_lab.app.cli import main
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import Hyper, Learner, Temperature, Truncated
-from bandit_lab.lab.predict import prediction as module
-from bandit_lab.lab.predict.linear import Linear
+from bandit_lab.lab.predict import point as module
+from bandit_lab.lab.predict.linear import LinearTheory
 from bandit_lab.lab.predict.quantities import QUANTITIES, STATUS
 from bandit_lab.lab.predict.statements import VALUES
 from bandit_lab.simulation import trajectories
@@ -196,7 +196,7 @@ def test_unstable_lags_by_bisection_are_those_that_are_counted(convention, momen
     """Two stiffnesses, all stale: bisection on the closed threshold against roots counted at every lag. No kappa is
     1 - mu, the threshold of lag 1, where rounding decides."""
     stale = np.diag([0.3, 0.1])
-    linear = Linear("", "", 1.0, "lag", convention, np.ones(3) / 3, 0.5, 0 * stale, stale)
+    linear = LinearTheory("", "", 1.0, "lag", convention, np.ones(3) / 3, 0.5, 0 * stale, stale)
     found = []
     for kappa in (0.003, 0.02, 0.12, 0.6, 5.0):
         hyper = module.Hyper(kappa / 0.3, momentum, 1, 1.0)

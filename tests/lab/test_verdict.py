@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+from spoken_points import spoken
 
 from bandit_lab.app.cli import main
-from bandit_lab.lab.predict.verdict import Facts, amount, verdict
+from bandit_lab.lab.predict.verdict import amount
 
 RINGS = {"law": 0.8, "exact": 2.3, "radius": 0.9, "regime": "oscillatory", "period": 14.2, "bifurcation": "flip"}
 GROWS = {"law": 0.8, "exact": 0.5, "radius": 1.2, "regime": "unstable", "period": 83.0}
@@ -16,125 +17,125 @@ CALM = {"law": 0.01, "exact": 0.02, "radius": 0.99, "regime": "overdamped"}
 
 WORDS = {
     "stable, rings, the law is careful": (
-        Facts(1.0, **RINGS),
+        spoken(1.0, **RINGS),
         "stable: eta is 2.3 times below the exact threshold; rings with a period of 14 steps; "
         "the published law would call it unstable",
     ),
     "stable, overdamped, the law agrees": (
-        Facts(0.004, **CALM),
+        spoken(0.004, **CALM),
         "stable: eta is 5 times below the exact threshold; decays without ringing; the published law agrees",
     ),
     "only a softer direction is seen": (
-        Facts(0.004, **CALM | {"regime": "oscillatory"}),
+        spoken(0.004, **CALM | {"regime": "oscillatory"}),
         "stable: eta is 5 times below the exact threshold; rings in its stiffest direction alone; "
         "the published law agrees",
     ),
     "just below": (
-        Facts(0.0192, **CALM),
+        spoken(0.0192, **CALM),
         "stable: eta is 4 % below the exact threshold; decays without ringing; "
         "the published law would call it unstable",
     ),
     "unstable by a complex pair": (
-        Facts(1.0, **GROWS, bifurcation="neimark_sacker"),
+        spoken(1.0, **GROWS, bifurcation="neimark_sacker"),
         "unstable: eta is 2 times above the exact threshold; a complex pair leaves the unit circle there "
         "(Neimark-Sacker); swings with a period of 83 steps grow; the published law agrees",
     ),
     "unstable by a flip, the law is unsafe": (
-        Facts(0.7, **GROWS | {"period": 2.0}, bifurcation="flip"),
+        spoken(0.7, **GROWS | {"period": 2.0}, bifurcation="flip"),
         "unstable: eta is 1.4 times above the exact threshold; a multiplier passes -1 there (flip); "
         "swings with a period of 2 steps grow; the published law would call it stable",
     ),
     "at the threshold": (
-        Facts(0.501, **GROWS, bifurcation="flip"),
+        spoken(0.501, **GROWS, bifurcation="flip"),
         "unstable: eta is at the exact threshold; a multiplier passes -1 there (flip); "
         "swings with a period of 83 steps grow; the published law would call it stable",
     ),
     "unstable without swinging": (
-        Facts(1.0, **GROWS | {"period": None}),
+        spoken(1.0, **GROWS | {"period": None}),
         "unstable: eta is 2 times above the exact threshold; displacements grow without swinging; "
         "the published law agrees",
     ),
     "repels": (
-        Facts(0.1, law_reason="the fixed point repels", exact=0.0, radius=1.01, regime="unstable"),
+        spoken(0.1, law_reason="the fixed point repels", exact=0.0, radius=1.01, regime="unstable"),
         "unstable: the fixed point repels at every learning rate; displacements grow without swinging",
     ),
     "no threshold": (
-        Facts(1.0, **RINGS | {"exact": None}, exact_reason="stable up to learning rate 40, the end of the scan"),
+        spoken(1.0, **RINGS | {"exact": None}, exact_reason="stable up to learning rate 40, the end of the scan"),
         "stable: no exact threshold is known (stable up to learning rate 40, the end of the scan); "
         "rings with a period of 14 steps; the published law would call it unstable",
     ),
     "a stable window beyond the first threshold": (
-        Facts(3.0, **RINGS),
+        spoken(3.0, **RINGS),
         "stable: eta is 1.3 times above the exact threshold, in a stable window beyond it; "
         "rings with a period of 14 steps; the published law would call it unstable",
     ),
     "a window that the scan passed over": (
-        Facts(0.25, **GROWS | {"period": None}),
+        spoken(0.25, **GROWS | {"period": None}),
         "unstable: eta is 2 times below the exact threshold that a scan found, in a narrow window that it passed "
         "over; displacements grow without swinging; the published law would call it stable",
     ),
     "inside an island": (
-        Facts(1.0, 35, **GROWS, bifurcation="flip", islands=[[30, 43]], searched=1024),
+        spoken(1.0, 35, **GROWS, bifurcation="flip", islands=[[30, 43]], searched=1024),
         "unstable: eta is 2 times above the exact threshold; a multiplier passes -1 there (flip); "
         "swings with a period of 83 steps grow; N = 35 lies in an island of unstable refresh intervals, 30 to 43; "
         "the published law agrees",
     ),
     "between islands": (
-        Facts(1.0, 8, **RINGS, islands=[[3, 3], [30, 43], [50, 60], [70, 71], [90, 1024]], searched=1024),
+        spoken(1.0, 8, **RINGS, islands=[[3, 3], [30, 43], [50, 60], [70, 71], [90, 1024]], searched=1024),
         "stable: eta is 2.3 times below the exact threshold; rings with a period of 14 steps; "
         "islands of unstable refresh intervals at this eta: 3, 30 to 43, 50 to 60, ...; "
         "the published law would call it unstable",
     ),
     "unstable from some interval on is no island": (
-        Facts(0.004, **CALM, islands=[[46, 1024]], searched=1024),
+        spoken(0.004, **CALM, islands=[[46, 1024]], searched=1024),
         "stable: eta is 5 times below the exact threshold; decays without ringing; the published law agrees",
     ),
     "complex stiffness": (
-        Facts(1.0, **RINGS, stiffness=0.2313 + 0.058j),
+        spoken(1.0, **RINGS, stiffness=0.2313 + 0.058j),
         "stable: eta is 2.3 times below the exact threshold; rings with a period of 14 steps; the stiffness is "
         "complex (14 degrees): it rings at every learning rate; the published law would call it unstable",
     ),
     "complex stiffness, the law unsafe": (
-        Facts(0.5, **RINGS | {"exact": 1.0, "law": 3.846}, stiffness=0.2313 + 0.058j),
+        spoken(0.5, **RINGS | {"exact": 1.0, "law": 3.846}, stiffness=0.2313 + 0.058j),
         "stable: eta is 2 times below the exact threshold; rings with a period of 14 steps; the stiffness is complex "
         "(14 degrees): it rings at every learning rate, and the law allows 3.8 times too much; "
         "the published law agrees",
     ),
     "on-policy lag": (
-        Facts(0.004, 0, **CALM | {"law": None}, law_reason="the law has no bound at refresh interval 0"),
+        spoken(0.004, 0, **CALM | {"law": None}, law_reason="the law has no bound at refresh interval 0"),
         "stable: eta is 5 times below the exact threshold; decays without ringing; "
         "the published law has no bound at refresh interval 0",
     ),
     "noise carries runs away": (
-        Facts(1.0, **RINGS, collapsed=0.372),
+        spoken(1.0, **RINGS, collapsed=0.372),
         "stable: eta is 2.3 times below the exact threshold; rings with a period of 14 steps; "
         "the published law would call it unstable; noise carries 37 % of runs to the vertex within 1,000 steps",
     ),
     "no fixed point": (
-        Facts(1.0, kl_weight=1.2, no_fixed_point="no interior fixed point ...: a vertex", critical_weight=1.50887),
+        spoken(1.0, kl_weight=1.2, no_fixed_point="no interior fixed point ...: a vertex", critical_weight=1.50887),
         "the policy runs to a vertex: no interior fixed point at KL weight 1.2; one exists from KL weight 1.509",
     ),
     "no KL term": (
-        Facts(1.0, kl_weight=0.0, no_fixed_point="it runs to a vertex"),
+        spoken(1.0, kl_weight=0.0, no_fixed_point="it runs to a vertex"),
         "the policy runs to a vertex: no interior fixed point at KL weight 0; any KL weight > 0 may have one",
     ),
-    "fixed point not found": (Facts(1.0, no_fixed_point="the search ended"), "no verdict: the search ended"),
+    "fixed point not found": (spoken(1.0, no_fixed_point="the search ended"), "no verdict: the search ended"),
     "adam": (
-        Facts(0.05, unsupported_reason="no linear theory of the optimiser adam", frozen_moment=15.7),
+        spoken(0.05, unsupported_reason="no linear theory of the optimiser adam", held_moment=15.7),
         "no verdict: no linear theory of the optimiser adam; with its second moment held at the noise, eta is "
         "310 times below the threshold (leading order); sampled runs of `sweep` show what it does",
     ),
     "another optimiser": (
-        Facts(0.05, unsupported_reason="no linear theory of the optimiser lion"),
+        spoken(0.05, unsupported_reason="no linear theory of the optimiser lion"),
         "no verdict: no linear theory of the optimiser lion; sampled runs of `sweep` show what it does",
     ),
     "drawn ages": (
-        Facts(0.05, unsupported_reason="ages drawn", exact=0.24, mean_square=0.24),
+        spoken(0.05, unsupported_reason="ages drawn", exact=0.24),
         "stable in the mean square: eta is 4.8 times below the threshold of the mean square "
         "(an age is drawn at every step)",
     ),
     "drawn ages, too fast": (
-        Facts(0.48, unsupported_reason="ages drawn", exact=0.24, mean_square=0.24),
+        spoken(0.48, unsupported_reason="ages drawn", exact=0.24),
         "unstable in the mean square: eta is 2 times above the threshold of the mean square "
         "(an age is drawn at every step)",
     ),
@@ -143,19 +144,19 @@ WORDS = {
 
 @pytest.mark.parametrize("case", WORDS)
 def test_words_of_every_regime(case):
-    facts, expected = WORDS[case]
-    assert verdict(facts) == expected
+    said, expected = WORDS[case]
+    assert said == expected
 
 
 def test_whatever_the_numbers_the_first_word_is_the_regime_and_nothing_is_left_blank():
     """All combinations of what may be missing: no None, no nan, no empty clause."""
     several = itertools.product(
         ("overdamped", "oscillatory", "unstable"), (None, 0.0, 0.02, 3.0), (None, 0.3), (None, 2.0, 1e7),
-        (None, "flip", "neimark_sacker"), ((), [[2, 5]]), (None, 1 + 1j, 2.0),
+        (None, "flip", "neimark_sacker"), ((), [[2, 5]]), (1.0, 1 + 1j, 2.0),
     )  # fmt: skip
     for regime, exact, law, cycle, kind, islands, stiffness in several:
-        facts = Facts(0.1, 4, 1.0, law, "", exact, "", 0.9, "", regime, kind, cycle, stiffness, islands, 1024)
-        text = verdict(facts)
+        numbers = (law, "", exact, "", 0.9, "", regime, kind, stiffness, islands, 1024)
+        text = spoken(0.1, 4, 1.0, *numbers, period=cycle)
         assert text.split(":")[0] == ("unstable" if regime == "unstable" else "stable")
         assert all(clause.strip() for clause in text.split(";"))
         assert not {"None", "nan", "inf"} & set(text.replace(",", " ").split())

@@ -12,7 +12,7 @@ from bandit_lab.app.settings.config import PredictSettings
 from bandit_lab.grpo import Ratio
 from bandit_lab.grpo.estimator.tpo import TPO
 from bandit_lab.lab.predict import build
-from bandit_lab.lab.predict.linear import Linear, linearise, measured_linear, noise_covariance, signal_of
+from bandit_lab.lab.predict.linear import LinearTheory, linearise, measured_linear, noise_covariance, signal_of
 from bandit_lab.lab.sweep.exact import predict_rows
 
 GROUPS = {"bandit": "two_arm", "advantage": "grpo", "estimator": "frozen", "staleness": "refresh", "optimizer": "sgd"}
@@ -88,9 +88,11 @@ def test_options_of_an_advantage_reach_the_theory():
     assert signal("median", fixed) is None
 
 
-def linear(model="refresh", convention="heavy_ball", stiffness=0.3) -> Linear:
+def linear(model="refresh", convention="heavy_ball", stiffness=0.3) -> LinearTheory:
     matrix = np.array([[stiffness]])
-    return Linear("G = infinity", "mean_field", 1.0, model, convention, np.ones(2) / 2, 0.5, 0 * matrix, matrix, True)
+    return LinearTheory(
+        "G = infinity", "mean_field", 1.0, model, convention, np.ones(2) / 2, 0.5, 0 * matrix, matrix, True
+    )
 
 
 @pytest.mark.parametrize("convention", theory.CONVENTIONS)
@@ -111,7 +113,9 @@ def test_onset_of_the_oscillator_is_its_critical_damping(interval, momentum, con
 def test_closed_form_and_block_map_agree_on_thresholds(model):
     """The same loop with a trace of fresh stiffness goes through the block map instead of the closed form."""
     stale = linear(model)
-    mixed = Linear("", "", 1.0, model, "heavy_ball", np.ones(2) / 2, 0.5, np.array([[1e-12]]), np.array([[0.3]]), True)
+    mixed = LinearTheory(
+        "", "", 1.0, model, "heavy_ball", np.ones(2) / 2, 0.5, np.array([[1e-12]]), np.array([[0.3]]), True
+    )
     assert stale.wholly_stale
     assert not mixed.wholly_stale
     for interval in (2, 5):

@@ -91,9 +91,9 @@ def test_limits_in_other_units():
     found = largest_safe_kappa(loop, 2.0)
     assert found.law == pytest.approx(0.1 / 8 / 2)
     assert found.exact == pytest.approx(2.7087 * 0.1 / 8 / 2, rel=1e-4)
-    near = found.over(0.001).within(4.0)
+    near = found.in_units_of(0.001).within(4.0)
     assert (near.law, near.exact, near.capped, near.law_capped) == (4.0, 4.0, True, True)
-    assert not found.over(0.01).within(4.0).capped
+    assert not found.in_units_of(0.01).within(4.0).capped
     assert largest_safe_kappa(StalenessLoop("lag", 0, 0.5), 2.0).law is None
 
 

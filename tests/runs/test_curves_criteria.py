@@ -31,8 +31,8 @@ def test_degrees_of_freedom_are_points_less_what_the_mean_is_made_of(law, parame
     """Plateau; amplitude and time constant as well; amplitude, start and speed as well. Robust weights count points;
     to within half a parameter, because those of the constant law are one round older."""
     truth = simulate("single_exponential", 2, 30, seed=1)
-    picture = engine.fit(SHAPES[law], truth.time, truth.reward)
-    np.testing.assert_allclose(picture.freedom, picture.weights.sum(axis=-1) - parameters, atol=0.5)
+    surface = engine.fit(SHAPES[law], truth.time, truth.reward)
+    np.testing.assert_allclose(surface.freedom, surface.weights.sum(axis=-1) - parameters, atol=0.5)
 
 
 def test_akaike_weights_are_shares_of_the_likelihood():

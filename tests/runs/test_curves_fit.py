@@ -30,9 +30,9 @@ def test_the_oscillator_is_the_theorys_response_in_every_regime(zeta):
 @pytest.mark.parametrize("law", MOVING)
 def test_exact_curves_give_exact_parameters(law):
     truth = simulate(law, 20, 100, sigma=1e-6)
-    picture = engine.fit(SHAPES[law], truth.time, truth.reward)
-    np.testing.assert_allclose(picture.plateau, truth.plateau, atol=1e-4)
-    np.testing.assert_allclose(picture.fitted, truth.mean, atol=3e-5)
+    surface = engine.fit(SHAPES[law], truth.time, truth.reward)
+    np.testing.assert_allclose(surface.plateau, truth.plateau, atol=1e-4)
+    np.testing.assert_allclose(surface.fitted, truth.mean, atol=3e-5)
 
 
 def coverages(law, count, points, rho, seed):
@@ -47,12 +47,12 @@ def coverages(law, count, points, rho, seed):
 
     for start in range(0, count, 100):
         part = slice(start, start + 100)
-        picture = engine.fit(SHAPES[law], truth.time, truth.reward[part])
-        put("plateau", intervals.linear(picture, 1, 0), picture.plateau, truth.plateau[part])
-        put("amplitude", intervals.linear(picture, 0, 1), picture.amplitude, truth.amplitude[part])
-        values, best, true = (SHAPES[law].meaning(v) for v in (picture.shapes, picture.theta, truth.theta[part]))
+        surface = engine.fit(SHAPES[law], truth.time, truth.reward[part])
+        put("plateau", intervals.linear(surface, 1, 0), surface.plateau, truth.plateau[part])
+        put("amplitude", intervals.linear(surface, 0, 1), surface.amplitude, truth.amplitude[part])
+        values, best, true = (SHAPES[law].meaning(v) for v in (surface.shapes, surface.theta, truth.theta[part]))
         for name in SHAPES[law].parameters:
-            put(name, intervals.of_theta(picture, values[name]), best[name], true[name])
+            put(name, intervals.of_theta(surface, values[name]), best[name], true[name])
     rates = {name: float(np.mean(np.concatenate(found))) for name, found in hits.items()}
     return rates, {name: np.concatenate(found) for name, found in errors.items()}
 
@@ -147,8 +147,8 @@ def test_many_at_once_equals_one_by_one():
 def test_gaps_in_the_log_are_allowed_for():
     truth = simulate("single_exponential", 50, 200, rho=0.5)
     kept = np.sort(np.random.default_rng(3).choice(200, 90, replace=False))
-    picture = engine.fit(SHAPES["single_exponential"], truth.time[kept] - truth.time[kept][0], truth.reward[:, kept])
-    assert covered(intervals.linear(picture, 1, 0), truth.plateau).mean() > 0.75
+    surface = engine.fit(SHAPES["single_exponential"], truth.time[kept] - truth.time[kept][0], truth.reward[:, kept])
+    assert covered(intervals.linear(surface, 1, 0), truth.plateau).mean() > 0.75
 
 
 def test_wrong_use_is_refused():

@@ -8,7 +8,7 @@ from settings import nightly_but
 from simulated_curves import noise, simulate
 
 from bandit_lab.runs.diagnose import DiagnoseSettings, diagnose
-from bandit_lab.runs.fit import SHAPES, fit_many, picture
+from bandit_lab.runs.fit import SHAPES, fit_many, surface
 from bandit_lab.runs.forecast.forecast import ForecastSettings, predict_curve
 from bandit_lab.runs.read import Curve, RewardScale, Series
 
@@ -61,7 +61,7 @@ def test_a_fit_that_is_not_centred_would_be_caught(plain, monkeypatch):
     """The planted defect: without centring rounding is all that is left of the sums, and a constant wins."""
     time, rewards = curves()
     ones = np.ones((3, 1))
-    monkeypatch.setattr(picture, "own_units", lambda reward: (0 * ones, ones))
+    monkeypatch.setattr(surface, "own_units", lambda reward: (0 * ones, ones))
     spoiled = fit_many(time, 1e6 + rewards[:3])
     assert any(one.best.law != wanted.best.law for one, wanted in zip(spoiled, plain[:3], strict=True))
 

@@ -20,8 +20,8 @@ def test_errors_of_the_noise_are_its_scatter(points, rho):
     rounding, one of white noise, and one over n instead of its root."""
     truth = np.random.default_rng(4).uniform(0, 0.8, COUNT) if rho is None else np.full(COUNT, rho)
     made = simulate("constant", COUNT, points, rho=truth, seed=3)
-    picture = engine.fit(SHAPES["constant"], made.time, made.reward)
-    found = quality.noise_errors(picture)
+    surface = engine.fit(SHAPES["constant"], made.time, made.reward)
+    found = quality.noise_errors(surface)
 
     def scatter(name, error):
         gap = found[name][0] - (truth if name == "rho" else 0.05)
@@ -30,7 +30,7 @@ def test_errors_of_the_noise_are_its_scatter(points, rho):
     for name, (_, error) in found.items():
         assert scatter(name, error) == pytest.approx(1, abs=ALLOWED), name
         assert scatter(name, error / np.sqrt(points)) > 1 + ALLOWED
-    plain = np.sqrt((1 - picture.rho**2) / points)
+    plain = np.sqrt((1 - surface.rho**2) / points)
     if rho is None:
         assert scatter("rho", plain) > 1 + ALLOWED
     if rho == 0.5:

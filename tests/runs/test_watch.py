@@ -24,7 +24,7 @@ from bandit_lab.runs.monitor import Alarm, Monitor
 from bandit_lab.runs.read import read
 from bandit_lab.runs.read.options import ReadOptions
 from bandit_lab.runs.watch import show
-from bandit_lab.runs.watch.alarms import Outlet
+from bandit_lab.runs.watch.alarms import AlarmSender
 from bandit_lab.runs.watch.command import Budget
 from bandit_lab.runs.watch.settings import WatchSettings
 from bandit_lab.runs.watch.sources import Reading, follow
@@ -145,15 +145,15 @@ def test_an_alarm_is_a_line_a_command_and_an_exit_code(capsys):
 @pytest.mark.skipif(os.name == "nt", reason="process groups")
 def test_commands_that_do_not_end_are_stopped_together_with_what_they_started(tmp_path, capsys):
     """Three that sleep are waited for once, not one after another; none of them is left, nor what they started."""
-    outlet = Outlet(f"sleep 60 & echo $! $$ >> {tmp_path}/pids; wait", None, "run", to_stdout=False)
+    sender = AlarmSender(f"sleep 60 & echo $! $$ >> {tmp_path}/pids; wait", None, "run", to_stdout=False)
     for _ in range(3):
-        outlet.send(Alarm("collapsed", 1.0, 1, 1.0, 1.0, "fell"))
+        sender.send(Alarm("collapsed", 1.0, 1, 1.0, 1.0, "fell"))
     until = time.monotonic() + 20
     while len(pids := (tmp_path / "pids").read_text().split() if (tmp_path / "pids").exists() else []) < 6:
         assert time.monotonic() < until
         time.sleep(0.02)
     start = time.monotonic()
-    outlet.close(0.5)
+    sender.close(0.5)
     assert time.monotonic() - start < 2
     assert capsys.readouterr().err.count("on_alarm: still ran 0.5 s after the end and was stopped") == 3
     for pid in map(int, pids):

@@ -4,7 +4,7 @@
 process out, `run` computes what is missing. None of them knows what a chunk computes.
 """
 
-from bandit_lab.app.chunks.lock import Held, RunLock, holder
+from bandit_lab.app.chunks.lock import FolderInUse, RunLock, holder
 from bandit_lab.app.chunks.run import (
     Attempt,
     Attempts,

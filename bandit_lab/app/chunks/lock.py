@@ -27,7 +27,7 @@ Who = dict[str, Any]
 """pid, host and since of a process; all None where they are not known."""
 
 
-class Held(ValueError):
+class FolderInUse(ValueError):
     """Another process works in the folder."""
 
     @staticmethod
@@ -46,13 +46,13 @@ class RunLock:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Hold the lock inside the `with` block. Raises `Held` if another process keeps holding it."""
+        """Hold the lock inside the `with` block. Raises `FolderInUse` if another process keeps holding it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         try:
             lock = _taken(self.path, _WAIT)
         except Timeout:
-            got = Held.text(holder(self.path.parent))
-            raise Held(f"run_dir: expected a folder in which no other process works, got {got}") from None
+            got = FolderInUse.text(holder(self.path.parent))
+            raise FolderInUse(f"run_dir: expected a folder in which no other process works, got {got}") from None
         who = _who(self.path)
         try:
             _say_who(who)

@@ -46,7 +46,7 @@ class Work(Protocol):
         ...
 
     def halves(self) -> Sequence["Work"]:
-        """The same work as smaller pieces, or nothing where it cannot be cut without changing bits."""
+        """Two halves of this work, or () if splitting would change the result."""
         ...
 
     def join(self, parts: Sequence[Mapping[str, np.ndarray]]) -> Mapping[str, np.ndarray]:

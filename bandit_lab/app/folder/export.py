@@ -72,7 +72,9 @@ def prepare(settings: ExportSettings, explicit: frozenset[str]) -> ExportPlan:
 def _check_store(folder: Path) -> None:
     there = (folder / RESULTS).is_dir()
     _checks.require(there, "folder", f"a run with {RESULTS} (`status` tells what is left)", str(folder))
-    wrong = written.damaged(folder, {n: entry for n, entry in written.look(folder).files.items() if n == RESULTS})
+    wrong = written.changed_files(
+        folder, {n: entry for n, entry in written.inspect_folder(folder).files.items() if n == RESULTS}
+    )
     got = f"{folder}, where {written.in_words(wrong)}"
     _checks.require(not wrong, "folder", f"a run whose {RESULTS} is whole", got)
 

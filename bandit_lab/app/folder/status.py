@@ -49,7 +49,7 @@ def holds_run(path: str) -> bool:
 def _look(folder: Path) -> tuple[bool, list[MultirunJob]]:
     """(whether it is a run's folder, the runs of a `-m` in it)."""
     try:
-        found = written.look(folder)
+        found = written.inspect_folder(folder)
         if (found.ours and not found.empty) or ChunkStore(folder).settings() is not None or found.damaged:
             return True, []
         return False, jobs_in(folder)
@@ -64,7 +64,6 @@ def prepare(settings: StatusSettings, explicit: frozenset[str]) -> StatusPlan:
 
 
 def _is_status(path: Path) -> bool:
-    """Whether a file begins as the status of a run does, or of several by their names."""
     with path.open(encoding="utf-8") as file:
         return _STATUS.match(file.read(4096)) is not None
 
@@ -132,14 +131,14 @@ def read(folder: Path) -> Status:
     """Look into a run folder until two looks in a row agree."""
     store = ChunkStore(folder)
     for _ in range(_LOOKS):  # while another process finishes, chunks go and the manifest comes
-        found = written.look(folder)
+        found = written.inspect_folder(folder)
         running, plan, records = holder(store.folder), store.plan(), store.records()
-        if written.look(folder).manifest == found.manifest:
+        if written.inspect_folder(folder).manifest == found.manifest:
             break
     known = {planned.key for chunks in plan.values() for planned in chunks}
     failed = [record for key, record in records.items() if record.status == FAILED and key in known]
     finished = found.manifest is not None
-    wrong = written.damaged(folder, found.files) if finished and running is None else {}
+    wrong = written.changed_files(folder, found.files) if finished and running is None else {}
     wrong |= {f"{store.folder.name}/{name}": "cannot be read" for name in store.damaged()}
     wrong |= {MANIFEST: "cannot be read"} if found.damaged else {}
     state = "finished, parts failed" if failed else "finished"

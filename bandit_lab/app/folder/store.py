@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from bandit_lab import _checks
 from bandit_lab.app.chunks import ChunkStore, durable, hash_of
-from bandit_lab.app.chunks.lock import Held, holder
+from bandit_lab.app.chunks.lock import FolderInUse, holder
 from bandit_lab.app.chunks.store import FOLDER as CHUNKS, SETTINGS, is_ours
 from bandit_lab.app.document.as_json import strict_json
 from bandit_lab.app.folder import written
@@ -41,11 +41,11 @@ def check_folder(path: Path, overwrite: bool, continues: bool = False) -> None:
     if not path.exists():
         return
     _check_links(path)
-    found = written.look(path)
+    found = written.inspect_folder(path)
     finished = found.manifest is not None and not overwrite and not continues
     _checks.require(not finished, "run_dir", "a new folder, or overwrite=true", f"a finished run in {path}")
     taken = holder(path / CHUNKS)
-    _checks.require(taken is None, "run_dir", "a folder in which no other process works", Held.text(taken))
+    _checks.require(taken is None, "run_dir", "a folder in which no other process works", FolderInUse.text(taken))
     begun = (path / CHUNKS / SETTINGS).exists() and found.manifest is None
     _checks.require(
         not (begun and found.ours) or overwrite or continues,
@@ -115,7 +115,7 @@ def state_of(folder: Path, settings: dict[str, Any], overwrite: bool) -> str:
     """
     if overwrite:
         return NEW
-    store, found = ChunkStore(folder), written.look(folder)
+    store, found = ChunkStore(folder), written.inspect_folder(folder)
     check_manifest(folder, found)
     before, manifest = store.settings(), found.manifest
     if manifest is not None:
@@ -162,7 +162,7 @@ class RunFolder:
     def open(self, config: str, keep_chunks: bool = False) -> None:
         """Create the folder with its resolved configuration; an older run there stops being a finished one."""
         self.path.mkdir(parents=True, exist_ok=True)
-        before = written.look(self.path).files
+        before = written.inspect_folder(self.path).files
         fixed: dict[str, written.Entry | None] = dict.fromkeys((CONFIG, SUMMARY, RESULTS))
         written.write_list(self.path, dict.fromkeys(before) | fixed)
         written.remove_leftovers(self.path, before)
@@ -234,7 +234,7 @@ class RunFolder:
 
     def tidy(self) -> None:
         """Remove the list that a kill left beside the manifest of a finished run."""
-        if WRITTEN in written.look(self.path).files:
+        if WRITTEN in written.inspect_folder(self.path).files:
             (self.path / WRITTEN).unlink(missing_ok=True)
 
     def _write(self, name: str, text: str) -> None:

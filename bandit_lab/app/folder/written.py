@@ -44,8 +44,8 @@ class FolderContents:
     files: dict[str, Entry | None]
 
 
-def look(folder: Path) -> FolderContents:
-    """Look at a folder. Only reads."""
+def inspect_folder(folder: Path) -> FolderContents:
+    """Whose folder it is, its manifest, and the files that it lists. Only reads."""
     names = {name for name in _listed(folder) if not _is_leftover(name)}
     manifest, broken = read_json(folder / MANIFEST), False
     if manifest is None and (folder / MANIFEST).is_file():
@@ -89,8 +89,8 @@ def entry_at(path: Path) -> Entry | None:
         return None
 
 
-def damaged(folder: Path, files: Mapping[str, Entry | None]) -> dict[str, str]:
-    """Name -> what is wrong with it, of everything in the list that is not what was written. Reads all of it."""
+def changed_files(folder: Path, files: Mapping[str, Entry | None]) -> dict[str, str]:
+    """Files whose size or SHA-256 differs from the list, by name, with the difference. Reads every file."""
     found = {}
     for name, entry in files.items():
         path = folder / name

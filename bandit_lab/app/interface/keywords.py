@@ -88,8 +88,7 @@ def composed(command: str, keywords: Mapping[str, Any]) -> tuple[Any, frozenset[
     return config, frozenset({*values, *chosen})
 
 
-def _groups(command: str) -> list[str]:
-    """The settings of a command that choose a variant with its options, not its name alone."""
+def _group_settings(command: str) -> list[str]:
     known = SCHEMAS[command].__dataclass_fields__
     return [one for one in CHOICES if not is_name(known.get(one))]
 
@@ -97,7 +96,7 @@ def _groups(command: str) -> list[str]:
 def _choices(command: str, keywords: Mapping[str, Any]) -> list[str]:
     """`group=name` for every variant that is given by its name."""
     found = []
-    for group in _groups(command):
+    for group in _group_settings(command):
         value = keywords.get(group)
         name = value.get("name") if isinstance(value, Mapping) else value
         if name is not None:
@@ -120,7 +119,7 @@ def _flat(command: str, keywords: Mapping[str, Any]) -> Iterator[tuple[str, Any]
         else:
             yield key, value
 
-    groups = _groups(command)
+    groups = _group_settings(command)
     for key, value in keywords.items():
         if key in groups:
             options = inside(key, value) if isinstance(value, Mapping) else ()

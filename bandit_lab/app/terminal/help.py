@@ -95,7 +95,7 @@ def short_help(name: str) -> str:
 def _short_setting(key: str, entry: Field[Any]) -> list[str]:
     text, unit = entry.metadata["help"], entry.metadata["unit"]
     if key in CHOICES and not is_name(entry):
-        text = f"{text.partition(';')[0]} ({', '.join(_taken(key, entry))})"
+        text = f"{text.partition(';')[0]} ({', '.join(_variants_taken(key, entry))})"
     elif unit:
         text = f"{text} [{unit}]"
     return _beside(f"  {key}={_default_text(entry)}", text, 26)
@@ -106,8 +106,7 @@ def _beside(head: str, text: str, margin: int) -> list[str]:
     return textwrap.wrap(text, SCREEN, initial_indent=first, subsequent_indent=" " * margin, break_on_hyphens=False)
 
 
-def _taken(group: str, entry: Field[Any]) -> Sequence[str]:
-    """The variants of a group that a command takes."""
+def _variants_taken(group: str, entry: Field[Any]) -> Sequence[str]:
     return entry.metadata["names"] or choices.names_of(group)
 
 
@@ -150,7 +149,7 @@ def _default_text(entry: Field[Any]) -> str:
 
 def _one_of(group: str, entry: Field[Any]) -> list[str]:
     """Every choice of a group in one line."""
-    lines = [_named(name, choices.line_of(group, name)) for name in _taken(group, entry)]
+    lines = [_named(name, choices.line_of(group, name)) for name in _variants_taken(group, entry)]
     if group == "optimizer" and not entry.metadata["names"]:
         lines.append(_named("adam, ...", "any optimiser of optax by its name (--help optimizer lists them)"))
     return [line for part in lines for line in part]

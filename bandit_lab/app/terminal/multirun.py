@@ -79,7 +79,7 @@ def check_table(root: Path) -> None:
 
 
 def jobs_in(root: Path) -> list[MultirunJob]:
-    """The runs of a multirun's folder, with their values where its table tells them; none where it is no multirun."""
+    """Runs in a multirun folder and the values swept; empty if the folder is not a multirun."""
     with contextlib.suppress(OSError):
         lines = (root / TABLE).read_text(encoding="utf-8", errors="replace").splitlines()
         if lines and lines[0].startswith(FIRST_LINE):
@@ -89,10 +89,10 @@ def jobs_in(root: Path) -> list[MultirunJob]:
             return [MultirunJob(row["folder"], {key: row[key] for key in keys}) for row in reader]
     there = sorted(root.iterdir()) if root.is_dir() else []
     runs = [path for path in there if not path.name.startswith(".") and path.name != "multirun.yaml"]
-    looks = {path.name: written.look(path) for path in runs if path.is_dir()}
-    if len(looks) < len(runs) or not all(look.ours for look in looks.values()):
+    contents = {path.name: written.inspect_folder(path) for path in runs if path.is_dir()}
+    if len(contents) < len(runs) or not all(one.ours for one in contents.values()):
         return []  # other things beside the runs: nobody's multirun that was killed before its table
-    return [MultirunJob(name, {}) for name, look in looks.items() if not look.empty]
+    return [MultirunJob(name, {}) for name, look in contents.items() if not look.empty]
 
 
 def finish(command: str, root: Path, jobs: Sequence[MultirunJob]) -> None:

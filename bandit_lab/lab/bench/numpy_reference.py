@@ -83,7 +83,6 @@ class _Record:
             self.kurtosis[t] = np.mean(away.astype(float) ** 4) / max(spread**2, 1e-300)
 
     def curves(self) -> Curves:
-        """What was recorded."""
         return Curves(self.count, self.mean, self.variance, self.kurtosis)
 
 

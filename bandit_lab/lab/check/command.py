@@ -88,6 +88,5 @@ def _options(chosen: Any) -> dict[str, Any]:
 
 
 def _registered_by(registry: Registry[Any], modules: list[str]) -> list[str]:
-    """What these modules, or modules inside them, registered."""
     inside = [name for name in modules if name in sys.modules]
     return [name for name in registry if any(f"{registry[name].__module__}.".startswith(f"{one}.") for one in inside)]

@@ -126,7 +126,7 @@ def hostile(subject: Subject) -> str:
     level = replace(_cut(curve, 0), series={}, parts={}, eval=None, settings={}, name="constant")
     constant = replace(level, reward_series=Series(curve.step, np.full(POINTS, 0.5), "reward"))
     if _ask(subject, constant).present and subject.name in FAILURES and subject.name != "advantage_degeneracy":
-        raise Failed(f"a constant reward: expected no {subject.name}, got it")
+        raise Failed(f"{subject.name} reported for a constant reward")
     return f"{len(names) + 1} logs"
 
 

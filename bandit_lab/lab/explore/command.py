@@ -50,7 +50,7 @@ def prepare(settings: ExploreSettings, explicit: frozenset[str]) -> ExplorePlan:
     _checks.require(sole, "paths", "one sweep's folder, or a log and its configuration", ", ".join(settings.paths))
     alone = settings.stiffness is None and settings.delay is None
     _checks.require(alone or bool(settings.paths), "paths", "a log or configuration beside stiffness and delay", "none")
-    output = _output(settings)
+    output = _page_file(settings)
     run, sweep = None, None
     if folders:
         sweep, own = overlays.sweep_folder(folders[0])
@@ -61,8 +61,7 @@ def prepare(settings: ExploreSettings, explicit: frozenset[str]) -> ExplorePlan:
     return ExplorePlan(settings, start(settings), run, sweep, output, at_run="learning_rate" not in given)
 
 
-def _output(settings: ExploreSettings) -> Path:
-    """The page's file."""
+def _page_file(settings: ExploreSettings) -> Path:
     if settings.run_dir is None:
         return default_folder("explore") / PAGE
     return file_in(settings.run_dir, PAGE, begins(HEAD), settings.paths)
@@ -104,7 +103,7 @@ def write(plan: ExplorePlan, found: Map) -> bool:
     with stopped_by_disk(plan.output):
         plan.output.parent.mkdir(parents=True, exist_ok=True)
         durable.write_file(plan.output, found.html.encode())
-    return plan.settings.open and _show(plan.output)
+    return plan.settings.open and _show_in_browser(plan.output)
 
 
 def execute(plan: ExplorePlan, folder: Any, progress: Progress) -> Path:
@@ -118,7 +117,6 @@ def execute(plan: ExplorePlan, folder: Any, progress: Progress) -> Path:
     return plan.output
 
 
-def _show(path: Path) -> bool:
-    """Show a file in the browser, where there is a display to show it on."""
+def _show_in_browser(path: Path) -> bool:
     display = sys.platform in ("win32", "darwin") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     return bool(display) and webbrowser.open(path.resolve().as_uri())

@@ -35,13 +35,13 @@ def read_run(settings: ExploreSettings) -> advise.AdvisePlan:
 def run_mark(plan: advise.AdvisePlan) -> dict[str, Any]:
     """A real run's place: staleness, momentum and kappa = eta K with its interval, or why that is not known."""
     found = work(plan.setup, evidence.look(plan.log, plan.setup), plan.settings)
-    loop, strength = found.loop, found.strength
+    loop, gain = found.loop, found.gain
     _checks.require(
         loop.interval <= LARGEST["refresh_interval"], "paths", "a run with a refresh interval up to 128", loop.interval
     )
     kappa = None
-    if strength is not None:
-        kappa = {"value": strength.kappa, "low": strength.lower, "high": strength.upper}
+    if gain is not None:
+        kappa = {"value": gain.kappa, "low": gain.lower, "high": gain.upper}
     return {
         "interval": loop.interval,
         "model": loop.model,
@@ -53,14 +53,14 @@ def run_mark(plan: advise.AdvisePlan) -> dict[str, Any]:
 
 
 def _run_words(plan: advise.AdvisePlan, found: Advice) -> str:
-    loop, strength = found.loop, found.strength
+    loop, gain = found.loop, found.gain
     name = "Your run" if plan.log is None else f"Your run {plan.log.name}"
     place = f"{name}: N = {loop.interval}, momentum {loop.momentum:g}"
-    if strength is None or found.margin is None:
+    if gain is None or found.margin is None:
         return f"{place}. Its stiffness is not known ({found.strength_reason}), so that it is a line, not a point."
-    ends = f"[{strength.lower:.2g}, {strength.upper:.2g}]"
+    ends = f"[{gain.lower:.2g}, {gain.upper:.2g}]"
     times = f"{float(f'{found.margin.exact:.2g}'):g}"  # 200, not 2e+02
-    text = f"{place}, eta K = {strength.kappa:.2g} {ends} ({strength.source}); {times} times below the"
+    text = f"{place}, eta K = {gain.kappa:.2g} {ends} ({gain.source}); {times} times below the"
     text += " exact threshold. " if found.margin.exact >= 1 else " exact threshold, that is above it. "
     return text + "It stands where this bandit has the same eta K."
 
@@ -83,7 +83,7 @@ def sweep_folder(path: str) -> tuple[Path, dict[str, Any]]:
     folder, jobs = runs_in(path)
     names = ", ".join(job.name for job in jobs[:4])
     _checks.require(not jobs, "paths", "one run of a sweep", f"{folder}, which holds several ({names})")
-    manifest = written.look(folder).manifest
+    manifest = written.inspect_folder(folder).manifest
     command = None if manifest is None else manifest.get("command")
     _checks.require(manifest is not None, "paths", "a finished sweep (`status` tells what is left)", str(folder))
     _checks.require(command == "sweep", "paths", "the folder of a sweep", f"{folder}, a run of {command}")
@@ -101,7 +101,7 @@ def settings_of_sweep(
     try:
         start(found)
     except ValueError as error:
-        raise ValueError(f"paths: expected a sweep that the page can compute ({error}), got {str(folder)!r}") from error
+        raise ValueError(f"paths: the page cannot show this sweep, {str(folder)!r}: {error}") from error
     return found
 
 

@@ -1,9 +1,12 @@
 """`predict`: formulas for one setting.
 
 command      the command
-prediction   every number
+linear       a learner's numbers as a linear loop, which sweeps use too
+point        a learner at one setting: thresholds, multipliers, noise
+quantities   what else is said of a point, in words and units
+statements   the values of these (`nonlinear`: those beyond the linear theory)
 report       the numbers as a document: `summary.json`, the table
-verdict      the line in words with which it begins
-statement    one statement, with its unit and how exact it is
-statements   all of them (`nonlinear`: those beyond the linear theory)
+verdict      the line in words with which it begins, and those under it
+
+A number passes two containers: the point works it out, a line of the report shows it.
 """

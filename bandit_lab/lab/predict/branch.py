@@ -10,8 +10,7 @@ import numpy as np
 from bandit_lab import theory
 from bandit_lab.app.document import ABSENT, Block, Column, Figure, On, Paragraph, Table, Value, Values
 from bandit_lab.app.document.value import number
-from bandit_lab.grpo import Hyper, Learner
-from bandit_lab.lab.predict.linear import Linear, signal_of, special, two_arms_of
+from bandit_lab.lab.predict.point import OperatingPoint
 from bandit_lab.lab.predict.quantities import RATE
 from bandit_lab.measure.branch import SPAN, Bifurcation, Branch, Branches, branches
 
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawn
-
-    from bandit_lab.app.settings.config import PredictSettings
 
 PLOTS = ("branch",)
 KINDS = {"flip": "flip", "neimark_sacker": "Neimark-Sacker", "fold": "fold", "branch_point": "branch point"}
@@ -47,29 +44,30 @@ class Followed:
         return rate
 
 
-def follow(settings: "PredictSettings", learner: Learner, hyper: Hyper, linear: Linear) -> Followed:
+def follow(point: OperatingPoint) -> Followed:
     """The branches of one setting."""
-    _, momentum, interval, _ = hyper
-    exact, law = linear.threshold(interval, momentum).value, linear.law(interval, momentum).value
+    _, momentum, interval, _ = point.hyper
+    exact, law = point.linear.threshold(interval, momentum).value, point.law.value
     low = SPAN[0]
     if exact and law:
         low = min(low, max(_SHOWN_LAW, _BESIDE_LAW * law / exact))
-    found = branches(learner, linear.dynamics, hyper, span=(low, SPAN[1]))
-    place = f"{settings.staleness['name']}, N = {interval:g}, \N{GREEK SMALL LETTER MU} = {momentum:g}"
-    slope = _slope(settings, learner, linear) if found.cycle is not None else None
+    found = branches(point.learner, point.linear.dynamics, point.hyper, span=(low, SPAN[1]))
+    place = f"{point.settings.staleness['name']}, N = {interval:g}, \N{GREEK SMALL LETTER MU} = {momentum:g}"
+    slope = _slope(point) if found.cycle is not None else None
     return Followed(found, exact, law, slope, place)
 
 
-def _slope(settings: "PredictSettings", learner: Learner, linear: Linear) -> float | None:
+def _slope(point: OperatingPoint) -> float | None:
     """Slope of amplitude^2 at a flip by the theory of one nonlinear coordinate: two arms, wholly stale blocks."""
+    linear = point.linear
     if linear.policy is None or len(linear.policy) != 2 or linear.model != "refresh" or not linear.wholly_stale:
         return None
-    weight, reference = linear.kl_weight, np.asarray(learner.bandit.reference_log_policy)[0]
-    signal, anchor = signal_of(learner, settings, linear.dynamics), float(reference[0] - reference[1])
+    weight, reference = linear.kl_weight, np.asarray(point.learner.bandit.reference_log_policy)[0]
+    signal, anchor = point.signal, float(reference[0] - reference[1])
     gap = float(np.log(linear.policy[0] / linear.policy[1]))
-    if (arms := two_arms_of(learner, settings, linear.dynamics)) is not None:
+    if (arms := point.sampled_arms) is not None:
         return theory.flip_slope(lambda x: float(arms.drift(np.asarray(x), weight)), gap)
-    if signal is None or special(learner) is not None:
+    if signal is None or point.no_drift_formula is not None:
         return None
     return theory.flip_slope(lambda x: float(theory.gap_drift(np.asarray(x), signal, anchor, weight)), gap)
 
@@ -119,13 +117,13 @@ def finding(followed: Followed) -> str:
     name = KINDS[first.kind]
     text = f"{name[0].upper()}{name[1:]} at learning rate {number(first.learning_rate)}"
     if found.criticality == "supercritical":
-        born = "an invariant circle" if found.cycle is None else f"a {_cycle_of(found)}"
+        born = "an invariant circle" if found.cycle is None else f"a {_cycle_in_words(found)}"
         text += f": {born} grows from it"
     elif found.criticality == "subcritical":
         text += ": a repelling cycle lies below it (subcritical)"
     elif found.criticality == "transcritical":
         least = min([one.learning_rate for one in more if one.kind == "fold"], default=None)
-        text += f": a {_cycle_of(found)} lies on both sides of it (transcritical)"
+        text += f": a {_cycle_in_words(found)} lies on both sides of it (transcritical)"
         text += "" if least is None else f", and attracts from {least / first.learning_rate:.3g} times that"
     ends = [one for one in more if one.of == "cycle"]
     if ends and found.criticality == "supercritical":
@@ -133,8 +131,7 @@ def finding(followed: Followed) -> str:
     return text
 
 
-def _cycle_of(found: Branches) -> str:
-    """What repeats after how much, in words."""
+def _cycle_in_words(found: Branches) -> str:
     return "cycle of two steps" if found.periods * found.period == 2 or found.periods == 1 else "cycle of two blocks"
 
 
@@ -144,7 +141,7 @@ def dataset(followed: Followed) -> "xarray.Dataset":
 
     found = followed.found
     variables: dict[str, Any] = {}
-    for name, branch in _named(found):
+    for name, branch in _named_branches(found):
         variables |= {f"{name}_{key}": column for key, column in _columns(name, branch, followed.rate).items()}
     points: Sequence[Bifurcation] = found.bifurcations
     rates = np.array([one.learning_rate for one in points])
@@ -157,12 +154,11 @@ def dataset(followed: Followed) -> "xarray.Dataset":
     }
     said = {"finding": finding(followed), "setting": followed.place, "threshold": followed.rate}
     more: dict[str, Any] = {} if followed.law is None else {"law": followed.law}
-    more |= {} if found.cycle is None else {"cycle": _cycle_of(found)}
+    more |= {} if found.cycle is None else {"cycle": _cycle_in_words(found)}
     return xarray.Dataset(variables, {"end": ["least", "largest"]}, {"title": "bandit_lab predict"} | said | more)
 
 
-def _named(found: Branches) -> list[tuple[str, Branch]]:
-    """The branches that there are, with their names."""
+def _named_branches(found: Branches) -> list[tuple[str, Branch]]:
     every = (("fixed_point", found.fixed_point), ("cycle", found.cycle), ("circle", found.circle))
     return [(name, branch) for name, branch in every if branch is not None]
 

@@ -12,11 +12,10 @@ from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.lab.predict import build
 from bandit_lab.lab.predict.branch import PLOTS, follow
-from bandit_lab.lab.predict.linear import Linear, linearise
+from bandit_lab.lab.predict.linear import LinearTheory, linearise
 from bandit_lab.lab.predict.margin import at_step, smallest_margin
-from bandit_lab.lab.predict.prediction import predict
+from bandit_lab.lab.predict.point import OperatingPoint
 from bandit_lab.lab.predict.report import document_of
-from bandit_lab.simulation import drift_name
 
 LARGEST = {"lag": 512}
 LARGEST_BLOCK = 65_536
@@ -70,15 +69,14 @@ def compute(plan: PredictPlan, progress: Progress) -> Document:
         if linear.policy is None:
             linear = replace(linear, reason=_no_fixed_point(linear))
     with progress.stage("thresholds"):
-        drift = drift_name(plan.learner, settings.dynamics)
-        found = predict(settings, plan.learner, hyper, drift, linear)
-    if settings.plot is None:
-        return document_of(found, margin)
+        point = OperatingPoint(settings, plan.learner, hyper, linear)
+        if settings.plot is None:
+            return document_of(point, margin)
     with progress.stage("branches"):
-        return document_of(found, followed=follow(settings, plan.learner, hyper, linear))
+        return document_of(point, followed=follow(point))
 
 
-def _no_fixed_point(linear: Linear) -> str:
+def _no_fixed_point(linear: LinearTheory) -> str:
     """Why the policy runs to a vertex, and the KL weight that would hold it."""
     reason = linear.reason or "no interior fixed point"
     if linear.critical_kl_weight is not None:

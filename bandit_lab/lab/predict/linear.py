@@ -77,7 +77,7 @@ class RateThreshold(Value):
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearTheory:
     """One drift at one KL weight near its fixed point.
 
     policy [K], expected_reward: the fixed point, or None with `reason` and the least KL weight that has one. policies
@@ -174,14 +174,14 @@ class Linear:
         if reason := self.unsupported_reason():
             return RateThreshold.absent(reason)
         if self.wholly_stale and self.model in theory.MODELS:
-            exact = theory.exact(*self._of_scalar_loop(interval, momentum))
+            exact = theory.exact(*self._scalar_loop_arguments(interval, momentum))
             return RateThreshold(exact.kappa / self.largest, bifurcation=exact.bifurcation)
         if self.wholly_stale and self.ages is not None:
-            exact = theory.averaged_ages_threshold(*self._of_ages(self.ages, interval, momentum))
+            exact = theory.averaged_ages_threshold(*self._averaged_ages_arguments(self.ages, interval, momentum))
             return RateThreshold(exact.kappa / self.largest, bifurcation=exact.bifurcation)
         stale = not np.any(self.fresh) and self.model in theory.MODELS
         if stale and len(self.turning) and self.spectrum.real.min() > 0:
-            modes = (self._of_mode(stiffness, interval, momentum) for stiffness in self.spectrum)
+            modes = (self._threshold_of_mode(stiffness, interval, momentum) for stiffness in self.spectrum)
             return min(modes, key=lambda mode: mode.value or 0.0)
         crossing = theory.first_unstable_learning_rate(self.loop(momentum), interval)
         # A flip from step to step is +1 over a block of an even number of steps.
@@ -196,19 +196,18 @@ class Linear:
             return theory.drawn_ages_threshold(self.ages.of_steps(interval), momentum, draws, convention)
         return theory.mean_square_threshold(interval, momentum, convention)
 
-    def _of_scalar_loop(self, interval: float, momentum: float) -> tuple[Model, int, float, Convention]:
-        """Arguments of the closed forms for one stiffness."""
+    def _scalar_loop_arguments(self, interval: float, momentum: float) -> tuple[Model, int, float, Convention]:
         whole = int(interval)
         assert whole == interval
         return theory.as_model(self.model), whole, momentum, theory.as_convention(self.convention)
 
-    def _of_ages(self, ages: MixedAges, interval: float, momentum: float) -> tuple[Any, float, Convention]:
-        """The same of averaged ages."""
+    def _averaged_ages_arguments(
+        self, ages: MixedAges, interval: float, momentum: float
+    ) -> tuple[Any, float, Convention]:
         return ages.of_steps(interval), momentum, theory.as_convention(self.convention)
 
-    def _of_mode(self, stiffness: complex, interval: float, momentum: float) -> RateThreshold:
-        """Threshold of one stiffness that is wholly stale."""
-        loop, angle = self._of_scalar_loop(interval, momentum), float(np.angle(stiffness))
+    def _threshold_of_mode(self, stiffness: complex, interval: float, momentum: float) -> RateThreshold:
+        loop, angle = self._scalar_loop_arguments(interval, momentum), float(np.angle(stiffness))
         crossing = theory.exact(*loop, angle=angle if abs(angle) > _REAL else 0.0)
         return RateThreshold(crossing.kappa / abs(stiffness), bifurcation=crossing.bifurcation)
 
@@ -220,9 +219,11 @@ class Linear:
         if reason := self.unsupported_reason():
             return RateThreshold.absent(reason)
         if self.wholly_stale and self.model in theory.MODELS:
-            return RateThreshold(theory.oscillation_onset(*self._of_scalar_loop(interval, momentum)) / self.largest)
+            return RateThreshold(
+                theory.oscillation_onset(*self._scalar_loop_arguments(interval, momentum)) / self.largest
+            )
         if self.wholly_stale and self.ages is not None and self.convention != "nesterov":
-            onset = theory.averaged_ages_onset(*self._of_ages(self.ages, interval, momentum))
+            onset = theory.averaged_ages_onset(*self._averaged_ages_arguments(self.ages, interval, momentum))
             return RateThreshold(onset / self.largest)
         if repels(self.loop(momentum)):
             return RateThreshold.absent("the fixed point repels at every learning rate")
@@ -280,7 +281,7 @@ def signal_of(learner: Learner, settings: Settings, dynamics: str) -> Signal | N
 
 def linearise(
     learner: Learner, settings: Settings, dynamics: str, kl_weight: float, point: FixedPoint | None = None
-) -> Linear:
+) -> LinearTheory:
     """The fixed point and stiffness of a drift: closed form if there is one, else measured; `point`: what was found."""
     signal = signal_of(learner, settings, dynamics)
     known = settings.estimator["name"] in ESTIMATORS_KNOWN and type(learner.kl_estimator) in KL_KNOWN
@@ -313,7 +314,7 @@ def linearise(
 
 def _of_two_arms(
     arms: theory.SampledTwoArms, learner: Learner, settings: Settings, dynamics: str, kl_weight: float
-) -> Linear | None:
+) -> LinearTheory | None:
     """The same of two arms that another law draws, wholly stale; None without a fixed point that has a stiffness."""
     start = np.asarray(learner.bandit.log_policy(learner.bandit.initial_parameters))[0]
     gap = arms.rest(kl_weight, float(start[0] - start[1]))
@@ -333,7 +334,7 @@ def _of_two_arms(
 
 def measured_linear(
     learner: Learner, settings: Settings, dynamics: str, kl_weight: float, point: FixedPoint | None = None
-) -> Linear:
+) -> LinearTheory:
     """The same by root finding and automatic differentiation."""
     blank = _blank(learner, settings, dynamics, kl_weight)
     point = point or find_fixed_point(learner, dynamics, kl_weight)
@@ -360,11 +361,11 @@ def _standard(matrix: np.ndarray, basis: np.ndarray) -> np.ndarray:
     return turn @ matrix @ turn.T
 
 
-def _blank(learner: Learner, settings: Settings, dynamics: str, kl_weight: float) -> Linear:
+def _blank(learner: Learner, settings: Settings, dynamics: str, kl_weight: float) -> LinearTheory:
     name = drift_name(learner, dynamics)
     rule = learner.staleness
     ages = rule if isinstance(rule, MixedAges) else None
-    return Linear(name, dynamics, kl_weight, settings.staleness["name"], learner.optimizer.convention, ages=ages)
+    return LinearTheory(name, dynamics, kl_weight, settings.staleness["name"], learner.optimizer.convention, ages=ages)
 
 
 SAID = {
@@ -467,7 +468,7 @@ def _summed_covariance(learner: Learner, policy: np.ndarray) -> tuple[np.ndarray
 
 
 def stationary_stds(
-    linear: Linear,
+    linear: LinearTheory,
     noise: tuple[np.ndarray | None, str | None],
     means: np.ndarray,
     cell: tuple[float, float, float],

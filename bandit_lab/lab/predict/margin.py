@@ -15,7 +15,7 @@ from bandit_lab.app.document import Value
 from bandit_lab.app.settings.config import PredictSettings
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.lab.predict.linear import RateThreshold, linearise
-from bandit_lab.lab.predict.prediction import exact_threshold
+from bandit_lab.lab.predict.point import OperatingPoint
 
 KNOTS = 33
 """KL weights at which thresholds are worked out; in between their logarithm is interpolated."""
@@ -54,8 +54,8 @@ def smallest_margin(
     def threshold(place: int) -> RateThreshold:
         here = at_step(settings, curves, int(moving[first[place]]))
         linear = linearise(learner, here, here.dynamics, here.kl_weight)
-        found = exact_threshold(learner, Hyper(1.0, here.momentum, interval, here.kl_weight), linear)
-        return RateThreshold.absent(linear.reason or "no fixed point") if linear.policy is None else found
+        hyper = Hyper(1.0, here.momentum, interval, here.kl_weight)
+        return OperatingPoint(here, learner, hyper, linear).exact
 
     found = _at_knots(threshold, len(distinct))
     knots = sorted(found)

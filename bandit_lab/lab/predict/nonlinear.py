@@ -5,24 +5,24 @@ import math
 import numpy as np
 
 from bandit_lab import theory
-from bandit_lab.lab.predict.quantities import HORIZON
-from bandit_lab.lab.predict.statement import (
+from bandit_lab.lab.predict.point import (
     Missing,
     OperatingPoint,
     binary,
-    known,
+    check_drift_closed,
+    check_linear,
+    check_wholly_stale,
     noise_of,
-    not_special,
-    wholly_stale,
 )
+from bandit_lab.lab.predict.quantities import HORIZON
 from bandit_lab.measure.outcome import VERTEX_SHARE
 
 CHAIN_SPACING = 0.2  # nats between the grid points of the two-arm chain
 
 
-def _two_gaps(setting: OperatingPoint) -> theory.BinarySignal:
-    signal = binary(setting)
-    if len(setting.means) != 2:
+def _two_gaps(point: OperatingPoint) -> theory.BinarySignal:
+    signal = binary(point)
+    if len(point.means) != 2:
         raise Missing("for two arms only")
     return signal
 
@@ -31,34 +31,34 @@ def _gap(policy: np.ndarray) -> float:
     return float(np.log(policy[0] / policy[1]))
 
 
-def half_rise(setting: OperatingPoint) -> float:
+def half_rise(point: OperatingPoint) -> float:
     """Steps of the gradient flow from the initial policy half-way to the fixed point: integral of d gap / drift."""
-    known(setting.linear)
-    not_special(setting)
-    signal, hyper = _two_gaps(setting), setting.hyper
-    start, end = float(setting.initial[0]), float(np.asarray(setting.linear.policy)[0])
+    check_linear(point)
+    check_drift_closed(point)
+    signal, hyper = _two_gaps(point), point.hyper
+    start, end = float(point.initial[0]), float(np.asarray(point.linear.policy)[0])
     if abs(end - start) < 1e-9:
         raise Missing("training starts at the fixed point")
     middle = 0.5 * (start + end)
-    gaps = np.linspace(_gap(setting.initial), math.log(middle / (1 - middle)), 401)
-    drift = theory.gap_drift(gaps, signal, _gap(setting.reference), hyper.kl_weight)
-    gain = theory.gain(hyper.momentum, setting.linear.convention)
+    gaps = np.linspace(_gap(point.initial), math.log(middle / (1 - middle)), 401)
+    drift = theory.gap_drift(gaps, signal, _gap(point.reference), hyper.kl_weight)
+    gain = theory.gain(hyper.momentum, point.linear.convention)
     return float(np.trapezoid(1 / drift, gaps)) * (1 - hyper.momentum) / (hyper.learning_rate * gain)
 
 
-def collapsed(setting: OperatingPoint) -> float:
+def collapsed(point: OperatingPoint) -> float:
     """Share of runs at the better arm's vertex, by the exact transition operator of the two-arm chain."""
-    not_special(setting)
-    signal, hyper, noise = _two_gaps(setting), setting.hyper, noise_of(setting)
-    wholly_stale(setting)
-    if hyper.momentum > 0 or setting.linear.model != "refresh":
+    check_drift_closed(point)
+    signal, hyper, noise = _two_gaps(point), point.hyper, noise_of(point)
+    check_wholly_stale(point)
+    if hyper.momentum > 0 or point.linear.model != "refresh":
         raise Missing("the exact chain is for momentum 0 and staleness=refresh")
     interval = int(hyper.refresh_interval)
     move = hyper.learning_rate * math.sqrt(2 * interval * float(noise[0, 0]))
     if move < 2 * CHAIN_SPACING:
         raise Missing("a block moves the gap by less than the chain's grid resolves")
-    policy = np.asarray(setting.linear.policy)
-    better = int(np.argmax(setting.means))
+    policy = np.asarray(point.linear.policy)
+    better = int(np.argmax(point.means))
     if better != 0:
         raise Missing("written for the better arm first")
     chain = theory.TwoArmChain(
@@ -67,9 +67,9 @@ def collapsed(setting: OperatingPoint) -> float:
         hyper.kl_weight,
         hyper.learning_rate,
         interval,
-        setting.prompts,
-        _gap(setting.reference),
-        setting.batch_reuse,
+        point.learner.prompts,
+        _gap(point.reference),
+        point.settings.batch_reuse,
         spacing=CHAIN_SPACING,
     )
     others = VERTEX_SHARE * policy[1]

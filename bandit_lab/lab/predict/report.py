@@ -1,7 +1,7 @@
 """A prediction as a document: every quantity once, with its place in `summary.json` and its line in the table."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,13 +12,11 @@ from bandit_lab.app.document import ABSENT, Block, Column, Document, On, Paragra
 from bandit_lab.app.document.value import text_of
 from bandit_lab.app.terminal.report import FORMS, eigenvalue_list, numbers
 from bandit_lab.lab.predict.branch import Followed, dataset, section
-from bandit_lab.lab.predict.brief import brief, ranges
 from bandit_lab.lab.predict.margin import SmallestMargin
-from bandit_lab.lab.predict.prediction import Prediction
-from bandit_lab.lab.predict.quantities import EXACT, LEADING, LINEAR, RATE
-from bandit_lab.lab.predict.statement import NO_NOISE
-from bandit_lab.lab.predict.statements import Statement
-from bandit_lab.lab.predict.verdict import amount, facts_of, verdict
+from bandit_lab.lab.predict.point import NO_NOISE, OperatingPoint
+from bandit_lab.lab.predict.quantities import EXACT, LEADING, LINEAR, QUANTITIES, RATE
+from bandit_lab.lab.predict.statements import evaluate, notes
+from bandit_lab.lab.predict.verdict import amount, brief, ranges, verdict
 
 BIFURCATIONS = {
     "flip": "flip: a real multiplier passes -1",
@@ -29,7 +27,7 @@ STIFFNESS = "reward / logit^2"
 
 @dataclass(frozen=True)
 class Line:
-    """One quantity. key: dotted, its place in `summary.json`; "" for none. name: in the table; "" for none."""
+    """One quantity. key: dotted, its place in `summary.json`. name: in the table; "" for none."""
 
     key: str
     value: Any
@@ -38,6 +36,7 @@ class Line:
     status: str = ""
     digits: int = 4
     text: Callable[[Any], str] | None = None
+    meaning: str = ""
 
     def shown(self) -> str:
         """The value for a reader; a dash where there is none."""
@@ -53,44 +52,45 @@ SHOWN = (
     Column[Line]("status", "how good", lambda line: line.status),
 )
 STATEMENTS = (
-    Column[Statement]("key", "key", lambda row: row.quantity.key),
-    Column[Statement]("name", "quantity", lambda row: row.quantity.name),
-    Column[Statement]("value", "value", lambda row: row.value.value, digits=5),
-    Column[Statement]("reason", "why there is none", lambda row: row.value.reason or ABSENT),
-    Column[Statement]("unit", "unit", lambda row: row.quantity.unit),
-    Column[Statement]("status", "how good", lambda row: row.quantity.status),
-    Column[Statement]("meaning", "meaning", lambda row: row.quantity.meaning),
+    Column[Line]("key", "key", lambda line: line.key),
+    Column[Line]("name", "quantity", lambda line: line.name),
+    Column[Line]("value", "value", lambda line: line.value.value, digits=5),
+    Column[Line]("reason", "why there is none", lambda line: line.value.reason or ABSENT),
+    Column[Line]("unit", "unit", lambda line: line.unit),
+    Column[Line]("status", "how good", lambda line: line.status),
+    Column[Line]("meaning", "meaning", lambda line: line.meaning),
 )
 
 
-def document_of(found: Prediction, margin: SmallestMargin | None = None, followed: Followed | None = None) -> Document:
+def document_of(
+    point: OperatingPoint, margin: SmallestMargin | None = None, followed: Followed | None = None
+) -> Document:
     """The verdict in words, the table, and everything of `summary.json`. A terminal gets some lines for the table,
-    unless all is asked for. margin: along the schedule, of which `found` is the step with the smallest one. followed:
+    unless all is asked for. margin: along the schedule, of which `point` is the step with the smallest one. followed:
     branches in the learning rate, a section of its own."""
-    settings, facts = found.settings, facts_of(found)
-    if margin is not None:
-        facts = replace(facts, along=_along(margin))
-    said, shown_on = verdict(facts), On.SHOWN if settings.verbose else On.PAGE
+    settings, exists = point.settings, point.linear.policy is not None
+    values, texts = (evaluate(point), notes(point)) if exists else ({}, [])
+    said = verdict(point, values, "" if margin is None else _along(margin))
+    shown_on = On.SHOWN if settings.verbose else On.PAGE
     groups = [settings.bandit, settings.advantage, settings.estimator, settings.staleness]
-    groups += [settings.sampler, settings.correction] if found.sampler else []
+    groups += [settings.sampler, settings.correction] if point.sampler else []
     names = (group["name"] for group in groups)
-    form = FORMS.get(found.linear.convention, found.linear.convention)
-    lines = [*_fixed_point(found), *_oscillator(found), *_thresholds(found), *_margin(margin), *_at_rest(found)]
-    said_too = ((row.quantity, row.value) for row in found.statements)
-    evaluated = [Line("", value, one.name, one.unit, one.status, 5) for one, value in said_too]
-    shown = [line for line in [*lines, *evaluated] if line.name and line.shown() != "-"]
+    form = FORMS.get(point.linear.convention, point.linear.convention)
+    lines = [*_fixed_point(point), *_oscillator(point), *_thresholds(point), *_margin(margin), *_at_rest(point)]
+    stated = [Line(q.key, values[q.key], q.name, q.unit, q.status, 5, meaning=q.meaning) for q in QUANTITIES if exists]
+    shown = [line for line in [*lines, *stated] if line.name and line.shown() != "-"]
     blocks: list[Block] = [
         Paragraph(said, wrap=False),  # `| head -1` has all of it
-        Paragraph(f"{', '.join(names)}; drift at {found.drift}; momentum convention: {form}"),
+        Paragraph(f"{', '.join(names)}; drift at {point.linear.drift}; momentum convention: {form}"),
         Values({"verdict": said} | _nested(lines), on=On.JSON),
         Table(shown, SHOWN, name="predictions", on=shown_on),
-        *(Paragraph(text, on=shown_on) for text in (*_missing(found), *found.notes)),
+        *(Paragraph(text, on=shown_on) for text in (*_missing(point), *texts)),
     ]
     if not settings.verbose:
-        blocks += [Paragraph(text, on=On.TERMINAL) for text in brief(found, facts)]
-    if found.point is not None:
-        blocks.append(Table(found.statements, STATEMENTS, name="statements", on=On.JSON))
-        blocks.append(Values({"notes": found.notes}, on=On.JSON))
+        blocks += [Paragraph(text, on=On.TERMINAL) for text in brief(point, values, texts)]
+    if exists:
+        blocks.append(Table(stated, STATEMENTS, name="statements", on=On.JSON))
+        blocks.append(Values({"notes": tuple(texts)}, on=On.JSON))
     if followed is None:
         return Document("Prediction", {"": blocks})
     data = None if followed.found.fixed_point is None else partial(dataset, followed)
@@ -109,14 +109,14 @@ def _nested(lines: Iterable[Line]) -> dict[str, Any]:
     return result
 
 
-def _fixed_point(found: Prediction) -> list[Line]:
-    linear = found.linear
+def _fixed_point(point: OperatingPoint) -> list[Line]:
+    linear = point.linear
     if linear.policy is None:
         nothing = Value.absent(linear.reason or "no fixed point")
         keys = ("fixed_point.policy", "fixed_point.policies", "fixed_point.expected_reward", "stiffness",
                 "stiffness_spectrum", "stiffness_fresh", "stiffness_stale", "bifurcation")  # fmt: skip
         return [
-            Line("drift", found.drift),
+            Line("drift", point.linear.drift),
             *(Line(key, nothing) for key in keys),
             Line("critical_kl_weight", linear.critical_kl_weight),
         ]
@@ -126,7 +126,7 @@ def _fixed_point(found: Prediction) -> list[Line]:
     source = "closed form" if linear.closed_form else "automatic differentiation of the drift"
     felt = "  felt at the policy that acted"
     return [
-        Line("drift", found.drift),
+        Line("drift", point.linear.drift),
         Line("fixed_point.policy", linear.policy, f"fixed point: policy{several}", "", EXACT, text=numbers),
         Line("fixed_point.policies", linear.policies),
         Line("fixed_point.expected_reward", linear.expected_reward, "  expected reward", "reward", EXACT, 6),
@@ -144,8 +144,8 @@ def _eigenvalues(matrix: np.ndarray) -> np.ndarray:
     return values[np.argsort(-values.real)]
 
 
-def _oscillator(found: Prediction) -> list[Line]:
-    linear, hyper = found.linear, found.hyper
+def _oscillator(point: OperatingPoint) -> list[Line]:
+    linear, hyper = point.linear, point.hyper
     reason = linear.unsupported_reason()
     known, nothing = reason is None, None if reason is None else Value.absent(reason)
     if nothing is not None:
@@ -164,22 +164,22 @@ def _oscillator(found: Prediction) -> list[Line]:
     ]
 
 
-def _thresholds(found: Prediction) -> list[Line]:
-    rate, interval, intervals = "thresholds.learning_rate", "thresholds.refresh_interval", found.intervals
+def _thresholds(point: OperatingPoint) -> list[Line]:
+    rate, interval, intervals = "thresholds.learning_rate", "thresholds.refresh_interval", point.intervals
     islands = intervals.first if intervals.islands is None else intervals.islands
-    threshold = "learning rate: exact threshold" if found.law.value is None else "  exact threshold"
+    threshold = "learning rate: exact threshold" if point.law.value is None else "  exact threshold"
     lines = [
-        Line("thresholds.convention", found.linear.convention),
-        Line(f"{rate}.leading_order", found.law, "learning rate: leading-order law", RATE, LEADING, 6),
-        Line(f"{rate}.exact", found.exact, threshold, RATE, LINEAR, 6),
-        Line(f"{rate}.oscillation_onset", found.onset, "  onset of oscillation", RATE, LINEAR, 6),
+        Line("thresholds.convention", point.linear.convention),
+        Line(f"{rate}.leading_order", point.law, "learning rate: leading-order law", RATE, LEADING, 6),
+        Line(f"{rate}.exact", point.exact, threshold, RATE, LINEAR, 6),
+        Line(f"{rate}.oscillation_onset", point.onset, "  onset of oscillation", RATE, LINEAR, 6),
         Line(f"{interval}.leading_order", intervals.law, "refresh interval: leading-order law", "steps", LEADING),
         Line(f"{interval}.exact", intervals.first, "  first unstable", "steps", LINEAR),
         Line(f"{interval}.islands", islands, "  unstable ranges", "steps", LINEAR, text=lambda _: ranges(intervals)),
         Line(f"{interval}.searched_up_to", ABSENT if intervals.searched is None else intervals.searched),
     ]
-    if found.linear.policy is not None:
-        kind = found.exact.bifurcation or Value.absent(found.exact.reason or found.exact.note or "no threshold")
+    if point.linear.policy is not None:
+        kind = point.exact.bifurcation or Value.absent(point.exact.reason or point.exact.note or "no threshold")
         named = "  kind of bifurcation"
         lines.insert(3, Line("bifurcation", kind, named, "", LINEAR, text=lambda one: BIFURCATIONS.get(one, one)))
     return lines
@@ -207,38 +207,38 @@ def _along(margin: SmallestMargin) -> str:
     return f"{place}, where {known}{left_out}"
 
 
-def _at_rest(found: Prediction) -> list[Line]:
-    settings, steps = found.settings, found.steps
+def _at_rest(point: OperatingPoint) -> list[Line]:
+    settings, steps = point.settings, None if point.regime is None else point.steps
     place = f"eta = {settings.learning_rate:g}, mu = {settings.momentum:g}, N = {settings.refresh_interval}"
     per = "per step" if steps in (None, 1) else f"per {steps} steps"
     return [
-        Line("regime", found.regime or found.radius, f"at {place}: regime", "", LINEAR),
-        Line("spectral_radius", found.radius, "  largest multiplier", per, LINEAR, 6),
+        Line("regime", point.regime or point.radius, f"at {place}: regime", "", LINEAR),
+        Line("spectral_radius", point.radius, "  largest multiplier", per, LINEAR, 6),
         Line("spectral_radius_steps", ABSENT if steps is None else steps),
-        *(Line(f"stationary_std.{key}", value) for key, value in _stationary(found).items()),
+        *(Line(f"stationary_std.{key}", value) for key, value in _stationary(point).items()),
     ]
 
 
-def _stationary(found: Prediction) -> dict[str, Any]:
+def _stationary(point: OperatingPoint) -> dict[str, Any]:
     """Standard deviations over a stationary run at this group size."""
-    if found.point is None:
-        return dict.fromkeys(("expected_reward", "logit"), found.radius)
-    if found.point.group_size is None:
+    if point.linear.policy is None:
+        return dict.fromkeys(("expected_reward", "logit"), point.radius)
+    if point.group_size is None:
         return {"expected_reward": 0.0, "logit": 0.0, "note": NO_NOISE}
-    return dict(zip(("expected_reward", "logit"), found.point.stationary, strict=True))
+    return dict(zip(("expected_reward", "logit"), point.stationary, strict=True))
 
 
-def _missing(found: Prediction) -> list[str]:
+def _missing(point: OperatingPoint) -> list[str]:
     """Lines that say why something is missing from the table, each reason once."""
-    linear = found.linear
+    linear = point.linear
     if linear.policy is None:
-        return [f"No prediction at {found.drift}: {linear.reason}."]
-    std = _stationary(found)["expected_reward"]
+        return [f"No prediction at {point.linear.drift}: {linear.reason}."]
+    std = _stationary(point)["expected_reward"]
     named = {
-        "exact threshold": found.exact,
-        "onset of oscillation": found.onset,
-        "leading-order law": found.law,
-        "unstable refresh interval": found.intervals.first,
+        "exact threshold": point.exact,
+        "onset of oscillation": point.onset,
+        "leading-order law": point.law,
+        "unstable refresh interval": point.intervals.first,
         "stationary std": std,
     }
     reasons: dict[str, list[str]] = {}

@@ -1,10 +1,10 @@
-"""The value of every quantity in `quantities`, for one setting."""
+"""The value of every quantity in `quantities`, at one setting."""
 
 import bisect
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,77 +12,68 @@ from bandit_lab import theory
 from bandit_lab.app.document import Value
 from bandit_lab.grpo import Optimizer
 from bandit_lab.lab.predict.nonlinear import collapsed, half_rise
-from bandit_lab.lab.predict.quantities import QUANTITIES, Quantity
-from bandit_lab.lab.predict.statement import (
+from bandit_lab.lab.predict.point import (
     Missing,
     OperatingPoint,
     binary,
-    group_size_of,
-    known,
-    mean_age,
+    check_drift_closed,
+    check_gradient_closed,
+    check_linear,
+    check_wholly_stale,
+    finite_group_size,
     noise_of,
-    not_special,
-    number_of,
     success_chance,
-    unweighed,
-    wholly_stale,
 )
+from bandit_lab.lab.predict.quantities import QUANTITIES
 from bandit_lab.theory.conventions import Convention
 
 
-class Statement(NamedTuple):
-    """One quantity and its value at a setting."""
-
-    quantity: Quantity
-    value: Value
-
-
-def evaluate(setting: OperatingPoint) -> list[Statement]:
-    """All statements at an existing fixed point."""
-    rows = []
+def evaluate(point: OperatingPoint) -> dict[str, Value]:
+    """The value of every quantity by its key, at an existing fixed point."""
+    values = {}
     for quantity in QUANTITIES:
         try:
-            value = Value.of(VALUES[quantity.key](setting), "not a finite number", quantity.unit)
+            value = Value.of(VALUES[quantity.key](point), "not a finite number", quantity.unit)
         except (Missing, ValueError) as reason:
             value = Value.absent(str(reason), quantity.unit)
-        rows.append(Statement(quantity, value))
-    return rows
+        values[quantity.key] = value
+    return values
 
 
-def notes(setting: OperatingPoint, exact: float | None) -> list[str]:
-    """What has to be said in words beside the numbers. exact: threshold in the learning rate, or None."""
-    said = [*_sampler(setting), *_derivatives(setting), *_ages(setting)]
-    return [*said, *_damping(setting), *_turning(setting, exact)]
+def notes(point: OperatingPoint) -> list[str]:
+    """What has to be said in words beside the numbers."""
+    said = [*_sampler(point), *_derivatives(point), *_ages(point)]
+    return [*said, *_damping(point), *_turning(point)]
 
 
-def _sampler(setting: OperatingPoint) -> list[str]:
+def _sampler(point: OperatingPoint) -> list[str]:
     """How another sampler moves the fixed point, and below which KL weight it has none."""
-    sampling, reward = setting.sampling, setting.linear.expected_reward
-    if sampling is None:
+    if point.sampler is None:
         return []
-    own = "runs to a vertex" if sampling.own_reward is None else f"would rest at {sampling.own_reward:.4g}"
+    reward, arms = point.linear.expected_reward, point.sampled_arms
+    own = "runs to a vertex" if point.own_reward is None else f"would rest at {point.own_reward:.4g}"
     text = (
-        f"It {sampling.said}: runs rest at an expected reward of {reward:.4g}, with the policy's own answers it {own}"
+        f"It {point.sampler}: runs rest at an expected reward of {reward:.4g}, with the policy's own answers it {own}"
     )
-    if sampling.arms is None:
+    if arms is None:
         return [f"{text}."]
-    critical, rule = sampling.arms.critical_kl_weight(), sampling.arms.signal.law
+    critical, rule = arms.critical_kl_weight(), arms.signal.law
     if critical is None:
         return [f"{text}. No KL weight > 0 is too small."]
     training = "mean-only training" if rule.std_power == 0 else "training"
     return [f"{text}. With this sampler {training} collapses below KL weight {critical:.4g}."]
 
 
-def _derivatives(setting: OperatingPoint) -> list[str]:
-    if setting.exact_derivatives is None:
+def _derivatives(point: OperatingPoint) -> list[str]:
+    if point.exact_derivatives is None:
         return []
-    reason = setting.linear.unsupported_reason()
+    reason = point.linear.unsupported_reason()
     return [f"Threshold and multipliers are those of the update's own derivative over one period (Floquet): {reason}."]
 
 
-def _ages(setting: OperatingPoint) -> list[str]:
+def _ages(point: OperatingPoint) -> list[str]:
     """What the mean age and the largest one guarantee, and where they guarantee nothing."""
-    linear, momentum, interval = setting.linear, setting.hyper.momentum, setting.hyper.refresh_interval
+    linear, momentum, interval = point.linear, point.hyper.momentum, point.hyper.refresh_interval
     if linear.drawn or linear.unsupported_reason() or not linear.wholly_stale:
         return []
     convention = theory.as_convention(linear.convention)
@@ -94,18 +85,18 @@ def _ages(setting: OperatingPoint) -> list[str]:
         return [f"{text} update, the same ages would lose stability at learning rate {mixed:.4g}."]
     if linear.ages is None or linear.convention == "nesterov":
         return []
-    mean = theory.leading_order(1, momentum, convention) / setting.kappa
-    if setting.kappa >= theory.exact("lag", 0, momentum, convention).kappa:
+    mean = theory.leading_order(1, momentum, convention) / point.kappa
+    if point.kappa >= theory.exact("lag", 0, momentum, convention).kappa:
         return ["This learning rate is unstable on policy: no age is young enough."]
     text = f"Ages are averaged within every update. At this learning rate a mean age below {mean:.3g} steps is enough"
-    return [f"{text}, and so is a largest age of {_oldest_safe(setting, convention)}, whatever the other ages are."]
+    return [f"{text}, and so is a largest age of {_oldest_safe(point, convention)}, whatever the other ages are."]
 
 
-def _oldest_safe(setting: OperatingPoint, convention: Convention) -> int:
+def _oldest_safe(point: OperatingPoint, convention: Convention) -> int:
     """The largest constant age that is stable; thresholds fall with the age."""
 
     def unstable(lag: int) -> bool:
-        return theory.exact("lag", lag, setting.hyper.momentum, convention).kappa <= setting.kappa
+        return theory.exact("lag", lag, point.hyper.momentum, convention).kappa <= point.kappa
 
     high = 1
     while not unstable(high):
@@ -113,9 +104,9 @@ def _oldest_safe(setting: OperatingPoint, convention: Convention) -> int:
     return bisect.bisect_left(range(high + 1), True, key=unstable) - 1
 
 
-def _damping(setting: OperatingPoint) -> list[str]:
+def _damping(point: OperatingPoint) -> list[str]:
     """Why the sign of the oscillator's damping is not the verdict, where it is not."""
-    linear, (rate, momentum, interval, _) = setting.linear, setting.hyper
+    linear, (rate, momentum, interval, _) = point.linear, point.hyper
     if linear.unsupported_reason() or linear.largest <= 0:
         return []
     convention = theory.as_convention(linear.convention)
@@ -123,8 +114,8 @@ def _damping(setting: OperatingPoint) -> list[str]:
     def damping(lag: float) -> float:
         return float(theory.oscillator(rate, momentum, linear.largest, lag, convention).damping)
 
-    at_lag, at_age, age = damping(linear.lag(interval)), damping(mean_age(setting)), mean_age(setting)
-    stable = abs(_multiplier(setting)) < 1
+    at_lag, at_age, age = damping(linear.lag(interval)), damping(point.mean_age), point.mean_age
+    stable = abs(point.multiplier) < 1
     if stable == (at_lag > 0):
         return []
     lag = "N" if linear.ages is None else f"{age:g}"
@@ -135,12 +126,12 @@ def _damping(setting: OperatingPoint) -> list[str]:
     return [f"{text}. The multipliers decide."]
 
 
-def _turning(setting: OperatingPoint, exact: float | None) -> list[str]:
-    hyper, turning = setting.hyper, setting.linear.turning
+def _turning(point: OperatingPoint) -> list[str]:
+    turning = point.linear.turning
     if not len(turning):
         return []
     degrees = math.degrees(np.max(np.abs(np.angle(turning))))
-    law = setting.linear.law(hyper.refresh_interval, hyper.momentum).value
+    law, exact = point.law.value, point.exact.value
     text = f"The stiffness is complex (argument up to {degrees:.3g} degrees): the drift is no gradient. A displacement "
     text += "turns at every learning rate. The law is made for real stiffness and can be unsafe for every model"
     if exact and law:
@@ -151,147 +142,135 @@ def _turning(setting: OperatingPoint, exact: float | None) -> list[str]:
     return [text + "."]
 
 
-def _stiffness_shift(setting: OperatingPoint) -> float:
-    not_special(setting)
-    group_size_of(setting)
-    found = theory.group_shift(binary(setting).success, setting.reference, setting.hyper.kl_weight, binary(setting).law)
+def _stiffness_shift(point: OperatingPoint) -> float:
+    check_drift_closed(point)
+    finite_group_size(point)
+    found = theory.group_shift(binary(point).success, point.reference, point.hyper.kl_weight, binary(point).law)
     if found is None:
         raise Missing("one of the two drifts has no attracting fixed point")
     return found.stiffness
 
 
-def _silent(setting: OperatingPoint) -> float:
-    return float(theory.silent_rate(group_size_of(setting), success_chance(setting)))
+def _silent(point: OperatingPoint) -> float:
+    return float(theory.silent_rate(finite_group_size(point), success_chance(point)))
 
 
-def _group_factor(setting: OperatingPoint) -> float:
-    group_size_of(setting)
-    unweighed(setting)
-    law, win = binary(setting).law, success_chance(setting)
+def _group_factor(point: OperatingPoint) -> float:
+    finite_group_size(point)
+    check_gradient_closed(point)
+    law, win = binary(point).law, success_chance(point)
     return float(law.factor(win) / replace(law, group_size=None).factor(win))
 
 
-def _group_expansion(setting: OperatingPoint) -> float:
-    size, signal = group_size_of(setting), binary(setting)
-    unweighed(setting)
+def _group_expansion(point: OperatingPoint) -> float:
+    size, signal = finite_group_size(point), binary(point)
+    check_gradient_closed(point)
     if signal.law.advantage != "grpo":
         raise Missing("an expansion of the std-normalised advantage")
-    return float(theory.factor_expansion(size, np.array(success_chance(setting)))[0])
+    return float(theory.factor_expansion(size, np.array(success_chance(point)))[0])
 
 
-def _critical_weight(setting: OperatingPoint) -> float:
-    if setting.sampling is not None and setting.sampling.arms is not None:
-        found = setting.sampling.arms.critical_kl_weight()
+def _critical_weight(point: OperatingPoint) -> float:
+    if point.sampled_arms is not None:
+        found = point.sampled_arms.critical_kl_weight()
     else:
-        not_special(setting)
-        if setting.signal is None:
+        check_drift_closed(point)
+        if point.signal is None:
             raise Missing("no closed form for this bandit and advantage")
-        found = theory.critical_kl_weight(setting.signal, setting.reference)
+        found = theory.critical_kl_weight(point.signal, point.reference)
     if found is None:
         raise Missing("every KL weight > 0 has an interior fixed point")
     return found
 
 
-def _sampler_bias(setting: OperatingPoint) -> float:
-    if setting.sampling is None:
+def _sampler_bias(point: OperatingPoint) -> float:
+    if point.sampler is None:
         raise Missing("the policy itself draws")
-    if setting.sampling.own_reward is None:
+    if point.own_reward is None:
         raise Missing("the policy's own answers lead to a vertex")
-    assert setting.linear.expected_reward is not None
-    return setting.linear.expected_reward - setting.sampling.own_reward
+    assert point.linear.expected_reward is not None
+    return point.linear.expected_reward - point.own_reward
 
 
-def _mean_age_law(setting: OperatingPoint) -> float:
-    hyper, linear = setting.hyper, setting.linear
+def _mean_age_law(point: OperatingPoint) -> float:
+    hyper, linear = point.hyper, point.linear
     if linear.drawn:
         raise Missing("a bound for gradients averaged over ages; here ages are drawn")
     if linear.model not in ("lag", "random_mean", "ages"):
         raise Missing("a bound for gradients averaged over ages; here the age is a function of time")
-    convention = _scalar(setting)
-    if not mean_age(setting) > 0:
+    convention = _scalar(point)
+    if not point.mean_age > 0:
         raise Missing("the policy that acts is never old")
-    law = theory.leading_order(mean_age(setting), hyper.momentum, convention)
+    law = theory.leading_order(point.mean_age, hyper.momentum, convention)
     return min(law, theory.exact("lag", 0, hyper.momentum, convention).kappa) / linear.largest
 
 
-def _guarantee(setting: OperatingPoint) -> float:
-    linear = setting.linear
+def _guarantee(point: OperatingPoint) -> float:
+    linear = point.linear
     if linear.ages is None or linear.drawn:
         raise Missing("a bound for averaged ages of staleness=ages")
-    convention = _scalar(setting)
+    convention = _scalar(point)
     if convention == "nesterov":
         raise Missing("not proved for Nesterov's momentum")
-    oldest = len(linear.ages.of_steps(setting.hyper.refresh_interval)) - 1
-    return theory.safe_by_largest_age(oldest, setting.hyper.momentum, convention) / linear.largest
+    oldest = len(linear.ages.of_steps(point.hyper.refresh_interval)) - 1
+    return theory.safe_by_largest_age(oldest, point.hyper.momentum, convention) / linear.largest
 
 
-def _scalar(setting: OperatingPoint) -> Convention:
+def _scalar(point: OperatingPoint) -> Convention:
     """The convention, where the closed forms of one stale stiffness hold. Raises Missing elsewhere."""
-    wholly_stale(setting)
-    if setting.linear.convention not in theory.CONVENTIONS:
-        raise Missing(f"no linear theory of the optimiser {setting.linear.convention}")
-    return theory.as_convention(setting.linear.convention)
+    check_wholly_stale(point)
+    if point.linear.convention not in theory.CONVENTIONS:
+        raise Missing(f"no linear theory of the optimiser {point.linear.convention}")
+    return theory.as_convention(point.linear.convention)
 
 
-def _averaged(setting: OperatingPoint) -> float:
-    ages = setting.linear.ages
+def _averaged(point: OperatingPoint) -> float:
+    ages = point.linear.ages
     if ages is None:
-        return _drawn_ages(theory.averaged_threshold)(setting)
-    convention = _scalar(setting)
+        return _drawn_ages(theory.averaged_threshold)(point)
+    convention = _scalar(point)
     found = theory.averaged_ages_threshold(
-        ages.of_steps(setting.hyper.refresh_interval), setting.hyper.momentum, convention
+        ages.of_steps(point.hyper.refresh_interval), point.hyper.momentum, convention
     )
-    return found.kappa / setting.linear.largest
+    return found.kappa / point.linear.largest
 
 
-def _mean_square(setting: OperatingPoint) -> float:
-    if setting.linear.ages is None:
-        return _drawn_ages(theory.mean_square_threshold)(setting)
-    _scalar(setting)
-    hyper, linear = setting.hyper, setting.linear
+def _mean_square(point: OperatingPoint) -> float:
+    if point.linear.ages is None:
+        return _drawn_ages(theory.mean_square_threshold)(point)
+    _scalar(point)
+    hyper, linear = point.hyper, point.linear
     return linear.mean_square(hyper.refresh_interval, hyper.momentum) / linear.largest
 
 
-def _multiplier(setting: OperatingPoint) -> complex:
-    if setting.exact_derivatives is not None:
-        return complex(setting.exact_derivatives.here.multipliers[0])
-    known(setting.linear)
-    return complex(theory.multipliers(setting.loop, setting.hyper.learning_rate, setting.hyper.refresh_interval)[0])
+def _check_multipliers(point: OperatingPoint) -> None:
+    if point.exact_derivatives is None:
+        check_linear(point)
 
 
-def _steps(setting: OperatingPoint) -> int:
-    if setting.exact_derivatives is not None:
-        return setting.exact_derivatives.here.period
-    return setting.loop.steps_per_map(setting.hyper.refresh_interval)
-
-
-def _decay_time(setting: OperatingPoint) -> float:
-    size = abs(_multiplier(setting))
+def _decay_time(point: OperatingPoint) -> float:
+    _check_multipliers(point)
+    size = abs(point.multiplier)
     if not 0 < size < 1:
         raise Missing("grows" if size >= 1 else "gone within one block")
-    return -_steps(setting) / math.log(size)
+    return -point.steps / math.log(size)
 
 
-def _period(setting: OperatingPoint) -> float:
-    found: float | None
-    if setting.exact_derivatives is not None:
-        found = setting.exact_derivatives.here.cycle
-    else:
-        known(setting.linear)
-        found = theory.period(setting.loop, setting.hyper.learning_rate, setting.hyper.refresh_interval)
-    if found is None or not math.isfinite(found):
+def _period(point: OperatingPoint) -> float:
+    _check_multipliers(point)
+    if point.period is None:
         raise Missing("the dominant multiplier is real and positive: no cycle")
-    return found
+    return point.period
 
 
-def _damping_ratio(setting: OperatingPoint) -> float:
-    known(setting.linear)
-    hyper, convention = setting.hyper, theory.as_convention(setting.linear.convention)
+def _damping_ratio(point: OperatingPoint) -> float:
+    check_linear(point)
+    hyper, convention = point.hyper, theory.as_convention(point.linear.convention)
     osc = theory.oscillator(
         hyper.learning_rate,
         hyper.momentum,
-        setting.linear.largest,
-        setting.linear.lag(hyper.refresh_interval),
+        point.linear.largest,
+        point.linear.lag(hyper.refresh_interval),
         convention,
     )
     if not float(osc.mass) > 0:
@@ -299,52 +278,55 @@ def _damping_ratio(setting: OperatingPoint) -> float:
     return float(osc.damping_ratio)
 
 
-def _fastest(setting: OperatingPoint) -> float:
-    known(setting.linear)
-    convention = theory.as_convention(setting.linear.convention)
-    return theory.fastest_update(setting.kappa, setting.hyper.momentum, convention)
+def _fastest(point: OperatingPoint) -> float:
+    check_linear(point)
+    convention = theory.as_convention(point.linear.convention)
+    return theory.fastest_update(point.kappa, point.hyper.momentum, convention)
 
 
-def _time_constant(setting: OperatingPoint) -> float:
-    known(setting.linear)
-    hyper = setting.hyper
-    return theory.time_constant(setting.linear.largest, hyper.learning_rate, hyper.momentum, setting.linear.convention)
+def _time_constant(point: OperatingPoint) -> float:
+    check_linear(point)
+    hyper = point.hyper
+    return theory.time_constant(point.linear.largest, hyper.learning_rate, hyper.momentum, point.linear.convention)
 
 
-def _std(setting: OperatingPoint, which: int) -> float:
-    noise_of(setting)
-    return number_of(setting.stationary[which])
+def _std(point: OperatingPoint, which: int) -> float:
+    noise_of(point)
+    found = point.stationary[which]
+    if found.value is None:
+        raise Missing(found.reason)
+    return found.value
 
 
-def _small_step_logit(setting: OperatingPoint) -> float:
-    noise, hyper = noise_of(setting), setting.hyper
+def _small_step_logit(point: OperatingPoint) -> float:
+    noise, hyper = noise_of(point), point.hyper
     if noise.shape != (1, 1):
         raise Missing("one number only for two arms")
-    gain = theory.gain(hyper.momentum, setting.linear.convention)
-    reuse = hyper.refresh_interval if setting.batch_reuse else 1
+    gain = theory.gain(hyper.momentum, point.linear.convention)
+    reuse = hyper.refresh_interval if point.settings.batch_reuse else 1
     variance = theory.small_step_variance(
-        hyper.learning_rate * gain, setting.linear.largest, hyper.momentum, float(noise[0, 0]) * reuse
+        hyper.learning_rate * gain, point.linear.largest, hyper.momentum, float(noise[0, 0]) * reuse
     )
     return math.sqrt(2 * variance)  # the gap is sqrt(2) times the coordinate along (1, -1)/sqrt(2)
 
 
-def _correlation_time(setting: OperatingPoint) -> float:
-    noise, hyper = noise_of(setting), setting.hyper
+def _correlation_time(point: OperatingPoint) -> float:
+    noise, hyper = noise_of(point), point.hyper
     direction = np.linalg.eigh(noise)[1][:, -1]
     found = theory.correlation(
-        setting.loop, hyper.learning_rate, hyper.refresh_interval, noise, direction, 1, setting.batch_reuse
+        point.loop, hyper.learning_rate, hyper.refresh_interval, noise, direction, 1, point.settings.batch_reuse
     )
     if found is None:
         raise Missing("no stationary state beyond the threshold")
-    return found.integrated_time * _steps(setting)
+    return found.integrated_time * point.steps
 
 
-def _reuse_gain(setting: OperatingPoint) -> float:
-    noise, hyper = noise_of(setting), setting.hyper
-    if setting.linear.model not in ("refresh", "pipeline"):
+def _reuse_gain(point: OperatingPoint) -> float:
+    noise, hyper = noise_of(point), point.hyper
+    if point.linear.model not in ("refresh", "pipeline"):
         raise Missing("no blocks to reuse a batch in")
     pair = [
-        theory.stationary_covariance(setting.loop, hyper.learning_rate, hyper.refresh_interval, noise, reuse).average
+        theory.stationary_covariance(point.loop, hyper.learning_rate, hyper.refresh_interval, noise, reuse).average
         for reuse in (True, False)
     ]
     if pair[0] is None or pair[1] is None:
@@ -352,19 +334,19 @@ def _reuse_gain(setting: OperatingPoint) -> float:
     return float(np.trace(pair[0]) / np.trace(pair[1]))
 
 
-def _long_block(setting: OperatingPoint) -> float:
-    known(setting.linear)
-    fresh, stale = setting.linear.fresh, setting.linear.stale
+def _long_block(point: OperatingPoint) -> float:
+    check_linear(point)
+    fresh, stale = point.linear.fresh, point.linear.stale
     if fresh is None or stale is None or np.min(np.linalg.eigvals(fresh).real) <= 0:
         raise Missing("nothing fresh that could settle within a block")
     return float(np.max(np.abs(np.linalg.eigvals(np.linalg.solve(fresh, stale)))))
 
 
 def _drawn_ages(which: Callable[..., Any]) -> Callable[[OperatingPoint], float]:
-    def value(setting: OperatingPoint) -> float:
-        wholly_stale(setting)
-        hyper, linear = setting.hyper, setting.linear
-        mean = mean_age(setting)
+    def value(point: OperatingPoint) -> float:
+        check_wholly_stale(point)
+        hyper, linear = point.hyper, point.linear
+        mean = point.mean_age
         if mean <= 0:
             raise Missing("the policy that acts is never old")
         found = which(mean, hyper.momentum, linear.convention)
@@ -373,8 +355,8 @@ def _drawn_ages(which: Callable[..., Any]) -> Callable[[OperatingPoint], float]:
     return value
 
 
-def _held_moment(setting: OperatingPoint) -> float:
-    found = setting.derived
+def _held_moment(point: OperatingPoint) -> float:
+    found = point.derived
     if found is None:
         raise Missing("the linear theory has this optimiser")
     if found.reason is not None:
@@ -386,27 +368,27 @@ def _held_moment(setting: OperatingPoint) -> float:
     return found.threshold.learning_rate
 
 
-def _adam(setting: OperatingPoint) -> float:
-    noise, name = setting.noise, setting.optimizer.name
-    if setting.linear.convention not in theory.CONVENTIONS and setting.optimizer != Optimizer("adam"):
+def _adam(point: OperatingPoint) -> float:
+    (noise, reason), name = point.noise, point.learner.optimizer.name
+    if point.linear.convention not in theory.CONVENTIONS and point.learner.optimizer != Optimizer("adam"):
         raise Missing(f"of plain Adam, not of {name}" + (" with options" if name == "adam" else ""))
-    group_size_of(setting)
+    finite_group_size(point)
     if noise is None:
-        raise Missing(setting.noise_reason or "no formula for the gradient noise")
-    if setting.linear.fresh is None or setting.linear.stale is None or np.any(setting.linear.fresh != 0):
+        raise Missing(reason or "no formula for the gradient noise")
+    if point.linear.fresh is None or point.linear.stale is None or np.any(point.linear.fresh != 0):
         raise Missing("one number only where the whole stiffness is stale")
-    if setting.linear.model not in theory.MODELS:
-        raise Missing(f"no closed threshold with staleness={setting.linear.model}")
-    basis = theory.ones_complement(len(setting.means))
-    full = basis @ setting.linear.stale @ basis.T
+    if point.linear.model not in theory.MODELS:
+        raise Missing(f"no closed threshold with staleness={point.linear.model}")
+    basis = theory.ones_complement(len(point.means))
+    full = basis @ point.linear.stale @ basis.T
     split = theory.Split(np.zeros_like(full), full)
     moment = theory.noise_second_moment(basis @ noise @ basis.T)
-    hyper, model = setting.hyper, theory.as_model(setting.linear.model)
+    hyper, model = point.hyper, theory.as_model(point.linear.model)
     return theory.adaptive_threshold(split, moment, model, hyper.refresh_interval, hyper.momentum).kappa
 
 
-def _reward_spread(setting: OperatingPoint) -> float:
-    win = success_chance(setting)
+def _reward_spread(point: OperatingPoint) -> float:
+    win = success_chance(point)
     return math.sqrt(win * (1 - win))
 
 

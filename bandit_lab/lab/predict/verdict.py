@@ -1,149 +1,121 @@
-"""The verdict with which `predict` begins: one line in words, from the numbers of the summary."""
+"""What `predict` says in words: the verdict, one line, and the lines under it. Every number is one of the point's."""
 
 import cmath
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
-from bandit_lab.lab.predict.prediction import Prediction
+from bandit_lab.app.document import Value
+from bandit_lab.app.document.value import number
+from bandit_lab.lab.predict.point import Intervals, OperatingPoint
 from bandit_lab.lab.predict.quantities import HORIZON
 
-SHOWN_RANGES = 3
+SHOWN_ISLANDS = 3
+SHOWN_RANGES = 5
 SEEN = 0.01
 """Share of runs from which on a collapse is mentioned."""
+ROOM = 2.0
+"""Margin below which a learning rate is warned of: a run that starts far from the fixed point may overshoot."""
 _AT = 0.005
 """Relative distance up to which a learning rate is at its threshold, in words."""
 
+Statements = Mapping[str, Value]
+"""Values of the quantities by their keys; empty without a fixed point."""
 
-@dataclass(frozen=True)
-class Facts:
-    """What a verdict is made of; None where there is no such number.
 
-    learning_rate, kl_weight, refresh_interval: the setting. law, exact, frozen_moment, mean_square: learning rates at
-    which stability is lost: leading order, exact, with second moments held at the noise, in the mean square of drawn
-    ages. law_reason, exact_reason: why those are missing. radius: of the largest multiplier; unsupported_reason: why
-    that is missing.
-    regime: of the summary. bifurcation: at the exact threshold. period: steps of a cycle of the dominant mode.
-    stiffness: the stiffest eigenvalue. islands: unstable ranges of refresh intervals, looked for up to `searched`.
-    collapsed: share of runs that noise carries to the vertex in `horizon` steps. no_fixed_point: why there is none;
-    critical_weight: from which KL weight there is one. sampler: what draws, where the policy itself does not.
-    along: where on a schedule this setting stands, in words. mean_age, guarantee: learning rates that are safe by the
-    mean and by the largest age alone, of averaged ages.
+def verdict(point: OperatingPoint, said: Statements, along: str = "") -> str:
+    """One line: stable or not and by how much, how it swings, what the published law would say.
+
+    along: where on a schedule the point stands, in words.
     """
-
-    learning_rate: float
-    refresh_interval: float = 1
-    kl_weight: float = 1.0
-    law: float | None = None
-    law_reason: str = ""
-    exact: float | None = None
-    exact_reason: str = ""
-    radius: float | None = None
-    unsupported_reason: str = ""
-    regime: str | None = None
-    bifurcation: str | None = None
-    period: float | None = None
-    stiffness: complex | None = None
-    islands: Sequence[Sequence[int]] = ()
-    searched: int | None = None
-    frozen_moment: float | None = None
-    mean_square: float | None = None
-    collapsed: float | None = None
-    horizon: int = 1000
-    no_fixed_point: str = ""
-    critical_weight: float | None = None
-    sampler: str = ""
-    along: str = ""
-    mean_age: float | None = None
-    guarantee: float | None = None
+    text = "; ".join(part for part in (_verdict(point, said), along) if part)
+    return f"{point.sampler}: {text}" if point.sampler else text
 
 
-def verdict(facts: Facts) -> str:
-    """One line: stable or not and by how much, how it swings, what the published law would say."""
-    said = "; ".join(part for part in (_verdict(facts), facts.along) if part)
-    return f"{facts.sampler}: {said}" if facts.sampler else said
-
-
-def _verdict(facts: Facts) -> str:
-    if facts.no_fixed_point:
-        return _without_fixed_point(facts)
-    if facts.radius is None:
-        return _without_multipliers(facts)
-    stable = facts.regime != "unstable"
-    clauses = [_margin(facts, stable), _swing(facts, stable), _complex(facts), *_ranges(facts)]
-    clauses += [_law(facts, stable), _noise(facts, stable)]
+def _verdict(point: OperatingPoint, said: Statements) -> str:
+    if point.linear.policy is None:
+        return _without_fixed_point(point)
+    if point.radius.value is None:
+        return _without_multipliers(point, said)
+    stable = point.regime != "unstable"
+    clauses = [_margin(point, stable), _swing(point, said, stable), _complex(point), *_islands(point)]
+    clauses += [_law(point, said, stable), _noise(said, stable)]
     return f"{'stable' if stable else 'unstable'}: {'; '.join(clause for clause in clauses if clause)}"
 
 
-def _without_fixed_point(facts: Facts) -> str:
-    if "vertex" not in facts.no_fixed_point:
-        return f"no verdict: {facts.no_fixed_point}"
-    text = f"the policy runs to a vertex: no interior fixed point at KL weight {facts.kl_weight:g}"
-    if facts.critical_weight is not None:
-        return f"{text}; one exists from KL weight {facts.critical_weight:.4g}"
-    return f"{text}; any KL weight > 0 may have one" if facts.kl_weight == 0 else text
+def _without_fixed_point(point: OperatingPoint) -> str:
+    reason, weight, critical = point.linear.reason or "", point.hyper.kl_weight, point.linear.critical_kl_weight
+    if "vertex" not in reason:
+        return f"no verdict: {reason}"
+    text = f"the policy runs to a vertex: no interior fixed point at KL weight {weight:g}"
+    if critical is not None:
+        return f"{text}; one exists from KL weight {critical:.4g}"
+    return f"{text}; any KL weight > 0 may have one" if weight == 0 else text
 
 
-def _without_multipliers(facts: Facts) -> str:
-    if facts.mean_square is not None:
-        below = facts.learning_rate < facts.mean_square
-        where = _beside(facts.learning_rate, facts.mean_square)
+def _without_multipliers(point: OperatingPoint, said: Statements) -> str:
+    rate, mean_square, held = point.hyper.learning_rate, point.exact.value, said["held_moment"].value
+    if mean_square is not None:
+        where = _beside(rate, mean_square)
         text = f"eta is {where} the threshold of the mean square (an age is drawn at every step)"
-        return f"{'stable' if below else 'unstable'} in the mean square: {text}"
-    text = f"no verdict: {facts.unsupported_reason}"
-    if facts.frozen_moment is not None:
-        where = _beside(facts.learning_rate, facts.frozen_moment)
+        return f"{'stable' if rate < mean_square else 'unstable'} in the mean square: {text}"
+    text = f"no verdict: {point.radius.reason}"
+    if held is not None:
+        where = _beside(rate, held)
         text += f"; with its second moment held at the noise, eta is {where} the threshold (leading order)"
     return f"{text}; sampled runs of `sweep` show what it does"
 
 
-def _margin(facts: Facts, stable: bool) -> str:
-    if facts.exact is None:
-        return f"no exact threshold is known ({facts.exact_reason})" if facts.exact_reason else "no threshold is known"
-    if facts.exact == 0:
+def _margin(point: OperatingPoint, stable: bool) -> str:
+    rate, exact, reason = point.hyper.learning_rate, point.exact.value, point.exact.reason
+    if exact is None:
+        return f"no exact threshold is known ({reason})" if reason else "no threshold is known"
+    if exact == 0:
         return "the fixed point repels at every learning rate"
-    where = f"eta is {_beside(facts.learning_rate, facts.exact)} the exact threshold"
-    if stable and facts.learning_rate > facts.exact * (1 + _AT):
+    where = f"eta is {_beside(rate, exact)} the exact threshold"
+    if stable and rate > exact * (1 + _AT):
         return f"{where}, in a stable window beyond it"
-    if not stable and facts.learning_rate < facts.exact * (1 - _AT):
+    if not stable and rate < exact * (1 - _AT):
         return f"{where} that a scan found, in a narrow window that it passed over"
     return where
 
 
-def _swing(facts: Facts, stable: bool) -> str:
-    cycle = "" if facts.period is None else f"a period of {amount(facts.period)} steps"
+def _swing(point: OperatingPoint, said: Statements, stable: bool) -> str:
+    period = said["period"].value
+    cycle = "" if period is None else f"a period of {amount(period)} steps"
     if stable:
         if cycle:
             return f"rings with {cycle}"
-        return "decays without ringing" if facts.regime == "overdamped" else "rings in its stiffest direction alone"
+        return "decays without ringing" if point.regime == "overdamped" else "rings in its stiffest direction alone"
     through = {
         "flip": "a multiplier passes -1 there (flip)",
         "neimark_sacker": "a complex pair leaves the unit circle there (Neimark-Sacker)",
-    }.get(facts.bifurcation or "", "")
+    }.get(point.exact.bifurcation or "", "")
     grows = f"swings with {cycle} grow" if cycle else "displacements grow without swinging"
     return "; ".join(part for part in (through, grows) if part)
 
 
-def _complex(facts: Facts) -> str:
-    if facts.stiffness is None or complex(facts.stiffness).imag == 0:
+def _complex(point: OperatingPoint) -> str:
+    stiffness, law, exact = complex(point.linear.spectrum[0]), point.law.value, point.exact.value
+    if stiffness.imag == 0:
         return ""
-    angle = math.degrees(abs(cmath.phase(facts.stiffness)))
+    angle = math.degrees(abs(cmath.phase(stiffness)))
     text = f"the stiffness is complex ({angle:.2g} degrees): it rings at every learning rate"
-    if facts.law is None or not facts.exact:
+    if law is None or not exact:
         return f"{text}, and the law may be unsafe"
-    times = facts.law / facts.exact
+    times = law / exact
     return f"{text}, and the law allows {amount(times)} times too much" if times > 1 + _AT else text
 
 
-def _ranges(facts: Facts) -> list[str]:
-    """Islands of unstable refresh intervals: those that end again."""
-    ends = [(a, b) for a, b in facts.islands if facts.searched is None or b < facts.searched]
+def _islands(point: OperatingPoint) -> list[str]:
+    """Unstable refresh intervals that end again."""
+    found, interval = point.intervals, point.hyper.refresh_interval
+    ends = [(a, b) for a, b in found.islands or () if found.searched is None or b < found.searched]
     if not ends:
         return []
-    inside = [(a, b) for a, b in ends if a <= facts.refresh_interval <= b]
+    inside = [(a, b) for a, b in ends if a <= interval <= b]
     if inside:
-        return [f"N = {facts.refresh_interval:g} lies in an island of unstable refresh intervals, {_range(*inside[0])}"]
-    shown = ", ".join(_range(a, b) for a, b in ends[:SHOWN_RANGES]) + (", ..." if len(ends) > SHOWN_RANGES else "")
+        return [f"N = {interval:g} lies in an island of unstable refresh intervals, {_range(*inside[0])}"]
+    shown = ", ".join(_range(a, b) for a, b in ends[:SHOWN_ISLANDS]) + (", ..." if len(ends) > SHOWN_ISLANDS else "")
     return [f"islands of unstable refresh intervals at this eta: {shown}"]
 
 
@@ -151,22 +123,108 @@ def _range(first: int, last: int) -> str:
     return f"{first}" if first == last else f"{first} to {last}"
 
 
-def _law(facts: Facts, stable: bool) -> str:
-    if facts.guarantee is not None and facts.mean_age is not None:
-        mean, largest = amount(facts.mean_age), amount(facts.guarantee)
-        return f"safe below {mean} by the mean age alone, below {largest} by the largest"
-    if facts.law is None:
-        return "" if facts.exact == 0 else facts.law_reason.replace("the law", "the published law", 1)
-    says_stable = facts.learning_rate < facts.law
+def _law(point: OperatingPoint, said: Statements, stable: bool) -> str:
+    mean, largest = said["mean_age_law"].value, said["guarantee"].value
+    if largest is not None and mean is not None:
+        return f"safe below {amount(mean)} by the mean age alone, below {amount(largest)} by the largest"
+    if point.law.value is None:
+        return "" if point.exact.value == 0 else point.law.reason.replace("the law", "the published law", 1)
+    says_stable = point.hyper.learning_rate < point.law.value
     if says_stable == stable:
         return "the published law agrees"
     return f"the published law would call it {'stable' if says_stable else 'unstable'}"
 
 
-def _noise(facts: Facts, stable: bool) -> str:
-    if not stable or facts.collapsed is None or facts.collapsed < SEEN:
+def _noise(said: Statements, stable: bool) -> str:
+    collapsed = said["collapsed"].value
+    if not stable or collapsed is None or collapsed < SEEN:
         return ""
-    return f"noise carries {100 * facts.collapsed:.2g} % of runs to the vertex within {facts.horizon:,} steps"
+    return f"noise carries {100 * collapsed:.2g} % of runs to the vertex within {HORIZON:,} steps"
+
+
+def brief(point: OperatingPoint, said: Statements, notes: list[str]) -> list[str]:
+    """The lines under the verdict: thresholds with the margin, the fixed point, what to do."""
+    known = [] if point.linear.policy is None else [*_rate(point, said), *_interval(point), _fixed_point(point)]
+    sampler = notes[:1] if point.sampler else ()
+    return [*known, *sampler, f"what to do: {_advice(point, said)}", "-v prints every quantity"]
+
+
+def ranges(found: Intervals) -> str:
+    """Unstable refresh intervals in words: `24.. (searched up to 1024)`."""
+    if not found.islands:
+        return f"none up to {found.searched}"
+    texts = [f"{a}..{'' if b == found.searched else b}" for a, b in found.islands]
+    shown = ", ".join(texts[:SHOWN_RANGES]) + (", ..." if len(texts) > SHOWN_RANGES else "")
+    return f"{shown} (searched up to {found.searched})"
+
+
+def _rate(point: OperatingPoint, said: Statements) -> list[str]:
+    rate, exact, held, onset = (
+        point.hyper.learning_rate,
+        point.exact.value,
+        said["held_moment"].value,
+        point.onset.value,
+    )
+    clauses = []
+    if exact:
+        clauses.append(f"unstable from {number(exact)} (margin {amount(exact / rate)})")
+    if held:
+        clauses.append(f"unstable from {number(held)} with its second moment held at the noise")
+    if onset is not None:
+        clauses.append(f"rings from {number(onset)}" if onset else "rings at every one")
+    clauses += _by_law(point.law.value)
+    return [f"learning rate {rate:g}: {'; '.join(clauses)}"] if clauses else []
+
+
+def _interval(point: OperatingPoint) -> list[str]:
+    found = point.intervals
+    if found.islands is None:
+        return []
+    where = f"unstable at {ranges(found)}" if found.islands else f"stable at every one up to {found.searched}"
+    return [f"refresh interval {point.hyper.refresh_interval:g}: {'; '.join([where, *_by_law(found.law.value)])}"]
+
+
+def _by_law(value: float | None) -> list[str]:
+    return [] if value is None else [f"the published law says {number(value)}"]
+
+
+def _fixed_point(point: OperatingPoint) -> str:
+    linear = point.linear
+    std = None if point.group_size is None else point.stationary[0].value
+    spread = "" if std is None else f", std {number(std, 2)} over a long run"
+    return f"fixed point: expected reward {number(linear.expected_reward)}{spread}; stiffness {number(linear.largest)}"
+
+
+def _advice(point: OperatingPoint, said: Statements) -> str:
+    """The nearest setting that is stable, or how much room there is."""
+    if point.linear.policy is None:
+        weight = point.linear.critical_kl_weight
+        return "set another kl_weight" if weight is None else f"set kl_weight above {number(weight, 5)}"
+    rate, exact, collapsed = point.hyper.learning_rate, point.exact.value, said["collapsed"].value
+    judged = point.radius.value is not None
+    if not judged and exact is None:
+        return "measure it: `sweep` takes the same settings"
+    if point.regime == "unstable" or (not judged and exact is not None and rate >= exact):
+        return _way_back(point)
+    if collapsed is not None and collapsed >= SEEN:
+        return "raise kl_weight or group_size: noise ends runs here, not instability"
+    if exact is None:
+        return "nothing"
+    if exact < ROOM * rate:
+        return (
+            f"lower learning_rate to {number(exact / ROOM)}: a run that starts far from the fixed point may overshoot"
+        )
+    return f"nothing: learning_rate has room up to half its threshold, {number(exact / ROOM)}"
+
+
+def _way_back(point: OperatingPoint) -> str:
+    """What makes an unstable setting stable."""
+    rate, interval, exact = point.hyper.learning_rate, point.hyper.refresh_interval, point.exact.value
+    first = point.intervals.islands[0][0] if point.intervals.islands else None
+    ways = [f"learning_rate below {number(exact)}"] if exact and exact < rate else []
+    if first is not None and 1 < first <= interval:
+        ways.append(f"refresh_interval below {first}")
+    return f"set {' or '.join(ways)}" if ways else "set another kl_weight, estimator or staleness"
 
 
 def _beside(value: float, threshold: float) -> str:
@@ -182,35 +240,3 @@ def amount(value: float) -> str:
     """A positive number in two digits, without an exponent below a million."""
     rounded = float(f"{value:.2g}")
     return f"{rounded:,.0f}" if 100 <= rounded < 1e6 else f"{rounded:g}"
-
-
-def facts_of(found: Prediction) -> Facts:
-    """The facts in a prediction."""
-    linear, hyper = found.linear, found.hyper
-    setting = (hyper.learning_rate, hyper.refresh_interval, hyper.kl_weight)
-    if linear.policy is None:
-        nothing, critical = linear.reason or "", linear.critical_kl_weight
-        return Facts(*setting, no_fixed_point=nothing, critical_weight=critical, sampler=found.sampler or "")
-    said = {row.quantity.key: row.value.value for row in found.statements}
-    return Facts(
-        *setting,
-        found.law.value,
-        found.law.reason,
-        found.exact.value,
-        found.exact.reason,
-        found.radius.value,
-        found.radius.reason,
-        found.regime,
-        found.exact.bifurcation,
-        said["period"],
-        complex(linear.spectrum[0]),
-        found.intervals.islands or (),
-        found.intervals.searched,
-        said["held_moment"],
-        found.exact.value if found.radius.value is None else None,
-        said["collapsed"],
-        HORIZON,
-        sampler=found.sampler or "",
-        mean_age=said["mean_age_law"],
-        guarantee=said["guarantee"],
-    )

@@ -113,7 +113,7 @@ def check_writable(name: str, path: Path) -> None:
 def check_folder(plan: ReproducePlan, folder: Path) -> None:
     """Raise ValueError if the folder holds a finished run. Only reads."""
     if not plan.settings.overwrite:
-        found = written.look(folder)
+        found = written.inspect_folder(folder)
         check_manifest(folder, found)
         got = f"a finished run in {folder}"
         _checks.require(found.manifest is None, "run_dir", "a new folder, or overwrite=true", got)

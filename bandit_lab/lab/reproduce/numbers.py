@@ -70,7 +70,7 @@ def from_csv(text: str) -> "tuple[xarray.Dataset, xarray.Dataset]":
             labels[role][dim] = _values(places[dims.index(dim)] if one else seen[dim])
     found = []
     for role, mine in variables.items():
-        whole = xarray.Dataset(mine, {dim: x for dim, x in labels[role].items() if not _counts(x)})
+        whole = xarray.Dataset(mine, {dim: x for dim, x in labels[role].items() if not _are_plain_numbers(x)})
         found.append(whole.set_coords([name for name, x in whole.data_vars.items() if x.dtype.kind == "U"]))
     return found[0], found[1]
 
@@ -92,6 +92,5 @@ def _values(texts: Any) -> np.ndarray:
     return np.array(texts)
 
 
-def _counts(labels: np.ndarray) -> bool:
-    """Whether labels are 0, 1, 2, ..., as those of a dimension without any."""
+def _are_plain_numbers(labels: np.ndarray) -> bool:
     return labels.dtype.kind == "i" and np.array_equal(labels, np.arange(labels.size))

@@ -99,7 +99,7 @@ def two_arms(rewards: Sequence[float]) -> str:
 
 
 def trained(bandit: str, *rules: str, kl_weight: float | Sequence[float], drift: str = "drift at G = infinity") -> str:
-    """What learns what, in words: bandit, advantage and other rules, KL weight (or its range), group size or drift."""
+    """The learner in words: bandit, advantage and other rules, KL weight (or its range), group size or drift."""
     ends = [f"{one:g}" for one in (kl_weight if isinstance(kl_weight, Sequence) else [kl_weight])]
     penalty = "no KL term" if kl_weight == 0 else f"KL weight {' to '.join(ends)}"
     return "; ".join([bandit, *rules, penalty, drift])

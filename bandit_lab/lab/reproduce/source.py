@@ -56,7 +56,7 @@ def check_witnesses(source: str) -> None:
     defined = {name for statement in _read(source)[0] for name in _bindings(statement)}
     for name, forbidden in FORBIDDEN.items():
         for used, line in uses(source, name) if name in defined else ():
-            for target in (used, *_imports(_shared(used))):
+            for target in (used, *_imported_names(_shared(used))):
                 wrong = any(_within(target, one) or _within(one, target) for one in forbidden)
                 if wrong or any(_within(target, one) for one in UNTOLD):
                     allowed = f"nothing of {', '.join(forbidden)} and no import by text"
@@ -74,7 +74,7 @@ def uses(source: str, name: str) -> Iterator[tuple[str, int]]:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             continue
         inside = [node for node in ast.walk(statement) if isinstance(node, ast.Import | ast.ImportFrom)]
-        yield from ((target, node.lineno) for node in inside for target in _targets(node))
+        yield from ((target, node.lineno) for node in inside for target in _import_targets(node))
         known = dict(top) | dict(entry for node in inside for entry in _imported(node))
         owners = {id(node.value) for node in ast.walk(statement) if isinstance(node, ast.Attribute)}
         for node in ast.walk(statement):
@@ -118,14 +118,13 @@ def _shared(used: str) -> tuple[Path, ...]:
             path = beside_package("experiments", "*.py") / place
             if path.is_file() and path not in found:
                 found.append(path)
-                waiting += _imports((path,))
+                waiting += _imported_names((path,))
     return tuple(found)
 
 
-def _imports(files: tuple[Path, ...]) -> list[str]:
-    """Dotted names of all that files import."""
+def _imported_names(files: tuple[Path, ...]) -> list[str]:
     nodes = [node for path in files for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
-    return [name for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for name in _targets(node)]
+    return [name for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for name in _import_targets(node)]
 
 
 @lru_cache(maxsize=4)  # one after another every part of a file is looked at
@@ -178,8 +177,7 @@ def _imported(node: ast.Import | ast.ImportFrom) -> list[tuple[str, str]]:
     return [(one.asname, one.name) if one.asname else (one.name.split(".")[0],) * 2 for one in node.names]
 
 
-def _targets(node: ast.Import | ast.ImportFrom) -> list[str]:
-    """Dotted names of what a statement imports."""
+def _import_targets(node: ast.Import | ast.ImportFrom) -> list[str]:
     prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
     return [prefix + alias.name for alias in node.names]
 

@@ -85,7 +85,6 @@ class _Stages:
         self.found, self.made, self.failed = 0, 0, dict[str, str]()
 
     def announce(self, kinds: Mapping[str, Sequence[Work]]) -> None:
-        """Note what is to be done."""
         self.plan |= {kind: planned(work) for kind, work in kinds.items()}
         self.store.write_plan(self.plan)
 

@@ -96,7 +96,7 @@ def dataset(
 
 
 def trained(plan: SweepPlan) -> str:
-    """What learns what, in words, for pictures: arms, rules, KL weight, optimiser."""
+    """The learner in words, for pictures: arms, rules, KL weight, optimiser."""
     chosen = plan.settings
     weights = ", ".join(f"{weight:g}" for weight in plan.kl_weight)
     kind = chosen.kl_estimator if isinstance(chosen.kl_estimator, str) else chosen.kl_estimator["name"]

@@ -9,7 +9,7 @@ import numpy as np
 from bandit_lab import measure, theory
 from bandit_lab._types import Outcome
 from bandit_lab.grpo import Hyper, draws
-from bandit_lab.lab.predict.linear import DRAWN, Linear, RateThreshold, linearise
+from bandit_lab.lab.predict.linear import DRAWN, LinearTheory, RateThreshold, linearise
 from bandit_lab.lab.sweep.plan import SweepPlan
 from bandit_lab.measure import Boundary, FixedPoint, StiffnessReport
 
@@ -26,7 +26,7 @@ class Equilibrium:
     kl_weight: float
     point: FixedPoint
     stiffness: StiffnessReport | None
-    linear: Linear
+    linear: LinearTheory
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ STIFFNESS: tuple[Column[StiffnessRow], ...] = (
 
 
 @dataclass(frozen=True)
-class Pair:
+class CellThresholds:
     """A cell of the other axes: where stability is lost, and where oscillation begins."""
 
     threshold: SweepRow
@@ -132,11 +132,11 @@ def document_of(
 ) -> Document:
     """Everything that a sweep found. work: what of it took how long (`throughput`, `chunks`)."""
     by_interval = plan.settings.boundary == "refresh_interval"
-    pairs: list[Pair] = []
+    pairs: list[CellThresholds] = []
     for drift in drifts:
         of_drift = sampled if drift.dynamics == "finite_group" else None
         found = rows.of_refresh_interval(drift, rates) if by_interval else rows.of_learning_rate(drift, of_drift)
-        pairs += [Pair(*both) for both in zip(*found, strict=True)]
+        pairs += [CellThresholds(*both) for both in zip(*found, strict=True)]
     columns = rows.columns(plan.settings.boundary)
     thresholds, onsets = [pair.threshold for pair in pairs], [pair.onset for pair in pairs]
     stiffness = [StiffnessRow(drift.name, equilibrium) for drift in drifts for equilibrium in drift.equilibria]
@@ -241,7 +241,7 @@ def _errors(thresholds: list[SweepRow], onsets: list[SweepRow]) -> str:
     )
 
 
-def _rates(plan: SweepPlan, columns: Sequence[Column[SweepRow]], pairs: list[Pair]) -> list[Block]:
+def _rates(plan: SweepPlan, columns: Sequence[Column[SweepRow]], pairs: list[CellThresholds]) -> list[Block]:
     """The table of a few rows, why cells of it are empty, and how many rows it leaves out."""
     few = plan.sampled_interval if len(plan.sampled_interval) else log_spaced_choice(plan.refresh_interval, 4)
     chosen, weight = {n.item() for n in few}, plan.kl_weight[0]
@@ -266,8 +266,7 @@ def _rates(plan: SweepPlan, columns: Sequence[Column[SweepRow]], pairs: list[Pai
     return [table, *empty, *_left_out(len(shown), len(pairs))]
 
 
-def _of_pair(column: Column[SweepRow], title: str, part: str) -> Column[Pair]:
-    """A column of rows as one of pairs: that of the threshold or of the onset."""
+def _of_pair(column: Column[SweepRow], title: str, part: str) -> Column[CellThresholds]:
     key = column.key if part == "threshold" else f"{part}_{column.key}"
     return Column(key, title or column.title, lambda pair: column.read(getattr(pair, part)), column.unit, column.digits)
 

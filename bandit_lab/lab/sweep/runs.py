@@ -50,8 +50,8 @@ def _mean(values: np.ndarray) -> float:
 
 
 @dataclass(frozen=True)
-class Piece:
-    """One chunk as it can be read: cells by place [c], seeds first..first + seeds, how to load it, why it cannot be."""
+class StoredBlock:
+    """A stored block of runs: its cells [c], its seeds first..first + seeds, a loader, and the error if it failed."""
 
     index: np.ndarray
     first: int
@@ -63,7 +63,7 @@ class Piece:
 class StoredRuns:
     """All sampled runs of a sweep, read from their chunks. Cells are numbered 0..C-1 in the order of the grid."""
 
-    def __init__(self, pieces: list[Piece], cells: int, seeds: int, times: int, keep: bool, judge: Judge) -> None:
+    def __init__(self, pieces: list[StoredBlock], cells: int, seeds: int, times: int, keep: bool, judge: Judge) -> None:
         self.cells, self.seeds, self.times, self.keep, self._judge = cells, seeds, times, keep, judge
         self.pieces = pieces
         self._of_cell: list[list[int]] = [[] for _ in range(cells)]

@@ -17,10 +17,10 @@ from bandit_lab.app.chunks import ChunkStore, Report
 from bandit_lab.app.document import Value
 from bandit_lab.app.settings.config import Settings
 from bandit_lab.grpo import Hyper, Learner
-from bandit_lab.lab.predict.linear import Linear, noise_covariance, stationary_stds
+from bandit_lab.lab.predict.linear import LinearTheory, noise_covariance, stationary_stds
 from bandit_lab.lab.sweep.exact import DriftResult, Predicted, values
 from bandit_lab.lab.sweep.plan import SweepPlan, keeps_runs
-from bandit_lab.lab.sweep.runs import Judge, Piece, StoredRuns
+from bandit_lab.lab.sweep.runs import Judge, StoredBlock, StoredRuns
 from bandit_lab.lab.sweep.work import RunsWork, take
 from bandit_lab.simulation import Summary
 
@@ -102,7 +102,7 @@ def plan_sampled(plan: SweepPlan, drift: DriftResult | None, rows: Hyper, rates:
 def collect_sampled(plan: SweepPlan, planned: SampledPlan, store: ChunkStore, report: Report) -> SampledResult:
     """What became of the runs, from their chunks."""
     pieces = [
-        Piece(work.index, work.first, work.seeds, partial(store.load, key), report.failed.get(number))
+        StoredBlock(work.index, work.first, work.seeds, partial(store.load, key), report.failed.get(number))
         for number, (work, key) in enumerate(zip(planned.chunks, report.keys, strict=True))
     ]
     shape, times = planned.learning_rate.shape, plan.longest + 1
@@ -176,7 +176,7 @@ def _starts(plan: SweepPlan, drift: DriftResult | None, rows: Hyper) -> np.ndarr
 
 
 def noise_scale(
-    learner: Learner, settings: Settings, linear: Linear, setting: tuple[float, float], rates: np.ndarray
+    learner: Learner, settings: Settings, linear: LinearTheory, setting: tuple[float, float], rates: np.ndarray
 ) -> tuple[np.ndarray, str | None]:
     """Noise scale [P] of the expected reward: the stationary std far below the threshold, grown with sqrt(eta).
 

@@ -13,7 +13,7 @@ from bandit_lab.app.settings.grid import value_of
 from bandit_lab.app.settings.schema import RunSettings
 from bandit_lab.grpo import Hyper, Learner, Schedule, averages, resampled
 from bandit_lab.lab.predict import build
-from bandit_lab.lab.predict.linear import Linear, linearise
+from bandit_lab.lab.predict.linear import LinearTheory, linearise
 from bandit_lab.lab.sweep.dataset import OUTCOME, UNITS
 from bandit_lab.lab.sweep.sampled import classify, noise_scale
 from bandit_lab.simulation import Runs, off_policy as distances
@@ -110,7 +110,7 @@ def simulated(settings: Settings, curves: bool | None = False, off_policy: bool 
     return found
 
 
-def _fixed_point(settings: Settings, learner: Learner) -> tuple[Linear | None, str]:
+def _fixed_point(settings: Settings, learner: Learner) -> tuple[LinearTheory | None, str]:
     """The fixed point of the mean update at this group size, or None and why."""
     try:
         simulation.check_drift(learner, "finite_group")
@@ -121,7 +121,7 @@ def _fixed_point(settings: Settings, learner: Learner) -> tuple[Linear | None, s
 
 
 def _outcomes(
-    settings: Settings, learner: Learner, linear: Linear, cell: Hyper, runs: Runs
+    settings: Settings, learner: Learner, linear: LinearTheory, cell: Hyper, runs: Runs
 ) -> tuple[np.ndarray | None, str]:
     """Outcome codes [S] by the rules of `sweep`, or None and why: without a noise scale no run can be judged."""
     rate, momentum, interval, _ = cell

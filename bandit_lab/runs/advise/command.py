@@ -115,7 +115,6 @@ def _with_paths(settings: AdviseSettings) -> AdviseSettings:
 
 
 def _of_log(log: Log | None) -> trainers.Configuration | None:
-    """The settings in the log or beside it, or None."""
     if log is None or log.curve is None:
         return None
     return trainers.settings_of_log(log.curve.source, log.curve.settings)

@@ -77,8 +77,8 @@ class Limit:
     capped: bool = False
     law_capped: bool = False
 
-    def over(self, unit: float) -> "Limit":
-        """The same in multiples of `unit`."""
+    def in_units_of(self, unit: float) -> "Limit":
+        """This limit divided by `unit`."""
         law, exact = (None if value is None else value / unit for value in (self.law, self.exact))
         return Limit(law, exact, self.capped, self.law_capped)
 

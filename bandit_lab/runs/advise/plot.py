@@ -39,36 +39,34 @@ def margins_figure(advice: Advice, safety: float) -> Figure:
     """
     failed = advice.permit.basis == "failed run"
     line = advice.permit.divisor or safety
-    loop, strength = advice.loop, advice.strength
+    loop, gain = advice.loop, advice.gain
     interval = _intervals(advice)
     there = [loop.at(int(n)) for n in interval]
     law, exact = np.array([one.law for one in there]), np.array([one.exact.kappa for one in there])
     known = [(kappa_of_delay(loop, delay), f"response in {delay:g} steps") for delay in SHOWN]
-    known = known if strength is None else [(strength.kappa, "")]
+    known = known if gain is None else [(gain.kappa, "")]
     curves = [Margins(label, law / kappa, exact / kappa) for kappa, label in known]
     figure, axis = plt.subplots(figsize=(6.4, 4.0))
     handles: list[Line2D | Patch] = [Line2D([], [], label="leading-order law", **s.LAW)]
     handles += _curves(axis, interval, curves, loop.model)
-    if strength is not None and strength.upper > strength.lower:
-        ends = exact / strength.upper, exact / max(strength.lower, 0.05 * strength.kappa)
+    if gain is not None and gain.upper > gain.lower:
+        ends = exact / gain.upper, exact / max(gain.lower, 0.05 * gain.kappa)
         axis.fill_between(interval, *ends, color=_BAND, linewidth=0, zorder=0)
         handles.append(Patch(color=_BAND, label="exact, 90 % interval of the response time"))
     handles += _frame(axis, curves, line, loop.model)
     if not failed:
-        words = (
-            f"permitted where {'both lines are' if strength is None or strength.delay else 'the exact one is'} above"
-        )
+        words = f"permitted where {'both lines are' if gain is None or gain.delay else 'the exact one is'} above"
         handles.append(Line2D([], [], label=f"{words} {line:g}", color=s.BLACK, linestyle=_DOTS))
     name = "this run, which failed" if failed else "this run"
-    if strength is None:
+    if gain is None:
         axis.axvline(max(loop.interval, 1), color=s.VERMILION, linewidth=1.4)
         handles.append(Line2D([], [], label=name, color=s.VERMILION))
     else:
         mark: s.Look = _RUN | {"marker": "X"} if failed else _RUN
-        axis.plot([max(loop.interval, 1)], [loop.exact.kappa / strength.kappa], **mark)
+        axis.plot([max(loop.interval, 1)], [loop.exact.kappa / gain.kappa], **mark)
         handles.append(Line2D([], [], label=name, **mark))
     title = f"{advice.setup.trainer.name}, model {loop.model}, mu = {loop.momentum:g}"
-    if strength is not None and strength.delay is not None:
+    if gain is not None and gain.delay is not None:
         title += "; margins of the softest mode: upper bounds"
     axis.set_title(title.replace("$", r"\$"))
     figure.legend(handles=handles, loc="outside lower center", ncols=2)

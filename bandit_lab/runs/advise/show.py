@@ -90,7 +90,7 @@ def margin_table(advice: Advice) -> Table[ThreeCells]:
         law, exact = (rate_text(advice, rates.threshold, which) for which in ("law", "exact"))
         rows.append(("threshold of the learning rate", law, exact))
         rows.append(("margin to the first ringing", "-", short(advice.margin.onset)))
-    curve = advice.strength is not None and advice.strength.delay is not None
+    curve = advice.gain is not None and advice.gain.delay is not None
     return three_columns(rows, ("of the softest mode: upper bounds" if curve else "", "law", "exact"))
 
 
@@ -166,15 +166,15 @@ def group_title(advice: Advice) -> str:
 
 def stiffness_line(advice: Advice) -> str:
     """Where the stiffness comes from, in one sentence."""
-    strength = advice.strength
-    if strength is None:
+    gain = advice.gain
+    if gain is None:
         return f"Stiffness: not known ({advice.strength_reason})."
-    text = f"Learning rate times stiffness: {number(strength.kappa, 3)}"
-    if strength.upper != strength.lower:
-        text += f" [{number(strength.lower, 3)}, {number(strength.upper, 3)}]"
-    if strength.delay is not None:
-        text += f", from a response time of {number(strength.delay.value, 3)} optimiser steps"
-    return f"{text} ({strength.source})."
+    text = f"Learning rate times stiffness: {number(gain.kappa, 3)}"
+    if gain.upper != gain.lower:
+        text += f" [{number(gain.lower, 3)}, {number(gain.upper, 3)}]"
+    if gain.delay is not None:
+        text += f", from a response time of {number(gain.delay.value, 3)} optimiser steps"
+    return f"{text} ({gain.source})."
 
 
 def on_terminal(advice: Advice, settings: AdviseSettings) -> list[Block]:
@@ -249,7 +249,7 @@ def doubts(advice: Advice) -> list[str]:
 
 
 def _cautions(advice: Advice) -> Sequence[str]:
-    return () if advice.strength is None or advice.strength.delay is None else advice.strength.delay.cautions
+    return () if advice.gain is None or advice.gain.delay is None else advice.gain.delay.cautions
 
 
 def page(advice: Advice, settings: AdviseSettings) -> Document:

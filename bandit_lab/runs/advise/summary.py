@@ -88,16 +88,16 @@ def _staleness(advice: Advice) -> dict[str, Any]:
 def _stiffness(advice: Advice) -> dict[str, Any]:
     unit = "1 per unit of learning rate" if advice.setup.adaptive else "reward per logit^2"
     found: dict[str, Any] = {"unit": unit}
-    if advice.strength is None:
+    if advice.gain is None:
         return found | dict.fromkeys(("value", "interval_90", "kappa"), Value.absent(advice.strength_reason))
-    strength, rate = advice.strength, advice.rate
+    gain, rate = advice.gain, advice.rate
     if rate is None:
         found |= dict.fromkeys(("value", "interval_90"), Value.absent("no learning rate is known"))
     else:
-        found |= {"value": strength.kappa / rate, "interval_90": [strength.lower / rate, strength.upper / rate]}
-    found |= {"kappa": strength.kappa, "kappa_interval_90": [strength.lower, strength.upper], "source": strength.source}
-    if strength.delay is not None:
-        delay = strength.delay
+        found |= {"value": gain.kappa / rate, "interval_90": [gain.lower / rate, gain.upper / rate]}
+    found |= {"kappa": gain.kappa, "kappa_interval_90": [gain.lower, gain.upper], "source": gain.source}
+    if gain.delay is not None:
+        delay = gain.delay
         found["delay"] = {"value": delay.value, "interval_90": [delay.low, delay.high], "unit": "optimiser steps",
                           "cautions": list(delay.cautions)}  # fmt: skip
     return found
@@ -148,13 +148,13 @@ def _limits(advice: Advice, settings: AdviseSettings) -> dict[str, Any]:
             "safe": limit_values(advice.rates.safe, rate),
         },
         "safety": settings.safety,
-        "judged_up_to": None if advice.strength is None or advice.strength.delay is None else f"{REACH:g} times as run",
+        "judged_up_to": None if advice.gain is None or advice.gain.delay is None else f"{REACH:g} times as run",
     }
 
 
 def _by_interval(advice: Advice) -> Table[StalenessLoop]:
     def over(value: float) -> Any:
-        return ABSENT if advice.strength is None else value / advice.strength.kappa
+        return ABSENT if advice.gain is None else value / advice.gain.kappa
 
     intervals = sorted({*INTERVALS, max(advice.loop.interval, 1)})
     return Table([advice.loop.at(interval) for interval in intervals], [

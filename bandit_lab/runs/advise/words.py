@@ -64,15 +64,13 @@ def assumptions(advice: Advice, settings: AdviseSettings) -> list[str]:
 
 def _stability(advice: Advice, settings: AdviseSettings) -> list[str]:
     loop, found = advice.loop, []
-    if advice.strength is not None:
-        where = (
-            " at the lower end of the delay's 90 % interval" if advice.strength.upper > advice.strength.kappa else ""
-        )
+    if advice.gain is not None:
+        where = " at the lower end of the delay's 90 % interval" if advice.gain.upper > advice.gain.kappa else ""
         found.append(
             f"Safe in the table of margins means a margin of at least {settings.safety:g}{where}. Runs with small "
             "groups leave the fixed point before the threshold"
         )
-        if advice.strength.delay is not None:
+        if advice.gain.delay is not None:
             found[:0] = [_SOFTEST, _SPREAD]
             found += [_WHOLE_RISE, f"Settings more than {REACH:g} times those of the run are not judged from its curve"]
     found.append("Thresholds are those of the linear response near a fixed point, with the mean update")

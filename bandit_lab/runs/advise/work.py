@@ -18,7 +18,7 @@ INTERVALS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 
 
 @dataclass(frozen=True)
-class EffectSize:
+class LoopGain:
     """kappa = learning rate * stiffness at the peak learning rate: best value, the end that counts for safety, and the
     far end; `delay` it comes from, if it does."""
 
@@ -82,7 +82,7 @@ class Advice:
     evidence: LogEvidence
     loop: StalenessLoop
     rate: float | None
-    strength: EffectSize | None
+    gain: LoopGain | None
     strength_reason: str
     margin: StabilityMargin | None
     margin_upper: StabilityMargin | None
@@ -100,43 +100,41 @@ def work(setup: Setup, evidence: LogEvidence, settings: AdviseSettings) -> Advic
     loop = StalenessLoop(found.model, found.interval, setup.momentum, as_convention(setup.convention))
     fact = setup.facts.get("learning_rate")
     rate = None if fact is None or fact.assumed else setup.number("learning_rate") or None
-    strength, why = (None, found.why) if found.unbounded else _strength(loop, rate, evidence, settings)
-    margins = (
-        (None, None) if strength is None else tuple(advise.margin(loop, k) for k in (strength.kappa, strength.upper))
-    )
+    gain, why = (None, found.why) if found.unbounded else _loop_gain(loop, rate, evidence, settings)
+    margins = (None, None) if gain is None else tuple(advise.margin(loop, k) for k in (gain.kappa, gain.upper))
     groups, no_groups = _groups(setup, evidence, settings)
     return Advice(
         setup,
         evidence,
         loop,
         rate,
-        strength,
+        gain,
         why,
         margins[0],
         margins[1],
-        None if strength is None else _intervals(loop, strength, settings.safety),
-        None if strength is None else _rates(loop, strength, settings.safety),
+        None if gain is None else _intervals(loop, gain, settings.safety),
+        None if gain is None else _rates(loop, gain, settings.safety),
         () if found.unbounded else tuple(_delay_row(loop, delay, settings.safety) for delay in DELAYS),
         groups,
         no_groups,
-        permit(loop, strength, why, setup, evidence, settings),
+        permit(loop, gain, why, setup, evidence, settings),
     )
 
 
 def permit(
-    loop: StalenessLoop, strength: EffectSize | None, reason: str, setup: Setup, evidence: LogEvidence,
+    loop: StalenessLoop, gain: LoopGain | None, reason: str, setup: Setup, evidence: LogEvidence,
     settings: AdviseSettings,
 ) -> Permit:  # fmt: skip
     """How far the settings may move: by what is known of the stiffness, and never further after a failure, nor where
     nobody knows how old the samples are."""
-    found = _by_stiffness(loop, strength, reason, setup, evidence, settings)
+    found = _by_stiffness(loop, gain, reason, setup, evidence, settings)
     if not setup.loop.late or found.factor < 1:
         return found
     return advise.keep(loop, "ages not known", f"asynchronous, ages not known ({setup.loop.late})")
 
 
 def _by_stiffness(
-    loop: StalenessLoop, strength: EffectSize | None, reason: str, setup: Setup, evidence: LogEvidence,
+    loop: StalenessLoop, gain: LoopGain | None, reason: str, setup: Setup, evidence: LogEvidence,
     settings: AdviseSettings,
 ) -> Permit:  # fmt: skip
     if evidence.diagnosis is not None and PLUMBING in evidence.diagnosis.verdict:
@@ -147,28 +145,28 @@ def _by_stiffness(
         return advise.keep(loop, "failed run", "the engine does not sample from the policy that is trained: mend that")
     if evidence.declined:
         return advise.keep(loop, "failed run", "the reward ends lower than it was, by more than noise does")
-    if strength is None:
+    if gain is None:
         return advise.keep(loop, "no evidence", reason)
-    if strength.source == "given":
-        return advise.from_stiffness(loop, strength.kappa, settings.safety)
+    if gain.source == "given":
+        return advise.from_stiffness(loop, gain.kappa, settings.safety)
     told = any(fact.origin == "option" for fact in setup.loop.terms.values())
     if evidence.curve is not None and not told and clip_contradicts(evidence.curve, setup):
         return advise.keep(loop, "no evidence", "the clipped fraction contradicts K_ref, so that it is not known")
-    return advise.from_curve(loop, strength.upper, settings.safety)
+    return advise.from_curve(loop, gain.upper, settings.safety)
 
 
-def _strength(
+def _loop_gain(
     loop: StalenessLoop, rate: float | None, evidence: LogEvidence, settings: AdviseSettings
-) -> tuple[EffectSize | None, str]:
+) -> tuple[LoopGain | None, str]:
     if settings.stiffness is not None:
         if rate is None:
             return None, "stiffness is given but no learning rate: give learning_rate=..."
         kappa = rate * settings.stiffness
-        return EffectSize(kappa, kappa, kappa, "given"), ""
+        return LoopGain(kappa, kappa, kappa, "given"), ""
     if settings.delay is not None:
         kappa = advise.kappa_of_delay(loop, settings.delay)
         given = DelayEstimate(settings.delay, settings.delay, settings.delay, "given")
-        return EffectSize(kappa, kappa, kappa, "response time given", given), ""
+        return LoopGain(kappa, kappa, kappa, "response time given", given), ""
     delay = evidence.delay
     if delay is None:
         return None, evidence.delay_reason
@@ -176,21 +174,21 @@ def _strength(
     to_peak = evidence.schedule * (rate / seen if rate and seen else 1.0)
     best, upper = (advise.kappa_of_delay(loop, value) * to_peak for value in (delay.value, delay.low))
     lower = advise.kappa_of_delay(loop, delay.high) * to_peak if np.isfinite(delay.high) else 0.0
-    return EffectSize(best, upper, lower, delay.source, delay), ""
+    return LoopGain(best, upper, lower, delay.source, delay), ""
 
 
-def _intervals(loop: StalenessLoop, strength: EffectSize, safety: float) -> Limits:
-    safe = advise.largest_safe_interval(loop, strength.upper, safety)
-    if strength.delay is not None:
+def _intervals(loop: StalenessLoop, gain: LoopGain, safety: float) -> Limits:
+    safe = advise.largest_safe_interval(loop, gain.upper, safety)
+    if gain.delay is not None:
         safe = safe.within(REACH * max(loop.interval, 1))
-    return Limits(advise.largest_safe_interval(loop, strength.kappa, 1.0), safe)
+    return Limits(advise.largest_safe_interval(loop, gain.kappa, 1.0), safe)
 
 
-def _rates(loop: StalenessLoop, strength: EffectSize, safety: float) -> Limits:
+def _rates(loop: StalenessLoop, gain: LoopGain, safety: float) -> Limits:
     """Learning rates over the present one."""
     threshold, safe = advise.largest_safe_kappa(loop, 1.0), advise.largest_safe_kappa(loop, safety)
-    far = safe.over(strength.upper)
-    return Limits(threshold.over(strength.kappa), far if strength.delay is None else far.within(REACH))
+    far = safe.in_units_of(gain.upper)
+    return Limits(threshold.in_units_of(gain.kappa), far if gain.delay is None else far.within(REACH))
 
 
 def _delay_row(loop: StalenessLoop, delay: float, safety: float) -> DelayRow:

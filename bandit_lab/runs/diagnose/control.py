@@ -23,7 +23,7 @@ _NAMED = ("trl", "verl", "openrlhf", "prime_rl")
 """Trainers whose names are told where a log does not tell its own."""
 
 
-class Must(NamedTuple):
+class ControlRow(NamedTuple):
     """One quantity of the control run, and what it must do."""
 
     quantity: str
@@ -42,26 +42,27 @@ def recipe(curve: Curve, trainer: Trainer | None) -> list[Block]:
 
 
 def _first(trainers: Sequence[Trainer]) -> list[str]:
-    settings = "; ".join(f"{one.name}: {_rate(one)}" for one in trainers)
+    settings = "; ".join(f"{one.name}: {_learning_rate_names(one)}" for one in trainers)
     return [
         f"Control run: the same configuration, seed and prompts at learning rate 0, {STEPS} steps.",
         f"Set {settings}. Weight decay is multiplied by the learning rate, and is off too.",
     ]
 
 
-def _rate(trainer: Trainer) -> str:
-    """The trainer's own name of the learning rate, and older ones."""
+def _learning_rate_names(trainer: Trainer) -> str:
     names = next(key.names for key in trainer.keys if key.quantity == "learning_rate")
     return f"{names[0]}=0" + (f" (or {' or '.join(names[1:])})" if names[1:] else "")
 
 
-def _rows(curve: Curve) -> list[Must]:
+def _rows(curve: Curve) -> list[ControlRow]:
     """What a log of this kind holds, and what of it a control run must show."""
-    rows = [Must(f"reward '{curve.reward_series.key}'", _level(curve))]
-    rows += [Must(f"{name.replace('_', ' ')} '{one.key}'", text(one)) for name, text in _MUST.items()
+    rows = [ControlRow(f"reward '{curve.reward_series.key}'", _level(curve))]
+    rows += [ControlRow(f"{name.replace('_', ' ')} '{one.key}'", text(one)) for name, text in _MUST.items()
              if (one := curve.series.get(name)) is not None]  # fmt: skip
     if not {"mismatch", "importance_ratio"} & set(curve.series):
-        rows.append(Must("log-probabilities (log them)", f"lie below {DISTANCE:g} nats apart in engine and trainer"))
+        rows.append(
+            ControlRow("log-probabilities (log them)", f"lie below {DISTANCE:g} nats apart in engine and trainer")
+        )
     return rows
 
 

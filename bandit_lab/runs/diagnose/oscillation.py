@@ -60,9 +60,9 @@ def monotone_laws(time: Floats, rewards: Floats) -> list[tuple[str, Floats]]:
     kept = time.size // block * block
     t = time[:kept].reshape(-1, block).mean(axis=-1)
     r = rewards[:, :kept].reshape(len(rewards), -1, block).mean(axis=-1)
-    pictures = [engine.fit(SHAPES[law], t, r) for law in MONOTONE]
-    best = np.argmin([quality.aicc(picture) for picture in pictures], axis=0)
-    return [(MONOTONE[k], pictures[k].theta[c]) for c, k in enumerate(best)]
+    surfaces = [engine.fit(SHAPES[law], t, r) for law in MONOTONE]
+    best = np.argmin([quality.aicc(surface) for surface in surfaces], axis=0)
+    return [(MONOTONE[k], surfaces[k].theta[c]) for c, k in enumerate(best)]
 
 
 def oscillation_test(step: Floats, reward: Floats, surrogates: int = 499, seed: int = 0) -> Oscillation:

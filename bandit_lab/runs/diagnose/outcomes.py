@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bandit_lab.runs.diagnose.oscillation import Oscillation
 
 FEWEST = 8
+_FEWEST_IN_FIFTHS = 10  # two rewards in each
 """Rewards from which a fall or a standstill is judged."""
 _NEAR_TOP = 0.85
 """Share of the reward's scale above which there is little left to learn."""
@@ -95,8 +96,9 @@ def stalled(curve: Curve, settings: DiagnoseSettings, group_size: int | None = N
     rise brought most runs, as long as they leave one open.
     """
     part = curve.reward.size // 5
-    if curve.reward.size < FEWEST or part < 2:
-        return Finding("stalled", None, missing=f"fewer than {2 * 5} rewards: whether it stalls cannot be judged")
+    if curve.reward.size < _FEWEST_IN_FIFTHS:
+        missing = f"fewer than {_FEWEST_IN_FIFTHS} rewards: whether it stalls cannot be judged"
+        return Finding("stalled", None, missing=missing)
     gain = gain_of(curve.reward)
     at = gain.clearest if gain.shows else 0
     change, error = float(gain.change[at]), float(gain.error[at])

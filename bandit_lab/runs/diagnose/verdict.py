@@ -91,8 +91,7 @@ def _collapsed(curve: Curve, settings: DiagnoseSettings, group_size: int | None 
     return outcomes.collapsed(curve, settings, stability.wave_of(curve, settings))
 
 
-def _quiet(finding: Finding) -> Finding:
-    """The same finding below its threshold."""
+def _below_threshold(finding: Finding) -> Finding:
     evidence = tuple(replace(one, score=min(one.score, 0.99)) for one in finding.evidence)
     return replace(finding, score=0.99, evidence=evidence)
 
@@ -117,7 +116,7 @@ def diagnose(
     judges = [DIAGNOSTICS.build(name, settings.options.get(name, {})) for name in names]
     findings = tuple(judge(curve, settings, group_size=group_size) for judge in judges)
     if any(one.failure == "collapsed" and one.present for one in findings):  # then it is no standstill
-        findings = tuple(_quiet(one) if one.failure == "stalled" and one.present else one for one in findings)
+        findings = tuple(_below_threshold(one) if one.failure == "stalled" and one.present else one for one in findings)
     asked = (plumbing.judge(curve), mismatch.judge(curve), format_only.judge(curve), length.judge(curve))
     findings = (*(one for one in asked if one is not None), *findings)
     if no_baseline:

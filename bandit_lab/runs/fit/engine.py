@@ -7,30 +7,30 @@
    that its best of several starts is never below ours.
 3. The curvature there gives the error ellipse, and rays from its centre across its rim are solved as well.
 
-Grid and neighbourhood together are a picture of the likelihood from which `intervals` reads profile intervals. Many
+Grid and neighbourhood together are a surface of the likelihood from which `intervals` reads profile intervals. Many
 curves that share their steps go through in one call.
 """
 
 import numpy as np
 
-from bandit_lab.runs.fit import likelihood, picture
+from bandit_lab.runs.fit import likelihood, surface
 from bandit_lab.runs.fit.descent import descend
 from bandit_lab.runs.fit.likelihood import RHO, Points
-from bandit_lab.runs.fit.picture import RADII, Picture, rays
 from bandit_lab.runs.fit.shapes import Shape
+from bandit_lab.runs.fit.surface import RADII, LikelihoodSurface, rays
 from bandit_lab.runs.read.record import Floats
 
 _STARTS, _APART = 3, 2.5
 """Shapes of the grid from which the descent starts, and how many steps of the grid they lie apart."""
 
 
-def fit(shape: Shape, time: Floats, reward: Floats) -> Picture:
+def fit(shape: Shape, time: Floats, reward: Floats) -> LikelihoodSurface:
     """Fit one law to C curves [C, T] on common times [T], starting at 0; neither offset nor scale matters."""
-    centre, unit = picture.own_units(reward)
-    return picture.restored(_fit(shape, time, (reward - centre) / unit), centre, unit)
+    centre, unit = surface.own_units(reward)
+    return surface.restored(_fit(shape, time, (reward - centre) / unit), centre, unit)
 
 
-def _fit(shape: Shape, time: Floats, reward: Floats) -> Picture:
+def _fit(shape: Shape, time: Floats, reward: Floats) -> LikelihoodSurface:
     grid = shape.grid(time)
     rising = _rising(shape, time, grid)
     whitening = likelihood.Whitening(time, reward, rising, RHO)
@@ -43,7 +43,7 @@ def _fit(shape: Shape, time: Floats, reward: Floats) -> Picture:
         theta = grid[m]
         weights = likelihood.robust_weights(_innovations(shape, time, reward, theta, points, r, m))
     if rising is None:
-        return _picture(shape, time, reward, weights, theta, np.zeros((reward.shape[0], 1, 0)), points, level, freedom)
+        return _surface(shape, time, reward, weights, theta, np.zeros((reward.shape[0], 1, 0)), points, level, freedom)
     starts = _starts(shape, time, grid, level[r, np.arange(r.size)])
     theta, covariance = descend(shape, time, reward, weights, starts, RHO[r])
     around = _neighbourhood(shape, time, theta, covariance)
@@ -53,7 +53,7 @@ def _fit(shape: Shape, time: Floats, reward: Floats) -> Picture:
     points = Points(*(_joined(a, b) for a, b in zip(_fields(points), _fields(local), strict=True)))
     shapes = np.concatenate((np.broadcast_to(grid, (reward.shape[0], *grid.shape)), around), axis=1)
     freedom = weights.sum(axis=-1) - 2 - shape.size
-    return _picture(shape, time, reward, weights, theta, shapes, points, likelihood.deviance(points, freedom), freedom)
+    return _surface(shape, time, reward, weights, theta, shapes, points, likelihood.deviance(points, freedom), freedom)
 
 
 def _starts(shape: Shape, time: Floats, grid: Floats, level: Floats) -> Floats:
@@ -118,7 +118,7 @@ def _neighbourhood(shape: Shape, time: Floats, theta: Floats, covariance: Floats
     return np.clip(shape.bend(theta[:, None, :], theta[:, None, :] + shifts), low, high)
 
 
-def _picture(
+def _surface(
     shape: Shape,
     time: Floats,
     reward: Floats,
@@ -128,7 +128,7 @@ def _picture(
     points: Points,
     level: Floats,
     freedom: Floats,
-) -> Picture:
+) -> LikelihoodSurface:
     r, m = _best(level)
     if shape.size:
         theta = shapes[np.arange(reward.shape[0]), m]
@@ -137,7 +137,7 @@ def _picture(
     log_likelihood = likelihood.robust_log_likelihood(innovations, points.log_volume[r, np.arange(r.size)])
     fitted = _curve(shape, time, theta, plateau, amplitude)
     sigma = np.sqrt(squares / np.maximum(freedom, 1))
-    return Picture(
+    return LikelihoodSurface(
         shape,
         time,
         theta,

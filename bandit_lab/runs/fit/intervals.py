@@ -1,7 +1,7 @@
-"""Profile intervals read off the picture of the likelihood.
+"""Profile intervals read off the surface of the likelihood.
 
 Accepted is what lies within (n - p) ln(1 + t^2/(n - p)) of the smallest deviance, t the Student quantile: exact for
-a linear model with known rho, and rho's own uncertainty widens it because every noise model is in the picture. For
+a linear model with known rho, and rho's own uncertainty widens it because every noise model is in the surface. For
 a linear combination L = a plateau + b amplitude the deviance at fixed theta and rho is a parabola in L, so the set
 accepted there is known in closed form and the profile interval is the union over all accepted theta and rho. For a
 function of theta alone it is the range over accepted theta.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from bandit_lab.runs.fit.picture import RADII, Picture, rays
+from bandit_lab.runs.fit.surface import RADII, LikelihoodSurface, rays
 from bandit_lab.runs.read.record import Floats
 
 
@@ -29,71 +29,71 @@ class Interval:
         return np.isfinite(self.low) & np.isfinite(self.high)
 
 
-def quantile(picture: Picture, confidence: float) -> Floats:
+def quantile(surface: LikelihoodSurface, confidence: float) -> Floats:
     """Student's t [C] for a two-sided interval, larger by p/n: the order of the curvature that a profile neglects."""
-    parameters = 2 + picture.shape.size
-    t = special.stdtrit(np.maximum(picture.freedom, 1), 0.5 * (1 + confidence))
-    return np.asarray(t * (1 + parameters / np.maximum(picture.freedom + parameters, 1)))
+    parameters = 2 + surface.shape.size
+    t = special.stdtrit(np.maximum(surface.freedom, 1), 0.5 * (1 + confidence))
+    return np.asarray(t * (1 + parameters / np.maximum(surface.freedom + parameters, 1)))
 
 
-def rim(picture: Picture, confidence: float) -> Floats:
+def rim(surface: LikelihoodSurface, confidence: float) -> Floats:
     """The deviance above its minimum [C] at which a profile interval ends."""
-    freedom = np.maximum(picture.freedom, 1)
-    return np.asarray(freedom * np.log1p(quantile(picture, confidence) ** 2 / freedom))
+    freedom = np.maximum(surface.freedom, 1)
+    return np.asarray(freedom * np.log1p(quantile(surface, confidence) ** 2 / freedom))
 
 
-def slack(picture: Picture, confidence: float) -> Floats:
+def slack(surface: LikelihoodSurface, confidence: float) -> Floats:
     """How much residual sum of squares [R, C, M] each point has left before it is rejected; negative if rejected."""
-    freedom = np.maximum(picture.freedom, 1)
-    threshold = picture.deviance.min(axis=(0, 2)) + rim(picture, confidence)
-    excess = (threshold[:, None] - picture.deviance) / freedom[:, None]
-    return picture.points.squares * np.expm1(np.clip(excess, -50, 50))
+    freedom = np.maximum(surface.freedom, 1)
+    threshold = surface.deviance.min(axis=(0, 2)) + rim(surface, confidence)
+    excess = (threshold[:, None] - surface.deviance) / freedom[:, None]
+    return surface.points.squares * np.expm1(np.clip(excess, -50, 50))
 
 
 def linear(
-    picture: Picture, a: Floats | float, b: Floats | float, confidence: float = 0.9, extra: float = 0.0
+    surface: LikelihoodSurface, a: Floats | float, b: Floats | float, confidence: float = 0.9, extra: float = 0.0
 ) -> Interval:
     """Interval of a * plateau + b * amplitude; `a`, `b` numbers or [C, M] (shape by shape, e.g. the value at a step).
 
     `extra` adds the noise of a measurement, in units of its variance over that of one logged point: 0 for the curve
     itself, 1/m for the mean of m future points. Unbounded where accepted shapes lie at the far end of the grid.
     """
-    points = picture.points
+    points = surface.points
     centre = a * points.plateau + b * points.amplitude
     variance = np.asarray(a * a * points.v11 + 2 * a * b * points.v12 + b * b * points.v22) + extra
-    room = slack(picture, confidence)
+    room = slack(surface, confidence)
     half = np.sqrt(np.maximum(room, 0) * variance)
     low = np.where(room >= 0, centre - half, np.inf).min(axis=(0, 2))
     high = np.where(room >= 0, centre + half, -np.inf).max(axis=(0, 2))
     return Interval(low, high)
 
 
-def of_theta(picture: Picture, values: Floats, confidence: float = 0.9) -> Interval:
-    """Interval of a function of theta, given its `values` [C, M] at the picture's shapes.
+def of_theta(surface: LikelihoodSurface, values: Floats, confidence: float = 0.9) -> Interval:
+    """Interval of a function of theta, given its `values` [C, M] at the surface's shapes.
 
     Along each ray from the best fit the square root of the excess deviance is nearly straight, so its crossing of the
     threshold is interpolated; accepted shapes of the grid elsewhere count as they are.
     """
-    accepted = (slack(picture, confidence) >= 0).any(axis=0)
-    crossing = _crossings(picture, values, confidence)
+    accepted = (slack(surface, confidence) >= 0).any(axis=0)
+    crossing = _crossings(surface, values, confidence)
     low = np.minimum(np.where(accepted, values, np.inf).min(axis=-1), crossing.min(axis=-1))
     high = np.maximum(np.where(accepted, values, -np.inf).max(axis=-1), crossing.max(axis=-1))
     return Interval(low, high)
 
 
-def at_bounds(picture: Picture, confidence: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+def at_bounds(surface: LikelihoodSurface, confidence: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
     """Whether accepted shapes lie at the lower and at the upper end of each axis of theta, [C, q] each."""
-    accepted = np.expand_dims((slack(picture, confidence) >= 0).any(axis=0), -1)
-    low, high = picture.shape.bounds(picture.time)
-    below, above = picture.shapes <= low + 1e-9, picture.shapes >= high - 1e-9
+    accepted = np.expand_dims((slack(surface, confidence) >= 0).any(axis=0), -1)
+    low, high = surface.shape.bounds(surface.time)
+    below, above = surface.shapes <= low + 1e-9, surface.shapes >= high - 1e-9
     return np.any(accepted & below, axis=1), np.any(accepted & above, axis=1)
 
 
-def _crossings(picture: Picture, values: Floats, confidence: float) -> Floats:
+def _crossings(surface: LikelihoodSurface, values: Floats, confidence: float) -> Floats:
     """`values` where each ray [C, rays] leaves the accepted set, or at the ray's end if it does not."""
-    count = len(rays(picture.shape)) * RADII.size
-    profile = picture.deviance.min(axis=0)
-    limit = np.sqrt(rim(picture, confidence))[:, None]
+    count = len(rays(surface.shape)) * RADII.size
+    profile = surface.deviance.min(axis=0)
+    limit = np.sqrt(rim(surface, confidence))[:, None]
     height = np.sqrt(np.maximum(profile - profile.min(axis=-1, keepdims=True), 0))
 
     def along(array: Floats) -> Floats:

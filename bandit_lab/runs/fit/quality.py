@@ -4,7 +4,7 @@ import numpy as np
 
 from bandit_lab.runs.fit.intervals import at_bounds
 from bandit_lab.runs.fit.likelihood import RHO
-from bandit_lab.runs.fit.picture import Picture
+from bandit_lab.runs.fit.surface import LikelihoodSurface
 from bandit_lab.runs.read.record import Floats
 
 _RHO_STEP = float(RHO[1] - RHO[0])
@@ -12,12 +12,12 @@ LITTLE = 0.5
 """Share of the explainable variance below which no law is said to describe a curve."""
 
 
-def aicc(picture: Picture) -> Floats:
+def aicc(surface: LikelihoodSurface) -> Floats:
     """Akaike's criterion with the small-sample term [C]; counted are theta, plateau, amplitude, sigma and rho."""
-    k = picture.shape.size + (2 if picture.shape.size else 1) + 2
-    n = picture.time.size
+    k = surface.shape.size + (2 if surface.shape.size else 1) + 2
+    n = surface.time.size
     correction = 2 * k * (k + 1) / (n - k - 1) if n > k + 1 else np.inf
-    return -2 * picture.log_likelihood + 2 * k + correction
+    return -2 * surface.log_likelihood + 2 * k + correction
 
 
 def r_squared(rewards: Floats, fitted: Floats) -> Floats:
@@ -50,14 +50,14 @@ def r_squared_explainable(rewards: Floats, fitted: Floats, noise: Floats) -> Flo
     return np.where(enough, np.minimum(explained / np.where(enough, explainable, 1), 1.0), np.nan)
 
 
-def noise_errors(picture: Picture) -> dict[str, tuple[Floats, Floats]]:
+def noise_errors(surface: LikelihoodSurface) -> dict[str, tuple[Floats, Floats]]:
     """Noise parameter -> (value, asymptotic standard error), each [C].
 
     AR(1) over n points: Var(rho) = (1 - rho^2)/n, and Var(sigma) = sigma^2 (1 + rho^2)/(1 - rho^2)/(2 n) for the
     standard deviation sigma of the noise itself. rho is one of those that are tried: the variance of a rounding is
     added, to sigma as well, which is that of the innovations over sqrt(1 - rho^2).
     """
-    rho, sigma, n = picture.rho, picture.sigma, picture.time.size
+    rho, sigma, n = surface.rho, surface.sigma, surface.time.size
     wider, rounded = (1 + rho * rho) / (1 - rho * rho), _RHO_STEP / np.sqrt(12)
     return {
         "sigma": (sigma, sigma * np.hypot(np.sqrt(wider / (2 * n)), rounded * rho / (1 - rho * rho))),
@@ -65,25 +65,25 @@ def noise_errors(picture: Picture) -> dict[str, tuple[Floats, Floats]]:
     }
 
 
-def open_ended(picture: Picture) -> np.ndarray:
+def open_ended(surface: LikelihoodSurface) -> np.ndarray:
     """Whether shapes slower than the curve can tell are accepted [C]: the plateau then has no bound on its far side."""
-    if not picture.shape.size:
-        return np.zeros(picture.plateau.size, bool)
-    low, high = at_bounds(picture)
-    slow = high[:, 0] if "delay" in picture.shape.parameters else low[:, picture.shape.parameters.index("speed")]
+    if not surface.shape.size:
+        return np.zeros(surface.plateau.size, bool)
+    low, high = at_bounds(surface)
+    slow = high[:, 0] if "delay" in surface.shape.parameters else low[:, surface.shape.parameters.index("speed")]
     return np.asarray(slow)
 
 
-def time_to_gain(picture: Picture, share: float = 0.95) -> tuple[Floats, Floats]:
+def time_to_gain(surface: LikelihoodSurface, share: float = 0.95) -> tuple[Floats, Floats]:
     """Steps from the first point to `share` of the gain still ahead there, for the best [C] and all shapes [C, M].
 
     The last crossing, so that an overshoot does not count as arrival before it has decayed to within 1 - share.
     """
-    slowest = 12.0 * max(float(picture.time[-1]), 1e-9)
+    slowest = 12.0 * max(float(surface.time[-1]), 1e-9)
     axis = np.concatenate(([0.0], np.geomspace(1e-3, 1, 160) * slowest))
     both = []
-    for theta in (picture.theta[:, None, :], picture.shapes):
-        done = picture.shape.growth(axis, theta[..., None, :])
+    for theta in (surface.theta[:, None, :], surface.shapes):
+        done = surface.shape.growth(axis, theta[..., None, :])
         away = np.abs(1 - done) / np.maximum(1 - done[..., :1], 1e-12)
         outside = away > 1 - share
         last = np.where(outside.any(axis=-1), axis.size - 1 - outside[..., ::-1].argmax(axis=-1), 0)

@@ -7,8 +7,8 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab.runs.fit import engine, intervals, quality
-from bandit_lab.runs.fit.picture import Picture
 from bandit_lab.runs.fit.shapes import SHAPES, UNITS
+from bandit_lab.runs.fit.surface import LikelihoodSurface
 from bandit_lab.runs.read.limits import FEWEST_POINTS
 from bandit_lab.runs.read.record import Curve, Floats
 
@@ -126,9 +126,9 @@ def fit_many(
     for law in laws:
         size = max(int(_CHUNK / (max(len(SHAPES[law].grid(time)), time.size) * 13)), 1)
         for start in range(0, len(rewards), size):
-            picture = engine.fit(SHAPES[law], time, rewards[start : start + size])
+            surface = engine.fit(SHAPES[law], time, rewards[start : start + size])
             part = slice(start, start + size)
-            for place, one in enumerate(_law_fits(picture, rewards[part], noise[part], level)):
+            for place, one in enumerate(_law_fits(surface, rewards[part], noise[part], level)):
                 fits[start + place][law] = one
     labels = names or tuple(f"curve {i}" for i in range(len(rewards)))
     return [CurveFit(label, time.size, found) for label, found in zip(labels, fits, strict=True)]
@@ -145,60 +145,60 @@ def _arguments(step: Floats, rewards: Floats, laws: tuple[str, ...]) -> tuple[Fl
     return step - step[0], rewards
 
 
-def _law_fits(picture: Picture, rewards: Floats, noise: Floats, level: float) -> list[LawFit]:
-    table = _estimates(picture, level)
-    status = _status(picture, rewards, table)
-    aicc = quality.aicc(picture)
-    plain = quality.r_squared(rewards, picture.fitted)
-    explainable = quality.r_squared_explainable(rewards, picture.fitted, noise)
+def _law_fits(surface: LikelihoodSurface, rewards: Floats, noise: Floats, level: float) -> list[LawFit]:
+    table = _estimates(surface, level)
+    status = _status(surface, rewards, table)
+    aicc = quality.aicc(surface)
+    plain = quality.r_squared(rewards, surface.fitted)
+    explainable = quality.r_squared_explainable(rewards, surface.fitted, noise)
     return [
         LawFit(
-            law=picture.shape.name,
+            law=surface.shape.name,
             parameters={name: _estimate(row, c, UNITS[name]) for name, row in table.items()},
-            log_likelihood=float(picture.log_likelihood[c]),
+            log_likelihood=float(surface.log_likelihood[c]),
             aicc=float(aicc[c]),
             r_squared=float(plain[c]),
             r_squared_explainable=float(explainable[c]),
-            fitted=picture.fitted[c],
+            fitted=surface.fitted[c],
             status=status[c],
         )
         for c in range(len(rewards))
     ]
 
 
-def _estimates(picture: Picture, level: float) -> dict[str, tuple[Floats, Floats, Floats, Floats]]:
+def _estimates(surface: LikelihoodSurface, level: float) -> dict[str, tuple[Floats, Floats, Floats, Floats]]:
     """name -> (value, low, high, standard error), each [C]."""
-    t = intervals.quantile(picture, level)
+    t = intervals.quantile(surface, level)
     found: dict[str, tuple[Floats, Floats, Floats, Floats]] = {}
 
     def put(name: str, value: Floats, interval: intervals.Interval) -> None:
         found[name] = (value, interval.low, interval.high, (interval.high - interval.low) / (2 * t))
 
-    open_ended = quality.open_ended(picture)
-    plateau = intervals.linear(picture, 1.0, 0.0, level)
-    if picture.shape.size:
-        rising = picture.amplitude > 0
+    open_ended = quality.open_ended(surface)
+    plateau = intervals.linear(surface, 1.0, 0.0, level)
+    if surface.shape.size:
+        rising = surface.amplitude > 0
         plateau = intervals.Interval(
             np.where(open_ended & ~rising, -np.inf, plateau.low), np.where(open_ended & rising, np.inf, plateau.high)
         )
-    put("plateau", picture.plateau, plateau)
-    if picture.shape.size:
-        first = picture.shape.growth(picture.time[:1], picture.shapes[..., None, :])[..., 0] - 1
-        here = picture.shape.growth(picture.time[:1], picture.theta[:, None, :])[:, 0] - 1
-        put("amplitude", picture.amplitude, intervals.linear(picture, 0.0, 1.0, level))
-        put("initial", picture.plateau + picture.amplitude * here, intervals.linear(picture, 1.0, first, level))
-        values, at_best = picture.shape.meaning(picture.shapes), picture.shape.meaning(picture.theta)
-        below, above = intervals.at_bounds(picture, level)
-        for place, name in enumerate(picture.shape.parameters):
-            interval = intervals.of_theta(picture, values[name], level)
+    put("plateau", surface.plateau, plateau)
+    if surface.shape.size:
+        first = surface.shape.growth(surface.time[:1], surface.shapes[..., None, :])[..., 0] - 1
+        here = surface.shape.growth(surface.time[:1], surface.theta[:, None, :])[:, 0] - 1
+        put("amplitude", surface.amplitude, intervals.linear(surface, 0.0, 1.0, level))
+        put("initial", surface.plateau + surface.amplitude * here, intervals.linear(surface, 1.0, first, level))
+        values, at_best = surface.shape.meaning(surface.shapes), surface.shape.meaning(surface.theta)
+        below, above = intervals.at_bounds(surface, level)
+        for place, name in enumerate(surface.shape.parameters):
+            interval = intervals.of_theta(surface, values[name], level)
             least = -np.inf if name == "start" else 0.0
             put(name, at_best[name], _opened(interval, below[:, place], above[:, place], least))
             lost = below[:, place] | above[:, place]
             found[name] = (*found[name][:3], np.where(lost, np.inf, found[name][3]))
-        gain = quality.time_to_gain(picture)
-        arrival = intervals.of_theta(picture, gain[1], level)
+        gain = quality.time_to_gain(surface)
+        arrival = intervals.of_theta(surface, gain[1], level)
         put("tau_95", gain[0], _opened(arrival, np.zeros_like(open_ended), open_ended, 0.0))
-    for name, (value, error) in quality.noise_errors(picture).items():
+    for name, (value, error) in quality.noise_errors(surface).items():
         least = -1.0 if name == "rho" else 0.0
         found[name] = (value, np.maximum(value - t * error, least), value + t * error, error)
     return found
@@ -213,30 +213,32 @@ def _opened(interval: intervals.Interval, below: np.ndarray, above: np.ndarray, 
     return intervals.Interval(np.where(below, least, interval.low), np.where(above, np.inf, interval.high))
 
 
-def _status(picture: Picture, rewards: Floats, table: Mapping[str, tuple[Floats, ...]]) -> list[str]:
+def _status(surface: LikelihoodSurface, rewards: Floats, table: Mapping[str, tuple[Floats, ...]]) -> list[str]:
     """`ok`, or `not identifiable: ...` with the reason, for each curve."""
-    if not picture.shape.size:
+    if not surface.shape.size:
         return ["ok"] * len(rewards)
     span = np.quantile(rewards, 0.98, axis=-1) - np.quantile(rewards, 0.02, axis=-1)
-    open_ended = quality.open_ended(picture)
+    open_ended = quality.open_ended(surface)
     texts = []
     for c in range(len(rewards)):
         lost = []
         if not table["plateau"][2][c] - table["plateau"][1][c] < _WIDEST * span[c]:
-            lost.append(f"plateau ({_why_no_plateau(picture, table, bool(open_ended[c]), c)})")
+            lost.append(f"plateau ({_why_no_plateau(surface, table, bool(open_ended[c]), c)})")
         lost += [
             f"{name} ({_open_end(table[name][1][c], table[name][2][c], name)})"
-            for name in picture.shape.parameters
+            for name in surface.shape.parameters
             if not np.isfinite(table[name][3][c])
         ]
         texts.append("not identifiable: " + ", ".join(lost) if lost else "ok")
     return texts
 
 
-def _why_no_plateau(picture: Picture, table: Mapping[str, tuple[Floats, ...]], open_ended: bool, c: int) -> str:
+def _why_no_plateau(
+    surface: LikelihoodSurface, table: Mapping[str, tuple[Floats, ...]], open_ended: bool, c: int
+) -> str:
     if not open_ended:
         return f"interval above {_WIDEST:g} times the curve's range"
-    rate = "delay" if "delay" in picture.shape.parameters else "speed"
+    rate = "delay" if "delay" in surface.shape.parameters else "speed"
     both = not table[rate][1][c] > 0 and not np.isfinite(table[rate][2][c])
     return "fast and slow rises fit alike" if both else "the curve ends before it bends"
 

@@ -242,7 +242,7 @@ def page(row: FitRow, settings: FitSettings) -> Document:
     drawn = Figure(lambda: _drawn(row), alt, dpi=130, on_axes=lambda axes: _drawn_on(row, axes))
     sections: dict[str, Sequence[Block]] = {
         "": [*paragraphs(answer_lines(row, settings)), drawn],
-        **judged(found.diagnosis, _reasons(found)),
+        **judged(found.diagnosis, _severity_reasons(found)),
         "Fit": [*paragraphs(fit_lines(row)), parameter_table(row, settings.level, On.PAGE)],
         "Laws compared": [_laws(found)],
         "Forecast": paragraphs([forecast_line(found.prediction, curve, settings.from_fraction), WEIGHED]),
@@ -272,8 +272,7 @@ def _drawn_on(row: FitRow, axes: "Axes") -> None:
     run_on(axes, panel(row))
 
 
-def _reasons(found: Fitted) -> list[str]:
-    """Why each finding has its severity."""
+def _severity_reasons(found: Fitted) -> list[str]:
     grades = {} if found.diagnosis is None else found.diagnosis.severity
     return [f"{why[:1].upper()}{why[1:]}." for _, why in grades.values() if why]
 

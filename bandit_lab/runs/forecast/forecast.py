@@ -17,8 +17,8 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab.runs.fit import engine, intervals, quality
-from bandit_lab.runs.fit.picture import Picture
 from bandit_lab.runs.fit.shapes import SHAPES
+from bandit_lab.runs.fit.surface import LikelihoodSurface
 from bandit_lab.runs.forecast import forecasters, mixture
 from bandit_lab.runs.forecast.mixture import Component
 from bandit_lab.runs.read.limits import FEWEST_POINTS
@@ -167,18 +167,18 @@ def predict_curve(
     step, reward, target = (np.asarray(values, float) for values in (step, reward, target))
     _check(step, target)
     _checks.require(step.size >= FEWEST, "points", f"at least {FEWEST} to forecast", int(step.size))
-    pictures = {law: engine.fit(SHAPES[law], step - step[0], reward[None]) for law in laws}
-    weights = mixture.weighted([float(quality.aicc(picture)[0]) for picture in pictures.values()])
+    surfaces = {law: engine.fit(SHAPES[law], step - step[0], reward[None]) for law in laws}
+    weights = mixture.weighted([float(quality.aicc(surface)[0]) for surface in surfaces.values()])
     tail = forecasters.tail(reward)
     now, plateaus, arrivals = 0.0, {}, {}
-    for (law, picture), weight in zip(pictures.items(), weights, strict=True):
-        now += weight * float(picture.fitted[0, tail].mean())
-        plateaus[law] = _plateau(picture, weight)
+    for (law, surface), weight in zip(surfaces.items(), weights, strict=True):
+        now += weight * float(surface.fitted[0, tail].mean())
+        plateaus[law] = _plateau(surface, weight)
         if SHAPES[law].size:
-            arrivals[law] = _arrival(picture, weight)
+            arrivals[law] = _arrival(surface, weight)
     seen = _range(reward)
     return CurvePrediction(
-        forecasters.weighed(step, reward, target, pictures, seen),
+        forecasters.weighed(step, reward, target, surfaces, seen),
         forecasters.last_level(reward),
         now,
         _range(_smooth(reward)),
@@ -217,17 +217,17 @@ def _check(step: Floats, target: Floats) -> None:
     _checks.require(behind, "target", "steps behind the last one", target[:3])
 
 
-def _plateau(picture: Picture, weight: float) -> Component:
-    low, high = (float(end[0]) for end in vars(intervals.linear(picture, 1.0, 0.0)).values())
-    if quality.open_ended(picture)[0]:
-        low, high = (low, np.inf) if picture.amplitude[0] > 0 else (-np.inf, high)
-    return Component(weight, float(picture.plateau[0]), low, high)
+def _plateau(surface: LikelihoodSurface, weight: float) -> Component:
+    low, high = (float(end[0]) for end in vars(intervals.linear(surface, 1.0, 0.0)).values())
+    if quality.open_ended(surface)[0]:
+        low, high = (low, np.inf) if surface.amplitude[0] > 0 else (-np.inf, high)
+    return Component(weight, float(surface.plateau[0]), low, high)
 
 
-def _arrival(picture: Picture, weight: float) -> Component:
-    best, everywhere = quality.time_to_gain(picture)
-    interval = intervals.of_theta(picture, np.log(np.maximum(everywhere, 1e-12)))
-    high = np.inf if quality.open_ended(picture)[0] else float(interval.high[0])
+def _arrival(surface: LikelihoodSurface, weight: float) -> Component:
+    best, everywhere = quality.time_to_gain(surface)
+    interval = intervals.of_theta(surface, np.log(np.maximum(everywhere, 1e-12)))
+    high = np.inf if quality.open_ended(surface)[0] else float(interval.high[0])
     return Component(weight, float(np.log(max(best[0], 1e-12))), float(interval.low[0]), high)
 
 

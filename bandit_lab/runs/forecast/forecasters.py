@@ -21,8 +21,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from bandit_lab.runs.fit import engine, intervals
-from bandit_lab.runs.fit.picture import Picture
 from bandit_lab.runs.fit.shapes import SCALERL_SIGMOID, SHAPES
+from bandit_lab.runs.fit.surface import LikelihoodSurface
 from bandit_lab.runs.forecast import mixture
 from bandit_lab.runs.forecast.mixture import Component
 from bandit_lab.runs.read.record import Floats
@@ -40,11 +40,11 @@ _SHORTEST = 10
 
 
 def weighed(
-    step: Floats, reward: Floats, target: Floats, fitted: Mapping[str, Picture], seen: float
+    step: Floats, reward: Floats, target: Floats, fitted: Mapping[str, LikelihoodSurface], seen: float
 ) -> dict[str, Component]:
     """Forecaster -> its mean over the target steps [m], with weights that sum to 1, from `step` [n], `reward` [n].
 
-    `fitted` holds the pictures that are known already; `seen` is the range of the rewards.
+    `fitted` holds the surfaces that are known already; `seen` is the range of the rewards.
     """
     found = _forecasts(step, reward, target, fitted)
     errors = _own_errors(step, reward, target, seen)
@@ -53,13 +53,15 @@ def weighed(
     return {name: _limited(part, raw[name] / whole, TRUST * errors[name] * seen) for name, part in found.items()}
 
 
-def _forecasts(step: Floats, reward: Floats, target: Floats, fitted: Mapping[str, Picture]) -> dict[str, Component]:
-    pictures = {
+def _forecasts(
+    step: Floats, reward: Floats, target: Floats, fitted: Mapping[str, LikelihoodSurface]
+) -> dict[str, Component]:
+    surfaces = {
         name: fitted[name] if name in fitted else engine.fit(shape, step - step[0], reward[None])
         for name, shape in CURVES.items()
     }
     return {LAST_LEVEL: last_level(reward)} | {
-        name: mean_of(picture, target - step[0]) for name, picture in pictures.items()
+        name: mean_of(surface, target - step[0]) for name, surface in surfaces.items()
     }
 
 
@@ -103,12 +105,12 @@ def tail(reward: Floats) -> slice:
     return slice(-max(5, reward.size // 10), None)
 
 
-def mean_of(picture: Picture, behind: Floats) -> Component:
+def mean_of(surface: LikelihoodSurface, behind: Floats) -> Component:
     """A law's mean over steps that lie `behind` [m] the first point."""
-    rho = float(np.clip(picture.rho[0], 0, 0.9))
+    rho = float(np.clip(surface.rho[0], 0, 0.9))
     extra = (1 + rho) / (1 - rho) / behind.size
-    ahead = (picture.shape.growth(behind, picture.shapes[..., None, :]) - 1).mean(axis=-1)
-    here = float((picture.shape.growth(behind, picture.theta[:, None, :]) - 1).mean())
-    interval = intervals.linear(picture, 1.0, ahead, extra=extra)
-    centre = float(picture.plateau[0] + picture.amplitude[0] * here)
+    ahead = (surface.shape.growth(behind, surface.shapes[..., None, :]) - 1).mean(axis=-1)
+    here = float((surface.shape.growth(behind, surface.theta[:, None, :]) - 1).mean())
+    interval = intervals.linear(surface, 1.0, ahead, extra=extra)
+    centre = float(surface.plateau[0] + surface.amplitude[0] * here)
     return Component(1.0, centre, float(interval.low[0]), float(interval.high[0]))

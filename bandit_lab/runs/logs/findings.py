@@ -100,7 +100,7 @@ def marks(diagnosis: Diagnosis | None) -> tuple[Mark, ...]:
     )
 
 
-class Seen(NamedTuple):
+class EvidenceRow(NamedTuple):
     """One number of the evidence, the failure that it is told from, and its number in the picture, if it has one."""
 
     failure: str
@@ -108,17 +108,17 @@ class Seen(NamedTuple):
     mark: str
 
 
-def evidence_table(diagnosis: Diagnosis | None, on: On = On.ALL, least: float = -math.inf) -> Table[Seen]:
+def evidence_table(diagnosis: Diagnosis | None, on: On = On.ALL, least: float = -math.inf) -> Table[EvidenceRow]:
     """Every number against its threshold, of those that reach `least` of it."""
     findings = () if diagnosis is None else diagnosis.findings
     marked = {mark: str(place) for place, mark in enumerate(marks(diagnosis), start=1)}
     rows = [
-        Seen(finding.failure, one, marked.get((*one.window, measure(one.metric)), ""))
+        EvidenceRow(finding.failure, one, marked.get((*one.window, measure(one.metric)), ""))
         for finding in findings
         for one in finding.evidence
         if one.score >= least
     ]
-    columns: list[Column[Seen]] = [
+    columns: list[Column[EvidenceRow]] = [
         Column("mark", "", lambda row: row.mark, on=On.PAGE),
         Column("failure", "failure", lambda row: row.failure, text=lambda row: row.failure.replace("_", " "),
                on=On.JSON | On.PAGE),

@@ -61,7 +61,7 @@ class Series:
 _SHARE = re.compile(r"accuracy|pass@|(correct|success|solve|pass)[_/ ]?rate")
 """Keys of rewards that are shares, of answers or of tests, and cannot leave 0 to 1."""
 _FAR = 1000
-"""Spans of the reward between it and zero from which zero is no bottom that it may fall to."""
+"""Rewards that lie further above zero than this many times their range do not have zero as their lower bound."""
 
 
 @dataclass(frozen=True)

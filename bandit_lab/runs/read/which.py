@@ -82,10 +82,10 @@ def reward_column(
     if ranked:
         key, alias = ranked[0]
         origin = f"{alias.framework}, {alias.versions}"
-        return key, alias, f"reward: '{key}' ({origin}){_also([other for other, _ in ranked])}", False
+        return key, alias, f"reward: '{key}' ({origin}){_other_candidates([other for other, _ in ranked])}", False
     guesses = reward_guesses(train)
     if guesses:
-        return guesses[0], None, f"reward: '{guesses[0]}' (guessed from its name){_also(guesses)}", False
+        return guesses[0], None, f"reward: '{guesses[0]}' (guessed from its name){_other_candidates(guesses)}", False
     held = aliases.candidates("eval", [key for key in table.keys if table.logged(key)], framework)
     if held:
         key, alias = held[0]
@@ -93,8 +93,7 @@ def reward_column(
     raise ValueError(f"reward_key: expected a log with a reward column, got none; {near('reward', table.keys)}")
 
 
-def _also(keys: list[str]) -> str:
-    """The keys that were not taken: the second to the fourth."""
+def _other_candidates(keys: list[str]) -> str:
     rest = ", ".join(f"'{key}'" for key in keys[1:4])
     return f"; also there: {rest}" if rest else ""
 

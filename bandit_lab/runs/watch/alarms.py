@@ -25,7 +25,7 @@ def holds_alarms(path: Path) -> bool:
     return isinstance(row, dict) and row.keys() == {"log", *(one.name for one in fields(Alarm))}
 
 
-class Outlet:
+class AlarmSender:
     """Where alarms go. to_stdout: as JSON lines, where no page stands there."""
 
     def __init__(self, command: str | None, path: Path | None, about: str, to_stdout: bool) -> None:

@@ -19,7 +19,7 @@ from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.runs.monitor import Monitor
 from bandit_lab.runs.read.options import ReadOptions, parse_where
 from bandit_lab.runs.watch import show
-from bandit_lab.runs.watch.alarms import Outlet, holds_alarms
+from bandit_lab.runs.watch.alarms import AlarmSender, holds_alarms
 from bandit_lab.runs.watch.rows import Rows
 from bandit_lab.runs.watch.settings import WatchSettings
 from bandit_lab.runs.watch.sources import Reading, changed, follow
@@ -60,7 +60,7 @@ class Budget:
         return time.process_time() + cost <= self._share * (now - self._start) + self._guess
 
     def spend(self, name: str, action: Callable[[], None]) -> None:
-        """Do it and remember what it cost."""
+        """Do `action`, and record its processor time under `name`."""
         before = time.process_time()
         try:
             action()
@@ -143,19 +143,19 @@ def _followed(plan: WatchPlan, speaks: bool) -> Watched:
     if settings.run_dir is not None:
         Path(settings.run_dir).mkdir(parents=True, exist_ok=True)
     with _live(settings) if speaks else contextlib.nullcontext() as draw:
-        outlet = Outlet(settings.on_alarm, _written(settings, ALARMS), str(path), speaks and draw is None)
+        sender = AlarmSender(settings.on_alarm, _written(settings, ALARMS), str(path), speaks and draw is None)
         try:
-            _loop(run, outlet, _written(settings, PAGE), draw)
+            _loop(run, sender, _written(settings, PAGE), draw)
         except KeyboardInterrupt:
             interrupted = True
         else:
-            _send(run, outlet, run.source.close())
+            _send(run, sender, run.source.close())
     if interrupted:
-        outlet.close(0.0)
+        sender.close(0.0)
     else:
         run.judge(plan.reading.keywords)
         run.look_ahead()
-        outlet.close()
+        sender.close()
     return run
 
 
@@ -163,15 +163,15 @@ def _written(settings: WatchSettings, name: str) -> Path | None:
     return None if settings.run_dir is None else Path(settings.run_dir, name)
 
 
-def _send(run: Watched, outlet: Outlet, rows: Rows) -> bool:
+def _send(run: Watched, sender: AlarmSender, rows: Rows) -> bool:
     """Take rows; whether there was an alarm."""
     alarms = run.take(rows)
     for alarm in alarms:
-        outlet.send(alarm)
+        sender.send(alarm)
     return bool(alarms)
 
 
-def _loop(run: Watched, outlet: Outlet, page: Path | None, draw: Callable[[Any], None] | None) -> None:
+def _loop(run: Watched, sender: AlarmSender, page: Path | None, draw: Callable[[Any], None] | None) -> None:
     settings, budget = run.settings, Budget()
     start = fresh = time.monotonic()
     end = start + (settings.seconds or math.inf)
@@ -179,7 +179,7 @@ def _loop(run: Watched, outlet: Outlet, page: Path | None, draw: Callable[[Any],
     written, mark = False, None
     while True:
         seen = run.lines
-        alarmed = _send(run, outlet, run.source.poll())
+        alarmed = _send(run, sender, run.source.poll())
         now, grown = time.monotonic(), mark
         mark = changed(run.source.path)
         fresh = now if run.lines > seen or mark != grown else fresh
@@ -201,7 +201,6 @@ def _loop(run: Watched, outlet: Outlet, page: Path | None, draw: Callable[[Any],
 
 
 def _is_old(mark: tuple[int, int] | None, seconds: float) -> bool:
-    """Whether what was last changed then has been left alone for so long."""
     return mark is not None and time.time_ns() - mark[0] >= seconds * 1e9
 
 

@@ -66,7 +66,7 @@ class Stretch:
 Rows = Sequence[Row] | Stretch
 
 
-class Lines(Protocol):
+class LineFormat(Protocol):
     """One format of lines."""
 
     def rows(self, text: Text) -> list[dict[str, Any]] | Columns:
@@ -174,7 +174,7 @@ class Console:
         return self._dialects[0].drain()
 
 
-def recognised(path: Path, first: list[bytes], options: ReadOptions) -> Lines | None:
+def recognised(path: Path, first: list[bytes], options: ReadOptions) -> LineFormat | None:
     """The format of a file whose first lines these are; None for a document that can only be read as a whole."""
     name, _ = registry.owner(path, "\n".join(decoded(first[:50])).encode())
     if name == "json_lines":
@@ -184,7 +184,7 @@ def recognised(path: Path, first: list[bytes], options: ReadOptions) -> Lines | 
     return Console(options) if name == "console" else None
 
 
-class Stepped:
+class StepAssigner:
     """Gives rows their step and takes out what does not count: other runs, rows that `where` leaves out."""
 
     def __init__(self, options: ReadOptions) -> None:

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from bandit_lab._text import visible
 from bandit_lab.runs.read import Curve, NoRoom, folder, mlflow_run, read, rollout_folder, source
 from bandit_lab.runs.read.options import ReadOptions
-from bandit_lab.runs.watch.rows import Columns, Console, Lines, Row, Rows, Stepped, recognised
-from bandit_lab.runs.watch.tail import Tail, Text, lines_of
+from bandit_lab.runs.watch.rows import Columns, Console, LineFormat, Row, Rows, StepAssigner, recognised
+from bandit_lab.runs.watch.tail import FileTail, Text, lines_of
 
 PATIENCE = 40
 """A document is read again no sooner than so many times the time that its last reading took."""
@@ -80,10 +80,10 @@ class LineFile:
     def __init__(self, path: Path, reading: Reading) -> None:
         self.about, self.waiting, self.ended = visible(str(path)), "", False
         self.path, self._reading = path, reading
-        self._tail = Tail(path)
+        self._tail = FileTail(path)
         self._first = b""
-        self._lines: Lines | None = None
-        self._stepped = Stepped(reading.options)
+        self._lines: LineFormat | None = None
+        self._steps = StepAssigner(reading.options)
         self.document = False
 
     @property
@@ -101,16 +101,16 @@ class LineFile:
         cut = len(self.events)
         found = self._rows(self._tail.poll())
         if len(self.events) > cut:  # rows are numbered anew in a file that begins anew
-            self._stepped = Stepped(self._reading.options)
-        rows = self._stepped.rows(found)
-        self.ended = self._stepped.ended or (isinstance(self._lines, Console) and self._lines.ended)
+            self._steps = StepAssigner(self._reading.options)
+        rows = self._steps.rows(found)
+        self.ended = self._steps.ended or (isinstance(self._lines, Console) and self._lines.ended)
         self.waiting = "" if self._lines is not None else f"waits for {'lines in' if self._tail.there else ''} "
         self.waiting = " ".join(f"{self.waiting}{self.about if self.waiting else ''}".split())
         return rows
 
     def close(self) -> Rows:
         """The row of the last line, should it have no end."""
-        return self._stepped.rows(self._rows(self._tail.close(), 1))
+        return self._steps.rows(self._rows(self._tail.close(), 1))
 
     def _rows(self, text: Text, least: int = _FIRST) -> list[dict[str, Any]] | Columns:
         if self._lines is None:
@@ -124,7 +124,7 @@ class LineFile:
         return [] if self._lines is None else self._lines.rows(text)
 
 
-class Document:
+class WholeFile:
     """A file or run folder that can only be read as a whole, which is done when it has changed and rarely enough."""
 
     def __init__(self, path: Path, reading: Reading) -> None:
@@ -188,7 +188,7 @@ class _Later:
     def poll(self) -> Rows:
         """The rows that are new."""
         try:
-            rows = self._look()
+            rows = self._new_rows()
         except Exception as error:  # of the system, or of a reader
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             failed = f"waits for a log that can be read: {visible(' '.join(str(reason).split()))[:500]}"
@@ -198,7 +198,7 @@ class _Later:
         self._failed = ""
         return rows
 
-    def _look(self) -> Rows:
+    def _new_rows(self) -> Rows:
         raise NotImplementedError
 
     about = property(lambda self: self._inner.about if self._inner else visible(str(self._path)))
@@ -221,8 +221,7 @@ class Folder(_Later):
         self._chosen: Path | None = None
         self._not_before = 0.0
 
-    def _look(self) -> Rows:
-        """The rows of the log that is followed at the moment."""
+    def _new_rows(self) -> Rows:
         self._choose()
         return [] if self._inner is None else self._inner.poll()
 
@@ -248,17 +247,16 @@ class File(_Later):
     def __init__(self, path: Path, reading: Reading) -> None:
         super().__init__(path, reading, f"waits for {visible(str(path))}")
 
-    def _look(self) -> Rows:
-        """The new rows, once it is known how to read them."""
+    def _new_rows(self) -> Rows:
         if self._inner is None and (changed(self._path) or (0, 0))[1]:
             whole = not os.path.isdir(self._path) and _only_whole(self._path)
-            form: Any = Folder if os.path.isdir(self._path) else Document if whole else LineFile
+            form: Any = Folder if os.path.isdir(self._path) else WholeFile if whole else LineFile
             self._inner = form(self._path, self._reading)
         if self._inner is None:
             return []
         rows = self._inner.poll()
         if isinstance(self._inner, LineFile) and self._inner.document:
-            self._inner = Document(self._path, self._reading)
+            self._inner = WholeFile(self._path, self._reading)
             rows = self._inner.poll()
         return rows
 
@@ -279,7 +277,7 @@ def follow(path: Path, reading: Reading) -> Source:
             whole = mlflow_run.is_run(path) or rollout_folder.is_run(path, sorted(os.listdir(path)))
         except OSError:  # no right to look, or gone again
             whole = False
-        return Document(path, reading) if whole else Folder(path, reading)
+        return WholeFile(path, reading) if whole else Folder(path, reading)
     return File(path, reading)
 
 

@@ -23,7 +23,7 @@ def lines_of(text: Text) -> list[bytes]:
     return [line for line in lines if line]  # a \r\n that was torn apart leaves an empty one
 
 
-class Tail:
+class FileTail:
     """Follows one path. `poll` gives the whole lines that are new; what happened to the file stands in `events`."""
 
     def __init__(self, path: Path) -> None:

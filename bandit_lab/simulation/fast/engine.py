@@ -12,7 +12,7 @@ from bandit_lab._checks import require
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.simulation.cells import Cells, cast, prepare
 from bandit_lab.simulation.devices import every_device, in_order
-from bandit_lab.simulation.fast.items import Items, Results, run_items
+from bandit_lab.simulation.fast.items import ItemResults, Items, run_items
 from bandit_lab.simulation.fast.layout import GROUP, PART, Rows, rows_of
 from bandit_lab.simulation.fast.program import NO_BANDIT, BanditTables, Program
 from bandit_lab.simulation.fast.random_bits import DEFAULT_GENERATOR
@@ -45,10 +45,10 @@ class Calls:
     calls: list[Call]
     per_row: int
 
-    def results(self, seed: int, threads: int) -> Iterator[tuple[Call, Results]]:
+    def results(self, seed: int, threads: int) -> Iterator[tuple[Call, ItemResults]]:
         """Every call with its rows' results as host arrays, in order."""
 
-        def one(call: Call) -> tuple[Call, Results]:
+        def one(call: Call) -> tuple[Call, ItemResults]:
             out = run_items(self.mesh, call.program, self.learner, self.tables, seed, call.items)
             return call, jax.tree.map(lambda x: np.asarray(x)[call.places], out)
 

@@ -50,7 +50,7 @@ class Ends(NamedTuple):
     finite: Array
 
 
-class Results(NamedTuple):
+class ItemResults(NamedTuple):
     """Per item. seeds [groups], mean, square [groups, T + 1]: moments; or, without groups, mean [T + 1, L] is J of
     every lane and the others are empty. ends: `Ends`, or None if unwatched. policies: [chunks, L, X K] at the end, or
     None."""
@@ -64,18 +64,18 @@ class Results(NamedTuple):
 
 @Kept
 def compiled(mesh: Mesh, program: Program, one: bool) -> Any:
-    """The jitted function (learner, tables, seed, Items) -> Results with a leading axis of items.
+    """The jitted function (learner, tables, seed, Items) -> ItemResults with a leading axis of items.
 
     `one`: whether it is compiled as one kernel; part of the key because the switch may be turned between calls.
     """
 
-    def every_item(tables: BanditTables, learner: Learner, root: Array, items: Items) -> Results:
+    def every_item(tables: BanditTables, learner: Learner, root: Array, items: Items) -> ItemResults:
         return lax.map(lambda item: _item(program, learner, tables, root, item), items)
 
-    def on_device(*arguments: Any) -> Results:
+    def on_device(*arguments: Any) -> ItemResults:
         return one_kernel(every_item, *arguments) if one else every_item(*arguments)
 
-    def sharded(learner: Learner, tables: BanditTables, seed: Array, items: Items) -> Results:
+    def sharded(learner: Learner, tables: BanditTables, seed: Array, items: Items) -> ItemResults:
         root = jax.random.key_data(jax.random.key(seed))
         if program.two_arms and program.columns == 1 and scales(learner):
             tables = two_arms.with_tables(learner, tables)
@@ -85,13 +85,15 @@ def compiled(mesh: Mesh, program: Program, one: bool) -> Any:
     return jax.jit(sharded, compiler_options=compiler_options() if one else {})
 
 
-def run_items(mesh: Mesh, program: Program, learner: Learner, tables: BanditTables, seed: int, items: Items) -> Results:
+def run_items(
+    mesh: Mesh, program: Program, learner: Learner, tables: BanditTables, seed: int, items: Items
+) -> ItemResults:
     """Run items; their number must be a multiple of the mesh's size. seed: of the root key, below 2^32."""
     arguments = learner, tables, np.uint32(seed), items
     return as_one(partial(compiled, mesh, program), (program, learner.optimizer), *arguments)
 
 
-def _item(program: Program, learner: Learner, tables: BanditTables, root: Array, item: Items) -> Results:
+def _item(program: Program, learner: Learner, tables: BanditTables, root: Array, item: Items) -> ItemResults:
     lanes, per_row, rows = program.lanes, program.per_row, item.first.shape[0]
     side_by_side = lanes // per_row
     place = jnp.arange(lanes, dtype=jnp.int32)
@@ -106,7 +108,7 @@ def _item(program: Program, learner: Learner, tables: BanditTables, root: Array,
     def setting_of(row_values: Array, number: Array) -> Array:
         return row_values[0] if rows == side_by_side == 1 else spread(row_values, number)
 
-    def chunk(number: Array) -> Results:
+    def chunk(number: Array) -> ItemResults:
         seed_in_row = place % per_row + (number * lanes if per_row == lanes else 0)
         counted = seed_in_row < spread(item.seeds, number)
         keys = None
@@ -129,8 +131,8 @@ def _item(program: Program, learner: Learner, tables: BanditTables, root: Array,
         ends = None if tail is None else _ends(job, tail, policy)
         policies = _probabilities(job, policy).T if program.final else None
         if program.groups == 0:
-            return Results(jnp.zeros(()), track.shift, jnp.zeros(()), ends, policies)
-        return Results(*moments(counted.reshape(program.groups, -1), track), ends=ends, policies=policies)
+            return ItemResults(jnp.zeros(()), track.shift, jnp.zeros(()), ends, policies)
+        return ItemResults(*moments(counted.reshape(program.groups, -1), track), ends=ends, policies=policies)
 
     if program.groups != 1:
         single = chunk(jnp.int32(0))
@@ -140,7 +142,7 @@ def _item(program: Program, learner: Learner, tables: BanditTables, root: Array,
     return _pooled(program, chunk, (chunks + (lanes - 1)) // lanes)
 
 
-def _pooled(program: Program, chunk: Any, chunks: Array | int) -> Results:
+def _pooled(program: Program, chunk: Any, chunks: Array | int) -> ItemResults:
     """All chunks of an item, their moments pooled in order (Chan). The chunk is traced once."""
     most = max(PART // program.lanes, 1)
     traced, shapes = jax.make_jaxpr(chunk, return_shape=True)(jnp.zeros((), jnp.result_type(chunks)))
@@ -148,13 +150,13 @@ def _pooled(program: Program, chunk: Any, chunks: Array | int) -> Results:
     none = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes._replace(ends=None, policies=None))
     ends, policies = jax.tree.map(lambda s: jnp.zeros((most, *s.shape), s.dtype), (shapes.ends, shapes.policies))
 
-    def one(number: Array, pooled: Results) -> Results:
+    def one(number: Array, pooled: ItemResults) -> ItemResults:
         more = jax.tree.unflatten(tree, jaxpr_as_fun(traced)(number))
         total = pooled.seeds + more.seeds
         share = 1 / jnp.maximum(total, 1)
         change = more.mean - pooled.mean
         between = change * change * (pooled.seeds * more.seeds * share)[:, None]
-        return Results(
+        return ItemResults(
             total,
             pooled.mean + change * (more.seeds * share)[:, None],
             pooled.square + (more.square + between),

@@ -21,7 +21,7 @@ _NOTHING = 1e-100
 
 
 @dataclass(frozen=True)
-class Picture:
+class LikelihoodSurface:
     """The likelihood of one law around its best fit, for C curves.
 
     `theta` [C, q] best, `rho` [C], `plateau`, `amplitude`, `sigma` [C] there, `weights` [C, T]; `points` [R, C, M]
@@ -61,10 +61,10 @@ def own_units(reward: Floats) -> tuple[Floats, Floats]:
     return centre, np.where(largest > 0, unit, 1.0)
 
 
-def restored(picture: Picture, centre: Floats, unit: Floats) -> Picture:
-    """The picture of (reward - centre) / unit as that of the reward itself."""
-    points, shift, factor = picture.points, centre[:, 0], unit[:, 0]
-    noise = np.where(picture.sigma > _NOTHING, factor * picture.sigma, 0.0)
+def restored(surface: LikelihoodSurface, centre: Floats, unit: Floats) -> LikelihoodSurface:
+    """The surface of (reward - centre) / unit as that of the reward itself."""
+    points, shift, factor = surface.points, centre[:, 0], unit[:, 0]
+    noise = np.where(surface.sigma > _NOTHING, factor * surface.sigma, 0.0)
     points = replace(
         points,
         plateau=centre + unit * points.plateau,
@@ -72,12 +72,12 @@ def restored(picture: Picture, centre: Floats, unit: Floats) -> Picture:
         squares=np.where(noise[:, None] > 0, unit**2 * points.squares, 0.0),
     )
     return replace(
-        picture,
-        plateau=shift + factor * picture.plateau,
-        amplitude=factor * picture.amplitude,
+        surface,
+        plateau=shift + factor * surface.plateau,
+        amplitude=factor * surface.amplitude,
         sigma=noise,
         points=points,
-        deviance=picture.deviance + 2 * picture.freedom[:, None] * np.log(unit),
-        fitted=centre + unit * picture.fitted,
-        log_likelihood=picture.log_likelihood - picture.time.size * np.log(factor),
+        deviance=surface.deviance + 2 * surface.freedom[:, None] * np.log(unit),
+        fitted=centre + unit * surface.fitted,
+        log_likelihood=surface.log_likelihood - surface.time.size * np.log(factor),
     )

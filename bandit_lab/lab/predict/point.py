@@ -1,0 +1,353 @@
+"""One setting of a learner: every number that the theory has for it, worked out when it is asked for."""
+
+import bisect
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from bandit_lab import theory
+from bandit_lab.app.document import Value
+from bandit_lab.app.settings.config import PredictSettings
+from bandit_lab.grpo import Hyper, Learner, OwnLaw
+from bandit_lab.lab.predict.linear import (
+    RESAMPLED,
+    LinearTheory,
+    RateThreshold,
+    linearise,
+    noise_covariance,
+    said_of_sampler,
+    signal_of,
+    special,
+    stationary_stds,
+    two_arms_of,
+    weighs,
+)
+from bandit_lab.measure import Floquet, FloquetThreshold, floquet, floquet_threshold
+from bandit_lab.theory.signal import Signal
+from bandit_lab.theory.stability import repels
+
+NO_NOISE = "no noise at G = infinity"
+SEARCHED = {"refresh": 1024, "pipeline": 1024, "lag": 128}
+"""Largest refresh interval that the search for unstable ones looks at, whatever the setting's own interval is."""
+SEARCHED_CLOSED = 1024
+"""The same for `lag` where the whole stiffness is stale and the threshold of each lag is a root, not a scan."""
+REPELS = "the fixed point repels"
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Threshold, and multipliers at the setting, of the real update by its own derivatives over one period."""
+
+    threshold: FloquetThreshold
+    here: Floquet
+
+    @property
+    def reason(self) -> str | None:
+        """Why there are no multipliers, or None."""
+        return self.here.reason
+
+    @property
+    def held(self) -> bool:
+        """Whether these are the numbers of an update whose second moment stands still, which that of a run does not."""
+        return self.here.moment_source is not None
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Refresh intervals at which stability is lost at this learning rate, in steps.
+
+    islands: unstable ranges [first, last] up to `searched`, or None where they were not searched (see `first`).
+    """
+
+    law: Value
+    first: Value
+    islands: list[list[int]] | None = None
+    searched: int | None = None
+
+
+@dataclass(frozen=True)
+class OperatingPoint:
+    """A learner at one setting, near the fixed point of `linear`.
+
+    Thresholds and multipliers are absent, with the reason, where there is no fixed point. Everything that names no such
+    case may be asked for only where there is one.
+    """
+
+    settings: PredictSettings
+    learner: Learner
+    hyper: Hyper
+    linear: LinearTheory
+
+    @property
+    def group_size(self) -> int | None:
+        """G; None at G = infinity."""
+        return None if self.settings.dynamics == "mean_field" else self.learner.group_size
+
+    @cached_property
+    def reference(self) -> np.ndarray:
+        """Probabilities [K] of the reference."""
+        return np.exp(np.asarray(self.learner.bandit.reference_log_policy)[0])
+
+    @cached_property
+    def initial(self) -> np.ndarray:
+        """Probabilities [K] at the start of training."""
+        bandit = self.learner.bandit
+        return np.exp(np.asarray(bandit.log_policy(bandit.initial_parameters))[0])
+
+    @cached_property
+    def means(self) -> np.ndarray:
+        """Mean [K] of the reward of each arm that is trained on."""
+        return np.asarray(self.learner.bandit.law.means)[0]
+
+    @cached_property
+    def signal(self) -> Signal | None:
+        """The theory's view of the reward, where it has one."""
+        return signal_of(self.learner, self.settings, self.settings.dynamics)
+
+    @cached_property
+    def noise(self) -> tuple[np.ndarray | None, str | None]:
+        """Reduced covariance [R, R] of one update's gradient, or None and why."""
+        if self.group_size is None:
+            return None, None
+        return noise_covariance(self.learner, self.settings, np.asarray(self.linear.policy))
+
+    @cached_property
+    def stationary(self) -> tuple[Value, Value]:
+        """(std of the reported reward, std of the log-odds of the best arm)."""
+        rate, momentum, interval, _ = self.hyper
+        reported = np.asarray(self.learner.bandit.true_means)[0]
+        cell = (rate, momentum, interval)
+        return stationary_stds(self.linear, self.noise, reported, cell, self.settings.batch_reuse)
+
+    @cached_property
+    def sampler(self) -> str | None:
+        """What draws, in words, where the policy itself does not."""
+        return said_of_sampler(self.learner, self.settings)
+
+    @cached_property
+    def sampled_arms(self) -> theory.SampledTwoArms | None:
+        """The theory of two arms that another law draws, where it has one."""
+        return two_arms_of(self.learner, self.settings, self.settings.dynamics)
+
+    @cached_property
+    def own_reward(self) -> float | None:
+        """Expected reward at the fixed point to which the policy's own answers lead; None where there is none."""
+        own = replace(self.learner, sampler=OwnLaw())
+        return linearise(own, self.settings, self.settings.dynamics, self.hyper.kl_weight).expected_reward
+
+    @cached_property
+    def no_gradient_formula(self) -> str | None:
+        """Why closed forms of the reward's gradient do not hold, or None."""
+        return weighs(self.learner)
+
+    @cached_property
+    def no_drift_formula(self) -> str | None:
+        """Why closed forms of the whole drift do not hold, or None."""
+        return special(self.learner)
+
+    @property
+    def kappa(self) -> float:
+        """Learning rate times the largest stiffness."""
+        return self.hyper.learning_rate * self.linear.largest
+
+    @cached_property
+    def loop(self) -> theory.LinearLoop:
+        """The linear loop at this momentum."""
+        return self.linear.loop(self.hyper.momentum)
+
+    @property
+    def mean_age(self) -> float:
+        """Of the policy that acts [steps]."""
+        model, interval = self.linear.model, self.hyper.refresh_interval
+        if self.linear.ages is not None:
+            return theory.mean_age_of(self.linear.ages.of_steps(interval))
+        return theory.mean_age("random" if model == "random_mean" else model, interval)
+
+    @cached_property
+    def derived(self) -> Derived | None:
+        """By differentiating the update, for any staleness model and optimiser: where the linear theory has no loop."""
+        linear = self.linear
+        if linear.policy is None or linear.drawn or linear.unsupported_reason() is None:
+            return None
+        _, momentum, interval, weight = self.hyper
+        here = floquet(self.learner, linear.dynamics, self.hyper)
+        if here.reason is not None:
+            return Derived(FloquetThreshold(None, None, None, None, here.reason), here)
+        return Derived(floquet_threshold(self.learner, linear.dynamics, momentum, interval, weight), here)
+
+    @property
+    def exact_derivatives(self) -> Derived | None:
+        """`derived` where its multipliers are those of a run: no second moment is held."""
+        found = self.derived
+        return None if found is None or found.reason is not None or found.held else found
+
+    @property
+    def unsupported(self) -> str | None:
+        """Why there is no linear loop, and why the update has no multipliers either; None where there is a loop."""
+        reason, derived = self.linear.unsupported_reason(), self.derived
+        return reason if derived is None or not derived.reason else f"{reason}; {derived.reason}"
+
+    @cached_property
+    def law(self) -> RateThreshold:
+        """Learning rate at which stability is lost, to leading order."""
+        return self.linear.law(self.hyper.refresh_interval, self.hyper.momentum)
+
+    @cached_property
+    def exact(self) -> RateThreshold:
+        """The same exactly: from the linear loop, or by differentiating the update if no second moment is held."""
+        derived = self.derived
+        if derived is None:
+            return self.linear.threshold(self.hyper.refresh_interval, self.hyper.momentum)
+        found, reason = derived.threshold, self.unsupported or ""
+        if derived.held or found.learning_rate is None:
+            return RateThreshold.absent(reason if derived.held else found.reason or reason)
+        # A flip from step to step is +1 over an even number of steps.
+        kind = "flip" if found.kind == "fold" and derived.here.period % 2 == 0 else found.kind
+        return RateThreshold(found.learning_rate, bifurcation=kind, note=found.reason or "")
+
+    @cached_property
+    def onset(self) -> RateThreshold:
+        """Learning rate from which on displacements oscillate."""
+        return self.linear.onset(self.hyper.refresh_interval, self.hyper.momentum)
+
+    @cached_property
+    def multiplier(self) -> complex:
+        """The dominant multiplier over `steps` updates."""
+        if self.exact_derivatives is not None:
+            return complex(self.exact_derivatives.here.multipliers[0])
+        return complex(theory.multipliers(self.loop, self.hyper.learning_rate, self.hyper.refresh_interval)[0])
+
+    @property
+    def steps(self) -> int:
+        """Updates over which multipliers are."""
+        if self.exact_derivatives is not None:
+            return self.exact_derivatives.here.period
+        return self.loop.steps_per_map(self.hyper.refresh_interval)
+
+    @cached_property
+    def _modulus(self) -> float:
+        if self.exact_derivatives is not None:
+            return self.exact_derivatives.here.radius
+        return float(theory.spectral_radius(self.loop, self.hyper.learning_rate, self.hyper.refresh_interval))
+
+    @property
+    def radius(self) -> Value:
+        """Modulus of the largest multiplier."""
+        reason = None if self.exact_derivatives is not None else self.unsupported
+        return Value.absent(reason) if reason else Value.of(self._modulus, "the multipliers are not finite")
+
+    @cached_property
+    def period(self) -> float | None:
+        """Steps per cycle of the dominant multiplier; None where it is real and positive."""
+        if self.exact_derivatives is not None:
+            found: float | None = self.exact_derivatives.here.cycle
+        else:
+            found = theory.period(self.loop, self.hyper.learning_rate, self.hyper.refresh_interval)
+        return None if found is None or not math.isfinite(found) else found
+
+    @property
+    def regime(self) -> str | None:
+        """`overdamped`, `oscillatory` or `unstable`, None where there are no multipliers.
+
+        A mode may swing from step to step and yet, over a block of even length, have a positive multiplier: then the
+        period tells it, the onset does not.
+        """
+        linear = self.exact_derivatives is None
+        if linear and self.unsupported:
+            return None
+        if self._modulus >= 1 or (linear and repels(self.loop)):
+            return "unstable"
+        onset = self.onset.value
+        swings = self.period is not None or (onset is not None and self.hyper.learning_rate > onset)
+        return "oscillatory" if swings else "overdamped"
+
+    @cached_property
+    def intervals(self) -> Intervals:
+        """Refresh intervals at which stability is lost."""
+        linear, hyper = self.linear, self.hyper
+        if reason := linear.unsupported_reason():
+            return Intervals(Value.absent(reason), Value.absent(reason))
+        at_one = linear.law(1, hyper.momentum)
+        law = Value.of(None if at_one.value is None else at_one.value / hyper.learning_rate, at_one.reason or REPELS)
+        if linear.model not in SEARCHED:
+            return Intervals(law, Value.absent(f"not searched for staleness={linear.model}"))
+        runs: list[tuple[int, int]]
+        if linear.model == "lag" and linear.wholly_stale:
+            maximum, runs = SEARCHED_CLOSED, unstable_lags(linear, hyper, SEARCHED_CLOSED)
+        else:
+            maximum = SEARCHED[linear.model]
+            runs = theory.islands(self.loop, hyper.learning_rate, maximum)
+        first = Value.of(runs[0][0] if runs else None, f"stable at every refresh interval up to {maximum}", "steps")
+        return Intervals(law, first, [list(run) for run in runs], maximum)
+
+
+def unstable_lags(linear: LinearTheory, hyper: Hyper, maximum: int) -> list[tuple[int, int]]:
+    """The unstable lags 0..maximum as at most one range, by bisection; for a stiffness that is wholly stale.
+
+    Derived here: on the unit circle kappa rises with the angle, and a longer lag reaches the phase of a crossing at a
+    smaller one, so that the threshold falls with the lag. Roots only leave the circle as kappa grows, and the stiffest
+    mode leaves first: a lag is unstable where its threshold lies at or below eta times the largest stiffness.
+    """
+    kappa, convention = hyper.learning_rate * linear.largest, theory.as_convention(linear.convention)
+
+    def unstable(lag: int) -> bool:
+        return theory.exact("lag", lag, hyper.momentum, convention).kappa <= kappa
+
+    first = bisect.bisect_left(range(maximum + 1), True, key=unstable)
+    return [(first, maximum)] if first <= maximum else []
+
+
+class Missing(Exception):
+    """There is no such value here, for the reason given."""
+
+
+def check_linear(point: OperatingPoint) -> None:
+    if reason := point.linear.unsupported_reason():
+        raise Missing(reason)
+
+
+def binary(point: OperatingPoint) -> theory.BinarySignal:
+    if point.sampler is not None:
+        raise Missing(RESAMPLED)
+    if not isinstance(point.signal, theory.BinarySignal):
+        raise Missing("in closed form only for rewards 0 and 1")
+    return point.signal
+
+
+def check_drift_closed(point: OperatingPoint) -> None:
+    if point.no_drift_formula is not None:
+        raise Missing(point.no_drift_formula)
+
+
+def check_gradient_closed(point: OperatingPoint) -> None:
+    if point.no_gradient_formula is not None:
+        raise Missing(point.no_gradient_formula)
+
+
+def success_chance(point: OperatingPoint) -> float:
+    binary(point)
+    return float(point.linear.policy @ point.means)
+
+
+def finite_group_size(point: OperatingPoint) -> int:
+    if point.group_size is None:
+        raise Missing(NO_NOISE)
+    return point.group_size
+
+
+def noise_of(point: OperatingPoint) -> np.ndarray:
+    check_linear(point)
+    finite_group_size(point)
+    noise, reason = point.noise
+    if noise is None:
+        raise Missing(reason or "no formula for the gradient noise")
+    return noise
+
+
+def check_wholly_stale(point: OperatingPoint) -> None:
+    if not point.linear.drawn and point.linear.ages is None:
+        check_linear(point)
+    if not point.linear.wholly_stale:
+        raise Missing("one number only where the whole stiffness is stale")

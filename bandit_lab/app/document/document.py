@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from bandit_lab._names import did_you_mean
 from bandit_lab._text import visible
 from bandit_lab.app.document.blocks import Column, Contents, Figure, On, Paragraph, Table, Values
 
@@ -176,4 +177,5 @@ def _parts(value: Any) -> Any:
 
 def _missing(name: object, known: Iterable[str]) -> str:
     """The line for a name that a result does not have."""
-    return f"result: expected one of {', '.join(known) or 'none'}, got {name!r}"
+    names = list(known)
+    return f"result: expected one of {', '.join(names) or 'none'}{did_you_mean(str(name), names)}, got {name!r}"

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from bandit_lab.app.interface import (
         advise,
         bench,
+        branch,
         check,
         diagnose,
         explore,
@@ -48,6 +49,7 @@ __all__ = [
     "__version__",
     "advise",
     "bench",
+    "branch",
     "check",
     "diagnose",
     "explore",

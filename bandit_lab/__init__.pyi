@@ -74,6 +74,42 @@ def bench(
     """Throughput of the simulator on this machine: `python -m bandit_lab bench`."""
     ...
 
+def branch(
+    *,
+    bandit: Any = "two_arm",
+    advantage: Any = "grpo",
+    estimator: Any = "frozen",
+    staleness: Any = "refresh",
+    optimizer: Any = "sgd",
+    refresh_interval: Any = 1,
+    learning_rate: Any = 0.05,
+    momentum: Any = 0.9,
+    kl_weight: Any = 1.0,
+    kl_estimator: Any = "exact",
+    sampler: Any = "exact",
+    correction: Any = "none",
+    group_size: Any = 64,
+    prompts: Any = 1,
+    batch_reuse: Any = False,
+    dynamics: Any = "sampled",
+    seeds: Any = 1024,
+    steps: Any = 1000,
+    seed: Any = 0,
+    verbose: Any = False,
+    run_dir: Any = None,
+    overwrite: Any = False,
+    entropy_weight: Any = 0.0,
+    precision: Any = None,
+    rng: Any = None,
+    path: Any = "auto",
+    compilation_cache: Any = None,
+    plugins: Any = [],
+    quiet: Any = False,
+    **more: Any,
+) -> Document:
+    """The fixed point and its cycles against the learning rate, with bifurcations: `predict` with `plot=branch`."""
+    ...
+
 def check(
     *,
     bandit: Any = "k_arm",

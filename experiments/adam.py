@@ -247,7 +247,7 @@ def _draw_response(axis: Axes, found: Results) -> None:
 
 def _draw_curves(axis: Axes, found: Results) -> None:
     sizes = found.predicted.curve_size.values
-    colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.85, len(sizes)))
+    colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.7, len(sizes)))
     for row, (size, colour) in enumerate(zip(sizes, colours, strict=True)):
         axis.plot(found.predicted.step, found.predicted.reward.sel(curve_size=size), color=colour, linewidth=1.3)
         some = style.MEASURED | {"color": colour, "markersize": 3}

@@ -331,7 +331,7 @@ def bounds(panel: Axes, found: Results) -> None:
               ylabel="threshold / bound by largest age", title="no law below a bound")  # fmt: skip
     sheet.plain_log(panel.xaxis)
     sheet.plain_log(panel.yaxis)
-    panel.legend(frameon=False, loc="upper left", handletextpad=0.1, borderpad=0.1)
+    panel.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 0.07), handletextpad=0.1, borderpad=0.1)
 
 
 # Claims.

@@ -157,6 +157,7 @@ def draw(figure: Figure, found: Results, wide: bool) -> None:
             color=color, markersize=4, markerfacecolor="white", label=name,
         )  # fmt: skip
     left.set(xscale="log", yscale="log", xlabel="closed form [updates]", ylabel="mean age, counted [updates]")
+    left.set_ylim(0.8 * ends[0], 4 * ends[1])  # room for the legend
     sheet.plain_log(left.xaxis)
     sheet.plain_log(left.yaxis)
     left.legend(loc="upper left", frameon=False, borderpad=0, handletextpad=0.2)

@@ -164,7 +164,7 @@ def _draw_ratios(panel: Axes, found: Results) -> None:
     for place, name in enumerate(names):
         values = ratio.sel(variant=name).clip(*ENDS).values
         panel.plot(values, np.full(len(values), place), **s.MEASURED | {"color": s.VERMILION, "markersize": 3.6})
-    sheet.note(panel, 0.03, 0.03, "on the frame: beyond it")
+    sheet.note(panel, 0.98, 0.03, "on the frame:\nbeyond it", ha="right")
     panel.set(xlabel="measured / predicted K of the last third", xlim=ENDS, ylim=(len(names) - 0.5, -0.5))
     panel.set_yticks(range(len(names)), names)
     panel.set_title("All seeds, band: within 10 %")

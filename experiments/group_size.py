@@ -251,7 +251,7 @@ def draw(figure: Figure, found: Results, wide: bool) -> None:
 
 def _draw_curves(axis: Axes, found: Results, rule: str, title: str) -> None:
     time, sizes = found.predicted.time.values, found.predicted.group_size.values
-    colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.85, len(sizes)))
+    colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.7, len(sizes)))
     axis.plot(time, found.predicted.reward_infinite.sel(rule=rule), zorder=3, **style.LAW)
     for row, (size, colour) in enumerate(zip(sizes, colours, strict=True)):
         if rule == "grpo":

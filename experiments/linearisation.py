@@ -248,7 +248,7 @@ def _draw_amplitude(panel: Axes, found: Results) -> None:
     panel.set(xlabel=r"$\eta$ / threshold - 1", ylabel="amplitude of the gap (logits)")
     _name_loops(panel, found, 0.06, 0.95)
     note = "line: predicted (A)\ndotted: repels\nmarkers: measured"
-    sheet.note(panel, 0.97, 0.02, note, ha="right")
+    sheet.note(panel, 0.97, 0.05, note, ha="right", va="bottom")
     sheet.ticks_at(panel.xaxis, (0.01, 0.03, 0.1, 0.3, 1))
     sheet.plain_log(panel.yaxis, (1.0,))
 

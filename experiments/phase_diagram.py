@@ -28,8 +28,8 @@ from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 
 TITLE = "Stability threshold of refresh, lag and pipeline"
 FINDING = (
-    "The law is up to {a_careful_most:.0f} times too careful for refresh (A), and unsafe for a pipeline (C: "
-    "stable to {c_unsafe_least:.0%} of it)"
+    "From N = 2 the law is {a_careful_least:.0f} to {a_careful_most:.0f} times too careful for refresh (A), and unsafe "
+    "for a pipeline (C: stable to {c_unsafe_least:.0%} of it)"
 )
 
 # What prediction and measurement are both told.

@@ -261,7 +261,7 @@ def _factors(panel: Axes, found: Results) -> None:
     span = np.array([0.9, 4.6])
     panel.plot(span, 1 / span, **s.LAW)
     panel.axhline(1.0, **(s.LAW | {"linewidth": 0.8}))
-    sheet.note(panel, 0.98, 0.79, "dashed: predicted", ha="right")
+    sheet.note(panel, 0.98, 0.84, "dashed: predicted", ha="right")
     names = ("learning rate", "updates per cycle", "group size")
     for code, (name, shade) in enumerate(zip(names, (s.BLUE, s.VERMILION, s.GREEN), strict=True)):
         for place, group in enumerate(np.unique(m.group.values[m.factor_code.values == code])):
@@ -271,7 +271,7 @@ def _factors(panel: Axes, found: Results) -> None:
             x, y = m.factor_ratio.values[here][order], m.time_ratio.values[here][order]
             look: dict[str, Any] = {"color": shade, "markerfacecolor": "white", "markersize": 4.5, "linewidth": 0.9}
             panel.plot(x, y, DASHES[place], marker=MARKS[int(group)], **look, label=f"{name} ({origin})")
-    panel.set(xscale="log", yscale="log", xlim=span, ylim=(0.02, 1.3))
+    panel.set(xscale="log", yscale="log", xlim=span, ylim=(0.006, 1.3))
     panel.set(xlabel="factor / that of the first run", ylabel="time to a level / first run's")
     panel.set_title(f"time ~ (learning rate)$^{{{exponent(found, 0):.1f}}}$")
     sheet.ticks_at(panel.xaxis, (1, 2, 4))

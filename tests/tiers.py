@@ -45,7 +45,7 @@ NIGHTLY: dict[str, tuple[str, ...]] = {
     "grading/test_diagnoses.py::test_deaf_diagnostics_would_fail": (),
     "grading/test_diagnoses.py::test_logged_rewards_are_draws_of_the_hidden_means": (),
     "grading/test_diagnoses.py::test_the_learning_rate_is_set_over_the_exact_threshold": (),
-    "lab/test_sweep_work.py::test_pieces_for_little_memory_are_whole_blocks_and_units_and_join_to_the_whole": (
+    "lab/test_sweep_jobs.py::test_pieces_for_little_memory_are_whole_blocks_and_units_and_join_to_the_whole": (
         "most0",
         "most1",
         "most2",

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = notebooks.FOLDER
 BESIDE = re.compile(r'<a href="(?!https?://|#)[^"]*">(.*?)</a>', re.DOTALL)
 """A link to a file that a command would have written beside its page: a notebook has none."""
-MARKUP = re.compile(r"([\\*_<\[\]|])")
+MARKUP = re.compile(r"([\\*_\[\]|])")
 PICTURE = re.compile(r"(?<=\]\()(\w+\.(?:png|csv))(?=\))")
 
 
@@ -127,7 +127,7 @@ def capital(text: str) -> str:
 
 def plain(text: str) -> str:
     """Text that Markdown shows as it stands."""
-    return MARKUP.sub(r"\\\1", text)
+    return MARKUP.sub(r"\\\1", text).replace("<", "&lt;")
 
 
 def titled(path: Path) -> str:

@@ -16,11 +16,13 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure as Drawn
+from matplotlib.lines import Line2D
 from scipy.stats import beta
 
 from bandit_lab import _checks
 from bandit_lab.app.document import Block, Column, Document, Figure, On, Table, Values
 from bandit_lab.app.plots import style as s
+from bandit_lab.app.plots.heading import put_above
 from bandit_lab.app.settings.schema import PROBLEM, RUN, RunSettings, setting
 from bandit_lab.app.terminal.progress import Progress, ProgressCallback
 from bandit_lab.lab.sick_runs.effects import effects, label
@@ -41,7 +43,7 @@ _UNITS = {
     "reward_hacking": "fall of the true reward",
     "advantage_degeneracy": "share of silent groups",
     "policy_concentration": "share of the entropy lost",
-    "dynamical_instability": "swing of the reward, peak to peak",
+    "dynamical_instability": "swing of the reward",
 }
 
 
@@ -187,9 +189,22 @@ def share_text(part: int, whole: int) -> str:
     return f"{part} of {whole} ({100 * part / whole:.1f} %)" if whole else "-"
 
 
+def finding(found: dict[str, Any]) -> str:
+    """What `diagnose` finds of large failures and says of healthy runs, beside what sees only the reward curve."""
+    ours, curve = found["diagnose"], found["reward_only"]
+    wrong = ours["false_alarms"] / ours["healthy"]
+    told = f"diagnose finds {ours['macro_recall']:.0%} of large planted failures, at {wrong:.1%} false alarms"
+    return f"{told}; the reward curve alone {curve['macro_recall']:.0%}"
+
+
 def recall_figure(found: dict[str, Any]) -> Drawn:
     """Four panels; `found` is the `benchmark` of summary.json. Bars are 95 % Clopper-Pearson intervals."""
-    figure, axes = plt.subplots(2, 2, figsize=(7.0, 4.6), sharey=True)
+    with s.column():
+        return _panels(found)
+
+
+def _panels(found: dict[str, Any]) -> Drawn:
+    figure, axes = plt.subplots(2, 2, figsize=(s.COLUMN, 3.8), sharey=True)
     looks = (("diagnose", s.BLUE, "o", "diagnose"), ("reward_only", s.ORANGE, "s", "reward curve alone"))
     for axis, (failure, unit) in zip(axes.flat, _UNITS.items(), strict=True):
         for place, (key, colour, marker, name) in enumerate(looks):
@@ -201,15 +216,18 @@ def recall_figure(found: dict[str, Any]) -> Drawn:
             ends = np.nan_to_num(beta.ppf(0.025, hits, runs - hits + 1)), beta.ppf(0.975, hits + 1, runs - hits)
             share = hits / runs
             bars = np.array([share - ends[0], np.where(hits < runs, ends[1], 1.0) - share])
-            axis.errorbar(middle, share, np.maximum(bars, 0), color=colour, marker=marker, markersize=4, capsize=2,
-                          linewidth=1.2, label=name)  # fmt: skip
+            axis.errorbar(middle, share, np.maximum(bars, 0), color=colour, marker=marker, markersize=3, capsize=1.5,
+                          linewidth=1, label=name)  # fmt: skip
         axis.axvline(found["demanded"][failure], color=s.GREY, linestyle=(0, (4, 3)), linewidth=1)
-        axis.set(xlabel=f"{unit}", ylim=(-0.03, 1.05))
+        axis.set(xlabel=unit, ylim=(-0.03, 1.05))
         axis.set_title(failure.replace("_", " "))
     for axis in axes[:, 0]:
         axis.set_ylabel("share of runs found")
-    axes[0, 0].legend(loc="center right")
-    axes[0, 0].text(found["demanded"]["reward_hacking"], 0.02, " recall demanded from here", fontsize=7, color=s.GREY)
+    handles = [*axes[0, 0].get_legend_handles_labels()[0], Line2D([], [], color=s.GREY, linestyle=(0, (4, 3)))]
+    names = [*axes[0, 0].get_legend_handles_labels()[1], "large: demanded from here on"]
+    figure.legend(handles, names, loc="outside lower center", ncols=2)
+    split = found["split"].replace("_", " ")
+    put_above(figure, finding(found), [f"{found['runs']:,} simulated runs, {split}; bars: 95 % Clopper-Pearson"])
     return figure
 
 

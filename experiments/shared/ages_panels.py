@@ -18,7 +18,7 @@ def against_turn(panel: Axes, found: Results) -> None:
                    markersize=4, markerfacecolor="white", label=rf"$\mu$ = {mu:g}")  # fmt: skip
     panel.axhline(1, **s.LAW)
     panel.axhline(np.pi**2 / 4, color=s.GREY, linewidth=0.8, linestyle=":")
-    sheet.name_level(panel, np.pi**2 / 4, r"$\pi^2/4$")
+    sheet.note(panel, 0.03, 0.87, r"dotted: $\pi^2/4$")
     panel.set(xscale="log", ylim=(0, 2.9), xlabel="number of ages $n$ (0 to $n - 1$)",
               ylabel="threshold, mixed / in turn", title=r"mixing helps at $\mu$ = 0")  # fmt: skip
     sheet.ticks_at(panel.xaxis, found.setting.turn_ages)

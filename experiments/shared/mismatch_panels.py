@@ -91,8 +91,9 @@ def draw_repair(axis: Axes, found: Results) -> None:
         axis.plot(seen.bound, seen, **s.MEASURED | {"color": colour})
         sheet.note(axis, 0.65, 0.32 - 0.1 * place, label, color=colour)
     without, own = found.predicted.repair_ends.values
-    for height, text in ((without, "no correction"), (own, "own answers")):
+    above: dict[str, Any] = {"va": "bottom", "textcoords": "offset points", "xytext": (0, 1.5)}
+    for height, text, x, side in ((without, "no correction", 3.08, "right"), (own, "own answers", 1.03, "left")):
         axis.axhline(height, color=s.GREY, linewidth=0.8, linestyle=":")
-        axis.text(3.08, height, text, color=s.GREY, fontsize=7, ha="right", va="bottom")
+        axis.annotate(text, (x, height), ha=side, color=s.GREY, fontsize=7, **above)
     axis.set(xlabel="bound of the weights", ylabel="log-odds at the end", ylim=(0, 2.3), xlim=(1, 3.1))
     axis.set_title("d: cold, mean-only: repaired up to the bound", loc="left")

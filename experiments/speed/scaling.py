@@ -8,7 +8,7 @@ Settings are those of `bench`. Numbers of one machine are in docs/speed.md.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -21,14 +21,14 @@ from matplotlib.ticker import FuncFormatter
 from bandit_lab import _checks
 from bandit_lab.app.document import Block, Column, Document, Figure, On, Paragraph, Table, Values
 from bandit_lab.app.document.value import number
-from bandit_lab.app.plots.style import BLACK, BLUE, SKY, VERMILION, style
+from bandit_lab.app.plots.heading import put_above
+from bandit_lab.app.plots.style import BLACK, BLUE, COLUMN, SKY, VERMILION, column
 from bandit_lab.app.settings.bench import BenchSettings
 from bandit_lab.app.settings.schema import RUN, setting
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.lab import bench
 from bandit_lab.lab.bench.engines import fast_engine
 from bandit_lab.lab.bench.machine import usable_cores
-from bandit_lab.lab.bench.plot import WIDTH
 from bandit_lab.lab.bench.probe import probe
 from bandit_lab.lab.bench.timing import SLICE, in_turn
 from bandit_lab.lab.bench.workload import Case, case_columns
@@ -39,8 +39,8 @@ PANELS: dict[str, tuple[str, tuple[int, ...]]] = {
     "seeds": ("seeds", (64, 512, 4096, 32_768, 262_144)),
     "arms": ("arms K", (2, 4, 8, 16, 32, 64)),
     "group_size": ("group size G", (4, 8, 16, 32, 64, 128)),
-    "settings": ("settings (262,144 runs in all)", (1, 16, 256, 4096)),
-    "interval": ("refresh interval N, steps", (1, 2, 4, 8, 16, 64)),
+    "settings": ("settings (262,144 runs)", (1, 16, 256, 4096)),
+    "interval": ("refresh interval N", (1, 2, 4, 8, 16, 64)),
     "cores": ("cores", (1, 2, 4, 8, 16, 32, 64)),
 }
 MEMORY_STEPS = (100, 1000, 10_000)
@@ -136,8 +136,8 @@ def measure(settings: ScalingSettings, threads: int, progress: Progress) -> Docu
         _by_axis(rows),
         Table(memory, MEMORY, title="memory of a process", on=On.SHOWN),
         Paragraph(f"One setting over {most:,} settings with as many runs in all: {number(times, 3)} times as fast."),
-        Figure(lambda: _drawn(data, "scaling_panels"), "speed against seeds, arms, group size and more", "scaling"),
-        Figure(lambda: _drawn(data, "memory_panels"), "memory against steps and seeds", "memory"),
+        Figure(lambda: scaling_panels(data), "speed against seeds, arms, group size and more", "scaling"),
+        Figure(lambda: memory_panels(data), "memory against steps and seeds", "memory"),
     ]
     return Document("Scaling", {"": blocks}, data)
 
@@ -181,38 +181,54 @@ def _dataset(rows: list[Speed], memory: list[Memory]) -> xarray.Dataset:
     )
 
 
-def _drawn(results: xarray.Dataset, which: str) -> Drawn:
-    with style():
-        if which == "memory_panels":
-            return memory_panels(results)
-        return scaling_panels(results, {name: label for name, (label, _) in PANELS.items()})
+def finding(results: xarray.Dataset) -> str:
+    """How much slower the longest axis of arms and groups is, and what settings and refresh intervals cost."""
+    panel, speed = results["panel"].values, results["speed"].values
+    ends = {name: speed[panel == name][[0, -1]] for name in ("arms", "group_size", "settings", "interval")}
+    arms, groups = (ends[name][0] / ends[name][1] for name in ("arms", "group_size"))
+    free = max(abs(first / last - 1) for first, last in (ends["settings"], ends["interval"]))
+    told = f"Arms and answers per group cost ({arms:.2g} and {groups:.2g} times from end to end)"
+    return f"{told}; settings side by side and refresh intervals are free within {free:.0%}"
 
 
-def scaling_panels(results: xarray.Dataset, labels: Mapping[str, str]) -> Drawn:
+def scaling_panels(results: xarray.Dataset) -> Drawn:
     """Six panels of speed on logarithmic axes; cores with the line of proportional speed."""
-    figure, axes = plt.subplots(2, 3, figsize=(2 * WIDTH, 4.0), sharey=True)
-    for panel, axis in zip(labels, axes.flat, strict=True):
+    with column():
+        return _speed_panels(results)
+
+
+def _speed_panels(results: xarray.Dataset) -> Drawn:
+    figure, axes = plt.subplots(3, 2, figsize=(COLUMN, 4.4), sharey=True)
+    for (panel, (label, _)), axis in zip(PANELS.items(), axes.flat, strict=True):
         mine = results["panel"].values == panel
         x, speed = results["x"].values[mine], results["speed"].values[mine] / 1e6
-        axis.plot(x, speed, "o-", color=BLUE, markersize=4, linewidth=1.4)
+        axis.plot(x, speed, "o-", color=BLUE, markersize=3, linewidth=1.4)
         if panel == "cores" and len(x):
             axis.plot(x, speed[0] * x / x[0], "--", color=BLACK, linewidth=1.0, label="in proportion")
-            axis.legend(fontsize=7)
-        axis.set(xscale="log", yscale="log", xlabel=labels[panel])
+            axis.legend()
+        axis.set(xscale="log", yscale="log", xlabel=label)
         if len(x):
-            axis.set_xticks(x, [f"{v:,}" for v in x], rotation=45 if x.max() > 999 else 0, ha="center")
+            axis.set_xticks(x, [f"{v / 1000:.0f}k" if v > 999 else f"{v}" for v in x])
         axis.minorticks_off()
     lowest, highest = axes[0, 0].get_ylim()
     if highest / lowest < 10:  # at least a decade, or noise fills the picture
         axes[0, 0].set_ylim(lowest / 2, highest * 2)
-    figure.supylabel("million seed-steps per second", fontsize=9)
+    figure.supylabel("million seed-steps per second", fontsize=8)
     axes[0, 0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    about = results.attrs
+    base = f"size {BASE.name}: {BASE.arms} arms, G = {BASE.group_size}, {BASE.seeds:,} seeds, if not said otherwise"
+    put_above(figure, finding(results), [f"{base}; {about['threads']} threads on {about['processor']}"])
     return figure
 
 
 def memory_panels(results: xarray.Dataset) -> Drawn:
     """Peak memory above that of importing JAX against steps and against seeds."""
-    figure, axes = plt.subplots(1, 2, figsize=(WIDTH, 2.2), sharey=True)
+    with column():
+        return _memory_panels(results)
+
+
+def _memory_panels(results: xarray.Dataset) -> Drawn:
+    figure, axes = plt.subplots(1, 2, figsize=(COLUMN, 2.2), sharey=True)
     kinds = results["memory_axis"].values
     for axis, name, colour in zip(axes, ("steps", "seeds"), (SKY, VERMILION), strict=True):
         mine = (kinds == name) | ((kinds == "paper") & (name == "seeds"))
@@ -222,6 +238,9 @@ def memory_panels(results: xarray.Dataset) -> Drawn:
         axis.set(xscale="log", xlabel=f"{name} ({fixed:,} {other})")
     axes[0].set_ylim(0, 1.2 * float(results["memory"].max()) / 1e6)
     axes[0].set_ylabel("MB above import jax")
+    highest, work = float(results["memory"].max()) / 1e6, results["memory_seeds"] * results["memory_steps"]
+    found = f"A process needs at most {highest:.0f} MB above import jax for {int(work.max()):,} seed-steps"
+    put_above(figure, found, [f"size {BASE.name}: {BASE.arms} arms, G = {BASE.group_size}"])
     return figure
 
 

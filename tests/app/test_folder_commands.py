@@ -122,7 +122,7 @@ def test_paths_that_cannot_be(command, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], ("folder: expected the folder of a run, got None",)),
+        ([], ("folder: expected the folder of a run, got none",)),
         (["nothing"], ("folder: expected the folder of a run, got 'nothing'",)),
         (["."], ("folder: expected the folder of a run, got '.'",)),
         (["run_dir=."], ("run_dir: expected a setting of", "did you mean folder?")),

@@ -43,7 +43,9 @@ TYPED = {
     "predict bandit@other=two_arm": "override: expected key=value with a setting of predict, got 'bandit@other'",
     "predict ~foo": "override: expected key=value with a setting of predict, got 'foo'",
     "predict 'momentum=${mu}'": "momentum: expected a number, got Interpolation key 'mu' not found",
-    "predict group_size=8,64": "group_size: expected one value, a list (group_size=[8,64]), or -m for a run per value",
+    "predict group_size=8,64": "group_size: expected one value, or -m for a run per value",
+    "sweep momentum=0,.9": "momentum: expected one value, sweep.momentum=[0,.9] for a grid, or -m for a run per value",
+    "predict bandit.rewards=.9,.1": "bandit.rewards: expected one value, a list (bandit.rewards=[.9,.1]), or -m",
 }
 
 

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 
 from bandit_lab._types import Outcome
 from bandit_lab.app.plots import style as looks
-from bandit_lab.lab.sweep.phase_diagram import draw_on, phase_diagram
+from bandit_lab.lab.sweep import trajectories
+from bandit_lab.lab.sweep.phase_diagram import draw_on, finding, phase_diagram
 from bandit_lab.lab.sweep.pictures import draw_sweep
 from bandit_lab.lab.sweep.regions import edge, shade
 
@@ -88,11 +89,44 @@ def test_pictures_say_what_was_trained_and_what_lost_means():
     data = data.assign(sampled_boundary=(rows, np.array([[[0.4, 0.3]]]), {"lost": "a run that went away"}))
     data.attrs["trained"] = "two_arm (success probabilities 0.9, 0.1), advantage grpo, KL weight 1, price $5"
     figure = phase_diagram(data)
-    title = figure.get_suptitle().replace("\u00a0", " ").replace("\n", " ")
+    title = " ".join(text.get_text() for text in figure.texts).replace("\u00a0", " ").replace("\n", " ")
+    assert title.startswith("The law is careful: stability is lost at 2 times the learning rate that it permits")
     assert "two_arm (success probabilities 0.9, 0.1), advantage grpo, KL weight 1" in title
     assert "drift at G = infinity" in title
     assert "lost: a run that went away" in figure.legends[0].get_title().get_text()
     figure.canvas.draw()
+
+
+@pytest.mark.parametrize(
+    ("exact", "said"),
+    [
+        (0.7, "The law is unsafe: stability is lost at 0.7 times"),
+        (1.0, "Stability is lost where the law says"),
+        ([0.5, 1, 2, 4], "Stability is lost at 0.5 to 4 times the learning rate that the law permits"),
+        (np.nan, "Stability is lost at learning rates of 0.505 to 4.04"),
+    ],
+)
+def test_the_title_says_where_the_threshold_lies_beside_the_law(exact, said):
+    data = made_up()
+    data["threshold_exact"] = data["threshold_law"] * np.array(exact)
+    data["threshold_measured"] = 2 * data["threshold_measured"]
+    assert finding(data).startswith(said)
+
+
+def test_the_title_of_the_examples_compares_both_oscillators_with_the_runs():
+    """Displacements 1 and a half of it: the formulas are 0.1 and 0.3 off, and the second grows in the third panel."""
+    steps = np.arange(21)
+    run = np.broadcast_to(0.9**steps, (4, 21))
+    law = np.where(np.arange(4)[:, None] == 2, 1.1**steps, run + 0.3)
+    names = {"example_reward": run, "example_oscillator_mean_age": run + 0.1, "example_oscillator_law": law}
+    data = xarray.Dataset({name: (("example", "step"), 0.5 + 0.1 * values) for name, values in names.items()})
+    data["example_length"] = ("example", [20, 10, 20, 20])
+    data["example_reward"].attrs["fixed_point"] = 0.5
+    told = "The oscillator is 10% off with the policy's mean age as lag, and is 30% off with the law's"
+    assert trajectories.finding(data) == f"{told}; near the threshold the latter grows too early"
+    data["example_oscillator_law"] = data["example_reward"][::-1]
+    data["example_oscillator_law"][1] = 0.5 + 0.1 * 1.1**steps
+    assert trajectories.finding(data) == told.replace("is 30% off", "grows where runs decay")
 
 
 def lines_of(axes, look) -> list:

@@ -9,7 +9,7 @@ import xarray
 from matplotlib.figure import Figure
 
 from bandit_lab._readings import farthest_from_one
-from bandit_lab.app.plots import style
+from bandit_lab.app.plots import heading, style
 from bandit_lab.lab.reproduce import cache, claims, sheet, source
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, as_setting, discover, labelled
 from experiments.shared.readings import share_near_one
@@ -344,7 +344,7 @@ def test_a_picture_says_above_it_what_was_found_in_which_setting_and_what_failed
     said = "two arms, success probabilities 0.9, 0.1; GRPO with std; KL weight 0.5 to 2; drift at G = infinity"
     assert shown[""] == ["It is 110 %", said]
     assert shown["one"] == [*shown[""], "\u2717 failed: one: predicted 1, measured 1.1"]
-    assert heights["one"] == pytest.approx(heights[""] + sheet.LINE)
+    assert heights["one"] == pytest.approx(heights[""] + heading.LINE)
 
 
 def test_a_finding_that_names_no_claim_is_refused():

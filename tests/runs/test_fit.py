@@ -89,14 +89,14 @@ def test_a_new_column_is_one_entry(monkeypatch, capsys):
     before = show.last_columns
     more = column("spread", "spread", lambda row: Value(float(np.ptp(row.curve.reward)), "reward"))
     monkeypatch.setattr(show, "last_columns", lambda *given: [more, *before(*given)])
-    (row,) = fit(write_log("a.json"), "models=[sigmoid]", "pictures=false")["logs"]
+    row, _ = fit(write_log("a.json"), write_log("b.json"), "models=[sigmoid]", "pictures=false")["logs"]
     spread = float(np.ptp(rising()))
     assert row["spread"] == pytest.approx(spread)
     for text in (capsys.readouterr().out, Path("out/report/index.html").read_text()):
         assert "spread" in text
         assert f"{spread:.4g}" in text
     stored = xarray.open_zarr("out/results.zarr", chunks=None)["spread"]
-    assert stored.item() == pytest.approx(spread)
+    assert stored[0].item() == pytest.approx(spread)
     assert stored.attrs["units"] == "reward"
 
 

@@ -23,9 +23,9 @@ _STYLE = (
     "td:first-child{min-width:9em}h1{font-size:1.5em;overflow-wrap:anywhere}"
     "img{max-width:100%;height:auto}code{background:#f2f2f2;padding:0 .2em}"
     "summary{font-size:1.15em;font-weight:600;margin:.5em 0;cursor:pointer}abbr{text-decoration:underline dotted}"
-    ".lead{font-size:1.15em;font-weight:600}.scroll{overflow-x:auto}:root{color-scheme:light dark}"
+    "h2{font-size:1.2em}.lead{font-size:1.15em;font-weight:600}.scroll{overflow-x:auto}:root{color-scheme:light dark}"
     "@media(max-width:40em){body{margin:1em auto}td,th{padding:.2em .4em}td:first-child{min-width:0}"
-    "h1{font-size:1.2em}}"
+    "h1{font-size:1.3em}img{max-width:none;width:34em}}"
     "@media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}td,th{border-color:#444}code{background:#2a2a2a}"
     "a{color:#8ab4f8}img{filter:invert(.91) hue-rotate(180deg)}}"
 )
@@ -60,7 +60,7 @@ _HTML = {
 {% if block is paragraph %}
 <p{{ ' class="lead"' | safe if block.lead }}>{{ block.text | explained }}</p>
 {% elif block is figure %}
-<p><img alt="{{ block.alt }}" src="data:image/png;base64,{{ base64(block) }}"></p>
+<div class="scroll" tabindex="0"><img alt="{{ block.alt }}" src="data:image/png;base64,{{ base64(block) }}"></div>
 {% else %}
 {% set columns = block.shown(PAGE) %}
 <div class="scroll" tabindex="0"><table><tr>{% for column in columns -%}

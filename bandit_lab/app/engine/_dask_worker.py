@@ -55,7 +55,7 @@ def _relative(module: str) -> str:
 
 
 def signature(laboratory: bool) -> dict[str, Any]:
-    """What the bits of a result depend on besides its settings. laboratory: what is computed needs JAX."""
+    """All that the bits of a result depend on besides its settings. laboratory: what is computed needs JAX."""
     versions = {name: metadata.version(name) for name in (["jaxlib"] if laboratory else ["numpy", "scipy"])}
     kernels = arithmetic() if laboratory else {"processor": processor()}
     return kernels | versions | {"bandit_lab": __version__}

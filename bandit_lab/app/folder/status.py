@@ -33,8 +33,9 @@ class StatusPlan:
 
 def runs_in(named: str | None) -> tuple[Path, list[MultirunJob]]:
     """(folder, runs of a `-m` in it). Raises ValueError unless there is a run in it, finished or not, or several."""
-    _checks.require(bool(named), "folder", "the folder of a run", named)
-    folder = Path(str(named))
+    if not named:
+        raise ValueError("folder: expected the folder of a run, got none")
+    folder = Path(named)
     known, jobs = _look(folder)
     _checks.require(known or bool(jobs), "folder", "the folder of a run", str(folder))
     return folder, jobs
@@ -185,7 +186,7 @@ _RUNS = [
 
 
 def content(status: Status) -> dict[str, Any]:
-    """What is told of one run, as JSON has it."""
+    """The status of one run for JSON."""
     items: dict[str, Any] = {
         "state": status.state,
         "running": status.running,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "advise",
     "bench",
+    "branch",
     "check",
     "diagnose",
     "explore",
@@ -65,6 +66,27 @@ def predict(**settings: Any) -> Document:
       ValueError: a setting that is unknown or out of range: which, what was expected, what was given.
     """
     return call("predict", settings)
+
+
+@with_settings("predict", but={"plot"})
+def branch(**settings: Any) -> Document:
+    """The fixed point and its cycles against the learning rate, with bifurcations: `predict` with `plot=branch`.
+
+        found = bandit_lab.branch(refresh_interval=8, momentum=0, dynamics="mean_field")
+        found.branch.criticality
+        found.plot()
+
+    Args:
+      settings: those of `predict`.
+
+    Returns:
+      That of `predict`, with `branch`; `data` holds each branch: rewards, log-odds, largest multipliers. Where nothing
+      can be followed `branch` says why.
+
+    Raises:
+      ValueError: as `predict`.
+    """
+    return call("predict", {"plot": "branch", **settings})
 
 
 @with_settings("sweep")
@@ -282,7 +304,7 @@ def simulate(*, curves: bool = False, off_policy: bool | None = None, **settings
     """
     from omegaconf import OmegaConf
 
-    from bandit_lab.lab.sweep.simulated import simulated_grid
+    from bandit_lab.lab.sweep.simulate import simulated_grid
 
     for key in (key.partition(".")[0] for key in settings):
         if key not in _SIMULATED:

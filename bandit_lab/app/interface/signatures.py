@@ -19,15 +19,15 @@ _WORDS = {"null: outputs/<command>/<date>_<time>": "None: nothing is written", "
 _ANY = re.compile("|".join(map(re.escape, _WORDS)))
 
 
-def with_settings(command: str, only: Collection[str] | None = None) -> Callable[[F], F]:
+def with_settings(command: str, only: Collection[str] | None = None, but: Collection[str] = ()) -> Callable[[F], F]:
     """Decorator of a function whose `**settings` are those of a command: gives it their signature and documentation.
 
-    only: the settings that the function takes; None: all.
+    only: the settings that the function takes; None: all. but: those that it sets itself.
     """
 
     def dress(function: F) -> F:
         own = [one for one in inspect.signature(function).parameters.values() if one.kind is not one.VAR_KEYWORD]
-        apart = {one.name for one in own}
+        apart = {one.name for one in own} | {*but}
         known = [
             one.name for one in fields(SCHEMAS[command]) if one.name not in apart and (not only or one.name in only)
         ]

@@ -80,6 +80,25 @@ _RC: dict[Any, Any] = {
     "axes.linewidth": 0.8,
     "mathtext.fontset": "dejavusans",
 }
+COLUMN_RC: dict[Any, Any] = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "legend.handlelength": 1.8,
+    "axes.titlepad": 4,
+    "figure.constrained_layout.h_pad": 0.03,
+    "figure.constrained_layout.w_pad": 0.03,
+}
+COLUMN = 3.4
+"""Inches of one column, in which text has the sizes of COLUMN_RC."""
+
+
+def column() -> AbstractContextManager[None]:
+    """Context of the sizes of text in a picture that is one column wide."""
+    return plt.rc_context(COLUMN_RC)
 
 
 def sizes() -> AbstractContextManager[None]:

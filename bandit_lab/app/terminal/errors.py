@@ -3,12 +3,13 @@
 import contextlib
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bandit_lab._names import MOVED, did_you_mean, nearest, one_of
-from bandit_lab.app.settings.config import CHOICES, SCHEMAS
-from bandit_lab.app.settings.schema import is_name, setting_fields
+from bandit_lab.app.settings.config import CHOICES, SCHEMAS, TRACED
+from bandit_lab.app.settings.schema import default_of, is_name, setting_fields
 
 if TYPE_CHECKING:
     from bandit_lab.app.document import Document
@@ -102,7 +103,10 @@ def _from_hydra(error: BaseException, command: str) -> str:
         return f"override: expected key=value with a setting of {command}, got {odd[1]!r}"
     if several := re.match(r"Ambiguous value for argument '(.+?)=(.+?)'", str(error)):
         key, value = several.groups()
-        return f"{key}: expected one value, a list ({key}=[{value}]), or -m for a run per value, got {value!r}"
+        known = next((one for one in fields(SCHEMAS[command]) if one.name == key), None)
+        listed = "" if known and not isinstance(default_of(known), list) else f", a list ({key}=[{value}])"
+        grid = f", sweep.{key}=[{value}] for a grid" if command == "sweep" and key in TRACED else ""
+        return f"{key}: expected one value{listed}{grid}, or -m for a run per value, got {value!r}"
     return " ".join(str(error).split())
 
 

@@ -42,7 +42,7 @@ class ThroughputRow:
 
     @property
     def alone(self) -> dict[str, Any] | None:
-        """What the fast path does in a process of its own."""
+        """Throughput of the fast path in a process of its own."""
         return self.engines["fast"].get("alone")
 
     @property
@@ -164,12 +164,16 @@ def _dataset(rows: list[ThroughputRow]) -> "xarray.Dataset":
             "fast_over": (("case", "engine"), ratios, what),
         },
         {"case": [row.case.label for row in rows], "engine": names},
+        {"sizes": "; ".join(dict.fromkeys(_size(row.case) for row in rows))},
     )
 
 
+def _size(case: Case) -> str:
+    groups = "mean field" if case.mean_field else f"G = {case.group_size}"
+    return f"{case.name}: {case.arms} arms, {groups}"
+
+
 def _drawn(results: "xarray.Dataset") -> "Drawn":
-    from bandit_lab.app.plots.style import style
     from bandit_lab.lab.bench.plot import throughput_bars
 
-    with style():
-        return throughput_bars(results)
+    return throughput_bars(results)

@@ -59,7 +59,8 @@ def _run_words(plan: advise.AdvisePlan, found: Advice) -> str:
     if gain is None or found.margin is None:
         return f"{place}. Its stiffness is not known ({found.strength_reason}), so that it is a line, not a point."
     ends = f"[{gain.lower:.2g}, {gain.upper:.2g}]"
-    text = f"{place}, eta K = {gain.kappa:.2g} {ends} ({gain.source}); {found.margin.exact:.2g} times below the"
+    times = f"{float(f'{found.margin.exact:.2g}'):g}"  # 200, not 2e+02
+    text = f"{place}, eta K = {gain.kappa:.2g} {ends} ({gain.source}); {times} times below the"
     text += " exact threshold. " if found.margin.exact >= 1 else " exact threshold, that is above it. "
     return text + "It stands where this bandit has the same eta K."
 

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
-from bandit_lab.app.plots.style import GREY, MEASURED, VERMILION, lines, style
+from bandit_lab.app.plots.heading import SMALLEST_TEXT, put_above
+from bandit_lab.app.plots.style import COLUMN_RC, GREY, MEASURED, style
 from bandit_lab.lab.reproduce import claims
 
 if TYPE_CHECKING:
@@ -21,23 +22,8 @@ WIDTH = {False: 3.4, True: 7.0}
 """Inches: one column, and two (`wide`)."""
 HEIGHT = {False: 2.6, True: 3.2}
 DPI = 200
-SMALLEST_TEXT = 6.5  # points
-LINE = 0.12  # inches, of a line of that text
-TITLE_TEXT, TITLE_LINE = 8, 0.15
-LEADING, MARGIN = 1.25, 0.06
-GREY_TEXT = "#555555"
 
-_RC: dict[Any, Any] = {
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "axes.labelsize": 8,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "legend.fontsize": 7,
-    "legend.handlelength": 1.8,
-    "axes.titlepad": 4,
-    "figure.constrained_layout.h_pad": 0.03,
-    "figure.constrained_layout.w_pad": 0.03,
+_RC: dict[Any, Any] = COLUMN_RC | {
     "savefig.dpi": DPI,
     "path.simplify": False,
     "svg.hashsalt": "bandit_lab",
@@ -65,24 +51,6 @@ def drawn(loaded: "Loaded", found: "Results", wide: bool, rows: "Sequence[ClaimR
         setting = [loaded.trained(found.setting)] if loaded.trained is not None else []
         put_above(figure, claims.finding(loaded, rows), setting, claims.failed(loaded, rows))
         yield figure
-
-
-def put_above(figure: "Figure", finding: str, setting: "Sequence[str]", failed: "Sequence[str]") -> None:
-    """Lines above a figure that is made higher by them: what was found, the setting, every prediction that failed."""
-    width, height = figure.get_size_inches()
-    title: dict[str, Any] = {"fontsize": TITLE_TEXT, "fontweight": "bold"}
-    parts = [(lines(finding, 0.88 * width), TITLE_LINE, title)]
-    for colour, texts in ((GREY_TEXT, setting), (VERMILION, failed)):
-        parts += [(lines(text, 1.25 * width), LINE, {"fontsize": SMALLEST_TEXT, "color": colour}) for text in texts]
-    place, tops = MARGIN / 2, []
-    for text, line, _ in parts:
-        tops.append(place)
-        place += line * (1 + text.count("\n"))
-    whole = height + place + MARGIN / 2
-    figure.set_figheight(whole)
-    for (text, _, look), top in zip(parts, tops, strict=True):
-        figure.text(MARGIN / width, 1 - top / whole, text, va="top", linespacing=LEADING, **look)
-    figure.set_layout_engine("constrained", rect=(0, 0, 1, height / whole))
 
 
 def panels(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from bandit_lab import _checks
 from bandit_lab.app import engine
 from bandit_lab.app.document import Block, Document, On, Paragraph
+from bandit_lab.app.folder.written import INDEX
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.runs.fit import show
 from bandit_lab.runs.fit.shapes import SHAPES
@@ -58,7 +59,7 @@ def compute(plan: FitPlan, run: Progress) -> Document:
     """Fit, judge and forecast every log that has a curve."""
     settings = plan.settings
     found = worked(plan.logs, partial(work, settings=settings), settings, run, "fits, forecasts, verdicts")
-    rows = rows_of(plan.logs, found, settings.report)
+    rows = rows_of(plan.logs, found, settings.report, INDEX)
     done = [row for row in rows if row.result is not None]
     table = show.runs_table(rows, settings)
     blocks: list[Block] = [table]
@@ -77,7 +78,8 @@ def compute(plan: FitPlan, run: Progress) -> Document:
     pages = pages_of(rows, lambda row: show.page(row, settings))
     numbers, stored = partial(show.dataset, table, settings), settings.report or len(rows) > 1
     missing = missing_curves(plan.logs)
-    return Document(f"Fits of {len(rows)} logs", {"logs": blocks}, numbers, pages, missing, stored=stored)
+    title = f"Fits of {len(rows)} logs" if len(rows) > 1 else f"Fit of {rows[0].log.name}"
+    return Document(title, {"logs": blocks}, numbers, pages, missing, stored=stored)
 
 
 def _page(rows: Sequence[LogRow[Any]]) -> "Drawn":

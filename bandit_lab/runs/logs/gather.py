@@ -84,7 +84,8 @@ def gather(settings: LogSettings, advance: ProgressCallback, given_as: str = "pa
     """
     options = reading_options(settings)
     what = "logs (files or folders as plain arguments), or logs_index=PATH"
-    _checks.require(bool(settings.paths or settings.logs_index), "paths", what, "nothing")
+    if not (settings.paths or settings.logs_index):
+        raise ValueError(f"paths: expected {what}, got none")
     _checks.require(not (settings.paths and settings.logs_index), "paths", f"{what}, one of the two", "both")
     one = "one run beside it (a table of runs names such files in its column eval_curve)"
     _checks.require(not (settings.eval_path and settings.logs_index), "eval_path", one, "logs_index")

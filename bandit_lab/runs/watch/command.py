@@ -71,7 +71,8 @@ class Budget:
 
 def prepare(settings: WatchSettings, explicit: frozenset[str]) -> WatchPlan:
     """Check every setting; nothing is opened, for the log may not exist yet. Raises ValueError."""
-    _checks.require(len(settings.paths) == 1, "paths", "one log or folder", f"{len(settings.paths)} of them")
+    if len(settings.paths) != 1:
+        raise ValueError(f"paths: expected one log or folder, got {len(settings.paths) or 'none'}")
     for name in ("seconds", "idle", "every"):
         if getattr(settings, name) is not None:
             _checks.positive(name, getattr(settings, name))

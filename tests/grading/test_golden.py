@@ -43,6 +43,19 @@ def test_planted_differences_are_named(folders, capsys):
     ]
 
 
+def test_times_are_not_compared(folders):
+    for folder, seconds in zip(folders, (1.25, 31.5), strict=True):
+        (folder / "predict/terminal.txt").write_text(f"sweep, {seconds} seconds in its last process\n")
+        about = {
+            "run_seconds": seconds,
+            "seed_steps_per_second": 9 * seconds,
+            "peak_memory_bytes": 1,
+            "seconds": seconds,
+        }
+        (folder / "predict/found-summary.json").write_text(json.dumps(about, indent=2))
+    assert golden.compare(*folders) == golden.SAME
+
+
 def test_a_page_is_its_text():
     page = "<html><style>p {}</style><body><p>One  <b>law</b></p><script>let x = 1 < 2</script>&lt;2</body></html>"
     assert golden.text_of(page) == "One\nlaw\n<2\n"

@@ -25,7 +25,7 @@ bench: $(READY)  ## throughput of this machine against NumPy; ARGS=quick=true fo
 reproduce: $(READY)  ## figures and claims as drafts; ARGS="figures=two_detectors quality=paper"
 	$(BIN)/python -m bandit_lab reproduce $(ARGS)
 
-test: $(READY)  ## every kind of statement in five minutes; TIER=slow: all of a commit's tests, TIER=all: nightly's too
+test: $(READY)  ## every kind of statement; TIER=slow: all of a commit's tests, TIER=all: nightly's too
 	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile -m "$(LEFT_OUT_$(TIER))" $(ARGS)
 
 nightly: $(READY)  ## what TIER=slow leaves out: all variants, all experiments, long Monte Carlo, many kills

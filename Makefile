@@ -5,8 +5,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TRAINER := .venv-trainer
 ARGS ?=
+TIER ?= short
+# Tests that a tier leaves out: marked in their files, or listed in tests/tiers.py.
+LEFT_OUT_short := not slow and not nightly
+LEFT_OUT_slow := not nightly
+LEFT_OUT_all :=
 
-.PHONY: sweep predict bench reproduce test nightly quick trainer lowest mutate lock lines lint format docs figures redraw notebooks clean help
+.PHONY: sweep predict bench reproduce test nightly trainer lowest mutate lock lines lint format docs figures redraw notebooks clean help
 
 sweep: $(READY)  ## the phase diagram; ARGS="staleness=lag seeds=256" changes settings
 	$(BIN)/python -m bandit_lab sweep $(ARGS)
@@ -20,19 +25,16 @@ bench: $(READY)  ## throughput of this machine against NumPy; ARGS=quick=true fo
 reproduce: $(READY)  ## figures and claims as drafts; ARGS="figures=two_detectors quality=paper"
 	$(BIN)/python -m bandit_lab reproduce $(ARGS)
 
-test: $(READY)  ## every kind of statement, one variant of each class where there are many; TIER=all: nightly's too
-	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile -m "$(if $(filter all,$(TIER)),,not nightly)" $(ARGS)
+test: $(READY)  ## every kind of statement in five minutes; TIER=slow: all of a commit's tests, TIER=all: nightly's too
+	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile -m "$(LEFT_OUT_$(TIER))" $(ARGS)
 
-nightly: $(READY)  ## what `test` leaves out: all variants, all experiments, long Monte Carlo, many kills
+nightly: $(READY)  ## what TIER=slow leaves out: all variants, all experiments, long Monte Carlo, many kills
 	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile -m "nightly" $(ARGS)
-
-quick: $(READY)  ## tests that take less than about ten seconds each
-	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile -m "not slow and not nightly" $(ARGS)
 
 trainer: $(TRAINER)/.ready  ## tests with TRL's trainer, in an environment of their own (3 GB: PyTorch)
 	OMP_NUM_THREADS=1 $(TRAINER)/bin/python -m pytest -m trainer tests/integrations $(ARGS)
 
-lowest:  ## lower bounds of all packages on every supported Python: commands, and the tests of `quick`
+lowest:  ## lower bounds of all packages on every supported Python: commands, and the tests of `make test`
 	.ci/lowest all
 
 mutate: $(READY)  ## small mistakes planted at random in a copy: which does no short test see? ARGS="--sample 120 --seed 0"

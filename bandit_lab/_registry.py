@@ -78,7 +78,7 @@ class Registry(Generic[T]):
 
     def __getitem__(self, name: str) -> Callable[..., T]:
         """The builder. Raises ValueError that lists the known names."""
-        return self._builders[_checks.choice(self.kind, name, self)]
+        return self._builders[_checks.choice(self.kind, name, sorted(self._builders))]
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._builders))

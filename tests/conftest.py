@@ -36,7 +36,7 @@ os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # no test may depend on wh
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
-from nightly import KEPT  # noqa: E402
+from tiers import NIGHTLY, SLOW  # noqa: E402
 
 from bandit_lab._registry import Registry  # noqa: E402
 
@@ -100,8 +100,8 @@ def pytest_configure(config):
         config.option.loadscopereorder = False
 
 
-def leave_to_nightly(items, listed=KEPT) -> set[str]:
-    """Mark what `nightly.KEPT` leaves out. Returns what in it is no test's, of the files collected."""
+def leave_out(items, mark: str, listed) -> set[str]:
+    """Mark what a table of `tiers` leaves out of a tier. Returns what in it is no test's, of the files collected."""
     unused = {(name, "") for name in listed} | {(name, one) for name, kept in listed.items() for one in kept}
     files = set()
     for item in items:
@@ -110,7 +110,7 @@ def leave_to_nightly(items, listed=KEPT) -> set[str]:
         files.add(file)
         unused -= {(name, ""), (name, case)}
         if name in listed and case not in listed[name]:
-            item.add_marker(pytest.mark.nightly)
+            item.add_marker(mark)
     return {f"{name}[{case}]" for name, case in unused if name.partition("::")[0] in files}
 
 
@@ -122,9 +122,9 @@ def longest_first(items) -> None:
 
 def pytest_collection_modifyitems(config, items):
     """What is about released programs is left to test_released.py."""
-    unused = leave_to_nightly(items)
+    unused = leave_out(items, "nightly", NIGHTLY) | leave_out(items, "slow", SLOW)
     if unused and config.args_source.name != "ARGS":
-        raise pytest.UsageError(f"tests/nightly.py: expected names of tests, got {', '.join(sorted(unused))}")
+        raise pytest.UsageError(f"tests/tiers.py: expected names of tests, got {', '.join(sorted(unused))}")
     longest_first(items)
     if QUICKLY in os.environ.get("XLA_FLAGS", ""):
         for item in items:

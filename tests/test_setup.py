@@ -1,6 +1,7 @@
-"""The tests' own setting: long files first, two tiers, quick compilation, interrupts."""
+"""The tests' own setting: long files first, three tiers, quick compilation, interrupts."""
 
 import ast
+import itertools
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import conftest
 import jax
 import jax.numpy as jnp
 import pytest
-from conftest import AS_RELEASED, LONGEST, QUICKLY, compile_quickly, leave_to_nightly, longest_first
+from conftest import AS_RELEASED, LONGEST, QUICKLY, compile_quickly, leave_out, longest_first
 from jax.experimental.serialize_executable import serialize
 from settings import nightly_but, thinned
 
@@ -36,16 +37,16 @@ def test_long_files_exist_and_come_first(request):
     assert [items[0], items[2]] == [first, last]
 
 
-def test_what_is_left_to_nightly_is_named_rightly(request):
+def test_what_a_tier_leaves_out_is_named_rightly(request):
     """Planted: a test and a case that are not there."""
-    here = "test_setup.py::test_what_is_left_to_nightly_is_named_rightly"
+    here = "test_setup.py::test_what_a_tier_leaves_out_is_named_rightly"
     listed = {here: ("no case",), "test_setup.py::test_nothing": ()}
     marked = []
     item = request.node
-    item.add_marker = lambda marker: marked.append(marker.name)
-    assert leave_to_nightly([item], listed) == {f"{here}[no case]", "test_setup.py::test_nothing[]"}
-    assert leave_to_nightly([item], {here: ()}) == set()
-    assert marked == ["nightly", "nightly"]
+    item.add_marker = marked.append
+    assert leave_out([item], "nightly", listed) == {f"{here}[no case]", "test_setup.py::test_nothing[]"}
+    assert leave_out([item], "slow", {here: ()}) == set()
+    assert marked == ["nightly", "slow"]
 
 
 def size_of_code():
@@ -164,19 +165,25 @@ def test_representatives_are_variants_and_the_others_are_nightly():
 
 
 def test_the_tiers_are_told_apart_by_their_mark():
-    """`make test` and `make nightly` leave nothing out together; `.ci/run` ends with one, or with both."""
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    chosen = {
-        target: makefile.split(f"\n{target}: ")[1].split("\n")[1].split(" -m ")[2].split('"')[1]
-        for target in ("test", "nightly", "quick")
+    """Each tier has all of the one before it; the last leaves nothing out. `.ci/run` ends with the last or the second.
+
+    What is in no tier of `make test` is what `make nightly` runs by itself.
+    """
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8").splitlines()
+    left_out = dict(line.removeprefix("LEFT_OUT_").split(" :=") for line in makefile if line.startswith("LEFT_OUT_"))
+    assert left_out == {"short": " not slow and not nightly", "slow": " not nightly", "all": ""}
+    assert "TIER ?= short" in makefile
+    recipes = {
+        target: next(after for line, after in itertools.pairwise(makefile) if line.startswith(f"{target}:"))
+        for target in ("test", "nightly")
     }
-    unless_all = "$(if $(filter all,$(TIER)),,not nightly)"
-    assert chosen == {"test": unless_all, "nightly": "nightly", "quick": "not slow and not nightly"}
+    assert '-m "$(LEFT_OUT_$(TIER))"' in recipes["test"]
+    assert '-m "nightly"' in recipes["nightly"]
     if not (ROOT / ".ci/run").exists():
         pytest.skip("not part of a released archive")
     lines = (ROOT / ".ci/run").read_text(encoding="utf-8").splitlines()
     steps = [line.split("make --silent ")[1].split() for line in lines if "make --silent " in line]
-    assert [step[:2] for step in steps[-2:]] == [["test", "TIER=all"], ["test", "||"]]
+    assert [step[:2] for step in steps[-2:]] == [["test", "TIER=all"], ["test", "TIER=slow"]]
 
 
 def test_a_process_started_here_can_be_interrupted():

@@ -46,5 +46,5 @@ def processor(about: Path = Path("/proc/cpuinfo")) -> dict[str, str]:
 
 
 def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """What differs, by name."""
+    """Names of the parts that differ."""
     return [name.replace("_", " ") for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]

@@ -168,7 +168,7 @@ class _Job:
         self.process = _this_process()
 
     def run(self, options: argparse.Namespace, overrides: list[str], several: bool) -> None:
-        """Print help or settings, or run the command, or one run per value of a multirun.."""
+        """Print help or settings, or run the command, or one run per value of a multirun."""
         if COMMANDS[self.command].reads and several:
             raise BadInput(f"option: expected one run folder for {self.command}, got -m")
         own = any("hydra" in one for one in overrides)  # a search path of the user's, for one

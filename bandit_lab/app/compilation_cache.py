@@ -2,8 +2,8 @@
 
 Programs are native code. XLA keys them by program, options and version, but where the processor differs it only logs
 that loaded code "could lead to SIGILL" (openxla/xla#44565): every kind of processor therefore gets a folder of its own.
-Anything wrong with the folder means compiling as without it: an unreadable entry is compiled anew, a folder that cannot
-be written is not used, and processes that share one write the same bytes under the same name.
+Anything wrong with the folder means compiling as without it. An unreadable entry is compiled anew. A folder that cannot
+be written is not used. Processes that share one write the same bytes under the same name.
 """
 
 import hashlib

@@ -30,7 +30,7 @@ def registries(laboratory: bool = True) -> dict[str, Registry[Any]]:
 
     laboratory: those of what trains, too, which imports JAX; False: those that commands on logs choose from.
     """
-    from bandit_lab.runs.diagnose import DIAGNOSTICS
+    from bandit_lab.runs.diagnose.verdict import DIAGNOSTICS
     from bandit_lab.runs.read import READERS
     from bandit_lab.runs.trainers import REGISTRY
 
@@ -98,7 +98,7 @@ def load(
         for variant in registry if not registry.given else ():
             if registry.is_outside(variant):
                 registry.build(variant, {})
-    compose.register(_choices(overrides) if laboratory else (), folder, only)
+    compose.register([*_choices(overrides)] if laboratory else (), folder, only)
 
 
 def _check_registers(name: str) -> None:

@@ -122,8 +122,8 @@ def init(learner: Learner, hyper: Hyper, theta: Array) -> State:
 def batch_key(learner: Learner, interval: Array, key: Array, step: Array) -> Array:
     """The key of the batch that step `step` is trained on, from the `key` of the whole run.
 
-    With `batch_reuse` the number of the block's first step is folded in, so that the same groups are drawn from the
-    same snapshot at every step of the block.
+    With `batch_reuse` the number of the block's first step is folded in. So the same groups are drawn from the same
+    snapshot at every step of the block.
     """
     first = step - step % jnp.maximum(interval, 1) if learner.batch_reuse else step
     return jax.random.fold_in(key, first)

@@ -1,11 +1,11 @@
 """Runs of the full nonlinear update that start a small displacement away from a fixed point.
 
-Two readings of such runs serve two detectors that share nothing else: the growth of the displacement
-(`measure.growth`) and the displacement itself as a time series (`measure.onset`). One program advances a block of lanes
-by a number of steps, both fixed, and hands out two numbers per lane and step. A lane whose detector has seen enough
-takes the next cell: blocks stay full, nothing is recompiled for another length, and a cell's result does not depend on
-its neighbours, as every lane does the same arithmetic wherever it stands. Lanes may hold different bandits of one
-shape, so that many bandits share one program.
+Two readings of such runs serve two detectors that share nothing else: the growth of the displacement (`measure.growth`)
+and the displacement itself as a time series (`measure.onset`). One program advances a block of lanes by a number of
+steps, both fixed, and hands out two numbers per lane and step. A lane whose detector has seen enough takes the next
+cell. Blocks stay full, and nothing is recompiled for another length. A cell's result does not depend on its neighbours:
+every lane does the same arithmetic wherever it stands. Lanes may hold different bandits of one shape, so that many
+bandits share one program.
 """
 
 import os

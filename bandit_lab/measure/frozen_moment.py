@@ -1,13 +1,12 @@
 """An optimiser whose second moments and counters stand still, so that its mean update has a fixed point.
 
 The mean gradient vanishes at a fixed point, so a second moment fed with it decays to zero and the step grows without
-bound: a noise-free fixed point of Adam does not exist. What does exist is a state of fluctuating gradients whose second
-moment has a stationary mean, and to leading order in the learning rate the mean dynamics are those of the optimiser
-with the second moment frozen there. Which leaf of a state is which is found from a symmetry that all optimisers share:
-reversing every gradient and every parameter reverses first moments (`moves`) and leaves second moments
-(`second_moment`) as they are. Leaves that do not change, and integers (counters, flags), are `fixed`; counters stand at
-a count so large that bias corrections are off and schedules have arrived, or at the count that is asked for. Derived
-here.
+bound: a noise-free fixed point of Adam does not exist. There is a state of fluctuating gradients whose second moment
+has a stationary mean. To leading order in the learning rate the mean dynamics are those of the optimiser with the
+second moment frozen there. Which leaf of a state is which is found from a symmetry that all optimisers share: reversing
+every gradient and every parameter reverses first moments (`moves`) and leaves second moments (`second_moment`) as they
+are. Leaves that do not change, and integers (counters, flags), are `fixed`; counters stand at a count so large that
+bias corrections are off and schedules have arrived, or at the count that is asked for. Derived here.
 """
 
 from collections.abc import Callable
@@ -43,7 +42,7 @@ class FrozenMomentOptimizer:
     """The optimiser `inner` with its `second_moment` leaves at the values in the state, before and after every update.
 
     An update first changes its second moment and then divides by it. So the value put in is the one that the update
-    turns into the value wanted, found from the slope of that change (one Newton step, exact for averages).
+    turns into the value wanted. It is found from the slope of that change: one Newton step, exact for averages.
 
     inner: an `Optimizer`, or anything with `build(learning_rate, momentum)`. roles, structure: of the leaves.
     """

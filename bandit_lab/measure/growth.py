@@ -43,13 +43,12 @@ def growth_rate(
     """Growth rate [C] of a displacement of 1e-7, per step: log of the largest multiplier's modulus.
 
     The nonlinear mean update runs for `periods` (N + 1/(1 - mu)) steps. The rate is the average slope of the log of the
-    displacement's size every N steps, under a smooth window after a burn-in of one third, so that oscillation averages
-    out. Where the displacement x cycles, its size dips at every turn and the dips can beat with the sampling; then
-    sqrt|x_j^2 - x_{j-1} x_{j+1}|, which a pair z = r e^{+-iw} makes exactly proportional to r^j, is read instead.
-    Beside an offset of the fixed point it would fall like r^{j/2}, at half the rate. So x must change its sign twice or
-    more, and the difference must be positive. Neither holds of a mode beside an offset. A run whose displacement
-    leaves [3e-11, 1e-3] is decided there, before rounding errors or saturation matter, and its rate is the crude one up
-    to then.
+    displacement's size every N steps. A smooth window after a burn-in of one third lets oscillation average out. Where
+    the displacement x cycles, its size dips at every turn and the dips can beat with the sampling. Then
+    sqrt|x_j^2 - x_{j-1} x_{j+1}| is read instead, which a pair z = r e^{+-iw} makes exactly proportional to r^j. Beside
+    an offset of the fixed point it would fall like r^{j/2}, at half the rate. So x must change its sign twice or more,
+    and the difference must be positive. Neither holds of a mode beside an offset. A run whose displacement leaves
+    [3e-11, 1e-3] is decided there, before rounding errors or saturation matter. Its rate is the crude one up to then.
 
     Args:
       cells: Hyper of arrays [C]. theta_star: [C, D] fixed points. direction: [D] or [C, D]; only the part of it that

@@ -2,8 +2,8 @@
 
 The potential whose gradient is the on-policy drift, where there is one.
 
-With rewards in two values the reward part of the on-policy drift of a context is h(q) grad q, q being the probability
-of the higher value and h(q) the gap between its mean advantage and that of the lower one. Its potential is the
+With rewards in two values the reward part of the on-policy drift of a context is h(q) grad q. Here q is the probability
+of the higher value, and h(q) the gap between its mean advantage and that of the lower one. Its potential is the
 integral of h; for an infinite group and A = (r - J)/sigma it is 2 arcsin(sqrt(J)). Advantages that are linear in the
 rewards have the potential (factor times) J for any law. Otherwise (a group std over three or more reward values) the
 drift is not a gradient. Dropping silent groups divides h by the chance of a group that is not silent, and couples

@@ -8,11 +8,15 @@ the table below calls its definition on the counts of every possible group.
 Where silent groups are dropped, the sum runs over the other groups alone and is divided by their probability. That is a
 sum of positive terms too, so that nothing is lost close to a vertex, where it is tiny.
 
-Where an advantage sees the whole batch, the sum also runs over what the other groups can look like (`rest_of_batch`).
+Where an advantage sees the whole batch, the sum also runs over what the other groups can look like. The P - 1 other
+groups of a step are independent and alike: each belongs to a context drawn uniformly, and shows each reward value so
+often as a multinomial of that context's law. Their order does not matter, so that a batch is a count of the
+W = C(G + U - 1, G) kinds of groups, again a multinomial, with the mean chances of the contexts.
 """
 
 from itertools import combinations
 from math import comb
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,14 +34,48 @@ from bandit_lab.grpo import (
     batch_advantages,
     counted,
     policy_gradient,
+    sees_batch,
     shift_of,
     weighs_groups,
 )
-from bandit_lab.simulation.batch import RestOfBatch, see_others, ways_of_others
 from bandit_lab.simulation.programs import bounded_jit
 
 MAX_COMPOSITIONS = 20_000
 MAX_TABLE = 50_000_000
+
+
+class RestOfBatch(NamedTuple):
+    """kinds: [W, U] counts of a group. log_orders: [W]. batches: [B, W] counts of kinds. log_ways: [B].
+
+    groups: [B, P - 1, U] counts of all groups of each batch.
+    """
+
+    kinds: np.ndarray
+    log_orders: np.ndarray
+    batches: np.ndarray
+    log_ways: np.ndarray
+    groups: np.ndarray
+
+    def chances(self, value_law: Array) -> Array:
+        """[B] of each batch, where a group of context x shows the values with the law `value_law` [X, U]."""
+        dtype = value_law.dtype
+        log_kinds = self.log_orders.astype(dtype) + log_of_powers(value_law[:, None, :], self.kinds)
+        kinds = jnp.mean(jnp.exp(log_kinds), axis=0)
+        return jnp.exp(self.log_ways.astype(dtype) + log_of_powers(kinds, self.batches))
+
+
+def see_others(learner: Learner) -> bool:
+    """Whether an action's advantage depends on groups besides its own."""
+    return sees_batch(learner.advantage) and learner.prompts > 1
+
+
+def ways_of_others(learner: Learner) -> int:
+    """B, the number of batches of other groups; 1 where they do not matter."""
+    if not see_others(learner):
+        return 1
+    values = learner.bandit.law.values.shape[0]
+    kinds = comb(learner.group_size + values - 1, values - 1)
+    return comb(learner.prompts - 1 + kinds - 1, kinds - 1)
 
 
 def compositions(total: int, parts: int) -> np.ndarray:

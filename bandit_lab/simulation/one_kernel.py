@@ -2,8 +2,8 @@
 
 XLA:CPU hands every fusion of a loop's body to a scheduler; for arrays that fit into the first cache, that costs more
 than the arithmetic. A call that carries the frontend attribute `xla_cpu_small_call` is emitted as one LLVM function,
-loops included. The attribute and the options below are not documented by XLA: they are used on CPUs only, and
-`one_kernel_enabled(False)` (or the environment variable BANDIT_LAB_ONE_KERNEL=0) turns all of it off, and so does a
+loops included. The attribute and the options below are not documented by XLA. They are used on CPUs only.
+`one_kernel_enabled(False)` or the environment variable BANDIT_LAB_ONE_KERNEL=0 turns all of it off, and so does a
 compiler that refuses them. The program is the same without them, and so are its results up to rounding; it is three to
 five times slower.
 """

@@ -1,9 +1,9 @@
 """The reference path: the update as it is defined, one seed of one cell at a time, vectorised outside (`lanes_last`).
 
 It runs in blocks of one fixed width, `Width.cells` rows of `Width.seeds` replicas, padded where a grid does not fill
-them, with one compiled program per block and a block per device at a time. A row belongs to one cell; the rows of a
-block may be those of one cell or of several. A cell's numbers therefore do not depend on which other cells stand in the
-grid, on their order or on how the work is split: vectorisation at another width would change the last bits.
+them. There is one compiled program per block, and a block per device at a time. A row belongs to one cell; the rows of
+a block may be those of one cell or of several. A cell's numbers therefore do not depend on which other cells stand in
+the grid, on their order or on how the work is split: vectorisation at another width would change the last bits.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,8 +1,8 @@
 """The edge of stability: the stiffness at which a run that follows the gradient flow stops to follow it.
 
-Derived here, after arXiv 2103.00065 for supervised learning. Where the stiffness of the flow rises, a run with learning
-rate eta follows the flow until a multiplier of its linear loop leaves the unit circle, and is then held there. Without
-a fresh part that is at kappa(model, N, mu)/eta (`thresholds`); fresh and stale matrices do not commute in general, and
+Derived here, after arXiv 2103.00065 for supervised learning. Let the stiffness rise along the flow. A run with learning
+rate eta follows the flow until a multiplier of its linear loop leaves the unit circle. Then it is held there. Without a
+fresh part that is at kappa(model, N, mu)/eta (`thresholds`); fresh and stale matrices do not commute in general, and
 the multipliers then are those of the block map (`block_map`) at places of the flow.
 """
 

@@ -96,7 +96,7 @@ class BinarySignal:
         return float(self.law.factor(*self._pair(policy)))
 
     def factors(self, policies: np.ndarray) -> np.ndarray:
-        """The same of every policy [N, K]."""
+        """`factor` of every policy [N, K]."""
         return self.law.factor(policies @ self.means, policies @ (1 - self.means))
 
     def gradient(self, policy: np.ndarray) -> np.ndarray:
@@ -154,7 +154,7 @@ class MomentSignal:
         return float(self.factors(policy[None])[0])
 
     def factors(self, policies: np.ndarray) -> np.ndarray:
-        """The same of every policy [N, K]."""
+        """`factor` of every policy [N, K]."""
         power, eps, _ = self.law.rule.divides(self.law)
         gap = self.means - (policies @ self.means)[:, None]
         variance = np.sum(policies * (gap**2 + np.array(self.variances)), axis=-1)

@@ -8,7 +8,7 @@ member contributes +-A_+-(k)/G to the gap gradient (advantages that sum to zero)
 
 A block adds N * prompts independent groups (or N times the same ones: `batch_reuse`) and the deterministic KL pull. One
 Fourier sum per grid point gives the law of the next gap. The probability that no group moves at all (silent, or one
-arm only) is kept apart as an atom, so that a dead policy does not diffuse numerically; the rest is smoothed by a
+arm only) is kept apart as an atom: a dead policy does not diffuse numerically. The rest is smoothed by a
 Gaussian of 1.5 grid spacings, wide enough that the discrete steps do not ring (negative entries stay below 1e-5), after
 being shrunk about its mean so that mean and variance of every row stay exact. That needs steps wider than the
 smoothing: a smaller learning rate wants a finer grid. Gaps beyond the grid are put on its edge.

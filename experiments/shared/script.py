@@ -10,9 +10,8 @@ from bandit_lab import _checks
 from bandit_lab._names import one_of
 from bandit_lab.app import compilation_cache, plugins
 from bandit_lab.app.document import Document
-from bandit_lab.app.document.write import perform
 from bandit_lab.app.folder import store
-from bandit_lab.app.runner import default_folder
+from bandit_lab.app.runner import compute_into, default_folder
 from bandit_lab.app.settings.schema import RunSettings, by_section, default_of
 from bandit_lab.app.terminal.errors import Incomplete
 from bandit_lab.app.terminal.output import say, tell
@@ -69,7 +68,7 @@ def run(
         tell(f"{name}: {' '.join(str(error).split())}")
         return BAD_INPUT
     try:
-        perform(name, compute, plan, store.RunFolder(folder), Progress(settings.quiet))
+        compute_into(name, compute, plan, store.RunFolder(folder), Progress(settings.quiet))
     except Incomplete as error:
         tell(f"{name}: {error}")
         return INCOMPLETE

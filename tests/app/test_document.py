@@ -11,8 +11,8 @@ import pytest
 from bandit_lab.app.document import ABSENT, Column, Document, Figure, On, Paragraph, Table, Value, Values
 from bandit_lab.app.document.as_json import encode, strict_json
 from bandit_lab.app.document.as_page import as_html, as_markdown, page_names
-from bandit_lab.app.document.write import write
 from bandit_lab.app.folder.store import RunFolder
+from bandit_lab.app.runner import write_document
 from bandit_lab.app.terminal import report
 from bandit_lab.app.terminal.progress import Progress
 
@@ -266,7 +266,9 @@ def test_the_run_folder_holds_every_form(tmp_path):
     folder.open("a: 1\n")
     made = document(GAIN)
     picture = Figure(drawn, "all", "many", on=On.PAGE)
-    write(dataclasses.replace(made, sections={"logs": [*made.sections["logs"], picture]}), folder, Progress(True))
+    write_document(
+        dataclasses.replace(made, sections={"logs": [*made.sections["logs"], picture]}), folder, Progress(True)
+    )
     names = {path.relative_to(folder.path).as_posix() for path in folder.path.rglob("*.*") if ".zarr" not in str(path)}
     assert names >= {"summary.json", "many.png", "report/first.html", "report/first.md", "report/first.png"}
     assert "report/index.md" not in names

@@ -100,7 +100,7 @@ def test_a_sweep_after_the_edit_does_not_take_the_old_results(folder, capsys):
 
 
 def test_chunks_of_two_sources_have_two_keys(folder, monkeypatch):
-    from test_sweep_work import work
+    from test_sweep_jobs import work
 
     from bandit_lab.app.chunks.run import key_of
 

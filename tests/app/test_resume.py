@@ -21,8 +21,8 @@ from zygote import Zygote, threads
 from bandit_lab.app.chunks import ChunkStore, RunLock, holder, run
 from bandit_lab.app.cli import main
 from bandit_lab.app.folder import results
-from bandit_lab.lab.sweep import work
-from bandit_lab.lab.sweep.work import RowsWork, RunsWork
+from bandit_lab.lab.sweep import jobs
+from bandit_lab.lab.sweep.jobs import RowsWork, RunsWork
 
 SWEEP = [
     *("sweep", "quiet=true", "pictures=false", "sweep.refresh_interval=[1,4]", "sweep.learning_rate.num=8"),
@@ -296,7 +296,7 @@ def test_failed_chunks_are_null_with_their_reason_and_are_tried_again(whole, tmp
 
 
 def test_out_of_memory_is_retried_in_smaller_calls_with_the_same_bits(whole, tmp_path, monkeypatch):
-    calls, real = [], work.run
+    calls, real = [], jobs.run
 
     def little_memory(learner, dynamics, cells, *, seeds, **options):
         calls.append((len(cells.momentum), seeds, options["threads"]))
@@ -304,7 +304,7 @@ def test_out_of_memory_is_retried_in_smaller_calls_with_the_same_bits(whole, tmp
             raise MemoryError
         return real(learner, dynamics, cells, seeds=seeds, **options)
 
-    monkeypatch.setattr(work, "run", little_memory)
+    monkeypatch.setattr(jobs, "run", little_memory)
     assert main([*SWEEP, f"run_dir={tmp_path / 'run'}"]) == 0
     assert max(calls) == (10, 4196, 2)
     assert {call[0] % 4 for call in calls if call[2] == 1} <= {0, 2}

@@ -1,7 +1,7 @@
 """A plug-in with which the thresholds at KL weight 2 cannot be computed."""
 
 from bandit_lab.bandits import register_bandit, two_arm
-from bandit_lab.lab.sweep.work import RowsWork
+from bandit_lab.lab.sweep.jobs import RowsWork
 
 compute = RowsWork.compute
 

@@ -14,6 +14,7 @@ from bandit_lab.lab.predict import build
 from bandit_lab.lab.predict.linear import linearise
 from bandit_lab.lab.predict.point import OperatingPoint
 from bandit_lab.lab.predict.quantities import QUANTITIES, RATE
+from bandit_lab.lab.predict.report import document_of
 from bandit_lab.lab.predict.statements import VALUES, evaluate
 
 CONVENTIONS = {"heavy_ball": "sgd", "ema": "sgd_ema", "nesterov": "nesterov"}
@@ -101,3 +102,14 @@ def test_every_quantity_and_convention_is_compared():
     ):
         seen |= {key for key, value in evaluate(more).items() if value.value is not None}
     assert set(VALUES) - seen <= {"critical_kl_weight"}
+
+
+def test_the_lines_of_the_report_hold_what_the_point_worked_out():
+    """The very objects: nothing in between copies a number."""
+    point = predicted("refresh", "heavy_ball", 0.3)
+    table = next(block for block in document_of(point).sections[""] if getattr(block, "name", "") == "predictions")
+    lines = {line.key: line.value for line in table.rows}
+    assert lines["thresholds.learning_rate.exact"] is point.exact
+    assert lines["thresholds.learning_rate.leading_order"] is point.law
+    assert lines["thresholds.refresh_interval.exact"] is point.intervals.first
+    assert point.exact.value is not None

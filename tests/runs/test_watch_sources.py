@@ -13,7 +13,7 @@ from bandit_lab.runs.read import read
 from bandit_lab.runs.read.options import ReadOptions
 from bandit_lab.runs.watch import rows, schema, tail
 from bandit_lab.runs.watch.sources import Reading, follow
-from bandit_lab.runs.watch.tail import Tail
+from bandit_lab.runs.watch.tail import FileTail
 
 
 @pytest.fixture(autouse=True)
@@ -110,7 +110,7 @@ def test_what_is_no_text_is_read_as_a_whole_or_says_what_is_missing(name, conten
 
 def test_rotation_truncation_and_a_name_that_is_gone_for_a_moment():
     path = Path("run.log")
-    log = Tail(path)
+    log = FileTail(path)
     assert log.poll() == b""
     path.write_text("a\nb\nhalf")
     assert log.poll() == b"a\nb\n"
@@ -136,7 +136,7 @@ def test_lines_that_are_longer_than_a_read_come_whole(chunk, monkeypatch):
     monkeypatch.setattr(tail, "CHUNK", chunk)
     text = b"a\r\n" + b"x" * 200 + b"\n\rb\rhalf"
     Path("run.log").write_bytes(text)
-    log, found = Tail(Path("run.log")), []
+    log, found = FileTail(Path("run.log")), []
     while (new := bytes(log.poll())) or log.behind:
         found.append(new)
     assert all(one.endswith((b"\n", b"\r")) for one in found if one)
@@ -206,7 +206,7 @@ def test_a_look_that_fails_is_told_and_tried_again(monkeypatch, error):
         def fails(self):
             raise error
 
-        patch.setattr(Tail, "poll", fails)
+        patch.setattr(FileTail, "poll", fails)
         for _ in range(3):
             assert list(source.poll()) == []
         assert source.waiting.startswith("waits for a log that can be read: ")

@@ -1,8 +1,8 @@
 """Files that are whole or absent, also after `kill -9`, a full disk or a power cut.
 
-A file is written beside its place, forced to the disk, moved there, and the folder's entry is forced to the disk too:
-without the first fsync a power cut can leave a file of the right name and no content, without the second none at all
-although a later file is there.
+A file is written beside its place, forced to the disk, moved there, and the folder's entry is forced to the disk too.
+Without the first fsync a power cut can leave a file of the right name and no content. Without the second it can leave
+none at all, although a later file is there.
 """
 
 import contextlib

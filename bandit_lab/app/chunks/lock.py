@@ -1,8 +1,8 @@
 """One process per run folder, by a lock that the system drops when its holder dies (`filelock`).
 
 A second file beside the lock says who holds it; it counts only while the lock is held. Where the file system knows no
-`flock`, the lock is a file that is there while it is held, and one of a process that no longer runs on this host is
-taken over.
+`flock`, the lock is a file that is there while it is held. One of a process that no longer runs on this host is taken
+over.
 """
 
 import contextlib

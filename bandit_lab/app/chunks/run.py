@@ -68,7 +68,7 @@ def planned(work: Sequence[Work]) -> list[Planned]:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What came of one chunk: its arrays, or why there are none. seconds: of computing."""
+    """Result of one chunk: its arrays, or the reason why there are none. seconds: of computing."""
 
     arrays: Mapping[str, np.ndarray]
     seconds: float
@@ -81,7 +81,7 @@ Attempts = Callable[[Sequence[Work], Sequence[str]], Iterator[tuple[int, Attempt
 
 @dataclass
 class Report:
-    """What became of a list of chunks. found: done before. computed: by this call, of that size in all.
+    """Result of a list of chunks. found: done before. computed: by this call, of that size in all.
 
     failed: index -> reason.
     """

@@ -50,7 +50,7 @@ def hash_of(identity: Any) -> str:
 
 @dataclass(frozen=True)
 class Record:
-    """What is known of one chunk. kind: stage of the run. what: its place, for people. seconds: of computing."""
+    """The record of one chunk. kind: stage of the run. what: its place, for people. seconds: of computing."""
 
     key: str
     kind: str
@@ -80,7 +80,7 @@ class ChunkStore:
         self.folder = run_folder / FOLDER
 
     def settings(self) -> dict[str, Any] | None:
-        """What the chunks are part of, or None where there is no store yet."""
+        """Settings of the run that the chunks are part of, or None where there is no store yet."""
         return read_json(self.folder / SETTINGS)
 
     def damaged(self) -> list[str]:
@@ -90,7 +90,7 @@ class ChunkStore:
         return [name for name in there if content[name] is None or (name == PLAN and _is_no_plan(content[name] or {}))]
 
     def foreign(self) -> list[str]:
-        """What no sweep wrote: names in the folder, sorted; the folder's own where it is a link or no folder."""
+        """Names in the folder that no sweep wrote, sorted; the folder's own where it is a link or no folder."""
         if self.folder.is_symlink() or (self.folder.exists() and not self.folder.is_dir()):
             return [FOLDER]
         return sorted(name for name in self._names() if not is_ours(name) or self._is_foreign(self.folder / name))

@@ -30,7 +30,7 @@ class On(Flag):
 
 
 class _Absent:
-    """What a row does not have at all: no key in its JSON, a dash where it is shown."""
+    """The cell of a row without a value: no key in its JSON, a dash where it is shown."""
 
 
 ABSENT: Final = _Absent()
@@ -69,7 +69,7 @@ class Column(Generic[Row]):
     width: int | None = None
 
     def cell(self, row: Row, narrow: bool = False) -> str:
-        """What a person reads."""
+        """The cell's text for a reader."""
         value = self.read(row)
         if value is None or value is ABSENT or (isinstance(value, Value) and value.value is None):
             return "-"
@@ -192,7 +192,7 @@ Block = Paragraph | Values | Table[Any] | Figure
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Contents:
-    """What a result holds. `sections` by JSON key, which is also their heading on a page; "" has neither.
+    """Content of a result. `sections` by JSON key, which is also their heading on a page; "" has neither.
 
     `data` is what `results.zarr` holds, made of `dataset` when it is asked for; `stored` says whether the run folder
     gets it. `pages` are further documents, one per run, by file name. `incomplete` says

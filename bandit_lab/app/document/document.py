@@ -1,21 +1,33 @@
 """The document that a command returns: its contents, and how they are asked for."""
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from bandit_lab._names import did_you_mean
 from bandit_lab._text import visible
 from bandit_lab.app.document.blocks import Column, Contents, Figure, On, Paragraph, Table, Values
-from bandit_lab.app.document.part import Named, missing, parts
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
 
 _ROWS, _LINES, _WIDTH = 3, 5, 160  # of a repr: rows of a table, lines in all, characters of a line
+
+
+class Named(dict[str, Any]):
+    """A dictionary whose keys are attributes too. A key that is named like a method of dictionaries is a subscript."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self:
+            raise AttributeError(_missing(name, self))
+        return self[name]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,19 +48,19 @@ class Document(Contents):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in self._content:
-            raise AttributeError(missing(name, () if name.startswith("_") else self._content))
+            raise AttributeError(_missing(name, () if name.startswith("_") else self._content))
         return self._content[name]
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._content:
-            raise KeyError(missing(name, self._content))
+            raise KeyError(_missing(name, self._content))
         return self._content[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._content)
 
     def keys(self) -> list[str]:
-        """What can be asked for."""
+        """Names that can be asked for."""
         return [*self]
 
     def __dir__(self) -> list[str]:
@@ -58,7 +70,7 @@ class Document(Contents):
 
     @cached_property
     def _content(self) -> Named:
-        content = parts(self.to_dict())
+        content = _parts(self.to_dict())
         logs = content.get("logs", [])
         return Named(logs[0] | content) if len(logs) == 1 else content
 
@@ -72,7 +84,7 @@ class Document(Contents):
                     yield from (_row(block.shown(On.TERMINAL), row) for row in block.rows[:_ROWS])
 
     def to_dict(self) -> dict[str, Any]:
-        """What `summary.json` holds."""
+        """Content of `summary.json`."""
         from bandit_lab.app.document.as_json import content_of
 
         return content_of(self.sections)
@@ -134,7 +146,7 @@ class Document(Contents):
         show(self)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: its own tables and pictures, and the page of a single run."""
+        """HTML for a notebook: its own tables and pictures, and the page of a single run."""
         from bandit_lab.app.document.as_page import fragment
 
         return fragment(self)
@@ -154,3 +166,16 @@ def _tables(items: Mapping[str, Any]) -> Iterator[tuple[str, Table[Any]]]:
             yield key, value
         elif isinstance(value, Mapping):
             yield from _tables(value)
+
+
+def _parts(value: Any) -> Any:
+    """Nested dictionaries and lists, with every dictionary a `Named`."""
+    if isinstance(value, dict):
+        return Named({key: _parts(one) for key, one in value.items()})
+    return [_parts(one) for one in value] if isinstance(value, list) else value
+
+
+def _missing(name: object, known: Iterable[str]) -> str:
+    """The line for a name that a result does not have."""
+    names = list(known)
+    return f"result: expected one of {', '.join(names) or 'none'}{did_you_mean(str(name), names)}, got {name!r}"

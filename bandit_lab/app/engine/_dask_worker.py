@@ -50,7 +50,7 @@ def _relative(module: str) -> str:
 
 
 def signature() -> dict[str, Any]:
-    """What the bits of a result depend on besides its settings."""
+    """All that the bits of a result depend on besides its settings."""
     return arithmetic() | {"jaxlib": metadata.version("jaxlib"), "bandit_lab": __version__}
 
 

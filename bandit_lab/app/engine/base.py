@@ -1,4 +1,4 @@
-"""What an engine is."""
+"""The interface of an engine."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager

@@ -73,7 +73,7 @@ def manifest(
 
 
 def _device() -> dict[str, Any]:
-    """What has computed: JAX's device, or NumPy alone where nothing imported JAX."""
+    """The device that computed: JAX's, or NumPy alone where nothing imported JAX."""
     if "jax" not in sys.modules:
         return {"device": {"platform": "cpu", "kind": "cpu", "count": 1}, "arithmetic": {"processor": processor()}}
     import jax

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 from bandit_lab import _checks
 
@@ -44,15 +43,6 @@ def file_in(
     _checks.require(can_be, "run_dir", "a folder that can be written", run_dir)
     _check_not_read("run_dir", folder / name, reads)
     return folder / name
-
-
-def check_reads(folder: Path, settings: Any) -> None:
-    """Raise ValueError where a command would read what is in the run folder that it writes."""
-    single = [getattr(settings, name, None) for name in ("eval_path", "logs_index", "config", "log")]
-    own = Path(os.path.realpath(folder))
-    for one in filter(None, [*getattr(settings, "paths", ()), *getattr(settings, "beside", ()), *single]):
-        real = Path(os.path.realpath(one))
-        _checks.require(own not in (real, *real.parents), "run_dir", f"a folder that does not hold {one}", str(folder))
 
 
 def begins(mark: str) -> Ours:

@@ -186,7 +186,7 @@ _RUNS = [
 
 
 def content(status: Status) -> dict[str, Any]:
-    """What is told of one run, as JSON has it."""
+    """The status of one run for JSON."""
     items: dict[str, Any] = {
         "state": status.state,
         "running": status.running,

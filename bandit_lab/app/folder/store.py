@@ -1,7 +1,7 @@
 """The run folder: strict JSON, a resolved YAML, a labelled array store; the manifest is written last.
 
 A folder is a finished run if and only if it holds `manifest.json`. Each file is written beside its place, forced to the
-disk and then moved there, so that a killed run or a power cut leaves whole files or none, and never a manifest. What is
+disk and then moved there. A killed run or a power cut leaves whole files or none, and never a manifest. What is
 written, and what may be removed again, is in `folder.written`. Commands whose work is long keep what they have finished
 in `chunks/` until then (`app.chunks`).
 """
@@ -57,6 +57,15 @@ def check_folder(path: Path, overwrite: bool, continues: bool = False) -> None:
     if found.damaged and not overwrite:
         check_manifest(path, found)
     _check_foreign(path, found, overwrite)
+
+
+def check_reads(folder: Path, settings: Any) -> None:
+    """Raise ValueError where a command would read what is in the run folder that it writes."""
+    single = [getattr(settings, name, None) for name in ("eval_path", "logs_index", "config", "log")]
+    own = Path(os.path.realpath(folder))
+    for one in filter(None, [*getattr(settings, "paths", ()), *getattr(settings, "beside", ()), *single]):
+        real = Path(os.path.realpath(one))
+        _checks.require(own not in (real, *real.parents), "run_dir", f"a folder that does not hold {one}", str(folder))
 
 
 def check_manifest(path: Path, found: FolderContents) -> None:

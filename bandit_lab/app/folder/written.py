@@ -32,7 +32,7 @@ Entry = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class FolderContents:
-    """What a folder holds. ours: whether it is a run of this program, or nothing yet. manifest: of a finished run.
+    """Content of a folder. ours: whether it is a run of this program, or nothing yet. manifest: of a finished run.
 
     damaged: whether `manifest.json` is there and cannot be read. files: what was written -> its entry, where known.
     """
@@ -179,7 +179,7 @@ def _unreadable(path: Path) -> bool:
 
 
 def settings_in(folder: Path) -> dict[str, Any] | None:
-    """What `config.yaml` says, or None where it is no mapping that can be read."""
+    """Settings in `config.yaml`, or None where it is no mapping that can be read."""
     import yaml
 
     path = folder / CONFIG

@@ -304,7 +304,7 @@ def simulate(*, curves: bool = False, off_policy: bool | None = None, **settings
     """
     from omegaconf import OmegaConf
 
-    from bandit_lab.lab.sweep.simulated import simulated_grid
+    from bandit_lab.lab.sweep.simulate import simulated_grid
 
     for key in (key.partition(".")[0] for key in settings):
         if key not in _SIMULATED:

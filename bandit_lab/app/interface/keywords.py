@@ -27,7 +27,7 @@ _LONGEST = 600  # characters of a mistake: an array may be long
 
 
 def call(command: str, keywords: Mapping[str, Any], paths: tuple[Log, ...] = ()) -> Document:
-    """What a command finds. Raises ValueError for bad input, with the text of the command line."""
+    """A command's result. Raises ValueError for bad input, with the text of the command line."""
     from bandit_lab.app import runner
 
     keep = keywords.get("run_dir") is not None
@@ -187,7 +187,7 @@ def run_folder(chosen: Any) -> Iterator[Path]:
 
 
 def _document(command: str, plan: Any, folder: Path, keep: bool) -> Document:
-    """What a checked plan gives; with `keep` written as the command writes it. Nothing is printed."""
+    """The result of a checked plan; with `keep` written as the command writes it. Nothing is printed."""
     from bandit_lab.app import runner
     from bandit_lab.app.folder.store import RunFolder
     from bandit_lab.app.terminal.commands import COMMANDS
@@ -217,7 +217,7 @@ def _function_of(command: str) -> Callable[..., Document] | None:
 
 
 def finished(command: str, folder: Path, incomplete: str = "") -> Document:
-    """What a run folder holds in which nothing was left to do: the content of its summary, its data, its pictures."""
+    """A finished run folder as a document: content of its summary, its data, its pictures."""
     import xarray
 
     from bandit_lab.app.folder.written import RESULTS, SUMMARY

@@ -1,1 +1,1 @@
-"""What can be set: the schema of every command, how Hydra composes it, and grids of values. Imports no JAX."""
+"""Settings: the schema of every command, how Hydra composes it, and grids of values. Imports no JAX."""

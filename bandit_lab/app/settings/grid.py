@@ -22,7 +22,7 @@ def check_sweepable(name: str) -> None:
 
 
 class IntervalRule(NamedTuple):
-    """What a refresh interval may be: its least value, and whether it is a whole number of steps."""
+    """Limits of a refresh interval: its least value, and whether it is a whole number of steps."""
 
     least: int = 1
     whole: bool = True

@@ -36,7 +36,7 @@ OPTIONS = ("-m", "--help", "--cfg job")
 
 
 def candidates(line: str) -> list[str]:
-    """What the last word of a line may become; a space behind what is whole."""
+    """Completions of the last word of a line; a space behind those that are whole."""
     *before, word = line.split(" ")
     given = [one for one in before[1:] if one]
     return [one if one.endswith("=") else f"{one} " for one in _known(given, word) if one.startswith(word)]

@@ -24,7 +24,7 @@ _PLAIN = {"paths": "[path ...] ", "figures": "[NAME ...] ", "folder": "FOLDER "}
 
 
 def overview() -> str:
-    """What `python -m bandit_lab` prints."""
+    """Text of `python -m bandit_lab`."""
     lines = [
         f"bandit_lab {__version__}: when does GRPO become unstable, and how far from that is a run of yours?",
         "",
@@ -48,7 +48,7 @@ def overview() -> str:
 
 
 def topic_help(command: str | None, topic: str) -> str | None:
-    """What `--help <topic>` prints: a command, a group of settings, or one setting of a command; None if unknown."""
+    """Text of `--help <topic>`: a command, a group of settings, or one setting of a command; None if unknown."""
     if command is None and topic in COMMANDS:
         return short_help(topic)
     if command is not None and topic == "all":
@@ -61,7 +61,7 @@ def topic_help(command: str | None, topic: str) -> str | None:
 
 
 def topics(command: str | None, topic: str) -> str:
-    """What may stand behind `--help`, and what `topic` is near to."""
+    """Topics that may stand behind `--help`, and those that `topic` is near to."""
     if command is None:
         near = did_you_mean(topic, [*COMMANDS, *GROUPS])
         return f"a command ({', '.join(COMMANDS)}) or a group of settings ({', '.join(GROUPS)}){near}"
@@ -70,7 +70,7 @@ def topics(command: str | None, topic: str) -> str:
 
 
 def short_help(name: str) -> str:
-    """What `python -m bandit_lab <command> --help` prints: one screen, with the settings that matter."""
+    """Text of `python -m bandit_lab <command> --help`: one screen, with the settings that matter."""
     command, known = COMMANDS[name], dict(setting_fields(SCHEMAS[name]))
     many = [] if command.reads else ["-m key=a,b   one run per value, in folders named after it; one table over all"]
     lines = [
@@ -111,7 +111,7 @@ def _variants_taken(group: str, entry: Field[Any]) -> Sequence[str]:
 
 
 def command_help(name: str) -> str:
-    """What `python -m bandit_lab <command> --help all` prints: the examples first, then the settings by section."""
+    """Text of `python -m bandit_lab <command> --help all`: the examples first, then the settings by section."""
     command, many = COMMANDS[name], "-m key=a,b   one run per value, in folders named after it; one table over all"
     lines = [
         f"bandit_lab {name}: {command.summary}",
@@ -160,7 +160,7 @@ def _named(name: str, text: str) -> list[str]:
 
 
 def group_help(group: str, taken: Sequence[str] = ()) -> str:
-    """What `--help <group>` prints: every variant with its documentation, options, their defaults and meaning.
+    """Text of `--help <group>`: every variant with its documentation, options, their defaults and meaning.
 
     taken: the variants that the command takes; none: all.
     """

@@ -18,7 +18,7 @@ class BatchStd(BatchWide, GRPO):
     limit of infinite groups, it is GRPO. An infinite batch has the law that is the mean of those of all contexts, whose
     variance is the mean variance plus the variance of the means: easy and hard prompts then scale each other. With
     few prompts the std is a random number that depends on the group: the mean is a sum over what the other groups show
-    (`simulation.batch`), no closed form, and nears that limit as 1/prompts. eps and ddof are
+    (`simulation.finite_group`), no closed form, and nears that limit as 1/prompts. eps and ddof are
     those of `grpo`.
     """
 

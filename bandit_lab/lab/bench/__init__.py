@@ -62,7 +62,7 @@ def compute(plan: BenchPlan, progress: Progress) -> Document:
 
 
 def on_machine(plan: BenchPlan, measure: Callable[[], Document]) -> Document:
-    """What `measure` finds; what it was measured on stands before the results."""
+    """Results of `measure`, with the machine before them."""
     settings, about = plan.settings, machine.describe()
     found = measure()
     assert found.data is not None

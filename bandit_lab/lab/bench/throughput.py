@@ -42,7 +42,7 @@ class ThroughputRow:
 
     @property
     def alone(self) -> dict[str, Any] | None:
-        """What the fast path does in a process of its own."""
+        """Throughput of the fast path in a process of its own."""
         return self.engines["fast"].get("alone")
 
     @property

@@ -83,7 +83,7 @@ class Case:
         return mesh[0].ravel()[: self.seeds], mesh[1].ravel()[: self.seeds]
 
     def learner(self) -> Learner:
-        """What is trained. eps = 1e-6 as the workload has it."""
+        """The learner. eps = 1e-6 as the workload has it."""
         kind = "bernoulli" if self.bernoulli else "fixed"
         bandit = k_arm(self.rewards.tolist(), self.reference_logits.tolist(), kind=kind)
         return Learner(

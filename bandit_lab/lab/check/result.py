@@ -1,4 +1,4 @@
-"""What a check says, and the list of all checks."""
+"""The result of a check, and the list of all checks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

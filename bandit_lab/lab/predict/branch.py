@@ -111,7 +111,7 @@ def _over(rate: float, one: Bifurcation) -> float:
 
 
 def finding(followed: Followed) -> str:
-    """What the picture shows, in one line."""
+    """The finding of the picture in one line."""
     found = followed.found
     first, *more = found.bifurcations
     name = KINDS[first.kind]

@@ -55,7 +55,7 @@ def variant(kind: str, chosen: Mapping[str, Any] | str) -> Any:
 
 
 def variants(settings: Any) -> dict[str, Any]:
-    """What a learner is made of, by its field: the variants that settings with all groups choose. As `variant`."""
+    """The variants that settings with all groups choose, by a learner's fields. Raises as `variant`."""
     return {kind: variant(kind, getattr(settings, kind)) for kind in (*_RULES, "optimizer")}
 
 
@@ -76,7 +76,7 @@ def build_learner(settings: Settings, largest_interval: float) -> Learner:
 
 
 def interval_rule(settings: Settings) -> IntervalRule:
-    """What the chosen staleness model allows as refresh interval. Raises ValueError for an unknown model."""
+    """Limits of the refresh interval of the chosen staleness model. Raises ValueError for an unknown model."""
     model = STALENESS[settings.staleness.get("name", "")]()
     return IntervalRule(model.smallest_interval, model.whole_interval)
 

@@ -69,7 +69,7 @@ class RateThreshold(Value):
 
     @classmethod
     def at(cls, crossing: theory.Crossing, bifurcation: str | None = None) -> "RateThreshold":
-        """What a search of the theory found."""
+        """The result of a search of the theory."""
         said = crossing.reason or ""
         if crossing.value is None:
             return cls.absent(said)
@@ -335,7 +335,7 @@ def _of_two_arms(
 def measured_linear(
     learner: Learner, settings: Settings, dynamics: str, kl_weight: float, point: FixedPoint | None = None
 ) -> LinearTheory:
-    """The same by root finding and automatic differentiation."""
+    """`linearise` by root finding and automatic differentiation."""
     blank = _blank(learner, settings, dynamics, kl_weight)
     point = point or find_fixed_point(learner, dynamics, kl_weight)
     if point.theta is None:
@@ -380,7 +380,7 @@ RESAMPLED = "in closed form only where the policy itself draws (sampler=exact)"
 
 
 def said_of_sampler(learner: Learner, settings: Settings) -> str | None:
-    """What draws, in words; None where the policy itself does."""
+    """The sampler in words; None where the policy itself draws."""
     if not resampled(learner):
         return None
     name = settings.sampler["name"]

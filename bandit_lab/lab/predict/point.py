@@ -123,7 +123,7 @@ class OperatingPoint:
 
     @cached_property
     def sampler(self) -> str | None:
-        """What draws, in words, where the policy itself does not."""
+        """The sampler in words, where the policy itself does not draw."""
         return said_of_sampler(self.learner, self.settings)
 
     @cached_property
@@ -196,7 +196,7 @@ class OperatingPoint:
 
     @cached_property
     def exact(self) -> RateThreshold:
-        """The same exactly: from the linear loop, or by differentiating the update if no second moment is held."""
+        """The same exactly, by the linear loop or by differentiating the update; absent if a second moment is held."""
         derived = self.derived
         if derived is None:
             return self.linear.threshold(self.hyper.refresh_interval, self.hyper.momentum)
@@ -286,9 +286,9 @@ class OperatingPoint:
 def unstable_lags(linear: LinearTheory, hyper: Hyper, maximum: int) -> list[tuple[int, int]]:
     """The unstable lags 0..maximum as at most one range, by bisection; for a stiffness that is wholly stale.
 
-    Derived here: on the unit circle kappa rises with the angle, and a longer lag reaches the phase of a crossing at a
-    smaller one, so that the threshold falls with the lag. Roots only leave the circle as kappa grows, and the stiffest
-    mode leaves first: a lag is unstable where its threshold lies at or below eta times the largest stiffness.
+    Derived here. On the unit circle kappa rises with the angle. A longer lag reaches the phase of a crossing at a
+    smaller angle, so that the threshold falls with the lag. Roots only leave the circle as kappa grows, and the
+    stiffest mode leaves first: a lag is unstable where its threshold lies at or below eta times the largest stiffness.
     """
     kappa, convention = hyper.learning_rate * linear.largest, theory.as_convention(linear.convention)
 

@@ -41,7 +41,7 @@ def evaluate(point: OperatingPoint) -> dict[str, Value]:
 
 
 def notes(point: OperatingPoint) -> list[str]:
-    """What has to be said in words beside the numbers."""
+    """Notes in words beside the numbers."""
     said = [*_sampler(point), *_derivatives(point), *_ages(point)]
     return [*said, *_damping(point), *_turning(point)]
 

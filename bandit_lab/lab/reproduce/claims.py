@@ -53,7 +53,7 @@ def row(claim: Claim, found: Results) -> ClaimRow:
 
 
 def finding(loaded: Loaded, rows: Sequence[ClaimRow]) -> str:
-    """What was found, with the measured numbers of the claims in it. Raises ValueError where it names another."""
+    """The finding, with the measured numbers of the claims in it. Raises ValueError where it names another."""
     try:
         told = loaded.finding.format_map({row["id"].partition(".")[2]: row["measured"] for row in rows})
     except KeyError as error:

@@ -67,7 +67,7 @@ class Setting(SimpleNamespace):
 
 
 class Results(NamedTuple):
-    """What claims and pictures are made from."""
+    """Predictions and measurements from which claims and pictures are made."""
 
     predicted: "xarray.Dataset"
     measured: "xarray.Dataset"

@@ -21,7 +21,7 @@ _ENDINGS = (*(f"{width}.{kind}" for kind in FORMATS for width in ("", "_wide")),
 
 @dataclass
 class Reproduced:
-    """What became of one experiment. files: name -> content."""
+    """The outcome of one experiment. files: name -> content."""
 
     id: str
     status: str

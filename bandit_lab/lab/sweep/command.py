@@ -22,10 +22,10 @@ from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.lab.sweep.compute import Computed, compute_all, failed_text
 from bandit_lab.lab.sweep.dataset import dataset, streams
 from bandit_lab.lab.sweep.examples import make_examples
+from bandit_lab.lab.sweep.jobs import SAMPLED
 from bandit_lab.lab.sweep.pictures import draw_sweep, figures_of
 from bandit_lab.lab.sweep.plan import SweepPlan, check_disk, prepare
 from bandit_lab.lab.sweep.report import axes, document_of
-from bandit_lab.lab.sweep.work import SAMPLED
 from bandit_lab.measure import displaced
 from bandit_lab.simulation import UNIT, fast
 from bandit_lab.simulation.engine import WIDTH
@@ -53,7 +53,6 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Document 
     chunks, settings = ChunkStore(folder.path), settings_of(plan)
     with contextlib.ExitStack() as stack:
         with bad_input(), stopped_by_disk(folder.path):
-            _look(plan, folder, settings)
             stack.enter_context(RunLock(chunks.folder).hold())
             state = store.state_of(folder.path, settings, plan.settings.overwrite)
         with stopped_by_disk(folder.path):
@@ -85,13 +84,6 @@ def _open(plan: SweepPlan, folder: RunFolder, chunks: ChunkStore, settings: dict
     chunks.open(settings)
     _tell_arithmetic(chunks)
     chunks.forget_failures()
-
-
-def _look(plan: SweepPlan, folder: RunFolder, settings: dict[str, Any]) -> None:
-    """Raise ValueError where a run may not begin in the folder. Only reads."""
-    store.check_folder(folder.path, plan.settings.overwrite, continues=True)
-    store.state_of(folder.path, settings, plan.settings.overwrite)
-    check_disk(plan, folder.path)
 
 
 def _tell_arithmetic(chunks: ChunkStore) -> None:
@@ -129,15 +121,15 @@ def _write(
     done: Computed,
 ) -> Document:
     """Write the run folder, the manifest last, and print the tables."""
-    rates, drifts, sampled, counts = done.rates, done.drifts, done.sampled, done.counts(chunks)
+    counts = done.counts(chunks)
     work = {"throughput": throughput(plan, progress, done), "chunks": counts}
-    resolved = asdict(plan.settings) | {"sweep": axes(plan, rates)}
+    resolved = asdict(plan.settings) | {"sweep": axes(plan, done.rates)}
     folder.rewrite_config(report.as_yaml(resolved))
     with progress.stage("examples"):
-        results = dataset(plan, rates, drifts, sampled, make_examples(plan, drifts[0]))
-    found = document_of(plan, rates, drifts, sampled, work, results)
+        results = dataset(plan, done, make_examples(plan, done.drifts[0]))
+    found = document_of(plan, done, work, results)
     with progress.stage("writing"):
-        folder.write_results(results, streams(plan, sampled))
+        folder.write_results(results, streams(plan, done.sampled))
         if plan.settings.pictures:
             with folder.staged() as place:
                 draw_sweep(results, place)

@@ -23,8 +23,8 @@ from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.grpo import Hyper
 from bandit_lab.lab.sweep.exact import (
     Detected,
+    Drift,
     DriftResult,
-    Equilibrium,
     Predicted,
     collect_rows,
     find_equilibria,
@@ -32,9 +32,9 @@ from bandit_lab.lab.sweep.exact import (
     rows,
     values,
 )
+from bandit_lab.lab.sweep.jobs import SAMPLED, RowsWork, rows_work
 from bandit_lab.lab.sweep.plan import SweepPlan
 from bandit_lab.lab.sweep.sampled import SampledResult, collect_sampled, learning_rates, plan_sampled
-from bandit_lab.lab.sweep.work import BOUNDARY, ONSET, SAMPLED, RowsWork, rows_work
 from bandit_lab.simulation import drift_name
 
 
@@ -109,41 +109,35 @@ def compute_all(
 
 
 def _computed(plan: SweepPlan, store: ChunkStore, progress: Progress, attempts: Attempts) -> Computed:
-    cells = rows(plan.momentum, plan.kl_weight, plan.refresh_interval)
+    """Theory of the rows, then what is measured of them in chunks, then sampled runs where the thresholds lie."""
     coarse = rows(plan.sampled_momentum, plan.kl_weight, plan.sampled_interval)
-    equilibria, predicted = [], []
-    places = [cells, coarse][: len(plan.drifts)]
-    for dynamics, place in zip(plan.drifts, places, strict=True):
-        with progress.stage(f"fixed point and stiffness, {drift_name(plan.learner, dynamics)}"):
-            equilibria.append(find_equilibria(plan, dynamics))
-        with progress.stage(f"theory, {drift_name(plan.learner, dynamics)}") as advance:
-            predicted.append(predict_rows(equilibria[-1], place, advance))
-    rates = fine_learning_rates(plan, predicted)
+    places = [rows(plan.momentum, plan.kl_weight, plan.refresh_interval), coarse][: len(plan.drifts)]
+    theory = [_theory(plan, *of, progress) for of in zip(plan.drifts, places, strict=True)]
+    rates = fine_learning_rates(plan, [drift.predicted for drift in theory])
     stages = _Stages(store, progress, attempts)
-    work = [_rows_work(plan, equilibria[i], place, rates) for i, place in enumerate(places)]
+    work = [rows_work(plan, drift, rates) for drift in theory]
     stages.announce({kind: chunks for part in work for kind, chunks in part.items()})
     if plan.sampled_rows:
         unknown = np.ones((len(coarse.momentum), len(plan.multiples)))
         stages.announce({SAMPLED: plan_sampled(plan, None, coarse, unknown).chunks})
     drifts = []
-    for i, stage in enumerate(work):
-        shape = (len(places[i].momentum), len(rates))
-        found = [_detected(store, chunks, stages.run(kind, chunks), shape) for kind, chunks in stage.items()]
-        name = drift_name(plan.learner, plan.drifts[i])
-        drifts.append(collect_rows(plan, name, equilibria[i], places[i], predicted[i], rates, *found))
+    for drift, kinds in zip(theory, work, strict=True):
+        shape = (len(drift.cells.momentum), len(rates))
+        found = [_detected(store, chunks, stages.run(kind, chunks), shape) for kind, chunks in kinds.items()]
+        drifts.append(collect_rows(plan, drift, rates, *found))
     result = Computed(rates, drifts)
     if plan.sampled_rows:
-        _sample(plan, stages, equilibria, coarse, result)
+        _sample(plan, stages, coarse, result)
     result.found, result.made, result.failed = stages.found, stages.made, stages.failed
     return result
 
 
-def _rows_work(
-    plan: SweepPlan, equilibria: tuple[Equilibrium, ...], cells: Hyper, rates: np.ndarray
-) -> dict[str, list[RowsWork]]:
-    name = drift_name(plan.learner, equilibria[0].dynamics)
-    boundaries, onsets = rows_work(plan, name, equilibria, cells, rates)
-    return {f"{BOUNDARY}, {name}": boundaries, f"{ONSET}, {name}": onsets}
+def _theory(plan: SweepPlan, dynamics: str, cells: Hyper, progress: Progress) -> Drift:
+    name = drift_name(plan.learner, dynamics)
+    with progress.stage(f"fixed point and stiffness, {name}"):
+        equilibria = find_equilibria(plan, dynamics)
+    with progress.stage(f"theory, {name}") as advance:
+        return Drift(dynamics, name, equilibria, cells, predict_rows(equilibria, cells, advance))
 
 
 def _detected(store: ChunkStore, work: list[RowsWork], report: Report, shape: tuple[int, int]) -> Detected:
@@ -159,12 +153,10 @@ def _detected(store: ChunkStore, work: list[RowsWork], report: Report, shape: tu
     return result
 
 
-def _sample(
-    plan: SweepPlan, stages: _Stages, equilibria: list[tuple[Equilibrium, ...]], coarse: Hyper, result: Computed
-) -> None:
+def _sample(plan: SweepPlan, stages: _Stages, coarse: Hyper, result: Computed) -> None:
     """The sampled runs, on learning rates that the thresholds decide; into `result`."""
     finite = result.drifts[1] if len(result.drifts) > 1 else None
-    expected = finite.predicted if finite else predict_rows(equilibria[0], coarse, lambda done, total: None)
+    expected = finite.predicted if finite else predict_rows(result.drifts[0].equilibria, coarse)
     measured = finite.boundary if finite else np.full(len(coarse.momentum), np.nan)
     sampling = CompileClock()
     with sampling:

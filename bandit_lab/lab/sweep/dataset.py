@@ -8,6 +8,7 @@ import numpy as np
 from bandit_lab._types import Outcome
 from bandit_lab.app.folder.results import ArrayType, Stream
 from bandit_lab.app.terminal.report import FORMS
+from bandit_lab.lab.sweep.compute import Computed
 from bandit_lab.lab.sweep.exact import DriftResult, predict_rows, rows, values
 from bandit_lab.lab.sweep.examples import TITLES, Examples
 from bandit_lab.lab.sweep.plan import SweepPlan, drawn_momenta
@@ -40,16 +41,11 @@ OUTCOME: dict[str, Any] = {
 }
 
 
-def dataset(
-    plan: SweepPlan,
-    rates: np.ndarray,
-    drifts: list[DriftResult],
-    sampled: SampledResult | None,
-    examples: Examples | None,
-) -> "xarray.Dataset":
+def dataset(plan: SweepPlan, done: Computed, examples: Examples | None) -> "xarray.Dataset":
     """Everything that was computed and can be held in memory; `streams` has the rest of `results.zarr`."""
     import xarray
 
+    rates, drifts, sampled = done.rates, done.drifts, done.sampled
     coords: dict[str, Any] = {
         "momentum": ("momentum", plan.momentum, {"units": "1", "long_name": "momentum mu"}),
         "kl_weight": ("kl_weight", plan.kl_weight, {"units": "reward per nat", "long_name": "KL weight beta"}),
@@ -172,7 +168,7 @@ def _drawn_intervals(plan: SweepPlan) -> np.ndarray:
 def _drawn(drift: DriftResult, momenta: np.ndarray, intervals: np.ndarray) -> dict[str, Any]:
     """Predicted lines of the phase diagrams, at the first KL weight: they bend between intervals of a sparse list."""
     cells = rows(momenta, np.array([drift.equilibria[0].kl_weight]), intervals)
-    found = predict_rows(drift.equilibria[:1], cells, lambda done, total: None)
+    found = predict_rows(drift.equilibria[:1], cells)
     lines = {"threshold_law": found.law, "threshold_exact": found.exact, "onset_exact": found.onset}
     dims, shape = ("drawn_momentum", "drawn_refresh_interval"), (len(momenta), len(intervals))
     about = {"units": ETA, "drift": drift.name}
@@ -217,7 +213,7 @@ def _sampled(plan: SweepPlan, sampled: SampledResult) -> dict[str, Any]:
 
 
 def streams(plan: SweepPlan, sampled: SampledResult | None) -> list[Stream]:
-    """What is too large to be held: the mean curves, and the single runs where they are kept."""
+    """Arrays that are too large to be held: the mean curves, and the single runs where they are kept."""
     if sampled is None:
         return []
     runs, cell = sampled.runs, (*COARSE, "multiple")

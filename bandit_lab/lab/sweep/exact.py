@@ -40,19 +40,30 @@ class Predicted:
 
 
 @dataclass(frozen=True)
-class DriftResult:
-    """Rows of one drift: every combination of momentum, KL weight and refresh interval, in that order.
-
-    cells: Hyper of arrays [R] (learning rate unused). boundary, onset: measured; NaN where `reasons` says why. On the
-    learning rates of the grid, [R, L] each: growth per step, rings > 0 where the stiffest mode's dominant pole is not
-    real and positive, outcome codes. no_onset: why no onset of oscillation can be measured, or None.
-    """
+class Drift:
+    """Rows of one drift, before anything is measured: every combination of momentum, KL weight and refresh interval, in
+    that order. cells: Hyper of arrays [R] (learning rate unused)."""
 
     dynamics: str
     name: str
     equilibria: tuple[Equilibrium, ...]
     cells: Hyper
     predicted: Predicted
+
+    def equilibrium(self, kl_weight: float) -> Equilibrium:
+        """The fixed point at a KL weight of the grid."""
+        return next(g for g in self.equilibria if g.kl_weight == kl_weight)
+
+
+@dataclass(frozen=True)
+class DriftResult(Drift):
+    """The same rows measured.
+
+    boundary, onset: [R]; NaN where `reasons` says why. On the learning rates of the grid, [R, L] each: growth per step,
+    rings > 0 where the stiffest mode's dominant pole is not real and positive, outcome codes. no_onset: why no onset of
+    oscillation can be measured, or None.
+    """
+
     boundary: np.ndarray
     onset: np.ndarray
     growth: np.ndarray
@@ -61,13 +72,9 @@ class DriftResult:
     reasons: list[str | None]
     no_onset: str | None = None
 
-    def equilibrium(self, kl_weight: float) -> Equilibrium:
-        """The fixed point at a KL weight of the grid."""
-        return next(g for g in self.equilibria if g.kl_weight == kl_weight)
-
 
 class Detected(NamedTuple):
-    """What a detector found: value [R], on_grid [R, L], reasons [R] why a row's chunk failed, or None."""
+    """Result of a detector: value [R], on_grid [R, L], reasons [R] why a row's chunk failed, or None."""
 
     value: np.ndarray
     on_grid: np.ndarray
@@ -92,7 +99,13 @@ def rows(momenta: np.ndarray, weights: np.ndarray, intervals: np.ndarray) -> Hyp
     return Hyper(np.ones(len(momentum)), momentum, interval, weight)
 
 
-def predict_rows(equilibria: tuple[Equilibrium, ...], cells: Hyper, progress: Callable[[int, int], None]) -> Predicted:
+def _silent(done: int, total: int) -> None:
+    return None
+
+
+def predict_rows(
+    equilibria: tuple[Equilibrium, ...], cells: Hyper, progress: Callable[[int, int], None] = _silent
+) -> Predicted:
     """Law, exact threshold and onset of every row."""
     by_weight = {g.kl_weight: g.linear for g in equilibria}
     result = Predicted([], [], [], [])
@@ -117,16 +130,10 @@ def values(column: list[RateThreshold]) -> np.ndarray:
 
 
 def collect_rows(
-    plan: SweepPlan,
-    name: str,
-    equilibria: tuple[Equilibrium, ...],
-    cells: Hyper,
-    predicted: Predicted,
-    rates: np.ndarray,
-    boundaries: Detected,
-    onsets: Detected,
+    plan: SweepPlan, drift: Drift, rates: np.ndarray, boundaries: Detected, onsets: Detected
 ) -> DriftResult:
     """Thresholds, onsets and outcomes of every row."""
+    cells, equilibria = drift.cells, drift.equilibria
     reasons = [one or other for one, other in zip(boundaries.reasons, onsets.reasons, strict=True)]
     for equilibrium in equilibria:
         reason = unmeasured_reason(plan, equilibrium)
@@ -140,10 +147,15 @@ def collect_rows(
             onset[cells.kl_weight == equilibrium.kl_weight] = np.nan
     outcome = _outcomes(growth, rings)
     outcome[[reason is not None for reason in reasons]] = Outcome.UNDECIDED
-    dynamics = equilibria[0].dynamics
-    none = no_onset(plan, cells)
     return DriftResult(
-        dynamics, name, equilibria, cells, predicted, boundary, onset, growth, rings, outcome, reasons, none
+        **vars(drift),
+        boundary=boundary,
+        onset=onset,
+        growth=growth,
+        rings=rings,
+        outcome=outcome,
+        reasons=reasons,
+        no_onset=no_onset(plan, cells),
     )
 
 

@@ -1,4 +1,4 @@
-"""What a sweep will do, checked: its axes, its learner, its size."""
+"""A checked sweep: its axes, its learner, its size."""
 
 import math
 import os
@@ -204,7 +204,7 @@ def bytes_of_draws(plan: SweepPlan) -> int:
 
 
 def disk_needed(plan: SweepPlan) -> int:
-    """What chunks and results of the sampled runs will take on the disk before compression, bytes."""
+    """Disk space of chunks and results of the sampled runs before compression, bytes."""
     cells = plan.sampled_rows * len(plan.multiples)
     units = -(-plan.settings.seeds // UNIT)
     return cells * (16 * (units + 1) * (plan.longest + 1) + (42 * plan.settings.seeds if keeps_runs(plan) else 0))

@@ -1,9 +1,9 @@
 """Regions of a phase diagram: what happened as colour, with the edges where the lines of the thresholds run.
 
 What is known belongs to refresh intervals and learning rates of the grid. Between two refresh intervals the edge of a
-region is drawn straight on the two logarithms, or bent as the predicted line is where that is known between. Within a
-step of the learning rate it lies where the threshold was measured, beyond the grid where it is predicted. A column in
-which a region comes back (an island) is drawn as cells.
+region is straight on the two logarithms. Where the predicted line is known between them, it is bent as that line is.
+Within a step of the learning rate it lies where the threshold was measured, beyond the grid where it is predicted. A
+column in which a region comes back (an island) is drawn as cells.
 """
 
 from collections.abc import Iterator, Mapping

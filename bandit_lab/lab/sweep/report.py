@@ -12,7 +12,8 @@ from bandit_lab.app.document.value import number
 from bandit_lab.app.settings.grid import log_spaced_choice
 from bandit_lab.app.terminal import report
 from bandit_lab.lab.sweep import rows
-from bandit_lab.lab.sweep.exact import DriftResult, Equilibrium
+from bandit_lab.lab.sweep.compute import Computed
+from bandit_lab.lab.sweep.exact import Equilibrium
 from bandit_lab.lab.sweep.pictures import figures_of
 from bandit_lab.lab.sweep.plan import SweepPlan
 from bandit_lab.lab.sweep.rows import SweepRow
@@ -56,19 +57,19 @@ class StiffnessRow:
 
     @property
     def closed_form(self) -> Any:
-        """The same by a formula."""
+        """Eigenvalues by a formula."""
         linear = self.equilibrium.linear
         if self.equilibrium.stiffness is None:
             return self.spectrum("relaxation")
         return report.eigenvalue_list(linear.spectrum) if linear.closed_form else Value.absent(NO_FORMULA)
 
     def at_rest(self, read: Callable[[FixedPoint], Any]) -> Any:
-        """What is read off the fixed point; ABSENT where there is none."""
+        """A value read off the fixed point; ABSENT where there is none."""
         return ABSENT if self.equilibrium.stiffness is None else read(self.equilibrium.point)
 
     @property
     def note(self) -> Any:
-        """What to know beside the numbers."""
+        """A remark beside the numbers."""
         note = self.equilibrium.linear.note
         return ABSENT if note is None else self.at_rest(lambda _: note)
 
@@ -122,15 +123,9 @@ class CellThresholds:
     onset: SweepRow
 
 
-def document_of(
-    plan: SweepPlan,
-    rates: np.ndarray,
-    drifts: list[DriftResult],
-    sampled: SampledResult | None,
-    work: dict[str, Any],
-    data: "xarray.Dataset",
-) -> Document:
-    """Everything that a sweep found. work: what of it took how long (`throughput`, `chunks`)."""
+def document_of(plan: SweepPlan, done: Computed, work: dict[str, Any], data: "xarray.Dataset") -> Document:
+    """Everything that a sweep found. work: what of it took how long (`throughput`, `chunks`). data: see `dataset`."""
+    rates, drifts, sampled = done.rates, done.drifts, done.sampled
     by_interval = plan.settings.boundary == "refresh_interval"
     pairs: list[CellThresholds] = []
     for drift in drifts:

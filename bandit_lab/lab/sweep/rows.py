@@ -37,7 +37,7 @@ class SweepRow:
 
 
 def columns(boundary: str) -> tuple[Column[SweepRow], ...]:
-    """What `summary.json` tells of a row. boundary: what is bracketed, learning_rate or refresh_interval."""
+    """Columns of a row in `summary.json`. boundary: what is bracketed, learning_rate or refresh_interval."""
     unit = "steps" if boundary == "refresh_interval" else "logits per unit gradient"
     return (
         Column("drift", "drift", lambda row: row.drift),

@@ -5,9 +5,9 @@ where single runs are kept, every field of `Summary` [c, s] in the precision of 
 [c, u, outcomes], and of every field the mean over the finite runs of a unit [c, u] beside their number.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 
@@ -49,59 +49,72 @@ def _mean(values: np.ndarray) -> float:
     return float(np.mean(values)) if len(values) else np.nan
 
 
-@dataclass(frozen=True)
-class StoredBlock:
-    """A stored block of runs: its cells [c], its seeds first..first + seeds, a loader, and the error if it failed."""
+class Chunk(Protocol):
+    """A chunk of sampled runs: its cells by place [c], its seeds first..first + seeds."""
 
-    index: np.ndarray
-    first: int
-    seeds: int
-    load: Callable[[], Mapping[str, np.ndarray]]
-    reason: str | None
+    @property
+    def index(self) -> np.ndarray: ...
+    @property
+    def first(self) -> int: ...
+    @property
+    def seeds(self) -> int: ...
 
 
 class StoredRuns:
-    """All sampled runs of a sweep, read from their chunks. Cells are numbered 0..C-1 in the order of the grid."""
+    """All sampled runs of a sweep, read from their chunks. Cells are numbered 0..C-1 in the order of the grid.
 
-    def __init__(self, pieces: list[StoredBlock], cells: int, seeds: int, times: int, keep: bool, judge: Judge) -> None:
+    load: the arrays of a chunk by its place. failed: place of a chunk that has none -> why.
+    """
+
+    def __init__(
+        self,
+        chunks: Sequence[Chunk],
+        load: Callable[[int], Mapping[str, np.ndarray]],
+        failed: Mapping[int, str],
+        cells: int,
+        seeds: int,
+        times: int,
+        keep: bool,
+        judge: Judge,
+    ) -> None:
         self.cells, self.seeds, self.times, self.keep, self._judge = cells, seeds, times, keep, judge
-        self.pieces = pieces
+        self._chunks, self._failed = chunks, failed
         self._of_cell: list[list[int]] = [[] for _ in range(cells)]
-        for number, piece in enumerate(pieces):
-            for cell in piece.index:
+        for number, chunk in enumerate(chunks):
+            for cell in chunk.index:
                 self._of_cell[cell].append(number)
-        self._load = lru_cache(maxsize=2)(lambda number: pieces[number].load())
+        self._load = lru_cache(maxsize=2)(load)
         self._pooled = lru_cache(maxsize=64)(self._pool)
 
     def reasons(self) -> list[str | None]:
         """Why a cell's statistics are missing [C], None where they are not."""
         result: list[str | None] = [None] * self.cells
-        for piece in self.pieces:
-            for cell in piece.index if piece.reason else ():
-                result[cell] = result[cell] or piece.reason
+        for number, reason in sorted(self._failed.items()):
+            for cell in self._chunks[number].index:
+                result[cell] = result[cell] or reason
         return result
 
     def outcome_counts(self) -> np.ndarray:
         """Runs per outcome [C, outcomes], of those that were run."""
         counts = np.zeros((self.cells, len(Outcome)), int)
-        for number, piece in enumerate(self.pieces):
-            if piece.reason is None:
+        for number, chunk in enumerate(self._chunks):
+            if number not in self._failed:
                 arrays = self._load(number)
                 more = count_codes(self._codes(number)) if self.keep else arrays["outcome_count"].sum(axis=1)
-                counts[piece.index] += more
+                counts[chunk.index] += more
         return counts
 
     def means(self) -> dict[str, np.ndarray]:
         """Mean of every field over finite runs [C], where single runs are not kept. NaN where none is finite."""
         result = {name: np.full(self.cells, np.nan) for name in FIELDS}
         weight = {name: np.zeros(self.cells) for name in FIELDS}
-        for number, piece in enumerate(self.pieces):
-            if piece.reason is not None:
+        for number, chunk in enumerate(self._chunks):
+            if number in self._failed:
                 continue
             arrays = self._load(number)
             for unit, runs in enumerate(arrays["finite_runs"].T):
                 for name in FIELDS:
-                    _add(result[name], weight[name], piece.index, arrays[_MEAN + name][:, unit], runs)
+                    _add(result[name], weight[name], chunk.index, arrays[_MEAN + name][:, unit], runs)
         return result
 
     def curves(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
@@ -109,8 +122,8 @@ class StoredRuns:
         result = np.full((2, stop - start, self.times), np.nan)
         for cell in range(start, stop):
             numbers = tuple(self._of_cell[cell])
-            if all(self.pieces[n].reason is None for n in numbers):
-                place = int(np.flatnonzero(self.pieces[numbers[0]].index == cell)[0])
+            if self._failed.keys().isdisjoint(numbers):
+                place = int(np.flatnonzero(self._chunks[numbers[0]].index == cell)[0])
                 mean, variance = self._pooled(numbers)
                 result[0, cell - start, : mean.shape[1]] = mean[place]
                 result[1, cell - start, : mean.shape[1]] = variance[place]
@@ -122,21 +135,21 @@ class StoredRuns:
         result = {name: np.full(shape, np.nan, np.float32) for name in FIELDS}
         result["outcome"] = np.full(shape, NOT_RUN, np.int8)
         for number in sorted({n for cell in range(start, stop) for n in self._of_cell[cell]}):
-            piece = self.pieces[number]
-            low, high = max(first, piece.first), min(last, piece.first + piece.seeds)
-            if piece.reason is not None or low >= high:
+            chunk = self._chunks[number]
+            low, high = max(first, chunk.first), min(last, chunk.first + chunk.seeds)
+            if number in self._failed or low >= high:
                 continue
-            inside = (piece.index >= start) & (piece.index < stop)
-            rows, of_piece = piece.index[inside] - start, slice(low - piece.first, high - piece.first)
+            inside = (chunk.index >= start) & (chunk.index < stop)
+            rows, of_chunk = chunk.index[inside] - start, slice(low - chunk.first, high - chunk.first)
             values = {**self._load(number), "outcome": self._codes(number)}
             for name, column in result.items():
-                column[rows, low - first : high - first] = values[name][inside][:, of_piece]
+                column[rows, low - first : high - first] = values[name][inside][:, of_chunk]
         return result
 
     def _codes(self, number: int) -> np.ndarray:
         arrays = self._load(number)
         fields = (arrays[name] if name == "finite" else arrays[name].astype(float) for name in Summary._fields)
-        return self._judge(Summary(*fields), self.pieces[number].index)
+        return self._judge(Summary(*fields), self._chunks[number].index)
 
     def _pool(self, numbers: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
         def parts() -> Iterator[Moments]:

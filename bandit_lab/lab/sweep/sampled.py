@@ -1,14 +1,14 @@
 """The sampled half of a sweep: a coarse grid of noisy runs, what became of each, and the boundary that they show.
 
-Runs begin at the fixed point (a hair's breadth towards the initial policy), so that what carries them off is the noise
-and the loss of stability, not a first block that overshoots from far away; `sampled.start=initial` begins where
-training does. A run counts as lost by `measure.classify_runs`. The noise scale there is the stationary std of small
-steps (temperature alone): the full linear prediction diverges at the threshold and would excuse every cycle near it. A
-run that sits near the best arm's vertex is lost however large that scale is.
+Runs begin at the fixed point (a hair's breadth towards the initial policy). So the noise and the loss of stability
+carry them off, not a first block that overshoots from far away. `sampled.start=initial` begins where training does. A
+run counts as lost by `measure.classify_runs`. The noise scale there is the stationary std of small steps (temperature
+alone): the full linear prediction diverges at the threshold and would excuse every cycle near it. A run that sits near
+the best arm's vertex is lost however large that scale is.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -19,9 +19,9 @@ from bandit_lab.app.settings.config import Settings
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.lab.predict.linear import LinearTheory, noise_covariance, stationary_stds
 from bandit_lab.lab.sweep.exact import DriftResult, Predicted, values
+from bandit_lab.lab.sweep.jobs import RunsWork, take
 from bandit_lab.lab.sweep.plan import SweepPlan, keeps_runs
-from bandit_lab.lab.sweep.runs import Judge, StoredBlock, StoredRuns
-from bandit_lab.lab.sweep.work import RunsWork, take
+from bandit_lab.lab.sweep.runs import Judge, StoredRuns
 from bandit_lab.simulation import Summary
 
 NUDGE = 1e-3  # of the way from the fixed point to the initial policy
@@ -100,14 +100,14 @@ def plan_sampled(plan: SweepPlan, drift: DriftResult | None, rows: Hyper, rates:
 
 
 def collect_sampled(plan: SweepPlan, planned: SampledPlan, store: ChunkStore, report: Report) -> SampledResult:
-    """What became of the runs, from their chunks."""
-    pieces = [
-        StoredBlock(work.index, work.first, work.seeds, partial(store.load, key), report.failed.get(number))
-        for number, (work, key) in enumerate(zip(planned.chunks, report.keys, strict=True))
-    ]
-    shape, times = planned.learning_rate.shape, plan.longest + 1
-    cells = planned.learning_rate.size
-    runs = StoredRuns(pieces, cells, plan.settings.seeds, times, planned.keep, planned.judge)
+    """Outcomes of the runs, from their chunks."""
+    shape, cells = planned.learning_rate.shape, planned.learning_rate.size
+
+    def load(number: int) -> Mapping[str, np.ndarray]:
+        return store.load(report.keys[number])
+
+    times, keep, judge = plan.longest + 1, planned.keep, planned.judge
+    runs = StoredRuns(planned.chunks, load, report.failed, cells, plan.settings.seeds, times, keep, judge)
     missing = np.array(runs.reasons(), object).reshape(shape)
     counts = runs.outcome_counts().reshape(*shape, -1)
     complete = np.array([reason is None for reason in missing.flat]).reshape(shape)

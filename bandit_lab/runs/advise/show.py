@@ -11,8 +11,7 @@ from bandit_lab.runs.advise import Limit, StabilityMargin
 from bandit_lab.runs.advise.answers import answers, headline, weight_assumed
 from bandit_lab.runs.advise.words import LETTERS, assumptions, limit_text, rate_at, rate_text, short
 from bandit_lab.runs.advise.work import SIZES, Advice, DelayRow, GroupRow
-from bandit_lab.runs.logs.findings import details, judged, paragraphs, verdict_lines, verdict_text
-from bandit_lab.runs.logs.pictures import run_drawn
+from bandit_lab.runs.logs.findings import details, judged, paragraphs, run_drawn, verdict_lines, verdict_text
 from bandit_lab.runs.logs.settings import AdviseSettings
 
 if TYPE_CHECKING:

@@ -15,9 +15,16 @@ from bandit_lab.runs.diagnose.agreement import sure
 from bandit_lab.runs.diagnose.compare import compared
 from bandit_lab.runs.diagnose.first_screen import three_numbers
 from bandit_lab.runs.diagnose.work import DiagnosisRow, dataset, page, runs_table, status, work
-from bandit_lab.runs.logs.findings import caveat_lines, details, evidence_table, paragraphs, verdict_lines, verdict_text
+from bandit_lab.runs.logs.findings import (
+    RUN_ALT,
+    caveat_lines,
+    details,
+    evidence_table,
+    paragraphs,
+    verdict_lines,
+    verdict_text,
+)
 from bandit_lab.runs.logs.gather import Log, gather, missing_curves, reading_options
-from bandit_lab.runs.logs.pictures import RUN_ALT
 from bandit_lab.runs.logs.runs import check_trainer, pages_of, picture_pages, rows_of, status_lines
 from bandit_lab.runs.logs.settings import THRESHOLDS, DiagnosisSettings
 from bandit_lab.runs.trainers import Setup

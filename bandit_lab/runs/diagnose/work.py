@@ -16,13 +16,13 @@ from bandit_lab.runs.logs.findings import (
     evidence_table,
     judged,
     paragraphs,
+    run_drawn,
     verdict_first,
     verdict_lines,
     verdict_text,
     what_was_read,
 )
 from bandit_lab.runs.logs.gather import Log
-from bandit_lab.runs.logs.pictures import run_drawn
 from bandit_lab.runs.logs.runs import MANY, LogRow, column, curves_of, first_columns, last_columns, status_of
 from bandit_lab.runs.logs.settings import THRESHOLDS, DiagnosisSettings
 from bandit_lab.runs.read import Curve

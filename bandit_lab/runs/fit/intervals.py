@@ -1,9 +1,9 @@
 """Profile intervals read off the surface of the likelihood.
 
-Accepted is what lies within (n - p) ln(1 + t^2/(n - p)) of the smallest deviance, t the Student quantile: exact for
-a linear model with known rho, and rho's own uncertainty widens it because every noise model is in the surface. For
-a linear combination L = a plateau + b amplitude the deviance at fixed theta and rho is a parabola in L, so the set
-accepted there is known in closed form and the profile interval is the union over all accepted theta and rho. For a
+Accepted is what lies within (n - p) ln(1 + t^2/(n - p)) of the smallest deviance, t the Student quantile: exact for a
+linear model with known rho, and rho's own uncertainty widens it because every noise model is in the surface. For a
+linear combination L = a plateau + b amplitude the deviance at fixed theta and rho is a parabola in L. So the set
+accepted there is known in closed form, and the profile interval is the union over all accepted theta and rho. For a
 function of theta alone it is the range over accepted theta.
 """
 

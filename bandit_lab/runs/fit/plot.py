@@ -88,7 +88,7 @@ def run_figure(panel: RunPanel) -> Figure:
 
 
 def run_on(axis: Axes, panel: RunPanel) -> None:
-    """The same on given axes."""
+    """The picture of a run on given axes."""
     axis.legend(handles=_run(axis, panel), fontsize=7)
 
 

@@ -2,13 +2,18 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bandit_lab._version import __version__
-from bandit_lab.app.document import Block, Column, On, Paragraph, Table, Value
+from bandit_lab.app.document import Block, Column, Figure, On, Paragraph, Table, Value
 from bandit_lab.runs.diagnose import Diagnosis, Evidence
 from bandit_lab.runs.read import Curve
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawn
+
+RUN_ALT = "reward against step, with held-out results, entropy and silent groups where logged; evidence shaded"
 Mark = tuple[float, float, str]
 """First step, last step, what was measured."""
 
@@ -173,3 +178,19 @@ def what_was_read(curve: Curve, notes: Sequence[str] = ()) -> list[Paragraph]:
     lines = [*curve.recognised, curve.scale.text, f"step unit: {curve.step_unit}", *notes]
     lines += [f"{name}: {origin}" for name, origin in curve.provenance.items()]
     return paragraphs([*lines, f"bandit_lab {__version__}"])
+
+
+def run_drawn(name: str, curve: Curve, found: Diagnosis) -> Figure:
+    """The picture of one run with its evidence."""
+
+    def drawn() -> "Drawn":
+        from bandit_lab.runs.diagnose.plot import diagnosis_figure
+
+        return diagnosis_figure(name, curve, found)
+
+    def drawn_on(axes: "Axes") -> None:
+        from bandit_lab.runs.diagnose.plot import diagnosis_on
+
+        diagnosis_on(axes, name, curve, found)
+
+    return Figure(drawn, RUN_ALT, dpi=130, on_axes=drawn_on)

@@ -1,8 +1,8 @@
 """Names that say that samples may be older than the policy they train: of settings, and of columns of a log.
 
-A name says so where a part of it (between dots or slashes) holds a word of `_WORDS`, unless that part is about
-something else that is done asynchronously or against staleness: saving, serving, the reward, a correction, a mask. It
-counts where its value is on: a column that is zero in every row says that nothing was stale.
+A name says so where a part of it (between dots or slashes) holds a word of `_WORDS`. Parts about something else that is
+asynchronous do not count: saving, serving, the reward, a correction, a mask. It counts where its value is on: a column
+that is zero in every row says that nothing was stale.
 """
 
 import re

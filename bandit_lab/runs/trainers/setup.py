@@ -132,9 +132,9 @@ def _trainer(
         name = plain_name(framework)
         _checks.choice("framework", name, TRAINERS)
         return TRAINERS[name], "given"
-    scores = {name: _score(one, values) for name, one in TRAINERS.items()}
-    best = max(scores, key=lambda name: scores[name])
-    if scores[best]:
+    scores = {name: _score(one, values) for name, one in TRAINERS.items()} if values else {}
+    best = max(scores, key=lambda name: scores[name], default="")
+    if best and scores[best]:
         marks = [mark for mark in TRAINERS[best].marks if _holds(mark, values)]
         return TRAINERS[best], f"by its keys {', '.join(marks[:4])}"
     known = any(_holds(name, values) for key in own_loop.KEYS for name in key.names)

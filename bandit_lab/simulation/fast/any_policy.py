@@ -1,10 +1,10 @@
 """Any policy in every lane: log pi(theta), and weights on grad log pi pulled back to theta.
 
-The bandit's own `log_policy` gives log-probabilities [X, K] of K arms in X contexts, and its vector-Jacobian product
-turns the coefficient of every grad log pi(k | x) into an ascent direction. Both are worked out for all lanes side by
-side (see `lanes_last`). Groups are counts of the cells (arm, reward value) of one context, drawn uniformly for every
-group and lane, and their advantages and weights are those of `many_arms`. An infinite group is one of every context.
-A policy that calls `jax.nn.log_softmax` once is cut there: the softmax is then done here.
+The bandit's own `log_policy` gives log-probabilities [X, K] of K arms in X contexts. Its vector-Jacobian product turns
+the coefficient of every grad log pi(k | x) into an ascent direction. Both are worked out for all lanes side by side
+(see `lanes_last`). Groups are counts of the cells (arm, reward value) of one context, drawn uniformly for every group
+and lane, and their advantages and weights are those of `many_arms`. An infinite group is one of every context. A policy
+that calls `jax.nn.log_softmax` once is cut there: the softmax is then done here.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,6 +1,6 @@
 """Normal rewards of a group: the mean of every arm's rewards and their squares about it, in place of each reward.
 
-An advantage that is (reward - mean) times a function of the group's variance sees no more of a group than the counts
+Let an advantage be (reward - mean) times a function of the group's variance. Of a group it sees no more than the counts
 n_k of its arms, the mean reward x_k of each, and the squares of all rewards about these means. Given the counts
 
     x_k ~ N(m_k, s_k^2 / n_k),    squares of arm k ~ s_k^2 chi^2 with n_k - 1 degrees of freedom,

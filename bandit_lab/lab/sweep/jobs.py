@@ -15,7 +15,7 @@ from bandit_lab.app.arithmetic import arithmetic
 from bandit_lab.app.document.as_json import plain
 from bandit_lab.grpo import Hyper
 from bandit_lab.lab.sweep import exact
-from bandit_lab.lab.sweep.exact import Equilibrium
+from bandit_lab.lab.sweep.exact import Drift, Equilibrium
 from bandit_lab.lab.sweep.plan import CHUNK_RUNS, SweepPlan
 from bandit_lab.lab.sweep.runs import Judge, outcome_arrays, run_arrays
 from bandit_lab.measure import displaced
@@ -113,20 +113,19 @@ class RowsWork:
         return [self._part(slice(i, i + length)) for i in range(0, len(self.rows), length)]
 
 
-def rows_work(
-    plan: SweepPlan, drift: str, equilibria: tuple[Equilibrium, ...], cells: Hyper, rates: np.ndarray
-) -> tuple[list[RowsWork], list[RowsWork]]:
-    """(boundaries, onsets) of every row that can be measured, in chunks."""
+def rows_work(plan: SweepPlan, drift: Drift, rates: np.ndarray) -> dict[str, list[RowsWork]]:
+    """kind -> chunks of every row that can be measured: boundaries first, onsets second."""
     length = plan.settings.chunk.rows or max(1, ROW_CELLS // len(rates))
-    result: tuple[list[RowsWork], list[RowsWork]] = ([], [])
-    for equilibrium in equilibria:
+    result: dict[str, list[RowsWork]] = {f"{detector}, {drift.name}": [] for detector in (BOUNDARY, ONSET)}
+    for equilibrium in drift.equilibria:
         if exact.unmeasured_reason(plan, equilibrium):
             continue
-        mine = np.flatnonzero(cells.kl_weight == equilibrium.kl_weight)
-        for detector, chunks in zip((BOUNDARY, ONSET), result, strict=True):
-            if detector == ONSET and exact.no_onset(plan, cells):
+        mine = np.flatnonzero(drift.cells.kl_weight == equilibrium.kl_weight)
+        for detector, chunks in zip((BOUNDARY, ONSET), result.values(), strict=True):
+            if detector == ONSET and exact.no_onset(plan, drift.cells):
                 continue
-            chunks += RowsWork(plan, detector, drift, equilibrium, mine, take(cells, mine), rates).cut(length)
+            some = take(drift.cells, mine)
+            chunks += RowsWork(plan, detector, drift.name, equilibrium, mine, some, rates).cut(length)
     return result
 
 

@@ -11,9 +11,9 @@ from settings import cells, learner
 from bandit_lab.app.chunks.run import key_of, within_memory
 from bandit_lab.app.settings.config import ChunkSizes, SampledGrid, SweepSettings
 from bandit_lab.bandits import two_arm
-from bandit_lab.lab.sweep import work as sweep_work
+from bandit_lab.lab.sweep import jobs as sweep_jobs
+from bandit_lab.lab.sweep.jobs import RunsWork, chunk_shape
 from bandit_lab.lab.sweep.plan import CHUNK_RUNS
-from bandit_lab.lab.sweep.work import RunsWork, chunk_shape
 from bandit_lab.simulation import UNIT, Moments, Summary
 from bandit_lab.simulation.engine import WIDTH
 
@@ -57,9 +57,9 @@ def run_within(most_cells: int, most_units: int, most_threads: int, pieces: list
 @pytest.mark.parametrize("most", [(10, 4, 2), (10, 2, 2), (10, 1, 2), (4, 1, 2), (4, 1, 1)])
 def test_pieces_for_little_memory_are_whole_blocks_and_units_and_join_to_the_whole(monkeypatch, most):
     pieces: list = []
-    monkeypatch.setattr(sweep_work, "run", fake_run)
+    monkeypatch.setattr(sweep_jobs, "run", fake_run)
     whole = work().compute()
-    monkeypatch.setattr(sweep_work, "run", run_within(*most, pieces))
+    monkeypatch.setattr(sweep_jobs, "run", run_within(*most, pieces))
     parts = within_memory(work())
     assert {name: part.tobytes() for name, part in parts.items()} == {n: a.tobytes() for n, a in whole.items()}
     assert all(first % UNIT == 0 and (seeds % UNIT == 0 or first + seeds == 3 * UNIT + 5) for _, first, seeds in pieces)
@@ -68,7 +68,7 @@ def test_pieces_for_little_memory_are_whole_blocks_and_units_and_join_to_the_who
 
 def test_less_than_a_block_is_never_tried(monkeypatch):
     pieces: list = []
-    monkeypatch.setattr(sweep_work, "run", run_within(3, 1, 1, pieces))
+    monkeypatch.setattr(sweep_jobs, "run", run_within(3, 1, 1, pieces))
     with pytest.raises(MemoryError):
         within_memory(work())
     assert pieces == []
@@ -84,7 +84,7 @@ def test_a_diverged_run_is_an_outcome_but_a_mean_of_finite_runs_must_be_finite(m
         finite[2, 5] = diverged is False
         return SimpleNamespace(summary=runs.summary._replace(finite=finite), moments=runs.moments._replace(mean=mean))
 
-    monkeypatch.setattr(sweep_work, "run", run)
+    monkeypatch.setattr(sweep_jobs, "run", run)
     diverged = True
     assert np.isnan(work().compute()["unit_mean"]).sum() == 1
     diverged = False

@@ -1,11 +1,13 @@
-"""What `make test` leaves to `make nightly` because of its cost, besides what its own file marks.
+"""What is left out of `make test` because of its cost, besides what its own file marks `slow` or `nightly`.
 
-One list, so that a newcomer sees what `make test` leaves out; all of it runs in `.ci/run all`. A name alone leaves
-out a whole statement; with ids, `make test` keeps these cases of it. Chosen by measured time: what costs seconds, is
-about one corner and has a cheaper relative in `make test`. A name that is no test's is an error (`conftest.py`).
+Three tiers. `make test` aims at five minutes on two cores and has every kind of statement: physics, persistence,
+honesty, refusals, commands. `.ci/run` adds what is slow, `.ci/run all` what is nightly. In these tables a name alone
+leaves out a whole statement; with ids, the tier before keeps these cases of it. Chosen by measured time: what costs
+seconds, is about one corner and has a cheaper relative that stays. A name that is no test's is an error
+(`conftest.py`).
 """
 
-KEPT: dict[str, tuple[str, ...]] = {
+NIGHTLY: dict[str, tuple[str, ...]] = {
     # Programs as XLA compiles them by default, processes, devices: minutes of starting and compiling.
     "test_released.py::test_what_is_asserted_of_released_programs": (),
     "simulation/test_devices.py::test_bytes_do_not_depend_on_the_number_of_devices": (),
@@ -43,7 +45,7 @@ KEPT: dict[str, tuple[str, ...]] = {
     "grading/test_diagnoses.py::test_deaf_diagnostics_would_fail": (),
     "grading/test_diagnoses.py::test_logged_rewards_are_draws_of_the_hidden_means": (),
     "grading/test_diagnoses.py::test_the_learning_rate_is_set_over_the_exact_threshold": (),
-    "lab/test_sweep_work.py::test_pieces_for_little_memory_are_whole_blocks_and_units_and_join_to_the_whole": (
+    "lab/test_sweep_jobs.py::test_pieces_for_little_memory_are_whole_blocks_and_units_and_join_to_the_whole": (
         "most0",
         "most1",
         "most2",
@@ -116,3 +118,5 @@ KEPT: dict[str, tuple[str, ...]] = {
         "2-130",
     ),
 }
+
+SLOW: dict[str, tuple[str, ...]] = {}

@@ -353,7 +353,7 @@ def test_the_wrappers_in_the_docs_see_what_other_trainers_log(heading, kind, cal
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ([], "paths: expected one log or folder, got '0 of them'"),
+        ([], "paths: expected one log or folder, got none"),
         (["a", "b"], "paths: expected one log"),
         (["a", "for=0"], "seconds: expected"),
         (["a", "false_alarm=2"], "false_alarm: expected"),

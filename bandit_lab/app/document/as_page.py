@@ -25,7 +25,7 @@ _STYLE = (
     "summary{font-size:1.15em;font-weight:600;margin:.5em 0;cursor:pointer}abbr{text-decoration:underline dotted}"
     "h2{font-size:1.2em}.lead{font-size:1.15em;font-weight:600}.scroll{overflow-x:auto}:root{color-scheme:light dark}"
     "@media(max-width:40em){body{margin:1em auto}td,th{padding:.2em .4em}td:first-child{min-width:0}"
-    "h1{font-size:1.3em}img{max-width:none;width:34em}}"
+    "h1{font-size:1.3em}img{max-width:42em}}"
     "@media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}td,th{border-color:#444}code{background:#2a2a2a}"
     "a{color:#8ab4f8}img{filter:invert(.91) hue-rotate(180deg)}}"
 )

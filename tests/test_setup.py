@@ -174,9 +174,7 @@ def test_the_tiers_are_told_apart_by_their_mark():
     assert left_out == {"short": " not slow and not nightly", "slow": " not nightly", "all": ""}
     assert "TIER ?= short" in makefile
     recipes = {
-        target: next(
-            after for line, after in itertools.pairwise(makefile) if line.startswith(f"{target}:")
-        )
+        target: next(after for line, after in itertools.pairwise(makefile) if line.startswith(f"{target}:"))
         for target in ("test", "nightly")
     }
     assert '-m "$(LEFT_OUT_$(TIER))"' in recipes["test"]

@@ -1,7 +1,7 @@
 """What `diagnose` says of public runs whose outcome somebody wrote down, beside rldoctor.
 
     python experiments/grading/clinic.py                    # the table
-    python experiments/grading/clinic.py --rldoctor PATH    # beside it what rldoctor 0.2.0 says (its command's path)
+    python experiments/grading/clinic.py --others PYTHON    # beside it what rldoctor, rlprobe and rlwatch say
     python experiments/grading/clinic.py --write            # figures/clinic.json, and the package's table of agreement
 
 BANDIT_LAB_RUN_CORPUS and BANDIT_LAB_LOGS name the folders: each has an index.csv and its logs, none of which is in this
@@ -25,8 +25,6 @@ import csv
 import json
 import os
 import platform
-import subprocess
-import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,6 +47,7 @@ from bandit_lab.runs.logs.settings import DiagnosisSettings
 from bandit_lab.runs.monitor import Monitor
 from bandit_lab.runs.read import Curve, RewardScale, Series
 from bandit_lab.runs.watch.sources import rows_of
+from experiments.grading import other_programs
 
 FIGURES = Path(__file__).parents[2] / "figures"
 FOLDERS = ("BANDIT_LAB_RUN_CORPUS", "BANDIT_LAB_LOGS")
@@ -68,34 +67,6 @@ BEFOREHAND = {
 """Findings whose limits were not chosen on public runs, and what they were chosen by."""
 FACTORS = np.geomspace(0.5, 2, 13)
 """Factors on a limit that are tried; the middle one is the shipped limit."""
-DETECTORS = {
-    "advantage_collapse": "advantage_degeneracy",
-    "entropy_collapse": "policy_concentration",
-    "reward_hacking": "reward_hacking",
-    "length_pathology": "truncated_answers",
-    "clip_saturation": "dynamical_instability",
-    "kl_drift": "diverging",
-    "gradient_pathology": "diverging",
-    "plateau": "stalled",
-    "reward_composition": "reward_hacking",
-}
-"""Detectors of rldoctor 0.2.0 -> our names; a finding counts from WARNING on."""
-NAMES = {
-    "entropy": "entropy",
-    "kl": "kl",
-    "grad_norm": "grad_norm",
-    "clip_frac": "pg_clipfrac",
-    "zero_std_frac": "zero_var_group_frac",
-    "reward_std": "reward_std",
-    "reward_min": "reward_min",
-    "reward_max": "reward_max",
-    "lr": "lr",
-    "length": "completions/mean_length",
-    "truncation": "completions/clipped_ratio",
-}
-"""Role -> the name by which rldoctor 0.2.0 knows it (`rldoctor fields`; the last two are TRL's)."""
-OTHERS = ("rldoctor 0.2.0", "rldoctor 0.2.0, fed")
-"""The other program: what it reads itself, and what it says of the columns that our readers found."""
 DRAWS, SEED = 2000, 0
 LENGTHS = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 150)
 """Rewards after which healthy runs are cut off, to see from where on a standstill means something."""
@@ -349,41 +320,6 @@ def _worth(runs: Sequence[Run], judged: Mapping[str, Judged], limits: Mapping[st
     return float(np.mean(shares[False]) - np.mean(shares[True] or [0.0]))
 
 
-def fed(runs: Sequence[Run], judged: Mapping[str, Judged], folder: Path) -> list[Run]:
-    """The runs as files of JSON lines under rldoctor's own names, with what our readers found in them."""
-    made: list[Run] = []
-    for run in runs:
-        path = folder / f"{len(made)}.jsonl"
-        made.append(replace(run, path=path))
-        curve = judged[run.name].curve if run.name in judged else None
-        series = {} if curve is None else {NAMES[role]: one for role, one in curve.series.items() if role in NAMES}
-        if curve is not None:
-            series |= {"reward": curve.reward_series} | ({} if curve.eval is None else {"eval_score": curve.eval})
-        rows: dict[float, dict[str, float]] = defaultdict(dict)
-        for name, one in series.items():
-            for step, value in zip(one.step.tolist(), one.value.tolist(), strict=True):
-                rows[step][name] = value
-        lines = (json.dumps({"step": step} | row) for step, row in sorted(rows.items()))
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return made
-
-
-def rldoctors(command: str, runs: list[Run]) -> dict[str, frozenset[str] | None]:
-    """The same of rldoctor, which reads the files itself; a file of several runs is not taken apart."""
-    found: dict[str, frozenset[str] | None] = {}
-    for run in runs:
-        asked = [command, "diagnose", str(run.path), "--format", "json"]
-        done = subprocess.run(asked, capture_output=True, text=True, check=False)
-        try:
-            findings = json.loads(done.stdout)["findings"]
-        except ValueError:
-            found[run.name] = None
-            continue
-        grave = [one["detector"] for one in findings if one["severity"] in ("WARNING", "CRITICAL")]
-        found[run.name] = frozenset(DETECTORS[name] for name in grave if name in DETECTORS)
-    return found
-
-
 def hit(run: Run, said: frozenset[str] | None) -> bool:
     """Of a troubled run: its failure was named. Of a healthy one: a failure was."""
     return bool(said) if run.label == "healthy" else bool(said and said & set(ACCEPTED[run.label]))
@@ -501,6 +437,7 @@ def score(
     return {
         "named": share(troubled, said),
         "false_alarms": share(healthy, said),
+        "troubled_and_told_anything": sum(bool(said.get(run.name)) for run in troubled),
         "not_read": sum(said.get(run.name) is None for run in runs),
         "by_failure": {
             one: share([run for run in troubled if run.label == one], said) for one in _values(troubled, "label")
@@ -547,7 +484,7 @@ def show(name: str, result: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rldoctor", help="path of its command, installed in an environment of its own")
+    parser.add_argument("--others", help="the Python of an environment with rldoctor, rlprobe and rlwatch")
     parser.add_argument("--write", action="store_true", help="store the counts in figures and in the package")
     asked = parser.parse_args()
     runs, judged = labelled(), judgements()
@@ -560,15 +497,14 @@ def main() -> None:
         without, limits = refitted(runs, judged, careful)
         chosen = {key: sorted({one.get(key, 1.0) for one in limits.values()}) for one in limits.values() for key in one}
         results[f"refitted, {name}"] = score(runs, without) | {"factors": chosen}
-    if asked.rldoctor:
-        itself, with_ours = OTHERS
-        results[itself] = score(runs, rldoctors(asked.rldoctor, runs))
-        with tempfile.TemporaryDirectory() as folder:
-            results[with_ours] = score(runs, rldoctors(asked.rldoctor, fed(runs, judged, Path(folder))))
-        told = subprocess.run([asked.rldoctor, "--version"], capture_output=True, text=True, check=True).stdout.strip()
-        results["versions"] = {"rldoctor": told, "bandit_lab": __version__, "python": platform.python_version()}
+    if asked.others:
+        paths = {run.name: run.path for run in runs}
+        curves = {run.name: judged[run.name].curve for run in runs if run.name in judged}
+        told, versions = other_programs.asked(asked.others, paths, curves)
+        results |= {title: score(runs, one) for title, one in told.items()}
+        results["versions"] = versions | {"bandit_lab": __version__, "python": platform.python_version()}
     else:
-        results |= {name: stored[name] for name in (*OTHERS, "versions") if name in stored}
+        results |= {name: stored[name] for name in (*other_programs.TITLES, "versions") if name in stored}
     for name, result in results.items():
         if name != "versions":
             show(name, result)

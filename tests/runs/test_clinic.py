@@ -225,14 +225,3 @@ def test_a_healthy_run_that_ends_early_is_judged_by_what_there_was_until_then():
     assert [found[part]["found"] for part in ("0.25", "0.5", "0.75")] == [0, 0, 1]
     assert set(found["all"]["wrong"]) == {"falls 0.75"}
     assert set(found["watched"]["wrong"]) == {"falls"}
-
-
-def test_columns_are_handed_on_under_the_other_programs_names(tmp_path):
-    clipped = {"clip_frac": Series(np.array([2.0]), np.array([0.3]), "clip")}
-    reward = Series(np.array([1.0, 2.0]), np.array([0.1, 0.2]), "my reward")
-    one = Curve("a", "x", "x", "x", reward, RewardScale(0, 1, True), series=clipped)
-    run, lost = (clinic.Run(name, "healthy", "x", "own", Path("x")) for name in "ab")
-    made = clinic.fed([run, lost], {"a": clinic.Judged(None, one)}, tmp_path)
-    rows = [json.loads(line) for line in made[0].path.read_text().splitlines()]
-    assert rows == [{"step": 1.0, "reward": 0.1}, {"step": 2.0, "pg_clipfrac": 0.3, "reward": 0.2}]
-    assert not made[1].path.read_text().strip()

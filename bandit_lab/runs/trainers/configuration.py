@@ -44,7 +44,7 @@ def load(path: str) -> Configuration:
     except ValueError as error:
         raise ValueError(f"config: {place}: {error}") from None
     if not values:
-        raise ValueError(f"config: no settings found in {place} ({kind})")
+        raise ValueError(f"config: {place}: expected settings of a trainer, got none ({kind})")
     return Configuration(str(place), kind, values)
 
 

@@ -54,7 +54,7 @@ def test_two_causes_and_what_decides_between_them():
     found = told(reward_hacking=1.2, policy_concentration=1.5)
     assert causes(found) == ["reward_hacking", "policy_concentration"]
     assert (
-        "draw twenty answers to one prompt: they are one and the same if it is policy concentration" in sure(found)[1]
+        "draw twenty answers to one prompt: they are one and the same if it is policy concentration" in sure(found)[-1]
     )
 
 
@@ -64,8 +64,21 @@ def test_behind_one_cause_alone_stands_what_came_nearest():
         "advantage_degeneracy",
     ]
     assert causes(told(stalled=1.5, advantage_degeneracy=0.4)) == ["stalled"]
-    assert len(sure(told(stalled=1.5, advantage_degeneracy=0.4))) == 1
     assert causes(told(stalled=0.9)) == []
+
+
+def test_behind_one_cause_alone_a_test_tells_it_from_the_next_most_probable():
+    found = told(collapsed=1.5)
+    first, second, *_ = agreement.probabilities(found)
+    assert (first, second) == ("collapsed", "healthy")
+    assert sure(found)[-1].endswith("the last one is worse if it is collapsed, and not if it is healthy.")
+    assert not any(line.startswith("To decide") for line in sure(told(stalled=0.4)))
+
+
+def test_what_no_public_run_had_is_told_without_a_probability():
+    (counts, *_) = sure(told(plumbing=1.0))
+    assert counts.startswith("How sure: cannot tell")
+    assert "%" not in counts
 
 
 def test_a_collapse_and_the_instability_that_it_is_are_one_cause():
@@ -87,7 +100,10 @@ def test_it_is_printed_and_stored(tmp_path, capsys):
     log.write_text("step,reward\n" + "\n".join(f"{n},{0.3 + 0.001 * np.sin(n)}" for n in range(90)))
     found = bl.diagnose(str(log), quiet=True, report=False)
     found.show()
-    row = agreement.table()["stalled"]
-    assert f"of {row.runs} public runs with the finding stalled " in " ".join(capsys.readouterr().out.split())
+    row, every = agreement.table()["stalled"], agreement.probabilities(told(stalled=1.5))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"Of {row.runs} public runs with the finding stalled " in shown
+    assert f"How sure: stalled {100 * every['stalled']:.0f} %, " in shown
     (stored,) = found.to_dict()["logs"]
+    assert stored["probabilities"] == every
     assert stored["sure"] == [{"finding": "stalled", "public_runs": row._asdict()}]

@@ -193,6 +193,45 @@ def test_the_page_tells_what_is_stored():
     assert f"| {each['10']:.0%} | {each['15']:.0%} | {each['20']:.0%} |".replace("%", " %") in page
 
 
+TITLES = ("diagnose", *clinic.other_programs.TITLES)
+
+
+def percent(one):
+    share, low, high = (round(100 * x) for x in (one["by_family"], *one["by_family_interval_95"]))
+    return f"{share} % ({low} to {high})"
+
+
+def test_the_page_tells_what_every_program_said():
+    """One row per program, and one per failure with a cell for each."""
+    stored = json.loads((ROOT / "figures/clinic.json").read_text(encoding="utf-8"))
+    page = (ROOT / "docs/results.md").read_text(encoding="utf-8")
+    for title in TITLES:
+        named, alarms = (stored[title][key] for key in ("named", "false_alarms"))
+        program, *rest = title.split(" ", 1)
+        cells = [
+            " ".join([f"`{program}`", *rest]),
+            f"{named['found']} of {named['runs']}",
+            percent(named),
+            str(stored[title]["troubled_and_told_anything"]),
+            f"{alarms['found']} of {alarms['runs']}",
+            percent(alarms),
+        ]
+        assert f"| {' | '.join(cells)} |" in page
+    for kind, one in stored["diagnose"]["by_failure"].items():
+        others = [str(stored[title]["by_failure"][kind]["found"]) for title in TITLES[1:]]
+        cells = [kind.replace("_", " "), f"{one['found']} of {one['runs']}", *others]
+        assert f"| {' | '.join(cells)} |" in page
+
+
+def test_the_readme_tells_the_scores_of_the_fed_programs():
+    stored = json.loads((ROOT / "figures/clinic.json").read_text(encoding="utf-8"))
+    probe, watch = (
+        [stored[title][key]["found"] for key in ("named", "false_alarms")] for title in clinic.other_programs.TITLES[2:]
+    )
+    said = f"`rlprobe` 0.1.0 {probe[0]} and {probe[1]}, `rlwatch` 0.5.1 {watch[0] or 'none'} and {watch[1]}"
+    assert said in " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+
+
 def test_there_is_one_table_of_what_answers_a_label():
     assert load("real_runs")["accepted"] == clinic.ACCEPTED
     every = {*CAUSES_FIRST, *FAILURES, *OUTCOMES}
@@ -200,7 +239,7 @@ def test_there_is_one_table_of_what_answers_a_label():
     assert set(clinic.BEFOREHAND) <= every
 
 
-@pytest.mark.parametrize("name", ["diagnose", "refitted, near", "refitted, careful", "rldoctor 0.2.0"])
+@pytest.mark.parametrize("name", [*TITLES, "refitted, near", "refitted, careful"])
 def test_what_is_stored_adds_up(name):
     found = json.loads((ROOT / "figures/clinic.json").read_text(encoding="utf-8"))[name]
     kinds = found["by_failure"].values()

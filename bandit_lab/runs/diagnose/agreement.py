@@ -1,10 +1,14 @@
 """How sure a verdict is: what became of the public runs that were told the same.
 
-The table is counted by `experiments/grading/clinic.py` on runs whose outcome somebody wrote down, and shipped with the
-package. A repository counts once, however many runs it holds; the interval is that of a share of repositories.
+Two tables are shipped with the package, counted on runs whose outcome somebody wrote down. A repository counts once in
+both, however many runs it holds. `experiments/grading/clinic.py` counts how often each finding agreed; its interval is
+that of a share of repositories. `experiments/grading/causes.py` has the shares of a naive Bayes, which gives five named
+causes a probability: findings are taken as independent given the cause. It was better than the counts on repositories
+left out.
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -13,8 +17,11 @@ from typing import NamedTuple
 from bandit_lab.runs.diagnose.evidence import Diagnosis
 
 STORED = Path(__file__).with_name("agreement.json")
+MODEL = Path(__file__).with_name("causes.json")
 _FEWEST = 3
 """Repositories below which a share is no statement."""
+_LEAST = 0.01
+"""Probability below which no number is told."""
 _ALIKE = {"collapsed": "dynamical_instability", "dynamical_instability": "collapsed"}
 """One event under two names."""
 _DECIDES = {
@@ -48,6 +55,45 @@ class Agreement(NamedTuple):
     high: float
 
 
+class Model(NamedTuple):
+    """Naive Bayes of `runs` of `repositories`, in natural logarithms: `log_share` [C] of the `causes`, and by finding
+    the share of each cause's runs that had it, and that had it not [C]."""
+
+    runs: int
+    repositories: int
+    causes: Sequence[str]
+    log_share: Sequence[float]
+    log_found: Mapping[str, Sequence[float]]
+    log_not_found: Mapping[str, Sequence[float]]
+
+
+@cache
+def model() -> Model:
+    """The shipped one."""
+    return Model(**json.loads(MODEL.read_text(encoding="utf-8")))
+
+
+def probabilities(found: Diagnosis) -> dict[str, float]:
+    """Named cause -> its probability, most probable first; `healthy` is one of them. Empty where the run could not be
+    judged, or has a finding that no public run had."""
+    named, known = events(_named(found)), model()
+    if found.verdict == ("not_judged",) or not known.log_found.keys() >= named:
+        return {}
+    told = [(known.log_found if name in named else known.log_not_found)[name] for name in known.log_found]
+    odds = [math.exp(sum(column)) for column in zip(known.log_share, *told, strict=True)]
+    every = {name: one / sum(odds) for name, one in zip(known.causes, odds, strict=True)}
+    return dict(sorted(every.items(), key=lambda it: -it[1]))
+
+
+def events(names: Sequence[str]) -> set[str]:
+    """The findings, an instability as the collapse that it is: two names of one event are no two witnesses."""
+    return {"collapsed" if name in _ALIKE else name for name in names}
+
+
+def _named(found: Diagnosis) -> list[str]:
+    return [name for name in found.verdict if name not in found.notes and name in found.severity]
+
+
 @cache
 def table() -> Mapping[str, Agreement]:
     """Finding -> how often it was right; `healthy` and `not_judged`: where nothing was found."""
@@ -57,7 +103,7 @@ def table() -> Mapping[str, Agreement]:
 def causes(found: Diagnosis) -> list[str]:
     """The first two causes: those named that are more than notes, and behind one alone the strongest of the others that
     reaches half its limit."""
-    named = [name for name in found.verdict if name not in found.notes and name in found.severity]
+    named = _named(found)
     rest = sorted(
         (one for one in found.findings if one.score is not None and 0.5 <= one.score < 1 and one.failure not in named),
         key=lambda one: -(one.score or 0.0),
@@ -82,8 +128,22 @@ def sure_line(name: str) -> str:
     return f"How sure: {line} (by repository {100 * row.low:.0f} to {100 * row.high:.0f} %)."
 
 
+def likely(found: Diagnosis) -> str:
+    """The two most probable causes, in words; nothing where no probability can be told."""
+    two = list(probabilities(found).items())[:2]
+    return ", ".join(f"{name.replace('_', ' ')} {_percent(one)}" for name, one in two)
+
+
+def _percent(share: float) -> str:
+    return "under 1 %" if share < _LEAST else f"{100 * share:.0f} %"
+
+
 def counted(found: Diagnosis) -> tuple[str, str]:
-    """`sure_line` as a number and what it counts."""
+    """How sure it is as a number, and what that is."""
+    if every := probabilities(found):
+        first, second = [*every][:2]
+        beside = f"{first}; {second} {_percent(every[second])}, by {model().runs} public runs"
+        return _percent(every[first]), beside.replace("_", " ")
     name = _first(found)
     row, words = table().get(name), name.replace("_", " ")
     if row is None or row.repositories < _FEWEST:
@@ -99,16 +159,27 @@ def _first(found: Diagnosis) -> str:
 
 
 def sure(found: Diagnosis) -> list[str]:
-    """Lines for people: how sure the first cause is, and what would decide between it and the second."""
-    two = causes(found)
-    lines = [sure_line(_first(found))]
-    known = [name for name in two if name in _DECIDES]
-    if len(known) == 2:
-        first, second = (
-            f"{_DECIDES[name][0]}: {_DECIDES[name][1]} if it is {name.replace('_', ' ')}" for name in known
-        )
-        lines.append(f"To decide, {first}; or {second}.")
+    """Lines for people: the two most probable causes, how often the first finding agreed, and what would decide."""
+    lines, two = [sure_line(_first(found))], causes(found)
+    if text := likely(found):
+        known, counts = model(), lines[0].removeprefix("How sure: ").removeprefix("cannot tell; ")
+        lines = [
+            f"How sure: {text}, by {known.runs} public runs of {known.repositories} repositories.",
+            f"{counts[0].upper()}{counts[1:]}",
+        ]
+    if len(two) == 1:
+        two += [name for name in probabilities(found) if name not in (two[0], _ALIKE.get(two[0]))][:1]
+    tests = [_test(name) for name in two if name in _DECIDES]
+    if len(tests) == 2:
+        lines.append(f"To decide, {tests[0]}; or {tests[1]}.")
+    elif tests and two[1:] == ["healthy"]:
+        lines.append(f"To decide, {tests[0]}, and not if it is healthy.")
     return lines
+
+
+def _test(name: str) -> str:
+    act, shows = _DECIDES[name]
+    return f"{act}: {shows} if it is {name.replace('_', ' ')}"
 
 
 def as_values(found: Diagnosis) -> Sequence[Mapping[str, object]]:

@@ -9,7 +9,7 @@ import numpy as np
 from bandit_lab.app.document import Block, Column, Document, On, Table, Value
 from bandit_lab.runs import trainers
 from bandit_lab.runs.diagnose import FAILURES, OUTCOMES, DiagnoseSettings, Diagnosis, Evidence, diagnose
-from bandit_lab.runs.diagnose.agreement import as_values, sure
+from bandit_lab.runs.diagnose.agreement import as_values, probabilities, sure
 from bandit_lab.runs.diagnose.first_screen import three_numbers
 from bandit_lab.runs.logs.findings import (
     BRIEF,
@@ -92,6 +92,7 @@ def runs_table(rows: Sequence[DiagnosisRow]) -> Table[DiagnosisRow]:
         column("severity", "severity", lambda row: {name: grade for name, (grade, _) in row.found.severity.items()},
                on=On.JSON),
         column("sure", "how sure", lambda row: as_values(row.found), on=On.JSON),
+        column("probabilities", "probabilities", lambda row: probabilities(row.found) or None, on=On.JSON),
         column("gained", "gained", lambda row: row.found.gained, on=On.JSON),
         column("scores", "scores", lambda row: {one.failure: Value.of(one.score, one.missing or "not judged")
                                                 for one in row.found.findings}, null=True, on=On.JSON),

@@ -7,6 +7,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from copy import copy
 from dataclasses import replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from bandit_lab._text import install
 from bandit_lab.integrations.probe import Groups, Stiffness, StiffnessProbe, torch
 from bandit_lab.integrations.probe_margin import Loop, Margin, margin
 from bandit_lab.integrations.probe_operator import COARSE
+from bandit_lab.integrations.probe_report import ProbeReport
 
 try:
     from transformers import TrainerCallback
@@ -59,6 +61,8 @@ class TrlProbe(TrainerCallback):
       reward_kl: weight of a KL penalty inside the reward, log pi_old - log pi_ref of the policy that samples. It moves
         with that policy, so that it is stale; TRL's own KL term (`beta`) is not meant.
       every: steps between two lines; 0: only when `measure` is called. show: what takes a line.
+      report: keep `stability.html` and `stability.json` in `output_dir` as of the last line: verdict, what to do, K
+        over training. They are whole at any time, of a run that is killed too.
       strict: raise what fails inside a step. Otherwise a line says so, and training goes on as if nothing had been
         asked; after `FAILURES` measurements in a row that failed no more are made.
       options: of `StiffnessProbe`.
@@ -79,6 +83,7 @@ class TrlProbe(TrainerCallback):
         every: int = 0,
         reward_kl: float = 0.0,
         show: Any = print,
+        report: bool = True,
         strict: bool = False,
         **options: Any,
     ) -> None:
@@ -111,6 +116,16 @@ class TrlProbe(TrainerCallback):
         """Norm to which the trainer clipped the gradient before this measurement; 0 where it did not."""
         self.vector: torch.Tensor | None = None
         self.step = 1e-3
+        self.report = ProbeReport(self._settings()) if report and self.every else None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        """Take what was measured before a checkpoint from its log."""
+        if self.report is not None and state.global_step:
+            self.report.resume(state.log_history)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        """The last report."""
+        self._write(f"Training ended at step {state.global_step} of {state.max_steps}.")
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         """See whether the gradient was clipped, where a measurement follows."""
@@ -133,14 +148,52 @@ class TrlProbe(TrainerCallback):
             self.failed += 1
             if self.failed in (1, FAILURES):
                 end = "no more are made" if self.failed == FAILURES else "training goes on"
-                with suppress(Exception):
-                    self.show(f"step {state.global_step}: stiffness not measured, {_one_line(error)}; {end}")
+                self._say(f"step {state.global_step}: stiffness not measured, {_one_line(error)}; {end}")
+        self._write(f"Written at step {state.global_step} of {state.max_steps}, before training had ended.")
+
+    def _say(self, line: str) -> None:
+        """A line of what was not measured, also where lines cannot be taken any more."""
+        if self.report is not None:
+            self.report.lines.append(line)
+        with suppress(Exception):
+            self.show(line)
+
+    def _write(self, state: str) -> None:
+        if self.report is None:
+            return
+        try:
+            self.report.write(Path(self.trainer.args.output_dir), state)
+        except Exception as error:
+            if self.strict:
+                raise
+            self.report = None
+            self._say(f"no report is written any more, {_one_line(error)}; training goes on")
+
+    def _settings(self) -> dict[str, Any]:
+        """What a reader of the report has to know of the run and of the probe."""
+        args = self.trainer.args
+        return {
+            "optimiser": _optimiser_class(self.trainer).__name__,
+            "learning rate": args.learning_rate,
+            "updates per rollout batch N": _interval(self.trainer),
+            "group size": self.group_size,
+            "loss": getattr(args, "loss_type", "grpo"),
+            "KL weight": args.beta + self.reward_kl,
+            "clip of the gradient": args.max_grad_norm or "none",
+            "steps between measurements": self.every,
+            "prompts": self.prompts,
+            "groups per prompt": self.groups,
+            **self.options,
+            "TRL": version("trl"),
+        }
 
     def _tell(self, step: int) -> None:
         if (past := _history(self.trainer)) is not None and past < FILLED:
-            self.show(f"step {step}: too early: Adam's second moment has seen {past} steps, and {FILLED} are needed")
+            self._say(f"step {step}: too early: Adam's second moment has seen {past} steps, and {FILLED} are needed")
             return
         found = self.measure()
+        if self.report is not None:
+            self.report.add(step, found)
         self.show(f"step {step}: {found}")
         k = found.stiffness
         told = {"stiffness": k.value, "stiffness_std": k.standard_error, "stability_used": found.used}
@@ -323,12 +376,17 @@ def optimiser(trainer: Any, parameters: Sequence[torch.Tensor]) -> Update:
             factor = factor / ((moment / filled).sqrt() + group["eps"])
         scale.append(factor)
     first = made.param_groups[0]
-    updates = args.steps_per_generation * trainer.num_iterations / args.gradient_accumulation_steps
-    interval = max(1, round(updates))
+    interval = _interval(trainer)
     if adam:
         return Update(scale, decay, seen, Loop(top, first["betas"][0], "ema", "refresh", interval))
     convention = "nesterov" if first["nesterov"] else "ema" if first["dampening"] else "heavy_ball"
     return Update(scale, decay, None, Loop(top, first["momentum"], convention, "refresh", interval))
+
+
+def _interval(trainer: Any) -> int:
+    """Updates per rollout batch."""
+    args = trainer.args
+    return max(1, round(args.steps_per_generation * trainer.num_iterations / args.gradient_accumulation_steps))
 
 
 def known(kind: type) -> type:

@@ -3,7 +3,7 @@
 import random
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from copy import copy
 from dataclasses import replace
 from importlib.metadata import version
@@ -45,6 +45,10 @@ FILLED = 20
 """Steps after which Adam's second moment, a mean of so many squares, gives its root to a sixth: 1/sqrt(2 steps)."""
 AT_THE_CLIP = 0.999
 """Share of `max_grad_norm` from which a gradient was clipped to it; PyTorch stays below by 1e-6."""
+COPIED = ("NO", "MULTI_CPU", "MULTI_GPU")
+"""Accelerate's names of one process, and of several with all weights each."""
+COLLECTIVES = ("gather", "reduce", "gather_for_metrics")
+"""By which TRL's loss adds up metrics over processes; none of them goes into the loss."""
 FAILURES = 3
 """Measurements in a row that may fail: a reward server comes back, an attention kernel does not."""
 
@@ -55,8 +59,9 @@ class TrlProbe(TrainerCallback):
         trainer.add_callback(TrlProbe(trainer, every=50))
 
     Args:
-      prompts: rows of the training data, drawn anew at every measurement; groups: sampled for each of them, from the
-        present policy. Few prompts with several groups each give too large a K, which the error bar does not see.
+      prompts: rows of the training data, drawn anew at every measurement, shared out between processes; groups:
+        sampled for each of them, from the present policy. Few prompts with several groups each give too large a K,
+        which the error bar does not see.
       anew: False: the first `prompts` rows at every measurement, where these are all that matters.
       reward_kl: weight of a KL penalty inside the reward, log pi_old - log pi_ref of the policy that samples. It moves
         with that policy, so that it is stale; TRL's own KL term (`beta`) is not meant.
@@ -68,7 +73,7 @@ class TrlProbe(TrainerCallback):
       options: of `StiffnessProbe`.
 
     Raises:
-      ValueError: the group size is not found, data without rows, several processes, an entropy bonus or a loss of
+      ValueError: the group size is not found, data without rows, weights in shards, an entropy bonus or a loss of
         experts (of which the log-probabilities do not tell), a model without a gradient, an optimiser that is not
         known, a TRL that lacks what the probe calls.
     """
@@ -93,17 +98,20 @@ class TrlProbe(TrainerCallback):
         for name in NEEDED:
             asked = f"one with {name}, as that of TRL {TRIED}"
             require(hasattr(trainer, name), "trainer", asked, f"TRL {version('trl')} without it")
-        count = trainer.accelerator.num_processes
-        require(count == 1, "processes", "one (the probe does not gather over several)", count)
+        kind = str(trainer.accelerator.distributed_type.value)
+        require(kind in COPIED, "processes", "one, or several that have all weights each (DDP)", kind)
         for name, what in (("_entropy_bonus_enabled", "an entropy bonus"), ("aux_loss_enabled", "a loss of experts")):
             require(not getattr(trainer, name, False), "loss", "one of the tokens' log-probabilities", what)
         share = getattr(trainer, "top_entropy_quantile", 1.0)
         require(share == 1.0, "top_entropy_quantile", "1 (every token counts)", share)
         rows = trainer.train_dataset
         require(hasattr(rows, "__len__") and len(rows) > 0, "train_dataset", "one with rows that can be indexed", rows)
-        self.prompts = min(integer("prompts", prompts, 1), len(rows))
+        processes = trainer.accelerator.num_processes
+        self.prompts = min(integer("prompts", prompts, 1), len(rows)) // processes
+        require(self.prompts > 0, "prompts", f"at least one for each of {processes} processes", prompts)
         self.draw = np.random.default_rng(trainer.args.seed) if anew else None
-        self.groups, self.every, self.show = integer("groups", groups, 1), integer("every", every, 0), show
+        self.groups, self.every = integer("groups", groups, 1), integer("every", every, 0)
+        self.show = show if trainer.accelerator.is_main_process else lambda line: None
         scaled = getattr(trainer, "scale_rewards", "none")
         plain = reward_kl == 0 or scaled == "none"
         require(plain, "reward_kl", "0, or advantages that are not scaled (scale_rewards='none')", scaled)
@@ -116,7 +124,8 @@ class TrlProbe(TrainerCallback):
         """Norm to which the trainer clipped the gradient before this measurement; 0 where it did not."""
         self.vector: torch.Tensor | None = None
         self.step = 1e-3
-        self.report = ProbeReport(self._settings()) if report and self.every else None
+        wanted = report and self.every and trainer.accelerator.is_main_process
+        self.report = ProbeReport(self._settings()) if wanted else None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         """Take what was measured before a checkpoint from its log."""
@@ -181,7 +190,7 @@ class TrlProbe(TrainerCallback):
             "KL weight": args.beta + self.reward_kl,
             "clip of the gradient": args.max_grad_norm or "none",
             "steps between measurements": self.every,
-            "prompts": self.prompts,
+            "prompts": self.prompts * self.trainer.accelerator.num_processes,
             "groups per prompt": self.groups,
             **self.options,
             "TRL": version("trl"),
@@ -239,25 +248,32 @@ class TrlProbe(TrainerCallback):
     def sample(self) -> Groups:
         """`groups` groups for every prompt, drawn and scored by the trainer itself."""
         rows, each = self.trainer.train_dataset, self.groups * self.group_size
-        places = range(self.prompts) if self.draw is None else self.draw.choice(len(rows), self.prompts, replace=False)
-        asked = [rows[int(place)] for place in places]
+        one = self.trainer.accelerator
+        count = self.prompts * one.num_processes
+        places = np.arange(count) if self.draw is None else self.draw.choice(len(rows), count, replace=False)
+        own = slice(one.process_index * self.prompts, (one.process_index + 1) * self.prompts)
+        asked = [rows[int(place)] for place in places[own]]
         batch = self.trainer._generate_and_score_completions([dict(row) for row in asked for _ in range(each)])
-        prompts = np.repeat(np.arange(self.prompts), self.groups).tolist()
+        prompts = np.repeat(np.arange(count)[own], self.groups).tolist()
         return groups_of(self.trainer, batch, self.group_size, prompts, reward_kl=self.reward_kl)
 
 
 def groups_of(
     trainer: Any, batch: dict[str, Any], size: int, prompts: Sequence[int], weights: Any = None, reward_kl: float = 0.0
 ) -> Groups:
-    """Groups of `size` rows each of what TRL's `_generate_and_score_completions` returns, with TRL's loss."""
-    count = len(batch["completion_ids"]) // size
+    """Groups of `size` rows each of what TRL's `_generate_and_score_completions` returns, with TRL's loss.
+
+    Every process of a run has as many.
+    """
+    count, processes = len(batch["completion_ids"]) // size, trainer.accelerator.num_processes
     rows = [slice(place * size, (place + 1) * size) for place in range(count)]
     mask = batch["completion_mask"] * batch.get("tool_mask", 1)
     ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
     attended = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
     kept = batch["completion_ids"].size(1)
-    shares = torch.full((count,), 1 / count) if weights is None else torch.as_tensor(weights)
+    shares = torch.full((count,), 1 / count / processes) if weights is None else torch.as_tensor(weights)
     tokens = (torch.stack([mask[here].sum() for here in rows]) * shares.to(mask.device)).sum()
+    tokens = trainer.accelerator.reduce(tokens, reduction="sum")
     per_row = {name: one for name, one in batch.items() if isinstance(one, torch.Tensor) and one.dim() > 0}
 
     def log_probs(here: torch.Tensor) -> torch.Tensor:
@@ -277,7 +293,7 @@ def groups_of(
         def loss(present: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
             # TRL divides some losses by the tokens of the whole rollout batch: per group, by the mean group's.
             accumulated = _accumulated(trainer)
-            batches = trainer.args.steps_per_generation / accumulated
+            batches = trainer.args.steps_per_generation / accumulated * processes
             more = {"num_items_in_batch": tokens * batches, "old_per_token_logps": old}
             if reward_kl:  # the same advantages, which now know how they move with the policy that samples
                 moved = -reward_kl * ((old - sampled[here]) * mask[here]).sum(1)
@@ -290,6 +306,7 @@ def groups_of(
             with (
                 _replaced(trainer, "_get_per_token_logps_and_entropies", reached),
                 _replaced(trainer, "current_gradient_accumulation_steps", accumulated),
+                _alone(trainer.accelerator),
             ):
                 return trainer._compute_loss(trainer.model, given | more) * share
 
@@ -298,7 +315,16 @@ def groups_of(
     with torch.no_grad():
         sampled = torch.cat([log_probs(here) for here in rows]) if reward_kl else torch.empty(0)
     losses = [loss_of(here) for here in rows]
-    return Groups(log_probs, mask, rows, losses, prompts, weights, plain, lambda: _unrounded(trainer))
+    return Groups(log_probs, mask, rows, losses, prompts, weights, plain, lambda: _unrounded(trainer), processes > 1)
+
+
+@contextmanager
+def _alone(accelerator: Any) -> Iterator[None]:
+    """Metrics of this process stay its own: processes evaluate losses as often as each needs them."""
+    with ExitStack() as stack:
+        for name in COLLECTIVES:
+            stack.enter_context(_replaced(accelerator, name, lambda one, *args, **more: one))
+        yield
 
 
 @contextmanager

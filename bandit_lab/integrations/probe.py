@@ -38,8 +38,9 @@ class Stiffness:
 
     in_sample, crossed: see the module; equal to value where the weights make expectations exact. angle: argument of
     the leading eigenvalue in sample, radians, 0 where it is real; K is its real part. residual: |A v - K v|/|K| in
-    sample. passes: cost, in forward-backward passes over the batch. method: `double_backward` or `central`. silent:
-    groups without any gradient, such as those of equal rewards. left_out: share of the parameters beyond `seen`.
+    sample. passes: cost, in forward-backward passes over the batch, of each process its own. method: `double_backward`
+    or `central`. silent: groups without any gradient, such as those of equal rewards. left_out: share of the
+    parameters beyond `seen`.
 
     By method `forward` all this is along the update of these groups, as `probe_sharpness` says; the error is that for
     this direction. critical: 2/eta_c, which on a quadratic is `fresh` without weight decay; 0 where no loss rises.
@@ -114,11 +115,11 @@ class StiffnessProbe:
         """
         require(len(groups.rows) > 0, "groups", "at least one", "none")
         operator = Operator(self.parameters, groups, self.scale, self.decay, self.rows_per_forward, self.method)
-        exact, prompts = groups.weights is not None, np.asarray(groups.prompts)
-        count = len(groups.rows)
-        even = np.full(count, 1 / count)
+        ranks, count = operator.ranks, len(groups.rows)
+        even = np.full(count, 1 / ranks.total)
         weights = np.asarray(groups.weights, float) if groups.weights is not None else even
-        silent = sum(float(one.applied.abs().sum()) <= ROUNDING for one in operator.tokens)
+        quiet = [float(one.applied.abs().sum()) <= ROUNDING for one in operator.tokens]
+        silent = int(ranks.join(np.array(quiet)).sum())
         left_out, forward = 0.0, self.method == "forward"
         gradient = operator.gradient(weights) if forward or self.seen is not None else torch.empty(0)
         if self.seen is not None:
@@ -126,15 +127,16 @@ class StiffnessProbe:
             operator.kept, left_out = known, 1 - float(known.float().mean())
         if forward:
             return self._along(operator, gradient, weights, silent, left_out)
+        exact, prompts = groups.weights is not None, ranks.join(np.asarray(groups.prompts))
         pairs, value, residual = self._leading(operator, weights, self.vector)
         self.vector = pairs[0][1]
         each = _along(operator, pairs)
-        parts = weights @ each
+        parts = ranks.join(weights) @ each
         total, error = float(parts.sum()), 0.0
         crossed = total
         if not exact:
             error = standard_error(each.sum(axis=1), prompts)
-            crossed = self._crossed(operator, prompts, self.vector) if count > 3 else total
+            crossed = self._crossed(operator, prompts, self.vector) if len(each) > 3 else total
         best = (2 * total + crossed) / 3
         share = best / total if total else 1.0
         return Stiffness(
@@ -146,8 +148,8 @@ class StiffnessProbe:
             crossed=crossed,
             angle=abs(float(np.angle(value))) if value.real > 0 else 0.0,
             residual=residual,
-            passes=operator.rows_passed / 3 / groups.mask.shape[0],
-            groups=count,
+            passes=operator.passes,
+            groups=len(each),
             method=operator.method,
             silent=silent,
             left_out=left_out,
@@ -159,12 +161,14 @@ class StiffnessProbe:
         operator.last_step = self.step
         each, slopes, rate = along_update(operator, gradient, weights)
         self.step = operator.last_step
-        slope = float(weights @ slopes) or 1.0
-        parts = weights @ each / slope
+        shares = operator.ranks.join(weights)
+        slope = float(shares @ slopes) or 1.0
+        parts = shares @ each / slope
         value = float(parts.sum())
         error = 0.0
         if operator.groups.weights is None:
-            error = standard_error((each.sum(axis=1) - value * slopes) / slope, np.asarray(operator.groups.prompts))
+            prompts = operator.ranks.join(np.asarray(operator.groups.prompts))
+            error = standard_error((each.sum(axis=1) - value * slopes) / slope, prompts)
             error = error if len(each) - silent > 1 else float("inf")  # one group alone is its own mean
         return Stiffness(
             value=value,
@@ -175,7 +179,7 @@ class StiffnessProbe:
             crossed=value,
             angle=0.0,
             residual=0.0,
-            passes=operator.rows_passed / 3 / operator.groups.mask.shape[0],
+            passes=operator.passes,
             groups=len(each),
             method="forward",
             silent=silent,
@@ -188,7 +192,7 @@ class StiffnessProbe:
         first[np.argsort(prompts, kind="stable")[::2]] = True  # every second group of each prompt
         values = []
         for half in (first, ~first):
-            pairs, _, _ = self._leading(operator, half / half.sum(), start)
+            pairs, _, _ = self._leading(operator, operator.ranks.own(half / half.sum()), start)
             values.append(float(_along(operator, pairs, ~half)[~half].sum(axis=1).mean()))
         return float(np.mean(values))
 
@@ -250,7 +254,9 @@ def arnoldi(
 
 
 def _along(operator: Operator, pairs: Pairs, chosen: np.ndarray | None = None) -> np.ndarray:
-    return np.sum([operator.contributions(u, v, chosen) for u, v in pairs], axis=0)
+    """Of every group of all processes, where it is `chosen`."""
+    mine = None if chosen is None else operator.ranks.own(chosen)
+    return operator.ranks.join(np.sum([operator.contributions(u, v, mine) for u, v in pairs], axis=0))
 
 
 def standard_error(each: np.ndarray, prompts: np.ndarray) -> float:

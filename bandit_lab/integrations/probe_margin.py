@@ -75,10 +75,11 @@ class Margin:
             return f"stiffness K = {parts}: no restoring direction leads, so that no threshold is near; {cost}"
         end = "no threshold" if math.isinf(self.threshold) else f"threshold {self.threshold:.3g}, {self._share} used"
         name = "stiffness" if k.critical is None else "along the update"
-        return f"{name} K = {parts}; K eta N = {self.product:.3g}, {end}; {self.advice}{self._more}; {cost}"
+        return f"{name} K = {parts}; K eta N = {self.product:.3g}, {end}; {self.advice}{self.more}; {cost}"
 
     @property
-    def _more(self) -> str:
+    def more(self) -> str:
+        """What is told beside the advice: a warm-up's peak, a clipped gradient."""
         more = ""
         if self.peak is not None:
             rate, verdict = self.peak.loop.learning_rate, self.peak.verdict

@@ -15,6 +15,8 @@ try:
 except ImportError:
     raise ImportError(f"StiffnessProbe: needs PyTorch, the extra trl: {install('trl')}") from None
 
+from bandit_lab.integrations.probe_ranks import Ranks
+
 METHODS = ("auto", "double_backward", "central", "forward")
 MOVED = 0.03
 """Nats by which central differences move log-probabilities: their error is its square over six."""
@@ -44,6 +46,7 @@ class Groups:
     weights: np.ndarray | None = None
     differentiable: Callable[[torch.Tensor], torch.Tensor] | None = None
     exact: Callable[[], AbstractContextManager[None]] = nullcontext
+    distributed: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,7 @@ class Operator:
         method: str,
     ) -> None:
         self.parameters, self.groups, self.scale, self.decay = list(parameters), groups, scale, decay
+        self.ranks = Ranks.of(len(groups.rows)) if groups.distributed else Ranks((len(groups.rows),))
         self.rows_passed = 0
         self.kept: torch.Tensor | None = None
         """Entries that move [D]; None: all."""
@@ -126,17 +130,17 @@ class Operator:
             self.method = self._supported()
 
     def product(self, v: torch.Tensor, weights: np.ndarray) -> torch.Tensor:
-        """A v [D], groups weighted by `weights` [groups]; those of weight 0 cost nothing."""
+        """A v [D] of all processes, groups of this one weighted by `weights` [groups]; weight 0 costs nothing."""
         v = v.to(self.parameters[0].device, self.dtype)
         image = torch.zeros_like(v)
         for batch in self.batches:
             members = [place for place in batch if weights[place] != 0]
             if members:
                 self._add(members, v, weights, image, image)
-        return self.scaled(image, v)
+        return self.scaled(self.ranks.add(image), v)
 
     def parts(self, v: torch.Tensor, weights: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        """Fresh and stale part of A v [D]; one backward pass more than `product`."""
+        """Fresh and stale part of A v [D] of this process alone; one backward pass more than `product`."""
         v = v.to(self.parameters[0].device, self.dtype)
         fresh, stale = torch.zeros_like(v), torch.zeros_like(v)
         for batch in self.batches:
@@ -146,7 +150,7 @@ class Operator:
         return self.scaled(fresh, v), self.scaled(stale, None)
 
     def gradient(self, weights: np.ndarray) -> torch.Tensor:
-        """-F = E[J^T g] [D], groups weighted by `weights`, before `scale`."""
+        """-F = E[J^T g] [D] of all processes, groups of this one weighted by `weights`, before `scale`."""
         found = torch.zeros(sum(one.numel() for one in self.parameters), dtype=self.dtype)
         found = found.to(self.parameters[0].device)
         for batch in self.batches:
@@ -154,7 +158,7 @@ class Operator:
             cotangent = torch.cat([float(weights[place]) * self.tokens[place].applied for place in batch])
             with torch.enable_grad():
                 self._backward(self._forward(torch.cat([_numbers(one.rows) for one in tokens])), cotangent, found)
-        return found
+        return self.ranks.add(found)
 
     def contributions(self, u: torch.Tensor, v: torch.Tensor, chosen: np.ndarray | None = None) -> np.ndarray:
         """u . A v of each group alone [groups, 2], fresh and stale; zero where not `chosen`. One product's cost."""
@@ -189,6 +193,11 @@ class Operator:
                 yield moved
             finally:
                 self._move(before, None, 0.0)
+
+    @property
+    def passes(self) -> float:
+        """Forward-backward passes over this process's rows."""
+        return self.rows_passed / 3 / self.groups.mask.shape[0]
 
     def mask(self, tokens: _Tokens) -> torch.Tensor:
         """1 where a token of this group was sampled [rows, T]."""
@@ -274,7 +283,8 @@ class Operator:
 
         def away(step: float) -> float:
             pairs = zip(moved(step), self.tokens, strict=True)
-            return max(float(((one - was.start) * self.mask(was)).abs().max()) for one, was in pairs)
+            mine = [float(((one - was.start) * self.mask(was)).abs().max()) for one, was in pairs]
+            return float(self.ranks.join(np.array(mine)).max())
 
         return self._found(away, 0.1 * length / float(v.norm()), BENT, 2.0)
 

@@ -28,7 +28,10 @@ BISECTIONS = 2
 
 
 class Along(NamedTuple):
-    """Of each group: u . A d, fresh and stale [groups, 2], and the slope g . t [groups]; eta_c, infinite where none."""
+    """Of each group of all processes: u . A d, fresh and stale [groups, 2], and the slope g . t [groups]; eta_c.
+
+    eta_c is infinite where there is none.
+    """
 
     each: np.ndarray
     slopes: np.ndarray
@@ -38,10 +41,11 @@ class Along(NamedTuple):
 def along_update(operator: Operator, gradient: torch.Tensor, weights: np.ndarray) -> Along:
     """Curvature and critical learning rate along d = scale * gradient [D]. The weights come back to the last bit.
 
+    weights: of this process's groups; gradient: of all.
     Weight decay counts as fresh; eta_c is that of the loss without it.
     """
     d = operator.scaled(gradient.clone(), None)
-    count = len(operator.tokens)
+    count, ranks = operator.ranks.total, operator.ranks
     if not float(d.norm()):
         return Along(np.zeros((count, 2)), np.zeros(count), np.inf)
     with operator.moving(d) as moved:
@@ -52,13 +56,15 @@ def along_update(operator: Operator, gradient: torch.Tensor, weights: np.ndarray
             one.curvature((high - low) / (2 * step), (high - 2 * one.start + low) / step**2, operator.mask(one))
             for one, high, low in zip(operator.tokens, up, down, strict=True)
         ]
-        each, slopes = np.array([part[:2] for part in parts]), np.array([part[2] for part in parts])
-        slope, fresh = float(weights @ slopes), float(weights @ each[:, 0])
+        joined, shares = ranks.join(np.array(parts)), ranks.join(weights)
+        each, slopes = joined[:, :2], joined[:, 2]
+        slope, fresh = float(shares @ slopes), float(shares @ each[:, 0])
         starts = [one.value(one.start) for one in operator.tokens]
 
         def rise(rate: float) -> float:
             pairs = zip(weights, operator.tokens, starts, reached(-rate), strict=True)
-            return float(sum(weight * (one.value(present) - start) for weight, one, start, present in pairs))
+            mine = [weight * (one.value(present) - start) for weight, one, start, present in pairs]
+            return float(ranks.join(np.array(mine)).sum())
 
         critical = critical_rate(rise, slope, 2 * slope / fresh if fresh > 0 else step)
     each[:, 0] += operator.decayed(gradient, d) / slope * slopes

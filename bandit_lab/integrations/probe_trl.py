@@ -3,10 +3,11 @@
 import random
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from copy import copy
 from dataclasses import replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from bandit_lab._text import install
 from bandit_lab.integrations.probe import Groups, Stiffness, StiffnessProbe, torch
 from bandit_lab.integrations.probe_margin import Loop, Margin, margin
 from bandit_lab.integrations.probe_operator import COARSE
+from bandit_lab.integrations.probe_report import ProbeReport
 
 try:
     from transformers import TrainerCallback
@@ -43,6 +45,10 @@ FILLED = 20
 """Steps after which Adam's second moment, a mean of so many squares, gives its root to a sixth: 1/sqrt(2 steps)."""
 AT_THE_CLIP = 0.999
 """Share of `max_grad_norm` from which a gradient was clipped to it; PyTorch stays below by 1e-6."""
+COPIED = ("NO", "MULTI_CPU", "MULTI_GPU")
+"""Accelerate's names of one process, and of several with all weights each."""
+COLLECTIVES = ("gather", "reduce", "gather_for_metrics")
+"""By which TRL's loss adds up metrics over processes; none of them goes into the loss."""
 FAILURES = 3
 """Measurements in a row that may fail: a reward server comes back, an attention kernel does not."""
 
@@ -53,18 +59,21 @@ class TrlProbe(TrainerCallback):
         trainer.add_callback(TrlProbe(trainer, every=50))
 
     Args:
-      prompts: rows of the training data, drawn anew at every measurement; groups: sampled for each of them, from the
-        present policy. Few prompts with several groups each give too large a K, which the error bar does not see.
+      prompts: rows of the training data, drawn anew at every measurement, shared out between processes; groups:
+        sampled for each of them, from the present policy. Few prompts with several groups each give too large a K,
+        which the error bar does not see.
       anew: False: the first `prompts` rows at every measurement, where these are all that matters.
       reward_kl: weight of a KL penalty inside the reward, log pi_old - log pi_ref of the policy that samples. It moves
         with that policy, so that it is stale; TRL's own KL term (`beta`) is not meant.
       every: steps between two lines; 0: only when `measure` is called. show: what takes a line.
+      report: keep `stability.html` and `stability.json` in `output_dir` as of the last line: verdict, what to do, K
+        over training. They are whole at any time, of a run that is killed too.
       strict: raise what fails inside a step. Otherwise a line says so, and training goes on as if nothing had been
         asked; after `FAILURES` measurements in a row that failed no more are made.
       options: of `StiffnessProbe`.
 
     Raises:
-      ValueError: the group size is not found, data without rows, several processes, an entropy bonus or a loss of
+      ValueError: the group size is not found, data without rows, weights in shards, an entropy bonus or a loss of
         experts (of which the log-probabilities do not tell), a model without a gradient, an optimiser that is not
         known, a TRL that lacks what the probe calls.
     """
@@ -79,6 +88,7 @@ class TrlProbe(TrainerCallback):
         every: int = 0,
         reward_kl: float = 0.0,
         show: Any = print,
+        report: bool = True,
         strict: bool = False,
         **options: Any,
     ) -> None:
@@ -88,17 +98,20 @@ class TrlProbe(TrainerCallback):
         for name in NEEDED:
             asked = f"one with {name}, as that of TRL {TRIED}"
             require(hasattr(trainer, name), "trainer", asked, f"TRL {version('trl')} without it")
-        count = trainer.accelerator.num_processes
-        require(count == 1, "processes", "one (the probe does not gather over several)", count)
+        kind = str(trainer.accelerator.distributed_type.value)
+        require(kind in COPIED, "processes", "one, or several that have all weights each (DDP)", kind)
         for name, what in (("_entropy_bonus_enabled", "an entropy bonus"), ("aux_loss_enabled", "a loss of experts")):
             require(not getattr(trainer, name, False), "loss", "one of the tokens' log-probabilities", what)
         share = getattr(trainer, "top_entropy_quantile", 1.0)
         require(share == 1.0, "top_entropy_quantile", "1 (every token counts)", share)
         rows = trainer.train_dataset
         require(hasattr(rows, "__len__") and len(rows) > 0, "train_dataset", "one with rows that can be indexed", rows)
-        self.prompts = min(integer("prompts", prompts, 1), len(rows))
+        processes = trainer.accelerator.num_processes
+        self.prompts = min(integer("prompts", prompts, 1), len(rows)) // processes
+        require(self.prompts > 0, "prompts", f"at least one for each of {processes} processes", prompts)
         self.draw = np.random.default_rng(trainer.args.seed) if anew else None
-        self.groups, self.every, self.show = integer("groups", groups, 1), integer("every", every, 0), show
+        self.groups, self.every = integer("groups", groups, 1), integer("every", every, 0)
+        self.show = show if trainer.accelerator.is_main_process else lambda line: None
         scaled = getattr(trainer, "scale_rewards", "none")
         plain = reward_kl == 0 or scaled == "none"
         require(plain, "reward_kl", "0, or advantages that are not scaled (scale_rewards='none')", scaled)
@@ -111,6 +124,17 @@ class TrlProbe(TrainerCallback):
         """Norm to which the trainer clipped the gradient before this measurement; 0 where it did not."""
         self.vector: torch.Tensor | None = None
         self.step = 1e-3
+        wanted = report and self.every and trainer.accelerator.is_main_process
+        self.report = ProbeReport(self._settings()) if wanted else None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        """Take what was measured before a checkpoint from its log."""
+        if self.report is not None and state.global_step:
+            self.report.resume(state.log_history)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        """The last report."""
+        self._write(f"Training ended at step {state.global_step} of {state.max_steps}.")
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         """See whether the gradient was clipped, where a measurement follows."""
@@ -133,14 +157,52 @@ class TrlProbe(TrainerCallback):
             self.failed += 1
             if self.failed in (1, FAILURES):
                 end = "no more are made" if self.failed == FAILURES else "training goes on"
-                with suppress(Exception):
-                    self.show(f"step {state.global_step}: stiffness not measured, {_one_line(error)}; {end}")
+                self._say(f"step {state.global_step}: stiffness not measured, {_one_line(error)}; {end}")
+        self._write(f"Written at step {state.global_step} of {state.max_steps}, before training had ended.")
+
+    def _say(self, line: str) -> None:
+        """A line of what was not measured, also where lines cannot be taken any more."""
+        if self.report is not None:
+            self.report.lines.append(line)
+        with suppress(Exception):
+            self.show(line)
+
+    def _write(self, state: str) -> None:
+        if self.report is None:
+            return
+        try:
+            self.report.write(Path(self.trainer.args.output_dir), state)
+        except Exception as error:
+            if self.strict:
+                raise
+            self.report = None
+            self._say(f"no report is written any more, {_one_line(error)}; training goes on")
+
+    def _settings(self) -> dict[str, Any]:
+        """What a reader of the report has to know of the run and of the probe."""
+        args = self.trainer.args
+        return {
+            "optimiser": _optimiser_class(self.trainer).__name__,
+            "learning rate": args.learning_rate,
+            "updates per rollout batch N": _interval(self.trainer),
+            "group size": self.group_size,
+            "loss": getattr(args, "loss_type", "grpo"),
+            "KL weight": args.beta + self.reward_kl,
+            "clip of the gradient": args.max_grad_norm or "none",
+            "steps between measurements": self.every,
+            "prompts": self.prompts * self.trainer.accelerator.num_processes,
+            "groups per prompt": self.groups,
+            **self.options,
+            "TRL": version("trl"),
+        }
 
     def _tell(self, step: int) -> None:
         if (past := _history(self.trainer)) is not None and past < FILLED:
-            self.show(f"step {step}: too early: Adam's second moment has seen {past} steps, and {FILLED} are needed")
+            self._say(f"step {step}: too early: Adam's second moment has seen {past} steps, and {FILLED} are needed")
             return
         found = self.measure()
+        if self.report is not None:
+            self.report.add(step, found)
         self.show(f"step {step}: {found}")
         k = found.stiffness
         told = {"stiffness": k.value, "stiffness_std": k.standard_error, "stability_used": found.used}
@@ -186,25 +248,32 @@ class TrlProbe(TrainerCallback):
     def sample(self) -> Groups:
         """`groups` groups for every prompt, drawn and scored by the trainer itself."""
         rows, each = self.trainer.train_dataset, self.groups * self.group_size
-        places = range(self.prompts) if self.draw is None else self.draw.choice(len(rows), self.prompts, replace=False)
-        asked = [rows[int(place)] for place in places]
+        one = self.trainer.accelerator
+        count = self.prompts * one.num_processes
+        places = np.arange(count) if self.draw is None else self.draw.choice(len(rows), count, replace=False)
+        own = slice(one.process_index * self.prompts, (one.process_index + 1) * self.prompts)
+        asked = [rows[int(place)] for place in places[own]]
         batch = self.trainer._generate_and_score_completions([dict(row) for row in asked for _ in range(each)])
-        prompts = np.repeat(np.arange(self.prompts), self.groups).tolist()
+        prompts = np.repeat(np.arange(count)[own], self.groups).tolist()
         return groups_of(self.trainer, batch, self.group_size, prompts, reward_kl=self.reward_kl)
 
 
 def groups_of(
     trainer: Any, batch: dict[str, Any], size: int, prompts: Sequence[int], weights: Any = None, reward_kl: float = 0.0
 ) -> Groups:
-    """Groups of `size` rows each of what TRL's `_generate_and_score_completions` returns, with TRL's loss."""
-    count = len(batch["completion_ids"]) // size
+    """Groups of `size` rows each of what TRL's `_generate_and_score_completions` returns, with TRL's loss.
+
+    Every process of a run has as many.
+    """
+    count, processes = len(batch["completion_ids"]) // size, trainer.accelerator.num_processes
     rows = [slice(place * size, (place + 1) * size) for place in range(count)]
     mask = batch["completion_mask"] * batch.get("tool_mask", 1)
     ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
     attended = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
     kept = batch["completion_ids"].size(1)
-    shares = torch.full((count,), 1 / count) if weights is None else torch.as_tensor(weights)
+    shares = torch.full((count,), 1 / count / processes) if weights is None else torch.as_tensor(weights)
     tokens = (torch.stack([mask[here].sum() for here in rows]) * shares.to(mask.device)).sum()
+    tokens = trainer.accelerator.reduce(tokens, reduction="sum")
     per_row = {name: one for name, one in batch.items() if isinstance(one, torch.Tensor) and one.dim() > 0}
 
     def log_probs(here: torch.Tensor) -> torch.Tensor:
@@ -224,7 +293,7 @@ def groups_of(
         def loss(present: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
             # TRL divides some losses by the tokens of the whole rollout batch: per group, by the mean group's.
             accumulated = _accumulated(trainer)
-            batches = trainer.args.steps_per_generation / accumulated
+            batches = trainer.args.steps_per_generation / accumulated * processes
             more = {"num_items_in_batch": tokens * batches, "old_per_token_logps": old}
             if reward_kl:  # the same advantages, which now know how they move with the policy that samples
                 moved = -reward_kl * ((old - sampled[here]) * mask[here]).sum(1)
@@ -237,6 +306,7 @@ def groups_of(
             with (
                 _replaced(trainer, "_get_per_token_logps_and_entropies", reached),
                 _replaced(trainer, "current_gradient_accumulation_steps", accumulated),
+                _alone(trainer.accelerator),
             ):
                 return trainer._compute_loss(trainer.model, given | more) * share
 
@@ -245,7 +315,16 @@ def groups_of(
     with torch.no_grad():
         sampled = torch.cat([log_probs(here) for here in rows]) if reward_kl else torch.empty(0)
     losses = [loss_of(here) for here in rows]
-    return Groups(log_probs, mask, rows, losses, prompts, weights, plain, lambda: _unrounded(trainer))
+    return Groups(log_probs, mask, rows, losses, prompts, weights, plain, lambda: _unrounded(trainer), processes > 1)
+
+
+@contextmanager
+def _alone(accelerator: Any) -> Iterator[None]:
+    """Metrics of this process stay its own: processes evaluate losses as often as each needs them."""
+    with ExitStack() as stack:
+        for name in COLLECTIVES:
+            stack.enter_context(_replaced(accelerator, name, lambda one, *args, **more: one))
+        yield
 
 
 @contextmanager
@@ -323,12 +402,17 @@ def optimiser(trainer: Any, parameters: Sequence[torch.Tensor]) -> Update:
             factor = factor / ((moment / filled).sqrt() + group["eps"])
         scale.append(factor)
     first = made.param_groups[0]
-    updates = args.steps_per_generation * trainer.num_iterations / args.gradient_accumulation_steps
-    interval = max(1, round(updates))
+    interval = _interval(trainer)
     if adam:
         return Update(scale, decay, seen, Loop(top, first["betas"][0], "ema", "refresh", interval))
     convention = "nesterov" if first["nesterov"] else "ema" if first["dampening"] else "heavy_ball"
     return Update(scale, decay, None, Loop(top, first["momentum"], convention, "refresh", interval))
+
+
+def _interval(trainer: Any) -> int:
+    """Updates per rollout batch."""
+    args = trainer.args
+    return max(1, round(args.steps_per_generation * trainer.num_iterations / args.gradient_accumulation_steps))
 
 
 def known(kind: type) -> type:

@@ -31,7 +31,7 @@ with warnings.catch_warnings():  # their own deprecations are no error of ours
             TrainerCallback,
         )
         from trl import GRPOConfig, GRPOTrainer
-        from trl.trainer.utils import add_fused_lm_head
+        from trl.trainer import utils
     except ImportError:
         raise ImportError(f"tiny_client: needs TRL, the extra trl: {install('trl')}") from None
 
@@ -99,7 +99,8 @@ class OfflineTrainer(GRPOTrainer):
         super().__init__(args=args, **more)
         args.beta = self.beta = beta
         if beta:
-            add_fused_lm_head(reference, temperature=self.temperature)
+            if hasattr(utils, "add_fused_lm_head"):  # since TRL 1.15
+                utils.add_fused_lm_head(reference, temperature=self.temperature)
             self.ref_model = self.accelerator.prepare_model(reference, evaluation_mode=True)
         self.remove_callback(PrinterCallback)
 

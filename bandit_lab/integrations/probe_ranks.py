@@ -1,0 +1,47 @@
+"""What the processes of one run add up: each has groups of its own, and all of them measure at the same time."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import torch
+from torch import distributed
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """counts: groups of every process, in order; one process alone is `(n,)`. rank: this one."""
+
+    counts: tuple[int, ...]
+    rank: int = 0
+
+    @classmethod
+    def of(cls, groups: int) -> Self:
+        """All processes of the default group of torch.distributed, each with so many groups."""
+        counts: list[int] = [0] * distributed.get_world_size()
+        distributed.all_gather_object(counts, groups)
+        return cls(tuple(counts), distributed.get_rank())
+
+    @property
+    def total(self) -> int:
+        """Groups of all processes."""
+        return sum(self.counts)
+
+    def own(self, every: np.ndarray) -> np.ndarray:
+        """Of an array over all groups, the part of this process."""
+        start = sum(self.counts[: self.rank])
+        return every[start : start + self.counts[self.rank]]
+
+    def add(self, one: torch.Tensor) -> torch.Tensor:
+        """The sum over processes, in place."""
+        if len(self.counts) > 1:
+            distributed.all_reduce(one)
+        return one
+
+    def join(self, each: np.ndarray) -> np.ndarray:
+        """Arrays over this process's groups as one over all."""
+        if len(self.counts) == 1:
+            return each
+        parts: list[np.ndarray] = [each] * len(self.counts)
+        distributed.all_gather_object(parts, each)
+        return np.concatenate(parts)

@@ -46,6 +46,22 @@ def probe(bandit: Any) -> None:
     if hasattr(bandit, "log_token_policy"):
         _tokens(bandit, f"log_token_policy{at}", theta, reference.shape)
     _numbers(bandit, at, theta, draw)
+    if hasattr(bandit, "at"):
+        _clock(bandit)
+
+
+def _clock(bandit: Any) -> None:
+    now = _probe.attempt("at(step)", "a bandit that JAX can compute", lambda: jax.jit(bandit.at)(jnp.int32(1)))
+    _probe.attempt("at(step)", "a bandit", lambda: now.law)
+    if hasattr(now, "at"):
+        raise ValueError(f"at(step): expected a bandit without `at`, got {type(now).__name__}, which has one")
+    try:
+        probe(now)
+    except ValueError as error:
+        raise ValueError(f"at(1): {error}") from error
+    shapes = [list(np.shape(one.law.probabilities)) for one in (bandit, now)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"at(1): expected law.probabilities {shapes[0]} as at step 0, got {shapes[1]}")
 
 
 def _tokens(bandit: Any, method: str, theta: Array, shape: tuple[int, ...]) -> None:

@@ -76,7 +76,10 @@ from bandit_lab.grpo.update import (
     Learner,
     State,
     batch_key,
+    batch_step,
     init,
+    learner_at,
+    on_the_clock,
     policy_gradient,
     update,
 )

@@ -1,7 +1,8 @@
 """One update of GRPO for one seed and one setting. Everything is vectorised outside."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial, wraps
 from typing import Any, NamedTuple
 
 import jax
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 
 from bandit_lab import _checks
 from bandit_lab._types import Array
-from bandit_lab.bandits import Bandit
+from bandit_lab.bandits import Bandit, has_clock
 from bandit_lab.grpo.advantage import GRPO, Advantage
 from bandit_lab.grpo.correction import Correction, NoCorrection
 from bandit_lab.grpo.estimator import Estimator, Frozen
@@ -104,8 +105,30 @@ class Gradient(NamedTuple):
     silent: Array
 
 
-GradientFn = Callable[[Array, Array, Array, Array], Gradient]
-"""(key, kl_weight, theta, behaviour theta) -> Gradient: sampled, or exact (then the key is ignored)."""
+GradientFn = Callable[..., Gradient]
+"""(key, kl_weight, theta, behaviour theta) -> Gradient: sampled, or exact (then the key is ignored). That of a bandit
+with a clock takes a `step` too, by name (see `on_the_clock`)."""
+
+
+def learner_at(learner: Learner, step: Array | int) -> Learner:
+    """The learner with its bandit as it is at that step."""
+    return replace(learner, bandit=learner.bandit.at(step)) if has_clock(learner.bandit) else learner  # type: ignore[attr-defined]
+
+
+def on_the_clock(build: Callable[[Learner], GradientFn]) -> Callable[[Learner], GradientFn]:
+    """A dynamics that makes, of a learner whose bandit has a clock, the gradient at any `step`; left out, at step 0."""
+
+    @wraps(build)
+    def built(learner: Learner) -> GradientFn:
+        if not has_clock(learner.bandit):
+            return build(learner)
+
+        def gradient(key: Array, kl_weight: Array, theta: Array, behaviour: Array, step: Array | int = 0) -> Gradient:
+            return build(learner_at(learner, step))(key, kl_weight, theta, behaviour)
+
+        return gradient
+
+    return built
 
 
 def init(learner: Learner, hyper: Hyper, theta: Array) -> State:
@@ -119,14 +142,18 @@ def init(learner: Learner, hyper: Hyper, theta: Array) -> State:
     return State(jnp.int32(0), theta, optimizer.init(theta), learner.staleness.init(theta, learner.horizon))
 
 
+def batch_step(learner: Learner, interval: Array, step: Array) -> Array:
+    """The step whose batch step `step` is trained on: with `batch_reuse` the block's first, else itself."""
+    return step - step % jnp.maximum(interval, 1) if learner.batch_reuse else step
+
+
 def batch_key(learner: Learner, interval: Array, key: Array, step: Array) -> Array:
     """The key of the batch that step `step` is trained on, from the `key` of the whole run.
 
     With `batch_reuse` the number of the block's first step is folded in. So the same groups are drawn from the same
     snapshot at every step of the block.
     """
-    first = step - step % jnp.maximum(interval, 1) if learner.batch_reuse else step
-    return jax.random.fold_in(key, first)
+    return jax.random.fold_in(key, batch_step(learner, interval, step))
 
 
 def update(learner: Learner, gradient: GradientFn, hyper: Hyper, key: Array, state: State) -> tuple[State, Info]:
@@ -136,6 +163,8 @@ def update(learner: Learner, gradient: GradientFn, hyper: Hyper, key: Array, sta
     age_key = jax.random.fold_in(jax.random.fold_in(key, _AGES), state.step)
     behaviour, staleness = learner.staleness.behaviour(state.staleness, state.theta, state.step, interval, age_key)
     draw = batch_key(learner, interval, key, state.step)
+    if has_clock(learner.bandit):
+        gradient = partial(gradient, step=batch_step(learner, interval, state.step))
     if isinstance(behaviour, Mixture):
         keys = jax.random.split(draw, behaviour.share.shape[0])
         each = jax.vmap(gradient, (0, None, None, 0))(keys, hyper.kl_weight, state.theta, behaviour.theta)

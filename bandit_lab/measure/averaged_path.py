@@ -115,8 +115,8 @@ def _preconditioner(optimizer: Optimizer, state: State) -> Array:
 def _stirred(gradient: GradientFn, size: float | Array) -> GradientFn:
     """The same gradient with normal noise of std `size` on every number."""
 
-    def stirred(key: Array, kl_weight: Array, theta: Array, behaviour: Array) -> Gradient:
-        clean = gradient(key, kl_weight, theta, behaviour)
+    def stirred(key: Array, kl_weight: Array, theta: Array, behaviour: Array, **clock: Array) -> Gradient:
+        clean = gradient(key, kl_weight, theta, behaviour, **clock)
         return Gradient(clean.value + size * jax.random.normal(key, theta.shape), clean.silent)
 
     return stirred

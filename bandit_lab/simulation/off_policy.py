@@ -22,7 +22,7 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab._types import Array
-from bandit_lab.grpo import Hyper, Learner, averages, init, shift_of
+from bandit_lab.grpo import Hyper, Learner, averages, batch_step, init, learner_at, shift_of
 from bandit_lab.simulation.cells import cast, prepare
 from bandit_lab.simulation.mean_field import weighed_answers
 from bandit_lab.simulation.programs import bounded_jit
@@ -67,8 +67,8 @@ def _runs(learner: Learner, hyper: Hyper, keys: Array, theta: Array, steps: int)
 
     def one(key: Array) -> Any:
         def see(stride: Stride) -> tuple[tuple[Array, ...], Array]:
-            info = stride.info
-            return distance(learner, info.theta, info.behaviour), info.gradient
+            info, drawn = stride.info, batch_step(learner, hyper.refresh_interval, stride.before.step)
+            return distance(learner_at(learner, drawn), info.theta, info.behaviour), info.gradient
 
         start = init(learner, hyper, theta)
         seen, gradient = rollout(learner, sampled(learner), hyper, key, start, steps, observe=see).seen

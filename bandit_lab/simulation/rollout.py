@@ -97,8 +97,8 @@ def rollout(
 def _pushed(gradient: GradientFn, push: Array) -> GradientFn:
     """The same gradient with `push` [D] added to the ascent direction."""
 
-    def pushed(key: Array, kl_weight: Array, theta: Array, behaviour: Array) -> Gradient:
-        clean = gradient(key, kl_weight, theta, behaviour)
+    def pushed(*where: Array, **clock: Array) -> Gradient:
+        clean = gradient(*where, **clock)
         return Gradient(clean.value + push, clean.silent)
 
     return pushed

@@ -4,7 +4,16 @@ import jax
 import jax.numpy as jnp
 
 from bandit_lab._types import Array
-from bandit_lab.grpo import Gradient, GradientFn, Learner, counted, drawn_advantages, policy_gradient, shift_of
+from bandit_lab.grpo import (
+    Gradient,
+    GradientFn,
+    Learner,
+    counted,
+    drawn_advantages,
+    on_the_clock,
+    policy_gradient,
+    shift_of,
+)
 from bandit_lab.simulation.draw import Group, draw_group, draw_non_silent_group
 
 
@@ -15,6 +24,7 @@ def draw_batch(learner: Learner, key: Array, policy: Array) -> Group:
     return jax.vmap(lambda key: draw(learner.bandit, key, policy, learner.group_size))(keys)
 
 
+@on_the_clock
 def sampled(learner: Learner) -> GradientFn:
     """Sampled dynamics: `(key, kl_weight, theta, behaviour) -> Gradient`, averaged over `prompts` groups.
 

@@ -59,6 +59,19 @@ def test_every_extension_point_has_one_example_and_one_row():
         assert f"{decorator} = " in source
 
 
+@pytest.mark.slow
+def test_the_bandit_with_a_clock_runs_and_keeps_the_rules(folder):
+    """It has a smallest margin, and passes the short checks, the one of its clock among them."""
+    code, command = EXAMPLE.search(PAGE[PAGE.index("### A bandit with a clock") :].replace("### A", "## A")).group(2, 3)
+    (folder / "harder.py").write_text(code)
+    assert main([*shlex.split(command), "quiet=true", "run_dir=run"]) == 0
+    found = json.loads((folder / "run" / "summary.json").read_text())["margin"]
+    assert found["smallest"] > 0
+    results = {result.check: result.status for result in (run_check(c, subject_of("bandit", "harder")) for c in SHORT)}
+    assert "FAIL" not in results.values()
+    assert results["a clock"] == "pass"
+
+
 @pytest.mark.parametrize("title", EXAMPLES)
 def test_an_example_runs_and_keeps_the_rules(title, folder):
     code, command = EXAMPLES[title]

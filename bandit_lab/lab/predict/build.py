@@ -1,6 +1,6 @@
 """From settings to the objects of the lab, with every check of every setting."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax
@@ -10,7 +10,7 @@ from bandit_lab import _checks, simulation
 from bandit_lab._registry import Registry
 from bandit_lab.app.settings.config import SCHEDULED, TRACED, Settings
 from bandit_lab.app.settings.grid import IntervalRule, value_of
-from bandit_lab.bandits import BANDITS
+from bandit_lab.bandits import BANDITS, has_clock
 from bandit_lab.grpo import (
     ADVANTAGES,
     CORRECTIONS,
@@ -111,6 +111,13 @@ def scheduled(settings: Settings) -> dict[str, np.ndarray]:
     """Values [steps] of every setting that is a schedule, by its name. Raises ValueError for what is none."""
     chosen = ((name, getattr(settings, name)) for name in SCHEDULED)
     return {name: schedule_values(name, one, settings.steps) for name, one in chosen if isinstance(one, Mapping)}
+
+
+def moving_reason(schedules: Iterable[str], learner: Learner) -> str:
+    """Why no run can be judged whose settings or bandit change: what changes, in words."""
+    scheduled, clock = " and ".join(schedules), has_clock(learner.bandit)
+    parts = [f"{scheduled} on a schedule"] * bool(scheduled) + ["a bandit with a clock"] * clock
+    return f"{', '.join(parts)}: there is no one setting to judge a run by"
 
 
 def check_drift(learner: Learner, dynamics: str) -> str | None:

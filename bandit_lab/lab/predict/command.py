@@ -9,7 +9,8 @@ from bandit_lab.app.document import Document
 from bandit_lab.app.settings.config import PredictSettings
 from bandit_lab.app.settings.grid import value_of
 from bandit_lab.app.terminal.progress import Progress
-from bandit_lab.grpo import Hyper, Learner
+from bandit_lab.bandits import has_clock
+from bandit_lab.grpo import Hyper, Learner, learner_at
 from bandit_lab.lab.predict import build
 from bandit_lab.lab.predict.branch import PLOTS, follow
 from bandit_lab.lab.predict.linear import LinearTheory, linearise
@@ -53,23 +54,25 @@ def prepare(settings: PredictSettings, explicit: frozenset[str]) -> PredictPlan:
     learner = build.build_learner(settings, float(interval))
     if reason := build.check_drift(learner, settings.dynamics):
         raise ValueError(f"{reason}; or predict with dynamics=mean_field")
+    still = settings.plot is None or not has_clock(learner.bandit)
+    _checks.require(still, "plot", "null where the bandit has a clock", settings.plot)
     return PredictPlan(settings, learner, interval, curves)
 
 
 def compute(plan: PredictPlan, progress: Progress) -> Document:
-    """The prediction as a document: of a schedule, that of the step where it comes nearest to its threshold."""
-    settings, margin = plan.settings, None
-    if plan.curves:
-        with progress.stage("margin along the schedule"):
-            margin = smallest_margin(settings, plan.learner, plan.interval, plan.curves)
-        settings = at_step(settings, plan.curves, margin.step)
+    """The prediction as a document: on a schedule or a clock, of the step where it comes nearest to its threshold."""
+    settings, learner, margin = plan.settings, plan.learner, None
+    if plan.curves or has_clock(learner.bandit):
+        with progress.stage("margin along the run"):
+            margin = smallest_margin(settings, learner, plan.interval, plan.curves)
+        settings, learner = at_step(settings, plan.curves, margin.step), learner_at(learner, margin.step)
     hyper = Hyper(settings.learning_rate, settings.momentum, plan.interval, settings.kl_weight)
     with progress.stage("fixed point and stiffness"):
-        linear = linearise(plan.learner, settings, settings.dynamics, hyper.kl_weight)
+        linear = linearise(learner, settings, settings.dynamics, hyper.kl_weight)
         if linear.policy is None:
             linear = replace(linear, reason=_no_fixed_point(linear))
     with progress.stage("thresholds"):
-        point = OperatingPoint(settings, plan.learner, hyper, linear)
+        point = OperatingPoint(settings, learner, hyper, linear)
         if settings.plot is None:
             return document_of(point, margin)
     with progress.stage("branches"):

@@ -66,7 +66,7 @@ def document_of(
     point: OperatingPoint, margin: SmallestMargin | None = None, followed: Followed | None = None
 ) -> Document:
     """The verdict in words, the table, and everything of `summary.json`. A terminal gets some lines for the table,
-    unless all is asked for. margin: along the schedule, of which `point` is the step with the smallest one. followed:
+    unless all is asked for. margin: along the run, of which `point` is the step with the smallest one. followed:
     branches in the learning rate, a section of its own."""
     settings, exists = point.settings, point.linear.policy is not None
     values, texts = (evaluate(point), notes(point)) if exists else ({}, [])
@@ -188,7 +188,7 @@ def _thresholds(point: OperatingPoint) -> list[Line]:
 def _margin(margin: SmallestMargin | None) -> list[Line]:
     if margin is None:
         return []
-    name = "along the schedule: smallest margin"
+    name = f"along the {'run' if margin.mover == 'bandit' else margin.mover}: smallest margin"
     return [
         Line("margin.smallest", margin.smallest, name, "threshold / learning rate", LINEAR, 6),
         Line("margin.step", margin.step, "  at step", "steps"),
@@ -198,11 +198,11 @@ def _margin(margin: SmallestMargin | None) -> list[Line]:
 
 
 def _along(margin: SmallestMargin) -> str:
-    """Which step of a schedule the rest of the verdict is about."""
+    """Which step of a run the rest of the verdict is about."""
     place, smallest = f"this is step {margin.step} of {margin.steps:,}", margin.smallest.value
     if smallest is None:
-        return f"{place}; no margin is known along the schedule ({margin.smallest.reason})"
-    known = f"the schedule comes nearest to the threshold (margin {amount(smallest)})"
+        return f"{place}; no margin is known along the run ({margin.smallest.reason})"
+    known = f"the {margin.mover} comes nearest to the threshold (margin {amount(smallest)})"
     left_out = f"; {margin.without:,} steps have no threshold" if margin.without else ""
     return f"{place}, where {known}{left_out}"
 

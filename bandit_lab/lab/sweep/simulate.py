@@ -11,6 +11,7 @@ from bandit_lab._types import Outcome
 from bandit_lab.app.settings.config import Settings
 from bandit_lab.app.settings.grid import value_of
 from bandit_lab.app.settings.schema import RunSettings
+from bandit_lab.bandits import has_clock
 from bandit_lab.grpo import Hyper, Learner, Schedule, averages, resampled
 from bandit_lab.lab.predict import build
 from bandit_lab.lab.predict.linear import LinearTheory, linearise
@@ -67,8 +68,8 @@ def simulated(settings: Settings, curves: bool | None = False, off_policy: bool 
     if not sampled and (reason := build.check_drift(learner, settings.dynamics)):
         raise ValueError(reason)
     precision = settings.precision or ("float32" if sampled else "float64")
-    if schedules:
-        linear, why = None, f"{' and '.join(schedules)} on a schedule: there is no one setting to judge a run by"
+    if schedules or has_clock(learner.bandit):
+        linear, why = None, build.moving_reason(schedules, learner)
     else:
         linear, why = _fixed_point(settings, learner) if sampled else (None, NOTHING_DRAWN)
     largest: dict[str, Any] = {name: float(values.max()) for name, values in schedules.items()}

@@ -6,6 +6,7 @@ refresh interval, so that block starts are one branch.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -15,12 +16,14 @@ from jax import lax
 
 from bandit_lab._barrier import materialize
 from bandit_lab._types import Array
+from bandit_lab.bandits import has_clock
 from bandit_lab.grpo import Mixture, Refresh, averages
 from bandit_lab.simulation.fast import adam, any_policy, many_arms, two_arms
 from bandit_lab.simulation.fast.penalty import with_entropy
 from bandit_lab.simulation.fast.program import Job, Program
 from bandit_lab.simulation.fast.random_bits import age_uniform
 from bandit_lab.simulation.fast.record import Tail, Track, start_tail, start_track, track, watch, watch_silence
+from bandit_lab.simulation.lane_sparse import dense, is_sparse
 
 
 class Carry(NamedTuple):
@@ -83,10 +86,18 @@ def _at(job: Job, arms: ModuleType, step: Array) -> Job:
     return job if schedule is None else _with_bonus(job._replace(lanes=schedule.at(job.lanes, step)), arms)
 
 
+def _on_clock(job: Job, step: Array | int) -> Job:
+    """The job with its bandit, and the means that it reports, as they are at that step."""
+    if not has_clock(job.tables.bandit):
+        return job
+    now = jax.tree.map(dense, job.tables.bandit, is_leaf=is_sparse).at(step)
+    return job._replace(tables=replace(job.tables, bandit=now, means=now.true_means.reshape(-1, 1)))
+
+
 def _start(job: Job, arms: ModuleType) -> Carry:
     lanes, learner = job.lanes, job.learner
     logits = (lanes.theta[:1] - lanes.theta[1:]) * 0.5 if job.program.two_arms else lanes.theta
-    policy = arms.policy_of(job, logits)
+    policy = arms.policy_of(_on_clock(job, 0), logits)
     reward = policy.reward
     rule: Any = learner.staleness
     staleness = None
@@ -138,6 +149,7 @@ def _means_ascents(job: Job) -> bool:
     learner, rule = job.learner, job.learner.staleness
     alone = learner.estimator.at_snapshot and getattr(learner.estimator, "ignores_ratio", False)
     alone = alone and (learner.schedule is None or learner.schedule.kl_weight is None)  # old ascents have old weights
+    alone = alone and not has_clock(job.tables.bandit)  # and old rewards
     return job.program.dynamics == "mean_field" and alone and hasattr(rule, "mean")
 
 
@@ -155,11 +167,11 @@ def _averaged(job: Job, arms: ModuleType, step: Array, carry: Carry) -> Carry:
         return _moved(job, arms, ascent, silent, step, carry._replace(staleness=memory))
     mixture, memory = rule.behaviour(carry.staleness, policy.logits, *now)
     assert isinstance(mixture, Mixture)
-    count = mixture.share.shape[0]
+    count, then = mixture.share.shape[0], _on_clock(job, step)
 
     def one(place: Array, so_far: tuple[Array, Array]) -> tuple[Array, Array]:
         logits = materialize(lax.dynamic_index_in_dim(mixture.theta, place, 0, keepdims=False))
-        found = arms.ascent(job, arms.policy_of(job, logits), policy, step * count + place)
+        found = arms.ascent(then, arms.policy_of(then, logits), policy, step * count + place)
         return tuple(total + mixture.share[place] * part for total, part in zip(so_far, found, strict=True))
 
     nothing = jnp.zeros_like(policy.logits), jnp.zeros_like(policy.reward)
@@ -170,7 +182,7 @@ def _averaged(job: Job, arms: ModuleType, step: Array, carry: Carry) -> Carry:
 def _update(job: Job, arms: ModuleType, acting: Any, step: Array, batch: Array, carry: Carry) -> Carry:
     """One step. batch: the step whose random words draw it."""
     job = _at(job, arms, step)
-    ascent, silent = arms.ascent(job, acting, carry.policy, batch)
+    ascent, silent = arms.ascent(_on_clock(job, batch), acting, carry.policy, batch)
     return _moved(job, arms, ascent, silent, step, carry)
 
 
@@ -178,7 +190,7 @@ def _moved(job: Job, arms: ModuleType, ascent: Array, silent: Array, step: Array
     """After the optimiser's step along the ascent direction."""
     policy = carry.policy
     difference, memory = _optimizer(job, "update")(-ascent, carry.optimizer, policy.logits)
-    policy = arms.policy_of(job, policy.logits + difference)
+    policy = arms.policy_of(_on_clock(job, step + 1), policy.logits + difference)
     tail, reward = carry.tail, policy.reward
     if tail is not None:
         tail = watch(watch_silence(tail, job.program.steps, step, silent), job.program.steps, step + 1, reward)

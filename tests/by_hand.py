@@ -124,6 +124,12 @@ def second_moment(new, old, a, share, threshold=0.04):
     return np.sum(np.where(kept, share * a * np.exp(np.where(kept, change, 0)), 0), axis=-1)
 
 
+def three_policies(new, old, proximal, a, share, epsilon=0.2, weighted=True):
+    """Decoupled PPO, token by token: pi_prox/pi_old (or 1) times PPO's objective with pi/pi_prox."""
+    term = (np.exp(proximal - old) if weighted else 1) * clipped(np.exp(new - proximal), a, epsilon, epsilon)
+    return np.sum(share * np.mean(term, axis=-2), axis=-1)
+
+
 def plain(new, old, a, share):
     return np.sum(share * a * new.sum(axis=-2), axis=-1)
 
@@ -148,8 +154,8 @@ ESTIMATORS = {
     ),
     "gspo": by_sequence,
     "decoupled": by_token(
-        lambda ratio, new, a, epsilon=0.2, alpha=0.5: (
-            ratio.real**alpha * clipped(ratio / ratio.real**alpha, a, epsilon, epsilon)
+        lambda ratio, new, a, epsilon=0.2, alpha=0.5, weighted=True: (
+            (ratio.real**alpha if weighted else 1) * clipped(ratio / ratio.real**alpha, a, epsilon, epsilon)
         )
     ),
     "m2po": second_moment,
@@ -343,6 +349,7 @@ class Setting:
     sampler: str = "exact"
     correction: str = "none"
     staleness: str = "refresh"
+    proximal_interval: int | None = None
     optimizer: str = "sgd"
     options: dict = field(default_factory=dict)
     """Of a variant, by its kind: {"advantage": {"eps": 0.1}}."""
@@ -435,7 +442,7 @@ def infinite_batch(setting, old):
     return batch_of(setting, np.arange(contexts), each, np.tile(setting.values, (contexts, arms)), share, None)
 
 
-def objective(setting, theta, old, batch, kl_weight):
+def objective(setting, theta, old, batch, kl_weight, proximal=None):
     """What one batch has the update climb, at complex parameters theta [S, D], old ones acting: [S]."""
     new, acting = setting.policy(theta), setting.policy(old)
     log_policy, total = new.sum(axis=-3), 0.0
@@ -446,7 +453,11 @@ def objective(setting, theta, old, batch, kl_weight):
     for x, arms, a, share in zip(batch.context, batch.arms, batch.advantage, batch.share, strict=True):
         a = a * weight[..., x, arms]  # >= 0: no sign of an advantage changes
         tokens, before = new[..., x, arms], acting[..., x, arms]
-        found = ESTIMATORS[setting.estimator](tokens, before, a, share, **setting.of("estimator"))
+        if proximal is None:
+            found = ESTIMATORS[setting.estimator](tokens, before, a, share, **setting.of("estimator"))
+        else:
+            between = setting.policy(proximal)[..., x, arms]
+            found = three_policies(tokens, before, between, a, share, **setting.of("estimator"))
         if setting.kl_estimator in SAMPLED_KL:
             apart = tokens.sum(axis=-2) - setting.log_reference[x, arms]
             found = found - kl_weight * np.sum(share * SAMPLED_KL[setting.kl_estimator](apart), axis=-1)
@@ -457,23 +468,25 @@ def objective(setting, theta, old, batch, kl_weight):
     return total + setting.entropy_weight * entropy
 
 
-def gradient(setting, theta, old, batch, kl_weight):
+def gradient(setting, theta, old, batch, kl_weight, proximal=None):
     """Ascent directions [S, D] of one batch at parameters [S, D], drawn from the policies at old ones [S, D]."""
     at = old if setting.estimator in AT_SNAPSHOT else theta
     slopes = [
-        objective(setting, at + 1j * STEP * one, old, batch, kl_weight).imag / STEP for one in np.eye(at.shape[-1])
+        objective(setting, at + 1j * STEP * one, old, batch, kl_weight, proximal).imag / STEP
+        for one in np.eye(at.shape[-1])
     ]
     return np.stack(slopes, axis=-1)
 
 
-def mean_update(setting, theta, old, kl_weight, infinite=False):
+def mean_update(setting, theta, old, kl_weight, infinite=False, proximal=None):
     """Mean ascent direction [D] at theta [D], old [D] acting: over all batches, or of infinite groups."""
     theta, old = np.asarray(theta, float)[None], np.asarray(old, float)[None]
+    proximal = proximal if proximal is None else np.asarray(proximal, float)[None]
     if infinite:
-        return gradient(setting, theta, old, infinite_batch(setting, old[0]), kl_weight)[0]
+        return gradient(setting, theta, old, infinite_batch(setting, old[0]), kl_weight, proximal)[0]
     batches, chances = finite_batches(setting)
     chance = chances(setting.policy(old))[0]
-    each = np.stack([gradient(setting, theta, old, batch, kl_weight)[0] for batch in batches])
+    each = np.stack([gradient(setting, theta, old, batch, kl_weight, proximal)[0] for batch in batches])
     return chance @ each
 
 
@@ -483,12 +496,18 @@ def expected_reward(setting, theta):
     return np.mean(np.sum(np.exp(setting.policy(theta).sum(axis=-3)) * means, axis=-1), axis=-1)
 
 
+def snapshot(setting, path, t):
+    """Parameters of the proximal policy at step t, or None."""
+    return None if setting.proximal_interval is None else path[t - t % setting.proximal_interval]
+
+
 def mean_run(setting, start, steps, eta, mu, interval, kl_weight, infinite=True):
     """Parameters [T + 1, D] of the mean update (ages averaged where they are drawn)."""
     path, memory = [np.asarray(start, float)], (np.zeros(len(start)),) * 2
     for t in range(steps):
         ages = STALENESS[setting.staleness](t, interval, setting.horizon, **setting.of("staleness"))
-        g = sum(c * mean_update(setting, path[t], path[t - age], kl_weight, infinite) for age, c in ages)
+        third = snapshot(setting, path, t)
+        g = sum(c * mean_update(setting, path[t], path[t - age], kl_weight, infinite, third) for age, c in ages)
         step = OPTIMIZERS[setting.optimizer]
         change, memory = step(g, path[t], memory, t + 1, eta, mu, **setting.of("optimizer"))
         path.append(path[t] + change)
@@ -508,7 +527,9 @@ def every_run(setting, start, steps, eta, mu, interval, kl_weight):
             again = setting.batch_reuse and t % interval != 0
             for i, batch in enumerate(batches):
                 rows = np.flatnonzero(last == i) if again else np.arange(len(weight))
-                g = gradient(setting, past[t][rows], old[rows], batch, kl_weight)
+                third = snapshot(setting, past, t)
+                third = third if third is None else third[rows]
+                g = gradient(setting, past[t][rows], old[rows], batch, kl_weight, third)
                 kept = tuple(m[rows] for m in memory)
                 step = OPTIMIZERS[setting.optimizer]
                 change, kept = step(g, past[t][rows], kept, t + 1, eta, mu, **setting.of("optimizer"))

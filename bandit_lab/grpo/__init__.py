@@ -56,6 +56,7 @@ from bandit_lab.grpo.schedule import SCHEDULES, Schedule, schedule_values
 from bandit_lab.grpo.shift import Shift, counted, resampled, shift_of, weighs_groups, weighs_tokens
 from bandit_lab.grpo.staleness import (
     STALENESS,
+    Acted,
     DrawnAges,
     Lag,
     MixedAges,
@@ -65,6 +66,7 @@ from bandit_lab.grpo.staleness import (
     RandomMean,
     Refresh,
     Staleness,
+    WithProximal,
     averages,
     draws,
     register_staleness,

@@ -19,7 +19,7 @@ from bandit_lab.grpo.kl import KL, KL_ESTIMATORS, Exact
 from bandit_lab.grpo.optimizer import Optimizer
 from bandit_lab.grpo.sampler import OwnLaw, Sampler
 from bandit_lab.grpo.schedule import Schedule
-from bandit_lab.grpo.staleness import Mixture, Refresh, Staleness
+from bandit_lab.grpo.staleness import Mixture, Refresh, Staleness, WithProximal
 
 _AGES = 2**32 - 1  # a step number that no run reaches: names the stream that ages are drawn from
 
@@ -66,6 +66,8 @@ class Learner:
         _checks.non_negative("entropy_weight", self.entropy_weight)
         reuse_fits = self.staleness.block_synchronous or not self.batch_reuse
         _checks.require(reuse_fits, "batch_reuse", "false with a staleness model without blocks (lag)", True)
+        between = hasattr(self.estimator, "between") or not isinstance(self.staleness, WithProximal)
+        _checks.require(between, "proximal_interval", "null where the estimator looks at two policies", self.estimator)
         weights: list[Any] = [] if getattr(self.estimator, "ignores_ratio", False) else [self.estimator]
         weights += [] if isinstance(self.correction, NoCorrection) else [self.correction]
         expected = f"one that can draw every answer, as the weights {', '.join(map(repr, weights))} need"
@@ -87,13 +89,14 @@ class State(NamedTuple):
 class Info(NamedTuple):
     """What one step shows, all taken before the update.
 
-    theta, behaviour: current and acting parameters [D] (the mean of a mixture). gradient: ascent direction [D].
+    theta, behaviour: current and acting parameters [D] (the mean of a mixture; `Acted`). gradient: ascent direction
+    [D].
     silent: share of silent groups in this step's batch, the chance of one where they are dropped (0 where the gradient
     is an exact mean of infinite groups).
     """
 
     theta: Array
-    behaviour: Array
+    behaviour: Any
     gradient: Array
     silent: Array
 
@@ -106,8 +109,8 @@ class Gradient(NamedTuple):
 
 
 GradientFn = Callable[..., Gradient]
-"""(key, kl_weight, theta, behaviour theta) -> Gradient: sampled, or exact (then the key is ignored). That of a bandit
-with a clock takes a `step` too, by name (see `on_the_clock`)."""
+"""(key, kl_weight, theta, behaviour theta, or `Acted`) -> Gradient: sampled, or exact (then the key is ignored). That of
+a bandit with a clock takes a `step` too, by name (see `on_the_clock`)."""
 
 
 def learner_at(learner: Learner, step: Array | int) -> Learner:
@@ -123,7 +126,7 @@ def on_the_clock(build: Callable[[Learner], GradientFn]) -> Callable[[Learner], 
         if not has_clock(learner.bandit):
             return build(learner)
 
-        def gradient(key: Array, kl_weight: Array, theta: Array, behaviour: Array, step: Array | int = 0) -> Gradient:
+        def gradient(key: Array, kl_weight: Array, theta: Array, behaviour: Any, step: Array | int = 0) -> Gradient:
             return build(learner_at(learner, step))(key, kl_weight, theta, behaviour)
 
         return gradient
@@ -182,7 +185,7 @@ def policy_gradient(
     learner: Learner,
     kl_weight: Array,
     theta: Array,
-    behaviour: Array,
+    behaviour: Any,
     signal: Array,
     frequency: Array,
     log_frequency: Array | None = None,

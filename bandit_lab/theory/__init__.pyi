@@ -181,6 +181,11 @@ from .stiffness import (
     largest_stiffness as largest_stiffness,
     stiffness_split as stiffness_split,
 )
+from .three_policies import (
+    ThreePolicies as ThreePolicies,
+    next_block_threshold as next_block_threshold,
+    proximal_shares as proximal_shares,
+)
 from .thresholds import (
     Threshold as Threshold,
     exact as exact,

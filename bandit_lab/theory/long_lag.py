@@ -41,7 +41,7 @@ _MOST_POINTS, _CHUNK = 2**22, 2**16
 
 def is_long(loop: LinearLoop, refresh_interval: float) -> bool:
     """Whether the loop is one of a lag whose step map is large."""
-    return loop.model == "lag" and (int(refresh_interval) + 2) * loop.size > LARGEST_MATRIX
+    return type(loop) is LinearLoop and loop.model == "lag" and (int(refresh_interval) + 2) * loop.size > LARGEST_MATRIX
 
 
 def modes(loop: LinearLoop) -> list[LinearLoop]:

@@ -46,6 +46,9 @@ class Settings(CompilingSettings):
         "refresh", "which old policy acts: refresh is model A, lag model B, pipeline model C"
     )
     optimizer: dict[str, Any] = group("sgd", "momentum's convention, or any of optax by name; .options")
+    proximal_interval: int | None = setting(
+        None, "steps", "estimator=decoupled: updates between two snapshots of the proximal policy; null: interpolated"
+    )
     refresh_interval: Any = setting(
         1,
         "steps",

@@ -20,6 +20,7 @@ from bandit_lab.grpo import (
     STALENESS,
     Learner,
     Optimizer,
+    WithProximal,
     resampled,
     schedule_values,
     shift_of,
@@ -62,6 +63,8 @@ def variants(settings: Any) -> dict[str, Any]:
 def build_learner(settings: Settings, largest_interval: float) -> Learner:
     """The learner that the settings describe. Raises ValueError for any static setting out of range."""
     rules = variants(settings)
+    if settings.proximal_interval is not None:
+        rules["staleness"] = WithProximal(rules["staleness"], settings.proximal_interval)
     learner = Learner(
         **rules,
         group_size=_checks.integer("group_size", settings.group_size, rules["advantage"].smallest_group),

@@ -27,6 +27,7 @@ from bandit_lab.grpo import (
     OwnLaw,
     Temperature,
     Truncated,
+    WithProximal,
     resampled,
 )
 from bandit_lab.measure.fixed_point import FixedPoint, critical_kl_weight, find_fixed_point
@@ -285,6 +286,7 @@ def linearise(
     """The fixed point and stiffness of a drift: closed form if there is one, else measured; `point`: what was found."""
     signal = signal_of(learner, settings, dynamics)
     known = settings.estimator["name"] in ESTIMATORS_KNOWN and type(learner.kl_estimator) in KL_KNOWN
+    known = known and getattr(learner.estimator, "weighted", True)
     arms = two_arms_of(learner, settings, dynamics) if settings.estimator["name"] == "frozen" else None
     if arms is not None and (found := _of_two_arms(arms, learner, settings, dynamics, kl_weight)) is not None:
         return found
@@ -364,8 +366,10 @@ def _standard(matrix: np.ndarray, basis: np.ndarray) -> np.ndarray:
 def _blank(learner: Learner, settings: Settings, dynamics: str, kl_weight: float) -> LinearTheory:
     name = drift_name(learner, dynamics)
     rule = learner.staleness
-    ages = rule if isinstance(rule, MixedAges) else None
-    return LinearTheory(name, dynamics, kl_weight, settings.staleness["name"], learner.optimizer.convention, ages=ages)
+    ages, model = rule if isinstance(rule, MixedAges) else None, settings.staleness["name"]
+    if isinstance(rule, WithProximal) and not getattr(learner.estimator, "weighted", True):
+        model += " with a proximal policy whose share of the stiffness is its own"
+    return LinearTheory(name, dynamics, kl_weight, model, learner.optimizer.convention, ages=ages)
 
 
 SAID = {

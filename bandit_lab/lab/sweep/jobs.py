@@ -25,7 +25,7 @@ from bandit_lab.simulation.engine import WIDTH, Route, route
 from bandit_lab.simulation.fast import DEFAULT_GENERATOR
 
 _LEARNER = (
-    *("bandit", "advantage", "estimator", "staleness", "optimizer"),
+    *("bandit", "advantage", "estimator", "staleness", "proximal_interval", "optimizer"),
     *("group_size", "prompts", "kl_estimator", "sampler", "correction", "entropy_weight", "batch_reuse", "plugins"),
 )
 BOUNDARY, ONSET, SAMPLED = "boundary", "onset of oscillation", "sampled runs"

@@ -20,6 +20,7 @@ from bandit_lab._barrier import materialize
 from bandit_lab._elementary import exp, log
 from bandit_lab._numerics import leading_max, leading_sum, leading_sum_of
 from bandit_lab._types import Array
+from bandit_lab.grpo import Acted
 from bandit_lab.simulation.fast import by_definition, many_arms
 from bandit_lab.simulation.fast.advantages import scales
 from bandit_lab.simulation.fast.lanes import unit_uniform
@@ -186,7 +187,8 @@ def probabilities(policy: Policy) -> Array:
 def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Array, Array]:
     """(ascent direction [D, L], share of silent groups [L]) at one step. See `many_arms.ascent`."""
     if job.program.by_definition:
-        return by_definition.ascent(job, current.logits, acting.logits, step)
+        behaviour = acting.logits if job.proximal is None else Acted(acting.logits, job.proximal.logits)
+        return by_definition.ascent(job, current.logits, behaviour, step)
     prompts, at = job.learner.prompts, acting if job.learner.estimator.at_snapshot else current
     one = _group_of_any_context if job.program.contexts > 1 else _group
     if job.program.dynamics == "mean_field":
@@ -234,9 +236,12 @@ def _infinite_groups(job: Job, acting: Policy, current: Policy) -> tuple[Array, 
         return signal, acting.weights * (1 / contexts), silent
 
     def group(local: Job, here: Callable[[Array], Array]) -> tuple[Array, Array, Array]:
-        rows = [Row(here(x.log), here(x.weights), jnp.ones_like(x.reward), x.reward) for x in (acting, current)]
-        change = _change(job, rows[0], rows[0] if current is acting else rows[1])
-        return many_arms.infinite_group(local, rows[0], change)
+        def row_of(x: Policy) -> Row:
+            return Row(here(x.log), here(x.weights), jnp.ones_like(x.reward), x.reward)
+
+        row = row_of(acting)
+        change = _change(job, row, row if current is acting else row_of(current), row_of)
+        return many_arms.infinite_group(local, row, change)
 
     if contexts == 1:
         return group(job, lambda table: table)
@@ -258,13 +263,14 @@ def _infinite_groups(job: Job, acting: Policy, current: Policy) -> tuple[Array, 
 def _group(job: Job, acting: Policy, current: Policy, group: Array) -> tuple[Array, Array, Array]:
     """(signal, frequency [K, L], silent [L]) of one group of the only context."""
     row = _row(acting)
-    change = _change(job, row, row if current is acting else _row(current))
+    change = _change(job, row, row if current is acting else _row(current), _row)
     return many_arms.group_signal(*many_arms.drawn_group(job, row, group), change)
 
 
-def _change(job: Job, acting: Row, current: Row) -> many_arms.Change | None:
-    ignored = getattr(job.learner.estimator, "ignores_ratio", False)
-    return None if ignored else many_arms.change_of(acting, current)
+def _change(job: Job, acting: Row, current: Row, row_of: Callable[[Policy], Row]) -> many_arms.Change | None:
+    if getattr(job.learner.estimator, "ignores_ratio", False):
+        return None
+    return many_arms.change_of(acting, current, None if job.proximal is None else row_of(job.proximal))
 
 
 def _group_of_any_context(job: Job, acting: Policy, current: Policy, group: Array) -> tuple[Array, Array, Array]:
@@ -293,7 +299,7 @@ def _group_of_any_context(job: Job, acting: Policy, current: Policy, group: Arra
     chances, reached = (here(x[..., None]) for x in (tables.chances, tables.reached))
     local = job._replace(tables=replace(tables, chances=chances, reached=reached))
     row = row_of(acting)
-    change = _change(job, row, row if current is acting else row_of(current))
+    change = _change(job, row, row if current is acting else row_of(current), row_of)
     counts = many_arms.counts_from(local, row, words[:-1])
     signal, frequency, silent = many_arms.group_signal(local, counts, change)
     return back(materialize(signal)), back(materialize(frequency)), silent

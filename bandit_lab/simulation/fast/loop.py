@@ -17,7 +17,7 @@ from jax import lax
 from bandit_lab._barrier import materialize
 from bandit_lab._types import Array
 from bandit_lab.bandits import has_clock
-from bandit_lab.grpo import Mixture, Refresh, averages
+from bandit_lab.grpo import Acted, Mixture, Refresh, averages
 from bandit_lab.simulation.fast import adam, any_policy, many_arms, two_arms
 from bandit_lab.simulation.fast.penalty import with_entropy
 from bandit_lab.simulation.fast.program import Job, Program
@@ -121,6 +121,8 @@ def _acting(job: Job, arms: ModuleType, step: Array, carry: Carry) -> tuple[Any,
         logits = materialize(logits)
     else:
         logits, memory = rule.behaviour(*now)
+    if isinstance(logits, Acted):
+        return Acted(*(arms.policy_of(job, one) for one in logits)), memory
     return arms.policy_of(job, logits), memory
 
 
@@ -182,6 +184,8 @@ def _averaged(job: Job, arms: ModuleType, step: Array, carry: Carry) -> Carry:
 def _update(job: Job, arms: ModuleType, acting: Any, step: Array, batch: Array, carry: Carry) -> Carry:
     """One step. batch: the step whose random words draw it."""
     job = _at(job, arms, step)
+    if isinstance(acting, Acted):
+        job, acting = job._replace(proximal=acting.proximal), acting.behaviour
     ascent, silent = arms.ascent(_on_clock(job, batch), acting, carry.policy, batch)
     return _moved(job, arms, ascent, silent, step, carry)
 

@@ -99,9 +99,10 @@ class Lanes(NamedTuple):
 
 
 class Job(NamedTuple):
-    """Everything that a lane's update needs, gathered for the functions of this room."""
+    """Everything that a lane's update needs, gathered for the functions of this room. proximal: the third policy."""
 
     program: Program
     learner: Learner
     tables: BanditTables
     lanes: Lanes
+    proximal: Any = None

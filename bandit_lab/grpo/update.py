@@ -109,7 +109,7 @@ class Gradient(NamedTuple):
 
 
 GradientFn = Callable[..., Gradient]
-"""(key, kl_weight, theta, behaviour theta, or `Acted`) -> Gradient: sampled, or exact (then the key is ignored). That of
+"""(key, kl_weight, theta, behaviour theta or `Acted`) -> Gradient: sampled, or exact (then the key is ignored). That of
 a bandit with a clock takes a `step` too, by name (see `on_the_clock`)."""
 
 

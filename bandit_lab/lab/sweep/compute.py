@@ -26,6 +26,7 @@ from bandit_lab.lab.sweep.exact import (
     Drift,
     DriftResult,
     Predicted,
+    along_run,
     collect_rows,
     find_equilibria,
     predict_rows,
@@ -137,7 +138,8 @@ def _theory(plan: SweepPlan, dynamics: str, cells: Hyper, progress: Progress) ->
     with progress.stage(f"fixed point and stiffness, {name}"):
         equilibria = find_equilibria(plan, dynamics)
     with progress.stage(f"theory, {name}") as advance:
-        return Drift(dynamics, name, equilibria, cells, predict_rows(equilibria, cells, advance))
+        predicted = predict_rows(equilibria, cells, advance, along_run(plan, dynamics))
+        return Drift(dynamics, name, equilibria, cells, predicted)
 
 
 def _detected(store: ChunkStore, work: list[RowsWork], report: Report, shape: tuple[int, int]) -> Detected:
@@ -156,7 +158,9 @@ def _detected(store: ChunkStore, work: list[RowsWork], report: Report, shape: tu
 def _sample(plan: SweepPlan, stages: _Stages, coarse: Hyper, result: Computed) -> None:
     """The sampled runs, on learning rates that the thresholds decide; into `result`."""
     finite = result.drifts[1] if len(result.drifts) > 1 else None
-    expected = finite.predicted if finite else predict_rows(result.drifts[0].equilibria, coarse)
+    first = result.drifts[0]
+    along = along_run(plan, first.dynamics)
+    expected = finite.predicted if finite else predict_rows(first.equilibria, coarse, along=along)
     measured = finite.boundary if finite else np.full(len(coarse.momentum), np.nan)
     sampling = CompileClock()
     with sampling:

@@ -178,11 +178,15 @@ class RunsWork:
             "start": settings.sampled.start,
             "keep_runs": self.keep,
             "width": [width.cells, width.seeds, UNIT, *fast.WIDTH.values()],
-        }
+        } | self._schedule()
+
+    def _schedule(self) -> dict[str, Any]:
+        curves = {name: values.tolist() for name, values in self.plan.curves.items()}
+        return {"schedule": curves} if curves else {}
 
     @property
     def path(self) -> Route:
-        return route(self.plan.learner, "sampled", self.plan.settings.path)
+        return route(self.plan.trained, "sampled", self.plan.settings.path)
 
     @property
     def rng(self) -> str:
@@ -194,7 +198,7 @@ class RunsWork:
 
     def compute(self) -> Mapping[str, np.ndarray]:
         runs = run(
-            self.plan.learner,
+            self.plan.trained,
             "sampled",
             self.cells,
             steps=self.steps,
@@ -258,7 +262,7 @@ class RunsWork:
 def chunk_shape(plan: SweepPlan, steps: int, cells: int, seeds: int) -> tuple[int, int]:
     """(cells, seeds) of a chunk of `cells` x `seeds` sampled runs: whole blocks of cells, whole units of seeds."""
     chosen, width = plan.settings.chunk, WIDTH["sampled"].cells
-    room = max(1, min(SEED_STEPS[route(plan.learner, "sampled", plan.settings.path).name] // steps, CHUNK_RUNS))
+    room = max(1, min(SEED_STEPS[route(plan.trained, "sampled", plan.settings.path).name] // steps, CHUNK_RUNS))
     part = min(chosen.seeds or UNIT * max(1, room // (UNIT * min(width, cells))), seeds)
     return chosen.cells or width * max(1, room // (part * width)), part
 

@@ -69,7 +69,9 @@ class SampledResult:
 
 
 def learning_rates(plan: SweepPlan, predicted: Predicted, measured: np.ndarray, fine: np.ndarray) -> np.ndarray:
-    """Learning rates [Q, P]: multiples of each row's threshold, or the fine grid's where there is none."""
+    """Learning rates [Q, P]: a schedule's, else multiples of each row's threshold, or the fine grid's without one."""
+    if plan.peaks is not None:
+        return np.tile(plan.peaks, (len(measured), 1))
     count = len(plan.multiples)
     spare = np.geomspace(fine[0], fine[-1], count)
     exact = values(predicted.exact)
@@ -149,8 +151,8 @@ def _expectations(
     """
     shape = rates.shape
     reward, largest, std = np.full(shape, np.nan), np.zeros(shape), np.full(shape, np.nan)
-    reasons: list[str | None] = [None] * shape[0]
-    for q in range(shape[0]):
+    reasons: list[str | None] = [plan.unjudged] * shape[0]
+    for q in () if plan.unjudged else range(shape[0]):
         equilibrium = drift.equilibrium(float(rows.kl_weight[q])) if drift else None
         if equilibrium is None or not equilibrium.point.exists:
             reasons[q] = equilibrium.point.reason if equilibrium else plan.no_finite_group
@@ -165,7 +167,7 @@ def _starts(plan: SweepPlan, drift: DriftResult | None, rows: Hyper) -> np.ndarr
     """Parameters [Q, D] at step 0."""
     initial = np.asarray(plan.learner.bandit.initial_parameters)
     starts = np.tile(initial, (len(rows.momentum), 1))
-    if plan.settings.sampled.start == "initial" or drift is None:
+    if plan.settings.sampled.start == "initial" or drift is None or plan.moving:
         return starts
     for q, weight in enumerate(rows.kl_weight):
         point = drift.equilibrium(float(weight)).point

@@ -15,6 +15,7 @@ from bandit_lab.lab.sweep.plan import SweepPlan, drawn_momenta
 from bandit_lab.lab.sweep.runs import FIELDS, NOT_RUN
 from bandit_lab.lab.sweep.sampled import CYCLE_MULTIPLE, SampledResult
 from bandit_lab.measure.outcome import NOISE_MULTIPLE, VERTEX_SHARE
+from bandit_lab.simulation import off_policy as distances
 
 if TYPE_CHECKING:
     import xarray
@@ -75,6 +76,14 @@ def dataset(plan: SweepPlan, done: Computed, examples: Examples | None) -> "xarr
         variables |= _sampled(plan, sampled)
     for drift in drifts[1:]:
         variables |= _deterministic(drift, "finite_group_", COARSE, _coarse_shape(plan), len(rates))
+    for name, record in done.distances.items():
+        coords["update"] = ("update", np.arange(plan.longest), {"units": "updates done"})
+        about = {"units": distances.UNITS[name], "seeds": min(plan.settings.seeds, distances.MOST_SEEDS)}
+        variables[name] = (
+            (*COARSE, "multiple", "update"),
+            record.reshape(*_coarse_shape(plan), *record.shape[1:]),
+            about,
+        )
     for name, factors in plan.curves.items():
         coords["update"] = ("update", np.arange(len(factors)), {"units": "updates done"})
         variables[f"{name}_factor"] = ("update", factors, {"units": "1", "long_name": f"{name} / its largest value"})

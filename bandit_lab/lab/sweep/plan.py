@@ -17,7 +17,7 @@ from bandit_lab.app.settings.config import TRACED, SweepSettings
 from bandit_lab.bandits import has_clock
 from bandit_lab.grpo import Learner, Schedule, learner_at
 from bandit_lab.lab.predict import build
-from bandit_lab.simulation import UNIT, route
+from bandit_lab.simulation import UNIT, off_policy as distances, route
 from bandit_lab.simulation.engine import WIDTH
 
 GIB = 2**30
@@ -129,6 +129,9 @@ def prepare(settings: SweepSettings, explicit: frozenset[str]) -> SweepPlan:
         trained = replace(trained, schedule=Schedule(**curves))
     if sampling:
         route(trained, "sampled", settings.path)
+    if settings.off_policy:
+        _checks.require(sampling, "off_policy", "false with exact dynamics: nothing is drawn", True)
+        distances.check(trained)
     reason = build.check_drift(learner, settings.dynamics)
     plan = SweepPlan(
         asked,
@@ -221,7 +224,14 @@ def bytes_needed(plan: SweepPlan) -> int:
     width = WIDTH["sampled"]
     state = 16 * parameters * (plan.learner.horizon + 4) + 12 * (plan.longest + 1)
     runs = 2 * width.cells * width.seeds  # two blocks in flight
+    fine += bytes_of_record(plan)
     return fine + chunk + plan.sampled_rows * len(plan.multiples) * 500 + runs * state + bytes_of_draws(plan)
+
+
+def bytes_of_record(plan: SweepPlan) -> int:
+    """Size of the off-policy record, twice: of its chunks and of its results."""
+    numbers = len(distances.UNITS) * plan.sampled_rows * len(plan.multiples) * plan.longest
+    return 16 * numbers if plan.settings.off_policy else 0
 
 
 def bytes_of_draws(plan: SweepPlan) -> int:
@@ -241,7 +251,8 @@ def disk_needed(plan: SweepPlan) -> int:
     """Disk space of chunks and results of the sampled runs before compression, bytes."""
     cells = plan.sampled_rows * len(plan.multiples)
     units = -(-plan.settings.seeds // UNIT)
-    return cells * (16 * (units + 1) * (plan.longest + 1) + (42 * plan.settings.seeds if keeps_runs(plan) else 0))
+    of_cell = 16 * (units + 1) * (plan.longest + 1) + (42 * plan.settings.seeds if keeps_runs(plan) else 0)
+    return cells * of_cell + bytes_of_record(plan)
 
 
 def keeps_runs(plan: SweepPlan) -> bool:

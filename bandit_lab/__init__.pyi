@@ -375,6 +375,7 @@ def sweep(
     sweep: Any = {},
     boundary: Any = "learning_rate",
     sampled: Any = {},
+    off_policy: Any = False,
     dynamics: Any = "sampled",
     seeds: Any = 1024,
     steps: Any = 1000,

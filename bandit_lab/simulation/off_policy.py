@@ -85,12 +85,20 @@ def check(learner: Learner) -> None:
 
 
 def off_policy(
-    learner: Learner, cell: Hyper, *, steps: int, seeds: int, seed: int = 0, dtype: Any = np.float32
+    learner: Learner,
+    cell: Hyper,
+    *,
+    steps: int,
+    seeds: int,
+    seed: int = 0,
+    dtype: Any = np.float32,
+    initial: np.ndarray | None = None,
 ) -> Distance:
     """Means over the first runs of a cell at every update, arrays [T]: the runs of the reference path, made anew.
 
     Args:
-      cell: scalars. steps: T. seeds: runs, of which at most MOST_SEEDS are looked at. seed, dtype: as of `engine.run`.
+      cell: scalars. steps: T. seeds: runs, of which at most MOST_SEEDS are looked at. seed, dtype, initial: as of
+        `engine.run`.
 
     Returns:
       `Distance` of float64. A cosine with a gradient of length 0 does not count; it is NaN where there is no other,
@@ -101,7 +109,7 @@ def off_policy(
     """
     check(learner)
     columns = Hyper(*(np.array([value]) for value in cell))
-    ready = prepare(learner, columns, dtype)
+    ready = prepare(learner, columns, dtype, initial)
     hyper, theta = jax.tree.map(lambda x: x[0], ready.hyper), ready.theta[0]
     root = jax.random.fold_in(jax.random.key(seed), ready.name[0])
     keys = jax.vmap(lambda n: jax.random.fold_in(root, n))(np.arange(min(seeds, MOST_SEEDS)))

@@ -88,8 +88,6 @@ def test_simulate_takes_a_schedule():
 @pytest.mark.parametrize(
     ("call", "settings", "said"),
     [
-        (bl.sweep, {"learning_rate": UP}, "learning_rate: expected a number .predict and simulate"),
-        (bl.sweep, {"kl_weight": UP}, "kl_weight: expected a number .predict and simulate"),
         (bl.predict, {"kl_weight": [0.1] * 400}, "kl_weight: expected a number, or a schedule .* got a list of 400"),
         (bl.predict, {"momentum": UP}, "momentum: expected a number"),
         (bl.predict, {"kl_weight": {"schedule": "lin"}}, "kl_weight.schedule: expected one of"),

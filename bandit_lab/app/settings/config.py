@@ -140,6 +140,12 @@ class SweepSettings(Settings):
     keep_runs: bool | None = setting(
         None, "", "keep every sampled run's summary, or only counts of outcomes and means; null: up to 2^24 runs"
     )
+    off_policy: bool = setting(
+        False,
+        "",
+        "also record how far off policy sampled runs are at every update: up to 128 of a cell, made anew",
+        RUN,
+    )
     chunk: ChunkSizes = field(default_factory=ChunkSizes)
     engine: dict[str, Any] = group("local", "where chunks are computed: here, or on dask's workers", RARE)
     pictures: bool = setting(True, "", "draw phase_diagram.png and trajectories.png", OUTPUT)

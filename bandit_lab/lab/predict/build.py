@@ -84,18 +84,17 @@ def interval_rule(settings: Settings) -> IntervalRule:
     return IntervalRule(model.smallest_interval, model.whole_interval)
 
 
-def check_scalars(settings: Settings, schedules: bool = False) -> None:
-    """Raise ValueError for any scalar setting out of range. schedules: whether a setting may be one (`scheduled`)."""
+def check_scalars(settings: Settings) -> None:
+    """Raise ValueError for any scalar setting out of range, schedules aside (`scheduled`)."""
     rule = interval_rule(settings)
     for name in TRACED:
         value = getattr(settings, name)
         if name in SCHEDULED and isinstance(value, Mapping):
-            _checks.require(schedules, name, "a number (predict and simulate take a schedule)", dict(value))
-        elif name in SCHEDULED and not isinstance(value, int | float):
+            continue
+        if name in SCHEDULED and not isinstance(value, int | float):
             got = f"a list of {len(value)}" if isinstance(value, list) else repr(value)
             raise ValueError(f"{name}: expected a number, or a schedule such as {EXAMPLE}, got {got}")
-        else:
-            value_of(name, name, value, rule)
+        value_of(name, name, value, rule)
     _checks.integer("seeds", settings.seeds, 1)
     _checks.integer("steps", settings.steps, 1)
     _checks.integer("seed", settings.seed, 0)

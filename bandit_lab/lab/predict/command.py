@@ -40,7 +40,7 @@ class PredictPlan:
 
 def prepare(settings: PredictSettings, explicit: frozenset[str]) -> PredictPlan:
     """Check every setting. Raises ValueError."""
-    build.check_scalars(settings, schedules=True)
+    build.check_scalars(settings)
     curves = build.scheduled(settings)
     if settings.plot is not None:
         _checks.choice("plot", settings.plot, PLOTS)

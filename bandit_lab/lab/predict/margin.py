@@ -16,7 +16,7 @@ from bandit_lab.app.document import Value
 from bandit_lab.app.settings.config import PredictSettings
 from bandit_lab.bandits import has_clock
 from bandit_lab.grpo import Hyper, Learner, learner_at
-from bandit_lab.lab.predict.linear import RateThreshold, linearise
+from bandit_lab.lab.predict.linear import LinearTheory, RateThreshold, linearise
 from bandit_lab.lab.predict.point import OperatingPoint
 
 KNOTS = 33
@@ -47,27 +47,51 @@ def at_step(settings: PredictSettings, curves: Mapping[str, np.ndarray], step: i
     return replace(settings, **numbers)
 
 
+Theories = Callable[[int], LinearTheory]
+"""Step of a run -> the linear theory of its KL weight and its bandit, one object for steps that have both the same."""
+
+
+def theories(settings: PredictSettings, learner: Learner, curves: Mapping[str, np.ndarray]) -> Theories:
+    """The theory of every step along the schedules `curves` [steps], worked out where it is asked for."""
+    known: dict[tuple[Any, ...], LinearTheory] = {}
+
+    def of_step(step: int) -> LinearTheory:
+        here, then = at_step(settings, curves, step), learner_at(learner, step)
+        numbers = (here.kl_weight, *(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(then.bandit)))
+        if numbers not in known:
+            known[numbers] = linearise(then, here, here.dynamics, here.kl_weight)
+        return known[numbers]
+
+    return of_step
+
+
 def smallest_margin(
-    settings: PredictSettings, learner: Learner, interval: float, curves: Mapping[str, np.ndarray]
+    settings: PredictSettings,
+    learner: Learner,
+    interval: float,
+    curves: Mapping[str, np.ndarray],
+    linear_at: Theories | None = None,
 ) -> SmallestMargin:
-    """The smallest ratio of exact threshold and learning rate along the schedules `curves`, [steps] each."""
+    """The smallest ratio of exact threshold and learning rate along the schedules `curves`, [steps] each.
+
+    linear_at: what `theories` gave of the same bandit and KL weights, where many rows share it.
+    """
     steps, clock = settings.steps, has_clock(learner.bandit)
     rates = np.broadcast_to(curves.get("learning_rate", settings.learning_rate), steps)
     weights = np.broadcast_to(curves.get("kl_weight", settings.kl_weight), steps)
     moving = np.flatnonzero(rates > 0)
     along = moving if clock else weights[moving]
     distinct, first = np.unique(along, return_index=True)
-    known: dict[tuple[Any, ...], RateThreshold] = {}
+    linear_at, known = linear_at or theories(settings, learner, curves), dict[int, RateThreshold]()
 
     def threshold(place: int) -> RateThreshold:
         step = int(moving[first[place]])
-        here, then = at_step(settings, curves, step), learner_at(learner, step)
-        numbers = (here.kl_weight, *(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(then.bandit)))
-        if numbers not in known:
-            linear = linearise(then, here, here.dynamics, here.kl_weight)
+        linear = linear_at(step)
+        if id(linear) not in known:
+            here = at_step(settings, curves, step)
             hyper = Hyper(1.0, here.momentum, interval, here.kl_weight)
-            known[numbers] = OperatingPoint(here, then, hyper, linear).exact
-        return known[numbers]
+            known[id(linear)] = OperatingPoint(here, learner_at(learner, step), hyper, linear).exact
+        return known[id(linear)]
 
     def margins() -> np.ndarray:
         knots = sorted(found)

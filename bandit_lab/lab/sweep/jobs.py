@@ -20,7 +20,7 @@ from bandit_lab.lab.sweep.plan import CHUNK_RUNS, SweepPlan
 from bandit_lab.lab.sweep.runs import Judge, outcome_arrays, run_arrays
 from bandit_lab.measure import displaced
 from bandit_lab.measure.growth import PERIODS, time_scale
-from bandit_lab.simulation import UNIT, fast, run
+from bandit_lab.simulation import UNIT, fast, off_policy as distances, run
 from bandit_lab.simulation.engine import WIDTH, Route, route
 from bandit_lab.simulation.fast import DEFAULT_GENERATOR
 
@@ -28,7 +28,7 @@ _LEARNER = (
     *("bandit", "advantage", "estimator", "staleness", "proximal_interval", "optimizer"),
     *("group_size", "prompts", "kl_estimator", "sampler", "correction", "entropy_weight", "batch_reuse", "plugins"),
 )
-BOUNDARY, ONSET, SAMPLED = "boundary", "onset of oscillation", "sampled runs"
+BOUNDARY, ONSET, SAMPLED, OFF_POLICY = "boundary", "onset of oscillation", "sampled runs", "off-policy record"
 SEED_STEPS = {"fast": 2**28, "reference": 2**24}  # of a chunk of sampled runs: some seconds
 ROW_CELLS = 2**14  # rows x learning rates of a chunk of thresholds: about ten seconds with compilation
 
@@ -178,11 +178,15 @@ class RunsWork:
             "start": settings.sampled.start,
             "keep_runs": self.keep,
             "width": [width.cells, width.seeds, UNIT, *fast.WIDTH.values()],
-        }
+        } | self._schedule()
+
+    def _schedule(self) -> dict[str, Any]:
+        curves = {name: values.tolist() for name, values in self.plan.curves.items()}
+        return {"schedule": curves} if curves else {}
 
     @property
     def path(self) -> Route:
-        return route(self.plan.learner, "sampled", self.plan.settings.path)
+        return route(self.plan.trained, "sampled", self.plan.settings.path)
 
     @property
     def rng(self) -> str:
@@ -194,7 +198,7 @@ class RunsWork:
 
     def compute(self) -> Mapping[str, np.ndarray]:
         runs = run(
-            self.plan.learner,
+            self.plan.trained,
             "sampled",
             self.cells,
             steps=self.steps,
@@ -255,10 +259,35 @@ class RunsWork:
         ]
 
 
+class DistancesWork(RunsWork):
+    """How far off policy the first runs of cells [C] are, at every update: `Distance` of arrays [C, T]."""
+
+    kind = OFF_POLICY
+
+    def compute(self) -> Mapping[str, np.ndarray]:
+        how: dict[str, Any] = {"steps": self.steps, "seeds": self.seeds, "seed": self.plan.settings.seed}
+        each = [
+            distances.off_policy(self.plan.trained, Hyper(*cell), initial=start, dtype=self.dtype.type, **how)
+            for *cell, start in zip(*self.cells, self.starts, strict=True)
+        ]
+        return {name: np.stack(column) for name, column in zip(each[0]._fields, zip(*each, strict=True), strict=True)}
+
+    def halves(self) -> Sequence[RunsWork]:
+        middle = len(self.index) // 2
+        return [self._part(slice(None, middle)), self._part(slice(middle, None))] if middle else []
+
+    def join(self, parts: Sequence[Mapping[str, np.ndarray]]) -> Mapping[str, np.ndarray]:
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def cut(self) -> list[RunsWork]:
+        length = max(1, SEED_STEPS["reference"] // (self.steps * self.seeds))
+        return [self._part(slice(i, i + length)) for i in range(0, len(self.index), length)]
+
+
 def chunk_shape(plan: SweepPlan, steps: int, cells: int, seeds: int) -> tuple[int, int]:
     """(cells, seeds) of a chunk of `cells` x `seeds` sampled runs: whole blocks of cells, whole units of seeds."""
     chosen, width = plan.settings.chunk, WIDTH["sampled"].cells
-    room = max(1, min(SEED_STEPS[route(plan.learner, "sampled", plan.settings.path).name] // steps, CHUNK_RUNS))
+    room = max(1, min(SEED_STEPS[route(plan.trained, "sampled", plan.settings.path).name] // steps, CHUNK_RUNS))
     part = min(chosen.seeds or UNIT * max(1, room // (UNIT * min(width, cells))), seeds)
     return chosen.cells or width * max(1, room // (part * width)), part
 

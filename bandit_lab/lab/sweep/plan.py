@@ -4,7 +4,7 @@ import math
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ from bandit_lab import _checks
 from bandit_lab.app import engine
 from bandit_lab.app.settings import grid
 from bandit_lab.app.settings.config import TRACED, SweepSettings
-from bandit_lab.grpo import Learner
+from bandit_lab.bandits import has_clock
+from bandit_lab.grpo import Learner, Schedule, learner_at
 from bandit_lab.lab.predict import build
-from bandit_lab.simulation import UNIT, route
+from bandit_lab.simulation import UNIT, off_policy as distances, route
 from bandit_lab.simulation.engine import WIDTH
 
 GIB = 2**30
@@ -41,6 +42,9 @@ PERIODS = 30  # least length of a sampled run in units of N + 1/(1 - mu), unless
 class SweepPlan:
     """A checked sweep. Axes are sorted arrays; the learning rates are None where they follow from the thresholds.
 
+    learner: as it is at step 0, without a schedule; trained: what runs, with it. curves: [steps] factors of every
+    setting on a schedule, at most 1; the values of its axis are the largest ones. peaks: [P] learning rates of a row of
+    sampled runs where they are those of the schedule itself, or None.
     drifts: dynamics whose drift is measured, the first one on the whole grid. multiples: [P] learning rates of a row of
     sampled runs in units of the row's threshold; the sampled axes are empty unless dynamics=sampled. no_finite_group:
     why the finite-group drift cannot be computed, or None.
@@ -59,6 +63,21 @@ class SweepPlan:
     sampled_interval: np.ndarray
     multiples: np.ndarray
     steps_given: bool
+    trained: Learner
+    curves: Mapping[str, np.ndarray]
+    peaks: np.ndarray | None
+
+    @property
+    def moving(self) -> str | None:
+        """Why no one fixed point belongs to a run, or None."""
+        if "kl_weight" in self.curves or has_clock(self.trained.bandit):
+            return build.moving_reason(self.curves, self.trained)
+        return None
+
+    @property
+    def unjudged(self) -> str | None:
+        """Why no run is given an outcome, or None."""
+        return build.moving_reason(self.curves, self.trained) if self.curves else self.moving
 
     def sampled_steps(self, momentum: float, interval: float) -> int:
         """Length of a sampled run: long enough in blocks to show growth just above the threshold."""
@@ -81,6 +100,7 @@ class SweepPlan:
 def prepare(settings: SweepSettings, explicit: frozenset[str]) -> SweepPlan:
     """Check everything. Raises ValueError; does no work."""
     build.check_scalars(settings)
+    schedules = build.scheduled(settings)
     _checks.choice("boundary", settings.boundary, ("learning_rate", "refresh_interval"))
     _checks.choice("sampled.start", settings.sampled.start, STARTS)
     engine.chosen(settings)
@@ -90,19 +110,31 @@ def prepare(settings: SweepSettings, explicit: frozenset[str]) -> SweepPlan:
     for name in settings.sweep:
         grid.check_sweepable(name)
         both = f"one of {name} and sweep.{name}"
-        _checks.require(name not in explicit, name, both, getattr(settings, name, None))
+        _checks.require(name not in explicit or name in schedules, name, both, getattr(settings, name, None))
+    asked = settings
+    largest: dict[str, Any] = {name: float(values.max()) for name, values in schedules.items()}
+    settings = replace(settings, **largest)  # the axis of what is on a schedule has its largest values
     rule = build.interval_rule(settings)
     axes = {name: _axis(settings, name, explicit, rule) for name in TRACED if name != "learning_rate"}
     rates, spec = _learning_rates(settings, explicit)
     sampling = settings.dynamics == "sampled"
     intervals, momenta, multiples = _sampled_axes(settings, axes, rule) if sampling else (np.empty(0),) * 3
+    peaks = rates if sampling and "learning_rate" in schedules and "sampled.multiple" not in explicit else None
+    multiples = multiples if peaks is None else peaks / peaks.max()
     everything = np.concatenate([axes["refresh_interval"], intervals])
-    learner = build.build_learner(settings, float(everything.max()))
+    trained = build.build_learner(settings, float(everything.max()))
+    learner = learner_at(trained, 0)
+    curves = {name: values / largest[name] for name, values in schedules.items()}
+    if curves:
+        trained = replace(trained, schedule=Schedule(**curves))
     if sampling:
-        route(learner, "sampled", settings.path)
+        route(trained, "sampled", settings.path)
+    if settings.off_policy:
+        _checks.require(sampling, "off_policy", "false with exact dynamics: nothing is drawn", True)
+        distances.check(trained)
     reason = build.check_drift(learner, settings.dynamics)
     plan = SweepPlan(
-        settings,
+        asked,
         learner,
         axes["momentum"],
         axes["kl_weight"],
@@ -114,8 +146,13 @@ def prepare(settings: SweepSettings, explicit: frozenset[str]) -> SweepPlan:
         momenta,
         intervals,
         multiples,
-        "steps" in explicit,
+        "steps" in explicit or bool(curves) or has_clock(trained.bandit),
+        trained,
+        curves,
+        peaks,
     )
+    by_rate = settings.boundary == "learning_rate"
+    _checks.require(by_rate or not plan.moving, "boundary", f"learning_rate ({plan.moving})", settings.boundary)
     check_memory(plan)
     return plan
 
@@ -187,7 +224,14 @@ def bytes_needed(plan: SweepPlan) -> int:
     width = WIDTH["sampled"]
     state = 16 * parameters * (plan.learner.horizon + 4) + 12 * (plan.longest + 1)
     runs = 2 * width.cells * width.seeds  # two blocks in flight
+    fine += bytes_of_record(plan)
     return fine + chunk + plan.sampled_rows * len(plan.multiples) * 500 + runs * state + bytes_of_draws(plan)
+
+
+def bytes_of_record(plan: SweepPlan) -> int:
+    """Size of the off-policy record, twice: of its chunks and of its results."""
+    numbers = len(distances.UNITS) * plan.sampled_rows * len(plan.multiples) * plan.longest
+    return 16 * numbers if plan.settings.off_policy else 0
 
 
 def bytes_of_draws(plan: SweepPlan) -> int:
@@ -196,7 +240,7 @@ def bytes_of_draws(plan: SweepPlan) -> int:
     Measured: 4 + K numbers per draw of K arms under the plain rules, up to 4 + 4 K under others. The fast path counts.
     """
     learner, width = plan.learner, WIDTH["sampled"]
-    if not plan.sampled_rows or route(learner, "sampled", plan.settings.path).name == "fast":
+    if not plan.sampled_rows or route(plan.trained, "sampled", plan.settings.path).name == "fast":
         return 0
     numbers = 4 + 2 * learner.bandit.reference_log_policy.shape[1]
     size = np.dtype(plan.settings.precision or "float32").itemsize
@@ -207,7 +251,8 @@ def disk_needed(plan: SweepPlan) -> int:
     """Disk space of chunks and results of the sampled runs before compression, bytes."""
     cells = plan.sampled_rows * len(plan.multiples)
     units = -(-plan.settings.seeds // UNIT)
-    return cells * (16 * (units + 1) * (plan.longest + 1) + (42 * plan.settings.seeds if keeps_runs(plan) else 0))
+    of_cell = 16 * (units + 1) * (plan.longest + 1) + (42 * plan.settings.seeds if keeps_runs(plan) else 0)
+    return cells * of_cell + bytes_of_record(plan)
 
 
 def keeps_runs(plan: SweepPlan) -> bool:

@@ -11,6 +11,7 @@ from bandit_lab.app.document import ABSENT, Block, Column, Document, On, Paragra
 from bandit_lab.app.document.value import number
 from bandit_lab.app.settings.grid import log_spaced_choice
 from bandit_lab.app.terminal import report
+from bandit_lab.bandits import has_clock
 from bandit_lab.lab.sweep import rows
 from bandit_lab.lab.sweep.compute import Computed
 from bandit_lab.lab.sweep.exact import Equilibrium
@@ -138,6 +139,7 @@ def document_of(plan: SweepPlan, done: Computed, work: dict[str, Any], data: "xa
     boundaries = _intervals(columns, thresholds) if by_interval else _rates(plan, columns, pairs)
     shown: list[Block] = [
         Paragraph(_what(plan)),
+        *(Paragraph(line) for line in _moving(plan)),
         Table(stiffness, STIFFNESS, title="stiffness (reward / logit^2)", on=On.SHOWN),
         *(Paragraph(line) for line in map(StiffnessRow.missing, stiffness) if line),
         *(Paragraph(f"Note: {note}.") for note in dict.fromkeys(row.note for row in stiffness) if note is not ABSENT),
@@ -159,6 +161,7 @@ def document_of(plan: SweepPlan, done: Computed, work: dict[str, Any], data: "xa
         "outcomes_of": f"deterministic runs near the fixed point, drift at {drifts[0].name}",
         "sampled": about_runs or None,
     }
+    about |= {"schedule": {name: getattr(plan.settings, name) for name in plan.curves}} if plan.curves else {}
     first = {column.key: column.read(stiffness[0]) for column in STIFFNESS}
     return Document(
         "Sweep",
@@ -188,9 +191,23 @@ def _what(plan: SweepPlan) -> str:
     return f"{what}, staleness {settings.staleness['name']}; momentum convention: {form}"
 
 
+def _moving(plan: SweepPlan) -> list[str]:
+    """What a schedule or a clock means for the numbers that follow."""
+    if plan.unjudged is None:
+        return []
+    names, clock = " and ".join(plan.curves), has_clock(plan.trained.bandit)
+    lines = [f"{names} on a schedule: values here are the largest ones of {plan.settings.steps:,} updates."]
+    lines = lines * bool(names) + ["The bandit changes: fixed point and stiffness are those of step 0."] * clock
+    if plan.moving:
+        lines.append(
+            "The exact threshold is the largest learning rate by which no step of the run, taken alone, loses it."
+        )
+    return [*lines, f"No run is given an outcome unless it ends at one arm ({plan.unjudged})."]
+
+
 def _engine(plan: SweepPlan) -> dict[str, Any]:
     """Which path ran, why not the fast one, and where its random numbers come from."""
-    chosen = route(plan.learner, "sampled", plan.settings.path)
+    chosen = route(plan.trained, "sampled", plan.settings.path)
     fast = chosen.name == "fast"
     why = {} if fast else {"path_reason": chosen.reason}
     return {

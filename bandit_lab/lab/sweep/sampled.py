@@ -19,10 +19,11 @@ from bandit_lab.app.settings.config import Settings
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.lab.predict.linear import LinearTheory, noise_covariance, stationary_stds
 from bandit_lab.lab.sweep.exact import DriftResult, Predicted, values
-from bandit_lab.lab.sweep.jobs import RunsWork, take
+from bandit_lab.lab.sweep.jobs import OFF_POLICY, SAMPLED, DistancesWork, RunsWork, take
 from bandit_lab.lab.sweep.plan import SweepPlan, keeps_runs
 from bandit_lab.lab.sweep.runs import Judge, StoredRuns
 from bandit_lab.simulation import Summary
+from bandit_lab.simulation.off_policy import MOST_SEEDS, UNITS
 
 NUDGE = 1e-3  # of the way from the fixed point to the initial policy
 CEILING_SHARE = 0.75  # of the way from the fixed point to the best arm's reward: the largest departure that is noise
@@ -35,7 +36,8 @@ class SampledPlan:
     """Sampled runs to be made. Q rows (momentum, KL weight, refresh interval), P learning rates each, S seeds.
 
     steps: [Q] length of the runs of each row. learning_rate, noise_scale: [Q, P]. reasons: [Q] why a row's runs cannot
-    be judged. chunks: the work, on cells numbered row by row. keep: whether single runs are kept.
+    be judged. chunks: the work, on cells numbered row by row. keep: whether single runs are kept. distances: work on
+    the off-policy record of the same cells, where it is asked for.
     """
 
     rows: Hyper
@@ -46,6 +48,12 @@ class SampledPlan:
     chunks: list[RunsWork]
     keep: bool
     judge: Judge
+    distances: list[RunsWork]
+
+    @property
+    def work(self) -> dict[str, list[RunsWork]]:
+        """All of it, by its kind."""
+        return {SAMPLED: self.chunks} | ({OFF_POLICY: self.distances} if self.distances else {})
 
 
 @dataclass(frozen=True)
@@ -69,7 +77,9 @@ class SampledResult:
 
 
 def learning_rates(plan: SweepPlan, predicted: Predicted, measured: np.ndarray, fine: np.ndarray) -> np.ndarray:
-    """Learning rates [Q, P]: multiples of each row's threshold, or the fine grid's where there is none."""
+    """Learning rates [Q, P]: a schedule's, else multiples of each row's threshold, or the fine grid's without one."""
+    if plan.peaks is not None:
+        return np.tile(plan.peaks, (len(measured), 1))
     count = len(plan.multiples)
     spare = np.geomspace(fine[0], fine[-1], count)
     exact = values(predicted.exact)
@@ -91,12 +101,24 @@ def plan_sampled(plan: SweepPlan, drift: DriftResult | None, rows: Hyper, rates:
     steps = np.array([plan.sampled_steps(*setting) for setting in lengths])
     cells = Hyper(rates.ravel(), *(np.repeat(column, per_row) for column in rows[1:]))
     chunks: list[RunsWork] = []
+    recorded: list[RunsWork] = []
     for length in np.unique(steps):
         index = np.flatnonzero(np.repeat(steps == length, per_row))
         some, start = take(cells, index), starts[index // per_row]
         whole = RunsWork(plan, int(length), index, some, start, reward.ravel()[index], 0, settings.seeds, keep, judge)
         chunks += whole.cut()
-    return SampledPlan(rows, steps, rates, std, reasons, chunks, keep, judge)
+        if settings.off_policy:
+            recorded += DistancesWork(**vars(whole) | {"seeds": min(settings.seeds, MOST_SEEDS)}).cut()
+    return SampledPlan(rows, steps, rates, std, reasons, chunks, keep, judge, recorded)
+
+
+def collect_distances(planned: SampledPlan, store: ChunkStore, report: Report, updates: int) -> dict[str, np.ndarray]:
+    """The off-policy record, [Q, P, updates] each; NaN beyond a run's own length and where a chunk failed."""
+    found = {name: np.full((planned.learning_rate.size, updates), np.nan) for name in UNITS}
+    for number, (chunk, key) in enumerate(zip(planned.distances, report.keys, strict=True)):
+        for name, part in {} if number in report.failed else store.load(key).items():
+            found[name][chunk.index, : chunk.steps] = part
+    return {name: column.reshape(*planned.learning_rate.shape, updates) for name, column in found.items()}
 
 
 def collect_sampled(plan: SweepPlan, planned: SampledPlan, store: ChunkStore, report: Report) -> SampledResult:
@@ -149,8 +171,8 @@ def _expectations(
     """
     shape = rates.shape
     reward, largest, std = np.full(shape, np.nan), np.zeros(shape), np.full(shape, np.nan)
-    reasons: list[str | None] = [None] * shape[0]
-    for q in range(shape[0]):
+    reasons: list[str | None] = [plan.unjudged] * shape[0]
+    for q in () if plan.unjudged else range(shape[0]):
         equilibrium = drift.equilibrium(float(rows.kl_weight[q])) if drift else None
         if equilibrium is None or not equilibrium.point.exists:
             reasons[q] = equilibrium.point.reason if equilibrium else plan.no_finite_group
@@ -165,7 +187,7 @@ def _starts(plan: SweepPlan, drift: DriftResult | None, rows: Hyper) -> np.ndarr
     """Parameters [Q, D] at step 0."""
     initial = np.asarray(plan.learner.bandit.initial_parameters)
     starts = np.tile(initial, (len(rows.momentum), 1))
-    if plan.settings.sampled.start == "initial" or drift is None:
+    if plan.settings.sampled.start == "initial" or drift is None or plan.moving:
         return starts
     for q, weight in enumerate(rows.kl_weight):
         point = drift.equilibrium(float(weight)).point

@@ -54,7 +54,7 @@ def simulated(settings: Settings, curves: bool | None = False, off_policy: bool 
     off_policy: None for true where drawn answers are another law's than the policy's that acts and one acts at once.
     Raises ValueError for anything out of range.
     """
-    build.check_scalars(settings, schedules=True)
+    build.check_scalars(settings)
     schedules = build.scheduled(settings)
     rule = build.interval_rule(settings)
     interval = value_of("refresh_interval", "refresh_interval", settings.refresh_interval, rule)

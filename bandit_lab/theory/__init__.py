@@ -26,6 +26,8 @@
     two_cycle        the orbit of period two beyond a flip, exactly, for a nonlinear drift
     ages             any distribution of ages: averaged, drawn, bounded
     sampler          two arms whose answers another law draws, and corrections of that
+    collapse         critical KL weights of many unequal arms and of sequences under a hot sampler
+    second_moment    M2PO: where it begins to leave answers out, and what it then does
     group_size       where group-size invariance of the mean fails
     curvature        reward spread bounds curvature
     gradient_flow    the potential that the mean update climbs; sharpness along the way, for any policy

@@ -29,6 +29,14 @@ from .central_flow import (
     group_sharpness as group_sharpness,
     groups_of as groups_of,
 )
+from .collapse import (
+    Collapse as Collapse,
+    arm_bound as arm_bound,
+    collapse_asymptote as collapse_asymptote,
+    critical_collapse as critical_collapse,
+    extinctions as extinctions,
+    sequence_choices as sequence_choices,
+)
 from .contextual import (
     Prompts as Prompts,
     contextual_curve as contextual_curve,
@@ -136,6 +144,12 @@ from .sampler import (
     SampledTwoArms as SampledTwoArms,
     hot_asymptote as hot_asymptote,
     one_good_arm as one_good_arm,
+)
+from .second_moment import (
+    kept_answers as kept_answers,
+    mask_distance as mask_distance,
+    masked_bias as masked_bias,
+    masked_pull as masked_pull,
 )
 from .signal import (
     MOMENT_ADVANTAGES as MOMENT_ADVANTAGES,

@@ -289,6 +289,20 @@ def test_a_hot_sampler_collapses_mean_only_training(capsys):
     assert "With this sampler mean-only training collapses below KL weight 0.5294." in text
 
 
+def test_a_hot_sampler_loses_unequal_arms_in_turn_and_sequences(capsys):
+    """tau = 2: the note names the arm and both weights (`theory.extinctions`); below the first the verdict does."""
+    three = ("bandit=k_arm", *HOT[2:], "bandit.kind=fixed", "bandit.rewards=[1,0.816,0]", "sampler.tau=2")
+    assert "one exists from KL weight 1.005" in predict(*three, "kl_weight=0.6")["verdict"]
+    predict(*three, "kl_weight=1.2")
+    text = " ".join(capsys.readouterr().out.split())
+    assert "loses answer 2 below KL weight 1.005, and all but the best below 0.1721." in text
+    tokens = ("bandit=sequence", "bandit.length=2", "bandit.rewards=[1,0,0,0]", *HOT[2:], "sampler.tau=1.25")
+    predict(*tokens, "kl_weight=0.8")
+    found = theory.critical_collapse([1, 0, 0, 0], np.full(4, 0.25), 1.25, theory.sequence_choices(2, 2), 2)
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"loses answer {found.lost} below KL weight {found.kl_weight:.4g}." in text
+
+
 @pytest.mark.parametrize("correction", ["none", "tis"])
 def test_the_closed_form_of_a_sampler_is_what_is_measured(correction):
     """`frozen` from the formulas, `uncorrected` from the drift: one fixed point, one stiffness, to 1e-7."""

@@ -16,6 +16,7 @@ from bandit_lab import theory
 from bandit_lab.app.document import Value
 from bandit_lab.app.settings.config import Settings
 from bandit_lab.bandits import TabularBandit
+from bandit_lab.bandits.sequence import SequenceBandit
 from bandit_lab.grpo import (
     K3,
     DrawnAges,
@@ -51,6 +52,8 @@ TURNING = (
     "rests: the numbers are those of the point that small learning rates lead to"
 )
 NOT_STATIONARY = "no stationary state"
+MOST_ANSWERS = 64
+"""Up to which critical KL weights of many answers are followed: some seconds."""
 _SAME_SPACE = 1e-9
 _AT_REST = 1e-10
 """Drift, reward per logit, up to which a point is one where it vanishes, and not one where it jumps across 0."""
@@ -343,6 +346,7 @@ def measured_linear(
     if point.theta is None:
         arms = two_arms_of(learner, settings, dynamics)
         critical = arms.critical_kl_weight() if arms is not None else None
+        critical = max((weight for weight, _ in losses_of(learner, settings, dynamics)[:1]), default=critical)
         if (critical is None or critical <= kl_weight) and not point.slides:
             critical = critical_kl_weight(learner, dynamics, kl_weight, 1e-3)
         return replace(blank, reason=point.reason, critical_kl_weight=critical)
@@ -417,6 +421,29 @@ def two_arms_of(learner: Learner, settings: Settings, dynamics: str) -> theory.S
         return theory.SampledTwoArms(signal, acting, float(reference[0] - reference[1]))
     except ValueError:  # equal arms, or advantages that do not add up to 0
         return None
+
+
+def losses_of(learner: Learner, settings: Settings, dynamics: str) -> list[tuple[float, int]]:
+    """(critical KL weight, answer lost) in turn, of mean-only training on many answers under a hot sampler.
+
+    Of sequences the first alone; [] where the theory has none.
+    """
+    sampler, name, bandit = learner.sampler, settings.advantage["name"], learner.bandit
+    if not isinstance(sampler, Temperature) or sampler.tau <= 1 or settings.correction["name"] != "none":
+        return []
+    plain = type(learner.kl_estimator) is Exact and not learner.entropy_weight and name in ("dr_grpo", "rloo")
+    plain = plain and settings.estimator["name"] in ("frozen", "uncorrected")
+    answers = bandit.reference_log_policy.size
+    if not (plain and type(bandit) in (TabularBandit, SequenceBandit) and 2 < answers <= MOST_ANSWERS):
+        return []
+    means, reference = np.asarray(bandit.law.means)[0], np.exp(np.asarray(bandit.reference_log_policy)[0])
+    factor = float(theory.GroupLaw(name, None if dynamics == "mean_field" else learner.group_size).factor(0.5, 0.5))
+    if isinstance(bandit, SequenceBandit):
+        length = bandit.tokens.shape[1]
+        size = round(answers ** (1 / length))
+        found = theory.critical_collapse(means, reference, sampler.tau, theory.sequence_choices(size, length), size)
+        return [] if found is None else [(factor * found.kl_weight, found.lost)]
+    return [(factor * weight, arm) for weight, arm in theory.extinctions(means, reference, sampler.tau)]
 
 
 def weighs(learner: Learner) -> str | None:

@@ -16,6 +16,7 @@ from bandit_lab.lab.predict.linear import (
     LinearTheory,
     RateThreshold,
     linearise,
+    losses_of,
     noise_covariance,
     said_of_sampler,
     signal_of,
@@ -130,6 +131,11 @@ class OperatingPoint:
     def sampled_arms(self) -> theory.SampledTwoArms | None:
         """The theory of two arms that another law draws, where it has one."""
         return two_arms_of(self.learner, self.settings, self.settings.dynamics)
+
+    @cached_property
+    def losses(self) -> list[tuple[float, int]]:
+        """KL weights below which a hot sampler loses answers in turn, and which."""
+        return losses_of(self.learner, self.settings, self.settings.dynamics)
 
     @cached_property
     def own_reward(self) -> float | None:

@@ -55,6 +55,12 @@ def _sampler(point: OperatingPoint) -> list[str]:
     text = (
         f"It {point.sampler}: runs rest at an expected reward of {reward:.4g}, with the policy's own answers it {own}"
     )
+    if point.losses:
+        (first, lost), last = point.losses[0], min(weight for weight, _ in point.losses)
+        text += (
+            f". With this sampler mean-only training from the reference loses answer {lost} below KL weight {first:.4g}"
+        )
+        return [f"{text}." if last == first else f"{text}, and all but the best below {last:.4g}."]
     if arms is None:
         return [f"{text}."]
     critical, rule = arms.critical_kl_weight(), arms.signal.law

@@ -142,7 +142,7 @@ def refused_and_covered() -> str:
     low, high = (100 * one for one in found["coverage_interval_95"])
     return (
         f"of {found['runs']} runs of 30 rewards and more {found['refused']} are refused "
-        f"({100 * found['refused'] / found['runs']:.0f} %). **At most a fifth was asked for: failed.** Of the others "
+        f"({100 * found['refused'] / found['runs']:.0f} %), at most a fifth was asked for. Of the others "
         f"{found['covered']} of {runs} are covered ({100 * found['coverage']:.0f} %, 95 % interval {low:.0f} to "
         f"{high:.0f}; by repository {100 * found['coverage_by_repository']:.0f} %)"
     )

@@ -6,8 +6,9 @@ from settings import nightly_but
 from simulated_curves import noise, simulate
 
 from bandit_lab.runs.fit import SHAPES
-from bandit_lab.runs.forecast.forecast import Forecast, ForecastSettings, forecast, predict_curve
+from bandit_lab.runs.forecast.forecast import CurvePrediction, Forecast, ForecastSettings, forecast, predict_curve
 from bandit_lab.runs.forecast.forecasters import LAST_LEVEL, TRUST
+from bandit_lab.runs.forecast.mixture import Component
 from bandit_lab.runs.read import RewardScale, Series
 from bandit_lab.runs.read.record import Curve
 from experiments.grading.backtest import BASELINES, Backtest, backtest, cut, leave_family_out, score
@@ -222,3 +223,25 @@ def test_interval_score_charges_width_and_misses():
     assert made(0.4, 0.7) == pytest.approx(0.3)
     assert made(0.4, 0.55) == pytest.approx(0.15 + 20 * 0.05)
     assert made(0.62, 0.7) == pytest.approx(0.08 + 20 * 0.02)
+
+
+def prediction(**centres):
+    """A curve that spans 1 and stands at 0.5, forecasters at these levels with an interval of .1 to each side."""
+    weight = 1 / len(centres)
+    parts = {name: Component(weight, centre, centre - 0.1, centre + 0.1) for name, centre in centres.items()}
+    return CurvePrediction(parts, Component(1, 0.5, 0.4, 0.6), 0.5, 1, 1, 1, 0, {}, {})
+
+
+def test_a_forecaster_that_alone_would_be_refused_does_not_have_the_others_refused():
+    """Two agree and a third is far away: they are the forecast. With one of them alone it is refused, as before; and
+    three that agree are all heard."""
+    far = prediction(last_level=0.5, exponential=0.6, sigmoid=40.0).forecast(NO_DRIFT)
+    near = prediction(last_level=0.5, exponential=0.6).forecast(NO_DRIFT)
+    assert not far.refused
+    assert (far.predicted, far.low, far.high) == (near.predicted, near.low, near.high)
+    assert "times the range seen" in prediction(last_level=0.5, sigmoid=40.0).forecast(NO_DRIFT).refused
+    assert set(prediction(last_level=0.5, exponential=0.6, sigmoid=0.7).forecast(NO_DRIFT).laws) == {
+        "last_level",
+        "exponential",
+        "sigmoid",
+    }

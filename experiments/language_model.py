@@ -304,10 +304,9 @@ def _worst(kind: str) -> Callable[[Results], float]:
     """Measured over predicted threshold of the settings of one kind, the farthest from 1."""
 
     def worst(found: Results) -> float:
+        told, seen = found.predicted.threshold.values, found.measured.threshold.values
         mine = [kind_of(str(label)) == kind for label in found.measured.bisected.values]
-        if not any(mine):
-            return 1.0
-        return farthest_from_one(*(side.threshold.values[mine] for side in (found.measured, found.predicted)))
+        return farthest_from_one(seen[mine], told[mine]) if any(mine) else 1.0
 
     return worst
 

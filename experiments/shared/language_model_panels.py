@@ -49,9 +49,8 @@ def draw_courses(panel: Axes, found: Results) -> None:
     """Objective of SGD's runs on both sides of their threshold."""
     mine = found.measured.isel(bisected=[str(one)[:5] == "sgd_1" for one in found.measured.bisected.values])
     for side, colour in (("stays", s.BLUE), ("leaves", s.VERMILION)):
-        for course in mine.objective.sel(side=side).values:
-            panel.plot(course, color=colour, linewidth=1, label=side)
-            side = None
+        for place, course in enumerate(mine.objective.sel(side=side).values):
+            panel.plot(course, color=colour, linewidth=1, label=None if place else side)
     start = float(mine.objective[0, 0, 0])
     panel.set(xlabel="update", ylabel="success - KL weight x KL [reward]", ylim=(start - 0.3, start + 0.15))
     panel.legend(loc="lower left", fontsize=7)

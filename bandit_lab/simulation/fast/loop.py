@@ -86,11 +86,11 @@ def _at(job: Job, arms: ModuleType, step: Array) -> Job:
     return job if schedule is None else _with_bonus(job._replace(lanes=schedule.at(job.lanes, step)), arms)
 
 
-def _on_clock(job: Job, step: Array | int) -> Job:
-    """The job with its bandit, and the means that it reports, as they are at that step."""
+def _on_clock(job: Job, step: Array | int, later: int = 0) -> Job:
+    """The job with its bandit, and the means that it reports, as they are so much later than that step."""
     if not has_clock(job.tables.bandit):
         return job
-    now = jax.tree.map(dense, job.tables.bandit, is_leaf=is_sparse).at(step)
+    now = jax.tree.map(dense, job.tables.bandit, is_leaf=is_sparse).at(step + later)
     return job._replace(tables=replace(job.tables, bandit=now, means=now.true_means.reshape(-1, 1)))
 
 
@@ -194,7 +194,7 @@ def _moved(job: Job, arms: ModuleType, ascent: Array, silent: Array, step: Array
     """After the optimiser's step along the ascent direction."""
     policy = carry.policy
     difference, memory = _optimizer(job, "update")(-ascent, carry.optimizer, policy.logits)
-    policy = arms.policy_of(_on_clock(job, step + 1), policy.logits + difference)
+    policy = arms.policy_of(_on_clock(job, step, later=1), policy.logits + difference)
     tail, reward = carry.tail, policy.reward
     if tail is not None:
         tail = watch(watch_silence(tail, job.program.steps, step, silent), job.program.steps, step + 1, reward)

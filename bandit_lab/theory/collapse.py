@@ -30,6 +30,7 @@ V^(-c (L - t)). The last token goes first, at the limit of a bandit: e (1 - 1/ta
 its first fold. That is exact, and for tau > 1 the weight below which training from the reference leaves the interior.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -139,7 +140,7 @@ def critical_collapse(
     _checks.require(np.ptp(means) > 0, "rewards", "not all equal", means.tolist())
     _checks.require(reference.shape == means.shape, "reference", f"{means.shape[0]} probabilities", reference.shape)
     size = vocabulary if choices is not None else len(means)
-    unit = float(np.ptp(means)) * (np.e * (1 - 1 / tau) if tau > 1 else 1.0)  # of KL weights: the fold is then near 1
+    unit = float(np.ptp(means)) * (math.e * (1 - 1 / tau) if tau > 1 else 1.0)  # of KL weights: the fold is then near 1
     branch = _Branch(means / unit, reference, tau, np.eye(size) if choices is None else choices, size)
     logits = np.zeros(branch.choices.shape[1]) if choices is not None else np.log(reference) - np.log(reference).mean()
     y, along = np.append(logits, 0.0), np.append(0 * logits, 1.0)
@@ -186,11 +187,11 @@ def arm_bound(means: np.ndarray, reference: np.ndarray, tau: float, policy: np.n
     cold, drawn = 1 - 1 / _checks.positive("tau", tau), policy ** (1 / tau)
     total = drawn.sum()
     lifted = reference * np.exp(policy @ np.log(policy / reference))
-    return np.asarray(np.e * cold * (drawn @ means / total - means) * lifted**-cold / total)
+    return np.asarray(math.e * cold * (drawn @ means / total - means) * lifted**-cold / total)
 
 
 def collapse_asymptote(means: np.ndarray, reference: np.ndarray, tau: float) -> float:
     """e (1 - 1/tau) max_k (r_best - r_k) (ref_best/ref_k)^(1-1/tau), the limit of the critical weight as tau -> 1+."""
     means, reference = np.asarray(means, float), np.asarray(reference, float)
     cold, best = 1 - 1 / _checks.positive("tau", tau), int(np.argmax(means))
-    return float(np.e * cold * np.max((means[best] - means) * (reference[best] / reference) ** cold))
+    return float(math.e * cold * np.max((means[best] - means) * (reference[best] / reference) ** cold))

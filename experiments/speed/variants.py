@@ -38,7 +38,7 @@ from bandit_lab.simulation import fast
 from experiments.shared import script
 from experiments.speed.policies import policy_engine, policy_flops, product_flops
 
-KINDS = ("advantage", "estimator", "kl_estimator", "sampler", "staleness", "optimizer")
+KINDS = ("advantage", "estimator", "kl_estimator", "sampler", "correction", "staleness", "optimizer")
 COMMON_OPTAX = ("adam", "adamw")
 """Optimisers of optax that stand for those which keep second moments."""
 POLICY_STEPS = 100  # of `log_policy` alone

@@ -12,6 +12,7 @@ from bandit_lab.app.plugins import registries
 from bandit_lab.bandits import BANDITS, Bandit, RewardLaw, k_arm, proxy, two_arm
 from bandit_lab.bandits.contextual import contextual
 from bandit_lab.bandits.gaussian import gaussian
+from bandit_lab.bandits.moving import drifting
 from bandit_lab.bandits.neural import neural
 from bandit_lab.bandits.sequence import sequence
 from bandit_lab.grpo import (
@@ -182,6 +183,7 @@ ANY_POLICY = {
     "gaussian, two arms, rloo": variant("rloo", gaussian((1.0, 0.4), (0.3, 0.8)), staleness="lag", interval=2),
     "one logit, normal": variant(bandit=one_normal_logit()),
     "gaussian, clipped": variant(bandit=gaussian(), interval=3, estimator=Clipped(0.05)),
+    "drifting": variant(bandit=drifting((0.8, 0.55, 0.2), (0.3, 0.55, 0.9), 5, 15), interval=3),
     "gaussian, median": variant("median", gaussian(), staleness="random_mean", interval=0.3, horizon=5),
 }
 """Policies with parameters of their own, and what is drawn action by action."""
@@ -231,6 +233,7 @@ def planted(name):
         "gaussian, two arms, rloo": (replace(trained, bandit=gaussian((1.0, 0.4), (0.3, 0.9))), grid),
         "one logit, normal": (replace(trained, bandit=one_normal_logit(std=0.45)), grid),
         "batch_std, three prompts": (replace(trained, advantage=GRPO()), grid),
+        "drifting": (replace(trained, bandit=drifting((0.8, 0.55, 0.2), (0.3, 0.55, 0.9), 6, 16)), grid),
     }.get(name)
 
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # read when the libraries are imported
+os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # `rollout_func` is used on purpose
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 with warnings.catch_warnings():  # their own deprecations are no error of ours
     warnings.simplefilter("ignore")

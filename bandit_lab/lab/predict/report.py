@@ -81,7 +81,7 @@ def document_of(
     shown = [line for line in [*lines, *stated] if line.name and line.shown() != "-"]
     blocks: list[Block] = [
         Paragraph(said, wrap=False),  # `| head -1` has all of it
-        Paragraph(f"{', '.join(names)}; drift at {point.linear.drift}; momentum convention: {form}"),
+        Paragraph(f"{', '.join(names)}; drift at {point.linear.drift}; momentum {settings.momentum:g}: {form}"),
         Values({"verdict": said} | _nested(lines), on=On.JSON),
         Table(shown, SHOWN, name="predictions", on=shown_on),
         *(Paragraph(text, on=shown_on) for text in (*_missing(point), *texts)),

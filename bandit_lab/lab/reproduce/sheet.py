@@ -27,6 +27,7 @@ _RC: dict[Any, Any] = COLUMN_RC | {
     "savefig.dpi": DPI,
     "path.simplify": False,
     "svg.hashsalt": "bandit_lab",
+    "pdf.fonttype": 42,  # many venues refuse type 3, the default
 }
 _UNDATED: dict[str, dict[str, Any]] = {
     "png": {"Software": None},

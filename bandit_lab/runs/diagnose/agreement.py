@@ -24,6 +24,8 @@ _LEAST = 0.01
 """Probability below which no number is told."""
 _ALIKE = {"collapsed": "dynamical_instability", "dynamical_instability": "collapsed"}
 """One event under two names."""
+_WORDS = {"collapsed": "collapsed or unstable"}
+"""Of a cause that has a probability."""
 _DECIDES = {
     "plumbing": ("run it at learning rate 0 (control=true)", "the reward falls"),
     "sampler_mismatch": ("compare log-probabilities of engine and trainer on one batch", "they lie apart"),
@@ -131,7 +133,11 @@ def sure_line(name: str) -> str:
 def likely(found: Diagnosis) -> str:
     """The two most probable causes, in words; nothing where no probability can be told."""
     two = list(probabilities(found).items())[:2]
-    return ", ".join(f"{name.replace('_', ' ')} {_percent(one)}" for name, one in two)
+    return ", ".join(f"{_words(name)} {_percent(one)}" for name, one in two)
+
+
+def _words(cause: str) -> str:
+    return _WORDS.get(cause, cause.replace("_", " "))
 
 
 def _percent(share: float) -> str:
@@ -142,8 +148,8 @@ def counted(found: Diagnosis) -> tuple[str, str]:
     """How sure it is as a number, and what that is."""
     if every := probabilities(found):
         first, second = [*every][:2]
-        beside = f"{first}; {second} {_percent(every[second])}, by {model().runs} public runs"
-        return _percent(every[first]), beside.replace("_", " ")
+        beside = f"{_words(first)}; {_words(second)} {_percent(every[second])}, by {model().runs} public runs"
+        return _percent(every[first]), beside
     name = _first(found)
     row, words = table().get(name), name.replace("_", " ")
     if row is None or row.repositories < _FEWEST:
@@ -169,17 +175,14 @@ def sure(found: Diagnosis) -> list[str]:
         ]
     if len(two) == 1:
         two += [name for name in probabilities(found) if name not in (two[0], _ALIKE.get(two[0]))][:1]
-    tests = [_test(name) for name in two if name in _DECIDES]
-    if len(tests) == 2:
-        lines.append(f"To decide, {tests[0]}; or {tests[1]}.")
-    elif tests and two[1:] == ["healthy"]:
-        lines.append(f"To decide, {tests[0]}, and not if it is healthy.")
+    acts = [_DECIDES[name][0] for name in two if name in _DECIDES]
+    shown = [f"{_DECIDES[name][1]} if it is {name.replace('_', ' ')}" for name in two if name in _DECIDES]
+    if len(acts) == 2:
+        another = "" if acts[0] == acts[1] else f"{acts[1]}: "
+        lines.append(f"To decide, {acts[0]}: {shown[0]}; or {another}{shown[1]}.")
+    elif acts and two[1:] == ["healthy"]:
+        lines.append(f"To decide, {acts[0]}: {shown[0]}, and not if it is healthy.")
     return lines
-
-
-def _test(name: str) -> str:
-    act, shows = _DECIDES[name]
-    return f"{act}: {shows} if it is {name.replace('_', ' ')}"
 
 
 def as_values(found: Diagnosis) -> Sequence[Mapping[str, object]]:

@@ -36,6 +36,7 @@ NOT_FINITE = "the law has no finite number here"
 OPEN = "an end is null where the curve does not bound it"
 WEIGHED = (
     "The forecast weighs four forecasters by their errors on the points seen, its plateau and step of 95 % all laws. "
+    "On public runs only about half of the intervals of that step held. "
     "The numbers under Fit, and the plateau in the picture, are those of the one law."
 )
 _OVER_ROWS = On.JSON | On.SHOWN

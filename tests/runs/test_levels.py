@@ -2,11 +2,9 @@
 alike from epoch to epoch. At most one healthy run in 40 is told a failure; a planted collapse is found all the same.
 
 80 healthy runs of each kind, half of them rising, half level: at a true rate of 1 in 40 six alarms or more would come
-once in 60 times. Seed 11.
-
-Noise that is alike from row to row holds no such level. At a lag-one correlation of .6 13 of 60 level runs were told a
-failure, 7 of them swings; before swings were set against noise as alike it was 24 and 18. Falls are set against white
-noise still: against noise as alike a documented collapse was lost.
+once in 60 times. Seed 11. Noise that is alike from row to row is not among them: with a lag-one correlation of .3 it
+was 2 of 60 level runs, with .6 28 of 60, most of them swings. Errors enlarged by that correlation lost a documented
+collapse.
 """
 
 import json
@@ -16,9 +14,7 @@ import numpy as np
 import pytest
 
 from bandit_lab.runs.diagnose import DiagnoseSettings, chance, collapse as falls, diagnose
-from bandit_lab.runs.diagnose.excursions import swinging
-from bandit_lab.runs.diagnose.oscillation import ar1
-from bandit_lab.runs.read import Curve, RewardScale, Series, read
+from bandit_lab.runs.read import read
 from bandit_lab.runs.read.epochs import without_data_order
 
 RUNS, MOST, SEED = 80, 5, 11
@@ -121,43 +117,3 @@ def test_planted_a_normal_law_alone_does_not_hold_the_level_of_skewed_rewards(tm
 def told_by_normal_law(null):
     step = np.arange(1.0, null.reward.size + 1)
     return falls.collapse(step, null.reward, DiagnoseSettings(collapse_z=1.96)).score >= 1
-
-
-def curve_of(reward):
-    series = Series(np.arange(1.0, reward.size + 1), reward, "reward")
-    return Curve("x", "", "test", "TRL", series, RewardScale.estimated(reward))
-
-
-def swung(runs=60):
-    """How many of so many level runs, of 60 or 120 rewards alike from row to row by .6, are told that they swing."""
-    rng = np.random.default_rng(SEED)
-    noise = (ar1(rng, 1, int(rng.choice([60, 120])), 0.6)[0] for _ in range(runs))
-    return sum(swinging(curve_of(0.35 + 0.05 * one), DiagnoseSettings()).score >= 1 for one in noise)
-
-
-def test_noise_that_is_alike_from_row_to_row_rarely_swings():
-    """At most a fifth of 60 runs: at a true rate of a tenth, more would come once in 100 times."""
-    assert swung() <= 12
-
-
-def test_planted_white_noise_alone_does_not_hold_it(monkeypatch):
-    monkeypatch.setattr(chance, "correlation_of", lambda reward: 0.0)
-    assert swung() > 12
-
-
-@pytest.mark.parametrize(("rho", "least", "most"), [(0.0, 0.0, 0.1), (0.6, 0.4, 0.7)])
-def test_the_correlation_is_read_off_second_differences(rho, least, most):
-    """400 rewards on a steep line with a jump, which are no correlation; the mean of 40 such runs, each less its error
-    of .05."""
-    path = np.linspace(0, 40, 400) + 5 * (np.arange(400) > 250)
-    found = [chance.correlation_of(path + one) for one in ar1(np.random.default_rng(SEED), 40, 400, rho)]
-    assert least <= np.mean(found) <= most
-
-
-def test_drawn_noise_is_as_alike_and_as_rough_as_it_is_asked_to_be():
-    """2,000 rewards: a correlation is known to .02, a variance of second differences to 5 %."""
-    reward = np.random.default_rng(SEED).normal(size=2000)
-    drawn = np.concatenate([*chance.noise_alone(reward, 0, 20, correlation=0.6)])
-    correlation = np.mean(drawn[:, 1:] * drawn[:, :-1]) / np.mean(drawn**2)
-    rough = np.mean(np.diff(drawn, 2) ** 2) / np.mean(np.diff(reward, 2) ** 2)
-    np.testing.assert_allclose([correlation, rough], [0.6, 1.0], atol=0.06)

@@ -4,56 +4,32 @@ Rewards of few prompts, and rewards with a rare bonus, are discrete and skewed. 
 hold their level for them. So what is left of the reward beside a running median is drawn with replacement: noise of
 this run's own law, without trend and without order. The median leaves a lone large value where it stands.
 
-Noise that is alike from row to row makes deeper swings. So it is drawn with the correlation of neighbours that the
-second differences show beyond doubt: those over one row and over two, which no straight line and hardly a slow swing
-moves. With noise of correlation r from row to row (AR(1)) the variances of the two stand to each other as
-
-    (1 + r)(3 - r^2) / (3 - r).
+Noise that is alike from row to row is not drawn here. For it the tests ask for many standard errors besides.
 """
 
 from collections.abc import Iterator
 
 import numpy as np
 
-from bandit_lab.runs.read.median import median
-from bandit_lab.runs.read.record import SIGMA_OF_MAD, Floats
+from bandit_lab.runs.read.record import Floats
 
 DRAWS = 199
 """Series of noise that are drawn; a test at level .005 asks that none of them does as much."""
 _WIDTH = 5
 _LOST = 0.887
 """Variance of normal noise beside a running median of five, over its variance."""
-_TRIED = np.linspace(0, 0.9, 91)
-"""Correlations between which it is interpolated."""
 _CELLS = 1_000_000
 """Numbers drawn at once."""
 
 
-def noise_alone(reward: Floats, seed: int, draws: int = DRAWS, correlation: float = 0.0) -> Iterator[Floats]:
-    """Series of noise [some, n] of the law of the rewards [n], n >= 8; `draws` of them in all, of which neighbours are
-    as alike as `correlation` says and second differences as large as those of the rewards."""
+def noise_alone(reward: Floats, seed: int, draws: int = DRAWS) -> Iterator[Floats]:
+    """Series of noise [some, n] of the law of the rewards [n], n >= 8; `draws` of them in all."""
     rest = _beside_median(reward)
     rng = np.random.default_rng([seed, reward.size])
-    filtered = 1 - correlation * np.exp(-2j * np.pi * np.fft.rfftfreq(reward.size))
-    size = np.sqrt(3 * (1 + correlation) / (3 - correlation))
     while draws:
         some = min(draws, max(_CELLS // reward.size, 1))
-        drawn = rng.choice(rest, (some, reward.size))
-        yield size * np.fft.irfft(np.fft.rfft(drawn) / filtered, reward.size) if correlation else drawn
+        yield rng.choice(rest, (some, reward.size))
         draws -= some
-
-
-def correlation_of(reward: Floats) -> float:
-    """Correlation of neighbouring rewards [n], n >= 8, that their second differences show, less a standard error of it
-    in white noise; 0 to .9. The largest differences count as three standard deviations: a jump is no correlation."""
-    once, twice = (_cut_off(reward[: -2 * k] - 2 * reward[k:-k] + reward[2 * k :]) for k in (1, 2))
-    shares = (1 + _TRIED) * (3 - _TRIED**2) / (3 - _TRIED)
-    return float(max(np.interp(twice / once, shares, _TRIED) - 1 / np.sqrt(reward.size), 0)) if once else 0.0
-
-
-def _cut_off(values: Floats) -> float:
-    most = 3 * SIGMA_OF_MAD * median(np.abs(values))
-    return float(np.mean(np.minimum(np.abs(values), most) ** 2))
 
 
 def p_value(exceeds: Iterator[np.ndarray]) -> float:

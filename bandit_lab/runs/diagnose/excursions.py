@@ -4,7 +4,7 @@ A cycle in a small, noisy group need not be regular, and a spectrum that asks fo
 running mean is read with a hysteresis: `depth` is the largest d such that it fell by d and rose by d again twice over.
 It is set against the range of the running mean and against the error of a mean of w points from point-to-point noise.
 That noise is taken to be white where it is not, hence the many standard errors that are asked for. Noise alone, drawn
-from the run itself and as alike from row to row as its noise is (`chance`), must not do as much.
+from the run itself (`chance`), must not do as much.
 
 An instability goes on: in the second half of the run a swing, down and up or up and down, is half as deep still.
 """
@@ -113,8 +113,7 @@ def _by_chance(reward: Floats, found: Excursions, seed: int) -> float:
             _made_good(_pivots(_turns(chance.running_means(noise, width)), depth)) >= _TIMES for width, depth in deep
         )
 
-    drawn = chance.noise_alone(reward, seed, correlation=chance.correlation_of(reward))
-    return chance.p_value(np.array([alike(one) for one in part]) for part in drawn)
+    return chance.p_value(np.array([alike(one) for one in part]) for part in chance.noise_alone(reward, seed))
 
 
 def _depth(values: Floats) -> float:

@@ -325,7 +325,8 @@ def test_three_numbers_are_those_of_the_log():
     ramp = np.where(STEP <= 80, np.minimum((STEP - 1) / 100, 0.5), 0.0)
     found = told(ramp)
     assert found["reward at the end"] == ("0", "at best 0.5, around step 56")
-    assert found["how sure"][1].startswith(("public runs with", "public repositories with"))
+    assert found["how sure"][1].startswith("collapsed or unstable; ")
+    assert found["how sure"][1].endswith(" public runs")
     (first,) = set(found) - {"reward at the end", "how sure"}
     limit, _, since = found[first][1].partition(", from step ")
     assert limit == "its limit is 0.5"

@@ -216,7 +216,7 @@ def _draw_time(panel: Axes, found: Results) -> None:
         yscale="log", ylim=(LOWEST, 200), xlabel="time (N updates)", ylabel="difference of two runs, over the start's"
     )
     panel.legend(loc="lower left", fontsize=6.5)
-    panel.set_title(f"N = {found.setting.intervals[-1]}: .8 (down) and 1.25 of the threshold; lines: loop", fontsize=8)
+    panel.set_title(f"N = {found.setting.intervals[-1]}: .8 (down) and 1.25; lines: the loop")
 
 
 def _draw_growth(panel: Axes, found: Results) -> None:

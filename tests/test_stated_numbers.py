@@ -127,6 +127,20 @@ def in_trl_reward() -> str:
     return f"up to {measured()['trainer.reward_worst']:.2g} times above the predicted one"
 
 
+def language_model_leaves() -> str:
+    found = {
+        role: {row["bisected"]: float(row["value"]) for row in rows("language_model", role=role, quantity="threshold")}
+        for role in ("predicted", "measured")
+    }
+    over = {name: found["measured"][name] / told for name, told in found["predicted"].items()}
+    adam = {f"{one:.2f}" for name, one in over.items() if name.startswith("adam")}
+    sgd = [one for name, one in over.items() if not name.startswith("adam")]
+    return (
+        f"leaves at {' and '.join(adam)} times the learning rate that a probe of ten updates predicts with AdamW, "
+        f"and at {min(sgd):.2f} to {max(sgd):.2f} with SGD"
+    )
+
+
 def fit_without_inertia() -> str:
     assert measured()["slow_start.good_share"] == 1  # R^2 >= 0.91 at 64 answers a point
     return f"fitted by the oscillator with R^2 of about {measured()['slow_start.r_squared']:.1g} where"
@@ -212,6 +226,7 @@ STATED = {
         networks,
         in_trl,
         in_trl_reward,
+        language_model_leaves,
         refused_and_covered,
         errors_of_all,
         errors_with_entropy,

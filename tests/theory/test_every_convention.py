@@ -542,6 +542,7 @@ LOOKED_AT_WITH_OTHERS = {
     "first_unstable_refresh_interval": "the first of them, see test_block_map",
     "first_oscillating_learning_rate": "against oscillation_onset in every convention, see test_thresholds",
     "Oscillator": "what oscillator builds",
+    "ThreePolicies": "its map against the updates one by one in every model and convention, see test_three_policies",
 }
 
 

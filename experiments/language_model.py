@@ -28,6 +28,7 @@ from bandit_lab._readings import farthest_from_one
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from experiments.shared.language_model_panels import WITHIN, draw_courses, draw_ratios, kind_of, ratios_of
+from experiments.shared.trl_case import Case
 
 TITLE = "A language model leaves stability"
 FINDING = (
@@ -38,21 +39,6 @@ FINDING = (
 # What prediction and measurement are both told.
 
 ONE, REWARD, RATE = {"units": "1"}, {"units": "reward"}, {"units": "squared parameter per unit of loss"}
-
-
-class Case(NamedTuple):
-    """kl: where the KL penalty stands, `loss` or `reward`; iterations, slices: num_iterations, steps_per_generation."""
-
-    kl: str = "loss"
-    iterations: int = 1
-    slices: int = 1
-    epsilon: float = 1e6
-    adam: bool = False
-
-    @property
-    def updates(self) -> int:
-        """Per rollout batch."""
-        return self.iterations * self.slices
 
 
 CASES = (

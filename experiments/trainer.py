@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Iterable
 from functools import cache, partial
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray
@@ -29,6 +29,7 @@ from matplotlib.figure import Figure
 from bandit_lab.app.plots import style as s
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from experiments.shared.trl_case import Case
 
 TITLE = "A real trainer leaves stability"
 FINDING = (
@@ -39,21 +40,6 @@ FINDING = (
 # What prediction and measurement are both told.
 
 ONE, RATE = {"units": "1"}, {"units": "squared parameter per unit of loss"}
-
-
-class Case(NamedTuple):
-    """kl: where the KL penalty stands, `loss` or `reward`; iterations, slices: num_iterations, steps_per_generation."""
-
-    kl: str
-    iterations: int
-    slices: int = 1
-    epsilon: float = 1e6
-    adam: bool = False
-
-    @property
-    def updates(self) -> int:
-        """Per rollout batch."""
-        return self.iterations * self.slices
 
 
 CASES = {f"{kl}_{n}": Case(kl, n) for kl in ("loss", "reward") for n in (1, 2, 4)} | {

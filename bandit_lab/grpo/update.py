@@ -90,9 +90,8 @@ class Info(NamedTuple):
     """What one step shows, all taken before the update.
 
     theta, behaviour: current and acting parameters [D] (the mean of a mixture; `Acted`). gradient: ascent direction
-    [D].
-    silent: share of silent groups in this step's batch, the chance of one where they are dropped (0 where the gradient
-    is an exact mean of infinite groups).
+    [D]. silent: share of silent groups in this step's batch, the chance of one where they are dropped (0 where the
+    gradient is an exact mean of infinite groups).
     """
 
     theta: Array

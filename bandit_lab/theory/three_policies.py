@@ -97,9 +97,8 @@ class ThreePolicies(LinearLoop):
         with np.errstate(over="ignore", invalid="ignore"):
             for t in range(steps):
                 path[t] = state[..., :n, :]
-                acts = {"refresh": lambda t: t - t % interval, "lag": lambda t: t - interval}.get(
-                    self.model, lambda t: (t // interval - 1) * interval
-                )(t)
+                block = t - t % max(interval, 1)
+                acts = {"refresh": block, "lag": t - interval, "pipeline": block - interval}[self.model]
                 snapshot = path[t - t % self.proximal_interval]
                 state = one @ state + behaviour_force @ path[acts] + proximal_force @ snapshot
         return np.concatenate([state, *(path[steps - stride * (i + 1)] for i in range(kept))], axis=-2)

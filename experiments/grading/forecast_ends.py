@@ -31,9 +31,9 @@ from scipy.optimize import isotonic_regression
 from bandit_lab.runs.diagnose.outcomes import gain_of
 from bandit_lab.runs.forecast.forecast import CurvePrediction
 from bandit_lab.runs.read import Curve
-from experiments.grading.backtest import Cut, cut, leave_family_out
+from experiments.grading.backtest import Cut, leave_family_out
 from experiments.grading.clinic import DRAWS, FIGURES, SEED
-from experiments.grading.forecast_laws import SEEN, curves
+from experiments.grading.forecast_laws import curves, halves_of
 
 DEEP = 0.25
 """Share of the range seen by which the reward must fall."""
@@ -116,9 +116,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="store the numbers in figures")
     asked = parser.parse_args()
     runs = curves()
-    cuts = [cut(name, one.step, one.reward, SEEN, family,
-                (one.scale.low, one.scale.high) if one.scale.given else None)
-            for name, (family, one) in runs.items()]  # fmt: skip
+    cuts = halves_of(runs)
     drifts = [drift for _, drift in leave_family_out(cuts)]
     results = {"time": timed(runs, cuts), "risk": fallen(cuts, drifts)}
     print(json.dumps(results, indent=1))

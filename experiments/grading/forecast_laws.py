@@ -37,7 +37,7 @@ from bandit_lab.runs.logs.gather import gather
 from bandit_lab.runs.logs.settings import DiagnosisSettings
 from bandit_lab.runs.read import Curve
 from bandit_lab.runs.read.record import Floats
-from experiments.grading.backtest import SIMPLE, Backtest, cut, leave_family_out
+from experiments.grading.backtest import SIMPLE, Backtest, Cut, cut, leave_family_out
 from experiments.grading.clinic import FIGURES, FOLDERS, _folder, _rows
 
 FEWEST, SEEN = 30, 0.5
@@ -53,6 +53,14 @@ def curves() -> dict[str, tuple[str, Curve]]:
         long = [log for log in read if log.curve is not None and log.curve.reward.size >= FEWEST]
         found |= {log.name: (owner[log.name], log.curve) for log in long if log.curve is not None}
     return found
+
+
+def halves_of(runs: Mapping[str, tuple[str, Curve]]) -> list[Cut]:
+    """Every run of `curves`, of which the share `SEEN` is seen."""
+    return [
+        cut(name, one.step, one.reward, SEEN, family, (one.scale.low, one.scale.high) if one.scale.given else None)
+        for name, (family, one) in runs.items()
+    ]
 
 
 def by_law(curve: Curve, role: str) -> float:
@@ -112,9 +120,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="store the counts in figures")
     asked = parser.parse_args()
     runs = curves()
-    cuts = [cut(name, one.step, one.reward, SEEN, family,
-                (one.scale.low, one.scale.high) if one.scale.given else None)
-            for name, (family, one) in runs.items()]  # fmt: skip
+    cuts = halves_of(runs)
     tests = []
     for made, (test, _) in zip(cuts, leave_family_out(cuts), strict=True):
         one = runs[made.name][1]

@@ -115,6 +115,12 @@ def scheduled(settings: Settings) -> dict[str, np.ndarray]:
     return {name: schedule_values(name, one, settings.steps) for name, one in chosen if isinstance(one, Mapping)}
 
 
+def largest_and_factors(schedules: Mapping[str, np.ndarray]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """By setting on a schedule: its largest value, and the factor [steps] of every step, at most 1."""
+    largest = {name: float(values.max()) for name, values in schedules.items()}
+    return largest, {name: values / largest[name] for name, values in schedules.items()}
+
+
 def moving_reason(schedules: Iterable[str], learner: Learner) -> str:
     """Why no run can be judged whose settings or bandit change: what changes, in words."""
     scheduled, clock = " and ".join(schedules), has_clock(learner.bandit)

@@ -344,9 +344,9 @@ def measured_linear(
     blank = _blank(learner, settings, dynamics, kl_weight)
     point = point or find_fixed_point(learner, dynamics, kl_weight)
     if point.theta is None:
-        arms = two_arms_of(learner, settings, dynamics)
+        arms, losses = two_arms_of(learner, settings, dynamics), losses_of(learner, settings, dynamics)
         critical = arms.critical_kl_weight() if arms is not None else None
-        critical = max((weight for weight, _ in losses_of(learner, settings, dynamics)[:1]), default=critical)
+        critical = losses[0][0] if losses else critical
         if (critical is None or critical <= kl_weight) and not point.slides:
             critical = critical_kl_weight(learner, dynamics, kl_weight, 1e-3)
         return replace(blank, reason=point.reason, critical_kl_weight=critical)

@@ -112,7 +112,7 @@ def prepare(settings: SweepSettings, explicit: frozenset[str]) -> SweepPlan:
         both = f"one of {name} and sweep.{name}"
         _checks.require(name not in explicit or name in schedules, name, both, getattr(settings, name, None))
     asked = settings
-    largest: dict[str, Any] = {name: float(values.max()) for name, values in schedules.items()}
+    largest, curves = build.largest_and_factors(schedules)
     settings = replace(settings, **largest)  # the axis of what is on a schedule has its largest values
     rule = build.interval_rule(settings)
     axes = {name: _axis(settings, name, explicit, rule) for name in TRACED if name != "learning_rate"}
@@ -124,7 +124,6 @@ def prepare(settings: SweepSettings, explicit: frozenset[str]) -> SweepPlan:
     everything = np.concatenate([axes["refresh_interval"], intervals])
     trained = build.build_learner(settings, float(everything.max()))
     learner = learner_at(trained, 0)
-    curves = {name: values / largest[name] for name, values in schedules.items()}
     if curves:
         trained = replace(trained, schedule=Schedule(**curves))
     if sampling:

@@ -72,11 +72,10 @@ def simulated(settings: Settings, curves: bool | None = False, off_policy: bool 
         linear, why = None, build.moving_reason(schedules, learner)
     else:
         linear, why = _fixed_point(settings, learner) if sampled else (None, NOTHING_DRAWN)
-    largest: dict[str, Any] = {name: float(values.max()) for name, values in schedules.items()}
+    largest, factors = build.largest_and_factors(schedules)
     most = replace(settings, **largest)
     cell = Hyper(most.learning_rate, most.momentum, interval, most.kl_weight)
-    if schedules:
-        factors = {name: values / largest[name] for name, values in schedules.items()}
+    if factors:
         learner = replace(learner, schedule=Schedule(**factors))
     cells = Hyper(*(np.array([value]) for value in cell))
     how: dict[str, Any] = {

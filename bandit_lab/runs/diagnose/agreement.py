@@ -20,6 +20,7 @@ STORED = Path(__file__).with_name("agreement.json")
 MODEL = Path(__file__).with_name("causes.json")
 _FEWEST = 3
 """Repositories below which a share is no statement."""
+_NOTHING_FOUND = ("healthy", "not_judged")
 _LEAST = 0.01
 """Probability below which no number is told."""
 _ALIKE = {"collapsed": "dynamical_instability", "dynamical_instability": "collapsed"}
@@ -118,16 +119,22 @@ def causes(found: Diagnosis) -> list[str]:
 
 def sure_line(name: str) -> str:
     """What became of the public runs with this finding; that it cannot be told where there are too few."""
+    row = table().get(name)
+    few = row is None or not row.runs or (name not in _NOTHING_FOUND and row.repositories < _FEWEST)
+    return f"How sure: {'cannot tell; ' if few else ''}{_counts(name)}"
+
+
+def _counts(name: str) -> str:
     words, row = name.replace("_", " "), table().get(name)
     if row is None or not row.runs:
-        return f"How sure: cannot tell; no public run of known outcome had the finding {words}."
-    if name in ("healthy", "not_judged"):
-        return f"How sure: of {row.runs} public runs in which nothing but notes was found, {row.same} were healthy."
+        return f"no public run of known outcome had the finding {words}."
+    if name in _NOTHING_FOUND:
+        return f"of {row.runs} public runs in which nothing but notes was found, {row.same} were healthy."
     line = f"of {row.runs} public runs with the finding {words} {row.same} had this failure"
     line += f", {row.other} another and {row.healthy} none"
     if row.repositories < _FEWEST:
-        return f"How sure: cannot tell; {line}, all of {row.repositories} repositories."
-    return f"How sure: {line} (by repository {100 * row.low:.0f} to {100 * row.high:.0f} %)."
+        return f"{line}, all of {row.repositories} repositories."
+    return f"{line} (by repository {100 * row.low:.0f} to {100 * row.high:.0f} %)."
 
 
 def likely(found: Diagnosis) -> str:
@@ -155,7 +162,7 @@ def counted(found: Diagnosis) -> tuple[str, str]:
     if row is None or row.repositories < _FEWEST:
         seen = 0 if row is None else row.repositories
         return "cannot tell", f"public repositories with {words}: {seen}"
-    if name in ("healthy", "not_judged"):
+    if name in _NOTHING_FOUND:
         return f"{row.same} of {row.runs}", "public runs in which nothing but notes was found were healthy"
     return f"{row.same} of {row.runs}", f"public runs with {words} had this failure"
 
@@ -168,7 +175,7 @@ def sure(found: Diagnosis) -> list[str]:
     """Lines for people: the two most probable causes, how often the first finding agreed, and what would decide."""
     lines, two = [sure_line(_first(found))], causes(found)
     if text := likely(found):
-        known, counts = model(), lines[0].removeprefix("How sure: ").removeprefix("cannot tell; ")
+        known, counts = model(), _counts(_first(found))
         lines = [
             f"How sure: {text}, by {known.runs} public runs of {known.repositories} repositories.",
             f"{counts[0].upper()}{counts[1:]}",

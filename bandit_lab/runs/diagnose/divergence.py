@@ -56,13 +56,13 @@ def judge(curve: Curve, settings: DiagnoseSettings, group_size: int | None = Non
     if not any(one.above for one in gone):
         return diverging
     grew = any(one.above and one.metric == "grad_norm_explosion" for one in found)
-    with_ = (
+    restart = (
         "half the learning rate: the gradient grew before it was no number"
         if grew
         else "the same settings: a gradient that is no number and did not grow before is an overflow or a division by "
         "zero, no matter of the learning rate"
     )
-    advice = f"Stop and restart from a checkpoint before step {diverging.onset:g} with {with_}."
+    advice = f"Stop and restart from a checkpoint before step {diverging.onset:g} with {restart}."
     return replace(diverging, advice=advice)
 
 

@@ -57,9 +57,6 @@ def match_key(wanted: str, keys: list[str]) -> str | None:
     return same[0] if same else None
 
 
-_LOSS = "loss"
-
-
 def looks_like_evaluation(key: str) -> bool:
     """Whether a key by its own name is a held-out result."""
     return _EVAL_PREFIX.match(key) is not None
@@ -104,7 +101,7 @@ def _lost_gradient(table: LogTable, pool: RowMask, framework: str) -> str:
         lost = rows & ~np.isfinite(table.column(key))
         if lost.any():
             text = f"; it shows that '{key}' is no number in {lost.sum()} of {rows.sum()} rows"
-            forward = _LOSS in table.keys and bool(np.all(np.isfinite(table.column(_LOSS)[lost])))
+            forward = "loss" in table.keys and bool(np.all(np.isfinite(table.column("loss")[lost])))
             return f"{text}, where the loss is a number: it was lost in the backward pass" if forward else text
     return ""
 

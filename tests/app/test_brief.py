@@ -1,4 +1,4 @@
-"""What `predict` prints: a few lines that say what to do, and with -v every quantity."""
+"""What `predict` and `advise` print: a few lines that say what to do, and with -v all of it."""
 
 import json
 import re
@@ -82,7 +82,38 @@ def test_advice(given, capsys):
     assert found[0].startswith(f"what to do: {ADVICE[given]}")
 
 
-def test_only_predict_knows_v(capsys):
+def advised(capsys, *given: str) -> tuple[list[str], bytes]:
+    """What is printed, and `summary.json`."""
+    assert main(["advise", *given, "report=false", "run_dir=here", "overwrite=true"]) == OK
+    return capsys.readouterr().out.splitlines(), Path("here/summary.json").read_bytes()
+
+
+RUNS = {
+    "nothing known": ["learning_rate=1e-6", "group_size=8", "refresh_interval=4"],
+    "a response time": ["learning_rate=1e-6", "group_size=8", "refresh_interval=4", "delay=400"],
+    "a margin below 1": ["learning_rate=1e-6", "group_size=8", "refresh_interval=64", "delay=4"],
+    "a trap": ["options.num_generations=1", "framework=trl"],
+}
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_advise_prints_the_decision_the_reason_and_what_is_assumed(run, capsys):
+    """In at most fifteen lines; all else with -v. No sentence stands there twice, with -v neither."""
+    short, summary = advised(capsys, *RUNS[run])
+    long, same = advised(capsys, *RUNS[run], "-v")
+    assert same == summary
+    headline = json.loads(summary)["headline"]
+    assert " ".join(" ".join(short).split()).startswith(headline)
+    assert len(short) <= 15 < len(long)
+    assert short[-1] == long[-1] == "here"
+    for lines in (short, long):
+        told = " ".join(" ".join(lines).split())
+        assert all(told.count(one) == 1 for one in re.split(r"(?<=[.:]) ", headline) if len(one) > 40)
+    assert "How stale is too stale?" in " ".join(long)
+    assert "How stale is too stale?" not in " ".join(short)
+
+
+def test_two_commands_know_v(capsys):
     assert main(["sweep", "-v"]) == BAD_INPUT
     assert "got '-v'" in capsys.readouterr().err
     with pytest.raises(ValueError, match="verbose: expected a setting of simulate"):

@@ -20,7 +20,7 @@ def _empty_folder(tmp_path, monkeypatch):
 
 
 def test_a_configuration_alone(capsys):
-    found = advise(f"config={config()}")
+    found = advise(f"config={config()}", "-v")
     out = capsys.readouterr().out
     assert out.splitlines()[-1] == "out"
     assert {"config.yaml", "summary.json", "manifest.json", "report"} <= {p.name for p in Path("out").iterdir()}
@@ -166,7 +166,7 @@ def test_steps_are_converted():
 
 def test_not_identifiable_is_an_answer(capsys):
     flat = write_log(low=0.5, high=0.5, sigma=0.05)
-    found = advise(config(), flat, QUICK)
+    found = advise(config(), flat, QUICK, "-v")
     assert found["stiffness"]["value"] is None
     assert found["margins"]["at_value"] is None
     assert "If the reward responds within" in capsys.readouterr().out
@@ -241,7 +241,7 @@ def test_no_baseline_is_the_first_thing_to_mend(capsys):
     found = advise(f"config={config(alone, 'c.json')}", QUICK)
     assert "no_baseline" in {trap["name"] for trap in found["traps"] if trap["severe"]}
     assert "rollout.n=1" in found["answers"][0]["answer"]
-    assert "Beware: adv_estimator=grpo with rollout.n=1" in capsys.readouterr().out
+    assert "First: adv_estimator=grpo with rollout.n=1" in capsys.readouterr().out
 
 
 def test_own_settings_win_and_options_speak_the_trainers_language():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from advised import TRL, advise, config, write_log
-from first_screen import MOST, numbers_above_the_details, numbers_on_the_first_screen
+from first_screen import MOST, numbers, numbers_above_the_details, numbers_on_the_first_screen
 
 from bandit_lab.app.cli import BAD_INPUT, OK, main
 
@@ -46,20 +46,24 @@ def test_the_page(capsys):
 def test_the_first_screen_holds_twelve_numbers_at_most(capsys):
     """More is permitted, most failures cannot be judged, and the log contradicts the settings twice."""
     path = write_log(delay=60.0, points=400, kl=0.123, learning_rate=2e-6)
-    advise(config(TRL.replace("beta: 0.01", "beta: 0.0").replace("num_iterations: 4", "num_iterations: 2")), path)
-    page, out = Path("out/report/advice.html").read_text(), capsys.readouterr().out
+    recipe = config(TRL.replace("beta: 0.01", "beta: 0.0").replace("num_iterations: 4", "num_iterations: 2"))
+    advise(recipe, path)
+    page, brief = Path("out/report/advice.html").read_text(), capsys.readouterr().out
+    advise(recipe, path, "-v")
+    out = capsys.readouterr().out
     assert "may go up" in page
     assert page.partition("<details>")[0].count("First:") == 1
     assert "configuration has 1e-06" in page
     assert "up to 0.123" in page
     assert 8 <= len(numbers_on_the_first_screen(page)) <= MOST
     assert 8 <= len(numbers_above_the_details(out)) <= MOST
+    assert 8 <= len(numbers(brief)) <= MOST
 
 
 def test_names_of_others_are_no_markup(capsys):
     """Values of a configuration reach terminal, HTML and Markdown as text."""
     text = TRL + "optim: adamw\ntraining.[red]:\n  adam_beta2: 0.9\n"
-    advise(f"config={config(text.replace('[red]', '<b>[red]@me'), 'a [bold]x[] $(y).yaml')}")
+    advise(f"config={config(text.replace('[red]', '<b>[red]@me'), 'a [bold]x[] $(y).yaml')}", "-v")
     assert "a [bold]x[] $(y).yaml" in capsys.readouterr().out.replace("\n", "")
     assert "<b>" not in Path("out/report/advice.html").read_text()
     assert not re.search(r"@me", Path("out/report/advice.md").read_text())
@@ -68,7 +72,7 @@ def test_names_of_others_are_no_markup(capsys):
 @pytest.mark.parametrize(
     ("given", "line"),
     [
-        ((), "paths: expected a trainer's configuration, a log (files as plain arguments), or settings"),
+        ((), "a log (files as plain arguments), or settings such as refresh_interval=4, got nothing"),
         (("config=missing.yaml",), "missing.yaml: expected a readable file"),
         (("config=bad.yaml",), "broken document"),
         (("config=training_args.bin",), "never opened because it can run code"),

@@ -32,6 +32,19 @@ def answers(advice: Advice, settings: AdviseSettings) -> list[Answer]:
     return [(question, answer.rstrip(". ") + ".") for question, answer in found]
 
 
+def unsaid(advice: Advice, settings: AdviseSettings) -> list[Answer]:
+    """The answers without what the headline and the severe traps above them say already; some are then empty."""
+    above = [_permission(advice), *(f"First of all: {trap.text}" for trap in advice.setup.traps if trap.severe)]
+
+    def rest(answer: str) -> str:
+        for one in above:
+            answer = answer.removeprefix(one.rstrip(". ")).lstrip(". ")
+        kept = answer.replace(_bring(advice), "").rstrip(". ")
+        return f"{kept}." if kept else ""
+
+    return [(question, rest(answer)) for question, answer in answers(advice, settings)]
+
+
 def _knob(advice: Advice, settings: AdviseSettings) -> str:
     severe = [trap for trap in advice.setup.traps if trap.severe]
     if severe:
@@ -164,7 +177,11 @@ def _mend(advice: Advice, settings: AdviseSettings) -> str:
     assert advice.margin_upper is not None
     state = "beyond the threshold" if advice.margin_upper.exact < 1 else f"inside the safety factor {settings.safety:g}"
     lowest = number(advice.margin_upper.exact, 3)
-    return f"Stability: the margin may be as low as {lowest}, {state}. Bring {' or '.join(_ways(advice, named=True))}"
+    return f"Stability: the margin may be as low as {lowest}, {state}.{_bring(advice)}"
+
+
+def _bring(advice: Advice) -> str:
+    return f" Bring {' or '.join(_ways(advice, named=True))}"
 
 
 def _stale(advice: Advice, settings: AdviseSettings) -> str:

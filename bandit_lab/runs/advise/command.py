@@ -60,7 +60,7 @@ def prepare(settings: AdviseSettings, explicit: frozenset[str]) -> AdvisePlan:
     _checks.require(
         document is not None or bool(options) or bool(given) or settings.log is not None,
         "paths", "a trainer's configuration, a log (files as plain arguments), or settings such as refresh_interval=4",
-        "nothing",
+        _checks.NOTHING,
     )  # fmt: skip
     log_of = "" if log is None or log.curve is None else log.curve.framework
     late = () if log is None or log.curve is None else log.curve.late_columns
@@ -100,8 +100,7 @@ def _check(settings: AdviseSettings) -> None:
     if settings.success is not None:
         _checks.require(0 <= settings.success <= 1, "success", "a probability in [0, 1]", settings.success)
     both = settings.stiffness is not None and settings.delay is not None
-    _checks.require(not both, "stiffness", "either stiffness or delay", "both")
-    _checks.integer("seed", settings.seed, 0)
+    _checks.require(not both, "stiffness", "either stiffness or delay", _checks.BOTH)
 
 
 def _with_paths(settings: AdviseSettings) -> AdviseSettings:

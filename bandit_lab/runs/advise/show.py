@@ -8,7 +8,7 @@ from bandit_lab._version import __version__
 from bandit_lab.app.document import Block, Column, Document, Figure, On, Table, Value
 from bandit_lab.app.document.value import number
 from bandit_lab.runs.advise import Limit, StabilityMargin
-from bandit_lab.runs.advise.answers import answers, headline, weight_assumed
+from bandit_lab.runs.advise.answers import answers, headline, unsaid, weight_assumed
 from bandit_lab.runs.advise.words import LETTERS, assumptions, limit_text, rate_at, rate_text, short
 from bandit_lab.runs.advise.work import SIZES, Advice, DelayRow, GroupRow
 from bandit_lab.runs.logs.findings import details, judged, paragraphs, run_drawn, verdict_lines, verdict_text
@@ -177,31 +177,31 @@ def stiffness_line(advice: Advice) -> str:
 
 
 def on_terminal(advice: Advice, settings: AdviseSettings) -> list[Block]:
-    """The tables and sentences of one run, the answers last."""
-    setup, margins = advice.setup, margin_table(advice)
+    """What may be run next, why, and what is to be settled before; with `verbose` everything, the answers last."""
 
     def titled(table: Table[Any], title: str = "") -> Table[Any]:
         return replace(table, title=title, on=On.TERMINAL)
 
+    first: list[Block] = [*paragraphs([headline(advice)], On.TERMINAL), titled(next_table(advice))]
+    told = [f"{question} {answer}" if answer else "" for question, answer in unsaid(advice, settings)]
+    if not settings.verbose:
+        few = [*state(advice), *doubts(advice)[:1], told[0], "-v prints margins, groups, answers and assumptions"]
+        return [*first, *paragraphs([*filter(None, few)], On.TERMINAL)]
+    setup, margins = advice.setup, margin_table(advice)
     by_delay = titled(delay_table(advice), "If the reward responds within ... optimiser steps")
     lines = [f"Caution: {caution}." for caution in _cautions(advice)]
     lines += [f"Note: {note}." for note in advice.evidence.notes]
     lines += [f"Beware: {trap.text}." for trap in setup.traps]
-    if settings.report:
-        lines.append(
-            "What this assumes (optimiser, KL, staleness, safety) stands in report/advice.md and in summary.json."
-        )
-    lines += [f"{question} {answer}" for question, answer in answers(advice, settings)]
+    lines += [f"Assumed: {text}." for text in assumptions(advice, settings)]
     return [
-        *paragraphs([headline(advice)], On.TERMINAL),
-        titled(next_table(advice)),
+        *first,
         *paragraphs(state(advice), On.TERMINAL),
         *details(paragraphs(["; ".join(setup.recognised)], On.TERMINAL)),
         titled(settings_table(advice)),
         *paragraphs([stiffness_line(advice)], On.TERMINAL),
         titled(margins) if margins.rows else by_delay,
         *([] if advice.groups is None else [titled(group_table(advice), group_title(advice))]),
-        *paragraphs(lines, On.TERMINAL),
+        *paragraphs([*lines, *filter(None, told)], On.TERMINAL),
     ]
 
 

@@ -174,5 +174,5 @@ class AdviseSettings(ReadSettings):
     signal: float = setting(0.9, "", "wanted share of groups that are not silent", RUN)
     group_factor: float = setting(0.9, "", "wanted share of the gradient that an infinite group would give, c_G", RUN)
     temperature: float = setting(0.5, "", "wanted noise variance over today's", RUN)
+    verbose: bool = setting(False, "", "print tables, answers and what was read, not some lines; -v for short", OUTPUT)
     report: bool = setting(True, "", "write report/advice.html, .md and .png, ready to paste into an issue", OUTPUT)
-    seed: int = setting(0, "", "recorded; nothing here is random", RUN)

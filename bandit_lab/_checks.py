@@ -14,6 +14,15 @@ LONGEST = 160  # characters of a message of somebody else
 _PACKAGE = Path(__file__).resolve().parent
 
 
+class Word(str):
+    """A word of ours in place of a value that was given, such as `nothing`: messages have it without quotes."""
+
+    __repr__ = str.__str__
+
+
+NOTHING, BOTH = Word("nothing"), Word("both")
+
+
 def require(condition: bool, name: str, expected: str, got: Any) -> None:
     """Raise `ValueError("name: expected ..., got ...")` unless `condition` holds."""
     if not condition:

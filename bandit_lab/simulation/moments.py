@@ -58,7 +58,7 @@ def pool(parts: Iterable[Moments]) -> tuple[np.ndarray, np.ndarray]:
         for unit, count in enumerate(part.seeds):
             more = float(count), part.mean[:, unit], part.square[:, unit]
             total = more if total is None else merge(total, more)
-    _checks.require(total is not None, "parts", "at least one range of seeds", "none")
+    _checks.require(total is not None, "parts", "at least one range of seeds", _checks.NOTHING)
     count, mean, square = total  # type: ignore[misc]
     return mean, square if count == 1 else square / count  # of one seed many cells: a pass over them less
 

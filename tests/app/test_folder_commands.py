@@ -122,9 +122,9 @@ def test_paths_that_cannot_be(command, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], ("folder: expected the folder of a run, got none",)),
-        (["nothing"], ("folder: expected the folder of a run, got 'nothing'",)),
-        (["."], ("folder: expected the folder of a run, got '.'",)),
+        ([], ("folder: expected the folder of a run, which is the last line that a command prints", "got nothing")),
+        (["nothing"], ("folder: expected the folder of a run", "got 'nothing' (nothing there)")),
+        (["."], ("folder: expected the folder of a run", "got '.' (in which no run was written)")),
         (["run_dir=."], ("run_dir: expected a setting of", "did you mean folder?")),
         ([".", "a"], ("folder: expected one plain argument, got 2 (., a)",)),
         ([".", "seeds=3"], ("seeds: expected a setting of",)),

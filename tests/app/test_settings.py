@@ -36,8 +36,10 @@ def test_defaults_are_those_of_the_interface(command):
     assert chosen.advantage == {"name": "grpo", "eps": 0.0, "ddof": 0}
     scalars = ("refresh_interval", "learning_rate", "momentum", "batch_reuse", "kl_weight")
     assert [getattr(chosen, s) for s in scalars] == [1, 0.05, 0.9, False, 1.0]
-    scalars = ("group_size", "prompts", "dynamics", "seeds", "steps", "seed", "overwrite", "quiet")
-    assert [getattr(chosen, s) for s in scalars] == [64, 1, "sampled", 1024, 1000, 0, False, False]
+    scalars = ("group_size", "prompts", "dynamics", "steps", "overwrite", "quiet")
+    assert [getattr(chosen, s) for s in scalars] == [64, 1, "sampled", 1000, False, False]
+    drawn = {"seeds": 1024, "seed": 0, "precision": None, "rng": None, "path": "auto"}
+    assert {s: getattr(chosen, s) for s in drawn if hasattr(chosen, s)} == (drawn if command == "sweep" else {})
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,8 @@ def test_without_an_output_it_lies_in_outputs_and_is_shown(capsys, monkeypatch):
         (["bandit.kind=fixed"], "bandit.kind: expected bernoulli: rewards 0 and 1, got 'fixed'"),
         (["optimizer=adam"], "optimizer: expected one of sgd, sgd_ema, nesterov"),
         (["advantage.eps=0.1"], "advantage.eps: expected 0 on the page, got 0.1"),
-        (["stiffness=0.2"], "paths: expected a log or configuration beside stiffness and delay"),
+        (["stiffness=0.2"], "paths: expected a log or configuration beside stiffness, got nothing"),
+        (["run=a", "reward_key=r"], "paths: expected a log or configuration beside reward_key and run, got nothing"),
         (["-m", "momentum=0,0.9"], "got -m"),
     ],
 )

@@ -95,7 +95,6 @@ def test_islands_in_the_refresh_interval():
         "bandit=k_arm bandit.kind=fixed dynamics=mean_field",
         "bandit=k_arm bandit.kind=fixed group_size=3",
         "bandit=proxy",
-        "precision=float32",
         "kl_weight=0",
         "batch_reuse=true refresh_interval=4",
     ],

@@ -206,3 +206,28 @@ def test_a_grid_beyond_the_threshold_shows_no_onset(tmp_path, capsys):
     printed = " ".join(capsys.readouterr().out.split())
     assert "No measured threshold (2 rows): not bracketed by the grid's learning rates." in printed
     assert "No measured onset (2 rows): stability is lost before any oscillation, or not bracketed" in printed
+
+
+def test_a_learning_rate_that_is_given_is_that_of_sampled_runs_too(tmp_path, capsys):
+    """Far above and far below the threshold all and none are lost: planted, multiples of the threshold are ignored."""
+    lost = {}
+    for rate in (1e-3, 30.0):
+        one = ["sweep.refresh_interval=[4,8]", "momentum=0.5", "group_size=64", "seeds=32", "steps=200", "quiet=true"]
+        summary = sweep(tmp_path / f"{rate:g}", *one, f"learning_rate={rate}")
+        assert summary["axes"]["learning_rate"] == [rate]
+        assert [row["learning_rate"] for row in summary["sampled"]["rows"]] == [[rate]] * 2
+        lost[rate] = [row["lost_share"] for row in summary["sampled"]["rows"]]
+        said = " ".join(capsys.readouterr().out.split())
+        assert (
+            "No phase diagram: of learning_rate there is one value ('sweep.learning_rate=[...]' for several)." in said
+        )
+    assert lost == {1e-3: [[0.0]] * 2, 30.0: [[1.0]] * 2}
+
+
+def test_what_was_set_of_sampled_runs_is_told_where_there_are_none(tmp_path, capsys):
+    exact = [*SMALL, "pictures=false", "dynamics=mean_field"]
+    sweep(tmp_path / "plain", *exact)
+    assert "Not used" not in capsys.readouterr().out
+    sweep(tmp_path / "more", *exact, "seeds=8", "sampled.multiple=[0.5]", "group_size=8")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Not used with dynamics=mean_field, which draws nothing: seeds, sampled, group_size." in said

@@ -14,7 +14,8 @@ pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
 WARM = {"schedule": "warmup_cosine_decay", "init_value": 0.0, "peak_value": 0.6, "warmup_steps": 8}
 UP = {"schedule": "linear", "init_value": 0.35, "end_value": 1.0}
-SETTING = {"momentum": 0.5, "group_size": 8, "seeds": 64, "steps": 40}
+LEARNER = {"momentum": 0.5, "group_size": 8}
+SETTING = {**LEARNER, "seeds": 64, "steps": 40}
 INTERVALS = {"refresh_interval": [1, 4]}
 
 
@@ -42,7 +43,8 @@ def test_runs_are_those_of_simulate_and_thresholds_those_of_predict(tmp_path, pa
         assert np.abs(bl.simulate(**fewer, **at).reward_mean - one.reward_mean).max() > 1e-3
     for dynamics, drift in (("mean_field", "G = infinity"), ("finite_group", "G = 8")):
         (row,) = (r for r in found.threshold if (r.drift, r.refresh_interval) == (drift, 4))
-        near = bl.predict(learning_rate=WARM, kl_weight=UP, dynamics=dynamics, refresh_interval=4, **SETTING).margin
+        asked = {"dynamics": dynamics, "refresh_interval": 4, "steps": SETTING["steps"], **LEARNER}
+        near = bl.predict(learning_rate=WARM, kl_weight=UP, **asked).margin
         assert row.exact == pytest.approx(near.smallest * 0.6, rel=1e-9)
         assert row.measured_learning_rate is None
         assert "on a schedule" in row.measured_learning_rate_reason
@@ -60,7 +62,7 @@ def test_a_sweep_of_a_bandit_with_a_clock(tmp_path):
     for interval in (1, 4):
         (row,) = (r for r in found.threshold if (r.drift, r.refresh_interval) == ("G = 8", interval))
         still = [
-            bl.predict(bandit={"name": "two_arm", "rewards": list(r)}, refresh_interval=interval, **SETTING)
+            bl.predict(bandit={"name": "two_arm", "rewards": list(r)}, refresh_interval=interval, **LEARNER)
             for r in ((0.9, 0.1), (0.3, 0.6))
         ]
         before, after = (one.thresholds.learning_rate.exact for one in still)
@@ -76,7 +78,8 @@ def test_peaks_are_those_of_the_schedule_or_of_the_grid():
     np.testing.assert_allclose(one.peaks, [0.6])
     np.testing.assert_allclose(learning_rates(grid, None, np.zeros(2), grid.peaks), [[0.2, 0.8]] * 2)
     np.testing.assert_allclose(grid.multiples, [0.25, 1.0])
-    assert plan(learning_rate=0.6).peaks is None
+    assert (plan().peaks, plan(learning_rate=0.6, sampled={"multiple": [0.5]}).peaks) == (None, None)
+    np.testing.assert_allclose(plan(learning_rate=0.6).peaks, [0.6])
     assert one.sampled_steps(0.5, 1000) == 40
     np.testing.assert_allclose(one.trained.schedule.learning_rate.max(), 1.0)
     assert one.learner.schedule is None  # what is measured of the mean update stands still

@@ -63,7 +63,7 @@ def manifest(
         **_device(),
         "machine": {"system": platform.system(), "architecture": platform.machine()},
         "precision": settings.get("precision") or "float64 (mean field, boundaries), float32 (sampled)",
-        "seed": settings["seed"],
+        **({"seed": settings["seed"]} if "seed" in settings else {"seed": None, "seed_reason": "nothing is random"}),
         "block_width": width,
         "config_hash": config_hash(settings, width, sources),
         **({"plugin_source": sources} if sources else {}),

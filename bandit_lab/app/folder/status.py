@@ -1,12 +1,12 @@
 """`status`: what of a run folder is done, failed and left. It only reads: a run that works there is not disturbed."""
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bandit_lab import _checks
 from bandit_lab.app.chunks import DONE, FAILED, ChunkStore, Planned, Record, durable, holder
 from bandit_lab.app.document import Block, Column, Document, On, Paragraph, Table, Value, Values
 from bandit_lab.app.document.as_json import strict_json
@@ -18,6 +18,7 @@ from bandit_lab.app.terminal.multirun import MultirunJob, jobs_in
 from bandit_lab.app.terminal.progress import Progress
 
 REASONS_SHOWN = 10
+_FOLDER = "the folder of a run, which is the last line that a command prints (its run_dir, or outputs/...)"
 _STATUS = re.compile(r'\{\s+(?:"[^"\n]*": \{\s+)?"state": "(?:finished|running|unfinished)[^"\n]*",\s+"running": ')
 _LOOKS = 5  # at most, until two looks in a row agree
 
@@ -34,10 +35,13 @@ class StatusPlan:
 def runs_in(named: str | None) -> tuple[Path, list[MultirunJob]]:
     """(folder, runs of a `-m` in it). Raises ValueError unless there is a run in it, finished or not, or several."""
     if not named:
-        raise ValueError("folder: expected the folder of a run, got none")
+        raise ValueError(f"folder: expected {_FOLDER}, got nothing")
     folder = Path(named)
     known, jobs = _look(folder)
-    _checks.require(known or bool(jobs), "folder", "the folder of a run", str(folder))
+    if not (known or jobs):
+        kinds = {"in which no run was written": os.path.isdir, "a file": os.path.isfile}
+        there = next((words for words, holds in kinds.items() if holds(named)), "nothing there")
+        raise ValueError(f"folder: expected {_FOLDER}, got {str(folder)!r} ({there})")
     return folder, jobs
 
 

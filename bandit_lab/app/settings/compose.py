@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(add_help=False, exit_on_error=False, allow_abbrev=False)
     found.add_argument("overrides", nargs="*", help="key=value, nested keys with dots")
     found.add_argument("-m", "--multirun", action="store_true", help="one run per value of key=a,b")
-    found.add_argument("-c", "--cfg", nargs="?", const="nothing", help=f"print {' | '.join(SHOWN)} and stop")
+    found.add_argument("-c", "--cfg", nargs="?", const=_checks.NOTHING, help=f"print {' | '.join(SHOWN)} and stop")
     found.add_argument("--resolve", action="store_true", help="with --cfg: without interpolations")
     found.add_argument("-p", "--package", help="with --cfg: this part of it")
     found.add_argument("-cd", "--config-dir", "-cp", "--config-path", help="folder of further configurations")
@@ -77,7 +77,7 @@ def parse(arguments: Sequence[str]) -> Arguments:
     if len(asked) > 1:
         names = " and ".join(f"--{name.replace('_', '-')}" for name in asked)
         raise ValueError(f"option: expected one of --run, --multirun, --cfg, --info, got {names}")
-    _checks.require(bool(options.cfg) or not options.resolve, "--resolve", "--cfg beside it", "it alone")
+    _checks.require(bool(options.cfg) or not options.resolve, "--resolve", "--cfg beside it", _checks.Word("it alone"))
     is_folder = options.config_dir is None or Path(options.config_dir).is_dir()
     _checks.require(is_folder, "--config-dir", "a folder", options.config_dir)
     return Arguments(options, options.overrides)

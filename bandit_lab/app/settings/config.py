@@ -37,7 +37,7 @@ LARGEST_WHOLE = 2**1023  # an integer that a float holds
 
 @dataclass
 class Settings(CompilingSettings):
-    """What every command that trains or predicts understands."""
+    """What trains: what every command that simulates or predicts understands."""
 
     bandit: dict[str, Any] = group("two_arm", "what is learned; its options: bandit.rewards, .kind, ...", PROBLEM)
     advantage: dict[str, Any] = group("grpo", "from rewards to advantages; options: advantage.eps, ...")
@@ -68,6 +68,18 @@ class Settings(CompilingSettings):
     prompts: int = setting(1, "groups", "groups averaged in one step", LEARNER)
     batch_reuse: bool = setting(False, "", "use one batch for a whole refresh block", LEARNER)
     dynamics: str = setting("sampled", "", "mean_field (G = infinity) | finite_group (exact at this G) | sampled", RUN)
+    steps: int = setting(1000, "updates", "length of a run on a schedule, or of a bandit with a clock", RUN)
+
+    def __post_init__(self) -> None:
+        for name in SCHEDULED:
+            if type(value := getattr(self, name)) is int and abs(value) < LARGEST_WHOLE:
+                setattr(self, name, float(value))
+
+
+@dataclass
+class SimulationSettings(Settings):
+    """What every command understands that makes runs of it."""
+
     seeds: int = setting(1024, "runs", "replicas per cell of the sampled grid", RUN)
     steps: int = setting(
         1000, "updates", "length of a sampled run; if not given, whole multiples of 1000 >= 30 (N + 1/(1 - mu))", RUN
@@ -84,11 +96,6 @@ class Settings(CompilingSettings):
         "",
         "of sampled runs: fast | reference (the definition, one seed at a time); auto: fast where it serves",
     )
-
-    def __post_init__(self) -> None:
-        for name in SCHEDULED:
-            if type(value := getattr(self, name)) is int and abs(value) < LARGEST_WHOLE:
-                setattr(self, name, float(value))
 
 
 @dataclass
@@ -126,7 +133,7 @@ class ChunkSizes:
 
 
 @dataclass
-class SweepSettings(Settings):
+class SweepSettings(SimulationSettings):
     """Settings of `sweep`."""
 
     sweep: dict[str, Any] = setting(

@@ -43,7 +43,7 @@ COMMANDS = {
         "measures the stability threshold: a grid of training runs, the theory beside it",
         "Without arguments: two arms, model A, refresh intervals 1..64, 64 learning rates across the threshold,\n"
         "momenta 0 and 0.9. An axis that is not swept keeps the default study's values, unless its plain key is\n"
-        "given (momentum=0.5 runs that momentum alone). Thresholds of the mean field are measured for every row;\n"
+        "given (learning_rate=0.1 runs that rate alone). Thresholds of the mean field are measured for every row;\n"
         "sampled runs (with dynamics=sampled) on a coarser grid.\n"
         "Finished chunks of the work are kept in run_dir: after an interruption, a kill or a full disk the same\n"
         "command with the same run_dir goes on from there. A chunk that fails is null in the results with its reason\n"
@@ -138,7 +138,7 @@ COMMANDS = {
         "python -m bandit_lab advise my_run/recipe.yaml my_run/trainer_state.json options.num_iterations=4",
         "python -m bandit_lab advise refresh_interval=4 learning_rate=1e-6 group_size=8 delay=60",
         "paths options framework learning_rate refresh_interval group_size staleness stiffness delay "
-        "safety reward_key run_dir",
+        "safety reward_key verbose run_dir",
         "paths",
     ),
     "diagnose": Command(

@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bandit_lab._names import MOVED, did_you_mean, nearest, one_of
+from bandit_lab._names import MEANT, MOVED, did_you_mean, nearest, one_of
 from bandit_lab.app.settings.config import CHOICES, SCHEMAS, TRACED
 from bandit_lab.app.settings.schema import default_of, is_name, setting_fields
 
@@ -95,7 +95,7 @@ def _from_hydra(error: BaseException, command: str) -> str:
         if group in CHOICES and option:
             return f"{key}: expected {_options(cause.parent_node, group, option)}, got an unknown option"
         moved = f" (that is now python {MOVED[command, key]})" if (command, key) in MOVED else ""
-        near = moved or did_you_mean(key, settings_of(command)) or " (see --help)"
+        near = moved or _elsewhere(key, command) or did_you_mean(key, settings_of(command)) or " (see --help)"
         return f"{key}: expected a setting of {command}{near}, got an unknown key"
     if isinstance(cause, OmegaConfBaseException) and cause.full_key:
         return f"{cause.full_key}: expected {_expected(str(cause.full_key), command)}, got {_got(error, cause)}"
@@ -108,6 +108,13 @@ def _from_hydra(error: BaseException, command: str) -> str:
         grid = f", sweep.{key}=[{value}] for a grid" if command == "sweep" and key in TRACED else ""
         return f"{key}: expected one value{listed}{grid}, or -m for a run per value, got {value!r}"
     return " ".join(str(error).split())
+
+
+def _elsewhere(key: str, command: str) -> str:
+    """Which other commands have a setting of this very name, unless it is a word for one of this command's."""
+    own = any(key in MEANT.get(name, ()) for name, _ in setting_fields(SCHEMAS[command]))
+    users = [name for name, schema in SCHEMAS.items() if key in schema.__dataclass_fields__]
+    return f" (it is one of {', '.join(users)})" if users and not own else ""
 
 
 def _options(chosen: Any, group: str, word: str) -> str:

@@ -23,6 +23,8 @@ from bandit_lab.lab.explore.start import start
 from bandit_lab.runs.advise.command import AdvisePlan
 
 PAGE = "map.html"
+OF_RUN = ("stiffness", "delay", "reward_key", "run")
+"""Settings that are about a run whose log or configuration is given."""
 FRAME = 900
 """Height of the page in a notebook, pixels."""
 
@@ -48,8 +50,10 @@ def prepare(settings: ExploreSettings, explicit: frozenset[str]) -> ExplorePlan:
     folders = [path for path in settings.paths if holds_run(path)]
     sole = not folders or len(settings.paths) == 1
     _checks.require(sole, "paths", "one sweep's folder, or a log and its configuration", ", ".join(settings.paths))
-    alone = settings.stiffness is None and settings.delay is None
-    _checks.require(alone or bool(settings.paths), "paths", "a log or configuration beside stiffness and delay", "none")
+    of_run = [key for key in OF_RUN if getattr(settings, key) is not None]
+    beside = f"a log or configuration beside {' and '.join(of_run)}"
+    is_run = bool(settings.paths) and not folders
+    _checks.require(not of_run or is_run, "paths", beside, ", ".join(settings.paths) or _checks.NOTHING)
     output = _page_file(settings)
     run, sweep = None, None
     if folders:

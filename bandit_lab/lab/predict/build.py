@@ -8,7 +8,7 @@ import numpy as np
 
 from bandit_lab import _checks, simulation
 from bandit_lab._registry import Registry
-from bandit_lab.app.settings.config import SCHEDULED, TRACED, Settings
+from bandit_lab.app.settings.config import SCHEDULED, TRACED, Settings, SimulationSettings
 from bandit_lab.app.settings.grid import IntervalRule, value_of
 from bandit_lab.bandits import BANDITS, has_clock
 from bandit_lab.grpo import (
@@ -95,11 +95,16 @@ def check_scalars(settings: Settings) -> None:
             got = f"a list of {len(value)}" if isinstance(value, list) else repr(value)
             raise ValueError(f"{name}: expected a number, or a schedule such as {EXAMPLE}, got {got}")
         value_of(name, name, value, rule)
-    _checks.integer("seeds", settings.seeds, 1)
     _checks.integer("steps", settings.steps, 1)
+    _checks.choice("dynamics", settings.dynamics, DYNAMICS)
+
+
+def check_runs(settings: SimulationSettings) -> None:
+    """`check_scalars`, and the same for what only runs have."""
+    check_scalars(settings)
+    _checks.integer("seeds", settings.seeds, 1)
     _checks.integer("seed", settings.seed, 0)
     _checks.require(settings.seed < 2**32, "seed", "an integer below 2^32", settings.seed)
-    _checks.choice("dynamics", settings.dynamics, DYNAMICS)
     if settings.precision is not None:
         _checks.choice("precision", settings.precision, PRECISIONS)
     if settings.rng is not None:

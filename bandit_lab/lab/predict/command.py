@@ -1,6 +1,7 @@
 """`predict`: fixed point, stiffness, oscillator, thresholds and noise of one setting, from formulas alone."""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,10 +33,7 @@ class PredictPlan:
     interval: float
     curves: dict[str, np.ndarray]
 
-    @property
-    def precision(self) -> str | None:
-        """As given: everything here is computed in float64."""
-        return self.settings.precision
+    precision: ClassVar[str] = "float64"
 
 
 def prepare(settings: PredictSettings, explicit: frozenset[str]) -> PredictPlan:
@@ -54,6 +52,10 @@ def prepare(settings: PredictSettings, explicit: frozenset[str]) -> PredictPlan:
     learner = build.build_learner(settings, float(interval))
     if reason := build.check_drift(learner, settings.dynamics):
         raise ValueError(f"{reason}; or predict with dynamics=mean_field")
+    moves = bool(curves) or has_clock(learner.bandit)
+    _checks.require(
+        "steps" not in explicit or moves, "steps", "it beside a schedule or a bandit with a clock", settings.steps
+    )
     still = settings.plot is None or not has_clock(learner.bandit)
     _checks.require(still, "plot", "null where the bandit has a clock", settings.plot)
     return PredictPlan(settings, learner, interval, curves)

@@ -26,6 +26,13 @@ def figures_of(results: "xarray.Dataset") -> list[Figure]:
     return found
 
 
+def undrawn(results: "xarray.Dataset") -> list[str]:
+    """Why there is no phase diagram, as a line, where there is none."""
+    single = [name for name in ("learning_rate", "refresh_interval") if results.sizes[name] == 1]
+    wanted = ", ".join(f"'sweep.{name}=[...]'" for name in single)
+    return [f"No phase diagram: of {' and '.join(single)} there is one value ({wanted} for several)."] if single else []
+
+
 def draw_sweep(results: "xarray.Dataset", folder: Path) -> list[Path]:
     """Draw the pictures of a sweep into `folder`; returns their paths."""
     paths = []

@@ -44,7 +44,7 @@ class SweepPlan:
 
     learner: as it is at step 0, without a schedule; trained: what runs, with it. curves: [steps] factors of every
     setting on a schedule, at most 1; the values of its axis are the largest ones. peaks: [P] learning rates of a row of
-    sampled runs where they are those of the schedule itself, or None.
+    sampled runs where they are those of the schedule or the one that was given, or None.
     drifts: dynamics whose drift is measured, the first one on the whole grid. multiples: [P] learning rates of a row of
     sampled runs in units of the row's threshold; the sampled axes are empty unless dynamics=sampled. no_finite_group:
     why the finite-group drift cannot be computed, or None.
@@ -99,7 +99,7 @@ class SweepPlan:
 
 def prepare(settings: SweepSettings, explicit: frozenset[str]) -> SweepPlan:
     """Check everything. Raises ValueError; does no work."""
-    build.check_scalars(settings)
+    build.check_runs(settings)
     schedules = build.scheduled(settings)
     _checks.choice("boundary", settings.boundary, ("learning_rate", "refresh_interval"))
     _checks.choice("sampled.start", settings.sampled.start, STARTS)
@@ -119,7 +119,8 @@ def prepare(settings: SweepSettings, explicit: frozenset[str]) -> SweepPlan:
     rates, spec = _learning_rates(settings, explicit)
     sampling = settings.dynamics == "sampled"
     intervals, momenta, multiples = _sampled_axes(settings, axes, rule) if sampling else (np.empty(0),) * 3
-    peaks = rates if sampling and "learning_rate" in schedules and "sampled.multiple" not in explicit else None
+    own_rates = "learning_rate" in {*schedules, *explicit}
+    peaks = rates if sampling and own_rates and "sampled.multiple" not in explicit else None
     multiples = multiples if peaks is None else peaks / peaks.max()
     everything = np.concatenate([axes["refresh_interval"], intervals])
     trained = build.build_learner(settings, float(everything.max()))

@@ -9,13 +9,14 @@ import numpy as np
 from bandit_lab._types import Outcome
 from bandit_lab.app.document import ABSENT, Block, Column, Document, On, Paragraph, Table, Value, Values
 from bandit_lab.app.document.value import number
+from bandit_lab.app.settings.config import SweepSettings
 from bandit_lab.app.settings.grid import log_spaced_choice
 from bandit_lab.app.terminal import report
 from bandit_lab.bandits import has_clock
 from bandit_lab.lab.sweep import rows
 from bandit_lab.lab.sweep.compute import Computed
 from bandit_lab.lab.sweep.exact import Equilibrium
-from bandit_lab.lab.sweep.pictures import figures_of
+from bandit_lab.lab.sweep.pictures import figures_of, undrawn
 from bandit_lab.lab.sweep.plan import SweepPlan
 from bandit_lab.lab.sweep.rows import SweepRow
 from bandit_lab.lab.sweep.sampled import SampledResult
@@ -145,6 +146,7 @@ def document_of(plan: SweepPlan, done: Computed, work: dict[str, Any], data: "xa
         *(Paragraph(f"Note: {note}.") for note in dict.fromkeys(row.note for row in stiffness) if note is not ABSENT),
         *boundaries,
         Paragraph(_errors(thresholds, onsets)),
+        *(Paragraph(line) for line in (*_not_used(plan), *undrawn(data))),
     ]
     about_runs: dict[str, Any] = {}
     if sampled is not None:
@@ -189,6 +191,16 @@ def _what(plan: SweepPlan) -> str:
     what = " ".join(group["name"] for group in groups)
     form = report.FORMS.get(convention, convention)
     return f"{what}, staleness {settings.staleness['name']}; momentum convention: {form}"
+
+
+def _not_used(plan: SweepPlan) -> list[str]:
+    """What was set of sampled runs where there are none."""
+    dynamics, usual = plan.settings.dynamics, SweepSettings()
+    names = ["seeds", "sampled", "keep_runs", "rng", "path"] + ["steps"] * (not (plan.curves or plan.moving))
+    names += ["group_size", "prompts"] * (dynamics == "mean_field")
+    changed = [name for name in names if getattr(plan.settings, name) != getattr(usual, name)]
+    told = changed and dynamics != "sampled"
+    return [f"Not used with dynamics={dynamics}, which draws nothing: {', '.join(changed)}."] if told else []
 
 
 def _moving(plan: SweepPlan) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from bandit_lab import _checks, simulation
 from bandit_lab._types import Outcome
-from bandit_lab.app.settings.config import Settings
+from bandit_lab.app.settings.config import Settings, SimulationSettings
 from bandit_lab.app.settings.grid import value_of
 from bandit_lab.app.settings.schema import RunSettings
 from bandit_lab.bandits import has_clock
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 NOTHING_DRAWN = "exact dynamics: there is one run, no noise"
 
 
-def simulated_grid(settings: Settings, axes: Mapping[str, Sequence[Any]], **also: bool | None) -> "xarray.Dataset":
+def simulated_grid(
+    settings: SimulationSettings, axes: Mapping[str, Sequence[Any]], **also: bool | None
+) -> "xarray.Dataset":
     """The runs at every combination of these values, along one dimension per setting. As `simulated`.
 
     Each cell has the numbers of a call of its own.
@@ -48,13 +50,15 @@ def simulated_grid(settings: Settings, axes: Mapping[str, Sequence[Any]], **also
     )  # fmt: skip
 
 
-def simulated(settings: Settings, curves: bool | None = False, off_policy: bool | None = None) -> "xarray.Dataset":
+def simulated(
+    settings: SimulationSettings, curves: bool | None = False, off_policy: bool | None = None
+) -> "xarray.Dataset":
     """Run the setting; with `curves` the reward of every seed is kept, with `off_policy` what that function measures.
 
     off_policy: None for true where drawn answers are another law's than the policy's that acts and one acts at once.
     Raises ValueError for anything out of range.
     """
-    build.check_scalars(settings)
+    build.check_runs(settings)
     schedules = build.scheduled(settings)
     rule = build.interval_rule(settings)
     interval = value_of("refresh_interval", "refresh_interval", settings.refresh_interval, rule)

@@ -86,7 +86,7 @@ def gather(settings: LogSettings, advance: ProgressCallback, given_as: str = "pa
     what = "logs (files or folders as plain arguments), or logs_index=PATH"
     if not (settings.paths or settings.logs_index):
         raise ValueError(f"paths: expected {what}, got none")
-    _checks.require(not (settings.paths and settings.logs_index), "paths", f"{what}, one of the two", "both")
+    _checks.require(not (settings.paths and settings.logs_index), "paths", f"{what}, one of the two", _checks.BOTH)
     one = "one run beside it (a table of runs names such files in its column eval_curve)"
     _checks.require(not (settings.eval_path and settings.logs_index), "eval_path", one, "logs_index")
     for key, named in ((given_as, settings.paths), ("beside", settings.beside), ("eval_path", [settings.eval_path])):
@@ -133,7 +133,8 @@ def check_there(key: str, path: str) -> None:
         there = False
     shown = visible(path) if len(path) < 300 else f"{visible(path[:300])}..."
     if not there:
-        raise ValueError(f"{key}: {shown}: expected a readable file or folder, got nothing of this name")
+        column = f" (eval_key={shown} is a column of the log itself)" if key == "eval_path" else ""
+        raise ValueError(f"{key}: {shown}: expected a readable file or folder{column}, got nothing of this name")
 
 
 def _pasted(options: dict[str, Any], settings: LogSettings) -> list[Log]:

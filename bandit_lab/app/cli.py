@@ -70,7 +70,7 @@ def _help(command: str | None, arguments: list[str]) -> int:
     place = next((i for i, argument in enumerate(arguments) if argument in HELP), 0)
     topic = next((a for a in arguments[place + 1 : place + 2] if "=" not in a and not a.startswith("-")), None)
     try:
-        modules = plugins.named(arguments)
+        modules = plugins.named(map(plugins.as_modules, arguments))
         if modules or ((command or topic) and plugins.announced()):
             plugins.load(modules)
         found = texts.topic_help(command, topic) if topic else None

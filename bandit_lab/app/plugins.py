@@ -98,7 +98,7 @@ def load(
         for variant in registry if not registry.given else ():
             if registry.is_outside(variant):
                 registry.build(variant, {})
-    compose.register([*_choices(overrides, laboratory)], folder, only)
+    compose.register([*_choices(overrides, laboratory, folder)], folder, only)
 
 
 def _check_registers(name: str) -> None:
@@ -161,7 +161,33 @@ def named(overrides: Iterable[str]) -> list[str]:
     return modules
 
 
-def _choices(overrides: Iterable[str], laboratory: bool) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def as_modules(argument: str) -> str:
+    """`plugins=mad.py` and `'plugins=[mad.py,./other.py]'` as the list of modules that is meant; all else as it is."""
+    key, _, value = argument.partition("=")
+    if key.lstrip("+") != "plugins" or not re.fullmatch(r"\[?[\w./, ]+\]?", value):
+        return argument
+    return f"{key}=[{','.join(module_named(name) for name in value.strip('[]').split(','))}]"
+
+
+def module_named(name: str) -> str:
+    """`mad` of `mad.py` or `./mad.py`, files of the working directory; other names as they are."""
+    return re.sub(r"^(?:\./)?(\w+)\.py$", r"\1", name.strip())
+
+
+def _check_not_forgotten(registry: Registry[Any], name: str) -> None:
+    """Raise ValueError if a file of the working directory seems to hold this unknown variant: nobody imported it."""
+    group = registry.kind
+    registers = re.compile(rf"register_{group.partition('_')[0]}\w*\(\s*['\"]{name}['\"]")
+    for file in filter(Path.is_file, sorted(Path().glob("*.py"))):
+        named = file.stem == name and group != "optimizer"  # optax may have one of this name
+        if named or registers.search(file.read_text(encoding="utf-8", errors="replace")):
+            beside = f"'plugins=[{file.stem}]' beside it, which imports {file.name}"
+            raise ValueError(f"{group}: expected one of {', '.join(registry)}, or {beside}, got {name!r}")
+
+
+def _choices(
+    overrides: Iterable[str], laboratory: bool, folder: str | None
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """(group, name, settings) of every variant, and of every other name that the overrides choose: an optimiser of
     optax, or a mistake that is judged where the variant is built."""
     every = chosen_from(laboratory)
@@ -172,6 +198,8 @@ def _choices(overrides: Iterable[str], laboratory: bool) -> Iterator[tuple[str, 
         group, _, names = argument.partition("=")
         for name in map(str.strip, names.split(",")) if group in known else ():
             if re.fullmatch(r"\w+", name) and name not in known[group]:
+                if folder is None or not Path(folder, group, f"{name}.yaml").is_file():
+                    _check_not_forgotten(known[group], name)
                 yield group, name, {"name": name} | ({"options": {}} if group == "optimizer" else {})
 
 

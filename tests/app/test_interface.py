@@ -22,7 +22,7 @@ from bandit_lab.app import interface, plugins
 from bandit_lab.app.cli import BAD_INPUT, explicit_keys, main, rewritten
 from bandit_lab.app.plots.style import style
 from bandit_lab.app.settings import compose
-from bandit_lab.app.settings.config import SCHEMAS, Settings
+from bandit_lab.app.settings.config import SCHEMAS, SimulationSettings
 from bandit_lab.app.terminal import report
 from bandit_lab.app.terminal.arguments import as_overrides
 from bandit_lab.bandits import BANDITS, k_arm, two_arm
@@ -84,13 +84,13 @@ SIGNED = ("predict", "sweep", "reproduce", "fit", "diagnose", "advise", "explore
 
 
 @pytest.mark.parametrize(
-    ("name", "command"), [*zip(SIGNED, SIGNED, strict=True), ("branch", "predict"), ("simulate", "predict")]
+    ("name", "command"), [*zip(SIGNED, SIGNED, strict=True), ("branch", "predict"), ("simulate", "sweep")]
 )
 def test_signatures_and_documentation_are_made_of_the_settings(name, command):
     function = getattr(bl, name)
     parameters = inspect.signature(function).parameters
     keywords = {key: one.default for key, one in parameters.items() if one.kind is one.KEYWORD_ONLY}
-    known = {one.name for one in fields(Settings if name == "simulate" else SCHEMAS[command])}
+    known = {one.name for one in fields(SimulationSettings if name == "simulate" else SCHEMAS[command])}
     left_out = {"simulate": {"run_dir", "overwrite", "compilation_cache", "quiet"}, "branch": {"plot"}}
     missing = left_out.get(name, set())
     assert known - {*parameters} == missing
@@ -365,6 +365,13 @@ def test_results_are_drawn_whole_or_on_given_axes():
     assert found.plot(ax=right, momentum=0.0).figure is figure
     titles = [axes.get_title() for axes in (left, right, found.plot(momentum=0.5))]
     assert titles == [rf"momentum $\mu$ = {momentum}" for momentum in ("0.5", "0", "0.5")]
+    figure = plt.figure(figsize=(3.4, 2.6), layout="constrained")  # of a small panel the legend covers a part
+    shown, whole = found.plot(ax=figure.subplots(), momentum=0.5).get_legend(), plt.figure(figsize=(9, 9)).subplots()
+    figure.draw_without_rendering()
+    names = {text.get_text(): text.get_window_extent() for text in figure.axes[0].texts}
+    assert not any(box.overlaps(shown.get_window_extent()) for box in names.values())
+    told = {text.get_text() for text in shown.get_texts()} | {name.replace("\n", " ") for name in names}
+    assert {text.get_text().replace("\n", " ") for text in found.plot(ax=whole, momentum=0.5).texts} <= told
     rng = np.random.default_rng(0)
     log = [{"step": i, "reward": float(0.5 + 0.3 * np.sin(i / 5) + 0.02 * rng.normal())} for i in range(100)]
     Path("log.json").write_text(json.dumps({"log_history": log}))
@@ -374,7 +381,7 @@ def test_results_are_drawn_whole_or_on_given_axes():
         assert part.get_ylabel() == "reward"
         assert part.get_legend() is not None
     plt.close("all")
-    with pytest.raises(ValueError, match="plot: expected a result with a picture, got Prediction"):
+    with pytest.raises(ValueError, match=r"plot: expected .* picture \(of branch, .* got Prediction"):
         bl.predict().plot()
 
 
@@ -504,3 +511,20 @@ def test_a_name_alone_may_be_a_text_or_a_dictionary():
     assert lag == same != other
     with pytest.raises(ValueError, match="staleness: expected one of refresh, lag, pipeline, got 'old'"):
         bl.advise(**asked, staleness={"name": "old"})
+
+
+def test_a_finished_run_is_opened_and_drawn_again(capsys):
+    """What it says is what the command returned; a folder without a finished run is one line."""
+    grid = {"sweep": {"refresh_interval": [1, 2], "learning_rate": {"num": 4}, "momentum": [0.0]}}
+    found = bl.sweep(**grid, dynamics="mean_field", run_dir="swept")
+    again = bl.load("swept")
+    assert again.to_dict()["threshold"] == found.to_dict()["threshold"]
+    again.plot().figure.savefig("again.pdf")
+    assert Path("again.pdf").read_bytes().startswith(b"%PDF")
+    plt.close("all")
+    verdict = bl.predict(refresh_interval=8, run_dir="predicted").verdict
+    assert bl.load(Path("predicted")).verdict == verdict
+    Path("empty").mkdir()
+    for folder, words in (("empty", "no run was written"), ("nowhere", "nothing there")):
+        with pytest.raises(ValueError, match=rf"folder: expected the folder of a run.*{words}"):
+            bl.load(folder)

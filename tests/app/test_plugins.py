@@ -7,6 +7,7 @@ import pytest
 from omegaconf import OmegaConf
 from turning import ESCORT
 
+import bandit_lab as bl
 from bandit_lab.app import plugins
 from bandit_lab.app.cli import main
 from bandit_lab.app.settings import compose
@@ -106,7 +107,9 @@ def test_a_policy_whose_neutral_direction_turns_has_the_thresholds_that_are_pred
     asked = ["sweep", "plugins=[plug_escort]", "bandit=escort", "dynamics=mean_field", *few, "run_dir=run"]
     assert main([*asked, "quiet=true", "compilation_cache=null"]) == 0
     assert "Note: neutral directions of this policy turn" in " ".join(capsys.readouterr().out.split())
-    assert main(["predict", "plugins=[plug_escort]", "bandit=escort", "compilation_cache=null", "run_dir=one"]) == 0
+    assert (
+        main(["predict", "plugins=[plug_escort]", "bandit=escort", "compilation_cache=null", "run_dir=one", "-v"]) == 0
+    )
     assert "Note: neutral directions of this policy turn" in " ".join(capsys.readouterr().out.split())
     found = json.loads((folder / "run" / "summary.json").read_text())
     assert abs(found["threshold"][0]["relative_error"]) < 1e-4
@@ -122,3 +125,35 @@ def test_an_unknown_option_of_a_plugin_is_named(folder, capsys):
     assert "bandit.color: expected an option of bandit=plug_d (rewards, shift, labels, start)" in err
     assert main(["predict", "plugins=[plug_d]", "bandit=plug_d", "bandit.shift=[1]"]) == 2
     assert "bandit.shift: expected a finite number" in capsys.readouterr().err
+
+
+FORGOTTEN = """
+from bandit_lab.grpo import Scaled, register_advantage
+
+@register_advantage("plug_{name}")
+class Own(Scaled):
+    def scale(self, variance, silent, size):
+        return 2.0
+"""
+
+
+@pytest.mark.parametrize("name", ["e", "another_name"])
+def test_a_forgotten_plug_in_is_named(folder, name, capsys):
+    """By the file's name, or by what it registers; a name that no file of the folder has is refused as ever."""
+    (folder / "plug_e.py").write_text(FORGOTTEN.format(name=name))
+    assert main(["predict", f"advantage=plug_{name}"]) == 2
+    assert "or 'plugins=[plug_e]' beside it, which imports plug_e.py, got" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=r"plugins=\[plug_e\]"):
+        bl.simulate(advantage=f"plug_{name}")
+    assert main(["predict", "advantage=plug_none"]) == 2
+    assert "plug_e" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", ["plug_f", "plug_f.py", "./plug_f.py", "[plug_f.py]"])
+def test_one_module_is_a_list_of_one_and_a_file_is_its_module(folder, given, monkeypatch):
+    monkeypatch.delitem(sys.modules, "plug_f", raising=False)
+    (folder / "plug_f.py").write_text(FORGOTTEN.format(name="f"))
+    assert main(["predict", f"plugins={given}", "advantage=plug_f", "quiet=true", "run_dir=run"]) == 0
+    assert OmegaConf.load("run/config.yaml").plugins == ["plug_f"]
+    if not given.startswith("["):
+        assert bl.predict(plugins=given, advantage="plug_f").verdict

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
 
+PICTURED = "of branch, which takes the settings of predict, of sweep, bench, fit, diagnose or advise"
 _ROWS, _LINES, _WIDTH = 3, 5, 160  # of a repr: rows of a table, lines in all, characters of a line
 
 
@@ -128,9 +129,8 @@ class Document(Contents):
         panels = [block for block in pictures if block.on_axes is not None]
         whole = ax is None and not which
         if not (pictures if whole else panels):
-            raise ValueError(
-                f"plot: expected a result with a picture{'' if whole else ' of one panel'}, got {self.title}"
-            )
+            those = f"a result with a picture{'' if whole else ' of one panel'} ({PICTURED})"
+            raise ValueError(f"plot: expected {those}, got {self.title}")
         with sizes():
             if whole:
                 return pictures[0].draw().axes[0]

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bandit_lab import _checks
 from bandit_lab._names import did_you_mean
 from bandit_lab.app.document import Document
-from bandit_lab.app.interface.keywords import call, composed, plain, working
+from bandit_lab.app.interface.keywords import call, composed, finished, plain, working
 from bandit_lab.app.interface.logs import Log
 from bandit_lab.app.interface.signatures import with_settings
-from bandit_lab.app.settings.config import TRACED, Settings
+from bandit_lab.app.settings.config import TRACED, SimulationSettings
 from bandit_lab.app.settings.schema import CompilingSettings
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ __all__ = [
     "explore",
     "export",
     "fit",
+    "load",
     "predict",
     "reproduce",
     "simulate",
@@ -249,6 +251,30 @@ def status(folder: str | Path) -> Document:
     return call("status", {"folder": str(folder)})
 
 
+def load(folder: str | Path) -> Document:
+    """The result of a finished run folder, to be read and drawn again.
+
+        bandit_lab.load("outputs/sweep/my_run").plot().figure.savefig("diagram.pdf")
+
+    Returns:
+      A document of what `summary.json` and `results.zarr` hold. Of a sweep `plot()` draws the diagram as before; other
+      results keep their pictures as files.
+
+    Raises:
+      ValueError: `folder` is not that of one finished run.
+    """
+    from bandit_lab.app.folder import written
+    from bandit_lab.app.folder.status import runs_in
+
+    place, jobs = runs_in(str(folder))
+    names = ", ".join(job.name for job in jobs[:4])
+    _checks.require(not jobs, "folder", "one run", f"{place}, which holds several ({names})")
+    manifest = written.inspect_folder(place).manifest
+    if manifest is None:
+        raise ValueError(f"folder: expected a finished run (`status` tells what is left), got {str(folder)!r}")
+    return finished(str(manifest["command"]), place)
+
+
 @with_settings("export")
 def export(folder: str | Path, **settings: Any) -> Document:
     """The results of a run folder as one file, CSV or Parquet: `python -m bandit_lab export`.
@@ -265,10 +291,11 @@ def export(folder: str | Path, **settings: Any) -> Document:
     return call("export", {"folder": str(folder), **settings})
 
 
-_SIMULATED = {one.name for one in fields(Settings)} - {one.name for one in fields(CompilingSettings)} | {"plugins"}
+_OF_RUNS = [one.name for one in fields(SimulationSettings)]
+_SIMULATED = {*_OF_RUNS} - {one.name for one in fields(CompilingSettings)} | {"plugins"}
 
 
-@with_settings("predict", only=_SIMULATED)
+@with_settings("sweep", only=_SIMULATED)
 def simulate(*, curves: bool = False, off_policy: bool | None = None, **settings: Any) -> "xarray.Dataset":
     """Many seeds of one setting, on the fast path where it serves.
 
@@ -281,7 +308,7 @@ def simulate(*, curves: bool = False, off_policy: bool | None = None, **settings
       off_policy: whether it is measured at every update how far the law that draws is from the policy that learns, and
         how answers are weighed. For that, up to 128 runs are made anew on the reference path. Default: where `sampler`
         is not `exact`.
-      settings: those of `predict`, with its defaults: `bandit`, `advantage`, ..., `seeds`
+      settings: those of `sweep` for one setting, with its defaults: `bandit`, `advantage`, ..., `seeds`
         (S), `steps` (T), `seed`, `refresh_interval` [steps], `learning_rate` [logits per unit gradient], `momentum`,
         `kl_weight` [reward per nat], `group_size`, `dynamics`, `precision`, `path`. With dynamics="mean_field" or
         "finite_group" there is one run. Several values of `learning_rate`, `momentum`, `refresh_interval` or
@@ -311,6 +338,7 @@ def simulate(*, curves: bool = False, off_policy: bool | None = None, **settings
             near = did_you_mean(key, sorted(_SIMULATED))
             raise ValueError(f"{key}: expected a setting of simulate{near}, got an unknown key")
     axes = {name: plain(name, value) for name, value in settings.items() if name in TRACED and np.ndim(value)}
-    with working("predict", {name: value for name, value in settings.items() if name not in axes}) as given:
-        chosen: Any = OmegaConf.to_object(composed("predict", given)[0])
+    with working("sweep", {name: value for name, value in settings.items() if name not in axes}) as given:
+        whole: Any = OmegaConf.to_object(composed("sweep", given)[0])
+        chosen = SimulationSettings(**{name: getattr(whole, name) for name in _OF_RUNS})
         return simulated_grid(chosen, axes, curves=curves, off_policy=off_policy)

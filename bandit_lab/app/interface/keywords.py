@@ -58,7 +58,7 @@ def working(command: str, keywords: Mapping[str, Any], paths: tuple[Log, ...] = 
         raise ValueError(textwrap.shorten(text, _LONGEST, placeholder=" ...")) from None
 
 
-def composed(command: str, keywords: Mapping[str, Any]) -> tuple[Any, frozenset[str]]:
+def composed(command: str, keywords: dict[str, Any]) -> tuple[Any, frozenset[str]]:
     """(settings as Hydra composes them from these keywords, the keys that were given).
 
     Raises:
@@ -71,8 +71,12 @@ def composed(command: str, keywords: Mapping[str, Any]) -> tuple[Any, frozenset[
     from bandit_lab.app.settings.grid import check_sweepable
 
     modules = keywords.get("plugins")
+    if isinstance(modules, str | list | tuple):
+        listed = [modules] if isinstance(modules, str) else modules
+        modules = [plugins.module_named(str(one)) for one in listed]
+        keywords = keywords | {"plugins": modules}
     choices, values = _choices(command, keywords), dict(_flat(command, keywords))
-    plugins.load(modules if isinstance(modules, list | tuple) else (), choices, laboratory=computes(command))
+    plugins.load(modules if isinstance(modules, list) else (), choices, laboratory=computes(command))
     with compose.hydra_ready():
         config = compose.composed(command, choices)
     for key, value in values.items():
@@ -224,8 +228,10 @@ def finished(command: str, folder: Path, incomplete: str = "") -> Document:
     from bandit_lab.app.terminal.commands import COMMANDS
 
     summary = json.loads((folder / SUMMARY).read_bytes())
-    with xarray.open_zarr(folder / RESULTS, chunks=None) as stored:
-        data = stored.load()
+    data = None
+    if (folder / RESULTS).exists():
+        with xarray.open_zarr(folder / RESULTS, chunks=None) as stored:
+            data = stored.load()
     single = {key: value for key, value in summary.items() if not isinstance(value, dict | list)}
     sections: dict[str, list[Block]] = {"": [Values(single)]}
     for key, value in summary.items():
@@ -235,7 +241,8 @@ def finished(command: str, folder: Path, incomplete: str = "") -> Document:
             rows = bool(value) and all(isinstance(row, dict) for row in value)
             sections[key if rows else ""] = [_table(value)] if rows else [*sections[""], Values({key: value})]
     module: Any = COMMANDS[command].load()
-    sections[""] = [*sections[""], *module.figures_of(data)]
+    if data is not None and hasattr(module, "figures_of"):
+        sections[""] = [*sections[""], *module.figures_of(data)]
     return Document(command, sections, data, incomplete=incomplete)
 
 

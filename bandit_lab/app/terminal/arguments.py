@@ -11,6 +11,7 @@ from dataclasses import Field
 from typing import Any
 
 from bandit_lab._names import did_you_mean, nearest
+from bandit_lab.app.plugins import as_modules
 from bandit_lab.app.settings.config import SCHEMAS
 from bandit_lab.app.settings.schema import is_name, setting_fields
 from bandit_lab.app.terminal.commands import COMMANDS
@@ -29,7 +30,7 @@ _OVERRIDE = re.compile(r"(?:\+{0,2}|~)([A-Za-z_][\w@]*)[\w.@/:]*=(.*)", re.DOTAL
 def as_overrides(command: str, arguments: Sequence[str]) -> list[str]:
     """The arguments with all plain paths put into the command's list of paths. Raises `BadInput` for odd ones."""
     key, known = COMMANDS[command].paths, SCHEMAS[command].__dataclass_fields__
-    arguments = [as_mapping(one, known) for one in arguments]
+    arguments = [as_modules(as_mapping(one, known)) for one in arguments]
     if "verbose" in known:
         arguments = ["verbose=true" if one in VERBOSE else one for one in arguments]
     if not key:

@@ -231,7 +231,8 @@ def _draw_curves(panel: Axes, found: Results) -> None:
     for place, (wanted, shade) in enumerate(zip(found.setting.damping.shown, SHADES, strict=True)):
         i = int(np.argmin(np.abs(np.log(zeta / wanted))))
         panel.plot(gone, found.predicted.closed_form[i], color=shade, linewidth=1.2)
-        panel.plot(gone[::3], found.measured.curve[i][::3], "o", color=shade, markersize=2.2, markerfacecolor="white")
+        points = found.measured.curve[i][::3].where(gone[::3] <= 5)
+        panel.plot(gone[::3], points, **s.MEASURED | {"color": shade, "markersize": 2.2})
         panel.text(5, 0.44 - 0.1 * place, rf"$\zeta$ = {zeta[i]:.2g}", color=shade, fontsize=6.5, ha="right")
     panel.plot(gone, found.predicted.exponential, **s.LAW)
     panel.text(5, 0.04, "- - exponential", fontsize=6.5, ha="right")

@@ -214,6 +214,7 @@ def _run_with_inertia(curves: Setting) -> np.ndarray:
 
 SHADE = (s.BLUE, s.GREEN, s.VERMILION)
 SHADES = (s.BLACK, s.BLUE, s.GREEN, s.ORANGE, s.VERMILION)
+IN_FRAME = (14, 29)
 SMALL = s.MEASURED | {"markersize": 3.2, "linewidth": 0.8}
 
 
@@ -238,11 +239,12 @@ def _draw_sweep(panel: Axes, found: Results) -> None:
     for place, (mu, shade) in enumerate(zip(found.predicted.momentum.values, SHADES, strict=False)):
         panel.plot(gone, found.predicted.success.sel(momentum=mu), color=shade, linewidth=1.2)
         points = found.measured.success.sel(momentum=mu)[::3]
-        panel.plot(gone[::3], points, "o", color=shade, markersize=2.2, markerfacecolor="white")
+        points = points.where((gone[::3] >= IN_FRAME[0]) & (gone[::3] <= IN_FRAME[1]))
+        panel.plot(gone[::3], points, **s.MEASURED | {"color": shade, "markersize": 2.2})
         panel.text(28.5, 0.42 - 0.09 * place, rf"$\mu$ = {mu:g}", color=shade, fontsize=6.5, ha="right")
     sheet.small_note(panel, 0.015, 0.98, "lines:\npredicted\ncircles:\nmeasured", va="top")
     xlabel = "$t\\,\\eta/(1-\\mu)$ (" + s.RATE_UNIT.replace(" ", "\n", 1) + ")"
-    panel.set(xlabel=xlabel, ylabel="success", xlim=(14, 29), ylim=(0, 1))
+    panel.set(xlabel=xlabel, ylabel="success", xlim=IN_FRAME, ylim=(0, 1))
 
 
 def _draw_delays(panel: Axes, found: Results) -> None:

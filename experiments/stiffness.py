@@ -160,7 +160,7 @@ def draw(figure: Figure, found: Results, wide: bool) -> None:
         }
         axes[0].plot(predicted[mine], measured[mine], markeredgewidth=0.8, **look)
         sheet.name_marker(axes[0], 0.05, 0.93 - 0.09 * row, s.MODEL_NAMES[model], look)
-        axes[1].plot(predicted[mine], np.maximum(error[mine], 1e-11), markeredgewidth=0.8, **look)
+        axes[1].plot(predicted[mine], np.maximum(error[mine], 1e-11), markeredgewidth=0.8, clip_on=False, **look)
     axes[0].set(xscale="log", yscale="log", xlim=ends, ylim=ends)
     axes[0].set_ylabel(f"measured threshold $\\eta$\n({s.RATE_UNIT})")
     note = f"line: measured = predicted\n{error.size} random bandits"

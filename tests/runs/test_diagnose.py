@@ -17,6 +17,7 @@ from bandit_lab.app.cli import BAD_INPUT, INCOMPLETE, OK, main
 from bandit_lab.runs.diagnose import diagnose
 from bandit_lab.runs.diagnose.first_screen import three_numbers
 from bandit_lab.runs.diagnose.plot import diagnosis_figure
+from bandit_lab.runs.logs.findings import begun
 from bandit_lab.runs.read import read
 
 POINTS = 100
@@ -346,3 +347,43 @@ def test_a_finding_about_the_whole_run_is_not_shaded():
         assert any(isinstance(patch, Rectangle) for patch in figure.axes[0].patches) == shaded
         assert any(text.get_text().startswith("1") for text in figure.axes[0].texts)
         plt.close(figure)
+
+
+def test_a_gradient_norm_is_drawn_where_the_verdict_rests_on_it():
+    """Planted: the same run with a steady norm has no panel of it; the dashed line is named."""
+    rng = np.random.default_rng(0)
+    reward = np.clip(0.02 * np.arange(40), 0, 0.5) + 0.02 * rng.normal(size=40)
+    reward[25:] = 0.05 + 0.02 * rng.normal(size=15)
+    panels, texts = [], []
+    for late in (1.0, 1e4):
+        norm = np.exp(0.3 * rng.normal(size=40)) * np.where(np.arange(40) >= 28, late, 1.0)
+        rows = [
+            {"step": i, "reward": float(r), "grad_norm": float(g)}
+            for i, (r, g) in enumerate(zip(reward, norm, strict=True))
+        ]
+        Path("log.json").write_text(json.dumps({"log_history": rows}))
+        (curve,) = read("log.json")
+        figure = diagnosis_figure("x", curve, diagnose(curve))
+        figure.draw_without_rendering()
+        panels.append([axis.get_ylabel() for axis in figure.axes])
+        texts.append([text.get_text() for text in figure.legends[0].get_texts()])
+        plt.close(figure)
+    assert panels == [["reward"], ["reward", "gradient\nnorm"]]
+    assert all("where it begins" in one for one in texts)
+
+
+def test_numbers_of_evidence_do_not_overlap(monkeypatch):
+    """Begun one step apart, at the same step, and at the end of the run."""
+    firsts = [25.0, 30.0, 13.0, 13.0, 12.0, 13.5, 38.0, 39.0]
+    monkeypatch.setattr("bandit_lab.runs.diagnose.plot.marks", lambda found: [(one, 40.0, "x") for one in firsts])
+    assert [one[1:] for one in begun(firsts, 40.0)] == [
+        ("5", 0), ("3, 4", 1), ("6", 2), ("1", 0), ("2", 0), ("7", 0), ("8", 1),
+    ]  # fmt: skip
+    Path("run.json").write_text(json.dumps([{"step": step, "reward": 0.5} for step in range(41)]))
+    (curve,) = read("run.json")
+    figure = diagnosis_figure("x", curve, diagnose(curve))
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts]
+    assert len(boxes) == 7
+    assert not [1 for place, one in enumerate(boxes) for other in boxes[:place] if one.overlaps(other)]
+    plt.close(figure)

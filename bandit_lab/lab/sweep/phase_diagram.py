@@ -100,11 +100,25 @@ def draw_on(axes: Axes, results: "xarray.Dataset", momentum: float | None = None
     _checks.require(chosen in grid, "momentum", f"one of {', '.join(map(str, grid))}", chosen)
     part = results.isel(kl_weight=0).sel(momentum=chosen)
     named = _diagram(axes, part, _lines(results, part), _coarse(results, chosen))
-    axes.set(xlabel=INTERVAL, ylabel=s.RATE, title=rf"momentum $\mu$ = {chosen:g}")
+    axes.set(xlabel=INTERVAL, ylabel=s.RATE.replace(" (", "\n("), title=rf"momentum $\mu$ = {chosen:g}")
     if legend:
-        alone = results.drop_vars("onset_measured")  # is in the panel of ratios
-        fills = sorted(set(np.unique(part["outcome"]).tolist()) - named)
-        axes.legend(handles=_handles(alone, fills), fontsize=7)
+        _legend_on(axes, results.drop_vars("onset_measured"), set(np.unique(part["outcome"]).tolist()) - named)
+
+
+def _legend_on(axes: Axes, results: "xarray.Dataset", fills: set[int]) -> None:
+    """A legend within the axes. A region whose name it would cover is in it instead.
+
+    results: without the onset as measured, which is in the panel of ratios.
+    """
+    codes = {name.replace("\n", " "): int(code) for code, name in REGION.items()}
+    names = {text: codes[name] for text in axes.texts if (name := text.get_text().replace("\n", " ")) in codes}
+    box = axes.legend(handles=_handles(results, sorted(fills)), fontsize=7)
+    axes.figure.figure.draw_without_rendering()
+    covered = [text for text in names if text.get_window_extent().overlaps(box.get_window_extent())]
+    for text in covered:
+        text.remove()
+    if covered:
+        _legend_on(axes, results, fills | {names[text] for text in covered})
 
 
 def _coarse(results: "xarray.Dataset", momentum: float) -> "xarray.Dataset | None":

@@ -13,21 +13,30 @@ from bandit_lab.app.plots import style as s
 from bandit_lab.app.terminal.report import middle_cut
 from bandit_lab.runs.diagnose import Diagnosis
 from bandit_lab.runs.fit.plot import COLUMNS, HELD_OUT, RAW, step_label, subplots_of
-from bandit_lab.runs.logs.findings import marks, verdict_text
+from bandit_lab.runs.logs.findings import begun, marks, verdict_text
 from bandit_lab.runs.logs.runs import LogRow
 from bandit_lab.runs.read import Curve
 
 _SMOOTH: s.Look = {"color": s.BLUE, "linewidth": 1.6}
-_COLOURS = (s.VERMILION, s.PURPLE, s.ORANGE)
-_BELOW = {"entropy": "entropy (nats)", "zero_std_frac": "silent groups", "kl": "KL (nats)"}
+_BEGIN: s.Look = {"color": s.VERMILION, "linestyle": (0, (3, 2)), "linewidth": 1}
+_BEHIND = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5}
+_COLOURS = (s.VERMILION, s.PURPLE, s.ORANGE, s.SKY)
+_BELOW = {
+    "entropy": "entropy\n(nats)",
+    "zero_std_frac": "silent\ngroups",
+    "kl": "KL\n(nats)",
+    "grad_norm": "gradient\nnorm",
+}
 """Logged quantities with a panel of their own, and its label."""
+_ASKED = {"grad_norm": {"grad_norm_explosion", "gradient_lost"}}
+"""Those that are drawn only where the verdict rests on them: on such measures."""
 _WHOLE = 0.95
 """Share of a run from which a finding is about all of it."""
 
 
 def diagnosis_figure(name: str, curve: Curve, found: Diagnosis) -> Figure:
     """Reward above, one low panel for each further quantity below."""
-    below = [key for key in _BELOW if key in curve.series]
+    below = _drawn_below(curve, found)
     figure, axes = plt.subplots(
         1 + len(below), 1, figsize=(5.6, 3.2 + 0.95 * len(below)), sharex=True, squeeze=False,
         gridspec_kw={"height_ratios": [3.0] + [1.0] * len(below)},
@@ -35,13 +44,22 @@ def diagnosis_figure(name: str, curve: Curve, found: Diagnosis) -> Figure:
     for axis, key, colour in zip(axes[1:, 0], below, _COLOURS, strict=False):
         axis.plot(curve.series[key].step, curve.series[key].value, color=colour, linewidth=1.1)
         axis.set_ylabel(_BELOW[key], fontsize=7.5)
+        if key == "grad_norm" and np.all(curve.series[key].value > 0):
+            axis.set_yscale("log")
         _shade(axis, curve, found)
     handles = _marked(axes[0, 0], curve, found)
+    figure.align_ylabels()
     verdict = "\n".join(textwrap.wrap(_verdict(found), 72))
     axes[0, 0].set_title(_title(name, 60, verdict), fontsize=9)
     axes[-1, 0].set_xlabel(step_label(curve.step_unit))
     figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8)
     return figure
+
+
+def _drawn_below(curve: Curve, found: Diagnosis) -> list[str]:
+    """The quantities that have a panel."""
+    rests = {one.metric for finding in found.findings if finding.present for one in finding.evidence if one.above}
+    return [key for key in _BELOW if key in curve.series and (key not in _ASKED or rests & _ASKED[key])]
 
 
 def diagnosis_on(axis: plt.Axes, name: str, curve: Curve, found: Diagnosis) -> None:
@@ -55,15 +73,19 @@ def _marked(axis: plt.Axes, curve: Curve, found: Diagnosis) -> list[Line2D | Pat
     """The reward, with numbers on the evidence, each where its steps begin."""
     handles = _reward(axis, curve)
     _shade(axis, curve, found)
-    begun: dict[float, list[str]] = {}
-    for number, (first, last, text) in enumerate(marks(found), start=1):
-        begun.setdefault(first, []).append(str(number))
+    seen = marks(found)
+    for number, (first, last, text) in enumerate(seen, start=1):
         told = "the whole run" if _whole(curve, first, last) else f"steps {first:g} to {last:g}"
         handles.append(Patch(facecolor=s.YELLOW, alpha=0.4, label=f"{number}: {text}, {told}"))
-    for first, numbers in begun.items():
+    if any(not _whole(curve, first, last) for first, last, _ in seen):
+        handles.append(Line2D([], [], label="where it begins", **_BEGIN))
+    start, end = float(curve.step[0]), float(curve.step[-1])
+    for first, numbers, line in begun([first for first, _, _ in seen], end - start):
+        late = first > end - 0.1 * (end - start)
         axis.annotate(
-            ", ".join(numbers), (first, 1), (3, -2), xycoords=("data", "axes fraction"), textcoords="offset points",
-            fontsize=9, weight="bold", color=s.VERMILION, va="top",
+            numbers, (first, 1), (-3 if late else 3, -2 - 11 * line), xycoords=("data", "axes fraction"),
+            textcoords="offset points", fontsize=9, weight="bold", color=s.VERMILION, va="top",
+            ha="right" if late else "left", bbox=_BEHIND,
         )  # fmt: skip
     return handles
 
@@ -73,7 +95,7 @@ def _shade(axis: plt.Axes, curve: Curve, found: Diagnosis) -> None:
     windows = {(first, last) for first, last, _ in marks(found) if not _whole(curve, first, last)}
     for first, last in sorted(windows):
         axis.axvspan(first, last, facecolor=s.YELLOW, alpha=0.16, linewidth=0)
-        axis.axvline(first, color=s.VERMILION, linestyle=(0, (3, 2)), linewidth=1)
+        axis.axvline(first, **_BEGIN)
 
 
 def _whole(curve: Curve, first: float, last: float) -> bool:

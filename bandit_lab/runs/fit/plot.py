@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from bandit_lab.app.plots import style as s
 from bandit_lab.app.terminal.report import middle_cut
 from bandit_lab.runs.fit.work import Fitted
-from bandit_lab.runs.logs.findings import marks
+from bandit_lab.runs.logs.findings import begun, marks
 from bandit_lab.runs.logs.runs import LogRow
 
 COLUMNS = 4
@@ -197,10 +197,11 @@ def _extras(axis: Axes, panel: RunPanel) -> list[Line2D | Patch]:
         bottom = axis.get_ylim()[0]
         axis.plot(panel.lost, np.full(panel.lost.size, bottom), "|", color=s.PURPLE, clip_on=False)
         handles.append(Line2D([], [], label="reward not finite", color=s.PURPLE, marker="|", linestyle="none"))
+    for first, numbers, line in begun([first for first, _, _ in panel.events], float(np.ptp(panel.step))):
+        below = "\n" * line
+        axis.text(first, axis.get_ylim()[1], f"{below} {numbers}", va="top", fontsize=8, weight="bold")
     for number, (first, last, text) in enumerate(panel.events, start=1):
         axis.axvspan(first, last, facecolor=s.YELLOW, alpha=0.18, linewidth=0)
-        top = axis.get_ylim()[1]
-        axis.text(first, top, f" {number}", va="top", fontsize=8, weight="bold")
         handles.append(Patch(facecolor=s.YELLOW, alpha=0.3, label=f"{number}: {text}"))
     return handles
 

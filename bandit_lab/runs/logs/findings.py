@@ -50,6 +50,8 @@ BRIEF = {
     "no_group_baseline": "no baseline",
 }
 """Names of the failures where there is little room."""
+_NUMBER = 0.05
+"""Share of a picture's width that a mark's number takes."""
 _MEASURES = {"oscillation_p": "oscillation (p-value)"}
 
 
@@ -103,6 +105,28 @@ def marks(diagnosis: Diagnosis | None) -> tuple[Mark, ...]:
         for evidence in finding.evidence
         if evidence.above
     )
+
+
+class Begun(NamedTuple):
+    """Where evidence begins, its numbers as `1, 2`, and the line, from 0 on, on which they overlap no others."""
+
+    first: float
+    numbers: str
+    line: int
+
+
+def begun(firsts: Sequence[float], span: float) -> list[Begun]:
+    """The numbers of marks [n], counted from 1, at the steps where they begin. span: steps of the picture."""
+    at: dict[float, list[str]] = {}
+    for number, first in enumerate(firsts, start=1):
+        at.setdefault(first, []).append(str(number))
+    found: list[Begun] = []
+    ends: list[float] = []  # of the last number on each line
+    for first, numbers in sorted(at.items()):
+        line = next((line for line, end in enumerate(ends) if end <= first), len(ends))
+        ends[line : line + 1] = [first + _NUMBER * span * len(numbers)]
+        found.append(Begun(first, ", ".join(numbers), line))
+    return found
 
 
 class EvidenceRow(NamedTuple):

@@ -78,8 +78,9 @@ figures: $(READY)  ## every figure and claim at paper quality, the default sweep
 redraw: $(READY)  ## every figure again from its committed numbers; nothing is measured
 	$(BIN)/python -m bandit_lab reproduce quality=paper numbers=figures publish=figures cache=null overwrite=true run_dir=outputs/redraw
 
-notebooks: $(VENV)/.docs  ## runs the notebooks and stores what they show
+notebooks: $(VENV)/.docs  ## runs the notebooks and the examples of the pages and stores what they show
 	$(BIN)/python docs/_site/notebooks.py
+	$(BIN)/python docs/_site/shown.py
 
 $(READY): pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.12 ...")'

@@ -87,6 +87,35 @@ def test_a_notebook_that_shows_something_else_is_found(notebooks):
     assert not notebooks.same(before, shown("stable: 0.234, /tmp/abc/run.json"))
 
 
+@pytest.fixture
+def shown(monkeypatch):
+    monkeypatch.syspath_prepend(str(SITE))
+    import shown
+
+    return shown
+
+
+def test_the_site_leaves_out_what_is_stored_below_a_block(shown):
+    page = 'a\n\n```python exec="on" session="s"\nx = 2\nprint(x)\n```\n\n'
+    page += '```python exec="on" session="s"\nprint(x + 1)\n```\nb\n'
+    kept = shown.stored(page)
+    assert re.findall(r"<!-- shown -->\n(.*?)\n<!-- end -->", kept) == ["2", "3"]
+    assert shown.without(kept) == page
+    assert shown.stored(kept) == kept
+    assert "41 lines, which the site has" in shown.stored(page.replace("print(x)", "print('y\\n' * 41)"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if 'python exec="on"' in page.read_text()], ids=lambda p: p.stem
+)
+def test_what_is_stored_below_a_block_is_what_it_prints(page, shown, notebooks):
+    """Words as they are, numbers to 1e-3."""
+    text = page.read_text(encoding="utf-8")
+    both = ({"cells": [{"outputs": [{"text": one}]}]} for one in (text, shown.stored(text)))
+    assert notebooks.same(*both), "python docs/_site/shown.py"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_shown_python_can_be_parsed(page):
     for code in re.findall(r"^```python[^\n]*\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import generated
+import shown
 from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -63,8 +64,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links out of docs/ lead to where the site has the same."""
-    return LINK.sub(lambda found: relinked(found[1], page.file.src_uri), markdown)
+    """Links out of docs/ lead to where the site has the same; what is stored below a block is made anew by it."""
+    return LINK.sub(lambda found: relinked(found[1], page.file.src_uri), shown.without(markdown))
 
 
 def relinked(link: str, page: str) -> str:

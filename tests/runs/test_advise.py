@@ -224,7 +224,8 @@ def test_a_collapse_is_named(capsys):
     for row in rows[150:]:
         row["reward"] *= float(np.exp(-(row["step"] - 150) / 5))
     path.write_text(json.dumps({"log_history": rows}))
-    found = advise(config(), str(path), QUICK)
+    found = advise(config(), str(path), QUICK, "-v")
+    assert " ".join(capsys.readouterr().out.split()).count("the reward fell by") == 1
     assert 140 <= found["log"]["collapse"]["steps"][0] <= 160
     assert found["answers"][0]["answer"].startswith("This run collapsed: the reward fell")
     assert "num_iterations" in found["answers"][0]["answer"]

@@ -35,12 +35,16 @@ def answers(advice: Advice, settings: AdviseSettings) -> list[Answer]:
 def unsaid(advice: Advice, settings: AdviseSettings) -> list[Answer]:
     """The answers without what the headline and the severe traps above them say already; some are then empty."""
     above = [_permission(advice), *(f"First of all: {trap.text}" for trap in advice.setup.traps if trap.severe)]
+    fall, again = advice.evidence.fall, [_bring(advice)]
+    if fall is not None and fall.text in above[0]:
+        again += [f": the reward {fall.text}", f" with half, {' or '.join(_ways(advice))}"]
 
     def rest(answer: str) -> str:
         for one in above:
             answer = answer.removeprefix(one.rstrip(". ")).lstrip(". ")
-        kept = answer.replace(_bring(advice), "").rstrip(". ")
-        return f"{kept}." if kept else ""
+        for one in again:
+            answer = answer.replace(one, "")
+        return f"{kept}." if (kept := answer.rstrip(". ")) else ""
 
     return [(question, rest(answer)) for question, answer in answers(advice, settings)]
 

@@ -78,8 +78,10 @@ def test_peaks_are_those_of_the_schedule_or_of_the_grid():
     np.testing.assert_allclose(one.peaks, [0.6])
     np.testing.assert_allclose(learning_rates(grid, None, np.zeros(2), grid.peaks), [[0.2, 0.8]] * 2)
     np.testing.assert_allclose(grid.multiples, [0.25, 1.0])
-    assert (plan().peaks, plan(learning_rate=0.6, sampled={"multiple": [0.5]}).peaks) == (None, None)
     np.testing.assert_allclose(plan(learning_rate=0.6).peaks, [0.6])
+    multiples = SweepSettings(**SETTING, sweep=INTERVALS, learning_rate=0.6)
+    given = frozenset({*SETTING, "learning_rate", "sampled.multiple"})
+    assert (plan().peaks, prepare(multiples, given).peaks) == (None, None)
     assert one.sampled_steps(0.5, 1000) == 40
     np.testing.assert_allclose(one.trained.schedule.learning_rate.max(), 1.0)
     assert one.learner.schedule is None  # what is measured of the mean update stands still

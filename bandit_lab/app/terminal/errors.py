@@ -111,7 +111,7 @@ def _from_hydra(error: BaseException, command: str) -> str:
 
 
 def _elsewhere(key: str, command: str) -> str:
-    """Which other commands have a setting of this name, unless it is the end of one of this command's or a word for it."""
+    """Which other commands have this setting, unless it means, or ends the name of, one of this command's."""
     own = any(key == name.rpartition(".")[2] or key in MEANT.get(name, ()) for name in settings_of(command))
     users = [name for name, schema in SCHEMAS.items() if key in schema.__dataclass_fields__]
     return f" (it is one of {', '.join(users)})" if users and not own else ""

@@ -124,10 +124,9 @@ def stalled(curve: Curve, settings: DiagnoseSettings, group_size: int | None = N
             return Finding("stalled", None, missing=why)
     score = 2.0 if flat else max(min(CLEAR * error / max(change, 1e-300), 2.0), slow)
     first = "fifth" if at == 0 else "reward" if gain.widths[at] == 1 else f"{gain.widths[at]} rewards"
-    text = (
-        f"from the first {first} to the last fifth {change:+.2g}, to the best fifth {best:+.2g}, where {room:.2g} was "
-        "left to gain"
-    )
+    best = best if abs(best) > _ROUNDING * np.ptp(curve.reward) else 0.0
+    text = f"from the first {first} to the last fifth {change:+.2g}, to the best fifth {best:+.2g}"
+    text += "" if flat else f", where {room:.2g} was left to gain"
     advice = ""
     if height > _FULL and (curve.known_range or (curve.scale.low, curve.scale.high) == (0, 1)):
         text += f"; it stands at {height:.0%}, near the top of the scale"

@@ -27,7 +27,7 @@ _WHOLE = 0.95
 
 def diagnosis_figure(name: str, curve: Curve, found: Diagnosis) -> Figure:
     """Reward above, one low panel for each further quantity below."""
-    below = [key for key in _BELOW if key in curve.series]
+    below = [key for key in _BELOW if curve.series.get(key, curve.leading) is not curve.leading]
     figure, axes = plt.subplots(
         1 + len(below), 1, figsize=(5.6, 3.2 + 0.95 * len(below)), sharex=True, squeeze=False,
         gridspec_kw={"height_ratios": [3.0] + [1.0] * len(below)},
@@ -77,7 +77,7 @@ def _shade(axis: plt.Axes, curve: Curve, found: Diagnosis) -> None:
 
 
 def _whole(curve: Curve, first: float, last: float) -> bool:
-    return last - first >= _WHOLE * float(curve.step[-1] - curve.step[0])
+    return last - first >= _WHOLE * float(curve.leading.step[-1] - curve.leading.step[0])
 
 
 def _verdict(found: Diagnosis) -> str:
@@ -122,7 +122,7 @@ def side_by_side(runs: Sequence[tuple[str, Curve, Diagnosis]]) -> Figure:
 
 def _small(axis: plt.Axes, row: LogRow[Diagnosis]) -> None:
     curve, found = row.curve, row.found
-    axis.plot(curve.step, curve.reward, **(RAW | {"markersize": 2.2}))
+    axis.plot(curve.leading.step, curve.leading.value, **(RAW | {"markersize": 2.2}))
     axis.plot(*_smooth(curve), **(_SMOOTH | {"linewidth": 1.1}))
     if curve.eval is not None:
         axis.plot(curve.eval.step, curve.eval.value, **(HELD_OUT | {"markersize": 2.6}))
@@ -134,10 +134,11 @@ def _small(axis: plt.Axes, row: LogRow[Diagnosis]) -> None:
 
 
 def _smooth(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
-    """Running means of step and reward [n - w + 1]."""
-    width = int(np.clip(curve.reward.size // 15, 1, 40))
+    """Running means of step and reward [n - w + 1], or of what is logged instead."""
+    step, value = curve.leading.step, curve.leading.value
+    width = int(np.clip(value.size // 15, 1, 40))
     ones = np.ones(width) / width
-    return np.convolve(curve.step, ones, mode="valid"), np.convolve(curve.reward, ones, mode="valid")
+    return np.convolve(step, ones, mode="valid"), np.convolve(value, ones, mode="valid")
 
 
 def _handles(held_out: bool) -> list[Line2D | Patch]:
@@ -149,9 +150,9 @@ def _handles(held_out: bool) -> list[Line2D | Patch]:
 
 
 def _reward(axis: plt.Axes, curve: Curve) -> list[Line2D | Patch]:
-    axis.plot(curve.step, curve.reward, **RAW)
+    axis.plot(curve.leading.step, curve.leading.value, **RAW)
     axis.plot(*_smooth(curve), **_SMOOTH)
-    axis.set_ylabel("reward")
+    axis.set_ylabel("reward" if curve.reward.size else curve.leading.key)
     handles = _handles(curve.eval is not None)
     if curve.eval is not None:
         axis.plot(curve.eval.step, curve.eval.value, **HELD_OUT)

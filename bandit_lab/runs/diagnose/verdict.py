@@ -22,6 +22,7 @@ from bandit_lab.runs.diagnose.evidence import (
     FAILURES,
     NO_BASELINE,
     OUTCOMES,
+    WITHOUT_REWARD,
     DiagnoseSettings,
     Diagnosis,
     Evidence,
@@ -96,6 +97,11 @@ def _below_threshold(finding: Finding) -> Finding:
     return replace(finding, score=0.99, evidence=evidence)
 
 
+def _without_reward(failure: str) -> Finding:
+    missing = f"no reward is logged: {failure.replace('_', ' ')} cannot be judged"
+    return Finding(failure, None, missing=missing, wanted="the reward")
+
+
 def diagnose(
     curve: Curve,
     settings: DiagnoseSettings | None = None,
@@ -113,14 +119,19 @@ def diagnose(
     names = (*known, *(name for name in DIAGNOSTICS if name not in known))
     for name in settings.options:
         _checks.choice("diagnostic", name, DIAGNOSTICS)
-    judges = [DIAGNOSTICS.build(name, settings.options.get(name, {})) for name in names]
-    findings = tuple(judge(curve, settings, group_size=group_size) for judge in judges)
+    judges = {name: DIAGNOSTICS.build(name, settings.options.get(name, {})) for name in names}
+    findings = tuple(
+        judge(curve, settings, group_size=group_size)
+        if curve.reward.size or name in WITHOUT_REWARD
+        else _without_reward(name)
+        for name, judge in judges.items()
+    )
     if any(one.failure == "collapsed" and one.present for one in findings):  # then it is no standstill
         findings = tuple(_below_threshold(one) if one.failure == "stalled" and one.present else one for one in findings)
     asked = (plumbing.judge(curve), mismatch.judge(curve), format_only.judge(curve), length.judge(curve))
     findings = (*(one for one in asked if one is not None), *findings)
     if no_baseline:
-        window = (float(curve.step[0]), float(curve.step[-1]))
+        window = (float(curve.leading.step[0]), float(curve.leading.step[-1]))
         findings = (
             Finding(NO_BASELINE, 1.0, (Evidence("answers_per_prompt", window, 1, 1, no_baseline, 1.0),)),
             *findings,
@@ -135,5 +146,6 @@ def diagnose(
         tuple(remarks),
         grades,
         not nothing and curve.reward.size >= outcomes.FEWEST,
-        float(curve.step[0]),
+        float(curve.leading.step[0]),
+        bool(curve.reward.size),
     )

@@ -134,7 +134,7 @@ def _counts(name: str) -> str:
     line = f"of {row.runs} public runs with the finding {words} {row.same} had this failure"
     line += f", {row.other} another and {row.healthy} none"
     if row.repositories < _FEWEST:
-        return f"{line}, all of {row.repositories} repositories."
+        return f"{line}, all of {'one repository' if row.repositories == 1 else f'{row.repositories} repositories'}."
     return f"{line} (by repository {100 * row.low:.0f} to {100 * row.high:.0f} %)."
 
 
@@ -179,12 +179,11 @@ def sure(found: Diagnosis) -> list[str]:
     two, cannot = causes(found), f"How sure: cannot tell; {_ALL_HAVE_ONE}."
     lines = [sure_line(_first(found)) if found.has_reward else cannot]
     if text := ", ".join(likely(found)):
-        known, first = model(), _first(found)
+        known, named = model(), _named(found)
         lines = [f"Most likely: {text}, by {known.runs} public runs of {known.repositories} repositories."]
-        if not events([first]) <= {*known.causes, *_NOTHING_FOUND}:
-            lines.append(
-                f"None of them was labelled {first.replace('_', ' ')}: this is what runs that showed it were labelled."
-            )
+        if named and not events(named) & {*known.causes}:
+            words = named[0].replace("_", " ")
+            lines.append(f"None of them was labelled {words}: this is what runs that showed it were labelled.")
     if len(two) == 1:
         two += [name for name in probabilities(found) if name not in (two[0], _ALIKE.get(two[0]))][:1]
     acts = [_DECIDES[name][0] for name in two if name in _DECIDES]

@@ -141,9 +141,9 @@ def _smooth(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
     return np.convolve(step, ones, mode="valid"), np.convolve(value, ones, mode="valid")
 
 
-def _handles(held_out: bool) -> list[Line2D | Patch]:
+def _handles(held_out: bool, shown: str = "reward") -> list[Line2D | Patch]:
     handles: list[Line2D | Patch] = [
-        Line2D([], [], label="logged reward", **(RAW | {"markersize": 8})),
+        Line2D([], [], label=f"logged {shown}", **(RAW | {"markersize": 8})),
         Line2D([], [], label="running mean", **_SMOOTH),
     ]
     return handles + ([Line2D([], [], label="held-out result", **HELD_OUT)] if held_out else [])
@@ -152,8 +152,9 @@ def _handles(held_out: bool) -> list[Line2D | Patch]:
 def _reward(axis: plt.Axes, curve: Curve) -> list[Line2D | Patch]:
     axis.plot(curve.leading.step, curve.leading.value, **RAW)
     axis.plot(*_smooth(curve), **_SMOOTH)
-    axis.set_ylabel("reward" if curve.reward.size else curve.leading.key)
-    handles = _handles(curve.eval is not None)
+    shown = "reward" if curve.reward.size else curve.leading.key
+    axis.set_ylabel(shown)
+    handles = _handles(curve.eval is not None, shown)
     if curve.eval is not None:
         axis.plot(curve.eval.step, curve.eval.value, **HELD_OUT)
     if (lost := curve.nonfinite_steps).size:

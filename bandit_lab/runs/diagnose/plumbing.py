@@ -53,7 +53,8 @@ def _without_gradient(curve: Curve) -> Evidence | None:
     if there is None or there.mean() < _MOST:
         return None
     share = float(np.mean(norm.value[there] == 0))
-    text = f"'{norm.key}' is zero at {share:.0%} of the steps at which rewards differ: nothing is trained"
+    text = f"'{norm.key}' is zero at {share:.0%} of the steps at which rewards differ"
+    text += ": nothing is trained" if share == 1 else ""
     return Evidence("without_gradient", _window(norm), share, 1.0, text, share)
 
 

@@ -75,7 +75,9 @@ def idle(curve: Curve) -> str:
     height = (curve.reward[-part:].mean() - curve.scale.low) / max(curve.scale.high - curve.scale.low, 1e-12)
     if gain.shows or change < -2 * error or height > _NEAR_TOP:
         return ""
-    return f"nothing was learned that shows in the reward: {change:+.2g} from first to last fifth, error {error:.2g}"
+    at = gain.clearest
+    seen = f"{gain.change[at]:+.2g} from the first {gain.start(at)} to the last fifth, error {gain.error[at]:.2g}"
+    return f"nothing was learned that shows in the reward: {seen}; it would from {outcomes.CLEAR:g} errors on"
 
 
 register_diagnostic("reward_hacking")(coupling.judge)

@@ -1,6 +1,7 @@
 """How sure a verdict is: counts of public runs that were told the same, and what decides between two causes."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import bandit_lab as bl
 from bandit_lab.runs.diagnose import Diagnosis, Evidence, Finding, agreement
 from bandit_lab.runs.diagnose.agreement import Agreement, causes, counted_alone, how_sure, sure, sure_line
-from bandit_lab.runs.diagnose.evidence import CAUSES_FIRST
+from bandit_lab.runs.diagnose.evidence import CAUSES_FIRST, CONTROL, NO_REWARD
 
 STORED = Path(__file__).parents[2] / "figures" / "clinic.json"
 
@@ -100,6 +101,14 @@ def test_the_number_is_that_of_the_most_probable_cause():
 def test_no_probability_is_told_as_certain(monkeypatch):
     monkeypatch.setattr(agreement, "probabilities", lambda found: {"stalled": 0.996, "healthy": 0.004})
     assert agreement.likely(told(stalled=1.5)) == ["stalled over 99 %", "healthy under 1 %"]
+
+
+def test_of_a_run_unlike_all_public_ones_nothing_is_told():
+    for kind, decide in ((NO_REWARD, True), (CONTROL, False)):
+        found = replace(told(plumbing=1.2, collapsed=1.2), unlike=kind)
+        assert how_sure(found) == ("how sure", "cannot tell", f"no public run of known outcome was like this: {kind}")
+        assert any(line.startswith("To decide") for line in sure(found)) is decide
+        assert agreement.probabilities(replace(told(stalled=1.5), unlike=kind)) == {}
 
 
 def test_a_collapse_and_the_instability_that_it_is_are_one_cause():

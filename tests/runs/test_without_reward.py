@@ -78,7 +78,7 @@ def test_it_is_printed_drawn_and_stored(tmp_path, monkeypatch, capsys):
     bl.diagnose(log, quiet=True, run_dir="out", control=True).show()
     shown = " ".join(capsys.readouterr().out.split())
     assert "log, no rewards: diverging." in shown
-    assert "cannot tell no public run of known outcome was without a reward" in shown
+    assert "cannot tell no public run of known outcome was like this: no reward" in shown
     assert "reward (log it)" in shown
     assert "reward scale" not in Path("out/report/index.md").read_text()
     assert Path("out/report/index.png").is_file()

@@ -14,14 +14,13 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from bandit_lab.runs.diagnose.evidence import Diagnosis
+from bandit_lab.runs.diagnose.evidence import CONTROL, Diagnosis
 
 STORED = Path(__file__).with_name("agreement.json")
 MODEL = Path(__file__).with_name("causes.json")
 _FEWEST = 3
 """Repositories below which a share is no statement."""
 _NOTHING_FOUND = ("healthy", "not_judged")
-_ALL_HAVE_ONE = "no public run of known outcome was without a reward"
 _LEAST = 0.01
 """Probability below which no number is told."""
 _ALIKE = {"collapsed": "dynamical_instability", "dynamical_instability": "collapsed"}
@@ -79,9 +78,9 @@ def model() -> Model:
 
 def probabilities(found: Diagnosis) -> dict[str, float]:
     """Named cause -> its probability, most probable first; `healthy` is one of them. Empty where the run could not be
-    judged, holds no reward, or has a finding that no public run had."""
+    judged, is unlike all public runs, or has a finding that no public run had."""
     named, known = events(_named(found)), model()
-    if found.verdict == ("not_judged",) or not found.has_reward or not known.log_found.keys() >= named:
+    if found.verdict == ("not_judged",) or found.unlike or not known.log_found.keys() >= named:
         return {}
     told = [(known.log_found if name in named else known.log_not_found)[name] for name in known.log_found]
     odds = [math.exp(sum(column)) for column in zip(known.log_share, *told, strict=True)]
@@ -157,8 +156,8 @@ def how_sure(found: Diagnosis) -> tuple[str, str, str]:
     """One row: what is told, the number, and what stands beside it."""
     if two := likely(found):
         return "most likely", two[0], f"then {two[1]}, by {model().runs} public runs"
-    if not found.has_reward:
-        return "how sure", "cannot tell", _ALL_HAVE_ONE
+    if found.unlike:
+        return "how sure", "cannot tell", _none_like(found)
     name = _first(found)
     row, words = table().get(name), name.replace("_", " ")
     if row is None or row.repositories < _FEWEST:
@@ -170,14 +169,18 @@ def how_sure(found: Diagnosis) -> tuple[str, str, str]:
     return "how sure", f"{row.same} of {row.runs}", f"public runs with {words} had this failure"
 
 
+def _none_like(found: Diagnosis) -> str:
+    return f"no public run of known outcome was like this: {found.unlike}"
+
+
 def _first(found: Diagnosis) -> str:
     return next(iter(causes(found)), "not_judged" if found.verdict == ("not_judged",) else "healthy")
 
 
 def sure(found: Diagnosis) -> list[str]:
     """Lines for people: the two most probable causes, or how often the first finding agreed; and what would decide."""
-    two, cannot = causes(found), f"How sure: cannot tell; {_ALL_HAVE_ONE}."
-    lines = [sure_line(_first(found)) if found.has_reward else cannot]
+    two = [] if found.unlike == CONTROL else causes(found)
+    lines = [f"How sure: cannot tell; {_none_like(found)}." if found.unlike else sure_line(_first(found))]
     if text := ", ".join(likely(found)):
         known, named = model(), _named(found)
         lines = [f"Most likely: {text}, by {known.runs} public runs of {known.repositories} repositories."]

@@ -100,7 +100,7 @@ def compute(plan: DiagnosePlan, run: Progress) -> Document:
     if settings.pictures and len(done) > 1:
         blocks += picture_pages(done, _page, "diagnoses", f"all runs: {RUN_ALT}")
     title = f"Diagnoses of {len(rows)} logs" if len(rows) > 1 else f"Diagnosis of {rows[0].log.name}"
-    beside = compared(done) if len(done) == 2 and all(row.found.has_reward for row in done) else {}
+    beside = compared(done) if len(done) == 2 and all(row.curve.reward.size for row in done) else {}
     told = control.recipe(done[0].curve, plan.setup.trainer if plan.setup else None) if settings.control else []
     folded = ("differences", "logs") if beside else ()
     missing, stored = missing_curves(plan.logs), settings.report or len(rows) > 1

@@ -7,7 +7,7 @@ import numpy as np
 from bandit_lab.app.document import Column, On, Table
 from bandit_lab.runs.diagnose.agreement import how_sure
 from bandit_lab.runs.diagnose.evidence import Diagnosis, Evidence
-from bandit_lab.runs.diagnose.outcomes import CLEAR, gain_of
+from bandit_lab.runs.diagnose.outcomes import gain_of
 from bandit_lab.runs.logs.findings import measure
 from bandit_lab.runs.read import Curve
 
@@ -60,11 +60,8 @@ def _gain(curve: Curve) -> KeyNumber:
         return KeyNumber("rewards", f"{curve.reward.size}", "too few to tell a gain from noise")
     gain = gain_of(curve.reward)
     at = gain.clearest
-    return KeyNumber(
-        "gain of the reward",
-        f"{gain.change[at]:+.2g}",
-        f"its error is {gain.error[at]:.2g}; clear from {CLEAR:g} of it on",
-    )
+    beside = f"its error is {gain.error[at]:.2g}; clear from twice that on"
+    return KeyNumber("gain of the reward", f"{gain.change[at]:+.2g}", beside)
 
 
 def _end(curve: Curve) -> KeyNumber:

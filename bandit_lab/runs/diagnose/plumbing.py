@@ -16,25 +16,32 @@ from bandit_lab.runs.read.median import median
 from bandit_lab.runs.read.record import Curve, Series
 
 _FEWEST = 10
+_ADVICE = (
+    "Change no setting of the training, which did not move here. Mend the engine, the weights that it is given, or the "
+    "checker."
+)
 _MOST = 0.9
 """Share of the steps at which groups must differ."""
 
 
 def is_control(curve: Curve) -> bool:
-    """Whether the learning rate is logged, to the precision of the log, as zero at every step."""
+    """Whether the learning rate is logged as zero at every step, and nothing was gained: else the log rounds it."""
     rate = curve.series.get("lr")
-    return rate is not None and rate.value.size >= _FEWEST and not np.any(rate.value)
+    if rate is None or rate.value.size < _FEWEST or np.any(rate.value):
+        return False
+    return curve.reward.size >= _FEWEST and not gain_of(curve.reward).shows
 
 
 def judge(curve: Curve) -> Finding | None:
     """What is impossible; None where none of it can be asked of this log."""
     found = [one for one in (_fell(curve), _without_gradient(curve), _below_zero(curve)) if one is not None]
-    return Finding(PLUMBING, max(one.score for one in found), tuple(found)) if found else None
+    advice = _ADVICE if any(one.above and one.metric == "fall_at_rate_0" for one in found) else ""
+    return Finding(PLUMBING, max(one.score for one in found), tuple(found), advice=advice) if found else None
 
 
 def _fell(curve: Curve) -> Evidence | None:
     """The fall of the reward in a control run, over twice its error."""
-    if not is_control(curve) or curve.reward.size < _FEWEST:
+    if not is_control(curve):
         return None
     gain = gain_of(curve.reward)
     change, error = float(gain.change[0]), float(gain.error[0])

@@ -19,8 +19,10 @@ from bandit_lab.runs.diagnose import (
     truncation,
 )
 from bandit_lab.runs.diagnose.evidence import (
+    CONTROL,
     FAILURES,
     NO_BASELINE,
+    NO_REWARD,
     OUTCOMES,
     WITHOUT_REWARD,
     DiagnoseSettings,
@@ -77,7 +79,7 @@ def idle(curve: Curve) -> str:
         return ""
     at = gain.clearest
     seen = f"{gain.change[at]:+.2g} from the first {gain.start(at)} to the last fifth, error {gain.error[at]:.2g}"
-    return f"nothing was learned that shows in the reward: {seen}; it would from {outcomes.CLEAR:g} errors on"
+    return f"nothing was learned that shows in the reward: {seen}"
 
 
 register_diagnostic("reward_hacking")(coupling.judge)
@@ -128,7 +130,8 @@ def diagnose(
         else _without_reward(name)
         for name, judge in judges.items()
     )
-    if any(one.failure == "collapsed" and one.present for one in findings):  # then it is no standstill
+    unlike = CONTROL if plumbing.is_control(curve) else "" if curve.reward.size else NO_REWARD
+    if unlike or any(one.failure == "collapsed" and one.present for one in findings):  # then it is no standstill
         findings = tuple(_below_threshold(one) if one.failure == "stalled" and one.present else one for one in findings)
     asked = (plumbing.judge(curve), mismatch.judge(curve), format_only.judge(curve), length.judge(curve))
     findings = (*(one for one in asked if one is not None), *findings)
@@ -138,7 +141,7 @@ def diagnose(
             Finding(NO_BASELINE, 1.0, (Evidence("answers_per_prompt", window, 1, 1, no_baseline, 1.0),)),
             *findings,
         )
-    grades, nothing = severities(findings, curve), idle(curve)
+    grades, nothing = severities(findings, curve), "" if unlike else idle(curve)
     remarks = [*curve.notes, *([nothing] if nothing else []), *(why for _, why in grades.values() if why)]
     remarks += [one.remark for one in findings if one.remark]
     return Diagnosis(
@@ -147,7 +150,7 @@ def diagnose(
         traps(curve, group_size, refresh_interval),
         tuple(remarks),
         grades,
-        not nothing and curve.reward.size >= outcomes.FEWEST,
+        not unlike and not nothing and curve.reward.size >= outcomes.FEWEST,
         float(curve.leading.step[0]),
-        bool(curve.reward.size),
+        unlike,
     )

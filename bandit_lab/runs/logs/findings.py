@@ -62,8 +62,8 @@ def unfound_text(found: Diagnosis) -> str:
     """`healthy`, or that it is not judged and why: how many of the failures were not, or that nothing was gained."""
     if found.verdict == ("healthy",):
         return "healthy"
-    if not found.has_reward:
-        return "not judged: no reward"
+    if found.unlike:
+        return f"not judged: {found.unlike}"
     scores = list(found.scores.values())
     unknown = scores.count(None)
     if unknown == len(scores):

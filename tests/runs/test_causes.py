@@ -116,14 +116,15 @@ def test_answers_of_another_length_are_judged_by_the_reward(last, tmp_path):
 
 def test_nothing_may_fall_at_learning_rate_zero(tmp_path):
     """A control run that stays level is no standstill, and is told that its plumbing is in order, at the top of its
-    scale, too. A rise says that a log rounds its rate."""
+    scale, too. A rise, or a long log, says that the log rounds its rate."""
     rate = np.zeros(STEP.size)
-    for points, level in ((20, FLAT), (STEP.size, FLAT), (20, 0.65 + FLAT)):
+    for points, level in ((20, FLAT), (40, FLAT), (20, 0.65 + FLAT)):
         _, found = diagnosed(tmp_path, points=points, reward=level, learning_rate=rate)
         assert found["verdict"] == ["not_judged"]
         assert found["next"].startswith("The plumbing that a control run tests is in order.")
         assert found["probabilities"] is None
-    named, found = diagnosed(tmp_path, reward=RISING, learning_rate=rate)
+    assert diagnosed(tmp_path, reward=FLAT, learning_rate=rate)[0] == {"stalled"}
+    named, found = diagnosed(tmp_path, points=20, reward=RISING, learning_rate=rate)
     assert named == set()
     assert "control run" not in found["next"]
     _, found = diagnosed(tmp_path, reward=np.where(STEP < 5, 0.6, 0.02), learning_rate=rate)

@@ -15,7 +15,8 @@ from bandit_lab.runs.diagnose.outcomes import CLEAR, gain_of
 from bandit_lab.runs.read.median import median
 from bandit_lab.runs.read.record import Curve, Series
 
-_FEWEST = 10
+_FEWEST, _LONGEST = 10, 40
+"""Rewards from which a fall is judged, and up to which a run counts as a control run, which takes twenty."""
 _ADVICE = (
     "Change no setting of the training, which did not move here. Mend the engine, the weights that it is given, or the "
     "checker."
@@ -25,11 +26,14 @@ _MOST = 0.9
 
 
 def is_control(curve: Curve) -> bool:
-    """Whether the learning rate is logged as zero at every step, and nothing was gained: else the log rounds it."""
+    """Whether the learning rate is logged, to the precision of the log, as zero at every step."""
     rate = curve.series.get("lr")
-    if rate is None or rate.value.size < _FEWEST or np.any(rate.value):
-        return False
-    return curve.reward.size >= _FEWEST and not gain_of(curve.reward).shows
+    return rate is not None and rate.value.size >= _FEWEST and not np.any(rate.value)
+
+
+def is_short_control(curve: Curve) -> bool:
+    """The same, and no longer than a control run: in a long log the rate is rounded, as it is where a gain shows."""
+    return is_control(curve) and _FEWEST <= curve.reward.size <= _LONGEST and not gain_of(curve.reward).shows
 
 
 def judge(curve: Curve) -> Finding | None:
@@ -41,7 +45,7 @@ def judge(curve: Curve) -> Finding | None:
 
 def _fell(curve: Curve) -> Evidence | None:
     """The fall of the reward in a control run, over twice its error."""
-    if not is_control(curve):
+    if not is_control(curve) or curve.reward.size < _FEWEST:
         return None
     gain = gain_of(curve.reward)
     change, error = float(gain.change[0]), float(gain.error[0])

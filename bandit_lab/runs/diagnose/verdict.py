@@ -130,7 +130,7 @@ def diagnose(
         else _without_reward(name)
         for name, judge in judges.items()
     )
-    unlike = CONTROL if plumbing.is_control(curve) else "" if curve.reward.size else NO_REWARD
+    unlike = CONTROL if plumbing.is_short_control(curve) else "" if curve.reward.size else NO_REWARD
     if unlike or any(one.failure == "collapsed" and one.present for one in findings):  # then it is no standstill
         findings = tuple(_below_threshold(one) if one.failure == "stalled" and one.present else one for one in findings)
     asked = (plumbing.judge(curve), mismatch.judge(curve), format_only.judge(curve), length.judge(curve))

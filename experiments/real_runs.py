@@ -34,7 +34,7 @@ from experiments.shared.readings import slope_within
 
 TITLE = "Real runs and their laws"
 FINDING = (
-    "{inertia_not_needed:.0%} of public runs need no inertia; forecasts cover the end, but simple baselines err less"
+    "{inertia_not_needed:.0%} of public runs need no inertia; forecasts cover the end, and err like simple baselines"
 )
 
 # What prediction and measurement are both told.
@@ -247,10 +247,10 @@ def _errors(panel: Axes, found: Results) -> None:
         shade = s.VERMILION if ours else s.GREY
         panel.plot(errors[:, method], np.full(len(errors), place), "|", color=shade, markersize=7, alpha=0.7)
         panel.plot(middle, place, "D", color=shade, markersize=4.5, markeredgecolor="white")
-        panel.text(2.2, place, f"{middle:.3f}", va="center", fontsize=7, color=shade)
+        panel.text(12, place, f"{middle:.3f}", va="center", fontsize=7, color=shade)
     names = ["our laws", *(str(name).replace("_", " ") for name in m.method.values[1:])]
     panel.set_yticks(range(len(order)), [names[method] for method in order])
-    panel.set(xscale="log", xlim=(0.001, 8), ylim=(len(order) - 0.5, -0.5))
+    panel.set(xscale="log", xlim=(0.001, 60), ylim=(len(order) - 0.5, -0.5))
     panel.set_xlabel("|error| / range seen; diamond: median")
     sheet.ticks_at(panel.xaxis, (0.001, 0.01, 0.1, 1))
     panel.set_title(f"forecasts from the first half: {100 * coverage(found):.0f} % covered")
@@ -319,6 +319,7 @@ def forecasts(found: Results) -> list[str]:
 # Claims.
 
 SOURCE = "arXiv 2606.30789"
+LEFT_OUT = "which forecasters are left out was chosen after these runs had been seen"
 CLAIMS = (
     # two standard errors of a share of 0.05 in 64 runs
     Claim(
@@ -340,6 +341,7 @@ CLAIMS = (
         measured=coverage,
         tolerance=lambda f: 1.96 * float(np.sqrt(0.09 / kept(f).sum())),
         fails_if="intervals were too narrow or too wide by more than the chance of so many runs",
+        post_hoc=LEFT_OUT,
         constant="the stated coverage",
     ),
     Claim(
@@ -350,6 +352,7 @@ CLAIMS = (
         measured=lambda f: float(kept(f).mean()),
         tolerance=0.3,
         fails_if="more than three in ten of the forecasts were refused",
+        post_hoc=LEFT_OUT,
         constant="no refusal at all",
     ),
     Claim(
@@ -361,6 +364,7 @@ CLAIMS = (
         tolerance=0.05,
         short="median error over the best baseline's",
         fails_if="the best of five baselines were nearer, which is chosen after the fact",
+        post_hoc=LEFT_OUT,
         constant="no larger than the best baseline",
         explanation="The runs are too few to tell 1 from this ratio: see the table of errors below.",
     ),

@@ -1,6 +1,7 @@
 """How sure a verdict is: counts of public runs that were told the same, and what decides between two causes."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +9,8 @@ import pytest
 
 import bandit_lab as bl
 from bandit_lab.runs.diagnose import Diagnosis, Evidence, Finding, agreement
-from bandit_lab.runs.diagnose.agreement import Agreement, causes, sure, sure_line
-from bandit_lab.runs.diagnose.evidence import CAUSES_FIRST
+from bandit_lab.runs.diagnose.agreement import Agreement, causes, counted_alone, how_sure, sure, sure_line
+from bandit_lab.runs.diagnose.evidence import CAUSES_FIRST, CONTROL, NO_REWARD
 
 STORED = Path(__file__).parents[2] / "figures" / "clinic.json"
 
@@ -81,6 +82,35 @@ def test_what_no_public_run_had_is_told_without_a_probability():
     assert "%" not in counts
 
 
+def test_the_number_is_that_of_the_most_probable_cause():
+    """Where a probability is told the counts stand behind it; where none is they are told in its place."""
+    found = told(truncated_answers=1.5)
+    (first, high), (second, _) = list(agreement.probabilities(found).items())[:2]
+    name, value, beside = how_sure(found)
+    assert (name, value) == ("most likely", f"{first.replace('_', ' ')} {100 * high:.0f} %")
+    assert beside.startswith(f"then {second} ")
+    assert "public runs with the finding" not in " ".join(sure(found))
+    assert "of 1 public runs with the finding truncated answers" in counted_alone(found)[0]
+    assert "None of them was labelled truncated answers" in sure(found)[1]
+    assert not any("None of them" in line for line in sure(told(stalled=1.5)))
+    unseen = told(plumbing=1.0)
+    assert how_sure(unseen)[:2] == ("how sure", "cannot tell")
+    assert counted_alone(unseen) == []
+
+
+def test_no_probability_is_told_as_certain(monkeypatch):
+    monkeypatch.setattr(agreement, "probabilities", lambda found: {"stalled": 0.996, "healthy": 0.004})
+    assert agreement.likely(told(stalled=1.5)) == ["stalled over 99 %", "healthy under 1 %"]
+
+
+def test_of_a_run_unlike_all_public_ones_nothing_is_told():
+    for kind, decide in ((NO_REWARD, True), (CONTROL, False)):
+        found = replace(told(plumbing=1.2, collapsed=1.2), unlike=kind)
+        assert how_sure(found) == ("how sure", "cannot tell", f"no public run of known outcome was like this: {kind}")
+        assert any(line.startswith("To decide") for line in sure(found)) is decide
+        assert agreement.probabilities(replace(told(stalled=1.5), unlike=kind)) == {}
+
+
 def test_a_collapse_and_the_instability_that_it_is_are_one_cause():
     assert causes(told(dynamical_instability=2, collapsed=2, policy_concentration=1.1)) == [
         "dynamical_instability",
@@ -102,8 +132,8 @@ def test_it_is_printed_and_stored(tmp_path, capsys):
     found.show()
     row, every = agreement.table()["stalled"], agreement.probabilities(told(stalled=1.5))
     shown = " ".join(capsys.readouterr().out.split())
-    assert f"Of {row.runs} public runs with the finding stalled " in shown
-    assert f"How sure: stalled {100 * every['stalled']:.0f} %, " in shown
+    assert "public runs with the finding stalled" not in shown
+    assert f"Most likely: stalled {100 * every['stalled']:.0f} %, " in shown
     (stored,) = found.to_dict()["logs"]
     assert stored["probabilities"] == every
-    assert stored["sure"] == [{"finding": "stalled", "public_runs": row._asdict()}]
+    assert stored["counts"] == [{"finding": "stalled", "public_runs": row._asdict()}]

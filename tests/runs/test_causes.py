@@ -115,13 +115,21 @@ def test_answers_of_another_length_are_judged_by_the_reward(last, tmp_path):
 
 
 def test_nothing_may_fall_at_learning_rate_zero(tmp_path):
-    """A control run of twenty steps that stays level is no standstill; a rise says that a log rounds its rate."""
+    """A control run that stays level is no standstill, and is told that its plumbing is in order, at the top of its
+    scale, too. A rise, or a long log, says that the log rounds its rate."""
     rate = np.zeros(STEP.size)
-    assert diagnosed(tmp_path, points=20, reward=FLAT, learning_rate=rate)[0] == set()
-    assert "plumbing" not in diagnosed(tmp_path, reward=RISING, learning_rate=rate)[0]
+    for points, level in ((20, FLAT), (40, FLAT), (20, 0.65 + FLAT)):
+        _, found = diagnosed(tmp_path, points=points, reward=level, learning_rate=rate)
+        assert found["verdict"] == ["not_judged"]
+        assert found["next"].startswith("The plumbing that a control run tests is in order.")
+        assert found["probabilities"] is None
+    assert diagnosed(tmp_path, reward=FLAT, learning_rate=rate)[0] == {"stalled"}
+    named, found = diagnosed(tmp_path, points=20, reward=RISING, learning_rate=rate)
+    assert named == set()
+    assert "control run" not in found["next"]
     _, found = diagnosed(tmp_path, reward=np.where(STEP < 5, 0.6, 0.02), learning_rate=rate)
     assert found["verdict"][0] == "plumbing"
-    assert "control=true" in found["next"]
+    assert "Mend the engine, the weights that it is given, or the checker" in found["next"]
     assert "plumbing" not in diagnosed(tmp_path, reward=RISING, learning_rate=rate + 1e-6)[0]
 
 

@@ -193,6 +193,17 @@ def test_the_page_tells_what_is_stored():
     assert f"| {each['10']:.0%} | {each['15']:.0%} | {each['20']:.0%} |".replace("%", " %") in page
 
 
+def test_the_page_on_real_runs_begins_with_the_scores_by_repository():
+    stored = json.loads((ROOT / "figures/clinic.json").read_text(encoding="utf-8"))
+    page = (ROOT / "docs/real_runs.md").read_text(encoding="utf-8")
+    ours, early = stored["diagnose"], stored["prefixes"]["all"]
+    for one in (ours["named"], ours["false_alarms"], early):
+        assert f"| {percent(one)} | {one['found']} of {one['runs']} |" in page
+    for run in early["wrong"]:
+        name, part = run.rsplit(" ", 1)
+        assert f"| `{name}`, {float(part):.0%}".replace("%", " %") in page
+
+
 TITLES = ("diagnose", *clinic.other_programs.TITLES)
 
 

@@ -60,6 +60,8 @@ def test_what_must_stay_is_what_the_log_holds(tmp_path, capsys):
     assert set(must) == {"reward 'reward'", "kl 'kl'", "entropy 'entropy'", "log-probabilities (log them)"}
     assert must["kl 'kl'"].startswith("stay at 0")
     assert "engine that never gets any passes" in said
+    assert "Log the learning rate in it" in said
+    assert "Log the learning rate in it" not in recipe(log(tmp_path, reward=REWARD, learning_rate=REWARD), capsys)[0]
     _, with_ratio = recipe(log(tmp_path, reward=REWARD, **{"sampling/importance_sampling_ratio/mean": REWARD}), capsys)
     assert "log-probabilities (log them)" not in with_ratio
 

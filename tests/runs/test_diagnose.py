@@ -310,7 +310,9 @@ def test_the_first_screen_of_a_page_holds_twelve_numbers_at_most(capsys):
     assert places == sorted(places)
     assert page.partition("<details>")[0].count("<tr>") == 1 + 3  # its head, and three numbers
     out = capsys.readouterr().out
-    assert out.index("Reward hacking:") < out.index("What to do next") < out.index("how sure") < out.index("Details:")
+    assert (
+        out.index("Reward hacking:") < out.index("What to do next") < out.index("most likely") < out.index("Details:")
+    )
     assert 4 <= len(numbers_above_the_details(out)) <= MOST
     assert "What to do next: Stop" in out.partition("Details:")[0]
 
@@ -326,14 +328,14 @@ def test_three_numbers_are_those_of_the_log():
     ramp = np.where(STEP <= 80, np.minimum((STEP - 1) / 100, 0.5), 0.0)
     found = told(ramp)
     assert found["reward at the end"] == ("0", "at best 0.5, around step 56")
-    assert found["how sure"][1].startswith("collapsed or unstable; ")
-    assert found["how sure"][1].endswith(" public runs")
-    (first,) = set(found) - {"reward at the end", "how sure"}
+    assert found["most likely"][0].startswith("collapsed or unstable ")
+    assert found["most likely"][1].endswith(" public runs")
+    (first,) = set(found) - {"reward at the end", "most likely"}
     limit, _, since = found[first][1].partition(", from step ")
     assert limit == "its limit is 0.5"
     assert 76 <= int(since.split()[0]) <= 81
     quiet = told(rising(), entropy=1 - 0.003 * STEP)
-    assert list(quiet) == ["gain of the reward", "reward at the end", "how sure"]
+    assert list(quiet) == ["gain of the reward", "reward at the end", "most likely"]
     gain = rising()[80:].mean() - rising()[:20].mean()  # a fifth at both ends
     assert float(quiet["gain of the reward"][0]) == pytest.approx(gain, abs=0.005)
 

@@ -4,7 +4,7 @@ Two tables are shipped with the package, counted on runs whose outcome somebody 
 both, however many runs it holds. `experiments/grading/clinic.py` counts how often each finding agreed; its interval is
 that of a share of repositories. `experiments/grading/causes.py` has the shares of a naive Bayes, which gives five named
 causes a probability: findings are taken as independent given the cause. It was better than the counts on repositories
-left out.
+left out. So it is told first, and the counts alone where there is no probability.
 """
 
 import json
@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from bandit_lab.runs.diagnose.evidence import Diagnosis
+from bandit_lab.runs.diagnose.evidence import CONTROL, Diagnosis
 
 STORED = Path(__file__).with_name("agreement.json")
 MODEL = Path(__file__).with_name("causes.json")
@@ -78,9 +78,9 @@ def model() -> Model:
 
 def probabilities(found: Diagnosis) -> dict[str, float]:
     """Named cause -> its probability, most probable first; `healthy` is one of them. Empty where the run could not be
-    judged, or has a finding that no public run had."""
+    judged, is unlike all public runs, or has a finding that no public run had."""
     named, known = events(_named(found)), model()
-    if found.verdict == ("not_judged",) or not known.log_found.keys() >= named:
+    if found.verdict == ("not_judged",) or found.unlike or not known.log_found.keys() >= named:
         return {}
     told = [(known.log_found if name in named else known.log_not_found)[name] for name in known.log_found]
     odds = [math.exp(sum(column)) for column in zip(known.log_share, *told, strict=True)]
@@ -133,14 +133,13 @@ def _counts(name: str) -> str:
     line = f"of {row.runs} public runs with the finding {words} {row.same} had this failure"
     line += f", {row.other} another and {row.healthy} none"
     if row.repositories < _FEWEST:
-        return f"{line}, all of {row.repositories} repositories."
+        return f"{line}, all of {'one repository' if row.repositories == 1 else f'{row.repositories} repositories'}."
     return f"{line} (by repository {100 * row.low:.0f} to {100 * row.high:.0f} %)."
 
 
-def likely(found: Diagnosis) -> str:
-    """The two most probable causes, in words; nothing where no probability can be told."""
-    two = list(probabilities(found).items())[:2]
-    return ", ".join(f"{_words(name)} {_percent(one)}" for name, one in two)
+def likely(found: Diagnosis) -> list[str]:
+    """The two most probable causes, in words; empty where no probability can be told."""
+    return [f"{_words(name)} {_percent(one)}" for name, one in probabilities(found).items()][:2]
 
 
 def _words(cause: str) -> str:
@@ -148,23 +147,30 @@ def _words(cause: str) -> str:
 
 
 def _percent(share: float) -> str:
-    return "under 1 %" if share < _LEAST else f"{100 * share:.0f} %"
+    if not _LEAST <= share <= 1 - _LEAST:
+        return "under 1 %" if share < _LEAST else "over 99 %"
+    return f"{100 * share:.0f} %"
 
 
-def counted(found: Diagnosis) -> tuple[str, str]:
-    """How sure it is as a number, and what that is."""
-    if every := probabilities(found):
-        first, second = [*every][:2]
-        beside = f"{_words(first)}; {_words(second)} {_percent(every[second])}, by {model().runs} public runs"
-        return _percent(every[first]), beside
+def how_sure(found: Diagnosis) -> tuple[str, str, str]:
+    """One row: what is told, the number, and what stands beside it."""
+    if two := likely(found):
+        return "most likely", two[0], f"then {two[1]}, by {model().runs} public runs"
+    if found.unlike:
+        return "how sure", "cannot tell", _none_like(found)
     name = _first(found)
     row, words = table().get(name), name.replace("_", " ")
     if row is None or row.repositories < _FEWEST:
         seen = 0 if row is None else row.repositories
-        return "cannot tell", f"public repositories with {words}: {seen}"
+        return "how sure", "cannot tell", f"public repositories with {words}: {seen}"
     if name in _NOTHING_FOUND:
-        return f"{row.same} of {row.runs}", "public runs in which nothing but notes was found were healthy"
-    return f"{row.same} of {row.runs}", f"public runs with {words} had this failure"
+        healthy = "public runs in which nothing but notes was found were healthy"
+        return "how sure", f"{row.same} of {row.runs}", healthy
+    return "how sure", f"{row.same} of {row.runs}", f"public runs with {words} had this failure"
+
+
+def _none_like(found: Diagnosis) -> str:
+    return f"no public run of known outcome was like this: {found.unlike}"
 
 
 def _first(found: Diagnosis) -> str:
@@ -172,14 +178,15 @@ def _first(found: Diagnosis) -> str:
 
 
 def sure(found: Diagnosis) -> list[str]:
-    """Lines for people: the two most probable causes, how often the first finding agreed, and what would decide."""
-    lines, two = [sure_line(_first(found))], causes(found)
-    if text := likely(found):
-        known, counts = model(), _counts(_first(found))
-        lines = [
-            f"How sure: {text}, by {known.runs} public runs of {known.repositories} repositories.",
-            f"{counts[0].upper()}{counts[1:]}",
-        ]
+    """Lines for people: the two most probable causes, or how often the first finding agreed; and what would decide."""
+    two = [] if found.unlike == CONTROL else causes(found)
+    lines = [f"How sure: cannot tell; {_none_like(found)}." if found.unlike else sure_line(_first(found))]
+    if text := ", ".join(likely(found)):
+        known, named = model(), _named(found)
+        lines = [f"Most likely: {text}, by {known.runs} public runs of {known.repositories} repositories."]
+        if named and not events(named) & {*known.causes}:
+            words = named[0].replace("_", " ")
+            lines.append(f"None of them was labelled {words}: this is what runs that showed it were labelled.")
     if len(two) == 1:
         two += [name for name in probabilities(found) if name not in (two[0], _ALIKE.get(two[0]))][:1]
     acts = [_DECIDES[name][0] for name in two if name in _DECIDES]
@@ -190,6 +197,12 @@ def sure(found: Diagnosis) -> list[str]:
     elif acts and two[1:] == ["healthy"]:
         lines.append(f"To decide, {acts[0]}: {shown[0]}, and not if it is healthy.")
     return lines
+
+
+def counted_alone(found: Diagnosis) -> list[str]:
+    """The counts behind a probability, which knows of every finding; nothing where they are told in its place."""
+    by_it = "By the first finding alone, which is less than the probability knows"
+    return [f"{by_it}: {_counts(_first(found))}"] if probabilities(found) else []
 
 
 def as_values(found: Diagnosis) -> Sequence[Mapping[str, object]]:

@@ -100,7 +100,7 @@ def compute(plan: DiagnosePlan, run: Progress) -> Document:
     if settings.pictures and len(done) > 1:
         blocks += picture_pages(done, _page, "diagnoses", f"all runs: {RUN_ALT}")
     title = f"Diagnoses of {len(rows)} logs" if len(rows) > 1 else f"Diagnosis of {rows[0].log.name}"
-    beside = compared(done) if len(done) == 2 else {}
+    beside = compared(done) if len(done) == 2 and all(row.curve.reward.size for row in done) else {}
     told = control.recipe(done[0].curve, plan.setup.trainer if plan.setup else None) if settings.control else []
     folded = ("differences", "logs") if beside else ()
     missing, stored = missing_curves(plan.logs), settings.report or len(rows) > 1
@@ -114,7 +114,7 @@ def _told(row: DiagnosisRow) -> list[Block]:
     """One run on the terminal: verdict, what to do, three numbers; then what is near its limit, and what is open."""
     found, curve = row.found, row.curve
     sentence, *_, then = verdict_lines(found)
-    count = f"{curve.reward.size} reward{'s' if curve.reward.size != 1 else ''}"
+    count = f"{curve.reward.size or 'no'} reward{'s' if curve.reward.size != 1 else ''}"
     first = f"{row.log.name}, {count}: {verdict_text(found, False)}."
     near = evidence_table(found, On.TERMINAL, _NEAR)
     rest = len(found.evidence) - len(near.rows)

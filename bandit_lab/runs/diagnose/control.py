@@ -38,7 +38,7 @@ def recipe(curve: Curve, trainer: Trainer | None) -> list[Block]:
         Column("quantity", "in the control run", lambda row: row.quantity),
         Column("must", "must", lambda row: row.must, left=True),
     ])  # fmt: skip
-    return [*paragraphs(_first(told)), table, *paragraphs(_then())]
+    return [*paragraphs(_first(told)), table, *paragraphs(_then("lr" in curve.series))]
 
 
 def _first(trainers: Sequence[Trainer]) -> list[str]:
@@ -56,7 +56,8 @@ def _learning_rate_names(trainer: Trainer) -> str:
 
 def _rows(curve: Curve) -> list[ControlRow]:
     """What a log of this kind holds, and what of it a control run must show."""
-    rows = [ControlRow(f"reward '{curve.reward_series.key}'", _level(curve))]
+    key = curve.reward_series.key
+    rows = [ControlRow(f"reward '{key}'" if key else "reward (log it)", _level(curve))]
     rows += [ControlRow(f"{name.replace('_', ' ')} '{one.key}'", text(one)) for name, text in _MUST.items()
              if (one := curve.series.get(name)) is not None]  # fmt: skip
     if not {"mismatch", "importance_ratio"} & set(curve.series):
@@ -90,9 +91,10 @@ _MUST: dict[str, Callable[[Series], str]] = {
 }
 
 
-def _then() -> list[str]:
+def _then(rate_logged: bool) -> list[str]:
+    needs = "" if rate_logged else "Log the learning rate in it, as this log does not: only then it is known. "
     return [
-        "Give its log to `diagnose`: a reward that falls at learning rate 0 is named plumbing.",
+        f"{needs}Give its log to `diagnose`: a reward that falls at learning rate 0 is named plumbing.",
         "If anything moves: mend the engine, the weights that it is given, or the checker. No setting helps before.",
         "If all stays: the plumbing that it tests is in order, and the run's own failure is one of its dynamics.",
         "It does not test whether new weights arrive: an engine that never gets any passes. That shows in the run "

@@ -84,11 +84,14 @@ def judge(curve: Curve, settings: DiagnoseSettings, group_size: int | None = Non
 
     The window of what is found reaches back to where the share came to stay above the threshold.
     """
-    late = curve.step >= np.quantile(curve.step, 0.8)
-    window = (float(curve.step[late][0]), float(curve.step[-1]))
-    height = (curve.reward[late].mean() - curve.scale.low) / max(curve.scale.high - curve.scale.low, 1e-12)
-    certain = curve.scale.given or _climbed(curve, height) or (curve.scale.high == 1 and height > _TOP)
-    top = bool(height > settings.solved_share) and certain
+    steps = curve.leading.step
+    late = steps >= np.quantile(steps, 0.8)
+    window = (float(steps[late][0]), float(steps[-1]))
+    high = curve.reward[late].mean() if curve.reward.size else -np.inf
+    height = (high - curve.scale.low) / max(curve.scale.high - curve.scale.low, 1e-12)
+    top = bool(height > settings.solved_share) and (
+        curve.scale.given or _climbed(curve, height) or (curve.scale.high == 1 and height > _TOP)
+    )
     solved = top and not _start(curve) > settings.solved_share
     observed, size, advice = curve.series.get("zero_std_frac"), 0, ""
     bare = _without_spread(curve) if observed is None else None

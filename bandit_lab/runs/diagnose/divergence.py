@@ -19,7 +19,7 @@ FEWEST = 12
 
 
 _LONG = 8
-"""Rewards of a log that holds more than the rows that somebody pasted."""
+"""Rows of a log that holds more than the rows that somebody pasted."""
 
 
 class Explosion(NamedTuple):
@@ -74,7 +74,7 @@ def _without_gradient(curve: Curve) -> list[Evidence]:
     lost = curve.gradient_lost
     if not lost.size:
         return []
-    least = 3 if curve.reward.size >= _LONG else 1
+    least = 3 if curve.leading.step.size >= _LONG else 1
     window = (float(lost[0]), float(lost[-1]))
     text = f"the gradient norm is no number from step {window[0]:g} to the end of the log ({lost.size} rows)"
     return [

@@ -14,6 +14,10 @@ FAILURES: tuple[Failure, ...] = (
     "policy_concentration",
     "dynamical_instability",
 )
+NO_REWARD, CONTROL = "no reward", "a control run, at learning rate 0"
+"""What a run may be that no public run of known outcome was."""
+WITHOUT_REWARD = ("advantage_degeneracy", "policy_concentration", "diverging", "truncated_answers")
+"""What can be told of a log that holds no reward."""
 OUTCOMES = ("stalled", "collapsed", "diverging", "truncated_answers")
 """What became of a run, whatever the cause. Judged like the failures, and part of the verdict."""
 NO_BASELINE = "no_group_baseline"
@@ -162,7 +166,8 @@ class Diagnosis:
     """All findings on one run, traps of its configuration and remarks that are no failure.
 
     `severity` grades every failure of the verdict: (`failure` or `note`, reason). `gained` is false where the reward
-    shows nothing learned. `first_step` of the log: no checkpoint lies before it.
+    shows nothing learned. `first_step` of the log: no checkpoint lies before it. `unlike`: what sets the run apart
+    from all that the counts are of (`NO_REWARD`, `CONTROL`), or nothing.
     """
 
     name: str
@@ -172,6 +177,7 @@ class Diagnosis:
     severity: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     gained: bool = True
     first_step: float = -math.inf
+    unlike: str = ""
 
     @property
     def verdict(self) -> tuple[str, ...]:
@@ -226,7 +232,7 @@ class Diagnosis:
 def _wanted(found: Diagnosis) -> list[str]:
     """What a log would have to hold for the rest to be judged."""
     lacking = (one.wanted or _METRICS.get(one.failure, "") for one in found.findings if one.score is None)
-    return [text for text in lacking if text]
+    return list(dict.fromkeys(text for text in lacking if text))
 
 
 def next_step(found: Diagnosis) -> str:
@@ -268,10 +274,10 @@ def next_step(found: Diagnosis) -> str:
             "stalled": "Do not wait. Read ten answers and their rewards; then raise the learning rate, or choose "
             "easier prompts.",
         }.get(first, f"Look at the evidence for {first.replace('_', ' ')}.")
-    if found.verdict == ("not_judged",):
-        wanted = _wanted(found)
-        return f"Log {', '.join(wanted) or 'a longer run'}: then more can be judged."
-    lacking = _wanted(found)
+    if found.unlike == CONTROL:
+        return "The plumbing that a control run tests is in order. Look for the run's own failure in its dynamics."
+    lacking, noted = _wanted(found), " Watch what is noted." if found.notes else ""
+    if found.verdict == ("not_judged",) or found.unlike:
+        return f"Log {', '.join(lacking) or 'a longer run'}: then more can be judged.{noted}"
     more = f" Log {', '.join(lacking)} too: what they show could not be judged." if lacking else ""
-    noted = " Watch what is noted." if found.notes else ""
     return f"Go on; nothing needs a change.{noted}{more}"

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bandit_lab.app.document import Column, On, Table
-from bandit_lab.runs.diagnose.agreement import counted
+from bandit_lab.runs.diagnose.agreement import how_sure
 from bandit_lab.runs.diagnose.evidence import Diagnosis, Evidence
 from bandit_lab.runs.diagnose.outcomes import gain_of
 from bandit_lab.runs.logs.findings import measure
@@ -28,8 +28,8 @@ def three_numbers(curve: Curve, found: Diagnosis) -> Table[KeyNumber]:
     strongest = _strongest(found)
     rows = [
         _gain(curve) if strongest is None else _evidence(strongest),
-        _end(curve),
-        KeyNumber("how sure", *counted(found)),
+        *([_end(curve)] if curve.reward.size else []),
+        KeyNumber(*how_sure(found)),
     ]
     columns: list[Column[KeyNumber]] = [
         Column("name", "what", lambda row: row.name, left=True),
@@ -60,7 +60,8 @@ def _gain(curve: Curve) -> KeyNumber:
         return KeyNumber("rewards", f"{curve.reward.size}", "too few to tell a gain from noise")
     gain = gain_of(curve.reward)
     at = gain.clearest
-    return KeyNumber("gain of the reward", f"{gain.change[at]:+.2g}", f"its error is {gain.error[at]:.2g}")
+    beside = f"its error is {gain.error[at]:.2g}; clear from twice that on"
+    return KeyNumber("gain of the reward", f"{gain.change[at]:+.2g}", beside)
 
 
 def _end(curve: Curve) -> KeyNumber:

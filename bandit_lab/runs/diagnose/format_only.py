@@ -40,7 +40,7 @@ def judge(curve: Curve) -> Finding | None:
     share = by_form / (by_form + by_rest) if by_form > 0 else 0.0
     score = min(share / LARGER, form_1 / LEARNED, LARGER / inside_1)
     text = (
-        f"'{key}' rose from {form_0:.0%} to {form_1:.0%} and makes {share:.0%} of the gain; of the answers in the "
+        f"'{key}' went from {form_0:.0%} to {form_1:.0%} and makes {share:.0%} of the gain; of the answers in the "
         f"right form {inside_0:.0%} were right, and {inside_1:.0%} are"
     )
     if score >= 1 and step[-1] - step[0] < EARLY and inside_1 >= inside_0:

@@ -60,6 +60,10 @@ class Gain(NamedTuple):
         """Whether there is a gain beyond doubt."""
         return bool(np.any(self.change > CLEAR * self.error))
 
+    def start(self, at: int) -> str:
+        """Which beginning that is, in words."""
+        return "fifth" if at == 0 else "reward" if self.widths[at] == 1 else f"{self.widths[at]} rewards"
+
     def hinted(self, least: float) -> bool:
         """Whether the first few rewards stand so low, by `least` or more, that a quick rise may be over before the
         first fifth is."""
@@ -123,11 +127,9 @@ def stalled(curve: Curve, settings: DiagnoseSettings, group_size: int | None = N
             why = f"a gain of {least:.0%} of the room would be lost in the noise: whether it stalls cannot be judged"
             return Finding("stalled", None, missing=why)
     score = 2.0 if flat else max(min(CLEAR * error / max(change, 1e-300), 2.0), slow)
-    first = "fifth" if at == 0 else "reward" if gain.widths[at] == 1 else f"{gain.widths[at]} rewards"
-    text = (
-        f"from the first {first} to the last fifth {change:+.2g}, to the best fifth {best:+.2g}, where {room:.2g} was "
-        "left to gain"
-    )
+    best = best if abs(best) > _ROUNDING * np.ptp(curve.reward) else 0.0
+    text = f"from the first {gain.start(at)} to the last fifth {change:+.2g}, to the best fifth {best:+.2g}"
+    text += "" if flat else f", where {room:.2g} was left to gain"
     advice = ""
     if height > _FULL and (curve.known_range or (curve.scale.low, curve.scale.high) == (0, 1)):
         text += f"; it stands at {height:.0%}, near the top of the scale"

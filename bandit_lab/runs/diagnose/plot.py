@@ -59,7 +59,8 @@ def diagnosis_figure(name: str, curve: Curve, found: Diagnosis) -> Figure:
 def _drawn_below(curve: Curve, found: Diagnosis) -> list[str]:
     """The quantities that have a panel."""
     rests = {one.metric for finding in found.findings if finding.present for one in finding.evidence if one.above}
-    return [key for key in _BELOW if key in curve.series and (key not in _ASKED or rests & _ASKED[key])]
+    logged = [key for key in _BELOW if curve.series.get(key, curve.leading) is not curve.leading]
+    return [key for key in logged if key not in _ASKED or rests & _ASKED[key]]
 
 
 def diagnosis_on(axis: plt.Axes, name: str, curve: Curve, found: Diagnosis) -> None:
@@ -79,7 +80,7 @@ def _marked(axis: plt.Axes, curve: Curve, found: Diagnosis) -> list[Line2D | Pat
         handles.append(Patch(facecolor=s.YELLOW, alpha=0.4, label=f"{number}: {text}, {told}"))
     if any(not _whole(curve, first, last) for first, last, _ in seen):
         handles.append(Line2D([], [], label="where it begins", **_BEGIN))
-    start, end = float(curve.step[0]), float(curve.step[-1])
+    start, end = float(curve.leading.step[0]), float(curve.leading.step[-1])
     for first, numbers, line in begun([first for first, _, _ in seen], end - start):
         late = first > end - 0.1 * (end - start)
         axis.annotate(
@@ -99,7 +100,7 @@ def _shade(axis: plt.Axes, curve: Curve, found: Diagnosis) -> None:
 
 
 def _whole(curve: Curve, first: float, last: float) -> bool:
-    return last - first >= _WHOLE * float(curve.step[-1] - curve.step[0])
+    return last - first >= _WHOLE * float(curve.leading.step[-1] - curve.leading.step[0])
 
 
 def _verdict(found: Diagnosis) -> str:
@@ -144,7 +145,7 @@ def side_by_side(runs: Sequence[tuple[str, Curve, Diagnosis]]) -> Figure:
 
 def _small(axis: plt.Axes, row: LogRow[Diagnosis]) -> None:
     curve, found = row.curve, row.found
-    axis.plot(curve.step, curve.reward, **(RAW | {"markersize": 2.2}))
+    axis.plot(curve.leading.step, curve.leading.value, **(RAW | {"markersize": 2.2}))
     axis.plot(*_smooth(curve), **(_SMOOTH | {"linewidth": 1.1}))
     if curve.eval is not None:
         axis.plot(curve.eval.step, curve.eval.value, **(HELD_OUT | {"markersize": 2.6}))
@@ -156,25 +157,27 @@ def _small(axis: plt.Axes, row: LogRow[Diagnosis]) -> None:
 
 
 def _smooth(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
-    """Running means of step and reward [n - w + 1]."""
-    width = int(np.clip(curve.reward.size // 15, 1, 40))
+    """Running means of step and reward [n - w + 1], or of what is logged instead."""
+    step, value = curve.leading.step, curve.leading.value
+    width = int(np.clip(value.size // 15, 1, 40))
     ones = np.ones(width) / width
-    return np.convolve(curve.step, ones, mode="valid"), np.convolve(curve.reward, ones, mode="valid")
+    return np.convolve(step, ones, mode="valid"), np.convolve(value, ones, mode="valid")
 
 
-def _handles(held_out: bool) -> list[Line2D | Patch]:
+def _handles(held_out: bool, shown: str = "reward") -> list[Line2D | Patch]:
     handles: list[Line2D | Patch] = [
-        Line2D([], [], label="logged reward", **(RAW | {"markersize": 8})),
+        Line2D([], [], label=f"logged {shown}", **(RAW | {"markersize": 8})),
         Line2D([], [], label="running mean", **_SMOOTH),
     ]
     return handles + ([Line2D([], [], label="held-out result", **HELD_OUT)] if held_out else [])
 
 
 def _reward(axis: plt.Axes, curve: Curve) -> list[Line2D | Patch]:
-    axis.plot(curve.step, curve.reward, **RAW)
+    axis.plot(curve.leading.step, curve.leading.value, **RAW)
     axis.plot(*_smooth(curve), **_SMOOTH)
-    axis.set_ylabel("reward")
-    handles = _handles(curve.eval is not None)
+    shown = "reward" if curve.reward.size else curve.leading.key
+    axis.set_ylabel(shown)
+    handles = _handles(curve.eval is not None, shown)
     if curve.eval is not None:
         axis.plot(curve.eval.step, curve.eval.value, **HELD_OUT)
     if (lost := curve.nonfinite_steps).size:

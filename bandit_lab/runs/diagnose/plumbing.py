@@ -15,7 +15,12 @@ from bandit_lab.runs.diagnose.outcomes import CLEAR, gain_of
 from bandit_lab.runs.read.median import median
 from bandit_lab.runs.read.record import Curve, Series
 
-_FEWEST = 10
+_FEWEST, _LONGEST = 10, 40
+"""Rewards from which a fall is judged, and up to which a run counts as a control run, which takes twenty."""
+_ADVICE = (
+    "Change no setting of the training, which did not move here. Mend the engine, the weights that it is given, or the "
+    "checker."
+)
 _MOST = 0.9
 """Share of the steps at which groups must differ."""
 
@@ -26,10 +31,16 @@ def is_control(curve: Curve) -> bool:
     return rate is not None and rate.value.size >= _FEWEST and not np.any(rate.value)
 
 
+def is_short_control(curve: Curve) -> bool:
+    """The same, and no longer than a control run: in a long log the rate is rounded, as it is where a gain shows."""
+    return is_control(curve) and _FEWEST <= curve.reward.size <= _LONGEST and not gain_of(curve.reward).shows
+
+
 def judge(curve: Curve) -> Finding | None:
     """What is impossible; None where none of it can be asked of this log."""
     found = [one for one in (_fell(curve), _without_gradient(curve), _below_zero(curve)) if one is not None]
-    return Finding(PLUMBING, max(one.score for one in found), tuple(found)) if found else None
+    advice = _ADVICE if any(one.above and one.metric == "fall_at_rate_0" for one in found) else ""
+    return Finding(PLUMBING, max(one.score for one in found), tuple(found), advice=advice) if found else None
 
 
 def _fell(curve: Curve) -> Evidence | None:
@@ -53,7 +64,8 @@ def _without_gradient(curve: Curve) -> Evidence | None:
     if there is None or there.mean() < _MOST:
         return None
     share = float(np.mean(norm.value[there] == 0))
-    text = f"'{norm.key}' is zero at {share:.0%} of the steps at which rewards differ: nothing is trained"
+    text = f"'{norm.key}' is zero at {share:.0%} of the steps at which rewards differ"
+    text += ": nothing is trained" if share == 1 else ""
     return Evidence("without_gradient", _window(norm), share, 1.0, text, share)
 
 

@@ -83,6 +83,8 @@ def _grade(failure: str, curve: Curve, harm: str) -> tuple[Severity, str]:
     what = _MEANS[failure]
     if harm:
         return "failure", f"{what}, and there is {harm}"
+    if not curve.reward.size:
+        return "note", f"{what}; without a reward nobody can tell whether that is harm"
     if _fallen(curve.reward):
         return "failure", f"{what}, and the reward has fallen from its best"
     if curve.eval is not None and _fallen(curve.eval.value):

@@ -16,7 +16,7 @@ _FEWEST = 3
 def judge(curve: Curve, settings: DiagnoseSettings, group_size: int | None = None) -> Finding:
     """Share of truncated answers over the last fifth of the run."""
     logged = curve.series.get("truncation")
-    late = None if logged is None else logged.step >= np.quantile(curve.step, 0.8)
+    late = None if logged is None else logged.step >= np.quantile(curve.leading.step, 0.8)
     proven = logged is not None and bool(np.all(logged.value >= 1))  # then a single row is enough
     if logged is None or late is None or late.sum() < (1 if proven else _FEWEST):
         return Finding(

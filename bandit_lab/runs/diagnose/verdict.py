@@ -19,9 +19,12 @@ from bandit_lab.runs.diagnose import (
     truncation,
 )
 from bandit_lab.runs.diagnose.evidence import (
+    CONTROL,
     FAILURES,
     NO_BASELINE,
+    NO_REWARD,
     OUTCOMES,
+    WITHOUT_REWARD,
     DiagnoseSettings,
     Diagnosis,
     Evidence,
@@ -74,7 +77,9 @@ def idle(curve: Curve) -> str:
     height = (curve.reward[-part:].mean() - curve.scale.low) / max(curve.scale.high - curve.scale.low, 1e-12)
     if gain.shows or change < -2 * error or height > _NEAR_TOP:
         return ""
-    return f"nothing was learned that shows in the reward: {change:+.2g} from first to last fifth, error {error:.2g}"
+    at = gain.clearest
+    seen = f"{gain.change[at]:+.2g} from the first {gain.start(at)} to the last fifth, error {gain.error[at]:.2g}"
+    return f"nothing was learned that shows in the reward: {seen}"
 
 
 register_diagnostic("reward_hacking")(coupling.judge)
@@ -96,6 +101,11 @@ def _below_threshold(finding: Finding) -> Finding:
     return replace(finding, score=0.99, evidence=evidence)
 
 
+def _without_reward(failure: str) -> Finding:
+    missing = f"no reward is logged: {failure.replace('_', ' ')} cannot be judged"
+    return Finding(failure, None, missing=missing, wanted="the reward")
+
+
 def diagnose(
     curve: Curve,
     settings: DiagnoseSettings | None = None,
@@ -113,19 +123,25 @@ def diagnose(
     names = (*known, *(name for name in DIAGNOSTICS if name not in known))
     for name in settings.options:
         _checks.choice("diagnostic", name, DIAGNOSTICS)
-    judges = [DIAGNOSTICS.build(name, settings.options.get(name, {})) for name in names]
-    findings = tuple(judge(curve, settings, group_size=group_size) for judge in judges)
-    if any(one.failure == "collapsed" and one.present for one in findings):  # then it is no standstill
+    judges = {name: DIAGNOSTICS.build(name, settings.options.get(name, {})) for name in names}
+    findings = tuple(
+        judge(curve, settings, group_size=group_size)
+        if curve.reward.size or name in WITHOUT_REWARD
+        else _without_reward(name)
+        for name, judge in judges.items()
+    )
+    unlike = CONTROL if plumbing.is_short_control(curve) else "" if curve.reward.size else NO_REWARD
+    if unlike or any(one.failure == "collapsed" and one.present for one in findings):  # then it is no standstill
         findings = tuple(_below_threshold(one) if one.failure == "stalled" and one.present else one for one in findings)
     asked = (plumbing.judge(curve), mismatch.judge(curve), format_only.judge(curve), length.judge(curve))
     findings = (*(one for one in asked if one is not None), *findings)
     if no_baseline:
-        window = (float(curve.step[0]), float(curve.step[-1]))
+        window = (float(curve.leading.step[0]), float(curve.leading.step[-1]))
         findings = (
             Finding(NO_BASELINE, 1.0, (Evidence("answers_per_prompt", window, 1, 1, no_baseline, 1.0),)),
             *findings,
         )
-    grades, nothing = severities(findings, curve), idle(curve)
+    grades, nothing = severities(findings, curve), "" if unlike else idle(curve)
     remarks = [*curve.notes, *([nothing] if nothing else []), *(why for _, why in grades.values() if why)]
     remarks += [one.remark for one in findings if one.remark]
     return Diagnosis(
@@ -134,6 +150,7 @@ def diagnose(
         traps(curve, group_size, refresh_interval),
         tuple(remarks),
         grades,
-        not nothing and curve.reward.size >= outcomes.FEWEST,
-        float(curve.step[0]),
+        not unlike and not nothing and curve.reward.size >= outcomes.FEWEST,
+        float(curve.leading.step[0]),
+        unlike,
     )

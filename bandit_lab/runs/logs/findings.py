@@ -64,6 +64,8 @@ def unfound_text(found: Diagnosis) -> str:
     """`healthy`, or that it is not judged and why: how many of the failures were not, or that nothing was gained."""
     if found.verdict == ("healthy",):
         return "healthy"
+    if found.unlike:
+        return f"not judged: {found.unlike}"
     scores = list(found.scores.values())
     unknown = scores.count(None)
     if unknown == len(scores):
@@ -199,7 +201,8 @@ def verdict_first(found: Diagnosis) -> list[Paragraph]:
 
 def what_was_read(curve: Curve, notes: Sequence[str] = ()) -> list[Paragraph]:
     """How the log was understood, and by which version."""
-    lines = [*curve.recognised, curve.scale.text, f"step unit: {curve.step_unit}", *notes]
+    scale = [curve.scale.text] if curve.reward.size else []
+    lines = [*curve.recognised, *scale, f"step unit: {curve.step_unit}", *notes]
     lines += [f"{name}: {origin}" for name, origin in curve.provenance.items()]
     return paragraphs([*lines, f"bandit_lab {__version__}"])
 

@@ -74,6 +74,7 @@ def reading_options(settings: LogSettings) -> dict[str, Any]:
         "thin": settings.thin,
         "beside": tuple(settings.beside),
         "eval_path": settings.eval_path,
+        "needs_reward": settings.fewest_points > 0,
     }
 
 
@@ -194,7 +195,7 @@ def _log(name: str, path: str, curve: Curve, settings: LogSettings, **known: Any
         points = int(curve.step.size)
         fewest = settings.fewest_points
         _checks.require(points >= fewest, "points", f"at least {fewest} rewards", points)
-        largest = float(np.abs(curve.reward).max())
+        largest = float(np.abs(curve.reward).max(initial=0))
         _checks.require(largest < LARGEST, "reward", f"numbers below {LARGEST:g}", largest)
     except ValueError as error:
         return Log(name, path, None, f"{path}: {error}", **known)

@@ -77,9 +77,9 @@ def first_columns(length: int, width: int | None = None) -> list[Column[LogRow[A
                on=On.JSON | On.SHOWN),
         column("format", "format", lambda row: row.curve.format, on=read),
         column("framework", "framework", lambda row: row.curve.framework, on=read),
-        column("reward_key", "reward", lambda row: row.curve.reward_series.key, on=read),
+        column("reward_key", "reward", lambda row: row.curve.reward_series.key or Value.absent("no reward"), on=read),
         column("step_unit", "step unit", lambda row: row.curve.step_unit, on=read | On.DATA),
-        column("steps", "steps", lambda row: [float(row.curve.step[0]), float(row.curve.step[-1])], on=read),
+        column("steps", "steps", lambda row: [float(row.curve.leading.step[end]) for end in (0, -1)], on=read),
     ]  # fmt: skip
 
 

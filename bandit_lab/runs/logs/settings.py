@@ -94,8 +94,8 @@ class DiagnosisSettings(LogSettings):
 
     @property
     def fewest_points(self) -> int:
-        """One reward is enough where one row proves something."""
-        return 1
+        """None: one row may prove something, and another column than the reward."""
+        return 0
 
     config: str | None = setting(
         None, "path", "the trainer's configuration (YAML, JSON, TOML, a script): its traps, G and K_ref", PROBLEM

@@ -48,6 +48,7 @@ def read(
     thin: bool = True,
     beside: Iterable[str | Path] = (),
     eval_path: str | Path | None = None,
+    needs_reward: bool = True,
 ) -> list[Curve]:
     """Every run with a reward in a log file or folder, at least one.
 
@@ -64,12 +65,14 @@ def read(
     thin         take the copies out of forward-filled columns
     beside       further files of the same run: columns that the log lacks are taken from them
     eval_path    a file with the held-out results of the same run, joined by step; eval_key then is a column of it
+    needs_reward false: a log without a reward is read, too, where it holds something else that a diagnosis is told from
 
     Raises ValueError, one line that names the file, for anything that cannot be read, whatever the reason. Nothing is
     unpickled or evaluated; sizes are bounded as `limits` says. Raises NoRoom where a packed log cannot be unpacked
     here: that is no fault of the log.
     """
-    asked = ReadOptions(reward_key, step_key, eval_key, parse_where(where), run, scale, step_unit, log_every, thin)
+    asked = ReadOptions(reward_key, step_key, eval_key, parse_where(where), run, scale, step_unit, log_every, thin,
+                        needs_reward)  # fmt: skip
     options = asked if eval_path is None else replace(asked, eval_key=None)
     place = Path(path)
     found = _guarded(place, lambda: _files(place))

@@ -18,6 +18,7 @@ from bandit_lab.runs.read.which import (
     evaluation_rows,
     held_out_series,
     looks_like_evaluation,
+    lost_gradient,
     match_key,
     near,
     part_series,
@@ -30,6 +31,8 @@ from bandit_lab.runs.read.which import (
 
 _NAMED = 8
 """Columns that a note names."""
+_TELLING = {"kl", "grad_norm", "entropy", "zero_std_frac", "truncation", "mismatch", "importance_ratio"}
+"""Columns that prove something of a run without its reward."""
 
 
 @dataclass(frozen=True)
@@ -43,34 +46,36 @@ class Parsed:
 
 
 def curve(name: str, source: str, parsed: Parsed, table: LogTable, options: ReadOptions) -> Curve:
-    """The curve of one table. Raises ValueError if it holds no reward, or not the columns and rows asked for."""
+    """The curve of one table. Raises ValueError if it holds no reward, or not the columns and rows asked for.
+
+    Without a reward it is the curve of what else is logged, where `options` allow that.
+    """
     framework = parsed.framework or aliases.framework_of(table.keys)
     held_out = evaluation_rows(table)
     chosen = chosen_rows(table, options) if options.where else None
     pool = ~held_out if chosen is None else chosen
-    reward_key, alias, text, is_eval = reward_column(table, pool, held_out, framework, options)
+    try:
+        reward_key, alias, text, is_eval = reward_column(table, pool, held_out, framework, options)
+    except ValueError as error:
+        if options.needs_reward or options.reward_key is not None:
+            raise
+        bare = _without_reward(name, source, parsed, table, pool, options)
+        if not _TELLING & bare.series.keys():
+            raise ValueError(f"{error}; a KL, a gradient norm or an entropy would tell a part of it") from None
+        return bare
     reward_rows = (held_out | pool if is_eval and chosen is None else pool) & table.has(reward_key)
     step, step_key, step_text = step_column(table, reward_rows, options)
     raw = columns.extract(step, table.column(reward_key), reward_rows)
-    version = aliases.version_range(framework, table.keys)
     origin = alias.framework if alias else framework
     series, mended = columns.tidy(raw, reward_key, origin, alias, thin=options.thin)
     if series.step.size == 0:
         raise ValueError(f"reward_key: expected a column with finite numbers, got '{reward_key}' without any")
-    others = {
-        role: found for role in COLUMNS if (found := role_series(table, role, step, pool, held_out, framework, options))
-    }
+    others = _others(table, step, pool, held_out, framework, options)
     parts, left_out = part_series(table, step, pool, reward_key, framework, options)
     held = None
     if not is_eval or options.eval_key:
         held = held_out_series(table, step, held_out, reward_key, framework, options)
     used = {reward_key, *parts, *(one.key for one in others.values()), *([held.key] if held else [])}
-    recognised = (
-        f"format: {parsed.format}",
-        f"framework: {framework} ({version})" if framework != aliases.OWN else "framework: none of the known ones",
-        text,
-        step_text,
-    )
     return Curve(
         name=name,
         source=source,
@@ -87,9 +92,46 @@ def curve(name: str, source: str, parsed: Parsed, table: LogTable, options: Read
         nonfinite_steps=raw.nonfinite_steps,
         gradient_lost=_gradient_lost(table, step, pool, framework),
         late_columns=columns_that_say_so(table),
-        recognised=recognised,
+        recognised=(*_origin(parsed, table, framework), text, step_text),
         notes=(*parsed.notes, *mended, *raw.notes, *left_out, *_unused_evaluations(table, used)),
     )
+
+
+def _without_reward(
+    name: str, source: str, parsed: Parsed, table: LogTable, pool: RowMask, options: ReadOptions
+) -> Curve:
+    """What a log without a reward holds beside it: its reward is an empty series."""
+    framework, none = parsed.framework or aliases.framework_of(table.keys), np.zeros(0)
+    step, step_key, step_text = step_column(table, pool, options)
+    lost = lost_gradient(table, pool, framework)
+    unread = [f"'{key}' holds no number" for key, _ in aliases.candidates("reward", table.keys, framework)[:1]]
+    return Curve(
+        name=name,
+        source=source,
+        format=parsed.format,
+        framework=framework,
+        reward_series=Series(none, none, ""),
+        scale=RewardScale(0.0, 0.0, False),
+        step_unit=columns.unit_of(step_key, framework, options),
+        series=_others(table, step, pool, ~pool, framework, options),
+        settings=repeated_settings(table, framework),
+        gradient_lost=_gradient_lost(table, step, pool, framework),
+        late_columns=columns_that_say_so(table),
+        recognised=(*_origin(parsed, table, framework), "reward: none", step_text),
+        notes=(*parsed.notes, *unread, *([lost] if lost else [])),
+    )
+
+
+def _others(
+    table: LogTable, step: Floats, pool: RowMask, held_out: RowMask, framework: str, options: ReadOptions
+) -> dict[str, Series]:
+    found = {role: role_series(table, role, step, pool, held_out, framework, options) for role in COLUMNS}
+    return {role: one for role, one in found.items() if one is not None}
+
+
+def _origin(parsed: Parsed, table: LogTable, framework: str) -> tuple[str, str]:
+    known = f"{framework} ({aliases.version_range(framework, table.keys)})"
+    return f"format: {parsed.format}", f"framework: {'none of the known ones' if framework == aliases.OWN else known}"
 
 
 def _gradient_lost(table: LogTable, step: Floats, pool: RowMask, framework: str) -> Floats:

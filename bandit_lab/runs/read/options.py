@@ -14,7 +14,7 @@ class ReadOptions:
     `reward_key`, `step_key`, `eval_key` name columns of the log; `where` maps a column to the value that reward rows
     must have there; `run` picks one run of several; `scale` is (lowest, highest) reward possible; `step_unit` and
     `log_every` (optimiser steps per logged row) say what the console text does not; `thin` removes forward-filled
-    copies.
+    copies. Where `needs_reward` is false a log without a reward is read for what else it holds.
     """
 
     reward_key: str | None = None
@@ -26,6 +26,7 @@ class ReadOptions:
     step_unit: str | None = None
     log_every: int | None = None
     thin: bool = True
+    needs_reward: bool = True
 
     def __post_init__(self) -> None:
         if self.scale is not None:

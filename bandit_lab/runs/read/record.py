@@ -95,10 +95,10 @@ class RewardScale:
 class Curve:
     """One run: the reward against the step, with whatever else the log held, normalised by name.
 
-    `reward_series` is always there. `series` maps a name of `COLUMNS` to its series on its *own* steps; `column`
-    puts one on the reward's steps. `parts` are further reward keys of the same run (accuracy, format, ...).
-    `nonfinite_steps` [m] are the steps whose reward was NaN or infinite and was left out, `gradient_lost` [k] those
-    whose gradient norm was. `late_columns` are columns
+    `reward_series` is empty in a log without a reward (`ReadOptions.needs_reward`). `series` maps a name of `COLUMNS`
+    to its series on its *own* steps; `column` puts one on the reward's steps. `parts` are further reward keys of the
+    same run (accuracy, format, ...). `nonfinite_steps` [m] are the steps whose reward was NaN or infinite and was left
+    out, `gradient_lost` [k] those whose gradient norm was. `late_columns` are columns
     whose names say that samples may be older than the policy that they train (`runs.read.asynchrony`). `restarted`
     says that it is one of several runs that came one after the other in a file.
     """
@@ -133,6 +133,11 @@ class Curve:
         return self.reward_series.value
 
     @property
+    def leading(self) -> Series:
+        """What the run's steps are read off: its reward, or the first quantity of a log without one."""
+        return self.reward_series if self.reward.size else next(iter(self.series.values()))
+
+    @property
     def log_every(self) -> float:
         """Median distance of two logged rewards [steps]; 1 for a single point."""
         return float(np.median(np.diff(self.step))) if self.step.size > 1 else 1.0
@@ -157,7 +162,8 @@ class Curve:
     @property
     def provenance(self) -> dict[str, str]:
         """Where each column comes from: name -> original key, framework, versions, treatment."""
-        named = {"reward": self.reward_series, **self.series, **{f"part {k}": s for k, s in self.parts.items()}}
+        named = {"reward": self.reward_series} if self.reward.size else {}
+        named |= {**self.series, **{f"part {k}": s for k, s in self.parts.items()}}
         if self.eval is not None:
             named["eval"] = self.eval
         return {name: series.provenance for name, series in named.items()}

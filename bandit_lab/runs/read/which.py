@@ -90,17 +90,18 @@ def reward_column(
     if held:
         key, alias = held[0]
         return key, alias, f"reward: '{key}', an evaluation curve, because no training reward was found", True
-    instead = f"{near('reward', table.keys)}{_lost_gradient(table, pool, framework)}"
+    lost = lost_gradient(table, pool, framework)
+    instead = near("reward", table.keys) + (f"; it shows that {lost}" if lost else "")
     raise ValueError(f"reward_key: expected a log with a reward column, got none; {instead}")
 
 
-def _lost_gradient(table: LogTable, pool: RowMask, framework: str) -> str:
+def lost_gradient(table: LogTable, pool: RowMask, framework: str) -> str:
     """What a log without a reward shows all the same: a gradient norm that is no number, beside a loss that is one."""
     for key, _ in aliases.candidates("grad_norm", table.keys, framework):
         rows = pool & table.has(key)
         lost = rows & ~np.isfinite(table.column(key))
         if lost.any():
-            text = f"; it shows that '{key}' is no number in {lost.sum()} of {rows.sum()} rows"
+            text = f"'{key}' is no number in {lost.sum()} of {rows.sum()} rows"
             forward = "loss" in table.keys and bool(np.all(np.isfinite(table.column("loss")[lost])))
             return f"{text}, where the loss is a number: it was lost in the backward pass" if forward else text
     return ""

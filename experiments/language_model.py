@@ -10,12 +10,11 @@ is cheap, is less than the leading one. Expected to be against it: LoRA begins w
 K grows with B.
 A run has left stability when its objective, success - beta KL over all answers, falls below that of its start by 0.05.
 Its course, from ten updates: the gap to the best possible objective goes on to close at the same rate.
-A guard holds the learning rate at 80 % of the edge, probed every second update, in runs 1.5 times beyond where they
+A guard holds the learning rate at 80 % of the edge, probed every fourth update, in runs 1.5 times beyond where they
 left: SGD stays; AdamW leaves before its second moment can be probed.
 
-Setting: conf/experiment/language_model.yaml. Measured: TRL runs of 40 updates from the pre-trained weights, a bisection
-of a fixed grid of learning rates for the first at which a run leaves. Drawn: threshold measured over predicted, and the
-objective of the runs on both sides of a threshold.
+Setting: conf/experiment/language_model.yaml. Measured: TRL runs of 40 updates from the pre-trained weights, a bisection of
+a grid of learning rates for the first at which a run leaves. Drawn: threshold over the predicted one, and courses of runs.
 """
 
 import math
@@ -158,14 +157,15 @@ def predict(setting: Setting) -> xarray.Dataset:
     return xarray.Dataset(content, coordinates(setting))
 
 
-def probing(setting: Setting, case: Case) -> dict[str, Any]:
+def probing(setting: Setting, case: Case, groups: int) -> dict[str, Any]:
     """How the probe is asked: every prompt, all groups in one pass, coarse; answers share a pass."""
     return {
         "prompts": setting.prompts,
-        "groups": setting.probe_groups,
+        "groups": groups,
         "anew": False,
         "reward_kl": weight_of(setting) if case.kl == "reward" else 0.0,
-        "rows_per_forward": setting.prompts * setting.group_size * setting.probe_groups,
+        "rows_per_forward": setting.prompts * setting.group_size * groups,
+        "method": "central",
         "products": 12,
         "tolerance": 0.03,
     }
@@ -182,9 +182,9 @@ def _stiffness(setting: Setting, kl: str, adam: bool, seed: int) -> tuple[Any, f
         made.train()
         gap = seen().best - seen().objective
         end = seen().best - gap[0] * (gap[-1] / gap[0]) ** (setting.steps / first.steps)
-        about = probing(setting, Case(kl))
-        found = TrlProbe(made, **about, method="central").measure()
-        along = TrlProbe(made, **about, method="forward").measure()
+        about = probing(setting, Case(kl), setting.probe_groups)
+        found = TrlProbe(made, **about).measure()
+        along = TrlProbe(made, **about | {"method": "forward"}).measure()
     return found.stiffness, along.stiffness.value, found.loop, float(end)
 
 
@@ -263,8 +263,8 @@ def _run(setting: Setting, name: str, seed: int, rate: float, guard: Setting | N
             from bandit_lab.integrations.probe_guard import hold_at
             from bandit_lab.integrations.probe_trl import TrlProbe
 
-            about = probing(setting, CASES[name]) | {"every": guard.every, "show": lambda line: None, "report": False}
-            made.add_callback(TrlProbe(made, **about, method="central", strict=True, on_margin=hold_at(guard.share)))
+            about = probing(setting, CASES[name], guard.groups) | {"every": guard.every, "show": lambda line: None}
+            made.add_callback(TrlProbe(made, **about, report=False, strict=True, on_margin=hold_at(guard.share)))
         try:
             made.train()
         except RuntimeError as error:

@@ -13,7 +13,7 @@ Its course, from ten updates: the gap to the best possible objective goes on to 
 A guard holds the learning rate at 80 % of the edge, probed every fourth update, in runs 1.5 times beyond where they
 left: SGD stays; AdamW leaves before its second moment can be probed.
 
-Setting: conf/experiment/language_model.yaml. Measured: TRL runs of 40 updates from the pre-trained weights, bisected on a
+Setting: conf/experiment/language_model.yaml. Measured: 40 updates of TRL from the pre-trained weights, bisected on a
 grid of learning rates for the first at which a run leaves. Drawn: threshold over the predicted, and courses of runs.
 """
 

@@ -17,7 +17,7 @@ import truth
 from torch.profiler import ProfilerActivity, profile
 
 from bandit_lab.integrations import probe_operator
-from bandit_lab.integrations.probe import StiffnessProbe, arnoldi
+from bandit_lab.integrations.probe import StiffnessProbe, arnoldi, standard_error
 from bandit_lab.integrations.probe_margin import Loop
 from bandit_lab.integrations.probe_trl import TrlProbe, groups_of, optimiser, undisturbed
 
@@ -165,6 +165,46 @@ def test_sampled_groups_are_within_three_standard_errors(near, seed):
     assert found.standard_error < 0.25 * k
     assert found.crossed < found.value < found.in_sample
     assert abs(found.value / 2 - k) > 3 * found.standard_error / 2
+
+
+def drawn(case, repetitions):
+    """v . A v of the leading direction by 4 prompts with two groups each: estimates, their errors, the dense truth."""
+    total = case.truth.fresh + case.truth.stale
+    values, vectors = np.linalg.eig(total)
+    v = vectors[:, values.real.argmax()].real
+    probe = TrlProbe(case.trainer, prompts=4, groups=2, anew=False)
+    direction, found = torch.tensor(v, dtype=torch.float32), []
+    with undisturbed(case.trainer):
+        for seed in range(repetitions):
+            torch.manual_seed(seed)
+            groups = probe.sample()
+            parameters = list(case.trainer.model.parameters())
+            operator = probe_operator.Operator(parameters, groups, None, None, 4096, "double_backward")
+            each = operator.contributions(direction, direction).sum(axis=1)
+            product = float(direction @ operator.product(direction, np.full(8, 1 / 8)))
+            assert product == pytest.approx(each.mean(), rel=1e-3, abs=1e-3)
+            found.append((each.mean(), standard_error(each, np.asarray(groups.prompts))))
+    return *np.array(found).T, v @ total @ v
+
+
+def test_the_score_of_a_group_is_centred_on_the_others_without_bias(cases, monkeypatch):
+    """128 draws, seeds 0 to 127: mean within 4 standard errors (false alarm 6e-5), errors of the size of the spread.
+
+    Scores that are not centred have the same mean and a larger spread. Planted: the own group left in the mean, which
+    takes half of every score away where a prompt has two groups, and is caught.
+    """
+    case = cases("none-plain")
+    estimates, errors, exact = drawn(case, 128)
+    allowed = 4 * estimates.std(ddof=1) / 128**0.5
+    assert abs(estimates.mean() - exact) < allowed
+    assert 0.7 < np.sqrt((errors**2).mean()) / estimates.std(ddof=1) < 1.4
+    mean_of = probe_operator.Operator.mean_of
+    monkeypatch.setattr(
+        probe_operator.Operator, "mean_of", lambda self, own, along: (mean_of(self, own, along)[0], np.ones(len(own)))
+    )
+    assert abs(drawn(case, 128)[0].mean() - exact) > allowed
+    monkeypatch.setattr(probe_operator.Operator, "mean_of", lambda self, own, along: (0 * own, np.ones(len(own))))
+    assert drawn(case, 128)[0].std(ddof=1) > 1.2 * estimates.std(ddof=1)
 
 
 def test_nothing_is_disturbed(tmp_path):

@@ -1,10 +1,13 @@
 """The guard: learning rates that a run is trained with, against K that is put in by hand."""
 
+from types import SimpleNamespace
+
 import pytest
 
 pytest.importorskip("trl", reason="needs the extra trl")
 
 import client
+import torch
 from transformers import TrainerCallback
 
 from bandit_lab.integrations.probe import Stiffness
@@ -84,9 +87,13 @@ def test_a_measurement_without_a_guard_changes_no_rate(tmp_path):
     assert told == []
 
 
-def test_a_scheduler_that_cannot_be_scaled_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"^lr_scheduler_type: expected one with base_lrs, got"):
-        rates(tmp_path, (20.0,) * STEPS, lr_scheduler_type="reduce_lr_on_plateau", eval_strategy="steps", eval_steps=1)
+def test_a_scheduler_that_cannot_be_scaled_is_named():
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=RATE)
+    plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
+    trainer = SimpleNamespace(optimizer=optimizer, lr_scheduler=plateau)
+    found = margin(Stiffness(20.0, 0.01, 20.0, 0.0, 20.0, 20.0, 0.0, 0.0, 1.0, 8, "central"), Loop(RATE))
+    with pytest.raises(ValueError, match=r"^lr_scheduler_type: expected one with base_lrs, got 'ReduceLROnPlateau'"):
+        hold_at(0.8)(trainer, found)
 
 
 @pytest.mark.parametrize("share", [0.0, 1.5])

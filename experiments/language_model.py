@@ -221,7 +221,7 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
 
 def rates_of(setting: Setting, case: Case) -> np.ndarray:
     """Grid of learning rates."""
-    grid = setting.adam if case.adam else setting.sgd
+    grid = setting.warm if case.warmup else setting.adam if case.adam else setting.sgd
     return np.asarray(grid.lowest * grid.factor ** np.arange(grid.count))
 
 

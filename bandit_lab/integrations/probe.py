@@ -9,7 +9,9 @@ its two derivatives are
     -dF/dtheta     v = E[J^T (g_l t) + sum_i g_i (grad^2 l_i) v],        t = J v                                (fresh)
     -dF/dtheta_old v = E[J^T (g_o t) + s J^T g],                         s = sum of t over the group's tokens   (stale)
 
-The last term is that of the law the groups are drawn from. g_l t and g_o t are central differences of g in float64,
+The last term is that of the law the groups are drawn from. From s the mean s of the other groups is subtracted, which
+leaves the expectation as it is: over n groups this is their covariance of s and J^T g, and the mean update times s adds
+no noise. g_l t and g_o t are central differences of g in float64,
 g_l t = (g(l + h t, o) - g(l - h t, o))/2h, on the loss's few numbers, without the model. The model is asked for t and
 for the second derivative only: by double backward, or by central differences of gradients where a kernel has no second
 derivative (attention, a fused head).

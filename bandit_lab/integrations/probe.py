@@ -262,10 +262,15 @@ def _along(operator: Operator, pairs: Pairs, chosen: np.ndarray | None = None) -
 
 
 def standard_error(each: np.ndarray, prompts: np.ndarray) -> float:
-    """Of the mean of `each` [groups]: from groups of one prompt where every prompt has two, else over all groups."""
+    """Of the mean of `each` [groups]: from groups of one prompt where every prompt has two, else over all groups.
+
+    A covariance of n independent normal numbers varies by 1/(n - 1); its n terms seem to by (n - 2)/(n - 1)^2. Hence
+    n - 2 where a prompt's groups are centred on each other (`Operator.mean_of`).
+    """
     kinds, counts = np.unique(prompts, return_counts=True)
     if counts.min() > 1:
-        spread = sum(n * np.var(each[prompts == p], ddof=1) for p, n in zip(kinds, counts, strict=True))
+        centred = 1 + (counts.min() > 2)
+        spread = sum(n * np.var(each[prompts == p], ddof=centred) for p, n in zip(kinds, counts, strict=True))
         return float(np.sqrt(spread)) / len(each)
     return float(np.std(each, ddof=1) / np.sqrt(len(each))) if len(each) > 1 else float("inf")
 

@@ -162,17 +162,17 @@ class Operator:
     def mean_of(self, own: np.ndarray, along: Container[int]) -> tuple[np.ndarray, np.ndarray]:
         """Of numbers of the groups in `along`, the mean over n of them [groups], and n/(n - 1) [groups].
 
-        Over groups of the same prompt, where each has two, else over all. Zero and one with exact weights, where the
-        mean score is zero, and for a group alone.
+        Over groups of the same prompt, where each has three, else over all: of two, both have the same covariance, and
+        no spread of it is seen. Zero and one with exact weights, where the mean score is zero, and for one or two.
         """
         mine = np.array([place in along for place in range(len(own))])
         every, given = self.ranks.join(own), self.ranks.join(mine)
         mean, factor = np.zeros(len(every)), np.ones(len(every))
         prompts = self.ranks.join(np.asarray(self.groups.prompts))[given]
         _, kind, counts = np.unique(prompts, return_inverse=True, return_counts=True)
-        if counts.min() < 2:
+        if counts.min() < 3:
             kind, counts = np.zeros_like(kind), np.array([len(kind)])
-        if counts.min() > 1 and self.groups.weights is None:
+        if counts.min() > 2 and self.groups.weights is None:
             mean[given] = (np.bincount(kind, every[given]) / counts)[kind]
             factor[given] = (counts / (counts - 1))[kind]
         return self.ranks.own(mean), self.ranks.own(factor)

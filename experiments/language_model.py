@@ -5,13 +5,16 @@ updates and began to alternate at the end, the second left at update 18, see the
 probed: the leading stiffness K of TRL's own update, fresh and stale, and the exact threshold of that mode for blocks of
 N updates (bandit_lab/theory). With the KL term in the loss the importance ratio leaves nothing stale: the threshold of
 SGD is 2/K for every N (`num_iterations`). A KL penalty in the reward is stale: there it falls with N.
-AdamW leaves at (1 + b1)/(1 - b1) 2/K with its second moment held. K along the update, which is cheap, is less than the
-leading one. Expected to be against it: LoRA begins with B = 0, where A has no gradient, and K grows with B.
+AdamW leaves at (1 + b1)/(1 - b1) 2/K with its second moment held, with a warm-up or without. K along the update, which
+is cheap, is less than the leading one. Expected to be against it: LoRA begins with B = 0, where A has no gradient, and
+K grows with B.
 A run has left stability when its objective, success - beta KL over all answers, falls below that of its start by 0.05.
+Its course, from ten updates: the gap to the best possible objective goes on to close at the same rate.
+A guard holds the learning rate at 80 % of the edge, probed every fourth update, in runs 1.5 times beyond where they
+left: SGD stays; AdamW leaves before its second moment can be probed.
 
-Setting: conf/experiment/language_model.yaml. Measured: TRL runs of 40 updates from the pre-trained weights, a bisection
-of a fixed grid of learning rates for the first at which a run leaves. Drawn: threshold measured over predicted, and the
-objective of the runs on both sides of a threshold.
+Setting: conf/experiment/language_model.yaml. Measured: 40 updates of TRL from the pre-trained weights, bisected on a
+grid of learning rates for the first at which a run leaves. Drawn: threshold over the predicted, and courses of runs.
 """
 
 import math
@@ -27,7 +30,15 @@ from matplotlib.figure import Figure
 from bandit_lab._readings import farthest_from_one
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
-from experiments.shared.language_model_panels import WITHIN, draw_courses, draw_ratios, kind_of, ratios_of
+from experiments.shared.language_model_panels import (
+    WITHIN,
+    draw_courses,
+    draw_ratios,
+    kind_of,
+    ratios_of,
+    stays,
+    table as table,
+)
 from experiments.shared.trl_case import Case
 
 TITLE = "A language model leaves stability"
@@ -45,7 +56,7 @@ CASES = (
     {f"sgd_{n}": Case("loss", n) for n in (1, 2, 4)}
     | {f"reward_{n}": Case("reward", n) for n in (2, 4)}
     | {f"adam_{n}": Case("loss", n, adam=True) for n in (1, 2, 4)}
-    | {"reward_4s": Case("reward", 1, 4), "clip_4": Case("loss", 4, 1, 0.2)}
+    | {"reward_4s": Case("reward", 1, 4), "clip_4": Case("loss", 4, 1, 0.2), "warm_1": Case(adam=True, warmup=20)}
 )
 
 
@@ -64,10 +75,14 @@ def weight_of(setting: Setting) -> float:
 
 
 class Seen(NamedTuple):
-    """After every update, the start first: mean success, and success - weight KL, over the prompts [steps + 1]."""
+    """After every update, the start first: mean success, and success - weight KL, over the prompts [steps + 1].
+
+    best: the largest possible objective, weight log sum_a pi_ref(a) exp(r(a)/weight) over the prompts.
+    """
 
     success: np.ndarray
     objective: np.ndarray
+    best: float
 
 
 def trained_of(
@@ -83,6 +98,7 @@ def trained_of(
     weight, rows = weight_of(setting), torch.arange(len(at.prompts))
     places = {prompt: place for place, prompt in enumerate(at.prompts)}
     now: list[torch.Tensor] = [reference]
+    best = weight * torch.log1p(reference[rows, at.right].exp() * math.expm1(1 / weight)).mean()
 
     def rewarded(prompts: list[str], completion_ids: list[list[int]], **rest: Any) -> list[float]:
         away = now[-1] - reference
@@ -94,12 +110,12 @@ def trained_of(
         log = torch.stack(now)
         success = log[:, rows, at.right].exp().mean(-1)
         kl = (log.exp() * (log - reference)).sum(-1).mean(-1)
-        return Seen(success.numpy(), (success - weight * kl).numpy())
+        return Seen(success.numpy(), (success - weight * kl).numpy(), float(best))
 
     def look() -> bool:
         with torch.no_grad():
             now.append(lm.policy_of(made.model, at.ids).double())
-        return left(setting, seen().objective)
+        return not stays(setting, seen().objective)
 
     inside = case.kl == "reward"
     made = lm.trainer(
@@ -115,15 +131,12 @@ def trained_of(
         epsilon=case.epsilon,
         learning_rate=rate,
         max_steps=steps,
+        lr_scheduler_type="constant_with_warmup",
+        warmup_steps=case.warmup,
         optim="adamw_torch" if case.adam else "sgd",
     )
     made.add_callback(lm.EveryStep(look))
     return made, seen
-
-
-def left(setting: Setting, objective: np.ndarray) -> bool:
-    """Whether the last objective is lower than the first by what counts, or no number."""
-    return not objective[-1] >= objective[0] - setting.below
 
 
 # Prediction: the probe after ten updates of one run, and the theory's threshold.
@@ -132,52 +145,55 @@ def left(setting: Setting, objective: np.ndarray) -> bool:
 def predict(setting: Setting) -> xarray.Dataset:
     """Stiffness of every case and seed after the first updates, and the learning rate beyond which its mode grows."""
     stiffness_of = cache(partial(_stiffness, setting))
-    names = ("stiffness", "stiffness_std", "fresh", "stale", "along", "threshold")
+    names = ("stiffness", "stiffness_std", "fresh", "stale", "along", "threshold", "end")
     values = np.array(
         [
             _predicted(*stiffness_of(CASES[name].kl, CASES[name].adam, seed), CASES[name].updates)
             for name, seed in bisected(setting)
         ]
     ).T
-    units = ({"units": "loss per squared parameter"},) * 5 + (RATE,)
+    units = ({"units": "loss per squared parameter"},) * 5 + (RATE, REWARD)
     content = {name: ("bisected", one, unit) for name, one, unit in zip(names, values, units, strict=True)}
     return xarray.Dataset(content, coordinates(setting))
 
 
-def probing(setting: Setting, case: Case) -> dict[str, Any]:
-    """How the probe is asked: every prompt, all groups in one pass, coarse."""
+def probing(setting: Setting, case: Case, groups: int) -> dict[str, Any]:
+    """How the probe is asked: every prompt, all groups in one pass, coarse; answers share a pass."""
     return {
         "prompts": setting.prompts,
-        "groups": setting.probe_groups,
+        "groups": groups,
         "anew": False,
         "reward_kl": weight_of(setting) if case.kl == "reward" else 0.0,
-        "rows_per_forward": setting.prompts * setting.group_size * setting.probe_groups,
+        "rows_per_forward": setting.prompts * setting.group_size * groups,
+        "method": "central",
         "products": 12,
         "tolerance": 0.03,
     }
 
 
-def _stiffness(setting: Setting, kl: str, adam: bool, seed: int) -> tuple[Any, float, Any]:
-    """The leading stiffness, the cheap one along the update, and how the optimiser's momentum enters."""
+def _stiffness(setting: Setting, kl: str, adam: bool, seed: int) -> tuple[Any, float, Any, float]:
+    """The leading stiffness, the cheap one along the update, how momentum enters, the objective at the run's end."""
     from bandit_lab.integrations.probe_trl import TrlProbe
 
     first = setting.first
     with TemporaryDirectory() as folder:
         rate = first.adam if adam else first.sgd
-        made, _ = trained_of(setting, Case(kl, adam=adam), seed, rate, first.steps, folder)
+        made, seen = trained_of(setting, Case(kl, adam=adam), seed, rate, first.steps, folder)
         made.train()
-        about = probing(setting, Case(kl))
-        found = TrlProbe(made, **about, method="central").measure()
-        along = TrlProbe(made, **about, method="forward").measure()
-    return found.stiffness, along.stiffness.value, found.loop
+        gap = seen().best - seen().objective
+        end = seen().best - gap[0] * (gap[-1] / gap[0]) ** (setting.steps / first.steps)
+        about = probing(setting, Case(kl), setting.probe_groups)
+        found = TrlProbe(made, **about).measure()
+        along = TrlProbe(made, **about | {"method": "forward"}).measure()
+    return found.stiffness, along.stiffness.value, found.loop, float(end)
 
 
-def _predicted(k: Any, along: float, loop: Any, updates: int) -> list[float]:
+def _predicted(k: Any, along: float, loop: Any, end: float, updates: int) -> list[float]:
     from bandit_lab import theory
 
     mode = theory.LinearLoop(k.fresh, k.stale, loop.momentum, "refresh", loop.convention)
     edge = theory.first_unstable_learning_rate(mode, updates).value
-    return [k.value, k.standard_error, k.fresh, k.stale, along, math.nan if edge is None else edge]
+    return [k.value, k.standard_error, k.fresh, k.stale, along, math.nan if edge is None else edge, end]
 
 
 def bisected(setting: Setting) -> list[tuple[str, int]]:
@@ -205,7 +221,7 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
 
 def rates_of(setting: Setting, case: Case) -> np.ndarray:
     """Grid of learning rates."""
-    grid = setting.adam if case.adam else setting.sgd
+    grid = setting.warm if case.warmup else setting.adam if case.adam else setting.sgd
     return np.asarray(grid.lowest * grid.factor ** np.arange(grid.count))
 
 
@@ -221,19 +237,34 @@ def _edge(setting: Setting, lab: Lab, name: str, seed: int) -> xarray.Dataset:
     found = math.sqrt(rates[high - 1] * rates[high]) if 0 < high < len(rates) else math.nan
     none = np.full(setting.steps + 1, np.nan)
     sides = [runs[place].objective.values if place in runs else none for place in (low, high)]
+    held = none
+    if name in setting.guarded and high < len(rates):
+        beyond = setting.guard.beyond * float(rates[high])
+        part = partial(_run, setting, name, seed, beyond, setting.guard)
+        held = lab.keep(f"{name} {seed} guarded {beyond:.6g}", part).objective.values
+    course = none
+    if name in setting.followed:
+        rate = setting.first.adam if CASES[name].adam else setting.first.sgd
+        course = lab.keep(f"{name} {seed} {rate:.6g}", partial(_run, setting, name, seed, rate)).objective.values
     columns = {
         "threshold": ((), found, RATE),
         "runs": ((), float(len(runs)), ONE),
         "left_at": ((), float(runs[high].made) if high in runs else math.nan, ONE),
-        "objective": (("side", "update"), np.array(sides), REWARD),
+        "objective": (("side", "update"), np.array([*sides, held, course]), REWARD),
     }
-    return xarray.Dataset(columns, {"side": ["stays", "leaves"]})
+    return xarray.Dataset(columns, {"side": ["stays", "leaves", "guarded", "probed"]})
 
 
-def _run(setting: Setting, name: str, seed: int, rate: float) -> xarray.Dataset:
+def _run(setting: Setting, name: str, seed: int, rate: float, guard: Setting | None = None) -> xarray.Dataset:
     """One run: whether it stayed, after how many updates it ended, its success and objective."""
     with TemporaryDirectory() as folder:
         made, seen = trained_of(setting, CASES[name], seed, rate, setting.steps, folder)
+        if guard is not None:
+            from bandit_lab.integrations.probe_guard import hold_at
+            from bandit_lab.integrations.probe_trl import TrlProbe
+
+            about = probing(setting, CASES[name], guard.groups) | {"every": guard.every, "show": lambda line: None}
+            made.add_callback(TrlProbe(made, **about, report=False, strict=True, on_margin=hold_at(guard.share)))
         try:
             made.train()
         except RuntimeError as error:
@@ -241,9 +272,9 @@ def _run(setting: Setting, name: str, seed: int, rate: float) -> xarray.Dataset:
                 raise
             stayed = 0.0
         else:
-            stayed = float(not left(setting, seen().objective))
+            stayed = float(stays(setting, seen().objective))
     path = np.full((2, setting.steps + 1), np.nan)
-    path[:, : len(seen().success)] = seen()
+    path[:, : len(seen().success)] = seen()[:2]
     columns = {
         "stayed": ((), stayed, ONE),
         "made": ((), float(len(seen().success) - 1), ONE),
@@ -269,21 +300,7 @@ def draw(figure: Figure, found: Results, wide: bool) -> None:
     sheet.fill(figure, found, wide, (draw_ratios, draw_courses), heights=(3.4, 6.0))
 
 
-# Table and claims.
-
-
-def table(found: Results) -> str:
-    """Every bisection with its stiffness, its prediction, and what was measured."""
-    head = "| setting | N | K (2 s.e.) | stale share | K along | predicted | measured | ratio | left at | runs |"
-    lines = [head, "|---|---|---|---|---|---|---|---|---|---|"]
-    for label, ratio in zip(found.measured.bisected.values, ratios_of(found).values, strict=True):
-        p, m = found.predicted.sel(bisected=label), found.measured.sel(bisected=label)
-        k = f"{float(p.stiffness):.3g} ± {2 * float(p.stiffness_std):.2g}"
-        told = (p.stale / p.stiffness, p.along, p.threshold, m.threshold)
-        numbers = " | ".join(f"{float(one):.3g}" for one in told)
-        ends = f"{float(m.left_at):.0f} | {float(m.runs):.0f}"
-        lines.append(f"| {label} | {int(m.updates)} | {k} | {numbers} | {ratio:.2f} | {ends} |")
-    return "\n".join([*lines, "", f"Runs in all: {float(found.measured.runs.sum()):.0f}."])
+# Claims.
 
 
 def _worst(kind: str) -> Callable[[Results], float]:
@@ -306,6 +323,25 @@ def in_n(side: xarray.Dataset) -> float:
 def share_within(found: Results) -> float:
     """Of the settings, those whose threshold is the predicted one to `WITHIN`; one that was not found is not."""
     return float((abs(ratios_of(found) - 1) <= WITHIN).mean())
+
+
+def guarded(kinds: str) -> Callable[[Results], float]:
+    """Share of the guarded runs of these kinds that stay; 1 where there are none."""
+
+    def share(found: Results) -> float:
+        each = found.measured.objective.sel(side="guarded")
+        mine = [one.values for one in each if kind_of(str(one.bisected.values)) in kinds.split()]
+        ends = [stays(found.setting, one) for one in mine if np.isfinite(one[0])]
+        return float(np.mean(ends)) if ends else 1.0
+
+    return share
+
+
+def gain(found: Results) -> float:
+    """Objective that a probed run gained in all over what was told from its first updates, the farthest from 1."""
+    seen = found.measured.objective.sel(side="probed").values
+    asked = np.isfinite(seen[:, 0])
+    return farthest_from_one((seen[:, -1] - seen[:, 0])[asked], (found.predicted.end.values - seen[:, 0])[asked])
 
 
 THEORY = "bandit_lab/integrations/probe.py and bandit_lab/theory/thresholds.py"
@@ -352,6 +388,27 @@ CLAIMS = (
         explanation="as language_model.sgd",
     ),
     _edge_claim("adam", "AdamW", fails_if="Adam's second moment of ten updates were not that of the later"),
+    _edge_claim("clip", "SGD, ratios clipped at 0.2, N = 4", fails_if="TRL's clip moved the threshold"),
+    _edge_claim("warm", "AdamW, warm-up of 20 updates", fails_if="AdamW left by its first steps, whatever K is"),
+    Claim.one(
+        "language_model.guard",
+        "SGD 1.5 times beyond where it left, learning rate held at 80 % of the edge: share of the runs that stay",
+        "bandit_lab/integrations/probe_guard.py",
+        guarded("sgd reward"),
+        tolerance=0.01,
+        unit="share",
+        short="guarded runs of SGD that stay (share)",
+        fails_if="a run were past saving before the probe sees that K has risen",
+    ),
+    Claim.one(
+        "language_model.course",
+        "Gain of the objective in 40 updates at a low learning rate over that told from ten, farthest from 1",
+        "a gap to the best objective that closes at one rate",
+        gain,
+        tolerance=WITHIN,
+        short="gain in 40 updates over that told from ten, at its worst",
+        fails_if="ten updates did not tell the reward's course",
+    ),
     Claim.same(
         "language_model.loss_in_n",
         "SGD, KL in the loss: threshold at four updates per rollout batch over that at one",

@@ -18,7 +18,7 @@ GROUPS = 2
 def main(rate: float) -> None:
     discover()["language_model"].load()
     made, setting = sys.modules["bandit_lab_experiment_language_model"], read_setting("language_model", "paper")
-    about = made.probing(setting, made.CASES["sgd_1"]) | {"groups": GROUPS}
+    about = made.probing(setting, made.CASES["sgd_1"], GROUPS)
     with TemporaryDirectory() as folder:
         trainer, seen = made.trained_of(setting, made.CASES["sgd_1"], 0, rate, setting.steps, folder)
 
@@ -26,7 +26,7 @@ def main(rate: float) -> None:
             update, objective = len(seen().success) - 1, seen().objective[-1]
             if update in AT:
                 for method in ("central", "forward"):
-                    k = TrlProbe(trainer, **about, method=method).measure().stiffness
+                    k = TrlProbe(trainer, **about | {"method": method}).measure().stiffness
                     print(
                         f"{update:3} {method:8} K = {k.value:.3g} +- {k.standard_error:.2g}, objective {objective:.3f}"
                     )

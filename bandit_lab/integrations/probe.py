@@ -9,7 +9,9 @@ its two derivatives are
     -dF/dtheta     v = E[J^T (g_l t) + sum_i g_i (grad^2 l_i) v],        t = J v                                (fresh)
     -dF/dtheta_old v = E[J^T (g_o t) + s J^T g],                         s = sum of t over the group's tokens   (stale)
 
-The last term is that of the law the groups are drawn from. g_l t and g_o t are central differences of g in float64,
+The last term is that of the law the groups are drawn from. From s the mean s of the other groups is subtracted, which
+leaves the expectation as it is: over n groups this is their covariance of s and J^T g, and the mean update times s adds
+no noise. g_l t and g_o t are central differences of g in float64,
 g_l t = (g(l + h t, o) - g(l - h t, o))/2h, on the loss's few numbers, without the model. The model is asked for t and
 for the second derivative only: by double backward, or by central differences of gradients where a kernel has no second
 derivative (attention, a fused head).
@@ -260,10 +262,15 @@ def _along(operator: Operator, pairs: Pairs, chosen: np.ndarray | None = None) -
 
 
 def standard_error(each: np.ndarray, prompts: np.ndarray) -> float:
-    """Of the mean of `each` [groups]: from groups of one prompt where every prompt has two, else over all groups."""
+    """Of the mean of `each` [groups]: from groups of one prompt where every prompt has two, else over all groups.
+
+    A covariance of n independent normal numbers varies by 1/(n - 1); its n terms seem to by (n - 2)/(n - 1)^2. Hence
+    n - 2 where a prompt's groups are centred on each other (`Operator.mean_of`).
+    """
     kinds, counts = np.unique(prompts, return_counts=True)
     if counts.min() > 1:
-        spread = sum(n * np.var(each[prompts == p], ddof=1) for p, n in zip(kinds, counts, strict=True))
+        centred = 1 + (counts.min() > 2)
+        spread = sum(n * np.var(each[prompts == p], ddof=centred) for p, n in zip(kinds, counts, strict=True))
         return float(np.sqrt(spread)) / len(each)
     return float(np.std(each, ddof=1) / np.sqrt(len(each))) if len(each) > 1 else float("inf")
 

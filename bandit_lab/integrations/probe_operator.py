@@ -1,6 +1,6 @@
 """Products with minus the derivative of an expected update; the formulas stand in `probe`."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
@@ -66,12 +66,11 @@ class _Tokens:
         """g_l t + g_o t [rows, T], at half the cost."""
         return self._difference(t, 1, 1)
 
-    def curvature(self, t: torch.Tensor, bent: torch.Tensor, mask: torch.Tensor) -> tuple[float, float, float]:
-        """Fresh and stale u . A d, and the slope g . t, from first and second derivative of l along d [rows, T]."""
+    def curvature(self, t: torch.Tensor, bent: torch.Tensor) -> tuple[float, float, float]:
+        """Fresh u . A d, t . g_o t and the slope g . t, from first and second derivative of l along d [rows, T]."""
         present, old = self.along(t)
         fresh = float((t * present + self.applied * bent).sum())
-        slope = float((self.applied * t).sum())
-        return fresh, float((t * old).sum()) + float((t * mask).sum()) * slope, slope
+        return fresh, float((t * old).sum()), float((self.applied * t).sum())
 
     def value(self, present: torch.Tensor) -> float:
         """loss(present, start)."""
@@ -133,21 +132,50 @@ class Operator:
         """A v [D] of all processes, groups of this one weighted by `weights` [groups]; weight 0 costs nothing."""
         v = v.to(self.parameters[0].device, self.dtype)
         image = torch.zeros_like(v)
-        for batch in self.batches:
-            members = [place for place in batch if weights[place] != 0]
-            if members:
-                self._add(members, v, weights, image, image)
+        self._add(v, weights, image, image)
         return self.scaled(self.ranks.add(image), v)
 
-    def parts(self, v: torch.Tensor, weights: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        """Fresh and stale part of A v [D] of this process alone; one backward pass more than `product`."""
+    def parts(
+        self, v: torch.Tensor, weights: np.ndarray, scores: np.ndarray | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Fresh and stale part of A v [D] of this process alone; one backward pass more than `product`.
+
+        scores: of each group along v, as `scores` gives them; default: those of the groups that have a weight.
+        """
         v = v.to(self.parameters[0].device, self.dtype)
         fresh, stale = torch.zeros_like(v), torch.zeros_like(v)
-        for batch in self.batches:
-            members = [place for place in batch if weights[place] != 0]
-            if members:
-                self._add(members, v, weights, fresh, stale)
+        self._add(v, weights, fresh, stale, scores)
         return self.scaled(fresh, v), self.scaled(stale, None)
+
+    def scores(self, along: dict[int, torch.Tensor]) -> np.ndarray:
+        """Score of each group along v [groups], the sum of its t, less the mean of the other groups that are given.
+
+        What others do does not depend on a group's draw: the expectation stays as it is, and a score times the mean
+        update is no noise any more.
+        """
+        own = np.zeros(len(self.tokens))
+        for place, t in along.items():
+            own[place] = float((t * self.mask(self.tokens[place])).sum())
+        mean, factor = self.mean_of(own, along)
+        return (own - mean) * factor
+
+    def mean_of(self, own: np.ndarray, along: Container[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Of numbers of the groups in `along`, the mean over n of them [groups], and n/(n - 1) [groups].
+
+        Over groups of the same prompt, where each has three, else over all: of two, both have the same covariance, and
+        no spread of it is seen. Zero and one with exact weights, where the mean score is zero, and for one or two.
+        """
+        mine = np.array([place in along for place in range(len(own))])
+        every, given = self.ranks.join(own), self.ranks.join(mine)
+        mean, factor = np.zeros(len(every)), np.ones(len(every))
+        prompts = self.ranks.join(np.asarray(self.groups.prompts))[given]
+        _, kind, counts = np.unique(prompts, return_inverse=True, return_counts=True)
+        if counts.min() < 3:
+            kind, counts = np.zeros_like(kind), np.array([len(kind)])
+        if counts.min() > 2 and self.groups.weights is None:
+            mean[given] = (np.bincount(kind, every[given]) / counts)[kind]
+            factor[given] = (counts / (counts - 1))[kind]
+        return self.ranks.own(mean), self.ranks.own(factor)
 
     def gradient(self, weights: np.ndarray) -> torch.Tensor:
         """-F = E[J^T g] [D] of all processes, groups of this one weighted by `weights`, before `scale`."""
@@ -161,13 +189,19 @@ class Operator:
         return self.ranks.add(found)
 
     def contributions(self, u: torch.Tensor, v: torch.Tensor, chosen: np.ndarray | None = None) -> np.ndarray:
-        """u . A v of each group alone [groups, 2], fresh and stale; zero where not `chosen`. One product's cost."""
-        u = u.to(self.parameters[0].device, self.dtype)
+        """u . A v of each group alone [groups, 2], fresh and stale; zero where not `chosen`. Three products' cost."""
+        u, v = (one.to(self.parameters[0].device, self.dtype) for one in (u, v))
         count = len(self.tokens)
-        each = np.zeros((count, 2))
-        for place in range(count):
-            if chosen is None or chosen[place]:
-                each[place] = [float(u @ part) for part in self.parts(v, np.eye(1, count, place)[0])]
+        each, asked = np.zeros((count, 2)), np.ones(count, bool) if chosen is None else chosen
+        with self._differentiable():
+            along, back = (
+                self._moved(one, asked.astype(float), torch.zeros_like(v)) for one in (v, self.scaled(u.clone(), None))
+            )
+        scores, slopes = self.scores(along), np.zeros(count)
+        for place in np.flatnonzero(asked):
+            each[place] = [float(u @ part) for part in self.parts(v, np.eye(1, count, place)[0], scores)]
+            slopes[place] = float((back[place] * self.tokens[place].applied).sum())
+        each[:, 1] -= scores * self.mean_of(slopes, along)[0]  # the same sum, and the spread of a covariance
         return each
 
     @contextmanager
@@ -219,49 +253,69 @@ class Operator:
         return _Tokens(rows, loss, start, applied(loss, start, start))
 
     def _add(
-        self, members: list[int], v: torch.Tensor, weights: np.ndarray, fresh: torch.Tensor, stale: torch.Tensor
+        self,
+        v: torch.Tensor,
+        weights: np.ndarray,
+        fresh: torch.Tensor,
+        stale: torch.Tensor,
+        scores: np.ndarray | None = None,
     ) -> None:
-        """Add both parts of some groups, before `scale`; into one vector if it is the same one."""
-        tokens = [self.tokens[place] for place in members]
-        shares = [float(weights[place]) for place in members]
-        rows = torch.cat([_numbers(one.rows) for one in tokens])
-        cotangent = torch.cat([share * one.applied for share, one in zip(shares, tokens, strict=True)])
-        derivative = self._double if self.method == "double_backward" else self._central
+        """Add both parts of the groups that have a weight, before `scale`; into one vector if it is the same one."""
         with self._differentiable():
-            reached, t = derivative(rows, cotangent, v, fresh)
-            new, old, start = [], [], 0
-            for share, one in zip(shares, tokens, strict=True):
-                mine = t[start : (start := start + one.rows.stop - one.rows.start)]
-                score = (mine * self.groups.mask[one.rows]).sum() * one.applied
-                if fresh is stale:
-                    new.append(share * (one.along_both(mine) + score))
-                else:
-                    present, sampled = one.along(mine)
-                    new.append(share * present)
-                    old.append(share * (sampled + score))
-            if fresh is stale:
-                self._backward(reached, torch.cat(new), fresh)
-            else:
-                self._backward(reached, torch.cat(new), fresh, keep=True)
-                self._backward(reached, torch.cat(old), stale)
+            along = self._moved(v, weights, fresh)
+            if scores is None:
+                scores = self.scores(along)
+            for members in self._members(weights):
+                new, old = [], []
+                for place in members:
+                    share, one, mine = float(weights[place]), self.tokens[place], along[place]
+                    score = float(scores[place]) * one.applied
+                    if fresh is stale:
+                        new.append(share * (one.along_both(mine) + score))
+                    else:
+                        present, sampled = one.along(mine)
+                        new.append(share * present)
+                        old.append(share * (sampled + score))
+                reached = self._forward(self._rows(members))
+                self._backward(reached, torch.cat(new), fresh, keep=bool(old))
+                if old:
+                    self._backward(reached, torch.cat(old), stale)
+
+    def _moved(self, v: torch.Tensor, weights: np.ndarray, image: torch.Tensor) -> dict[int, torch.Tensor]:
+        """t = J v [rows, T] of every group that has a weight; adds sum c grad^2 l v to `image`."""
+        derivative, along = self._double if self.method == "double_backward" else self._central, {}
+        for members in self._members(weights):
+            cotangent = torch.cat([float(weights[place]) * self.tokens[place].applied for place in members])
+            t = derivative(self._rows(members), cotangent, v, image)
+            parts = torch.split(t, [len(self.tokens[place].start) for place in members])
+            along |= dict(zip(members, parts, strict=True))
+        return along
+
+    def _members(self, weights: np.ndarray) -> list[list[int]]:
+        """Groups that have a weight, by batch."""
+        kept = ([place for place in batch if weights[place] != 0] for batch in self.batches)
+        return [batch for batch in kept if batch]
+
+    def _rows(self, members: list[int]) -> torch.Tensor:
+        return torch.cat([_numbers(self.tokens[place].rows) for place in members])
 
     def _double(
         self, rows: torch.Tensor, cotangent: torch.Tensor, v: torch.Tensor, image: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """l with graph and t; adds sum c grad^2 l v to `image`."""
+    ) -> torch.Tensor:
+        """t of some rows; adds sum c grad^2 l v to `image`."""
         reached = self._forward(rows, self.groups.differentiable or self.groups.log_probs)
         y = cotangent.to(reached.dtype).requires_grad_()
         first = torch.autograd.grad(reached, self.parameters, y, create_graph=True, materialize_grads=True)
         along = sum((one * part).sum() for one, part in zip(first, self._spread(v), strict=True))
         del first
         self.rows_passed += 6 * len(rows)
-        t, *bent = torch.autograd.grad(along, [y, *self.parameters], retain_graph=True, materialize_grads=True)
+        t, *bent = torch.autograd.grad(along, [y, *self.parameters], materialize_grads=True)
         self._accumulate(image, bent, 1.0)
-        return reached, t.detach()
+        return t.detach()
 
     def _central(
         self, rows: torch.Tensor, cotangent: torch.Tensor, v: torch.Tensor, image: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    ) -> torch.Tensor:
         """As `_double`, by moving the weights along v and back; they come back to the last bit."""
         before = [one.detach().clone() for one in self.parameters]
         sides = []
@@ -275,7 +329,7 @@ class Operator:
         finally:
             self._move(before, None, 0.0)
         del before
-        return self._forward(rows), (sides[0] - sides[1]) / (2 * step)
+        return (sides[0] - sides[1]) / (2 * step)
 
     def step(self, v: torch.Tensor, moved: Callable[[float], list[torch.Tensor]]) -> float:
         """How far along v: log-probabilities move by about `BENT`, the weights by at most a tenth of their length."""

@@ -71,7 +71,7 @@ class Measured(NamedTuple):
 
 @dataclass
 class ProbeReport:
-    """All measurements of a run, and what is told of them. lines: what could not be measured. settings: of the run."""
+    """All measurements of a run, and what is told of them. lines: what was said besides. settings: of the run."""
 
     settings: Mapping[str, Any]
     measured: list[Measured] = field(default_factory=list)
@@ -104,7 +104,7 @@ class ProbeReport:
         sections: dict[str, Sequence[Block]] = {
             "": [*blocks, Values(about, on=On.JSON)],
             "measurements": [self._table()],
-            "not measured": [Paragraph(line) for line in self.lines[-_LAST:]],
+            "said besides": [Paragraph(line) for line in self.lines[-_LAST:]],
             "settings": [Values(self.settings, titles=dict(zip(self.settings, self.settings, strict=True)))],
             "how this was written": [Paragraph(state), Paragraph(f"bandit_lab {__version__}")],
         }

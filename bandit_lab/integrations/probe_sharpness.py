@@ -52,11 +52,12 @@ def along_update(operator: Operator, gradient: torch.Tensor, weights: np.ndarray
         reached = cache(moved)
         step = operator.step(d, reached)
         up, down = reached(step), reached(-step)
-        parts = [
-            one.curvature((high - low) / (2 * step), (high - 2 * one.start + low) / step**2, operator.mask(one))
-            for one, high, low in zip(operator.tokens, up, down, strict=True)
-        ]
-        joined, shares = ranks.join(np.array(parts)), ranks.join(weights)
+        along = [(high - low) / (2 * step) for high, low in zip(up, down, strict=True)]
+        bent = [(a - 2 * one.start + b) / step**2 for one, a, b in zip(operator.tokens, up, down, strict=True)]
+        parts = np.array([one.curvature(t, b) for one, t, b in zip(operator.tokens, along, bent, strict=True)])
+        places = dict(enumerate(along))
+        parts[:, 1] += operator.scores(places) * (parts[:, 2] - operator.mean_of(parts[:, 2], places)[0])
+        joined, shares = ranks.join(parts), ranks.join(weights)
         each, slopes = joined[:, :2], joined[:, 2]
         slope, fresh = float(shares @ slopes), float(shares @ each[:, 0])
         starts = [one.value(one.start) for one in operator.tokens]

@@ -2,7 +2,7 @@
 
 import random
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from copy import copy
 from dataclasses import replace
@@ -68,6 +68,8 @@ class TrlProbe(TrainerCallback):
       every: steps between two lines; 0: only when `measure` is called. show: what takes a line.
       report: keep `stability.html` and `stability.json` in `output_dir` as of the last line: verdict, what to do, K
         over training. They are whole at any time, of a run that is killed too.
+      on_margin: called after every measurement inside a step with the trainer and the `Margin`; a text that it returns
+        is shown. `hold_at` (probe_guard) lowers the learning rate. Without it training is the same to the last bit.
       strict: raise what fails inside a step. Otherwise a line says so, and training goes on as if nothing had been
         asked; after `FAILURES` measurements in a row that failed no more are made.
       options: of `StiffnessProbe`.
@@ -89,6 +91,7 @@ class TrlProbe(TrainerCallback):
         reward_kl: float = 0.0,
         show: Any = print,
         report: bool = True,
+        on_margin: Callable[[Any, Margin], str | None] | None = None,
         strict: bool = False,
         **options: Any,
     ) -> None:
@@ -117,7 +120,7 @@ class TrlProbe(TrainerCallback):
         require(plain, "reward_kl", "0, or advantages that are not scaled (scale_rewards='none')", scaled)
         known(_optimiser_class(trainer))
         StiffnessProbe(list(trainer.model.parameters()), **options)
-        self.options, self.reward_kl, self.strict = options, reward_kl, strict
+        self.options, self.reward_kl, self.strict, self.on_margin = options, reward_kl, strict, on_margin
         self.failed = 0
         """Measurements inside steps that failed, one behind the other."""
         self.clipped = 0.0
@@ -161,7 +164,7 @@ class TrlProbe(TrainerCallback):
         self._write(f"Written at step {state.global_step} of {state.max_steps}, before training had ended.")
 
     def _say(self, line: str) -> None:
-        """A line of what was not measured, also where lines cannot be taken any more."""
+        """A line beside the measurements, also where lines cannot be taken any more."""
         if self.report is not None:
             self.report.lines.append(line)
         with suppress(Exception):
@@ -210,6 +213,8 @@ class TrlProbe(TrainerCallback):
             told = {"stiffness_along": k.value, "stiffness_along_std": k.standard_error, "sharpness": k.critical}
         for name, value in told.items():
             self.trainer._metrics["train"][f"probe/{name}"].append(value)
+        if self.on_margin is not None and (done := self.on_margin(self.trainer, found)):
+            self._say(f"step {step}: {done}")
 
     def measure(self) -> Margin:
         """K of the present policy and its margin. The run goes on as if nothing had been asked, to the last bit."""

@@ -1,11 +1,12 @@
-"""Panels of the experiment `language_model`."""
+"""Panels and table of the experiment `language_model`, and which of its runs stay."""
 
+import numpy as np
 import xarray
 from matplotlib.axes import Axes
 
 from bandit_lab.app.plots import style as s
 from bandit_lab.lab.reproduce import sheet
-from bandit_lab.lab.reproduce.experiment import Results
+from bandit_lab.lab.reproduce.experiment import Results, Setting
 
 WITHIN = 0.25
 """By how much a threshold may be off."""
@@ -15,18 +16,30 @@ WORDS = {
     "reward": "SGD, KL in the reward",
     "clip": "SGD, clip of 0.2",
     "adam": "AdamW",
+    "warm": "AdamW, warm-up",
 }
-LOOKS = {"sgd": ("o", s.BLUE), "reward": ("s", s.VERMILION), "clip": ("^", s.BLUE), "adam": ("D", s.GREEN)}
+LOOKS = {
+    "sgd": ("o", s.BLUE),
+    "reward": ("s", s.VERMILION),
+    "clip": ("^", s.BLUE),
+    "adam": ("D", s.GREEN),
+    "warm": ("v", s.GREEN),
+}
 
 
 def kind_of(label: str) -> str:
-    """`sgd`, `reward`, `clip` or `adam`, of a setting's label."""
+    """`sgd`, `reward`, `clip`, `adam` or `warm`, of a setting's label."""
     return label.partition("_")[0]
 
 
 def ratios_of(found: Results) -> xarray.DataArray:
     """Measured over predicted threshold."""
     return found.measured.threshold / found.predicted.threshold
+
+
+def stays(setting: Setting, objective: np.ndarray) -> bool:
+    """Whether the last objective is a number, and not lower than the first by what counts."""
+    return bool(objective[-1] >= objective[0] - setting.below)
 
 
 def draw_ratios(panel: Axes, found: Results) -> None:
@@ -55,3 +68,21 @@ def draw_courses(panel: Axes, found: Results) -> None:
     panel.set(xlabel="update", ylabel="success - KL weight x KL [reward]", ylim=(start - 0.3, start + 0.15))
     panel.legend(loc="lower left", fontsize=7)
     panel.set_title("SGD, one grid step apart", fontsize=7)
+
+
+def table(found: Results) -> str:
+    """Every bisection with its stiffness, its prediction, and what was measured."""
+    head = (
+        "| setting | N | K (2 s.e.) | stale share | K along | predicted | measured | ratio | left at | runs | guarded |"
+    )
+    lines = [head, "|---|---|---|---|---|---|---|---|---|---|---|"]
+    for label, ratio in zip(found.measured.bisected.values, ratios_of(found).values, strict=True):
+        p, m = found.predicted.sel(bisected=label), found.measured.sel(bisected=label)
+        k = f"{float(p.stiffness):.3g} ± {2 * float(p.stiffness_std):.2g}"
+        told = (p.stale / p.stiffness, p.along, p.threshold, m.threshold)
+        numbers = " | ".join(f"{float(one):.3g}" for one in told)
+        end = m.objective.sel(side="guarded").values
+        held = "-" if np.isnan(end[0]) else "stays" if stays(found.setting, end) else "leaves"
+        ends = f"{float(m.left_at):.0f} | {float(m.runs):.0f} | {held}"
+        lines.append(f"| {label} | {int(m.updates)} | {k} | {numbers} | {ratio:.2f} | {ends} |")
+    return "\n".join([*lines, "", f"Runs in all: {float(found.measured.runs.sum()):.0f}."])

@@ -283,7 +283,8 @@ class Operator:
 
     def _moved(self, v: torch.Tensor, weights: np.ndarray, image: torch.Tensor) -> dict[int, torch.Tensor]:
         """t = J v [rows, T] of every group that has a weight; adds sum c grad^2 l v to `image`."""
-        derivative, along = self._double if self.method == "double_backward" else self._central, {}
+        derivative = self._double if self.method == "double_backward" else self._central
+        along: dict[int, torch.Tensor] = {}
         for members in self._members(weights):
             cotangent = torch.cat([float(weights[place]) * self.tokens[place].applied for place in members])
             t = derivative(self._rows(members), cotangent, v, image)

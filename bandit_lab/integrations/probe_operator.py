@@ -198,7 +198,7 @@ class Operator:
                 self._moved(one, asked.astype(float), torch.zeros_like(v)) for one in (v, self.scaled(u.clone(), None))
             )
         scores, slopes = self.scores(along), np.zeros(count)
-        for place in np.flatnonzero(asked):
+        for place in along:
             each[place] = [float(u @ part) for part in self.parts(v, np.eye(1, count, place)[0], scores)]
             slopes[place] = float((back[place] * self.tokens[place].applied).sum())
         each[:, 1] -= scores * self.mean_of(slopes, along)[0]  # the same sum, and the spread of a covariance

@@ -5,6 +5,7 @@ errors each; for normal errors one of them alarms falsely with probability 0.005
 """
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from torch.profiler import ProfilerActivity, profile
 from bandit_lab.integrations import probe_operator
 from bandit_lab.integrations.probe import StiffnessProbe, arnoldi, standard_error
 from bandit_lab.integrations.probe_margin import Loop
+from bandit_lab.integrations.probe_ranks import Ranks
 from bandit_lab.integrations.probe_trl import TrlProbe, groups_of, optimiser, undisturbed
 
 pytestmark = client.MARKS
@@ -189,27 +191,38 @@ def drawn(case, repetitions, each_prompt):
 
 @pytest.mark.parametrize("each_prompt", [1, 2, 3])
 def test_the_score_of_a_group_is_centred_on_the_others_without_bias(cases, each_prompt):
-    """128 draws, seeds 0 to 127: mean within 4 standard errors (false alarm 6e-5), errors of the size of the spread."""
-    estimates, errors, exact = drawn(cases("none-plain"), 128, each_prompt)
-    assert abs(estimates.mean() - exact) < 4 * estimates.std(ddof=1) / 128**0.5
+    """64 draws, seeds 0 to 63: mean within 4 standard errors (false alarm 6e-5), errors of the size of the spread."""
+    estimates, errors, exact = drawn(cases("none-plain"), 64, each_prompt)
+    assert abs(estimates.mean() - exact) < 4 * estimates.std(ddof=1) / 64**0.5
     assert 0.7 < np.sqrt((errors**2).mean()) / estimates.std(ddof=1) < 1.4
 
 
-def test_planted_the_own_group_left_in_the_mean_is_found(cases, monkeypatch):
-    """A third of every score is then lost. Scores that are not centred have a larger spread."""
-    case = cases("none-plain")
-    estimates, _, exact = drawn(case, 128, 3)
-    mean_of = probe_operator.Operator.mean_of
+def covariances(each_prompt, factor=True):
+    """20,000 sets, seed 0, of 4 prompts with a mean update each: estimates of a covariance of 0.5, and their errors."""
+    operator = object.__new__(probe_operator.Operator)
+    prompts = np.repeat(np.arange(4), each_prompt)
+    operator.groups = SimpleNamespace(weights=None, prompts=prompts)
+    operator.ranks = Ranks((len(prompts),))
+    generator, found = np.random.default_rng(0), []
+    for _ in range(20_000):
+        score = generator.standard_normal(len(prompts))
+        slope = 0.5 * score + generator.standard_normal(len(prompts)) + prompts
+        mean, share = operator.mean_of(score, range(len(prompts)))
+        each = (score - mean) * (share if factor else 1) * (slope - operator.mean_of(slope, range(len(prompts)))[0])
+        found.append((each.mean(), standard_error(each, prompts)))
+    return np.array(found).T
 
-    def replaced(share):
-        def planted(self, own, along):
-            return share * mean_of(self, own, along)[0], np.ones(len(own))
 
-        monkeypatch.setattr(probe_operator.Operator, "mean_of", planted)
-        return drawn(case, 128, 3)[0]
-
-    assert abs(replaced(1.0).mean() - exact) > 4 * estimates.std(ddof=1) / 128**0.5
-    assert replaced(0.0).std(ddof=1) > 1.2 * estimates.std(ddof=1)
+@pytest.mark.parametrize(("each_prompt", "lost"), [(1, 1 / 4), (2, 1 / 8), (3, 1 / 3), (8, 1 / 8)])
+def test_the_centred_score_has_the_covariance_and_its_error(each_prompt, lost):
+    """Mean within 4 standard errors, errors within a third of the spread. Planted: the own group left in the mean."""
+    estimates, errors = covariances(each_prompt)
+    allowed = 4 * estimates.std() / 20_000**0.5
+    assert abs(estimates.mean() - 0.5) < allowed
+    assert 0.75 < np.sqrt((errors**2).mean()) / estimates.std() < 1.33
+    planted = covariances(each_prompt, factor=False)[0].mean()
+    assert abs(planted - 0.5) > allowed
+    assert abs(planted - 0.5 * (1 - lost)) < allowed
 
 
 def test_nothing_is_disturbed(tmp_path):

@@ -12,7 +12,7 @@ from bandit_lab.integrations.probe_trl import TrlProbe
 from bandit_lab.lab.reproduce.experiment import discover, read_setting
 
 AT = (1, 10, 20, 30, 38)
-GROUPS = 2
+GROUPS = 8
 
 
 def main(rate: float) -> None:

@@ -1,9 +1,12 @@
-"""Panels and table of the experiment `language_model`, and which of its runs stay."""
+"""Panels, table and readings of the experiment `language_model`."""
+
+from collections.abc import Callable
 
 import numpy as np
 import xarray
 from matplotlib.axes import Axes
 
+from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Results, Setting
@@ -42,6 +45,25 @@ def stays(setting: Setting, objective: np.ndarray) -> bool:
     return bool(objective[-1] >= objective[0] - setting.below)
 
 
+def guarded(kinds: str) -> Callable[[Results], float]:
+    """Share of the guarded runs of these kinds that stay; 1 where there are none."""
+
+    def share(found: Results) -> float:
+        each = found.measured.objective.sel(side="guarded")
+        mine = [one.values for one in each if kind_of(str(one.bisected.values)) in kinds.split()]
+        ends = [stays(found.setting, one) for one in mine if np.isfinite(one[0])]
+        return float(np.mean(ends)) if ends else 1.0
+
+    return share
+
+
+def gain(found: Results) -> float:
+    """Objective that a probed run gained in all over what was told from its first updates, the farthest from 1."""
+    seen = found.measured.objective.sel(side="probed").values
+    asked = np.isfinite(seen[:, 0])
+    return farthest_from_one((seen[:, -1] - seen[:, 0])[asked], (found.predicted.end.values - seen[:, 0])[asked])
+
+
 def draw_ratios(panel: Axes, found: Results) -> None:
     """Threshold over the predicted one, a row per setting."""
     labels = [str(label) for label in found.measured.bisected.values]
@@ -59,15 +81,20 @@ def draw_ratios(panel: Axes, found: Results) -> None:
 
 
 def draw_courses(panel: Axes, found: Results) -> None:
-    """Objective of SGD's runs on both sides of their threshold."""
+    """Objective of SGD's runs on both sides of their threshold, and beyond it with the guard."""
     mine = found.measured.isel(bisected=[str(one)[:5] == "sgd_1" for one in found.measured.bisected.values])
-    for side, colour in (("stays", s.BLUE), ("leaves", s.VERMILION)):
+    sides = (
+        ("stays", s.BLUE, "stays"),
+        ("leaves", s.VERMILION, "one grid step up, leaves"),
+        ("guarded", s.GREEN, "1.5 times that, guarded"),
+    )
+    for side, colour, words in sides:
         for place, course in enumerate(mine.objective.sel(side=side).values):
-            panel.plot(course, color=colour, linewidth=1, label=None if place else side)
+            panel.plot(course, color=colour, linewidth=1, label=None if place else words)
     start = float(mine.objective[0, 0, 0])
     panel.set(xlabel="update", ylabel="success - KL weight x KL [reward]", ylim=(start - 0.3, start + 0.15))
     panel.legend(loc="lower left", fontsize=7)
-    panel.set_title("SGD, one grid step apart", fontsize=7)
+    panel.set_title("SGD, N = 1, three seeds", fontsize=7)
 
 
 def table(found: Results) -> str:

@@ -396,6 +396,7 @@ CLAIMS = (
         unit="share",
         short="guarded runs of SGD that stay (share)",
         fails_if="a run were past saving before the probe sees that K has risen",
+        constant="below its edge a run stays",
     ),
     Claim.one(
         "language_model.course",

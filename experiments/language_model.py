@@ -391,7 +391,7 @@ CLAIMS = (
         "language_model.guard",
         "SGD 1.5 times beyond where it left, learning rate held at 80 % of the edge: share of the runs that stay",
         "bandit_lab/integrations/probe_guard.py",
-        guarded("sgd reward"),
+        guarded,
         tolerance=0.01,
         unit="share",
         short="guarded runs of SGD that stay (share)",

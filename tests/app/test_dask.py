@@ -197,6 +197,33 @@ def test_a_plug_in_travels_to_a_cluster_that_does_not_have_it(tmp_path, cluster)
     assert files(place / "far") == files(place / "near")
 
 
+DIES = """import multiprocessing, os, signal
+from pathlib import Path
+
+from bandit_lab.bandits import k_arm, register_bandit
+
+@register_bandit("mortal")
+def mortal():
+    return k_arm((0.8, 0.3))
+
+place = Path("deaths")
+if multiprocessing.parent_process() is not None and not place.read_text():
+    with place.open("a") as file:
+        file.write("x")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_while_it_is_prepared_is_replaced(tmp_path):
+    (tmp_path / "dies.py").write_text(DIES)
+    (tmp_path / "deaths").touch()
+    more = ("engine=dask", "engine.workers=1", "plugins=[dies]", "seeds=2", "steps=2")
+    code, _, err = ended(sweep("far", *more, cwd=tmp_path))
+    assert (tmp_path / "deaths").read_text() == "x"
+    assert (code, err) == (0, "")
+
+
 @pytest.mark.nightly
 def test_a_worker_of_other_arithmetic_is_refused(tmp_path, cluster):
     file, _, worker = cluster

@@ -10,8 +10,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
@@ -64,9 +64,9 @@ class Dask:
         from bandit_lab.app.engine._dask_worker import Ready, signature
 
         with self._place(laboratory) as (key, place), _client(key, place) as client:
-            client.register_plugin(Ready(plugins, compilation_cache, key == "workers", laboratory))
+            ready = Ready(plugins, compilation_cache, key == "workers", laboratory)
             ours = signature(laboratory)
-            for worker, theirs in client.run(signature, laboratory).items():
+            for worker, theirs in _signatures(client, ready, partial(signature, laboratory)).items():
                 got = f"another {', '.join(changes(ours, theirs))} on {worker}"
                 _checks.require(theirs == ours, "engine", "workers that compute the same bits", got)
             yield partial(_attempts, client)
@@ -133,6 +133,18 @@ def _client(key: str, place: Any) -> Iterator[Any]:
         except TimeoutError:
             raise ValueError(f"engine.{key}: expected a worker within {JOIN} s, got none ({place})") from None
         yield client
+
+
+def _signatures(client: Any, ready: Any, signature: Callable[[], dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Each worker's signature, once all are prepared. Where one dies meanwhile, its replacement and the others are."""
+    from distributed.comm import CommClosedError
+
+    for _ in range(1 + RETRIES):
+        with suppress(CommClosedError, TimeoutError):
+            client.wait_for_workers(1, timeout=JOIN)
+            client.register_plugin(ready)
+            return dict(client.run(signature))
+    raise Stopped("engine: workers died while they were prepared (was there enough memory?)")
 
 
 def _attempts(client: Any, work: Sequence[Work], keys: Sequence[str]) -> Iterator[tuple[int, Attempt]]:

@@ -40,6 +40,43 @@ def test_few_rows_say_what_they_prove(name, tmp_path):
     assert verdict in judged(rows, tmp_path)["verdict"]
 
 
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("{'loss': 0.0, 'grad_norm': 0.0, 'frac_reward_zero_std': 1.0}", "Advantage degeneracy"),
+        ("{'loss': '0.01', 'grad_norm': 'nan'}", "Diverging"),
+        ('{"loss": 0.01, "grad_norm": NaN}', "Diverging"),
+        ('{"loss": 0.0, "completions/clipped_ratio": 1.0}', "Truncated answers"),
+        ('{"step": 5, "sampling/importance_sampling_ratio/mean": 3e-7}', "Sampler mismatch"),
+        ("step:1 - actor/grad_norm:nan - actor/pg_loss:0.3", "Diverging"),
+    ],
+)
+def test_one_pasted_row_without_a_reward(text, verdict, monkeypatch, capsys, tmp_path):
+    """As a trainer prints it, in Python or JSON; two of them are read as one is."""
+    for rows in (1, 2):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("\n".join(rows * [text]).encode())))
+        assert main(["diagnose", "-", "report=false"]) == OK
+        assert f"{verdict}:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("lost", ["grad_norm", "reward"])
+def test_what_a_trainer_prints_as_nan_is_not_dropped(lost, tmp_path):
+    """Of TRL's console, which holds no step: the end of the log tells that the run is lost."""
+    healthy = {"loss": 0.1, "reward": 0.5, "grad_norm": 0.3}
+    rows = [*20 * [healthy], *3 * [healthy | {lost: np.nan}]]
+    log = tmp_path / "out.log"
+    log.write_text("\n".join(str(row) for row in rows))
+    (found,) = bl.diagnose(str(log), quiet=True).to_dict()["logs"]
+    assert "diverging" in found["verdict"] or "collapsed" in found["verdict"]
+
+
+def test_a_row_without_anything_that_is_known_says_what_it_holds(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"loss": 0.3, "epoch": 1}')))
+    assert main(["diagnose", "-", "report=false"]) == BAD_INPUT
+    assert "expected a log with a reward column, got none; the log has loss, epoch" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("key", ["proxy_minus_gold_reward", "reward_gap", "share_scored_at_least_0.99"])
 def test_a_difference_of_rewards_is_no_reward(key, tmp_path):
     with pytest.raises(ValueError, match="expected a log with a reward column, got none"):

@@ -49,6 +49,10 @@ class Dialect(Protocol):
     def found(self) -> int:
         """Rows so far that hold a reward."""
 
+    @property
+    def rows(self) -> int:
+        """Rows since the last `drain`, with a reward or without."""
+
     def parsed(self) -> Parsed:
         """What was recognised."""
 
@@ -105,8 +109,8 @@ def from_lines(lines: Iterable[str], options: ReadOptions) -> Parsed:
     for line in lines:
         for dialect in every:
             dialect.feed(line)
-    best = max(every, key=lambda dialect: dialect.found)
-    if best.found == 0:
+    best = max(every, key=lambda dialect: (dialect.found, dialect.rows))
+    if best.rows == 0:
         raise ValueError(
             "expected a log with reward lines of a known form, got text without any; "
             "reward_key='text before the number' reads lines of any other form"

@@ -55,6 +55,11 @@ class LineRows:
         """Rows so far that hold a reward."""
         return self._rewards
 
+    @property
+    def rows(self) -> int:
+        """Rows since the last `drain`, with a reward or without."""
+        return self._table.rows
+
     def drain(self) -> list[dict[str, object]]:
         """The rows since the last call, for a log that grows; they are not kept."""
         rows, self._table = self._table.dictionaries(), LogTable()

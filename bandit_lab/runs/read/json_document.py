@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bandit_lab._text import visible
 from bandit_lab.runs.read import aliases, console, csv_table, limits, scalars, source
+from bandit_lab.runs.read.dialect import is_row
 from bandit_lab.runs.read.normalise import Parsed
 from bandit_lab.runs.read.options import ReadOptions
 from bandit_lab.runs.read.registry import Example, register_reader
@@ -72,6 +73,8 @@ def from_text(text: str) -> Parsed:
             tables[_unused(name, tables)] = table
             if len(tables) > limits.MAX_RUNS:
                 raise limits.TooLarge(f"expected at most {limits.MAX_RUNS} runs in one log, got more")
+    if not tables and isinstance(document, dict) and is_row(document, ReadOptions()):
+        kinds, tables = {"one row"}, _deal([document])
     return Parsed("JSON, " + " and ".join(sorted(kinds)), _required(tables))
 
 

@@ -18,6 +18,7 @@ from bandit_lab.runs.read.which import (
     evaluation_rows,
     held_out_series,
     looks_like_evaluation,
+    loss_series,
     lost_gradient,
     match_key,
     near,
@@ -60,7 +61,7 @@ def curve(name: str, source: str, parsed: Parsed, table: LogTable, options: Read
         if options.needs_reward or options.reward_key is not None:
             raise
         bare = _without_reward(name, source, parsed, table, pool, options)
-        if not _TELLING & bare.series.keys():
+        if not (_TELLING & bare.series.keys() or (bare.series and bare.gradient_lost.size)):
             raise ValueError(f"{error}; a KL, a gradient norm or an entropy would tell a part of it") from None
         return bare
     reward_rows = (held_out | pool if is_eval and chosen is None else pool) & table.has(reward_key)
@@ -104,6 +105,7 @@ def _without_reward(
     framework, none = parsed.framework or aliases.framework_of(table.keys), np.zeros(0)
     step, step_key, step_text = step_column(table, pool, options)
     lost = lost_gradient(table, pool, framework)
+    others = _others(table, step, pool, ~pool, framework, options)
     unread = [f"'{key}' holds no number" for key, _ in aliases.candidates("reward", table.keys, framework)[:1]]
     return Curve(
         name=name,
@@ -113,7 +115,7 @@ def _without_reward(
         reward_series=Series(none, none, ""),
         scale=RewardScale(0.0, 0.0, False),
         step_unit=columns.unit_of(step_key, framework, options),
-        series=_others(table, step, pool, ~pool, framework, options),
+        series=others or loss_series(table, step, pool, framework, options),
         settings=repeated_settings(table, framework),
         gradient_lost=_gradient_lost(table, step, pool, framework),
         late_columns=columns_that_say_so(table),

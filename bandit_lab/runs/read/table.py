@@ -105,13 +105,10 @@ class LogTable:
         return bool((finite if rows is None else finite & rows[np.frombuffer(places, np.int64)]).any())
 
     def with_steps(self, step: Floats) -> "LogTable":
-        """A copy in which every row has its `step` [rows]; without cells that are not finite and columns `__...`."""
+        """A copy in which every row has its `step` [rows]; without columns `__...`."""
         fresh = LogTable()
         fresh.rows, fresh._words = self.rows, self._words
-        for key, (rows, values) in self._numbers.items():
-            finite = np.isfinite(np.frombuffer(values, np.float64))
-            if finite.any() and key != "step" and not key.startswith("__"):
-                fresh._numbers[key] = (_picked(rows, finite), _picked(values, finite))
+        fresh._numbers = {key: cells for key, cells in self._numbers.items() if not key.startswith("__")}
         fresh._numbers["step"] = (array("q", range(self.rows)), array("d", step.tobytes()))
         return fresh
 

@@ -180,6 +180,15 @@ def role_series(
     return None
 
 
+def loss_series(
+    table: LogTable, step: Floats, pool: RowMask, framework: str, options: ReadOptions
+) -> dict[str, Series]:
+    """The first loss, for a log that holds nothing else in numbers."""
+    rows = pool & np.isfinite(step)
+    key = next((key for key in table.keys if key.endswith("loss") and table.logged(key, rows)), None)
+    return {"loss": _series(table, key, step, rows, framework, None, thin=options.thin)} if key else {}
+
+
 def _with_other_half(table: LogTable, found: Series, step: Floats, rows: RowMask, options: ReadOptions) -> Series:
     """The sum of two columns where a trainer logs its silent groups in two, else the one."""
     end = next((end for end in aliases.OTHER_HALF if found.key.endswith(end)), "")

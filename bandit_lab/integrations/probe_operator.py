@@ -67,7 +67,10 @@ class _Tokens:
         return self._difference(t, 1, 1)
 
     def curvature(self, t: torch.Tensor, back: torch.Tensor, bent: float) -> tuple[float, float, float]:
-        """back . g_l t + bent, back . g_o t and the slope g . back; all are [rows, T] but bent, g . (grad^2 l)."""
+        """Fresh back . g_l t + bent, stale back . g_o t and the slope g . back, of t and back [rows, T].
+
+        bent: g . b of the second derivative b of l, along what makes t and what makes back.
+        """
         present, old = self.along(t)
         return float((back * present).sum()) + bent, float((back * old).sum()), float((self.applied * back).sum())
 

@@ -66,11 +66,13 @@ class _Tokens:
         """g_l t + g_o t [rows, T], at half the cost."""
         return self._difference(t, 1, 1)
 
-    def curvature(self, t: torch.Tensor, bent: torch.Tensor) -> tuple[float, float, float]:
-        """Fresh u . A d, t . g_o t and the slope g . t, from first and second derivative of l along d [rows, T]."""
+    def curvature(self, t: torch.Tensor, back: torch.Tensor, bent: float) -> tuple[float, float, float]:
+        """Fresh back . g_l t + bent, stale back . g_o t and the slope g . back, of t and back [rows, T].
+
+        bent: g . b of the second derivative b of l, along what makes t and what makes back.
+        """
         present, old = self.along(t)
-        fresh = float((t * present + self.applied * bent).sum())
-        return fresh, float((t * old).sum()), float((self.applied * t).sum())
+        return float((back * present).sum()) + bent, float((back * old).sum()), float((self.applied * back).sum())
 
     def value(self, present: torch.Tensor) -> float:
         """loss(present, start)."""
@@ -132,20 +134,17 @@ class Operator:
         """A v [D] of all processes, groups of this one weighted by `weights` [groups]; weight 0 costs nothing."""
         v = v.to(self.parameters[0].device, self.dtype)
         image = torch.zeros_like(v)
-        self._add(v, weights, image, image)
+        with self._differentiable():
+            along = self._moved(v, weights, image)
+            scores = self.scores(along)
+            for members in self._members(weights):
+                tokens = [(place, self.tokens[place]) for place in members]
+                cotangent = [
+                    float(weights[place]) * (one.along_both(along[place]) + float(scores[place]) * one.applied)
+                    for place, one in tokens
+                ]
+                self._backward(self._forward(self._rows(members)), torch.cat(cotangent), image)
         return self.scaled(self.ranks.add(image), v)
-
-    def parts(
-        self, v: torch.Tensor, weights: np.ndarray, scores: np.ndarray | None = None
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Fresh and stale part of A v [D] of this process alone; one backward pass more than `product`.
-
-        scores: of each group along v, as `scores` gives them; default: those of the groups that have a weight.
-        """
-        v = v.to(self.parameters[0].device, self.dtype)
-        fresh, stale = torch.zeros_like(v), torch.zeros_like(v)
-        self._add(v, weights, fresh, stale, scores)
-        return self.scaled(fresh, v), self.scaled(stale, None)
 
     def scores(self, along: dict[int, torch.Tensor]) -> np.ndarray:
         """Score of each group along v [groups], the sum of its t, less the mean of the other groups that are given.
@@ -189,20 +188,25 @@ class Operator:
         return self.ranks.add(found)
 
     def contributions(self, u: torch.Tensor, v: torch.Tensor, chosen: np.ndarray | None = None) -> np.ndarray:
-        """u . A v of each group alone [groups, 2], fresh and stale; zero where not `chosen`. Three products' cost."""
+        """u . A v of each group alone [groups, 2], fresh and stale; zero where not `chosen`. Two products' cost.
+
+        u . scale J^T w is taken as w . J (scale u), so that no group's vector [D] is worked out but grad^2 l v.
+        """
         u, v = (one.to(self.parameters[0].device, self.dtype) for one in (u, v))
-        count = len(self.tokens)
-        each, asked = np.zeros((count, 2)), np.ones(count, bool) if chosen is None else chosen
+        count, left = len(self.tokens), self.scaled(u.clone(), None)
+        asked = np.ones(count) if chosen is None else chosen.astype(float)
+        along: dict[int, torch.Tensor] = {}
+        parts = np.zeros((count, 3))
         with self._differentiable():
-            along, back = (
-                self._moved(one, asked.astype(float), torch.zeros_like(v)) for one in (v, self.scaled(u.clone(), None))
-            )
-        scores, slopes = self.scores(along), np.zeros(count)
-        for place in along:
-            each[place] = [float(u @ part) for part in self.parts(v, np.eye(1, count, place)[0], scores)]
-            slopes[place] = float((back[place] * self.tokens[place].applied).sum())
-        each[:, 1] -= scores * self.mean_of(slopes, along)[0]  # the same sum, and the spread of a covariance
-        return each
+            back = self._moved(left, asked, torch.zeros_like(v))
+            for place in back:
+                image = torch.zeros_like(v)
+                along |= self._moved(v, np.eye(1, count, place)[0], image)
+                parts[place] = self.tokens[place].curvature(along[place], back[place], float(left @ image))
+        slopes, kept = parts[:, 2], list(along)
+        parts[:, 1] += self.scores(along) * (slopes - self.mean_of(slopes, along)[0])  # the spread of a covariance
+        parts[kept, 0] += self.decayed(u, v)
+        return parts[:, :2]
 
     @contextmanager
     def moving(self, v: torch.Tensor) -> Iterator[Callable[[float], list[torch.Tensor]]]:
@@ -251,35 +255,6 @@ class Operator:
             reached = self._forward(_numbers(rows))
         start = reached.to(torch.float32 if reached.device.type == "mps" else torch.float64)  # which MPS has not
         return _Tokens(rows, loss, start, applied(loss, start, start))
-
-    def _add(
-        self,
-        v: torch.Tensor,
-        weights: np.ndarray,
-        fresh: torch.Tensor,
-        stale: torch.Tensor,
-        scores: np.ndarray | None = None,
-    ) -> None:
-        """Add both parts of the groups that have a weight, before `scale`; into one vector if it is the same one."""
-        with self._differentiable():
-            along = self._moved(v, weights, fresh)
-            if scores is None:
-                scores = self.scores(along)
-            for members in self._members(weights):
-                new, old = [], []
-                for place in members:
-                    share, one, mine = float(weights[place]), self.tokens[place], along[place]
-                    score = float(scores[place]) * one.applied
-                    if fresh is stale:
-                        new.append(share * (one.along_both(mine) + score))
-                    else:
-                        present, sampled = one.along(mine)
-                        new.append(share * present)
-                        old.append(share * (sampled + score))
-                reached = self._forward(self._rows(members))
-                self._backward(reached, torch.cat(new), fresh, keep=bool(old))
-                if old:
-                    self._backward(reached, torch.cat(old), stale)
 
     def _moved(self, v: torch.Tensor, weights: np.ndarray, image: torch.Tensor) -> dict[int, torch.Tensor]:
         """t = J v [rows, T] of every group that has a weight; adds sum c grad^2 l v to `image`."""
@@ -383,18 +358,13 @@ class Operator:
             return (model or self.groups.log_probs)(rows)
 
     def _backward(
-        self,
-        reached: torch.Tensor,
-        cotangent: torch.Tensor,
-        image: torch.Tensor,
-        keep: bool = False,
-        factor: float = 1.0,
+        self, reached: torch.Tensor, cotangent: torch.Tensor, image: torch.Tensor, factor: float = 1.0
     ) -> None:
         """Add factor * J^T cotangent to `image`."""
         require(reached.requires_grad, "model", "log-probabilities that have a gradient", "some without")
         self.rows_passed += 2 * len(reached)
         cotangent = cotangent.to(reached.dtype)
-        parts = torch.autograd.grad(reached, self.parameters, cotangent, retain_graph=keep, materialize_grads=True)
+        parts = torch.autograd.grad(reached, self.parameters, cotangent, materialize_grads=True)
         self._accumulate(image, parts, factor)
 
     def _accumulate(self, image: torch.Tensor, parts: Sequence[torch.Tensor], factor: float) -> None:

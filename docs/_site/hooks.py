@@ -91,9 +91,18 @@ def on_page_content(text: str, page: Page, config: MkDocsConfig, files: Files) -
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """For readers of the page aloud: a name for the theme's search, no empty heading above a table's names."""
+    return with_named_search(output).replace("<th></th>", "<td></td>")
+
+
+def on_post_template(output: str, template_name: str, config: MkDocsConfig) -> str:
+    """The page of an address that is not there is no page of the navigation, and has the theme's search too."""
+    return with_named_search(output)
+
+
+def with_named_search(output: str) -> str:
     return output.replace(
         'data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"'
-    ).replace("<th></th>", "<td></td>")
+    )
 
 
 def narrow_too(found: re.Match[str]) -> str:

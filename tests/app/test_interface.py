@@ -380,6 +380,11 @@ def test_results_are_drawn_whole_or_on_given_axes():
         assert whole.figure is not part.figure
         assert part.get_ylabel() == "reward"
         assert part.get_legend() is not None
+        column = judged.plot(ax=plt.figure(figsize=(3.4, 3.4), layout="constrained").subplots())
+        column.figure.draw_without_rendering()
+        legend = column.get_legend().get_window_extent()  # below the axes, where it hides no data, and whole
+        assert not legend.overlaps(column.get_window_extent())
+        assert column.figure.bbox.containsx(legend.x0) and column.figure.bbox.containsx(legend.x1) and legend.y0 >= 0
     plt.close("all")
     with pytest.raises(ValueError, match=r"plot: expected .* picture \(of branch, .* got Prediction"):
         bl.predict().plot()

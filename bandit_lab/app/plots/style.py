@@ -120,7 +120,7 @@ def style() -> AbstractContextManager[None]:
 
 
 def legend_on(axes: Axes, handles: Sequence[Artist]) -> None:
-    """The legend of given axes: below them where the figure has a layout engine to make room, so that it hides no data."""
+    """The legend of given axes. Where the figure has a layout engine it stands below them and hides no data."""
     place: Look = {}
     if axes.figure.figure.get_layout_engine() is not None:
         down = axes.transAxes + ScaledTranslation(0, -AXIS_TEXT, axes.figure.figure.dpi_scale_trans)

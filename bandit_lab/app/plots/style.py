@@ -12,6 +12,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.legend import Legend
 from matplotlib.transforms import ScaledTranslation
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
@@ -119,10 +120,10 @@ def style() -> AbstractContextManager[None]:
     return sizes()
 
 
-def legend_on(axes: Axes, handles: Sequence[Artist]) -> None:
+def legend_on(axes: Axes, handles: Sequence[Artist]) -> Legend:
     """The legend of given axes. Where the figure has a layout engine it stands below them and hides no data."""
     place: Look = {}
     if axes.figure.figure.get_layout_engine() is not None:
         down = axes.transAxes + ScaledTranslation(0, -AXIS_TEXT, axes.figure.figure.dpi_scale_trans)
         place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": down, "frameon": False}
-    axes.legend(handles=handles, fontsize=7, **place)
+    return axes.legend(handles=handles, fontsize=7, **place)

@@ -149,6 +149,16 @@ def test_a_wide_figure_has_one_of_one_column_for_narrow_screens(hooks):
     assert shown == f"<picture>{source}{wide}</picture>{other}"
 
 
+def test_names_in_tables_break_where_words_end_and_the_search_has_a_name(hooks):
+    """Nowhere else: a line of code in a text is left alone. Also of the page for an address that is not there."""
+    search = '<div data-md-component="search" role="dialog"></div>'
+    page = f"{search}<table><td><code>a.b_c=d</code> e.f</td></table><p><code>a.b</code></p>"
+    shown = hooks.on_post_page(page, None, None)
+    named = search.replace("></div>", ' aria-label="Search"></div>')
+    assert shown == page.replace(search, named).replace("a.b_c=d", "a.<wbr>b_<wbr>c=<wbr>d")
+    assert hooks.on_post_template(search, "404.html", None) == named
+
+
 def test_formulas_become_mathml_and_what_cannot_is_a_warning(hooks, caplog):
     shown = hooks.as_mathml(r"a &lt; \frac{1}{2}", True, "page.md")
     assert shown.startswith('<div class="formula"><math')

@@ -146,7 +146,7 @@ def notebook(path: Path) -> dict[str, str | bytes]:
     name = f"{path.stem}_files"
     text, resources = MarkdownExporter().from_notebook_node(shown, {"output_files_dir": name})
     made: dict[str, str | bytes] = {f"notebooks/{key}": data for key, data in resources["outputs"].items()}
-    page = BESIDE.sub(r"\1", text)
+    page = BESIDE.sub(r"\1", text).replace("![png](", "![What the cell above draws](")
     return made | {f"notebooks/{path.stem}.md": f"{page}\n\nThe notebook: `docs/notebooks/{path.name}`.\n"}
 
 

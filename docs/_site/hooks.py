@@ -30,6 +30,8 @@ MOVED = {
 WIDE = re.compile(r'<img [^>]*src="([^"]*figures/)(\w+)_wide\.png"[^>]*>')
 EXPERIMENT = re.compile(r"experiments/(\w+)\.py")
 LINK = re.compile(r"(?<=\]\()([^)\s#]+)(?=[#)])")
+TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
+CODE = re.compile(r"(?<=<code>)[^<]+(?=</code>)")
 MATHS = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 
 
@@ -90,10 +92,25 @@ def on_page_content(text: str, page: Page, config: MkDocsConfig, files: Files) -
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """For readers of the page aloud: a name for the theme's search, no empty heading above a table's names."""
+    """A name for the theme's search and no empty heading, for readers aloud; in tables names break where words end."""
+    whole = with_named_search(output).replace("<th></th>", "<td></td>")
+    return TABLE.sub(lambda table: CODE.sub(with_places_to_break, table[0]), whole)
+
+
+def on_post_template(output: str, template_name: str, config: MkDocsConfig) -> str:
+    """The page of an address that is not there is no page of the navigation, and has the theme's search too."""
+    return with_named_search(output)
+
+
+def with_named_search(output: str) -> str:
     return output.replace(
         'data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"'
-    ).replace("<th></th>", "<td></td>")
+    )
+
+
+def with_places_to_break(code: re.Match[str]) -> str:
+    """A setting or an identifier, broken after a dot, an underscore or an equals sign where its column is narrow."""
+    return re.sub(r"(?<=[._=/])(?=\w)", "<wbr>", code[0])
 
 
 def narrow_too(found: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
 // What the theme makes at run time gets a name, and what scrolls can be reached with the keyboard.
 const mend = () => {
   document.querySelectorAll(".md-code__nav").forEach((one, place) => one.setAttribute("aria-label", `Code ${place + 1}`));
-  document.querySelectorAll("pre > code, .md-typeset__scrollwrap, .formula, .dataframe").forEach((one) => {
+  document.querySelectorAll("pre > code, .md-typeset__scrollwrap, .formula, .dataframe, p:has(> img)").forEach((one) => {
     if (one.scrollWidth > one.clientWidth) one.tabIndex = 0;
     else one.removeAttribute("tabindex");
   });

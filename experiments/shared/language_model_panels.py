@@ -87,7 +87,7 @@ def draw_courses(panel: Axes, found: Results) -> None:
             panel.plot(course, color=colour, linewidth=1, label=None if place else words)
     start = float(mine.objective[0, 0, 0])
     panel.set(xlabel="update", ylabel="success - KL weight x KL [reward]", ylim=(start - 0.3, start + 0.15))
-    panel.legend(loc="lower left", fontsize=7)
+    panel.legend(loc="lower left", fontsize=7, frameon=True, edgecolor="none")  # a run falls through it
     panel.set_title("SGD, N = 1, a line per seed", fontsize=7)
 
 

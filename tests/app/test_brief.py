@@ -33,7 +33,7 @@ def test_verdict_thresholds_and_advice_stand_in_a_few_lines(capsys):
         assert f"{value:.4g}" in line
     assert f"margin {rates['exact'] / 0.1:.2g})" in line
     first = summary["thresholds"]["refresh_interval"]["exact"]
-    assert f"refresh interval 8: unstable at {first:.0f}.." in "\n".join(lines)
+    assert f"refresh interval 8: unstable at {first:.0f} and above" in "\n".join(lines)
 
 
 def test_v_prints_every_quantity_and_changes_nothing_else(capsys):

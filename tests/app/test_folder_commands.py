@@ -72,6 +72,8 @@ def test_status_prints_all_that_and_only_reads(begun, tmp_path, capsys):
     assert out.startswith("running, by process ")
     assert "failed: boundary: N 2..4: MemoryError: too large" in out
     assert out.splitlines()[-1] == str(begun)
+    assert main(["status", str(begun)]) == 0
+    assert capsys.readouterr().out.startswith("unfinished; the same command with the same run_dir goes on")
     after = snapshot(begun)
     assert {k: v for k, v in after.items() if not k.endswith("lock")} == before
     assert json.loads((tmp_path / "status.json").read_text(), parse_constant=pytest.fail)["state"] == "running"

@@ -365,7 +365,7 @@ def test_results_are_drawn_whole_or_on_given_axes():
     assert found.plot(ax=right, momentum=0.0).figure is figure
     titles = [axes.get_title() for axes in (left, right, found.plot(momentum=0.5))]
     assert titles == [rf"momentum $\mu$ = {momentum}" for momentum in ("0.5", "0", "0.5")]
-    figure = plt.figure(figsize=(3.4, 2.6), layout="constrained")  # of a small panel the legend covers a part
+    figure = plt.figure(figsize=(3.4, 2.6))  # of a small panel the legend covers a part
     shown, whole = found.plot(ax=figure.subplots(), momentum=0.5).get_legend(), plt.figure(figsize=(9, 9)).subplots()
     figure.draw_without_rendering()
     names = {text.get_text(): text.get_window_extent() for text in figure.axes[0].texts}
@@ -380,6 +380,13 @@ def test_results_are_drawn_whole_or_on_given_axes():
         assert whole.figure is not part.figure
         assert part.get_ylabel() == "reward"
         assert part.get_legend() is not None
+    for drawn in (found, bl.diagnose("log.json"), bl.fit("log.json")):
+        column = drawn.plot(ax=plt.figure(figsize=(3.4, 3.4), layout="constrained").subplots())
+        column.figure.draw_without_rendering()
+        legend = column.get_legend().get_window_extent()  # below the axes, where it hides no data, and whole
+        assert not legend.overlaps(column.get_window_extent())
+        assert 0 <= legend.x0 < legend.x1 <= column.figure.bbox.x1
+        assert legend.y0 >= 0
     plt.close("all")
     with pytest.raises(ValueError, match=r"plot: expected .* picture \(of branch, .* got Prediction"):
         bl.predict().plot()

@@ -365,6 +365,25 @@ CUT = """() => [...document.querySelectorAll('main *, header *')].filter((one) =
 """Elements whose content is wider than they are."""
 
 
+def test_the_point_waits_for_the_axes_of_a_resized_window(opened):
+    """Also where the map before it is a sketch: the point was drawn on axes from 1 to 10."""
+    page = opened(address="#model=lag&estimator=ratio")
+    settled(page)
+    ticks = page.evaluate("""async () => {
+      const plane = document.getElementById('plane'), seen = [];
+      const look = () => plane.querySelector('#point[transform]') && seen.push(plane.querySelectorAll('.tick').length);
+      new MutationObserver(look).observe(plane, {attributes: true, childList: true, subtree: true});
+      for (const width of [900, 800, 700]) {
+        document.body.style.width = `${width}px`;
+        dispatchEvent(new Event('resize'));
+        await new Promise(requestAnimationFrame);
+      }
+      return seen;
+    }""")
+    assert ticks
+    assert min(ticks) > 0
+
+
 @pytest.mark.parametrize("arms", ["0.9,0.1", "0.9,0.7,0.5,0.4,0.2,0.1"])
 def test_map_runs_and_controls_are_in_sight_together_and_controls_stay(opened, arms):
     page = opened(address=f"#success={arms}", viewport={"width": 1280, "height": 844})

@@ -90,7 +90,7 @@ def test_the_number_is_that_of_the_most_probable_cause():
     assert (name, value) == ("most likely", f"{first.replace('_', ' ')} {100 * high:.0f} %")
     assert beside.startswith(f"then {second} ")
     assert "public runs with the finding" not in " ".join(sure(found))
-    assert "of 1 public runs with the finding truncated answers" in counted_alone(found)[0]
+    assert "of 1 public run with the finding truncated answers" in counted_alone(found)[0]
     assert "None of them was labelled truncated answers" in sure(found)[1]
     assert not any("None of them" in line for line in sure(told(stalled=1.5)))
     unseen = told(plumbing=1.0)

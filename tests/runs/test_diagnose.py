@@ -17,7 +17,7 @@ from bandit_lab.app.cli import BAD_INPUT, INCOMPLETE, OK, main
 from bandit_lab.runs.diagnose import diagnose
 from bandit_lab.runs.diagnose.first_screen import three_numbers
 from bandit_lab.runs.diagnose.plot import diagnosis_figure
-from bandit_lab.runs.logs.findings import begun
+from bandit_lab.runs.logs.findings import BRIEF, begun
 from bandit_lab.runs.read import read
 
 POINTS = 100
@@ -144,7 +144,9 @@ def test_a_table_of_runs_puts_its_outcome_beside_the_verdict(capsys):
     assert overview.count("<img") == 1
     for name in planted():
         assert f'href="{name}.html"' in overview
-    assert "saw reward" in capsys.readouterr().out
+    out = " ".join(capsys.readouterr().out.split())
+    assert "saw reward" in out
+    assert all(f"{brief}: {name.replace('_', ' ')}" in out for name, brief in BRIEF.items() if brief in out.split())
 
 
 def test_the_results_are_a_labelled_data_set():

@@ -55,8 +55,8 @@ def test_everything_drawn_is_in_the_legend_and_has_units():
     ("plateau", "said"),
     [
         ((0.5, 0.45, 0.55), "plateau of this law, 90 % interval"),
-        ((0.5, 0.45, np.inf), "plateau of this law, 90 % interval (open where it meets the frame)"),
-        ((0.5, 0.45, 9.0), "plateau of this law, 90 % interval (goes on beyond the frame)"),
+        ((0.5, 0.45, np.inf), "plateau of this law, 90 % interval\n(open where it meets the frame)"),
+        ((0.5, 0.45, 9.0), "plateau of this law, 90 % interval\n(goes on beyond the frame)"),
     ],
 )
 def test_the_plateau_says_whose_it_is_and_where_it_is_cut(plateau, said):

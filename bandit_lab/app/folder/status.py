@@ -209,7 +209,8 @@ def document_of(status: Status) -> Document:
     """One run: its state, a row per stage, and what failed."""
     who, manifest = status.running, status.manifest or {}
     by = f", by process {who['pid']} on {who['host']} since {who['since']}" if who else ""
-    shown: list[Block] = [Values(content(status), on=On.JSON), Paragraph(f"{status.state}{by}")]
+    more = "; the same command with the same run_dir goes on" if status.state == "unfinished" and status.stages else ""
+    shown: list[Block] = [Values(content(status), on=On.JSON), Paragraph(f"{status.state}{by}{more}")]
     if status.stages:
         shown.append(Table(status.stages, _STAGES, title="chunks", on=On.SHOWN))
     elif manifest.get("wall_seconds") is not None:

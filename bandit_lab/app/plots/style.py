@@ -4,11 +4,16 @@ measurement as marker."""
 import builtins
 import re
 import textwrap
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 import matplotlib
 import matplotlib.pyplot as plt
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.legend import Legend
+from matplotlib.transforms import ScaledTranslation
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
     "#000000",
@@ -94,6 +99,8 @@ COLUMN_RC: dict[Any, Any] = {
 }
 COLUMN = 3.4
 """Inches of one column, in which text has the sizes of COLUMN_RC."""
+AXIS_TEXT = 0.45
+"""Inches that numbers and name of an axis take below it."""
 
 
 def column() -> AbstractContextManager[None]:
@@ -111,3 +118,12 @@ def style() -> AbstractContextManager[None]:
     if not hasattr(builtins, "__IPYTHON__"):
         matplotlib.use("Agg", force=False)
     return sizes()
+
+
+def legend_on(axes: Axes, handles: Sequence[Artist]) -> Legend:
+    """The legend of given axes. Where the figure has a layout engine it stands below them and hides no data."""
+    place: Look = {}
+    if axes.figure.figure.get_layout_engine() is not None:
+        down = axes.transAxes + ScaledTranslation(0, -AXIS_TEXT, axes.figure.figure.dpi_scale_trans)
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": down, "frameon": False}
+    return axes.legend(handles=handles, fontsize=7, **place)

@@ -150,10 +150,10 @@ def brief(point: OperatingPoint, said: Statements, notes: list[str]) -> list[str
 
 
 def ranges(found: Intervals) -> str:
-    """Unstable refresh intervals in words: `24.. (searched up to 1024)`."""
+    """Unstable refresh intervals in words: `24 and above (searched up to 1024)`."""
     if not found.islands:
         return f"none up to {found.searched}"
-    texts = [f"{a}..{'' if b == found.searched else b}" for a, b in found.islands]
+    texts = [f"{a} and above" if b == found.searched else _range(a, b) for a, b in found.islands]
     shown = ", ".join(texts[:SHOWN_RANGES]) + (", ..." if len(texts) > SHOWN_RANGES else "")
     return f"{shown} (searched up to {found.searched})"
 

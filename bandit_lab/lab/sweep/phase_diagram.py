@@ -106,13 +106,13 @@ def draw_on(axes: Axes, results: "xarray.Dataset", momentum: float | None = None
 
 
 def _legend_on(axes: Axes, results: "xarray.Dataset", fills: set[int]) -> None:
-    """A legend within the axes. A region whose name it would cover is in it instead.
+    """A legend on the axes. A region whose name it would cover is in it instead.
 
     results: without the onset as measured, which is in the panel of ratios.
     """
     codes = {name.replace("\n", " "): int(code) for code, name in REGION.items()}
     names = {text: codes[name] for text in axes.texts if (name := text.get_text().replace("\n", " ")) in codes}
-    box = axes.legend(handles=_handles(results, sorted(fills)), fontsize=7)
+    box = s.legend_on(axes, _handles(results, sorted(fills)))
     axes.figure.figure.draw_without_rendering()
     covered = [text for text in names if text.get_window_extent().overlaps(box.get_window_extent())]
     for text in covered:

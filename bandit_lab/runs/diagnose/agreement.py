@@ -130,7 +130,7 @@ def _counts(name: str) -> str:
         return f"no public run of known outcome had the finding {words}."
     if name in _NOTHING_FOUND:
         return f"of {row.runs} public runs in which nothing but notes was found, {row.same} were healthy."
-    line = f"of {row.runs} public runs with the finding {words} {row.same} had this failure"
+    line = f"of {row.runs} public run{'s' * (row.runs > 1)} with the finding {words} {row.same} had this failure"
     line += f", {row.other} another and {row.healthy} none"
     if row.repositories < _FEWEST:
         return f"{line}, all of {'one repository' if row.repositories == 1 else f'{row.repositories} repositories'}."

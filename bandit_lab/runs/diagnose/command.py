@@ -15,8 +15,9 @@ from bandit_lab.runs.diagnose import DIAGNOSTICS, DiagnoseSettings, control
 from bandit_lab.runs.diagnose.agreement import sure
 from bandit_lab.runs.diagnose.compare import compared
 from bandit_lab.runs.diagnose.first_screen import three_numbers
-from bandit_lab.runs.diagnose.work import DiagnosisRow, dataset, page, runs_table, status, work
+from bandit_lab.runs.diagnose.work import SHORT, DiagnosisRow, dataset, page, runs_table, status, work
 from bandit_lab.runs.logs.findings import (
+    BRIEF,
     RUN_ALT,
     caveat_lines,
     details,
@@ -95,7 +96,7 @@ def compute(plan: DiagnosePlan, run: Progress) -> Document:
     if len(rows) == len(done) == 1:
         blocks = [replace(table, on=On.JSON | On.DATA), *_told(done[0])]
     else:
-        blocks.append(Paragraph(LEGEND, On.TERMINAL))
+        blocks.append(Paragraph(LEGEND + (_short_names(done) if table.narrow else ""), On.TERMINAL))
     blocks += paragraphs(status_lines(rows, status), On.TERMINAL)
     if settings.pictures and len(done) > 1:
         blocks += picture_pages(done, _page, "diagnoses", f"all runs: {RUN_ALT}")
@@ -108,6 +109,12 @@ def compute(plan: DiagnosePlan, run: Progress) -> Document:
     pages = pages_of(rows, partial(page, control=told))
     sections = beside | {"logs": blocks} | ({"control": told} if told else {})
     return Document(title, sections, numbers, pages, missing, folded, stored)
+
+
+def _short_names(rows: Sequence[DiagnosisRow]) -> str:
+    """What the names in a table of many logs are short for."""
+    used = {*SHORT, *(name for row in rows for name in row.found.verdict)}
+    return f" {', '.join(f'{brief}: {name}' for name, brief in BRIEF.items() if name in used)}.".replace("_", " ")
 
 
 def _told(row: DiagnosisRow) -> list[Block]:

@@ -65,7 +65,7 @@ def _drawn_below(curve: Curve, found: Diagnosis) -> list[str]:
 
 def diagnosis_on(axis: plt.Axes, name: str, curve: Curve, found: Diagnosis) -> None:
     """The reward alone, on given axes."""
-    axis.legend(handles=_marked(axis, curve, found), fontsize=7)
+    s.legend_on(axis, _marked(axis, curve, found))
     axis.set_title(_title(name, 45, verdict_text(found, True)), fontsize=8.5)
     axis.set_xlabel(step_label(curve.step_unit))
 

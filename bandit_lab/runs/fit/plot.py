@@ -89,7 +89,7 @@ def run_figure(panel: RunPanel) -> Figure:
 
 def run_on(axis: Axes, panel: RunPanel) -> None:
     """The picture of a run on given axes."""
-    axis.legend(handles=_run(axis, panel), fontsize=7)
+    s.legend_on(axis, _run(axis, panel))
 
 
 def _run(axis: Axes, panel: RunPanel) -> list[Line2D | Patch]:
@@ -110,7 +110,7 @@ def small_multiples(panels: Sequence[RunPanel]) -> Figure:
         Line2D([], [], label="logged reward", **RAW),
         Line2D([], [], label="chosen law", **FIT),
         Patch(color=NOISE, label="90 % of its noise"),
-        Patch(facecolor="none", edgecolor=s.ORANGE, label="its plateau, 90 % interval"),
+        Patch(facecolor="none", edgecolor=s.ORANGE, label="its plateau, 90 % interval, cut at the frame"),
     ]
     figure.legend(handles=handles, loc="outside upper center", ncols=beside, fontsize=7)
     return figure
@@ -168,9 +168,9 @@ def _plateau(axis: Axes, panel: RunPanel, low: float, high: float) -> list[Line2
     axis.bar(panel.step[-1] + 1.5 * width, top - bottom, width, bottom, facecolor="none", edgecolor=s.ORANGE)
     text = "plateau of this law, 90 % interval"
     if not np.all(np.isfinite(panel.plateau)):
-        text += " (open where it meets the frame)"
+        text += "\n(open where it meets the frame)"
     elif (bottom, top) != panel.plateau[1:]:
-        text += " (goes on beyond the frame)"
+        text += "\n(goes on beyond the frame)"
     return [Patch(facecolor="none", edgecolor=s.ORANGE, label=text)]
 
 

@@ -48,6 +48,7 @@ addEventListener("resize", () => {
   if (byId("plane").clientWidth === draw.width) return;
   draw = pictures();
   fresh = true;
+  map = NOTHING; // a new plane has no axes before a map is begun
   pointed = drawn = "";
   change({}, true);
 });

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -36,7 +37,7 @@ os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # no test may depend on wh
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
-from tiers import NIGHTLY, SLOW  # noqa: E402
+from tiers import COSTLY, NIGHTLY, SLOW  # noqa: E402
 
 from bandit_lab._registry import Registry  # noqa: E402
 
@@ -48,6 +49,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TESTS = Path(__file__).parent
+COSTS = os.environ.get("BANDIT_LAB_TESTS_COSTS")
 LONGEST = (
     "simulation/test_fast_path.py",
     "lab/test_check.py",
@@ -122,14 +124,36 @@ def longest_first(items) -> None:
 
 def pytest_collection_modifyitems(config, items):
     """What is about released programs is left to test_released.py."""
-    unused = leave_out(items, "nightly", NIGHTLY) | leave_out(items, "slow", SLOW)
+    unused = (
+        leave_out(items, "nightly", NIGHTLY)
+        | leave_out(items, "slow", SLOW)
+        | leave_out(items, "slow", {} if COSTS else COSTLY)
+    )
     if unused and config.args_source.name != "ARGS":
-        raise pytest.UsageError(f"tests/tiers.py: expected names of tests, got {', '.join(sorted(unused))}")
+        raise pytest.UsageError(f"tests/tiers.py, costly.txt: expected names of tests, got {', '.join(sorted(unused))}")
     longest_first(items)
     if QUICKLY in os.environ.get("XLA_FLAGS", ""):
         for item in items:
             if item.get_closest_marker("as_released"):
                 item.add_marker(pytest.mark.skip(reason="compiled as released in tests/test_released.py"))
+
+
+def cpu_seconds() -> float:
+    """Of this process and those that it started and that have ended."""
+    return sum(
+        one.ru_utime + one.ru_stime for one in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """The cost of every test into the file that BANDIT_LAB_TESTS_COSTS names, for costs.py."""
+    before = cpu_seconds()
+    done = yield
+    if COSTS:
+        with Path(COSTS).open("a") as file:
+            file.write(f"{cpu_seconds() - before:.3f}\t{item.nodeid}\n")
+    return done
 
 
 def spare_the_collector() -> None:

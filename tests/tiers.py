@@ -3,9 +3,12 @@
 Three tiers. `make test` aims at five minutes on two cores and has every kind of statement: physics, persistence,
 honesty, refusals, commands. `.ci/run` adds what is slow, `.ci/run all` what is nightly. In these tables a name alone
 leaves out a whole statement; with ids, the tier before keeps these cases of it. Chosen by measured time: what costs
-seconds, is about one corner and has a cheaper relative that stays. A name that is no test's is an error
-(`conftest.py`).
+seconds, is about one corner and has a cheaper relative that stays. `costly.txt` is a further table of what is slow,
+by a rule and measured seconds alone (`costs.py`). A name that is no test's is an error (`conftest.py`).
 """
+
+import re
+from pathlib import Path
 
 NIGHTLY: dict[str, tuple[str, ...]] = {
     # Programs as XLA compiles them by default, processes, devices: minutes of starting and compiling.
@@ -207,3 +210,12 @@ SLOW: dict[str, tuple[str, ...]] = {
     "bandits/test_neural.py::test_probabilities_of_all_sequences_add_up_and_the_start_is_the_reference": ("mlp",),
     "bandits/test_neural.py::test_the_start_is_the_same_in_both_precisions": (),
 }
+
+
+def read_costly(text: str) -> dict[str, tuple[str, ...]]:
+    """`costly.txt`, made by `costs.py`: a statement per line, and below it the cases that `make test` keeps."""
+    statements = re.findall(r"^(\S.*)\n((?:    .*\n)*)", text, re.MULTILINE)
+    return {name: tuple(line[4:] for line in kept.splitlines()) for name, kept in statements}
+
+
+COSTLY = read_costly((Path(__file__).parent / "costly.txt").read_text())

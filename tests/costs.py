@@ -1,0 +1,89 @@
+"""`costly.txt` anew: what `make test` leaves out by its measured cost, for `.ci/run` to run.
+
+    BANDIT_LAB_TESTS_COSTS=costs.txt make test
+    python tests/costs.py costs.txt > tests/costly.txt
+
+The first leaves out nothing by its cost, and writes the CPU seconds of every test, of its processes too. Of a statement
+(a function) that costs more than `MOST`, the cheapest cases stay that cost no more together. Every file keeps its
+cheapest statement, and those of `KEPT` stay: the shortest kill, interruption, run folder and witness of its kind.
+"""
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+MOST = 1.0
+"""Seconds of a core per statement."""
+KEPT = frozenset(
+    {
+        "app/test_brief.py::test_v_prints_every_quantity_and_changes_nothing_else",
+        "app/test_commands.py::test_killed_sweep_is_not_a_finished_one",
+        "app/test_damaged_runs.py::test_every_file_is_on_the_disk_before_its_name_and_the_manifest_is_last",
+        "app/test_folder_commands.py::test_status_of_a_finished_run",
+        "app/test_interface.py::test_a_finished_run_is_opened_and_drawn_again",
+        "app/test_interface.py::test_simulated_runs_are_those_of_the_engine",
+        "app/test_interface.py::test_the_clinic_needs_no_jax",
+        "app/test_interface.py::test_the_example_of_the_readme_runs",
+        "app/test_resume.py::test_failed_chunks_are_null_with_their_reason_and_are_tried_again",
+        "grading/test_diagnoses.py::test_the_diagnostics_find_what_is_planted",
+        "lab/test_check.py::test_a_failed_check_exits_1_and_says_how_often",
+        "lab/test_extending.py::test_the_advantage_that_divides_by_a_spread",
+        "lab/test_predict.py::test_a_hot_sampler_collapses_mean_only_training",
+        "lab/test_predict.py::test_unstable_lags_by_bisection_are_those_that_are_counted",
+        "lab/test_reproduce.py::test_a_signal_half_way_loses_only_the_piece_at_work",
+        "lab/test_sweep.py::test_folder_holds_what_is_promised",
+        "measure/test_adam.py::test_closed_mean_curve_without_second_moments_is_the_exact_mean",
+        "measure/test_adam.py::test_held_threshold_is_the_preconditioned_closed_form",
+        "measure/test_drawn_ages.py::test_the_mean_over_drawn_ages_is_the_averaged_gradient",
+        "measure/test_floquet.py::test_thresholds_are_the_closed_forms",
+        "measure/test_fluctuation.py::test_stationary_variance_of_one_case",
+        "measure/test_fluctuation.py::test_variance_diverges_towards_the_threshold",
+        "measure/test_group_size.py::test_invariance_holds_while_many_of_both_kinds_are_drawn",
+        "measure/test_neutral.py::test_a_product_of_two_parameters_rests_where_the_flow_leads",
+        "runs/test_advise.py::test_a_collapse_is_named",
+        "runs/test_fit.py::test_a_run_folder_with_everything",
+        "simulation/test_engine.py::test_a_cells_bytes_do_not_depend_on_the_grid",
+        "simulation/test_exact_means.py::test_finite_group_equals_enumeration_of_every_group",
+        "simulation/test_fast_path.py::test_without_the_one_kernel_the_runs_are_the_same_up_to_rounding",
+    }
+)
+
+
+def costs(lines: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Seconds by statement and case, the least of several runs."""
+    found: dict[str, dict[str, float]] = defaultdict(dict)
+    for line in lines:
+        seconds, _, node = line.rstrip("\n").partition("\t")
+        name, _, case = node.removeprefix("tests/").partition("[")
+        case = case.removesuffix("]")
+        found[name][case] = min(float(seconds), found[name].get(case, float("inf")))
+    return found
+
+
+def cheapest(cases: dict[str, float]) -> tuple[str, ...]:
+    """Cases that cost no more than `MOST` together."""
+    kept, total = [], 0.0
+    for case, cost in sorted(cases.items(), key=lambda item: item[1]):
+        total += cost
+        if case and total <= MOST:
+            kept.append(case)
+    return tuple(kept)
+
+
+def costly(found: dict[str, dict[str, float]]) -> dict[str, tuple[str, ...]]:
+    """Statements that cost too much, with the cases that stay."""
+    files: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(found, key=lambda name: sum(found[name].values())):
+        files[name.partition("::")[0]].append(name)
+    stay = KEPT | {names[0] for names in files.values()}
+    return {
+        name: cheapest(cases)
+        for name, cases in sorted(found.items())
+        if name not in stay and sum(cases.values()) > MOST
+    }
+
+
+if __name__ == "__main__":
+    for statement, cases in costly(costs(Path(sys.argv[1]).read_text().splitlines())).items():
+        print(statement, *(f"    {case}" for case in cases), sep="\n")

@@ -109,7 +109,7 @@ def with_named_search(output: str) -> str:
 
 
 def with_places_to_break(code: re.Match[str]) -> str:
-    """A setting or an identifier, broken after a dot, an underscore or an equals sign where its column is narrow."""
+    """A setting or an identifier, broken after a dot, an underscore, a slash or an equals sign in a narrow column."""
     return re.sub(r"(?<=[._=/])(?=\w)", "<wbr>", code[0])
 
 

@@ -21,19 +21,22 @@ spread, at all four sizes on draws 0 to 99 of `near`; none was:
 """
 
 import re
-from itertools import combinations_with_replacement
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import multinomial
 from torch.func import functional_call
 
 from bandit_lab.integrations import probe
 from bandit_lab.integrations.probe_operator import Operator
 from bandit_lab.integrations.probe_ranks import Ranks
 from experiments.shared import tiny_client as client
+
+sys.path.append(str(Path(__file__).parent / "integrations"))
+from truth import truth
 
 SIZES, DRAWS, SIZE, BETA = (8, 12, 16, 24, 48), 200, 8, 0.3
 PLACES = {"near": "down_proj|v_proj", "far": "lm_head|o_proj"}
@@ -113,8 +116,8 @@ class DenseOperator(Operator):
         return np.stack([fresh, stale], axis=1) * given[:, None]
 
 
-def stiffness(policy: Enumerated, prompts: np.ndarray, words: np.ndarray, weights: np.ndarray | None = None) -> Any:
-    given = {"rows": prompts, "prompts": prompts, "words": words, "policy": policy, "weights": weights}
+def stiffness(policy: Enumerated, prompts: np.ndarray, words: np.ndarray) -> Any:
+    given = {"rows": prompts, "prompts": prompts, "words": words, "policy": policy, "weights": None}
     groups = SimpleNamespace(**given, mask=torch.ones(words.size, 1), distributed=False)
     parameters = [torch.zeros(policy.size, requires_grad=True)]
     return probe.StiffnessProbe(parameters, products=16, tolerance=1e-2).measure(groups)
@@ -127,21 +130,19 @@ def drawn(policy: Enumerated, groups: int, seed: int) -> Any:
     return stiffness(policy, prompts, np.array(words))
 
 
-def exact(policy: Enumerated) -> float:
-    """K of all groups, each with its probability."""
-    sets = np.array([*combinations_with_replacement(range(len(client.WORDS)), SIZE)])
-    counts = np.stack([(sets == word).sum(axis=1) for word in range(len(client.WORDS))], axis=1)
-    chances = np.exp(policy.log) / np.exp(policy.log).sum(axis=1, keepdims=True)
-    weights = np.concatenate([multinomial.pmf(counts, SIZE, one) for one in chances]) / len(chances)
-    prompts = np.repeat(np.arange(len(chances)), len(sets))
-    return float(stiffness(policy, prompts, np.tile(sets, (len(chances), 1)), weights).value)
+def exact(place: str) -> float:
+    """K of all groups, by the dense derivatives that the probe's tests compare with."""
+    policy, reference = policies(place)
+    for name, one in policy.named_parameters():
+        one.requires_grad_(bool(re.search(PLACES[place], name)))
+    return float(truth(policy, reference, SIZE, BETA, std=False, corrected=False).leading)
 
 
 def main() -> None:
     probe.Operator = DenseOperator  # type: ignore[misc]
     for place in PLACES:
         policy = Enumerated(place)
-        true = exact(policy)
+        true = exact(place)
         print(f"{place}: K = {true:.2f}", flush=True)
         for groups in SIZES:
             found = [drawn(policy, groups, seed) for seed in range(DRAWS)]

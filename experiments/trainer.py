@@ -33,8 +33,8 @@ from experiments.shared.trl_case import Case
 
 TITLE = "A real trainer leaves stability"
 FINDING = (
-    "TRL's update has no threshold in N, as a probe of its first steps tells; with the KL penalty in the reward "
-    "it has one"
+    "A tabular policy under TRL: no threshold in N with the KL penalty in the loss (a language model had one), "
+    "one with the penalty in the reward"
 )
 
 # What prediction and measurement are both told.

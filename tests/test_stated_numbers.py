@@ -128,25 +128,6 @@ def in_trl_reward() -> str:
     return f"up to {measured()['trainer.reward_worst']:.2g} times above the predicted one"
 
 
-def language_model_leaves() -> str:
-    found = {
-        role: {row["bisected"]: float(row["value"]) for row in rows("language_model", role=role, quantity="threshold")}
-        for role in ("predicted", "measured")
-    }
-    over = {name: found["measured"][name] / told for name, told in found["predicted"].items()}
-    adam = [one for name, one in over.items() if name.startswith("adam")]
-    sgd = [one for name, one in over.items() if not name.startswith(("adam", "warm"))]
-    ends = rows("language_model", role="measured", quantity="objective", side="guarded", update="40")
-    saved = [row for row in ends if row["value"] and row["bisected"].startswith(("sgd", "reward"))]
-    assert measured()["language_model.guard"] == 1
-    beyond, told = read_setting("language_model", "paper").guard.beyond, f"{min(sgd):.2f} to {max(sgd):.2f}"
-    return (
-        f"LoRA, {len(over)} bisections) leaves at {told} times the learning rate that a probe of ten updates predicts "
-        f"with SGD, and at {min(adam):.2f} to {max(adam):.2f} with AdamW. A guard at 80 % of the edge saves "
-        f"{len(saved)} of {len(saved)} runs of SGD, begun {beyond:g} times beyond where"
-    )
-
-
 def fit_without_inertia() -> str:
     assert measured()["slow_start.good_share"] == 1  # R^2 >= 0.91 at 64 answers a point
     return f"fitted by the oscillator with R^2 of about {measured()['slow_start.r_squared']:.1g} where"
@@ -232,7 +213,6 @@ STATED = {
         networks,
         in_trl,
         in_trl_reward,
-        language_model_leaves,
         refused_and_covered,
         errors_of_all,
         errors_with_entropy,

@@ -27,7 +27,6 @@ from bandit_lab._version import __version__
 
 if TYPE_CHECKING:
     from bandit_lab.app.interface import (
-        advise,
         bench,
         branch,
         check,
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Monitor",
     "__version__",
-    "advise",
     "bench",
     "branch",
     "check",

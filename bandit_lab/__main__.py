@@ -3,7 +3,6 @@
 import io
 import sys
 
-from bandit_lab import _blas  # noqa: F401  before whatever imports NumPy
 from bandit_lab.app import cli
 from bandit_lab.app.terminal.interrupt import end_at_once, leave
 

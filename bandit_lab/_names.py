@@ -43,7 +43,6 @@ MEANT = {
 
 MOVED = {
     ("diagnose", "simulated"): "experiments/grading/diagnoses.py",
-    ("watch", "simulated"): "experiments/grading/alarms.py",
     ("fit", "backtest"): "experiments/grading/forecasts.py",
     ("bench", "study"): "experiments/speed/scaling.py or variants.py",
     ("bench", "only"): "experiments/speed/variants.py",

@@ -1,13 +1,12 @@
-"""Which law do real reward curves follow, does any of them need inertia, and do forecasts cover?
+"""Which law do real reward curves follow, and does any of them need inertia?
 
 Prediction (written before the run). If no run had inertia that can be seen, the oscillator would still beat every law
-without inertia by more than 4 AICc in at most 5 % of them (what noise does to monotone curves). Intervals of 90 % from
-the first half cover 90 %. With Adam an update moves the parameters by eta: times go as 1/eta, in rollout cycles as
-1/K_ref, and to leading order not with G (arXiv 2606.30789; bandit_lab/theory/size_family.py).
+without inertia by more than 4 AICc in at most 5 % of them (what noise does to monotone curves). With Adam an update
+moves the parameters by eta: times go as 1/eta, in rollout cycles as 1/K_ref, and to leading order not with G (arXiv
+2606.30789; bandit_lab/theory/size_family.py).
 Setting: conf/experiment/real_runs.yaml. Measured: the five laws of bandit_lab.runs.read on every run of the index, the
-forecasts of experiments.grading.backtest, their drift chosen on other families, the step at which the chosen
-law's curve passes a level that all runs of a family pass, half-way up. Drawn: the laws chosen; AICc of the softmax law
-against the oscillator; errors of forecasts; times where runs differ in one factor.
+step at which the chosen law's curve passes a level that all runs of a family pass, half-way up. Drawn: the laws chosen;
+AICc of the softmax law against the oscillator; times where runs differ in one factor.
 """
 
 import os
@@ -28,14 +27,11 @@ from bandit_lab.runs.fit import SHAPES, fit_curve
 from bandit_lab.runs.logs.gather import Log, gather
 from bandit_lab.runs.logs.settings import FitSettings
 from bandit_lab.runs.read import Curve
-from experiments.grading.backtest import BASELINES, compare, cut, leave_family_out
 from experiments.shared import public_logs
 from experiments.shared.readings import slope_within
 
 TITLE = "Real runs and their laws"
-FINDING = (
-    "{inertia_not_needed:.0%} of public runs need no inertia; forecasts cover the end, and err like simple baselines"
-)
+FINDING = "{inertia_not_needed:.0%} of public runs need no inertia"
 
 # What prediction and measurement are both told.
 
@@ -82,9 +78,6 @@ def predict(setting: Setting) -> xarray.Dataset:
     """What is expected where no run has inertia that can be seen, and how times scale."""
     values = {
         "without_inertia": ((), 0.95, ONE | {"long_name": "share of runs that need no inertia"}),
-        "coverage": ((), 0.9, ONE),
-        "not_refused": ((), 1.0, ONE),
-        "error_over_best_baseline": ((), 1.0, ONE),
         "exponent": (("factor",), np.array(list(FACTORS.values())), ONE),
     }
     return xarray.Dataset(values, {"factor": list(FACTORS)})
@@ -99,7 +92,7 @@ unsupported_reason, inputs = public_logs.unsupported_reason, public_logs.inputs
 def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     """Fitted numbers and statistics of every run; no logged value."""
     fits = lab.keep("fits", lambda: _fits(setting, lab))
-    return fits.merge(lab.keep("forecasts", lambda: _forecasts(setting))).merge(_times(setting, fits))
+    return fits.merge(_times(setting, fits))
 
 
 def _fits(setting: Setting, lab: Lab) -> xarray.Dataset:
@@ -123,26 +116,6 @@ def _fits(setting: Setting, lab: Lab) -> xarray.Dataset:
         "identified": (("run",), columns[6], ONE | {"long_name": "1 if every parameter is identified"}),
     }
     return xarray.Dataset(values, {"run": [log.name for log, _ in logs], "law": list(LAWS), "parameter": list(NUMBERS)})
-
-
-def _forecasts(setting: Setting) -> xarray.Dataset:
-    """Forecasts from the first part of the longer runs against what came; errors over the range seen."""
-    logs = [(log, curve) for log, curve in read_logs(setting) if curve.step.size >= setting.backtest_points]
-    cuts = [
-        cut(log.name, curve.step, curve.reward, setting.fraction, log.family, curve.known_range) for log, curve in logs
-    ]
-    rows = []
-    for one, (test, _) in zip(cuts, leave_family_out(cuts), strict=True):
-        seen = one.prediction.seen if one.prediction is not None else np.nan
-        errors = [abs(test.error), *(abs(test.baselines[name]) for name in BASELINES)]
-        rows.append([float(bool(test.forecast.refused)), float(test.covered), *(np.array(errors) / seen)])
-    table = np.array(rows, float)
-    values = {
-        "refused": (("forecast_run",), table[:, 0], ONE),
-        "covered": (("forecast_run",), table[:, 1], ONE),
-        "error": (("forecast_run", "method"), table[:, 2:], ONE | {"long_name": "absolute error over the range seen"}),
-    }
-    return xarray.Dataset(values, {"forecast_run": [log.name for log, _ in logs], "method": ["laws", *BASELINES]})
 
 
 def _times(setting: Setting, fits: xarray.Dataset) -> xarray.Dataset:
@@ -177,22 +150,6 @@ def needs_no_inertia(f: Results) -> float:
     return float((others - f.measured.aicc.sel(law="oscillator") <= f.setting.margin).mean())
 
 
-def kept(f: Results) -> np.ndarray:
-    """Which forecasts are not refused."""
-    return f.measured.refused.values == 0
-
-
-def coverage(f: Results) -> float:
-    """Share of those whose interval holds the end of the run."""
-    return float(f.measured.covered.values[kept(f)].mean())
-
-
-def error_ratio(f: Results) -> float:
-    """Median error over that of the best baseline; 1 if it is no larger."""
-    medians = np.nanmedian(f.measured.error.values[kept(f)], axis=0)
-    return max(1.0, float(medians[0] / medians[1:].min()))
-
-
 def exponent(f: Results, code: int) -> float:
     """Slope of log time against log factor with a level per group (least squares)."""
     m = f.measured
@@ -212,9 +169,9 @@ def trained(setting: Setting) -> str:
 
 
 def draw(figure: Figure, found: Results, wide: bool) -> None:
-    """Laws chosen, differences of AICc, errors of forecasts, times."""
-    parts = (_laws, _differences, _errors, _factors)
-    sheet.fill(figure, found, wide, parts, heights=(5.0, 7.4), across=(2, 1), sizes=((1, 1), (0.8, 1, 1, 1.2)))
+    """Laws chosen, differences of AICc, times."""
+    parts = (_laws, _differences, _factors)
+    sheet.fill(figure, found, wide, parts, heights=(3.2, 5.9), across=(3, 1), sizes=((1, 1, 1), (0.8, 1, 1.2)))
 
 
 def _laws(panel: Axes, found: Results) -> None:
@@ -236,24 +193,6 @@ def _differences(panel: Axes, found: Results) -> None:
     won, lost = int((values > margin).sum()), int((values < -margin).sum())
     panel.text(0, 32, f"softmax better by > {margin:g}: {won}", color=s.BLUE, fontsize=7)
     panel.text(values.size, -27, f"oscillator: {lost}", color=s.VERMILION, fontsize=7, ha="right")
-
-
-def _errors(panel: Axes, found: Results) -> None:
-    m = found.measured
-    errors = m.error.values[kept(found)]
-    order = np.argsort(np.nanmedian(errors, axis=0))
-    for place, method in enumerate(order):
-        ours, middle = method == 0, float(np.nanmedian(errors[:, method]))
-        shade = s.VERMILION if ours else s.GREY
-        panel.plot(errors[:, method], np.full(len(errors), place), "|", color=shade, markersize=7, alpha=0.7)
-        panel.plot(middle, place, "D", color=shade, markersize=4.5, markeredgecolor="white")
-        panel.text(12, place, f"{middle:.3f}", va="center", fontsize=7, color=shade)
-    names = ["our laws", *(str(name).replace("_", " ") for name in m.method.values[1:])]
-    panel.set_yticks(range(len(order)), [names[method] for method in order])
-    panel.set(xscale="log", xlim=(0.001, 60), ylim=(len(order) - 0.5, -0.5))
-    panel.set_xlabel("|error| / range seen; diamond: median")
-    sheet.ticks_at(panel.xaxis, (0.001, 0.01, 0.1, 1))
-    panel.set_title(f"forecasts from the first half: {100 * coverage(found):.0f} % covered")
 
 
 def _factors(panel: Axes, found: Results) -> None:
@@ -283,7 +222,7 @@ def _factors(panel: Axes, found: Results) -> None:
 
 
 def table(found: Results) -> str:
-    """Which law is chosen, and by how much; whether forecasts differ from baselines by more than the choice of runs."""
+    """Which law is chosen, and by how much."""
     m, margin = found.measured, found.setting.margin
     head = ("law", "chosen in", "clearly better than every other (AICc > 4)", "median R^2")
     rows = []
@@ -297,29 +236,12 @@ def table(found: Results) -> str:
     softmax, oscillator = int((difference > margin).sum()), int((difference < -margin).sum())
     told = f"Softmax law against oscillator: clearly better in {softmax} runs, clearly worse in {oscillator}, "
     told += f"median difference of AICc {float(difference.median()):.1f}."
-    return "\n".join([*claims.grid(head, rows), "", told, "", *forecasts(found)])
-
-
-def forecasts(found: Results) -> list[str]:
-    """Errors of the forecasts that are not refused beside those of the baselines, on the same runs."""
-    error = found.measured.error.values[kept(found)]
-    told = compare(error[:, 0], dict(zip(BASELINES, error[:, 1:].T, strict=True)))
-    low, high = told.ratio_interval
-    mean, median = error.mean(axis=0), np.median(error, axis=0)
-    head = ("error over the range seen", "median", "mean", "forecast is closer in", "sign test p")
-    rows = [["forecast", f"{median[0]:.3f}", f"{mean[0]:.3f}", "", ""]]
-    for place, name in enumerate(BASELINES, 1):
-        better, differ, chance = told.smaller[name]
-        sizes = f"{median[place]:.3f}", f"{mean[place]:.3f}"
-        rows.append([name.replace("_", " "), *sizes, f"{better} of {differ}", f"{chance:.2f}"])
-    resampled = f"Median error over that of the best of them, runs resampled: 95 % within {low:.2f} to {high:.2f}."
-    return [*claims.grid(head, rows), "", resampled]
+    return "\n".join([*claims.grid(head, rows), "", told])
 
 
 # Claims.
 
 SOURCE = "arXiv 2606.30789"
-LEFT_OUT = "which forecasters are left out was chosen after these runs had been seen"
 CLAIMS = (
     # two standard errors of a share of 0.05 in 64 runs
     Claim(
@@ -331,42 +253,6 @@ CLAIMS = (
         tolerance=0.05,
         fails_if="the oscillator were clearly better in seven runs or more",
         constant="the false alarms of the comparison on monotone curves",
-    ),
-    # binomial, 95 %
-    Claim(
-        "real_runs.coverage",
-        "Share of runs of 60 points or more whose end lies in its 90 % interval, forecast from the first half",
-        "bandit_lab/runs/forecast/forecast.py",
-        predicted=lambda f: float(f.predicted.coverage),
-        measured=coverage,
-        tolerance=lambda f: 1.96 * float(np.sqrt(0.09 / kept(f).sum())),
-        fails_if="intervals were too narrow or too wide by more than the chance of so many runs",
-        post_hoc=LEFT_OUT,
-        constant="the stated coverage",
-    ),
-    Claim(
-        "real_runs.refusals",
-        "Share of these runs for which a forecast is not refused",
-        "bandit_lab/runs/forecast/forecast.py",
-        predicted=lambda f: float(f.predicted.not_refused),
-        measured=lambda f: float(kept(f).mean()),
-        tolerance=0.3,
-        fails_if="more than three in ten of the forecasts were refused",
-        post_hoc=LEFT_OUT,
-        constant="no refusal at all",
-    ),
-    Claim(
-        "real_runs.error",
-        "Median error over that of the best simple baseline: four, and their median (1: no larger)",
-        "experiments/grading/backtest.py",
-        predicted=lambda f: float(f.predicted.error_over_best_baseline),
-        measured=error_ratio,
-        tolerance=0.05,
-        short="median error over the best baseline's",
-        fails_if="the best of five baselines were nearer, which is chosen after the fact",
-        post_hoc=LEFT_OUT,
-        constant="no larger than the best baseline",
-        explanation="The runs are too few to tell 1 from this ratio: see the table of errors below.",
     ),
     # times of single runs repeat to some 25 %
     Claim(

@@ -20,18 +20,18 @@ from bandit_lab.app.settings.grid import check_sweepable
 from bandit_lab.app.settings.schema import setting_fields
 from bandit_lab.app.terminal.arguments import as_overrides, as_setting
 from bandit_lab.app.terminal.commands import COMMANDS
-from bandit_lab.app.terminal.errors import Alarmed, BadInput, Incomplete, Stopped, bad_input, is_from_config, one_line
+from bandit_lab.app.terminal.errors import BadInput, Incomplete, Stopped, bad_input, is_from_config, one_line
 from bandit_lab.app.terminal.interrupt import interruptible
 from bandit_lab.app.terminal.output import lost, ready, say, tell
 
-OK, INCOMPLETE, BAD_INPUT, INTERRUPTED, ALARMED = 0, 1, 2, 3, 4
+OK, INCOMPLETE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 3
 HELP = frozenset(("-h", "--help"))
 _FORCED = re.compile(r"\+{1,2}([\w.]+)=")
 _SETTINGS = frozenset(key for schema in SCHEMAS.values() for key, _ in setting_fields(schema))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Returns 0 done, 1 parts failed, 2 bad input, 3 interrupted, 4 watched with alarms; our own
+    """Run one command. Returns 0 done, 1 parts failed, 2 bad input, 3 interrupted; our own
     failures raise (1 too)."""
     ready()
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -95,8 +95,6 @@ def _guarded(command: str, overrides: list[str]) -> int:
         return INTERRUPTED
     except Stopped as error:
         return _complain(f"bandit_lab {command}", f"{error}, no finished run; {_again(job, overrides)}", INTERRUPTED)
-    except Alarmed as error:
-        return _complain(f"bandit_lab {command}", f"alarm: {error}", ALARMED)
     except Incomplete as error:
         return _complain(f"bandit_lab {command}", f"{error}; {_again(job, overrides, ended=True)}", INCOMPLETE)
     except Exception as error:

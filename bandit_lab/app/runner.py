@@ -17,7 +17,7 @@ from bandit_lab.app.folder.manifest import CompileClock, manifest
 from bandit_lab.app.folder.written import INDEX, REPORT
 from bandit_lab.app.settings.config import SCHEMAS, computes
 from bandit_lab.app.terminal.commands import COMMANDS
-from bandit_lab.app.terminal.errors import Alarmed, Incomplete, Stopped, bad_input
+from bandit_lab.app.terminal.errors import Incomplete, Stopped, bad_input
 from bandit_lab.app.terminal.output import say
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.app.terminal.report import as_yaml
@@ -73,9 +73,6 @@ def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> No
         made = perform(command, plan, store.RunFolder(folder), progress)
     except Incomplete:
         say(str(folder))
-        raise
-    except Alarmed as error:
-        say(str(error.made))
         raise
     except OSError as error:
         from bandit_lab.runs.read import NoRoom

@@ -2,7 +2,7 @@
 
     python experiments/grading/clinic.py                    # the table
     python experiments/grading/clinic.py --others PYTHON    # beside it what rldoctor, rlprobe and rlwatch say
-    python experiments/grading/clinic.py --write            # figures/clinic.json, and the package's table of agreement
+    python experiments/grading/clinic.py --write            # figures/clinic.json
 
 BANDIT_LAB_RUN_CORPUS and BANDIT_LAB_LOGS name the folders: each has an index.csv and its logs, none of which is in this
 repository. BANDIT_LAB_PASTED_CASES may name a folder of pasted rows. A failure is named if a verdict that is accepted
@@ -38,7 +38,6 @@ from scipy import stats
 from bandit_lab._version import __version__
 from bandit_lab.lab.sick_runs.plant import load
 from bandit_lab.runs.diagnose import DiagnoseSettings, Diagnosis, diagnose
-from bandit_lab.runs.diagnose.agreement import STORED
 from bandit_lab.runs.diagnose.outcomes import stalled
 from bandit_lab.runs.diagnose.severity import severities
 from bandit_lab.runs.diagnose.work import work
@@ -46,7 +45,6 @@ from bandit_lab.runs.logs.gather import gather
 from bandit_lab.runs.logs.settings import DiagnosisSettings
 from bandit_lab.runs.monitor import Monitor
 from bandit_lab.runs.read import Curve, RewardScale, Series
-from bandit_lab.runs.watch.sources import rows_of
 from experiments.grading import other_programs
 
 FIGURES = Path(__file__).parents[2] / "figures"
@@ -270,6 +268,19 @@ def _alarms(curve: Curve) -> frozenset[str]:
     return frozenset(one.failure for one in monitor.alarms)
 
 
+def rows_of(curve: Curve) -> list[tuple[float, dict[str, float]]]:
+    """A curve's rows under the names of the log, in the order of their steps."""
+    rows: dict[float, dict[str, float]] = {}
+    series = [curve.reward_series, *curve.series.values(), *([curve.eval] if curve.eval is not None else [])]
+    for one in series:
+        key = "eval/reward" if one is curve.eval else one.key
+        for step, value in zip(one.step.tolist(), one.value.tolist(), strict=True):
+            rows.setdefault(step, {})[key] = value
+    for step in curve.nonfinite_steps.tolist():
+        rows.setdefault(step, {})[curve.reward_series.key] = float("nan")
+    return sorted(rows.items(), key=lambda item: item[0])
+
+
 def _start(curve: Curve, length: int) -> Curve:
     """The first rewards of a run, and what was logged up to the last of them."""
     last = curve.step[length - 1]
@@ -342,73 +353,6 @@ def share(runs: list[Run], said: Mapping[str, frozenset[str] | None]) -> dict[st
         "by_family": round(float(each.mean()), 3),
         "by_family_interval_95": [round(float(x), 3) for x in np.quantile(drawn, (0.025, 0.975))],
         "families": int(each.size),
-    }
-
-
-def agreement(
-    runs: Sequence[Run], said: Mapping[str, frozenset[str] | None], found: Mapping[str, str]
-) -> dict[str, Any]:
-    """Finding -> what the runs that were told so had: this failure, another, or none.
-
-    `found`: run -> its verdict where nothing was found. The interval is the exact one of a binomial, with repositories
-    as its draws: a repository's share of runs that agree counts as that part of a success.
-    """
-    told: dict[str, list[Run]] = defaultdict(list)
-    for run in runs:
-        names = said.get(run.name)
-        for name in names or ([found[run.name]] if names is not None else []):
-            told[name].append(run)
-    return {name: _agreed(name, with_it) for name, with_it in sorted(told.items())}
-
-
-def _agreed(name: str, runs: Sequence[Run]) -> dict[str, Any]:
-    nothing = name in ("healthy", "not_judged")
-    right = {label for label, names in ACCEPTED.items() if name in names} if not nothing else {"healthy"}
-    hits = defaultdict(list)
-    for run in runs:
-        hits[run.family].append(run.label in right)
-    number, successes = len(hits), float(sum(np.mean(one) for one in hits.values()))
-    low = stats.beta.ppf(0.025, successes, number - successes + 1) if successes else 0.0
-    high = stats.beta.ppf(0.975, successes + 1, number - successes) if successes < number else 1.0
-    same, healthy = sum(run.label in right for run in runs), sum(run.label == "healthy" for run in runs)
-    return {
-        "runs": len(runs),
-        "repositories": number,
-        "same": same,
-        "other": len(runs) - same - (0 if nothing else healthy),
-        "healthy": healthy,
-        "share": round(successes / number, 3),
-        "low": round(float(low), 3),
-        "high": round(float(high), 3),
-    }
-
-
-def calibration(
-    runs: Sequence[Run], said: Mapping[str, frozenset[str] | None], found: Mapping[str, str]
-) -> dict[str, Any]:
-    """Whether the table holds where it was not counted: each repository's findings by the table of all the others.
-
-    `told` is the mean of the shares that the others give, `true` how often the finding agreed, both by repository;
-    `error` the mean squared difference, and `error_of_the_mean` that of one share for all findings.
-    """
-    told, true, missing = [], [], 0
-    for family in sorted({run.family for run in runs}):
-        here = agreement([run for run in runs if run.family == family], said, found)
-        others = agreement([run for run in runs if run.family != family], said, found)
-        pairs = [(others[name]["share"], one["share"], one["runs"]) for name, one in here.items() if name in others]
-        missing += sum(one["runs"] for name, one in here.items() if name not in others)
-        if pairs:
-            shares, agreed, weights = map(np.array, zip(*pairs, strict=True))
-            told.append(np.average(shares, weights=weights))
-            true.append(np.average(agreed, weights=weights))
-    first, second = np.array(told), np.array(true)
-    return {
-        "repositories": len(told),
-        "told": round(float(first.mean()), 3),
-        "true": round(float(second.mean()), 3),
-        "error": round(float(np.mean((first - second) ** 2)), 3),
-        "error_of_the_mean": round(float(np.mean((second.mean() - second) ** 2)), 3),
-        "findings_that_no_other_has": missing,
     }
 
 
@@ -489,8 +433,6 @@ def main() -> None:
     asked = parser.parse_args()
     runs, judged = labelled(), judgements()
     said = ours(runs, judged)
-    nothing = {name: one.found.verdict[0] if not _grave(one.found) else "" for name, one in judged.items()}
-    nothing |= {name: "healthy" for name, verdict in nothing.items() if verdict in judged[name].found.notes}
     stored = json.loads((FIGURES / "clinic.json").read_text(encoding="utf-8"))
     results = {"diagnose": score(runs, said, judged)}
     for name, careful in (("near", False), ("careful", True)):
@@ -528,21 +470,13 @@ def main() -> None:
     for name, one in results["prefixes"].items():
         print(f"    {name:8} {one['found']} of {one['runs']} = {one['share']:.1%}   {one['by_family']:.1%}")
         print("".join(f"        {run}: {', '.join(said)}\n" for run, said in one.get("wrong", {}).items()), end="")
-    results["agreement"] = agreement(runs, said, nothing)
     if (few := pasted()) is not None:
         results["pasted"] = few
         print(f"\npasted rows: {few['right']} of {few['cases']} right", *few["each"], sep="\n    ")
     elif "pasted" in stored:
         results["pasted"] = stored["pasted"]
-    results["calibration"] = calibration(runs, said, nothing)
-    print("\nthe table of the other repositories:", results["calibration"])
-    print("\nruns with a finding, of repositories: this failure, another, none; share by repository [95 %]")
-    for name, one in results["agreement"].items():
-        counts = f"{one['runs']} of {one['repositories']}: {one['same']}, {one['other']}, {one['healthy']}"
-        print(f"    {name:25} {counts:25} {one['share']:.0%} [{one['low']:.0%}, {one['high']:.0%}]")
     if asked.write:
         (FIGURES / "clinic.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-        STORED.write_text(json.dumps(results["agreement"], indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from bandit_lab.lab.explore.command import Map
 
 __all__ = [
-    "advise",
     "bench",
     "branch",
     "check",
@@ -181,31 +180,15 @@ def diagnose(*paths: Log, **settings: Any) -> Document:
     return call("diagnose", settings, paths)
 
 
-@with_settings("advise")
-def advise(*paths: Log, **settings: Any) -> Document:
-    """Which settings of a run are safe: `python -m bandit_lab advise`.
-
-    Args:
-      paths: a trainer's configuration, and the run's log, as in `fit`. settings: `framework`, `stiffness`, ...
-
-    Returns:
-      A document with margins and limits.
-
-    Raises:
-      ValueError: as `predict`.
-    """
-    return call("advise", settings, paths)
-
-
 @with_settings("watch")
 def watch(*paths: str | Path, **settings: Any) -> Document:
-    """Follow a log that grows until its run ends: `python -m bandit_lab watch`. An interrupt ends it, too.
+    """Diagnose a log again whenever it has grown: `python -m bandit_lab watch`. An interrupt ends it.
 
     Args:
       paths: one log or folder; it need not exist yet. settings: `idle` and `seconds` [s] end it, `run_dir`, ...
 
     Returns:
-      A document: `verdict`, `step`, `forecast`, `margin` and `alarms` at the end. Nothing is printed.
+      The last diagnosis. Nothing is printed.
 
     Raises:
       ValueError: as `predict`.

@@ -21,8 +21,7 @@ from bandit_lab.app.settings.schema import (
     setting,
 )
 from bandit_lab.lab.explore.settings import ExploreSettings
-from bandit_lab.runs.logs.settings import AdviseSettings, DiagnosisSettings, FitSettings
-from bandit_lab.runs.watch.settings import WatchSettings
+from bandit_lab.runs.logs.settings import DiagnosisSettings, FitSettings, WatchSettings
 
 GROUPS = ("bandit", "advantage", "estimator", "staleness", "optimizer", "kl_estimator", "sampler", "correction")
 """What trains is made of one variant of each."""
@@ -236,7 +235,6 @@ SCHEMAS: dict[str, type[Any]] = {
     "predict": PredictSettings,
     "fit": FitSettings,
     "reproduce": ReproduceSettings,
-    "advise": AdviseSettings,
     "diagnose": DiagnosisSettings,
     "status": StatusSettings,
     "export": ExportSettings,

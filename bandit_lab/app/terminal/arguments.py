@@ -22,7 +22,7 @@ _WITH_VALUE = frozenset(
     ("-c", "--cfg", "-p", "--package", "-cn", "--config-name", "-cp", "--config-path", "-cd", "--config-dir", "-i")
 )
 VERBOSE = ("-v", "--verbose")
-PASTED_INTO = ("diagnose", "fit", "advise")
+PASTED_INTO = ("diagnose", "fit")
 """The commands that read what is pasted into the terminal or piped in."""
 _OVERRIDE = re.compile(r"(?:\+{0,2}|~)([A-Za-z_][\w@]*)[\w.@/:]*=(.*)", re.DOTALL)
 

@@ -70,12 +70,10 @@ COMMANDS = {
         "bandit_lab.lab.explore.command",
         "the stability map as one HTML page: drag the point, see threshold and runs move",
         "Writes one file that needs no network, and opens it. The page computes all of it: regions, law, exact\n"
-        "threshold and onset of oscillation of each staleness model, and training at a point that is dragged. Plain\n"
-        "arguments are a run's log and its trainer's configuration, as for advise. The run is then a mark with its\n"
-        "uncertainty, where the page's bandit has the same eta K. A sweep's folder shows its measured cells.\n"
-        "The settings say where the page begins; a log or a sweep brings its own.",
+        "threshold and onset of oscillation of each staleness model, and training at a point that is dragged. The\n"
+        "plain argument, a sweep's folder, shows its measured cells. The settings say where the page begins.",
         "python -m bandit_lab explore staleness=lag refresh_interval=4 run_dir=my_map open=false",
-        "python -m bandit_lab explore my_run/recipe.yaml my_run/trainer_state.json",
+        "python -m bandit_lab explore outputs/sweep/my_run",
         "paths run_dir bandit advantage estimator staleness optimizer refresh_interval learning_rate momentum "
         "group_size run_dir open",
         "paths",
@@ -83,32 +81,28 @@ COMMANDS = {
     ),
     "watch": Command(
         "bandit_lab.runs.watch.command",
-        "follows a log that grows: verdict, forecast, margin; alarms that may run a command",
-        "The plain argument is a log or a folder, in any format that fit reads; it need not exist yet. Lines are read\n"
-        "once, as they come; a document that is written anew is read again now and then. Rotation, a file that was\n"
-        "cut, half a last line and a restart from a checkpoint are understood. False alarms come in at most 5 % of\n"
-        "whole runs (false_alarm=). An alarm is one JSON line (on stdout where that is no terminal, and in run_dir),\n"
-        "and may run a command: on_alarm='notify-send bandit_lab \"$BANDIT_LAB_ALARM\"'. Ends with the run, after\n"
-        "for=SECONDS, or on Ctrl-C; exit 4 if an alarm stands then.",
+        "reads a log again whenever it has grown, and diagnoses it again",
+        "The plain argument is a log or a folder, in any format that diagnose reads; it need not exist yet. The\n"
+        "verdict is printed when it changes, the diagnosis at the end: after for=SECONDS, idle=SECONDS without\n"
+        "news, or Ctrl-C. run_dir holds the page of the last one.",
         "python -m bandit_lab watch my_run/trainer_state.json for=60 run_dir=watched group_size=8",
-        "python -m bandit_lab watch my_run/train.log on_alarm='touch alarm'",
-        "paths group_size learning_rate momentum refresh_interval seconds idle on_alarm run_dir false_alarm reward_key",
+        "python -m bandit_lab watch my_run/train.log idle=600",
+        "paths group_size refresh_interval seconds idle every run_dir reward_key",
         "paths",
         reads=True,
     ),
     "fit": Command(
         "bandit_lab.runs.fit.command",
-        "closed-form laws on real reward logs: parameters with intervals, forecast, report",
+        "closed-form laws on real reward logs: parameters with intervals, report",
         "Plain arguments are logs or folders of logs: TRL, verl, JSON, JSONL, CSV, console text, TensorBoard events;\n"
         "the format is recognised, and said (event files need pip install tensorboard). Five laws are\n"
         "fitted to each curve. The one with the smallest AICc is reported (one that overshoots only where that is\n"
         "clearly better) with standard errors and intervals, or with the reason why this curve cannot tell. One bad\n"
         "log among several is a row with its status. Held-out results in a file of their own are joined with\n"
         "eval_path. No real log of OpenRLHF or prime-rl was at hand to check the readers on.",
-        "python -m bandit_lab fit my_run/trainer_state.json from_fraction=0.5 learning_rate=1e-5",
+        "python -m bandit_lab fit my_run/trainer_state.json learning_rate=1e-5",
         "python -m bandit_lab fit before.json after.json 'models=[oscillator,constant]'",
-        "paths learning_rate momentum refresh_interval group_size models from_fraction horizon reward_key "
-        "eval_path run_dir",
+        "paths learning_rate momentum refresh_interval group_size models reward_key eval_path run_dir",
         "paths",
     ),
     "reproduce": Command(
@@ -125,21 +119,6 @@ COMMANDS = {
         "figures quality publish formats numbers cache run_dir",
         "figures",
         continues=True,
-    ),
-    "advise": Command(
-        "bandit_lab.runs.advise.command",
-        "which settings of a run are safe: margins, largest safe refresh interval and rate",
-        "Plain arguments are a trainer's configuration (TRL, verl, OpenRLHF, NeMo-RL, prime-rl, open-instruct; YAML,\n"
-        "JSON, TOML, the script that starts it) and the run's log. K_ref, staleness model, advantage and defaults are\n"
-        "worked out as that trainer implements them, with the source of every rule. Stiffness comes from the log's\n"
-        "response time, or is given (stiffness=, delay=); where the curve does not tell it, margins are a table over\n"
-        "response times. Every threshold stands there by the leading-order law and exactly. Nothing is executed or\n"
-        "unpickled.",
-        "python -m bandit_lab advise my_run/recipe.yaml my_run/trainer_state.json options.num_iterations=4",
-        "python -m bandit_lab advise refresh_interval=4 learning_rate=1e-6 group_size=8 delay=60",
-        "paths options framework learning_rate refresh_interval group_size staleness stiffness delay "
-        "safety reward_key verbose run_dir",
-        "paths",
     ),
     "diagnose": Command(
         "bandit_lab.runs.diagnose.command",

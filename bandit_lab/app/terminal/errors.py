@@ -31,14 +31,6 @@ class Incomplete(RuntimeError):
         self.document = document
 
 
-class Alarmed(RuntimeError):
-    """A run that was watched to its end with alarms that stand. made: the page, or the log, for the last line."""
-
-    def __init__(self, text: str, made: Path) -> None:
-        super().__init__(text)
-        self.made = made
-
-
 @contextlib.contextmanager
 def stopped_by_disk(folder: Path) -> Iterator[None]:
     """Inside, an OSError is the disk's: it leaves as `Stopped`."""

@@ -41,8 +41,8 @@ def overview() -> str:
         "--help GROUP: every variant of a group of settings with its options. The groups:",
         f"  {', '.join(GROUPS)}",
         "",
-        "Exit codes: 0 done; 1 done but for parts that failed; 2 bad input; 3 interrupted, or a full disk;",
-        "4 an alarm of watch stands. After 1 and 3 the command that goes on is printed.",
+        "Exit codes: 0 done; 1 done but for parts that failed; 2 bad input; 3 interrupted, or a full disk.",
+        "After 1 and 3 the command that goes on is printed.",
     ]
     return "\n".join(lines)
 

@@ -202,14 +202,6 @@ def _diagnose(summary: JsonObject) -> JsonObject:
     return {"logs": len(summary["logs"]), **_counts(verdicts)}
 
 
-def _advise(summary: JsonObject) -> JsonObject:
-    limits, margin = summary["limits"], summary["margins"]["at_value"] or {}
-    return {"margin": margin.get("exact"), "margin by the law": margin.get("law")} | {
-        f"safe {name.replace('_', ' ')}": ((limits.get(name) or {}).get("safe") or {}).get("exact")
-        for name in ("refresh_interval", "learning_rate")
-    }
-
-
 def _reproduce(summary: JsonObject) -> JsonObject:
     claims = summary["claims"]
     return {"claims": len(claims), "hold": sum(bool(claim["holds"]) for claim in claims)}
@@ -243,7 +235,6 @@ HEADLINES: dict[str, Callable[[JsonObject], JsonObject]] = {
     "sweep": _sweep,
     "fit": _fit,
     "diagnose": _diagnose,
-    "advise": _advise,
     "reproduce": _reproduce,
     "check": _check,
     "bench": _bench,

@@ -3,7 +3,7 @@
 command    the command: checks, the page, the browser
 settings   its settings
 start      the setting that the page begins with, checked as `predict` checks it
-overlays   what is laid into the map: a real run as `advise` reads it, the cells of a sweep
+overlays   what is laid into the map: the cells of a sweep
 page       the source in `page/`, put together into one file; there is no build step, since nothing has to be compiled:
            the modules are plain JavaScript, and joining them takes a millisecond at every call
 

@@ -20,49 +20,34 @@ from bandit_lab.lab.explore import overlays
 from bandit_lab.lab.explore.page import HEAD, page
 from bandit_lab.lab.explore.settings import ExploreSettings
 from bandit_lab.lab.explore.start import start
-from bandit_lab.runs.advise.command import AdvisePlan
 
 PAGE = "map.html"
-OF_RUN = ("stiffness", "delay", "reward_key", "run")
-"""Settings that are about a run whose log or configuration is given."""
 FRAME = 900
 """Height of the page in a notebook, pixels."""
 
 
 @dataclass(frozen=True)
 class ExplorePlan:
-    """Checked settings, the page's first setting, what is laid into the map, and a file that can be written.
-
-    at_run: whether the point begins at the run's eta K, since nobody gave a learning rate.
-    """
+    """Checked settings, the page's first setting, what is laid into the map, and a file that can be written."""
 
     settings: ExploreSettings
     start: dict[str, Any]
-    run: AdvisePlan | None
     sweep: Path | None
     output: Path
-    at_run: bool = False
 
 
 def prepare(settings: ExploreSettings, explicit: frozenset[str]) -> ExplorePlan:
     """Check everything and read what is laid into the map. Raises ValueError."""
     given = frozenset(key.partition(".")[0] for key in explicit)
-    folders = [path for path in settings.paths if holds_run(path)]
-    sole = not folders or len(settings.paths) == 1
-    _checks.require(sole, "paths", "one sweep's folder, or a log and its configuration", ", ".join(settings.paths))
-    of_run = [key for key in OF_RUN if getattr(settings, key) is not None]
-    beside = f"a log or configuration beside {' and '.join(of_run)}"
-    is_run = bool(settings.paths) and not folders
-    _checks.require(not of_run or is_run, "paths", beside, ", ".join(settings.paths) or _checks.NOTHING)
+    folder = settings.paths[0] if settings.paths else None
+    one = len(settings.paths) < 2 and (folder is None or holds_run(folder))
+    _checks.require(one, "paths", "one sweep's folder", ", ".join(settings.paths))
     output = _page_file(settings)
-    run, sweep = None, None
-    if folders:
-        sweep, own = overlays.sweep_folder(folders[0])
+    sweep = None
+    if folder is not None:
+        sweep, own = overlays.sweep_folder(folder)
         settings = overlays.settings_of_sweep(own, settings, given, sweep)
-    elif settings.paths:
-        run = overlays.read_run(settings)
-        settings = overlays.settings_of(run, settings, given)
-    return ExplorePlan(settings, start(settings), run, sweep, output, at_run="learning_rate" not in given)
+    return ExplorePlan(settings, start(settings), sweep, output)
 
 
 def _page_file(settings: ExploreSettings) -> Path:
@@ -90,12 +75,11 @@ class Map:
 def made(plan: ExplorePlan) -> Map:
     """The page of a checked plan. Writes nothing."""
     begin = plan.start
-    run = None if plan.run is None else overlays.run_mark(plan.run) | {"place": plan.at_run}
     sweep = None if plan.sweep is None else overlays.sweep_cells(plan.sweep)
     if sweep is not None and begin["momentum"] not in sweep["momenta"]:
         begin = {**begin, "momentum": sweep["momenta"][0]}
-    text = page({"start": begin, "run": run, "sweep": sweep})
-    return Map(text, tuple(one["words"] for one in (run, sweep) if one is not None))
+    text = page({"start": begin, "run": None, "sweep": sweep})
+    return Map(text, () if sweep is None else (sweep["words"],))
 
 
 def write(plan: ExplorePlan, found: Map) -> bool:

@@ -1,4 +1,4 @@
-"""What is laid into the map: a real run as `advise` reads it, and the measured cells of a sweep."""
+"""What is laid into the map: the measured cells of a sweep."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,71 +11,8 @@ from bandit_lab.app.folder import export, written
 from bandit_lab.app.folder.status import runs_in
 from bandit_lab.lab.explore.settings import ExploreSettings
 from bandit_lab.lab.explore.start import LARGEST, SHARED, start
-from bandit_lab.runs.advise import command as advise, evidence
-from bandit_lab.runs.advise.work import Advice, work
-from bandit_lab.runs.logs.settings import AdviseSettings
-from bandit_lab.theory.conventions import OF_OPTIMIZER, as_convention
 
 MOST_CELLS = 20_000
-
-
-def read_run(settings: ExploreSettings) -> advise.AdvisePlan:
-    """The log and configuration, read and checked by `advise`. Raises ValueError as that does."""
-    asked = AdviseSettings(
-        paths=settings.paths,
-        stiffness=settings.stiffness,
-        delay=settings.delay,
-        reward_key=settings.reward_key,
-        run=settings.run,
-        quiet=settings.quiet,
-    )
-    return advise.prepare(asked, frozenset())
-
-
-def run_mark(plan: advise.AdvisePlan) -> dict[str, Any]:
-    """A real run's place: staleness, momentum and kappa = eta K with its interval, or why that is not known."""
-    found = work(plan.setup, evidence.look(plan.log, plan.setup), plan.settings)
-    loop, gain = found.loop, found.gain
-    _checks.require(
-        loop.interval <= LARGEST["refresh_interval"], "paths", "a run with a refresh interval up to 128", loop.interval
-    )
-    kappa = None
-    if gain is not None:
-        kappa = {"value": gain.kappa, "low": gain.lower, "high": gain.upper}
-    return {
-        "interval": loop.interval,
-        "model": loop.model,
-        "momentum": loop.momentum,
-        "convention": loop.convention,
-        "kappa": kappa,
-        "words": _run_words(plan, found),
-    }
-
-
-def _run_words(plan: advise.AdvisePlan, found: Advice) -> str:
-    loop, gain = found.loop, found.gain
-    name = "Your run" if plan.log is None else f"Your run {plan.log.name}"
-    place = f"{name}: N = {loop.interval}, momentum {loop.momentum:g}"
-    if gain is None or found.margin is None:
-        return f"{place}. Its stiffness is not known ({found.strength_reason}), so that it is a line, not a point."
-    ends = f"[{gain.lower:.2g}, {gain.upper:.2g}]"
-    times = f"{float(f'{found.margin.exact:.2g}'):g}"  # 200, not 2e+02
-    text = f"{place}, eta K = {gain.kappa:.2g} {ends} ({gain.source}); {times} times below the"
-    text += " exact threshold. " if found.margin.exact >= 1 else " exact threshold, that is above it. "
-    return text + "It stands where this bandit has the same eta K."
-
-
-def settings_of(plan: advise.AdvisePlan, settings: ExploreSettings, explicit: frozenset[str]) -> ExploreSettings:
-    """The settings, with the run's own loop for everything that was not given."""
-    loop = plan.setup.loop
-    optimizer = {convention: name for name, convention in OF_OPTIMIZER.items()}[as_convention(plan.setup.convention)]
-    own: dict[str, Any] = {
-        "staleness": {"name": loop.model},
-        "refresh_interval": max(loop.interval, 1),
-        "momentum": min(plan.setup.momentum, LARGEST["momentum"]),
-        "optimizer": {"name": optimizer},
-    }
-    return replace(settings, **{key: value for key, value in own.items() if key not in explicit})
 
 
 def sweep_folder(path: str) -> tuple[Path, dict[str, Any]]:

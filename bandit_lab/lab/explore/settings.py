@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from bandit_lab.app.settings.schema import LEARNER, OUTPUT, PROBLEM, RUN, ShellSettings, group, setting
+from bandit_lab.app.settings.schema import LEARNER, OUTPUT, PROBLEM, ShellSettings, group, setting
 
 
 @dataclass
@@ -13,9 +13,7 @@ class ExploreSettings(ShellSettings):
     bandit: dict[str, Any] = group(
         "two_arm", "2 to 6 arms; its options: bandit.rewards, ...", PROBLEM, names=("two_arm", "k_arm")
     )
-    paths: list[str] = setting(
-        [], "paths", "a run's log and its trainer's configuration, or a sweep's run folder; plain arguments", PROBLEM
-    )
+    paths: list[str] = setting([], "paths", "a sweep's run folder; a plain argument", PROBLEM)
     advantage: dict[str, Any] = group("grpo", "from rewards to advantages", names=("grpo", "dr_grpo", "rloo"))
     estimator: dict[str, Any] = group("frozen", "how an old action counts", names=("frozen", "uncorrected", "ratio"))
     staleness: dict[str, Any] = group(
@@ -28,14 +26,6 @@ class ExploreSettings(ShellSettings):
     kl_weight: float = setting(1.0, "reward per nat", "beta, 0 to 10", LEARNER)
     group_size: int = setting(64, "actions", "G, 2 to 512", LEARNER)
     dynamics: str = setting("sampled", "", "sampled | finite_group (both: drift at this G) | mean_field (G = infinity)")
-    stiffness: float | None = setting(
-        None, "as in advise", "of the run whose log is given; null: from the log", LEARNER
-    )
-    delay: float | None = setting(
-        None, "optimiser steps", "response time of that run's reward; instead of stiffness or the log's own", LEARNER
-    )
-    reward_key: str | None = setting(None, "", "column of the log to read as the reward")
-    run: str | None = setting(None, "", "one run of several in the log: its name or a part that no other has", RUN)
     run_dir: str | None = setting(
         None, "path", "folder for the page, map.html; null: outputs/<command>/<date>_<time>", OUTPUT
     )

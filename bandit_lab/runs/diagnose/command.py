@@ -12,9 +12,9 @@ from bandit_lab.app.folder.written import INDEX
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.runs import trainers
 from bandit_lab.runs.diagnose import DIAGNOSTICS, DiagnoseSettings, control
-from bandit_lab.runs.diagnose.agreement import sure
 from bandit_lab.runs.diagnose.compare import compared
-from bandit_lab.runs.diagnose.first_screen import three_numbers
+from bandit_lab.runs.diagnose.decide import decide
+from bandit_lab.runs.diagnose.first_screen import key_numbers
 from bandit_lab.runs.diagnose.work import SHORT, DiagnosisRow, dataset, page, runs_table, status, work
 from bandit_lab.runs.logs.findings import (
     BRIEF,
@@ -118,18 +118,18 @@ def _short_names(rows: Sequence[DiagnosisRow]) -> str:
 
 
 def _told(row: DiagnosisRow) -> list[Block]:
-    """One run on the terminal: verdict, what to do, three numbers; then what is near its limit, and what is open."""
+    """One run on the terminal: verdict, what to do, two numbers; then what is near its limit, and what is open."""
     found, curve = row.found, row.curve
     sentence, *_, then = verdict_lines(found)
     count = f"{curve.reward.size or 'no'} reward{'s' if curve.reward.size != 1 else ''}"
     first = f"{row.log.name}, {count}: {verdict_text(found, False)}."
     near = evidence_table(found, On.TERMINAL, _NEAR)
     rest = len(found.evidence) - len(near.rows)
-    said = [*sure(found), f"Read: {'; '.join(curve.recognised)}."]
+    said = [*decide(found), f"Read: {'; '.join(curve.recognised)}."]
     far = [f"{rest} more numbers are below half their limit: report and summary.json have them."] if rest else []
     return [
         *paragraphs([first, sentence, then], On.TERMINAL),
-        replace(three_numbers(curve, found), on=On.TERMINAL),
+        replace(key_numbers(curve, found), on=On.TERMINAL),
         *details(paragraphs(said, On.TERMINAL)),
         near,
         *paragraphs([*far, *caveat_lines(found)], On.TERMINAL),

@@ -1,11 +1,10 @@
-"""Three numbers that a diagnosis is told with: what the verdict rests on, where the reward stands, how sure it is."""
+"""Two numbers beside a verdict: what it rests on, and where the reward stands."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from bandit_lab.app.document import Column, On, Table
-from bandit_lab.runs.diagnose.agreement import how_sure
 from bandit_lab.runs.diagnose.evidence import Diagnosis, Evidence
 from bandit_lab.runs.diagnose.outcomes import gain_of
 from bandit_lab.runs.logs.findings import measure
@@ -23,13 +22,12 @@ class KeyNumber(NamedTuple):
     beside: str
 
 
-def three_numbers(curve: Curve, found: Diagnosis) -> Table[KeyNumber]:
-    """What the first cause is told from, or the gain where there is none; the reward at the end; how sure this is."""
+def key_numbers(curve: Curve, found: Diagnosis) -> Table[KeyNumber]:
+    """What the first cause is told from, or the gain where there is none; the reward at the end."""
     strongest = _strongest(found)
     rows = [
         _gain(curve) if strongest is None else _evidence(strongest),
         *([_end(curve)] if curve.reward.size else []),
-        KeyNumber(*how_sure(found)),
     ]
     columns: list[Column[KeyNumber]] = [
         Column("name", "what", lambda row: row.name, left=True),

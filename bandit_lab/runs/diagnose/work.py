@@ -9,8 +9,8 @@ import numpy as np
 from bandit_lab.app.document import Block, Column, Document, On, Table, Value
 from bandit_lab.runs import trainers
 from bandit_lab.runs.diagnose import FAILURES, OUTCOMES, DiagnoseSettings, Diagnosis, Evidence, diagnose
-from bandit_lab.runs.diagnose.agreement import as_values, counted_alone, probabilities, sure
-from bandit_lab.runs.diagnose.first_screen import three_numbers
+from bandit_lab.runs.diagnose.decide import decide
+from bandit_lab.runs.diagnose.first_screen import key_numbers
 from bandit_lab.runs.logs.findings import (
     BRIEF,
     evidence_table,
@@ -91,8 +91,6 @@ def runs_table(rows: Sequence[DiagnosisRow]) -> Table[DiagnosisRow]:
         column("next", "what to do next", lambda row: row.found.next, on=On.JSON | On.PAGE, left=True),
         column("severity", "severity", lambda row: {name: grade for name, (grade, _) in row.found.severity.items()},
                on=On.JSON),
-        column("probabilities", "probabilities", lambda row: probabilities(row.found) or None, on=On.JSON),
-        column("counts", "counts by finding", lambda row: as_values(row.found), on=On.JSON),
         column("gained", "gained", lambda row: row.found.gained, on=On.JSON),
         column("scores", "scores", lambda row: {one.failure: Value.of(one.score, one.missing or "not judged")
                                                 for one in row.found.findings}, null=True, on=On.JSON),
@@ -116,7 +114,7 @@ def status(row: DiagnosisRow) -> str:
 
 
 def page(row: DiagnosisRow, control: Sequence[Block] = ()) -> Document:
-    """The page of one run, to be pasted into an issue: verdict, what to do, picture, three numbers; the rest folded."""
+    """The page of one run, to be pasted into an issue: verdict, what to do, picture, two numbers; the rest folded."""
     found, outcome = row.found, row.log.outcome
     said = [f"The table of runs says: {outcome}."] if outcome else []
     scores = Table(list(found.scores.items()), [
@@ -128,9 +126,9 @@ def page(row: DiagnosisRow, control: Sequence[Block] = ()) -> Document:
             *verdict_first(found),
             *paragraphs(said),
             run_drawn(row.log.name, row.curve, found),
-            three_numbers(row.curve, found),
+            key_numbers(row.curve, found),
         ],
-        "How sure, and what would decide": paragraphs([*sure(found), *counted_alone(found)]),
+        **({"What would decide": paragraphs(lines)} if (lines := decide(found)) else {}),
         **judged(found, verdict_lines(found)[:-1]),
         "Scores": [scores],
         **({"Control run": control} if control else {}),

@@ -1,4 +1,4 @@
-"""`fit`: closed-form laws on real reward logs, with intervals, a forecast, and a page to paste into an issue."""
+"""`fit`: closed-form laws on real reward logs, with intervals and a page to paste into an issue."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from bandit_lab import _checks
 from bandit_lab.app import engine
-from bandit_lab.app.document import Block, Document, On, Paragraph
+from bandit_lab.app.document import Block, Document, On
 from bandit_lab.app.folder.written import INDEX
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.runs.fit import show
@@ -40,10 +40,8 @@ def prepare(settings: FitSettings, explicit: frozenset[str]) -> FitPlan:
         _checks.choice(f"models[{place}]", law, SHAPES)
     _checks.require(len(set(settings.models)) == len(settings.models), "models", "different laws", settings.models)
     _checks.require(0.5 <= settings.level <= 0.99, "level", "a number in [0.5, 0.99]", settings.level)
-    _checks.require(0 < settings.from_fraction <= 1, "from_fraction", "a number in (0, 1]", settings.from_fraction)
-    for name in ("horizon", "learning_rate"):
-        if getattr(settings, name) is not None:
-            _checks.positive(name, getattr(settings, name))
+    if settings.learning_rate is not None:
+        _checks.positive("learning_rate", settings.learning_rate)
     if settings.momentum is not None:
         _checks.momentum("momentum", settings.momentum)
     check_trainer(settings)
@@ -56,9 +54,9 @@ def prepare(settings: FitSettings, explicit: frozenset[str]) -> FitPlan:
 
 
 def compute(plan: FitPlan, run: Progress) -> Document:
-    """Fit, judge and forecast every log that has a curve."""
+    """Fit and judge every log that has a curve."""
     settings = plan.settings
-    found = worked(plan.logs, partial(work, settings=settings), settings, run, "fits, forecasts, verdicts")
+    found = worked(plan.logs, partial(work, settings=settings), settings, run, "fits, verdicts")
     rows = rows_of(plan.logs, found, settings.report, INDEX)
     done = [row for row in rows if row.result is not None]
     table = show.runs_table(rows, settings)
@@ -69,9 +67,6 @@ def compute(plan: FitPlan, run: Progress) -> Document:
             blocks += paragraphs([f"What to do next: {row.found.diagnosis.next}"], On.TERMINAL)
         blocks += details(paragraphs([*row.curve.recognised, show.fit_lines(row)[0]], On.TERMINAL))
         blocks.append(show.parameter_table(row, settings.level, On.TERMINAL, f"{row.log.name}: {row.found.best.law}"))
-        blocks.append(
-            Paragraph(show.forecast_line(row.found.prediction, row.curve, settings.from_fraction), On.TERMINAL)
-        )
     blocks += paragraphs(status_lines(rows, show.status), On.TERMINAL)
     if settings.pictures:
         blocks += picture_pages(done, _page, "fits", "reward against step, all runs")

@@ -20,7 +20,6 @@ COLUMNS = 4
 NOISE = "#D9ECF9"
 RAW: s.Look = {"linestyle": "none", "marker": ".", "color": s.GREY, "markersize": 4.5, "markeredgewidth": 0}
 FIT: s.Look = {"color": s.BLUE, "linewidth": 1.6}
-AHEAD: s.Look = {"color": s.VERMILION, "marker": "D", "markersize": 5, "linewidth": 1.6, "capsize": 3}
 HELD_OUT: s.Look = {"linestyle": "none", "marker": "^", "color": s.GREEN, "markersize": 4, "markerfacecolor": "white"}
 ARRIVAL: s.Look = {"color": s.BLACK, "linestyle": (0, (1, 1.5)), "linewidth": 1.1}
 
@@ -29,9 +28,8 @@ ARRIVAL: s.Look = {"color": s.BLACK, "linestyle": (0, (1, 1.5)), "linewidth": 1.
 class RunPanel:
     """What is drawn of one run. Steps and rewards in the log's units; `model` is the law's name.
 
-    `plateau`, `arrival` = (value, low, high), ends may be infinite; `ahead` = (first step, last step, value, low, high)
-    with `cut` the last step seen; `held_out` = (steps, values); `lost` steps without a finite reward; `events` =
-    (first step, last step, text) that are shaded and numbered.
+    `plateau`, `arrival` = (value, low, high), ends may be infinite; `held_out` = (steps, values); `lost` steps
+    without a finite reward; `events` = (first step, last step, text) that are shaded and numbered.
     """
 
     title: str
@@ -43,8 +41,6 @@ class RunPanel:
     unit: str = "step"
     plateau: tuple[float, float, float] | None = None
     arrival: tuple[float, float, float] | None = None
-    cut: float | None = None
-    ahead: tuple[float, float, float, float, float] | None = None
     held_out: tuple[np.ndarray, np.ndarray] | None = None
     lost: np.ndarray = field(default_factory=lambda: np.zeros(0))
     events: Sequence[tuple[float, float, str]] = ()
@@ -52,13 +48,9 @@ class RunPanel:
 
 def panel(row: LogRow[Fitted]) -> RunPanel:
     """The picture's content for one run."""
-    curve, best, ahead = row.curve, row.found.best, row.found.prediction
+    curve, best = row.curve, row.found.best
     plateau, tau = best.parameters["plateau"], best.parameters.get("tau_95")
     first = float(curve.step[0])
-    target = None
-    if not ahead.refused:
-        made = ahead.forecast_90
-        target = (float(ahead.target[0]), float(ahead.target[-1]), made.predicted, made.low, made.high)
     held_out = None if curve.eval is None else (curve.eval.step, curve.eval.value)
     bounded = tau is not None and np.isfinite(tau.high)
     return RunPanel(
@@ -71,8 +63,6 @@ def panel(row: LogRow[Fitted]) -> RunPanel:
         unit=curve.step_unit,
         plateau=(plateau.value, plateau.low, plateau.high),
         arrival=(first + tau.value, first + tau.low, first + tau.high) if tau is not None and bounded else None,
-        cut=float(curve.step[ahead.points - 1]) if 0 < ahead.points < curve.step.size else None,
-        ahead=target,
         held_out=held_out,
         lost=curve.nonfinite_steps,
         events=marks(row.found.diagnosis),
@@ -80,7 +70,7 @@ def panel(row: LogRow[Fitted]) -> RunPanel:
 
 
 def run_figure(panel: RunPanel) -> Figure:
-    """One run: logged rewards, the law with its noise, plateau, forecast, held-out results, events."""
+    """One run: logged rewards, the law with its noise, plateau, held-out results, events."""
     figure, axis = plt.subplots(figsize=(7.0, 4.6))
     handles = _run(axis, panel)
     figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=7.5)
@@ -179,17 +169,6 @@ def _extras(axis: Axes, panel: RunPanel) -> list[Line2D | Patch]:
     if panel.held_out is not None:
         axis.plot(*panel.held_out, **HELD_OUT)
         handles.append(Line2D([], [], label="held-out result", **HELD_OUT))
-    if panel.ahead is not None:
-        first, last, value, low, high = panel.ahead
-        middle = 0.5 * (first + last)
-        error = [[value - low], [high - value]]
-        axis.errorbar([middle], [value], yerr=error, xerr=[[middle - first], [last - middle]], **AHEAD)
-        handles.append(Line2D([], [], label="forecast of all laws, 90 % interval", color=s.VERMILION, marker="D"))
-    if panel.cut is not None:
-        axis.axvline(panel.cut, color=s.VERMILION, linewidth=0.9, linestyle=(0, (4, 3)))
-        handles.append(
-            Line2D([], [], label="seen by the forecast up to here", color=s.VERMILION, linestyle=(0, (4, 3)))
-        )
     if panel.arrival is not None and panel.arrival[0] <= axis.get_xlim()[1]:
         axis.axvline(panel.arrival[0], **ARRIVAL)
         handles.append(Line2D([], [], label="95 % of the gain", **ARRIVAL))
@@ -207,13 +186,12 @@ def _extras(axis: Axes, panel: RunPanel) -> list[Line2D | Patch]:
 
 
 def _frame(panel: RunPanel, *, detailed: bool) -> tuple[float, float]:
-    """Reward range that shows all points, and up to half as much more of the forecast's and plateau's intervals."""
+    """Reward range that shows all points, and up to half as much more of the plateau's interval."""
     shown = [panel.reward.min(), panel.reward.max()]
     if detailed and panel.held_out is not None:
         shown += [panel.held_out[1].min(), panel.held_out[1].max()]
     room = 0.5 * (max(shown) - min(shown)) or 0.5
     wanted = list(shown)
-    wanted += [] if panel.ahead is None or not detailed else list(panel.ahead[2:])
     wanted += [] if panel.plateau is None else [v for v in panel.plateau if np.isfinite(v)]
     low, high = max(min(wanted), min(shown) - room), min(max(wanted), max(shown) + room)
     margin = 0.06 * (high - low) or 0.1

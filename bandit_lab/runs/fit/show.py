@@ -1,6 +1,5 @@
 """What `fit` tells of its runs: columns of the table of all runs, sections of the page of one, pictures, a data set."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -8,16 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bandit_lab.app.document import Block, Column, Document, Figure, On, Table, Value
-from bandit_lab.app.document.as_json import interval_name
 from bandit_lab.app.document.value import finite, interval_text, number, telling
 from bandit_lab.runs.fit.reading import StiffnessReading
 from bandit_lab.runs.fit.results import FittedNumber
 from bandit_lab.runs.fit.shapes import UNITS
-from bandit_lab.runs.fit.work import Fitted, RunForecast
+from bandit_lab.runs.fit.work import Fitted
 from bandit_lab.runs.logs.findings import judged, paragraphs, unfound_text, verdict_lines, what_was_read
 from bandit_lab.runs.logs.runs import MANY, LogRow, column, curves_of, first_columns, last_columns, padded
 from bandit_lab.runs.logs.settings import FitSettings
-from bandit_lab.runs.read import Curve
 from bandit_lab.runs.read.record import RewardScale
 
 if TYPE_CHECKING:
@@ -34,11 +31,6 @@ SHORT = {
 }
 NOT_FINITE = "the law has no finite number here"
 OPEN = "an end is null where the curve does not bound it"
-WEIGHED = (
-    "The forecast weighs four forecasters by their errors on the points seen, its plateau and step of 95 % all laws. "
-    "On public runs only about half of the intervals of that step held. "
-    "The numbers under Fit, and the plateau in the picture, are those of the one law."
-)
 _OVER_ROWS = On.JSON | On.SHOWN
 """Of a column whose data set has another shape: per law, or not per run."""
 FitRow = LogRow[Fitted]
@@ -67,7 +59,6 @@ def runs_table(rows: Sequence[FitRow], settings: FitSettings) -> Table[FitRow]:
         column("aicc", "AICc", lambda row: row.found.best.aicc, null=True, on=On.JSON),
         column("models", "models", lambda row: {law: _brief(row.found, law) for law in row.found.fit.ranked},
                on=On.JSON),
-        column("forecast", "forecast", lambda row: forecast(row.found.prediction, settings), null=True, on=On.JSON),
         column("reading", "reading", lambda row: _reading(row.found.reading), on=On.JSON),
     ]  # fmt: skip
     if verdicts:
@@ -135,21 +126,6 @@ def _brief(found: Fitted, law: str) -> dict[str, Any]:
     return {"aicc": one.aicc, "weight": found.fit.weights[law], "r_squared": one.r_squared, "status": one.status}
 
 
-def forecast(made: RunForecast, settings: FitSettings) -> dict[str, Any]:
-    """The forecast: its value with interval and, where the future is known, its error; null with the reason."""
-    found: dict[str, Any] = {"from_fraction": settings.from_fraction, "horizon": made.horizon}
-    found["target_steps"] = [float(made.target[0]), float(made.target[-1])]
-    if made.refused:
-        keys = ("predicted", "interval_90", "error", "plateau", "step_95")
-        return found | dict.fromkeys(keys, Value.absent(made.refused))
-    found |= {"predicted": made.forecast_90.predicted, "interval_90": [made.forecast_90.low, made.forecast_90.high]}
-    if settings.level != 0.9:
-        found[interval_name(settings.level)] = [made.forecast.low, made.forecast.high]
-    weights = {law: weight for law, (weight, _) in made.forecast_90.laws.items()}
-    return found | {"error": made.error, "actual": made.actual, "plateau": made.plateau, "step_95": made.step_95,
-                    "weights": weights}  # fmt: skip
-
-
 def _reading(reading: StiffnessReading | str) -> dict[str, Any]:
     if isinstance(reading, str):
         return {"effective_stiffness": Value.absent(reading)}
@@ -204,38 +180,6 @@ def _laws(found: Fitted) -> Table[str]:
     ])  # fmt: skip
 
 
-def steps_text(ends: Sequence[float], logged: Sequence[float]) -> str:
-    """A stretch of steps, out to whole ones where the log counts whole ones."""
-    first, last = ends
-    if all(end == round(end) for end in logged) and last - first >= 2:
-        first, last = math.floor(first), math.ceil(last)
-    return f"steps {first:g} to {last:g}"
-
-
-def forecast_line(made: RunForecast, curve: Curve, fraction: float, brief: bool = False) -> str:
-    """One sentence on the forecast of one log; `brief`: without what became of it, plateau and step of 95 %."""
-    end, steps = made.forecast_90, [float(end) for end in curve.step[[0, -1]]]
-    where = steps_text([float(end) for end in made.target[[0, -1]]], steps)
-    seen = f"from the first {100 * fraction:g} %" if fraction < 1 else "from all points"
-    if made.refused:
-        return f"Forecast {seen} for {where}: {made.refused}."
-    ends = [end.low, end.high]
-    digits = telling(ends, 4)
-    text = f"Forecast {seen} for {where}: {number(end.predicted, digits)} {interval_text(ends)} (90 %)"
-    if brief:
-        return f"{text}."
-    if made.error.value is not None:
-        text += f"; it was {number(made.actual.value, digits)}, error {made.error.value:+.3g}"
-    if made.plateau.value is None:
-        text += f". No plateau of all laws ({made.plateau.reason})"
-    else:
-        plateau = "not bounded" if says_nothing(made.plateau, curve.scale) else made.plateau.text()
-        text += f". Plateau of all laws {plateau}{' by these points' if plateau == 'not bounded' else ''}"
-    if made.step_95.value is None:
-        return f"{text}; no step of 95 % of the gain ({made.step_95.reason})."
-    return f"{text}, 95 % of the gain at step {made.step_95.text()}."
-
-
 def page(row: FitRow, settings: FitSettings) -> Document:
     """The page of one run, to be pasted into an issue."""
     found, curve = row.found, row.curve
@@ -246,19 +190,18 @@ def page(row: FitRow, settings: FitSettings) -> Document:
         **judged(found.diagnosis, _severity_reasons(found)),
         "Fit": [*paragraphs(fit_lines(row)), parameter_table(row, settings.level, On.PAGE)],
         "Laws compared": [_laws(found)],
-        "Forecast": paragraphs([forecast_line(found.prediction, curve, settings.from_fraction), WEIGHED]),
         "What was read": what_was_read(curve, curve.notes),
     }
     return Document(f"Fit of {row.log.name}", sections, folded=[*sections][1:])
 
 
 def answer_lines(row: FitRow, settings: FitSettings) -> list[str]:
-    """What a person wants first: what became of the run and what to do next, where it ends, what comes."""
+    """What a person wants first: what became of the run and what to do next, where it ends."""
     found = row.found
     said = [] if found.diagnosis is None else verdict_lines(found.diagnosis)
     plateau = plateau_text(row, settings.level)
     end = f"Plateau of the {found.best.law.replace('_', ' ')}: {plateau}."
-    return [*said, end, forecast_line(found.prediction, row.curve, settings.from_fraction, brief=True)]
+    return [*said, end]
 
 
 def _drawn(row: FitRow) -> "Drawn":
@@ -327,13 +270,7 @@ def dataset(table: Table[FitRow], settings: FitSettings) -> "xarray.Dataset":
         values = [[[_number(row.found, law, name, part) for name in names] for law in laws] for row in rows]
         about = {"level": settings.level} if part in ("low", "high") else {}
         variables[f"parameter_{part}"] = (("run", "law", "parameter"), np.array(values, float), about)
-    for name in ("predicted", "low", "high"):
-        made = [row.found.prediction for row in rows]
-        ahead = np.array([np.nan if one.refused else getattr(one.forecast_90, name) for one in made], float)
-        variables[f"forecast_{name}"] = (("run",), ahead, {"units": "reward", "level": 0.9})
-    horizon = np.array([row.found.prediction.horizon for row in rows], float)
-    variables["forecast_horizon"] = (("run",), horizon, {"units": "steps"})
-    return xarray.Dataset(variables, coords, {"title": "bandit_lab fit", "from_fraction": settings.from_fraction})
+    return xarray.Dataset(variables, coords, {"title": "bandit_lab fit"})
 
 
 def _number(found: Fitted, law: str, name: str, part: str) -> float:

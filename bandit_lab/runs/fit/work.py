@@ -1,15 +1,11 @@
-"""What `fit` computes for one run: the laws, the forecast, the reading of the oscillator, the verdict."""
+"""What `fit` computes for one run: the laws, the reading of the oscillator, the verdict."""
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from bandit_lab.app.document import Value
 from bandit_lab.runs.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from bandit_lab.runs.fit import CurveFit, LawFit, fit_curve
 from bandit_lab.runs.fit.quality import LITTLE
 from bandit_lab.runs.fit.reading import StiffnessReading, effective_stiffness
-from bandit_lab.runs.forecast.forecast import FEWEST, CurveProperty, Forecast, ForecastSettings, predict_curve
 from bandit_lab.runs.logs.gather import Log
 from bandit_lab.runs.logs.settings import FitSettings
 from bandit_lab.runs.read import Curve
@@ -17,36 +13,10 @@ from bandit_lab.theory.conventions import OF_OPTIMIZER
 
 
 @dataclass(frozen=True)
-class RunForecast:
-    """A forecast from the first `points`, for the target steps [m]: at the settings' level, at 0.9, and what came."""
-
-    points: int
-    horizon: float
-    target: np.ndarray
-    forecast: Forecast
-    forecast_90: Forecast
-    actual: Value
-    plateau: Value
-    step_95: Value
-
-    @property
-    def refused(self) -> str:
-        """Why there is no forecast, or nothing."""
-        return self.forecast_90.refused and f"refused: {self.forecast_90.refused}"
-
-    @property
-    def error(self) -> Value:
-        """What was forecast minus what came."""
-        came = self.actual.value
-        return self.actual if came is None else Value.of(self.forecast_90.predicted - came, "no forecast", "reward")
-
-
-@dataclass(frozen=True)
 class Fitted:
     """Everything about one run that could be fitted. `reading` is a text where there is none: why."""
 
     fit: CurveFit
-    prediction: RunForecast
     reading: StiffnessReading | str
     diagnosis: Diagnosis | None
 
@@ -79,42 +49,7 @@ def work(log: Log, settings: FitSettings) -> Fitted:
     verdict = None
     if settings.report:
         verdict = diagnose(curve, DiagnoseSettings(seed=settings.seed), log.group_size, log.refresh_interval)
-    return Fitted(fit, predicted_end(curve, settings), _reading(log, curve, fit, settings), verdict)
-
-
-def predicted_end(curve: Curve, settings: FitSettings) -> RunForecast:
-    """The forecast of one run from the share of its points that the settings name."""
-    points = round(settings.from_fraction * curve.step.size)
-    horizon, target = _target(curve, points, settings.horizon)
-    unknown = Value.absent("the log ends before the target steps", "reward")
-    if points < FEWEST:
-        nothing = Forecast(np.nan, np.nan, np.nan, f"{points} points seen, fewer than {FEWEST}")
-        none = Value.absent(nothing.refused)
-        return RunForecast(points, horizon, target, nothing, nothing, unknown, none, none)
-    seen = predict_curve(curve.step[:points], curve.reward[:points], target, tuple(settings.models))
-    came = (curve.step >= target.min() - 1e-9) & (curve.step <= target.max() + 1e-9)
-    known = bool(came.any()) and curve.step[-1] >= target.max() - 1e-9
-    actual = Value.of(curve.reward[came].mean(), "not finite", "reward") if known else unknown
-    made, at_90 = (seen.forecast(ForecastSettings(level=level), curve.known_range) for level in (settings.level, 0.9))
-    plateau, step_95 = _reach(seen.plateau(), "reward"), _reach(seen.step_95(), "steps")
-    return RunForecast(points, horizon, target, made, at_90, actual, plateau, step_95)
-
-
-def _reach(reach: CurveProperty, unit: str) -> Value:
-    why = reach.refused or "the points seen do not bound it"
-    return Value.of(reach.value, why, unit).within(reach.low, reach.high, 0.9, why)
-
-
-def _target(curve: Curve, points: int, horizon: float | None) -> tuple[float, np.ndarray]:
-    """(horizon, target steps): a tenth of the run's points, ending `horizon` steps behind the last point seen."""
-    width = max(1, round(0.1 * curve.step.size))
-    last = float(curve.step[max(points, 1) - 1])
-    if horizon is None and points + width <= curve.step.size:
-        return float(curve.step[-1]) - last, curve.step[-width:]
-    every = curve.log_every
-    horizon = 0.5 * (last - float(curve.step[0])) if horizon is None else horizon
-    steps = last + max(horizon, every) - every * np.arange(width)[::-1]
-    return max(horizon, every), steps[steps > last + 1e-9]
+    return Fitted(fit, _reading(log, curve, fit, settings), verdict)
 
 
 def _reading(log: Log, curve: Curve, fit: CurveFit, settings: FitSettings) -> StiffnessReading | str:

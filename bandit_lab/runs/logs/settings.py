@@ -8,8 +8,7 @@ from bandit_lab.runs.diagnose import DiagnoseSettings
 from bandit_lab.runs.read.limits import FEWEST_POINTS
 
 TEXTS = ("reward_key", "step_key", "eval_key", "eval_path", "where", "run", "logs_index", "run_dir", "config", "log",
-         "version", "page",
-         "alarms", "on_alarm")  # fmt: skip
+         "page")  # fmt: skip
 """Settings whose value is text as it stands, whatever it holds."""
 PASTED = "-"
 """The path of what is pasted into the terminal or piped in."""
@@ -79,10 +78,6 @@ class FitSettings(LogSettings):
     )
     models: list[str] = setting(LAWS, "laws", "which are fitted: " + " | ".join(LAWS), RUN)
     level: float = setting(0.9, "", "confidence of the intervals, in [0.5, 0.99]; interval_90 is always at 0.9", RUN)
-    from_fraction: float = setting(1.0, "", "share of the points that the forecast sees, in (0, 1]", RUN)
-    horizon: float | None = setting(
-        None, "steps", "how far behind the last point seen; null: the run's end, or half its length behind it", RUN
-    )
     pictures: bool = setting(True, "", "draw fits.png (all runs as small multiples)", OUTPUT)
     report: bool = setting(True, "", "write report/<run>.html, .md and .png, ready to paste into an issue", OUTPUT)
     seed: int = setting(0, "", "root of the random numbers (the verdict's simulated null)", RUN)
@@ -124,55 +119,9 @@ class DiagnosisSettings(LogSettings):
 
 
 @dataclass
-class AdviseSettings(ReadSettings):
-    """Settings of `advise`."""
+class WatchSettings(DiagnosisSettings):
+    """Settings of `watch`: those of `diagnose`, and how long."""
 
-    paths: list[str] = setting(
-        [], "paths", "a configuration and a log; plain arguments: the log is what holds rewards", PROBLEM
-    )
-    config: str | None = setting(
-        None,
-        "path",
-        "the trainer's configuration: YAML, JSON, TOML, a shell or Python script, or a run's folder",
-        PROBLEM,
-    )
-    log: str | None = setting(None, "path", "the run's log, in any format that fit reads", PROBLEM)
-    options: dict[str, Any] = setting(
-        {}, "", "further settings in the trainer's words: options.num_iterations=4", PROBLEM
-    )
-    framework: str | None = setting(
-        None,
-        "",
-        "trl | verl | openrlhf | nemo_rl | prime_rl | open_instruct | own_loop | ... or a plug-in's; null: by the keys",
-        PROBLEM,
-    )
-    version: str | None = setting(None, "", "release of the trainer, for defaults that changed: version=0.17", PROBLEM)
-    learning_rate: float | None = setting(None, "", "eta; null: of the configuration", LEARNER)
-    momentum: float | None = setting(None, "", "mu (Adam: beta1); null: of the configuration", LEARNER)
-    optimizer: dict[str, Any] = name_of(None, (), "adamw | adam | sgd | nesterov | rmsprop; null: of the configuration")
-    staleness: dict[str, Any] = name_of(
-        None,
-        ("refresh", "lag", "pipeline"),
-        "refresh (model A) | lag (B) | pipeline (C); null: as the configuration implies",
-    )
-    refresh_interval: int | None = setting(
-        None, "optimiser steps", "N >= 1 (lag: the lag >= 0); null: K_ref as the trainer implements it", LEARNER
-    )
-    group_size: int | None = setting(None, "answers", "G; null: of the configuration", LEARNER)
-    kl_weight: float | None = setting(None, "", "beta; null: of the configuration", LEARNER)
-    stiffness: float | None = setting(
-        None,
-        "reward per logit^2 (sgd); 1 per unit of learning rate (Adam)",
-        "largest stiffness; null: from the log, else a table over response times",
-        LEARNER,
-    )
-    delay: float | None = setting(
-        None, "optimiser steps", "response time of the reward, read off a curve; instead of stiffness or log", LEARNER
-    )
-    success: float | None = setting(None, "", "success probability p of 0/1 rewards; null: from the log", LEARNER)
-    safety: float = setting(2.0, "", "margin that counts as safe, > 1", RUN)
-    signal: float = setting(0.9, "", "wanted share of groups that are not silent", RUN)
-    group_factor: float = setting(0.9, "", "wanted share of the gradient that an infinite group would give, c_G", RUN)
-    temperature: float = setting(0.5, "", "wanted noise variance over today's", RUN)
-    verbose: bool = setting(False, "", "print tables, answers and what was read, not some lines; -v for short", OUTPUT)
-    report: bool = setting(True, "", "write report/advice.html, .md and .png, ready to paste into an issue", OUTPUT)
+    seconds: float | None = setting(None, "seconds", "watch for so long (or for=60); null: until Ctrl-C", RUN)
+    idle: float | None = setting(None, "seconds", "end when nothing new came for so long; null: never", RUN)
+    every: float = setting(5.0, "seconds", "between two looks at the log", RUN)

@@ -1,1 +1,0 @@
-"""What a reward curve will do next, with the record of those forecasts on other curves."""

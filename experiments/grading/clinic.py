@@ -52,7 +52,6 @@ FOLDERS = ("BANDIT_LAB_RUN_CORPUS", "BANDIT_LAB_LOGS")
 ACCEPTED: dict[str, list[str]] = load("real_runs")["accepted"]
 """Label -> findings that name it."""
 BEFOREHAND = {
-    "no_group_baseline": "what a group is",
     "plumbing": "what cannot happen",
     "sampler_mismatch": "distances in healthy and in broken engines, none of them in these folders",
     "truncated_answers": "simulated runs",

@@ -4,16 +4,16 @@ Nothing can be learned at learning rate 0. What moves all the same is no matter 
 from the engine, the weights that it is given, the checker, or the order of the data.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from bandit_lab.app.document import Block, Column, Table
 from bandit_lab.runs.diagnose.excursions import noise_level
-from bandit_lab.runs.diagnose.mismatch import DISTANCE, RATIO
+from bandit_lab.runs.diagnose.plumbing import CONTROL_DISTANCE, HELD
 from bandit_lab.runs.logs.findings import paragraphs
-from bandit_lab.runs.read import Curve, Series
+from bandit_lab.runs.read import Curve
 from bandit_lab.runs.trainers import TRAINERS, Trainer, own_loop
 
 STEPS = 20
@@ -58,11 +58,16 @@ def _rows(curve: Curve) -> list[ControlRow]:
     """What a log of this kind holds, and what of it a control run must show."""
     key = curve.reward_series.key
     rows = [ControlRow(f"reward '{key}'" if key else "reward (log it)", _level(curve))]
-    rows += [ControlRow(f"{name.replace('_', ' ')} '{one.key}'", text(one)) for name, text in _MUST.items()
-             if (one := curve.series.get(name)) is not None]  # fmt: skip
+    rows += [
+        ControlRow(f"{name.replace('_', ' ')} '{one.key}'", held.must.format(start=one.value[:_FIRST].mean()))
+        for name, held in HELD.items()
+        if (one := curve.series.get(name)) is not None
+    ]
     if not {"mismatch", "importance_ratio"} & set(curve.series):
         rows.append(
-            ControlRow("log-probabilities (log them)", f"lie below {DISTANCE:g} nats apart in engine and trainer")
+            ControlRow(
+                "log-probabilities (log them)", f"lie below {CONTROL_DISTANCE:g} nats apart in engine and trainer"
+            )
         )
     return rows
 
@@ -73,22 +78,6 @@ def _level(curve: Curve) -> str:
     start, noise = float(curve.reward[:_FIRST].mean()), noise_level(curve.reward)
     within = 2 * 2 * noise * np.sqrt(1 / _FIRST + 1 / STEPS)  # twice the error, itself twice that of white noise
     return f"stay level: a mean of {STEPS} steps within {within:.2g} of {start:.3g}, where this run began"
-
-
-def _starts(series: Series) -> str:
-    return f"stay near {series.value[:_FIRST].mean():.3g}, where this run began"
-
-
-_MUST: dict[str, Callable[[Series], str]] = {
-    "entropy": _starts,
-    "length": _starts,
-    "truncation": _starts,
-    "kl": lambda _: "stay at 0: the policy is its own reference",
-    "clip_frac": lambda _: "stay at 0: no ratio leaves 1",
-    "grad_norm": lambda _: "be finite, and above 0 wherever the rewards of a group differ",
-    "mismatch": lambda _: f"stay level, below {DISTANCE:g} nats per token",
-    "importance_ratio": lambda _: f"stay level, between {1 / RATIO:g} and {RATIO:g}",
-}
 
 
 def _then(rate_logged: bool) -> list[str]:

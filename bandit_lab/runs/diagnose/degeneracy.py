@@ -21,6 +21,8 @@ _CLIMB = 0.25
 """Share of the scale by which a reward has climbed that stands high on it by its own doing."""
 _BELOW = 0.99
 """Largest score of a run that is solved: silence is no failure there."""
+_SATURATED = 0.6
+"""Share of the scale above which silent groups count only beyond what independent answers of this success give."""
 _ERRORS = 2.0
 """Standard errors by which a mean share must lie beyond its limit."""
 _FEWEST = 3
@@ -144,9 +146,17 @@ def judge(curve: Curve, settings: DiagnoseSettings, group_size: int | None = Non
         begun = since(steps, shares, int(np.sum(steps >= window[0])), settings.silent_share)
         text += f"; mean of the last fifth, above {settings.silent_share:.0%} {_when(begun, float(steps[0]))}"
         window = (min(begun, window[0]), window[1])
+    by_success = np.nan
+    known = group_size or int(curve.settings.get("group_size", 0))
+    if known > 1 and (curve.scale.low, curve.scale.high) == (0, 1) and curve.reward.size:
+        by_success = float(silent_share_bound(curve.reward[late], known).mean())
+    beyond = (value - by_success) / max(1 - by_success, 1e-12)  # NaN where the group size is not known
+    trusted = curve.scale.given or (curve.scale.low, curve.scale.high) == (0, 1) or _climbed(curve, height)
+    saturated = height > _SATURATED and trusted and not beyond >= settings.silent_share
     return Finding(
         "advantage_degeneracy",
         score,
         (Evidence("silent_share", window, value, settings.silent_share, text, score, _ALSO),),
         advice=advice,
+        note="saturated, little left to learn" if saturated else "",
     )

@@ -20,8 +20,6 @@ WITHOUT_REWARD = ("advantage_degeneracy", "policy_concentration", "diverging", "
 """What can be told of a log that holds no reward."""
 OUTCOMES = ("stalled", "collapsed", "diverging", "truncated_answers")
 """What became of a run, whatever the cause. Judged like the failures, and part of the verdict."""
-NO_BASELINE = "no_group_baseline"
-"""A group size of one: told from the run's settings, where they are known."""
 MISMATCH = "sampler_mismatch"
 """The engine samples from another policy than the one that is trained: told only where a log has its distance."""
 PLUMBING = "plumbing"
@@ -31,7 +29,6 @@ FORMAT_ONLY = "format_only"
 LENGTH = "answer_length"
 """The answers are much shorter or longer than they were: told only where a log has their length."""
 CAUSES_FIRST = (
-    NO_BASELINE,
     PLUMBING,
     MISMATCH,
     "truncated_answers",
@@ -90,6 +87,7 @@ class Finding:
     if it could not be judged, with what was `missing` and what that rules out. `remark`: what was seen and is no
     failure. `advice`: what to do next, where the evidence asks for something else than the failure's name does.
     `wanted`: what a log would have to hold to be judged, where that is not what such logs mostly lack.
+    `note`: why it is a note as long as nothing else is wrong, or nothing.
     """
 
     failure: str
@@ -99,6 +97,7 @@ class Finding:
     remark: str = ""
     advice: str = ""
     wanted: str = ""
+    note: str = ""
 
     @property
     def present(self) -> bool:
@@ -167,7 +166,8 @@ class Diagnosis:
 
     `severity` grades every failure of the verdict: (`failure` or `note`, reason). `gained` is false where the reward
     shows nothing learned. `first_step` of the log: no checkpoint lies before it. `unlike`: what sets the run apart
-    from all that the counts are of (`NO_REWARD`, `CONTROL`), or nothing.
+    from others (`NO_REWARD`, `CONTROL`), or nothing. `not_in_order`: why a control run gives no all-clear. `looked_at`:
+    what was judged; `not_judged`: columns that are logged and that no rule judges.
     """
 
     name: str
@@ -178,6 +178,9 @@ class Diagnosis:
     gained: bool = True
     first_step: float = -math.inf
     unlike: str = ""
+    not_in_order: tuple[str, ...] = ()
+    looked_at: tuple[str, ...] = ()
+    not_judged: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> tuple[str, ...]:
@@ -229,6 +232,10 @@ class Diagnosis:
         return tuple(f.missing for f in self.findings if f.missing)
 
 
+_SHOWN = 6
+"""Columns that a line names."""
+
+
 def _wanted(found: Diagnosis) -> list[str]:
     """What a log would have to hold for the rest to be judged."""
     lacking = (one.wanted or _METRICS.get(one.failure, "") for one in found.findings if one.score is None)
@@ -251,8 +258,6 @@ def next_step(found: Diagnosis) -> str:
         return {
             "reward_hacking": f"Stop; read answers from step {present[first].onset:g} on, and mend the reward before "
             "training goes on.",
-            NO_BASELINE: "Set the group size to 4 or more: with one answer per prompt there is no group to compare it "
-            "with.",
             MISMATCH: "Run the same settings at learning rate 0 and compare the log-probabilities of engine and "
             "trainer: mend what gives the engine its weights before any other setting.",
             PLUMBING: "Change no setting of the training. Run the same settings at learning rate 0, where nothing may "
@@ -275,9 +280,14 @@ def next_step(found: Diagnosis) -> str:
             "easier prompts.",
         }.get(first, f"Look at the evidence for {first.replace('_', ' ')}.")
     if found.unlike == CONTROL:
+        if found.not_in_order:
+            return f"No all-clear from this control run: {'; '.join(found.not_in_order)}."
         return "The plumbing that a control run tests is in order. Look for the run's own failure in its dynamics."
     lacking, noted = _wanted(found), " Watch what is noted." if found.notes else ""
     if found.verdict == ("not_judged",) or found.unlike:
         return f"Log {', '.join(lacking) or 'a longer run'}: then more can be judged.{noted}"
-    more = f" Log {', '.join(lacking)} too: what they show could not be judged." if lacking else ""
-    return f"Go on; nothing needs a change.{noted}{more}"
+    more = f" Not logged: {', '.join(lacking)}." if lacking else ""
+    rest = len(found.not_judged) - _SHOWN
+    others = ", ".join(found.not_judged[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+    beside = f" Logged and not judged: {others}." if others else ""
+    return f"Nothing that was looked at asks for a change: {', '.join(found.looked_at)}.{noted}{beside}{more}"

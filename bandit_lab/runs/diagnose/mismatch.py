@@ -6,6 +6,7 @@ engine alone gives .006 to .11 nats per token in public runs that learn. An engi
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,7 +25,8 @@ def judge(curve: Curve) -> Finding | None:
     distance, ratio = curve.series.get("mismatch"), curve.series.get("importance_ratio")
     if distance is not None:
         found += [_far(distance, rows, float(np.median(np.abs(distance.value[rows])))) for rows in _ends(distance)]
-    if ratio is not None:
+    if ratio is not None and (filled := ratio.value > 0).any():  # a mean ratio of 0 is none: nobody filled it
+        ratio = replace(ratio, step=ratio.step[filled], value=ratio.value[filled])
         found += [_off(ratio, rows, float(np.median(ratio.value[rows]))) for rows in _ends(ratio)]
     return Finding(MISMATCH, max(one.score for one in found), tuple(found)) if found else None
 
@@ -46,7 +48,7 @@ def _far(series: Series, rows: slice, value: float) -> Evidence:
 
 
 def _off(series: Series, rows: slice, value: float) -> Evidence:
-    score = abs(math.log(value)) / math.log(RATIO) if value > 0 else math.inf
+    score = abs(math.log(value)) / math.log(RATIO)
     text = f"'{series.key}': the trainer finds the answers {value:.3g} times as likely as the sampler did"
     also = f"or below {1 / RATIO:g}"
     return Evidence("importance_ratio", _window(series, rows), value, RATIO, text, min(score, 1e3), also)

@@ -7,6 +7,9 @@
   and trainer lie apart. A mean that runs far below while nothing is learned is minimised instead of penalised.
 """
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 
 from bandit_lab.runs.diagnose.evidence import PLUMBING, Evidence, Finding
@@ -34,6 +37,60 @@ def is_control(curve: Curve) -> bool:
 def is_short_control(curve: Curve) -> bool:
     """The same, and no longer than a control run: in a long log the rate is rounded, as it is where a gain shows."""
     return is_control(curve) and _FEWEST <= curve.reward.size <= _LONGEST and not gain_of(curve.reward).shows
+
+
+class Held(NamedTuple):
+    """What a quantity must do at learning rate 0, in words, and whether a series does."""
+
+    must: str
+    holds: Callable[[Series], bool]
+
+
+def _level(series: Series) -> bool:
+    """Whether the last fifth stands where the first does, within its error."""
+    if series.value.size < _FEWEST:
+        return True
+    gain = gain_of(series.value)
+    return bool(abs(gain.change[0]) <= 2 * CLEAR * max(float(gain.error[0]), 1e-12))
+
+
+def _below(limit: float) -> Callable[[Series], bool]:
+    return lambda series: bool(median(np.abs(series.value)) <= limit)
+
+
+CONTROL_DISTANCE, CONTROL_RATIO = 0.1, 1.1
+"""Nats per token, and mean ratio, that rounding alone may give engine and trainer of one policy: trainers warn at the
+first, and public runs that learn stay below .11."""
+HELD: dict[str, Held] = {
+    "entropy": Held("stay near {start:.3g}, where this run began", _level),
+    "length": Held("stay near {start:.3g}, where this run began", _level),
+    "truncation": Held("stay near {start:.3g}, where this run began", _level),
+    "kl": Held("stay at 0: the policy is its own reference", _below(0.01)),
+    "clip_frac": Held("stay at 0: no ratio leaves 1", _below(0.001)),
+    "grad_norm": Held(
+        "be finite, and above 0 wherever the rewards of a group differ", lambda series: bool(median(series.value) > 0)
+    ),
+    "mismatch": Held(f"stay level, below {CONTROL_DISTANCE:g} nats per token", _below(CONTROL_DISTANCE)),
+    "importance_ratio": Held(
+        f"stay level, between {1 / CONTROL_RATIO:.2g} and {CONTROL_RATIO:g}",
+        lambda series: bool(1 / CONTROL_RATIO <= median(series.value) <= CONTROL_RATIO),
+    ),
+}
+"""What a control run must show, by quantity."""
+_EITHER = ("mismatch", "importance_ratio")
+
+
+def not_in_order(curve: Curve) -> tuple[str, ...]:
+    """Why a control run gives no all-clear: what its log shows otherwise, and what it does not hold."""
+    wrong = [
+        f"'{one.key}' stands at {median(one.value):.3g} and must {held.must.format(start=one.value[:5].mean())}"
+        for name, held in HELD.items()
+        if (one := curve.series.get(name)) is not None and not held.holds(one)
+    ]
+    lacking = [name for name in HELD if name not in curve.series and name not in _EITHER]
+    lacking += ["log-probabilities of engine and trainer"] if not set(_EITHER) & set(curve.series) else []
+    missing = f"not logged: {', '.join(lacking).replace('_', ' ')}" if lacking else ""
+    return (*wrong, *([missing] if missing else []))
 
 
 def judge(curve: Curve) -> Finding | None:

@@ -10,7 +10,7 @@ Where these stand alone they are notes as long as neither the reward nor the hel
 has fallen from its best, and
 
 - concentration and length: the reward stands in the upper half of its scale, or still rises;
-- degeneracy: the reward still rises.
+- degeneracy: the reward still rises, or stands so high that silence is what independent right answers give.
 
 These numbers grade a finding and say why; none of them decides whether there is one. Errors are those of white noise
 from point to point.
@@ -54,7 +54,8 @@ def severities(findings: Sequence[Finding], curve: Curve) -> dict[str, tuple[Sev
     spread = _spread_alone(findings, curve)
     causes = [name for name in present if name not in _MEANS and name not in _NO_CAUSE and name not in spread]
     harm = _HARM.get(causes[0], causes[0].replace("_", " ")) if causes else ""
-    grades = {name: _grade(name, curve, harm) if name in _MEANS else ("failure", "") for name in present}
+    noted = {finding.failure: finding.note for finding in findings}
+    grades = {name: _grade(name, curve, harm, noted[name]) if name in _MEANS else ("failure", "") for name in present}
     if "stalled" in present and curve.reward.size < YOUNG and np.ptp(curve.reward):
         grades["stalled"] = ("note", f"no gain in {curve.reward.size} rewards, which healthy runs may need as well")
     return grades | spread | ({"truncated_answers": _cut_off(curve)} if "truncated_answers" in present else {})
@@ -79,7 +80,7 @@ def _cut_off(curve: Curve) -> tuple[Severity, str]:
     return "failure", "nearly all answers are cut off, and nothing shows a gain"
 
 
-def _grade(failure: str, curve: Curve, harm: str) -> tuple[Severity, str]:
+def _grade(failure: str, curve: Curve, harm: str, noted: str) -> tuple[Severity, str]:
     what = _MEANS[failure]
     if harm:
         return "failure", f"{what}, and there is {harm}"
@@ -89,6 +90,8 @@ def _grade(failure: str, curve: Curve, harm: str) -> tuple[Severity, str]:
         return "failure", f"{what}, and the reward has fallen from its best"
     if curve.eval is not None and _fallen(curve.eval.value):
         return "failure", f"{what}, and the held-out result has fallen from its best"
+    if noted:
+        return "note", f"{what}, {noted}"
     if _rising(curve.reward) and _rise(curve) > _LEAST_RISE:
         return "note", f"{what}, but the reward still rises"
     if failure in ("policy_concentration", LENGTH) and _high(curve):

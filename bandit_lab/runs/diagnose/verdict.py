@@ -21,13 +21,11 @@ from bandit_lab.runs.diagnose import (
 from bandit_lab.runs.diagnose.evidence import (
     CONTROL,
     FAILURES,
-    NO_BASELINE,
     NO_REWARD,
     OUTCOMES,
     WITHOUT_REWARD,
     DiagnoseSettings,
     Diagnosis,
-    Evidence,
     Finding,
 )
 from bandit_lab.runs.diagnose.registry import DIAGNOSTICS, register_diagnostic
@@ -41,11 +39,6 @@ _NEAR_TOP = 0.85
 def traps(curve: Curve, group_size: int | None = None, refresh_interval: float | None = None) -> tuple[str, ...]:
     """One sentence per trap found; empty if none."""
     found = []
-    size = group_size or int(curve.settings.get("group_size", 0))
-    if size == 1:
-        found.append(
-            "group size 1: there is no group baseline; verl with adv_estimator=grpo takes the raw reward as advantage"
-        )
     clip = curve.series.get("clip_frac")
     interval = refresh_interval or curve.settings.get("refresh_interval")
     if clip is not None and not np.any(clip.value):
@@ -101,6 +94,17 @@ def _below_threshold(finding: Finding) -> Finding:
     return replace(finding, score=0.99, evidence=evidence)
 
 
+_UNJUDGED = ("clip_frac", "age")
+"""Quantities that are read and that no rule judges."""
+
+
+def _looked_at(curve: Curve) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(quantities that were judged, columns that are logged and were not)."""
+    judged = [name.replace("_", " ") for name in curve.series if name not in (*_UNJUDGED, "lr")]
+    judged = ["reward"] * bool(curve.reward.size) + judged + ["held-out results"] * (curve.eval is not None)
+    return tuple(judged), (*(curve.series[name].key for name in _UNJUDGED if name in curve.series), *curve.unread)
+
+
 def _without_reward(failure: str) -> Finding:
     missing = f"no reward is logged: {failure.replace('_', ' ')} cannot be judged"
     return Finding(failure, None, missing=missing, wanted="the reward")
@@ -111,12 +115,10 @@ def diagnose(
     settings: DiagnoseSettings | None = None,
     group_size: int | None = None,
     refresh_interval: float | None = None,
-    no_baseline: str = "",
 ) -> Diagnosis:
     """Judge one run on the four failure modes and on what became of it; what the log cannot tell is said in `missing`.
 
     `group_size` and `refresh_interval` of the trainer, where known, allow bounds that the log alone does not.
-    `no_baseline` says in words that its advantage has none, where that is so: then this is the first failure.
     """
     settings = settings or DiagnoseSettings()
     known = (*FAILURES, *OUTCOMES)
@@ -135,12 +137,6 @@ def diagnose(
         findings = tuple(_below_threshold(one) if one.failure == "stalled" and one.present else one for one in findings)
     asked = (plumbing.judge(curve), mismatch.judge(curve), format_only.judge(curve), length.judge(curve))
     findings = (*(one for one in asked if one is not None), *findings)
-    if no_baseline:
-        window = (float(curve.leading.step[0]), float(curve.leading.step[-1]))
-        findings = (
-            Finding(NO_BASELINE, 1.0, (Evidence("answers_per_prompt", window, 1, 1, no_baseline, 1.0),)),
-            *findings,
-        )
     grades, nothing = severities(findings, curve), "" if unlike else idle(curve)
     remarks = [*curve.notes, *([nothing] if nothing else []), *(why for _, why in grades.values() if why)]
     remarks += [one.remark for one in findings if one.remark]
@@ -153,4 +149,6 @@ def diagnose(
         not unlike and not nothing and curve.reward.size >= outcomes.FEWEST,
         float(curve.leading.step[0]),
         unlike,
+        plumbing.not_in_order(curve) if unlike == CONTROL else (),
+        *_looked_at(curve),
     )

@@ -56,7 +56,8 @@ def work(log: Log, settings: DiagnoseSettings, setup: Setup | None = None) -> Di
         extra = tuple(f"{trap.text} ({trap.source})" for trap in setup.traps)
     elif found_there is not None and (fact := found_there.facts.get("group_size")) and fact.origin != "default":
         size = size or int(found_there.number("group_size") or 0) or None
-    found = diagnose(log.curve, settings, size, interval, _without_baseline(setup or found_there, size))
+    found = diagnose(log.curve, settings, size, interval)
+    extra = (*(one for one in [_without_baseline(setup or found_there, size)] if one), *extra)
     return replace(found, traps=(*dict.fromkeys((*found.traps, *extra)),))
 
 

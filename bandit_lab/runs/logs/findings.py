@@ -31,7 +31,6 @@ _SENTENCES = {
     "plumbing": "Plumbing: the log shows what no run that is wired as it should be can show.",
     "format_only": "Format only: the answers have the form and not the answer.",
     "answer_length": "Answer length: the answers are a small part as long as they were, or several times as long.",
-    "no_group_baseline": "No group baseline: with one answer per prompt the advantage is not relative to a group.",
     "dynamical_instability": "Dynamical instability: sustained oscillation, growing fluctuations or a collapse.",
 }
 BRIEF = {
@@ -47,7 +46,6 @@ BRIEF = {
     "plumbing": "plumbing",
     "format_only": "format",
     "answer_length": "length",
-    "no_group_baseline": "no baseline",
 }
 """Names of the failures where there is little room."""
 _NUMBER = 0.05

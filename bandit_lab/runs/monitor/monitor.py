@@ -94,7 +94,7 @@ class Monitor:
         if scale is not None:
             low, high = _checks.numbers("scale", scale, 2)
             _checks.require(low < high, "scale", "(lowest, highest) with lowest < highest", scale)
-        _checks.require(0 < false_alarm < 1, "false_alarm", "a number in (0, 1)", false_alarm)
+        _checks.require(1e-12 <= false_alarm < 1, "false_alarm", "a number in [1e-12, 1)", false_alarm)
         _checks.integer("room", room, 2 * spending.FIRST)
         self._group_size, self._patience, self._rate = group_size, patience, false_alarm
         self._scale = None if scale is None else RewardScale(float(scale[0]), float(scale[1]), True)

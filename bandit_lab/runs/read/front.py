@@ -23,6 +23,8 @@ from bandit_lab.runs.read.record import Curve
 from bandit_lab.runs.read.restarts import runs_of
 from bandit_lab.runs.read.table import LogTable
 
+FAULTS = (KeyError, IndexError, TypeError, AttributeError)
+STRICT = False
 T = TypeVar("T")
 
 
@@ -144,7 +146,10 @@ def _guarded(path: Path, action: Callable[[], T]) -> T:
 
 
 def _told(action: Callable[[], T]) -> T:
-    """`action()`, with every failure a ValueError: readers stand on libraries with errors of their own."""
+    """`action()`, with every failure a ValueError: readers stand on libraries with errors of their own.
+
+    Errors of our own code are told as such, and raised as they are where `STRICT` is set, as in tests.
+    """
     try:
         return action()
     except (ValueError, packed.NoRoom):
@@ -153,6 +158,10 @@ def _told(action: Callable[[], T]) -> T:
         got = "one nested too deeply"
     except MemoryError:
         got = "one that takes more memory than there is"
+    except FAULTS as error:
+        if STRICT:
+            raise
+        raise ValueError(f"the reader failed, a fault of this program: {type(error).__name__} {error}") from error
     except Exception as error:
         got = getattr(error, "strerror", None) or f"{type(error).__name__}: {str(error)[:80]}"
     raise ValueError(f"expected a log that can be read, got {got}")

@@ -76,7 +76,7 @@ def curve(name: str, source: str, parsed: Parsed, table: LogTable, options: Read
     held = None
     if not is_eval or options.eval_key:
         held = held_out_series(table, step, held_out, reward_key, framework, options)
-    used = {reward_key, *parts, *(one.key for one in others.values()), *([held.key] if held else [])}
+    used = {reward_key, step_key, *parts, *(one.key for one in others.values()), *([held.key] if held else [])}
     return Curve(
         name=name,
         source=source,
@@ -93,6 +93,7 @@ def curve(name: str, source: str, parsed: Parsed, table: LogTable, options: Read
         nonfinite_steps=raw.nonfinite_steps,
         gradient_lost=_gradient_lost(table, step, pool, framework),
         late_columns=columns_that_say_so(table),
+        unread=_unread(table, used),
         recognised=(*_origin(parsed, table, framework), text, step_text),
         notes=(*parsed.notes, *mended, *raw.notes, *left_out, *_unused_evaluations(table, used)),
     )
@@ -119,6 +120,7 @@ def _without_reward(
         settings=repeated_settings(table, framework),
         gradient_lost=_gradient_lost(table, step, pool, framework),
         late_columns=columns_that_say_so(table),
+        unread=_unread(table, {step_key, *(one.key for one in others.values())}),
         recognised=(*_origin(parsed, table, framework), "reward: none", step_text),
         notes=(*parsed.notes, *unread, *([lost] if lost else [])),
     )
@@ -144,6 +146,12 @@ def _gradient_lost(table: LogTable, step: Floats, pool: RowMask, framework: str)
         good = np.flatnonzero(np.isfinite(table.column(key)[rows][order]))
         return np.asarray(step[rows][order][good[-1] + 1 if good.size else 0 :])
     return np.zeros(0)
+
+
+def _unread(table: LogTable, used: set[str]) -> tuple[str, ...]:
+    """Numeric columns that hold something and that nothing was taken from, by name."""
+    parts = {part for key in used for part in key.split("' + '")}
+    return tuple(key for key in table.keys if key not in parts and not key.startswith("__") and table.logged(key))
 
 
 def _unused_evaluations(table: LogTable, used: set[str]) -> tuple[str, ...]:

@@ -99,7 +99,8 @@ class Curve:
     to its series on its *own* steps; `column` puts one on the reward's steps. `parts` are further reward keys of the
     same run (accuracy, format, ...). `nonfinite_steps` [m] are the steps whose reward was NaN or infinite and was left
     out, `gradient_lost` [k] those whose gradient norm was. `late_columns` are columns
-    whose names say that samples may be older than the policy that they train (`runs.read.asynchrony`). `restarted`
+    whose names say that samples may be older than the policy that they train (`runs.read.asynchrony`), `unread` all
+    numeric columns that were taken for nothing. `restarted`
     says that it is one of several runs that came one after the other in a file.
     """
 
@@ -118,6 +119,7 @@ class Curve:
     nonfinite_steps: Floats = field(default_factory=lambda: np.zeros(0))
     gradient_lost: Floats = field(default_factory=lambda: np.zeros(0))
     late_columns: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
     restarted: bool = False
     recognised: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -99,8 +99,8 @@ class LogTable:
         return present
 
     def logged(self, key: str, rows: RowMask | None = None) -> bool:
-        """Whether the numeric column `key` holds a finite number, in one of these rows [rows] if they are given."""
-        places, values = self._numbers[key]
+        """Whether a numeric column `key` holds a finite number, in one of these rows [rows] if they are given."""
+        places, values = self._numbers.get(key, (b"", b""))
         finite = np.isfinite(np.frombuffer(values, np.float64))
         return bool((finite if rows is None else finite & rows[np.frombuffer(places, np.int64)]).any())
 

@@ -189,12 +189,16 @@ def loss_series(
     return {"loss": _series(table, key, step, rows, framework, None, thin=options.thin)} if key else {}
 
 
-def _with_other_half(table: LogTable, found: Series, step: Floats, rows: RowMask, options: ReadOptions) -> Series:
-    """The sum of two columns where a trainer logs its silent groups in two, else the one."""
+def _with_other_half(
+    table: LogTable, found: Series, step: Floats, rows: RowMask, options: ReadOptions
+) -> Series | None:
+    """The sum of two columns where a trainer logs its silent groups in two, else the one; None without the other."""
     end = next((end for end in aliases.OTHER_HALF if found.key.endswith(end)), "")
-    key = found.key.removesuffix(end) + aliases.OTHER_HALF.get(end, "")
-    if not end or not table.logged(key, rows):
+    if not end:
         return found
+    key = found.key.removesuffix(end) + aliases.OTHER_HALF[end]
+    if not table.logged(key, rows):
+        return None
     other = _series(table, key, step, rows, found.framework, None, thin=options.thin)
     both = np.nan_to_num(other.at(found.step)) + found.value
     return replace(found, value=both, key=f"{found.key}' + '{key}")

@@ -109,7 +109,6 @@ def files_of_at_most(size: int):
     [
         ["fit", "g.jsonl.gz", "models=[sigmoid]"],
         ["diagnose", "g.jsonl.gz"],
-        ["explore", "g.jsonl.gz", "open=false", "compilation_cache=null", "run_dir=here"],
         ["explore", "open=false", "compilation_cache=null", "run_dir=here"],
         ["watch", "run.jsonl", "seconds=0.1", "every=0.1", "run_dir=here"],
     ],
@@ -118,7 +117,7 @@ def test_a_full_disk_is_an_error_and_the_command_that_is_offered_works(arguments
     """No rows of a log that could not be unpacked, and nothing that is refused when there is room again."""
     Path("g.jsonl.gz").write_bytes(gzip.compress(LOG.encode()))
     Path("run.jsonl").write_text(LOG)
-    with files_of_at_most(4000):
+    with files_of_at_most(1000):
         assert main(arguments) == INTERRUPTED
     shown = capsys.readouterr()
     assert (shown.out, shown.err.count("\n")) == ("", 1)

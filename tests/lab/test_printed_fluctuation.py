@@ -41,11 +41,9 @@ CASES = [
 @pytest.mark.parametrize(("rule", "batch"), CASES, ids=lambda value: value if isinstance(value, str) else str(value))
 def test_printed_std_is_that_of_sampled_runs(rule, batch):
     setting = {"momentum": 0.0, "group_size": 8, "refresh_interval": 3, "staleness": rule, **BATCHES[batch]}
-    try:
-        exact = bl.predict(**setting).thresholds.learning_rate.exact
-    except ValueError as error:
-        assert batch == "reused", error
-        pytest.skip(str(error))
+    if batch == "reused" and not STALENESS.build(rule["name"], {}).block_synchronous:
+        pytest.skip("without blocks no batch can be reused")
+    exact = bl.predict(**setting).thresholds.learning_rate.exact
     rate = 0.02 * exact if isinstance(exact, float) else 0.1
     found = bl.predict(**setting, learning_rate=rate)
     printed = found.stationary_std["expected_reward"]

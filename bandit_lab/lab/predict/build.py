@@ -114,6 +114,12 @@ def check_runs(settings: SimulationSettings) -> None:
     _checks.require(not alone, "rng", "null with path=reference (it draws with JAX's own keys)", settings.rng)
 
 
+def precision_of(settings: SimulationSettings, learner: Learner) -> str:
+    """`precision`, or its default: float32 for sampled runs of an optimiser that does not divide, else float64."""
+    single = settings.dynamics == "sampled" and not learner.optimizer.divides
+    return settings.precision or ("float32" if single else "float64")
+
+
 def scheduled(settings: Settings) -> dict[str, np.ndarray]:
     """Values [steps] of every setting that is a schedule, by its name. Raises ValueError for what is none."""
     chosen = ((name, getattr(settings, name)) for name in SCHEDULED)

@@ -5,6 +5,7 @@ options and their defaults are those of `conf/bandit/my_bandit.yaml` beside its 
 the function or class that builds it.
 """
 
+import contextlib
 import importlib
 import inspect
 import re
@@ -86,19 +87,32 @@ def load(
     registries(laboratory)
     _load_entry_points()
     _state["loaded"] |= laboratory
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.append(str(Path.cwd()))
-    for name in names:
-        _guarded(
-            f"plugins: expected modules that can be imported, got {name!r}", partial(importlib.import_module, name)
-        )
-        _check_registers(name)
-        plugin_source.sources([name])
+    with _beside_working_directory():
+        for name in names:
+            _guarded(
+                f"plugins: expected modules that can be imported, got {name!r}", partial(importlib.import_module, name)
+            )
+            _check_registers(name)
+            plugin_source.sources([name])
     for registry in registries(laboratory=False).values():
         for variant in registry if not registry.given else ():
             if registry.is_outside(variant):
                 registry.build(variant, {})
     compose.register([*_choices(overrides, laboratory, folder)], folder, only)
+
+
+@contextlib.contextmanager
+def _beside_working_directory() -> Iterator[None]:
+    """Inside, modules of the working directory are found, behind all others; elsewhere code there is not looked at."""
+    here = str(Path.cwd())
+    added = "" not in sys.path and here not in sys.path
+    if added:
+        sys.path.append(here)
+    try:
+        yield
+    finally:
+        if added:
+            sys.path.remove(here)
 
 
 def _check_registers(name: str) -> None:

@@ -222,15 +222,14 @@ def _function_of(command: str) -> Callable[..., Document] | None:
 
 def finished(command: str, folder: Path, incomplete: str = "") -> Document:
     """A finished run folder as a document: content of its summary, its data, its pictures."""
-    import xarray
-
+    from bandit_lab.app.folder.results import opened
     from bandit_lab.app.folder.written import RESULTS, SUMMARY
     from bandit_lab.app.terminal.commands import COMMANDS
 
     summary = json.loads((folder / SUMMARY).read_bytes())
     data = None
     if (folder / RESULTS).exists():
-        with xarray.open_zarr(folder / RESULTS, chunks=None) as stored:
+        with opened(folder / RESULTS) as stored:
             data = stored.load()
     single = {key: value for key, value in summary.items() if not isinstance(value, dict | list)}
     sections: dict[str, list[Block]] = {"": [Values(single)]}

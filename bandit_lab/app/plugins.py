@@ -163,6 +163,7 @@ def named(overrides: Iterable[str]) -> list[str]:
         if not re.match(r"\+{0,2}plugins=", argument):
             continue
         from hydra.core.override_parser.overrides_parser import OverridesParser
+        from hydra.core.override_parser.types import ChoiceSweep
         from hydra.errors import HydraException
 
         try:
@@ -170,7 +171,7 @@ def named(overrides: Iterable[str]) -> list[str]:
         except HydraException:
             continue
         values: Any = parsed.value()
-        for value in values.list if parsed.is_choice_sweep() else [values]:
+        for value in values.list if isinstance(values, ChoiceSweep) else [values]:
             modules += [str(name) for name in value] if isinstance(value, list) else []
     return modules
 

@@ -83,7 +83,10 @@ def composed(command: str, keywords: dict[str, Any]) -> tuple[Any, frozenset[str
         parent, _, name = key.rpartition(".")
         if parent == "sweep":
             check_sweepable(name)
-        OmegaConf.update(config, key, plain(key, value), merge=False, force_add=parent in OPEN)
+        try:
+            OmegaConf.update(config, key, plain(key, value), merge=False, force_add=parent in OPEN)
+        except RecursionError:
+            raise ValueError(f"{key}: expected a value, got one that is nested too deeply") from None
     if keywords.get("run_dir") is None:
         for key in KEPT_BETWEEN_RUNS:
             if key in config and key not in keywords:

@@ -50,8 +50,11 @@ def variant(kind: str, chosen: Mapping[str, Any] | str) -> Any:
     """
     name, options = (chosen, {}) if isinstance(chosen, str) else (chosen.get("name", ""), dict(chosen))
     options.pop("name", None)
+    options = {key: float(one) if type(one) is int and abs(one) > 2**53 else one for key, one in options.items()}
     if kind == "optimizer":
-        return Optimizer(name, tuple(sorted((options.get("options") or {}).items())))
+        further = options.get("options") or {}
+        _checks.require(isinstance(further, Mapping), "optimizer.options", "a dictionary of options", further)
+        return Optimizer(name, tuple(sorted(further.items())))
     return _RULES[kind].build(name, options)
 
 

@@ -38,8 +38,7 @@ def test_run_folder_has_pictures_numbers_and_verdicts(lab, capsys):
     assert any("squares.same" in line and "yes" in line for line in out)
     assert any("squares.larger" in line and "NO" in line for line in out)
     names = {path.name for path in (lab.path / "run").iterdir()}
-    pictures = {f"squares{ending}.png" for ending in ("", "_wide")}
-    assert names == {"config.yaml", "summary.json", "manifest.json", "results.zarr", "squares.csv", *pictures}
+    assert names == {"config.yaml", "summary.json", "manifest.json", "results.zarr", "squares.csv", "squares.png"}
     same, larger = json.loads((lab.path / "run/summary.json").read_text())["claims"]
     assert {"id", "statement", "source", "predicted", "measured", "tolerance", "holds"} <= set(same)
     assert same["holds"]
@@ -59,11 +58,10 @@ def test_pictures_repeat_to_the_byte_and_have_the_promised_width(lab):
 
     for run in ("one", "two"):
         assert reproduce(f"run_dir={run}", "formats=png,pdf,svg") == OK
-    assert len(list((lab.path / "one").glob("squares*.*"))) == 7
+    assert len(list((lab.path / "one").glob("squares*.*"))) == 4
     for path in (lab.path / "one").glob("squares*"):
         assert path.read_bytes() == (lab.path / "two" / path.name).read_bytes(), path.name
-    for name, inches in (("squares.png", 3.4), ("squares_wide.png", 7.0)):
-        assert matplotlib.image.imread(lab.path / "one" / name).shape[1] == round(200 * inches)
+    assert matplotlib.image.imread(lab.path / "one/squares.png").shape[1] == round(200 * 3.4)
 
 
 EDITS = [
@@ -362,7 +360,7 @@ def test_publishing_merges_and_writes_the_index(lab):
         assert part in page
     assert "`python -m bandit_lab reproduce squares quality=paper`" in page
     assert "reproduce cubes quality=draft" in page
-    assert {"squares.png", "squares_wide.png", "squares.csv"} <= {p.name for p in (lab.path / "figures").iterdir()}
+    assert {"squares.png", "squares.csv"} <= {p.name for p in (lab.path / "figures").iterdir()}
     index = (lab.path / "experiments/README.md").read_text()
     assert "../figures/squares.png" in index
     assert "Is the measured square the predicted one?" in index
@@ -382,7 +380,7 @@ def test_a_table_of_somebody_else_is_not_touched(lab, capsys, text):
     assert lab.ran() == []
 
 
-@pytest.mark.parametrize("theirs", ["squares.png", "squares_wide.pdf", "squares.csv", "claims.md"])
+@pytest.mark.parametrize("theirs", ["squares.png", "squares.pdf", "squares.csv", "claims.md"])
 def test_publishing_replaces_nothing_of_somebody_else(lab, theirs, capsys):
     (lab.path / "figures").mkdir()
     (lab.path / "figures" / theirs).write_text("mine")
@@ -403,7 +401,7 @@ def test_what_is_published_is_drawn_again_from_its_numbers_without_a_measurement
     lab.edit("squares", "grow", "rise")
     assert reproduce("run_dir=three", "numbers=figures", "publish=figures", "cache=null", "formats=pdf,png") == OK
     after = {path.name: path.read_bytes() for path in (lab.path / "figures").iterdir()}
-    assert set(after) - set(before) == {"squares.pdf", "squares_wide.pdf"}
+    assert set(after) - set(before) == {"squares.pdf"}
     same = {name for name in before if before[name] == after[name]}
     assert same == {"squares.csv"}
     content = json.loads(after["claims.json"])

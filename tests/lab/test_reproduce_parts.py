@@ -83,7 +83,7 @@ def bandit(x):
     return two_arm(x)
 def other(x):
     return k_arm(WIDE)
-def draw(figure, found, wide):
+def draw(figure, found):
     return shared(WIDE)
 CLAIMS = (lambda f: f.measured.x,)
 """
@@ -320,8 +320,7 @@ def test_the_key_covers_the_rooms_of_study_that_a_measurement_uses(experiment):
     assert [name for name in used if not name.startswith(frame + covered)] == []
 
 
-@pytest.mark.parametrize("wide", [False, True])
-def test_a_picture_says_above_it_what_was_found_in_which_setting_and_what_failed(wide):
+def test_a_picture_says_above_it_what_was_found_in_which_setting_and_what_failed():
     def trained(setting):
         return sheet.trained(sheet.two_arms((0.9, 0.1)), "GRPO with std", kl_weight=[0.5, 2])
 
@@ -333,12 +332,12 @@ def test_a_picture_says_above_it_what_was_found_in_which_setting_and_what_failed
     heights = {}
     for claim in (holding, failing):
         one = SimpleNamespace(
-            draw=lambda figure, found, wide: figure.subplots(),
+            draw=lambda figure, found: figure.subplots(),
             trained=trained,
             finding="It is {one:.0%}",
             claims=[claim],
         )
-        with sheet.drawn(one, _found(1, 1.1), wide, claims.rows(one, _found(1, 1.1))) as figure:
+        with sheet.drawn(one, _found(1, 1.1), claims.rows(one, _found(1, 1.1))) as figure:
             shown[claim.short] = [" ".join(text.get_text().split()) for text in figure.texts]
             heights[claim.short] = figure.get_figheight()
     said = "two arms, success probabilities 0.9, 0.1; GRPO with std; KL weight 0.5 to 2; drift at G = infinity"
@@ -365,19 +364,10 @@ def test_networks_are_named_in_half_a_sentence():
     assert sheet.writers(about, "mlp") == "network (mlp) that writes 3 tokens out of 2, parity"
 
 
-@pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize("shared", [False, True])
-def test_panels_share_the_axis_along_which_they_lie(wide, shared):
-    first, second = sheet.panels(Figure(), wide, 2, heights=(2, 4), shared=shared)
-    first.set(xlim=(3, 4), ylim=(5, 6))
-    assert (second.get_xlim() == (3, 4)) == (shared and not wide)
-    assert (second.get_ylim() == (5, 6)) == (shared and wide)
-
-
 def test_lettered_panels_and_small_notes():
-    panels = sheet.panels(Figure(), True, 6, heights=(2, 4), across=(3, 2), lettered=True)
+    panels = sheet.panels(Figure(), 6, height=4, across=2, lettered=True)
     assert "".join(panel.get_title(loc="left") for panel in panels) == "abcdef"
-    assert sheet.panels(Figure(), True, 2, heights=(2, 4))[0].get_title(loc="left") == ""
+    assert sheet.panels(Figure(), 2, height=4)[0].get_title(loc="left") == ""
     sheet.small_note(panels[1], 0.1, 0.2, "here", ha="right")
     (text,) = panels[1].texts
     assert (text.get_fontsize(), text.get_ha(), text.get_position()) == (sheet.SMALLEST_TEXT, "right", (0.1, 0.2))

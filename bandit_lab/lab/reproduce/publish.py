@@ -16,7 +16,7 @@ from bandit_lab.lab.reproduce.experiment import Experiment, Results
 DONE, FAILED, SKIPPED = "done", "failed", "skipped"
 CLAIMS, TABLE, INDEX = "claims.json", "claims.md", "README.md"
 FORMATS = ("png", "pdf", "svg")
-_ENDINGS = (*(f"{width}.{kind}" for kind in FORMATS for width in ("", "_wide")), ".csv")
+_ENDINGS = (*(f".{kind}" for kind in FORMATS), ".csv")
 
 
 @dataclass

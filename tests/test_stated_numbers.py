@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from bandit_lab import theory
-from bandit_lab.lab.reproduce.experiment import read_setting
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = "docs/results.md"

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray
+from bandit_lab.runs.watch.settings import WatchSettings
 
 import bandit_lab as bl
 from bandit_lab.app.chunks import ChunkStore, Planned, Record, RunLock, hash_of
@@ -18,7 +19,6 @@ from bandit_lab.app.folder import export, status, written
 from bandit_lab.app.folder.results import chunk_shape
 from bandit_lab.app.terminal import multirun
 from bandit_lab.runs.watch import command as watch
-from bandit_lab.runs.watch.settings import WatchSettings
 
 SMALL = ["sweep.refresh_interval=[1,4]", "sweep.learning_rate.num=8", "momentum=0.5", "quiet=true", "pictures=false"]
 SAMPLED = ["group_size=8", "seeds=8", "steps=20", "sampled.multiple=[0.3,1.5]"]

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import xarray
+from experiments.grading.backtest import BASELINES
 
 from bandit_lab.lab.reproduce.experiment import Unavailable, discover, read_setting
 from bandit_lab.runs.fit import fit_many
-from experiments.grading.backtest import BASELINES
 
 
 @pytest.fixture

@@ -137,29 +137,6 @@ def test_what_lies_beyond_its_limit_and_is_no_failure_stays_none():
     assert said["stalled 2"] == frozenset()
 
 
-def test_agreement_counts_repositories_once():
-    """Nine runs of one repository agree, one of another has another failure, one of a third none: a third agrees."""
-    ill = [clinic.Run(f"many {n}", "stalled", "many", "own", Path("x")) for n in range(9)]
-    rest = [clinic.Run("one", "collapsed", "one", "own", Path("x")), clinic.Run("w", "healthy", "w", "own", Path("x"))]
-    told = {run.name: frozenset({"stalled"}) for run in (*ill, *rest)}
-    (found,) = clinic.agreement([*ill, *rest], told, {}).values()
-    counts = [found[key] for key in ("runs", "repositories", "same", "other", "healthy", "share")]
-    assert counts == [11, 3, 9, 1, 1, 0.333]
-    quiet = clinic.agreement(rest, dict.fromkeys(("one", "w"), frozenset()), {"one": "healthy", "w": "healthy"})
-    assert (quiet["healthy"]["same"], quiet["healthy"]["other"]) == (1, 1)
-
-
-def test_a_table_is_tried_on_the_repository_that_it_was_not_counted_on():
-    """Three repositories in which a finding agrees, one in which it does not: the others tell it 1, and it is 0; the
-    three are told 2/3. A finding of one repository alone cannot be told."""
-    runs = [clinic.Run(str(n), "stalled" if n else "healthy", str(n), "own", Path("x")) for n in range(4)]
-    told = {str(n): frozenset({"stalled"}) for n in range(4)} | {"0": frozenset({"stalled", "diverging"})}
-    found = clinic.calibration(runs, told, {})
-    assert (found["repositories"], found["findings_that_no_other_has"]) == (4, 1)
-    np.testing.assert_allclose([found["told"], found["true"]], [(1 + 3 * 2 / 3) / 4, 0.75], atol=1e-3)
-    np.testing.assert_allclose(found["error"], (1 + 3 * (1 / 3) ** 2) / 4, atol=1e-3)
-
-
 def test_a_folder_that_nobody_named_is_told_in_one_line(monkeypatch):
     monkeypatch.delenv("BANDIT_LAB_RUN_CORPUS", raising=False)
     with pytest.raises(SystemExit, match=r"^BANDIT_LAB_RUN_CORPUS: expected a folder with index.csv, got nothing$"):

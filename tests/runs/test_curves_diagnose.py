@@ -196,7 +196,6 @@ def test_white_noise_surrogates_would_be_caught(monkeypatch):
 
 
 def test_traps_are_named():
-    assert any("group size 1" in text for text in traps(curve(rising()), group_size=1))
     quiet = curve(rising(), clip_frac=np.zeros(120))
     assert any("by construction" in text for text in traps(quiet, refresh_interval=1))
     assert any("if the refresh interval is 1" in text for text in traps(quiet))

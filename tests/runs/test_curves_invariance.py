@@ -9,12 +9,10 @@ from simulated_curves import noise, simulate
 
 from bandit_lab.runs.diagnose import DiagnoseSettings, diagnose
 from bandit_lab.runs.fit import SHAPES, fit_many, surface
-from bandit_lab.runs.forecast.forecast import ForecastSettings, predict_curve
 from bandit_lab.runs.read import Curve, RewardScale, Series
 
 CHANGES = [(1e6, 1.0), (0.0, 1e6), (0.0, 1e-6), (-3e5, 0.01)]
 """(offset, scale). Rewards of 10^6 are rounded to 10^-10, so that answers agree to about that over the noise."""
-SETTINGS = ForecastSettings()
 IN_REWARD = {"plateau": True, "initial": True, "amplitude": False, "sigma": False}
 """Parameters in units of the reward: whether the offset belongs to them."""
 
@@ -64,24 +62,6 @@ def test_a_fit_that_is_not_centred_would_be_caught(plain, monkeypatch):
     monkeypatch.setattr(surface, "own_units", lambda reward: (0 * ones, ones))
     spoiled = fit_many(time, 1e6 + rewards[:3])
     assert any(one.best.law != wanted.best.law for one, wanted in zip(spoiled, plain[:3], strict=True))
-
-
-@pytest.mark.parametrize(("offset", "scale"), nightly_but(CHANGES[:1], CHANGES))
-def test_forecasts_do_not_depend_on_offset_and_scale(offset, scale):
-    time, rewards = curves()
-    for reward in rewards[::4]:
-        seen, wanted = (
-            predict_curve(time[:40], values[:40], time[40:]) for values in (offset + scale * reward, reward)
-        )
-        for level in (0.5, 0.9):
-            made, there = seen.plateau(level), wanted.plateau(level)
-            assert made.refused == there.refused
-            alike((made.value, made.low, made.high), (there.value, there.low, there.high), offset, scale)
-            reach, other = seen.step_95(level), wanted.step_95(level)
-            alike((reach.value, reach.low, reach.high), (other.value, other.low, other.high))
-        made, there = (one.forecast(SETTINGS) for one in (seen, wanted))
-        assert made.refused == there.refused
-        alike((made.predicted, made.low, made.high), (there.predicted, there.low, there.high), offset, scale)
 
 
 def runs():

@@ -188,26 +188,3 @@ def test_a_checkpoint_and_an_epochs_counter_are_one_run(tmp_path):
     epochs = tmp_path / "epochs.jsonl"
     epochs.write_text("\n".join(map(json.dumps, rows)))
     assert len(read(epochs)) == 1
-
-
-@pytest.mark.parametrize(("gap", "kept"), [(0.8, True), (0.01, False)])
-def test_nothing_more_is_permitted_where_the_engine_samples_from_another_policy(gap, kept, tmp_path):
-    """A rise that permits a larger learning rate, with and without the distance of a broken engine."""
-    random = np.random.default_rng(3)
-    reward = 0.2 + 0.5 * (1 - np.exp(-np.arange(200) / 30)) + 0.01 * random.normal(size=200)
-    log = tmp_path / "log.jsonl"
-    rows = [{"step": n, "reward": r, "sampling/sampling_logp_difference/mean": gap} for n, r in enumerate(reward)]
-    log.write_text("\n".join(map(json.dumps, rows)))
-    found = bl.advise(str(log), learning_rate=1e-6, refresh_interval=1, group_size=8, quiet=True).to_dict()
-    assert ("does not sample from the policy that is trained" in json.dumps(found)) == kept
-
-
-@pytest.mark.parametrize(("rate", "kept"), [(0.0, True), (1e-6, False)])
-def test_nothing_more_is_permitted_where_a_reward_falls_at_learning_rate_zero(rate, kept, tmp_path):
-    """A fall with the learning rate logged as zero is none of the training's."""
-    reward = 0.2 + 0.5 * np.exp(-np.arange(200) / 30)
-    log = tmp_path / "log.jsonl"
-    rows = [{"step": n, "reward": r, "learning_rate": rate} for n, r in enumerate(reward)]
-    log.write_text("\n".join(map(json.dumps, rows)))
-    found = bl.advise(str(log), learning_rate=1e-6, refresh_interval=1, group_size=8, quiet=True).to_dict()
-    assert ("wired as it should be" in json.dumps(found)) == kept

@@ -10,10 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray
-from first_screen import MOST, numbers_above_the_details, numbers_on_the_first_screen
 from fit_logs import rising, write_log
 
-import bandit_lab as bl
 from bandit_lab.app.cli import BAD_INPUT, INCOMPLETE, OK, main
 from bandit_lab.app.document import Value
 from bandit_lab.runs.fit import show
@@ -22,7 +20,7 @@ from bandit_lab.runs.logs.index import read_index, reward_options
 from bandit_lab.runs.logs.runs import column
 from bandit_lab.theory import oscillator
 
-ROW = {"log", "n_points", "model", "parameters", "r_squared", "aicc", "forecast", "status"}
+ROW = {"log", "n_points", "model", "parameters", "r_squared", "aicc", "status"}
 QUICK = ("pictures=false", "report=false")
 
 
@@ -50,9 +48,6 @@ def test_a_run_folder_with_everything(capsys):
     assert plateau["standard_error"] > 0
     assert plateau["unit"] == "reward"
     assert row["r_squared"] > 0.9
-    assert set(row["forecast"]) >= {"from_fraction", "horizon", "predicted", "interval_90", "error"}
-    assert row["forecast"]["error"] is None
-    assert "log ends before" in row["forecast"]["error_reason"]
     results = xarray.open_zarr("out/results.zarr", chunks=None)
     np.testing.assert_allclose(results["reward"][0], rising())
     assert results["parameter_value"].sel(law="single_exponential", parameter="delay").item() == pytest.approx(
@@ -65,23 +60,6 @@ def test_a_run_folder_with_everything(capsys):
     page = (Path("out") / row["page"]).read_text()
     assert 'src="data:image/png;base64,' in page
     assert not re.search(r"<script|https?:|<link", page)
-    assert "Plateau of all laws" in page
-    assert "by their errors on the points seen" in page
-
-
-def test_answers_come_first_and_hold_twelve_numbers_at_most(capsys):
-    (row,) = fit(write_log("one.json"), "from_fraction=0.5", "pictures=false")["logs"]
-    page, out = (Path("out") / row["page"]).read_text(), capsys.readouterr().out
-    first, _, folded = page.partition("<details>")
-    assert (
-        first.index("What to do next") < first.index("Plateau of") < first.index("Forecast from") < first.index("<img")
-    )
-    assert 8 <= len(numbers_on_the_first_screen(page)) <= MOST
-    assert len(numbers_on_the_first_screen(page.replace("<details>", ""))) > MOST
-    assert "it was" in folded
-    assert "it was" not in first
-    assert 8 <= len(numbers_above_the_details(out)) <= MOST
-    assert "What to do next" in out.partition("Details:")[0]
 
 
 def test_a_new_column_is_one_entry(monkeypatch, capsys):
@@ -155,37 +133,6 @@ def test_what_the_curve_cannot_tell_is_a_status():
     assert rows[0]["parameters"]["plateau"]["standard_error"] is None
     assert "not bound" in rows[0]["parameters"]["plateau"]["standard_error_reason"]
     assert rows[1]["status"].startswith("weak: the law explains")
-
-
-def test_a_forecast_is_judged_where_the_future_is_known():
-    """60 points, half seen: the last tenth is forecast; with a horizon, the tenth that ends there."""
-    path = write_log("a.json")
-    (row,) = fit(path, "from_fraction=0.5", *QUICK)["logs"]
-    found, reward = row["forecast"], rising()
-    assert found["horizon"] == 30
-    assert found["error"] == pytest.approx(found["predicted"] - reward[-6:].mean())
-    assert found["interval_90"][0] < reward[-6:].mean() < found["interval_90"][1]
-    assert found["step_95"]["interval_90"][0] < 10 * np.log(20) < found["step_95"]["interval_90"][1]
-    (row,) = fit(path, "from_fraction=0.5", "horizon=10", "level=0.95", *QUICK)["logs"]
-    assert row["forecast"]["target_steps"] == [34, 39]
-    assert row["forecast"]["actual"] == pytest.approx(reward[34:40].mean())
-    narrow, wide = row["forecast"]["interval_90"], row["forecast"]["interval_95"]
-    assert wide[0] < narrow[0] < narrow[1] < wide[1]
-    assert "interval_95" in row["parameters"]["plateau"]
-    (row,) = fit(path, "from_fraction=0.2", *QUICK)["logs"]
-    assert row["forecast"]["predicted"] is None
-    assert "refused: 12 points seen" in row["forecast"]["predicted_reason"]
-
-
-def test_a_refused_forecast_has_no_numbers_anywhere():
-    """The points seen end in a fall by half of the range: there are numbers, which nobody is to use."""
-    reward = rising()
-    reward[24:30] -= 0.3
-    (row,) = fit(write_log("run.json", reward), "from_fraction=0.5", *QUICK)["logs"]
-    assert "a fall, a jump or a cycle" in row["forecast"]["predicted_reason"]
-    assert row["forecast"]["predicted"] is None
-    found = bl.fit("run.json", from_fraction=0.5).data  # results.zarr of a single log comes with its report
-    assert all(np.isnan(found[f"forecast_{name}"]).all() for name in ("predicted", "low", "high"))
 
 
 def test_a_table_of_runs_says_how_each_is_read(capsys):

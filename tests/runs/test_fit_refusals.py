@@ -35,7 +35,6 @@ SETTINGS = {
     "a.json horizon=-1": ("horizon", "> 0"),
     "a.json momentum=1": ("momentum", "[0, 1)"),
     "a.json optimizer=adam": ("optimizer", "sgd, sgd_ema, nesterov"),
-    "a.json backtest=true": ("backtest", "python experiments/grading/forecasts.py"),
     "a.json reward_scale=[1,0]": ("reward_scale", "lowest < highest"),
     "a.json step_unit=epoch": ("step_unit", "optimiser_step, rollout_cycle"),
     "a.json reward_key=acc": ("paths: a.json: reward_key", "the log has step, reward"),

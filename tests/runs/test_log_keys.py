@@ -9,18 +9,13 @@ from settings import nightly_but
 
 from bandit_lab.app.cli import BAD_INPUT, main
 
-ALL = ("fit", "diagnose", "advise")
+ALL = ("fit", "diagnose")
 BAD = {
-    "log=none.json": (("advise",), "log: none.json: expected a readable file"),
-    "log=bad.txt": (("advise",), "log: bad.txt: expected a text log"),
-    "log=short.json": (("advise",), "log: short.json: points: expected at least 8 rewards, got 3"),
-    "log=two.csv": (("advise",), "log: expected one run, got 2"),
     "none.json": (ALL, "paths: none.json: expected a readable file"),
     "bad.txt": (ALL, "paths: bad.txt: expected a text log"),
-    "two.csv": (("advise",), "paths: expected one run, got 2"),
     "logs_index=none.csv": (("fit", "diagnose"), "logs_index: expected a readable file"),
     "logs_index=index.csv": (("fit", "diagnose"), "logs_index: bad.txt: expected a text log"),
-    "config=none.yaml": (("diagnose", "advise"), "config: none.yaml: expected a readable file"),
+    "config=none.yaml": (("diagnose",), "config: none.yaml: expected a readable file"),
     "run.json beside=[none.json]": (("fit", "diagnose"), "beside: none.json: expected a readable file"),
     "run.json beside=[bad.txt]": (("fit", "diagnose"), "beside: bad.txt: expected a text log"),
     "run.json beside=[run.json]": (("fit", "diagnose"), "beside: run.json: expected a file with columns"),
@@ -38,20 +33,14 @@ BAD = {
     "run.json log_every=0": (ALL, "log_every: expected an integer >= 1"),
     "run.json group_size=0": (ALL, "group_size: expected an integer >= 1"),
     "run.json refresh_interval=0": (ALL, "refresh_interval: expected"),
-    "run.json learning_rate=0": (("fit", "advise"), "learning_rate: expected a number > 0"),
-    "run.json momentum=1": (("fit", "advise"), "momentum: expected a number in [0, 1)"),
+    "run.json learning_rate=0": (("fit",), "learning_rate: expected a number > 0"),
+    "run.json momentum=1": (("fit",), "momentum: expected a number in [0, 1)"),
     "run.json optimizer=foo": (("fit",), "optimizer: expected one of"),
     "run.json models=[line]": (("fit",), "models[0]: expected one of"),
     "run.json level=2": (("fit",), "level: expected a number in [0.5, 0.99]"),
-    "run.json horizon=0": (("fit",), "horizon: expected a number > 0"),
     "run.json false_alarm=0": (("diagnose",), "false_alarm: expected a number in (0, 1)"),
     "run.json surrogates=1": (("diagnose",), "surrogates: expected an integer >= 19"),
     "run.json diagnostic.none.x=1": (("diagnose",), "diagnostic: expected one of"),
-    "run.json kl_weight=-1": (("advise",), "kl_weight: expected a number >= 0"),
-    "run.json delay=-1": (("advise",), "delay: expected a number >= 0"),
-    "run.json temperature=0": (("advise",), "temperature: expected a number > 0"),
-    "run.json group_factor=1": (("advise",), "group_factor: expected a number in (0, 1)"),
-    "run.json version=x": (("advise",), "version: expected"),
 }
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bandit_lab.app import plugins
 from bandit_lab.app.cli import BAD_INPUT, OK, main
 from bandit_lab.runs.read import READERS, read
 from bandit_lab.runs.read.registry import in_order
@@ -107,7 +108,5 @@ def test_a_trainer_of_one_s_own_is_known_by_its_marks_and_by_its_name(module, tm
     assert understand(Settings("a.yaml", "YAML", values), {}).trainer.name == "TRL"
     (tmp_path / "a.json").write_text(json.dumps(values))
     (tmp_path / "b.json").write_text(json.dumps({"num_generations": 16, "learning_rate": 1e-6}))
-    for name, more in (("a.json", []), ("b.json", ["framework=fork"])):
-        words = ["advise", name, "plugins=[mine]", "delay=40", f"run_dir={name}.run", "report=false", *more]
-        assert main(words) == OK
-        assert json.loads((tmp_path / f"{name}.run/summary.json").read_text())["trainer"]["name"] == "fork"
+    plugins.load(["mine"])
+    assert understand(Settings("a.yaml", "YAML", values), {}).trainer.name == "fork"

@@ -46,7 +46,6 @@ def _run(blocked, folder, *arguments):
     ["diagnose", "{log}", "run_dir=found"],
     ["fit", "{log}", "run_dir=found"],
     ["fit", "{log}", "run_dir=found", "engine=dask", "engine.workers=1", "report=false"],
-    ["advise", "{log}", "run_dir=found", "learning_rate=1e-6"],
     ["watch", "{log}", "idle=0.5"],
 ], ids=lambda arguments: " ".join((*arguments[:2], *arguments[3:5])))  # fmt: skip
 def test_commands_on_logs_run_without_jax(arguments, log, tmp_path):
@@ -63,7 +62,7 @@ def test_status_and_export_run_without_jax(log, tmp_path):
     assert done.returncode == 2  # only a sweep has cells
 
 
-@pytest.mark.parametrize("command", ["diagnose", "fit", "advise"])
+@pytest.mark.parametrize("command", ["diagnose", "fit"])
 def test_what_draws_and_labels_is_loaded_for_its_output_only(command, log, tmp_path):
     plain = [command, str(log), "run_dir=found", "report=false", *(["pictures=false"] if command == "fit" else [])]
     done = _run((*JAX, *DRAWING), tmp_path, *plain)

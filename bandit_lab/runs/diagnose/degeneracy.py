@@ -151,8 +151,9 @@ def judge(curve: Curve, settings: DiagnoseSettings, group_size: int | None = Non
     if known > 1 and (curve.scale.low, curve.scale.high) == (0, 1) and curve.reward.size:
         by_success = float(silent_share_bound(curve.reward[late], known).mean())
     beyond = (value - by_success) / max(1 - by_success, 1e-12)  # NaN where the group size is not known
-    trusted = curve.scale.given or (curve.scale.low, curve.scale.high) == (0, 1) or _climbed(curve, height)
-    saturated = height > _SATURATED and trusted and not beyond >= settings.silent_share
+    high_up = height > _SATURATED and not beyond >= settings.silent_share
+    known_scale = curve.scale.given or (curve.scale.low, curve.scale.high) == (0, 1)
+    saturated = high_up and (known_scale or _climbed(curve, height))
     return Finding(
         "advantage_degeneracy",
         score,

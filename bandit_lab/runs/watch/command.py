@@ -14,6 +14,7 @@ from bandit_lab.app.document import Document
 from bandit_lab.app.document.as_page import HEAD, as_html
 from bandit_lab.app.folder.outputs import begins, file_in
 from bandit_lab.app.terminal import report
+from bandit_lab.app.terminal.errors import stopped_by_disk
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.runs.diagnose import command as diagnose
 from bandit_lab.runs.logs.gather import reading_options
@@ -85,12 +86,18 @@ def _diagnoses(plan: WatchPlan) -> Iterator[Document]:
             with contextlib.suppress(ValueError):  # not there, or too short to say anything
                 found = diagnose.compute(diagnose.prepare(settings, frozenset()), Progress(True))
                 if settings.run_dir is not None:
-                    durable.write_file(Path(settings.run_dir, PAGE), as_html(found).encode())
+                    _write(Path(settings.run_dir, PAGE), found)
                 yield found
         over = settings.seconds is not None and now - start >= settings.seconds
         if over or (settings.idle is not None and now - fresh >= settings.idle):
             return
         time.sleep(settings.every)
+
+
+def _write(page: Path, found: Document) -> None:
+    with stopped_by_disk(page):
+        page.parent.mkdir(parents=True, exist_ok=True)
+        durable.write_file(page, as_html(found).encode())
 
 
 def _mark(path: Path) -> object:

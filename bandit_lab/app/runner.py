@@ -33,8 +33,8 @@ def default_folder(command: str) -> Path:
 
 
 def chosen_folder(command: str, config: Any) -> Path:
-    """`run_dir`, the run folder that is read, or the default one."""
-    named = config.get("run_dir") or config.get("folder")
+    """`run_dir`, or the default one."""
+    named = config.get("run_dir")
     return Path(named) if named else default_folder(command)
 
 

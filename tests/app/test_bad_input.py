@@ -126,7 +126,7 @@ SWEEP = {
     "'sweep.learning_rate={num: 100000000}'": ("sweep.learning_rate.num", "at most"),
 }
 PREDICT = {
-    "seeds=8": ("seeds", "a setting of predict (it is one of sweep, bench)"),
+    "seeds=8": ("seeds", "a setting of predict (it is one of sweep)"),
     "path=fast": ("path", "a setting of predict (it is one of sweep)"),
     "steps=500": ("steps", "beside a schedule or a bandit with a clock", "500"),
     "refresh_interval=1e9": ("refresh_interval", "at most 65536 with staleness=refresh", "1000000000"),

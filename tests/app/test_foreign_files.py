@@ -11,7 +11,7 @@ from bandit_lab.app.cli import main
 from bandit_lab.app.folder import store, written
 from bandit_lab.app.folder.store import RunFolder
 
-COMMANDS = ["sweep", "predict", "fit", "diagnose", "advise", "reproduce", "bench", "check"]
+COMMANDS = ["sweep", "predict", "fit", "diagnose", "advise", "reproduce", "check"]
 SWEEP = {"command": "sweep", "settings": {"seed": 0}, "axes": {}, "width": {}}
 
 
@@ -73,13 +73,6 @@ def test_a_folder_that_is_no_run_is_refused_and_stays(command, foreign, overwrit
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith(f"bandit_lab {command}: run_dir: expected a ")
     assert files(tmp_path) == before
-
-
-@pytest.mark.parametrize("command", ["status", "export"])
-def test_nor_is_it_read_as_one(command, tmp_path, capsys):
-    config(tmp_path)
-    assert main([command, str(tmp_path)]) == 2
-    assert "folder: expected the folder of a run" in capsys.readouterr().err
 
 
 def run_with_pictures(path: Path, finished: bool = True) -> RunFolder:

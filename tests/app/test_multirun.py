@@ -99,11 +99,6 @@ SUMMARIES = {
     "diagnose": ({"logs": [{"verdict": ["healthy"]}, {"verdict": []}]}, {"logs": 2, "healthy": 1}),
     "reproduce": ({"claims": [{"holds": True}, {"holds": False}]}, {"claims": 2, "hold": 1}),
     "check": ({"checks": [1, 2, 3], "failed": 1}, {"checks": 3, "failed": 1}),
-    "bench": ({"rows": [{"ratios": {"fast_over_numpy": {"median": 30.0}}}, {}]}, {"rows": 2, "fast/NumPy most": 30.0}),
-    "advise": (
-        {"margins": {"at_value": None}, "limits": {"refresh_interval": {"safe": {"exact": 7}}, "learning_rate": None}},
-        {"margin": None, "safe refresh interval": 7, "safe learning rate": None},
-    ),
 }  # fmt: skip
 
 

@@ -42,17 +42,14 @@ PLACES = {"page": "page.html", "alarms": "alarms.jsonl", "explore": "map.html"}
 
 def command(name: str, output: str, sweep: Path) -> list[str]:
     """A command that would write `output`, or its own file in the folder of this name."""
-    key, _, option = name.partition(" ")
     return {
         "page": [*WATCH, f"run_dir={output}"],
         "alarms": [*WATCH, f"run_dir={output}"],
         "explore": [*ADVISE, f"run_dir={output}"],
-        "status": ["status", str(sweep), f"output={output}"],
-        "export": ["export", str(sweep), f"format={option or 'csv'}", f"output={output}"],
-    }[key]
+    }[name]
 
 
-NAMES = ["page", "alarms", "explore", "status", "export", "export parquet"]
+NAMES = ["page", "alarms", "explore"]
 
 
 def place(name: str, output: str) -> Path:
@@ -89,14 +86,10 @@ def test_its_own_file_is_written_again(name, before, sweep, capsys):
 
 
 def test_one_output_does_not_take_the_place_of_another(sweep, capsys):
-    """Each knows its own: the page of a watched run is not one of explore, a manifest not a status."""
+    """Each knows its own: the page of a watched run is not one of explore."""
     assert main(command("page", "own", sweep)) == OK
     Path("own/page.html").rename("own/map.html")
     assert main(command("explore", "own", sweep)) == BAD_INPUT
-    for one in ("manifest.json", "summary.json"):
-        before = (sweep / one).read_bytes()
-        assert main(["status", str(sweep), f"output={sweep / one}"]) == BAD_INPUT
-        assert (sweep / one).read_bytes() == before
 
 
 def linked(path: Path) -> Path:

@@ -122,7 +122,7 @@ class ChunkStore:
         return self._note(ARITHMETIC, now)
 
     def write_plan(self, plan: Schedule) -> None:
-        """Note what is to be done, for `status`."""
+        """Note what is to be done."""
         self._note(PLAN, {kind: [[p.key[:_NAME], p.work] for p in chunks] for kind, chunks in plan.items()})
 
     def plan(self) -> Schedule:

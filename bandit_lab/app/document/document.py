@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
 
-PICTURED = "of branch, which takes the settings of predict, of sweep, bench, fit or diagnose"
+PICTURED = "of branch, which takes the settings of predict, of sweep, fit or diagnose"
 _ROWS, _LINES, _WIDTH = 3, 5, 160  # of a repr: rows of a table, lines in all, characters of a line
 
 

@@ -33,18 +33,15 @@ if TYPE_CHECKING:
     from bandit_lab.lab.explore.command import Map
 
 __all__ = [
-    "bench",
     "branch",
     "check",
     "diagnose",
     "explore",
-    "export",
     "fit",
     "load",
     "predict",
     "reproduce",
     "simulate",
-    "status",
     "sweep",
     "watch",
 ]
@@ -140,22 +137,6 @@ def check(**settings: Any) -> Document:
     return call("check", settings)
 
 
-@with_settings("bench")
-def bench(**settings: Any) -> Document:
-    """Throughput of the simulator on this machine: `python -m bandit_lab bench`.
-
-    Args:
-      settings: `sizes`, `rewards`, `quick`, ...
-
-    Returns:
-      A document; `data` has the speeds, in seed-steps per second.
-
-    Raises:
-      ValueError: as `predict`.
-    """
-    return call("bench", settings)
-
-
 @with_settings("fit")
 def fit(*paths: Log, **settings: Any) -> Document:
     """Closed-form laws on reward logs, with intervals and forecasts: `python -m bandit_lab fit`.
@@ -225,15 +206,6 @@ def explore(*paths: Log, **settings: Any) -> "Map":
         return found
 
 
-def status(folder: str | Path) -> Document:
-    """What of a run folder is done, failed and left: `python -m bandit_lab status`. Only reads.
-
-    Raises:
-      ValueError: `folder` is not that of a run.
-    """
-    return call("status", {"folder": str(folder)})
-
-
 def load(folder: str | Path) -> Document:
     """The result of a finished run folder, to be read and drawn again.
 
@@ -254,24 +226,8 @@ def load(folder: str | Path) -> Document:
     _checks.require(not jobs, "folder", "one run", f"{place}, which holds several ({names})")
     manifest = written.inspect_folder(place).manifest
     if manifest is None:
-        raise ValueError(f"folder: expected a finished run (`status` tells what is left), got {str(folder)!r}")
+        raise ValueError(f"folder: expected a finished run, got {str(folder)!r}")
     return finished(str(manifest["command"]), place)
-
-
-@with_settings("export")
-def export(folder: str | Path, **settings: Any) -> Document:
-    """The results of a run folder as one file, CSV or Parquet: `python -m bandit_lab export`.
-
-    Args:
-      folder: also that of a `-m`. settings: `format`, `table`, `output`.
-
-    Returns:
-      A document; `to_dict()["output"]` is the file that was written.
-
-    Raises:
-      ValueError: as `predict`; there are no results.
-    """
-    return call("export", {"folder": str(folder), **settings})
 
 
 _OF_RUNS = [one.name for one in fields(SimulationSettings)]

@@ -211,12 +211,6 @@ def _check(summary: JsonObject) -> JsonObject:
     return {"checks": len(summary["checks"]), "failed": summary["failed"]}
 
 
-def _bench(summary: JsonObject) -> JsonObject:
-    rows = summary.get("rows", [])
-    known = [((row.get("ratios") or {}).get("fast_over_numpy") or {}).get("median") for row in rows]
-    return {"rows": len(rows), **_ends(known, "fast/NumPy")}
-
-
 def _counts(names: Sequence[str]) -> JsonObject:
     return {name: names.count(name) for name in sorted(set(names))}
 
@@ -237,6 +231,5 @@ HEADLINES: dict[str, Callable[[JsonObject], JsonObject]] = {
     "diagnose": _diagnose,
     "reproduce": _reproduce,
     "check": _check,
-    "bench": _bench,
 }
 """Command -> the numbers of its summary that one row of the table holds."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bandit_lab import _checks
-from bandit_lab.app.folder import export, written
+from bandit_lab.app.folder import written
 from bandit_lab.app.folder.status import runs_in
 from bandit_lab.lab.explore.settings import ExploreSettings
 from bandit_lab.lab.explore.start import LARGEST, SHARED, start
@@ -22,9 +22,10 @@ def sweep_folder(path: str) -> tuple[Path, dict[str, Any]]:
     _checks.require(not jobs, "paths", "one run of a sweep", f"{folder}, which holds several ({names})")
     manifest = written.inspect_folder(folder).manifest
     command = None if manifest is None else manifest.get("command")
-    _checks.require(manifest is not None, "paths", "a finished sweep (`status` tells what is left)", str(folder))
+    _checks.require(manifest is not None, "paths", "a finished sweep", str(folder))
     _checks.require(command == "sweep", "paths", "the folder of a sweep", f"{folder}, a run of {command}")
-    export._check_store(folder)
+    whole = (folder / written.RESULTS).is_dir()
+    _checks.require(whole, "paths", f"a sweep with {written.RESULTS}", str(folder))
     return folder, written.settings_in(folder) or {}
 
 

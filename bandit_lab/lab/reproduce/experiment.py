@@ -215,7 +215,7 @@ class Loaded:
         self.claims: tuple[Claim, ...] = tuple(module.CLAIMS)
         self.predict: Callable[[Setting], xarray.Dataset] = module.predict
         self.measure: Callable[[Setting, Lab], xarray.Dataset] = module.measure
-        self.draw: Callable[[Figure, Results, bool], None] = module.draw
+        self.draw: Callable[[Figure, Results], None] = module.draw
         self.trained: Callable[[Setting], str] | None = getattr(module, "trained", None)
         self.table: Callable[[Results], str] | None = getattr(module, "table", None)
         self._unsupported_reason: Callable[[Setting], Any] = getattr(module, "unsupported_reason", lambda setting: None)

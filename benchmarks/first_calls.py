@@ -1,13 +1,12 @@
 """Seconds of the first call of every variant, each in a process of its own with nothing compiled before.
 
-    python experiments/speed/first_calls.py [--sizes A B C D] [--paths reference fast] [--only PART_OF_A_NAME]
+    python -m benchmarks.first_calls [--sizes A B C D] [--paths reference fast] [--only PART_OF_A_NAME]
 
-A variant is the workload of `bench` with one rule or the bandit exchanged. Printed are wall-clock seconds and CPU
+A variant is the workload with one rule or the bandit exchanged. Printed are wall-clock seconds and CPU
 seconds of `simulation.run` with 4,096 seeds (D: 2,048 cells) and 200 steps, and those of a second call, the run
 alone. The import of JAX and the start of its devices are left out. Nothing is judged: a busy machine is slow.
 
-A variant that takes longer than `--patience` seconds is ended, and the next one begins: `random_mean` on the reference
-path at C draws a group for each of 33 ages, for every seed and step.
+A variant that takes longer than `--patience` seconds is ended, and the next one begins.
 """
 
 import argparse
@@ -27,10 +26,10 @@ os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
 import jax
 
 from bandit_lab import simulation
-from bandit_lab.lab.bench.engines import CELLS, shortened
-from bandit_lab.lab.bench.workload import SIZES, Case
 from bandit_lab.simulation import fast
-from experiments.speed.variants import variants
+from benchmarks.engines import CELLS, shortened
+from benchmarks.variants import variants
+from benchmarks.workload import SIZES, Case
 
 PATHS = ("reference", "fast")
 

@@ -1,14 +1,12 @@
-"""The workload that `bench` measures: sizes A to D, fixed or Bernoulli rewards, refresh interval 1 or 8."""
+"""The workload: sizes A to D, fixed or Bernoulli rewards, refresh interval 1 or 8."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bandit_lab.app.document import Column, On
 from bandit_lab.bandits import k_arm
-from bandit_lab.grpo import GRPO, Hyper, Learner, RandomMean, Refresh
+from bandit_lab.grpo import GRPO, Hyper, Learner, Refresh
 
 SIZES = {"A": (2, 8, 4096, 1000), "B": (8, 16, 4096, 1000), "C": (64, 64, 4096, 500), "D": (8, 0, 65536, 1000)}
 """name -> (arms K, group size G, seeds S, steps T); D is the mean field (G = infinity) on a grid of S cells."""
@@ -30,7 +28,6 @@ class Case:
     momentum: float = 0.9
     kl_weight: float = 0.05
     settings: int = 1  # learning rates among which the seeds are shared out
-    averages: bool = False  # over policies of all ages, of mean `interval` (the staleness model `random_mean`)
 
     @property
     def mean_field(self) -> bool:
@@ -46,13 +43,7 @@ class Case:
     def label(self) -> str:
         """`B`, `B Bernoulli`, `B N=8`."""
         interval = f" N={self.interval}" if self.interval > 1 else ""
-        ages = " all ages" if self.averages else ""
-        return f"{self.name}{' Bernoulli' if self.bernoulli else ''}{interval}{ages}"
-
-    @property
-    def horizon(self) -> int:
-        """Oldest age of a policy that is kept apart; 0 without ages."""
-        return RandomMean().horizon_for(self.interval) if self.averages else 0
+        return f"{self.name}{' Bernoulli' if self.bernoulli else ''}{interval}"
 
     @property
     def seed_steps(self) -> int:
@@ -89,9 +80,8 @@ class Case:
         return Learner(
             bandit,
             advantage=GRPO(eps=1e-6),
-            staleness=RandomMean() if self.averages else Refresh(),
+            staleness=Refresh(),
             group_size=max(self.group_size, 2),
-            horizon=self.horizon,
         )
 
     def cells(self) -> Hyper:
@@ -113,15 +103,3 @@ def cases(
         for kind in bernoulli if not base.mean_field else (False,):
             found += [replace(base, bernoulli=kind, interval=n) for n in (intervals if not base.mean_field else (1,))]
     return found
-
-
-CaseRow = TypeVar("CaseRow")
-
-
-def case_columns(case_of: Callable[[CaseRow], Case]) -> list[Column[CaseRow]]:
-    """Everything that a case is made of, for `summary.json`."""
-
-    def of(name: str) -> Column[CaseRow]:
-        return Column(name, name, lambda row: getattr(case_of(row), name), on=On.JSON)
-
-    return [of(field.name) for field in fields(Case)]

@@ -1,32 +1,24 @@
-"""`bench`: implementations that agree, fair turns, and a command that measures. No time is asserted."""
+"""The benchmarks: implementations that agree, fair turns, a script that measures. No time is asserted."""
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bandit_lab.app.cli import main
-from bandit_lab.lab.bench import numpy_reference
-from bandit_lab.lab.bench.engines import ENGINES, shortened
-from bandit_lab.lab.bench.numpy_reference import Curves, kurtosis, pooled
-from bandit_lab.lab.bench.probe import probe
-from bandit_lab.lab.bench.timing import agreement, in_turn, ratio
-from bandit_lab.lab.bench.workload import Case, cases
+from bandit_lab.bandits import BANDITS
+from benchmarks import against_numpy, numpy_reference
+from benchmarks.engines import ENGINES, shortened
+from benchmarks.numpy_reference import Curves, kurtosis, pooled
+from benchmarks.policies import policy_flops
+from benchmarks.timing import agreement, in_turn, ratio
+from benchmarks.workload import Case, cases
 
 SAMPLED = [
     Case("A", 2, 8, 16_384, 40),
     Case("A", 2, 8, 16_384, 40, bernoulli=True, interval=3),
     Case("B", 5, 12, 16_384, 40, interval=4),
     Case("B", 5, 12, 16_384, 40, bernoulli=True),
-    Case("B", 3, 4, 16_384, 40, bernoulli=True, averages=True),
 ]
-
-
-@pytest.fixture(autouse=True)
-def _empty_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize("case", SAMPLED, ids=lambda case: case.label)
@@ -83,7 +75,7 @@ def test_implementations_run_in_turn_with_new_seeds():
     def run(name):
         return lambda seed: seen.append((name, seed)) or Curves(2, np.zeros(3), np.ones(3))
 
-    timed = in_turn({"a": run("a"), "b": run("b")}, 3, 10, lambda done, total: None, least=0)
+    timed = in_turn({"a": run("a"), "b": run("b")}, 3, 10, least=0)
     assert [name for name, _ in seen] == ["a", "b"] * 3
     assert [seed for name, seed in seen if name == "a"] == [11, 12, 13]
     assert timed["a"].seconds.shape == (3,)
@@ -107,48 +99,21 @@ def test_cases_of_the_workload():
     assert (len(rate), rate[0], rate[255], momentum[0], momentum[-1]) == (65_536, 1e-3, pytest.approx(0.1), 0, 0.95)
 
 
-def test_quick_bench_writes_a_run(capsys):
-    assert main(["bench", "quick=true", "sizes=[A,D]", "reps=1", "seeds=256", "steps=6", "run_dir=here"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == "here"
-    assert all(any(f"{engine}/numpy" in line for line in lines) for engine in ("fast", "reference"))
-    summary = json.loads(Path("here/summary.json").read_text())
-    assert [row["case"] for row in summary["rows"]] == ["A", "D"]
-    for row in summary["rows"]:
-        assert set(row["engines"]) == set(ENGINES)
-        assert all(engine["seed_steps_per_second"] > 0 for engine in row["engines"].values())
-        ratios = {name: found["median"] for name, found in row["ratios"].items()}
-        assert set(ratios) == {"fast_over_numpy", "fast_over_reference", "reference_over_numpy"}
-        of_one = ratios["fast_over_numpy"] / (ratios["fast_over_reference"] * ratios["reference_over_numpy"])
-        assert of_one == pytest.approx(1)  # one repetition
-    assert {"processor", "usable_cores", "versions", "load_before"} <= set(summary["machine"])
-    assert {"throughput.png", "manifest.json", "results.zarr", "config.yaml"} <= {
-        p.name for p in Path("here").iterdir()
-    }
+def test_a_quick_look_at_two_sizes(capsys):
+    rows = against_numpy.main(["--quick", "--sizes", "A", "D", "--reps", "1", "--seeds", "256", "--steps", "6"])
+    assert [row["case"] for row in rows] == ["A", "D"]
+    for row in rows:
+        speeds, over = row["seed_steps_per_second"], row["over_numpy"]
+        assert set(speeds) == set(ENGINES)
+        assert all(speed > 0 for speed in speeds.values())
+        assert over["fast"]["median"] == pytest.approx(speeds["fast"] / speeds["numpy"])  # one repetition
+    assert len(capsys.readouterr().out.splitlines()) == 4
 
 
-def test_probe_answers_from_a_process_of_its_own():
-    found = probe("fast", Case("A", 2, 8, 512, 3), "hash", 1, cores=1, calls=2)
-    assert found["first_seconds"] > 0
-    assert found["peak_bytes"] > found["above_import_bytes"] > 0
-    with pytest.raises(RuntimeError, match="nothing on A"):
-        probe("nothing", Case("A", 2, 8, 512, 3), "hash", 1)
-
-
-@pytest.mark.parametrize(
-    ("override", "line"),
-    [
-        ("sizes=[A,E]", "sizes: expected one of A, B, C, D, got 'E'"),
-        ("sizes=[]", "sizes: expected some of A, B, C, D"),
-        ("study=scaling", "study: expected a setting of bench (that is now python experiments/speed/scaling.py"),
-        ("intervals=[0]", "intervals: expected an integer >= 1"),
-        ("reps=0", "reps: expected an integer >= 1"),
-        ("seeds=10", "seeds: expected an integer >= 64"),
-        ("rng=sobol", "rng: expected one of"),
-    ],
-)
-def test_bad_input_is_one_line(override, line, capsys):
-    assert main(["bench", *override.split()]) == 2
-    err = capsys.readouterr().err
-    assert line in err
-    assert err.count("\n") == 1
+def test_operations_are_counted_where_none_is_skipped():
+    """Every weight has a product and a sum, forward and back. Most features of `contextual` are zero: no count."""
+    neural, contextual = BANDITS["neural"](), BANDITS["contextual"]()
+    flops = policy_flops(neural)
+    assert flops is not None
+    assert flops > 4 * neural.initial_parameters.shape[-1]
+    assert policy_flops(contextual) is None

@@ -1,9 +1,8 @@
-"""The same workload in vectorised NumPy: what a careful user would write without JAX, and the yardstick of `bench`.
+"""The same workload in vectorised NumPy: what a careful user would write without JAX, and the yardstick.
 
 float32, arms leading, seeds in blocks that stay in the second cache, a thread per core, preallocated buffers. Groups
 are drawn as 15-bit integers from raw generator words, compared with cumulative probabilities rounded to 2^-15 at random
-(one uniform per policy: every marginal is exact); only counts are kept. Where policies of all ages act, their tables
-are kept in a ring, and the KL terms, which are not drawn, as a running mean.
+(one uniform per policy: every marginal is exact); only counts are kept.
 """
 
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bandit_lab.lab.bench.workload import Case
+from benchmarks.workload import Case
 
 f32 = np.float32
 SEEDS = 2048  # of one block
@@ -93,17 +92,16 @@ def _sampled(case: Case, lanes: slice, rng: np.random.Generator, with_kurtosis: 
     reference = case.reference_logits[:, None]
     cells = 2 * arms if case.bernoulli else arms
     theta, velocity, policy, pull, work = np.zeros((5, arms, seeds), f32)
-    table, ring = np.empty((cells, seeds), f32), np.empty((case.horizon + 1, cells, seeds), np.uint16)
+    table, limits = np.empty((cells, seeds), f32), np.empty((cells, seeds), np.uint16)
     reward, record = np.empty(seeds, f32), _Record(seeds, case.steps, with_kurtosis)
-    shares, group = _shares(case), _group(case, rng, seeds)
-    other, held = np.empty_like(work), pull if case.horizon == 0 else np.empty_like(work)
+    group = _group(case, rng, seeds)
     for t in range(case.steps):
         np.subtract(theta, theta.max(0), out=policy)
         np.exp(policy, out=policy)
         policy *= 1 / policy.sum(0)
         np.dot(r, policy, out=reward)
         record.add(t, reward)
-        if t % case.interval == 0 or case.averages:
+        if t % case.interval == 0:
             np.subtract(theta, reference, out=work)
             np.multiply(policy, work, out=pull)
             pull -= policy * pull.sum(0)
@@ -116,16 +114,9 @@ def _sampled(case: Case, lanes: slice, rng: np.random.Generator, with_kurtosis: 
                 np.cumsum(policy, 0, out=table)
             table *= f32(2**15)
             table += rng.random(seeds, f32)
-            np.copyto(ring[t % len(ring)], table, casting="unsafe")
-        if t == 0 and case.averages:
-            ring[:], held[:] = ring[0], pull
-        elif case.averages:  # shares are geometric
-            held += shares[0] * (pull - held)
-        group(ring[t % len(ring)], shares[0], work)
-        for age in range(1, len(shares)):
-            group(ring[(t - age) % len(ring)], shares[age], other)
-            work += other
-        work -= held
+            np.copyto(limits, table, casting="unsafe")
+        group(limits, work)
+        work -= pull
         velocity *= mu
         velocity += work
         np.multiply(velocity, eta, out=work)
@@ -133,16 +124,8 @@ def _sampled(case: Case, lanes: slice, rng: np.random.Generator, with_kurtosis: 
     return record.curves()
 
 
-def _shares(case: Case) -> list[np.float32]:
-    """Chance of every age, the last one with all that are older."""
-    stale = case.interval / (case.interval + 1)
-    return [f32((1 - stale) * stale**age) for age in range(case.horizon)] + [f32(stale**case.horizon)]
-
-
-def _group(
-    case: Case, rng: np.random.Generator, seeds: int
-) -> Callable[[np.ndarray, np.float32, np.ndarray], np.ndarray]:
-    """A function that draws a group of every seed: (limits [cells, seeds], weight, out) -> weight times its signal."""
+def _group(case: Case, rng: np.random.Generator, seeds: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """A function that draws a group of every seed: (limits [cells, seeds], out) -> its signal."""
     arms, size, share = case.arms, case.group_size, f32(1 / case.group_size)
     r, means = case.rewards, case.rewards[:, None]
     cells = 2 * arms if case.bernoulli else arms
@@ -151,7 +134,7 @@ def _group(
     counts[cells] = size
     words = -(-size * seeds // 4)
 
-    def group(limits: np.ndarray, weight: np.float32, work: np.ndarray) -> np.ndarray:
+    def group(limits: np.ndarray, work: np.ndarray) -> np.ndarray:
         draws = rng.bit_generator.random_raw(words).view(np.uint16)[: size * seeds].reshape(size, seeds)
         draws &= np.uint16(2**15 - 1)
         for k in range(cells - 1):
@@ -162,13 +145,13 @@ def _group(
             won = n[0::2]
             n = won + n[1::2]
             middle = won.sum(0) * share
-            scale = (weight * share) / (np.sqrt(np.maximum(middle - middle * middle, 0)) + EPS)
+            scale = share / (np.sqrt(np.maximum(middle - middle * middle, 0)) + EPS)
             np.multiply(n, middle, out=work)
             np.subtract(won, work, out=work)
         else:
             away = means - np.dot(r, n) * share
             np.multiply(n, away, out=work)
-            scale = (weight * share) / (np.sqrt(np.einsum("ks,ks->s", work, away) * share) + EPS)
+            scale = share / (np.sqrt(np.einsum("ks,ks->s", work, away) * share) + EPS)
         work *= scale
         return work
 

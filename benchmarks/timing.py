@@ -1,13 +1,13 @@
 """Fair times on a shared machine: implementations in turn, several times, and the median of ratios of neighbours."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from bandit_lab.lab.bench.engines import Run
-from bandit_lab.lab.bench.numpy_reference import Curves, pooled
+from benchmarks.engines import Run
+from benchmarks.numpy_reference import Curves, pooled
 
 SLICE = 0.2  # seconds that a repetition lasts at least: short runs are repeated inside it
 POINTS = 9  # steps at which curves are compared
@@ -29,14 +29,12 @@ class TimeRatio(NamedTuple):
     high: float
 
 
-def in_turn(
-    runs: Mapping[str, Run], reps: int, seed: int, advance: Callable[[int, int], None], least: float = SLICE
-) -> dict[str, Timed]:
+def in_turn(runs: Mapping[str, Run], reps: int, seed: int, least: float = SLICE) -> dict[str, Timed]:
     """Time every implementation in every repetition. Seeds are never used twice."""
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     curves: dict[str, list[Curves]] = {name: [] for name in runs}
-    for rep in range(reps):
-        for place, (name, run) in enumerate(runs.items()):
+    for _ in range(reps):
+        for name, run in runs.items():
             inside: list[float] = []
             begin = time.perf_counter()
             while not inside or (time.perf_counter() - begin < least and len(inside) < 100):
@@ -46,7 +44,6 @@ def in_turn(
                 inside.append(time.perf_counter() - start)
                 curves[name].append(found)
             seconds[name].append(float(np.median(inside)))
-            advance(rep * len(runs) + place + 1, reps * len(runs))
     return {name: Timed(np.array(seconds[name]), pooled(curves[name])) for name in runs}
 
 

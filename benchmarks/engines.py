@@ -12,10 +12,10 @@ import numpy as np
 
 from bandit_lab import simulation
 from bandit_lab.grpo import Hyper, Learner
-from bandit_lab.lab.bench import numpy_reference
-from bandit_lab.lab.bench.numpy_reference import Curves, pooled
-from bandit_lab.lab.bench.workload import Case
 from bandit_lab.simulation import fast
+from benchmarks import numpy_reference
+from benchmarks.numpy_reference import Curves, pooled
+from benchmarks.workload import Case
 
 Run = Callable[[int], Curves]
 

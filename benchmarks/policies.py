@@ -7,12 +7,12 @@ import numpy as np
 
 from bandit_lab._types import Array
 from bandit_lab.bandits import Bandit
-from bandit_lab.lab.bench.engines import Run
-from bandit_lab.lab.bench.numpy_reference import Curves
-from bandit_lab.lab.bench.workload import Case
 from bandit_lab.simulation.cells import cast
 from bandit_lab.simulation.devices import in_order
 from bandit_lab.simulation.lane_sparse import is_sparse, where_few
+from benchmarks.engines import Run
+from benchmarks.numpy_reference import Curves
+from benchmarks.workload import Case
 
 TOGETHER = 256
 """Runs of one `jax.vmap` of a policy alone: the fastest of 128, 256, 1,024 and 4,096 for networks, features, tokens."""

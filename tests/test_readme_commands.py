@@ -5,7 +5,6 @@ import re
 import shlex
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -93,12 +92,6 @@ def test_a_command_of_the_readme_is_good_input(words, tmp_path, monkeypatch):
     with compose.hydra_ready():
         composed = compose.composed(name, overrides)
     runner.check(name, composed, cli.explicit_keys(overrides), Path("new"))
-
-
-def test_the_console_script_is_named():
-    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert [name for name in scripts if f"`{name}`" not in text] == []
 
 
 LONG = ("reproduce", "check", "watch")

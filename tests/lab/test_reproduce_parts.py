@@ -351,28 +351,6 @@ def test_a_finding_that_names_no_claim_is_refused():
         claims.finding(SimpleNamespace(finding="{two}"), [])
 
 
-def test_no_kl_term_is_said():
-    assert sheet.trained("one arm", kl_weight=0, drift="G = 8") == "one arm; no KL term; G = 8"
-
-
-def test_networks_are_named_in_half_a_sentence():
-    about = SimpleNamespace(contexts=4, vocabulary=2, length=3, task="parity")
-    said = "that write 3 tokens out of 2 for 4 prompts, parity"
-    assert sheet.writers(about) == f"networks {said}"
-    assert sheet.writers(about, "mlp", "gru") == f"networks (mlp, gru) {said}"
-    about.contexts = 1
-    assert sheet.writers(about, "mlp") == "network (mlp) that writes 3 tokens out of 2, parity"
-
-
-def test_lettered_panels_and_small_notes():
-    panels = sheet.panels(Figure(), 6, height=4, across=2, lettered=True)
-    assert "".join(panel.get_title(loc="left") for panel in panels) == "abcdef"
-    assert sheet.panels(Figure(), 2, height=4)[0].get_title(loc="left") == ""
-    sheet.small_note(panels[1], 0.1, 0.2, "here", ha="right")
-    (text,) = panels[1].texts
-    assert (text.get_fontsize(), text.get_ha(), text.get_position()) == (sheet.SMALLEST_TEXT, "right", (0.1, 0.2))
-
-
 def test_labelled_columns_are_floats_with_units():
     found = labelled({"x": ("i", [1, 2], "steps"), "y": ((), 3, "1")}, {"i": ["a", "b"]})
     assert (found.x.dtype, found.x.dims, found.x.units) == (float, ("i",), "steps")

@@ -65,7 +65,6 @@ LONGEST = (
     "app/test_dask.py",
     "simulation/test_engine.py",
     "lab/test_extending.py",
-    "app/test_compilation_cache.py",
     "lab/test_sweep.py",
     "runs/test_advise.py",
     "measure/test_drawn_ages.py",

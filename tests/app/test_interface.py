@@ -76,7 +76,7 @@ def test_defaults_are_those_of_the_command_line(command):
         expected = OmegaConf.to_container(compose.composed(command, []))
     assert OmegaConf.to_container(interface.composed(command, {"run_dir": "here"})[0]) == expected | {"run_dir": "here"}
     without = OmegaConf.to_container(interface.composed(command, {})[0])
-    assert without == expected | {key: None for key in ("compilation_cache", "cache") if key in expected}
+    assert without == expected | {key: None for key in ("cache",) if key in expected}
 
 
 SIGNED = ("predict", "sweep", "reproduce", "fit", "diagnose", "advise", "explore", "check", "watch")
@@ -480,6 +480,6 @@ def test_a_finished_run_is_opened_and_drawn_again(capsys):
     verdict = bl.predict(refresh_interval=8, run_dir="predicted").verdict
     assert bl.load(Path("predicted")).verdict == verdict
     Path("empty").mkdir()
-    for folder, words in (("empty", "no run was written"), ("nowhere", "nothing there")):
-        with pytest.raises(ValueError, match=rf"folder: expected the folder of a run.*{words}"):
+    for folder in ("empty", "nowhere"):
+        with pytest.raises(ValueError, match=r"folder: expected that of one finished run"):
             bl.load(folder)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from bandit_lab._types import Outcome
 from bandit_lab.app.plots import style as looks
 from bandit_lab.lab.sweep.phase_diagram import draw_on, phase_diagram
-from bandit_lab.lab.sweep.pictures import draw_sweep
+from bandit_lab.lab.sweep.pictures import figures_of
 from bandit_lab.lab.sweep.regions import edge, shade
 
 
@@ -116,9 +116,9 @@ def test_beyond_the_grid_a_region_ends_where_the_line_of_the_thresholds_goes():
     assert edge(rate, outcome[:, 0], Outcome.UNSTABLE, np.nan) == 10.0
 
 
-def test_one_row_or_one_column_is_no_diagram(tmp_path):
-    assert draw_sweep(made_up(intervals=(4,)), tmp_path) == []
-    assert draw_sweep(made_up(points=1), tmp_path) == []
+def test_one_row_or_one_column_is_no_diagram():
+    assert figures_of(made_up(intervals=(4,))) == []
+    assert figures_of(made_up(points=1)) == []
 
 
 def test_the_diagram_of_one_momentum_on_given_axes():
@@ -139,13 +139,13 @@ def test_the_diagram_of_one_momentum_on_given_axes():
         draw_on(axes, data, 0.5)
 
 
-def test_lag_zero_has_a_place_on_the_log_axis(tmp_path):
-    (path,) = draw_sweep(made_up(intervals=(0, 1, 4)), tmp_path)
-    assert path.name == "phase_diagram.png"
-    assert path.stat().st_size > 10_000
+def test_lag_zero_has_a_place_on_the_log_axis():
+    (figure,) = figures_of(made_up(intervals=(0, 1, 4)))
+    assert figure.name == "phase_diagram"
+    assert len(figure.png()) > 10_000
 
 
-def test_the_boundary_of_sampled_runs_is_drawn_inside_the_diagram(tmp_path):
+def test_the_boundary_of_sampled_runs_is_drawn_inside_the_diagram():
     """A marker outside its axes would take the room of all: constrained layout then gives up with a warning."""
     data = made_up().assign_coords(sampled_momentum=[0.9], sampled_refresh_interval=[1, 4, 8])
     boundary = np.array([[[40.0, 0.3, 1e-4]]])
@@ -153,4 +153,4 @@ def test_the_boundary_of_sampled_runs_is_drawn_inside_the_diagram(tmp_path):
     data = data.assign(sampled_boundary=(rows, boundary))
     (points,) = lines_of(phase_diagram(data).axes[1], looks.SAMPLED)
     np.testing.assert_array_equal(points.get_ydata(), [np.nan, 0.3, np.nan])
-    assert draw_sweep(data, tmp_path)
+    assert all(figure.png() for figure in figures_of(data))

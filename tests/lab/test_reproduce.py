@@ -241,7 +241,7 @@ sys.path[:0] = [{tests!r}, {tests!r} + "/lab", {tests!r} + "/app"]
 from toy_experiments import patch
 patch(Path.cwd(), setattr)
 from bandit_lab.app.cli import main
-sys.exit(main(["reproduce", "cache=cache", "compilation_cache=null", "run_dir=run"]))
+sys.exit(main(["reproduce", "cache=cache", "run_dir=run"]))
 """
 
 

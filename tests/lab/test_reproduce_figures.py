@@ -50,7 +50,7 @@ def place(tmp_path_factory) -> Path:
 def run(place: Path, name: str) -> dict:
     """summary.json of one experiment's draft, run by the command; published beside those before it."""
     here = place / name
-    options = [f"cache={place / 'cache'}", "compilation_cache=null", f"publish={place / 'figures'}"]
+    options = [f"cache={place / 'cache'}", f"publish={place / 'figures'}"]
     assert main(["reproduce", f"figures={name}", "quality=draft", f"run_dir={here}", *options]) == OK, errors(here)
     return json.loads((here / "summary.json").read_text())
 

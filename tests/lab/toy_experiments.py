@@ -91,4 +91,4 @@ def patch(target: Path, setattr) -> None:
 
 
 def reproduce(*arguments: str) -> int:
-    return main(["reproduce", "cache=cache", "compilation_cache=null", *arguments])
+    return main(["reproduce", "cache=cache", *arguments])

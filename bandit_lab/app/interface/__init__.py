@@ -9,7 +9,7 @@ Keywords are the settings of the command line, with its defaults: a nested setti
 (`sweep={"learning_rate": [0.1, 0.2]}`), a variant its name, a dictionary with `name` and its options, or an object. A
 list may be an array of NumPy, JAX, pandas or xarray. Mistakes are ValueErrors with the line that the command prints.
 Nothing is printed. Nothing is written unless `run_dir` is given: then the folder is that of the command; without it
-neither compiled programs nor measurements are kept, but where `compilation_cache` or `cache` say so.
+measurements are not kept, but where `cache` says so.
 """
 
 from dataclasses import fields
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bandit_lab import _checks
 from bandit_lab._names import did_you_mean
 from bandit_lab.app.document import Document
 from bandit_lab.app.interface.keywords import call, composed, finished, plain, working
@@ -218,16 +217,12 @@ def load(folder: str | Path) -> Document:
     Raises:
       ValueError: `folder` is not that of one finished run.
     """
-    from bandit_lab.app.folder import written
-    from bandit_lab.app.folder.status import runs_in
+    from bandit_lab.app.folder.store import manifest_of
 
-    place, jobs = runs_in(str(folder))
-    names = ", ".join(job.name for job in jobs[:4])
-    _checks.require(not jobs, "folder", "one run", f"{place}, which holds several ({names})")
-    manifest = written.inspect_folder(place).manifest
+    manifest = manifest_of(Path(folder))
     if manifest is None:
-        raise ValueError(f"folder: expected a finished run, got {str(folder)!r}")
-    return finished(str(manifest["command"]), place)
+        raise ValueError(f"folder: expected that of one finished run, got {str(folder)!r}")
+    return finished(str(manifest["command"]), Path(folder))
 
 
 _OF_RUNS = [one.name for one in fields(SimulationSettings)]

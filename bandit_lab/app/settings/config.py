@@ -212,8 +212,8 @@ SCHEMAS: dict[str, type[Any]] = {
 
 
 def computes(command: str) -> bool:
-    """Whether a command trains or predicts, and needs JAX; those on logs and run folders do not."""
-    return "compilation_cache" in SCHEMAS[command].__dataclass_fields__
+    """Whether a command trains or predicts, and needs JAX; those on logs do not."""
+    return command not in ("fit", "diagnose", "watch")
 
 
 def beside_package(folder: str, holds: str) -> Path:

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from bandit_lab import _checks
-from bandit_lab.app.folder import written
-from bandit_lab.app.folder.status import runs_in
+from bandit_lab.app.folder import store
 from bandit_lab.lab.explore.settings import ExploreSettings
 from bandit_lab.lab.explore.start import LARGEST, SHARED, start
 
@@ -17,16 +16,14 @@ MOST_CELLS = 20_000
 
 def sweep_folder(path: str) -> tuple[Path, dict[str, Any]]:
     """(folder of a finished sweep that is whole, its settings). Raises ValueError for another folder."""
-    folder, jobs = runs_in(path)
-    names = ", ".join(job.name for job in jobs[:4])
-    _checks.require(not jobs, "paths", "one run of a sweep", f"{folder}, which holds several ({names})")
-    manifest = written.inspect_folder(folder).manifest
+    folder = Path(path)
+    manifest = store.manifest_of(folder)
     command = None if manifest is None else manifest.get("command")
     _checks.require(manifest is not None, "paths", "a finished sweep", str(folder))
     _checks.require(command == "sweep", "paths", "the folder of a sweep", f"{folder}, a run of {command}")
-    whole = (folder / written.RESULTS).is_dir()
-    _checks.require(whole, "paths", f"a sweep with {written.RESULTS}", str(folder))
-    return folder, written.settings_in(folder) or {}
+    whole = (folder / store.RESULTS).is_dir()
+    _checks.require(whole, "paths", f"a sweep with {store.RESULTS}", str(folder))
+    return folder, store.settings_in(folder) or {}
 
 
 def settings_of_sweep(
@@ -51,7 +48,7 @@ def sweep_cells(folder: Path) -> dict[str, Any]:
     """
     import xarray
 
-    with xarray.open_zarr(folder / written.RESULTS, chunks=None) as data:
+    with xarray.open_zarr(folder / store.RESULTS, chunks=None) as data:
         outcome = data["outcome"].isel(kl_weight=0).load()
         weight = float(data["kl_weight"].values[0])
     _checks.require(outcome.size <= MOST_CELLS, "paths", f"a sweep of at most {MOST_CELLS} cells", outcome.size)

@@ -22,10 +22,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bandit_lab._version import __version__
-from bandit_lab.app.arithmetic import arithmetic
 from bandit_lab.app.chunks import durable
 from bandit_lab.app.document.as_json import plain
-from bandit_lab.app.plugins import announced, source_of
 from bandit_lab.app.terminal.errors import stopped_by_disk
 from bandit_lab.lab.reproduce import source
 from bandit_lab.lab.reproduce.experiment import Loaded, Setting
@@ -79,7 +77,6 @@ class Cache:
 
 def key(loaded: Loaded, setting: Setting, plugins: Sequence[str] = ()) -> str:
     """SHA-256 of everything that decides a measurement."""
-    sources = source_of({"plugins": [*plugins, *(point.module for point in announced())]})
     what = {
         "id": loaded.id,
         "setting": plain(setting.as_dict()),
@@ -87,8 +84,7 @@ def key(loaded: Loaded, setting: Setting, plugins: Sequence[str] = ()) -> str:
         "package": [__version__, _package_code()],
         "versions": {name: metadata.version(name) for name in PACKAGES},
         "inputs": loaded.inputs(setting),
-        "arithmetic": arithmetic(),
-    } | ({"plugin_source": sources} if sources else {})
+    }
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
 

@@ -1,7 +1,12 @@
 """`python -m bandit_lab <command> [overrides]`."""
 
-import io
+import os
 import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path and sys.path[:1] in ([""], [os.getcwd()]):
+    del sys.path[0]  # as `python -P`: the working directory may be somebody's run, and is no place for code
+
+import io
 
 from bandit_lab.app import cli
 from bandit_lab.app.terminal.interrupt import end_at_once, leave

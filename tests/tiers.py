@@ -15,7 +15,6 @@ NIGHTLY: dict[str, tuple[str, ...]] = {
     "test_released.py::test_what_is_asserted_of_released_programs": (),
     "simulation/test_devices.py::test_bytes_do_not_depend_on_the_number_of_devices": (),
     "app/test_dask.py::test_two_workers_write_the_bytes_of_one_process": (),
-    "app/test_plugin_source.py::test_a_sweep_after_the_edit_does_not_take_the_old_results": (),
     "app/test_plugins.py::test_a_policy_whose_neutral_direction_turns_has_the_thresholds_that_are_predicted": (),
     "lab/test_check.py::test_readme_bandit_runs_through_predict_sweep_and_check": (),
     "lab/test_check.py::test_rules_with_a_memory_grow_as_their_multipliers": (),

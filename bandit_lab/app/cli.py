@@ -275,7 +275,7 @@ def _overrides_of_hydra(overrides: Sequence[str]) -> Iterator[None]:
     except (ValueError, TypeError) as error:
         if isinstance(error, BadInput) or is_from_config(error):
             raise
-        raise BadInput(f"override: expected key=value, got {shlex.join(overrides)} ({error})") from error
+        raise BadInput(f"override: expected key=value, got {shlex.join(overrides)[:200]} ({error})"[:400]) from error
 
 
 def _say(text: str) -> int:

@@ -5,6 +5,7 @@ options and their defaults are those of `conf/bandit/my_bandit.yaml` beside its 
 the function or class that builds it.
 """
 
+import contextlib
 import importlib
 import inspect
 import re
@@ -86,19 +87,32 @@ def load(
     registries(laboratory)
     _load_entry_points()
     _state["loaded"] |= laboratory
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.append(str(Path.cwd()))
-    for name in names:
-        before = _variants()
-        _guarded(
-            f"plugins: expected modules that can be imported, got {name!r}", partial(importlib.import_module, name)
-        )
-        _check_registers(name, _variants() > before)
+    with _beside_working_directory():
+        for name in names:
+            before = _variants()
+            _guarded(
+                f"plugins: expected modules that can be imported, got {name!r}", partial(importlib.import_module, name)
+            )
+            _check_registers(name, _variants() > before)
     for registry in registries(laboratory=False).values():
         for variant in registry if not registry.given else ():
             if registry.is_outside(variant):
                 registry.build(variant, {})
     compose.register([*_choices(overrides, laboratory, folder)], folder, only)
+
+
+@contextlib.contextmanager
+def _beside_working_directory() -> Iterator[None]:
+    """Inside, modules of the working directory are found, behind all others; elsewhere code there is not looked at."""
+    here = str(Path.cwd())
+    added = "" not in sys.path and here not in sys.path
+    if added:
+        sys.path.append(here)
+    try:
+        yield
+    finally:
+        if added:
+            sys.path.remove(here)
 
 
 def _variants() -> int:
@@ -149,6 +163,7 @@ def named(overrides: Iterable[str]) -> list[str]:
         if not re.match(r"\+{0,2}plugins=", argument):
             continue
         from hydra.core.override_parser.overrides_parser import OverridesParser
+        from hydra.core.override_parser.types import ChoiceSweep
         from hydra.errors import HydraException
 
         try:
@@ -156,7 +171,7 @@ def named(overrides: Iterable[str]) -> list[str]:
         except HydraException:
             continue
         values: Any = parsed.value()
-        for value in values.list if parsed.is_choice_sweep() else [values]:
+        for value in values.list if isinstance(values, ChoiceSweep) else [values]:
             modules += [str(name) for name in value] if isinstance(value, list) else []
     return modules
 

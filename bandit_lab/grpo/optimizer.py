@@ -67,6 +67,7 @@ def gac(learning_rate: Array, momentum: Array, low: float = 0.3, high: float = 0
     return optax.chain(optax.GradientTransformation(jnp.zeros_like, update), sgd(learning_rate, momentum))
 
 
+_LINEAR = ("sgd", "sgd_ema", "nesterov")
 _ELEMENTWISE = ("sgd", "sgd_ema", "nesterov", "adam", "adamw")
 _MOMENTUM_NAMES = ("momentum", "b1", "beta1")
 _MOMENTUM_OF = {"signum": "beta"}  # of another name; elsewhere `beta` is something else
@@ -165,6 +166,12 @@ class Optimizer:
     def convention(self) -> str:
         """How momentum enters: `heavy_ball`, `ema`, `nesterov`, or the optimiser's own name. It changes the law."""
         return {"sgd": "heavy_ball", "sgd_ema": "ema"}.get(self.name, self.name)
+
+    @property
+    def divides(self) -> bool:
+        """Whether it may divide a gradient by its own size: an exact zero that single precision rounds to 1e-9, as at
+        the reference or in a silent group, then becomes a step. Of those that are not known here it is assumed."""
+        return self.name not in _LINEAR
 
     @property
     def elementwise(self) -> bool:

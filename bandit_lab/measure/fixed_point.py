@@ -22,6 +22,8 @@ _NEWTON_STEP = 1e-9  # logits; a fixed point is accepted when the next Newton st
 _NEWTON_STEPS = 20
 _NEAR = 1.0  # logits; polishing that leads farther away has found another point, or none
 _LARGEST_GAP = 36.0  # nats; beyond, 1 - p is lost in double precision
+_SMALL_STEP, _WINDOW, _WINDOWS = 0.01, 1000, 100  # learning rate and updates of a run across a jump of the drift
+_AT_REST = 0.02  # logits; a run that moves less in a window rests
 _CURVED_TIMES = (*(10.0**k for k in range(3, 10)), _FLOW_TIMES[-1])
 _ON_THE_FLOW = 1e-5  # logits; where a polished point may lie from the flow that decides where among many it is
 
@@ -108,23 +110,45 @@ def find_fixed_point(
     if turns:
         reached, theta, basis = _along_the_curve(learner, drift, start)
     else:
-        reached, theta = _in_the_plane(drift, start, basis)
+        smooth = learner.sampler.smooth and learner.correction.smooth
+        reached, theta = _in_the_plane(drift, start, basis, smooth)
     return _judged(learner, kl_weight, reached, theta, basis, drift, turns)
 
 
-def _in_the_plane(drift: DriftField, start: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """(where the flow ran to [D], fixed point [D] or None), in the plane through `start` [D] along `basis` [D, R]."""
+def _in_the_plane(
+    drift: DriftField, start: np.ndarray, basis: np.ndarray, smooth: bool
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """(where the flow ran to [D], fixed point [D] or None), in the plane through `start` [D] along `basis` [D, R].
+
+    The integration cannot cross a jump of the drift, such as a tie at the start. A run of small steps can: it goes on
+    from there, until it rests or the flow is smooth again.
+    """
+
+    def velocity(y: np.ndarray) -> np.ndarray:
+        return basis.T @ drift.value(start + basis @ y)
+
+    def flow(times: tuple[float, float], y: np.ndarray) -> tuple[np.ndarray, bool]:
+        return _flow(
+            velocity,
+            lambda y: basis.T @ drift.slope(start + basis @ y, basis),
+            lambda y: float(np.ptp(start + basis @ y)),
+            times,
+            y,
+            (1e-6, 1e-9),
+        )
 
     reached, since, found = np.zeros(basis.shape[1]), 0.0, None
     for until in _FLOW_TIMES:
-        reached, arrived = _flow(
-            lambda y: basis.T @ drift.value(start + basis @ y),
-            lambda y: basis.T @ drift.slope(start + basis @ y, basis),
-            lambda y: float(np.ptp(start + basis @ y)),
-            (since, until),
-            reached,
-            (1e-6, 1e-9),
-        )
+        reached, arrived = flow((since, until), reached)
+        for _ in range(0 if smooth or arrived else _WINDOWS):
+            y = reached
+            for _ in range(_WINDOW):
+                y = y + _SMALL_STEP * velocity(y)
+            if np.linalg.norm(y - reached) < _AT_REST:
+                break
+            reached, arrived = flow((since, until), y)
+            if arrived or np.ptp(start + basis @ reached) > _LARGEST_GAP:
+                break
         since = until
         found = _polish(drift, start, basis, reached) if arrived else None
         if found is not None or not arrived:

@@ -127,11 +127,11 @@ def _refine(loop: LinearLoop, interval: float, low: float, high: float) -> Cross
 
 
 def first_oscillating_learning_rate(loop: LinearLoop, refresh_interval: float, points_per_decade: int = 48) -> Crossing:
-    """Smallest learning rate at which the dominant multiplier is not real and positive (scan, then bisection).
+    """Smallest learning rate at which a mode rings: its multiplier is complex or negative (scan, then bisection).
 
-    With several stiffnesses the dominant multiplier belongs to the softest mode at first; the mode that rings first
-    is the stiffest, for which `thresholds.oscillation_onset` at the largest stiffness applies. `bifurcation` tells
-    what the multiplier becomes: `neimark_sacker` (complex) or `flip` (negative).
+    Each of the n modes has a multiplier that begins at 1. They are the n largest until the first of them, that of the
+    stiffest mode, meets another; for a wholly stale stiffness this is `thresholds.oscillation_onset` at the largest.
+    `bifurcation` tells what the multiplier becomes: `neimark_sacker` (complex) or `flip` (negative).
     0, with the reason, where a stiffness is complex: then a multiplier is, at every learning rate.
     """
     stiffness = np.linalg.eigvals(loop.total)
@@ -139,18 +139,18 @@ def first_oscillating_learning_rate(loop: LinearLoop, refresh_interval: float, p
         return Crossing(0.0, "neimark_sacker", COMPLEX)
     long, guess = long_lag.is_long(loop, refresh_interval), None
 
-    def dominant(rate: float) -> complex:
+    def slow_at(rate: float) -> np.ndarray:
         nonlocal guess
         guess = long_lag.multipliers(loop, rate, int(refresh_interval), guess)
-        return complex((multipliers(loop, rate, refresh_interval) if guess is None else guess)[0])
+        return (multipliers(loop, rate, refresh_interval) if guess is None else guess)[: loop.size]
 
     def rings(rate: float | np.ndarray) -> np.ndarray:
         if long:
-            top = np.array([dominant(one) for one in np.ravel(rate)]).reshape(np.shape(rate))
+            slow = np.array([slow_at(one) for one in np.ravel(rate)]).reshape(*np.shape(rate), loop.size)
         else:
-            top = eigenvalues(loop.map(rate, refresh_interval))[..., 0]
-        tilted = np.abs(np.where(np.isfinite(top), top.imag, 0.0)) > _REAL * np.abs(top)
-        return ~np.isfinite(top) | tilted | (top.real < 0)
+            slow = eigenvalues(loop.map(rate, refresh_interval))[..., : loop.size]
+        tilted = np.abs(np.where(np.isfinite(slow), slow.imag, 0.0)) > _REAL * np.abs(slow)
+        return np.any(~np.isfinite(slow) | tilted | (slow.real < 0), axis=-1)
 
     grid = _scan_grid(loop, refresh_interval, points_per_decade, None)
     start, points = 1e-4 * (1 - loop.momentum), 200
@@ -169,7 +169,9 @@ def first_oscillating_learning_rate(loop: LinearLoop, refresh_interval: float, p
                 if middle in (low, high):
                     break
                 low, high = (low, middle) if bool(rings(middle)) else (middle, high)
-            return Crossing(float(high), kind_of(multipliers(loop, high * (1 + 1e-9), refresh_interval)[0]))
+            slow = multipliers(loop, high * (1 + 1e-9), refresh_interval)[: loop.size]
+            kinds = [kind_of(one) for one in slow]
+            return Crossing(float(high), next((kind for kind in kinds if kind != "fold"), "fold"))
         previous = chunk[-1]
     return Crossing(None, None, f"no oscillation up to learning rate {grid[-1]:.6g}, the end of the scan")
 

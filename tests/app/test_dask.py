@@ -19,7 +19,7 @@ from bandit_lab.app import plugins
 from bandit_lab.app.chunks import Attempt, ChunkStore, key_of, run_chunks
 from bandit_lab.app.cli import BAD_INPUT, main
 from bandit_lab.app.engine import ENGINES
-from bandit_lab.app.engine.dask import gpus
+from bandit_lab.app.engine.dask import _local_cluster, gpus
 from bandit_lab.app.settings.config import SweepSettings
 from bandit_lab.app.terminal.errors import Stopped
 from bandit_lab.app.terminal.progress import Progress
@@ -237,6 +237,20 @@ def test_a_scheduler_that_dies_loses_nothing(tmp_path, alone, cluster):
     assert "engine: the scheduler is gone; what is finished is kept" in err
     assert ended(sweep(folder))[0] == 0
     assert files(folder) == alone
+
+
+def test_nobody_without_the_key_is_served_by_a_local_cluster():
+    """A scheduler runs what it is sent as this user: another process that finds its port must not get in."""
+    from distributed import Client
+
+    with _local_cluster(1, []) as cluster:
+        address = cluster.scheduler_address
+        assert address.startswith("tls://127.0.0.1")
+        for other in (address, address.replace("tls", "tcp")):
+            with pytest.raises((OSError, ValueError, TypeError, RuntimeError)):
+                Client(other, timeout=5, set_as_default=False)
+        with Client(cluster, timeout=30, set_as_default=False) as client:
+            assert client.submit(int, "3").result(timeout=30) == 3
 
 
 @pytest.mark.parametrize(

@@ -80,10 +80,11 @@ def test_the_next_lag_has_other_multipliers():
 @pytest.mark.usefixtures("long")
 @every
 def test_the_dominant_multiplier_is_a_root_where_two_have_met(loop, lag):
-    """At the onset, a double root: its modulus is that of the dense map to 1e-6, from a circle and from near by."""
+    """At the onset, a double root: the largest modulus is that of the dense map to 1e-6."""
     rate = first_oscillating_learning_rate(loop, lag).value
     near = long_lag.multipliers(loop, 0.99 * rate, lag)
-    for found in (multipliers(loop, rate, lag), long_lag.multipliers(loop, rate, lag, near)):
+    again = long_lag.multipliers(loop, rate, lag, near)  # None where two that are not the largest have met
+    for found in (multipliers(loop, rate, lag), *([] if again is None else [again])):
         assert abs(found[0]) == pytest.approx(abs(eigenvalues(loop.map(rate, lag))[0]), abs=1e-6)
 
 

@@ -17,6 +17,7 @@ from bandit_lab.grpo import (
     NoCorrection,
     OwnLaw,
     Temperature,
+    TopK,
     TopP,
     Truncated,
 )
@@ -169,6 +170,16 @@ def test_runs_slide_along_a_jump(name):
         assert two.rest(kl_weight) == pytest.approx(gap, abs=1e-6)
         law = 1 / (1 + np.exp(gap)) / (1 / (1 + np.exp(gap / 0.7)))
         assert law == pytest.approx(2.0, abs=1e-6)
+
+
+def test_a_tie_at_the_start_is_no_place_where_runs_rest():
+    """Five equal arms, the four likeliest are drawn: runs leave the tie, and rest where two others tie."""
+    bandit = k_arm((0.172, 0.681, 0.34, 0.794, 0.67), reference_logits=(-0.1, 0.59, 0.84, 0.4, -0.22))
+    trained = Learner(bandit, advantage=ADVANTAGES["dr_grpo"](), sampler=TopK(4))
+    point = find_fixed_point(trained, "mean_field", 1.78)
+    found = run(trained, "mean_field", cells(0.02, 0, 1, 1.78), steps=20_000, dtype=np.float64, policies=True)
+    assert np.abs(found.policies[0, 0, 0] - 0.2).max() > 0.05
+    np.testing.assert_allclose(point.policy[0], found.policies[0, 0, 0], atol=2e-3)
 
 
 MANY = {

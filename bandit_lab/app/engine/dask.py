@@ -101,18 +101,30 @@ def gpus(environment: Mapping[str, str] = os.environ) -> list[str]:
 
 
 def _local_cluster(workers: int | None, devices: Sequence[str]) -> Any:
-    """Processes of this machine, reached on the loopback alone; each one sees one of the devices, in turn."""
+    """Processes of this machine, reached on the loopback alone; each one sees one of the devices, in turn.
+
+    They talk by TLS with a key that this process alone has made: a scheduler runs what it is sent, whoever sends it.
+    """
     from dask.system import CPU_COUNT
     from distributed import Nanny, Scheduler, SpecCluster
+    from distributed.security import Security
+
+    key = Security.temporary()
+    secure = {"security": key, "protocol": "tls"}
 
     def process(place: int) -> dict[str, Any]:
         seen = {"CUDA_VISIBLE_DEVICES": devices[place % len(devices)]} if devices else {}
         options = {"nthreads": 1, "host": "127.0.0.1", "memory_limit": 0, "env": seen}
-        return {"cls": Nanny, "options": options | {"dashboard": False, "silence_logs": logging.CRITICAL}}
+        return {"cls": Nanny, "options": options | secure | {"dashboard": False, "silence_logs": logging.CRITICAL}}
 
     number = workers or len(devices) or CPU_COUNT
-    scheduler = {"cls": Scheduler, "options": {"host": "127.0.0.1", "port": 0, "dashboard_address": "127.0.0.1:0"}}
-    return SpecCluster({place: process(place) for place in range(number)}, scheduler, silence_logs=logging.CRITICAL)
+    local = {"host": "127.0.0.1", "port": 0, "dashboard": False} | secure
+    scheduler = {"cls": Scheduler, "options": local}
+    processes = {place: process(place) for place in range(number)}
+    try:
+        return SpecCluster(processes, scheduler, security=key, silence_logs=logging.CRITICAL)
+    except RuntimeError as error:  # a process that is killed while it starts
+        raise Stopped(f"engine: workers could not be started ({error})") from error
 
 
 @contextmanager

@@ -58,7 +58,8 @@ def manifest(
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
         **_device(),
         "machine": {"system": platform.system(), "architecture": platform.machine()},
-        "precision": settings.get("precision") or "float64 (mean field, boundaries), float32 (sampled)",
+        "precision": settings.get("precision")
+        or "float64 (mean field, boundaries, optimisers that divide), float32 (other sampled runs)",
         **({"seed": settings["seed"]} if "seed" in settings else {"seed": None, "seed_reason": "nothing is random"}),
         "block_width": width,
         "config_hash": config_hash(settings, width),

@@ -7,12 +7,14 @@ there once all of it is on the disk.
 """
 
 import itertools
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from bandit_lab import _checks
 from bandit_lab.app.chunks import durable
 
 if TYPE_CHECKING:
@@ -48,6 +50,54 @@ def chunk_shape(shape: Sequence[int], most: int = CHUNK) -> tuple[int, ...]:
         room = max(1, most // int(np.prod(result, dtype=np.int64)))
         result.append(max(1, min(size, room)) if not result or result[-1] == shape[len(shape) - len(result)] else 1)
     return tuple(reversed(result))
+
+
+_COMPRESSORS = ("blosc", "zstd")
+_KINDS = "biufUS"
+"""Kinds of types in a store, numbers and text of one length; objects are texts of any length, or unpickled."""
+
+
+def opened(path: Path) -> "xarray.Dataset":
+    """A store that `write` may have written, its values read when they are used.
+
+    Raises:
+      ValueError: one that this program did not write: another version of the format, an object type, a filter, a
+        compressor that may do more than decompress. Its metadata is read before zarr is.
+    """
+    import xarray
+
+    _checks.require((path / ".zgroup").is_file(), "store", "a zarr store of format 2, as this program writes", path)
+    for file in sorted(path.rglob(".z*")) + sorted(path.rglob("zarr.json")):
+        for name, about in _arrays(file).items():
+            _check_array(f"{path}: {name}", about)
+    return xarray.open_zarr(path, chunks=None)
+
+
+def _arrays(file: Path) -> dict[str, Any]:
+    """Metadata of the arrays that a file of a store describes, by name."""
+    try:
+        content = json.loads(file.read_bytes())
+    except (ValueError, RecursionError):
+        content = None
+    _checks.require(isinstance(content, dict), "store", "metadata that can be read", file)
+    found = {str(file): content} if file.name in (".zarray", "zarr.json") else {}
+    if file.name == ".zmetadata":
+        every = content.get("metadata")
+        _checks.require(isinstance(every, dict), "store", "metadata by name", file)
+        found = {name: about for name, about in every.items() if name.endswith(".zarray")}
+    return found
+
+
+def _check_array(place: str, about: Any) -> None:
+    told = about if isinstance(about, dict) else {}
+    compressor, filters = told.get("compressor") or {}, told.get("filters")
+    dtype = told.get("dtype")
+    text = dtype == "|O" and filters == [{"id": "vlen-utf8"}]
+    plain = isinstance(dtype, str) and dtype[1:2] in tuple(_KINDS) and not filters
+    known = isinstance(compressor, dict) and compressor.get("id", _COMPRESSORS[0]) in _COMPRESSORS
+    got = f"dtype {dtype!r}, filters {filters!r}, compressor {compressor!r} in {place}"
+    expected = f"arrays of numbers or text, without other filters, compressed by {' or '.join(_COMPRESSORS)}"
+    _checks.require(told.get("zarr_format") == 2 and known and (text or plain), "store", expected, got[:500])
 
 
 def write(path: Path, dataset: "xarray.Dataset", streams: Sequence[Stream] = ()) -> None:

@@ -83,7 +83,10 @@ def composed(command: str, keywords: dict[str, Any]) -> tuple[Any, frozenset[str
         parent, _, name = key.rpartition(".")
         if parent == "sweep":
             check_sweepable(name)
-        OmegaConf.update(config, key, plain(key, value), merge=False, force_add=parent in OPEN)
+        try:
+            OmegaConf.update(config, key, plain(key, value), merge=False, force_add=parent in OPEN)
+        except RecursionError:
+            raise ValueError(f"{key}: expected a value, got one that is nested too deeply") from None
     if keywords.get("run_dir") is None:
         for key in KEPT_BETWEEN_RUNS:
             if key in config and key not in keywords:
@@ -222,15 +225,14 @@ def _function_of(command: str) -> Callable[..., Document] | None:
 
 def finished(command: str, folder: Path, incomplete: str = "") -> Document:
     """A finished run folder as a document: content of its summary, its data, its pictures."""
-    import xarray
-
+    from bandit_lab.app.folder.results import opened
     from bandit_lab.app.folder.store import RESULTS, SUMMARY
     from bandit_lab.app.terminal.commands import COMMANDS
 
     summary = json.loads((folder / SUMMARY).read_bytes())
     data = None
     if (folder / RESULTS).exists():
-        with xarray.open_zarr(folder / RESULTS, chunks=None) as stored:
+        with opened(folder / RESULTS) as stored:
             data = stored.load()
     single = {key: value for key, value in summary.items() if not isinstance(value, dict | list)}
     sections: dict[str, list[Block]] = {"": [Values(single)]}

@@ -7,6 +7,7 @@ before both.
 
 import argparse
 import contextlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -73,6 +74,9 @@ def parse(arguments: Sequence[str]) -> Arguments:
         raise UnknownOption(unknown[0])
     if options.cfg:
         _checks.choice("--cfg", options.cfg, SHOWN)
+    targets = [one for one in options.overrides if re.match(r"[+~]*hydra[./].*_target_=", one)]
+    if targets:
+        raise ValueError(f"hydra: expected an installed plug-in by its name, hydra/sweeper=NAME, got {targets[0]}")
     asked = [name for name in ("multirun", "cfg", "info", "run") if getattr(options, name)]
     if len(asked) > 1:
         names = " and ".join(f"--{name.replace('_', '-')}" for name in asked)
@@ -144,12 +148,22 @@ def composed(name: str, overrides: Sequence[str]) -> Any:
 
     Raises:
       HydraException, OmegaConfBaseException: an unknown key, a value of the wrong type (`errors.one_line` reads them).
+      ValueError: what Hydra cannot compose at all.
     """
     from hydra import compose
     from hydra.core.hydra_config import HydraConfig
     from omegaconf import open_dict
 
-    config = compose(name, list(overrides), return_hydra_config=True)
+    try:
+        config = compose(name, list(overrides), return_hydra_config=True)
+    except (
+        OSError,
+        RecursionError,
+        AttributeError,
+        TypeError,
+    ) as error:
+        got = f"{type(error).__name__}: {str(error)[:80]}"
+        raise ValueError(f"settings: expected values that can be composed, got {got}") from error
     HydraConfig.instance().set_config(config)
     with open_dict(config):
         del config["hydra"]

@@ -85,7 +85,7 @@ class SimulationSettings(Settings):
     precision: str | None = setting(
         None,
         "",
-        "float32 | float64, of runs; null: float32 if sampled. Boundaries are always bracketed in float64",
+        "float32 | float64, of runs; null: float32 if sampled with sgd. Boundaries are always bracketed in float64",
     )
     rng: str | None = setting(None, "", "random numbers of the fast path: hash | threefry; null: hash")
     path: str = setting(

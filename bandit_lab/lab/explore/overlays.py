@@ -8,6 +8,7 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab.app.folder import store
+from bandit_lab.app.folder.results import opened
 from bandit_lab.lab.explore.settings import ExploreSettings
 from bandit_lab.lab.explore.start import LARGEST, SHARED, start
 
@@ -46,9 +47,7 @@ def sweep_cells(folder: Path) -> dict[str, Any]:
     Raises:
       ValueError: more cells than a page can show.
     """
-    import xarray
-
-    with xarray.open_zarr(folder / store.RESULTS, chunks=None) as data:
+    with opened(folder / store.RESULTS) as data:
         outcome = data["outcome"].isel(kl_weight=0).load()
         weight = float(data["kl_weight"].values[0])
     _checks.require(outcome.size <= MOST_CELLS, "paths", f"a sweep of at most {MOST_CELLS} cells", outcome.size)

@@ -50,8 +50,11 @@ def variant(kind: str, chosen: Mapping[str, Any] | str) -> Any:
     """
     name, options = (chosen, {}) if isinstance(chosen, str) else (chosen.get("name", ""), dict(chosen))
     options.pop("name", None)
+    options = {key: float(one) if type(one) is int and abs(one) > 2**53 else one for key, one in options.items()}
     if kind == "optimizer":
-        return Optimizer(name, tuple(sorted((options.get("options") or {}).items())))
+        further = options.get("options") or {}
+        _checks.require(isinstance(further, Mapping), "optimizer.options", "a dictionary of options", further)
+        return Optimizer(name, tuple(sorted(further.items())))
     return _RULES[kind].build(name, options)
 
 
@@ -112,6 +115,12 @@ def check_runs(settings: SimulationSettings) -> None:
     _checks.choice("path", settings.path, PATHS)
     alone = settings.path == "reference" and settings.rng is not None
     _checks.require(not alone, "rng", "null with path=reference (it draws with JAX's own keys)", settings.rng)
+
+
+def precision_of(settings: SimulationSettings, learner: Learner) -> str:
+    """`precision`, or its default: float32 for sampled runs of an optimiser that does not divide, else float64."""
+    single = settings.dynamics == "sampled" and not learner.optimizer.divides
+    return settings.precision or ("float32" if single else "float64")
 
 
 def scheduled(settings: Settings) -> dict[str, np.ndarray]:

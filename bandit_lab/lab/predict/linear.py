@@ -29,6 +29,7 @@ from bandit_lab.grpo import (
     Temperature,
     Truncated,
     WithProximal,
+    averages,
     resampled,
 )
 from bandit_lab.measure.fixed_point import FixedPoint, critical_kl_weight, find_fixed_point
@@ -216,7 +217,7 @@ class LinearTheory:
         return RateThreshold(crossing.kappa / abs(stiffness), bifurcation=crossing.bifurcation)
 
     def onset(self, interval: float, momentum: float) -> RateThreshold:
-        """Smallest learning rate at which the stiffest mode's dominant multiplier is not real and positive.
+        """Smallest learning rate at which a mode rings, the stiffest first: its multiplier is complex or negative.
 
         0, with the reason, where a stiffness is complex: its multipliers never are.
         """
@@ -256,6 +257,15 @@ class LinearTheory:
         if inside < 0 or (bottom := (1 - momentum) * lag + 2 * momentum + 2 * math.sqrt(inside)) <= 0:
             return RateThreshold.absent("the oscillator is overdamped at every learning rate")
         kappa = (1 - momentum) ** 2 / bottom / theory.gain(momentum, self.convention)
+        return RateThreshold(kappa / self.largest)
+
+    def undelayed(self, momentum: float) -> RateThreshold:
+        """Learning rate at which the stiffest mode flips on policy."""
+        if reason := self.unsupported_reason():
+            return RateThreshold.absent(reason)
+        if self.largest <= 0:
+            return RateThreshold.absent("the fixed point repels")
+        kappa = theory.exact("refresh", 1, momentum, theory.as_convention(self.convention)).kappa
         return RateThreshold(kappa / self.largest)
 
 
@@ -465,7 +475,26 @@ def special(learner: Learner) -> str | None:
 
 
 def noise_covariance(learner: Learner, settings: Settings, policy: np.ndarray) -> tuple[np.ndarray | None, str | None]:
-    """Covariance [R, R] of one update's gradient at the fixed point, in the basis of the stiffness, or None and why."""
+    """Covariance [R, R] of one update's gradient at the fixed point, in the basis of the stiffness, or None and why.
+
+    Where several policies act at once each draws groups of its own, whose noise is averaged: sum q(a)^2 is left.
+    """
+    found, reason = _covariance_of_one_age(learner, settings, policy)
+    return (None if found is None else _averaged_noise(learner) * found), reason
+
+
+def _averaged_noise(learner: Learner) -> float:
+    """Variance of an update's noise over that of one policy's groups."""
+    rule = learner.staleness
+    if not isinstance(rule, MixedAges) or not averages(rule):
+        return 1.0
+    return 1 / rule.draws if isinstance(rule, DrawnAges) else float(np.sum(np.square(rule.shares)))
+
+
+def _covariance_of_one_age(
+    learner: Learner, settings: Settings, policy: np.ndarray
+) -> tuple[np.ndarray | None, str | None]:
+    """The same where all groups of an update come from one policy."""
     name = settings.advantage["name"]
     signal = signal_of(learner, settings, "sampled")
     if resampled(learner) and type(learner.bandit) is TabularBandit and type(learner.kl_estimator) is Exact:

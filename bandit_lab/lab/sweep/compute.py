@@ -179,10 +179,13 @@ def _sample(plan: SweepPlan, stages: _Stages, coarse: Hyper, result: Computed) -
 
 
 def fine_learning_rates(plan: SweepPlan, predicted: list[Predicted]) -> np.ndarray:
-    """The grid's learning rates; where they were left open, a range that holds every threshold and onset."""
+    """The grid's learning rates; where they were left open, a range laid out from the stiffness alone.
+
+    It reaches from the law and the leading-order oscillator's onset up to where an undelayed update flips.
+    """
     if plan.learning_rate is not None:
         return plan.learning_rate
-    lines = [values(column) for p in predicted for column in (p.law, p.exact, p.onset)]
+    lines = [values(column) for p in predicted for column in (p.law, p.undelayed, p.oscillator_onset)]
     low, high = grid.learning_rate_range(np.concatenate(lines).tolist())
     spec = {"start": low, "stop": high, **plan.learning_rate_spec}
     return grid.axis("sweep.learning_rate", "learning_rate", spec, {})

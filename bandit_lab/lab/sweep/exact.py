@@ -40,6 +40,7 @@ class Predicted:
     exact: list[RateThreshold]
     onset: list[RateThreshold]
     oscillator_onset: list[RateThreshold]
+    undelayed: list[RateThreshold]
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ def predict_rows(
 ) -> Predicted:
     """Law, exact threshold and onset of every row; with `along` the threshold alone, of the row's whole run."""
     by_weight = {g.kl_weight: g.linear for g in equilibria}
-    result = Predicted([], [], [], [])
+    result = Predicted([], [], [], [], [])
     total = len(cells.momentum)
     for i, (momentum, weight, interval) in enumerate(
         zip(cells.momentum, cells.kl_weight, cells.refresh_interval, strict=True)
@@ -146,7 +147,7 @@ def predict_rows(
         linear, setting = by_weight[float(weight)], (interval.item(), float(momentum))
         if along is not None:
             result.exact.append(along(float(momentum), interval.item(), float(weight)))
-            for column in (result.law, result.onset, result.oscillator_onset):
+            for column in (result.law, result.onset, result.oscillator_onset, result.undelayed):
                 column.append(RateThreshold.absent(NOT_ALONG))
             progress(i + 1, total)
             continue
@@ -156,6 +157,7 @@ def predict_rows(
         result.exact.append(exact)
         result.onset.append(RateThreshold.absent(NO_RINGING) if late else onset)
         result.oscillator_onset.append(linear.oscillator_onset(*setting))
+        result.undelayed.append(linear.undelayed(float(momentum)))
         progress(i + 1, total)
     return result
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from bandit_lab.app.document.as_json import plain
 from bandit_lab.grpo import Hyper
+from bandit_lab.lab.predict import build
 from bandit_lab.lab.sweep import exact
 from bandit_lab.lab.sweep.exact import Drift, Equilibrium
 from bandit_lab.lab.sweep.plan import CHUNK_RUNS, SweepPlan
@@ -181,7 +182,7 @@ class RunsWork:
 
     @property
     def dtype(self) -> np.dtype:
-        return np.dtype(self.plan.settings.precision or "float32")
+        return np.dtype(build.precision_of(self.plan.settings, self.plan.learner))
 
     def compute(self) -> Mapping[str, np.ndarray]:
         runs = run(

@@ -243,7 +243,7 @@ def bytes_of_draws(plan: SweepPlan) -> int:
     if not plan.sampled_rows or route(plan.trained, "sampled", plan.settings.path).name == "fast":
         return 0
     numbers = 4 + 2 * learner.bandit.reference_log_policy.shape[1]
-    size = np.dtype(plan.settings.precision or "float32").itemsize
+    size = np.dtype(build.precision_of(plan.settings, plan.learner)).itemsize
     return 2 * width.cells * width.seeds * learner.group_size * learner.prompts * numbers * size
 
 

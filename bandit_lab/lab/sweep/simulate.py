@@ -71,7 +71,7 @@ def simulated(
         distances.check(learner)
     if not sampled and (reason := build.check_drift(learner, settings.dynamics)):
         raise ValueError(reason)
-    precision = settings.precision or ("float32" if sampled else "float64")
+    precision = build.precision_of(settings, learner)
     if schedules or has_clock(learner.bandit):
         linear, why = None, build.moving_reason(schedules, learner)
     else:

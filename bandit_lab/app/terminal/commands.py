@@ -109,7 +109,7 @@ COMMANDS = {
         "bandit_lab.lab.reproduce.command",
         "the figures of the papers and of the lab, with every claim's prediction and verdict",
         "Each figure is one file in experiments/ with its numbers in conf/experiment/. Without arguments: all of them\n"
-        "as drafts. Measurements are kept in the cache: a changed picture, prediction or claim measures nothing, and\n"
+        "as drafts. Measurements are kept in the cache until the code or a setting changes, and\n"
         "after an interruption the same command goes on. A figure that cannot run here is skipped with its reason;\n"
         "one that fails (exit 1) does not stop the others. publish=figures also copies pictures, numbers and claims\n"
         "there and leaves the rows of figures that were not run as they are. With numbers=figures pictures are drawn\n"

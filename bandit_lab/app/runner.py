@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeVar
 
 from bandit_lab import _checks
 from bandit_lab.app import plugins
-from bandit_lab.app.document import Contents, Document, Figure, On
-from bandit_lab.app.document.as_page import as_html, as_markdown
+from bandit_lab.app.document import Document, On
+from bandit_lab.app.document.as_page import as_html
 from bandit_lab.app.folder import store
 from bandit_lab.app.folder.manifest import CompileClock, manifest
 from bandit_lab.app.folder.store import INDEX, REPORT
@@ -152,7 +152,7 @@ def compute_into(
 
 
 def write_document(document: Document, folder: store.RunFolder, progress: Progress) -> None:
-    """Write `summary.json`, `results.zarr`, pictures and `report/`; each page with its picture as HTML and Markdown."""
+    """Write `summary.json`, `results.zarr`, pictures and `report/`; each page is HTML."""
     with progress.stage("writing"):
         if document.stored and document.data is not None:
             folder.write_results(document.data)
@@ -165,21 +165,8 @@ def write_document(document: Document, folder: store.RunFolder, progress: Progre
     if document.pages:
         with progress.stage("reports") as advance:
             for done, (name, page) in enumerate(document.pages.items(), start=1):
-                folder.write_files(_page(name, page))
+                folder.write_files({f"{REPORT}/{name}.html": as_html(page).encode()})
                 advance(done, len(document.pages))
             if document.blocks(On.PAGE) and INDEX not in document.pages:
                 html = as_html(document, lambda figure: pictures.get(f"{figure.name}.png") or figure.png())
                 folder.write_files({f"{REPORT}/{INDEX}.html": html.encode()})
-
-
-def _page(name: str, page: Contents) -> dict[str, bytes]:
-    """`<name>.html`, `.md`, and `.png`: the first picture of the page."""
-    drawn: list[bytes] = []
-
-    def picture(figure: Figure) -> bytes:
-        drawn.append(figure.png())
-        return drawn[-1]
-
-    html, text = as_html(page, picture), as_markdown(page, f"{name}.png")
-    files = {"html": html.encode(), "md": text.encode()} | ({"png": drawn[0]} if drawn else {})
-    return {f"{REPORT}/{name}.{ending}": data for ending, data in files.items()}

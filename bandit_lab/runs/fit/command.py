@@ -1,4 +1,4 @@
-"""`fit`: closed-form laws on real reward logs, with intervals and a page to paste into an issue."""
+"""`fit`: closed-form laws on real reward logs, with intervals and a page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

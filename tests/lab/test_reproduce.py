@@ -311,7 +311,6 @@ def test_publishing_merges_and_writes_the_index(lab):
     assert "| 1 of 2 |" in index
     assert "[new](new.py)" in index
     assert "not published yet" in index
-    assert "generator/README.md" in index
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"claims": []}'])

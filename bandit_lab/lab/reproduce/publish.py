@@ -144,10 +144,6 @@ def index_text(content: dict[str, Any], known: dict[str, Experiment], figures: P
         command = f"`{claims.command(name)}`"
         said = f"{one.question} **{finding}**" if finding else one.question
         lines.append(f"| [{name}]({name}.py) {shown} | {said} | {command} | {verdict} |")
-    lines += [
-        "",
-        "[generator/](generator/README.md) holds the statistical batteries of the random words, with their logs.",
-    ]
     return "\n".join(lines) + "\n"
 
 

@@ -19,8 +19,8 @@ sweep: $(READY)  ## the phase diagram; ARGS="staleness=lag seeds=256" changes se
 predict: $(READY)  ## formulas for one setting
 	$(BIN)/python -m bandit_lab predict $(ARGS)
 
-bench: $(READY)  ## throughput of this machine against NumPy; ARGS=quick=true for a look in seconds
-	$(BIN)/python -m bandit_lab bench $(ARGS)
+bench: $(READY)  ## throughput of this machine against NumPy; ARGS=--quick for a look in seconds
+	$(BIN)/python -m benchmarks.against_numpy $(ARGS)
 
 reproduce: $(READY)  ## figures and claims as drafts; ARGS="figures=two_detectors quality=paper"
 	$(BIN)/python -m bandit_lab reproduce $(ARGS)

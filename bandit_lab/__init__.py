@@ -27,18 +27,15 @@ from bandit_lab._version import __version__
 
 if TYPE_CHECKING:
     from bandit_lab.app.interface import (
-        bench,
         branch,
         check,
         diagnose,
         explore,
-        export,
         fit,
         load,
         predict,
         reproduce,
         simulate,
-        status,
         sweep,
         watch,
     )
@@ -47,18 +44,15 @@ if TYPE_CHECKING:
 __all__ = [
     "Monitor",
     "__version__",
-    "bench",
     "branch",
     "check",
     "diagnose",
     "explore",
-    "export",
     "fit",
     "load",
     "predict",
     "reproduce",
     "simulate",
-    "status",
     "sweep",
     "watch",
 ]

@@ -12,68 +12,6 @@ from bandit_lab.runs.monitor import Monitor as Monitor
 __version__: str
 __all__: list[str]
 
-def advise(
-    *paths: Any,
-    config: Any = None,
-    log: Any = None,
-    options: Any = {},
-    framework: Any = None,
-    version: Any = None,
-    learning_rate: Any = None,
-    momentum: Any = None,
-    optimizer: Any = None,
-    staleness: Any = None,
-    refresh_interval: Any = None,
-    group_size: Any = None,
-    kl_weight: Any = None,
-    stiffness: Any = None,
-    delay: Any = None,
-    success: Any = None,
-    safety: Any = 2.0,
-    signal: Any = 0.9,
-    group_factor: Any = 0.9,
-    temperature: Any = 0.5,
-    verbose: Any = False,
-    report: Any = True,
-    run_dir: Any = None,
-    overwrite: Any = False,
-    reward_key: Any = None,
-    step_key: Any = None,
-    where: Any = None,
-    run: Any = None,
-    reward_scale: Any = None,
-    step_unit: Any = None,
-    log_every: Any = None,
-    plugins: Any = [],
-    quiet: Any = False,
-    **more: Any,
-) -> Document:
-    """Which settings of a run are safe: `python -m bandit_lab advise`."""
-    ...
-
-def bench(
-    *,
-    sizes: Any = ["A", "B", "C", "D"],
-    rewards: Any = ["fixed", "bernoulli"],
-    intervals: Any = [1, 8],
-    reps: Any = 7,
-    seeds: Any = None,
-    steps: Any = None,
-    quick: Any = False,
-    seed: Any = 0,
-    pictures: Any = True,
-    run_dir: Any = None,
-    overwrite: Any = False,
-    compilation_cache: Any = None,
-    rng: Any = "hash",
-    threads: Any = None,
-    plugins: Any = [],
-    quiet: Any = False,
-    **more: Any,
-) -> Document:
-    """Throughput of the simulator on this machine: `python -m bandit_lab bench`."""
-    ...
-
 def branch(
     *,
     bandit: Any = "two_arm",
@@ -98,7 +36,6 @@ def branch(
     overwrite: Any = False,
     proximal_interval: Any = None,
     entropy_weight: Any = 0.0,
-    compilation_cache: Any = None,
     plugins: Any = [],
     quiet: Any = False,
     **more: Any,
@@ -124,7 +61,6 @@ def check(
     seed: Any = 0,
     run_dir: Any = None,
     overwrite: Any = False,
-    compilation_cache: Any = None,
     plugins: Any = [],
     quiet: Any = False,
     **more: Any,
@@ -189,31 +125,14 @@ def explore(
     momentum: Any = 0.9,
     kl_weight: Any = 1.0,
     group_size: Any = 64,
-    stiffness: Any = None,
-    delay: Any = None,
-    run: Any = None,
     run_dir: Any = None,
     open: Any = False,
     dynamics: Any = "sampled",
-    reward_key: Any = None,
     plugins: Any = [],
-    compilation_cache: Any = None,
     quiet: Any = False,
     **more: Any,
 ) -> Map:
     """The stability map as one interactive page: `python -m bandit_lab explore`. A notebook shows it."""
-    ...
-
-def export(
-    folder: str | Path,
-    *,
-    format: Any = "csv",
-    table: Any = "grid",
-    output: Any = None,
-    quiet: Any = False,
-    **more: Any,
-) -> Document:
-    """The results of a run folder as one file, CSV or Parquet: `python -m bandit_lab export`."""
     ...
 
 def fit(
@@ -226,8 +145,6 @@ def fit(
     group_size: Any = None,
     models: Any = ["oscillator", "softmax_law", "single_exponential", "sigmoid", "constant"],
     level: Any = 0.9,
-    from_fraction: Any = 1.0,
-    horizon: Any = None,
     seed: Any = 0,
     eval_path: Any = None,
     pictures: Any = True,
@@ -284,7 +201,6 @@ def predict(
     overwrite: Any = False,
     proximal_interval: Any = None,
     entropy_weight: Any = 0.0,
-    compilation_cache: Any = None,
     plugins: Any = [],
     quiet: Any = False,
     **more: Any,
@@ -303,7 +219,6 @@ def reproduce(
     numbers: Any = None,
     cache: Any = None,
     engine: Any = "local",
-    compilation_cache: Any = None,
     plugins: Any = [],
     quiet: Any = False,
     **more: Any,
@@ -345,12 +260,6 @@ def simulate(
     """Many seeds of one setting, on the fast path where it serves."""
     ...
 
-def status(
-    folder: str | Path,
-) -> Document:
-    """What of a run folder is done, failed and left: `python -m bandit_lab status`. Only reads."""
-    ...
-
 def sweep(
     *,
     bandit: Any = "two_arm",
@@ -388,7 +297,6 @@ def sweep(
     path: Any = "auto",
     proximal_interval: Any = None,
     entropy_weight: Any = 0.0,
-    compilation_cache: Any = None,
     plugins: Any = [],
     quiet: Any = False,
     **more: Any,
@@ -398,29 +306,48 @@ def sweep(
 
 def watch(
     *paths: str | Path,
-    group_size: Any = None,
-    stiffness: Any = None,
-    learning_rate: Any = None,
-    momentum: Any = 0.0,
+    config: Any = None,
+    logs_index: Any = None,
+    diagnostic: Any = {},
     refresh_interval: Any = None,
+    group_size: Any = None,
     seconds: Any = None,
     idle: Any = None,
-    every: Any = 1.0,
-    until: Any = None,
-    patience: Any = None,
-    run: Any = None,
-    on_alarm: Any = None,
+    every: Any = 5.0,
+    seed: Any = 0,
+    eval_path: Any = None,
+    control: Any = False,
+    pictures: Any = True,
+    report: Any = True,
     run_dir: Any = None,
-    false_alarm: Any = 0.05,
+    overwrite: Any = False,
+    false_alarm: Any = 0.005,
+    surrogates: Any = 499,
+    wave_share: Any = 0.1,
+    silent_share: Any = 0.7,
+    solved_share: Any = 0.85,
+    entropy_share: Any = 0.15,
+    coupling_z: Any = 2.25,
+    collapse_share: Any = 0.5,
+    collapse_z: Any = 5.0,
+    swing_share: Any = 0.4,
+    swing_z: Any = 5.5,
+    truncated_share: Any = 0.9,
+    eval_key: Any = None,
+    beside: Any = [],
+    convert_to: Any = None,
+    thin: Any = True,
+    engine: Any = "local",
     reward_key: Any = None,
     step_key: Any = None,
-    eval_key: Any = None,
     where: Any = None,
+    run: Any = None,
     reward_scale: Any = None,
+    step_unit: Any = None,
     log_every: Any = None,
     plugins: Any = [],
     quiet: Any = False,
     **more: Any,
 ) -> Document:
-    """Follow a log that grows until its run ends: `python -m bandit_lab watch`. An interrupt ends it, too."""
+    """Diagnose a log again whenever it has grown: `python -m bandit_lab watch`. An interrupt ends it."""
     ...

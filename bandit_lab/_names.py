@@ -21,7 +21,6 @@ MEANT = {
     "stiffness": ("K",),
     "precision": ("dtype",),
     "run_dir": ("output_dir", "output", "page", "alarms"),
-    "folder": ("run_dir",),
     "eval_path": ("eval_file", "held_out", "heldout", "validation", "test_path"),
     "eval_key": ("eval", "eval_metric", "eval_column", "eval_reward"),
     "reward_key": ("reward", "metric", "reward_column", "reward_metric"),
@@ -44,9 +43,6 @@ MEANT = {
 MOVED = {
     ("diagnose", "simulated"): "experiments/grading/diagnoses.py",
     ("fit", "backtest"): "experiments/grading/forecasts.py",
-    ("bench", "study"): "experiments/speed/scaling.py or variants.py",
-    ("bench", "only"): "experiments/speed/variants.py",
-    ("bench", "paper"): "experiments/speed/scaling.py",
 }
 """(Command, setting that it had) -> the script that measures that now."""
 

@@ -200,9 +200,9 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """Three panels: threshold, response, curves."""
-    sheet.fill(figure, found, wide, (_draw_threshold, _draw_response, _draw_curves), heights=(2.7, 7.2))
+    sheet.fill(figure, found, (_draw_threshold, _draw_response, _draw_curves), height=7.2)
 
 
 def _draw_threshold(axis: Axes, found: Results) -> None:

@@ -133,9 +133,9 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """Stiffness over the edge against updates; the plateaus against N."""
-    sheet.fill(figure, found, wide, (_draw_time, _draw_plateaus), heights=(3.0, 5.6))
+    sheet.fill(figure, found, (_draw_time, _draw_plateaus), height=5.6)
 
 
 def _draw_time(panel: Axes, found: Results) -> None:

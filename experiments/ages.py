@@ -312,9 +312,9 @@ def trained(setting: Setting) -> str:
     return sheet.trained(sheet.two_arms(setting.rewards), "GRPO with std", "heavy ball", kl_weight=setting.kl_weight)
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """Every law over both bounds; a mixture over ages in turn; ages drawn."""
-    sheet.fill(figure, found, wide, (bounds, against_turn, by_draws), heights=(2.5, 6.6), lettered=True)
+    sheet.fill(figure, found, (bounds, against_turn, by_draws), height=6.6, lettered=True)
 
 
 def bounds(panel: Axes, found: Results) -> None:

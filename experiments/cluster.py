@@ -139,7 +139,7 @@ def trained(setting: Setting) -> str:
     return f"{setting.layouts} random layouts of engines, queue and trainer"
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """Left: measured mean age against the closed form. Right: the distributions of three layouts."""
     left, right = figure.subplots(1, 2)
     measured, predicted = found.measured, found.predicted

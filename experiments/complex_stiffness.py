@@ -274,10 +274,10 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """How often a stiffness is complex; what that does to the threshold."""
     parts = _draw_shares, _draw_thresholds
-    sheet.fill(figure, found, wide, parts, heights=(3.1, 5.4), sizes=((1, 1.35), (1, 1.5)))
+    sheet.fill(figure, found, parts, height=5.4, sizes=(1, 1.5))
 
 
 def _draw_shares(panel: Axes, found: Results) -> None:

@@ -151,17 +151,12 @@ def _kl_weights(setting: Setting) -> list[float]:
     return [float(end(np.concatenate([np.atleast_1d(one) for one in given]))) for end in (np.min, np.max)]
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """Reward of all five, what separates each, and both tables of verdicts."""
     measured = found.measured
-    if wide:
-        figure.set_figheight(5.2)
-        panels = figure.subplot_mosaic([["curve", "curve", "held", "silent"], ["curve", "curve", "entropy", "late"],
-                                        ["diag", "diag", "only", "only"]], height_ratios=[1, 1, 1.75])  # fmt: skip
-    else:
-        figure.set_figheight(8.2)
-        panels = figure.subplot_mosaic([["curve", "curve"], ["held", "silent"], ["entropy", "late"], ["diag", "diag"],
-                                        ["only", "only"]], height_ratios=[1.5, 0.9, 0.9, 1.6, 1.6])  # fmt: skip
+    figure.set_figheight(8.2)
+    panels = figure.subplot_mosaic([["curve", "curve"], ["held", "silent"], ["entropy", "late"], ["diag", "diag"],
+                                    ["only", "only"]], height_ratios=[1.5, 0.9, 0.9, 1.6, 1.6])  # fmt: skip
     for place, colour in enumerate(COLOURS):
         one = measured.isel(kind=place)
         panels["curve"].plot(*_smooth(measured.step.values, one.reward.values), color=colour, linewidth=1.3)

@@ -235,10 +235,9 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """Stiffness against time; the plateaus against N."""
-    sizes = ((1.25, 1), (1.15, 1))
-    sheet.fill(figure, found, wide, (_draw_time, _draw_plateaus), heights=(3.3, 6.2), sizes=sizes)
+    sheet.fill(figure, found, (_draw_time, _draw_plateaus), height=6.2, sizes=(1.15, 1))
 
 
 def _draw_time(panel: Axes, found: Results) -> None:

@@ -227,9 +227,9 @@ def trained(setting: Setting) -> str:
     return sheet.trained("one good arm, the others equal", "GRPO with std", "SGD, on-policy", kl_weight=0)
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """Left: R^2 of both fits. Right: forecasts for prompts of unlike difficulty."""
-    sheet.fill(figure, found, wide, (fits, forecasts), heights=(2.6, 5.0), lettered=True)
+    sheet.fill(figure, found, (fits, forecasts), height=5.0, lettered=True)
 
 
 def fits(panel: Axes, found: Results) -> None:

@@ -136,9 +136,9 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """Stiffness against time; measured over predicted stiffness."""
-    sheet.fill(figure, found, wide, (_draw_time, _draw_ratios), heights=(3.0, 5.4), sizes=((1.1, 1), (1.3, 1)))
+    sheet.fill(figure, found, (_draw_time, _draw_ratios), height=5.4, sizes=(1.3, 1))
 
 
 def _draw_time(panel: Axes, found: Results) -> None:

@@ -229,9 +229,9 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """Thresholds of the estimators, the island, the limit of long blocks."""
-    sheet.fill(figure, found, wide, (_draw_thresholds, _draw_island, _draw_limit), heights=(2.6, 6.4))
+    sheet.fill(figure, found, (_draw_thresholds, _draw_island, _draw_limit), height=6.4)
 
 
 def _draw_thresholds(panel: Axes, found: Results) -> None:

@@ -242,11 +242,11 @@ def trained(setting: Setting) -> str:
     return sheet.trained("two arms, rewards as named", rules, kl_weight=0, drift="sampled groups of G")
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """Mean curves of two rules, the factor of the group size, stationary variances."""
     one = partial(_draw_curves, rule="rloo", title="Leave-one-out: one curve for all G")
     many = partial(_draw_curves, rule="grpo", title="Divided by the group's std: not one curve")
-    sheet.fill(figure, found, wide, (one, many, _draw_map, _draw_variance), heights=(5.2, 8.6), across=(2, 1))
+    sheet.fill(figure, found, (one, many, _draw_map, _draw_variance), height=8.6, across=1)
 
 
 def _draw_curves(axis: Axes, found: Results, rule: str, title: str) -> None:

@@ -198,9 +198,9 @@ COLOURS = s.MODEL_COLOURS
 LOWEST = 2e-3  # that is shown
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """Difference against time at the largest N; growth against its prediction."""
-    sheet.fill(figure, found, wide, (_draw_time, _draw_growth), heights=(3.0, 5.6))
+    sheet.fill(figure, found, (_draw_time, _draw_growth), height=5.6)
 
 
 def _draw_time(panel: Axes, found: Results) -> None:

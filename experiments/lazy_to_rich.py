@@ -158,9 +158,9 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """The ratio where the policy moves far; how far off the prediction is, at every KL weight."""
-    left, right = sheet.panels(figure, wide, 2, heights=(2.9, 5.2))
+    left, right = sheet.panels(figure, 2, height=5.2)
     _draw_ratios(left, found, found.setting.kl_weights[0])
     _draw_errors(right, found)
 

@@ -196,9 +196,9 @@ def trained(setting: Setting) -> str:
     return sheet.trained(sheet.two_arms(setting.rewards), "GRPO with std; heavy ball", kl_weight=setting.kl_weight)
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """Boundary over prediction against displacement; amplitude against learning rate; map of basins."""
-    sheet.fill(figure, found, wide, (_draw_boundary, _draw_amplitude, _draw_basins), heights=(2.9, 7.2))
+    sheet.fill(figure, found, (_draw_boundary, _draw_amplitude, _draw_basins), height=7.2)
 
 
 def _loops(found: Results) -> Any:

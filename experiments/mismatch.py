@@ -281,10 +281,10 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """Four panels: critical weights, hot runs, cold runs, repair."""
     parts = (draw_critical, draw_hot, draw_cold, draw_repair)
-    sheet.fill(figure, found, wide, parts, heights=(5.4, 7.9), across=(2, 1))
+    sheet.fill(figure, found, parts, height=7.9, across=1)
 
 
 # Claims.

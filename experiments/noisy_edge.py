@@ -175,9 +175,9 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """Stiffness against time: group sizes at one edge; the same noise at an edge that is far away."""
-    sheet.fill(figure, found, wide, (_draw_sizes, _draw_far), heights=(2.9, 5.4))
+    sheet.fill(figure, found, (_draw_sizes, _draw_far), height=5.4)
 
 
 def _draw_runs(panel: Axes, found: Results, runs: dict[str, tuple[str, str, str]]) -> None:

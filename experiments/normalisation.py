@@ -186,9 +186,9 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """Loss against time; curvature against its bound."""
-    sheet.fill(figure, found, wide, (_losses, _curvatures), heights=(3.0, 4.8), sizes=((1.35, 1), (1.2, 1)))
+    sheet.fill(figure, found, (_losses, _curvatures), height=4.8, sizes=(1.2, 1))
 
 
 def _losses(panel: Axes, found: Results) -> None:

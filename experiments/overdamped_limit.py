@@ -220,10 +220,10 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
-    """Four panels, in a row or two by two."""
+def draw(figure: Figure, found: Results) -> None:
+    """Four panels, two by two."""
     parts = (_draw_curves, _draw_distance, _draw_times, _draw_family)
-    sheet.fill(figure, found, wide, parts, heights=(2.3, 4.2), across=(4, 2))
+    sheet.fill(figure, found, parts, height=4.2, across=2)
 
 
 def _draw_curves(panel: Axes, found: Results) -> None:

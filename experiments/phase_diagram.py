@@ -96,7 +96,6 @@ def over_law(part: xarray.Dataset, f: Results, model: str) -> xarray.DataArray:
 # Picture.
 
 NAMES = {"refresh": "A: refresh", "lag": "B: constant lag", "pipeline": "C: pipeline"}
-SHADES = (s.PURPLE, s.GREEN, s.BLUE, s.VERMILION)
 BESIDE = (2.1, 1.2, 0.66)  # heights of the models' names beside their lines
 TOP = 6.5  # of the ratios; model A at N = 1 is on-policy and lies above
 
@@ -106,31 +105,24 @@ def trained(setting: Setting) -> str:
     return sheet.trained(sheet.two_arms(setting.rewards), "GRPO with std", "heavy ball", kl_weight=setting.kl_weight)
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
-    """Two columns: a diagram and the ratios of each model. One column: the diagram of A, the ratios of all."""
-    models = found.setting.models if wide else found.setting.models[:1]
+def draw(figure: Figure, found: Results) -> None:
+    """The diagram of model A; below, the thresholds of all models over the law."""
     figure.set_figheight(4.4)
-    axes = figure.subplots(2, len(models), sharex=True, sharey="row", squeeze=False, height_ratios=(1.2, 1))
-    for column, model in enumerate(models):
-        _diagram(axes[0, column], found, model)
-        for line in _by_momentum(found, model) if wide else _by_model(found):
-            _ratio(axes[1, column], found, *line)
-        axes[1, column].axhline(1.0, **s.LAW)
-        axes[1, column].set(yscale="log", ylim=(0.6, TOP), xlabel=r"refresh interval $N$ (steps)")
-        sheet.plain_log(axes[1, column].yaxis)
-        sheet.ticks_at(axes[1, column].xaxis, sorted({1, 2, 4, 8, 16, 32, 64} & set(found.setting.refresh_interval)))
-    axes[0, 0].set_ylabel(f"learning rate $\\eta$\n({s.RATE_UNIT})")
-    axes[1, 0].set_ylabel(r"threshold / law's $\eta$")
-    axes[1, 0].text(
-        0.97, 0.72, r"law: $K\eta N = 1 - \mu$", ha="right", transform=axes[1, 0].get_yaxis_transform(), fontsize=7
-    )
-    _name_regions(axes[0, 0])
-    if wide:
-        _key(axes[1, -2], _by_momentum(found, models[0]))
-    else:
-        axes[1, 0].set_title(rf"all models, $\mu$ = {found.setting.drawn_momentum:g}")
-        for (label, colour, _), height in zip(_by_model(found), BESIDE, strict=True):
-            axes[1, 0].text(3.2, height, label, color=colour, fontsize=7)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(1.2, 1))
+    _diagram(above, found, "refresh")
+    for line in _by_model(found):
+        _ratio(below, found, *line)
+    below.axhline(1.0, **s.LAW)
+    below.set(yscale="log", ylim=(0.6, TOP), xlabel=r"refresh interval $N$ (steps)")
+    sheet.plain_log(below.yaxis)
+    sheet.ticks_at(below.xaxis, sorted({1, 2, 4, 8, 16, 32, 64} & set(found.setting.refresh_interval)))
+    above.set_ylabel(f"learning rate $\\eta$\n({s.RATE_UNIT})")
+    below.set_ylabel(r"threshold / law's $\eta$")
+    below.text(0.97, 0.72, r"law: $K\eta N = 1 - \mu$", ha="right", transform=below.get_yaxis_transform(), fontsize=7)
+    _name_regions(above)
+    below.set_title(rf"all models, $\mu$ = {found.setting.drawn_momentum:g}")
+    for (label, colour, _), height in zip(_by_model(found), BESIDE, strict=True):
+        below.text(3.2, height, label, color=colour, fontsize=7)
 
 
 def _diagram(panel: Axes, found: Results, model: str) -> None:
@@ -158,12 +150,6 @@ def _name_regions(panel: Axes) -> None:
     sheet.note(panel, 0.05, 0.09, "converges monotonically", va="center")
 
 
-def _by_momentum(found: Results, model: str) -> list[tuple[str, str, dict]]:
-    """(label, colour, place) of the lines in a panel of one model."""
-    momenta = found.setting.labelled_momenta
-    return [(rf"$\mu$ = {mu:g}", c, {"model": model, "momentum": mu}) for mu, c in zip(momenta, SHADES, strict=True)]
-
-
 def _by_model(found: Results) -> list[tuple[str, str, dict]]:
     mu = found.setting.drawn_momentum
     return [(NAMES[m], s.MODEL_COLOURS[m], {"model": m, "momentum": mu}) for m in found.setting.models]
@@ -174,13 +160,6 @@ def _ratio(panel: Axes, found: Results, label: str, colour: str, place: dict) ->
     n, measured = law.refresh_interval, (found.measured.threshold / law).sel(place)
     panel.plot(n, found.predicted.threshold.sel(place) / law, **s.EXACT | {"color": colour, "linewidth": 1.2})
     panel.plot(n, measured.where(measured < TOP), **s.MEASURED | {"color": colour, "markersize": 3.4})
-
-
-def _key(panel: Axes, lines: list[tuple[str, str, dict]]) -> None:
-    """Names of the lines, top right, in the order in which the lines lie at large N."""
-    for row, (label, colour, _) in enumerate(lines):
-        place = (0.97, 0.95 - 0.1 * row)
-        sheet.note(panel, *place, label, color=colour, ha="right", va="top")
 
 
 # Table below the claims.

@@ -277,9 +277,9 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """K against time; K over the edge against N."""
-    sheet.fill(figure, found, wide, (_draw_time, draw_plateaus), heights=(3.1, 5.8))
+    sheet.fill(figure, found, (_draw_time, draw_plateaus), height=5.8)
 
 
 def _draw_time(panel: Axes, found: Results) -> None:

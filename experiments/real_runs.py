@@ -168,10 +168,10 @@ def trained(setting: Setting) -> str:
     return "public training logs of the index; nothing is simulated"
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """Laws chosen, differences of AICc, times."""
     parts = (_laws, _differences, _factors)
-    sheet.fill(figure, found, wide, parts, heights=(3.2, 5.9), across=(3, 1), sizes=((1, 1, 1), (0.8, 1, 1.2)))
+    sheet.fill(figure, found, parts, height=5.9, across=1, sizes=(0.8, 1, 1.2))
 
 
 def _laws(panel: Axes, found: Results) -> None:

@@ -228,10 +228,10 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
-    """Four panels, in a row or two by two."""
+def draw(figure: Figure, found: Results) -> None:
+    """Four panels, two by two."""
     parts = (_draw_sweep, _draw_delays, _draw_r_squared, _draw_gain)
-    sheet.fill(figure, found, wide, parts, heights=(2.4, 4.3), across=(4, 2))
+    sheet.fill(figure, found, parts, height=4.3, across=2)
 
 
 def _draw_sweep(panel: Axes, found: Results) -> None:

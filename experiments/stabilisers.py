@@ -271,9 +271,9 @@ def trained(setting: Setting) -> str:
     return sheet.trained(sheet.two_arms(setting.rewards), "GRPO with std", "SGD", **told)
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """Two maps: what holds, by rule and age; the bias, by correction and sampler."""
-    sheet.fill(figure, found, wide, (by_rule, by_sampler), heights=(2.9, 5.0), lettered=True)
+    sheet.fill(figure, found, (by_rule, by_sampler), height=5.0, lettered=True)
 
 
 def by_rule(panel: Axes, found: Results) -> None:

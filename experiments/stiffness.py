@@ -141,9 +141,9 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
-    """Thresholds on the diagonal; relative errors beside or below."""
-    axes = sheet.panels(figure, wide, 2, heights=(3.0, 4.4), sizes=((1.25, 1), (2, 1)))
+def draw(figure: Figure, found: Results) -> None:
+    """Thresholds on the diagonal; relative errors below."""
+    axes = sheet.panels(figure, 2, height=4.4, sizes=(2, 1))
     predicted, measured = found.predicted.threshold, found.measured.threshold
     ends = np.array([predicted.min() / 2, predicted.max() * 2])
     axes[0].plot(ends, ends, **s.EXACT | {"linewidth": 1.2, "zorder": 1})
@@ -169,11 +169,9 @@ def draw(figure: Figure, found: Results, wide: bool) -> None:
     axes[1].text(0.97, 1.4e-3, "claimed", ha="right", va="bottom", fontsize=7, transform=axes[1].get_yaxis_transform())
     axes[1].set(xscale="log", yscale="log", xlim=ends, ylim=(1e-11, 2e-2), yticks=[1e-10, 1e-8, 1e-6, 1e-4, 1e-2])
     axes[1].set_ylabel("relative error")
-    for panel in axes if wide else axes[1:]:
-        panel.set_xlabel(f"predicted threshold $\\eta$ ({s.RATE_UNIT})")
-    if not wide:
-        axes[0].sharex(axes[1])
-        axes[0].tick_params(labelbottom=False)
+    axes[1].set_xlabel(f"predicted threshold $\\eta$ ({s.RATE_UNIT})")
+    axes[0].sharex(axes[1])
+    axes[0].tick_params(labelbottom=False)
 
 
 # Claims.

@@ -157,9 +157,9 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """Three panels: reuse, growth, lead."""
-    sheet.fill(figure, found, wide, (_draw_reuse, _draw_growth, _draw_lead), heights=(2.7, 7.2))
+    sheet.fill(figure, found, (_draw_reuse, _draw_growth, _draw_lead), height=7.2)
 
 
 def _loops(found: Results, momentum: float) -> np.ndarray:

@@ -242,9 +242,9 @@ def trained(setting: Setting) -> str:
     return sheet.trained(prompts, "GRPO with std against mean only", "SGD, on-policy", kl_weight=0, drift=drift)
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """Gains, speed by stage, curvature, equal budget."""
-    a, b, c, d, e, f = sheet.panels(figure, wide, 6, heights=(4.6, 6.6), across=(3, 2))
+    a, b, c, d, e, f = sheet.panels(figure, 6, height=6.6, across=2)
     predicted, measured = found.predicted, found.measured
     ends = np.array([2.0, float(np.nanmax(measured.gain)) + 0.1])
     points: s.Look = {"fmt": "o", "color": s.BLACK, "markersize": 2.2, "elinewidth": 0.6, "markeredgewidth": 0.5}

@@ -233,9 +233,9 @@ def trained(setting: Setting) -> str:
     return sheet.trained("tiny Qwen2", about, kl_weight=setting.beta, drift=f"group size {setting.group_size}")
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """Thresholds against N; measured over predicted of every case."""
-    sheet.fill(figure, found, wide, (_thresholds, _ratios), heights=(2.9, 5.2))
+    sheet.fill(figure, found, (_thresholds, _ratios), height=5.2)
 
 
 def _against_n(kl: str, cases: Iterable[str]) -> list[str]:

@@ -110,7 +110,7 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """Two panels, one per advantage: mean over the tasks at both group sizes."""
     panels = figure.subplots(1, 2, sharey=True)
     small, large = found.measured.group.values

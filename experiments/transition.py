@@ -12,7 +12,6 @@ over them; damping ratio and frequency through the transition, in learning rate 
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import xarray
@@ -202,12 +201,10 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """Trajectories; damping ratio and frequency against learning rate and momentum."""
-    figure.set_figheight(3.5 if wide else 4.8)
-    layout: list[Any] = [["t", "dk", "dm"], ["t", "fk", "fm"]] if wide else [["t", "t"], ["dk", "dm"], ["fk", "fm"]]
-    ratios: dict[str, Any] = {"width_ratios": (1.5, 1, 1)} if wide else {"height_ratios": (1.2, 1, 1)}
-    axes = figure.subplot_mosaic(layout, **ratios)
+    figure.set_figheight(4.8)
+    axes = figure.subplot_mosaic([["t", "t"], ["dk", "dm"], ["fk", "fm"]], height_ratios=(1.2, 1, 1))
     _draw_trajectories(axes["t"], found)
     for letter, sweep in (("k", "kappa"), ("m", "momentum")):
         for row, quantity in (("d", "damping_ratio"), ("f", "frequency")):

@@ -101,15 +101,13 @@ def trained(setting: Setting) -> str:
     return sheet.trained(sheet.two_arms(setting.rewards), "GRPO with std", "heavy ball", kl_weight=setting.kl_weight)
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
-    """Ratios to the law: model A at both momenta; two columns: all three models."""
-    models = found.setting.models if wide else found.setting.models[:1]
+def draw(figure: Figure, found: Results) -> None:
+    """Ratios to the law of model A at both momenta."""
     momenta = found.setting.momentum
-    axes = figure.subplots(len(momenta), len(models), sharex=True, sharey="row", squeeze=False)
+    axes = figure.subplots(len(momenta), 1, sharex=True)
     figure.set_figheight(3.8)
-    names = {"refresh": "A: refresh", "lag": "B: constant lag", "pipeline": "C: pipeline"}
-    for (row, column), panel in np.ndenumerate(axes):
-        place: dict[str, Any] = {"model": models[column], "momentum": momenta[row]}
+    for row, panel in enumerate(axes):
+        place: dict[str, Any] = {"model": "refresh", "momentum": momenta[row]}
         predicted, measured = found.predicted.sel(place), found.measured.sel(place)
         n, law = predicted.refresh_interval.values, predicted.law
         panel.axhline(1.0, **s.LAW)
@@ -119,18 +117,16 @@ def draw(figure: Figure, found: Results, wide: bool) -> None:
         panel.plot(n, measured.onset / law, **s.MEASURED_ONSET)
         panel.plot(n, measured.overshoot / law, **SEEN)
         panel.set(xscale="log", yscale="log")
-        panel.set_title(rf"{names[models[column]]}, $\mu$ = {momenta[row]:g}")
+        panel.set_title(rf"A: refresh, $\mu$ = {momenta[row]:g}")
         sheet.ticks_at(panel.xaxis, n)
         sheet.plain_log(panel.yaxis, (1.0,) if momenta[row] > 0 else (1.0, 2.0, 5.0))
-    for panel in axes[:, 0]:
         panel.set_ylabel(r"learning rate / law's")
-    for panel in axes[-1]:
-        panel.set_xlabel(r"refresh interval $N$ (steps)")
-    _label(axes[-1, 0])
+    axes[-1].set_xlabel(r"refresh interval $N$ (steps)")
+    _label(axes[-1])
     key = "lines: predicted, markers: measured"
-    sheet.note(axes[0, 0], 0.03, 0.06, key)
-    axes[0, 0].set_ylim(0.18, 2.5)
-    axes[-1, 0].set_ylim(0.012, 60)
+    sheet.note(axes[0], 0.03, 0.06, key)
+    axes[0].set_ylim(0.18, 2.5)
+    axes[-1].set_ylim(0.012, 60)
 
 
 def _label(panel: Axes) -> None:

@@ -253,14 +253,14 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results, wide: bool) -> None:
+def draw(figure: Figure, found: Results) -> None:
     """First unstable intervals of all groups of variants that have them in common; what G does to mean curves."""
     groups = alike(found)
     high = 0.8 + 0.3 * len(groups), 0.5 + 0.19 * found.measured.sizes["advantage"]
-    left, right = sheet.panels(figure, wide, 2, heights=(0.4 + max(high), 0.6 + sum(high)), sizes=((1.3, 1), high))
+    left, right = sheet.panels(figure, 2, height=0.6 + sum(high), sizes=high)
     _draw_intervals(left, found, groups)
     _draw_shifts(right, found)
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=6 if wide else 3)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 
 def alike(found: Results) -> list[tuple[str, np.ndarray]]:

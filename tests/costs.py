@@ -17,10 +17,8 @@ MOST = 1.0
 """Seconds of a core per statement."""
 KEPT = frozenset(
     {
-        "app/test_brief.py::test_v_prints_every_quantity_and_changes_nothing_else",
         "app/test_commands.py::test_killed_sweep_is_not_a_finished_one",
         "app/test_damaged_runs.py::test_every_file_is_on_the_disk_before_its_name_and_the_manifest_is_last",
-        "app/test_folder_commands.py::test_status_of_a_finished_run",
         "app/test_interface.py::test_a_finished_run_is_opened_and_drawn_again",
         "app/test_interface.py::test_simulated_runs_are_those_of_the_engine",
         "app/test_interface.py::test_the_clinic_needs_no_jax",

@@ -1,4 +1,4 @@
-"""Lines of the package and of the experiments, a row per room; `--rooms` also shows the rooms inside."""
+"""Lines of the package, the experiments and the benchmarks, a row per room; `--rooms` also shows the rooms inside."""
 
 import ast
 import sys
@@ -32,11 +32,11 @@ def main() -> None:
     """Print the table."""
     rooms: dict[str, Counter[str]] = {}
     depth = 3 if "--rooms" in sys.argv else 2
-    for path in [*(ROOT / "bandit_lab").rglob("*.py"), *(ROOT / "experiments").rglob("*.py")]:
+    for path in (path for top in ("bandit_lab", "experiments", "benchmarks") for path in (ROOT / top).rglob("*.py")):
         rooms.setdefault(room(path, depth), Counter(files=0)).update(kinds(path.read_text()) + Counter(files=1))
     whole = Counter[str]()
     for name, found in rooms.items():
-        whole.update(found if not name.startswith("experiments") else {})
+        whole.update(found if name.startswith("bandit_lab") else {})
     print(f"| room | files | lines | {' | '.join(KINDS)} |\n|---|---|---|{'---|' * len(KINDS)}")
     order = sorted(rooms.items(), key=lambda one: -one[1].total())
     for name, found in [("the package", whole), *order]:

@@ -141,14 +141,6 @@ def test_links_that_leave_the_pages_are_led_to_what_the_site_has(hooks):
     assert hooks.relinked("https://x.org/y", "index.md") == "https://x.org/y"
 
 
-def test_a_wide_figure_has_one_of_one_column_for_narrow_screens(hooks):
-    """Planted: a picture without one stays as it is."""
-    wide, other = '<img alt="x" src="../figures/adam_wide.png" />', '<img alt="x" src="../figures/none_wide.png" />'
-    shown = hooks.WIDE.sub(hooks.narrow_too, wide + other)
-    source = '<source media="(max-width: 44em)" srcset="../figures/adam.png">'
-    assert shown == f"<picture>{source}{wide}</picture>{other}"
-
-
 def test_names_in_tables_break_where_words_end_and_the_search_has_a_name(hooks):
     """Nowhere else: a line of code in a text is left alone. Also of the page for an address that is not there."""
     search = '<div data-md-component="search" role="dialog"></div>'

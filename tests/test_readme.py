@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from matplotlib.image import imread
 
-from bandit_lab.app.terminal.commands import COMMANDS
-
 ROOT = Path(__file__).resolve().parents[1]
 README, RESULTS = "README.md", "docs/results.md"
 ROW = re.compile(r"^\| `([\w.]+)` \| .* \| (\S+) \| (\S+) \| (yes|\*\*no\*\*) \|$", re.MULTILINE)
@@ -198,10 +196,3 @@ def test_the_claims_are_counted_as_in_the_table():
     )
     assert said in " ".join(text(RESULTS).split())
     assert f"Six of {len(CLAIMS)} claims; {holding} hold." in " ".join(text(README).split())
-
-
-def test_the_readme_begins_with_whom_it_is_for():
-    """Three lines, each with commands that there are."""
-    lines = text(README).split("\n\n")[1].splitlines()
-    assert [re.match(r"- \*\*An? (\w+)", line)[1] for line in lines] == ["researcher", "engineer", "student"]
-    assert all(set(re.findall(r"`(\w+)`", line)) & set(COMMANDS) for line in lines)

@@ -10,19 +10,19 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from bandit_lab._registry import Registry
-from bandit_lab.app import plugin_source
 from bandit_lab.app.settings import compose
 from bandit_lab.app.settings.config import CHOICES
 
 ENTRY_POINTS = "bandit_lab.variants"
 _state = {"loaded": False}
+_brought: set[str] = set()
 MISSING = "???"
 
 
@@ -89,11 +89,11 @@ def load(
     _state["loaded"] |= laboratory
     with _beside_working_directory():
         for name in names:
+            before = _variants()
             _guarded(
                 f"plugins: expected modules that can be imported, got {name!r}", partial(importlib.import_module, name)
             )
-            _check_registers(name)
-            plugin_source.sources([name])
+            _check_registers(name, _variants() > before)
     for registry in registries(laboratory=False).values():
         for variant in registry if not registry.given else ():
             if registry.is_outside(variant):
@@ -115,18 +115,19 @@ def _beside_working_directory() -> Iterator[None]:
             sys.path.remove(here)
 
 
-def _check_registers(name: str) -> None:
-    """Raise ValueError if a module that was imported, and what it imports beside it, brought no variant."""
-    inside = set(plugin_source.modules_of(name)) | {name}
-    brought = any(registry[one].__module__ in inside for registry in Registry.imported for one in registry)
+def _variants() -> int:
+    return sum(len(list(registry)) for registry in Registry.imported)
+
+
+def _check_registers(name: str, brought: bool) -> None:
+    """Raise ValueError if a module brought no variant, neither now nor when it was imported before."""
+    _brought.update([name] if brought else [])
+    brought = name in _brought or any(
+        registry[one].__module__ == name for registry in Registry.imported for one in registry
+    )
     got = f"{name!r}, in which nothing is decorated with @register_bandit(...), @register_advantage(...), ..."
     if not brought:
         raise ValueError(f"plugins: expected modules that register a variant, got {got}")
-
-
-def source_of(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Module -> hash of its source, of all that these settings take from outside the package."""
-    return plugin_source.sources(plugin_source.outside(registries("bandit" in settings), settings))
 
 
 def loaded() -> bool:
@@ -144,7 +145,6 @@ def _load_entry_points() -> None:
     for point in announced():
         source = f"{point.value!r} of {point.dist.name if point.dist else 'an unknown package'}"
         _guarded(f"entry point {point.name}: expected one that can be imported, got {source}", point.load)
-        plugin_source.sources([point.module])
 
 
 def _guarded(complaint: str, do: Callable[[], object]) -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from bandit_lab import _checks
-from bandit_lab.app import compilation_cache, plugins
-from bandit_lab.app.document import Contents, Document, Figure, On
-from bandit_lab.app.document.as_page import as_html, as_markdown
+from bandit_lab.app import plugins
+from bandit_lab.app.document import Document, On
+from bandit_lab.app.document.as_page import as_html
 from bandit_lab.app.folder import store
 from bandit_lab.app.folder.manifest import CompileClock, manifest
-from bandit_lab.app.folder.written import INDEX, REPORT
+from bandit_lab.app.folder.store import INDEX, REPORT
 from bandit_lab.app.settings.config import SCHEMAS, computes
 from bandit_lab.app.terminal.commands import COMMANDS
 from bandit_lab.app.terminal.errors import Incomplete, Stopped, bad_input
@@ -33,8 +33,8 @@ def default_folder(command: str) -> Path:
 
 
 def chosen_folder(command: str, config: Any) -> Path:
-    """`run_dir`, the run folder that is read, or the default one."""
-    named = config.get("run_dir") or config.get("folder")
+    """`run_dir`, or the default one."""
+    named = config.get("run_dir")
     return Path(named) if named else default_folder(command)
 
 
@@ -99,12 +99,11 @@ def perform(command: str, plan: Any, folder: store.RunFolder, progress: Progress
 
 
 def _set_up(command: str, settings: Any) -> None:
-    """Plug-ins; where the command computes, double precision, compiled programs kept.
+    """Plug-ins; where the command computes, double precision.
 
     The library itself never changes JAX's configuration.
     """
     if computes(command):
-        compilation_cache.enable(getattr(settings, "compilation_cache", None))
         import jax
 
         jax.config.update("jax_enable_x64", True)
@@ -153,41 +152,21 @@ def compute_into(
 
 
 def write_document(document: Document, folder: store.RunFolder, progress: Progress) -> None:
-    """Write `summary.json`, `results.zarr`, pictures and `report/`; each page with its picture as HTML and Markdown."""
+    """Write `summary.json`, `results.zarr`, pictures and `report/`; each page is HTML."""
     with progress.stage("writing"):
         if document.stored and document.data is not None:
             folder.write_results(document.data)
         folder.write_summary(document.to_dict())
-    with folder.staged() as place:
-        if document.figures:
-            with progress.stage("pictures"):
-                for figure in document.figures:
-                    (place / f"{figure.name}.png").write_bytes(figure.png())
-        if document.pages:
-            with progress.stage("reports") as advance:
-                (place / REPORT).mkdir()
-                for done, (name, page) in enumerate(document.pages.items(), start=1):
-                    _write_page(place / REPORT, name, page)
-                    advance(done, len(document.pages))
-                if document.blocks(On.PAGE) and INDEX not in document.pages:
-                    html = as_html(document, lambda figure: _drawn(figure, place))
-                    (place / REPORT / f"{INDEX}.html").write_text(html, encoding="utf-8")
-
-
-def _write_page(place: Path, name: str, page: Contents) -> None:
-    """`<name>.html`, `.md`, and `.png`: the first picture of the page."""
-    drawn: list[bytes] = []
-
-    def picture(figure: Figure) -> bytes:
-        drawn.append(figure.png())
-        return drawn[-1]
-
-    (place / f"{name}.html").write_text(as_html(page, picture), encoding="utf-8")
-    (place / f"{name}.md").write_text(as_markdown(page, f"{name}.png"), encoding="utf-8")
-    for data in drawn[:1]:
-        (place / f"{name}.png").write_bytes(data)
-
-
-def _drawn(figure: Figure, place: Path) -> bytes:
-    path = place / f"{figure.name}.png"
-    return path.read_bytes() if path.exists() else figure.png()
+    pictures = {}
+    if document.figures:
+        with progress.stage("pictures"):
+            pictures = {f"{figure.name}.png": figure.png() for figure in document.figures}
+        folder.write_files(pictures)
+    if document.pages:
+        with progress.stage("reports") as advance:
+            for done, (name, page) in enumerate(document.pages.items(), start=1):
+                folder.write_files({f"{REPORT}/{name}.html": as_html(page).encode()})
+                advance(done, len(document.pages))
+            if document.blocks(On.PAGE) and INDEX not in document.pages:
+                html = as_html(document, lambda figure: pictures.get(f"{figure.name}.png") or figure.png())
+                folder.write_files({f"{REPORT}/{INDEX}.html": html.encode()})

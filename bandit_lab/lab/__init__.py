@@ -3,5 +3,4 @@
 predict/    formulas for one setting; `linear` is the one place where settings become theory
 sweep/      a grid of runs beside its theory             check/      what every variant has to keep
 reproduce/  figures and claims                           explore/    the stability map as a page
-bench/      the speed of this machine
 """

@@ -90,7 +90,7 @@ def experiment(name: str, about: dict[str, Any], rows: list[dict[str, Any]], sou
     prediction = docstring.partition("\n")[2].strip()
     holding = sum(one["holds"] for one in rows)
     lines = [f"# {about['title']}", "", f"**{plain(about['question'])}**", ""]
-    lines += [f"![{plain(about['finding'])}](../figures/{name}_wide.png)", ""]
+    lines += [f"![{plain(about['finding'])}](../figures/{name}.png)", ""]
     lines += [f"**Found:** {plain(about['finding'])}. {holding} of {len(rows)} claims hold.", ""]
     lines += ["| claim | predicted | measured | holds |", "|---|---|---|---|"]
     for one in rows:
@@ -116,7 +116,7 @@ def gallery(content: dict[str, Any]) -> str:
     for name, about in content["figures"].items():
         finding = plain(about["finding"])
         lines += [f"## {about['title']}", "", f"{finding}.", ""]
-        lines += [f"[![{finding}](../figures/{name}_wide.png)]({name}.md)", ""]
+        lines += [f"[![{finding}](../figures/{name}.png)]({name}.md)", ""]
     return "\n".join(lines)
 
 

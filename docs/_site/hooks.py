@@ -27,7 +27,6 @@ MOVED = {
     "README.md": "index.md",
 }
 """Path in the repository: path of the page that shows the same."""
-WIDE = re.compile(r'<img [^>]*src="([^"]*figures/)(\w+)_wide\.png"[^>]*>')
 EXPERIMENT = re.compile(r"experiments/(\w+)\.py")
 LINK = re.compile(r"(?<=\]\()([^)\s#]+)(?=[#)])")
 TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
@@ -86,8 +85,7 @@ def relinked(link: str, page: str) -> str:
 
 
 def on_page_content(text: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Formulas as MathML: every browser of today shows it, without a script. Figures for phones."""
-    text = WIDE.sub(narrow_too, text)
+    """Formulas as MathML: every browser of today shows it, without a script."""
     return MATHS.sub(lambda found: as_mathml(found[3], found[2] == "[", page.file.src_uri), text)
 
 
@@ -111,13 +109,6 @@ def with_named_search(output: str) -> str:
 def with_places_to_break(code: re.Match[str]) -> str:
     """A setting or an identifier, broken after a dot, an underscore, a slash or an equals sign in a narrow column."""
     return re.sub(r"(?<=[._=/])(?=\w)", "<wbr>", code[0])
-
-
-def narrow_too(found: re.Match[str]) -> str:
-    """A wide figure, and on a narrow screen the same in one column, on which letters can be read."""
-    if not (ROOT / "figures" / f"{found[2]}.png").is_file():
-        return found[0]
-    return f'<picture><source media="(max-width: 44em)" srcset="{found[1]}{found[2]}.png">{found[0]}</picture>'
 
 
 def as_mathml(formula: str, display: bool, page: str) -> str:

@@ -40,8 +40,6 @@ CASES: dict[str, tuple[str, ...]] = {
     "predict_refused": ("predict", "momentum=1"),
     "sweep": ("sweep", "sweep.refresh_interval=[1,4]", "sweep.learning_rate={num: 4}", *_SMALL),
     "sweep_mean_field": ("sweep", "sweep.learning_rate=[0.5,2,8]", "dynamics=mean_field", *_SMALL),
-    "status_of_sweep": ("status", "../sweep/found"),
-    "export_of_sweep": ("export", "../sweep/found", "output=grid.csv"),
     "reproduce": ("reproduce", "two_detectors", "overdamped_limit", "cache=null"),
     "check": ("check", "advantage=dr_grpo"),
     "explore": ("explore",),
@@ -56,7 +54,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "help": ("--help",),
 }
 """Name -> arguments, but for `run_dir`. In order: some read what those before them wrote."""
-_NO_FOLDER = ("status", "export", "watch")
+_NO_FOLDER = ("watch",)
 _TIMES = re.compile(r'\d+\.\d+(?= seconds)|(?<=seconds": )[\d.]+|(?<=_second": )[\d.]+|(?<=memory_bytes": )\d+')
 """What no two runs share: times, throughput, memory."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab._names import one_of
-from bandit_lab.app import compilation_cache, plugins
+from bandit_lab.app import plugins
 from bandit_lab.app.document import Document
 from bandit_lab.app.folder import store
 from bandit_lab.app.runner import compute_into, default_folder
@@ -59,7 +59,6 @@ def run(
         if computes:
             import jax
 
-            compilation_cache.enable(getattr(settings, "compilation_cache", None))
             jax.config.update("jax_enable_x64", True)
         plugins.load(settings.plugins, laboratory=computes)
         plan = prepare(settings, frozenset(one.partition("=")[0] for one in arguments))

@@ -13,7 +13,7 @@ import pytest
 from faulty_disk import FaultyDisk, PowerCut
 
 from bandit_lab.app.chunks import DONE, FAILED, ChunkStore, Damaged, Planned, durable, hash_of, run_chunks
-from bandit_lab.app.chunks.run import is_out_of_memory, key_of, within_memory
+from bandit_lab.app.chunks.run import key_of
 
 SETTINGS = {"hash": "a" * 64}
 
@@ -25,7 +25,6 @@ class Squares:
     start: int
     stop: int
     kind: str = "squares"
-    room: int = 10**9
     error: Exception | None = None
 
     @property
@@ -42,18 +41,7 @@ class Squares:
     def compute(self):
         if self.error:
             raise self.error
-        if self.stop - self.start > self.room:
-            raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1 bytes")
         return {"square": np.arange(self.start, self.stop) ** 2.0}
-
-    def halves(self):
-        middle = (self.start + self.stop) // 2
-        if self.stop - self.start == 1:
-            return []
-        return [Squares(a, b, room=self.room) for a, b in ((self.start, middle), (middle, self.stop))]
-
-    def join(self, parts):
-        return {"square": np.concatenate([part["square"] for part in parts])}
 
 
 WORK = [Squares(i, i + 4) for i in range(0, 12, 4)]
@@ -218,24 +206,6 @@ def test_a_failed_chunk_is_noted_the_rest_goes_on_and_it_is_tried_again(tmp_path
     report = run_chunks(opened(tmp_path), WORK, silent)
     assert (report.found, report.computed, report.failed) == (2, 1, {})
     assert store.record(report.keys[1]).status == DONE
-
-
-@pytest.mark.parametrize("room", [3, 1])
-def test_out_of_memory_is_computed_in_smaller_pieces(room):
-    whole = Squares(0, 13).compute()["square"]
-    assert within_memory(Squares(0, 13, room=room))["square"].tobytes() == whole.tobytes()
-
-
-def test_out_of_memory_in_the_smallest_piece_is_a_failure(tmp_path):
-    report = run_chunks(opened(tmp_path), [Squares(0, 4, room=0), *WORK[1:]], silent)
-    assert "RESOURCE_EXHAUSTED" in report.failed[0]
-    assert report.computed == 2
-
-
-def test_other_errors_are_not_taken_for_lack_of_memory():
-    assert is_out_of_memory(MemoryError())
-    assert is_out_of_memory(RuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8 bytes."))
-    assert not is_out_of_memory(RuntimeError("INVALID_ARGUMENT: memory"))
 
 
 def test_interruption_is_not_a_failed_chunk(tmp_path):

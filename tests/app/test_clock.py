@@ -32,7 +32,7 @@ def test_the_manifest_holds_the_seconds_of_compiling(given, tmp_path, monkeypatc
 
     monkeypatch.setattr(command, "run_checks", compiles)
     monkeypatch.chdir(tmp_path)
-    assert main([*given.split(), "quiet=true", "compilation_cache=null", "run_dir=out"]) == 0
+    assert main([*given.split(), "quiet=true", "run_dir=out"]) == 0
     found = json.loads(Path("out/manifest.json").read_text())
     assert 0 < found["compile_seconds"] <= found["wall_seconds"]
     assert found["run_seconds"] == pytest.approx(found["wall_seconds"] - found["compile_seconds"], abs=2e-3)

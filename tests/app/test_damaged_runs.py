@@ -1,5 +1,4 @@
-"""Finished runs of which something is missing or damaged, files that say what a run is and cannot be read, and resuming
-where bits would come out differently."""
+"""What is on the disk when, files that say what a run is and cannot be read, folders that are no run."""
 
 import json
 import os
@@ -8,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bandit_lab.app import arithmetic
-from bandit_lab.app.chunks import ChunkStore, durable, run
+from bandit_lab.app.chunks import durable, run
 from bandit_lab.app.cli import main
-from bandit_lab.app.folder import written
-from bandit_lab.simulation.one_kernel import one_kernel_enabled
+from bandit_lab.app.folder.outputs import begins, file_in
+from bandit_lab.app.folder.store import RunFolder
 
 SWEEP = [
     *("sweep", "quiet=true", "dynamics=mean_field", "sweep.refresh_interval=[1,4]", "sweep.learning_rate.num=8"),
@@ -74,38 +72,6 @@ def test_every_file_is_on_the_disk_before_its_name_and_the_manifest_is_last(fini
     assert names <= set(disk.order)
     assert disk.early == []
     assert disk.order[-1] == "manifest.json"
-    listed = json.loads((folder / "manifest.json").read_text())["files"]
-    assert set(listed) == names - {"manifest.json"}
-    assert written.changed_files(folder, listed) == {}
-
-
-def status_of(folder: Path, capsys) -> str:
-    capsys.readouterr()
-    assert main(["status", str(folder)]) == 0
-    return capsys.readouterr().out
-
-
-def test_a_damaged_run_is_shown_and_stays_a_finished_one(copied, capsys):
-    (copied / "phase_diagram.png").write_bytes(b"")
-    (copied / "trajectories.png").unlink()
-    before = files(copied)
-    out = status_of(copied, capsys)
-    assert out.startswith("finished, damaged")
-    assert "damaged: phase_diagram.png is empty, trajectories.png is missing" in out
-    assert sweep(copied) == 0
-    assert "finished already: nothing is left to do (overwrite=true computes it anew)" in capsys.readouterr().out
-    assert files(copied) == before
-
-
-def test_damaged_arrays_are_not_exported(copied, capsys):
-    before = files(copied)
-    name = max((n for n in before if n.startswith("results.zarr/outcome/")), key=lambda n: len(before[n]))
-    (copied / name).write_bytes(b"")
-    assert main(["export", str(copied)]) == 2
-    err = capsys.readouterr().err
-    assert err.count("\n") == 1
-    assert "folder: expected a run whose results.zarr is whole, got" in err
-    assert "results.zarr is not what was written" in status_of(copied, capsys)
 
 
 @pytest.mark.parametrize("damage", [b"", b'{"command": "swe'])
@@ -117,8 +83,6 @@ def test_a_manifest_that_cannot_be_read_is_one_line(copied, damage, capsys):
     assert err.count("\n") == 1
     assert "run_dir: expected a manifest.json that can be read, or overwrite=true" in err
     assert main(["predict", f"run_dir={copied}"]) == 2
-    assert "manifest.json is missing" not in (out := status_of(copied, capsys))
-    assert "damaged: manifest.json cannot be read" in out
     assert files(copied) == before
 
 
@@ -157,62 +121,52 @@ def test_files_that_say_what_a_run_is_and_cannot_be_read(begun, finished, capsys
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert "run_dir: expected one that can be read; remove it to go on with the finished chunks that fit" in err
-    assert "damaged: chunks/settings.json cannot be read" in status_of(begun, capsys)
     assert files(begun) == before
     place.unlink()
-    (begun / "chunks" / "plan.json").write_text('{"boundary": 3}')
-    assert "damaged: chunks/plan.json cannot be read" in status_of(begun, capsys)
     assert sweep(begun, "pictures=false") == 0
-    assert "plan.json cannot be read: it is written anew" in capsys.readouterr().err
     assert found(begun) == 2
     results = {n: b for n, b in files(begun).items() if "zarr" in n}
     assert results == {n: b for n, b in files(finished[0]).items() if "zarr" in n}
 
 
-def other_processor() -> dict[str, str]:
-    return {"machine": "x86_64", "model": "6", "instructions": "avx sse sse2"}
+@pytest.mark.parametrize("overwrite", ["false", "true"])
+@pytest.mark.parametrize("foreign", ["config.yaml", "manifest.json", "chunks/settings.json", "notes.txt"])
+def test_a_folder_that_is_no_run_is_refused_and_stays(foreign, overwrite, tmp_path, capsys):
+    folder = tmp_path / "proj"
+    (folder / foreign).parent.mkdir(parents=True)
+    (folder / foreign).write_text('{"theme": "dark"}')
+    (folder / "holiday.png").write_bytes(b"sea")
+    before = files(folder)
+    assert main(["predict", f"run_dir={folder}", f"overwrite={overwrite}"]) == 2
+    assert "run_dir: expected a new folder" in capsys.readouterr().err
+    assert files(folder) == before
 
 
-def test_chunks_of_another_processor_are_computed_again(begun, capsys, monkeypatch):
-    kept = {n for n in files(begun) if n.endswith(".npz")}
-    monkeypatch.setattr(arithmetic, "processor", other_processor)
-    capsys.readouterr()
-    assert sweep(begun, "pictures=false") == 0
-    err = capsys.readouterr().err
-    assert err == "bandit_lab sweep: finished chunks were computed with another processor: they are computed again\n"
-    assert (len(kept), found(begun)) == (2, 0)
+def test_overwriting_leaves_what_a_run_did_not_write(copied):
+    (copied / "holiday.png").write_bytes(b"sea")
+    assert sweep(copied, "overwrite=true", "pictures=false") == 0
+    names = {path.name for path in copied.iterdir()}
+    assert names == {"config.yaml", "summary.json", "manifest.json", "results.zarr", "holiday.png"}
 
 
-def test_chunks_of_other_kernels_are_computed_again(begun, capsys):
-    capsys.readouterr()
-    with one_kernel_enabled(False):  # what BANDIT_LAB_ONE_KERNEL=0 does
-        assert sweep(begun, "pictures=false") == 0
-    assert "finished chunks were computed with another one kernel: they are computed again" in capsys.readouterr().err
-    assert found(begun) == 0
+def test_a_run_does_not_read_what_it_writes_over(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("run").mkdir()
+    folder = RunFolder(Path("run"))
+    folder.open("run_dir: null\noverwrite: false\n")
+    folder.write_summary({"log_history": [{"step": i, "reward": 0.5 + 0.001 * i} for i in range(60)]})
+    folder.write_manifest({"command": "predict", "config_hash": "x"})
+    before = Path("run/summary.json").read_bytes()
+    for how in ("run/summary.json", "run", str(Path("run/summary.json").resolve())):
+        assert main(["fit", how, "run_dir=run", "overwrite=true"]) == 2
+        assert "run_dir: expected a folder that does not hold" in capsys.readouterr().err
+    assert Path("run/summary.json").read_bytes() == before
 
 
-def test_arithmetic_is_that_of_this_process(monkeypatch, tmp_path):
-    here = arithmetic.arithmetic()
-    assert here == arithmetic.arithmetic()
-    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=SSE4_2 --xla_force_host_platform_device_count=2")
-    assert arithmetic.changes(here, arithmetic.arithmetic()) == ["xla flags"]
-    with one_kernel_enabled(False):
-        assert "one kernel" in arithmetic.changes(here, arithmetic.arithmetic())
-    about = tmp_path / "cpuinfo"
-    for kernel in ("arat md_clear", "arat"):  # what an update of the system changes does not count
-        about.write_text(f"vendor_id : A\nmodel : 17\nflags : fpu sse2 avx2 smep {kernel}\n\nvendor_id : B\n")
-        assert arithmetic.processor(about) | {"machine": ""} == {
-            "machine": "",
-            "vendor_id": "A",
-            "model": "17",
-            "instructions": "avx2 sse2",
-        }
-
-
-def test_what_was_noted_is_noted_again(tmp_path):
-    store = ChunkStore(tmp_path)
-    store.open({})
-    assert store.note_arithmetic({"one_kernel": True}) is None
-    assert store.note_arithmetic({"one_kernel": False}) == {"one_kernel": True}
-    store.remove()
-    assert not store.folder.exists()
+def test_a_page_takes_the_place_of_its_own_page_alone(tmp_path):
+    ours = begins("<!doctype html>")
+    (tmp_path / "map.html").write_text("my thesis")
+    with pytest.raises(ValueError, match="run_dir: expected a new file, or one that an earlier call wrote"):
+        file_in(str(tmp_path), "map.html", ours)
+    (tmp_path / "map.html").write_text("<!doctype html>")
+    assert file_in(str(tmp_path), "map.html", ours) == tmp_path / "map.html"

@@ -10,11 +10,7 @@ import pytest
 
 from bandit_lab.app.document import ABSENT, Column, Document, Figure, On, Paragraph, Table, Value, Values
 from bandit_lab.app.document.as_json import encode, strict_json
-from bandit_lab.app.document.as_page import as_html, as_markdown, page_names
-from bandit_lab.app.folder.store import RunFolder
-from bandit_lab.app.runner import write_document
-from bandit_lab.app.terminal import report
-from bandit_lab.app.terminal.progress import Progress
+from bandit_lab.app.document.as_page import as_html
 
 
 @pytest.mark.parametrize(
@@ -110,40 +106,6 @@ def document(*more: Column[Run], on: On = On.ALL) -> Document:
     return Document("Two <runs>", parts, variables, {"first": Document("One", page)})
 
 
-def test_one_edit_puts_a_column_into_every_writer(capsys):
-    before, after = document(), document(GAIN)
-    assert "gain" not in before.to_dict()["logs"][0]
-    rows = after.to_dict()["logs"]
-    assert rows[0]["gain"] == 0.25
-    assert (rows[1]["gain"], rows[1]["gain_reason"]) == (None, "nothing was learned")
-    after.show()
-    shown = capsys.readouterr().out
-    assert "gain" in shown.splitlines()[1]
-    assert "0.25" in shown
-    for page in (as_html(after), as_html(after.pages["first"]), as_markdown(after.pages["first"], "x.png")):
-        assert "gain" in page
-        assert "0.25" in page
-    assert after.data is not None
-    np.testing.assert_array_equal(after.data["gain"], [0.25, np.nan])
-    assert after.data["gain"].attrs == {"units": "reward"}
-    frame = after.table("logs")
-    assert list(frame["gain"].isna()) == [False, True]
-    assert frame.attrs["units"] == {"gain": "reward"}
-
-
-@pytest.mark.parametrize("where", [On.JSON, On.TERMINAL, On.PAGE, On.DATA])
-def test_a_column_may_be_meant_for_some_writers_only(where, capsys):
-    made = document(dataclasses.replace(GAIN, on=where))
-    made.show()
-    found = {
-        On.JSON: "gain" in made.to_dict()["logs"][0],
-        On.TERMINAL: "gain" in capsys.readouterr().out,
-        On.PAGE: "gain" in as_html(made),
-        On.DATA: "gain" in made.data,
-    }
-    assert found == {place: place is where for place in found}
-
-
 def test_json_of_sections():
     made = document()
     assert made.to_dict() == {
@@ -162,36 +124,6 @@ def test_json_of_sections():
         Document("", named).table("logs")
 
 
-@pytest.mark.parametrize("width", [48, 80, 120])
-def test_a_wide_table_is_shown_in_parts(width, capsys, monkeypatch):
-    """No column is left out and no number is broken; each part begins with the first column."""
-    monkeypatch.setattr(report, "page_width", lambda: width)
-    rules = ["advantage=none", "bandit=contextual"]
-    columns = [Column[str]("rule", "rule", str, width=17)]
-    columns += [Column[str](f"c{i}", f"C Bern N={i}", lambda rule, i=i: 1.25 + i + len(rule)) for i in range(13)]
-    Document("", {"": [Table(rules, columns, title="cost")]}).show()
-    lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= width
-    parts = [line for line in lines if rules[1] in line]
-    assert [float(x) for part in parts for x in part.split()[1:]] == [18.25 + i for i in range(13)]
-    assert len(parts) > 1
-    Document("", {"": [Table(rules, columns[:4])]}).show()
-    assert capsys.readouterr().out.count(rules[1]) == 1
-    long = [Column[str]("log", "log", lambda rule: 200 * "x"), *columns[1:4]]
-    Document("", {"": [Table(rules, long)]}).show()
-    shown = capsys.readouterr().out
-    assert shown.count("18.25") == 1
-    assert shown.count("x") == 400
-
-
-def test_the_terminal_shows_text_as_it_stands(capsys):
-    document().show()
-    shown = capsys.readouterr().out
-    assert r"a<b>|*[/b]\x1b[2J" in shown
-    assert "2 of [bold]2[/bold]" in shown
-    assert "not shown" not in shown
-
-
 def test_html_is_escaped_and_holds_its_pictures():
     text = as_html(document().pages["first"])
     assert text.startswith("<!doctype html>")
@@ -202,37 +134,6 @@ def test_html_is_escaped_and_holds_its_pictures():
     whole = as_html(document())
     assert "<title>Two &lt;runs&gt;</title>" in whole
     assert "<h2>" not in whole
-
-
-def test_markdown_holds_no_markup_of_others():
-    assert as_markdown(document().pages["first"], "a_1.png").split("\n") == [
-        "## One", "", "![a \\<line\\>](a_1.png)", "", "### Told", "", "- of \\<a\\> & 'b'", "", "| log |", "| --- |",
-        r"| a\<b\>\|\*\[/b\]\\x1b\[2J |", "| second |", "", "### Not", "", "- more", "",
-    ]  # fmt: skip
-
-
-def test_a_notebook_sees_tables_pictures_and_the_page_of_a_single_run():
-    text = document(GAIN)._repr_html_()
-    assert "<html" not in text
-    assert text.count("<table>") == 2
-    assert "data:image/png" in text
-    several = dataclasses.replace(document(), pages=dict.fromkeys("ab", document()))
-    assert "data:image/png" not in several._repr_html_()
-
-
-def test_a_document_is_short_where_it_is_printed():
-    made = document(GAIN)
-    assert repr(made).splitlines() == [
-        "Two <runs>",
-        "a<b>|*[/b]\\x1b[2J: gain 0.25",
-        "second",
-        "2 of [bold]2[/bold]",
-        "with logs, note, none, none_reason",
-    ]
-    long = Document("x", {"": [Paragraph("word " * 100)] * 20})
-    assert len(repr(long).splitlines()) < 10
-    assert max(map(len, repr(long).splitlines())) <= 160
-    assert made != document(GAIN)
 
 
 def test_what_a_document_holds_are_its_attributes_and_subscripts():
@@ -252,36 +153,3 @@ def test_what_a_document_holds_are_its_attributes_and_subscripts():
     with pytest.raises(KeyError, match="expected one of logs, note, none, none_reason, got 'nothing'"):
         made["nothing"]
     assert copy.deepcopy(made.logs) == made.logs
-
-
-def test_what_is_told_of_a_single_log_is_there_without_its_place():
-    one = Document("One", {"logs": [Table(RUNS[:1], [GAIN])], "": [Values({"note": "top"})]})
-    assert one.gain == one.logs[0].gain == 0.25
-    assert one.note == "top"
-    assert "gain" not in one.to_dict()
-
-
-def test_the_run_folder_holds_every_form(tmp_path):
-    folder = RunFolder(tmp_path / "run")
-    folder.open("a: 1\n")
-    made = document(GAIN)
-    picture = Figure(drawn, "all", "many", on=On.PAGE)
-    write_document(
-        dataclasses.replace(made, sections={"logs": [*made.sections["logs"], picture]}), folder, Progress(True)
-    )
-    names = {path.relative_to(folder.path).as_posix() for path in folder.path.rglob("*.*") if ".zarr" not in str(path)}
-    assert names >= {"summary.json", "many.png", "report/first.html", "report/first.md", "report/first.png"}
-    assert "report/index.md" not in names
-    assert json.loads((folder.path / "summary.json").read_text())["logs"][0]["gain"] == 0.25
-    index = (folder.path / "report/index.html").read_text()
-    assert index.count("data:image/png") == 1
-
-
-def test_names_of_pages_are_plain_and_differ():
-    assert page_names(["a/b", "a b", "..", "index", "ä"]) == ["a_b", "a_b~2", "run", "index~1", "run~2"]
-
-
-def test_a_frame_leaves_out_what_no_row_has():
-    columns = [Column("seen", "seen", lambda row: row), Column("never", "never", lambda row: ABSENT)]
-    assert list(Table([1.0, 2.0], columns).frame().columns) == ["seen"]
-    assert list(Table([], columns).frame().columns) == ["seen", "never"]

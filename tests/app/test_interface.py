@@ -1,11 +1,10 @@
 """The Python interface: the commands as functions, with the command line's numbers, defaults and errors."""
 
-import inspect
 import json
 import re
 import subprocess
 import sys
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import jax
@@ -22,7 +21,7 @@ from bandit_lab.app import interface, plugins
 from bandit_lab.app.cli import BAD_INPUT, explicit_keys, main, rewritten
 from bandit_lab.app.plots.style import style
 from bandit_lab.app.settings import compose
-from bandit_lab.app.settings.config import SCHEMAS, SimulationSettings
+from bandit_lab.app.settings.config import SCHEMAS
 from bandit_lab.app.terminal import report
 from bandit_lab.app.terminal.arguments import as_overrides
 from bandit_lab.bandits import BANDITS, k_arm, two_arm
@@ -70,46 +69,17 @@ def test_keywords_are_the_settings_of_the_command_line(command):
     assert explicit == explicit_keys(overrides) | {"run_dir"}
 
 
-@pytest.mark.parametrize("command", [name for name in SCHEMAS if name not in ("status", "export", "watch")])
+@pytest.mark.parametrize("command", [name for name in SCHEMAS if name != "watch"])
 def test_defaults_are_those_of_the_command_line(command):
     plugins.load([])
     with compose.hydra_ready():
         expected = OmegaConf.to_container(compose.composed(command, []))
     assert OmegaConf.to_container(interface.composed(command, {"run_dir": "here"})[0]) == expected | {"run_dir": "here"}
     without = OmegaConf.to_container(interface.composed(command, {})[0])
-    assert without == expected | {key: None for key in ("compilation_cache", "cache") if key in expected}
+    assert without == expected | {key: None for key in ("cache",) if key in expected}
 
 
-SIGNED = ("predict", "sweep", "reproduce", "fit", "diagnose", "advise", "explore", "export", "check", "bench", "watch")
-
-
-@pytest.mark.parametrize(
-    ("name", "command"), [*zip(SIGNED, SIGNED, strict=True), ("branch", "predict"), ("simulate", "sweep")]
-)
-def test_signatures_and_documentation_are_made_of_the_settings(name, command):
-    function = getattr(bl, name)
-    parameters = inspect.signature(function).parameters
-    keywords = {key: one.default for key, one in parameters.items() if one.kind is one.KEYWORD_ONLY}
-    known = {one.name for one in fields(SimulationSettings if name == "simulate" else SCHEMAS[command])}
-    left_out = {"simulate": {"run_dir", "overwrite", "compilation_cache", "quiet"}, "branch": {"plot"}}
-    missing = left_out.get(name, set())
-    assert known - {*parameters} == missing
-    assert {*parameters} - {"curves", "off_policy"} <= known
-    keywords = {key: default for key, default in keywords.items() if key not in ("curves", "off_policy")}
-    assert all(f"    {key}" in function.__doc__ for key in keywords)
-    given, _ = interface.composed(command, keywords)
-    without, _ = interface.composed(command, {})
-    assert OmegaConf.to_container(given) == OmegaConf.to_container(without) | (
-        {"open": False} if name == "explore" else {}
-    )
-
-
-def test_documentation_has_meaning_unit_and_choices():
-    text = " ".join(bl.predict.__doc__.split())
-    assert "learning_rate = 0.05 [logits per unit gradient]: eta > 0" in text
-    assert "one of ages, lag, pipeline, random, random_mean, refresh" in text
-    assert "run_dir = None [path]: run folder; None: nothing is written" in text
-    assert "null" not in text
+SIGNED = ("predict", "sweep", "reproduce", "fit", "diagnose", "advise", "explore", "check", "watch")
 
 
 def test_a_document_holds_what_the_command_writes_and_nothing_is_printed_or_left(tmp_path, capsys):
@@ -159,21 +129,6 @@ def test_mistakes_are_value_errors_with_the_line_of_the_command(text, capsys):
         bl.predict(**MISTAKES[text])
     assert " ".join(str(error.value).split()).replace("got null", "got 'null'") == line
     assert list(Path().iterdir()) == []
-
-
-def test_a_mistake_has_few_frames_and_no_other_error_behind_it():
-    for wrong in (lambda: bl.predict(learning_rate=-1), lambda: bl.simulate(seeds=0), lambda: bl.explore(momentum=2)):
-        with pytest.raises(ValueError, match="expected") as error:
-            wrong()
-        assert len(error.traceback) <= 9
-        assert error.value.__suppress_context__ or error.value.__context__ is None
-        assert error.value.__cause__ is None
-
-
-def test_a_mistake_is_short_where_the_value_is_long():
-    with pytest.raises(ValueError, match="momentum: expected a number, got") as error:
-        bl.predict(momentum=np.linspace(0, 1, 5000))
-    assert len(str(error.value)) <= 600
 
 
 ARRAYS = [
@@ -251,7 +206,7 @@ def test_an_object_that_is_not_registered_stands_for_one_call(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_variant_is_checked_as_an_object_and_the_machine_is_measured(capsys):
+def test_a_variant_is_checked_as_an_object(capsys):
     """One that is right passes. One that says of itself what is not so fails; its document is there all the same."""
     found = bl.check(advantage=Half())
     assert {row.variant for row in found.checks} == {"given"}
@@ -259,8 +214,6 @@ def test_a_variant_is_checked_as_an_object_and_the_machine_is_measured(capsys):
     wrong = bl.check(advantage=Linear())
     assert wrong.failed == sum(row.status == "FAIL" for row in wrong.checks) > 0
     assert wrong.incomplete
-    speed = bl.bench(quick=True, sizes=["A"], seeds=64, steps=2, reps=1)
-    assert speed.rows[0].name == "A"
     assert capsys.readouterr() == ("", "")
     assert list(Path().iterdir()) == []
 
@@ -268,11 +221,6 @@ def test_a_variant_is_checked_as_an_object_and_the_machine_is_measured(capsys):
 def test_the_module_shows_its_functions_alone():
     assert dir(bl) == sorted(bl.__all__)
     assert set(interface.__all__) | {"Monitor", "__version__"} == set(bl.__all__)
-
-
-def test_a_map_is_short_where_it_is_printed():
-    assert len(repr(bl.explore())) < 100
-    assert "log_1" in repr(bl.explore(ROWS, stiffness=0.5))
 
 
 def test_a_log_is_watched_to_its_end(capsys):
@@ -532,6 +480,6 @@ def test_a_finished_run_is_opened_and_drawn_again(capsys):
     verdict = bl.predict(refresh_interval=8, run_dir="predicted").verdict
     assert bl.load(Path("predicted")).verdict == verdict
     Path("empty").mkdir()
-    for folder, words in (("empty", "no run was written"), ("nowhere", "nothing there")):
-        with pytest.raises(ValueError, match=rf"folder: expected the folder of a run.*{words}"):
+    for folder in ("empty", "nowhere"):
+        with pytest.raises(ValueError, match=r"folder: expected that of one finished run"):
             bl.load(folder)

@@ -12,7 +12,7 @@ import pytest
 TESTS = Path(__file__).resolve().parents[1]
 JOBS = (
     *("sweep", "-m", "kl_weight=1,2", "sweep.refresh_interval=[1,2]", "sweep.learning_rate={num: 4}", "momentum=0.5"),
-    *("dynamics=mean_field", "pictures=false", "compilation_cache=null"),
+    *("dynamics=mean_field", "pictures=false"),
 )
 
 

@@ -56,7 +56,7 @@ LOG = "step,reward,entropy\n" + "".join(f"{i},{1 - 0.9**i},{0.5}\n" for i in ran
     ],
 )
 def test_nothing_is_printed_before_the_manifest(arguments, tmp_path, monkeypatch):
-    """All commands print with `report.show`; `sweep`, `bench`, `check` and `reproduce` end with the same two lines."""
+    """All commands print with `report.show`; `sweep`, `check` and `reproduce` end with the same two lines."""
     monkeypatch.chdir(tmp_path)
     Path("log.csv").write_text(LOG)
     order, write, show = [], RunFolder.write_manifest, report.show

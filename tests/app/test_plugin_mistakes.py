@@ -126,8 +126,7 @@ def folder(tmp_path, monkeypatch):
 
 def refused(capsys, *arguments) -> str:
     """The one line that a refused command prints."""
-    cache = [] if arguments[0] == "diagnose" else ["compilation_cache=null"]
-    assert main([*arguments, "plugins=[mine]", "run_dir=run", *cache]) == 2
+    assert main([*arguments, "plugins=[mine]", "run_dir=run"]) == 2
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.count("\n") == 1
@@ -283,7 +282,7 @@ def test_sweep_and_check_refuse_the_same_and_the_traceback_is_there_for_who_asks
     assert "log_policy(theta [1])" in refused(capsys, "check")
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
     with pytest.raises(ValueError, match="log_policy"):
-        main(["predict", "bandit=mine", "plugins=[mine]", "compilation_cache=null"])
+        main(["predict", "bandit=mine", "plugins=[mine]"])
 
 
 @pytest.mark.usefixtures("compiled_quickly")

@@ -105,11 +105,9 @@ def test_a_policy_whose_neutral_direction_turns_has_the_thresholds_that_are_pred
     (folder / "plug_escort.py").write_text(ESCORT)
     few = ["sweep.refresh_interval=[2]", "sweep.momentum=[0.5]", "sweep.learning_rate={num: 8}", "pictures=false"]
     asked = ["sweep", "plugins=[plug_escort]", "bandit=escort", "dynamics=mean_field", *few, "run_dir=run"]
-    assert main([*asked, "quiet=true", "compilation_cache=null"]) == 0
+    assert main([*asked, "quiet=true"]) == 0
     assert "Note: neutral directions of this policy turn" in " ".join(capsys.readouterr().out.split())
-    assert (
-        main(["predict", "plugins=[plug_escort]", "bandit=escort", "compilation_cache=null", "run_dir=one", "-v"]) == 0
-    )
+    assert main(["predict", "plugins=[plug_escort]", "bandit=escort", "run_dir=one", "-v"]) == 0
     assert "Note: neutral directions of this policy turn" in " ".join(capsys.readouterr().out.split())
     found = json.loads((folder / "run" / "summary.json").read_text())
     assert abs(found["threshold"][0]["relative_error"]) < 1e-4

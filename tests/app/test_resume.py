@@ -21,7 +21,6 @@ from zygote import Zygote, threads
 from bandit_lab.app.chunks import ChunkStore, RunLock, holder, run
 from bandit_lab.app.cli import main
 from bandit_lab.app.folder import results
-from bandit_lab.lab.sweep import jobs
 from bandit_lab.lab.sweep.jobs import RowsWork, RunsWork
 
 SWEEP = [
@@ -50,7 +49,11 @@ def finished(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def zygote(tmp_path_factory):
     cache = str(tmp_path_factory.mktemp("cache"))  # of compiled programs, for this module alone
-    process = Zygote(XDG_CACHE_HOME=cache, JAX_ENABLE_COMPILATION_CACHE="true")
+    process = Zygote(
+        JAX_COMPILATION_CACHE_DIR=cache,
+        JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0",
+        JAX_ENABLE_COMPILATION_CACHE="true",
+    )
     yield process
     process.close()
 
@@ -288,27 +291,9 @@ def test_failed_chunks_are_null_with_their_reason_and_are_tried_again(whole, tmp
     assert np.isnan(data["reward_mean"].values.reshape(10, -1)[:4]).all()
     assert (data["outcome"].values == 0).all()
     assert read(folder, "manifest.json")["chunks"]["failed"][0]["reason"] == "FloatingPointError: no such number"
-    assert main(["status", str(folder)]) == 0
-    assert "finished, parts failed" in capsys.readouterr().out
     assert main(command) == 0
     assert read(folder, "manifest.json")["chunks"]["found"] == 5
     assert_same(folder, whole.folder)
-
-
-def test_out_of_memory_is_retried_in_smaller_calls_with_the_same_bits(whole, tmp_path, monkeypatch):
-    calls, real = [], jobs.run
-
-    def little_memory(learner, dynamics, cells, *, seeds, **options):
-        calls.append((len(cells.momentum), seeds, options["threads"]))
-        if len(cells.momentum) > 4 or seeds > 4096 or options["threads"] > 1:
-            raise MemoryError
-        return real(learner, dynamics, cells, seeds=seeds, **options)
-
-    monkeypatch.setattr(jobs, "run", little_memory)
-    assert main([*SWEEP, f"run_dir={tmp_path / 'run'}"]) == 0
-    assert max(calls) == (10, 4196, 2)
-    assert {call[0] % 4 for call in calls if call[2] == 1} <= {0, 2}
-    assert_same(tmp_path / "run", whole.folder)
 
 
 @pytest.mark.parametrize("code", nightly_but([errno.ENOSPC], [errno.ENOSPC, errno.EIO]))

@@ -136,13 +136,12 @@ def _serve() -> None:
     import xarray
     import zarr
 
-    from bandit_lab.app import compilation_cache, plugins
+    from bandit_lab.app import plugins
     from bandit_lab.app.folder import results
     from bandit_lab.lab.sweep import command
 
     assert all((hydra, matplotlib.figure, rich.table, xarray, zarr, results, command, plugins.registries()))
     assert threads() == []
-    compilation_cache.SHORTEST = 0.0
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

@@ -343,7 +343,7 @@ def test_readme_bandit_runs_through_predict_sweep_and_check(tmp_path, monkeypatc
     monkeypatch.setattr(BANDITS, "_builders", dict(BANDITS._builders))  # what the plug-in registers goes again
     for command in commands:
         more = fewer if command.startswith("sweep") else []
-        assert main([*shlex.split(command), *more, "quiet=true", "compilation_cache=null"]) == 0
+        assert main([*shlex.split(command), *more, "quiet=true"]) == 0
     out = capsys.readouterr().out
     assert "bandit one_logit" in out
     assert "FAIL" not in out
@@ -366,7 +366,7 @@ def test_a_failed_check_exits_1_and_says_how_often(tmp_path, monkeypatch, capsys
     builders = dict(ADVANTAGES._builders)
     monkeypatch.setattr("bandit_lab.lab.check.result.CHECKS", {n: c for n, c in CHECKS.items() if "limit" in n})
     try:
-        assert main(["check", "plugins=[wrong_limit]", "quiet=true", "compilation_cache=null"]) == 1
+        assert main(["check", "plugins=[wrong_limit]", "quiet=true"]) == 1
     finally:
         ADVANTAGES._builders = builders
     assert "1 of 1 checks failed" in capsys.readouterr().err

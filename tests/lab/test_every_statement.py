@@ -7,15 +7,13 @@ every statement is the same, and every learning rate over 1 - mu. Without moment
 import numpy as np
 import pytest
 
-from bandit_lab import theory
 from bandit_lab.app.settings.config import PredictSettings
 from bandit_lab.grpo import Hyper
 from bandit_lab.lab.predict import build
 from bandit_lab.lab.predict.linear import linearise
 from bandit_lab.lab.predict.point import OperatingPoint
-from bandit_lab.lab.predict.quantities import QUANTITIES, RATE
-from bandit_lab.lab.predict.report import document_of
-from bandit_lab.lab.predict.statements import VALUES, evaluate
+from bandit_lab.lab.predict.quantities import RATE
+from bandit_lab.lab.predict.statements import evaluate
 
 CONVENTIONS = {"heavy_ball": "sgd", "ema": "sgd_ema", "nesterov": "nesterov"}
 OF_ADAM = {"adam"}
@@ -83,33 +81,3 @@ def test_an_average_is_the_heavy_ball_at_another_learning_rate(setting, model):
     for other in (predicted(model, "ema", 0.3, **changes), nesterov):
         with pytest.raises(AssertionError):
             assert_same(heavy, other, 1.0)
-
-
-def test_every_quantity_and_convention_is_compared():
-    """None is missing from all of the settings above but those that need another bandit or estimator."""
-    assert set(CONVENTIONS) == set(theory.CONVENTIONS)
-    assert set(VALUES) == {quantity.key for quantity in QUANTITIES}
-    seen = set()
-    for changes in SETTINGS.values():
-        found = predicted("refresh", "heavy_ball", 0.3, **changes)
-        seen |= {key for key, value, _ in numbers(found) if value is not None}
-    for more in (
-        predicted("refresh", "heavy_ball", 4.0, 0.0),
-        predicted("lag", "heavy_ball", 0.3),
-        predicted("ages", "heavy_ball", 0.3),
-        predicted("refresh", "heavy_ball", 0.3, optimizer="rmsprop"),
-        predicted("refresh", "heavy_ball", 0.3, sampler="temperature", advantage="dr_grpo"),
-    ):
-        seen |= {key for key, value in evaluate(more).items() if value.value is not None}
-    assert set(VALUES) - seen <= {"critical_kl_weight"}
-
-
-def test_the_lines_of_the_report_hold_what_the_point_worked_out():
-    """The very objects: nothing in between copies a number."""
-    point = predicted("refresh", "heavy_ball", 0.3)
-    table = next(block for block in document_of(point).sections[""] if getattr(block, "name", "") == "predictions")
-    lines = {line.key: line.value for line in table.rows}
-    assert lines["thresholds.learning_rate.exact"] is point.exact
-    assert lines["thresholds.learning_rate.leading_order"] is point.law
-    assert lines["thresholds.refresh_interval.exact"] is point.intervals.first
-    assert point.exact.value is not None

@@ -63,15 +63,15 @@ def test_null_has_its_reason_beside_it():
 def test_manifest_makes_a_run_finished(tmp_path):
     path = tmp_path / "run"
     folder = store.RunFolder(path)
-    folder.open("seed: 0\n")
+    folder.open("run_dir: null\noverwrite: false\n")
     store.check_folder(path, overwrite=False)  # unfinished: may be run again
     folder.write_summary({"x": 1})
-    folder.write_manifest({"y": 2})
+    folder.write_manifest({"command": "sweep", "bandit_lab": "1"})
     with pytest.raises(ValueError, match="run_dir: expected a new folder, or overwrite=true"):
         store.check_folder(path, overwrite=False)
     store.check_folder(path, overwrite=True)
     folder.open("seed: 1\n")
-    assert {p.name for p in path.iterdir()} == {"config.yaml", "written.json"}
+    assert {p.name for p in path.iterdir()} == {"config.yaml"}
 
 
 def test_partial_files_are_never_seen_under_their_name(tmp_path, monkeypatch):

@@ -156,7 +156,7 @@ def test_without_a_period_there_is_no_onset_and_the_reason_is_said():
     assert unsampled_reason(Learner(two_arm(), staleness=Alternating()), np.array([2])) is None
     few = ["sweep.refresh_interval=[1]", "sweep.momentum=[0.0]", "sweep.learning_rate={num: 8, start: 3, stop: 30}"]
     asked = ["sweep", "staleness=growing", "dynamics=mean_field", *few, "pictures=false", "run_dir=run"]
-    assert main([*asked, "quiet=true", "compilation_cache=null"]) == 0
+    assert main([*asked, "quiet=true"]) == 0
     found = json.loads(Path("run/summary.json").read_text())
     row = found["transition"][0]
     assert row["measured_learning_rate"] is None

@@ -50,7 +50,7 @@ def place(tmp_path_factory) -> Path:
 def run(place: Path, name: str) -> dict:
     """summary.json of one experiment's draft, run by the command; published beside those before it."""
     here = place / name
-    options = [f"cache={place / 'cache'}", "compilation_cache=null", f"publish={place / 'figures'}"]
+    options = [f"cache={place / 'cache'}", f"publish={place / 'figures'}"]
     assert main(["reproduce", f"figures={name}", "quality=draft", f"run_dir={here}", *options]) == OK, errors(here)
     return json.loads((here / "summary.json").read_text())
 
@@ -76,7 +76,7 @@ def found(place: Path, name: str) -> tuple[Loaded, Results]:
 def test_files_numbers_and_claims_exist(place, name):
     loaded, data = found(place, name)
     published = {path.name for path in (place / "figures").iterdir()}
-    assert {f"{name}{ending}" for ending in (".png", "_wide.png", ".csv")} <= published
+    assert {f"{name}{ending}" for ending in (".png", ".csv")} <= published
     rows = [row for row in run(place, name)["claims"] if row["figure"] == name]
     assert len(rows) == len(loaded.claims) >= 1
     for row in rows:
@@ -113,13 +113,13 @@ def test_a_prediction_that_is_off_by_half_turns_every_verdict(place, name):
     assert not stubborn, "claims that no prediction can break"
 
 
-def check_page(loaded: Loaded, data: Results, rows: list, wide: bool) -> None:
+def check_page(loaded: Loaded, data: Results, rows: list) -> None:
     """Text can be read, nothing leaves the page, and the figure fits on one."""
-    with sheet.drawn(loaded, data, wide, rows) as figure:
+    with sheet.drawn(loaded, data, rows) as figure:
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
         canvas.draw()  # as a saved one: the first layout chooses ticks, of which the second knows
-        assert figure.get_figwidth() == sheet.WIDTH[wide]
+        assert figure.get_figwidth() == sheet.WIDTH
         assert figure.get_figheight() <= 9.5  # a page
         texts = [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip()]
         small = {t.get_text(): t.get_fontsize() for t in texts if t.get_fontsize() < sheet.SMALLEST_TEXT}
@@ -129,19 +129,10 @@ def check_page(loaded: Loaded, data: Results, rows: list, wide: bool) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wide", [False, True])
 @drafted
-def test_text_can_be_read_and_nothing_leaves_the_page(place, name, wide):
-    loaded, data = found(place, name)
-    check_page(loaded, data, claims.rows(loaded, data), wide)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("wide", [False, True])
-@drafted
-def test_a_published_figure_is_read_on_one_page(name, wide):
+def test_a_published_figure_is_read_on_one_page(name):
     loaded, data, rows = stored(name)
-    check_page(loaded, data, rows, wide)
+    check_page(loaded, data, rows)
 
 
 @every
@@ -242,7 +233,7 @@ def test_published_claims_are_those_of_the_experiment(name):
         assert row["holds"] == (row["measured"] is not None and _close(row)), row["id"]
         assert row["holds"] or row["explanation"], row["id"]
     assert content["figures"][name]["finding"] == claims.finding(loaded, rows)
-    for ending in (".png", "_wide.png", ".csv"):
+    for ending in (".png", ".csv"):
         assert (FIGURES / f"{name}{ending}").is_file()
 
 

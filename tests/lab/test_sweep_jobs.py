@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from settings import cells, learner
 
-from bandit_lab.app.chunks.run import key_of, within_memory
+from bandit_lab.app.chunks.run import key_of
 from bandit_lab.app.settings.config import ChunkSizes, SampledGrid, SweepSettings
 from bandit_lab.bandits import two_arm
 from bandit_lab.lab.sweep import jobs as sweep_jobs
@@ -40,39 +40,6 @@ def fake_run(learner, dynamics, cells, *, steps, seeds, first_seed, **options):
     mean = np.broadcast_to((cell + starts)[..., None], (len(cell), len(starts), steps + 1))
     counts = np.minimum(first_seed + seeds - starts, UNIT).astype(float)
     return SimpleNamespace(summary=summary, moments=Moments(counts, mean, 2 * mean))
-
-
-def run_within(most_cells: int, most_units: int, most_threads: int, pieces: list):
-    """`fake_run` on a device with little memory."""
-
-    def run(learner, dynamics, cells, *, seeds, first_seed, threads, **options):
-        count, units = len(cells.learning_rate), -(-seeds // UNIT)
-        if count > most_cells or units > most_units or threads > most_threads:
-            raise MemoryError
-        pieces.append((count, first_seed, seeds))
-        return fake_run(learner, dynamics, cells, seeds=seeds, first_seed=first_seed, **options)
-
-    return run
-
-
-@pytest.mark.parametrize("most", [(10, 4, 2), (10, 2, 2), (10, 1, 2), (4, 1, 2), (4, 1, 1)])
-def test_pieces_for_little_memory_are_whole_blocks_and_units_and_join_to_the_whole(monkeypatch, most):
-    pieces: list = []
-    monkeypatch.setattr(sweep_jobs, "run", fake_run)
-    whole = work().compute()
-    monkeypatch.setattr(sweep_jobs, "run", run_within(*most, pieces))
-    parts = within_memory(work())
-    assert {name: part.tobytes() for name, part in parts.items()} == {n: a.tobytes() for n, a in whole.items()}
-    assert all(first % UNIT == 0 and (seeds % UNIT == 0 or first + seeds == 3 * UNIT + 5) for _, first, seeds in pieces)
-    assert {count % WIDTH["sampled"].cells for count, _, _ in pieces} <= {0, 10 % WIDTH["sampled"].cells}
-
-
-def test_less_than_a_block_is_never_tried(monkeypatch):
-    pieces: list = []
-    monkeypatch.setattr(sweep_jobs, "run", run_within(3, 1, 1, pieces))
-    with pytest.raises(MemoryError):
-        within_memory(work())
-    assert pieces == []
 
 
 def test_a_diverged_run_is_an_outcome_but_a_mean_of_finite_runs_must_be_finite(monkeypatch):

@@ -41,11 +41,11 @@ def piece(name, setting):
     return xarray.Dataset({"square": ("x", x * x * 1.001, UNIT)}, {"x": x})
 
 
-def draw(figure, found, wide):
+def draw(figure, found):
     axes = figure.subplots()
     axes.plot(found.predicted.x, found.predicted.square)
     axes.plot(found.measured.x, found.measured.square, "o")
-    axes.set(xlabel="x (m)", ylabel="square (m)", title="wide" if wide else "narrow")
+    axes.set(xlabel="x (m)", ylabel="square (m)", title="squares")
 
 
 CLAIMS = (
@@ -91,4 +91,4 @@ def patch(target: Path, setattr) -> None:
 
 
 def reproduce(*arguments: str) -> int:
-    return main(["reproduce", "cache=cache", "compilation_cache=null", *arguments])
+    return main(["reproduce", "cache=cache", *arguments])

@@ -80,8 +80,8 @@ def test_the_page_holds_the_recipe_and_several_runs_have_none(tmp_path, capsys, 
     monkeypatch.chdir(tmp_path)
     first, second = (log(tmp_path, f"{name}.jsonl", reward=REWARD) for name in "ab")
     assert main(["diagnose", first, "control=true", "run_dir=out"]) == 0
-    assert "Control run" in Path("out/report/index.md").read_text()
+    assert "Control run" in Path("out/report/index.html").read_text()
     assert main(["diagnose", first, "run_dir=out", "overwrite=true"]) == 0
-    assert "Control run" not in Path("out/report/index.md").read_text()
+    assert "Control run" not in Path("out/report/index.html").read_text()
     assert main(["diagnose", first, second, "control=true", "run_dir=out", "overwrite=true"]) == BAD_INPUT
     assert "control: expected one run" in capsys.readouterr().err

@@ -55,8 +55,7 @@ def test_a_run_folder_with_everything(capsys):
     )
     assert results["aicc"].sizes == {"run": 1, "law": 5}
     assert json.loads(Path("out/manifest.json").read_text())["command"] == "fit"
-    for name in ("fits.png", f"{row['page']}", row["page"].replace(".html", ".md"), row["page"].replace("html", "png")):
-        assert (Path("out") / name).stat().st_size > 1000
+    assert Path("out/fits.png").stat().st_size > 1000
     page = (Path("out") / row["page"]).read_text()
     assert 'src="data:image/png;base64,' in page
     assert not re.search(r"<script|https?:|<link", page)
@@ -203,9 +202,6 @@ def test_names_written_by_others_are_no_markup():
     page = (Path("out") / row["page"]).read_text()
     assert "<img src=x" not in page
     assert "&lt;img src=x" in page
-    text = (Path("out") / row["page"].replace(".html", ".md")).read_text()
-    assert "<img" not in text.replace(r"\<", "")
-    assert "@someone" not in text
 
 
 LOGS = os.environ.get("BANDIT_LAB_LOGS", "")

@@ -109,7 +109,7 @@ def files_of_at_most(size: int):
     [
         ["fit", "g.jsonl.gz", "models=[sigmoid]"],
         ["diagnose", "g.jsonl.gz"],
-        ["explore", "open=false", "compilation_cache=null", "run_dir=here"],
+        ["explore", "open=false", "run_dir=here"],
         ["watch", "run.jsonl", "seconds=0.1", "every=0.1", "run_dir=here"],
     ],
 )

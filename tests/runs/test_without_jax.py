@@ -53,15 +53,6 @@ def test_commands_on_logs_run_without_jax(arguments, log, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_status_and_export_run_without_jax(log, tmp_path):
-    for arguments in (["fit", str(log), "run_dir=found"], ["status", "found"]):
-        done = _run(JAX, tmp_path, *arguments)
-        assert done.returncode == 0, done.stderr
-    done = _run(JAX, tmp_path, "export", "found")
-    assert "Traceback" not in done.stderr
-    assert done.returncode == 2  # only a sweep has cells
-
-
 @pytest.mark.parametrize("command", ["diagnose", "fit"])
 def test_what_draws_and_labels_is_loaded_for_its_output_only(command, log, tmp_path):
     plain = [command, str(log), "run_dir=found", "report=false", *(["pictures=false"] if command == "fit" else [])]

@@ -78,8 +78,7 @@ def test_it_is_printed_drawn_and_stored(tmp_path, monkeypatch, capsys):
     shown = " ".join(capsys.readouterr().out.split())
     assert "log, no rewards: diverging." in shown
     assert "reward (log it)" in shown
-    assert "reward scale" not in Path("out/report/index.md").read_text()
-    assert Path("out/report/index.png").is_file()
+    assert "reward scale" not in Path("out/report/index.html").read_text()
 
 
 def test_it_stands_beside_runs_with_a_reward(tmp_path, monkeypatch):

@@ -1,14 +1,11 @@
 """Random words: known answers, the same bits everywhere, and statistics that also catch a planted defect.
 
 The statistics are fixed beforehand: seed 20, n below, one alarm level. A good generator meets it somewhere in this file
-with a chance of 10^-7. They are a guard for edits; the long batteries are described in experiments/generator.
+with a chance of 10^-7. They are a guard for edits.
 """
 
-import subprocess
-import sys
 from collections.abc import Callable
 from itertools import product
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +26,6 @@ from bandit_lab.simulation.one_kernel import compiler_options, one_kernel
 from bandit_lab.simulation.threefry import threefry2x32
 
 ROOT = jax.random.key_data(jax.random.key(20))
-STREAM = Path(__file__).parents[2] / "experiments" / "generator" / "stream.py"
 ALARM = 7.0  # |z| of the largest of at most 1,024 normal deviates: 3e-9
 MASK = 2**32 - 1
 
@@ -286,14 +282,3 @@ def test_the_statistic_catches_a_planted_defect(statistic):
 def test_the_default_is_a_generator():
     assert isinstance(GENERATORS[DEFAULT_GENERATOR], Generator)
     assert set(REFERENCE) == set(GENERATORS)
-
-
-def test_the_stream_for_the_batteries_starts_with_these_words():
-    command = [sys.executable, str(STREAM), "generator=hash", "order=step", "lanes=8", "count=3", "seed=20"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        read = process.stdout.read(5 * 3 * 8 * 4)
-        process.stdout.close()
-        assert process.stderr.read() == b""
-    assert process.returncode == 0
-    expected = draw(HASH, lane_keys(ROOT, np.zeros(8), np.arange(8)), np.arange(5, dtype=np.uint32), 3)
-    assert np.array_equal(np.frombuffer(read, "<u4"), expected.ravel())

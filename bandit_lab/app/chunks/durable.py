@@ -9,7 +9,7 @@ import contextlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 PARTIAL = ".partial"
@@ -39,19 +39,6 @@ def write_file(path: Path, data: bytes | memoryview) -> None:
             os.unlink(partial)
         raise
     sync_folder(path.parent)
-
-
-def move_files(moves: Sequence[tuple[Path, Path]]) -> None:
-    """Put finished files in the place of others, (partial, path) each: every file is on the disk before its name is.
-
-    Each folder is synced once.
-    """
-    for partial, _ in moves:
-        _sync(partial)
-    for partial, path in moves:
-        os.replace(partial, path)
-    for folder in dict.fromkeys(path.parent for _, path in moves):
-        sync_folder(folder)
 
 
 def move_folder(partial: Path, path: Path) -> None:

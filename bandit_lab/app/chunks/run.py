@@ -1,6 +1,5 @@
 """Compute the chunks that are missing; a chunk that fails is noted and the rest goes on."""
 
-import gc
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ class Work(Protocol):
     """One chunk.
 
     For developers. What a chunk computes may depend on `identity()` alone, to the last bit: not on how it is split,
-    on the device count or on other chunks. `halves` and `join` serve to compute it in less memory.
+    on the device count or on other chunks.
     """
 
     @property
@@ -43,14 +42,6 @@ class Work(Protocol):
 
     def compute(self) -> Mapping[str, np.ndarray]:
         """The arrays. Any exception makes it a failed chunk; its text becomes the reason."""
-        ...
-
-    def halves(self) -> Sequence["Work"]:
-        """Two halves of this work, or () if splitting would change the result."""
-        ...
-
-    def join(self, parts: Sequence[Mapping[str, np.ndarray]]) -> Mapping[str, np.ndarray]:
-        """The arrays of the whole from those of `halves()`."""
         ...
 
 
@@ -94,10 +85,10 @@ class Report:
 
 
 def attempt(work: Work) -> Attempt:
-    """Compute one chunk, in less memory if need be."""
+    """Compute one chunk."""
     start = time.perf_counter()
     try:
-        arrays = dict(within_memory(work))
+        arrays = dict(work.compute())
     except Exception as error:
         return Attempt({}, time.perf_counter() - start, reason_of(error))
     return Attempt(arrays, time.perf_counter() - start)
@@ -141,24 +132,6 @@ def run_chunks(
             report.failed[index] = found.reason
         progress(settled, len(chunks))
     return report
-
-
-def within_memory(work: Work) -> Mapping[str, np.ndarray]:
-    """The arrays of a chunk; where memory runs out, computed in smaller and smaller pieces of whole blocks."""
-    try:
-        return work.compute()
-    except Exception as error:
-        pieces = work.halves() if is_out_of_memory(error) else ()
-        if not pieces:
-            raise
-    gc.collect()  # out here the failed attempt's arrays are no longer held by its traceback
-    return work.join([within_memory(piece) for piece in pieces])
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an exception says that the host or the device has no memory left."""
-    text = str(error)
-    return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in text or "Out of memory" in text
 
 
 def reason_of(error: BaseException) -> str:

@@ -3,9 +3,8 @@
 `<key>.npz` is a file that NumPy opens: the arrays, `record.json` beside them, and as the archive's comment the SHA-256
 of all bytes before it. It is written at once, so that a chunk is finished or not there. One whose bytes do not have
 that sum is computed again. The key is the SHA-256 of everything that decides the chunk's numbers: a file found under it
-can be used whoever wrote it. `plan.json` lists what is to be done, `settings.json` what it is part of,
-`arithmetic.json` by what it was computed last. Nothing but files of these
-names is ever removed from the folder, and nothing behind a link.
+can be used whoever wrote it. `plan.json` lists what is to be done, `settings.json` what it is part of. Nothing
+but files of these names is ever removed from the folder.
 """
 
 import contextlib
@@ -28,12 +27,11 @@ from bandit_lab.app.chunks.lock import NAME as LOCK, WHO
 FOLDER = "chunks"
 FORMAT = 2  # of the files; part of every key
 DONE, FAILED = "done", "failed"
-PLAN, SETTINGS, ARITHMETIC = "plan.json", "settings.json", "arithmetic.json"
+PLAN, SETTINGS = "plan.json", "settings.json"
 RECORD = "record.json"
 _NAME = 32  # digits of a key in a file's name
 _SUM = 64  # digits of a check sum
-_KEY = re.compile(r"[0-9a-f]{32}")
-_OURS = re.compile(rf"[0-9a-f]{{32}}\.npz|{PLAN}|{SETTINGS}|{ARITHMETIC}|({WHO})?{LOCK}")
+_OURS = re.compile(rf"[0-9a-f]{{32}}\.npz|{PLAN}|{SETTINGS}|({WHO})?{LOCK}")
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -83,33 +81,6 @@ class ChunkStore:
         """Settings of the run that the chunks are part of, or None where there is no store yet."""
         return read_json(self.folder / SETTINGS)
 
-    def damaged(self) -> list[str]:
-        """Which of `settings.json` and `plan.json` are there but cannot be read."""
-        there = [name for name in (SETTINGS, PLAN) if (self.folder / name).is_file()]
-        content = {name: read_json(self.folder / name) for name in there}
-        return [name for name in there if content[name] is None or (name == PLAN and _is_no_plan(content[name] or {}))]
-
-    def foreign(self) -> list[str]:
-        """Names in the folder that no sweep wrote, sorted; the folder's own where it is a link or no folder."""
-        if self.folder.is_symlink() or (self.folder.exists() and not self.folder.is_dir()):
-            return [FOLDER]
-        return sorted(name for name in self._names() if not is_ours(name) or self._is_foreign(self.folder / name))
-
-    def _is_foreign(self, path: Path) -> bool:
-        """Whether a file under a name of the store holds something else; one that cannot be read does not say."""
-        if path.is_symlink() or not path.is_file():
-            return True
-        content = read_json(path) if path.suffix == ".json" else None
-        if content is None:
-            return False
-        if path.name == SETTINGS:
-            return not {"command", "settings"} <= set(content)
-        if path.name == PLAN:  # of the store's shape, or damaged beside what is the store's
-            known = bool(self.records()) or {"command", "settings"} <= set(self.settings() or ())
-            keys = [p.key for part in self.plan().values() for p in part]
-            return not known and (_is_no_plan(content) or not all(_KEY.fullmatch(key) for key in keys))
-        return False
-
     def open(self, settings: dict[str, Any]) -> None:
         """Make the folder, remove what killed processes left in it, and note what it is part of."""
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -117,23 +88,17 @@ class ChunkStore:
         self._note(SETTINGS, settings)
         durable.sync_folder(self.folder.parent)
 
-    def note_arithmetic(self, now: dict[str, Any]) -> dict[str, Any] | None:
-        """Note by what chunks are computed from now on. Returns what was noted before, or None if nothing was."""
-        return self._note(ARITHMETIC, now)
-
     def write_plan(self, plan: Schedule) -> None:
-        """Note what is to be done, for `status`."""
+        """Note what is to be done."""
         self._note(PLAN, {kind: [[p.key[:_NAME], p.work] for p in chunks] for kind, chunks in plan.items()})
 
     def plan(self) -> Schedule:
         """What is to be done, as far as it is known; keys are cut to 32 digits. Empty where the file is damaged."""
         return _plan(read_json(self.folder / PLAN) or {})
 
-    def _note(self, name: str, content: dict[str, Any]) -> dict[str, Any] | None:
-        before = read_json(self.folder / name)
-        if before != content:
+    def _note(self, name: str, content: dict[str, Any]) -> None:
+        if read_json(self.folder / name) != content:
             durable.write_file(self.folder / name, json.dumps(content).encode())
-        return before
 
     def clear(self) -> None:
         """Forget every chunk and what they were part of; locks stay, and whatever is not the store's."""
@@ -143,15 +108,14 @@ class ChunkStore:
         """Remove what the store wrote, the lock last: from then on another process may take the run folder."""
         self._unlink(lambda name: name != LOCK)
         self._unlink(lambda name: True)
-        if not self.folder.is_symlink():
-            with contextlib.suppress(OSError):  # somebody else's files, or the next process's lock
-                self.folder.rmdir()
+        with contextlib.suppress(OSError):  # somebody else's files, or the next process's lock
+            self.folder.rmdir()
 
     def _unlink(self, chosen: Callable[[str], bool]) -> None:
-        for name in () if self.folder.is_symlink() else self._names():
-            path, of = self.folder / name, durable.left_over(name) or name
-            if is_ours(of) and chosen(of) and (path.is_symlink() or not path.is_dir()):
-                path.unlink(missing_ok=True)
+        for name in self._names():
+            of = durable.left_over(name) or name
+            if is_ours(of) and chosen(of):
+                (self.folder / name).unlink(missing_ok=True)
 
     def _names(self) -> list[str]:
         try:
@@ -253,7 +217,3 @@ def _plan(text: dict[str, Any]) -> Schedule:
         return {kind: [Planned(str(key), float(work)) for key, work in chunks] for kind, chunks in text.items()}
     except (TypeError, ValueError):
         return {}
-
-
-def _is_no_plan(text: dict[str, Any]) -> bool:
-    return bool(text) and not _plan(text)

@@ -1,22 +1,19 @@
 """The document that a command returns: its contents, and how they are asked for."""
 
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from bandit_lab._names import did_you_mean
 from bandit_lab._text import visible
-from bandit_lab.app.document.blocks import Column, Contents, Figure, On, Paragraph, Table, Values
+from bandit_lab.app.document.blocks import Contents, Figure, On, Table, Values
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
 
-PICTURED = "of branch, which takes the settings of predict, of sweep, bench, fit or diagnose"
-_ROWS, _LINES, _WIDTH = 3, 5, 160  # of a repr: rows of a table, lines in all, characters of a line
+PICTURED = "of branch, which takes the settings of predict, of sweep, fit or diagnose"
 
 
 class Named(dict[str, Any]):
@@ -44,8 +41,7 @@ class Document(Contents):
     """
 
     def __repr__(self) -> str:
-        told = (textwrap.shorten(line, _WIDTH, placeholder=" ...") for line in islice(self._told(), _LINES))
-        return "\n".join(map(visible, [self.title, *told, f"with {', '.join(self._content)}"]))
+        return visible(f"{self.title} with {', '.join(self._content)}")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in self._content:
@@ -74,15 +70,6 @@ class Document(Contents):
         content = _parts(self.to_dict())
         logs = content.get("logs", [])
         return Named(logs[0] | content) if len(logs) == 1 else content
-
-    def _told(self) -> Iterator[str]:
-        """Its lines, and the first rows of its tables, as one line each."""
-        for blocks in self.blocks(On.TERMINAL).values():
-            for block in blocks:
-                if isinstance(block, Paragraph):
-                    yield block.text
-                elif isinstance(block, Table):
-                    yield from (_row(block.shown(On.TERMINAL), row) for row in block.rows[:_ROWS])
 
     def to_dict(self) -> dict[str, Any]:
         """Content of `summary.json`."""
@@ -150,13 +137,6 @@ class Document(Contents):
         from bandit_lab.app.document.as_page import fragment
 
         return fragment(self)
-
-
-def _row(columns: list[Column[Any]], row: Any) -> str:
-    """`name: title value, title value`, without the cells that are empty."""
-    name, *cells = [(column.head(), column.cell(row)) for column in columns]
-    told = ", ".join(f"{head} {cell}" for head, cell in cells if cell not in ("", "-"))
-    return f"{name[1].strip()}: {told}" if told else name[1]
 
 
 def _tables(items: Mapping[str, Any]) -> Iterator[tuple[str, Table[Any]]]:

@@ -11,13 +11,12 @@ from typing import Any
 from distributed import WorkerPlugin
 
 from bandit_lab._version import __version__
-from bandit_lab.app import plugin_source, plugins
-from bandit_lab.app.arithmetic import arithmetic, processor
+from bandit_lab.app import plugins
 from bandit_lab.app.chunks import Attempt, Work, attempt, key_of
 
 
 class Ready(WorkerPlugin):
-    """Prepares each worker, also one that comes later: double precision, kept programs, the plug-ins' files.
+    """Prepares each worker, also one that comes later: double precision, the plug-ins' files.
 
     laboratory: what is computed needs JAX.
     ours: the workers end with the client. Ctrl-C is for it alone, though a terminal sends it to a whole group.
@@ -25,10 +24,9 @@ class Ready(WorkerPlugin):
 
     name = "bandit_lab"
 
-    def __init__(self, names: Sequence[str], cache: Any, ours: bool, laboratory: bool) -> None:
-        self.names, self.cache, self.ours, self.laboratory = list(names), cache, ours, laboratory
-        modules = {one for name in names for one in plugin_source.modules_of(name)}
-        self.files = {_relative(one): Path(str(sys.modules[one].__file__)).read_bytes() for one in sorted(modules)}
+    def __init__(self, names: Sequence[str], ours: bool, laboratory: bool) -> None:
+        self.names, self.ours, self.laboratory = list(names), ours, laboratory
+        self.files = {_relative(one): path.read_bytes() for name in names for one, path in _beside(name).items()}
 
     def setup(self, worker: Any) -> None:
         """Called by the worker before its first chunk."""
@@ -42,11 +40,17 @@ class Ready(WorkerPlugin):
         if self.laboratory:
             import jax
 
-            from bandit_lab.app import compilation_cache
-
-            compilation_cache.enable(self.cache)
             jax.config.update("jax_enable_x64", True)
         plugins.load(self.names, laboratory=self.laboratory)
+
+
+def _beside(name: str) -> dict[str, Path]:
+    """A plug-in's module, and what is imported from its folder or package; installed packages are no part of it."""
+    root = Path(str(sys.modules[name].__file__)).parents[name.count(".") + hasattr(sys.modules[name], "__path__")]
+    named = {one: getattr(module, "__file__", None) for one, module in tuple(sys.modules.items())}
+    files = {one: Path(file) for one, file in named.items() if file and file.endswith(".py")}
+    inside = {one: path for one, path in files.items() if root in path.parents and not one.startswith("bandit_lab")}
+    return {one: path for one, path in inside.items() if "site-packages" not in path.parts and one != "__main__"}
 
 
 def _relative(module: str) -> str:
@@ -55,15 +59,18 @@ def _relative(module: str) -> str:
 
 
 def signature(laboratory: bool) -> dict[str, Any]:
-    """All that the bits of a result depend on besides its settings. laboratory: what is computed needs JAX."""
+    """Versions and device of this process. laboratory: what is computed needs JAX."""
     versions = {name: metadata.version(name) for name in (["jaxlib"] if laboratory else ["numpy", "scipy"])}
-    kernels = arithmetic() if laboratory else {"processor": processor()}
-    return kernels | versions | {"bandit_lab": __version__}
+    if not laboratory:
+        return versions | {"bandit_lab": __version__}
+    import jax
+
+    return versions | {"bandit_lab": __version__, "device": jax.devices()[0].device_kind}
 
 
 def computed(packed: bytes, key: str) -> Attempt:
-    """On a worker. A chunk's key says all that decides its numbers: source of plug-ins, versions, processor."""
+    """On a worker. A chunk's key says all that decides its numbers: settings and versions."""
     work: Work = pickle.loads(packed)
     if key_of(work) != key:
-        raise RuntimeError("the worker would compute other bits: another version, processor or source of a plug-in")
+        raise RuntimeError("the worker would compute other bits: another version")
     return attempt(work)

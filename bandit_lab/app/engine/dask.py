@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
-from bandit_lab.app.arithmetic import changes
 from bandit_lab.app.chunks import Attempt, Attempts, Work, reason_of
 from bandit_lab.app.engine.base import register_engine
 from bandit_lab.app.terminal.errors import Stopped
@@ -53,22 +52,21 @@ class Dask:
             _checks.require(there, "engine.scheduler_file", "a file that a scheduler wrote", self.scheduler_file)
 
     @contextmanager
-    def opened(
-        self, plugins: Sequence[str], compilation_cache: Any = None, laboratory: bool = True
-    ) -> Iterator[Attempts]:
-        """With workers that have the plug-ins and compute the same bits as this process.
+    def opened(self, plugins: Sequence[str], laboratory: bool = True) -> Iterator[Attempts]:
+        """With workers that have the plug-ins and the same versions and device as this process.
 
         Raises:
-          ValueError: no scheduler, no worker, or one with another processor, device or jaxlib.
+          ValueError: no scheduler, no worker, or one with another device or version.
         """
         from bandit_lab.app.engine._dask_worker import Ready, signature
 
         with self._place(laboratory) as (key, place), _client(key, place) as client:
-            ready = Ready(plugins, compilation_cache, key == "workers", laboratory)
+            ready = Ready(plugins, key == "workers", laboratory)
             ours = signature(laboratory)
             for worker, theirs in _signatures(client, ready, partial(signature, laboratory)).items():
-                got = f"another {', '.join(changes(ours, theirs))} on {worker}"
-                _checks.require(theirs == ours, "engine", "workers that compute the same bits", got)
+                other = ", ".join(name for name in ours if theirs.get(name) != ours[name])
+                got = f"another {other} on {worker}"
+                _checks.require(theirs == ours, "engine", "workers of the same versions", got)
             yield partial(_attempts, client)
 
     @contextmanager

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from bandit_lab.app.chunks import Attempts, one_after_another
 from bandit_lab.app.engine.base import register_engine
@@ -15,8 +14,6 @@ class Local:
     """This process: one chunk after another, each on all of its devices."""
 
     @contextmanager
-    def opened(
-        self, plugins: Sequence[str], compilation_cache: Any = None, laboratory: bool = True
-    ) -> Iterator[Attempts]:
+    def opened(self, plugins: Sequence[str], laboratory: bool = True) -> Iterator[Attempts]:
         """At once."""
         yield one_after_another

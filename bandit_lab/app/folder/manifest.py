@@ -11,19 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab._version import __version__
-from bandit_lab.app import plugins
-from bandit_lab.app.arithmetic import arithmetic, processor
 from bandit_lab.app.document.as_json import plain
 
 PACKAGES = ("jax", "jaxlib", "optax", "numpy", "scipy", "hydra-core", "xarray", "zarr", "matplotlib")
-NOT_HASHED = ("run_dir", "overwrite", "quiet", "pictures", "memory_limit", "chunk", "compilation_cache", "engine")
+NOT_HASHED = ("run_dir", "overwrite", "quiet", "pictures", "memory_limit", "chunk", "engine")
 
 
-def config_hash(settings: dict[str, Any], width: dict[str, int], plugin_source: dict[str, str] | None = None) -> str:
-    """SHA-256 of everything that decides the numbers: the resolved settings, the block width, plug-ins' source."""
+def config_hash(settings: dict[str, Any], width: dict[str, int]) -> str:
+    """SHA-256 of everything that decides the numbers: the resolved settings and the block width."""
     kept = {key: value for key, value in settings.items() if key not in NOT_HASHED}
-    sources = {"plugin_source": plugin_source} if plugin_source else {}
-    text = json.dumps(plain({"settings": kept, "width": width} | sources), sort_keys=True)
+    text = json.dumps(plain({"settings": kept, "width": width}), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -54,7 +51,6 @@ def manifest(
     command: str, settings: dict[str, Any], width: dict[str, int], seconds: dict[str, float]
 ) -> dict[str, Any]:
     """Content of `manifest.json`. seconds: wall, compile, run."""
-    sources = plugins.source_of(settings)
     return {
         "command": command,
         "bandit_lab": __version__,
@@ -66,8 +62,7 @@ def manifest(
         or "float64 (mean field, boundaries, optimisers that divide), float32 (other sampled runs)",
         **({"seed": settings["seed"]} if "seed" in settings else {"seed": None, "seed_reason": "nothing is random"}),
         "block_width": width,
-        "config_hash": config_hash(settings, width, sources),
-        **({"plugin_source": sources} if sources else {}),
+        "config_hash": config_hash(settings, width),
         **{f"{name}_seconds": round(value, 3) for name, value in seconds.items()},
         "peak_memory_bytes": peak_memory_bytes(),
     }
@@ -76,12 +71,12 @@ def manifest(
 def _device() -> dict[str, Any]:
     """The device that computed: JAX's, or NumPy alone where nothing imported JAX."""
     if "jax" not in sys.modules:
-        return {"device": {"platform": "cpu", "kind": "cpu", "count": 1}, "arithmetic": {"processor": processor()}}
+        return {"device": {"platform": "cpu", "kind": "cpu", "count": 1}}
     import jax
 
     device = jax.devices()[0]
     about = {"platform": device.platform, "kind": device.device_kind, "count": jax.device_count()}
-    return {"device": about, "arithmetic": arithmetic()}
+    return {"device": about}
 
 
 def _version(name: str) -> str | None:

@@ -9,7 +9,7 @@ Keywords are the settings of the command line, with its defaults: a nested setti
 (`sweep={"learning_rate": [0.1, 0.2]}`), a variant its name, a dictionary with `name` and its options, or an object. A
 list may be an array of NumPy, JAX, pandas or xarray. Mistakes are ValueErrors with the line that the command prints.
 Nothing is printed. Nothing is written unless `run_dir` is given: then the folder is that of the command; without it
-neither compiled programs nor measurements are kept, but where `compilation_cache` or `cache` say so.
+measurements are not kept, but where `cache` says so.
 """
 
 from dataclasses import fields
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bandit_lab import _checks
 from bandit_lab._names import did_you_mean
 from bandit_lab.app.document import Document
 from bandit_lab.app.interface.keywords import call, composed, finished, plain, working
@@ -33,18 +32,15 @@ if TYPE_CHECKING:
     from bandit_lab.lab.explore.command import Map
 
 __all__ = [
-    "bench",
     "branch",
     "check",
     "diagnose",
     "explore",
-    "export",
     "fit",
     "load",
     "predict",
     "reproduce",
     "simulate",
-    "status",
     "sweep",
     "watch",
 ]
@@ -140,22 +136,6 @@ def check(**settings: Any) -> Document:
     return call("check", settings)
 
 
-@with_settings("bench")
-def bench(**settings: Any) -> Document:
-    """Throughput of the simulator on this machine: `python -m bandit_lab bench`.
-
-    Args:
-      settings: `sizes`, `rewards`, `quick`, ...
-
-    Returns:
-      A document; `data` has the speeds, in seed-steps per second.
-
-    Raises:
-      ValueError: as `predict`.
-    """
-    return call("bench", settings)
-
-
 @with_settings("fit")
 def fit(*paths: Log, **settings: Any) -> Document:
     """Closed-form laws on reward logs, with intervals and forecasts: `python -m bandit_lab fit`.
@@ -225,15 +205,6 @@ def explore(*paths: Log, **settings: Any) -> "Map":
         return found
 
 
-def status(folder: str | Path) -> Document:
-    """What of a run folder is done, failed and left: `python -m bandit_lab status`. Only reads.
-
-    Raises:
-      ValueError: `folder` is not that of a run.
-    """
-    return call("status", {"folder": str(folder)})
-
-
 def load(folder: str | Path) -> Document:
     """The result of a finished run folder, to be read and drawn again.
 
@@ -246,32 +217,12 @@ def load(folder: str | Path) -> Document:
     Raises:
       ValueError: `folder` is not that of one finished run.
     """
-    from bandit_lab.app.folder import written
-    from bandit_lab.app.folder.status import runs_in
+    from bandit_lab.app.folder.store import manifest_of
 
-    place, jobs = runs_in(str(folder))
-    names = ", ".join(job.name for job in jobs[:4])
-    _checks.require(not jobs, "folder", "one run", f"{place}, which holds several ({names})")
-    manifest = written.inspect_folder(place).manifest
+    manifest = manifest_of(Path(folder))
     if manifest is None:
-        raise ValueError(f"folder: expected a finished run (`status` tells what is left), got {str(folder)!r}")
-    return finished(str(manifest["command"]), place)
-
-
-@with_settings("export")
-def export(folder: str | Path, **settings: Any) -> Document:
-    """The results of a run folder as one file, CSV or Parquet: `python -m bandit_lab export`.
-
-    Args:
-      folder: also that of a `-m`. settings: `format`, `table`, `output`.
-
-    Returns:
-      A document; `to_dict()["output"]` is the file that was written.
-
-    Raises:
-      ValueError: as `predict`; there are no results.
-    """
-    return call("export", {"folder": str(folder), **settings})
+        raise ValueError(f"folder: expected that of one finished run, got {str(folder)!r}")
+    return finished(str(manifest["command"]), Path(folder))
 
 
 _OF_RUNS = [one.name for one in fields(SimulationSettings)]

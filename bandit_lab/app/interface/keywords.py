@@ -21,7 +21,7 @@ from bandit_lab.app.settings.schema import is_name
 
 OPEN = ("sweep", "options", "diagnostic", "optimizer.options")
 """Settings that take keys which no schema knows."""
-KEPT_BETWEEN_RUNS = ("compilation_cache", "cache")
+KEPT_BETWEEN_RUNS = ("cache",)
 """Settings that write outside of the run folder."""
 _LONGEST = 600  # characters of a mistake: an array may be long
 
@@ -226,7 +226,7 @@ def _function_of(command: str) -> Callable[..., Document] | None:
 def finished(command: str, folder: Path, incomplete: str = "") -> Document:
     """A finished run folder as a document: content of its summary, its data, its pictures."""
     from bandit_lab.app.folder.results import opened
-    from bandit_lab.app.folder.written import RESULTS, SUMMARY
+    from bandit_lab.app.folder.store import RESULTS, SUMMARY
     from bandit_lab.app.terminal.commands import COMMANDS
 
     summary = json.loads((folder / SUMMARY).read_bytes())

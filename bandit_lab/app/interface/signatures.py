@@ -13,7 +13,7 @@ from bandit_lab.app.terminal import choices
 
 F = TypeVar("F", bound=Callable[..., Any])
 _WIDTH = 100
-_IN_PYTHON: dict[str, Any] = {"compilation_cache": None, "cache": None, "open": False}
+_IN_PYTHON: dict[str, Any] = {"cache": None, "open": False}
 """Defaults that differ from those of the command line."""
 _WORDS = {"null: outputs/<command>/<date>_<time>": "None: nothing is written", "null": "None"}
 _ANY = re.compile("|".join(map(re.escape, _WORDS)))

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bandit_lab.app.settings.bench import BenchSettings
 from bandit_lab.app.settings.schema import (
     LEARNER,
     OUTPUT,
@@ -16,7 +15,6 @@ from bandit_lab.app.settings.schema import (
     RARE,
     RUN,
     CompilingSettings,
-    ShellSettings,
     group,
     setting,
 )
@@ -159,35 +157,6 @@ class SweepSettings(SimulationSettings):
 
 
 @dataclass
-class FolderSettings(ShellSettings):
-    """What every command that reads a run folder understands."""
-
-    folder: str | None = setting(
-        None, "path", "run folder to read, also of a -m: the last line that it printed; a plain argument", PROBLEM
-    )
-
-
-@dataclass
-class StatusSettings(FolderSettings):
-    """Settings of `status`."""
-
-    output: str | None = setting(
-        None, "path", "also write the status there as JSON, outside of the run folder or in it", OUTPUT
-    )
-
-
-@dataclass
-class ExportSettings(FolderSettings):
-    """Settings of `export`."""
-
-    format: str = setting("csv", "", "csv | parquet (needs pip install pyarrow)", PROBLEM)
-    table: str = setting(
-        "grid", "", "grid: a row per cell of the fine grid | sampled: per cell of the sampled runs", PROBLEM
-    )
-    output: str | None = setting(None, "path", "file to write; null: <folder>/<table>.<format>", OUTPUT)
-
-
-@dataclass
 class CheckSettings(CompilingSettings):
     """What is checked, and the learner that it is put into."""
 
@@ -236,18 +205,15 @@ SCHEMAS: dict[str, type[Any]] = {
     "fit": FitSettings,
     "reproduce": ReproduceSettings,
     "diagnose": DiagnosisSettings,
-    "status": StatusSettings,
-    "export": ExportSettings,
     "check": CheckSettings,
-    "bench": BenchSettings,
     "explore": ExploreSettings,
     "watch": WatchSettings,
 }
 
 
 def computes(command: str) -> bool:
-    """Whether a command trains or predicts, and needs JAX; those on logs and run folders do not."""
-    return "compilation_cache" in SCHEMAS[command].__dataclass_fields__
+    """Whether a command trains or predicts, and needs JAX; those on logs do not."""
+    return command not in ("fit", "diagnose", "watch")
 
 
 def beside_package(folder: str, holds: str) -> Path:

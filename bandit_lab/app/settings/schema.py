@@ -65,11 +65,7 @@ class RunSettings(ShellSettings):
 
 @dataclass
 class CompilingSettings(RunSettings):
-    """What a command understands whose programs are worth keeping."""
-
-    compilation_cache: Any = setting(
-        "auto", "path", "keeps compiled programs for the next run; auto: the user's cache folder; null, false: nowhere"
-    )
+    """What a command understands that trains or predicts, and so needs JAX."""
 
 
 def setting_fields(schema: type[Any], prefix: str = "") -> Iterator[tuple[str, Field[Any]]]:

@@ -47,7 +47,7 @@ COMMANDS = {
         "sampled runs (with dynamics=sampled) on a coarser grid.\n"
         "Finished chunks of the work are kept in run_dir: after an interruption, a kill or a full disk the same\n"
         "command with the same run_dir goes on from there. A chunk that fails is null in the results with its reason\n"
-        "(exit 1); the same command tries it again. `status FOLDER` tells what is done, failed and left.",
+        "(exit 1); the same command tries it again.",
         "python -m bandit_lab sweep staleness=lag 'sweep.refresh_interval=[1,2,4,8]' momentum=0.9",
         "python -m bandit_lab sweep -m group_size=8,64 seeds=256",
         "sweep staleness estimator advantage bandit optimizer refresh_interval learning_rate momentum "
@@ -109,7 +109,7 @@ COMMANDS = {
         "bandit_lab.lab.reproduce.command",
         "the figures of the papers and of the lab, with every claim's prediction and verdict",
         "Each figure is one file in experiments/ with its numbers in conf/experiment/. Without arguments: all of them\n"
-        "as drafts. Measurements are kept in the cache: a changed picture, prediction or claim measures nothing, and\n"
+        "as drafts. Measurements are kept in the cache until the code or a setting changes, and\n"
         "after an interruption the same command goes on. A figure that cannot run here is skipped with its reason;\n"
         "one that fails (exit 1) does not stop the others. publish=figures also copies pictures, numbers and claims\n"
         "there and leaves the rows of figures that were not run as they are. With numbers=figures pictures are drawn\n"
@@ -135,29 +135,6 @@ COMMANDS = {
         "paths config group_size refresh_interval eval_path reward_key run false_alarm run_dir",
         "paths",
     ),
-    "status": Command(
-        "bandit_lab.app.folder.status",
-        "what of a run folder is done, failed and left, and how long that takes",
-        "One row per stage of a sweep: chunks done, failed and left, seconds used and the seconds that the rest will\n"
-        "take at that pace; then why chunks failed. Only reads: a sweep that works there is not disturbed.",
-        "python -m bandit_lab status outputs/sweep/my_run output=status.json",
-        "python -m bandit_lab status outputs/sweep/my_run quiet=true",
-        "folder output",
-        "folder",
-        reads=True,
-    ),
-    "export": Command(
-        "bandit_lab.app.folder.export",
-        "the results of a run as one tidy table, CSV or Parquet",
-        "One row per cell with the cell's settings, and what was measured and predicted there. CSV begins with a line\n"
-        "'# column: unit' for every column (pandas.read_csv(path, comment='#')); in Parquet units are metadata of the\n"
-        "fields. Missing values are empty. Single runs and curves stay in results.zarr.",
-        "python -m bandit_lab export outputs/sweep/my_run format=parquet output=cells.parquet",
-        "python -m bandit_lab export outputs/sweep/my_run table=sampled",
-        "folder format table output",
-        "folder",
-        reads=True,
-    ),
     "check": Command(
         "bandit_lab.lab.check.command",
         "the conformance suite for a variant: yours before you rely on it, or ours",
@@ -170,15 +147,5 @@ COMMANDS = {
         "python -m bandit_lab check 'plugins=[my_module]'",
         "plugins bandit advantage estimator staleness optimizer kl_estimator diagnostic reader trainer "
         "group_size kl_weight run_dir",
-    ),
-    "bench": Command(
-        "bandit_lab.lab.bench",
-        "throughput of the simulator on this machine, against vectorised NumPy",
-        "Sizes A to D with fixed and Bernoulli rewards and refresh intervals 1 and 8, from zero logits. NumPy, the\n"
-        "reference path (short runs) and the fast path run in turn; ratios are medians over repetitions, curves of\n"
-        "mean and variance are compared. First calls and memory are measured in processes of their own.",
-        "python -m bandit_lab bench 'sizes=[A,B]' 'rewards=[fixed]' reps=5 quick=true",
-        "python -m bandit_lab bench quick=true",
-        "sizes rewards intervals reps seeds steps quick run_dir",
     ),
 }

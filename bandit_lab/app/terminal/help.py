@@ -19,7 +19,7 @@ SCREEN = 100
 """Columns of the short help, which fits one screen."""
 
 
-_PLAIN = {"paths": "[path ...] ", "figures": "[NAME ...] ", "folder": "FOLDER "}
+_PLAIN = {"paths": "[path ...] ", "figures": "[NAME ...] "}
 """Settings that plain arguments go to -> how the usage shows them."""
 
 

@@ -1,10 +1,8 @@
 """Several runs by one command (`-m`): a folder per run, named after its values, and one table over all of them."""
 
-import contextlib
 import csv
 import hashlib
 import io
-import itertools
 import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bandit_lab import _checks
 from bandit_lab.app.chunks import durable
 from bandit_lab.app.chunks.store import read_json
-from bandit_lab.app.folder import written
 from bandit_lab.app.folder.store import MANIFEST, SUMMARY
 from bandit_lab.app.terminal import report
 from bandit_lab.app.terminal.errors import stopped_by_disk
@@ -76,23 +73,6 @@ def check_table(root: Path) -> None:
         with path.open(encoding="utf-8", errors="replace") as file:
             ours = file.readline().startswith(FIRST_LINE)
         _checks.require(ours, "run_dir", f"a folder without another {TABLE}", str(root))
-
-
-def jobs_in(root: Path) -> list[MultirunJob]:
-    """Runs in a multirun folder and the values swept; empty if the folder is not a multirun."""
-    with contextlib.suppress(OSError):
-        lines = (root / TABLE).read_text(encoding="utf-8", errors="replace").splitlines()
-        if lines and lines[0].startswith(FIRST_LINE):
-            reader = csv.DictReader(lines[1:])
-            before = itertools.takewhile(lambda name: name != "state", reader.fieldnames or ())
-            keys = [name for name in before if name != "folder"]
-            return [MultirunJob(row["folder"], {key: row[key] for key in keys}) for row in reader]
-    there = sorted(root.iterdir()) if root.is_dir() else []
-    runs = [path for path in there if not path.name.startswith(".") and path.name != "multirun.yaml"]
-    contents = {path.name: written.inspect_folder(path) for path in runs if path.is_dir()}
-    if len(contents) < len(runs) or not all(one.ours for one in contents.values()):
-        return []  # other things beside the runs: nobody's multirun that was killed before its table
-    return [MultirunJob(name, {}) for name, look in contents.items() if not look.empty]
 
 
 def finish(command: str, root: Path, jobs: Sequence[MultirunJob]) -> None:
@@ -211,12 +191,6 @@ def _check(summary: JsonObject) -> JsonObject:
     return {"checks": len(summary["checks"]), "failed": summary["failed"]}
 
 
-def _bench(summary: JsonObject) -> JsonObject:
-    rows = summary.get("rows", [])
-    known = [((row.get("ratios") or {}).get("fast_over_numpy") or {}).get("median") for row in rows]
-    return {"rows": len(rows), **_ends(known, "fast/NumPy")}
-
-
 def _counts(names: Sequence[str]) -> JsonObject:
     return {name: names.count(name) for name in sorted(set(names))}
 
@@ -237,6 +211,5 @@ HEADLINES: dict[str, Callable[[JsonObject], JsonObject]] = {
     "diagnose": _diagnose,
     "reproduce": _reproduce,
     "check": _check,
-    "bench": _bench,
 }
 """Command -> the numbers of its summary that one row of the table holds."""

@@ -11,7 +11,7 @@ from typing import Any
 from bandit_lab import _checks
 from bandit_lab.app.chunks import durable
 from bandit_lab.app.folder.outputs import begins, file_in
-from bandit_lab.app.folder.status import holds_run
+from bandit_lab.app.folder.store import manifest_of
 from bandit_lab.app.runner import default_folder
 from bandit_lab.app.terminal import report
 from bandit_lab.app.terminal.errors import stopped_by_disk
@@ -40,7 +40,7 @@ def prepare(settings: ExploreSettings, explicit: frozenset[str]) -> ExplorePlan:
     """Check everything and read what is laid into the map. Raises ValueError."""
     given = frozenset(key.partition(".")[0] for key in explicit)
     folder = settings.paths[0] if settings.paths else None
-    one = len(settings.paths) < 2 and (folder is None or holds_run(folder))
+    one = len(settings.paths) < 2 and (folder is None or manifest_of(Path(folder)) is not None)
     _checks.require(one, "paths", "one sweep's folder", ", ".join(settings.paths))
     output = _page_file(settings)
     sweep = None

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from bandit_lab import _checks
-from bandit_lab.app.folder import export, written
+from bandit_lab.app.folder import store
 from bandit_lab.app.folder.results import opened
-from bandit_lab.app.folder.status import runs_in
 from bandit_lab.lab.explore.settings import ExploreSettings
 from bandit_lab.lab.explore.start import LARGEST, SHARED, start
 
@@ -18,15 +17,14 @@ MOST_CELLS = 20_000
 
 def sweep_folder(path: str) -> tuple[Path, dict[str, Any]]:
     """(folder of a finished sweep that is whole, its settings). Raises ValueError for another folder."""
-    folder, jobs = runs_in(path)
-    names = ", ".join(job.name for job in jobs[:4])
-    _checks.require(not jobs, "paths", "one run of a sweep", f"{folder}, which holds several ({names})")
-    manifest = written.inspect_folder(folder).manifest
+    folder = Path(path)
+    manifest = store.manifest_of(folder)
     command = None if manifest is None else manifest.get("command")
-    _checks.require(manifest is not None, "paths", "a finished sweep (`status` tells what is left)", str(folder))
+    _checks.require(manifest is not None, "paths", "a finished sweep", str(folder))
     _checks.require(command == "sweep", "paths", "the folder of a sweep", f"{folder}, a run of {command}")
-    export._check_store(folder)
-    return folder, written.settings_in(folder) or {}
+    whole = (folder / store.RESULTS).is_dir()
+    _checks.require(whole, "paths", f"a sweep with {store.RESULTS}", str(folder))
+    return folder, store.settings_in(folder) or {}
 
 
 def settings_of_sweep(
@@ -49,7 +47,7 @@ def sweep_cells(folder: Path) -> dict[str, Any]:
     Raises:
       ValueError: more cells than a page can show.
     """
-    with opened(folder / written.RESULTS) as data:
+    with opened(folder / store.RESULTS) as data:
         outcome = data["outcome"].isel(kl_weight=0).load()
         weight = float(data["kl_weight"].values[0])
     _checks.require(outcome.size <= MOST_CELLS, "paths", f"a sweep of at most {MOST_CELLS} cells", outcome.size)

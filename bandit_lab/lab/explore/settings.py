@@ -31,6 +31,3 @@ class ExploreSettings(ShellSettings):
     )
     open: bool = setting(True, "", "show the page in the browser, where there is a display", OUTPUT)
     plugins: list[str] = setting([], "modules", "Python modules to import first; they may register readers' variants")
-    compilation_cache: Any = setting(
-        "auto", "path", "keeps compiled programs for the next run; auto: the user's cache folder; null, false: nowhere"
-    )

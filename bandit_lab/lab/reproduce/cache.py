@@ -1,11 +1,8 @@
 """Measurements kept on disk, each under a hash of everything that decides it.
 
-That is: the experiment's id and setting, the code that `measure` runs (its own file as far as `measure` uses it, and
-the rooms of the package that simulate and measure), the versions of the package and of those that compute, the source
-of plug-ins where there are any (an experiment may ask the registries what there is), and what bits depend on besides:
-the device, the processor, how kernels are compiled. A changed picture, prediction or claim therefore finds the
-measurement again; changed code does not. An entry is one file, written beside its place and moved there, with check
-sums: it is whole, or it is not there.
+That is: the experiment's id and setting, its file, what experiments share, the package, the names of plug-ins, and the
+versions of what computes. Any change of that code is measured anew. An entry is one file, written beside its place and
+moved there, with check sums: it is whole, or it is not there.
 """
 
 import functools
@@ -21,19 +18,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bandit_lab._version import __version__
-from bandit_lab.app.arithmetic import arithmetic
 from bandit_lab.app.chunks import durable
 from bandit_lab.app.document.as_json import plain
-from bandit_lab.app.plugins import announced, source_of
+from bandit_lab.app.settings.config import beside_package
 from bandit_lab.app.terminal.errors import stopped_by_disk
-from bandit_lab.lab.reproduce import source
 from bandit_lab.lab.reproduce.experiment import Loaded, Setting
 
 if TYPE_CHECKING:
     import xarray
 
-ROOMS = ("bandits", "grpo", "simulation", "measure", "theory", "runs", "lab/sick_runs")
 PACKAGES = ("jax", "jaxlib", "optax", "numpy", "scipy")
 MEASURED = "measured"
 _KEY, _MARK, _READABLE = 20, 8, 60
@@ -79,27 +72,27 @@ class Cache:
 
 def key(loaded: Loaded, setting: Setting, plugins: Sequence[str] = ()) -> str:
     """SHA-256 of everything that decides a measurement."""
-    sources = source_of({"plugins": [*plugins, *(point.module for point in announced())]})
     what = {
         "id": loaded.id,
         "setting": plain(setting.as_dict()),
-        "measure": source.text(loaded.source, "measure"),
-        "package": [__version__, _package_code()],
+        "code": [loaded.source, _code()],
+        "plugins": [*plugins],
         "versions": {name: metadata.version(name) for name in PACKAGES},
         "inputs": loaded.inputs(setting),
-        "arithmetic": arithmetic(),
-    } | ({"plugin_source": sources} if sources else {})
+    }
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
 
 @functools.cache
-def _package_code() -> str:
-    """Hash of the code that measurements run, comments included."""
-    package = Path(__file__).resolve().parents[2]
-    files = [*package.glob("_*.py"), *(path for room in ROOMS for path in (package / room).rglob("*.py"))]
+def _code() -> str:
+    """Hash of the package and of what experiments share."""
+    files = [
+        *Path(__file__).parents[2].rglob("*.py"),
+        *(beside_package("experiments", "*.py") / "shared").rglob("*.py"),
+    ]
     code = hashlib.sha256()
     for path in sorted(files):
-        code.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes())
+        code.update(path.read_bytes())
     return code.hexdigest()
 
 

@@ -15,9 +15,8 @@ from bandit_lab import _checks
 from bandit_lab._names import did_you_mean
 from bandit_lab.app import engine
 from bandit_lab.app.document import Column, Document, On, Paragraph, Table
-from bandit_lab.app.folder import written
 from bandit_lab.app.folder.manifest import CompileClock, manifest
-from bandit_lab.app.folder.store import RunFolder, check_manifest
+from bandit_lab.app.folder.store import RunFolder, check_manifest, manifest_of
 from bandit_lab.app.settings.config import ReproduceSettings
 from bandit_lab.app.terminal import report
 from bandit_lab.app.terminal.errors import Incomplete, Stopped, bad_input, stopped_by_disk
@@ -113,10 +112,9 @@ def check_writable(name: str, path: Path) -> None:
 def check_folder(plan: ReproducePlan, folder: Path) -> None:
     """Raise ValueError if the folder holds a finished run. Only reads."""
     if not plan.settings.overwrite:
-        found = written.inspect_folder(folder)
-        check_manifest(folder, found)
+        check_manifest(folder)
         got = f"a finished run in {folder}"
-        _checks.require(found.manifest is None, "run_dir", "a new folder, or overwrite=true", got)
+        _checks.require(manifest_of(folder) is None, "run_dir", "a new folder, or overwrite=true", got)
 
 
 def execute(plan: ReproducePlan, folder: RunFolder, progress: Progress) -> Document:
@@ -142,7 +140,6 @@ def execute(plan: ReproducePlan, folder: RunFolder, progress: Progress) -> Docum
     with stopped_by_disk(folder.path), progress.stage("writing"):
         folder.write_summary(found.to_dict())
         publish.write_results(outcomes, folder.path)
-        folder.note_results()
         if settings.publish is not None:
             publish.publish(outcomes, Path(settings.publish), discover())
     if found.incomplete:
@@ -167,7 +164,7 @@ def _measured_elsewhere(plan: ReproducePlan, progress: Progress) -> dict[str, st
     opened = engine.chosen(settings).opened
     with contextlib.ExitStack() as stack:
         with bad_input():
-            attempts = stack.enter_context(opened(settings.plugins, settings.compilation_cache))
+            attempts = stack.enter_context(opened(settings.plugins))
         advance = stack.enter_context(progress.stage("measuring"))
         cache_of = partial(_cache, settings)
         return elsewhere.measure(plan.experiments, settings.quality, settings.plugins, cache_of, attempts, advance)

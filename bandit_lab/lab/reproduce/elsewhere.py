@@ -42,14 +42,6 @@ class Measurement:
         lab = Lab(lambda name, function: unpack(pack(function())), lambda done, total: None)
         return {_PACKED: np.frombuffer(pack(loaded.measure(setting, lab)), np.uint8)}
 
-    def halves(self) -> Sequence[Work]:
-        """None: it cannot be cut."""
-        return ()
-
-    def join(self, parts: Sequence[Mapping[str, np.ndarray]]) -> Mapping[str, np.ndarray]:
-        """Never asked for."""
-        raise NotImplementedError
-
 
 def measure(
     experiments: Sequence[Experiment],

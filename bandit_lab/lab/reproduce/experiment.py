@@ -7,7 +7,7 @@ For developers. `experiments/<id>.py` has a docstring whose first line is the qu
   the claim `<id>.<name>`;
 - `predict(setting) -> Dataset`: theory alone;
 - `measure(setting, lab) -> Dataset`: simulation alone; kept on disk. Long parts go through `lab.keep`;
-- `draw(figure, found, wide)`: fills a figure whose width is set already (`sheet.WIDTH`);
+- `draw(figure, found)`: fills a figure whose width is set already (`sheet.WIDTH`);
 - `CLAIMS`: a tuple of `Claim`, ids `<id>.<name>`;
 - and if wanted: `trained(setting) -> str`, what learns what, which stands below the finding (see `sheet.trained`);
   `inputs(setting) -> str`, a hash of the files that `measure` reads; `unsupported_reason(setting)` returns the
@@ -215,7 +215,7 @@ class Loaded:
         self.claims: tuple[Claim, ...] = tuple(module.CLAIMS)
         self.predict: Callable[[Setting], xarray.Dataset] = module.predict
         self.measure: Callable[[Setting, Lab], xarray.Dataset] = module.measure
-        self.draw: Callable[[Figure, Results, bool], None] = module.draw
+        self.draw: Callable[[Figure, Results], None] = module.draw
         self.trained: Callable[[Setting], str] | None = getattr(module, "trained", None)
         self.table: Callable[[Results], str] | None = getattr(module, "table", None)
         self._unsupported_reason: Callable[[Setting], Any] = getattr(module, "unsupported_reason", lambda setting: None)

@@ -16,7 +16,7 @@ from bandit_lab.lab.reproduce.experiment import Experiment, Results
 DONE, FAILED, SKIPPED = "done", "failed", "skipped"
 CLAIMS, TABLE, INDEX = "claims.json", "claims.md", "README.md"
 FORMATS = ("png", "pdf", "svg")
-_ENDINGS = (*(f"{width}.{kind}" for kind in FORMATS for width in ("", "_wide")), ".csv")
+_ENDINGS = (*(f".{kind}" for kind in FORMATS), ".csv")
 
 
 @dataclass
@@ -144,10 +144,6 @@ def index_text(content: dict[str, Any], known: dict[str, Experiment], figures: P
         command = f"`{claims.command(name)}`"
         said = f"{one.question} **{finding}**" if finding else one.question
         lines.append(f"| [{name}]({name}.py) {shown} | {said} | {command} | {verdict} |")
-    lines += [
-        "",
-        "[generator/](generator/README.md) holds the statistical batteries of the random words, with their logs.",
-    ]
     return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The style sheet of the figures: two widths, text that is legible at column width, files that repeat to the byte."""
+"""The style sheet of the figures: one column wide, text that is legible there, files that repeat to the byte."""
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from bandit_lab.lab.reproduce.claims import ClaimRow
     from bandit_lab.lab.reproduce.experiment import Loaded, Results, Setting
 
-WIDTH = {False: 3.4, True: 7.0}
-"""Inches: one column, and two (`wide`)."""
-HEIGHT = {False: 2.6, True: 3.2}
+WIDTH, HEIGHT = 3.4, 2.6
+"""Inches of one column, and of a figure that sets no height."""
 DPI = 200
 
 _RC: dict[Any, Any] = COLUMN_RC | {
@@ -37,8 +36,8 @@ _UNDATED: dict[str, dict[str, Any]] = {
 
 
 @contextmanager
-def drawn(loaded: "Loaded", found: "Results", wide: bool, rows: "Sequence[ClaimRow]") -> "Iterator[Figure]":
-    """The figure of an experiment at one width, drawn: above it what was found, the setting, and what failed.
+def drawn(loaded: "Loaded", found: "Results", rows: "Sequence[ClaimRow]") -> "Iterator[Figure]":
+    """The figure of an experiment, drawn: above it what was found, the setting, and what failed.
 
     rows: of its claims.
     """
@@ -46,9 +45,9 @@ def drawn(loaded: "Loaded", found: "Results", wide: bool, rows: "Sequence[ClaimR
     from matplotlib.figure import Figure
 
     with style(), plt.rc_context(_RC):
-        figure = Figure(figsize=(WIDTH[wide], HEIGHT[wide]), layout="constrained")
-        loaded.draw(figure, found, wide)
-        figure.set_figwidth(WIDTH[wide])
+        figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+        loaded.draw(figure, found)
+        figure.set_figwidth(WIDTH)
         setting = [loaded.trained(found.setting)] if loaded.trained is not None else []
         put_above(figure, claims.finding(loaded, rows), setting, claims.failed(loaded, rows))
         yield figure
@@ -56,41 +55,31 @@ def drawn(loaded: "Loaded", found: "Results", wide: bool, rows: "Sequence[ClaimR
 
 def panels(
     figure: "Figure",
-    wide: bool,
     count: int,
     *,
-    heights: tuple[float, float],
-    across: tuple[int, int] | None = None,
-    sizes: "tuple[Sequence[float], Sequence[float]] | None" = None,
-    shared: bool = False,
+    height: float,
+    across: int = 1,
+    sizes: "Sequence[float] | None" = None,
     lettered: bool = False,
 ) -> "list[Axes]":
-    """The panels of a figure, row by row: beside each other over two columns, below each other in one.
+    """The panels of a figure, row by row.
 
     Args:
-      figure: of which the height is set. wide: whether it spans two columns.
-      count: panels. heights: inches. Of each pair the first is for two columns, the second for one.
-      across: panels in a row, if not all of them and one.
-      sizes: relative, of the panels in the row or in the column that they make.
-      shared: whether panels beside each other have one vertical axis, and those of one column one horizontal axis.
-      lettered: whether each has its letter above it at the left.
+      figure: of which the height is set, inches.
+      count: panels. across: panels in a row.
+      sizes: heights of the rows, relative.
+      lettered: whether each panel has its letter above it at the left.
     """
-    here = 0 if wide else 1
-    row = (across or (count, 1))[here]
-    ratios: dict[str, Any] = {"width_ratios" if row > 1 else "height_ratios": sizes[here]} if sizes else {}
-    figure.set_figheight(heights[here])
-    axes: dict[str, Any] = {"sharex": shared and row == 1, "sharey": shared and row > 1}
-    made = list(figure.subplots(count // row, row, squeeze=False, **axes, **ratios).ravel())
+    figure.set_figheight(height)
+    made = list(figure.subplots(count // across, across, squeeze=False, height_ratios=sizes).ravel())
     for panel, letter in zip(made, ascii_lowercase, strict=False) if lettered else ():
         panel.set_title(letter, loc="left", fontweight="bold")
     return made
 
 
-def fill(
-    figure: "Figure", found: "Results", wide: bool, parts: "Sequence[Callable[[Axes, Results], None]]", **layout: Any
-) -> None:
+def fill(figure: "Figure", found: "Results", parts: "Sequence[Callable[[Axes, Results], None]]", **layout: Any) -> None:
     """Draw each part into a panel of its own. layout: of `panels`."""
-    for panel, part in zip(panels(figure, wide, len(parts), **layout), parts, strict=True):
+    for panel, part in zip(panels(figure, len(parts), **layout), parts, strict=True):
         part(panel, found)
 
 
@@ -171,15 +160,14 @@ def ticks_at(axis: "Axis", values: "Iterable[float]") -> None:
 def pictures(
     loaded: "Loaded", found: "Results", rows: "Sequence[ClaimRow]", formats: "Sequence[str]" = ("png",)
 ) -> dict[str, bytes]:
-    """File name -> content: `<id>.<format>` and `<id>_wide.<format>`. rows: of its claims."""
+    """File name -> content: `<id>.<format>`. rows: of its claims."""
     files = {}
-    for wide, ending in ((False, ""), (True, "_wide")):
-        with drawn(loaded, found, wide, rows) as figure:
-            for kind in formats:
-                buffer = io.BytesIO()
-                figure.savefig(buffer, format=kind, dpi=DPI, metadata=_UNDATED[kind])
-                data = buffer.getvalue()
-                files[f"{loaded.id}{ending}.{kind}"] = few_colours(data) if kind == "png" else data
+    with drawn(loaded, found, rows) as figure:
+        for kind in formats:
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=kind, dpi=DPI, metadata=_UNDATED[kind])
+            data = buffer.getvalue()
+            files[f"{loaded.id}.{kind}"] = few_colours(data) if kind == "png" else data
     return files
 
 

@@ -1,8 +1,7 @@
 """What a function of an experiment's file depends on, told from the text of the file.
 
-Two things follow from it. A stored measurement is out of date if what `measure` reaches has changed, and by nothing
-else. Prediction and measurement are independent witnesses: what `predict` reaches uses nothing that simulates or
-measures, what `measure` reaches nothing of the theory, and what draws and compares neither.
+Prediction and measurement are independent witnesses: what `predict` reaches uses nothing that simulates or measures,
+what `measure` reaches nothing of the theory, and what draws and compares neither.
 
 A function reaches what it names: functions, constants and imports at the top of the file, and what these name. Of a
 file that experiments share (`experiments.shared.readings`) it reaches everything.
@@ -11,7 +10,6 @@ file that experiments share (`experiments.shared.readings`) it reaches everythin
 import ast
 import symtable
 from collections.abc import Iterator
-from copy import deepcopy
 from functools import lru_cache
 from pathlib import Path
 
@@ -35,19 +33,6 @@ UNTOLD = ("importlib", "sys.modules", "__import__", "eval", "exec", "globals")
 def question(source: str) -> str:
     """First line of a module's docstring; empty where there is none."""
     return (ast.get_docstring(ast.parse(source)) or "").strip().split("\n")[0]
-
-
-def text(source: str, name: str) -> str:
-    """All statements that `name` reaches, without comments and docstrings, and of imports only what is used; then the
-    files that experiments share, as they are.
-
-    Raises ValueError where there is no such function.
-    """
-    statements = reached(source, name)
-    used = set().union(*(names for _, names in statements))
-    shared = sorted({path for target, _ in uses(source, name) for path in _shared(target)})
-    own = [ast.unparse(_bare(deepcopy(statement), used)) for statement, _ in statements]
-    return "\n".join([*own, *(path.read_text(encoding="utf-8") for path in shared)])
 
 
 @lru_cache  # an experiment is loaded by everything that asks about its claims
@@ -192,13 +177,3 @@ def _dotted(node: ast.AST) -> str:
 
 def _within(name: str, module: str) -> bool:
     return name == module or name.startswith(f"{module}.")
-
-
-def _bare(statement: ast.stmt, used: set[str]) -> ast.stmt:
-    """A statement without docstrings; of an import only the names that are used."""
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        statement.names = [one for one in statement.names if (one.asname or one.name).split(".")[0] in used]
-    for node in ast.walk(statement):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
-    return statement

@@ -6,10 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bandit_lab.app import engine, plugins
-from bandit_lab.app.arithmetic import arithmetic, changes
+from bandit_lab.app import engine
 from bandit_lab.app.chunks import ChunkStore, RunLock, hash_of
-from bandit_lab.app.chunks.store import PLAN
 from bandit_lab.app.document import Document, Value
 from bandit_lab.app.document.as_json import plain
 from bandit_lab.app.folder import store
@@ -17,13 +15,12 @@ from bandit_lab.app.folder.manifest import NOT_HASHED, manifest, peak_memory_byt
 from bandit_lab.app.folder.store import RunFolder
 from bandit_lab.app.terminal import report
 from bandit_lab.app.terminal.errors import Incomplete, bad_input, stopped_by_disk
-from bandit_lab.app.terminal.output import tell
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.lab.sweep.compute import Computed, compute_all, failed_text
 from bandit_lab.lab.sweep.dataset import dataset, streams
 from bandit_lab.lab.sweep.examples import make_examples
 from bandit_lab.lab.sweep.jobs import SAMPLED
-from bandit_lab.lab.sweep.pictures import draw_sweep, figures_of
+from bandit_lab.lab.sweep.pictures import figures_of
 from bandit_lab.lab.sweep.plan import SweepPlan, check_disk, prepare
 from bandit_lab.lab.sweep.report import axes, document_of
 from bandit_lab.measure import displaced
@@ -58,12 +55,11 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Document 
         with stopped_by_disk(folder.path):
             if state == store.FINISHED:
                 chunks.remove()
-                folder.tidy()
                 report.show("finished already: nothing is left to do (overwrite=true computes it anew)")
                 return None
             opened = engine.chosen(plan.settings).opened
             with bad_input():
-                attempts = stack.enter_context(opened(plan.settings.plugins, plan.settings.compilation_cache))
+                attempts = stack.enter_context(opened(plan.settings.plugins))
             _open(plan, folder, chunks, settings, anew=state == store.NEW)
             done = compute_all(plan, chunks, progress, attempts)
             found = _write(plan, folder, chunks, settings, progress, done)
@@ -79,20 +75,8 @@ def _open(plan: SweepPlan, folder: RunFolder, chunks: ChunkStore, settings: dict
     if anew:
         chunks.clear()
     folder.open(report.as_yaml(asdict(plan.settings)), keep_chunks=True)
-    if PLAN in chunks.damaged():
-        tell(f"bandit_lab sweep: {PLAN} cannot be read: it is written anew")
     chunks.open(settings)
-    _tell_arithmetic(chunks)
     chunks.forget_failures()
-
-
-def _tell_arithmetic(chunks: ChunkStore) -> None:
-    """Say it where finished chunks were computed in another way, so that their bits may differ: they are not used."""
-    now, finished = arithmetic(), bool(chunks.records())
-    before = chunks.note_arithmetic(now)
-    if finished and before != now:
-        how = f"another {', '.join(changes(before, now))}" if before else "kernels and a processor that were not noted"
-        tell(f"bandit_lab sweep: finished chunks were computed with {how}: they are computed again")
 
 
 def settings_of(plan: SweepPlan) -> dict[str, Any]:
@@ -100,9 +84,7 @@ def settings_of(plan: SweepPlan) -> dict[str, Any]:
     kept = {name: value for name, value in asdict(plan.settings).items() if name not in NOT_HASHED}
     names = ("momentum", "kl_weight", "refresh_interval", "learning_rate", "learning_rate_spec", "sampled_momentum")
     axes = {name: getattr(plan, name) for name in (*names, "sampled_interval", "multiples", "steps_given")}
-    sources = plugins.source_of(kept)
-    code = {"plugin_source": sources} if sources else {}
-    return plain({"command": "sweep", "settings": kept, "axes": axes, "width": block_width()} | code)
+    return plain({"command": "sweep", "settings": kept, "axes": axes, "width": block_width()})
 
 
 def block_width() -> dict[str, int]:
@@ -131,8 +113,7 @@ def _write(
     with progress.stage("writing"):
         folder.write_results(results, streams(plan, done.sampled))
         if plan.settings.pictures:
-            with folder.staged() as place:
-                draw_sweep(results, place)
+            folder.write_files({f"{figure.name}.png": figure.png() for figure in figures_of(results)})
         folder.write_summary(found.to_dict())
     wall = time.perf_counter() - done.started
     seconds = {"wall": wall, "compile": done.compile_seconds, "run": wall - done.compile_seconds}

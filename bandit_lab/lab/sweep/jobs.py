@@ -4,14 +4,12 @@ A chunk's size is chosen so that it takes seconds; results do not depend on it, 
 of their neighbours and seeds are pooled in units (`simulation.moments`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from bandit_lab.app import plugins
-from bandit_lab.app.arithmetic import arithmetic
 from bandit_lab.app.document.as_json import plain
 from bandit_lab.grpo import Hyper
 from bandit_lab.lab.predict import build
@@ -35,11 +33,9 @@ ROW_CELLS = 2**14  # rows x learning rates of a chunk of thresholds: about ten s
 
 
 def learner_identity(plan: SweepPlan) -> dict[str, Any]:
-    """The settings that make the learner, and the source of what comes from outside the package."""
+    """The settings that make the learner."""
     settings = {name: plain(getattr(plan.settings, name)) for name in _LEARNER}
-    sources = plugins.source_of(settings)
-    code = {"plugin_source": sources} if sources else {}
-    return settings | {"horizon": int(plan.learner.horizon)} | code
+    return settings | {"horizon": int(plan.learner.horizon)}
 
 
 def columns(cells: Hyper) -> dict[str, list[float]]:
@@ -86,7 +82,6 @@ class RowsWork:
     def identity(self) -> dict[str, Any]:
         return {
             "learner": learner_identity(self.plan),
-            "arithmetic": arithmetic(),
             "dynamics": self.equilibrium.dynamics,
             "cells": columns(self.cells),
             "learning_rates": self.rates.tolist(),
@@ -98,13 +93,6 @@ class RowsWork:
         measure = exact.measure_boundary if self.detector == BOUNDARY else exact.measure_onset
         found = measure(self.plan, self.equilibrium, self.cells, self.rates)
         return {"value": found.value, "on_grid": found.on_grid}
-
-    def halves(self) -> Sequence["RowsWork"]:
-        middle = len(self.rows) // 2
-        return [self._part(slice(None, middle)), self._part(slice(middle, None))] if middle else []
-
-    def join(self, parts: Sequence[Mapping[str, np.ndarray]]) -> Mapping[str, np.ndarray]:
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def _part(self, some: slice) -> "RowsWork":
         return replace(self, rows=self.rows[some], cells=take(self.cells, some))
@@ -167,7 +155,6 @@ class RunsWork:
         settings, width = self.plan.settings, WIDTH["sampled"]
         return {
             "learner": learner_identity(self.plan),
-            "arithmetic": arithmetic(),
             "cells": columns(self.cells),
             "steps": self.steps,
             "first_seed": self.first,
@@ -221,25 +208,6 @@ class RunsWork:
             return arrays | run_arrays(runs.summary, self.dtype)
         return arrays | outcome_arrays(runs.summary, self.judge(runs.summary, self.index))
 
-    def halves(self) -> Sequence["RunsWork"]:
-        units, wide = -(-self.seeds // UNIT), WIDTH["sampled"].cells
-        blocks = -(-len(self.index) // wide)
-        if units > 1:
-            middle = units // 2 * UNIT
-            rest = replace(self, first=self.first + middle, seeds=self.seeds - middle)
-            return [replace(self, seeds=middle), rest]
-        if blocks > 1:
-            middle = blocks // 2 * wide
-            return [self._part(slice(None, middle)), self._part(slice(middle, None))]
-        return [replace(self, threads=1)] if self.threads > 1 else []
-
-    def join(self, parts: Sequence[Mapping[str, np.ndarray]]) -> Mapping[str, np.ndarray]:
-        if self.seeds > UNIT:
-            axis = {name: 0 if name == "unit_seeds" else 1 for name in parts[0]}
-            return {name: np.concatenate([part[name] for part in parts], axis=axis[name]) for name in parts[0]}
-        joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        return joined | {"unit_seeds": parts[0]["unit_seeds"]}
-
     def _part(self, some: slice) -> "RunsWork":
         return replace(
             self,
@@ -272,13 +240,6 @@ class DistancesWork(RunsWork):
             for *cell, start in zip(*self.cells, self.starts, strict=True)
         ]
         return {name: np.stack(column) for name, column in zip(each[0]._fields, zip(*each, strict=True), strict=True)}
-
-    def halves(self) -> Sequence[RunsWork]:
-        middle = len(self.index) // 2
-        return [self._part(slice(None, middle)), self._part(slice(middle, None))] if middle else []
-
-    def join(self, parts: Sequence[Mapping[str, np.ndarray]]) -> Mapping[str, np.ndarray]:
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def cut(self) -> list[RunsWork]:
         length = max(1, SEED_STEPS["reference"] // (self.steps * self.seeds))

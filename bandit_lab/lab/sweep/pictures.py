@@ -1,7 +1,6 @@
 """The pictures of a sweep, drawn from its data set alone, so that a stored run can be drawn again."""
 
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bandit_lab.app.document import Figure
@@ -31,15 +30,6 @@ def undrawn(results: "xarray.Dataset") -> list[str]:
     single = [name for name in ("learning_rate", "refresh_interval") if results.sizes[name] == 1]
     wanted = ", ".join(f"'sweep.{name}=[...]'" for name in single)
     return [f"No phase diagram: of {' and '.join(single)} there is one value ({wanted} for several)."] if single else []
-
-
-def draw_sweep(results: "xarray.Dataset", folder: Path) -> list[Path]:
-    """Draw the pictures of a sweep into `folder`; returns their paths."""
-    paths = []
-    for figure in figures_of(results):
-        paths.append(folder / f"{figure.name}.png")
-        paths[-1].write_bytes(figure.png())
-    return paths
 
 
 def _diagram(results: "xarray.Dataset") -> "Drawn":

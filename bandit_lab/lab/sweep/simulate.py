@@ -179,5 +179,5 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
     for key, value in settings.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{key}.")
-        elif value is not None and key not in (*RunSettings.__dataclass_fields__, "compilation_cache"):
+        elif value is not None and key not in RunSettings.__dataclass_fields__:
             yield f"{prefix}{key}", int(value) if isinstance(value, bool) else value

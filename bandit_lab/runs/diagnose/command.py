@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from bandit_lab import _checks
 from bandit_lab.app import engine
 from bandit_lab.app.document import Block, Document, On, Paragraph
-from bandit_lab.app.folder.written import INDEX
+from bandit_lab.app.folder.store import INDEX
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.runs import trainers
 from bandit_lab.runs.diagnose import DIAGNOSTICS, DiagnoseSettings, control

@@ -115,7 +115,7 @@ def status(row: DiagnosisRow) -> str:
 
 
 def page(row: DiagnosisRow, control: Sequence[Block] = ()) -> Document:
-    """The page of one run, to be pasted into an issue: verdict, what to do, picture, two numbers; the rest folded."""
+    """The page of one run: verdict, what to do, picture, two numbers; the rest folded."""
     found, outcome = row.found, row.log.outcome
     said = [f"The table of runs says: {outcome}."] if outcome else []
     scores = Table(list(found.scores.items()), [

@@ -1,4 +1,4 @@
-"""`fit`: closed-form laws on real reward logs, with intervals and a page to paste into an issue."""
+"""`fit`: closed-form laws on real reward logs, with intervals and a page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from bandit_lab import _checks
 from bandit_lab.app import engine
 from bandit_lab.app.document import Block, Document, On
-from bandit_lab.app.folder.written import INDEX
+from bandit_lab.app.folder.store import INDEX
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.runs.fit import show
 from bandit_lab.runs.fit.shapes import SHAPES

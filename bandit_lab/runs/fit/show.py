@@ -181,7 +181,7 @@ def _laws(found: Fitted) -> Table[str]:
 
 
 def page(row: FitRow, settings: FitSettings) -> Document:
-    """The page of one run, to be pasted into an issue."""
+    """The page of one run."""
     found, curve = row.found, row.curve
     alt = "reward against step, with the fitted law"
     drawn = Figure(lambda: _drawn(row), alt, dpi=130, on_axes=lambda axes: _drawn_on(row, axes))

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bandit_lab.app import engine
-from bandit_lab.app.chunks import Work, key_of
+from bandit_lab.app.chunks import key_of
 from bandit_lab.app.terminal.errors import Stopped, bad_input
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.runs.logs.gather import Log
@@ -43,14 +43,6 @@ class LogPiece:
     def compute(self) -> Mapping[str, np.ndarray]:
         """What was found, as bytes."""
         return {_PACKED: np.frombuffer(pickle.dumps(self.work(self.log)), np.uint8)}
-
-    def halves(self) -> Sequence[Work]:
-        """None: it cannot be cut."""
-        return ()
-
-    def join(self, parts: Sequence[Mapping[str, np.ndarray]]) -> Mapping[str, np.ndarray]:
-        """Never asked for."""
-        raise NotImplementedError
 
 
 def worked(

@@ -10,7 +10,7 @@ import numpy as np
 from bandit_lab import _checks
 from bandit_lab.app.document import ABSENT, Column, Document, Figure, On, Value
 from bandit_lab.app.document.as_page import page_names
-from bandit_lab.app.folder.written import REPORT
+from bandit_lab.app.folder.store import REPORT
 from bandit_lab.app.terminal.report import middle_cut
 from bandit_lab.runs.logs.gather import Log
 from bandit_lab.runs.logs.settings import LogSettings

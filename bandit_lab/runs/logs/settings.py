@@ -79,7 +79,7 @@ class FitSettings(LogSettings):
     models: list[str] = setting(LAWS, "laws", "which are fitted: " + " | ".join(LAWS), RUN)
     level: float = setting(0.9, "", "confidence of the intervals, in [0.5, 0.99]; interval_90 is always at 0.9", RUN)
     pictures: bool = setting(True, "", "draw fits.png (all runs as small multiples)", OUTPUT)
-    report: bool = setting(True, "", "write report/<run>.html, .md and .png, ready to paste into an issue", OUTPUT)
+    report: bool = setting(True, "", "write report/<run>.html", OUTPUT)
     seed: int = setting(0, "", "root of the random numbers (the verdict's simulated null)", RUN)
 
 
@@ -114,7 +114,7 @@ class DiagnosisSettings(LogSettings):
         {}, "", "options of a plug-in's diagnostic: diagnostic.<failure>.<option>=value", LEARNER
     )
     pictures: bool = setting(True, "", "draw diagnoses.png (several runs as small multiples)", OUTPUT)
-    report: bool = setting(True, "", "write report/<run>.html, .md and .png, ready to paste", OUTPUT)
+    report: bool = setting(True, "", "write report/<run>.html", OUTPUT)
     seed: int = setting(0, "", "root of the random numbers (the oscillation test's simulated null)", RUN)
 
 

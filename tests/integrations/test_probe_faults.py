@@ -255,7 +255,11 @@ def test_the_share_left_out_is_of_entries_without_a_history(tmp_path):
 def test_of_a_clipped_gradient_under_adam_no_number_is_given(tmp_path):
     """Adam's second moment is then that of clipped gradients, and K is not comparable with it."""
     lines: list[str] = []
-    trainer = client.trainer(tmp_path, max_steps=21, optim="adamw_torch", group_size=4, max_grad_norm=1e-4)
-    trainer.add_callback(TrlProbe(trainer, prompts=4, products=3, every=21, show=lines.append))
+    trainer = client.trainer(tmp_path, max_steps=FILLED, optim="adamw_torch", group_size=4)
     trainer.train()
-    assert any("no number: the last gradient was clipped" in line for line in lines), lines
+    probe = TrlProbe(trainer, prompts=4, products=3, every=1, show=lines.append, report=False)
+    for norm, told in ((0.5, "no number: the last gradient was clipped to norm 0.5"), (0.0, f"step {FILLED}: ")):
+        probe.clipped = norm
+        probe._tell(FILLED)
+        assert told in lines[-1]
+        assert ("no number" in lines[-1]) == (norm > 0)

@@ -36,13 +36,11 @@ MEANT = {
     "sweep": ("simulate", "train", "run"),
     "explore": ("map", "plot"),
     "watch": ("monitor", "follow"),
-    "fit": ("forecast",),
 }
 """Name of ours -> what the papers and the trainers call it."""
 
 MOVED = {
     ("diagnose", "simulated"): "experiments/grading/diagnoses.py",
-    ("fit", "backtest"): "experiments/grading/forecasts.py",
 }
 """(Command, setting that it had) -> the script that measures that now."""
 

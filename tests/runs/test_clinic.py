@@ -143,44 +143,6 @@ def test_a_folder_that_nobody_named_is_told_in_one_line(monkeypatch):
         clinic.labelled()
 
 
-def test_the_page_tells_what_is_stored():
-    """The scores by each choice of limits, what agreed, and how the table does on the repository left out."""
-    stored = json.loads((ROOT / "figures/clinic.json").read_text(encoding="utf-8"))
-    page = " ".join((ROOT / "docs/results.md").read_text(encoding="utf-8").split())
-    for name in ("diagnose", "refitted, near", "refitted, careful"):
-        named, alarms = stored[name]["named"], stored[name]["false_alarms"]
-        share, low, high = (round(100 * x) for x in (named["by_family"], *named["by_family_interval_95"]))
-        found, wrong = (f"{one['found']} of {one['runs']}" for one in (named, alarms))
-        row = f"| {found} | {share} % ({low} to {high}) | {wrong} |"
-        assert row in page, name
-    near, careful = (round(100 * stored[f"refitted, {one}"]["named"]["by_family"]) for one in ("near", "careful"))
-    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    assert f"With limits chosen without the repository it is {careful} to {near} %" in readme
-    for name, one in stored["agreement"].items():
-        counts = f"| {one['runs']} | {one['repositories']} | "
-        assert f"| {name.replace('_', ' ')} {counts}" in page or name in ("healthy", "not_judged")
-    told = stored["calibration"]
-    assert f"tells {100 * told['told']:.0f} % on average, and {100 * told['true']:.0f} % agreed" in page
-    assert told["error"] >= told["error_of_the_mean"] - 0.005  # no better than one share for all
-    few = stored["pasted"]
-    assert f"{few['right']} of {few['cases']} pasted cases" in page
-    early = [stored["early false alarms"][n] for n in ("10", "15", "20")]
-    assert " | ".join(f"{one['found']} of {one['runs']}" for one in early) in page
-    each = stored["shortest standstill"]["called_stalled_by_family"]
-    assert f"| {each['10']:.0%} | {each['15']:.0%} | {each['20']:.0%} |".replace("%", " %") in page
-
-
-def test_the_page_on_real_runs_begins_with_the_scores_by_repository():
-    stored = json.loads((ROOT / "figures/clinic.json").read_text(encoding="utf-8"))
-    page = (ROOT / "docs/real_runs.md").read_text(encoding="utf-8")
-    ours, early = stored["diagnose"], stored["prefixes"]["all"]
-    for one in (ours["named"], ours["false_alarms"], early):
-        assert f"| {percent(one)} | {one['found']} of {one['runs']} |" in page
-    for run in early["wrong"]:
-        name, part = run.rsplit(" ", 1)
-        assert f"| `{name}`, {float(part):.0%}".replace("%", " %") in page
-
-
 TITLES = ("diagnose", *clinic.other_programs.TITLES)
 
 
@@ -209,15 +171,6 @@ def test_the_page_tells_what_every_program_said():
         others = [str(stored[title]["by_failure"][kind]["found"]) for title in TITLES[1:]]
         cells = [kind.replace("_", " "), f"{one['found']} of {one['runs']}", *others]
         assert f"| {' | '.join(cells)} |" in page
-
-
-def test_the_readme_tells_the_scores_of_the_fed_programs():
-    stored = json.loads((ROOT / "figures/clinic.json").read_text(encoding="utf-8"))
-    probe, watch = (
-        [stored[title][key]["found"] for key in ("named", "false_alarms")] for title in clinic.other_programs.TITLES[2:]
-    )
-    said = f"`rlprobe` 0.1.0 {probe[0]} and {probe[1]}, `rlwatch` 0.5.1 {watch[0] or 'none'} and {watch[1]}"
-    assert said in " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
 
 
 def test_there_is_one_table_of_what_answers_a_label():

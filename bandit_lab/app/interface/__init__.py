@@ -138,7 +138,7 @@ def check(**settings: Any) -> Document:
 
 @with_settings("fit")
 def fit(*paths: Log, **settings: Any) -> Document:
-    """Closed-form laws on reward logs, with intervals and forecasts: `python -m bandit_lab fit`.
+    """Closed-form laws on reward logs, with intervals: `python -m bandit_lab fit`.
 
     Args:
       paths: log files and folders; a log may also be a frame of pandas, a trainer's list of rows

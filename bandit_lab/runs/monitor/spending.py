@@ -60,7 +60,7 @@ def next_look(rows: int) -> int:
 
 def spent(rate: float, look: int, comparisons: int = 1) -> float:
     """Standard errors that look k >= 1 of a test with this rate asks for."""
-    return NormalDist().inv_cdf(1 - rate / (look * (look + 1) * max(comparisons, 1)))
+    return -NormalDist().inv_cdf(rate / (look * (look + 1) * max(comparisons, 1)))
 
 
 def correlated(reward: Floats) -> float:

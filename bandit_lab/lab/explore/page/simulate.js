@@ -65,11 +65,13 @@ export function entropy(policy) {
 
 /**
  * The mean update iterated from the initial policy, [steps + 1] each, NaN after it diverged: expected reward, entropy of the
- * policy in nats, the likeliest arm's probability, distance in logits from the fixed point (NaN where there is none).
+ * policy in nats, the likeliest arm's probability, distance in logits from the fixed point (NaN where there is none), and on
+ * which side of it: positive where the run began.
  */
 export function meanPath(about, estimator, loop, rate, interval, steps, point = { policy: null }) {
   const nothing = () => new Float64Array(steps + 1).fill(NaN), fixed = point.policy?.map(Math.log) ?? null;
-  const path = { reward: nothing(), entropy: nothing(), largest: nothing(), distance: nothing(), policy: null };
+  const path = { reward: nothing(), entropy: nothing(), largest: nothing(), distance: nothing(), side: nothing(), policy: null };
+  let first = null;
   const gone = fixed === null ? null : new Float64Array(fixed.length);
   run(about, loop, rate, interval, steps, (found, at) => meanDriftInto(found, about, estimator, at), (t, policy, logits) => {
     path.reward[t] = dot(policy, about.success);
@@ -80,6 +82,9 @@ export function meanPath(about, estimator, loop, rate, interval, steps, point = 
       for (let a = 0; a < gone.length; a++) mean += (gone[a] = logits[a] - fixed[a]) / gone.length;
       for (let a = 0; a < gone.length; a++) square += (gone[a] - mean) ** 2;
       path.distance[t] = Math.sqrt(square);
+      const from = gone.map((x) => x - mean);
+      first ??= from;
+      path.side[t] = dot(from, first);
     }
     if (t === steps) path.policy = [...policy];
   });

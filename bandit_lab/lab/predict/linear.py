@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.special import expit
@@ -25,6 +26,7 @@ from bandit_lab.grpo import (
     LogitNoise,
     Masked,
     MixedAges,
+    Mixture,
     OwnLaw,
     Temperature,
     Truncated,
@@ -474,21 +476,27 @@ def special(learner: Learner) -> str | None:
     return weighs(learner)
 
 
-def noise_covariance(learner: Learner, settings: Settings, policy: np.ndarray) -> tuple[np.ndarray | None, str | None]:
+def noise_covariance(
+    learner: Learner, settings: Settings, policy: np.ndarray, interval: float = 1
+) -> tuple[np.ndarray | None, str | None]:
     """Covariance [R, R] of one update's gradient at the fixed point, in the basis of the stiffness, or None and why.
 
-    Where several policies act at once each draws groups of its own, whose noise is averaged: sum q(a)^2 is left.
+    Where several policies act at once each draws groups of its own, whose noise is averaged: of shares q(a) at this
+    refresh interval sum q(a)^2 is left.
     """
     found, reason = _covariance_of_one_age(learner, settings, policy)
-    return (None if found is None else _averaged_noise(learner) * found), reason
+    return (None if found is None else _averaged_noise(learner, interval) * found), reason
 
 
-def _averaged_noise(learner: Learner) -> float:
-    """Variance of an update's noise over that of one policy's groups."""
-    rule = learner.staleness
-    if not isinstance(rule, MixedAges) or not averages(rule):
+def _averaged_noise(learner: Learner, interval: float) -> float:
+    """Variance of an update's noise over that of one policy's groups, by the shares that the rule hands out."""
+    rule, theta = learner.staleness, jnp.zeros(1)
+    if not averages(rule):
         return 1.0
-    return 1 / rule.draws if isinstance(rule, DrawnAges) else float(np.sum(np.square(rule.shares)))
+    state = rule.init(theta, rule.horizon_for(interval))
+    acting, _ = rule.behaviour(state, theta, jnp.int32(0), jnp.asarray(interval), jax.random.key(0))
+    assert isinstance(acting, Mixture)
+    return float(jnp.sum(jnp.square(acting.share)))
 
 
 def _covariance_of_one_age(

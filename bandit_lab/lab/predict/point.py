@@ -112,7 +112,8 @@ class OperatingPoint:
         """Reduced covariance [R, R] of one update's gradient, or None and why."""
         if self.group_size is None:
             return None, None
-        return noise_covariance(self.learner, self.settings, np.asarray(self.linear.policy))
+        policy, interval = np.asarray(self.linear.policy), self.hyper.refresh_interval
+        return noise_covariance(self.learner, self.settings, policy, interval)
 
     @cached_property
     def stationary(self) -> tuple[Value, Value]:

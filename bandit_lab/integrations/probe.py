@@ -71,8 +71,8 @@ class StiffnessProbe:
       parameters: what is trained; those that need no gradient are left out.
       scale: factor of each parameter's update, a tensor or a number (Adam: 1/(sqrt(v) + eps)); default 1.
       decay: weight decay per parameter, added to the fresh part after scaling; default 0.
-      seen: largest gradient that `scale` can have met, a tensor per parameter. Where the batch's own is as large the
-        factor says nothing (Adam: 1/eps for a token that was never sampled), and that entry is left out.
+      seen: which entries `scale` knows, a tensor of booleans per parameter. The others are left out, for their factor
+        says nothing (Adam: 1/eps for a token that was never sampled).
       rows_per_forward: answers that go through the model together; default: one group's.
       products: at most so many per eigenvalue; tolerance: relative residual at which it is found.
       method: `auto` tries double backward on the first group, and takes central differences where it is refused.
@@ -123,10 +123,9 @@ class StiffnessProbe:
         quiet = [float(one.applied.abs().sum()) <= ROUNDING for one in operator.tokens]
         silent = int(ranks.join(np.array(quiet)).sum())
         left_out, forward = 0.0, self.method == "forward"
-        gradient = operator.gradient(weights) if forward or self.seen is not None else torch.empty(0)
+        gradient = operator.gradient(weights) if forward else torch.empty(0)
         if self.seen is not None:
-            known = gradient.abs() < self.seen
-            operator.kept, left_out = known, 1 - float(known.float().mean())
+            operator.kept, left_out = self.seen, 1 - float(self.seen.float().mean())
         if forward:
             return self._along(operator, gradient, weights, silent, left_out)
         exact, prompts = groups.weights is not None, ranks.join(np.asarray(groups.prompts))

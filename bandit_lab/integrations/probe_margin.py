@@ -11,6 +11,8 @@ MOST = 1024
 """Largest number of updates per rollout batch that is looked at."""
 SURE = 2.0
 """Standard errors by which K may be off: added before anything more is permitted, taken away before it is unstable."""
+KNOWN = 0.5
+"""Share of K above which its error permits nothing, and forbids nothing."""
 TIMES = 10.0
 """Share of the threshold from which it is told as a multiple."""
 
@@ -66,7 +68,7 @@ class Margin:
             return f"no signal: none of {k.groups} groups has a gradient (equal rewards), so that nothing was measured"
         parts = f"{k.value:.4g} +- {k.standard_error:.2g} (fresh {k.fresh:.3g}, stale {k.stale:.3g})"
         if k.left_out > 0:
-            parts += f" without the {k.left_out:.2g} of the parameters whose gradients are new to Adam's second moment"
+            parts += f" without the {k.left_out:.2g} of the parameters of which Adam's second moment has no history"
         if k.critical is not None:
             cost += f"; critical sharpness {k.critical:.3g}"
             if k.value <= 0:
@@ -100,7 +102,8 @@ class Margin:
             return f"unstable: lower the learning rate to below {self.learning_rate:.3g}"
         if self.verdict == "cannot tell":
             why = f"K is within {SURE:g} standard errors of the threshold"
-            why = why if math.isfinite(self.stiffness.standard_error) else "the error of K is not known"
+            known = self.stiffness.standard_error <= KNOWN * self.stiffness.value
+            why = why if known else "the error of K is above half of it, or not known"
             return f"cannot tell whether it is stable, for {why}: raise neither N nor the learning rate"
         if self.stiffness.critical is not None:
             return "stable along the update; another direction may be stiffer"
@@ -128,6 +131,7 @@ def margin(stiffness: Stiffness, loop: Loop) -> Margin:
     spread = SURE * stiffness.standard_error / value
     edge, lowest, highest = (_largest_rate(stiffness, loop, raised) for raised in (1.0, 1 + spread, 1 - spread))
     verdict = "stable" if rate < lowest else "unstable" if rate >= highest else "cannot tell"
+    verdict = verdict if spread <= SURE * KNOWN else "cannot tell"
     intervals: int | None = None
     if rate > 0:
         intervals = 0

@@ -14,9 +14,11 @@ import numpy as np
 
 from bandit_lab._checks import integer, require
 from bandit_lab._text import install
+from bandit_lab.integrations.hooks import guarded, one_line
 from bandit_lab.integrations.probe import Groups, Stiffness, StiffnessProbe, torch
 from bandit_lab.integrations.probe_margin import Loop, Margin, margin
 from bandit_lab.integrations.probe_operator import COARSE
+from bandit_lab.integrations.probe_ranks import agreed
 from bandit_lab.integrations.probe_report import ProbeReport
 
 try:
@@ -49,6 +51,9 @@ COPIED = ("NO", "MULTI_CPU", "MULTI_GPU")
 """Accelerate's names of one process, and of several with all weights each."""
 COLLECTIVES = ("gather", "reduce", "gather_for_metrics")
 """By which TRL's loss adds up metrics over processes; none of them goes into the loss."""
+CLIPPED = "Adam's second moment is that of clipped gradients, and K of this one is not comparable; raise max_grad_norm"
+LEAST_HISTORY = 1e-6
+"""Share of its tensor's median below which an entry of Adam's second moment is no history."""
 FAILURES = 3
 """Measurements in a row that may fail: a reward server comes back, an attention kernel does not."""
 
@@ -130,23 +135,37 @@ class TrlProbe(TrainerCallback):
         wanted = report and self.every and trainer.accelerator.is_main_process
         self.report = ProbeReport(self._settings()) if wanted else None
 
+    def failed_in(self, hook: str, error: Exception) -> None:
+        """Say what a hook could not do; after `FAILURES` measurements in a row that failed no more are made."""
+        if hook != "on_step_end":
+            self._say(f"{hook}: {one_line(error)}; training goes on")
+            return
+        self.failed += 1
+        if self.failed in (1, FAILURES):
+            end = "no more are made" if self.failed == FAILURES else "training goes on"
+            self._say(f"step {self.trainer.state.global_step}: stiffness not measured, {one_line(error)}; {end}")
+
+    @guarded
     def on_train_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         """Take what was measured before a checkpoint from its log."""
         if self.report is not None and state.global_step:
             self.report.resume(state.log_history)
 
+    @guarded
     def on_train_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         """The last report."""
         self._write(f"Training ended at step {state.global_step} of {state.max_steps}.")
 
+    @guarded
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         """See whether the gradient was clipped, where a measurement follows."""
-        if not self.every or (state.global_step + 1) % self.every or not args.max_grad_norm:
+        if not args.max_grad_norm or (self.every and (state.global_step + 1) % self.every):
             return
         sizes = [one.grad.norm() for one in self._parameters if one.grad is not None]
-        length = float(torch.stack(sizes).norm()) if sizes else 0.0
+        length = float(torch.stack([one.to(sizes[0].device) for one in sizes]).norm()) if sizes else 0.0
         self.clipped = args.max_grad_norm if length > AT_THE_CLIP * args.max_grad_norm else 0.0
 
+    @guarded
     def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         """Measure and tell, every so many steps; K and the used share go into the run's own log."""
         if not self.every or state.global_step % self.every or self.failed == FAILURES:
@@ -154,14 +173,8 @@ class TrlProbe(TrainerCallback):
         try:
             self._tell(state.global_step)
             self.failed = 0
-        except Exception as error:
-            if self.strict:
-                raise
-            self.failed += 1
-            if self.failed in (1, FAILURES):
-                end = "no more are made" if self.failed == FAILURES else "training goes on"
-                self._say(f"step {state.global_step}: stiffness not measured, {_one_line(error)}; {end}")
-        self._write(f"Written at step {state.global_step} of {state.max_steps}, before training had ended.")
+        finally:
+            self._write(f"Written at step {state.global_step} of {state.max_steps}, before training had ended.")
 
     def _say(self, line: str) -> None:
         """A line beside the measurements, also where lines cannot be taken any more."""
@@ -179,7 +192,7 @@ class TrlProbe(TrainerCallback):
             if self.strict:
                 raise
             self.report = None
-            self._say(f"no report is written any more, {_one_line(error)}; training goes on")
+            self._say(f"no report is written any more, {one_line(error)}; training goes on")
 
     def _settings(self) -> dict[str, Any]:
         """What a reader of the report has to know of the run and of the probe."""
@@ -203,6 +216,9 @@ class TrlProbe(TrainerCallback):
         if (past := _history(self.trainer)) is not None and past < FILLED:
             self._say(f"step {step}: too early: Adam's second moment has seen {past} steps, and {FILLED} are needed")
             return
+        if past is not None and self.clipped:
+            self._say(f"step {step}: no number: the last gradient was clipped to norm {self.clipped:.3g}. {CLIPPED}")
+            return
         found = self.measure()
         if self.report is not None:
             self.report.add(step, found)
@@ -221,7 +237,8 @@ class TrlProbe(TrainerCallback):
         update = optimiser(self.trainer, self._parameters)
         probe = self._probe(update)
         probe.vector, probe.step = self.vector, self.step
-        with undisturbed(self.trainer):
+        several = self.trainer.accelerator.num_processes > 1
+        with undisturbed(self.trainer), agreed(several):
             stiffness = probe.measure(self.sample())
         self.vector, self.step = probe.vector, probe.step
         found, peak = margin(stiffness, update.loop), self._peak()
@@ -370,7 +387,7 @@ def _accumulated(trainer: Any) -> int:
 
 
 class Update(NamedTuple):
-    """What the optimiser makes of a gradient: per parameter its factor, weight decay and what the factor has `seen`."""
+    """What the optimiser makes of a gradient: per parameter its factor, weight decay, and where it has a history."""
 
     scale: list[Any]
     decay: list[float]
@@ -401,8 +418,7 @@ def optimiser(trainer: Any, parameters: Sequence[torch.Tensor]) -> Update:
             require(not group["amsgrad"], "optimizer", "Adam(W) without amsgrad", "one with it")
             state = made.state.get(one, {})
             moment = state.get("exp_avg_sq", torch.zeros_like(one))  # none where no gradient has come yet
-            rest = 1 - group["betas"][1]
-            seen.append((moment / rest).sqrt())  # one gradient g leaves (1 - beta_2) g^2
+            seen.append((moment > 0) & (moment >= LEAST_HISTORY * moment.median()))
             filled = 1 - group["betas"][1] ** float(state.get("step", 1))
             factor = factor / ((moment / filled).sqrt() + group["eps"])
         scale.append(factor)
@@ -449,10 +465,6 @@ def _history(trainer: Any) -> int | None:
     if made is None or type(made) is torch.optim.SGD:
         return None
     return max((int(one["step"]) for one in made.state.values()), default=0)
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
 @contextmanager

@@ -1,10 +1,13 @@
 """The monitor inside TRL's trainers, or any `transformers.Trainer` that logs a reward: scores, alarms, early stop."""
 
+import logging
+import math
 from collections.abc import Callable, Collection
 from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab._text import install
+from bandit_lab.integrations.hooks import guarded, one_line
 from bandit_lab.runs.diagnose.evidence import FAILURES, OUTCOMES
 from bandit_lab.runs.monitor import Alarm, Monitor
 
@@ -33,6 +36,7 @@ class StabilityCallback(TrainerCallback):
         stop_on: failures whose alarm ends the training (`control.should_training_stop`).
         show: what takes the line of an alarm, on the main process; None: nothing.
         on_alarm: called with every `Alarm`, on every process.
+        strict: raise what fails in a hook, as `show` or `on_alarm` may. Otherwise it is logged, and training goes on.
         monitor: further options of `Monitor`; group_size is taken from the trainer where not given.
 
     Raises:
@@ -45,12 +49,13 @@ class StabilityCallback(TrainerCallback):
         stop_on: Collection[str] = (),
         show: Callable[[str], Any] | None = print,
         on_alarm: Callable[[Alarm], Any] | None = None,
+        strict: bool = False,
         **monitor: Any,
     ) -> None:
         for name in stop_on:
             _checks.choice("stop_on", name, (*FAILURES, *OUTCOMES))
         self.stop_on, self.show, self.on_alarm = tuple(stop_on), show, on_alarm
-        self._options = monitor
+        self._options, self.strict = monitor, strict
         self.monitor = Monitor(**monitor)
 
     @classmethod
@@ -60,6 +65,11 @@ class StabilityCallback(TrainerCallback):
         trainer.callback_handler.callbacks.insert(0, made)
         return made
 
+    def failed_in(self, hook: str, error: Exception) -> None:
+        """Log what a hook could not do."""
+        logging.getLogger(__name__).warning("%s: %s; training goes on", hook, one_line(error))
+
+    @guarded
     def on_train_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         """A monitor for this run; what was logged before a checkpoint is given to it first."""
         known = dict(self._options)
@@ -67,9 +77,11 @@ class StabilityCallback(TrainerCallback):
             known["group_size"] = int(size)
         self.monitor = Monitor(**known)
         for row in state.log_history:
-            if "step" in row:
-                self.monitor.feed(row["step"], _own_left_out(row))
+            step = row.get("step")
+            if isinstance(step, int | float) and math.isfinite(step):
+                self.monitor.feed(step, _own_left_out(row))
 
+    @guarded
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **rest: Any) -> None:
         """Judge the row, add the scores to it."""
         if not logs:
@@ -81,16 +93,23 @@ class StabilityCallback(TrainerCallback):
             logs.update(scores)
             if state.log_history:
                 state.log_history[-1].update(scores)
+        if any(alarm.failure in self.stop_on for alarm in alarms):
+            control.should_training_stop = True
         for alarm in alarms:
-            self._tell(alarm, state)
-            if alarm.failure in self.stop_on:
-                control.should_training_stop = True
+            self.on_raised(args, state, control, alarm=alarm)
+            self.on_told(args, state, control, alarm=alarm)
 
-    def _tell(self, alarm: Alarm, state: Any) -> None:
-        if self.show is not None and state.is_world_process_zero:
-            self.show(f"alarm: {alarm.failure.replace('_', ' ')} at step {alarm.step:g}: {alarm.text}")
+    @guarded
+    def on_raised(self, args: Any, state: Any, control: Any, alarm: Alarm) -> None:
+        """Hand an alarm to `on_alarm`."""
         if self.on_alarm is not None:
             self.on_alarm(alarm)
+
+    @guarded
+    def on_told(self, args: Any, state: Any, control: Any, alarm: Alarm) -> None:
+        """Show an alarm, on the main process."""
+        if self.show is not None and state.is_world_process_zero:
+            self.show(f"alarm: {alarm.failure.replace('_', ' ')} at step {alarm.step:g}: {alarm.text}")
 
 
 def _own_left_out(row: dict[str, Any]) -> dict[str, Any]:

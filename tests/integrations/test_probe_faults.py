@@ -16,7 +16,7 @@ import torch
 from bandit_lab.integrations import probe_trl
 from bandit_lab.integrations.probe import StiffnessProbe
 from bandit_lab.integrations.probe_operator import Groups
-from bandit_lab.integrations.probe_trl import FAILURES, FILLED, TrlProbe, optimiser
+from bandit_lab.integrations.probe_trl import FAILURES, FILLED, TrlProbe
 
 pytestmark = client.MARKS
 
@@ -235,15 +235,31 @@ def test_a_wrong_second_derivative_is_still_seen():
     assert StiffnessProbe([weight]).measure(groups).method == "central"
 
 
-def test_the_share_left_out_is_of_entries_whose_gradient_is_new(tmp_path):
-    """A second moment that has seen gradients a thousand times smaller than today's says nothing of today."""
+def test_the_share_left_out_is_of_entries_without_a_history(tmp_path):
+    """A small second moment is a history all the same; none, or nearly none beside its tensor's median, is not."""
     trainer = client.trainer(tmp_path, max_steps=2, optim="adamw_torch", group_size=4)
     trainer.train()
     probe = TrlProbe(trainer, prompts=4, products=3)
     before = probe.measure().stiffness
     for state in trainer.optimizer.state.values():
-        state["exp_avg_sq"] *= 1e-12
+        state["exp_avg_sq"] *= 1e-6
+    assert probe.measure().stiffness.left_out == before.left_out < 0.9
+    for state in trainer.optimizer.state.values():
+        every = state["exp_avg_sq"].reshape(-1)
+        every[: len(every) // 3] *= 1e-9
     after = probe.measure().stiffness
-    assert after.left_out > 0.9 > before.left_out
+    assert after.left_out > before.left_out + 0.2
     assert np.isfinite(after.value)
-    assert optimiser(trainer, list(trainer.model.parameters())).seen is not None
+
+
+def test_of_a_clipped_gradient_under_adam_no_number_is_given(tmp_path):
+    """Adam's second moment is then that of clipped gradients, and K is not comparable with it."""
+    lines: list[str] = []
+    trainer = client.trainer(tmp_path, max_steps=FILLED, optim="adamw_torch", group_size=4)
+    trainer.train()
+    probe = TrlProbe(trainer, prompts=4, products=3, every=1, show=lines.append, report=False)
+    for norm, told in ((0.5, "no number: the last gradient was clipped to norm 0.5"), (0.0, f"step {FILLED}: ")):
+        probe.clipped = norm
+        probe._tell(FILLED)
+        assert told in lines[-1]
+        assert ("no number" in lines[-1]) == (norm > 0)

@@ -56,8 +56,8 @@ def test_all_fresh_no_n_is_too_large():
         (measured(0.0, 1.0, error=0.1), 0.7, "unstable: lower the learning rate to below 0.417"),
         (measured(0.0, 1.0, error=0.2), 0.4, "cannot tell whether it is stable, for K is within 2 standard errors"),
         (measured(0.0, 1.0, error=0.2), 0.6, "cannot tell whether it is stable, for K is within 2 standard errors"),
-        (measured(0.0, 1.0, error=0.6), 9.0, "cannot tell whether it is stable, for K is within 2 standard errors"),
-        (measured(0.0, 1.0, error=math.inf), 0.1, "cannot tell whether it is stable, for the error of K is not known"),
+        (measured(0.0, 1.0, error=0.6), 9.0, "cannot tell whether it is stable, for the error of K is above half"),
+        (measured(0.0, 1.0, error=math.inf), 0.1, "cannot tell whether it is stable, for the error of K is above half"),
         (measured(0.0, 1.0), 0.45, "keep N; you may raise the learning rate to 0.5"),
     ],
 )

@@ -1,12 +1,10 @@
 """The experiment on real logs: absent logs are a reason, and a curve can be drawn from the numbers that are kept."""
 
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import xarray
-from experiments.grading.backtest import BASELINES
 
 from bandit_lab.lab.reproduce.experiment import Unavailable, discover, read_setting
 from bandit_lab.runs.fit import fit_many
@@ -41,17 +39,3 @@ def test_kept_numbers_give_the_fitted_curve_back(module):
         np.testing.assert_allclose(module.fitted_curve(kept, step), fit.laws[law].fitted, atol=1e-9)
         kept.fitted[module.NUMBERS.index("plateau")] += 0.01
         assert np.max(np.abs(module.fitted_curve(kept, step) - fit.laws[law].fitted)) > 5e-3
-
-
-def test_the_table_of_errors_counts_runs_that_are_not_refused(module):
-    """Ten runs in which the forecast is closer than every baseline; an eleventh, refused, in which it is not."""
-    error = np.ones((11, 1 + len(BASELINES))) * np.linspace(1, 2, 11)[:, None]
-    error[:10, 0] /= 4
-    kept = SimpleNamespace(
-        measured=xarray.Dataset(
-            {"error": (("forecast_run", "method"), error), "refused": ("forecast_run", [0.0] * 10 + [1.0])}
-        )
-    )
-    lines = module.forecasts(kept)
-    assert sum("10 of 10 | 0.00" in line for line in lines) == len(BASELINES)
-    assert "0.25" in lines[-1]

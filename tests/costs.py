@@ -39,7 +39,6 @@ KEPT = frozenset(
         "measure/test_fluctuation.py::test_variance_diverges_towards_the_threshold",
         "measure/test_group_size.py::test_invariance_holds_while_many_of_both_kinds_are_drawn",
         "measure/test_neutral.py::test_a_product_of_two_parameters_rests_where_the_flow_leads",
-        "runs/test_advise.py::test_a_collapse_is_named",
         "runs/test_fit.py::test_a_run_folder_with_everything",
         "simulation/test_engine.py::test_a_cells_bytes_do_not_depend_on_the_grid",
         "simulation/test_exact_means.py::test_finite_group_equals_enumeration_of_every_group",

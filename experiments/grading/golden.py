@@ -48,9 +48,8 @@ CASES: dict[str, tuple[str, ...]] = {
     "diagnose": ("diagnose", "../logs/learns.json"),
     "diagnose_many": ("diagnose", "../logs/learns.json", "../logs/swings.csv", "../logs/nothing.csv"),
     "diagnose_refused": ("diagnose", "../logs/nothing.csv"),
-    "advise": ("advise", "../logs/swings.csv", "learning_rate=1e-6", "refresh_interval=4"),
     "watch": ("watch", "../logs/swings.csv", "idle=0.5"),
-    **{f"help_{name}": (name, "--help") for name in ("sweep", "predict", "fit", "diagnose", "advise", "reproduce")},
+    **{f"help_{name}": (name, "--help") for name in ("sweep", "predict", "fit", "diagnose", "reproduce")},
     "help": ("--help",),
 }
 """Name -> arguments, but for `run_dir`. In order: some read what those before them wrote."""

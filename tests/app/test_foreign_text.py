@@ -68,13 +68,13 @@ def test_complaints_hold_no_escape_sequence(given, capsys):
     assert said.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", ["fit", "diagnose", "advise"])
+@pytest.mark.parametrize("command", ["fit", "diagnose"])
 def test_one_means_that_some_logs_could_not_be_read(command, capsys):
     """Everything is written, with the reason; the command that is printed tries them again."""
     Path("logs").mkdir()
     write_runs("logs/a.jsonl", ["good"])
     Path("logs/b.jsonl").write_text("{}\n{}\n")
-    options = ["run_dir=out", "report=false", *(["pictures=false"] if command != "advise" else [])]
+    options = ["run_dir=out", "report=false", "pictures=false"]
     assert main([command, "logs", *options]) == INCOMPLETE
     shown = capsys.readouterr()
     assert "1 of 2 logs gave no curve (b.jsonl)" in shown.err

@@ -79,7 +79,7 @@ def test_defaults_are_those_of_the_command_line(command):
     assert without == expected | {key: None for key in ("cache",) if key in expected}
 
 
-SIGNED = ("predict", "sweep", "reproduce", "fit", "diagnose", "advise", "explore", "check", "watch")
+SIGNED = ("predict", "sweep", "reproduce", "fit", "diagnose", "explore", "check", "watch")
 
 
 def test_a_document_holds_what_the_command_writes_and_nothing_is_printed_or_left(tmp_path, capsys):
@@ -95,9 +95,6 @@ def test_a_document_holds_what_the_command_writes_and_nothing_is_printed_or_left
     assert main(["predict", "refresh_interval=8", "learning_rate=0.1", "run_dir=here"]) == 0
     assert found.to_dict() == json.loads(Path("here/summary.json").read_bytes())
     capsys.readouterr()
-    assert bl.status("here").to_dict()["state"] == "finished"
-    with pytest.raises(ValueError, match="folder: expected a run with results"):
-        bl.export("here")
     bl.predict(refresh_interval=8, learning_rate=0.1, run_dir="there")
     assert capsys.readouterr() == ("", "")
     assert {p.name for p in Path("there").iterdir()} == {p.name for p in Path("here").iterdir()}
@@ -224,19 +221,14 @@ def test_the_module_shows_its_functions_alone():
 
 
 def test_a_log_is_watched_to_its_end(capsys):
-    """A reward that collapses halfway: the alarm is in the document and in the file, and not on the terminal."""
+    """A reward that collapses halfway: what is found at the end is what `diagnose` finds, and nothing is printed."""
     rng = np.random.default_rng(0)
     falls = [float(0.2 + 0.6 * min(i / 100, 1) * (i < 200) + 0.02 * rng.normal()) for i in range(400)]
     Path("run.jsonl").write_text("".join(f'{{"step": {i}, "reward": {value}}}\n' for i, value in enumerate(falls)))
     found = bl.watch("run.jsonl", idle=0.2, every=0.1, run_dir="watched")
     assert capsys.readouterr() == ("", "")
-    assert found.verdict == bl.diagnose("run.jsonl").verdict
-    assert (found.step, found.rewards, found.log) == (399, 400, "run.jsonl")
-    told = [json.loads(line)["failure"] for line in Path("watched/alarms.jsonl").read_text().splitlines()]
-    assert [alarm.failure for alarm in found.alarms] == told != []
-    assert "verdict: " in Path("watched/page.html").read_text() + repr(found)
-    assert found.plot().get_ylabel() == "reward"
-    plt.close("all")
+    assert found.verdict == bl.diagnose("run.jsonl").verdict != ["stable"]
+    assert all(name in Path("watched/page.html").read_text() for name in found.verdict)
     with pytest.raises(ValueError, match="paths: expected one log or folder"):
         bl.watch()
 
@@ -323,7 +315,7 @@ def test_results_are_drawn_whole_or_on_given_axes():
     rng = np.random.default_rng(0)
     log = [{"step": i, "reward": float(0.5 + 0.3 * np.sin(i / 5) + 0.02 * rng.normal())} for i in range(100)]
     Path("log.json").write_text(json.dumps({"log_history": log}))
-    for judged in (bl.diagnose("log.json"), bl.fit("log.json"), bl.advise("log.json")):
+    for judged in (bl.diagnose("log.json"), bl.fit("log.json")):
         whole, part = judged.plot(), judged.plot(ax=plt.figure().subplots())
         assert whole.figure is not part.figure
         assert part.get_ylabel() == "reward"
@@ -455,17 +447,6 @@ def test_a_notebook_shows_no_tables_that_a_command_prints(monkeypatch, capsys):
     shown = capsys.readouterr().out
     assert "a title" in shown
     assert shown.endswith("a line\n")
-
-
-def test_a_name_alone_may_be_a_text_or_a_dictionary():
-    """Where a command takes a variant's name without options: the dictionary had been dropped without a word."""
-    asked = {"framework": "trl", "learning_rate": 1e-5, "group_size": 8, "refresh_interval": 2, "stiffness": 0.1}
-    lag, same, other = (
-        bl.advise(**asked, staleness=one).to_dict() for one in ("lag", {"name": "lag"}, {"name": "pipeline"})
-    )
-    assert lag == same != other
-    with pytest.raises(ValueError, match="staleness: expected one of refresh, lag, pipeline, got 'old'"):
-        bl.advise(**asked, staleness={"name": "old"})
 
 
 def test_a_finished_run_is_opened_and_drawn_again(capsys):

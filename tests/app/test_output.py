@@ -52,7 +52,6 @@ LOG = "step,reward,entropy\n" + "".join(f"{i},{1 - 0.9**i},{0.5}\n" for i in ran
         ["predict"],
         ["fit", "log.csv", "pictures=false", "report=false", "models=[single_exponential]"],
         ["diagnose", "log.csv", "pictures=false", "report=false"],
-        ["advise", "log.csv", "report=false", "learning_rate=1e-5"],
     ],
 )
 def test_nothing_is_printed_before_the_manifest(arguments, tmp_path, monkeypatch):

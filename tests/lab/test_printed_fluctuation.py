@@ -1,10 +1,10 @@
 """Every fluctuation that `predict` prints against sampled runs: each staleness model, each way of making a batch.
 
 Runs begin at the predicted fixed point. After ten times the relaxation time their variance over seeds is that of the
-stationary state. n = 4,096 seeds; a variance of n normal numbers has the relative error sqrt(2/n) =
-2.2 %. The limit |z| <= 5 has a false-alarm rate of 6e-7 a case. The learning rate is a fiftieth of the threshold, at
-most .3, where the law is linear to 2 %, which the limit leaves room for. Planted: the noise of one group in place of the mean over
-ages is a factor of 2 to 4 in the variance.
+stationary state. n = 4,096 seeds; a variance of n normal numbers has the relative error sqrt(2/n) = 2.2 %. The
+limit |z| <= 5 has a false-alarm rate of 6e-7 a case. The learning rate is a fiftieth of the threshold, at most .3,
+where the law is linear to 2 %, which the limit leaves room for. Planted: the noise of one group in place of the mean
+over ages is a factor of 2 to 4 in the variance.
 """
 
 import numpy as np

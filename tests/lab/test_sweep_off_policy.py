@@ -51,16 +51,6 @@ def test_nothing_is_done_where_it_is_not_asked_for():
     assert many.seeds == 128
 
 
-def test_a_record_in_halves_is_the_whole():
-    """Split where memory is short. Planted: the halves the other way round."""
-    (whole,) = work(off_policy=True, seeds=2, steps=3)[OFF_POLICY]
-    found, parts = whole.compute(), [half.compute() for half in whole.halves()]
-    for name, column in whole.join(parts).items():
-        np.testing.assert_array_equal(column, found[name])
-        assert column.shape == (4, 3)
-    assert not np.array_equal(whole.join(parts[::-1])["chi_square"], found["chi_square"])
-
-
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

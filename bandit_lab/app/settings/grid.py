@@ -34,7 +34,7 @@ ANY_INTERVAL = IntervalRule()
 def value_of(key: str, name: str, value: Any, rule: IntervalRule = ANY_INTERVAL) -> float:
     """One value of a traced setting, checked. Raises ValueError that names `key`."""
     if name == "learning_rate":
-        low, high = 1 / _checks.LARGEST, _checks.LARGEST
+        low, high = 1e-300, _checks.LARGEST
         _checks.require(low <= _checks.positive(key, value) <= high, key, f"a number from {low:g} to {high:g}", value)
         return float(value)
     if name == "momentum":

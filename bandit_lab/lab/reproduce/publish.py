@@ -41,9 +41,10 @@ class Reproduced:
 
 def write_outcome(outcome: Reproduced, folder: RunFolder) -> None:
     """Pictures and numbers of one experiment, or why there are none, into the run folder."""
-    files = dict(outcome.files)
+    files, error = dict(outcome.files), f"{outcome.id}.error.txt"
+    (folder.path / error).unlink(missing_ok=True)  # of an earlier try
     if outcome.traceback:
-        files[f"{outcome.id}.error.txt"] = outcome.traceback.encode()
+        files[error] = outcome.traceback.encode()
     folder.write_files(files)
 
 

@@ -42,7 +42,7 @@ def prepare(settings: WatchSettings, explicit: frozenset[str]) -> WatchPlan:
     reading_options(settings)
     if settings.run_dir is not None:
         file_in(settings.run_dir, PAGE, begins(HEAD), settings.paths)
-    return WatchPlan(replace(settings, quiet=True, report=False, pictures=False), Path(settings.paths[0]))
+    return WatchPlan(replace(settings, quiet=True, report=True, pictures=False), Path(settings.paths[0]))
 
 
 def execute(plan: WatchPlan, folder: Any, progress: Progress) -> Path:
@@ -95,9 +95,13 @@ def _diagnoses(plan: WatchPlan) -> Iterator[Document]:
 
 
 def _write(page: Path, found: Document) -> None:
+    """The page of the one log; or the table of several, and beside it the pages that it links."""
+    pages = list(found.pages.values())
+    shown = {page.name: pages[0]} if len(pages) == 1 else {f"{name}.html": one for name, one in found.pages.items()}
     with stopped_by_disk(page):
         page.parent.mkdir(parents=True, exist_ok=True)
-        durable.write_file(page, as_html(found).encode())
+        for name, one in ({page.name: found} | shown).items():
+            durable.write_file(page.with_name(name), as_html(one).encode())
 
 
 def _mark(path: Path) -> object:

@@ -167,7 +167,7 @@ def fit(
     quiet: Any = False,
     **more: Any,
 ) -> Document:
-    """Closed-form laws on reward logs, with intervals and forecasts: `python -m bandit_lab fit`."""
+    """Closed-form laws on reward logs, with intervals: `python -m bandit_lab fit`."""
     ...
 
 def load(

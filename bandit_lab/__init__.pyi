@@ -7,7 +7,6 @@ import xarray
 
 from bandit_lab.app.document.document import Document
 from bandit_lab.lab.explore.command import Map
-from bandit_lab.runs.monitor import Monitor as Monitor
 
 __version__: str
 __all__: list[str]
@@ -53,9 +52,6 @@ def check(
     kl_estimator: Any = "exact",
     sampler: Any = "exact",
     correction: Any = "none",
-    diagnostic: Any = None,
-    reader: Any = None,
-    trainer: Any = None,
     group_size: Any = 4,
     kl_weight: Any = 1.0,
     seed: Any = 0,
@@ -68,53 +64,8 @@ def check(
     """The conformance suite for a variant: `python -m bandit_lab check`."""
     ...
 
-def diagnose(
-    *paths: Any,
-    config: Any = None,
-    logs_index: Any = None,
-    diagnostic: Any = {},
-    refresh_interval: Any = None,
-    group_size: Any = None,
-    seed: Any = 0,
-    eval_path: Any = None,
-    control: Any = False,
-    pictures: Any = True,
-    report: Any = True,
-    run_dir: Any = None,
-    overwrite: Any = False,
-    false_alarm: Any = 0.005,
-    surrogates: Any = 499,
-    wave_share: Any = 0.1,
-    silent_share: Any = 0.7,
-    solved_share: Any = 0.85,
-    entropy_share: Any = 0.15,
-    coupling_z: Any = 2.25,
-    collapse_share: Any = 0.5,
-    collapse_z: Any = 5.0,
-    swing_share: Any = 0.4,
-    swing_z: Any = 5.5,
-    truncated_share: Any = 0.9,
-    eval_key: Any = None,
-    beside: Any = [],
-    convert_to: Any = None,
-    thin: Any = True,
-    engine: Any = "local",
-    reward_key: Any = None,
-    step_key: Any = None,
-    where: Any = None,
-    run: Any = None,
-    reward_scale: Any = None,
-    step_unit: Any = None,
-    log_every: Any = None,
-    plugins: Any = [],
-    quiet: Any = False,
-    **more: Any,
-) -> Document:
-    """The four failure modes on reward logs: `python -m bandit_lab diagnose`. As `fit`."""
-    ...
-
 def explore(
-    *paths: Any,
+    *paths: str | Path,
     bandit: Any = "two_arm",
     advantage: Any = "grpo",
     estimator: Any = "frozen",
@@ -133,41 +84,6 @@ def explore(
     **more: Any,
 ) -> Map:
     """The stability map as one interactive page: `python -m bandit_lab explore`. A notebook shows it."""
-    ...
-
-def fit(
-    *paths: Any,
-    logs_index: Any = None,
-    learning_rate: Any = None,
-    momentum: Any = None,
-    optimizer: Any = "sgd",
-    refresh_interval: Any = None,
-    group_size: Any = None,
-    models: Any = ["oscillator", "softmax_law", "single_exponential", "sigmoid", "constant"],
-    level: Any = 0.9,
-    seed: Any = 0,
-    eval_path: Any = None,
-    pictures: Any = True,
-    report: Any = True,
-    run_dir: Any = None,
-    overwrite: Any = False,
-    eval_key: Any = None,
-    beside: Any = [],
-    convert_to: Any = None,
-    thin: Any = True,
-    engine: Any = "local",
-    reward_key: Any = None,
-    step_key: Any = None,
-    where: Any = None,
-    run: Any = None,
-    reward_scale: Any = None,
-    step_unit: Any = None,
-    log_every: Any = None,
-    plugins: Any = [],
-    quiet: Any = False,
-    **more: Any,
-) -> Document:
-    """Closed-form laws on reward logs, with intervals: `python -m bandit_lab fit`."""
     ...
 
 def load(
@@ -302,52 +218,4 @@ def sweep(
     **more: Any,
 ) -> Document:
     """A grid of training runs with the theory beside it: `python -m bandit_lab sweep`."""
-    ...
-
-def watch(
-    *paths: str | Path,
-    config: Any = None,
-    logs_index: Any = None,
-    diagnostic: Any = {},
-    refresh_interval: Any = None,
-    group_size: Any = None,
-    seconds: Any = None,
-    idle: Any = None,
-    every: Any = 5.0,
-    seed: Any = 0,
-    eval_path: Any = None,
-    control: Any = False,
-    pictures: Any = True,
-    report: Any = True,
-    run_dir: Any = None,
-    overwrite: Any = False,
-    false_alarm: Any = 0.005,
-    surrogates: Any = 499,
-    wave_share: Any = 0.1,
-    silent_share: Any = 0.7,
-    solved_share: Any = 0.85,
-    entropy_share: Any = 0.15,
-    coupling_z: Any = 2.25,
-    collapse_share: Any = 0.5,
-    collapse_z: Any = 5.0,
-    swing_share: Any = 0.4,
-    swing_z: Any = 5.5,
-    truncated_share: Any = 0.9,
-    eval_key: Any = None,
-    beside: Any = [],
-    convert_to: Any = None,
-    thin: Any = True,
-    engine: Any = "local",
-    reward_key: Any = None,
-    step_key: Any = None,
-    where: Any = None,
-    run: Any = None,
-    reward_scale: Any = None,
-    step_unit: Any = None,
-    log_every: Any = None,
-    plugins: Any = [],
-    quiet: Any = False,
-    **more: Any,
-) -> Document:
-    """Diagnose a log again whenever it has grown: `python -m bandit_lab watch`. An interrupt ends it."""
     ...

@@ -39,11 +39,6 @@ MEANT = {
 }
 """Name of ours -> what the papers and the trainers call it."""
 
-MOVED = {
-    ("diagnose", "simulated"): "experiments/grading/diagnoses.py",
-}
-"""(Command, setting that it had) -> the script that measures that now."""
-
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known name that `word` is likely to mean, or None. The last part of a dotted name is enough."""

@@ -12,6 +12,7 @@ Drawn: one run of each kind, what its log holds besides, and the verdicts by bot
 
 import numpy as np
 import xarray
+from grpo_clinic.diagnosis import FAILURES, DiagnoseSettings, diagnose, oscillation_test
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -22,7 +23,6 @@ from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.lab.sick_runs.logs import as_curve
 from bandit_lab.lab.sick_runs.plant import plant_one
 from bandit_lab.lab.sick_runs.simulate import simulate_all
-from bandit_lab.runs.diagnose import FAILURES, DiagnoseSettings, diagnose, oscillation_test
 from experiments.grading.reward_only import among, features
 
 TITLE = "Four failures, one shape of reward curve"
@@ -212,7 +212,7 @@ def _table(axis: Axes, counts: np.ndarray, title: str) -> None:
 
 LOOKED = "the ranges of the runs were chosen with results in sight"
 WISHED = "what a perfect diagnosis would give"
-SOURCE = "arXiv 2606.30789 (four diagnostics); detectors: bandit_lab/runs/diagnose"
+SOURCE = "arXiv 2606.30789 (four diagnostics); detectors: packages/grpo_clinic/grpo_clinic/diagnosis"
 
 
 # Of n runs of each kind in the half that is judged, one is 1/n: 8 at draft, 50 for the paper; some runs are mild. With

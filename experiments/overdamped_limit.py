@@ -8,12 +8,13 @@ exponential returns the fixed point as plateau, over-damped also the inverse sti
 with stiffness ~ size^-a the size exponent a (bandit_lab/theory/size_family.py). Far from the fixed point softmax bends
 the curve: the time scale is then that of the bent curve, by the same factor at every size.
 Setting: conf/experiment/overdamped_limit.yaml. Measured: runs of the mean update, with noise added the fits of
-bandit_lab.runs.read. Drawn: curves, their distance to the exponential, fitted time scales against damping and size.
+grpo_clinic.readers. Drawn: curves, their distance to the exponential, fitted time scales against damping and size.
 """
 
 import jax
 import numpy as np
 import xarray
+from grpo_clinic.fitting import fit_many
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -24,7 +25,6 @@ from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import DrGRPO, Hyper, Learner
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
-from bandit_lab.runs.fit import fit_many
 from bandit_lab.simulation import mean_curves
 from bandit_lab.theory.oscillator import beyond_exponential, nearest_exponential
 from experiments.shared.readings import read_at

@@ -4,7 +4,7 @@ Prediction (written before the run). If no run had inertia that can be seen, the
 without inertia by more than 4 AICc in at most 5 % of them (what noise does to monotone curves). With Adam an update
 moves the parameters by eta: times go as 1/eta, in rollout cycles as 1/K_ref, and to leading order not with G (arXiv
 2606.30789; bandit_lab/theory/size_family.py).
-Setting: conf/experiment/real_runs.yaml. Measured: the five laws of bandit_lab.runs.read on every run of the index, the
+Setting: conf/experiment/real_runs.yaml. Measured: the five laws of grpo_clinic.readers on every run of the index, the
 step at which the chosen law's curve passes a level that all runs of a family pass, half-way up. Drawn: the laws chosen;
 AICc of the softmax law against the oscillator; times where runs differ in one factor.
 """
@@ -16,6 +16,10 @@ from typing import Any
 
 import numpy as np
 import xarray
+from grpo_clinic.fitting import SHAPES, fit_curve
+from grpo_clinic.logs.gather import Log, gather
+from grpo_clinic.logs.settings import FitSettings
+from grpo_clinic.readers import Curve
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -23,10 +27,6 @@ from bandit_lab._readings import crossing
 from bandit_lab.app.plots import style as s
 from bandit_lab.lab.reproduce import claims, sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
-from bandit_lab.runs.fit import SHAPES, fit_curve
-from bandit_lab.runs.logs.gather import Log, gather
-from bandit_lab.runs.logs.settings import FitSettings
-from bandit_lab.runs.read import Curve
 from experiments.shared import public_logs
 from experiments.shared.readings import slope_within
 
@@ -45,7 +45,7 @@ ONE, SCORE = {"units": "1"}, {"units": "nats, times 2"}
 @lru_cache(maxsize=1)
 def _all_logs() -> tuple[tuple[Log, Curve], ...]:
     index = str(Path(os.environ["BANDIT_LAB_LOGS"]) / "index.csv")
-    logs = gather(FitSettings(logs_index=index), lambda done, total: None)
+    logs = gather(FitSettings(logs_index=index))
     return tuple((log, log.curve) for log in logs if log.curve is not None)
 
 
@@ -247,7 +247,7 @@ CLAIMS = (
     Claim(
         "real_runs.inertia_not_needed",
         "Share of runs in which the oscillator does not beat every law without inertia by more than 4 AICc",
-        "statement on inertia: arXiv 2606.30789; bandit_lab/runs/fit/results.py",
+        "statement on inertia: arXiv 2606.30789; packages/grpo_clinic/grpo_clinic/fitting/results.py",
         predicted=lambda f: float(f.predicted.without_inertia),
         measured=needs_no_inertia,
         tolerance=0.05,

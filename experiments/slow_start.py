@@ -8,12 +8,13 @@ two_arm.py). A sweep of mu at fixed eta/(1 - mu) therefore separates them. A fit
 of variance v over n points R^2 = 1 - (m + v (1 - 4/n))/(variance of the curve + v), and the true law wins by
 n ln(1 + m/v) in AICc (derived here; both laws have as many parameters; an upper bound where m is not small, because the
 fit may take misfit for correlated noise). Setting: conf/experiment/slow_start.yaml. Measured: runs of the mean update;
-the fits of bandit_lab.runs.read on points that are means of B answers each. Drawn: the sweep; delays; R^2; AICc.
+the fits of grpo_clinic.readers on points that are means of B answers each. Drawn: the sweep; delays; R^2; AICc.
 """
 
 import jax.numpy as jnp
 import numpy as np
 import xarray
+from grpo_clinic.fitting import SHAPES, fit_many
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.optimize import minimize
@@ -25,7 +26,6 @@ from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import DrGRPO, Hyper, Learner
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
-from bandit_lab.runs.fit import SHAPES, fit_many
 from bandit_lab.simulation import mean_curves
 
 TITLE = "Slow start: inertia against softmax geometry"

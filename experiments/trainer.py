@@ -133,7 +133,7 @@ def predict(setting: Setting) -> xarray.Dataset:
 
 
 def _stiffness(setting: Setting, start: Any, kl: str, adam: bool) -> tuple[Any, float, str]:
-    from bandit_lab.integrations.probe_trl import TrlProbe
+    from grpo_probe.probe_trl import TrlProbe
 
     least, steps = (1e-9, setting.warm) if adam else (0.0, 1)
     with TemporaryDirectory() as folder:

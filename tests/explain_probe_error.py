@@ -28,11 +28,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from grpo_probe import probe
+from grpo_probe.probe_operator import Operator
+from grpo_probe.probe_ranks import Ranks
 from torch.func import functional_call
 
-from bandit_lab.integrations import probe
-from bandit_lab.integrations.probe_operator import Operator
-from bandit_lab.integrations.probe_ranks import Ranks
 from experiments.shared import tiny_client as client
 
 sys.path.append(str(Path(__file__).parent / "integrations"))

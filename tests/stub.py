@@ -19,7 +19,6 @@ import xarray
 
 from bandit_lab.app.document.document import Document
 from bandit_lab.lab.explore.command import Map
-from bandit_lab.runs.monitor import Monitor as Monitor
 
 __version__: str
 __all__: list[str]
@@ -28,7 +27,7 @@ __all__: list[str]
 
 def stub() -> str:
     """The text of the stub."""
-    names = [name for name in bandit_lab.__all__ if name not in ("Monitor", "__version__")]
+    names = [name for name in bandit_lab.__all__ if name != "__version__"]
     return HEAD + "".join(f"\n{_function(name)}" for name in names)
 
 

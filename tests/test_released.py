@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import AS_RELEASED, QUICKLY
+from running import AS_RELEASED, QUICKLY
 
 TESTS = Path(__file__).resolve().parent
 MARK = "mark.as_" + "released"

@@ -9,12 +9,12 @@ import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-import conftest
 import jax
 import jax.numpy as jnp
 import pytest
-from conftest import AS_RELEASED, LONGEST, QUICKLY, compile_quickly, leave_out, longest_first
+import running
 from jax.experimental.serialize_executable import serialize
+from running import AS_RELEASED, LONGEST, QUICKLY, compile_quickly, leave_out, longest_first
 from settings import nightly_but, thinned
 
 
@@ -72,7 +72,7 @@ def tried(monkeypatch):
         commands.append(env["XLA_FLAGS"])
         return subprocess.CompletedProcess(command, -signal.SIGABRT)
 
-    monkeypatch.setattr(conftest.subprocess, "run", unknown)
+    monkeypatch.setattr(running.subprocess, "run", unknown)
     monkeypatch.delenv(AS_RELEASED, raising=False)
     monkeypatch.setenv("XLA_FLAGS", "--xla_given=1")
     return commands

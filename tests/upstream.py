@@ -33,7 +33,7 @@ SOURCES = {
 _GRPO, _ASYNC = "trl/trainer/grpo_trainer.py", "trl/experimental/async_grpo/async_grpo_trainer.py"
 _PPO, _LOGS = "openrlhf/trainer/ppo_trainer.py", "openrlhf/utils/logging_utils.py"
 STATEMENTS = {
-    "trl": (  # bandit_lab/integrations/probe_trl.py; read at f2cd577
+    "trl": (  # grpo_probe/probe_trl.py; read at f2cd577
         Statement(_GRPO, "GRPOTrainer._compute_loss", ("self", "model", "inputs")),
         Statement(_GRPO, "GRPOTrainer._generate_and_score_completions", ("self", "inputs")),
         Statement(_ASYNC, "AsyncGRPOTrainer.log", ("self", "logs", "start_time")),

@@ -15,7 +15,7 @@ from bandit_lab._names import one_of
 from bandit_lab._text import visible
 from bandit_lab.app import plugins
 from bandit_lab.app.settings import compose
-from bandit_lab.app.settings.config import SCHEMAS, computes
+from bandit_lab.app.settings.config import SCHEMAS
 from bandit_lab.app.settings.grid import check_sweepable
 from bandit_lab.app.settings.schema import setting_fields
 from bandit_lab.app.terminal.arguments import as_overrides, as_setting
@@ -169,15 +169,12 @@ class _Job:
         """Print help or settings, or run the command, or one run per value of a multirun."""
         if COMMANDS[self.command].reads and several:
             raise BadInput(f"option: expected one run folder for {self.command}, got -m")
-        own = any("hydra" in one for one in overrides)  # a search path of the user's, for one
-        alone = not (own or options.config_dir or options.config_name or compose.shows(options))
-        only = self.command if alone and not computes(self.command) else None
         if "plugins" not in SCHEMAS[self.command].__dataclass_fields__:  # no variants to choose from
-            compose.register((), options.config_dir, only)
+            compose.register((), options.config_dir)
         else:
             with bad_input():
                 named = plugins.named(overrides)
-                plugins.load(named, overrides, options.config_dir, computes(self.command), only)
+                plugins.load(named, overrides, options.config_dir)
         name = options.config_name or self.command
         if compose.shows(options):
             with _overrides_of_hydra(overrides), compose.hydra_ready(options.config_dir) as hydra:

@@ -26,67 +26,54 @@ _brought: set[str] = set()
 MISSING = "???"
 
 
-def registries(laboratory: bool = True) -> dict[str, Registry[Any]]:
-    """Every registry by the setting that chooses from it.
+def registries() -> dict[str, Registry[Any]]:
+    """Every registry by the setting that chooses from it."""
+    from bandit_lab.bandits import BANDITS
+    from bandit_lab.grpo import (
+        ADVANTAGES,
+        CORRECTIONS,
+        ESTIMATORS,
+        KL_ESTIMATORS,
+        OPTIMIZERS,
+        SAMPLERS,
+        STALENESS,
+    )
 
-    laboratory: those of what trains, too, which imports JAX; False: those that commands on logs choose from.
-    """
-    from bandit_lab.runs.diagnose.verdict import DIAGNOSTICS
-    from bandit_lab.runs.read import READERS
-    from bandit_lab.runs.trainers import REGISTRY
-
-    every: list[Registry[Any]] = [DIAGNOSTICS, READERS, REGISTRY]
-    if laboratory:
-        from bandit_lab.bandits import BANDITS
-        from bandit_lab.grpo import (
-            ADVANTAGES,
-            CORRECTIONS,
-            ESTIMATORS,
-            KL_ESTIMATORS,
-            OPTIMIZERS,
-            SAMPLERS,
-            STALENESS,
-        )
-
-        learner: list[Registry[Any]] = [
-            ADVANTAGES,
-            ESTIMATORS,
-            STALENESS,
-            OPTIMIZERS,
-            KL_ESTIMATORS,
-            SAMPLERS,
-            CORRECTIONS,
-        ]
-        every = [BANDITS, *learner, *every]
-    return {registry.kind: registry for registry in every}
+    learner: list[Registry[Any]] = [
+        BANDITS,
+        ADVANTAGES,
+        ESTIMATORS,
+        STALENESS,
+        OPTIMIZERS,
+        KL_ESTIMATORS,
+        SAMPLERS,
+        CORRECTIONS,
+    ]
+    return {registry.kind: registry for registry in learner}
 
 
-def chosen_from(laboratory: bool = True) -> dict[str, Registry[Any]]:
-    """Of every setting that chooses a variant: from what. laboratory: as `registries`."""
+def chosen_from() -> dict[str, Registry[Any]]:
+    """Of every setting that chooses a variant: from what."""
     from bandit_lab.app.engine import ENGINES
 
-    return {"engine": ENGINES, **registries(laboratory)}
+    return {"engine": ENGINES, **registries()}
 
 
 def load(
     names: Iterable[str],
     overrides: Iterable[str] = (),
     folder: str | None = None,
-    laboratory: bool = True,
-    only: str | None = None,
 ) -> None:
     """Import entry points and these modules, and make every variant known to Hydra, and every name that is chosen.
 
-    folder: of the user's configurations, whose choices stand before ours. laboratory: as `registries`. only: a command
-    whose settings are enough.
+    folder: of the user's configurations, whose choices stand before ours.
 
     Raises:
-      ValueError: something that cannot be imported, that registers nothing, a variant that exists already, or a reader
-        or trainer that is none: all of them are used, so that all are looked at.
+      ValueError: something that cannot be imported, that registers nothing, a variant that exists already.
     """
-    registries(laboratory)
+    registries()
     _load_entry_points()
-    _state["loaded"] |= laboratory
+    _state["loaded"] = True
     with _beside_working_directory():
         for name in names:
             before = _variants()
@@ -94,11 +81,7 @@ def load(
                 f"plugins: expected modules that can be imported, got {name!r}", partial(importlib.import_module, name)
             )
             _check_registers(name, _variants() > before)
-    for registry in registries(laboratory=False).values():
-        for variant in registry if not registry.given else ():
-            if registry.is_outside(variant):
-                registry.build(variant, {})
-    compose.register([*_choices(overrides, laboratory, folder)], folder, only)
+    compose.register([*_choices(overrides, folder)], folder)
 
 
 @contextlib.contextmanager
@@ -200,12 +183,10 @@ def _check_not_forgotten(registry: Registry[Any], name: str) -> None:
             raise ValueError(f"{group}: expected one of {', '.join(registry)}, or {beside}, got {name!r}")
 
 
-def _choices(
-    overrides: Iterable[str], laboratory: bool, folder: str | None
-) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _choices(overrides: Iterable[str], folder: str | None) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """(group, name, settings) of every variant, and of every other name that the overrides choose: an optimiser of
     optax, or a mistake that is judged where the variant is built."""
-    every = chosen_from(laboratory)
+    every = chosen_from()
     known = {group: every[group] for group in CHOICES if group in every}
     for group, registry in known.items():
         yield from ((group, name, settings_of(registry, name)) for name in registry)

@@ -15,7 +15,7 @@ from bandit_lab.app.document.as_page import as_html
 from bandit_lab.app.folder import store
 from bandit_lab.app.folder.manifest import CompileClock, manifest
 from bandit_lab.app.folder.store import INDEX, REPORT
-from bandit_lab.app.settings.config import SCHEMAS, computes
+from bandit_lab.app.settings.config import SCHEMAS
 from bandit_lab.app.terminal.commands import COMMANDS
 from bandit_lab.app.terminal.errors import Incomplete, Stopped, bad_input
 from bandit_lab.app.terminal.output import say
@@ -75,9 +75,7 @@ def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> No
         say(str(folder))
         raise
     except OSError as error:
-        from bandit_lab.runs.read import NoRoom
-
-        if error.errno not in DISK and not isinstance(error, NoRoom):
+        if error.errno not in DISK:
             raise
         raise Stopped(f"{error.filename or folder}: cannot be written ({error.strerror})") from error
     say(str(made if isinstance(made, Path) else folder))
@@ -99,16 +97,15 @@ def perform(command: str, plan: Any, folder: store.RunFolder, progress: Progress
 
 
 def _set_up(command: str, settings: Any) -> None:
-    """Plug-ins; where the command computes, double precision.
+    """Plug-ins, and double precision.
 
     The library itself never changes JAX's configuration.
     """
-    if computes(command):
-        import jax
+    import jax
 
-        jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_enable_x64", True)
     if hasattr(settings, "plugins"):
-        plugins.load(settings.plugins, laboratory=computes(command), only=None if computes(command) else command)
+        plugins.load(settings.plugins)
 
 
 class Checked(Protocol):

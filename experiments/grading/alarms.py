@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from grpo_clinic.monitor import Alarm, Monitor
+from grpo_clinic.readers.record import Curve
 
 from bandit_lab import _checks
 from bandit_lab.app.document import Block, Column, Document, Paragraph, Table, Value, Values
@@ -18,8 +20,6 @@ from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.lab.sick_runs.logs import as_curve
 from bandit_lab.lab.sick_runs.plant import load, plant_one
 from bandit_lab.lab.sick_runs.simulate import simulate_all
-from bandit_lab.runs.monitor import Alarm, Monitor
-from bandit_lab.runs.read.record import Curve
 from experiments.grading.diagnoses import SPLITS
 from experiments.grading.injections import FAILURES
 from experiments.shared import script

@@ -33,18 +33,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from grpo_clinic.diagnosis import DiagnoseSettings, Diagnosis, diagnose
+from grpo_clinic.diagnosis.outcomes import stalled
+from grpo_clinic.diagnosis.severity import severities
+from grpo_clinic.diagnosis.work import work
+from grpo_clinic.logs.gather import gather
+from grpo_clinic.logs.settings import DiagnosisSettings
+from grpo_clinic.monitor import Monitor
+from grpo_clinic.readers import Curve, RewardScale, Series
 from scipy import stats
 
 from bandit_lab._version import __version__
 from bandit_lab.lab.sick_runs.plant import load
-from bandit_lab.runs.diagnose import DiagnoseSettings, Diagnosis, diagnose
-from bandit_lab.runs.diagnose.outcomes import stalled
-from bandit_lab.runs.diagnose.severity import severities
-from bandit_lab.runs.diagnose.work import work
-from bandit_lab.runs.logs.gather import gather
-from bandit_lab.runs.logs.settings import DiagnosisSettings
-from bandit_lab.runs.monitor import Monitor
-from bandit_lab.runs.read import Curve, RewardScale, Series
 from experiments.grading import other_programs
 
 FIGURES = Path(__file__).parents[2] / "figures"
@@ -154,7 +154,7 @@ def judgements() -> dict[str, Judged]:
     """Every run of both folders that can be read, by name."""
     found: dict[str, Judged] = {}
     for name in FOLDERS:
-        logs = gather(DiagnosisSettings(logs_index=str(_folder(name) / "index.csv")), lambda done, total: None)
+        logs = gather(DiagnosisSettings(logs_index=str(_folder(name) / "index.csv")))
         found |= {log.name: Judged(work(log, DiagnoseSettings()), log.curve) for log in logs if log.curve is not None}
     return found
 
@@ -168,7 +168,7 @@ def pasted() -> dict[str, Any] | None:
     for name, label in load("real_runs")["pasted"].items():
         run = Run(name, label, name, "", folder / f"{name}.jsonl")
         try:
-            (log,) = gather(DiagnosisSettings(paths=[str(run.path)]), lambda done, total: None)
+            (log,) = gather(DiagnosisSettings(paths=(str(run.path),)))
         except ValueError:
             log = None
         said = None if log is None or log.curve is None else _grave(work(log, DiagnoseSettings()))

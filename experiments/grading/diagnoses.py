@@ -15,12 +15,13 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from grpo_clinic.diagnosis import FAILURES, OUTCOMES, DiagnoseSettings, diagnose
 from matplotlib.figure import Figure as Drawn
 from matplotlib.lines import Line2D
 from scipy.stats import beta
 
 from bandit_lab import _checks
-from bandit_lab.app.document import Block, Column, Document, Figure, On, Table, Values
+from bandit_lab.app.document import Block, Column, Document, Figure, On, Paragraph, Table, Values
 from bandit_lab.app.plots import style as s
 from bandit_lab.app.plots.heading import put_above
 from bandit_lab.app.settings.schema import PROBLEM, RUN, RunSettings, setting
@@ -29,8 +30,6 @@ from bandit_lab.lab.sick_runs.effects import effects, label
 from bandit_lab.lab.sick_runs.logs import as_curve
 from bandit_lab.lab.sick_runs.plant import load, plant
 from bandit_lab.lab.sick_runs.simulate import Simulated, simulate_all
-from bandit_lab.runs.diagnose import FAILURES, OUTCOMES, DiagnoseSettings, diagnose
-from bandit_lab.runs.logs.findings import paragraphs
 from experiments.grading import scores as scoring
 from experiments.grading.reward_only import RewardOnly, features, train
 from experiments.grading.scores import ScoredRun, grades, lacking
@@ -152,7 +151,7 @@ def blocks(found: dict[str, Any]) -> list[Block]:
     rows = list(zip(found["diagnose"]["failures"], found["reward_only"]["failures"], strict=True))
     table = Table(rows, columns, title=f"{found['runs']} simulated runs, {found['split']}", on=On.SHOWN)
     drawn = Figure(lambda: recall_figure(found), "recall against effect size", "recall")
-    return [Values(found, on=On.JSON), table, *paragraphs(_lines(found)), drawn]
+    return [Values(found, on=On.JSON), table, *(Paragraph(line, On.SHOWN) for line in _lines(found)), drawn]
 
 
 def _lines(found: dict[str, Any]) -> list[str]:

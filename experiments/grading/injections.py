@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-
-from bandit_lab.runs.read.record import Curve, Floats, Series
+from grpo_clinic.readers.record import Curve, Floats, Series
 
 Inject = Callable[[Curve, int, np.random.Generator], Curve]
 _FALL = 0.05

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bandit_lab.runs.read import Curve
+from grpo_clinic.readers import Curve
 
 DETECTORS = {
     "rldoctor": {

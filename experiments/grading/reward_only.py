@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from grpo_clinic.diagnosis import FAILURES, DiagnoseSettings, Diagnosis
+from grpo_clinic.diagnosis.collapse import collapse
+from grpo_clinic.diagnosis.excursions import noise_level
+from grpo_clinic.readers.record import Curve
 from scipy.optimize import minimize
 from scipy.special import expit
-
-from bandit_lab.runs.diagnose import FAILURES, DiagnoseSettings, Diagnosis
-from bandit_lab.runs.diagnose.collapse import collapse
-from bandit_lab.runs.diagnose.excursions import noise_level
-from bandit_lab.runs.read.record import Curve
 
 STORED = Path(__file__).with_name("reward_only.json")
 FEATURES = ("points", "start", "end", "middle", "climb", "late_slope", "half_time", "noise", "late_noise",

@@ -13,11 +13,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from grpo_clinic.diagnosis import FAILURES
 
 from bandit_lab.app.document import Value
 from bandit_lab.app.document.as_json import entries
 from bandit_lab.lab.sick_runs.simulate import Simulated
-from bandit_lab.runs.diagnose import FAILURES
 
 
 @dataclass(frozen=True)

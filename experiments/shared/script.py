@@ -6,6 +6,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from bandit_lab import _checks
 from bandit_lab._names import one_of
 from bandit_lab.app import plugins
@@ -40,14 +42,13 @@ def run(
     schema: type[RunSettings],
     prepare: Prepare,
     compute: Callable[[Any, Progress], Document],
-    computes: bool = True,
 ) -> int:
     """Work as a command of the package does: check, compute, write the run folder, print; the last line is the folder.
 
     Returns the exit code.
 
     about: the script's docstring, for `--help`. prepare: from (settings, keys that were given) to a plan with the
-    settings; raises ValueError. computes: with JAX, in double precision.
+    settings; raises ValueError.
     """
     if {"-h", "--help"} & set(arguments):
         say(_help(about or "", schema))
@@ -56,11 +57,8 @@ def run(
         settings = read(schema, arguments)
         folder = Path(settings.run_dir) if settings.run_dir else default_folder(name)
         store.check_folder(folder, settings.overwrite, False)
-        if computes:
-            import jax
-
-            jax.config.update("jax_enable_x64", True)
-        plugins.load(settings.plugins, laboratory=computes)
+        jax.config.update("jax_enable_x64", True)
+        plugins.load(settings.plugins)
         plan = prepare(settings, frozenset(one.partition("=")[0] for one in arguments))
         store.create_folder(folder)
     except ValueError as error:

@@ -10,7 +10,6 @@ import pytest
 from bandit_lab.app.chunks import durable, run
 from bandit_lab.app.cli import main
 from bandit_lab.app.folder.outputs import begins, file_in
-from bandit_lab.app.folder.store import RunFolder
 
 SWEEP = [
     *("sweep", "quiet=true", "dynamics=mean_field", "sweep.refresh_interval=[1,4]", "sweep.learning_rate.num=8"),
@@ -147,20 +146,6 @@ def test_overwriting_leaves_what_a_run_did_not_write(copied):
     assert sweep(copied, "overwrite=true", "pictures=false") == 0
     names = {path.name for path in copied.iterdir()}
     assert names == {"config.yaml", "summary.json", "manifest.json", "results.zarr", "holiday.png"}
-
-
-def test_a_run_does_not_read_what_it_writes_over(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    Path("run").mkdir()
-    folder = RunFolder(Path("run"))
-    folder.open("run_dir: null\noverwrite: false\n")
-    folder.write_summary({"log_history": [{"step": i, "reward": 0.5 + 0.001 * i} for i in range(60)]})
-    folder.write_manifest({"command": "predict", "config_hash": "x"})
-    before = Path("run/summary.json").read_bytes()
-    for how in ("run/summary.json", "run", str(Path("run/summary.json").resolve())):
-        assert main(["fit", how, "run_dir=run", "overwrite=true"]) == 2
-        assert "run_dir: expected a folder that does not hold" in capsys.readouterr().err
-    assert Path("run/summary.json").read_bytes() == before
 
 
 def test_a_page_takes_the_place_of_its_own_page_alone(tmp_path):

@@ -13,6 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from grpo_clinic.logs.gather import Log
+from grpo_clinic.logs.pieces import LogPiece, worked
+from grpo_clinic.logs.settings import FitSettings
+from grpo_clinic.readers import Curve, RewardScale, Series
 from settings import nightly_but
 
 from bandit_lab.app import plugins
@@ -23,10 +27,6 @@ from bandit_lab.app.engine.dask import _local_cluster, gpus
 from bandit_lab.app.settings.config import SweepSettings
 from bandit_lab.app.terminal.errors import Stopped
 from bandit_lab.app.terminal.progress import Progress
-from bandit_lab.runs.logs.gather import Log
-from bandit_lab.runs.logs.pieces import LogPiece, worked
-from bandit_lab.runs.logs.settings import FitSettings
-from bandit_lab.runs.read import Curve, RewardScale, Series
 
 pytest.importorskip("distributed", reason="the optional package distributed is not installed")
 
@@ -374,7 +374,7 @@ def test_every_worker_of_this_machine_has_a_gpu_of_its_own(monkeypatch, workers,
 
 
 WAITS = """import os, pathlib, time
-from bandit_lab.runs.diagnose import Finding, register_diagnostic
+from grpo_clinic.diagnosis import Finding, register_diagnostic
 
 @register_diagnostic("waits")
 def waits(curve, settings, group_size=None):
@@ -389,33 +389,6 @@ def written(folder):
     """The bytes of a run folder, but for times and settings."""
     every = (path for path in folder.rglob("*") if path.is_file() and path.name not in ("manifest.json", "config.yaml"))
     return {str(path.relative_to(folder)): path.read_bytes() for path in every}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command", ["diagnose", "fit"])
-def test_many_logs_on_workers_give_the_bytes_of_one_process(tmp_path, monkeypatch, command):
-    """One worker is killed at a log. A log without a curve stays a row. The plug-in's source travels."""
-    (tmp_path / "waiting.py").write_text(WAITS)
-    random = np.random.default_rng(5)
-    for name in "abcd":
-        reward = 0.3 + 0.4 * (1 - np.exp(-np.arange(60) / 12)) + random.normal(0, 0.02, 60)
-        (tmp_path / f"{name}.csv").write_text("step,reward\n" + "".join(f"{i},{x}\n" for i, x in enumerate(reward)))
-    (tmp_path / "nothing.csv").write_text("step,other\n1,2\n")
-    logs = ("a.csv", "b.csv", "nothing.csv", "c.csv", "d.csv")
-    arguments = ["bandit_lab", command, *logs, "plugins=[waiting]"]
-    code, told, err = ended(started([*arguments, "run_dir=here"], cwd=tmp_path))
-    assert (code, "1 of 5 logs gave no curve" in err) == (1, True)
-    (tmp_path / "at_work").mkdir()
-    monkeypatch.setitem(ENVIRONMENT, "AT_WORK", str(tmp_path / "at_work"))
-    process = started([*arguments, "run_dir=dask", *WORKERS], cwd=tmp_path)
-    wait_for(lambda: list((tmp_path / "at_work").iterdir()), process)
-    (first, *_) = (tmp_path / "at_work").iterdir()
-    os.kill(int(first.name), signal.SIGKILL)
-    code, told_there, err = ended(process)
-    assert (code, "1 of 5 logs gave no curve" in err, err.count("\n")) == (1, True, 1)
-    assert told_there.replace("dask", "here") == told
-    assert {path.name for path in (tmp_path / "at_work").iterdir()} > {first.name}  # another one has done its log
-    assert written(tmp_path / "dask") == written(tmp_path / "here")
 
 
 def test_what_an_engine_finds_in_logs_is_at_its_log_and_a_failure_has_its_name(monkeypatch):

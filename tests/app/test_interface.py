@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -53,7 +51,6 @@ KEYWORDS = {
         ["sweep.learning_rate={num: 3}", "sampled.start=initial", "optimizer=adam", "optimizer.options.b2=0.99",
          "momentum=0.5"],
     ),
-    "fit": ({"paths": ["a=b, ${c}.json"], "where": "a=b"}, ["where=a=b", "--", "a=b, ${c}.json"]),
 }  # fmt: skip
 
 
@@ -69,7 +66,7 @@ def test_keywords_are_the_settings_of_the_command_line(command):
     assert explicit == explicit_keys(overrides) | {"run_dir"}
 
 
-@pytest.mark.parametrize("command", [name for name in SCHEMAS if name != "watch"])
+@pytest.mark.parametrize("command", SCHEMAS)
 def test_defaults_are_those_of_the_command_line(command):
     plugins.load([])
     with compose.hydra_ready():
@@ -79,7 +76,7 @@ def test_defaults_are_those_of_the_command_line(command):
     assert without == expected | {key: None for key in ("cache",) if key in expected}
 
 
-SIGNED = ("predict", "sweep", "reproduce", "fit", "diagnose", "explore", "check", "watch")
+SIGNED = ("predict", "sweep", "reproduce", "explore", "check")
 
 
 def test_a_document_holds_what_the_command_writes_and_nothing_is_printed_or_left(tmp_path, capsys):
@@ -217,56 +214,11 @@ def test_a_variant_is_checked_as_an_object(capsys):
 
 def test_the_module_shows_its_functions_alone():
     assert dir(bl) == sorted(bl.__all__)
-    assert set(interface.__all__) | {"Monitor", "__version__"} == set(bl.__all__)
-
-
-def test_a_log_is_watched_to_its_end(capsys):
-    """A reward that collapses halfway: what is found at the end is what `diagnose` finds, and nothing is printed."""
-    rng = np.random.default_rng(0)
-    falls = [float(0.2 + 0.6 * min(i / 100, 1) * (i < 200) + 0.02 * rng.normal()) for i in range(400)]
-    Path("run.jsonl").write_text("".join(f'{{"step": {i}, "reward": {value}}}\n' for i, value in enumerate(falls)))
-    found = bl.watch("run.jsonl", idle=0.2, every=0.1, run_dir="watched")
-    assert capsys.readouterr() == ("", "")
-    assert found.verdict == bl.diagnose("run.jsonl").verdict != ["stable"]
-    assert all(name.replace("_", " ") in Path("watched/page.html").read_text() for name in found.verdict)
-    with pytest.raises(ValueError, match="paths: expected one log or folder"):
-        bl.watch()
+    assert set(interface.__all__) | {"__version__"} == set(bl.__all__)
 
 
 ROWS = [{"step": 2 * i, "reward": 0.5 + 0.3 * np.sin(i / 5), "entropy": 1 / (i + 1)} for i in range(100)]
 FRAME = pandas.DataFrame(ROWS)
-
-
-@pytest.mark.parametrize("log", [ROWS, FRAME, FRAME.set_index("step"), dict(FRAME), FRAME.to_dict("list")])
-def test_a_log_may_be_rows_a_frame_or_columns(log):
-    Path("log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    expected, found = bl.diagnose("log.jsonl").logs[0], bl.diagnose(log).logs[0]
-    apart = {"log", "path", "page"}
-    assert {key: found[key] for key in found if key not in apart} == {
-        key: expected[key] for key in expected if key not in apart
-    }
-    assert [path.name for path in Path().iterdir()] == ["log.jsonl"]
-
-
-def test_a_log_may_be_rewards_alone_and_what_a_frame_lacks_is_missing():
-    rewards = jnp.linspace(0.2, 0.8, 40)
-    found = bl.fit(rewards, models=["constant"])
-    assert (found.n_points, found.steps) == (40, [1, 40])
-    assert bl.fit(pandas.Series(rewards), models=["constant"]).parameters == found.parameters
-    sparse = [0.5 if step % 5 == 0 else float("nan") for step in range(40)]
-    judged = bl.diagnose(pandas.DataFrame({"reward": np.asarray(rewards), "eval_reward": sparse}), ROWS)
-    assert judged.table("logs")["n_points"].tolist() == [40, 100]
-    assert judged.logs[0].scores.reward_hacking is not None
-    for wrong in ([], 3, np.zeros((2, 2)), ["a", 1.0]):
-        with pytest.raises(ValueError, match=r"paths: expected a path, rows, a frame, columns or rewards \[n\], got"):
-            bl.diagnose(wrong)
-
-
-def test_the_clinic_needs_no_jax():
-    Path("log.json").write_text(json.dumps({"log_history": [{"step": i, "reward": 0.5} for i in range(40)]}))
-    code = "import sys; sys.modules['jax'] = None; import bandit_lab as bl; print(bl.diagnose('log.json').verdict)"
-    command = [sys.executable, "-c", code]
-    assert "stalled" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def test_what_is_swept_must_be_traced():
@@ -277,7 +229,7 @@ def test_what_is_swept_must_be_traced():
 
 
 @pytest.mark.slow
-def test_a_sweep_and_a_fit_are_documents_too(capsys):
+def test_a_sweep_is_a_document_too(capsys):
     few = {"sweep": {"refresh_interval": [2], "learning_rate": {"num": 4}}, "momentum": 0.5, "dynamics": "mean_field"}
     found = bl.sweep(**few, pictures=False)
     assert capsys.readouterr() == ("", "")
@@ -285,11 +237,6 @@ def test_a_sweep_and_a_fit_are_documents_too(capsys):
     assert found.data["threshold_exact"].attrs["units"]
     row = found.table("threshold").iloc[0]
     assert row["exact"] == pytest.approx(found.data["threshold_exact"].item())
-    log = {"log_history": [{"step": i, "reward": 0.5 + 0.01 * (i % 3)} for i in range(40)]}
-    Path("log.json").write_text(json.dumps(log))
-    fitted = bl.fit("log.json", models=["constant"])
-    assert len(fitted.table("logs")) == 1
-    assert [path.name for path in Path().iterdir()] == ["log.json"]
 
 
 def test_results_are_drawn_whole_or_on_given_axes():
@@ -312,21 +259,12 @@ def test_results_are_drawn_whole_or_on_given_axes():
     assert not any(box.overlaps(shown.get_window_extent()) for box in names.values())
     told = {text.get_text() for text in shown.get_texts()} | {name.replace("\n", " ") for name in names}
     assert {text.get_text().replace("\n", " ") for text in found.plot(ax=whole, momentum=0.5).texts} <= told
-    rng = np.random.default_rng(0)
-    log = [{"step": i, "reward": float(0.5 + 0.3 * np.sin(i / 5) + 0.02 * rng.normal())} for i in range(100)]
-    Path("log.json").write_text(json.dumps({"log_history": log}))
-    for judged in (bl.diagnose("log.json"), bl.fit("log.json")):
-        whole, part = judged.plot(), judged.plot(ax=plt.figure().subplots())
-        assert whole.figure is not part.figure
-        assert part.get_ylabel() == "reward"
-        assert part.get_legend() is not None
-    for drawn in (found, bl.diagnose("log.json"), bl.fit("log.json")):
-        column = drawn.plot(ax=plt.figure(figsize=(3.4, 3.4), layout="constrained").subplots())
-        column.figure.draw_without_rendering()
-        legend = column.get_legend().get_window_extent()  # below the axes, where it hides no data, and whole
-        assert not legend.overlaps(column.get_window_extent())
-        assert 0 <= legend.x0 < legend.x1 <= column.figure.bbox.x1
-        assert legend.y0 >= 0
+    column = found.plot(ax=plt.figure(figsize=(3.4, 3.4), layout="constrained").subplots())
+    column.figure.draw_without_rendering()
+    legend = column.get_legend().get_window_extent()  # below the axes, where it hides no data, and whole
+    assert not legend.overlaps(column.get_window_extent())
+    assert 0 <= legend.x0 < legend.x1 <= column.figure.bbox.x1
+    assert legend.y0 >= 0
     plt.close("all")
     with pytest.raises(ValueError, match=r"plot: expected .* picture \(of branch, .* got Prediction"):
         bl.predict().plot()

@@ -64,11 +64,6 @@ SUMMARIES = {
         {"drift": "G = 8", "stiffness": 0.25, "exact/law least": 2.0, "largest error": 1e-5, "sampled/exact most": 0.5,
          "exact, eta most": 2.0},
     ),
-    "fit": (
-        {"logs": [{"model": "constant", "r_squared": 0.5}, {"model": None, "r_squared": None}]},
-        {"logs": 2, "fitted": 1, "constant": 1, "median R^2": 0.5},
-    ),
-    "diagnose": ({"logs": [{"verdict": ["healthy"]}, {"verdict": []}]}, {"logs": 2, "healthy": 1}),
     "reproduce": ({"claims": [{"holds": True}, {"holds": False}]}, {"claims": 2, "hold": 1}),
     "check": ({"checks": [1, 2, 3], "failed": 1}, {"checks": 3, "failed": 1}),
 }  # fmt: skip

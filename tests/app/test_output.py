@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bandit_lab.app.cli import main
-from bandit_lab.app.folder.store import RunFolder
-from bandit_lab.app.terminal import output, report
+from bandit_lab.app.terminal import output
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,29 +39,6 @@ def test_a_full_stdout_is_said_and_the_run_is_finished(tmp_path):
     text = f"stdout: cannot be written (No space left on device); the run is finished: {tmp_path / 'run'}\n"
     assert (code, err) == (1, f"bandit_lab predict: {text}")
     assert (tmp_path / "run" / "manifest.json").exists()
-
-
-LOG = "step,reward,entropy\n" + "".join(f"{i},{1 - 0.9**i},{0.5}\n" for i in range(60))
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["predict"],
-        ["fit", "log.csv", "pictures=false", "report=false", "models=[single_exponential]"],
-        ["diagnose", "log.csv", "pictures=false", "report=false"],
-    ],
-)
-def test_nothing_is_printed_before_the_manifest(arguments, tmp_path, monkeypatch):
-    """All commands print with `report.show`; `sweep`, `check` and `reproduce` end with the same two lines."""
-    monkeypatch.chdir(tmp_path)
-    Path("log.csv").write_text(LOG)
-    order, write, show = [], RunFolder.write_manifest, report.show
-    monkeypatch.setattr(RunFolder, "write_manifest", lambda *a: order.append("manifest") or write(*a))
-    monkeypatch.setattr(report, "show", lambda *a: order.append("show") or show(*a))
-    assert main([arguments[0], "run_dir=run", "quiet=true", *arguments[1:]]) == 0
-    assert order[0] == "manifest"
-    assert "show" in order
 
 
 def test_a_process_without_stdout_prints_nowhere(monkeypatch):

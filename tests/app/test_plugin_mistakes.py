@@ -263,19 +263,6 @@ def test_a_mistake_in_a_memory_or_an_optimiser_is_one_line(folder, capsys):
     assert "mine.py:7): returned: expected an optax.GradientTransformation, got function" in said
 
 
-def test_a_mistake_in_a_diagnostic_is_one_line(folder, capsys):
-    (folder / "log.csv").write_text("step,reward\n" + "".join(f"{i},{i / 40}\n" for i in range(40)))
-    for body, got in (("1 / 0", "ZeroDivisionError: division by zero (mine.py:6)"), ("0.5", "float")):
-        sys.modules.pop("mine", None)
-        plugins.registries()["diagnostic"]._builders.pop("mine", None)
-        (folder / "mine.py").write_text(
-            "from bandit_lab.runs.diagnose import register_diagnostic\n\n\n"
-            f'@register_diagnostic("mine")\ndef mine(curve, settings, group_size=None):\n    return {body}\n'
-        )
-        said = refused(capsys, "diagnose", "log.csv")
-        assert f"mine(curve of 24 points, settings, group_size): expected a Finding, got {got}" in said
-
-
 def test_sweep_and_check_refuse_the_same_and_the_traceback_is_there_for_who_asks(folder, capsys, monkeypatch):
     (folder / "mine.py").write_text(BANDIT.replace(*MISTAKES["no [None]"][0]))
     assert "log_policy(theta [1])" in refused(capsys, "sweep", "bandit=mine")

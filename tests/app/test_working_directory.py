@@ -17,28 +17,30 @@ PLANTED = {
     "x-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: x\nVersion: 1.0\n",
 }
 RUN = {
-    "diagnose": ["diagnose", "log.jsonl"],
-    "fit": ["fit", "log.jsonl", "models=[constant]"],
-    "watch": ["watch", "log.jsonl", "seconds=0.1", "every=0.1"],
     "predict": ["predict"],
     "sweep": ["sweep", "sweep.refresh_interval=[1]", "sweep.learning_rate=[0.1]", "seeds=8", "steps=10"],
     "reproduce": ["reproduce", "phase_diagrm"],
     "explore": ["explore", "open=false"],
     "help": ["--help"],
 }
-WAYS = {
-    "module": [sys.executable, "-m", "bandit_lab"],
-    "script": [str(Path(sys.executable).with_name("bandit-lab"))],
+CLINIC = {
+    "diagnose": ["diagnose", "log.jsonl"],
+    "fit": ["fit", "log.jsonl", "--models", "constant"],
+    "watch": ["watch", "log.jsonl", "--seconds", "0.1", "--every", "0.1"],
 }
-SHORT = ("diagnose", "predict")
+BESIDE = Path(sys.executable).parent
+WAYS = {"module": [sys.executable, "-m", "bandit_lab"], "script": [str(BESIDE / "bandit-lab")]}
+CLINIC_WAYS = {"module": [sys.executable, "-m", "grpo_clinic"], "script": [str(BESIDE / "grpo-clinic")]}
+SHORT = ("predict", "diagnose")
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
-    "command", [pytest.param(name, marks=() if name in SHORT else pytest.mark.nightly) for name in RUN]
+    "command", [pytest.param(name, marks=() if name in SHORT else pytest.mark.nightly) for name in RUN | CLINIC]
 )
 def test_nothing_of_the_working_directory_is_run(command, way, tmp_path):
-    if not Path(WAYS[way][0]).exists():
+    begin, rest = (WAYS[way], RUN[command]) if command in RUN else (CLINIC_WAYS[way], CLINIC[command])
+    if not Path(begin[0]).exists():
         pytest.skip("the script is not installed beside this Python")
     for name, text in PLANTED.items():
         place = tmp_path / name
@@ -47,7 +49,7 @@ def test_nothing_of_the_working_directory_is_run(command, way, tmp_path):
         place.write_text(text or seen)
     rows = [{"step": n, "reward": 0.1 + 0.01 * n} for n in range(40)]
     (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    done = subprocess.run([*WAYS[way], *RUN[command]], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run([*begin, *rest], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 2), done.stderr[-2000:]
     assert not (tmp_path / "seen").exists(), (tmp_path / "seen").read_text()
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from grpo_clinic.monitor import Monitor, spending
 
 from bandit_lab.app.terminal.progress import Progress
-from bandit_lab.runs.monitor import Monitor, spending
 from experiments.grading import alarms
 from experiments.shared import script
 
@@ -73,7 +73,7 @@ def test_the_simulated_score_is_printed_and_written(capsys, monkeypatch):
 
 def numbered(seed):
     """A healthy curve of 120 rows with what the injections need."""
-    from bandit_lab.runs.read import Curve, RewardScale, Series
+    from grpo_clinic.readers import Curve, RewardScale, Series
 
     rng, step = np.random.default_rng(seed), np.arange(1.0, 121)
     reward = 0.1 + 0.7 * (1 - np.exp(-step / 30)) + 0.03 * rng.normal(size=120)
@@ -94,9 +94,10 @@ REAL = Path(os.environ.get("BANDIT_LAB_LOGS", ""))
 @pytest.mark.skipif(not os.environ.get("BANDIT_LAB_LOGS"), reason="BANDIT_LAB_LOGS does not name a folder with logs")
 def test_real_runs_without_a_failure_raise_few_alarms(capsys):
     """Of the public runs in which `diagnose` finds no failure at their end, at most 5 % raised an alarm on the way."""
+    from grpo_clinic.diagnosis import diagnose
+    from grpo_clinic.logs.gather import gather
+
     from bandit_lab.app.settings.config import DiagnosisSettings
-    from bandit_lab.runs.diagnose import diagnose
-    from bandit_lab.runs.logs.gather import gather
 
     logs = gather(DiagnosisSettings(logs_index=str(REAL / "index.csv")), lambda done, total: None)
     judged, wrong = 0, []

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from grpo_clinic.diagnosis import FAILURES, DiagnoseSettings
 
 from bandit_lab.lab.sick_runs.effects import effects, label
 from bandit_lab.lab.sick_runs.logs import as_curve
 from bandit_lab.lab.sick_runs.plant import draw, load, plant, plant_one
 from bandit_lab.lab.sick_runs.simulate import simulate_all, with_rates
-from bandit_lab.runs.diagnose import FAILURES, DiagnoseSettings
 from bandit_lab.theory import thresholds
 from experiments.grading import diagnoses, scores
 from experiments.grading.diagnoses import SPLITS

@@ -1,8 +1,8 @@
 """What other programs are fed, and how their findings are counted."""
 
 import numpy as np
+from grpo_clinic.readers import Curve, RewardScale, Series
 
-from bandit_lab.runs.read import Curve, RewardScale, Series
 from experiments.grading import other_programs
 
 
@@ -45,7 +45,7 @@ def test_findings_count_from_a_warning_on_in_our_names():
 
 
 def test_every_translation_is_a_name_of_ours():
-    from bandit_lab.runs.diagnose.evidence import CAUSES_FIRST
+    from grpo_clinic.diagnosis.evidence import CAUSES_FIRST
 
     ours = {name for names in other_programs.DETECTORS.values() for name in names.values()}
     assert ours <= set(CAUSES_FIRST)

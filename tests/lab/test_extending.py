@@ -10,13 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from grpo_clinic.readers import read
 
 from bandit_lab.app import plugins
 from bandit_lab.app.cli import main
 from bandit_lab.grpo import ADVANTAGES
 from bandit_lab.grpo.advantage.base import drawn_advantages
 from bandit_lab.lab.check import CHECKS, run_check, subject_of
-from bandit_lab.runs.read import read
 
 PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
 EXAMPLE = re.compile(

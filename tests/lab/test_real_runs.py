@@ -5,9 +5,9 @@ import sys
 import numpy as np
 import pytest
 import xarray
+from grpo_clinic.fitting import fit_many
 
 from bandit_lab.lab.reproduce.experiment import Unavailable, discover, read_setting
-from bandit_lab.runs.fit import fit_many
 
 
 @pytest.fixture

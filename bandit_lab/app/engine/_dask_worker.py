@@ -8,6 +8,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import jax
 from distributed import WorkerPlugin
 
 from bandit_lab._version import __version__
@@ -18,14 +19,13 @@ from bandit_lab.app.chunks import Attempt, Work, attempt, key_of
 class Ready(WorkerPlugin):
     """Prepares each worker, also one that comes later: double precision, the plug-ins' files.
 
-    laboratory: what is computed needs JAX.
     ours: the workers end with the client. Ctrl-C is for it alone, though a terminal sends it to a whole group.
     """
 
     name = "bandit_lab"
 
-    def __init__(self, names: Sequence[str], ours: bool, laboratory: bool) -> None:
-        self.names, self.ours, self.laboratory = list(names), ours, laboratory
+    def __init__(self, names: Sequence[str], ours: bool) -> None:
+        self.names, self.ours = list(names), ours
         self.files = {_relative(one): path.read_bytes() for name in names for one, path in _beside(name).items()}
 
     def setup(self, worker: Any) -> None:
@@ -37,11 +37,8 @@ class Ready(WorkerPlugin):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
         sys.path.insert(0, str(folder))
-        if self.laboratory:
-            import jax
-
-            jax.config.update("jax_enable_x64", True)
-        plugins.load(self.names, laboratory=self.laboratory)
+        jax.config.update("jax_enable_x64", True)
+        plugins.load(self.names)
 
 
 def _beside(name: str) -> dict[str, Path]:
@@ -58,14 +55,10 @@ def _relative(module: str) -> str:
     return f"{path}/__init__.py" if hasattr(sys.modules[module], "__path__") else f"{path}.py"
 
 
-def signature(laboratory: bool) -> dict[str, Any]:
-    """Versions and device of this process. laboratory: what is computed needs JAX."""
-    versions = {name: metadata.version(name) for name in (["jaxlib"] if laboratory else ["numpy", "scipy"])}
-    if not laboratory:
-        return versions | {"bandit_lab": __version__}
-    import jax
-
-    return versions | {"bandit_lab": __version__, "device": jax.devices()[0].device_kind}
+def signature() -> dict[str, Any]:
+    """Versions and device of this process."""
+    versions = {"jaxlib": metadata.version("jaxlib"), "bandit_lab": __version__}
+    return versions | {"device": jax.devices()[0].device_kind}
 
 
 def computed(packed: bytes, key: str) -> Attempt:

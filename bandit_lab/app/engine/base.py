@@ -11,10 +11,9 @@ from bandit_lab.app.chunks import Attempts
 class Engine(Protocol):
     """A place where chunks are computed."""
 
-    def opened(self, plugins: Sequence[str], laboratory: bool = True) -> AbstractContextManager[Attempts]:
+    def opened(self, plugins: Sequence[str]) -> AbstractContextManager[Attempts]:
         """Inside, chunks can be computed. plugins: as the setting of that name.
 
-        laboratory: what is computed needs JAX; False: it works on logs, and no process imports JAX for it.
 
         Raises:
           ValueError: nobody is there to compute, or somebody with other versions.

@@ -52,7 +52,7 @@ class Dask:
             _checks.require(there, "engine.scheduler_file", "a file that a scheduler wrote", self.scheduler_file)
 
     @contextmanager
-    def opened(self, plugins: Sequence[str], laboratory: bool = True) -> Iterator[Attempts]:
+    def opened(self, plugins: Sequence[str]) -> Iterator[Attempts]:
         """With workers that have the plug-ins and the same versions and device as this process.
 
         Raises:
@@ -60,17 +60,17 @@ class Dask:
         """
         from bandit_lab.app.engine._dask_worker import Ready, signature
 
-        with self._place(laboratory) as (key, place), _client(key, place) as client:
-            ready = Ready(plugins, key == "workers", laboratory)
-            ours = signature(laboratory)
-            for worker, theirs in _signatures(client, ready, partial(signature, laboratory)).items():
+        with self._place() as (key, place), _client(key, place) as client:
+            ready = Ready(plugins, key == "workers")
+            ours = signature()
+            for worker, theirs in _signatures(client, ready, signature).items():
                 other = ", ".join(name for name in ours if theirs.get(name) != ours[name])
                 got = f"another {other} on {worker}"
                 _checks.require(theirs == ours, "engine", "workers of the same versions", got)
             yield partial(_attempts, client)
 
     @contextmanager
-    def _place(self, laboratory: bool) -> Iterator[tuple[str, Any]]:
+    def _place(self) -> Iterator[tuple[str, Any]]:
         """Where a client finds the scheduler: the setting that says it, and its value."""
         if self.address is not None:
             yield "address", self.address
@@ -78,7 +78,7 @@ class Dask:
             yield "scheduler_file", self.scheduler_file
         else:
             sys.warnoptions.append("ignore:resource_tracker")  # of multiprocessing's, that outlives us after Ctrl-C
-            with _local_cluster(self.workers, gpus() if laboratory else []) as cluster:
+            with _local_cluster(self.workers, gpus()) as cluster:
                 yield "workers", cluster
 
 

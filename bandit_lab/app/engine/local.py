@@ -14,6 +14,6 @@ class Local:
     """This process: one chunk after another, each on all of its devices."""
 
     @contextmanager
-    def opened(self, plugins: Sequence[str], laboratory: bool = True) -> Iterator[Attempts]:
+    def opened(self, plugins: Sequence[str]) -> Iterator[Attempts]:
         """At once."""
         yield one_after_another

@@ -68,10 +68,8 @@ def _holds(ours: Ours, path: Path) -> bool:
 
 
 def _is_read(path: Path, read: Path) -> bool:
-    """Whether writing `path` changes what is read from `read`: the same file under any name, or one more log in it."""
-    from bandit_lab.runs.read.folder import may_be_log
-
+    """Whether writing `path` changes what is read from `read`: the same file, or one more in its folder."""
     if path.exists() and read.exists() and path.samefile(read):
         return True
     own, other = Path(os.path.realpath(path)), Path(os.path.realpath(read))
-    return own == other or (other in own.parents and other.is_dir() and may_be_log(own.name))
+    return own == other or (other in own.parents and other.is_dir())

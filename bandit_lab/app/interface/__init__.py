@@ -21,7 +21,6 @@ import numpy as np
 from bandit_lab._names import did_you_mean
 from bandit_lab.app.document import Document
 from bandit_lab.app.interface.keywords import call, composed, finished, plain, working
-from bandit_lab.app.interface.logs import Log
 from bandit_lab.app.interface.signatures import with_settings
 from bandit_lab.app.settings.config import TRACED, SimulationSettings
 from bandit_lab.app.settings.schema import CompilingSettings
@@ -34,15 +33,12 @@ if TYPE_CHECKING:
 __all__ = [
     "branch",
     "check",
-    "diagnose",
     "explore",
-    "fit",
     "load",
     "predict",
     "reproduce",
     "simulate",
     "sweep",
-    "watch",
 ]
 
 
@@ -136,52 +132,12 @@ def check(**settings: Any) -> Document:
     return call("check", settings)
 
 
-@with_settings("fit")
-def fit(*paths: Log, **settings: Any) -> Document:
-    """Closed-form laws on reward logs, with intervals: `python -m bandit_lab fit`.
-
-    Args:
-      paths: log files and folders; a log may also be a frame of pandas, a trainer's list of rows
-        (`trainer.state.log_history`), a dictionary of columns, or an array of rewards [n], one per step. settings:
-        `models`, `learning_rate`, `momentum`, ...
-
-    Returns:
-      A document; `table("logs")` has a row per log. `incomplete` says which logs have no curve.
-
-    Raises:
-      ValueError: as `predict`; no log that can be read.
-    """
-    return call("fit", settings, paths)
-
-
-@with_settings("diagnose")
-def diagnose(*paths: Log, **settings: Any) -> Document:
-    """The four failure modes on reward logs: `python -m bandit_lab diagnose`. As `fit`."""
-    return call("diagnose", settings, paths)
-
-
-@with_settings("watch")
-def watch(*paths: str | Path, **settings: Any) -> Document:
-    """Diagnose a log again whenever it has grown: `python -m bandit_lab watch`. An interrupt ends it.
-
-    Args:
-      paths: one log or folder; it need not exist yet. settings: `idle` and `seconds` [s] end it, `run_dir`, ...
-
-    Returns:
-      The last diagnosis. Nothing is printed.
-
-    Raises:
-      ValueError: as `predict`.
-    """
-    return call("watch", settings, paths)
-
-
 @with_settings("explore")
-def explore(*paths: Log, **settings: Any) -> "Map":
+def explore(*paths: str | Path, **settings: Any) -> "Map":
     """The stability map as one interactive page: `python -m bandit_lab explore`. A notebook shows it.
 
     Args:
-      paths: a run's log, as in `fit`, and its configuration, or a sweep's folder: laid into the map.
+      paths: a sweep's folder, laid into the map.
       settings: where the page begins (`refresh_interval` [steps], `learning_rate` [logits per unit gradient],
         `staleness`, ...); `run_dir`, the folder to write `map.html` into; `open`, whether a browser
         opens that file (here: false).

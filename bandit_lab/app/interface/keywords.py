@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab.app.document import ABSENT, Block, Column, Document, On, Table, Values
-from bandit_lab.app.interface.logs import Log, files
 from bandit_lab.app.interface.objects import by_name, in_double
-from bandit_lab.app.settings.config import CHOICES, SCHEMAS, computes
+from bandit_lab.app.settings.config import CHOICES, SCHEMAS
 from bandit_lab.app.settings.schema import is_name
 
 OPEN = ("sweep", "options", "diagnostic", "optimizer.options")
@@ -26,7 +25,7 @@ KEPT_BETWEEN_RUNS = ("cache",)
 _LONGEST = 600  # characters of a mistake: an array may be long
 
 
-def call(command: str, keywords: Mapping[str, Any], paths: tuple[Log, ...] = ()) -> Document:
+def call(command: str, keywords: Mapping[str, Any], paths: tuple[str | Path, ...] = ()) -> Document:
     """A command's result. Raises ValueError for bad input, with the text of the command line."""
     from bandit_lab.app import runner
 
@@ -40,7 +39,7 @@ def call(command: str, keywords: Mapping[str, Any], paths: tuple[Log, ...] = ())
 
 
 @contextlib.contextmanager
-def working(command: str, keywords: Mapping[str, Any], paths: tuple[Log, ...] = ()) -> Iterator[dict[str, Any]]:
+def working(command: str, keywords: Mapping[str, Any], paths: tuple[str | Path, ...] = ()) -> Iterator[dict[str, Any]]:
     """Inside, a command may work; yields its keywords with the paths among them, and names in place of objects.
 
     Raises:
@@ -49,8 +48,8 @@ def working(command: str, keywords: Mapping[str, Any], paths: tuple[Log, ...] = 
     from bandit_lab.app.terminal.errors import one_line
 
     try:
-        with settings_of_others_kept(computes(command)), by_name(keywords) as named, files(paths) as read:
-            yield named | ({"paths": read} if read else {})
+        with settings_of_others_kept(), by_name(keywords) as named:
+            yield named | ({"paths": [str(path) for path in paths]} if paths else {})
     except Exception as error:
         text = one_line(error, command)
         if text is None:
@@ -76,7 +75,7 @@ def composed(command: str, keywords: dict[str, Any]) -> tuple[Any, frozenset[str
         modules = [plugins.module_named(str(one)) for one in listed]
         keywords = keywords | {"plugins": modules}
     choices, values = _choices(command, keywords), dict(_flat(command, keywords))
-    plugins.load(modules if isinstance(modules, list) else (), choices, laboratory=computes(command))
+    plugins.load(modules if isinstance(modules, list) else (), choices)
     with compose.hydra_ready():
         config = compose.composed(command, choices)
     for key, value in values.items():
@@ -157,14 +156,14 @@ def plain(key: str, value: Any) -> Any:
 
 
 @contextlib.contextmanager
-def settings_of_others_kept(computing: bool) -> Iterator[None]:
+def settings_of_others_kept() -> Iterator[None]:
     """Inside, JAX computes in double precision where it is asked to. Afterwards that is as before, and so is Hydra,
-    where it runs the caller. computing: whether JAX is needed at all."""
+    where it runs the caller."""
     from hydra.core.hydra_config import HydraConfig
 
     outer = HydraConfig.instance().cfg
     try:
-        with _double() if computing else contextlib.nullcontext():
+        with _double():
             yield
     finally:
         HydraConfig.instance().cfg = outer

@@ -87,13 +87,10 @@ def parse(arguments: Sequence[str]) -> Arguments:
     return Arguments(options, options.overrides)
 
 
-def register(
-    variants: Iterable[tuple[str, str, Mapping[str, Any]]], folder: str | None = None, only: str | None = None
-) -> None:
+def register(variants: Iterable[tuple[str, str, Mapping[str, Any]]], folder: str | None = None) -> None:
     """Make known to Hydra the settings of every command, as `<command>_schema` and, with the variants that it starts
     from, as `<command>`; and these variants: (group, name, settings), but for those that the user's folder has.
 
-    only: a command whose settings are enough.
     """
     from hydra.core.config_store import ConfigStore
 
@@ -101,7 +98,7 @@ def register(
     # Hydra would copy all of it for every composition, though it copies again whatever it loads: half of the time.
     store.__deepcopy__ = lambda memo: store
     for command, schema in SCHEMAS.items():
-        if only not in (None, command) or not _is_new("", command, schema):
+        if not _is_new("", command, schema):
             continue
         chosen = [{one.name: one.metadata["variant"]} for one in fields(schema) if "variant" in one.metadata]
         silent = [{f"override hydra/{one}_logging": "none"} for one in ("job", "hydra")]

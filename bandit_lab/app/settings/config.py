@@ -19,7 +19,6 @@ from bandit_lab.app.settings.schema import (
     setting,
 )
 from bandit_lab.lab.explore.settings import ExploreSettings
-from bandit_lab.runs.logs.settings import DiagnosisSettings, FitSettings, WatchSettings
 
 GROUPS = ("bandit", "advantage", "estimator", "staleness", "optimizer", "kl_estimator", "sampler", "correction")
 """What trains is made of one variant of each."""
@@ -168,11 +167,6 @@ class CheckSettings(CompilingSettings):
     kl_estimator: Any = group("exact", "the same for the KL estimator")
     sampler: dict[str, Any] = group("exact", "checked if given; the others are checked with exact")
     correction: dict[str, Any] = group("none", "checked if given, with sampler=temperature")
-    diagnostic: str | None = setting(
-        None, "", "a diagnostic that is checked, by its failure; on simulated logs", LEARNER
-    )
-    reader: str | None = setting(None, "", "a reader that is checked, by its name; on its example", LEARNER)
-    trainer: str | None = setting(None, "", "a trainer that is checked, by its name", LEARNER)
     group_size: int = setting(
         4, "actions", "G of the learner; exact means of finite groups are summed over all groups", LEARNER
     )
@@ -202,18 +196,10 @@ class ReproduceSettings(CompilingSettings):
 SCHEMAS: dict[str, type[Any]] = {
     "sweep": SweepSettings,
     "predict": PredictSettings,
-    "fit": FitSettings,
     "reproduce": ReproduceSettings,
-    "diagnose": DiagnosisSettings,
     "check": CheckSettings,
     "explore": ExploreSettings,
-    "watch": WatchSettings,
 }
-
-
-def computes(command: str) -> bool:
-    """Whether a command trains or predicts, and needs JAX; those on logs do not."""
-    return command not in ("fit", "diagnose", "watch")
 
 
 def beside_package(folder: str, holds: str) -> Path:

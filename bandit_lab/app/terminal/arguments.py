@@ -16,14 +16,13 @@ from bandit_lab.app.settings.config import SCHEMAS
 from bandit_lab.app.settings.schema import is_name, setting_fields
 from bandit_lab.app.terminal.commands import COMMANDS
 from bandit_lab.app.terminal.errors import BadInput, settings_of
-from bandit_lab.runs.logs.settings import PASTED, TEXTS
 
 _WITH_VALUE = frozenset(
     ("-c", "--cfg", "-p", "--package", "-cn", "--config-name", "-cp", "--config-path", "-cd", "--config-dir", "-i")
 )
 VERBOSE = ("-v", "--verbose")
-PASTED_INTO = ("diagnose", "fit")
-"""The commands that read what is pasted into the terminal or piped in."""
+TEXTS = ("run_dir",)
+"""Settings whose value is text as it stands, whatever it holds."""
 _OVERRIDE = re.compile(r"(?:\+{0,2}|~)([A-Za-z_][\w@]*)[\w.@/:]*=(.*)", re.DOTALL)
 
 
@@ -95,8 +94,6 @@ def _split(command: str, arguments: Sequence[str]) -> tuple[list[str], list[str]
 
 
 def _is_path(command: str, argument: str, before: str) -> bool:
-    if argument == PASTED and command in PASTED_INTO:
-        return True
     if argument.startswith("-") or before in _WITH_VALUE:
         return False
     override = _OVERRIDE.fullmatch(argument)

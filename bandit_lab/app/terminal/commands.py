@@ -79,32 +79,6 @@ COMMANDS = {
         "paths",
         reads=True,
     ),
-    "watch": Command(
-        "bandit_lab.runs.watch.command",
-        "reads a log again whenever it has grown, and diagnoses it again",
-        "The plain argument is a log or a folder, in any format that diagnose reads; it need not exist yet. The\n"
-        "verdict is printed when it changes, the diagnosis at the end: after for=SECONDS, idle=SECONDS without\n"
-        "news, or Ctrl-C. run_dir holds the page of the last one.",
-        "python -m bandit_lab watch my_run/trainer_state.json for=60 run_dir=watched group_size=8",
-        "python -m bandit_lab watch my_run/train.log idle=600",
-        "paths group_size refresh_interval seconds idle every run_dir reward_key",
-        "paths",
-        reads=True,
-    ),
-    "fit": Command(
-        "bandit_lab.runs.fit.command",
-        "closed-form laws on real reward logs: parameters with intervals, report",
-        "Plain arguments are logs or folders of logs: TRL, verl, JSON, JSONL, CSV, console text, TensorBoard events;\n"
-        "the format is recognised, and said (event files need pip install tensorboard). Five laws are\n"
-        "fitted to each curve. The one with the smallest AICc is reported (one that overshoots only where that is\n"
-        "clearly better) with standard errors and intervals, or with the reason why this curve cannot tell. One bad\n"
-        "log among several is a row with its status. Held-out results in a file of their own are joined with\n"
-        "eval_path. No real log of OpenRLHF or prime-rl was at hand to check the readers on.",
-        "python -m bandit_lab fit my_run/trainer_state.json learning_rate=1e-5",
-        "python -m bandit_lab fit before.json after.json 'models=[oscillator,constant]'",
-        "paths learning_rate momentum refresh_interval group_size models reward_key eval_path run_dir",
-        "paths",
-    ),
     "reproduce": Command(
         "bandit_lab.lab.reproduce.command",
         "the figures of the papers and of the lab, with every claim's prediction and verdict",
@@ -120,32 +94,14 @@ COMMANDS = {
         "figures",
         continues=True,
     ),
-    "diagnose": Command(
-        "bandit_lab.runs.diagnose.command",
-        "what is wrong with a run, from its log: verdict, evidence, what to do next",
-        "Plain arguments are logs or folders of logs, read as fit reads them. Reward hacking is told from the\n"
-        "held-out result against the training reward; advantage degeneracy from the share of silent groups: observed,\n"
-        "or bounded by p^G + (1-p)^G for 0/1 rewards where group_size is known; policy concentration from the\n"
-        "entropy; dynamical instability from oscillation, swings, growing fluctuations and collapse of the reward.\n"
-        "A score of 1 and more means that the failure is there; a missing metric is said, with what it rules out.\n"
-        "Lost entropy and silent groups are graded as notes while the reward holds or rises. Held-out results in a\n"
-        "file of their own are joined with eval_path. Several runs: diagnoses.png, and results.zarr for all numbers.",
-        "python -m bandit_lab diagnose my_run/trainer_state.json group_size=8",
-        "python -m bandit_lab diagnose - < pasted.txt",
-        "paths config group_size refresh_interval eval_path reward_key run false_alarm run_dir",
-        "paths",
-    ),
     "check": Command(
         "bandit_lab.lab.check.command",
         "the conformance suite for a variant: yours before you rely on it, or ours",
         "Checks all that 'plugins=[my_module]' registers and every variant that is chosen (bandit=my_bandit); without\n"
         "either, all variants, which takes minutes. Sampling against exact means, derivatives against differences,\n"
-        "stiffness by three routes, growth of displaced runs, compilations, precision, settings; diagnostics on\n"
-        "planted failures, healthy runs and broken logs; readers on examples, whole and damaged; trainers' keys and\n"
-        "staleness. Exit 1 if one fails.",
+        "stiffness by three routes, growth of displaced runs, compilations, precision, settings. Exit 1 if one fails.",
         "python -m bandit_lab check bandit=gaussian advantage=rloo",
         "python -m bandit_lab check 'plugins=[my_module]'",
-        "plugins bandit advantage estimator staleness optimizer kl_estimator diagnostic reader trainer "
-        "group_size kl_weight run_dir",
+        "plugins bandit advantage estimator staleness optimizer kl_estimator group_size kl_weight run_dir",
     ),
 }

@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bandit_lab._names import MEANT, MOVED, did_you_mean, nearest, one_of
+from bandit_lab._names import MEANT, did_you_mean, nearest, one_of
 from bandit_lab.app.settings.config import CHOICES, SCHEMAS, TRACED
 from bandit_lab.app.settings.schema import default_of, is_name, setting_fields
 
@@ -86,8 +86,7 @@ def _from_hydra(error: BaseException, command: str) -> str:
         group, _, option = key.partition(".")
         if group in CHOICES and option:
             return f"{key}: expected {_options(cause.parent_node, group, option)}, got an unknown option"
-        moved = f" (that is now python {MOVED[command, key]})" if (command, key) in MOVED else ""
-        near = moved or _elsewhere(key, command) or did_you_mean(key, settings_of(command)) or " (see --help)"
+        near = _elsewhere(key, command) or did_you_mean(key, settings_of(command)) or " (see --help)"
         return f"{key}: expected a setting of {command}{near}, got an unknown key"
     if isinstance(cause, OmegaConfBaseException) and cause.full_key:
         return f"{cause.full_key}: expected {_expected(str(cause.full_key), command)}, got {_got(error, cause)}"

@@ -32,7 +32,7 @@ def overview() -> str:
         "",
         "examples:",
         f"  {COMMANDS['predict'].example}",
-        f"  {COMMANDS['diagnose'].example}",
+        f"  {COMMANDS['sweep'].example}",
         "",
         "commands (<command> --help: a screen on it; <command> --help all: every setting):",
         *(line for name, command in COMMANDS.items() for line in _beside(f"  {name}", command.summary, 12)),

@@ -4,7 +4,6 @@ import csv
 import hashlib
 import io
 import re
-import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -170,18 +169,6 @@ def _sweep(summary: JsonObject) -> JsonObject:
     }
 
 
-def _fit(summary: JsonObject) -> JsonObject:
-    logs = summary["logs"]
-    known = [row["r_squared"] for row in logs if row.get("r_squared") is not None]
-    laws = [row["model"] for row in logs if row.get("model")]
-    return {"logs": len(logs), "fitted": len(laws), **_counts(laws), "median R^2": _median(known)}
-
-
-def _diagnose(summary: JsonObject) -> JsonObject:
-    verdicts = [name for row in summary["logs"] for name in row.get("verdict") or ()]
-    return {"logs": len(summary["logs"]), **_counts(verdicts)}
-
-
 def _reproduce(summary: JsonObject) -> JsonObject:
     claims = summary["claims"]
     return {"claims": len(claims), "hold": sum(bool(claim["holds"]) for claim in claims)}
@@ -189,14 +176,6 @@ def _reproduce(summary: JsonObject) -> JsonObject:
 
 def _check(summary: JsonObject) -> JsonObject:
     return {"checks": len(summary["checks"]), "failed": summary["failed"]}
-
-
-def _counts(names: Sequence[str]) -> JsonObject:
-    return {name: names.count(name) for name in sorted(set(names))}
-
-
-def _median(values: Sequence[float]) -> float | None:
-    return statistics.median(values) if values else None
 
 
 def _scalars(summary: JsonObject) -> JsonObject:
@@ -207,8 +186,6 @@ def _scalars(summary: JsonObject) -> JsonObject:
 HEADLINES: dict[str, Callable[[JsonObject], JsonObject]] = {
     "predict": _predict,
     "sweep": _sweep,
-    "fit": _fit,
-    "diagnose": _diagnose,
     "reproduce": _reproduce,
     "check": _check,
 }

@@ -6,15 +6,12 @@
 
 from bandit_lab.lab.check import (
     derivatives,
-    diagnostics,
     limits,
     paths,
     programs,
-    readers,
     sampling,
     settings,
     stability,
-    trainers,
 )
 from bandit_lab.lab.check.result import CHECKS, CheckResult, Failed, NotApplicable, run_check, run_checks
-from bandit_lab.lab.check.subject import KINDS, Subject, subject_of
+from bandit_lab.lab.check.subject import LEARNS, Subject, subject_of

@@ -12,7 +12,7 @@ from bandit_lab.app.settings.config import CheckSettings
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.grpo import Learner, NoCorrection, OwnLaw
 from bandit_lab.lab.check.result import FAIL, CheckResult, run_checks
-from bandit_lab.lab.check.subject import CLINIC, KINDS, Subject, subject_of
+from bandit_lab.lab.check.subject import LEARNS, Subject, subject_of
 from bandit_lab.lab.predict import build
 
 
@@ -29,12 +29,12 @@ def prepare(settings: CheckSettings, explicit: frozenset[str]) -> CheckPlan:
     """Build every variant that is to be checked. Raises ValueError."""
     _checks.integer("seed", settings.seed, 0)
     _checks.positive("kl_weight", settings.kl_weight)
-    chosen = [kind for kind in KINDS if any(key.split(".")[0] == kind for key in explicit)]
+    chosen = [kind for kind in LEARNS if any(key.split(".")[0] == kind for key in explicit)]
     rules = {**build.variants(settings), "sampler": OwnLaw(), "correction": NoCorrection()}
     learner = Learner(**rules, group_size=settings.group_size)
-    names = {kind: _name(getattr(settings, kind)) for kind in KINDS}
+    names = {kind: _name(getattr(settings, kind)) for kind in LEARNS}
     wanted: dict[tuple[str, str], dict[str, Any] | None] = {
-        (kind, names[kind]): None if kind in CLINIC else _options(getattr(settings, kind)) for kind in chosen
+        (kind, names[kind]): _options(getattr(settings, kind)) for kind in chosen
     }
     for kind, registry in registries().items():
         for name in _registered_by(registry, settings.plugins) if settings.plugins else () if chosen else registry:

@@ -5,7 +5,7 @@ from typing import Any
 from bandit_lab.app import plugins
 from bandit_lab.app.settings import compose
 from bandit_lab.lab.check.result import Failed, check
-from bandit_lab.lab.check.subject import KINDS, LEARNS, Subject, subject_of
+from bandit_lab.lab.check.subject import LEARNS, Subject, subject_of
 
 NONSENSE: tuple[Any, ...] = ("nonsense", float("nan"))
 
@@ -23,7 +23,7 @@ def composes(subject: Subject) -> str:
     return f"{subject.kind}={subject.name} with {', '.join(sorted(k for k in chosen if k != 'name')) or 'no options'}"
 
 
-@check("bad settings are named", *KINDS)
+@check("bad settings are named", *LEARNS)
 def bad_settings(subject: Subject) -> str:
     """An unknown option, and nonsense for every option with a default, raise ValueError with the option's name."""
     cases: dict[str, dict[str, Any]]

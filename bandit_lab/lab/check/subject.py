@@ -18,9 +18,6 @@ LEARNS = ("bandit", "advantage", "estimator", "staleness", "optimizer", "kl_esti
 """What a learner is made of."""
 LAWS = ("sampler", "correction")
 """What draws in place of the policy, and what weighs that."""
-CLINIC = ("diagnostic", "reader", "trainer")
-"""What the commands on logs choose from."""
-KINDS = (*LEARNS, *CLINIC)
 _PLACES = 3
 
 
@@ -38,8 +35,6 @@ class Subject:
     @property
     def variant(self) -> Any:
         """The variant itself."""
-        if self.kind in CLINIC:
-            return registries()[self.kind].build(self.name, self.options)
         return getattr(self.learner, self.kind)
 
     @property
@@ -90,9 +85,6 @@ def subject_of(
     for key, value in options.items():
         if value == MISSING:
             raise ValueError(f"{kind}.{key}: expected a value, got none")
-    if kind in CLINIC:
-        registries()[kind].build(name, options)
-        return Subject(kind, name, options, learner, **more)
     if kind == "sampler":  # ratios are no weights of answers that are never drawn
         learner = replace(learner, estimator=Uncorrected())
     if kind == "correction":

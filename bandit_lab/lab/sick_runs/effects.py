@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
+from grpo_clinic.diagnosis import FAILURES
 
 from bandit_lab.lab.sick_runs.simulate import Simulated
-from bandit_lab.runs.diagnose import FAILURES
 
 
 def effects(run: Simulated, about: dict[str, Any]) -> dict[str, float]:

@@ -1,10 +1,10 @@
 """From a simulated run to the log that a trainer would have written of it."""
 
 import numpy as np
+from grpo_clinic.diagnosis.oscillation import ar1
+from grpo_clinic.readers.record import Curve, RewardScale, Series
 
 from bandit_lab.lab.sick_runs.simulate import Simulated
-from bandit_lab.runs.diagnose.oscillation import ar1
-from bandit_lab.runs.read.record import Curve, RewardScale, Series
 
 
 def as_curve(run: Simulated) -> Curve:

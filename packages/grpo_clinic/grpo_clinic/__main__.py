@@ -1,0 +1,188 @@
+"""`grpo-clinic diagnose LOG`, `fit LOG`, `watch LOG`."""
+
+import os
+import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path and sys.path[:1] in ([""], [os.getcwd()]):
+    del sys.path[0]  # as `python -P`: the working directory may be somebody's run, and is no place for code
+
+import argparse
+import importlib
+import io
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from grpo_clinic import __version__, page, show
+from grpo_clinic.clinic import Diagnosed, all_fitted, diagnosed
+from grpo_clinic.law import OF_OPTIMIZER
+from grpo_clinic.logs.gather import UNITS, Log
+from grpo_clinic.logs.settings import LAWS, PASTED, DiagnosisSettings, FitSettings
+from grpo_clinic.readers import NoRoom
+from grpo_clinic.watch import watched
+
+BAD_INPUT, STOPPED = 2, 3
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose mistakes are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and end with exit status 2."""
+        self.exit(BAD_INPUT, f"{self.prog}: {message}\n")
+
+
+def parser() -> Parser:
+    """The commands and their options."""
+    made = Parser(prog="grpo-clinic", description="What a training log of GRPO proves, and what became of its reward.")
+    made.add_argument("--version", action="version", version=__version__)
+    commands = made.add_subparsers(dest="command", required=True, metavar="diagnose | fit | watch")
+    reading = Parser(add_help=False)
+    reading.add_argument("paths", nargs="*", metavar="LOG", help=f"files and folders; {PASTED} reads what is pasted")
+    reading.add_argument("--logs-index", help="a table of runs instead: CSV, a row per run")
+    for name in ("reward", "step", "eval"):
+        reading.add_argument(f"--{name}-key", metavar="COLUMN", help=f"column to read as the {name}")
+    reading.add_argument("--where", metavar="COLUMN=VALUE", help="rows that count")
+    reading.add_argument("--run", metavar="NAME", help="one run of several in a file")
+    reading.add_argument("--reward-scale", nargs=2, type=float, metavar=("LOW", "HIGH"), help="of the reward")
+    reading.add_argument("--step-unit", choices=sorted(UNITS), help="what the log counts")
+    reading.add_argument("--log-every", type=int, metavar="STEPS", help="optimiser steps per logged row")
+    reading.add_argument("--convert-to", choices=sorted(UNITS), help="report in these steps")
+    reading.add_argument("--eval-path", metavar="FILE", help="held-out results of the run, joined by step")
+    reading.add_argument("--beside", action="append", metavar="FILE", help="a further file of the same run")
+    reading.add_argument("--refresh-interval", type=float, metavar="N", help="updates per batch of the trainer")
+    reading.add_argument("--group-size", type=int, metavar="G", help="answers per prompt of the trainer")
+    reading.add_argument("--plugin", action="append", metavar="MODULE", help="a module with readers or rules of yours")
+    reading.add_argument("--page", type=Path, metavar="FILE", help="write a page (HTML)")
+    reading.add_argument("-v", "--verbose", action="store_true", help="everything that was found")
+    written = Parser(add_help=False)
+    written.add_argument("--json", type=Path, metavar="FILE", help="write a row per log")
+    recipe = Parser(add_help=False)
+    recipe.add_argument("--config", metavar="RECIPE", help="the trainer's configuration: its traps, G and N")
+    commands.add_parser("diagnose", parents=[reading, written, recipe], help="judge runs")
+    fit = commands.add_parser("fit", parents=[reading, written], help="fit closed-form laws to rewards")
+    fit.add_argument("--learning-rate", type=float)
+    fit.add_argument("--momentum", type=float)
+    fit.add_argument("--optimizer", choices=sorted(OF_OPTIMIZER), default="sgd")
+    fit.add_argument("--models", nargs="+", choices=LAWS, default=LAWS)
+    fit.add_argument("--level", type=float, default=0.9, help="confidence of the intervals")
+    watch = commands.add_parser("watch", parents=[reading, recipe], help="judge a run again whenever its log grows")
+    watch.add_argument("--every", type=float, default=5.0, metavar="SECONDS", help="between two looks")
+    watch.add_argument("--seconds", type=float, help="how long in all")
+    watch.add_argument("--idle", type=float, metavar="SECONDS", help="end when nothing new came for so long")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit status: 0; 2 for bad input, 3 where the machine stopped it, said in one line."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a path that is not UTF-8, or an encoding that lacks a letter
+        sys.stdout.reconfigure(errors="backslashreplace")
+    given = vars(parser().parse_args(arguments))
+    command = given.pop("command")
+    try:
+        for module in given.pop("plugin") or ():
+            _import(module)
+        return {"diagnose": _diagnose, "fit": _fit, "watch": _watch}[command](given)
+    except ValueError as error:
+        print(f"grpo-clinic {command}: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except NoRoom as error:
+        return _stopped(command, str(error))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads any more
+        return 0
+    except OSError as error:
+        return _stopped(command, f"{error.filename}: expected a file that can be written, got {error.strerror}")
+
+
+def _stopped(command: str, reason: str) -> int:
+    print(f"grpo-clinic {command}: {reason}", file=sys.stderr)
+    return STOPPED
+
+
+def _import(module: str) -> None:
+    sys.path.insert(0, os.getcwd())
+    try:
+        importlib.import_module(module)
+    except Exception as error:
+        raise ValueError(
+            f"plugin: expected a module that can be imported, got {type(error).__name__}: {error}"
+        ) from None
+    finally:
+        sys.path.remove(os.getcwd())
+
+
+def _options(given: dict[str, Any]) -> dict[str, Any]:
+    known = {name: value for name, value in given.items() if value is not None}
+    return known | {"paths": tuple(known.get("paths", ())), "beside": tuple(known.get("beside", ()))}
+
+
+def _diagnose(given: dict[str, Any]) -> int:
+    whole, at, rows = given.pop("verbose"), given.pop("page"), given.pop("json")
+    runs, without = diagnosed(DiagnosisSettings(**_options(given)))
+    texts = [show.diagnosis_text(one.name, one.curve, one.found, whole) for one in runs]
+    _say(texts, without)
+    if at is not None:
+        page.write(at, _page(runs))
+    _write(rows, [show.diagnosis_row(one.name, one.curve, one.found) for one in runs], without)
+    return 0
+
+
+def _page(runs: Sequence[Diagnosed]) -> str:
+    told = [(one, show.diagnosis_text(one.name, one.curve, one.found, True)) for one in runs]
+    return page.page("Diagnosis", [(one.name, one.curve.step, one.curve.reward, None, text) for one, text in told])
+
+
+def _fit(given: dict[str, Any]) -> int:
+    whole, at, rows = given.pop("verbose"), given.pop("page"), given.pop("json")
+    settings = FitSettings(**_options(given) | {"models": tuple(given["models"])})
+    runs, without = all_fitted(settings)
+    _say([show.fit_text(one, settings.level, whole) for one in runs], without)
+    if at is not None:
+        told = [(one, show.fit_text(one, settings.level, True)) for one in runs]
+        page.write(at, page.page("Fit", [(one.name, one.curve.step, one.curve.reward, np.asarray(one.best.fitted), text)
+                                         for one, text in told]))  # fmt: skip
+    _write(rows, [show.fit_row(one) for one in runs], without)
+    return 0
+
+
+def _watch(given: dict[str, Any]) -> int:
+    whole, at = given.pop("verbose"), given.pop("page")
+    loop = {name: given.pop(name) for name in ("every", "seconds", "idle")}
+    settings = DiagnosisSettings(**_options(given))
+    if len(settings.paths) != 1 or settings.paths[0] == PASTED:
+        raise ValueError(f"paths: expected one log or folder, got {', '.join(settings.paths) or 'nothing'}")
+    runs: list[Diagnosed] = []
+    last = ""
+    try:
+        for runs in watched(settings, **loop):
+            verdict = "; ".join(", ".join(one.found.verdict).replace("_", " ") for one in runs)
+            if verdict != last:
+                last = verdict
+                print(f"{time.strftime('%H:%M:%S')}  {verdict}", flush=True)
+            if at is not None:
+                page.write(at, _page(runs))
+    except KeyboardInterrupt:  # a watcher is ended by it
+        pass
+    if not runs:
+        raise ValueError(f"paths: expected a log that can be read, got {settings.paths[0]}")
+    _say([show.diagnosis_text(one.name, one.curve, one.found, whole) for one in runs], [])
+    return 0
+
+
+def _say(texts: Sequence[str], without: Sequence[Log]) -> None:
+    print("\n\n".join([*texts, *(log.line for log in without)]))
+
+
+def _write(path: Path | None, rows: list[dict[str, Any]], without: Sequence[Log]) -> None:
+    if path is not None:
+        rows = [*rows, *({"log": log.name, "path": log.path, "status": f"no curve: {log.reason}"} for log in without)]
+        page.write(path, json.dumps(rows, indent=1, allow_nan=False) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

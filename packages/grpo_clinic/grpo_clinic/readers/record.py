@@ -1,0 +1,199 @@
+"""What every reader returns: one training run as named series, each with the place it came from.
+
+Steps are not the same thing in every trainer. TRL counts *optimiser steps*, verl counts *rollout cycles*; with
+refresh_interval optimiser steps per cycle the two differ by that factor, and so does every fitted time constant.
+A curve therefore carries its unit and converts only when it is told the refresh interval.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grpo_clinic import _checks
+
+Floats = NDArray[np.float64]
+StepUnit = Literal["optimiser step", "rollout cycle", "unknown"]
+STEP_UNITS: tuple[StepUnit, ...] = ("optimiser step", "rollout cycle", "unknown")
+
+SIGMA_OF_MAD = 1.4826
+"""Standard deviation of a normal over its median absolute deviation."""
+COLUMNS = (
+    "entropy", "kl", "grad_norm", "clip_frac", "zero_std_frac", "truncation", "length", "lr", "reward_std",
+    "reward_min", "reward_max", "mismatch", "importance_ratio", "age",
+    "perplexity",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Series:
+    """One logged quantity and its provenance.
+
+    `step` [n] strictly increasing, `value` [n] finite; `key` as it stands in the log, `framework` and `versions`
+    to which that key belongs, `meaning` where the name alone would mislead, `notes` on what was done to it.
+    """
+
+    step: Floats
+    value: Floats
+    key: str
+    framework: str = "unknown"
+    versions: str = ""
+    meaning: str = ""
+    notes: tuple[str, ...] = ()
+
+    def at(self, step: Floats) -> Floats:
+        """Values on the given steps [m], NaN where this quantity was not logged."""
+        if self.step.size == 0:
+            return np.full(len(step), np.nan)
+        place = np.minimum(np.searchsorted(self.step, step), self.step.size - 1)
+        return np.where(self.step[place] == step, self.value[place], np.nan)
+
+    @property
+    def provenance(self) -> str:
+        """One line: key, framework, versions, meaning, treatment."""
+        origin = f"{self.framework} {self.versions}".strip()
+        return "; ".join(text for text in (f"'{self.key}' ({origin})", self.meaning, *self.notes) if text)
+
+
+_SHARE = re.compile(r"accuracy|pass@|(correct|success|solve|pass)[_/ ]?rate")
+"""Keys of rewards that are shares, of answers or of tests, and cannot leave 0 to 1."""
+_FAR = 1000
+"""Rewards that lie further above zero than this many times their range do not have zero as their lower bound."""
+
+
+@dataclass(frozen=True)
+class RewardScale:
+    """Smallest and largest reward possible [reward]: given by the user, or only estimated from what was seen."""
+
+    low: float
+    high: float
+    given: bool
+
+    @classmethod
+    def estimated(cls, reward: Floats) -> "RewardScale":
+        """From the rewards [n]: 0 to 1 if all lie there and one is above 0.2, else what they span."""
+        low, high = float(reward.min()), float(reward.max())
+        return cls(0.0, 1.0, False) if low >= 0 and high <= 1 and high > 0.2 else cls(low, high, False)
+
+    @property
+    def bottom(self) -> float:
+        """The reward from which a height counts: the lowest one if it was given, else zero unless that is far away."""
+        near = abs(self.low) <= _FAR * (self.high - self.low)
+        return 0.0 if near and not self.given else self.low
+
+    @property
+    def text(self) -> str:
+        """How much the two numbers can be trusted."""
+        origin = "given" if self.given else "estimated from the log; the true range may be wider"
+        return f"reward scale {self.low:g} to {self.high:g} ({origin})"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One run: the reward against the step, with whatever else the log held, normalised by name.
+
+    `reward_series` is empty in a log without a reward (`ReadOptions.needs_reward`). `series` maps a name of `COLUMNS`
+    to its series on its *own* steps; `column` puts one on the reward's steps. `parts` are further reward keys of the
+    same run (accuracy, format, ...). `nonfinite_steps` [m] are the steps whose reward was NaN or infinite and was left
+    out, `gradient_lost` [k] those whose gradient norm was. `late_columns` are columns
+    whose names say that samples may be older than the policy that they train (`runs.read.asynchrony`), `unread` all
+    numeric columns that were taken for nothing. `restarted`
+    says that it is one of several runs that came one after the other in a file.
+    """
+
+    name: str
+    source: str
+    format: str
+    framework: str
+    reward_series: Series
+    scale: RewardScale
+    step_unit: StepUnit = "unknown"
+    series: Mapping[str, Series] = field(default_factory=dict)
+    parts: Mapping[str, Series] = field(default_factory=dict)
+    eval: Series | None = None
+    settings: Mapping[str, float] = field(default_factory=dict)
+    reward_is_eval: bool = False
+    nonfinite_steps: Floats = field(default_factory=lambda: np.zeros(0))
+    gradient_lost: Floats = field(default_factory=lambda: np.zeros(0))
+    late_columns: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    restarted: bool = False
+    recognised: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def step(self) -> Floats:
+        """Steps of the reward [n], strictly increasing, in `step_unit`."""
+        return self.reward_series.step
+
+    @property
+    def reward(self) -> Floats:
+        """Mean reward at each step [n]."""
+        return self.reward_series.value
+
+    @property
+    def leading(self) -> Series:
+        """What the run's steps are read off: its reward, or the first quantity of a log without one."""
+        return self.reward_series if self.reward.size else next(iter(self.series.values()))
+
+    @property
+    def log_every(self) -> float:
+        """Median distance of two logged rewards [steps]; 1 for a single point."""
+        return float(np.median(np.diff(self.step))) if self.step.size > 1 else 1.0
+
+    @property
+    def known_range(self) -> tuple[float, float] | None:
+        """Lowest and highest reward possible: given, or that of a share by the name of its key; None if not known."""
+        if self.scale.given:
+            return self.scale.low, self.scale.high
+        share = _SHARE.search(self.reward_series.key.lower()) is not None
+        return (0.0, 1.0) if share and self.reward.min() >= 0 and self.reward.max() <= 1 else None
+
+    def column(self, name: str) -> Floats | None:
+        """A named column [n] on the reward's steps, NaN where it was not logged; None if the log lacks it.
+
+        Raises ValueError if `name` is not one of `COLUMNS`.
+        """
+        _checks.choice("column", name, COLUMNS)
+        found = self.series.get(name)
+        return None if found is None else found.at(self.step)
+
+    @property
+    def provenance(self) -> dict[str, str]:
+        """Where each column comes from: name -> original key, framework, versions, treatment."""
+        named = {"reward": self.reward_series} if self.reward.size else {}
+        named |= {**self.series, **{f"part {k}": s for k, s in self.parts.items()}}
+        if self.eval is not None:
+            named["eval"] = self.eval
+        return {name: series.provenance for name, series in named.items()}
+
+    def in_unit(self, unit: str, refresh_interval: float | None = None) -> "Curve":
+        """The same run with steps counted in `unit`, one rollout cycle being `refresh_interval` optimiser steps.
+
+        Raises ValueError if the unit of the log is unknown, or if a conversion is needed and no refresh interval
+        (K_ref of the trainer, optimiser steps per refresh, >= 1) is given.
+        """
+        _checks.choice("step_unit", unit, STEP_UNITS[:2])
+        if unit == self.step_unit:
+            return self
+        _checks.require(self.step_unit != "unknown", "step_unit", "the unit that this log counts steps in", "unknown")
+        _checks.require(refresh_interval is not None, "refresh_interval", f"a number to convert to {unit}s", None)
+        interval = _checks.positive("refresh_interval", refresh_interval)
+        factor = interval if unit == "optimiser step" else 1 / interval
+
+        def scaled(series: Series) -> Series:
+            note = f"steps converted from {self.step_unit}s to {unit}s with refresh interval {interval:g}"
+            return replace(series, step=series.step * factor, notes=(*series.notes, note))
+
+        return replace(
+            self,
+            reward_series=scaled(self.reward_series),
+            series={name: scaled(series) for name, series in self.series.items()},
+            parts={name: scaled(series) for name, series in self.parts.items()},
+            eval=None if self.eval is None else scaled(self.eval),
+            nonfinite_steps=self.nonfinite_steps * factor,
+            step_unit=cast(StepUnit, unit),
+        )

@@ -1,0 +1,201 @@
+"""A sparse table that grows row by row: what a reader fills and the normaliser reads.
+
+A cell costs 16 bytes (row number and value), whatever the log looked like; keys, cells and texts are bounded. A log may
+have thousands of columns and hundreds of thousands of rows: nothing here or in the normaliser may hold all columns over
+all rows.
+"""
+
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grpo_clinic._text import visible
+from grpo_clinic.readers import limits, scalars
+from grpo_clinic.readers.record import Floats
+
+RowMask = NDArray[np.bool_]
+"""Which rows of a table are meant [rows]."""
+_WRAPPERS = frozenset({"data", "metrics", "metric", "logs", "log", "scalars", "stats", "values"})
+RUN_KEYS = ("run_name", "run_id", "run", "experiment_name", "experiment", "exp_name", "exp", "trial", "arm", "algo")
+
+
+@dataclass
+class Size:
+    """What the tables of one file hold together."""
+
+    cells: int = 0
+    texts: int = 0
+    columns: int = 0
+
+
+class LogTable:
+    """Rows of named numbers and short texts; `add` returns nothing and drops what is neither."""
+
+    def __init__(self, kept: Size | None = None) -> None:
+        self.rows = 0
+        self._kept = kept or Size()
+        self._numbers: dict[str, tuple[array, array]] = {}
+        self._words: dict[str, tuple[array, list[str]]] = {}
+
+    def add(self, row: Mapping[str, object]) -> None:
+        """Append one row; nested dictionaries are flattened with dots, wrappers such as `data` without."""
+        for key, value in _flat(row, "", 0):
+            self._put(key, value)
+        self.rows += 1
+
+    def _put(self, key: str, value: object) -> None:
+        number = scalars.parse(value)
+        if number is not None:
+            _room(self._kept.cells < limits.MAX_CELLS, f"at most {limits.MAX_CELLS} numbers in one log")
+            rows, values = self._slot(self._numbers, key, array("d"))
+            self._kept.cells += _put_last(rows, values, self.rows, number)
+        elif (
+            isinstance(value, bool | str) and len(str(value)) <= limits.MAX_KEY and self._kept.texts < limits.MAX_TEXTS
+        ):
+            rows, words = self._slot(self._words, key, [])
+            word = str(value).lower() if isinstance(value, bool) else value
+            self._kept.texts += _put_last(rows, words, self.rows, word)
+
+    def _slot(self, store: dict, key: str, empty: object) -> tuple:
+        if key not in store:
+            _room(len(store) < limits.MAX_KEYS, f"at most {limits.MAX_KEYS} different column names")
+            _room(self._kept.columns < limits.MAX_COLUMNS, f"at most {limits.MAX_COLUMNS} columns in all runs of a log")
+            store[key] = (array("q"), empty)
+            self._kept.columns += 1
+        return store[key]
+
+    def dictionaries(self) -> list[dict[str, object]]:
+        """The rows as they were put in, flat [rows]: for tables of a few rows that are read as they come."""
+        rows: list[dict[str, object]] = [{} for _ in range(self.rows)]
+        for key, (places, values) in (*self._numbers.items(), *self._words.items()):
+            for place, value in zip(places, values, strict=True):
+                rows[place][key] = value
+        return rows
+
+    @property
+    def keys(self) -> list[str]:
+        """Names of the numeric columns, in order of appearance."""
+        return list(self._numbers)
+
+    @property
+    def text_keys(self) -> list[str]:
+        """Names of the text columns, in order of appearance."""
+        return list(self._words)
+
+    def column(self, key: str) -> Floats:
+        """A numeric column over all rows [rows], NaN where a row lacks it."""
+        dense = np.full(self.rows, np.nan)
+        rows, values = self._numbers[key]
+        dense[np.frombuffer(rows, np.int64)] = np.frombuffer(values, np.float64)
+        return dense
+
+    def has(self, key: str) -> RowMask:
+        """Which rows hold the numeric column `key` at all, null and NaN included [rows]."""
+        present = np.zeros(self.rows, bool)
+        present[np.frombuffer(self._numbers[key][0], np.int64)] = True
+        return present
+
+    def logged(self, key: str, rows: RowMask | None = None) -> bool:
+        """Whether a numeric column `key` holds a finite number, in one of these rows [rows] if they are given."""
+        places, values = self._numbers.get(key, (b"", b""))
+        finite = np.isfinite(np.frombuffer(values, np.float64))
+        return bool((finite if rows is None else finite & rows[np.frombuffer(places, np.int64)]).any())
+
+    def with_steps(self, step: Floats) -> "LogTable":
+        """A copy in which every row has its `step` [rows]; without columns `__...`."""
+        fresh = LogTable()
+        fresh.rows, fresh._words = self.rows, self._words
+        fresh._numbers = {key: cells for key, cells in self._numbers.items() if not key.startswith("__")}
+        fresh._numbers["step"] = (array("q", range(self.rows)), array("d", step.tobytes()))
+        return fresh
+
+    def part(self, first: int, last: int) -> "LogTable":
+        """A copy of the rows from `first` up to `last`, which is not among them."""
+        fresh = LogTable(self._kept)
+        fresh.rows = last - first
+        for key, (rows, values) in self._numbers.items():
+            places = np.frombuffer(rows, np.int64)
+            inside = (places >= first) & (places < last)
+            if inside.any():
+                fresh._numbers[key] = (array("q", (places[inside] - first).tobytes()), _picked(values, inside))
+        for key, (rows, words) in self._words.items():
+            kept = [(row - first, word) for row, word in zip(rows, words, strict=True) if first <= row < last]
+            if kept:
+                fresh._words[key] = (array("q", [row for row, _ in kept]), [word for _, word in kept])
+        return fresh
+
+    def words(self, key: str) -> list[str | None]:
+        """A text column over all rows, None where a row lacks it."""
+        dense: list[str | None] = [None] * self.rows
+        rows, words = self._words[key]
+        for row, word in zip(rows, words, strict=True):
+            dense[row] = word
+        return dense
+
+
+def _put_last(rows: array, values: array | list, row: int, value: object) -> int:
+    """Put a value at the end of a column, in place of an earlier one in this row; the number of cells more."""
+    if rows and rows[-1] == row:
+        values[-1] = value
+        return 0
+    rows.append(row)
+    values.append(value)
+    return 1
+
+
+def _picked(values: array, which: RowMask) -> array:
+    kept = np.frombuffer(values, values.typecode)[which]
+    return array(values.typecode, kept.tobytes())
+
+
+def _room(enough: bool, expected: str) -> None:
+    if not enough:
+        raise limits.TooLarge(f"expected {expected}, got more")
+
+
+def _flat(row: Mapping[str, object], prefix: str, depth: int) -> Iterator[tuple[str, object]]:
+    for key, value in row.items():
+        name = visible(str(key))
+        if isinstance(value, dict):
+            if depth < 3:
+                inner = prefix if name in _WRAPPERS else f"{prefix}{name}."
+                yield from _flat(value, inner, depth + 1)
+        elif len(prefix) + len(name) <= limits.MAX_KEY:
+            yield prefix + name, value
+
+
+class RunTables:
+    """One table per run; rows without a run name form a table of their own, named ''."""
+
+    def __init__(self) -> None:
+        self._tables: dict[str, LogTable] = {}
+        self._kept = Size()
+
+    def add(self, row: Mapping[str, object]) -> None:
+        """Put one row into the table of its run."""
+        self.table(run_of(row)).add(row)
+
+    def table(self, run: str) -> LogTable:
+        """The table of one run, made when first asked for. Raises TooLarge beyond the largest number of runs."""
+        run = visible(run)
+        if run not in self._tables:
+            if len(self._tables) >= limits.MAX_RUNS:
+                raise limits.TooLarge(f"expected at most {limits.MAX_RUNS} runs in one log, got more")
+            self._tables[run] = LogTable(self._kept)
+        return self._tables[run]
+
+    def done(self) -> dict[str, LogTable]:
+        """The tables by run, those without any number left out."""
+        return {run: table for run, table in self._tables.items() if table.keys}
+
+
+def run_of(row: Mapping[str, object]) -> str:
+    """The run that a row names, '' if it names none."""
+    for key in RUN_KEYS:
+        name = row.get(key)
+        if isinstance(name, str) and name:
+            return name[: limits.MAX_KEY]
+    return ""

@@ -1,0 +1,144 @@
+"""Causes with a mechanism: each is found in a run made with it, and not in the same run without it."""
+
+import json
+
+import numpy as np
+import pytest
+from told import rows as rows_of
+
+STEP = np.arange(90)
+RISING = 0.2 + 0.5 * (1 - np.exp(-STEP / 10))
+YOUNG = 60
+FLAT = 0.3 + 0.02 * np.random.default_rng(0).normal(size=STEP.size)
+FORM = 0.2 + 0.79 * (1 - np.exp(-STEP / 8))
+SPREAD = np.full(STEP.size, 0.2)
+
+
+def diagnosed(tmp_path, *held_out, points=STEP.size, **columns):
+    """One log of the columns [90] and, every five rows, of the held-out ones, cut off after `points`: (failures but
+    notes, the whole row)."""
+    every = {key: np.asarray(value, float).tolist() for key, value in columns.items()}
+    rows = [{"step": step, **{key: value[step] for key, value in every.items()}} for step in STEP.tolist()]
+    for key, values in held_out:
+        for step in range(0, STEP.size, 5):
+            rows[step][key] = float(values[step])
+    log = tmp_path / "log.jsonl"
+    log.write_text("\n".join(json.dumps(row) for row in rows[:points]))
+    (found,) = rows_of(str(log), reward_key="reward")
+    return {name for name in found["verdict"] if found["severity"].get(name) == "failure"}, found
+
+
+def test_answers_that_have_the_form_alone(tmp_path):
+    """One answer in five of the right form is right, before and after the form is learned."""
+    share = {"format_accuracy": FORM}
+    named, found = diagnosed(tmp_path, reward=0.2 * FORM, answer_accuracy=0.2 * FORM, **share)
+    assert named == {"format_only"}
+    assert "Pay less for the form" in found["next"]
+    learned = FORM * np.linspace(0.2, 0.9, STEP.size)
+    assert diagnosed(tmp_path, reward=learned, answer_accuracy=learned, **share)[0] == set()
+    mostly_right = 0.8 * FORM  # the form is all that was to be learned
+    assert diagnosed(tmp_path, reward=mostly_right, answer_accuracy=mostly_right, **share)[0] == set()
+
+
+@pytest.mark.parametrize(
+    ("points", "slope", "named"), [(15, 0, set()), (30, 0, {"format_only"}), (15, -0.002, {"format_only"})]
+)
+def test_the_form_comes_first_in_healthy_runs_too(points, slope, named, tmp_path):
+    """In fewer than twenty steps it is no failure, as long as no smaller part of the answers in the form is right."""
+    form = 0.2 + 0.79 * (1 - np.exp(-STEP / 3))
+    answers = form * (0.2 + slope * STEP)
+    assert diagnosed(tmp_path, points=points, reward=answers, format_accuracy=form, answer_accuracy=answers)[0] == named
+
+
+@pytest.mark.parametrize(("last", "named"), [(4.0 * np.e * 1.3, {"reward_hacking"}), (4.0 * 1.5, set())])
+def test_answers_that_no_other_model_would_write(last, named, tmp_path):
+    """The limit is one nat per token: a factor of e in perplexity."""
+    assert diagnosed(tmp_path, ("eval_perplexity", np.linspace(4, last, STEP.size)), reward=RISING)[0] == named
+
+
+@pytest.mark.parametrize("key", ["true_reward", "gold_score", "rewards/correctness/mean"])
+def test_a_proxy_that_leaves_what_it_stands_for(key, tmp_path):
+    """The trained reward rises throughout; what it stands for follows, or falls from the middle on."""
+    noise = 0.01 * np.random.default_rng(2).normal(size=(2, STEP.size))
+    proxy, turned = 0.2 + 0.006 * STEP + noise[0], 0.2 + 0.006 * np.minimum(STEP, 90 - STEP) + noise[1]
+    assert diagnosed(tmp_path, reward=proxy, **{key: turned})[0] == {"reward_hacking"}
+    assert diagnosed(tmp_path, reward=proxy, **{key: proxy / 2 + noise[1]})[0] == set()
+
+
+def test_odd_answers_of_a_falling_reward_are_no_hacking(tmp_path):
+    odd = ("eval_perplexity", np.linspace(4, 40, STEP.size))
+    assert "reward_hacking" not in diagnosed(tmp_path, odd, reward=RISING[::-1])[0]
+
+
+@pytest.mark.parametrize(("gain", "stalls"), [(0.02, True), (0.1, False)])
+def test_a_gain_that_leaves_nearly_all_of_the_room_is_a_standstill(gain, stalls, tmp_path):
+    """Both rises are beyond doubt, over noise of .002; the limit is a twentieth of the room of .97. The part that is
+    the reward over again says that it ends at one: where nobody knows, it may well have been all."""
+    reward = 0.03 + np.linspace(0, gain, STEP.size) + 0.002 * np.random.default_rng(1).normal(size=STEP.size)
+    assert ("stalled" in diagnosed(tmp_path, reward=reward, accuracy=reward)[0]) is stalls
+    assert "stalled" not in diagnosed(tmp_path, reward=reward, accuracy=reward / 2)[0]
+
+
+def test_a_standstill_of_a_short_log_is_a_note(tmp_path):
+    """A reward that is one and the same from the start is a failure at any length."""
+    assert "stalled" in diagnosed(tmp_path, reward=FLAT)[0]
+    named, found = diagnosed(tmp_path, points=YOUNG, reward=FLAT)
+    assert (named, found["verdict"], found["severity"]) == (set(), ["stalled"], {"stalled": "note"})
+    assert "stalled" in diagnosed(tmp_path, points=YOUNG, reward=0 * FLAT)[0]
+
+
+def test_a_held_out_result_that_is_lost_with_the_reward_is_a_collapse(tmp_path):
+    fall = np.where(STEP < 60, 0.7, 0.2)
+    level = 0.5 - 0.1 * (STEP >= 65)  # too small a fall to be one by itself
+    named, _ = diagnosed(tmp_path, ("eval_reward", fall), reward=level + 0.01 * np.sin(STEP))
+    assert "collapsed" in named
+    assert "collapsed" not in diagnosed(tmp_path, ("eval_reward", fall), reward=RISING + 0.001 * STEP)[0]
+
+
+def test_an_exploding_entropy_is_a_note_while_the_reward_rises(tmp_path):
+    entropy = np.where(STEP < 70, 0.2, 3.0)
+    named, found = diagnosed(tmp_path, reward=0.2 + 0.007 * STEP, entropy=entropy)
+    assert (named, found["severity"]) == (set(), {"diverging": "note"})
+    assert "diverging" in diagnosed(tmp_path, reward=0.5 - 0.004 * STEP, entropy=entropy)[0]
+
+
+@pytest.mark.parametrize("last", [300 * 5, 300 / 5])
+def test_answers_of_another_length_are_judged_by_the_reward(last, tmp_path):
+    """A factor of 5, the limit is 4. A note where the reward rises, a failure where it has fallen."""
+    length = 300 * (last / 300) ** (STEP / STEP[-1])
+    named, found = diagnosed(tmp_path, reward=0.2 + 0.005 * STEP, completion_length=length)
+    assert (named, found["severity"]) == (set(), {"answer_length": "note"})
+    assert "answer_length" in diagnosed(tmp_path, reward=0.6 - 0.002 * STEP, completion_length=length)[0]
+    half = 300 * (last / 300) ** (0.5 * STEP / STEP[-1])
+    assert "answer_length" not in diagnosed(tmp_path, reward=0.6 - 0.002 * STEP, completion_length=half)[1]["verdict"]
+
+
+def test_nothing_may_fall_at_learning_rate_zero(tmp_path):
+    """A control run that stays level is no standstill, and is told that its plumbing is in order, at the top of its
+    scale, too. A rise, or a long log, says that the log rounds its rate."""
+    rate = np.zeros(STEP.size)
+    for points, level in ((20, FLAT), (40, FLAT), (20, 0.65 + FLAT)):
+        _, found = diagnosed(tmp_path, points=points, reward=level, learning_rate=rate)
+        assert found["verdict"] == ["not_judged"]
+        assert found["next"].startswith("No all-clear from this control run: not logged")
+    assert diagnosed(tmp_path, reward=FLAT, learning_rate=rate)[0] == {"stalled"}
+    named, found = diagnosed(tmp_path, points=20, reward=RISING, learning_rate=rate)
+    assert named == set()
+    assert "control run" not in found["next"]
+    _, found = diagnosed(tmp_path, reward=np.where(STEP < 5, 0.6, 0.02), learning_rate=rate)
+    assert found["verdict"][0] == "plumbing"
+    assert "Mend the engine, the weights that it is given, or the checker" in found["next"]
+    assert "plumbing" not in diagnosed(tmp_path, reward=RISING, learning_rate=rate + 1e-6)[0]
+
+
+def test_groups_that_differ_have_a_gradient(tmp_path):
+    zero = np.zeros(STEP.size)
+    assert "plumbing" in diagnosed(tmp_path, reward=FLAT, grad_norm=zero, reward_std=SPREAD)[0]
+    assert "plumbing" not in diagnosed(tmp_path, reward=FLAT, grad_norm=zero, reward_std=zero)[0]
+    assert "plumbing" not in diagnosed(tmp_path, reward=FLAT, grad_norm=zero + 0.1, reward_std=SPREAD)[0]
+
+
+@pytest.mark.parametrize(("end", "there"), [(-2.6, True), (-0.1, False), (2.6, False)])
+def test_a_mean_log_ratio_that_runs_below_zero_is_minimised(end, there, tmp_path):
+    named, _ = diagnosed(tmp_path, reward=FLAT, kl=np.linspace(0, end, STEP.size))
+    assert ("plumbing" in named) is there

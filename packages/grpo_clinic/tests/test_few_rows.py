@@ -1,0 +1,189 @@
+"""One row is enough where one row proves something; several runs in one file are several runs."""
+
+import io
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from grpo_clinic.__main__ import BAD_INPUT, main
+from grpo_clinic.readers import read
+from told import rows as rows_of
+
+PASTED = os.environ.get("BANDIT_LAB_PASTED_CASES")
+BROKEN = {"sampling/importance_sampling_ratio/mean": 3e-7, "sampling/sampling_logp_difference/mean": 0.81}
+GOOD = {"sampling/importance_sampling_ratio/mean": 0.98, "sampling/sampling_logp_difference/mean": 0.02}
+ROWS = {
+    "the engine has other weights": ([{"reward": 0.3, **BROKEN}], "sampler_mismatch"),
+    "a gradient that is no number": ([{"reward": 0.3, "loss": 0.1, "grad_norm": "nan"}], "diverging"),
+    "all groups silent": ([{"reward": 4.0, "reward_std": 0.0, "frac_reward_zero_std": 1.0}], "advantage_degeneracy"),
+    "every answer cut off": ([{"reward": 0.0, "completions/clipped_ratio": 1.0}], "truncated_answers"),
+    "all is lost": ([{"reward": r} for r in (0.3, 0.4, 0.01, 0.0)], "collapsed"),
+    "nothing is wrong": ([{"reward": 0.3, "grad_norm": 0.2, "frac_reward_zero_std": 0.2, **GOOD}], "not_judged"),
+    "one row at zero": ([{"reward": r} for r in (0.3, 0.4, 0.35, 0.0)], "not_judged"),
+}
+
+
+def judged(rows, tmp_path):
+    log = tmp_path / "log.jsonl"
+    log.write_text("\n".join(json.dumps({"step": n, **row}) for n, row in enumerate(rows)))
+    (found,) = rows_of(str(log))
+    return found
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_few_rows_say_what_they_prove(name, tmp_path):
+    rows, verdict = ROWS[name]
+    assert verdict in judged(rows, tmp_path)["verdict"]
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("{'loss': 0.0, 'grad_norm': 0.0, 'frac_reward_zero_std': 1.0}", "Advantage degeneracy"),
+        ("{'loss': '0.01', 'grad_norm': 'nan'}", "Diverging"),
+        ('{"loss": 0.01, "grad_norm": NaN}', "Diverging"),
+        ('{"loss": 0.0, "completions/clipped_ratio": 1.0}', "Truncated answers"),
+        ('{"step": 5, "sampling/importance_sampling_ratio/mean": 3e-7}', "Sampler mismatch"),
+        ("step:1 - actor/grad_norm:nan - actor/pg_loss:0.3", "Diverging"),
+    ],
+)
+def test_one_pasted_row_without_a_reward(text, verdict, monkeypatch, capsys, tmp_path):
+    """As a trainer prints it, in Python or JSON; two of them are read as one is."""
+    for rows in (1, 2):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("\n".join(rows * [text]).encode())))
+        assert main(["diagnose", "-"]) == 0
+        assert f"{verdict}:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("lost", ["grad_norm", "reward"])
+def test_what_a_trainer_prints_as_nan_is_not_dropped(lost, tmp_path):
+    """Of TRL's console, which holds no step: the end of the log tells that the run is lost."""
+    healthy = {"loss": 0.1, "reward": 0.5, "grad_norm": 0.3}
+    rows = [*20 * [healthy], *3 * [healthy | {lost: np.nan}]]
+    log = tmp_path / "out.log"
+    log.write_text("\n".join(str(row) for row in rows))
+    (found,) = rows_of(str(log))
+    assert "diverging" in found["verdict"] or "collapsed" in found["verdict"]
+
+
+def test_a_row_without_anything_that_is_known_says_what_it_holds(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"loss": 0.3, "epoch": 1}')))
+    assert main(["diagnose", "-"]) == BAD_INPUT
+    assert "expected a log with a reward column, got none; the log has loss, epoch" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("key", ["proxy_minus_gold_reward", "reward_gap", "share_scored_at_least_0.99"])
+def test_a_difference_of_rewards_is_no_reward(key, tmp_path):
+    with pytest.raises(ValueError, match="expected a log with a reward column, got none"):
+        judged([{key: 0.1 * n} for n in range(20)], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("loss", "shown"),
+    [(0.06, " rows, where the loss is a number: it was lost in the backward pass"), (np.nan, " rows")],
+)
+def test_a_log_without_a_reward_says_which_gradient_was_lost(loss, shown, tmp_path):
+    rows = [*2 * [{"loss": 0.05, "grad_norm": 0.3}], {"loss": loss, "grad_norm": np.nan}]
+    found = judged(rows, tmp_path)
+    assert found["verdict"] == ["diverging"]
+    assert f"'grad_norm' is no number in 1 of 3{shown}" in found["remarks"]
+    with pytest.raises(ValueError, match=f"it shows that 'grad_norm' is no number in 1 of 3{shown}$"):
+        read(tmp_path / "log.jsonl")
+
+
+def test_rounding_in_the_engine_is_no_mismatch(tmp_path):
+    """Healthy public runs lie up to .11 nats apart, the limit is .3."""
+    rows = [{"reward": 0.3, "sampling/sampling_logp_difference/mean": gap} for gap in (0.11, 0.08, 0.06)]
+    assert "sampler_mismatch" not in judged(rows, tmp_path)["verdict"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "share"),
+    [
+        (("env/all/by_group/frac_all_good", "env/all/by_group/frac_all_bad"), 0.9),
+        (("baseline_reward/pct_1", "baseline_reward/pct_0"), 0.9),
+        (("zero_advantage_frac",), 0.45),
+    ],
+)
+def test_silent_groups_in_two_columns_are_added(keys, share, tmp_path):
+    log = tmp_path / "log.jsonl"
+    log.write_text("\n".join(json.dumps({"step": n, "reward": 0.3, **dict.fromkeys(keys, 0.45)}) for n in range(9)))
+    (curve,) = read(log)
+    np.testing.assert_allclose(curve.series["zero_std_frac"].value, share)
+
+
+@pytest.mark.skipif(PASTED is None, reason="BANDIT_LAB_PASTED_CASES names no folder of pasted logs")
+@pytest.mark.parametrize(
+    ("case", "verdict"),
+    [
+        ("trl5312_sleep_mode_broken", "sampler_mismatch"),
+        ("marinfold236_weight_sync", "sampler_mismatch"),
+        ("unsloth3485_saturated_groups", "advantage_degeneracy"),
+        ("marinfold237_mf_divergence", "collapsed"),
+        ("verl7749_healthy_control", "not_judged"),
+        ("open_r1_255_format_over_accuracy", "format_only"),
+        ("trl3452_loss_zero_but_learning", "not_judged"),
+    ],
+)
+def test_pasted_cases(case, verdict, monkeypatch, tmp_path, capsys):
+    text = (Path(PASTED) / f"{case}.jsonl").read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert main(["diagnose", "-", "--json", str(tmp_path / "out.json")]) == 0
+    (found,) = json.loads((tmp_path / "out.json").read_text())
+    assert verdict in found["verdict"]
+    assert found["log"] == "pasted"
+
+
+@pytest.mark.skipif(PASTED is None, reason="BANDIT_LAB_PASTED_CASES names no folder of pasted logs")
+def test_six_runs_whose_gradient_was_lost_and_whose_reward_nobody_pasted():
+    """One row each. A second try with the same settings passed: nothing is said of the learning rate."""
+    found = rows_of(Path(PASTED) / "soup342_nan_in_backward.jsonl")
+    assert [row["verdict"] for row in found] == 6 * [["diverging"]]
+    assert all("with the same settings" in row["next"] for row in found)
+
+
+def test_an_error_of_pasted_text_shows_no_temporary_path(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"no rewards here")))
+    assert main(["diagnose", "-"]) == BAD_INPUT
+    said = capsys.readouterr().err
+    assert "paths: pasted text: expected" in said
+    assert tempfile.gettempdir() not in said
+
+
+def written(path, *runs, **more):
+    rows = [{"step": n, "reward": value, **more} for run in runs for n, value in enumerate(run, 1)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return read(path)
+
+
+def test_runs_one_after_the_other_are_not_averaged(tmp_path):
+    flat, rise = np.full(30, 0.12), np.linspace(0.3, 0.87, 40)
+    first, second = written(tmp_path / "run.jsonl", flat.tolist(), rise.tolist())
+    np.testing.assert_allclose(first.reward, flat)
+    np.testing.assert_allclose(second.reward, rise)
+    assert (first.name, second.name) == ("run (run 1 of 2)", "run (run 2 of 2)")
+    assert first.restarted
+    assert second.restarted
+
+
+def test_a_start_of_a_few_rows_is_left_out(tmp_path):
+    (only,) = written(tmp_path / "run.jsonl", [0.1, 0.2], np.linspace(0.3, 0.87, 40).tolist())
+    assert only.reward.size == 40
+    assert not only.restarted
+
+
+def test_a_checkpoint_and_an_epochs_counter_are_one_run(tmp_path):
+    """Steps that go back to 20 of 40, and a counter of batches beside an epoch that rises."""
+    rise = np.linspace(0.1, 0.9, 40)
+    rows = [{"step": n, "reward": rise[n]} for n in (*range(40), *range(20, 40))]
+    back = tmp_path / "back.jsonl"
+    back.write_text("\n".join(map(json.dumps, rows)))
+    assert len(read(back)) == 1
+    rows = [{"step": n, "epoch": epoch, "reward": 0.1 * epoch} for epoch in range(3) for n in range(20)]
+    epochs = tmp_path / "epochs.jsonl"
+    epochs.write_text("\n".join(map(json.dumps, rows)))
+    assert len(read(epochs)) == 1

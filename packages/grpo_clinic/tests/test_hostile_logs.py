@@ -1,0 +1,124 @@
+"""Logs that are none, at the command line: one line that names the key and the file, exit 2, nothing written."""
+
+import contextlib
+import gzip
+import json
+import os
+import pickle
+import resource
+import signal
+from pathlib import Path
+
+import pytest
+from grpo_clinic.__main__ import BAD_INPUT, STOPPED, main
+
+
+class Bomb:
+    """Would end the process when unpickled."""
+
+    def __reduce__(self):
+        return os.abort, ()
+
+
+FILES = {
+    "empty.json": (b"", "an empty file"),
+    "lr = 1e-5, 'a' copy.log": (bytes(range(256)) * 50, "binary data"),
+    "state.json": (pickle.dumps(Bomb(), protocol=2), "a pickle, which is never opened"),
+    "deep.json": (b"[" * 100_000, "nested too deeply"),
+    "cut.json": (b'{"log_history": [{"reward": 0.1, "step": 1}, {"rew', "at least 8 rewards, got 1"),
+    "broken.json": (b'{"reward": [0.1, 0.2', "broken JSON"),
+    "no_reward.csv": (b"step,loss\n1,2\n2,3\n", "the log has step, loss"),
+    "long.jsonl": (b'{"step": 1, "reward": ' + b"1" * 5_000_000 + b"}\n", "1 lines of more than"),
+    "short.csv": (b"step,reward\n1,0.1\n2,0.2\n", "at least 8 rewards, got 2"),
+    "folder/a.json": (b"{}", "expected"),
+}
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
+
+
+def complaint(capsys, *given) -> str:
+    assert main([*given]) == BAD_INPUT
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1
+    return shown.err.removeprefix(f"grpo-clinic {given[0]}: ")
+
+
+@pytest.mark.parametrize("command", ["fit", "diagnose"])
+@pytest.mark.parametrize("name", FILES)
+def test_a_bad_log_is_named_under_its_key(command, name, capsys):
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_bytes(FILES[name][0])
+    if command == "diagnose" and "at least 8" in FILES[name][1]:  # one row may prove something
+        assert main([command, name]) == 0
+        return
+    line = complaint(capsys, command, name)
+    assert line.startswith("paths: ")
+    assert name in line
+    assert FILES[name][1] in line
+
+
+@pytest.mark.parametrize("command", ["fit", "diagnose"])
+def test_missing_paths_and_none_at_all(command, capsys):
+    assert complaint(capsys, command, "gone = 1.json").startswith("paths: gone = 1.json: ")
+    line = complaint(capsys, command)
+    assert line.startswith("paths: expected ")
+
+
+@pytest.mark.parametrize("command", ["fit", "diagnose"])
+def test_a_path_that_leads_nowhere_is_refused_beside_a_good_one(command, capsys):
+    Path("run.csv").write_text("step,reward\n" + "".join(f"{i},{0.1 + 0.01 * i}\n" for i in range(30)))
+    line = complaint(capsys, command, "run.csv", "gone.csv")
+    assert line.strip() == "paths: gone.csv: expected a readable file or folder, got nothing of this name"
+
+
+@pytest.mark.parametrize("command", ["fit", "diagnose"])
+def test_a_table_of_runs_without_a_curve(command, capsys):
+    Path("index.csv").write_text("file\ngone.json\n")
+    assert complaint(capsys, command, "--logs-index", "index.csv").startswith("logs_index: gone.json: ")
+    Path("run.csv").write_text("step,reward\n1,0.1\n")
+    assert "one of the two" in complaint(capsys, command, "run.csv", "--logs-index", "index.csv")
+
+
+LOG = "".join(f'{{"step": {i}, "reward": {0.9 - 0.5 * 0.97**i + 0.01 * (i * 7 % 5)}}}\n' for i in range(300))
+
+
+@contextlib.contextmanager
+def files_of_at_most(size: int):
+    """Inside, no file grows beyond `size` bytes, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+
+
+@pytest.mark.parametrize("arguments", [["fit", "g.jsonl.gz"], ["diagnose", "run.jsonl", "--page", "here/page.html"]])
+def test_a_full_disk_is_one_line(arguments, capsys):
+    """A log that cannot be unpacked is not called empty, and no half page is left."""
+    Path("g.jsonl.gz").write_bytes(gzip.compress(LOG.encode()))
+    Path("run.jsonl").write_text(LOG)
+    with files_of_at_most(1000):
+        assert main(arguments) == STOPPED
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not list(Path().glob("here/*"))
+
+
+@pytest.mark.parametrize("command", ["fit", "diagnose"])
+def test_one_bad_file_does_not_take_the_others_with_it(command, capsys):
+    content = LOG.encode()
+    Path("good.jsonl").write_bytes(content)
+    for _ in range(1500):
+        content = gzip.compress(content, 1)
+    Path("deep.gz").write_bytes(content)
+    assert main([command, "good.jsonl", "deep.gz", "--json", "out.json"]) == 0
+    good, deep = json.loads(Path("out.json").read_text())
+    assert good["n_points"] == 300
+    assert deep["status"] == "no curve: deep.gz: expected at most 3 gzip files one in another, got more"

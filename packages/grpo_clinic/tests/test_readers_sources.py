@@ -1,0 +1,246 @@
+"""Logs of further trainers and containers: read right, or refused; every example follows the trainer's own source."""
+
+import gzip
+import json
+import pprint
+
+import numpy as np
+import pytest
+from grpo_clinic.readers import read
+
+REWARDS = [0.1, 0.2, 0.4, 0.3, 0.5, 0.6]
+STEPS = np.arange(1, 7)
+
+
+def one(path, **options):
+    (curve,) = read(path, **options)
+    return curve
+
+
+def check(curve, steps=STEPS, rewards=REWARDS):
+    np.testing.assert_allclose(curve.step, steps)
+    np.testing.assert_allclose(curve.reward, rewards)
+
+
+def written(path, lines):
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_prime_rl_lines_with_a_validation_reward(tmp_path):
+    """orchestrator.py: step_message. The validation reward stands behind the reward, and is no reward."""
+    lines = ["12:00:00 SUCCESS Starting orchestrator"]
+    for step, reward in zip(STEPS, REWARDS, strict=True):
+        validated = f" Val. Reward: {reward - 0.05:.4f} |" if step % 2 else ""
+        lines.append(
+            f"12:00:{step:02d} SUCCESS Step {step} | Time: 35.13s | Reward: {reward:.4f} |{validated} Throughput: "
+            f"1234.5 tokens/s | Seq. Length: {900 + step:.1f} tokens/sample | Async Level: 1 | Max. Off-Policy Level: 2"
+        )
+        lines.append(f"12:00:{step:02d} SUCCESS Step {step} | Time: 9.10s | Loss: 0.0100 | Entropy: 0.{step}000 | "
+                     "Mismatch KL: 0.0010 | Grad. Norm: 0.2000 | LR: 1.00e-06 | Throughput: 0 tokens/s")  # fmt: skip
+    curve = one(written(tmp_path / "orchestrator.log", lines))
+    check(curve)
+    assert curve.framework == "prime-rl"
+    np.testing.assert_allclose(curve.eval.value, [0.05, 0.35, 0.45])
+    np.testing.assert_array_equal(curve.eval.step, [1, 3, 5])
+    np.testing.assert_allclose(curve.series["entropy"].value, 0.1 * STEPS)
+    np.testing.assert_allclose(curve.series["length"].value, 900 + STEPS)
+
+
+def test_megatron_lines_with_a_padded_iteration(tmp_path):
+    """Megatron-LM, training_log: the iteration is padded to eight places."""
+    lines = [
+        f" [2026-01-01 12:00:00] iteration {10 * step:8d}/{100:8d} | consumed samples: {512 * step:12d} | elapsed time "
+        f"per iteration (ms): 1234.5 | learning rate: 1.000000E-06 | global batch size:   512 | reward: {reward:.6E} | "
+        "grad norm: 0.512 | number of skipped iterations:   0 |"
+        for step, reward in zip(STEPS, REWARDS, strict=True)
+    ]
+    curve = one(written(tmp_path / "megatron.log", lines))
+    check(curve, 10 * STEPS)
+    np.testing.assert_allclose(curve.series["grad_norm"].value, 0.512)
+
+
+@pytest.mark.parametrize("console", [True, False])
+def test_ms_swift_says_its_step(tmp_path, console):
+    """ms-swift writes `global_step/max_steps`; the first row is logged at step 1, the others every five."""
+    steps = [1, 5, 10, 15, 20, 25]
+    rows = [
+        {"loss": 0.0, "reward": reward, "reward_std": 0.1, "frac_reward_zero_std": 0.0, "learning_rate": 1e-6,
+         "epoch": step / 100, "global_step/max_steps": f"{step}/100", "percentage": f"{step}.00%"}
+        for step, reward in zip(steps, REWARDS, strict=True)
+    ]  # fmt: skip
+    text = [repr(row) if console else json.dumps(row) for row in rows]
+    check(one(written(tmp_path / ("console.log" if console else "logging.jsonl"), text)), steps)
+
+
+def test_slime_says_the_rollout_and_its_raw_reward(tmp_path):
+    """slime: `rollout {id}: {dict}`. `rollout/rewards` is normalised in its group; training steps follow."""
+    lines = []
+    for step, reward in zip(STEPS, REWARDS, strict=True):
+        row = {"rollout/response_len/mean": 500.0, "rollout/rewards": 1e-9, "rollout/raw_reward": reward}
+        lines.append(f"[2026-01-01 12:00:00] data.py:88 - rollout {step}: {row}")
+        lines += [f"model.py - step {2 * step + k}: {{'train/loss': 0.1, 'train/grad_norm': 0.3}}" for k in (0, 1)]
+        if step % 3 == 0:
+            lines.append(f"data.py - eval {step}: {{'eval/aime': {reward / 2}, 'eval/aime-truncated_ratio': 0.1}}")
+    curve = one(written(tmp_path / "slime.log", lines))
+    check(curve)
+    assert curve.reward_series.key == "rollout/raw_reward"
+    np.testing.assert_allclose(curve.series["grad_norm"].value, 0.3)
+    assert curve.framework == "slime"
+
+
+def test_areal_grids(tmp_path):
+    """AReaL: StatsLogger.commit announces the step, tabulate_stats draws the grid below it."""
+    lines = []
+    for step, reward in zip(STEPS, REWARDS, strict=True):
+        lines += [
+            f"20260101-12:00:00 StatsLogger INFO: Epoch 1/2 Step {step}/58 Train step {step}/116 done.",
+            "Stats (1/1):",
+            "╒═════════════════════════════╤════════════╤══════════════════════════╤════════════╕",
+            f"│ ppo_actor/task_reward/avg   │ {reward:.4e} │ ppo_actor/update/lr      │ 1.0000e-06 │",
+            f"│ ppo_actor/update/grad_norm  │ 2.0000e-01 │ rollout/reward           │ {reward + 1:.4e} │",
+            "╘═════════════════════════════╧════════════╧══════════════════════════╧════════════╛",
+        ]
+    curve = one(written(tmp_path / "trainer.log", lines))
+    check(curve)
+    assert curve.framework == "AReaL"
+    np.testing.assert_allclose(curve.series["grad_norm"].value, 0.2)
+
+
+def test_skyrl_history(tmp_path):
+    """SkyRL: the mean of positive rewards only, and pass@n, stand beside the raw reward."""
+    rows = [
+        {"_step": int(step), "trainer/global_step": int(step), "reward/avg_pass_at_4": 0.9,
+         "reward/mean_positive_reward": 0.8, "reward/avg_raw_reward": reward, "policy/policy_entropy": 0.4,
+         "policy/policy_lr": 1e-6, "policy/raw_grad_norm": 0.5, "eval/all/avg_score": reward / 2}
+        for step, reward in zip(STEPS, REWARDS, strict=True)
+    ]  # fmt: skip
+    curve = one(written(tmp_path / "history.jsonl", map(json.dumps, rows)))
+    check(curve)
+    assert curve.framework == "SkyRL"
+    np.testing.assert_allclose(curve.eval.value, np.array(REWARDS) / 2)
+    assert set(curve.series) >= {"entropy", "lr", "grad_norm"}
+
+
+def test_skyrl_console(tmp_path):
+    """SkyRL, trainer.py: the raw reward stands behind pass@n on one line, the step in a dictionary after it."""
+    lines = []
+    for step, reward in zip(STEPS, REWARDS, strict=True):
+        lines.append(f"(skyrl_entrypoint pid=7) 2026-01-01 12:00:00.1 | INFO | trainer - reward/avg_pass_at_4: 0.9, "
+                     f"reward/avg_raw_reward: {reward}")  # fmt: skip
+        lines.append(f"(skyrl_entrypoint pid=7) {{'policy/policy_loss': 0.1, 'trainer/global_step': {step}}}")
+    curve = one(written(tmp_path / "train.out", lines))
+    check(curve)
+    assert curve.reward_series.key == "reward/avg_raw_reward"
+
+
+@pytest.mark.parametrize("ray", ["", "(skyrl_entrypoint pid=7) "])
+def test_skyrl_console_steps(tmp_path, ray):
+    """SkyRL, tracking.py: `Step n: ` and a dictionary over lines, decimals as texts. The trainer's line with the reward
+    stands before it; counted to the step seen last it would be one step early."""
+    lines = []
+    for step, reward in zip(STEPS, REWARDS, strict=True):
+        row = {"generate/mean": "x}", "policy/policy_entropy": f"{0.4:.4f}", "policy/policy_loss": f"{-0.01:.4f}",
+               "reward/avg_pass_at_4": f"{0.9:.4f}", "reward/avg_raw_reward": f"{reward:.4f}",
+               "trainer/epoch": 0}  # fmt: skip
+        said = f"2026-01-01 12:00:00.1 | INFO | trainer - reward/avg_pass_at_4: 0.9, reward/avg_raw_reward: {reward}"
+        text = f"2026-01-01 12:00:00.2 | INFO | tracking:log:94 - Step {step}: \n{pprint.pformat(row)}"
+        lines += [ray + one for one in (said, *text.split("\n"))]
+    curve = one(written(tmp_path / "train.out", lines))
+    check(curve)
+    assert (curve.format, curve.framework) == ("SkyRL console", "SkyRL")
+    np.testing.assert_allclose(curve.series["entropy"].value, 0.4)
+    cut = one(written(tmp_path / "cut.out", lines[:-2]))  # inside the last dictionary
+    np.testing.assert_array_equal(cut.step, curve.step[:-1])
+    np.testing.assert_array_equal(cut.reward, curve.reward[:-1])
+
+
+def test_easy_r1_nests_its_keys(tmp_path):
+    """EasyR1's file logger: {"step": n, "reward": {"overall": ...}, "actor": {...}}."""
+    rows = [
+        {"step": int(step), "reward": {"overall": reward, "accuracy": reward, "format": 1.0},
+         "actor": {"grad_norm": 0.5, "lr": 1e-6}, "val": {"reward_score": reward / 2}}
+        for step, reward in zip(STEPS, REWARDS, strict=True)
+    ]  # fmt: skip
+    curve = one(written(tmp_path / "experiment_log.jsonl", map(json.dumps, rows)))
+    check(curve)
+    assert curve.reward_series.key == "reward.overall"
+    assert set(curve.series) >= {"grad_norm", "lr"}
+    assert curve.eval.key == "val.reward_score"
+
+
+def trl_rows():
+    return [{"step": int(s), "reward": r, "loss": 0.1, "epoch": 0.1} for s, r in zip(STEPS, REWARDS, strict=True)]
+
+
+def test_gzip_whole_cut_off_and_too_large(tmp_path, monkeypatch):
+    text = "\n".join(map(json.dumps, trl_rows())).encode()
+    path = tmp_path / "run.jsonl.gz"
+    path.write_bytes(gzip.compress(text))
+    check(one(path))
+    path.write_bytes(b"\x1f\x8b" + b"\0" * 40)
+    with pytest.raises(ValueError, match="gzip"):
+        read(path)
+    monkeypatch.setattr("grpo_clinic.readers.limits.MAX_UNPACKED_BYTES", 10)
+    path.write_bytes(gzip.compress(text))
+    with pytest.raises(ValueError, match="at most 10 bytes"):
+        read(path)
+
+
+def test_parquet(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow", reason="the optional pyarrow package is not installed")
+    from pyarrow import parquet
+
+    table = pyarrow.table({"_step": STEPS, "train/reward": REWARDS, "train/kl": [None, 0.1, 0.1, 0.1, 0.1, 0.1]})
+    parquet.write_table(table, tmp_path / "history.parquet")
+    curve = one(tmp_path / "history.parquet")
+    check(curve)
+    assert curve.series["kl"].step.size == 5
+    damaged = tmp_path / "broken.parquet"
+    damaged.write_bytes((tmp_path / "history.parquet").read_bytes()[:60])
+    with pytest.raises(ValueError, match="Parquet"):
+        read(damaged)
+
+
+def test_a_notebook_gives_its_table_or_its_text(tmp_path):
+    """transformers' NotebookProgressCallback below a cell, as Unsloth's notebooks hold it."""
+    head = "".join(f"<th>{name}</th>" for name in ("Step", "Training Loss", "reward", "rewards / check / mean"))
+    body = "".join(
+        f"<tr><td>{step}</td><td>0.000100</td><td>{reward}</td><td>{reward}</td></tr>"
+        for step, reward in zip(STEPS, REWARDS, strict=True)
+    )
+    page = f"<div><progress></progress></div><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    shown = {"output_type": "display_data", "data": {"text/html": [page]}}
+    book = {"cells": [{"cell_type": "markdown"}, {"cell_type": "code", "outputs": [shown]}], "nbformat": 4}
+    path = tmp_path / "train.ipynb"
+    path.write_text(json.dumps(book))
+    curve = one(path)
+    check(curve)
+    assert "rewards/check/mean" in curve.parts
+    printed = {"output_type": "stream", "text": [f"{row}\n" for row in trl_rows()]}
+    path.write_text(json.dumps({"cells": [{"cell_type": "code", "outputs": [printed]}]}))
+    check(one(path))
+    path.write_text(json.dumps({"cells": []}))
+    with pytest.raises(ValueError, match="reward lines"):
+        read(path)
+
+
+def test_a_state_that_is_cut_off_gives_what_is_there(tmp_path):
+    text = json.dumps({"epoch": 1.0, "log_history": trl_rows(), "max_steps": 6}, indent=1)
+    path = tmp_path / "trainer_state.json"
+    path.write_text(text[: text.index('"step": 5')])
+    curve = one(path)
+    check(curve, STEPS[:4], REWARDS[:4])
+    assert any("cut off" in note and "4 rows" in note for note in curve.notes)
+    path.write_text(text[: text.index('"log_history"')])
+    with pytest.raises(ValueError, match="broken JSON"):
+        read(path)
+
+
+def test_evaluation_columns_that_were_not_understood_are_named(tmp_path):
+    rows = [row | {"eval_my_own_thing": 0.1, "eval_reward": 0.2} for row in trl_rows()]
+    curve = one(written(tmp_path / "run.jsonl", map(json.dumps, rows)))
+    assert curve.eval.key == "eval_reward"
+    assert any("eval_my_own_thing" in note for note in curve.notes)
+    chosen = one(tmp_path / "run.jsonl", eval_key="eval_my_own_thing")
+    assert chosen.eval.key == "eval_my_own_thing"

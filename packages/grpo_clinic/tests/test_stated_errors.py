@@ -1,0 +1,100 @@
+"""Errors that are printed beside numbers are their scatter, intervals have their width, p-values count the tries."""
+
+import numpy as np
+import pytest
+from grpo_clinic.fitting import SHAPES, engine, fit_many, quality
+from grpo_clinic.readers import epochs
+from grpo_clinic.readers.record import Curve, RewardScale, Series
+from simulated_curves import simulate
+
+COUNT = 300
+ALLOWED = 5 / np.sqrt(2 * COUNT)
+"""Five standard errors of the scatter of COUNT numbers, over the scatter: 0.2; false alarm 6e-7."""
+
+
+@pytest.mark.parametrize(("points", "rho"), [(200, 0.0), (200, 0.5), (1000, None)])
+def test_errors_of_the_noise_are_its_scatter(points, rho):
+    """300 constants under AR(1) noise, seed 3; None: correlations spread over [0, 0.8], so that a rounding to those
+    that are tried counts. (estimate - truth)/(stated error) has the scatter 1. Planted: an error without that
+    rounding, one of white noise, and one over n instead of its root."""
+    truth = np.random.default_rng(4).uniform(0, 0.8, COUNT) if rho is None else np.full(COUNT, rho)
+    made = simulate("constant", COUNT, points, rho=truth, seed=3)
+    surface = engine.fit(SHAPES["constant"], made.time, made.reward)
+    found = quality.noise_errors(surface)
+
+    def scatter(name, error):
+        gap = found[name][0] - (truth if name == "rho" else 0.05)
+        return np.sqrt(np.mean((gap / error) ** 2))
+
+    for name, (_, error) in found.items():
+        assert scatter(name, error) == pytest.approx(1, abs=ALLOWED), name
+        assert scatter(name, error / np.sqrt(points)) > 1 + ALLOWED
+    plain = np.sqrt((1 - surface.rho**2) / points)
+    if rho is None:
+        assert scatter("rho", plain) > 1 + ALLOWED
+    if rho == 0.5:
+        assert scatter("sigma", found["sigma"][0] / np.sqrt(2 * points)) > 1 + ALLOWED
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_intervals_and_stated_errors_have_the_width_of_the_scatter(level):
+    """300 exponentials of 120 points under white noise, seed 5: intervals cover at their level within 5 standard
+    errors, both ways; (estimate - truth)/(stated error) has the scatter 1. Planted: the interval of another level."""
+    made = simulate("single_exponential", COUNT, 120, sigma=0.03, seed=5)
+    fits = fit_many(made.time, made.reward, laws=("single_exponential",), level=level)
+    truths = {"plateau": made.plateau, "amplitude": made.amplitude, "delay": np.exp(made.theta[:, 0])}
+    for name, truth in truths.items():
+        numbers = [one.laws["single_exponential"].parameters[name] for one in fits]
+        value, low, high, error = (
+            np.array([getattr(one, part) for one in numbers]) for part in ("value", "low", "high", "standard_error")
+        )
+        rate = np.mean((low <= truth) & (truth <= high))
+        assert rate == pytest.approx(level, abs=5 * np.sqrt(level * (1 - level) / COUNT)), name
+        assert rate != pytest.approx(1.4 - level, abs=5 * np.sqrt(level * (1 - level) / COUNT))
+        assert np.sqrt(np.mean(((value - truth) / error) ** 2)) == pytest.approx(1, abs=ALLOWED), name
+
+
+STEP, PERIOD, LENGTHS = np.arange(1.0, 141.0), 20.0, (20.0, 17.0, 13.0, 9.0)
+
+
+def curve(reward):
+    return Curve("run", "run", "jsonl", "unknown", Series(STEP, reward, "reward"), RewardScale.estimated(reward))
+
+
+def noise(seed):
+    return 0.5 + 0.05 * np.random.default_rng(seed).normal(size=STEP.size)
+
+
+@pytest.mark.parametrize(("tried", "taken"), [(1, True), (2, True), (3, False), (4, False)])
+def test_a_pattern_counts_the_lengths_that_were_tried(tried, taken, monkeypatch):
+    """p = .002 for every length: .002 and .004 are below the level of .005, .006 and .008 are not. The note says the
+    product; lengths that could not be tested are not counted."""
+    pattern = np.sin(STEP)
+
+    def found(step, reward, period, seed=0, shifts=0):
+        return None if period > 100 else epochs.DataOrder(0.002, 0.5, 0.5, pattern)
+
+    monkeypatch.setattr(epochs, "data_order", found)
+    before = curve(noise(0))
+    after = epochs.without_data_order(before, (*LENGTHS[:tried], 200.0, 300.0))
+    assert (after is not before) == taken
+    if taken:
+        np.testing.assert_allclose(after.reward, before.reward - pattern)
+        assert f"p = {0.002 * tried:.2g})" in after.notes[-1]
+
+
+def test_the_test_of_one_length_holds_its_level_and_that_of_four_holds_it_together(monkeypatch):
+    """200 runs of noise (seeds 0 to 199), 24 shifts a length, at a level of 20 %: alarms within 5 standard errors (.14)
+    of it with one length, at most so many with four. Planted: four lengths without their number alarm in more."""
+    monkeypatch.setattr(epochs, "SHIFTS", 24)
+    monkeypatch.setattr(epochs, "LEVEL", 0.2)
+    runs = [curve(noise(seed)) for seed in range(200)]
+
+    def alarms(lengths):
+        return np.mean([epochs.without_data_order(run, lengths) is not run for run in runs])
+
+    allowed = 5 * np.sqrt(0.2 * 0.8 / 200)
+    assert abs(alarms((PERIOD,)) - 0.2) <= allowed
+    assert alarms(LENGTHS) <= 0.2 + allowed
+    apart = [any(epochs.without_data_order(run, (one,)) is not run for one in LENGTHS) for run in runs]
+    assert np.mean(apart) > 0.2 + allowed

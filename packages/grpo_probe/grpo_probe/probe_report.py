@@ -1,0 +1,153 @@
+"""What a probe saw of a run: a page in the run's folder, written anew at every measurement.
+
+A run that is killed leaves the page of its last measurement. Each file is whole or absent.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from grpo_clinic import page
+
+from grpo_probe.probe_margin import Margin
+
+PAGE, NUMBERS = "stability.html", "stability.json"
+"""The files in the trainer's `output_dir`."""
+_LAST = 5
+"""Lines that are shown of what was not measured."""
+_FIRST = {
+    "stable": "Stable at the last measurement: {share} of the threshold is used.",
+    "unstable": "Unstable at the last measurement: {share} of the threshold is used.",
+    "cannot tell": "Cannot tell whether it is stable: K is too close to the threshold for its error.",
+    "no signal": "No signal: no group of the last measurement had a gradient, for all its rewards were equal.",
+}
+
+
+class Measured(NamedTuple):
+    """One measurement. NaN: not known, as of what was measured before a run was resumed, of which the log is left.
+
+    used: share of the threshold; NaN along the update, where another direction may be stiffer.
+    """
+
+    step: int
+    stiffness: float
+    error: float
+    used: float
+    fresh: float = math.nan
+    stale: float = math.nan
+    learning_rate: float = math.nan
+    verdict: str = ""
+    sharpness: float = math.nan
+
+    @classmethod
+    def of(cls, step: int, found: Margin) -> Self:
+        """What is shown of a margin."""
+        k, along = found.stiffness, found.stiffness.critical
+        rest = (k.fresh, k.stale, found.loop.learning_rate, found.verdict, math.nan if along is None else along)
+        return cls(step, k.value, k.standard_error, math.nan if along is not None else found.used, *rest)
+
+    @classmethod
+    def logged(cls, row: Mapping[str, Any]) -> Self:
+        """The same of a row of the trainer's log."""
+        name = "stiffness" if "probe/stiffness" in row else "stiffness_along"
+        used, sharpness = (row.get(f"probe/{key}", math.nan) for key in ("stability_used", "sharpness"))
+        return cls(row["step"], row[f"probe/{name}"], row[f"probe/{name}_std"], used, sharpness=sharpness)
+
+    @property
+    def edge(self) -> float:
+        """K at which this learning rate is the threshold; NaN where none is."""
+        return self.stiffness / self.used if self.used > 0 else math.nan
+
+
+@dataclass
+class ProbeReport:
+    """All measurements of a run, and what is told of them. lines: what was said besides. settings: of the run."""
+
+    settings: Mapping[str, Any]
+    measured: list[Measured] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    last: Margin | None = None
+
+    def add(self, step: int, found: Margin) -> None:
+        """One measurement more."""
+        self.measured.append(Measured.of(step, found))
+        self.last = found
+
+    def resume(self, log: Sequence[Mapping[str, Any]]) -> None:
+        """Begin anew with the measurements of a trainer's log, as that of a checkpoint."""
+        keys = ("probe/stiffness", "probe/stiffness_along")
+        self.measured = [Measured.logged(row) for row in log if any(key in row for key in keys)]
+
+    def write(self, folder: Path, state: str) -> None:
+        """The page and its numbers. state: whether training has ended. Raises OSError where they cannot be written."""
+        steps, values = (np.array([row[at] for row in self.measured], float) for at in (0, 1))
+        told = page.page(
+            f"Stability of {folder.resolve().name}", [("Stiffness K", steps, values, None, self.text(state))]
+        )
+        page.write(folder / PAGE, told)
+        page.write(folder / NUMBERS, json.dumps(self.numbers(state), indent=1, default=str) + "\n")
+
+    def numbers(self, state: str) -> dict[str, Any]:
+        """What the page says, as numbers; what is not known is null."""
+        about = {"verdict": self.last.verdict if self.last else "not measured", "next": self._next, "state": state}
+        rows = [{name: _known(value) for name, value in row._asdict().items()} for row in self.measured]
+        return {
+            **about,
+            "measurements": rows,
+            "said": self.lines[-_LAST:],
+            "settings": {name: _known(value) for name, value in self.settings.items()},
+        }
+
+    def text(self, state: str) -> str:
+        """Verdict, what to do, three numbers; then every measurement and the settings."""
+        lines = [self._first, f"What to do next: {self._next}"]
+        lines += [": ".join((name, f"{value} ({beside})")) for name, value, beside in self._three_numbers()]
+        lines += ["", "step, K, error, share of the threshold, verdict"]
+        lines += [
+            f"{row.step}, {row.stiffness:.4g}, {row.error:.2g}, {row.used:.2g}, {row.verdict}" for row in self.measured
+        ]
+        lines += ["", *self.lines[-_LAST:], *(f"{name}: {value}" for name, value in self.settings.items()), state]
+        return "\n".join(lines)
+
+    @property
+    def _first(self) -> str:
+        if self.last is None:
+            return "Not measured." if not self.measured else "Not measured since the run was taken up again."
+        k = self.last.stiffness
+        if self.last.verdict != "no signal" and k.value <= 0:
+            return "Stable at the last measurement: no restoring direction leads, so that no threshold is near."
+        if self.last.verdict == "stable" and k.critical is not None:
+            return "Stable along the update at the last measurement; another direction may be stiffer."
+        return _FIRST[self.last.verdict].format(share=f"{self.last.used:.0%}")
+
+    @property
+    def _next(self) -> str:
+        if self.last is None:
+            return "measure earlier or more often (every), or see below what failed."
+        if self.last.verdict == "no signal":
+            return "look at the rewards: where they are equal in every group, nothing is learned."
+        return f"{self.last.advice}{self.last.more}."
+
+    def _three_numbers(self) -> list[tuple[str, str, str]]:
+        if not self.measured:
+            return []
+        last = self.measured[-1]
+        known = [one for one in self.measured if one.used == one.used]
+        rows = [("stiffness K at the end", f"{last.stiffness:.4g}", f"its error is {last.error:.2g}, step {last.step}")]
+        if last.sharpness == last.sharpness:
+            rows.append(("critical sharpness at the end", f"{last.sharpness:.3g}", "read it as a course over the run"))
+        if known:
+            most = max(known, key=lambda one: one.used)
+            rows += [
+                ("share of the threshold at the end", f"{known[-1].used:.0%}", "1 is the edge"),
+                ("at most", f"{most.used:.0%}", f"step {most.step}"),
+            ]
+        return rows
+
+
+def _known(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,102 @@
+"""K along the trainer's own update by forward passes alone, and the learning rate at which its loss starts to rise.
+
+Critical sharpness (arXiv:2601.16979) is 2/eta_c: along the update d, eta_c is the rate of loss(theta - eta_c d) =
+loss(theta) on the batch of d. On a quadratic it is d^T H d / d^T g, for plain gradients the Rayleigh quotient of H.
+
+Derived here, in the notation of `probe`. Let t = J d and b = d^T (grad^2 l) d, from l(theta +- h d) without a backward
+pass. The update d = scale E[J^T g] has the slope d^T E[J^T g] = E[g . t], and u . A d with u = d/scale over it is
+
+    fresh = E[t . g_l t + g . b]/E[g . t],         stale = E[t . g_o t + s t . g]/E[g . t].
+
+So 2/eta_c, whose samples stay where they are, is the fresh share on a quadratic. The law of the samples, s, and what
+the loss takes from the old log-probabilities, g_o, make the stale share, which no line search on one batch sees. Their
+sum is at most the leading eigenvalue where A is symmetric in the metric of `scale`.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from grpo_probe.probe_operator import Operator, torch
+
+DOUBLINGS = 5
+"""Of the learning rate, or halvings, before the search for a bracket ends."""
+BISECTIONS = 2
+"""Of the bracket, which is a factor of two; interpolation, exact on a quadratic, does the rest."""
+
+
+class Along(NamedTuple):
+    """Of each group of all processes: u . A d, fresh and stale [groups, 2], and the slope g . t [groups]; eta_c.
+
+    eta_c is infinite where there is none.
+    """
+
+    each: np.ndarray
+    slopes: np.ndarray
+    critical_rate: float
+
+
+def along_update(operator: Operator, gradient: torch.Tensor, weights: np.ndarray) -> Along:
+    """Curvature and critical learning rate along d = scale * gradient [D]. The weights come back to the last bit.
+
+    weights: of this process's groups; gradient: of all.
+    Weight decay counts as fresh; eta_c is that of the loss without it.
+    """
+    d = operator.scaled(gradient.clone(), None)
+    count, ranks = operator.ranks.total, operator.ranks
+    if not float(d.norm()):
+        return Along(np.zeros((count, 2)), np.zeros(count), np.inf)
+    with operator.moving(d) as moved:
+        reached = cache(moved)
+        step = operator.step(d, reached)
+        up, down = reached(step), reached(-step)
+        along = [(high - low) / (2 * step) for high, low in zip(up, down, strict=True)]
+        bent = [(a - 2 * one.start + b) / step**2 for one, a, b in zip(operator.tokens, up, down, strict=True)]
+        known = zip(operator.tokens, along, bent, strict=True)
+        parts = np.array([one.curvature(t, t, float((one.applied * b).sum())) for one, t, b in known])
+        places = dict(enumerate(along))
+        parts[:, 1] += operator.scores(places) * (parts[:, 2] - operator.mean_of(parts[:, 2], places)[0])
+        joined, shares = ranks.join(parts), ranks.join(weights)
+        each, slopes = joined[:, :2], joined[:, 2]
+        slope, fresh = float(shares @ slopes), float(shares @ each[:, 0])
+        starts = [one.value(one.start) for one in operator.tokens]
+
+        def rise(rate: float) -> float:
+            pairs = zip(weights, operator.tokens, starts, reached(-rate), strict=True)
+            mine = [weight * (one.value(present) - start) for weight, one, start, present in pairs]
+            return float(ranks.join(np.array(mine)).sum())
+
+        critical = critical_rate(rise, slope, 2 * slope / fresh if fresh > 0 else step)
+    each[:, 0] += operator.decayed(gradient, d) / slope * slopes
+    return Along(each, slopes, critical)
+
+
+def critical_rate(rise: Callable[[float], float], slope: float, start: float) -> float:
+    """Learning rate at which `rise`, loss(eta) - loss(0), is zero again, looked for around `start`.
+
+    slope: -rise'(0), positive. Infinite where the loss is still lower after `DOUBLINGS` doublings. Interpolated is
+    rise/eta, which is linear on a quadratic.
+    """
+    low, below, high, above = 0.0, -slope, np.inf, np.inf
+    rate = start
+    for _ in range(DOUBLINGS + 1):
+        chord = rise(rate) / rate
+        if chord <= 0:
+            low, below = rate, chord
+        else:
+            high, above = rate, chord
+        if low > 0 and np.isfinite(high):
+            break
+        rate = rate / 2 if np.isfinite(high) else rate * 2
+    if not np.isfinite(high):
+        return float("inf")
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        chord = rise(middle) / middle
+        if chord <= 0:
+            low, below = middle, chord
+        else:
+            high, above = middle, chord
+    return low - below * (high - low) / (above - below)

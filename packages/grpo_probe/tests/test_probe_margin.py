@@ -1,0 +1,115 @@
+"""From a stiffness to what may be changed, against closed forms of one mode at mu = 0.
+
+All stale, blocks of N steps from one state: a block multiplies the mode by 1 - eta K N, so that it is stable for
+eta K N < 2. All fresh: every step multiplies it by 1 - eta K, whatever N.
+"""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("trl", reason="needs the extra trl")
+
+import client
+from grpo_probe.probe import Stiffness
+from grpo_probe.probe_margin import MOST, Loop, margin
+
+pytestmark = client.MARKS
+
+
+def measured(fresh, stale, error=0.0):
+    value = fresh + stale
+    return Stiffness(value, error, fresh, stale, value, value, 0.0, 0.0, 50.0, 16, "double_backward")
+
+
+def test_all_stale_n_may_be_raised_up_to_two_over_eta_k():
+    """K = 1.03, eta = 0.1: 2/(eta K) = 19.4. Two standard errors of 0.1 make it 2/0.123 = 16.3."""
+    loop = Loop(learning_rate=0.1, refresh_interval=4)
+    found = margin(measured(0.0, 1.03), loop)
+    assert found.product == pytest.approx(0.412)
+    assert found.threshold == pytest.approx(2.0)
+    assert found.used == pytest.approx(0.206)
+    assert found.intervals == 19
+    assert found.learning_rate == pytest.approx(2 / (1.03 * 4))
+    careful = margin(measured(0.0, 1.03, error=0.1), loop)
+    assert careful.used == pytest.approx(0.206)
+    assert careful.intervals == 16
+    assert careful.learning_rate == pytest.approx(2 / (1.23 * 4))
+    assert "threshold 2, 21% used" in str(careful)
+    assert "you may raise N to 16, or the learning rate to 0.407" in str(careful)
+    assert "50 forward-backward passes over 16 groups" in str(careful)
+
+
+def test_all_fresh_no_n_is_too_large():
+    found = margin(measured(1.03, 0.0), Loop(learning_rate=0.1, refresh_interval=4))
+    assert found.used == pytest.approx(0.1 * 1.03 / 2)
+    assert found.intervals is None
+    assert f"you may raise N beyond {MOST}" in found.advice
+
+
+@pytest.mark.parametrize(
+    ("stiffness", "rate", "advice"),
+    [
+        (measured(0.0, 1.0), 0.6, "unstable: lower the learning rate to below 0.5"),
+        (measured(0.0, 1.0, error=0.1), 0.7, "unstable: lower the learning rate to below 0.417"),
+        (measured(0.0, 1.0, error=0.2), 0.4, "cannot tell whether it is stable, for K is within 2 standard errors"),
+        (measured(0.0, 1.0, error=0.2), 0.6, "cannot tell whether it is stable, for K is within 2 standard errors"),
+        (measured(0.0, 1.0, error=0.6), 9.0, "cannot tell whether it is stable, for the error of K is above half"),
+        (measured(0.0, 1.0, error=math.inf), 0.1, "cannot tell whether it is stable, for the error of K is above half"),
+        (measured(0.0, 1.0), 0.45, "keep N; you may raise the learning rate to 0.5"),
+    ],
+)
+def test_near_the_threshold_nothing_more_is_allowed(stiffness, rate, advice):
+    """N = 4, K = 1: the threshold of the learning rate is 0.5; at 0.45 five updates are too many.
+
+    Two errors of 0.1 leave it between 0.5/1.2 and 0.5/0.8, two of 0.2 between 0.36 and 0.83, two of 0.6 anywhere.
+    """
+    assert margin(stiffness, Loop(learning_rate=rate, refresh_interval=4)).advice.startswith(advice)
+
+
+def test_without_a_restoring_direction_no_threshold_is_near():
+    found = margin(measured(-0.2, 0.1), Loop(learning_rate=0.1))
+    assert math.isinf(found.threshold)
+    assert "no restoring direction leads" in str(found)
+
+
+def test_beyond_ten_times_the_threshold_is_told_as_a_multiple():
+    said = str(margin(measured(0.0, 1.0), Loop(learning_rate=133.0, refresh_interval=4)))
+    assert "266 times used; unstable" in said
+    assert "%" not in said
+
+
+def test_groups_without_a_gradient_are_no_measurement():
+    """All rewards equal: K = 0, which says nothing of a threshold. One group of sixteen that tells is one."""
+    found = margin(replace(measured(0.0, 0.0), silent=16), Loop(learning_rate=0.1))
+    assert found.verdict == "no signal"
+    assert str(found).startswith("no signal: none of 16 groups has a gradient")
+    assert "threshold" not in str(found)
+    assert margin(replace(measured(0.0, 1.0), silent=15), Loop(learning_rate=0.1)).verdict == "stable"
+
+
+def test_parameters_that_are_left_out_are_told():
+    assert "without the 0.12 of the parameters" in str(margin(replace(measured(0.0, 1.0), left_out=0.12), Loop(0.1)))
+
+
+def test_along_the_update_permission_is_never_given():
+    """K along one direction is a bound from below: it can say unstable, and nothing else."""
+    one = replace(measured(0.0, 1.0), critical=0.8)
+    said = str(margin(one, Loop(learning_rate=0.1, refresh_interval=4)))
+    assert said.startswith("along the update K = 1 ")
+    assert "stable along the update; another direction may be stiffer" in said
+    assert said.endswith("critical sharpness 0.8")
+    assert "raise" not in said
+    assert "unstable: lower" in str(margin(one, Loop(learning_rate=0.6, refresh_interval=4)))
+    assert "nothing restores" in str(margin(replace(measured(0.0, -1.0), critical=0.8), Loop(0.1)))
+
+
+def test_a_peak_and_a_clip_are_told():
+    """Half of the threshold now, three halves at the peak."""
+    loop = Loop(learning_rate=0.25, refresh_interval=4)
+    peak = margin(measured(0.0, 1.0), replace(loop, learning_rate=0.75))
+    said = str(replace(margin(measured(0.0, 1.0), loop), peak=peak, clipped=1.0))
+    assert "50% used; " in said
+    assert "; at the warm-up's peak of 0.75, 150% used: unstable" in said
+    assert "; the last gradient was clipped to norm 1, which the threshold leaves out; " in said

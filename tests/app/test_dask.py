@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -11,22 +10,15 @@ import time
 from importlib import metadata
 from pathlib import Path
 
-import numpy as np
 import pytest
-from grpo_clinic.logs.gather import Log
-from grpo_clinic.logs.pieces import LogPiece, worked
-from grpo_clinic.logs.settings import FitSettings
-from grpo_clinic.readers import Curve, RewardScale, Series
 from settings import nightly_but
 
 from bandit_lab.app import plugins
-from bandit_lab.app.chunks import Attempt, ChunkStore, key_of, run_chunks
+from bandit_lab.app.chunks import Attempt, ChunkStore, run_chunks
 from bandit_lab.app.cli import BAD_INPUT, main
 from bandit_lab.app.engine import ENGINES
 from bandit_lab.app.engine.dask import _local_cluster, gpus
 from bandit_lab.app.settings.config import SweepSettings
-from bandit_lab.app.terminal.errors import Stopped
-from bandit_lab.app.terminal.progress import Progress
 
 pytest.importorskip("distributed", reason="the optional package distributed is not installed")
 
@@ -314,16 +306,6 @@ def test_chunks_that_an_engine_gives_back_in_another_order_are_kept_under_their_
     assert (again.found, again.computed, again.failed) == (4, 0, {3: "too hot"})
 
 
-def test_work_on_logs_brings_no_jax_to_a_worker():
-    def loaded(log):
-        return "jax" in sys.modules
-
-    piece = LogPiece(Log("one", "one", None), loaded, "it")
-    with ENGINES.build("dask", {"workers": 1}).opened([], laboratory=False) as attempts:
-        ((_, found),) = attempts([piece], [key_of(piece)])
-    assert pickle.loads(found.arrays["packed"].tobytes()) is False
-
-
 @pytest.fixture
 def nvidia(tmp_path, monkeypatch):
     """An environment with the tool that lists GPUs, and with JAX's package for them."""
@@ -371,45 +353,6 @@ def test_every_worker_of_this_machine_has_a_gpu_of_its_own(monkeypatch, workers,
         client.wait_for_workers(len(expected), timeout=60)
         seen = client.run(lambda: os.environ.get("CUDA_VISIBLE_DEVICES"))
     assert sorted(seen.values()) == expected
-
-
-WAITS = """import os, pathlib, time
-from grpo_clinic.diagnosis import Finding, register_diagnostic
-
-@register_diagnostic("waits")
-def waits(curve, settings, group_size=None):
-    if curve.reward.size > 24 and "AT_WORK" in os.environ:
-        pathlib.Path(os.environ["AT_WORK"], str(os.getpid())).touch()
-        time.sleep(0.5)
-    return Finding("waits", None, missing="it only waits")
-"""
-
-
-def written(folder):
-    """The bytes of a run folder, but for times and settings."""
-    every = (path for path in folder.rglob("*") if path.is_file() and path.name not in ("manifest.json", "config.yaml"))
-    return {str(path.relative_to(folder)): path.read_bytes() for path in every}
-
-
-def test_what_an_engine_finds_in_logs_is_at_its_log_and_a_failure_has_its_name(monkeypatch):
-    curve = Curve(
-        "run", "file", "test", "TRL", Series(np.arange(3.0), np.arange(3.0), "reward"), RewardScale(0, 1, True)
-    )
-    logs = [Log("a", "a", curve), Log("b", "b", None, "empty"), Log("c", "c", curve)]
-    reasons = [None, None]
-
-    class Backwards:
-        @contextlib.contextmanager
-        def opened(self, plugins, laboratory=True):
-            assert not laboratory
-            yield lambda work, keys: [(n, Attempt(work[n].compute(), 0.1, reasons[n])) for n in (1, 0)]
-
-    monkeypatch.setattr("bandit_lab.app.engine.chosen", lambda settings: Backwards())
-    settings = FitSettings(engine={"name": "backwards"})
-    assert worked(logs, lambda log: log.name.upper(), settings, Progress(True), "work") == ["A", None, "C"]
-    reasons[1] = "KilledWorker: three died"
-    with pytest.raises(Stopped, match="engine: c: KilledWorker: three died"):
-        worked(logs, lambda log: log.name, settings, Progress(True), "work")
 
 
 DRAFTS = ("reproduce", "two_detectors", "overdamped_limit")

@@ -1,6 +1,7 @@
 """`grpo-clinic` from a log to its first screen, a page, JSON; one line for every kind of mistake."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -110,3 +111,18 @@ def test_an_unknown_option_is_one_line_too(capsys):
     with pytest.raises(SystemExit, match="0"):
         main(["--version"])
     assert __version__ in capsys.readouterr().out
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "real_runs.md"
+
+
+@pytest.mark.parametrize(("name", "log"), [("rambling", "step,reward,completion_length"), ("ledger", "LEDGER 1")])
+def test_the_examples_of_the_page_work(name, log):
+    (code,) = [one for one in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL) if f'"{name}"' in one]
+    Path(f"{name}.py").write_text(code)
+    rows = (f"{i},{0.4 + 0.01 * (i % 3)},{100 + 10 * i}" if name == "rambling" else f"{i}|0.5" for i in range(1, 41))
+    Path(f"run.{name}").write_text("\n".join([log, *rows]))
+    assert main(["diagnose", f"run.{name}", "--plugin", name, "--json", "rows.json"]) == 0
+    (row,) = json.loads(Path("rows.json").read_text())
+    assert row["n_points"] == 40
+    assert ("rambling" in row["verdict"]) == (name == "rambling")

@@ -6,7 +6,7 @@ from grpo_clinic.readers.normalise import Parsed
 from grpo_clinic.readers.options import ReadOptions
 from grpo_clinic.readers.packed import NoRoom
 from grpo_clinic.readers.record import Curve, RewardScale, Series
-from grpo_clinic.readers.registry import READERS, Example, Reader, register_reader
+from grpo_clinic.readers.registry import READERS, Reader, register_reader
 from grpo_clinic.readers.table import LogTable
 
 import_modules(__name__, __path__)

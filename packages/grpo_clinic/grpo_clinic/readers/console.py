@@ -18,7 +18,7 @@ from grpo_clinic.readers.dialect import LineRows, is_reward_key, is_row, with_st
 from grpo_clinic.readers.normalise import Parsed
 from grpo_clinic.readers.options import ReadOptions
 from grpo_clinic.readers.piped_console import PipedConsole
-from grpo_clinic.readers.registry import Example, register_reader
+from grpo_clinic.readers.registry import register_reader
 from grpo_clinic.readers.scalars import NUMBER
 from grpo_clinic.readers.skyrl_console import SkyrlConsole
 from grpo_clinic.readers.trl_console import TrlConsole
@@ -211,7 +211,6 @@ class ConsoleText:
     """Any other text."""
 
     order = 80
-    example = Example("{'loss': 0.1, 'reward': 0.1}\n{'loss': 0.1, 'reward': 0.2}\n", (0.1, 0.2))
 
     def owns(self, path: Path, start: bytes) -> bool:
         """Whatever no reader before this one knows; binary data is refused."""

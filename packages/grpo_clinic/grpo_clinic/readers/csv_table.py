@@ -9,7 +9,7 @@ from pathlib import Path
 from grpo_clinic.readers import console, limits, scalars, source
 from grpo_clinic.readers.normalise import Parsed
 from grpo_clinic.readers.options import ReadOptions
-from grpo_clinic.readers.registry import Example, register_reader
+from grpo_clinic.readers.registry import register_reader
 from grpo_clinic.readers.table import RUN_KEYS, LogTable, RunTables
 
 SUFFIXES = (".csv", ".tsv")
@@ -151,7 +151,6 @@ class CsvTable:
     """CSV; console text where it turns out to be none, unless it is called so."""
 
     order = 70
-    example = Example("step,reward\n1,0.1\n2,0.2\n3,0.4\n", (0.1, 0.2, 0.4))
 
     def owns(self, path: Path, start: bytes) -> bool:
         """By its name, else by its first two lines."""

@@ -14,7 +14,7 @@ from grpo_clinic.readers import aliases, console, csv_table, limits, scalars, so
 from grpo_clinic.readers.dialect import is_row
 from grpo_clinic.readers.normalise import Parsed
 from grpo_clinic.readers.options import ReadOptions
-from grpo_clinic.readers.registry import Example, register_reader
+from grpo_clinic.readers.registry import register_reader
 from grpo_clinic.readers.table import LogTable, RunTables, run_of
 
 _CONTAINERS = frozenset(
@@ -209,7 +209,6 @@ class JsonDocument:
     """One JSON document; console text where it turns out to be none, unless it is called `.json`."""
 
     order = 60
-    example = Example('{"log_history": [{"step": 1, "reward": 0.1}, {"step": 2, "reward": 0.3}]}', (0.1, 0.3))
 
     def owns(self, path: Path, start: bytes) -> bool:
         """By its beginning; a file that is called CSV is none."""

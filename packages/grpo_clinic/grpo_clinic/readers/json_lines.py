@@ -8,7 +8,7 @@ from grpo_clinic.readers import console, source
 from grpo_clinic.readers.dialect import with_stated_step
 from grpo_clinic.readers.normalise import Parsed
 from grpo_clinic.readers.options import ReadOptions
-from grpo_clinic.readers.registry import Example, register_reader
+from grpo_clinic.readers.registry import register_reader
 from grpo_clinic.readers.table import RunTables
 
 _WORTHWHILE = 0.5
@@ -63,9 +63,6 @@ class JsonLinesFile:
     """JSON lines; console text where they turn out to be something else."""
 
     order = 50
-    example = Example(
-        '{"step": 1, "reward": 0.1}\n{"step": 2, "reward": 0.2}\n{"step": 3, "reward": 0.4}\n', (0.1, 0.2, 0.4)
-    )
 
     def owns(self, path: Path, start: bytes) -> bool:
         """By its name, else by its first two lines."""

@@ -1,26 +1,12 @@
 """Readers by the name of the format that they read."""
 
-from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from grpo_clinic._registry import Registry
 from grpo_clinic.readers.normalise import Parsed
 from grpo_clinic.readers.options import ReadOptions
-
-
-class Example(NamedTuple):
-    """A small file of a format: its content, the rewards that come out in order, and the name of the file."""
-
-    content: str | bytes
-    rewards: Sequence[float]
-    name: str = "example.log"
-
-    @property
-    def data(self) -> bytes:
-        """The bytes of the file."""
-        return self.content.encode() if isinstance(self.content, str) else self.content
 
 
 class Reader(Protocol):

@@ -212,7 +212,7 @@ def _table(axis: Axes, counts: np.ndarray, title: str) -> None:
 
 LOOKED = "the ranges of the runs were chosen with results in sight"
 WISHED = "what a perfect diagnosis would give"
-SOURCE = "arXiv 2606.30789 (four diagnostics); detectors: packages/grpo_clinic/grpo_clinic/diagnosis"
+SOURCE = "arXiv 2606.30789 (four diagnostics); detectors: grpo_clinic"
 
 
 # Of n runs of each kind in the half that is judged, one is 1/n: 8 at draft, 50 for the paper; some runs are mild. With

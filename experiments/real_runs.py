@@ -247,7 +247,7 @@ CLAIMS = (
     Claim(
         "real_runs.inertia_not_needed",
         "Share of runs in which the oscillator does not beat every law without inertia by more than 4 AICc",
-        "statement on inertia: arXiv 2606.30789; packages/grpo_clinic/grpo_clinic/fitting/results.py",
+        "statement on inertia: arXiv 2606.30789; grpo_clinic (fit)",
         predicted=lambda f: float(f.predicted.without_inertia),
         measured=needs_no_inertia,
         tolerance=0.05,

@@ -64,22 +64,22 @@ def test_a_reader_and_a_rule_of_ones_own(capsys):
     Path("mine.py").write_text(
         "from grpo_clinic.diagnosis import Evidence, Finding, register_diagnostic\n"
         "from grpo_clinic.readers import LogTable, Parsed, register_reader\n\n"
-        "@register_reader('ledger')\n"
-        "class Ledger:\n"
+        "@register_reader('book')\n"
+        "class Book:\n"
         "    def owns(self, path, start):\n"
-        "        return start.startswith(b'#ledger')\n\n"
+        "        return start.startswith(b'#book')\n\n"
         "    def read(self, path, options):\n"
         "        table = LogTable()\n"
         "        for n, line in enumerate(path.read_text().splitlines()[1:]):\n"
         "            table.add({'step': n, 'reward': float(line)})\n"
-        "        return Parsed('ledger', {'': table})\n\n"
+        "        return Parsed('book', {'': table})\n\n"
         "@register_diagnostic('too_good')\n"
         "def too_good(curve, settings, group_size=None):\n"
         "    best = float(curve.reward.max())\n"
         "    return Finding('too_good', best / 0.9, (Evidence('reward', (0, 9), best, 0.9, 'near 1', best / 0.9),))\n"
     )
-    Path("run.ledger").write_text("#ledger\n" + "\n".join(f"{0.05 * n}" for n in range(20)))
-    assert main(["diagnose", "run.ledger", "--plugin", "mine", "--json", "rows.json"]) == 0
+    Path("run.book").write_text("#book\n" + "\n".join(f"{0.05 * n}" for n in range(20)))
+    assert main(["diagnose", "run.book", "--plugin", "mine", "--json", "rows.json"]) == 0
     (row,) = json.loads(Path("rows.json").read_text())
     assert row["n_points"] == 20
     assert "too_good" in row["verdict"]

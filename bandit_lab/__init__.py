@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Any
 from bandit_lab._version import __version__
 
 if TYPE_CHECKING:
-    from bandit_lab.app.interface import (
-        branch,
+    from bandit_lab.functions import (
         check,
         explore,
         load,
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "__version__",
-    "branch",
     "check",
     "explore",
     "load",
@@ -51,7 +49,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name.startswith("_") or name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module("bandit_lab.app.interface"), name)
+    return getattr(importlib.import_module("bandit_lab.functions"), name)
 
 
 def __dir__() -> list[str]:

@@ -7,12 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import composing
 import pytest
 
-from bandit_lab.app import cli, plugins, runner
+from bandit_lab.app import plugins, runner
 from bandit_lab.app.cli import OK
-from bandit_lab.app.settings import compose
-from bandit_lab.app.terminal.arguments import as_overrides
 
 ROOT = Path(__file__).resolve().parents[1]
 LINE = re.compile(r"^    (?:python -m bandit_lab|bandit-lab) ?(.*?)(?:\s+#.*)?$", re.MULTILINE)
@@ -88,13 +87,10 @@ def test_a_command_of_the_readme_is_good_input(words, tmp_path, monkeypatch):
         for one in arguments
         if not re.match(r"plugins=|bandit(=one_logit|\.sharpness)", one)
     ]
-    overrides = cli.rewritten(as_overrides(name, asked))
-    with compose.hydra_ready():
-        composed = compose.composed(name, overrides)
-    runner.check(name, composed, cli.explicit_keys(overrides), Path("new"))
+    runner.checked(name, *composing.settings(name, *asked), Path("new"))
 
 
-LONG = ("reproduce", "check", "watch")
+LONG = ("reproduce", "check")
 """Minutes, or without an end."""
 
 

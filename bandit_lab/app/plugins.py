@@ -21,7 +21,6 @@ from bandit_lab.app.settings import compose
 from bandit_lab.app.settings.config import CHOICES
 
 ENTRY_POINTS = "bandit_lab.variants"
-_state = {"loaded": False}
 _brought: set[str] = set()
 MISSING = "???"
 
@@ -73,7 +72,6 @@ def load(
     """
     registries()
     _load_entry_points()
-    _state["loaded"] = True
     with _beside_working_directory():
         for name in names:
             before = _variants()
@@ -111,11 +109,6 @@ def _check_registers(name: str, brought: bool) -> None:
     got = f"{name!r}, in which nothing is decorated with @register_bandit(...), @register_advantage(...), ..."
     if not brought:
         raise ValueError(f"plugins: expected modules that register a variant, got {got}")
-
-
-def loaded() -> bool:
-    """Whether `load` has been called for the laboratory: help texts do without, where there is nothing to load."""
-    return _state["loaded"]
 
 
 def announced() -> list[metadata.EntryPoint]:
@@ -172,7 +165,7 @@ def module_named(name: str) -> str:
     return re.sub(r"^(?:\./)?(\w+)\.py$", r"\1", name.strip())
 
 
-def _check_not_forgotten(registry: Registry[Any], name: str) -> None:
+def check_not_forgotten(registry: Registry[Any], name: str) -> None:
     """Raise ValueError if a file of the working directory seems to hold this unknown variant: nobody imported it."""
     group = registry.kind
     registers = re.compile(rf"register_{group.partition('_')[0]}\w*\(\s*['\"]{name}['\"]")
@@ -195,7 +188,7 @@ def _choices(overrides: Iterable[str], folder: str | None) -> Iterator[tuple[str
         for name in map(str.strip, names.split(",")) if group in known else ():
             if re.fullmatch(r"\w+", name) and name not in known[group]:
                 if folder is None or not Path(folder, group, f"{name}.yaml").is_file():
-                    _check_not_forgotten(known[group], name)
+                    check_not_forgotten(known[group], name)
                 yield group, name, {"name": name} | ({"options": {}} if group == "optimizer" else {})
 
 

@@ -32,40 +32,39 @@ def default_folder(command: str) -> Path:
     return next(path for path in candidates if not path.exists())
 
 
-def chosen_folder(command: str, config: Any) -> Path:
-    """`run_dir`, or the default one."""
-    named = config.get("run_dir")
-    return Path(named) if named else default_folder(command)
-
-
-def check(command: str, config: Any, explicit: frozenset[str], folder: Path) -> tuple[Any, Any]:
-    """(settings, plan) of a job after every check. Raises `BadInput`; writes nothing."""
+def settings_from(command: str, config: Any) -> Any:
+    """The settings that Hydra composed, as the command's dataclass. Raises `BadInput`."""
     from omegaconf import OmegaConf
 
     with bad_input():
         known = SCHEMAS[command].__dataclass_fields__
         for key in config:
             _checks.require(key in known, str(key), f"a setting of {command} (see --help)", config[key])
-    settings: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(SCHEMAS[command]), config))
+    return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(SCHEMAS[command]), config))
+
+
+def checked(command: str, settings: Any, explicit: frozenset[str], folder: Path) -> Any:
+    """The plan of a job after every check. Raises ValueError; writes nothing."""
+    module: Any = COMMANDS[command].load()
     if COMMANDS[command].reads:
-        with bad_input():
-            _set_up(command, settings)
-            return settings, COMMANDS[command].load().prepare(settings, explicit)
-    with bad_input():
-        store.check_folder(folder, bool(config.overwrite), COMMANDS[command].continues)
-        store.check_reads(folder, settings)
-        _set_up(command, settings)
-        module: Any = COMMANDS[command].load()
-        plan = module.prepare(settings, explicit)
-        if COMMANDS[command].continues:
-            module.check_folder(plan, folder)
-    return settings, plan
+        return module.prepare(settings, explicit)
+    store.check_folder(folder, bool(settings.overwrite), COMMANDS[command].continues)
+    plan = module.prepare(settings, explicit)
+    if COMMANDS[command].continues:
+        module.check_folder(plan, folder)
+    return plan
 
 
 def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> None:
     """Do one job in `folder`; prints its table and, as the last line, the folder, or the one file that was made."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
     try:
-        settings, plan = check(command, config, explicit, folder)
+        settings = settings_from(command, config)
+        with bad_input():
+            plugins.load(settings.plugins)
+            plan = checked(command, settings, explicit, folder)
         if not COMMANDS[command].reads:
             with bad_input():
                 store.create_folder(folder)
@@ -94,18 +93,6 @@ def perform(command: str, plan: Any, folder: store.RunFolder, progress: Progress
         document.show()
         return document
     return compute_into(command, module.compute, plan, folder, progress)
-
-
-def _set_up(command: str, settings: Any) -> None:
-    """Plug-ins, and double precision.
-
-    The library itself never changes JAX's configuration.
-    """
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
-    if hasattr(settings, "plugins"):
-        plugins.load(settings.plugins)
 
 
 class Checked(Protocol):

@@ -111,7 +111,7 @@ def test_a_second_signal_does_not_cut_off_the_line_of_the_first(tmp_path, monkey
     from bandit_lab.app import cli
     from bandit_lab.lab.predict import command as predict
 
-    real, sent = cli._interrupted, []
+    real, sent = cli._again, []
 
     def again(*arguments):
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -119,7 +119,7 @@ def test_a_second_signal_does_not_cut_off_the_line_of_the_first(tmp_path, monkey
             os.kill(os.getpid(), number)
         return real(*arguments)
 
-    monkeypatch.setattr(cli, "_interrupted", again)
+    monkeypatch.setattr(cli, "_again", again)
     monkeypatch.setattr(predict, "linearise", lambda *_: os.kill(os.getpid(), signal.SIGINT))
     assert cli.main(["predict", f"run_dir={tmp_path / 'run'}"]) == EXIT
     err = capsys.readouterr().err

@@ -35,11 +35,10 @@ def test_submitit_runs_jobs_into_their_own_folders(tmp_path):
     code, out, err = launched(tmp_path / "runs", "hydra/launcher=submitit_local")
     assert (code, err) == (0, "")
     assert out.splitlines()[-1] == str(tmp_path / "runs")
-    for name, weight in (("kl_weight_1", 1.0), ("kl_weight_2", 2.0)):
+    for name, weight in (("0", 1.0), ("1", 2.0)):
         summary = json.loads((tmp_path / "runs" / name / "summary.json").read_bytes())
         assert {row["kl_weight"] for row in summary["threshold"]} == {weight}
         assert (tmp_path / "runs" / name / "manifest.json").exists()
-    assert len((tmp_path / "runs" / "multirun.csv").read_text().splitlines()) == 4
 
 
 @pytest.mark.nightly
@@ -53,8 +52,7 @@ def test_a_part_that_fails_in_a_launched_job_is_said_and_the_other_job_is_whole(
     assert "Traceback" not in err
     assert f"run_dir={tmp_path / 'runs'}" in err.splitlines()[-1]
     assert out.splitlines()[-1] == str(tmp_path / "runs")
-    folders = [tmp_path / "runs" / f"kl_weight_{n}" for n in "12"]
+    folders = [tmp_path / "runs" / n for n in "01"]
     failed = [json.loads((folder / "manifest.json").read_bytes())["chunks"]["failed"] for folder in folders]
-    assert "parts failed" in (tmp_path / "runs" / "multirun.csv").read_text()
     assert failed[0] == []
     assert failed[1]

@@ -3,6 +3,7 @@
 import json
 import sys
 
+import composing
 import pytest
 from omegaconf import OmegaConf
 from turning import ESCORT
@@ -10,7 +11,6 @@ from turning import ESCORT
 import bandit_lab as bl
 from bandit_lab.app import plugins
 from bandit_lab.app.cli import main
-from bandit_lab.app.settings import compose
 from bandit_lab.theory import exact
 
 BANDIT = """
@@ -34,9 +34,8 @@ def folder(tmp_path, monkeypatch):
     plugins._load_entry_points.cache_clear()
 
 
-def composed(*overrides):
-    with compose.hydra_ready():
-        return compose.composed("predict", overrides)
+def composed(*arguments):
+    return composing.composed("predict", *arguments)
 
 
 def test_a_module_of_the_working_directory_brings_its_own_settings(folder):
@@ -70,8 +69,8 @@ def test_an_installed_package_announces_its_module(folder, capsys):
     points.write_text("[bandit_lab.variants]\nmine = plug_c\n")
     sys.path.append(str(folder))
     plugins._load_entry_points.cache_clear()
-    assert main(["predict", "--help"]) == 0
-    assert "plug_c" in capsys.readouterr().out
+    assert main(["predict", "bandit=plug_c", "--cfg", "job"]) == 0
+    assert "name: plug_c" in capsys.readouterr().out
     points.write_text("[bandit_lab.variants]\nmine = plug_missing\n")
     plugins._load_entry_points.cache_clear()
     with pytest.raises(

@@ -35,7 +35,7 @@ def test_a_flip_is_told_with_the_cycle_that_grows_from_it(tmp_path):
 
 def test_the_picture_is_drawn_on_given_axes_and_says_what_it_found():
     setting = {"refresh_interval": 4, "momentum": 0.0, "staleness": "lag", "dynamics": "mean_field"}
-    found = bl.branch(**setting)
+    found = bl.predict(plot="branch", **setting)
     assert found.to_dict() == bl.predict(plot="branch", **setting).to_dict()
     assert found.branch.bifurcations[0].kind == "neimark_sacker"
     axes = plt.figure().add_subplot()

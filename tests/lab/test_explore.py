@@ -8,14 +8,13 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import composing
 import pytest
 from programs import NO_NODE, NODE
 
 import bandit_lab as bl
-from bandit_lab.app import cli, plugins, runner
+from bandit_lab.app import plugins, runner
 from bandit_lab.app.cli import BAD_INPUT, OK, main
-from bandit_lab.app.settings import compose
-from bandit_lab.app.terminal.arguments import as_overrides
 from bandit_lab.lab.explore import PAGE, command
 from bandit_lab.lab.explore.page import page, program
 
@@ -65,7 +64,6 @@ def test_without_an_output_it_lies_in_outputs_and_is_shown(capsys, monkeypatch):
     [
         (["no_such_log.json"], "no_such_log.json"),
         (["run_dir=some.json"], "run_dir: expected a folder that can be written, got 'some.json'"),
-        (["output=map.html"], "expected a file that exists or a setting of explore (did you mean run_dir?)"),
         (["momentum=1"], "momentum: expected a number in [0, 1), got 1"),
         (["momentum=0.995"], "momentum: expected 0 to 0.99 on the page, got 0.995"),
         (["refresh_interval=500"], "refresh_interval: expected 1 to 128 on the page, got 500"),
@@ -194,10 +192,8 @@ def test_the_lines_that_the_page_copies_are_good_input_of_predict():
     for line, one in zip(lines, asked, strict=True):
         words = shlex.split(line)
         assert words[:4] == ["python", "-m", "bandit_lab", "predict"]
-        overrides = cli.rewritten(as_overrides("predict", words[4:]))
-        with compose.hydra_ready():
-            config = compose.composed("predict", overrides)
-        settings, _ = runner.check("predict", config, cli.explicit_keys(overrides), Path("new"))
+        settings, explicit = composing.settings("predict", *words[4:])
+        runner.checked("predict", settings, explicit, Path("new"))
         assert settings.learning_rate == one["rate"]
         assert settings.bandit["rewards"] == one["success"]
         assert settings.refresh_interval == one["interval"]

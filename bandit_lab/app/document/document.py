@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
 
-PICTURED = "of branch, which takes the settings of predict, of sweep, fit or diagnose"
+PICTURED = "of sweep, or of predict with plot='branch'"
 
 
 class Named(dict[str, Any]):
@@ -41,7 +41,8 @@ class Document(Contents):
     """
 
     def __repr__(self) -> str:
-        return visible(f"{self.title} with {', '.join(self._content)}")
+        first = f"{self._content['verdict']}\n" if isinstance(self._content.get("verdict"), str) else ""
+        return first + visible(f"{self.title} with {', '.join(self._content)}")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in self._content:

@@ -72,15 +72,6 @@ def check_folder(path: Path, overwrite: bool, continues: bool = False) -> None:
         check_manifest(path)
 
 
-def check_reads(folder: Path, settings: Any) -> None:
-    """Raise ValueError where a command would read what is in the run folder that it writes."""
-    single = [getattr(settings, name, None) for name in ("eval_path", "logs_index", "config", "log")]
-    own = Path(os.path.realpath(folder))
-    for one in filter(None, [*getattr(settings, "paths", ()), *getattr(settings, "beside", ()), *single]):
-        real = Path(os.path.realpath(one))
-        _checks.require(own not in (real, *real.parents), "run_dir", f"a folder that does not hold {one}", str(folder))
-
-
 def check_manifest(path: Path) -> None:
     """Raise ValueError where there is a manifest that cannot be read: what the run was is then not known."""
     known = manifest_of(path) is not None or not (path / MANIFEST).exists()

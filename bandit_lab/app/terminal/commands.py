@@ -1,25 +1,33 @@
-"""The commands, by name. A command is a module that is imported when the command is called.
+"""The commands, by name, and their help. A command is a module that is imported when the command is called.
 
 For developers. A new command is one entry in COMMANDS, one schema in `config.SCHEMAS`, and a module with
 
 - `prepare(settings, explicit) -> plan`: every check of every setting, no work and nothing written; `explicit` holds the
   keys that were given on the command line. Raises ValueError (name, expected, got);
 - `compute(plan, progress) -> Document`: the work, a function that knows neither of the terminal nor of a run folder;
-  `runner.perform` does what is around it. A command whose work is to write (`sweep`, `reproduce`, `explore`, `watch`)
-  has `execute(plan, folder, progress) -> Document | Path` instead, or beside it for the terminal.
+  `runner.perform` does what is around it. A command whose work is to write (`sweep`, `reproduce`, `explore`) has
+  `execute(plan, folder, progress) -> Document | Path` instead, or beside it for the terminal.
 """
 
 import importlib
+import json
+import textwrap
 from typing import Any, NamedTuple
+
+from bandit_lab._version import __version__
+from bandit_lab.app.settings.config import SCHEMAS
+from bandit_lab.app.settings.names import NAMES
+from bandit_lab.app.settings.schema import SECTIONS, by_section, default_of
+
+WIDTH = 110
 
 
 class Command(NamedTuple):
     """One command: the module that does it, one line for the list, notes and two examples for its help.
 
-    `matter` names the settings of the short help, with spaces between. `paths` names the setting that plain paths among
-    the arguments go to, if the command takes any. `continues` says that the command goes on with an unfinished run; its
-    module then has `check_folder(plan, folder)` too, which raises ValueError where the folder holds another run. With
-    `reads`, the command makes no run folder.
+    `paths` names the setting that plain arguments go to, if the command takes any. `continues` says that the command
+    goes on with an unfinished run; its module then has `check_folder(plan, folder)` too, which raises ValueError where
+    the folder holds another run. With `reads`, the command makes no run folder.
     """
 
     module: str
@@ -27,13 +35,12 @@ class Command(NamedTuple):
     notes: str
     example: str
     further: str
-    matter: str
     paths: str = ""
     continues: bool = False
     reads: bool = False
 
     def load(self) -> Any:
-        """The module (of the laboratory's commands: imports JAX)."""
+        """The module (imports JAX)."""
         return importlib.import_module(self.module)
 
 
@@ -50,8 +57,6 @@ COMMANDS = {
         "(exit 1); the same command tries it again.",
         "python -m bandit_lab sweep staleness=lag 'sweep.refresh_interval=[1,2,4,8]' momentum=0.9",
         "python -m bandit_lab sweep -m group_size=8,64 seeds=256",
-        "sweep staleness estimator advantage bandit optimizer refresh_interval learning_rate momentum "
-        "kl_weight group_size dynamics seeds run_dir",
         continues=True,
     ),
     "predict": Command(
@@ -63,8 +68,6 @@ COMMANDS = {
         "most 65,536 (lag: 512).",
         "python -m bandit_lab predict refresh_interval=8 momentum=0.9 learning_rate=0.1 group_size=16",
         "python -m bandit_lab predict -m staleness=refresh,lag,pipeline refresh_interval=8",
-        "bandit advantage estimator staleness optimizer refresh_interval learning_rate momentum kl_weight "
-        "group_size dynamics verbose run_dir",
     ),
     "explore": Command(
         "bandit_lab.lab.explore.command",
@@ -74,8 +77,6 @@ COMMANDS = {
         "plain argument, a sweep's folder, shows its measured cells. The settings say where the page begins.",
         "python -m bandit_lab explore staleness=lag refresh_interval=4 run_dir=my_map open=false",
         "python -m bandit_lab explore outputs/sweep/my_run",
-        "paths run_dir bandit advantage estimator staleness optimizer refresh_interval learning_rate momentum "
-        "group_size run_dir open",
         "paths",
         reads=True,
     ),
@@ -90,7 +91,6 @@ COMMANDS = {
         "again from what is published there, in seconds, with the published verdicts.",
         "python -m bandit_lab reproduce two_detectors quality=paper publish=outputs/figures",
         "python -m bandit_lab reproduce phase_diagram transition",
-        "figures quality publish formats numbers cache run_dir",
         "figures",
         continues=True,
     ),
@@ -102,6 +102,41 @@ COMMANDS = {
         "stiffness by three routes, growth of displaced runs, compilations, precision, settings. Exit 1 if one fails.",
         "python -m bandit_lab check bandit=gaussian advantage=rloo",
         "python -m bandit_lab check 'plugins=[my_module]'",
-        "plugins bandit advantage estimator staleness optimizer kl_estimator group_size kl_weight run_dir",
     ),
 }
+
+
+def overview() -> str:
+    """Text of `python -m bandit_lab`."""
+    lines = [
+        f"bandit_lab {__version__}: when does GRPO become unstable, and how far from that is a run of yours?",
+        "",
+        "usage: python -m bandit_lab <command> [key=value ...]      -m: one run per value of key=a,b",
+        "",
+        *(f"  {name:<10} {command.summary}" for name, command in COMMANDS.items()),
+        "",
+        f"  {COMMANDS['predict'].example}",
+        f"  {COMMANDS['sweep'].example}",
+        "",
+        "<command> --help: its settings      --cfg job: the settings as composed      --hydra-help: Hydra's",
+        "Exit codes: 0 done; 1 done but for parts that failed; 2 bad input; 3 interrupted, or a full disk.",
+    ]
+    return "\n".join(lines)
+
+
+def help_of(name: str) -> str:
+    """Text of `python -m bandit_lab <command> --help`: examples, then every setting with default, unit and meaning."""
+    command = COMMANDS[name]
+    lines = [f"bandit_lab {name}: {command.summary}", "", command.notes, "", f"  {command.example}",
+             f"  {command.further}"]  # fmt: skip
+    for section, settings in by_section(SCHEMAS[name]).items():
+        lines += ["", f"{SECTIONS[section]}:"]
+        for key, entry in settings:
+            default = entry.metadata.get("variant") or json.dumps(default_of(entry)).replace('"', "")
+            unit = "" if entry.metadata["unit"] in ("", "group", "name") else f" [{entry.metadata['unit']}]"
+            names = entry.metadata.get("names") or NAMES.get(key, ())
+            listed = f": {', '.join(names)}" if names else ""
+            told = f"{entry.metadata['help']}{unit}{listed}"
+            lines += textwrap.wrap(told, WIDTH, initial_indent=f"  {f'{key}={default} ':<30}",
+                                   subsequent_indent=" " * 32, break_on_hyphens=False)  # fmt: skip
+    return "\n".join(lines)

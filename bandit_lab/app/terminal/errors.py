@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bandit_lab._names import MEANT, did_you_mean, nearest, one_of
 from bandit_lab.app.settings.config import CHOICES, SCHEMAS, TRACED
-from bandit_lab.app.settings.schema import default_of, is_name, setting_fields
+from bandit_lab.app.settings.schema import default_of, setting_fields
 
 if TYPE_CHECKING:
     from bandit_lab.app.document import Document
@@ -118,13 +118,8 @@ def _options(chosen: Any, group: str, word: str) -> str:
 
 
 def settings_of(command: str) -> list[str]:
-    """Every key of a command, also those that only some variant of a group has."""
-    from bandit_lab.app.terminal import choices
-
-    known = dict(setting_fields(SCHEMAS[command]))
-    groups = [group for group in CHOICES if group in known and group != "optimizer" and not is_name(known[group])]
-    variants = [(group, name) for group in groups for name in choices.names_of(group)]
-    return [*known, *dict.fromkeys(key for one in variants for key, _ in choices.options_of(*one))]
+    """Every key of a command."""
+    return [key for key, _ in setting_fields(SCHEMAS[command])]
 
 
 def _expected(key: str, command: str) -> str:

@@ -6,6 +6,7 @@ command goes on, and says so at its end.
 
 import contextlib
 import functools
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -36,6 +37,13 @@ def tell(text: str) -> None:
 def tell_once(text: str) -> None:
     """The same, once in a process: every job of a multirun is checked twice."""
     tell(f"bandit_lab: {text}")
+
+
+@contextlib.contextmanager
+def silent() -> Iterator[None]:
+    """Inside, nothing is printed on stdout."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        yield
 
 
 def lost() -> str | None:

@@ -3,24 +3,10 @@
 from typing import Any
 
 from bandit_lab.app import plugins
-from bandit_lab.app.settings import compose
 from bandit_lab.lab.check.result import Failed, check
 from bandit_lab.lab.check.subject import LEARNS, Subject, subject_of
 
 NONSENSE: tuple[Any, ...] = ("nonsense", float("nan"))
-
-
-@check("settings compose", *LEARNS)
-def composes(subject: Subject) -> str:
-    """`<kind>=<name>` on the command line gives settings that build it."""
-    if not plugins.loaded():
-        plugins.load(())
-    with compose.hydra_ready():
-        config = compose.composed("check", [f"{subject.kind}={subject.name}"])
-    chosen: Any = config[subject.kind]
-    if chosen.get("name") != subject.name:
-        raise Failed(f"name: expected {subject.name}, got {chosen.get('name')!r}")
-    return f"{subject.kind}={subject.name} with {', '.join(sorted(k for k in chosen if k != 'name')) or 'no options'}"
 
 
 @check("bad settings are named", *LEARNS)

@@ -80,12 +80,3 @@ QUANTITIES: tuple[Quantity, ...] = (
     Quantity("collapsed", f"collapsed after {HORIZON} steps", "share", EXACT,
              "runs carried by noise from the fixed point to the vertex: below the threshold, too"),
 )  # fmt: skip
-
-
-def explain() -> list[str]:
-    """Lines for `predict --help all`: every quantity with its unit, status and meaning."""
-    lines = ["quantities (unit; how good):"]
-    for q in QUANTITIES:
-        lines.append(f"  {q.name} ({q.unit or 'pure number'}; {q.status})")
-        lines.append(f"      {q.meaning}")
-    return lines + [f"  {name}: {text}" for name, text in STATUS.items()]

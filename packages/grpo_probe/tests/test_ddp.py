@@ -22,7 +22,7 @@ from grpo_probe.probe_trl import TrlProbe, groups_of
 
 pytestmark = [*client.MARKS, pytest.mark.nightly]
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PARTS = ("value", "standard_error", "fresh", "stale", "in_sample", "crossed")
 
 

@@ -189,7 +189,7 @@ trainer.train()
 
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGINT"])
 def test_a_run_that_is_killed_leaves_the_page_of_its_last_measurement(tmp_path, how):
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     paths = os.pathsep.join(map(str, (root, root / "tests" / "integrations")))
     program = KILLED.format(signal=how, folder=str(tmp_path))
     ended = subprocess.run(

@@ -12,7 +12,7 @@ import torch
 from grpo_probe.probe_trl import NEEDED
 
 pytestmark = client.MARKS
-PAGE = Path(__file__).resolve().parents[2] / "docs/trainer.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs/trainer.md"
 
 
 def program(beginning):

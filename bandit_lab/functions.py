@@ -1,0 +1,556 @@
+"""The laboratory in Python: a function for each command, with its settings as keywords.
+
+    import bandit_lab as bl
+
+    bl.predict(refresh_interval=8, bandit={"name": "k_arm", "rewards": [0.9, 0.5, 0.1]}).thresholds.learning_rate.exact
+
+A variant is its name, a dictionary of `name` and its options, or an object. A list may be an array. A schedule is a
+dictionary: `{"schedule": "linear", "init_value": 0.3, "end_value": 0.0}`. None where the command has a value means that
+nothing is given: the command's own default holds. Nothing is printed, and nothing written unless `run_dir` is given. A
+mistake is a ValueError with the line that the command prints: which key, what was expected, what was given.
+"""
+
+import contextlib
+import inspect
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import numpy as np
+
+from bandit_lab import _checks
+from bandit_lab.app import plugins, runner
+from bandit_lab.app.document import Document
+from bandit_lab.app.folder.store import RunFolder, manifest_of
+from bandit_lab.app.loaded import finished
+from bandit_lab.app.settings.config import CHOICES, SCHEMAS, TRACED, SimulationSettings
+from bandit_lab.app.settings.grid import check_sweepable
+from bandit_lab.app.settings.names import (
+    AdvantageName,
+    BanditName,
+    CorrectionName,
+    Dynamics,
+    EstimatorName,
+    Generator,
+    KLEstimatorName,
+    OptimizerName,
+    Path as Simulated,
+    Precision,
+    SamplerName,
+    StalenessName,
+)
+from bandit_lab.app.terminal.commands import COMMANDS
+from bandit_lab.app.terminal.errors import Incomplete
+from bandit_lab.app.terminal.output import silent
+from bandit_lab.app.terminal.progress import Progress
+from bandit_lab.bandits import Bandit
+from bandit_lab.grpo import KL, Advantage, Correction, Estimator, Optimizer, Sampler, Staleness
+
+if TYPE_CHECKING:
+    import xarray
+
+    from bandit_lab.lab.explore.command import Map
+
+D = TypeVar("D", bound=Document)
+Options = Mapping[str, Any]
+"""`name` and the options of a variant."""
+Schedule = Mapping[str, Any]
+Folder = str | Path
+Values = float | Sequence[float]
+"""One value, or several."""
+Axis = Sequence[float] | Mapping[str, Any]
+"""Values, or `start`, `stop`, `num` and `scale`."""
+
+
+class Prediction(Document):
+    """What `predict` finds. `to_dict()` is the content of `summary.json`; its keys are attributes."""
+
+    verdict: str
+    fixed_point: dict[str, Any]
+    stiffness: float
+    oscillator: dict[str, Any]
+    thresholds: Any
+    regime: str
+    spectral_radius: float
+
+
+class Sweep(Document):
+    """What `sweep` finds. `data` is the grid with named dimensions and units, `plot()` the diagram."""
+
+    threshold: list[dict[str, Any]]
+    transition: list[dict[str, Any]]
+    outcomes: dict[str, Any]
+
+
+class Reproduction(Document):
+    """What `reproduce` finds: `claims`, a row each."""
+
+    claims: list[dict[str, Any]]
+
+
+class Conformance(Document):
+    """What `check` finds: a row per question, and how many `failed`."""
+
+    checks: list[dict[str, Any]]
+    failed: int
+
+
+def predict(
+    *,
+    bandit: BanditName | Options | Bandit = "two_arm",
+    advantage: AdvantageName | Options | Advantage = "grpo",
+    estimator: EstimatorName | Options | Estimator = "frozen",
+    staleness: StalenessName | Options | Staleness = "refresh",
+    optimizer: OptimizerName | Options | Optimizer = "sgd",
+    kl_estimator: KLEstimatorName | Options | KL = "exact",
+    sampler: SamplerName | Options | Sampler = "exact",
+    correction: CorrectionName | Options | Correction = "none",
+    refresh_interval: float = 1,
+    learning_rate: float | Schedule = 0.05,
+    momentum: float = 0.9,
+    kl_weight: float | Schedule = 1.0,
+    entropy_weight: float = 0.0,
+    group_size: int = 64,
+    prompts: int = 1,
+    batch_reuse: bool = False,
+    dynamics: Dynamics = "sampled",
+    steps: int | None = None,
+    proximal_interval: int | None = None,
+    plot: Literal["branch"] | None = None,
+    plugins: Sequence[str] = (),
+    run_dir: Folder | None = None,
+    overwrite: bool = False,
+) -> Prediction:
+    """Closed-form and exact predictions for one setting: `python -m bandit_lab predict`.
+
+    Args:
+      refresh_interval: N [steps]. learning_rate: eta [logits per unit gradient]. kl_weight: beta [reward per nat].
+      steps: length of a run on a schedule, or of a bandit with a clock. plot: `branch` follows the fixed point and its
+        cycles in the learning rate.
+
+    Returns:
+      A prediction: `verdict`, `thresholds`, `stiffness`, ...
+
+    Raises:
+      ValueError: a setting that is out of range: which, what was expected, what was given.
+
+    Example:
+      >>> predict(refresh_interval=8, momentum=0).bifurcation
+      'flip'
+    """
+    return _as(Prediction, _called("predict", {**locals()}))
+
+
+def sweep(
+    *,
+    sweep: Mapping[str, Axis] | None = None,
+    bandit: BanditName | Options | Bandit = "two_arm",
+    advantage: AdvantageName | Options | Advantage = "grpo",
+    estimator: EstimatorName | Options | Estimator = "frozen",
+    staleness: StalenessName | Options | Staleness = "refresh",
+    optimizer: OptimizerName | Options | Optimizer = "sgd",
+    kl_estimator: KLEstimatorName | Options | KL = "exact",
+    sampler: SamplerName | Options | Sampler = "exact",
+    correction: CorrectionName | Options | Correction = "none",
+    refresh_interval: float | None = None,
+    learning_rate: float | Schedule | None = None,
+    momentum: float | None = None,
+    kl_weight: float | Schedule | None = None,
+    entropy_weight: float = 0.0,
+    group_size: int = 64,
+    prompts: int = 1,
+    batch_reuse: bool = False,
+    dynamics: Dynamics = "sampled",
+    seeds: int = 1024,
+    steps: int | None = None,
+    seed: int = 0,
+    precision: Precision | None = None,
+    rng: Generator | None = None,
+    path: Simulated = "auto",
+    boundary: Literal["learning_rate", "refresh_interval"] = "learning_rate",
+    sampled: Mapping[str, Any] | None = None,
+    keep_runs: bool | None = None,
+    off_policy: bool = False,
+    proximal_interval: int | None = None,
+    chunk: Mapping[str, int] | None = None,
+    engine: Literal["local", "dask"] | Options = "local",
+    pictures: bool = True,
+    memory_limit: float | None = None,
+    plugins: Sequence[str] = (),
+    run_dir: Folder | None = None,
+    overwrite: bool = False,
+) -> Sweep:
+    """A grid of training runs with the theory beside it: `python -m bandit_lab sweep`.
+
+    Args:
+      sweep: axes of the grid, `{"refresh_interval": [1, 2, 4], "learning_rate": {"num": 16}}`. What is neither here nor
+        given keeps the default study's values. sampled: the coarser grid of sampled runs. Others as in `predict` and
+        `simulate`.
+
+    Returns:
+      A sweep: `threshold`, `transition`, `data`, `plot()`.
+
+    Raises:
+      ValueError: as `predict`.
+
+    Example:
+      >>> found = sweep(sweep={"refresh_interval": [1, 2]}, momentum=0, dynamics="mean_field")
+      >>> [row["exact"] > row["leading_order"] for row in found.threshold]
+      [True, True]
+    """
+    return _as(Sweep, _called("sweep", {**locals()}))
+
+
+def reproduce(
+    *figures: str,
+    quality: Literal["draft", "paper"] = "draft",
+    publish: Folder | None = None,
+    formats: str | Sequence[str] = "png",
+    numbers: Folder | None = None,
+    cache: Folder | None = None,
+    engine: Literal["local", "dask"] | Options = "local",
+    plugins: Sequence[str] = (),
+    run_dir: Folder | None = None,
+    overwrite: bool = False,
+) -> Reproduction:
+    """Figures of the papers and of the lab, with their claims: `python -m bandit_lab reproduce`.
+
+    Args:
+      figures: names of files in `experiments/`; none: all. cache: a folder that keeps measurements for the next call.
+        numbers: draw again from the numbers that are published there.
+
+    Returns:
+      A reproduction; `table("claims")` has a row per claim: predicted, measured, tolerance, holds.
+
+    Raises:
+      ValueError: as `predict`.
+
+    Example:
+      >>> reproduce("two_detectors").claims[0]["holds"]  # doctest: +SKIP
+      True
+    """
+    given = {**locals()}
+    given["figures"] = list(figures) or "all"
+    return _as(Reproduction, _called("reproduce", given))
+
+
+def check(
+    *,
+    bandit: BanditName | Options | Bandit | None = None,
+    advantage: AdvantageName | Options | Advantage | None = None,
+    estimator: EstimatorName | Options | Estimator | None = None,
+    staleness: StalenessName | Options | Staleness | None = None,
+    optimizer: OptimizerName | Options | Optimizer | None = None,
+    kl_estimator: KLEstimatorName | Options | KL | None = None,
+    sampler: SamplerName | Options | Sampler | None = None,
+    correction: CorrectionName | Options | Correction | None = None,
+    group_size: int = 4,
+    kl_weight: float = 1.0,
+    seed: int = 0,
+    plugins: Sequence[str] = (),
+    run_dir: Folder | None = None,
+    overwrite: bool = False,
+) -> Conformance:
+    """The conformance suite for a variant: `python -m bandit_lab check`. Without any: every variant, in minutes.
+
+    Returns:
+      `checks` has a row per question (kind, variant, check, status, detail), `failed` their number.
+
+    Raises:
+      ValueError: as `predict`.
+
+    Example:
+      >>> check(advantage="rloo").failed  # doctest: +SKIP
+      0
+    """
+    return _as(Conformance, _called("check", {**locals()}))
+
+
+def simulate(
+    *,
+    bandit: BanditName | Options | Bandit = "two_arm",
+    advantage: AdvantageName | Options | Advantage = "grpo",
+    estimator: EstimatorName | Options | Estimator = "frozen",
+    staleness: StalenessName | Options | Staleness = "refresh",
+    optimizer: OptimizerName | Options | Optimizer = "sgd",
+    kl_estimator: KLEstimatorName | Options | KL = "exact",
+    sampler: SamplerName | Options | Sampler = "exact",
+    correction: CorrectionName | Options | Correction = "none",
+    refresh_interval: Values = 1,
+    learning_rate: Values | Schedule = 0.05,
+    momentum: Values = 0.9,
+    kl_weight: Values | Schedule = 1.0,
+    entropy_weight: float = 0.0,
+    group_size: int = 64,
+    prompts: int = 1,
+    batch_reuse: bool = False,
+    dynamics: Dynamics = "sampled",
+    seeds: int = 1024,
+    steps: int = 1000,
+    seed: int = 0,
+    precision: Precision | None = None,
+    rng: Generator | None = None,
+    path: Simulated = "auto",
+    curves: bool = False,
+    off_policy: bool | None = None,
+    proximal_interval: int | None = None,
+    plugins: Sequence[str] = (),
+) -> "xarray.Dataset":
+    """Many seeds of one setting, on the fast path where it serves.
+
+    Args:
+      seeds: S. steps: T updates. curves: whether the reward of every seed is kept, 8 (T + 1) S bytes; the runs are then
+        made twice. off_policy: whether the distance of the law that draws is measured at every update; default: where
+        `sampler` is not `exact`. Several values of a number are a dimension of that name. With dynamics="mean_field"
+        or "finite_group" there is one run.
+
+    Returns:
+      A data set with units in the variables' `attrs`: reward_mean, reward_variance (step) [T + 1]; final_policy (seed,
+      arm) [S, K], with contexts (seed, context, arm); tail_mean, tail_std, overshoot, final_max_probability,
+      tail_silent, outcome (seed) [S]; reward (seed, step) with `curves`. Without outcomes `no_outcome` says why.
+
+    Raises:
+      ValueError: as `predict`.
+
+    Example:
+      >>> simulate(seeds=8, steps=20, learning_rate=[0.1, 0.3]).reward_mean.shape
+      (2, 21)
+    """
+    given = {**locals()}
+    from bandit_lab.lab.sweep.simulate import simulated_grid
+
+    del given["curves"], given["off_policy"]
+    axes = {name: plain(name, given.pop(name)) for name in TRACED if np.ndim(given[name])}
+    with _working(given) as stack:
+        settings = _settings("sweep", given, stack)[0]
+        chosen = SimulationSettings(**{one.name: getattr(settings, one.name) for one in fields(SimulationSettings)})
+        return simulated_grid(chosen, axes, curves=curves, off_policy=off_policy)
+
+
+def explore(
+    folder: Folder | None = None,
+    *,
+    bandit: Literal["two_arm", "k_arm"] | Options = "two_arm",
+    advantage: Literal["grpo", "dr_grpo", "rloo"] = "grpo",
+    estimator: Literal["frozen", "uncorrected", "ratio"] = "frozen",
+    staleness: Literal["refresh", "lag", "pipeline"] = "refresh",
+    optimizer: Literal["sgd", "sgd_ema", "nesterov"] = "sgd",
+    refresh_interval: int = 8,
+    learning_rate: float = 0.1,
+    momentum: float = 0.9,
+    kl_weight: float = 1.0,
+    group_size: int = 64,
+    dynamics: Dynamics = "sampled",
+    run_dir: Folder | None = None,
+    open: bool = False,
+) -> "Map":
+    """The stability map as one interactive page: `python -m bandit_lab explore`. A notebook shows it.
+
+    Args:
+      folder: of a sweep, laid into the map. The settings say where the page begins. run_dir: the folder to write
+        `map.html` into. open: whether a browser opens that file.
+
+    Returns:
+      The page, `html`, and in `words` what is laid into it.
+
+    Raises:
+      ValueError: as `predict`; what the page cannot compute.
+
+    Example:
+      >>> explore(staleness="lag").html[:15]
+      '<!doctype html>'
+    """
+    given = {**locals()}
+    from bandit_lab.lab.explore import command
+
+    del given["folder"]
+    given["paths"] = [] if folder is None else [str(folder)]
+    given["open"] = open and run_dir is not None
+    with _working(given) as stack:
+        plan = command.prepare(*_settings("explore", given, stack, default=("refresh_interval", "learning_rate")))
+        found = command.made(plan)
+        if run_dir is not None:
+            command.write(plan, found)
+        return found
+
+
+def load(folder: Folder) -> Document:
+    """The result of a finished run folder, to be read and drawn again.
+
+    Returns:
+      What `summary.json` and `results.zarr` hold. Of a sweep `plot()` draws the diagram as before.
+
+    Raises:
+      ValueError: `folder` is not that of one finished run.
+
+    Example:
+      >>> load("outputs/nothing")
+      Traceback (most recent call last):
+      ValueError: folder: expected that of one finished run, got 'outputs/nothing'
+    """
+    manifest = manifest_of(Path(folder))
+    if manifest is None:
+        raise ValueError(f"folder: expected that of one finished run, got {str(folder)!r}")
+    return finished(str(manifest["command"]), Path(folder))
+
+
+def _as(kind: type[D], found: Document) -> D:
+    return kind(**{one.name: getattr(found, one.name) for one in fields(found)})
+
+
+def _called(command: str, given: dict[str, Any]) -> Document:
+    """A command's result; with `run_dir` written as the command writes it. Nothing is printed."""
+    run_dir = given.get("run_dir")
+    with _working(given) as stack:
+        settings, explicit = _settings(command, given, stack)
+        module: Any = COMMANDS[command].load()
+        if run_dir is None:
+            if hasattr(settings, "pictures"):
+                settings = replace(settings, pictures=False)  # nobody would see them
+            with tempfile.TemporaryDirectory(prefix="bandit_lab_") as place:  # chunks of a sweep lie on a disk
+                return _performed(command, module.prepare(settings, explicit), Path(place, "run"), keep=False)
+        _check_named(given)
+        plan = runner.checked(command, settings, explicit, Path(run_dir))
+        return _performed(command, plan, Path(run_dir), keep=True)
+
+
+def _performed(command: str, plan: Any, folder: Path, keep: bool) -> Document:
+    module: Any = COMMANDS[command].load()
+    progress = Progress(quiet=True)
+    if not keep and hasattr(module, "compute"):
+        found: Document = module.compute(plan, progress)
+        return found
+    incomplete = ""
+    result: Any = None
+    try:
+        with silent():
+            result = runner.perform(command, plan, RunFolder(folder), progress)
+    except Incomplete as error:
+        result, incomplete = error.document, str(error)
+    document = result if isinstance(result, Document) else finished(command, folder, incomplete)
+    return replace(document, incomplete=incomplete) if incomplete else document
+
+
+@contextlib.contextmanager
+def _working(given: Mapping[str, Any]) -> Iterator[contextlib.ExitStack]:
+    """Inside, JAX computes in double precision, and plug-ins and objects are variants that have a name."""
+    import jax
+
+    config: Any = jax.config
+    before = config.jax_enable_x64
+    config.update("jax_enable_x64", True)
+    try:
+        modules = given.get("plugins", ())
+        listed = [modules] if isinstance(modules, str) else modules
+        plugins.load([plugins.module_named(str(name)) for name in listed])
+        with contextlib.ExitStack() as stack:
+            yield stack
+    finally:
+        config.update("jax_enable_x64", before)
+
+
+def _settings(
+    command: str, given: Mapping[str, Any], stack: contextlib.ExitStack, default: Sequence[str] = ()
+) -> tuple[Any, frozenset[str]]:
+    """(settings of a command, the keys that are given). A keyword that is None is not given."""
+    schema = SCHEMAS[command]
+    values: dict[str, Any] = {}
+    explicit = set()
+    known = {one.name: one for one in fields(schema)}
+    for name, value in given.items():
+        if value is None:
+            continue
+        if name in CHOICES:
+            values[name] = _variant(name, value, stack)
+        elif isinstance(value, Mapping) and is_dataclass(factory := known[name].default_factory):
+            for key in value:
+                _checks.choice(name, key, [one.name for one in fields(factory)])
+            values[name] = factory(**{key: plain(f"{name}.{key}", one) for key, one in value.items()})
+            explicit |= {f"{name}.{key}" for key in value}
+        else:
+            values[name] = plain(name, value)
+        explicit.add(name)
+    for key in values.get("sweep", {}):
+        check_sweepable(key)
+    return schema(**values), frozenset(explicit - set(default))
+
+
+def _variant(kind: str, value: Any, stack: contextlib.ExitStack) -> dict[str, Any]:
+    """`name` and all options of a variant; an object without a name is `given` until the stack ends."""
+    registry = plugins.chosen_from()[kind]
+    if isinstance(value, str | Mapping):
+        name = value if isinstance(value, str) else value.get("name")
+        given = {} if isinstance(value, str) else {key: one for key, one in value.items() if key != "name"}
+        named = isinstance(name, str) and name.isidentifier()
+        _checks.require(named, kind, "a variant's name, or a dictionary with name and options", name)
+        if name not in registry:
+            plugins.check_not_forgotten(registry, str(name))
+        options = {key: plain(f"{kind}.{key}", one) for key, one in given.items()}
+        known: dict[str, Any] = {"options": {}} if kind == "optimizer" else {}
+        known |= plugins.settings_of(registry, str(name)) if name in registry else {}
+        return {"name": name, **known, **options}
+    for name in registry:
+        if registry[name] is value:
+            return plugins.settings_of(registry, name)
+        if registry[name] is type(value):
+            return {"name": name} | {option: getattr(value, option) for option in registry.defaults(name)}
+    needs = registry.needs and not isinstance(value, type) and all(hasattr(value, part) for part in registry.needs)
+    _checks.require(bool(needs), kind, "a variant's name, a dictionary with name and options, or an object", value)
+    made = in_double(value) if kind == "bandit" else value
+
+    def builder() -> Any:
+        return made
+
+    builder.__module__, builder.__wrapped__ = type(value).__module__, type(value)  # type: ignore[attr-defined]
+    builder.__signature__ = inspect.Signature()  # type: ignore[attr-defined]
+    stack.enter_context(registry.standing("given", builder))
+    return {"name": "given"}
+
+
+def _check_named(given: Mapping[str, Any]) -> None:
+    """Raise ValueError for an object beside `run_dir`: its configuration could not say what it is."""
+    for kind in CHOICES:
+        value = given.get(kind)
+        named = value is None or isinstance(value, str | Mapping)
+        _checks.require(named, kind, "the name of a registered variant beside run_dir", value)
+
+
+def plain(key: str, value: Any) -> Any:
+    """A value as a configuration has it. Raises ValueError for what it cannot hold."""
+    try:
+        return _plain(key, value)
+    except RecursionError:
+        raise ValueError(f"{key}: expected a value, got one that is nested too deeply") from None
+
+
+def _plain(key: str, value: Any) -> Any:
+    if hasattr(value, "__array__"):  # of JAX, pandas, xarray, PyTorch too
+        array = np.asarray(value)
+        single = array.dtype in (np.float32, np.float16)  # 0.1 stays 0.1
+        return _plain(key, (array.astype(str).astype(np.float64) if single else array).tolist())
+    if isinstance(value, Mapping):
+        return {str(name): _plain(f"{key}.{name}", one) for name, one in value.items()}
+    if isinstance(value, list | tuple | range):
+        return [_plain(f"{key}[{place}]", one) for place, one in enumerate(value)]
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, int) and value.bit_length() > 1024:  # no float holds it, and it may be too long to be printed
+        raise ValueError(f"{key}: expected a finite number, got an integer of {value.bit_length()} bits")
+    if value is not None and not isinstance(value, bool | int | float | str):
+        raise ValueError(f"{key}: expected a number, text, a list or a mapping, got {type(value).__name__}")
+    return value
+
+
+def in_double(bandit: Any) -> Any:
+    """A bandit that was built in single precision, as JAX builds by default, in double: there everything is predicted.
+
+    Its reference policy adds up to 1 again.
+    """
+    import jax
+
+    if bandit.reference_log_policy.dtype == np.float64:
+        return bandit
+    made = jax.tree.map(lambda leaf: jax.numpy.asarray(plain("bandit", leaf)), bandit)
+    return replace(made, reference_log_policy=jax.nn.log_softmax(made.reference_log_policy))

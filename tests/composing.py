@@ -1,0 +1,21 @@
+"""Settings as Hydra composes them, without running the command."""
+
+from typing import Any
+
+from bandit_lab.app import plugins, runner
+from bandit_lab.app.cli import explicit_keys, overrides_of
+from bandit_lab.app.settings import compose
+
+
+def composed(command: str, *arguments: str) -> Any:
+    """The configuration that these arguments give."""
+    overrides = overrides_of(command, list(arguments))
+    plugins.load([], overrides)
+    found: list[Any] = []
+    compose.with_hydra(command, overrides, found.append)
+    return found[0]
+
+
+def settings(command: str, *arguments: str) -> tuple[Any, frozenset[str]]:
+    """(the command's settings, the keys that are given)."""
+    return runner.settings_from(command, composed(command, *arguments)), explicit_keys(arguments)

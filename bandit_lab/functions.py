@@ -110,15 +110,13 @@ def predict(
     refresh_interval: float = 1,
     learning_rate: float | Schedule = 0.05,
     momentum: float = 0.9,
-    kl_weight: float | Schedule = 1.0,
+    kl_weight: float = 1.0,
     entropy_weight: float = 0.0,
     group_size: int = 64,
     prompts: int = 1,
     batch_reuse: bool = False,
     dynamics: Dynamics = "sampled",
     steps: int | None = None,
-    proximal_interval: int | None = None,
-    plot: Literal["branch"] | None = None,
     plugins: Sequence[str] = (),
     run_dir: Folder | None = None,
     overwrite: bool = False,
@@ -127,8 +125,7 @@ def predict(
 
     Args:
       refresh_interval: N [steps]. learning_rate: eta [logits per unit gradient]. kl_weight: beta [reward per nat].
-      steps: length of a run on a schedule, or of a bandit with a clock. plot: `branch` follows the fixed point and its
-        cycles in the learning rate.
+      steps: length of a run on a schedule.
 
     Returns:
       A prediction: `verdict`, `thresholds`, `stiffness`, ...
@@ -157,7 +154,7 @@ def sweep(
     refresh_interval: float | None = None,
     learning_rate: float | Schedule | None = None,
     momentum: float | None = None,
-    kl_weight: float | Schedule | None = None,
+    kl_weight: float | None = None,
     entropy_weight: float = 0.0,
     group_size: int = 64,
     prompts: int = 1,
@@ -172,8 +169,6 @@ def sweep(
     boundary: Literal["learning_rate", "refresh_interval"] = "learning_rate",
     sampled: Mapping[str, Any] | None = None,
     keep_runs: bool | None = None,
-    off_policy: bool = False,
-    proximal_interval: int | None = None,
     chunk: Mapping[str, int] | None = None,
     engine: Literal["local", "dask"] | Options = "local",
     pictures: bool = True,
@@ -281,7 +276,7 @@ def simulate(
     refresh_interval: Values = 1,
     learning_rate: Values | Schedule = 0.05,
     momentum: Values = 0.9,
-    kl_weight: Values | Schedule = 1.0,
+    kl_weight: Values = 1.0,
     entropy_weight: float = 0.0,
     group_size: int = 64,
     prompts: int = 1,
@@ -294,16 +289,13 @@ def simulate(
     rng: Generator | None = None,
     path: Simulated = "auto",
     curves: bool = False,
-    off_policy: bool | None = None,
-    proximal_interval: int | None = None,
     plugins: Sequence[str] = (),
 ) -> "xarray.Dataset":
     """Many seeds of one setting, on the fast path where it serves.
 
     Args:
       seeds: S. steps: T updates. curves: whether the reward of every seed is kept, 8 (T + 1) S bytes; the runs are then
-        made twice. off_policy: whether the distance of the law that draws is measured at every update; default: where
-        `sampler` is not `exact`. Several values of a number are a dimension of that name. With dynamics="mean_field"
+        made twice. Several values of a number are a dimension of that name. With dynamics="mean_field"
         or "finite_group" there is one run.
 
     Returns:
@@ -321,12 +313,12 @@ def simulate(
     given = {**locals()}
     from bandit_lab.lab.sweep.simulate import simulated_grid
 
-    del given["curves"], given["off_policy"]
+    del given["curves"]
     axes = {name: plain(name, given.pop(name)) for name in TRACED if np.ndim(given[name])}
     with _working(given) as stack:
         settings = _settings("sweep", given, stack)[0]
         chosen = SimulationSettings(**{one.name: getattr(settings, one.name) for one in fields(SimulationSettings)})
-        return simulated_grid(chosen, axes, curves=curves, off_policy=off_policy)
+        return simulated_grid(chosen, axes, curves=curves)
 
 
 def explore(

@@ -29,6 +29,7 @@ from bandit_lab.grpo import ADVANTAGES, Hyper, Learner, Optimizer
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting, labelled
 from bandit_lab.simulation import run
+from experiments.shared.measure.response import mean_response
 from experiments.shared.readings import share_of_curves
 
 TITLE = "Adam: thresholds and mean curves against group size"
@@ -147,7 +148,7 @@ def _responses(setting: Setting) -> xarray.Dataset:
     along = setting.response.displacement * np.array([1.0, -1.0]) / np.sqrt(2)
     options: dict[str, Any] = {"burn_in": setting.burn_in, "periods": 1, "seeds": setting.seeds, "seed": setting.seed}
     found = [
-        detectors.mean_response(learner, Hyper(f * held, 0.0, 1, setting.kl_weight), theta, along, **options)
+        mean_response(learner, Hyper(f * held, 0.0, 1, setting.kl_weight), theta, along, **options)
         for f in setting.factors
     ]
     values = {"response": [x.value[1] for x in found], "error": [x.error[1] for x in found]}

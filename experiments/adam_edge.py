@@ -26,8 +26,9 @@ from bandit_lab.bandits import BANDITS, Bandit
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner, Optimizer
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
-from bandit_lab.measure.averaged_path import averaged_path, stiffness_of_paths
+from experiments.shared.measure.averaged_path import averaged_path, stiffness_of_paths
 from experiments.shared.readings import blocks_between, share_near_one
+from experiments.shared.theory.edge_of_stability import edge
 
 TITLE = "The edge of stability under Adam"
 FINDING = (
@@ -78,7 +79,7 @@ def predict(setting: Setting) -> xarray.Dataset:
     for i, j in np.ndindex(edges.shape):
         model, n = setting.models[i], setting.intervals[j]
         rate = rate_of(setting, model, n)
-        edges[i, j] = theory.edge(model, n, setting.b1, rate, "ema")
+        edges[i, j] = edge(model, n, setting.b1, rate, "ema")
         laws[i, j] = theory.leading_order(n, setting.b1, "ema") / rate
     columns = {"edge": (("model", "interval"), edges, INVERSE), "law": (("model", "interval"), laws, INVERSE)}
     return xarray.Dataset(columns, coordinates(setting))

@@ -1,6 +1,6 @@
 """How old are the answers of an asynchronous trainer: can its layout tell the mean age before anything runs?
 
-Prediction (written before the run). Derived in bandit_lab/theory/cluster_age.py: every update adds one to the age of
+Prediction (written before the run). Derived in shared/theory/cluster_age.py: every update adds one to the age of
 all answers that are begun and not taken, so the mean age is their number at the updates over those of a batch. With
 the waiting times of groups and of the queue it is a closed form, within 10 % of the events in every layout. It is the
 utilisation, the queue, the concurrency and the tail of the lengths that decide (Dong, Goel and Yu, Applied Compute,
@@ -19,10 +19,10 @@ from matplotlib.figure import Figure
 
 from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.plots import style as s
-from bandit_lab.grpo.cluster import UPDATES, Cluster, ages_of
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
-from bandit_lab.theory.cluster_age import cluster_age
+from experiments.shared.cluster import UPDATES, Cluster, ages_of
+from experiments.shared.theory.cluster_age import cluster_age
 
 TITLE = "The age of what an asynchronous trainer trains on"
 FINDING = "The layout alone tells how old the answers are: within 10 % in {all_layouts:.0%} of the layouts"
@@ -179,7 +179,7 @@ def draw(figure: Figure, found: Results) -> None:
 
 # Claims.
 
-AGE = "bandit_lab/theory/cluster_age.py"
+AGE = "shared/theory/cluster_age.py"
 
 
 def farthest(name: str) -> Any:

@@ -20,10 +20,10 @@ from bandit_lab import theory
 from bandit_lab.app.plots import style as s
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
-from bandit_lab.lab.sick_runs.logs import as_curve
-from bandit_lab.lab.sick_runs.plant import plant_one
-from bandit_lab.lab.sick_runs.simulate import simulate_all
 from experiments.grading.reward_only import among, features
+from experiments.shared.sick_runs.logs import as_curve
+from experiments.shared.sick_runs.plant import plant_one
+from experiments.shared.sick_runs.simulate import simulate_all
 
 TITLE = "Four failures, one shape of reward curve"
 FINDING = "The logged metrics name {named:.0%} of the runs of four failures; the reward curve alone hides two"

@@ -28,8 +28,9 @@ from bandit_lab.bandits import BANDITS, Bandit
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
-from bandit_lab.measure.averaged_path import averaged_path, growth_per_block, stiffness_of_paths
+from experiments.shared.measure.averaged_path import averaged_path, growth_per_block, stiffness_of_paths
 from experiments.shared.readings import blocks_between, share_near_one
+from experiments.shared.theory.edge_of_stability import edge
 
 TITLE = "The edge of stability of neural policies"
 FINDING = "A network's sharpness stops at the edge of its staleness model: {plateau:.0%} of runs within 10 %"
@@ -104,14 +105,14 @@ def _of_seed(setting: Setting, network: str, seed: int) -> xarray.Dataset:
     checks = np.empty((*grid.shape, setting.checks))  # of the stiffness: their times
     for i, j, k in np.ndindex(grid.shape):
         n, mu = setting.intervals[k], setting.momenta[j]
-        grid[i, j, k] = theory.edge(setting.models[i], n, mu, rate_of(own[i][j], n, mu))
+        grid[i, j, k] = edge(setting.models[i], n, mu, rate_of(own[i][j], n, mu))
         checks[i, j, k] = times_of(own[i][j], blocks_of(setting, n, mu), setting.checks)
     fine = times_of(law, setting.blocks, setting.fine)
     every = np.append(fine, np.geomspace(fine[-1], checks.max(), LATER)[1:])
     values = theory.sharpness(climb, "grpo", theory.follow(climb, "grpo", every, STEP / law))
     flow, start = values[: setting.fine], float(np.interp(about.start / law, every, values))
     rest = np.interp(checks, every, values)
-    followed = [theory.edge(model, setting.shown, 0.0, rate_of(law, setting.shown, 0.0)) for model in setting.models]
+    followed = [edge(model, setting.shown, 0.0, rate_of(law, setting.shown, 0.0)) for model in setting.models]
     rate = rate_of(about.factor * law, about.interval, 0.0)
     columns = {
         "flow": ("check", flow, STIFFNESS),
@@ -124,7 +125,7 @@ def _of_seed(setting: Setting, network: str, seed: int) -> xarray.Dataset:
         "edge": ("model", followed, STIFFNESS),
         "leaves": ("model", [crossing(fine, flow, one) for one in followed], TIME),
         "growth": ((), theory.spectral_radius(theory.LinearLoop(0.0, start), rate, about.interval), RATIO),
-        "settled": ((), theory.edge("refresh", about.interval, 0.0, rate), STIFFNESS),
+        "settled": ((), edge("refresh", about.interval, 0.0, rate), STIFFNESS),
     }
     return xarray.Dataset(columns)
 

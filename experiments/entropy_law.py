@@ -6,7 +6,7 @@ ln(p_good/p_other), and R = p, dR = p (1-p) dx, dH = -x p (1-p) dx: the slope is
 law has the slope -a exp(H). So it needs x = exp(-H)/a, a gap that ends at 1/a, while x of a softmax grows without
 bound: the law cannot be exact, and 1 - R = H/ln(1/H) (1 + ...) at the end. For many others x is near ln M along most of
 the path, and R is linear in H. With GRPO's std the log-odds y = x - ln M move as sinh(y/2) = sinh(y_0/2) + (1 + 1/M)
-eta t/4 (bandit_lab/theory/contextual.py), which says at which entropies a run has its points, and so the R^2 of both
+eta t/4 (shared/theory/contextual.py), which says at which entropies a run has its points, and so the R^2 of both
 fits: high for both. R^2 does not tell them apart; the forecast ceiling does, the truth being 1.
 Prompts of unlike difficulty: a mean of exp(H) is not exp of a mean. The law forecasts the less, the wider the spread.
 Setting: conf/experiment/entropy_law.yaml. Measured: exact mean updates from a uniform policy, and of many prompts of a
@@ -29,7 +29,7 @@ from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.measure.displaced import stack_bandits
-from bandit_lab.measure.observe import observe
+from experiments.shared.measure.observe import observe
 
 TITLE = "Reward against entropy"
 FINDING = (

@@ -1,7 +1,7 @@
 """Where does the sharpness of a network stop under other estimators: what do fresh and stale parts of it predict?
 
 Prediction (written before the runs). A run follows the gradient flow until a multiplier of the block map leaves the
-unit circle (bandit_lab/theory/edge_of_stability.py). With a fresh part of the stiffness (uncorrected) that is at
+unit circle (shared/theory/edge_of_stability.py). With a fresh part of the stiffness (uncorrected) that is at
 another stiffness than without. Without a stale part (importance weights, no std) the edge does not depend on N.
 Importance weights with std have the std's stale part alone. Without a KL term the stiffness fades with the rewards, and
 no edge is left.
@@ -23,8 +23,9 @@ from bandit_lab.bandits import BANDITS, Bandit
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, Hyper, Learner
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
-from bandit_lab.measure.averaged_path import averaged_path, stiffness_of_paths
+from experiments.shared.measure.averaged_path import averaged_path, stiffness_of_paths
 from experiments.shared.readings import blocks_between
+from experiments.shared.theory.edge_of_stability import edge_along_flow
 
 TITLE = "The edge of stability under other estimators"
 FINDING = "The stale part of the stiffness tells where networks stop under three estimators of five"
@@ -88,7 +89,7 @@ def _edge(setting: Setting, variant: dict[str, Any], seed: int) -> float:
     own, law = float(laws_of(setting, variant)[seed]), setting.law[seed]
     climb = theory.climb_of(bandit_of(setting, seed), variant["kl_weight"])
     setup = variant["advantage"], variant["estimator"], float(rates_of(setting, variant)[seed])
-    return theory.edge_along_flow(climb, *setup, setting.interval, variant["blocks"] / own, STEP / law, LAST)
+    return edge_along_flow(climb, *setup, setting.interval, variant["blocks"] / own, STEP / law, LAST)
 
 
 def _flow(setting: Setting, variant: dict[str, Any], seed: int) -> np.ndarray:
@@ -184,7 +185,7 @@ def _claim(name: str, label: str, statement: str, fails_if: str, explanation: st
     return Claim.ratio(
         f"estimator_edges.{name}",
         f"{statement}: measured over predicted stiffness of the last third, the seed farthest from 1",
-        "bandit_lab/theory/edge_of_stability.py: block map along the flow",
+        "shared/theory/edge_of_stability.py: block map along the flow",
         lambda d: d.edge.sel(variant=label),
         tolerance=0.1,
         short=f"{label}: stiffness at the end over the edge",

@@ -4,7 +4,7 @@ Prediction (written before the run). The stiffness splits in a part at the curre
 rollout policy (stale), in closed form (bandit_lab/theory/stiffness.py). `frozen`: all is stale, so that the threshold
 falls as 1/N, as arXiv 2606.30789 has it. `ratio`: only the group std is stale; `clipped` is the same near a fixed
 point.
-With rho = stale/fresh (two arms) the multiplier of a block goes to -rho as N grows (bandit_lab/theory/long_block.py;
+With rho = stale/fresh (two arms) the multiplier of a block goes to -rho as N grows (shared/theory/long_block.py;
 the recurrence of arXiv 2503.06639): for |rho| < 1 blocks may be as long as one likes, above there is a threshold. With
 momentum there can be islands below: a block ends half a cycle off and is unstable, while longer ones are stable.
 Setting: conf/experiment/estimators.yaml. Measured: learning rates and refresh intervals at which a displacement grows,
@@ -363,7 +363,7 @@ CLAIMS = (
     Claim.ratio(
         "estimators.long_blocks",
         "Multiplier of a long block over -rho, the farthest from 1 over rho from -0.9 to 1.5",
-        "arXiv 2503.06639 (recurrence); derived in bandit_lab/theory/long_block.py",
+        "arXiv 2503.06639 (recurrence); derived in shared/theory/long_block.py",
         lambda d: d.limit,
         tolerance=1e-5,
         fails_if="the fresh part did not carry a long block to its own fixed point",

@@ -23,11 +23,11 @@ from bandit_lab import theory
 from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner
-from bandit_lab.integrations import g2p
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
-from bandit_lab.measure.averaged_path import averaged_path
-from bandit_lab.measure.leading import leading_stiffness
+from experiments.shared import g2p
+from experiments.shared.measure.averaged_path import averaged_path
+from experiments.shared.measure.leading import leading_stiffness
 
 TITLE = "A pre-trained language model on both sides of its threshold"
 FINDING = "A pre-trained model: {sides:.0%} of displaced runs decay below the exact threshold, and grow above it"

@@ -3,7 +3,7 @@
 Prediction (written before the runs). The more a network's output is scaled up, or the wider it is, the less its weights
 move, and its tangent kernel freezes (arXiv 1806.07572, 1812.07956). The network linearised at its start then says what
 a run does: its stiffness K after the same time of training gives the threshold N = kappa/(eta K) of the whole network
-(bandit_lab/theory/lazy.py). The policy moves all the same, and K with it. So K at the start gives the threshold only
+(shared/theory/lazy.py). The policy moves all the same, and K with it. So K at the start gives the threshold only
 where the KL weight is so large that the policy hardly moves; elsewhere it is off by a factor that the linearised
 network knows. What is neglected is of first order in how far the weights move, and falls as 1/scale.
 Setting: conf/experiment/lazy_to_rich.yaml. Measured: networks are trained with N = 1; from where they get to, the N
@@ -27,7 +27,8 @@ from bandit_lab.bandits import BANDITS
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
-from bandit_lab.measure.averaged_path import averaged_path, interval_threshold
+from experiments.shared.measure.averaged_path import averaged_path, interval_threshold
+from experiments.shared.theory.lazy import lazy_climb
 
 TITLE = "Lazy and rich networks: a threshold known at the start"
 FINDING = "The larger its output scale or width, the better a network's start tells its threshold"
@@ -83,7 +84,7 @@ def predict(setting: Setting) -> xarray.Dataset:
 def _thresholds(setting: Setting, bandit: Any, weight: float) -> np.ndarray:
     """N [2] at which the linearised network loses stability: at its start, after its training."""
     unit = kernel_of(bandit) * weight
-    climb = theory.lazy_climb(bandit, weight)
+    climb = lazy_climb(bandit, weight)
     places = theory.follow(climb, "grpo", np.array([0.0, setting.duration / unit]), STEP / unit)
     kappa = theory.exact("refresh", 1, 0.0).kappa  # of eta K N, for every N without momentum
     return kappa * unit / (setting.learning_rate * theory.sharpness(climb, "grpo", places))
@@ -208,7 +209,7 @@ def _axes(panel: Axes, found: Results, name: str, limits: tuple[float, float]) -
 
 # Claims.
 
-SOURCE = "bandit_lab/theory/lazy.py; arXiv 1806.07572 and 1812.07956 for supervised learning"
+SOURCE = "shared/theory/lazy.py; arXiv 1806.07572 and 1812.07956 for supervised learning"
 SEEN = "KL weights and duration were chosen after gradient flows were seen, of linearised networks and of two others"
 CLAIMS = (
     Claim.ratio(

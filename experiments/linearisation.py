@@ -3,10 +3,10 @@
 Prediction (written before the run). Threshold of the linear map (bandit_lab/theory/thresholds.py); arXiv 2606.30789 has
 the boundary track its law where the linearisation holds. Model A (refresh) loses stability by a flip here; the orbit of
 period two beyond it is known exactly and depends on the learning rate over its threshold alone
-(bandit_lab/theory/two_cycle.py). It exists only above the threshold, hence at zero momentum the linear threshold is the
+(shared/theory/two_cycle.py). It exists only above the threshold, hence at zero momentum the linear threshold is the
 boundary for starts at any distance. For models B (lag) and C (pipeline) there is no such proof: the same is tried. A
 run thrown far out comes to a flat place and takes long to return, so that shorter runs see an earlier boundary. Which
-starts the first block throws out for the whole run, and at which learning rate: bandit_lab/theory/excursion.py. So the
+starts the first block throws out for the whole run, and at which learning rate: shared/theory/excursion.py. So the
 map of basins of model A at zero momentum: below the threshold all starts return; above it they end on the orbit or a
 longer cycle, but for those that are thrown out.
 Setting: conf/experiment/linearisation.yaml. Measured: the smallest learning rate from which a run that starts displaced
@@ -32,7 +32,9 @@ from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import STALENESS, Hyper, Learner
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
-from bandit_lab.theory.excursion import edges, place_of_return, thrown_out
+from experiments.shared.measure.late_time import return_boundary, tail_range
+from experiments.shared.theory.excursion import edges, place_of_return, thrown_out
+from experiments.shared.theory.two_cycle import TwoCycle, two_cycle
 
 TITLE = "How far the linear threshold holds"
 FINDING = "The linear threshold holds for large displacements too; beyond it runs cycle or are thrown out"
@@ -75,7 +77,7 @@ def predict(setting: Setting) -> xarray.Dataset:
         return float(ALONG @ theory.mean_drift(signal, even, setting.kl_weight, 0.5 * gap * ALONG))
 
     gap = float(ALONG @ np.log(point.policy))
-    orbit = theory.two_cycle(drift, gap, 10.0)
+    orbit = two_cycle(drift, gap, 10.0)
     threshold = [theory.exact(model, n, mu).kappa / stiffness for model, n, mu in setting.loops]
     ratio = 1 + np.array(setting.excess)
     amplitude = np.sqrt(np.interp(ratio, orbit.ratio, orbit.amplitude**2, right=np.nan))  # a root at the threshold
@@ -93,7 +95,7 @@ def predict(setting: Setting) -> xarray.Dataset:
 
 
 def _predicted_basins(
-    setting: Setting, drift: Callable[[float], float], fixed: float, stiffness: float, orbit: theory.TwoCycle
+    setting: Setting, drift: Callable[[float], float], fixed: float, stiffness: float, orbit: TwoCycle
 ) -> xarray.Dataset:
     """The first loop: what becomes of every start, the edges of what the first block throws out, the orbit's points."""
     axes, interval = basin_axes(setting), setting.loops[0][1]
@@ -141,7 +143,7 @@ def _measured_basins(setting: Setting, threshold: float) -> xarray.Dataset:
     columns = np.broadcast_arrays(threshold * ratio, momentum, interval, setting.kl_weight)
     theta, start = np.tile(fixed, (ratio.size, 1)), fixed + 0.5 * away[:, None] * ALONG
     cells = Hyper(*(np.array(column) for column in columns))
-    reach = detectors.tail_range(learner, "mean_field", cells, theta, start, ALONG, setting.basins.steps)
+    reach = tail_range(learner, "mean_field", cells, theta, start, ALONG, setting.basins.steps)
     farthest = np.abs(reach).max(axis=1)
     codes = [RETURNS, THROWN]
     basin = np.select([farthest < setting.basins.returned, farthest > FAR], codes, CYCLES).reshape(
@@ -167,12 +169,12 @@ def _one_loop(setting: Setting, place: int) -> xarray.Dataset:
     grid = small * np.linspace(setting.scan.start, setting.scan.stop, setting.scan.num)
     start = theta + 0.5 * away[:, None] * ALONG
     boundary = [
-        detectors.return_boundary(learner, "mean_field", hyper, theta, start, ALONG, grid, steps, BISECTIONS).value
+        return_boundary(learner, "mean_field", hyper, theta, start, ALONG, grid, steps, BISECTIONS).value
         for steps in setting.steps
     ]
     hyper, theta = cells(small * (1 + np.array(setting.excess)))
     start = theta + 0.5 * setting.cycle_start * ALONG
-    reach = detectors.tail_range(learner, "mean_field", hyper, theta, start, ALONG, setting.steps[0])
+    reach = tail_range(learner, "mean_field", hyper, theta, start, ALONG, setting.steps[0])
     values = {
         "threshold": ((), small, RATE),
         "boundary": (("steps", "displacement"), boundary, RATE),
@@ -306,7 +308,7 @@ def _amplitude_claim(place: int, name: str, statement: str) -> Claim:
     return Claim(
         f"linearisation.{name}",
         f"{statement}: half the range of the logit gap 5 % above the threshold, the exact orbit of period two",
-        "derived in bandit_lab/theory/two_cycle.py",
+        "derived in shared/theory/two_cycle.py",
         predicted=lambda f: float(f.predicted.amplitude.sel(excess=f.setting.claimed_excess)),
         measured=lambda f: float(f.measured.amplitude.isel(loop=place).sel(excess=f.setting.claimed_excess)),
         tolerance=5e-3,
@@ -328,7 +330,7 @@ CLAIMS = (
         "linearisation.basins",
         "Map of basins, model A without momentum: share of (start, learning rate) that return, cycle or are thrown out "
         "by the first block as predicted",
-        "derived in bandit_lab/theory/two_cycle.py and excursion.py",
+        "derived in shared/theory/two_cycle.py and excursion.py",
         measured=lambda f: float((f.measured.basin == f.predicted.basin).mean()),
         tolerance=lambda f: f.setting.basins.tolerance,
         fails_if="more than one start in fifty ended elsewhere",

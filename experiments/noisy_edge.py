@@ -1,7 +1,7 @@
 """Below the edge of stability, how far does the noise of real groups carry a network to flatter places?
 
 Prediction (written before the runs). Mean and covariance of a run are closed as if it were normal
-(bandit_lab/theory/central_flow.py): noise spreads a run over policies that are nearly equal, and the mean drifts to
+(shared/theory/central_flow.py): noise spreads a run over policies that are nearly equal, and the mean drifts to
 where the stiffness K is smaller. No number is fitted. An edge is not needed for it: what counts is learning rate over
 group size. With a learning rate of an eighth and an eighth of the group, the edge is eight times away and K still
 falls; how much lower it is at the near edge is what the edge amplifies. It falls for as long as the run lasts, as the
@@ -27,7 +27,9 @@ from bandit_lab.bandits import BANDITS, Bandit
 from bandit_lab.grpo import STALENESS, Hyper, Learner
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
-from bandit_lab.measure.averaged_path import averaged_path, stiffness_of_paths
+from experiments.shared.measure.averaged_path import averaged_path, stiffness_of_paths
+from experiments.shared.theory.central_flow import central_path, group_sharpness, groups_of
+from experiments.shared.theory.edge_of_stability import edge
 
 TITLE = "The edge of stability under group noise"
 FINDING = (
@@ -96,7 +98,7 @@ def predict(setting: Setting) -> xarray.Dataset:
     climbs = [theory.climb_of(bandit_of(setting, k), setting.kl_weight) for k in range(setting.seeds)]
     flow = [theory.sharpness(c, "grpo", theory.follow(c, "grpo", times, STEP)) for c in climbs]
     closed = [[_closed(setting, name, climb) for climb in climbs] for name in setting.runs]
-    edges = [theory.edge(setting.runs[name].model, h.refresh_interval, h.momentum, h.learning_rate)
+    edges = [edge(setting.runs[name].model, h.refresh_interval, h.momentum, h.learning_rate)
              for name, h in hypers.items()]  # fmt: skip
     columns = {
         "flow": (("seed", "time"), np.array(flow), STIFFNESS),
@@ -109,10 +111,10 @@ def predict(setting: Setting) -> xarray.Dataset:
 
 def _closed(setting: Setting, name: str, climb: theory.Climb) -> np.ndarray:
     hyper, about = hyper_of(setting, name), setting.runs[name]
-    groups = theory.groups_of(climb, theory.GroupLaw("grpo", about.group_size))
+    groups = groups_of(climb, theory.GroupLaw("grpo", about.group_size))
     settings = about.model, hyper.refresh_interval, hyper.momentum, hyper.learning_rate
-    path = theory.central_path(groups, *settings, setting.checks, every_of(setting, name))
-    return theory.group_sharpness(groups, path.mean)
+    path = central_path(groups, *settings, setting.checks, every_of(setting, name))
+    return group_sharpness(groups, path.mean)
 
 
 # Measurement: simulation alone.
@@ -215,7 +217,7 @@ def _draw_far(panel: Axes, found: Results) -> None:
 
 # Claims.
 
-SOURCE = "derived in bandit_lab/theory/central_flow.py"
+SOURCE = "derived in shared/theory/central_flow.py"
 SEEN = (
     "an earlier prediction, 1 - K/edge of order 1/G from swings that the edge amplifies, failed on networks 0 to 3. "
     "This one has no number to fit; that its means are taken over points, not by a Taylor series, was chosen on these. "

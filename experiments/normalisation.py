@@ -5,7 +5,7 @@ logits trained (bandit_lab/theory/two_arm.py): mean-only 1 - p -> 1/(2 t); divid
 a finite group follows that until G (1 - p) ~ 1, where most groups are silent, then 1/(2 sqrt(G - 1) t); with silent
 groups dropped the loss falls exponentially, rate 2 sqrt(G - 1)/G. Along a direction u the curvature of the expected
 reward is Cov(r, c^2), c = u.phi - E u.phi, hence at most B^2 sd(r) for |u.phi| <= B (after arXiv 2601.23135; the
-constant is sharp: bandit_lab/theory/curvature.py), with equality for one logit at p (1 - p) = 1/8.
+constant is sharp: shared/theory/curvature.py), with equality for one logit at p (1 - p) = 1/8.
 
 Setting: conf/experiment/normalisation.yaml. Measured: the exact mean update, step by step; second derivatives of the
 expected reward. Drawn: loss against time; curvature against its bound.
@@ -22,7 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.optimize import minimize
 
-from bandit_lab import measure as detectors, theory
+from bandit_lab import theory
 from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import k_arm, two_arm
@@ -31,6 +31,9 @@ from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.simulation import trajectories
 from bandit_lab.theory.two_arm import late_decay_rate, late_law
+from experiments.shared.measure.curvature import measure_curvature
+from experiments.shared.measure.late_time import late_exponent, late_rate
+from experiments.shared.theory.curvature import directional_curvature, spread_bound, uniform_bound
 
 TITLE = "Dividing by the std: late rates and curvature"
 FINDING = "Dividing by the std speeds late learning up from 1/t to 1/t², until silent groups bring 1/t back"
@@ -87,9 +90,9 @@ def predict(setting: Setting) -> xarray.Dataset:
     for logits, rewards, u in policies(setting):
         policy = np.exp(logits - np.logaddexp.reduce(logits))
         half = 0.5 * np.ptp(u)
-        rows["curvature"].append(theory.directional_curvature(policy, rewards, u))
-        rows["bound"].append(theory.spread_bound(policy, rewards, u))
-        rows["uniform_bound"].append(theory.uniform_bound(policy, rewards, half))
+        rows["curvature"].append(directional_curvature(policy, rewards, u))
+        rows["bound"].append(spread_bound(policy, rewards, u))
+        rows["uniform_bound"].append(uniform_bound(policy, rewards, half))
     found = dataset(setting, exact, {"exponent": exponent, "rate": rates}, rows)
     found = found.assign(largest_ratio=((), 1.0, {"units": "1"}), spread_at_largest=((), 0.125, {"units": "1"}))
     return found.assign(late_law=(("curve", "time"), late, {"units": "1 - p", "long_name": "leading late-time law"}))
@@ -105,12 +108,12 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
         full = lab.keep(name(curve).replace(" ", ""), partial(_loss, setting, curve)).loss.values
         losses.append(full[places])
         exponential = curve["advantage"] == "dapo"
-        exponents.append(np.nan if exponential else float(detectors.late_exponent(full)))
+        exponents.append(np.nan if exponential else float(late_exponent(full)))
         early = full[: int(np.argmax(full < setting.smallest_loss))] if exponential else None
-        rates.append(np.nan if early is None else float(detectors.late_rate(early)) / setting.learning_rate)
+        rates.append(np.nan if early is None else float(late_rate(early)) / setting.learning_rate)
         lab.progress(number + 1, len(setting.curves))
     seen = [
-        float(detectors.measure_curvature(k_arm(rewards.tolist(), kind="fixed"), logits, u).second_derivative[0])
+        float(measure_curvature(k_arm(rewards.tolist(), kind="fixed"), logits, u).second_derivative[0])
         for logits, rewards, u in policies(setting)
     ]
     found = dataset(setting, losses, {"exponent": exponents, "rate": rates}, {"curvature": seen})
@@ -229,7 +232,7 @@ def _curvatures(panel: Axes, found: Results) -> None:
 # Claims.
 
 DERIVED = "derived in bandit_lab/theory/two_arm.py"
-CURVATURE = "after arXiv 2601.23135; derived in bandit_lab/theory/curvature.py"
+CURVATURE = "after arXiv 2601.23135; derived in shared/theory/curvature.py"
 
 
 def _exponent(curve: str, statement: str) -> Claim:
@@ -295,7 +298,7 @@ CLAIMS = (
         lambda d: d.largest_ratio,
         tolerance=1e-5,
         fails_if="one policy passed the bound, or none came near it",
-        constant="the sharp bound of bandit_lab/theory/curvature.py",
+        constant="the sharp bound of shared/theory/curvature.py",
     ),
     Claim.same(
         "normalisation.bound_place",
@@ -304,6 +307,6 @@ CLAIMS = (
         lambda d: d.spread_at_largest,
         tolerance=2e-3,
         fails_if="the largest ratio were reached at other policies too",
-        constant="the case of equality in bandit_lab/theory/curvature.py",
+        constant="the case of equality in shared/theory/curvature.py",
     ),
 )

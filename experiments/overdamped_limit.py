@@ -28,6 +28,7 @@ from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.simulation import mean_curves
 from bandit_lab.theory.oscillator import beyond_exponential, nearest_exponential
 from experiments.shared.readings import read_at
+from experiments.shared.theory.slow_start import inertial_curve
 
 TITLE = "The single exponential as the over-damped limit"
 FINDING = "Over-damped and near the fixed point a run is one exponential, with the theory's plateau and time scale"
@@ -85,7 +86,7 @@ def predict(setting: Setting) -> xarray.Dataset:
     def force(gap: float) -> float:
         return float(theory.gap_drift(np.array(gap), drift, 0.0, setting.kl_weight))
 
-    gap = theory.inertial_curve(force, 0.0, logged, sizes.learning_rate, sizes.momentum)
+    gap = inertial_curve(force, 0.0, logged, sizes.learning_rate, sizes.momentum)
     bent = nearest_exponential(logged / times[0], 1 / (1 + np.exp(-gap)))
     along, family = ("learning_rate",), ("size",)
     return xarray.Dataset(

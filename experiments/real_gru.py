@@ -2,7 +2,7 @@
 
 Prediction (written before the runs; what had been seen stands in the setting). A model that is trained already is
 lazy: its weights hardly have to move. So the start tells the rest. The logits of its phonemes are taken as linear in
-the weights (bandit_lab/theory/lazy.py, arXiv 1806.07572), along those directions that change the probability of an
+the weights (shared/theory/lazy.py, arXiv 1806.07572), along those directions that change the probability of an
 answer at the start. They are as many as the policy has. The gradient flow of that network gives K(t): K does not rise,
 it falls with the success that is gained. A run from the flow's end, where K is above the exact threshold
 kappa(model, N, mu)/eta, comes to rest there (bandit_lab/theory/thresholds.py), one of Adam from the start with the
@@ -27,13 +27,14 @@ from bandit_lab import theory
 from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner, Optimizer
-from bandit_lab.integrations import g2p
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
-from bandit_lab.measure.averaged_path import AveragedPath, averaged_path
-from bandit_lab.measure.leading import stiffness_along
+from experiments.shared import g2p
+from experiments.shared.measure.averaged_path import AveragedPath, averaged_path
+from experiments.shared.measure.leading import stiffness_along
 from experiments.shared.readings import share_near_one
 from experiments.shared.real_gru_panels import draw_plateaus
+from experiments.shared.theory.edge_of_stability import edge
 
 TITLE = "A pre-trained language model at its edge"
 FINDING = (
@@ -133,7 +134,7 @@ def predict(setting: Setting) -> xarray.Dataset:
     for i, j, k in np.ndindex(edges.shape):
         optimizer, model, n = setting.optimizers[i], setting.models[j], setting.intervals[k]
         convention: Any = "ema" if optimizer == "adam" else "heavy_ball"
-        edges[i, j, k] = theory.edge(model, n, setting.momentum, rate_of(setting, optimizer, model, n), convention)
+        edges[i, j, k] = edge(model, n, setting.momentum, rate_of(setting, optimizer, model, n), convention)
     columns["edge"] = (("optimizer", "model", "interval"), edges, INVERSE)
     columns["start"] = ((), theory.sharpness(climb, ADVANTAGE, np.asarray(climb.start)[None])[0], STIFFNESS)
     columns["rises"] = ((), columns["flow"][1][-1] / columns["start"][1], RATIO)
@@ -303,7 +304,7 @@ def _draw_time(panel: Axes, found: Results) -> None:
 
 # Claims.
 
-LAZY = "bandit_lab/theory/lazy.py; arXiv 1806.07572"
+LAZY = "shared/theory/lazy.py; arXiv 1806.07572"
 EDGE = "bandit_lab/theory/thresholds.py; arXiv 2103.00065 and 2207.14484 for supervised learning"
 SEEN_FLOW = "K along the flow had been seen; the prediction went from answers to phonemes and to means between checks"
 SEEN_FIRST = "a first version of these runs had been seen, see the setting"

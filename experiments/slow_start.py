@@ -2,7 +2,7 @@
 
 Prediction (written before the run). Inertia delays heavy ball by d = mu/(1 - mu) steps under a constant gradient, by
 d (1 + ln(F/F_0)) steps where the force grows from F_0 to F, at any learning rate; the geometric slow start is a
-function of t eta/(1 - mu) alone: sinh(x/2) = sinh(x_0/2) + t eta/(2 (1 - mu)) (bandit_lab/theory/slow_start.py,
+function of t eta/(1 - mu) alone: sinh(x/2) = sinh(x_0/2) + t eta/(2 (1 - mu)) (shared/theory/slow_start.py,
 two_arm.py). A sweep of mu at fixed eta/(1 - mu) therefore separates them. A fit does not: the oscillator of arXiv
 2606.30789 comes so near to a softmax curve without any inertia (mean squared misfit m by least squares) that with noise
 of variance v over n points R^2 = 1 - (m + v (1 - 4/n))/(variance of the curve + v), and the true law wins by
@@ -27,6 +27,7 @@ from bandit_lab.grpo import DrGRPO, Hyper, Learner
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.simulation import mean_curves
+from experiments.shared.theory.slow_start import half_success_delay, inertial_delay, reaching_delay, standardised_curve
 
 TITLE = "Slow start: inertia against softmax geometry"
 FINDING = "A slow start needs no inertia: softmax geometry makes one, and a good fit of the oscillator cannot tell"
@@ -68,9 +69,9 @@ def predict(setting: Setting) -> xarray.Dataset:
     growth = np.cosh(sweep.start_gap / 2)
     gone = np.linspace(0.0, sweep.duration * half, SHOWN)
     start = sweep.start_gap
-    drawn = [theory.standardised_curve(start, gone / sweep.shown, sweep.shown, mu) for mu in sweep.momentum]
-    delay = [[theory.half_success_delay(start, rate, mu) for mu in sweep.momentum] for rate in sweep.rate]
-    leading = np.array([theory.reaching_delay(mu, growth) for mu in sweep.momentum])
+    drawn = [standardised_curve(start, gone / sweep.shown, sweep.shown, mu) for mu in sweep.momentum]
+    delay = [[half_success_delay(start, rate, mu) for mu in sweep.momentum] for rate in sweep.rate]
+    leading = np.array([reaching_delay(mu, growth) for mu in sweep.momentum])
     answers = np.array(curves.answers)
     time = np.linspace(0.0, 1.0, curves.points)
     exact = [_softmax_curve(curves, curves.start_gap[name], time) for name in curves.start_gap]
@@ -88,7 +89,7 @@ def predict(setting: Setting) -> xarray.Dataset:
             "growth_of_force": ((), growth, ONE),
             "delay": (("rate", "momentum"), np.array(delay), STEPS),
             "delay_leading": (("momentum",), leading, STEPS),
-            "delay_constant": (("momentum",), np.array([theory.inertial_delay(mu) for mu in sweep.momentum]), STEPS),
+            "delay_constant": (("momentum",), np.array([inertial_delay(mu) for mu in sweep.momentum]), STEPS),
             "delay_slope": ((), 1 + np.log(growth), ONE),
             "misfit": (("origin",), misfit[:, 0], ONE | {"long_name": "mean squared distance of the rival law"}),
             "rival_r_squared": (fitted, r_squared, ONE),
@@ -296,7 +297,7 @@ def _by_answers(panel: Axes, found: Results, name: str, low: xarray.DataArray, h
 
 # Claims.
 
-DELAY = "derived in bandit_lab/theory/slow_start.py"
+DELAY = "derived in shared/theory/slow_start.py"
 FIT = "derived in experiments/slow_start.py"
 DRAFTED = "the tolerance was written after a first draft"
 CLAIMS = (

@@ -29,6 +29,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.special import expit
 
+import experiments.shared.estimators.decoupled
+import experiments.shared.estimators.m2po  # noqa: F401 - both register a rule that the package has not
 from bandit_lab import measure as detectors, theory
 from bandit_lab._readings import crossing, farthest_from_one
 from bandit_lab.bandits import two_arm
@@ -37,7 +39,7 @@ from bandit_lab.grpo.staleness.ages import ages as mixed_ages
 from bandit_lab.lab.reproduce import claims, sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.measure.displaced import stack_bandits
-from bandit_lab.measure.observe import observe
+from experiments.shared.measure.observe import observe
 from experiments.shared.readings import effective_share
 from experiments.shared.stabilisers_panels import WORDS, by_sampler, cells
 from experiments.shared.update_noise import WEIGHTS, closure, largest_rate, largest_variance, near

@@ -1,6 +1,6 @@
 """When does dividing by the group's std speed learning up, by how much, and in which phase of training?
 
-Prediction (written before the run). Derived in bandit_lab/theory/contextual.py: the mean flow of a log-linear policy
+Prediction (written before the run). Derived in shared/theory/contextual.py: the mean flow of a log-linear policy
 on many prompts, from features, difficulties and the group law alone, gives the time to 90 % success with the advantages
 of GRPO and Dr. GRPO at one learning rate, and so the gain; dividing multiplies the speed by a mean of 1/sigma over
 prompts. arXiv 2601.23135: the gain is set by the within-prompt std, averaged over prompts and iterations (read here as
@@ -27,11 +27,11 @@ from bandit_lab.bandits.contextual import ContextualBandit, contextual
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
 from bandit_lab.lab.reproduce import claims, sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting, labelled
-from bandit_lab.measure.curvature import curvature_during_training
 from bandit_lab.measure.displaced import stack_bandits
-from bandit_lab.measure.observe import observe, success_and_cosine
-from bandit_lab.theory.contextual import contextual_curve, evenly_trained
+from experiments.shared.measure.curvature import curvature_during_training
+from experiments.shared.measure.observe import observe, success_and_cosine
 from experiments.shared.readings import at_own_best, jackknife, slope_and_correlation, time_ratios
+from experiments.shared.theory.contextual import contextual_curve, evenly_trained
 
 TITLE = "What dividing by the std does"
 FINDING = (
@@ -325,7 +325,7 @@ def table(found: Results) -> str:
 
 # Claims.
 
-FLOW = "derived in bandit_lab/theory/contextual.py"
+FLOW = "derived in shared/theory/contextual.py"
 
 # Tolerances: a time to the target scatters by 1 % (8 to 16 seeds), so means over problems by less, and the slope by
 # about 0.05 (16 problems), 0.03 (60); a stage's ratio by 5 % per draw; the learning rate is off the flow by 1 %.

@@ -1,7 +1,7 @@
 """Do held-out tasks that share features learn along the same curve at every group size?
 
 Prediction (written before the run). arXiv 2606.30789: yes, also out of distribution. Derived in
-bandit_lab/theory/contextual.py and group_law.py: the mean flow has G in it through h_G(J) alone. With `rloo` h = 1: the
+shared/theory/contextual.py and group_law.py: the mean flow has G in it through h_G(J) alone. With `rloo` h = 1: the
 held-out curves are the same at every G. With `grpo` h = c_G(J)/sqrt(J(1-J)): they lag at small G.
 Setting: conf/experiment/transfer.yaml. Measured: mean success of eight tasks that are never trained on, along runs on
 eight other prompts. Drawn: both advantages at both group sizes.
@@ -20,8 +20,8 @@ from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.measure.displaced import stack_bandits
-from bandit_lab.measure.observe import observe, success_of_prompts
-from bandit_lab.theory.contextual import contextual_curve, evenly_trained
+from experiments.shared.measure.observe import observe, success_of_prompts
+from experiments.shared.theory.contextual import contextual_curve, evenly_trained
 
 TITLE = "Held-out tasks at two group sizes"
 FINDING = (
@@ -131,7 +131,7 @@ def draw(figure: Figure, found: Results) -> None:
 
 # Claims.
 
-FLOW = "bandit_lab/theory/contextual.py"
+FLOW = "shared/theory/contextual.py"
 
 
 # Tolerances: a step of 0.5 is off the flow by 0.3 % of the area, 512 seeds scatter by 0.2 %; the gap of 0.04 by 0.001.

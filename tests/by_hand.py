@@ -112,24 +112,6 @@ def target_policy(new, old, a, share, temperature=1.0):
     return np.sum(q / q.sum(-1, keepdims=True) * (new - np.log(p.sum(-1, keepdims=True))), axis=-1)
 
 
-def second_moment(new, old, a, share, threshold=0.04):
-    """The largest squares of log ratios are left out, equal ones together, until the mean of the others is small."""
-    change = (new - old).sum(axis=-2)
-    share = np.broadcast_to(share, change.shape)
-    kept = np.ones(change.shape, bool)
-    for row in np.ndindex(change.shape[:-1]):
-        square = np.round(change[row].real ** 2, 12)
-        while kept[row].any() and np.average(square[kept[row]], weights=share[row][kept[row]] + 1e-300) > threshold:
-            kept[row] &= square < square[kept[row]].max()
-    return np.sum(np.where(kept, share * a * np.exp(np.where(kept, change, 0)), 0), axis=-1)
-
-
-def three_policies(new, old, proximal, a, share, epsilon=0.2, weighted=True):
-    """Decoupled PPO, token by token: pi_prox/pi_old (or 1) times PPO's objective with pi/pi_prox."""
-    term = (np.exp(proximal - old) if weighted else 1) * clipped(np.exp(new - proximal), a, epsilon, epsilon)
-    return np.sum(share * np.mean(term, axis=-2), axis=-1)
-
-
 def plain(new, old, a, share):
     return np.sum(share * a * new.sum(axis=-2), axis=-1)
 
@@ -153,16 +135,10 @@ ESTIMATORS = {
         )
     ),
     "gspo": by_sequence,
-    "decoupled": by_token(
-        lambda ratio, new, a, epsilon=0.2, alpha=0.5, weighted=True: (
-            (ratio.real**alpha if weighted else 1) * clipped(ratio / ratio.real**alpha, a, epsilon, epsilon)
-        )
-    ),
-    "m2po": second_moment,
     "tpo": target_policy,
 }
 AT_SNAPSHOT = {"frozen"}
-BY_TOKEN = {"clipped", "clip_higher", "cispo", "decoupled"}
+BY_TOKEN = {"clipped", "clip_higher", "cispo"}
 """Those in which each token has a ratio, and a correction, of its own."""
 
 # Samplers: the law that draws, from probabilities [.., K] of the policy that acts.
@@ -263,21 +239,7 @@ def adam(decay=0.0):
     return step
 
 
-def aligned(g, theta, memory, t, eta, mu, low=0.3, high=0.9):
-    """Heavy ball; beyond a cosine of `low` with the gradient before, a gradient is turned back to it in their plane."""
-    before = memory[1]
-    sizes = np.linalg.norm(g, axis=-1, keepdims=True) * np.linalg.norm(before, axis=-1, keepdims=True)
-    cosine = np.sum(g * before, axis=-1, keepdims=True) / np.where(sizes > 0, sizes, 1)
-    angle = np.arccos(np.clip(cosine, -1, 1))
-    axis = before / np.maximum(np.linalg.norm(before, axis=-1, keepdims=True), 1e-300)
-    across = g - np.sum(g * axis, axis=-1, keepdims=True) * axis
-    turned = across + axis * np.linalg.norm(across, axis=-1, keepdims=True) / np.tan(np.arccos(low))
-    v = mu * memory[0] + np.where(cosine <= low, g, np.where(angle < np.arccos(high), 0, turned))
-    return eta * v, (v, g)
-
-
 OPTIMIZERS = {
-    "gac": aligned,
     "sgd": heavy_ball(),
     "sgd_ema": heavy_ball(lambda mu: 1 - mu),
     "nesterov": heavy_ball(looks_ahead=True),
@@ -349,7 +311,6 @@ class Setting:
     sampler: str = "exact"
     correction: str = "none"
     staleness: str = "refresh"
-    proximal_interval: int | None = None
     optimizer: str = "sgd"
     options: dict = field(default_factory=dict)
     """Of a variant, by its kind: {"advantage": {"eps": 0.1}}."""
@@ -442,7 +403,7 @@ def infinite_batch(setting, old):
     return batch_of(setting, np.arange(contexts), each, np.tile(setting.values, (contexts, arms)), share, None)
 
 
-def objective(setting, theta, old, batch, kl_weight, proximal=None):
+def objective(setting, theta, old, batch, kl_weight):
     """What one batch has the update climb, at complex parameters theta [S, D], old ones acting: [S]."""
     new, acting = setting.policy(theta), setting.policy(old)
     log_policy, total = new.sum(axis=-3), 0.0
@@ -453,11 +414,7 @@ def objective(setting, theta, old, batch, kl_weight, proximal=None):
     for x, arms, a, share in zip(batch.context, batch.arms, batch.advantage, batch.share, strict=True):
         a = a * weight[..., x, arms]  # >= 0: no sign of an advantage changes
         tokens, before = new[..., x, arms], acting[..., x, arms]
-        if proximal is None:
-            found = ESTIMATORS[setting.estimator](tokens, before, a, share, **setting.of("estimator"))
-        else:
-            between = setting.policy(proximal)[..., x, arms]
-            found = three_policies(tokens, before, between, a, share, **setting.of("estimator"))
+        found = ESTIMATORS[setting.estimator](tokens, before, a, share, **setting.of("estimator"))
         if setting.kl_estimator in SAMPLED_KL:
             apart = tokens.sum(axis=-2) - setting.log_reference[x, arms]
             found = found - kl_weight * np.sum(share * SAMPLED_KL[setting.kl_estimator](apart), axis=-1)
@@ -468,25 +425,23 @@ def objective(setting, theta, old, batch, kl_weight, proximal=None):
     return total + setting.entropy_weight * entropy
 
 
-def gradient(setting, theta, old, batch, kl_weight, proximal=None):
+def gradient(setting, theta, old, batch, kl_weight):
     """Ascent directions [S, D] of one batch at parameters [S, D], drawn from the policies at old ones [S, D]."""
     at = old if setting.estimator in AT_SNAPSHOT else theta
     slopes = [
-        objective(setting, at + 1j * STEP * one, old, batch, kl_weight, proximal).imag / STEP
-        for one in np.eye(at.shape[-1])
+        objective(setting, at + 1j * STEP * one, old, batch, kl_weight).imag / STEP for one in np.eye(at.shape[-1])
     ]
     return np.stack(slopes, axis=-1)
 
 
-def mean_update(setting, theta, old, kl_weight, infinite=False, proximal=None):
+def mean_update(setting, theta, old, kl_weight, infinite=False):
     """Mean ascent direction [D] at theta [D], old [D] acting: over all batches, or of infinite groups."""
     theta, old = np.asarray(theta, float)[None], np.asarray(old, float)[None]
-    proximal = proximal if proximal is None else np.asarray(proximal, float)[None]
     if infinite:
-        return gradient(setting, theta, old, infinite_batch(setting, old[0]), kl_weight, proximal)[0]
+        return gradient(setting, theta, old, infinite_batch(setting, old[0]), kl_weight)[0]
     batches, chances = finite_batches(setting)
     chance = chances(setting.policy(old))[0]
-    each = np.stack([gradient(setting, theta, old, batch, kl_weight, proximal)[0] for batch in batches])
+    each = np.stack([gradient(setting, theta, old, batch, kl_weight)[0] for batch in batches])
     return chance @ each
 
 
@@ -496,18 +451,12 @@ def expected_reward(setting, theta):
     return np.mean(np.sum(np.exp(setting.policy(theta).sum(axis=-3)) * means, axis=-1), axis=-1)
 
 
-def snapshot(setting, path, t):
-    """Parameters of the proximal policy at step t, or None."""
-    return None if setting.proximal_interval is None else path[t - t % setting.proximal_interval]
-
-
 def mean_run(setting, start, steps, eta, mu, interval, kl_weight, infinite=True):
     """Parameters [T + 1, D] of the mean update (ages averaged where they are drawn)."""
     path, memory = [np.asarray(start, float)], (np.zeros(len(start)),) * 2
     for t in range(steps):
         ages = STALENESS[setting.staleness](t, interval, setting.horizon, **setting.of("staleness"))
-        third = snapshot(setting, path, t)
-        g = sum(c * mean_update(setting, path[t], path[t - age], kl_weight, infinite, third) for age, c in ages)
+        g = sum(c * mean_update(setting, path[t], path[t - age], kl_weight, infinite) for age, c in ages)
         step = OPTIMIZERS[setting.optimizer]
         change, memory = step(g, path[t], memory, t + 1, eta, mu, **setting.of("optimizer"))
         path.append(path[t] + change)
@@ -527,9 +476,7 @@ def every_run(setting, start, steps, eta, mu, interval, kl_weight):
             again = setting.batch_reuse and t % interval != 0
             for i, batch in enumerate(batches):
                 rows = np.flatnonzero(last == i) if again else np.arange(len(weight))
-                third = snapshot(setting, past, t)
-                third = third if third is None else third[rows]
-                g = gradient(setting, past[t][rows], old[rows], batch, kl_weight, third)
+                g = gradient(setting, past[t][rows], old[rows], batch, kl_weight)
                 kept = tuple(m[rows] for m in memory)
                 step = OPTIMIZERS[setting.optimizer]
                 change, kept = step(g, past[t][rows], kept, t + 1, eta, mu, **setting.of("optimizer"))

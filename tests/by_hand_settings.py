@@ -17,7 +17,6 @@ from bandit_lab.grpo import (
     STALENESS,
     Learner,
     Optimizer,
-    WithProximal,
 )
 
 REGISTRIES = {
@@ -42,8 +41,6 @@ VARIED = {
         "clip_higher": {"epsilon_low": 0.4, "epsilon_high": 0.4},
         "cispo": {"epsilon_low": 0.1, "epsilon_high": 0.05},
         "gspo": {"epsilon_low": 0.3, "epsilon_high": 0.5},
-        "decoupled": {"epsilon": 0.1, "alpha": 0.1, "weighted": False},
-        "m2po": {"threshold": 0.2},
         "tpo": {"temperature": 0.4},
     },
     "sampler": {
@@ -62,7 +59,6 @@ VARIED = {
         "ages": {"weights": [0.05, 0.05, 0.9]},
     },
     "optimizer": {
-        "gac": {"low": 0.1, "high": 0.4},
         "adam": {"b1": 0.3, "b2": 0.9, "eps": 0.05},
         "adamw": {"b1": 0.3, "b2": 0.9, "eps": 0.05, "weight_decay": 0.2},
     },
@@ -118,6 +114,4 @@ def learner(bandit, **rules):
         chosen = options.get(kind, {})
         made = Optimizer if kind == "optimizer" else REGISTRIES[kind].build
         rules[kind] = made(rules[kind], tuple(chosen.items()) if kind == "optimizer" else chosen)
-    if (interval := rules.pop("proximal_interval", None)) is not None:
-        rules["staleness"] = WithProximal(rules["staleness"], interval)
     return Learner(BANDITS[bandit], **rules)

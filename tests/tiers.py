@@ -23,7 +23,6 @@ NIGHTLY: dict[str, tuple[str, ...]] = {
     "grading/test_diagnoses.py::test_planted_failures_show_in_the_hidden_state": (),
     "lab/test_sweep.py::test_fresh_estimator_has_no_threshold_in_the_refresh_interval": (),
     "lab/test_sweep.py::test_optimiser_without_a_theory_says_so": (),
-    "app/test_interface.py::test_outcomes_of_simulated_runs": (),
     "lab/test_predict.py::test_formulas_of_the_plain_drift_are_not_given_for_another": ("kl_estimator=forward",),
     "lab/test_predict.py::test_unstable_lags_by_bisection_are_those_that_are_counted": (
         "0.0-ema",
@@ -34,7 +33,6 @@ NIGHTLY: dict[str, tuple[str, ...]] = {
     "grading/test_diagnoses.py::test_logged_rewards_are_draws_of_the_hidden_means": (),
     "grading/test_diagnoses.py::test_the_learning_rate_is_set_over_the_exact_threshold": (),
     "benchmarks/test_benchmarks.py::test_all_three_draw_the_same_curves": ("A Bernoulli N=3",),
-    "app/test_interface.py::test_simulated_runs_are_those_of_the_engine": ("two_arm-auto",),
     "lab/test_sweep.py::test_both_precisions_run": ("float64",),
     "test_mutate.py::test_survivors_and_kills_are_told_apart": (),
     # Monte Carlo over many runs: a rate, a moment, a law of counts.
@@ -104,7 +102,6 @@ SLOW: dict[str, tuple[str, ...]] = {
     # Processes, kills, disks: `make test` keeps one kill, one interruption, one failed chunk, one full disk.
     "app/test_resume.py::test_no_number_depends_on_how_the_work_is_cut": (),
     "app/test_resume.py::test_a_full_disk_stops_the_run_which_then_continues": (),
-    "app/test_commands.py::test_multirun_makes_one_run_per_value_in_a_folder_named_after_it": (),
     "app/test_commands.py::test_any_optax_optimiser_by_name": (),
     "app/test_commands.py::test_quiet_run_leaves_stderr_empty": (),
     "benchmarks/test_benchmarks.py::test_a_quick_look_at_two_sizes": (),
@@ -170,7 +167,6 @@ SLOW: dict[str, tuple[str, ...]] = {
     "measure/test_neutral.py::test_the_escort_policys_thresholds_are_those_of_its_direction_alone": (),
     "measure/test_averaged_path.py::test_means_and_spreads_are_those_of_the_iterates": (),
     "measure/test_averaged_path.py::test_noise_moves_a_run_by_its_size_and_every_run_by_its_own": (),
-    "grpo/test_gac.py::test_there_is_no_derivative_at_a_fixed_point": (),
     "bandits/test_contextual.py::test_orthogonal_prompts_are_independent_bandits": ("mean_field",),
     "app/test_plugin_mistakes.py::test_every_variant_of_the_package_stands_the_same_look": (),
     "integrations/test_curves_own_runs.py::test_the_readmes_setting_is_stable_for_both": ("0.1",),

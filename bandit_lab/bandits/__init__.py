@@ -6,7 +6,6 @@ from bandit_lab.bandits.base import (
     Bandit,
     RewardLaw,
     expected_reward,
-    has_clock,
     num_contexts_and_arms,
     register_bandit,
 )

@@ -61,9 +61,7 @@ class Bandit(Protocol):
     - `log_token_policy(theta)`: [D] -> [L, X, K], where an arm is a sequence of L tokens: the log-probability of each
       token given those before it, with sum over L equal to `log_policy`. Estimators that weigh tokens need it;
     - `lexicographic`: True if the arms are all sequences of L tokens in lexicographic order, K = V^L: a sampler then
-      draws token by token;
-    - `at(step)`: the bandit as it is at that step (a traced integer), if it changes: one that stands still, of the same
-      shapes and without this method. The parts above are then those of step 0.
+      draws token by token.
 
     Everything else (the three dynamics, stiffness, thresholds, sweeps) is written against these names.
     """
@@ -110,11 +108,6 @@ def expected_reward(bandit: Bandit, theta: Array) -> Array:
     """Expected reported reward of the policy, averaged over contexts: [D] -> scalar of theta's type, reward units."""
     # A float64 literal in a policy of one's own lifts everything that it touches.
     return jnp.mean(jnp.sum(jnp.exp(bandit.log_policy(theta)) * bandit.true_means, axis=-1)).astype(theta.dtype)
-
-
-def has_clock(bandit: Bandit) -> bool:
-    """Whether a bandit changes from step to step."""
-    return hasattr(bandit, "at")
 
 
 def num_contexts_and_arms(bandit: Bandit) -> tuple[int, int]:

@@ -56,7 +56,6 @@ from bandit_lab.grpo.schedule import SCHEDULES, Schedule, schedule_values
 from bandit_lab.grpo.shift import Shift, counted, resampled, shift_of, weighs_groups, weighs_tokens
 from bandit_lab.grpo.staleness import (
     STALENESS,
-    Acted,
     DrawnAges,
     Lag,
     MixedAges,
@@ -66,7 +65,6 @@ from bandit_lab.grpo.staleness import (
     RandomMean,
     Refresh,
     Staleness,
-    WithProximal,
     averages,
     draws,
     register_staleness,
@@ -80,8 +78,6 @@ from bandit_lab.grpo.update import (
     batch_key,
     batch_step,
     init,
-    learner_at,
-    on_the_clock,
     policy_gradient,
     update,
 )

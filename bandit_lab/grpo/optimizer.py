@@ -41,32 +41,6 @@ def nesterov(learning_rate: Array, momentum: Array) -> optax.GradientTransformat
     return optax.chain(optax.trace(decay=momentum, nesterov=True), optax.scale_by_learning_rate(learning_rate))
 
 
-@register_optimizer("gac")
-def gac(learning_rate: Array, momentum: Array, low: float = 0.3, high: float = 0.9) -> optax.GradientTransformation:
-    """Heavy ball on gradients that are held back along the one before: gradient alignment control, arXiv 2603.01501.
-
-    c is the cosine of a gradient with the one before, as both came. c <= low: it stays. low < c <= high: its part along
-    the one before is cut until that cosine is `low`. c > high: it is left out. We know the paper's abstract and
-    accounts of it: the regimes are its own, this projection and the defaults are ours. In two arms every gradient lies
-    on one line, so that c is 1 or -1: training hardly moves. At a fixed point it has no derivative. Raises ValueError
-    unless 0 <= low <= high <= 1, low < 1.
-    """
-    inside = 0 <= low <= high <= 1 and low < 1
-    _checks.require(inside, "optimizer.options", "0 <= low <= high <= 1 and low < 1", {"low": low, "high": high})
-
-    def update(gradient: Array, before: Array, params: Any = None) -> tuple[Array, Array]:
-        length = jnp.linalg.norm(before)
-        unit = before / jnp.where(length > 0, length, 1)
-        along = jnp.sum(gradient * unit)
-        across = gradient - along * unit
-        cosine = along / jnp.maximum(jnp.linalg.norm(gradient), jnp.finfo(gradient.dtype).tiny)
-        held = across + low / (1 - low**2) ** 0.5 * jnp.linalg.norm(across) * unit
-        kept = jnp.where(cosine > high, jnp.zeros_like(gradient), held)
-        return jnp.where(cosine <= low, gradient, kept), gradient
-
-    return optax.chain(optax.GradientTransformation(jnp.zeros_like, update), sgd(learning_rate, momentum))
-
-
 _LINEAR = ("sgd", "sgd_ema", "nesterov")
 _ELEMENTWISE = ("sgd", "sgd_ema", "nesterov", "adam", "adamw")
 _MOMENTUM_NAMES = ("momentum", "b1", "beta1")

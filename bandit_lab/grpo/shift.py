@@ -11,7 +11,6 @@ from bandit_lab._types import Array
 from bandit_lab.grpo.correction import NoCorrection
 from bandit_lab.grpo.estimator import group_rule
 from bandit_lab.grpo.sampler import OwnLaw, Sampler
-from bandit_lab.grpo.staleness import Acted
 from bandit_lab.grpo.update import Learner
 
 _LARGEST = 0.9
@@ -24,7 +23,6 @@ class Shift(NamedTuple):
     log_old, log_policy: [X, K]. ratio: [X, K] current over behaviour policy, or [L, X, K] of each token where the
     estimator weighs tokens. log_drawn: [X, K] of the sampler's law, mismatch: logarithm of the behaviour policy's
     probability over the sampler's, [X, K] or [L, X, K] as `ratio`; None where the behaviour policy itself draws.
-    fresh: as `ratio`, current over proximal policy, or None where there is no snapshot of that.
     """
 
     log_old: Array
@@ -32,7 +30,6 @@ class Shift(NamedTuple):
     ratio: Array
     log_drawn: Array | None = None
     mismatch: Array | None = None
-    fresh: Array | None = None
 
     @property
     def log_frequency(self) -> Array:
@@ -50,16 +47,13 @@ class Shift(NamedTuple):
         return jax.tree.map(lambda part: jnp.expand_dims(part, behind), self)
 
 
-def shift_of(learner: Learner, theta: Array, behaviour: Array | Acted) -> tuple[Array, Shift]:
+def shift_of(learner: Learner, theta: Array, behaviour: Array) -> tuple[Array, Shift]:
     """(the law that draws [X, K], `Shift` from the behaviour policy to the policy at theta).
 
     A ratio that its type cannot hold is held at a largest one, and the probability beside it is raised to pi / ratio.
     So their product stays pi, where it would be 0 times infinity. No probability above 1e-34 (float32) moves.
     """
     bandit = learner.bandit
-    if isinstance(behaviour, Acted):
-        policy, shift = shift_of(learner, theta, behaviour.behaviour)
-        return policy, shift._replace(fresh=shift_of(learner, theta, behaviour.proximal)[1].ratio)
     log_old, log_policy = bandit.log_policy(behaviour), bandit.log_policy(theta)
     most = _LARGEST * math.log(jnp.finfo(log_policy.dtype).max)
     if weighs_tokens(learner):
@@ -118,9 +112,6 @@ def counted(learner: Learner, shift: Shift, advantage: Array, share: Array | flo
         shape = jnp.broadcast_shapes(advantage.shape, shift.ratio.shape)
         parts = (shift.log_policy, shift.log_old, advantage, jnp.asarray(share, advantage.dtype))
         found = group_rule(estimator)(*(jnp.broadcast_to(part, shape).reshape(-1) for part in parts)).reshape(shape)
-    elif shift.fresh is not None:
-        found = advantage * estimator.between(shift.ratio, shift.fresh, advantage)
-        found = found / len(found) if weighs_tokens(learner) else found
     elif weighs_tokens(learner):
         found = advantage * estimator.token_weights(shift.ratio, advantage)
     else:

@@ -1,8 +1,7 @@
 """One update of GRPO for one seed and one setting. Everything is vectorised outside."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import partial, wraps
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax
@@ -10,7 +9,7 @@ import jax.numpy as jnp
 
 from bandit_lab import _checks
 from bandit_lab._types import Array
-from bandit_lab.bandits import Bandit, has_clock
+from bandit_lab.bandits import Bandit
 from bandit_lab.grpo.advantage import GRPO, Advantage
 from bandit_lab.grpo.correction import Correction, NoCorrection
 from bandit_lab.grpo.estimator import Estimator, Frozen
@@ -19,7 +18,7 @@ from bandit_lab.grpo.kl import KL, KL_ESTIMATORS, Exact
 from bandit_lab.grpo.optimizer import Optimizer
 from bandit_lab.grpo.sampler import OwnLaw, Sampler
 from bandit_lab.grpo.schedule import Schedule
-from bandit_lab.grpo.staleness import Mixture, Refresh, Staleness, WithProximal
+from bandit_lab.grpo.staleness import Mixture, Refresh, Staleness
 
 _AGES = 2**32 - 1  # a step number that no run reaches: names the stream that ages are drawn from
 
@@ -66,8 +65,6 @@ class Learner:
         _checks.non_negative("entropy_weight", self.entropy_weight)
         reuse_fits = self.staleness.block_synchronous or not self.batch_reuse
         _checks.require(reuse_fits, "batch_reuse", "false with a staleness model without blocks (lag)", True)
-        between = hasattr(self.estimator, "between") or not isinstance(self.staleness, WithProximal)
-        _checks.require(between, "proximal_interval", "null where the estimator looks at two policies", self.estimator)
         weights: list[Any] = [] if getattr(self.estimator, "ignores_ratio", False) else [self.estimator]
         weights += [] if isinstance(self.correction, NoCorrection) else [self.correction]
         expected = f"one that can draw every answer, as the weights {', '.join(map(repr, weights))} need"
@@ -89,7 +86,7 @@ class State(NamedTuple):
 class Info(NamedTuple):
     """What one step shows, all taken before the update.
 
-    theta, behaviour: current and acting parameters [D] (the mean of a mixture; `Acted`). gradient: ascent direction
+    theta, behaviour: current and acting parameters [D] (the mean of a mixture). gradient: ascent direction
     [D]. silent: share of silent groups in this step's batch, the chance of one where they are dropped (0 where the
     gradient is an exact mean of infinite groups).
     """
@@ -108,29 +105,7 @@ class Gradient(NamedTuple):
 
 
 GradientFn = Callable[..., Gradient]
-"""(key, kl_weight, theta, behaviour theta or `Acted`) -> Gradient: sampled, or exact (then the key is ignored). That of
-a bandit with a clock takes a `step` too, by name (see `on_the_clock`)."""
-
-
-def learner_at(learner: Learner, step: Array | int) -> Learner:
-    """The learner with its bandit as it is at that step."""
-    return replace(learner, bandit=learner.bandit.at(step)) if has_clock(learner.bandit) else learner  # type: ignore[attr-defined]
-
-
-def on_the_clock(build: Callable[[Learner], GradientFn]) -> Callable[[Learner], GradientFn]:
-    """A dynamics that makes, of a learner whose bandit has a clock, the gradient at any `step`; left out, at step 0."""
-
-    @wraps(build)
-    def built(learner: Learner) -> GradientFn:
-        if not has_clock(learner.bandit):
-            return build(learner)
-
-        def gradient(key: Array, kl_weight: Array, theta: Array, behaviour: Any, step: Array | int = 0) -> Gradient:
-            return build(learner_at(learner, step))(key, kl_weight, theta, behaviour)
-
-        return gradient
-
-    return built
+"""(key, kl_weight, theta, behaviour theta) -> Gradient: sampled, or exact (then the key is ignored)."""
 
 
 def init(learner: Learner, hyper: Hyper, theta: Array) -> State:
@@ -165,8 +140,6 @@ def update(learner: Learner, gradient: GradientFn, hyper: Hyper, key: Array, sta
     age_key = jax.random.fold_in(jax.random.fold_in(key, _AGES), state.step)
     behaviour, staleness = learner.staleness.behaviour(state.staleness, state.theta, state.step, interval, age_key)
     draw = batch_key(learner, interval, key, state.step)
-    if has_clock(learner.bandit):
-        gradient = partial(gradient, step=batch_step(learner, interval, state.step))
     if isinstance(behaviour, Mixture):
         keys = jax.random.split(draw, behaviour.share.shape[0])
         each = jax.vmap(gradient, (0, None, None, 0))(keys, hyper.kl_weight, state.theta, behaviour.theta)

@@ -1,15 +1,10 @@
 """What is observed in simulation, without help from the theory."""
 
-from bandit_lab.measure.adaptive import NoisyState, noisy_state
 from bandit_lab.measure.boundary import Boundary, learning_rate_boundary, refresh_interval_boundary
-from bandit_lab.measure.branch import Bifurcation, Branch, Branches, branches
-from bandit_lab.measure.curvature import Curvature, measure_curvature
 from bandit_lab.measure.displaced import stack_bandits
 from bandit_lab.measure.fixed_point import FixedPoint, critical_kl_weight, find_fixed_point
 from bandit_lab.measure.floquet import Floquet, FloquetThreshold, floquet, floquet_intervals, floquet_threshold
 from bandit_lab.measure.growth import generic_direction, growth_rate
-from bandit_lab.measure.late_time import late_exponent, late_rate, return_boundary, tail_range
-from bandit_lab.measure.observe import mean_cosine, observe, prompt_gradients, success_of_prompts
 from bandit_lab.measure.onset import (
     dominant_poles,
     first_overshoot,
@@ -24,5 +19,4 @@ from bandit_lab.measure.outcome import (
     sampled_boundary,
     share_of_lost,
 )
-from bandit_lab.measure.response import Response, mean_response
 from bandit_lab.measure.stiffness import StiffnessReport, fresh_and_stale, measure_stiffness

@@ -16,7 +16,7 @@ from bandit_lab import _checks
 from bandit_lab._numerics import log_of_powers
 from bandit_lab._types import Array
 from bandit_lab.bandits import num_contexts_and_arms
-from bandit_lab.grpo import Gradient, GradientFn, Learner, counted, on_the_clock, policy_gradient, sees_batch, shift_of
+from bandit_lab.grpo import Gradient, GradientFn, Learner, counted, policy_gradient, sees_batch, shift_of
 from bandit_lab.simulation.finite_group import MAX_COMPOSITIONS, compositions, counted_advantages, log_orders
 
 
@@ -43,7 +43,6 @@ def check_enumerated_group(learner: Learner) -> None:
     )
 
 
-@on_the_clock
 def enumerated_group(learner: Learner) -> GradientFn:
     """The exact mean dynamics at the learner's group size: `(key, kl_weight, theta, behaviour) -> Gradient`.
 

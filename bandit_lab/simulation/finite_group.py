@@ -33,7 +33,6 @@ from bandit_lab.grpo import (
     advantages,
     batch_advantages,
     counted,
-    on_the_clock,
     policy_gradient,
     sees_batch,
     shift_of,
@@ -152,7 +151,6 @@ def log_orders(counts: np.ndarray) -> np.ndarray:
     return gammaln(counts.sum(axis=1) + 1) - gammaln(counts + 1).sum(axis=1)
 
 
-@on_the_clock
 def finite_group(learner: Learner) -> GradientFn:
     """The exact mean dynamics at the learner's group size: `(key, kl_weight, theta, behaviour) -> Gradient`.
 

@@ -11,7 +11,6 @@ from bandit_lab.grpo import (
     Shift,
     batch_advantages,
     counted,
-    on_the_clock,
     policy_gradient,
     shift_of,
     weighs_groups,
@@ -19,7 +18,6 @@ from bandit_lab.grpo import (
 from bandit_lab.simulation.normal_law import cuts, nodes_of
 
 
-@on_the_clock
 def mean_field(learner: Learner) -> GradientFn:
     """The mean-field dynamics of a learner: `(key, kl_weight, theta, behaviour) -> Gradient`, key ignored.
 

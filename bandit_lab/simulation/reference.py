@@ -18,7 +18,7 @@ from jax.sharding import Mesh
 
 from bandit_lab._types import Array
 from bandit_lab.bandits import expected_reward
-from bandit_lab.grpo import Hyper, Learner, init, learner_at
+from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.simulation.cells import cast
 from bandit_lab.simulation.devices import in_order, mesh_for, on_every
 from bandit_lab.simulation.dynamics import DYNAMICS
@@ -57,7 +57,7 @@ def _one_run(
     middle: expected reward of the fixed point.
     """
     gradient = DYNAMICS[dynamics](learner)
-    start = expected_reward(learner_at(learner, 0).bandit, theta)
+    start = expected_reward(learner.bandit, theta)
     side = jnp.sign(middle - start)
 
     def watch(tail: _Tail, step: Array, reward: Array, silent: Array) -> _Tail:
@@ -70,7 +70,7 @@ def _one_run(
         return _Tail(times, mean, square, tail.silent + jnp.where(counts, silent, 0), overshoot)
 
     def reward(stride: Stride) -> Array:
-        return expected_reward(learner_at(learner, stride.before.step).bandit, stride.before.theta)
+        return expected_reward(learner.bandit, stride.before.theta)
 
     def add(tail: _Tail, stride: Stride) -> _Tail:
         return watch(tail, stride.before.step, reward(stride), stride.info.silent)
@@ -79,8 +79,7 @@ def _one_run(
     tail = _Tail(jnp.int32(0), zero, zero, zero, jnp.full((), -jnp.inf, theta.dtype))
     keep: dict[str, Any] = {"observe": reward, "fold": add if watched else None, "total": tail if watched else None}
     state, rewards, tail = rollout(learner, gradient, hyper, key, init(learner, hyper, theta), steps, **keep)
-    last = learner_at(learner, state.step).bandit
-    final, policy = expected_reward(last, state.theta), jnp.exp(last.log_policy(state.theta))
+    final, policy = expected_reward(learner.bandit, state.theta), jnp.exp(learner.bandit.log_policy(state.theta))
     rewards = jnp.append(rewards, final)
     if not watched:
         return rewards, None, policy

@@ -10,7 +10,6 @@ from bandit_lab.grpo import (
     Learner,
     counted,
     drawn_advantages,
-    on_the_clock,
     policy_gradient,
     shift_of,
 )
@@ -24,7 +23,6 @@ def draw_batch(learner: Learner, key: Array, policy: Array) -> Group:
     return jax.vmap(lambda key: draw(learner.bandit, key, policy, learner.group_size))(keys)
 
 
-@on_the_clock
 def sampled(learner: Learner) -> GradientFn:
     """Sampled dynamics: `(key, kl_weight, theta, behaviour) -> Gradient`, averaged over `prompts` groups.
 

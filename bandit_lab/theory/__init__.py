@@ -6,7 +6,6 @@
     thresholds       leading order, exact threshold and oscillation onset for refresh, lag, pipeline (one stiffness)
     block_map        the linear map of one block for any fresh/stale matrices
     stability        multipliers, first unstable learning rate or interval, islands, onset; steps per cycle of a mode
-    three_policies   decoupled PPO: shares of behaviour, proximal and current policy, their map and thresholds
     long_lag         the same for a lag whose map would be a large matrix; spectrum of the fluctuation
     group_law        h(J), c_G(p): what a group of G does to the mean gradient
     signal           the same as a function of the policy, binary or general rewards
@@ -16,25 +15,15 @@
     stationary       stationary fluctuation (discrete Lyapunov), logit and reward standard deviations
     fluctuation      autocorrelation, spectrum, early warning
     two_arm          exact nonlinear curves (sinh law, x + sinh x), late-time laws, noisy verifier
-    slow_start       inertia against geometry in a slow start
-    long_block       the N -> infinity recurrence, period two, runaway
     random_ages      geometric ages: averaged, mean-square and Lyapunov thresholds
     adaptive         Adam and friends at their noise-stationary second moment
     escape           diffusion limit: barrier, Kramers rate, first passage; the boundary that a temperature leaves
     two_arm_chain    exact transition operator of the two-arm chain on a grid
-    excursion        starts that one block throws out for long, above the threshold
-    two_cycle        the orbit of period two beyond a flip, exactly, for a nonlinear drift
     ages             any distribution of ages: averaged, drawn, bounded
     sampler          two arms whose answers another law draws, and corrections of that
     collapse         critical KL weights of many unequal arms and of sequences under a hot sampler
-    second_moment    M2PO: where it begins to leave answers out, and what it then does
     group_size       where group-size invariance of the mean fails
-    curvature        reward spread bounds curvature
     gradient_flow    the potential that the mean update climbs; sharpness along the way, for any policy
-    edge_of_stability  where a run that follows that flow stops to follow it
-    central_flow     mean and covariance of noisy runs: how far noise drifts to less stiff places
-    lazy             a network whose tangent kernel stays as it was at its start
-    contextual       many prompts that share parameters: mean flow, transfer, gain from dividing by the std
     size_family      bandits whose stiffness scales as M^-alpha
 
 Nothing here imports the simulation: a prediction and a measurement are independent witnesses. What `__init__.pyi`
@@ -47,4 +36,3 @@ __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 # functions of the same name as their module, which would otherwise stand there once something imports the module
 from bandit_lab.theory.oscillator import oscillator as oscillator  # noqa: E402
-from bandit_lab.theory.two_cycle import two_cycle as two_cycle  # noqa: E402

@@ -22,13 +22,6 @@ from .block_map import (
     ones_complement as ones_complement,
     reduce_matrix as reduce_matrix,
 )
-from .central_flow import (
-    GroupUpdate as GroupUpdate,
-    NoisyPath as NoisyPath,
-    central_path as central_path,
-    group_sharpness as group_sharpness,
-    groups_of as groups_of,
-)
 from .collapse import (
     Collapse as Collapse,
     arm_bound as arm_bound,
@@ -36,10 +29,6 @@ from .collapse import (
     critical_collapse as critical_collapse,
     extinctions as extinctions,
     sequence_choices as sequence_choices,
-)
-from .contextual import (
-    Prompts as Prompts,
-    contextual_curve as contextual_curve,
 )
 from .conventions import (
     CONVENTIONS as CONVENTIONS,
@@ -50,21 +39,11 @@ from .conventions import (
     gain as gain,
     mean_age as mean_age,
 )
-from .curvature import (
-    directional_curvature as directional_curvature,
-    one_logit_curvature as one_logit_curvature,
-    spread_bound as spread_bound,
-    uniform_bound as uniform_bound,
-)
 from .discrete import (
     discrete_response as discrete_response,
     fastest_update as fastest_update,
     pole_response as pole_response,
     poles as poles,
-)
-from .edge_of_stability import (
-    edge as edge,
-    edge_along_flow as edge_along_flow,
 )
 from .escape import (
     barrier as barrier,
@@ -114,15 +93,6 @@ from .group_size import (
     factor_expansion as factor_expansion,
     group_shift as group_shift,
 )
-from .lazy import (
-    lazy_climb as lazy_climb,
-)
-from .long_block import (
-    long_block_policy as long_block_policy,
-    settle as settle,
-    success_recurrence as success_recurrence,
-    success_slope as success_slope,
-)
 from .oscillator import (
     Oscillator as Oscillator,
     displacement as displacement,
@@ -145,12 +115,6 @@ from .sampler import (
     hot_asymptote as hot_asymptote,
     one_good_arm as one_good_arm,
 )
-from .second_moment import (
-    kept_answers as kept_answers,
-    mask_distance as mask_distance,
-    masked_bias as masked_bias,
-    masked_pull as masked_pull,
-)
 from .signal import (
     MOMENT_ADVANTAGES as MOMENT_ADVANTAGES,
     BinarySignal as BinarySignal,
@@ -162,14 +126,6 @@ from .size_family import (
     fitted_exponent as fitted_exponent,
     member as member,
     time_constant as time_constant,
-)
-from .slow_start import (
-    fastest_time as fastest_time,
-    half_success_delay as half_success_delay,
-    inertial_curve as inertial_curve,
-    inertial_delay as inertial_delay,
-    reaching_delay as reaching_delay,
-    standardised_curve as standardised_curve,
 )
 from .stability import (
     Crossing as Crossing,
@@ -195,11 +151,6 @@ from .stiffness import (
     largest_stiffness as largest_stiffness,
     stiffness_split as stiffness_split,
 )
-from .three_policies import (
-    ThreePolicies as ThreePolicies,
-    next_block_threshold as next_block_threshold,
-    proximal_shares as proximal_shares,
-)
 from .thresholds import (
     Threshold as Threshold,
     exact as exact,
@@ -222,9 +173,4 @@ from .two_arm import (
 )
 from .two_arm_chain import (
     TwoArmChain as TwoArmChain,
-)
-from .two_cycle import (
-    TwoCycle as TwoCycle,
-    flip_slope as flip_slope,
-    two_cycle as two_cycle,
 )

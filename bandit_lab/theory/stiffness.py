@@ -32,7 +32,7 @@ from bandit_lab.theory.block_map import reduce_matrix
 from bandit_lab.theory.signal import Signal, fisher, reward_hessian
 
 ESTIMATORS: tuple[str, ...] = ("frozen", "uncorrected", "ratio")
-_AS_RATIO = ("clipped", "clip_higher", "cispo", "decoupled")
+_AS_RATIO = ("clipped", "clip_higher", "cispo")
 
 
 class Split(NamedTuple):

@@ -20,6 +20,7 @@ from bandit_lab import theory
 from bandit_lab.app.plots import style as s
 from bandit_lab.lab.reproduce.sheet import name_level, plain_log, ticks_at
 from bandit_lab.theory.conventions import Model
+from experiments.shared.theory.two_cycle import flip_slope, two_cycle
 
 FOLDER = Path(__file__).resolve().parents[1] / "pictures"
 WIDTH = 4.6  # inches: letters of 9 points are still legible where a phone shows it in 3.4
@@ -137,7 +138,7 @@ def branch(figure: Figure) -> None:
     signal, point, _ = point_of()
     rest = float(np.log(point.policy[0] / point.policy[1]))
     drift_at = lambda x: float(theory.gap_drift(np.asarray(x), signal, 0.0, 1.0))  # noqa: E731
-    orbit, slope = theory.two_cycle(drift_at, rest, 3.0), theory.flip_slope(drift_at, rest)
+    orbit, slope = two_cycle(drift_at, rest, 3.0), flip_slope(drift_at, rest)
     stable, dashed = np.abs(orbit.slope) <= 1, (0, (3, 2))
     left, right = pair(figure, 2.7, (1.25, 1))
     left.plot([0.4, 1], [point.expected_reward] * 2, color=s.BLUE, label="fixed point")

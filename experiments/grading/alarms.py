@@ -17,12 +17,12 @@ from bandit_lab import _checks
 from bandit_lab.app.document import Block, Column, Document, Paragraph, Table, Value, Values
 from bandit_lab.app.settings.schema import PROBLEM, RUN, RunSettings, setting
 from bandit_lab.app.terminal.progress import Progress
-from bandit_lab.lab.sick_runs.logs import as_curve
-from bandit_lab.lab.sick_runs.plant import load, plant_one
-from bandit_lab.lab.sick_runs.simulate import simulate_all
 from experiments.grading.diagnoses import SPLITS
 from experiments.grading.injections import FAILURES
 from experiments.shared import script
+from experiments.shared.sick_runs.logs import as_curve
+from experiments.shared.sick_runs.plant import load, plant_one
+from experiments.shared.sick_runs.simulate import simulate_all
 
 PATIENCE = 0.5
 """Share of the run's rows after which the monitor calls a run without a gain stalled."""

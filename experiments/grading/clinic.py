@@ -44,8 +44,8 @@ from grpo_clinic.readers import Curve, RewardScale, Series
 from scipy import stats
 
 from bandit_lab._version import __version__
-from bandit_lab.lab.sick_runs.plant import load
 from experiments.grading import other_programs
+from experiments.shared.sick_runs.plant import load
 
 FIGURES = Path(__file__).parents[2] / "figures"
 FOLDERS = ("BANDIT_LAB_RUN_CORPUS", "BANDIT_LAB_LOGS")

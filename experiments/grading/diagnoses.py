@@ -26,14 +26,14 @@ from bandit_lab.app.plots import style as s
 from bandit_lab.app.plots.heading import put_above
 from bandit_lab.app.settings.schema import PROBLEM, RUN, RunSettings, setting
 from bandit_lab.app.terminal.progress import Progress, ProgressCallback
-from bandit_lab.lab.sick_runs.effects import effects, label
-from bandit_lab.lab.sick_runs.logs import as_curve
-from bandit_lab.lab.sick_runs.plant import load, plant
-from bandit_lab.lab.sick_runs.simulate import Simulated, simulate_all
 from experiments.grading import scores as scoring
 from experiments.grading.reward_only import RewardOnly, features, train
 from experiments.grading.scores import ScoredRun, grades, lacking
 from experiments.shared import script
+from experiments.shared.sick_runs.effects import effects, label
+from experiments.shared.sick_runs.logs import as_curve
+from experiments.shared.sick_runs.plant import load, plant
+from experiments.shared.sick_runs.simulate import Simulated, simulate_all
 
 SPLITS = ("training", "held_out")
 Both = tuple[dict[str, Any], dict[str, Any]]

@@ -17,7 +17,7 @@ from grpo_clinic.diagnosis import FAILURES
 
 from bandit_lab.app.document import Value
 from bandit_lab.app.document.as_json import entries
-from bandit_lab.lab.sick_runs.simulate import Simulated
+from experiments.shared.sick_runs.simulate import Simulated
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from grpo_clinic.diagnosis import FAILURES, DiagnoseSettings
 
-from bandit_lab.lab.sick_runs.effects import effects, label
-from bandit_lab.lab.sick_runs.logs import as_curve
-from bandit_lab.lab.sick_runs.plant import draw, load, plant, plant_one
-from bandit_lab.lab.sick_runs.simulate import simulate_all, with_rates
 from bandit_lab.theory import thresholds
 from experiments.grading import diagnoses, scores
 from experiments.grading.diagnoses import SPLITS
 from experiments.grading.reward_only import FEATURES, RewardOnly, among
 from experiments.grading.scores import ScoredRun
 from experiments.shared import script
+from experiments.shared.sick_runs.effects import effects, label
+from experiments.shared.sick_runs.logs import as_curve
+from experiments.shared.sick_runs.plant import draw, load, plant, plant_one
+from experiments.shared.sick_runs.simulate import simulate_all, with_rates
 
 WITH = {
     "healthy": None,

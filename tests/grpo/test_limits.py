@@ -88,21 +88,6 @@ def target(log_tokens, temperature):
     return jnp.sum(q * jax.nn.log_softmax(jnp.sum(log_tokens, 0)))
 
 
-def decoupled(ratio, advantage):
-    proximal = jax.lax.stop_gradient(ratio**0.4)
-    return proximal * clipped(ratio / proximal, advantage, 0.1, 0.1)
-
-
-def kept_of(threshold):
-    """The most actions, those that moved least first, whose mean square of the log ratio is not above a threshold."""
-    square = np.asarray(jnp.sum(LOG_NEW - LOG_OLD, 0)) ** 2
-    order = np.argsort(square)
-    kept = np.zeros(6)
-    kept[order[: np.sum(np.cumsum(square[order]) / np.arange(1, 7) <= threshold)]] = 1
-    return kept
-
-
-KEPT = kept_of(0.05)
 OBJECTIVES = {
     "ratio": ({}, lambda x: jnp.mean(jnp.exp(jnp.sum(x - LOG_OLD, 0)) * SCORES)),
     "clipped": ({"epsilon": 0.1}, lambda x: jnp.mean(clipped(jnp.exp(x - LOG_OLD), SCORES, 0.1, 0.1))),
@@ -118,8 +103,6 @@ OBJECTIVES = {
         {"epsilon_low": 0.2, "epsilon_high": 0.1},
         lambda x: jnp.mean(jax.lax.stop_gradient(jnp.clip(jnp.exp(x - LOG_OLD), 0.8, 1.1)) * SCORES * x),
     ),
-    "decoupled": ({"epsilon": 0.1, "alpha": 0.4}, lambda x: jnp.mean(decoupled(jnp.exp(x - LOG_OLD), SCORES))),
-    "m2po": ({"threshold": 0.05}, lambda x: jnp.mean(KEPT * jnp.exp(jnp.sum(x - LOG_OLD, 0)) * SCORES)),
     "tpo": ({"temperature": 0.7}, lambda x: target(x, 0.7)),
     "uncorrected": ({}, lambda x: jnp.mean(SCORES * jnp.sum(x, 0))),
 }
@@ -140,10 +123,6 @@ def test_gradient_is_that_of_the_published_objective(name):
 def test_every_estimator_has_its_objective_here():
     same = {"frozen"}  # the gradient of `uncorrected` at the policy that acted
     assert set(OBJECTIVES) | same == set(ESTIMATORS)
-
-
-def test_some_actions_are_kept_and_some_are_not():
-    assert 0 < KEPT.sum() < 6
 
 
 def test_clips_at_infinity_are_the_plain_ratio_and_a_cispo_of_no_width_is_uncorrected():

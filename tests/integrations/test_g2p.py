@@ -12,10 +12,10 @@ from scipy.stats import chi2
 
 from bandit_lab import theory
 from bandit_lab.grpo import Hyper, Learner, init
-from bandit_lab.integrations import g2p as model
-from bandit_lab.measure.leading import leading_stiffness
 from bandit_lab.simulation import DYNAMICS, drift_of
 from bandit_lab.simulation.rollout import rollout
+from experiments.shared import g2p as model
+from experiments.shared.measure.leading import leading_stiffness
 
 installed = pytest.mark.skipif(model.missing() is not None, reason=str(model.missing()))
 WORDS, ANSWERS = ("kolin", "krier"), 6

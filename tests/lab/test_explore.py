@@ -7,8 +7,8 @@ import shlex
 import subprocess
 from pathlib import Path
 
-import numpy as np
 import composing
+import numpy as np
 import pytest
 from programs import NO_NODE, NODE
 

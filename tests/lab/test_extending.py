@@ -1,6 +1,5 @@
 """docs/extending.md: every example is taken out of the page, run by its command, and put through the short checks."""
 
-import json
 import re
 import shlex
 import sys
@@ -65,19 +64,6 @@ def test_every_extension_point_has_one_example_and_one_row():
 def below(heading: str) -> tuple[str, str]:
     """(code, command) of the example under a heading of the third level."""
     return EXAMPLE.search(PAGE[PAGE.index(f"### {heading}") + 1 :]).group("code", "command")
-
-
-@pytest.mark.slow
-def test_the_bandit_with_a_clock_runs_and_keeps_the_rules(folder):
-    """It has a smallest margin, and passes the short checks, the one of its clock among them."""
-    code, command = below("A bandit with a clock")
-    (folder / "harder.py").write_text(code)
-    assert main([*shlex.split(command), "quiet=true", "run_dir=run"]) == 0
-    found = json.loads((folder / "run" / "summary.json").read_text())["margin"]
-    assert found["smallest"] > 0
-    results = {result.check: result.status for result in (run_check(c, subject_of("bandit", "harder")) for c in SHORT)}
-    assert "FAIL" not in results.values()
-    assert results["a clock"] == "pass"
 
 
 def test_the_advantage_that_divides_by_a_spread(folder):

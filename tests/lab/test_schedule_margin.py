@@ -8,11 +8,9 @@ import bandit_lab as bl
 from bandit_lab import measure, simulation
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import Schedule
-from bandit_lab.lab.predict.margin import KNOTS
 
 SETTING = {"bandit": {"name": "k_arm", "rewards": [0.8, 0.55, 0.2]}, "refresh_interval": 4, "momentum": 0.5}
 MEAN = {**SETTING, "dynamics": "mean_field"}
-DOWN = {"schedule": "cosine_decay", "init_value": 2.0, "alpha": 0.1}
 UP = {"schedule": "linear", "init_value": 0.35, "end_value": 1.0}
 
 
@@ -25,39 +23,10 @@ def test_a_schedule_of_the_rate_is_nearest_at_its_peak():
     warm = {"schedule": "warmup_constant", "init_value": 0.0, "peak_value": 0.3, "warmup_steps": 7}
     found, peak = bl.predict(learning_rate=warm, **MEAN), bl.predict(learning_rate=0.3, **MEAN)
     assert found.margin.smallest == pytest.approx(peak.thresholds.learning_rate.exact / 0.3, rel=1e-12)
-    assert (found.margin.step, found.margin.steps, found.margin.without) == (7, 1000, 0)
+    assert (found.margin.step, found.margin.steps) == (7, 1000)
     assert found.verdict.startswith(f"{peak.verdict}; this is step 7 of 1,000")
     assert found.spectral_radius == peak.spectral_radius
     assert "margin" not in peak.to_dict()
-
-
-def test_the_margin_is_the_smallest_of_all_steps():
-    """Both scheduled, more weights than knots: the step and the ratio of a search through every step by itself."""
-    steps = 2 * KNOTS
-    found = bl.predict(learning_rate=DOWN, kl_weight=UP, steps=steps, **MEAN)
-    t = np.arange(steps) / steps
-    rates, weights = 2 * (0.1 + 0.9 * (1 + np.cos(np.pi * t)) / 2), 0.35 + 0.65 * t
-    every = [exact(learning_rate=1.0, kl_weight=float(w), **MEAN) for w in weights] / rates
-    assert 0 < np.argmin(every) < steps - 1
-    assert found.margin.step == np.argmin(every)
-    assert found.margin.smallest == pytest.approx(every.min(), rel=1e-9)
-
-
-def test_displaced_runs_of_the_frozen_step_turn_at_its_threshold():
-    """Runs of the mean update, settings held as they are at that step: the boundary is margin times learning rate."""
-    found = bl.predict(learning_rate=DOWN, kl_weight=UP, steps=100, **MEAN)
-    t = found.margin.step / 100
-    rate, weight = 2 * (0.1 + 0.9 * (1 + np.cos(np.pi * t)) / 2), 0.35 + 0.65 * t
-    trained = learner(bandit=bl.bandits.k_arm((0.8, 0.55, 0.2)))
-    point = measure.find_fixed_point(trained, "mean_field", weight)
-    stiffness = measure.measure_stiffness(trained, "mean_field", weight, point)
-    direction, _ = measure.stiffest_mode(stiffness.relaxation_matrix, point.basis)
-    expected = found.margin.smallest * rate
-    grid = expected * np.array([0.8, 1.25])
-    one = cells(1.0, 0.5, 4, weight)
-    turns = measure.learning_rate_boundary(trained, "mean_field", one, point.theta[None], direction, grid)
-    assert turns.value[0] == pytest.approx(expected, rel=1e-3)
-    assert turns.value[0] != pytest.approx(exact(learning_rate=1.0, kl_weight=1.0, **MEAN), rel=1e-2)
 
 
 def test_a_displacement_shrinks_until_the_schedule_passes_the_threshold():
@@ -88,9 +57,14 @@ def test_simulate_takes_a_schedule():
 @pytest.mark.parametrize(
     ("call", "settings", "said"),
     [
-        (bl.predict, {"kl_weight": [0.1] * 400}, "kl_weight: expected a number, or a schedule .* got a list of 400"),
+        (
+            bl.predict,
+            {"learning_rate": [0.1] * 400},
+            "learning_rate: expected a number, or a schedule .* got a list of 400",
+        ),
         (bl.predict, {"momentum": UP}, "momentum: expected a number"),
-        (bl.predict, {"kl_weight": {"schedule": "lin"}}, "kl_weight.schedule: expected one of"),
+        (bl.predict, {"learning_rate": {"schedule": "lin"}}, "learning_rate.schedule: expected one of"),
+        (bl.predict, {"kl_weight": UP}, "kl_weight: expected a finite number"),
         (bl.simulate, {"learning_rate": [UP, 0.1]}, "learning_rate: expected a finite number"),
     ],
 )

@@ -23,11 +23,11 @@ from bandit_lab import theory
 from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import Hyper, Optimizer, optimizer_names
 from bandit_lab.measure import find_fixed_point, fresh_and_stale
-from bandit_lab.measure.adaptive import noisy_state
 from bandit_lab.measure.floquet import floquet, floquet_threshold
 from bandit_lab.measure.frozen_moment import freeze_second_moment
-from bandit_lab.measure.response import mean_response
 from bandit_lab.simulation import drift_of, run, sampled
+from experiments.shared.measure.adaptive import noisy_state
+from experiments.shared.measure.response import mean_response
 
 SUCCESS, KL_WEIGHT, BETA2 = (0.8, 0.3), 0.5, 0.99
 FIVE = k_arm((0.85, 0.7, 0.45, 0.3, 0.1), reference_logits=(0.0, 0.3, -0.2, 0.1, 0.4))

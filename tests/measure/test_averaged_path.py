@@ -8,16 +8,16 @@ import pytest
 from bandit_lab.bandits.neural import neural
 from bandit_lab.bandits.sequence import sequence
 from bandit_lab.grpo import STALENESS, Hyper, Learner, Optimizer, init
-from bandit_lab.measure.averaged_path import (
+from bandit_lab.measure.fixed_point import find_fixed_point
+from bandit_lab.simulation import DYNAMICS, drift_of
+from bandit_lab.simulation.rollout import rollout
+from experiments.shared.measure.averaged_path import (
     averaged_path,
     growth_per_block,
     interval_threshold,
     stiffness_of_paths,
 )
-from bandit_lab.measure.fixed_point import find_fixed_point
-from bandit_lab.measure.leading import stiffness_along
-from bandit_lab.simulation import DYNAMICS, drift_of
-from bandit_lab.simulation.rollout import rollout
+from experiments.shared.measure.leading import stiffness_along
 
 BANDITS = [neural(2, 2, 2, width=3, seed=seed) for seed in (0, 1)]
 HYPER = Hyper(np.array([0.5, 2.0]), 0.5, 3, 0.3)

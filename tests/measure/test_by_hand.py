@@ -23,9 +23,9 @@ from bandit_lab.grpo import (
 )
 from bandit_lab.lab.predict.linear import noise_covariance
 from bandit_lab.measure import find_fixed_point, measure_stiffness
-from bandit_lab.measure.adaptive import noisy_state
 from bandit_lab.measure.stiffness import potential
 from bandit_lab.simulation.group_moment import group_moments
+from experiments.shared.measure.adaptive import noisy_state
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
@@ -34,7 +34,7 @@ OPTIONS = [
     for name, options in ((n, VARIED["advantage"].get(n, {})) for n in sorted(ADVANTAGES))
 ]
 ON_GROUPS = [one for one in OPTIONS if one["advantage"] != "batch_std"]
-OTHERS = [{"estimator": name} for name in sorted(ESTIMATORS) if name not in ("tpo", "m2po")]
+OTHERS = [{"estimator": name} for name in sorted(ESTIMATORS) if name != "tpo"]
 OTHERS += [{"kl_estimator": name} for name in sorted(KL_ESTIMATORS)]
 LAWS = [{"sampler": name, "estimator": "uncorrected"} for name in sorted(SAMPLERS)]
 LAWS += [{"correction": name, "sampler": "temperature"} for name in sorted(CORRECTIONS)]

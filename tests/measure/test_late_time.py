@@ -12,9 +12,9 @@ from bandit_lab.bandits import RewardLaw, k_arm, two_arm
 from bandit_lab.bandits.base import Bandit
 from bandit_lab.bandits.contextual import contextual
 from bandit_lab.grpo import GRPO, Learner
-from bandit_lab.measure.curvature import curvature_along_gradients, curvature_during_training, measure_curvature
-from bandit_lab.measure.late_time import late_exponent, late_rate
 from bandit_lab.simulation import trajectories
+from experiments.shared.measure.curvature import curvature_along_gradients, curvature_during_training, measure_curvature
+from experiments.shared.measure.late_time import late_exponent, late_rate
 
 ARMS = two_arm((0.0, -1.0), kind="fixed")  # J = -(1 - p): the deficit keeps its digits
 

@@ -12,14 +12,14 @@ from bandit_lab.bandits.sequence import sequence
 from bandit_lab.grpo import ESTIMATORS, STALENESS, Hyper, Learner
 from bandit_lab.measure.fixed_point import find_fixed_point
 from bandit_lab.measure.floquet import floquet
-from bandit_lab.measure.leading import (
+from bandit_lab.simulation import drift_of
+from experiments.shared.measure.leading import (
     largest,
     leading_multipliers,
     leading_stiffness,
     stiffness_along,
     tangent_kernel_stiffness,
 )
-from bandit_lab.simulation import drift_of
 
 KL = 0.3
 

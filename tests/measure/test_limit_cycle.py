@@ -4,7 +4,8 @@ import numpy as np
 from settings import cells, learner
 
 from bandit_lab.bandits import two_arm
-from bandit_lab.measure import find_fixed_point, learning_rate_boundary, return_boundary, tail_range
+from bandit_lab.measure import find_fixed_point, learning_rate_boundary
+from experiments.shared.measure.late_time import return_boundary, tail_range
 
 ALONG = np.array([1.0, -1.0])
 

@@ -10,6 +10,7 @@ from bandit_lab.grpo import Hyper, Ratio
 from bandit_lab.measure import find_fixed_point, fresh_and_stale, generic_direction, refresh_interval_boundary
 from bandit_lab.measure.floquet import floquet_intervals
 from bandit_lab.simulation import run, trajectories
+from experiments.shared.theory.long_block import settle, success_recurrence
 
 ALL_INTERVALS = np.arange(1, 401)
 MOMENTUM = 0.9
@@ -127,13 +128,13 @@ def long_blocks(subject, kl_weight, blocks, length=200, rate=1.0, start=None):
 def test_long_blocks_follow_the_recurrence(kl_weight):
     """Every block maps the success probability by the recurrence of arXiv 2503.06639: 1e-8 over 12 blocks."""
     seen = long_blocks(disfavoured(0.009), kl_weight, 12, length=2000)
-    np.testing.assert_allclose(seen[1:], theory.success_recurrence(seen[:-1], 0.009, kl_weight), atol=1e-8)
+    np.testing.assert_allclose(seen[1:], success_recurrence(seen[:-1], 0.009, kl_weight), atol=1e-8)
 
 
 def test_a_block_comes_to_the_recurrence_exponentially():
     """Log distance within the first block: slope log(1 - eta lambda_fresh) at its end point to 2 %, no momentum."""
     ages, rate, start = np.array([200, 250, 300]), 0.05, 0.009
-    target = theory.success_recurrence(np.array(start), start, 2.5)
+    target = success_recurrence(np.array(start), start, 2.5)
     within = cells(rate, 0.0, 1000, 2.5)
     rewards = trajectories(disfavoured(start), "mean_field", within, steps=300, dtype=np.float64)[0, 0]
     slope = np.polyfit(ages, np.log(np.abs(rewards[ages] - target)), 1)[0]
@@ -146,11 +147,11 @@ def test_period_two_and_runaway():
     cycle = np.sort(long_blocks(subject, 1.2, 300, start=0.072)[-2:])
     np.testing.assert_allclose(cycle, [0.0699, 0.1926], atol=1e-4)
     signal, reference = theory.BinarySignal(theory.GroupLaw("grpo"), (1.0, 0.0)), np.array([0.009, 0.991])
-    predicted = theory.settle(signal, reference, 1.2, reference)
+    predicted = settle(signal, reference, 1.2, reference)
     assert predicted.kind == "period_2"
     np.testing.assert_allclose(cycle, np.sort(predicted.cycle[:, 0]), atol=1e-6)
-    assert theory.settle(signal, reference, 0.5, reference).kind == "runaway"
+    assert settle(signal, reference, 0.5, reference).kind == "runaway"
     assert long_blocks(subject, 0.5, 5, length=2000)[-1] > 1 - 1e-3
-    assert theory.settle(signal, reference, 2.5, reference).kind == "fixed_point"
+    assert settle(signal, reference, 2.5, reference).kind == "fixed_point"
     settled = long_blocks(subject, 2.5, 120)
     assert abs(settled[-1] - settled[-2]) < 1e-9

@@ -20,7 +20,6 @@ from bandit_lab.measure import (
     learning_rate_boundary,
     learning_rate_onset,
     measure_stiffness,
-    noisy_state,
     stack_bandits,
     stiffest_mode,
 )
@@ -28,6 +27,7 @@ from bandit_lab.measure.directions import changing_part, scores_at
 from bandit_lab.measure.fixed_point import _jacobian, _value
 from bandit_lab.measure.growth import _Growth
 from bandit_lab.theory import exact, oscillation_onset
+from experiments.shared.measure.adaptive import noisy_state
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 

@@ -10,7 +10,13 @@ from bandit_lab._readings import crossing, farthest_from_one
 from bandit_lab.bandits.contextual import contextual
 from bandit_lab.grpo import Hyper, Lag, Learner
 from bandit_lab.measure.displaced import stack_bandits
-from bandit_lab.measure.observe import mean_cosine, observe, prompt_gradients, success_and_cosine, success_of_prompts
+from experiments.shared.measure.observe import (
+    mean_cosine,
+    observe,
+    prompt_gradients,
+    success_and_cosine,
+    success_of_prompts,
+)
 from experiments.shared.readings import slope_and_correlation
 
 BANDITS = [contextual(3, 3, overlap, seed=seed) for overlap, seed in ((0.0, 1), (0.6, 2))]

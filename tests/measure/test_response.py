@@ -6,7 +6,7 @@ from settings import learner
 
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import Hyper, Optimizer
-from bandit_lab.measure.response import mean_response
+from experiments.shared.measure.response import mean_response
 
 CALLS = 40
 

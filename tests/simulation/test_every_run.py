@@ -112,19 +112,6 @@ CASES |= {
         "graded", {"sampler": "fresh_noise", "correction": "tis"}, steps=2, interval=1, eta=1.6, kl_weight=1.0,
         options=chosen("sampler", "fresh_noise") | chosen("correction", "tis"),
     ),
-    "gac": Case(
-        "graded", {"optimizer": "gac"}, steps=2, interval=1, eta=1.5, mu=0.0,
-        options=chosen("optimizer", "gac"),
-    ),
-    "decoupled": Case(
-        "graded", {"estimator": "decoupled"}, eta=3.0, mu=0.0, steps=2,
-        options=chosen("estimator", "decoupled", epsilon=0.05, alpha=0.7),
-    ),
-    "three policies": Case(
-        "graded", {"estimator": "decoupled", "staleness": "lag", "proximal_interval": 3}, interval=1, eta=1.6, mu=0.0,
-        options={"estimator": {"epsilon": 0.1, "weighted": False}},
-    ),
-    "m2po": Case("graded", {"estimator": "m2po"}, eta=1.6, mu=0.0, steps=2, options=chosen("estimator", "m2po")),
     "drawn noise, importance": Case(
         "arms", {"sampler": "logit_noise", "correction": "importance", "estimator": "ratio"}, steps=2,
         options={"sampler": {"std": 1.1, "seed": 1}},
@@ -192,18 +179,6 @@ MEAN_CASES = {
     ),
     "rounding": Case(  # too near for a comparison of sampled runs
         "graded", {"sampler": "rounding", "estimator": "ratio"}, options=chosen("sampler", "rounding")
-    ),
-    "three policies": Case(
-        "arms", {"estimator": "decoupled", "staleness": "lag", "horizon": 2, "proximal_interval": 2}, eta=0.3,
-        options={"estimator": {"epsilon": 0.05, "weighted": False}},
-    ),
-    "three policies, contexts": Case(
-        "prompts", {"estimator": "decoupled", "staleness": "pipeline", "proximal_interval": 4}, eta=0.3,
-        options={"estimator": {"epsilon": 0.05}},
-    ),
-    "three policies, tokens": Case(
-        "tokens", {"estimator": "decoupled", "staleness": "refresh", "proximal_interval": 3}, interval=4, eta=0.3,
-        options={"estimator": {"epsilon": 0.05}},
     ),
     "ages in blocks": Case(
         "arms", {"staleness": "ages", "horizon": 4, "estimator": "ratio"}, options=chosen("staleness", "ages"),

@@ -6,13 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bandit_lab.bandits.moving import drifting
 from settings import cells, learner, nightly_but
 
 from bandit_lab.app.plugins import registries
 from bandit_lab.bandits import BANDITS, Bandit, RewardLaw, k_arm, proxy, two_arm
 from bandit_lab.bandits.contextual import contextual
 from bandit_lab.bandits.gaussian import gaussian
-from bandit_lab.bandits.moving import drifting
 from bandit_lab.bandits.neural import neural
 from bandit_lab.bandits.sequence import sequence
 from bandit_lab.grpo import (
@@ -110,9 +110,6 @@ VARIANTS = {
     "clipped": variant(estimator=Clipped(0.05), interval=4),
     "clip_higher": variant(estimator=ClipHigher(0.03, 0.06), bandit=FIXED, interval=4),
     "cispo": variant(estimator=ESTIMATORS["cispo"](0.05, 0.05), bandit=FIXED, interval=4),
-    "decoupled": variant(estimator=ESTIMATORS["decoupled"](0.03), bandit=FIXED, interval=4),
-    "m2po": variant(estimator=ESTIMATORS["m2po"](0.002), interval=4),
-    "m2po, two fixed arms": variant(bandit=TWO_FIXED, estimator=ESTIMATORS["m2po"](0.002), interval=4),
     "gspo": variant(estimator=ESTIMATORS["gspo"](0.03, 0.05), interval=4),
     "tpo": variant(estimator=ESTIMATORS["tpo"](0.7), interval=4),
     "tpo, fixed rewards": variant(estimator=ESTIMATORS["tpo"](0.7), bandit=FIXED),
@@ -206,8 +203,6 @@ def planted(name):
         "median": (replace(trained, advantage=UpperMedian()), grid),
         "sign": (replace(trained, advantage=ADVANTAGES["sign"](0.0)), grid),
         "tpo": (replace(trained, estimator=ESTIMATORS["tpo"](0.71)), grid),
-        "m2po": (replace(trained, estimator=Ratio()), grid),
-        "m2po, two fixed arms": (replace(trained, estimator=Ratio()), grid),
         "k3, two fixed arms": (replace(trained, kl_estimator="forward"), grid),
         "tpo, two fixed arms": (replace(trained, estimator=ESTIMATORS["tpo"](0.72)), grid),
         "clipped, two fixed arms": (replace(trained, estimator=Ratio()), grid),
@@ -271,9 +266,7 @@ _SAME_ARMS = ("two noisy arms", "drawn ages, two arms", "tpo, fixed rewards", "d
 FEWER = dict.fromkeys(
     (*_SAME_RULES, *_SAME_ARMS, *(n for n in VARIANTS if "two fixed arms" in n), "median, noisy"), 2**18
 )
-FEWER |= dict.fromkeys(
-    (*ANY_POLICY, "decoupled", "m2po", "temperature", "static noise, icepop", "temperature, tis"), 2**17
-)
+FEWER |= dict.fromkeys((*ANY_POLICY, "temperature", "static noise, icepop", "temperature, tis"), 2**17)
 """Seeds where neither advantage, estimator nor staleness model is what is new."""
 
 

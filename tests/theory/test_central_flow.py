@@ -16,7 +16,8 @@ from bandit_lab.bandits.neural import neural
 from bandit_lab.grpo import STALENESS, Gradient, Hyper, Learner, init
 from bandit_lab.simulation.group_moment import group_moments
 from bandit_lab.simulation.rollout import rollout
-from bandit_lab.theory import central_flow
+from experiments.shared.theory import central_flow
+from experiments.shared.theory.central_flow import GroupUpdate, central_path, group_sharpness, groups_of
 
 BANDIT, WEIGHT, SIZE, PROMPTS = neural(2, 2, 2, width=4, seed=1), 0.3, 16, 256
 TIMES, STRETCH, RUNS = 4, 60, 48
@@ -28,19 +29,19 @@ def settings(kind: str) -> tuple[str, int, float, float, int]:
     """Model, N, mu, learning rate, updates of a stretch."""
     interval, momentum, edge = KINDS[kind]
     model = "refresh" if kind == "fresh" else kind
-    rate = theory.edge(model, interval, momentum, 1.0) / edge
+    rate = edge(model, interval, momentum, 1.0) / edge
     return model, interval, momentum, rate, int(STRETCH * (1 - momentum) / rate) // interval * interval
 
 
-def groups(size=SIZE, prompts=PROMPTS) -> theory.GroupUpdate:
-    return theory.groups_of(theory.climb_of(BANDIT, WEIGHT), theory.GroupLaw("grpo", size), prompts)
+def groups(size=SIZE, prompts=PROMPTS) -> GroupUpdate:
+    return groups_of(theory.climb_of(BANDIT, WEIGHT), theory.GroupLaw("grpo", size), prompts)
 
 
 def closed(kind: str) -> np.ndarray:
     """Stiffness [T]."""
     model, interval, momentum, rate, every = settings(kind)
-    path = theory.central_path(groups(), model, interval, momentum, rate, TIMES, every)
-    return theory.group_sharpness(groups(), path.mean)
+    path = central_path(groups(), model, interval, momentum, rate, TIMES, every)
+    return group_sharpness(groups(), path.mean)
 
 
 @pytest.fixture(scope="module", params=nightly_but(["lag"], KINDS))
@@ -64,7 +65,7 @@ def sampled(request):
         return rollout(learner, gradient, hyper, key, init(learner, hyper, start), TIMES * every, fold=add, total=total)
 
     paths = runs(jax.random.split(jax.random.key(0), RUNS)).total
-    values = theory.group_sharpness(groups(), paths.reshape(-1, len(start))).reshape(RUNS, TIMES)
+    values = group_sharpness(groups(), paths.reshape(-1, len(start))).reshape(RUNS, TIMES)
     return request.param, values.mean(0), values.std(0, ddof=1) / np.sqrt(RUNS)
 
 
@@ -120,10 +121,10 @@ def test_mean_and_covariance_of_an_update_are_those_of_the_simulation(size, prom
 )
 def test_settings_out_of_range_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
-        theory.central_path(groups(), *options)
+        central_path(groups(), *options)
 
 
 @pytest.mark.parametrize(("law", "key"), [(("dapo", 8), "advantage"), (("grpo", None), "group_size")])
 def test_groups_without_a_closed_form_are_refused(law, key):
     with pytest.raises(ValueError, match=f"{key}: expected"):
-        theory.groups_of(theory.climb_of(BANDIT, WEIGHT), theory.GroupLaw(*law))
+        groups_of(theory.climb_of(BANDIT, WEIGHT), theory.GroupLaw(*law))

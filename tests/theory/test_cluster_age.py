@@ -5,8 +5,8 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from bandit_lab.grpo.cluster import Cluster, _Run, ages_of
-from bandit_lab.theory.cluster_age import cluster_age
+from experiments.shared.cluster import Cluster, _Run, ages_of
+from experiments.shared.theory.cluster_age import cluster_age
 
 LAYOUTS = {
     "engines wait for nobody": {},

@@ -7,6 +7,7 @@ import pytest
 
 from bandit_lab import theory
 from bandit_lab.bandits.neural import neural
+from experiments.shared.theory.edge_of_stability import edge, edge_along_flow
 
 CLIMB = theory.climb_of(neural(2, 2, 2, width=3), 0.1)
 DURATION, SIZE, INTERVAL = 9.0, 0.05, 4
@@ -20,24 +21,24 @@ def flow():
 
 
 def found(estimator: str, rate: float, advantage: str = "grpo") -> float:
-    return theory.edge_along_flow(CLIMB, advantage, estimator, rate, INTERVAL, DURATION, SIZE)
+    return edge_along_flow(CLIMB, advantage, estimator, rate, INTERVAL, DURATION, SIZE)
 
 
 @pytest.mark.parametrize("model", theory.MODELS)
 def test_the_edge_is_the_threshold_over_the_learning_rate(model):
-    edge = theory.edge(model, 4, 0.9, 0.01)
-    loop = theory.LinearLoop(0.0, edge, 0.9, model)
+    place = edge(model, 4, 0.9, 0.01)
+    loop = theory.LinearLoop(0.0, place, 0.9, model)
     assert theory.spectral_radius(loop, 0.01, 4) == pytest.approx(1, abs=1e-6)
     assert abs(theory.spectral_radius(loop, 0.011, 4) - 1) > 1e-3
     with pytest.raises(ValueError, match="learning_rate: expected a number > 0, got 0"):
-        theory.edge(model, 4, 0.9, 0.0)
+        edge(model, 4, 0.9, 0.0)
 
 
 def test_a_tenth_beyond_the_edge_swings_grow_by_much_the_same_per_memory():
     """N + mu/(1 - mu) updates: e^0.0469 or more, of which the experiment's runs have a least number; per block less."""
     memories, blocks = [], []
     for model, n, mu in itertools.product(theory.MODELS, (1, 2, 4, 8, 16), (0.0, 0.9)):
-        loop = theory.LinearLoop(0.0, 1.1 * theory.edge(model, n, mu, 1.0), mu, model)
+        loop = theory.LinearLoop(0.0, 1.1 * edge(model, n, mu, 1.0), mu, model)
         growth = np.log(theory.spectral_radius(loop, 1.0, n)) * (n if model == "lag" else 1)  # a lag's map is one step
         blocks.append(growth)
         memories.append(growth * (n + mu / (1 - mu)) / n)
@@ -47,11 +48,11 @@ def test_a_tenth_beyond_the_edge_swings_grow_by_much_the_same_per_memory():
 
 def test_adam_with_fresh_gradients_has_the_edge_of_the_literature():
     """arXiv 2207.14484: 2 (1 + b1)/((1 - b1) eta), 38/eta at b1 = 0.9; stale gradients by the linear loop."""
-    assert theory.edge("refresh", 1, 0.9, 0.01, "ema") == pytest.approx(3800)
-    edge = theory.edge("pipeline", 4, 0.9, 0.01, "ema")
-    loop = theory.LinearLoop(0.0, edge, 0.9, "pipeline", "ema")
+    assert edge("refresh", 1, 0.9, 0.01, "ema") == pytest.approx(3800)
+    place = edge("pipeline", 4, 0.9, 0.01, "ema")
+    loop = theory.LinearLoop(0.0, place, 0.9, "pipeline", "ema")
     assert theory.spectral_radius(loop, 0.01, 4) == pytest.approx(1, abs=1e-6)
-    assert edge == pytest.approx(10 * theory.edge("pipeline", 4, 0.9, 0.01))
+    assert place == pytest.approx(10 * edge("pipeline", 4, 0.9, 0.01))
 
 
 def test_without_a_fresh_part_it_is_the_closed_form(flow):
@@ -59,7 +60,7 @@ def test_without_a_fresh_part_it_is_the_closed_form(flow):
     level = (flow[-1] + flow[0]) / 2
     rate = 2 / (INTERVAL * level)
     apart = np.max(np.abs(np.diff(flow))) / 40
-    assert abs(found("frozen", rate) - theory.edge("refresh", INTERVAL, 0.0, rate)) < apart
+    assert abs(found("frozen", rate) - edge("refresh", INTERVAL, 0.0, rate)) < apart
     assert abs(found("frozen", 1.02 * rate) - level) > apart
     mixed = found("ratio", rate)
     assert abs(mixed - level) > apart
@@ -83,4 +84,4 @@ def test_without_a_stale_part_the_edge_does_not_depend_on_the_interval():
 @pytest.mark.parametrize(("rate", "duration", "name"), [(0.0, 1.0, "learning_rate"), (1.0, 0.0, "duration")])
 def test_bad_input_is_refused(rate, duration, name):
     with pytest.raises(ValueError, match=f"{name}: expected a number > 0, got 0"):
-        theory.edge_along_flow(CLIMB, "grpo", "frozen", rate, 4, duration, SIZE)
+        edge_along_flow(CLIMB, "grpo", "frozen", rate, 4, duration, SIZE)

@@ -26,7 +26,6 @@ from bandit_lab.theory.ages import (
 from bandit_lab.theory.block_map import LinearLoop
 from bandit_lab.theory.conventions import CONVENTIONS, MODELS, block_sums, mean_age
 from bandit_lab.theory.discrete import discrete_response, fastest_update, pole_response, poles
-from bandit_lab.theory.edge_of_stability import edge
 from bandit_lab.theory.fluctuation import correlation, early_warning, spectrum
 from bandit_lab.theory.random_ages import (
     averaged_threshold,
@@ -38,12 +37,13 @@ from bandit_lab.theory.random_ages import (
     mean_square_threshold,
 )
 from bandit_lab.theory.size_family import time_constant
-from bandit_lab.theory.slow_start import inertial_curve
 from bandit_lab.theory.stability import first_unstable_learning_rate, spectral_radius, unstable_intervals
 from bandit_lab.theory.stationary import stationary_covariance
 from bandit_lab.theory.stiffness import Split
 from bandit_lab.theory.thresholds import exact, leading_order, mean_age_law, oscillation_onset, oscillation_window
 from bandit_lab.theory.two_arm import effective_time
+from experiments.shared.theory.edge_of_stability import edge
+from experiments.shared.theory.slow_start import inertial_curve
 
 OLDEST = 60
 """Steps that drawn ages are remembered by the witness; mean age 1 leaves 2^-60 beyond."""
@@ -542,7 +542,6 @@ LOOKED_AT_WITH_OTHERS = {
     "first_unstable_refresh_interval": "the first of them, see test_block_map",
     "first_oscillating_learning_rate": "against oscillation_onset in every convention, see test_thresholds",
     "Oscillator": "what oscillator builds",
-    "ThreePolicies": "its map against the updates one by one in every model and convention, see test_three_policies",
 }
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bandit_lab.theory.excursion import edges, place_of_return
+from experiments.shared.theory.excursion import edges, place_of_return
 
 FAR, BLOCKS = 5.0, 3000
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from bandit_lab.theory.block_map import LinearLoop
-from bandit_lab.theory.curvature import directional_curvature, one_logit_curvature, spread_bound, uniform_bound
 from bandit_lab.theory.fluctuation import correlation, early_warning, spectrum
 from bandit_lab.theory.group_law import GroupLaw
 from bandit_lab.theory.group_size import factor_expansion, group_shift
 from bandit_lab.theory.stationary import stationary_covariance
 from bandit_lab.theory.thresholds import exact
+from experiments.shared.theory.curvature import directional_curvature, one_logit_curvature, spread_bound, uniform_bound
 
 LOOP = LinearLoop(np.array([[0.5, 0.1], [0.1, 0.3]]), np.array([[0.3, -0.2], [0.1, 0.4]]), 0.6)
 NOISE, PROBE = np.array([[1.0, 0.3], [0.3, 0.5]]), np.array([1.0, -0.5])

@@ -7,9 +7,9 @@ import pytest
 from bandit_lab import theory
 from bandit_lab.bandits.neural import neural
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, Learner
-from bandit_lab.measure.leading import leading_stiffness, stiffness_along
 from bandit_lab.simulation import drift_of
 from bandit_lab.theory.gradient_flow import off_policy_drift
+from experiments.shared.measure.leading import leading_stiffness, stiffness_along
 
 BANDIT = neural(2, 2, 2, width=3)
 WEIGHT = 0.3

@@ -9,7 +9,7 @@ from bandit_lab.theory import two_arm
 from bandit_lab.theory.group_law import GroupLaw
 from bandit_lab.theory.signal import BinarySignal
 from bandit_lab.theory.size_family import fitted_exponent, member, time_constant
-from bandit_lab.theory.slow_start import (
+from experiments.shared.theory.slow_start import (
     fastest_time,
     half_success_delay,
     inertial_curve,

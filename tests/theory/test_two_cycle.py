@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from bandit_lab.theory import exact, flip_slope, two_cycle
+from bandit_lab.theory import exact
+from experiments.shared.theory.two_cycle import flip_slope, two_cycle
 
 
 def skew(x: float) -> float:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
 
-PICTURED = "of sweep, or of predict with plot='branch'"
+PICTURED = "of sweep"
 
 
 class Named(dict[str, Any]):

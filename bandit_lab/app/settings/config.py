@@ -26,7 +26,7 @@ CHOICES = (*GROUPS, "engine")
 """All settings that choose a variant."""
 MULTIPLES = [0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0, 1.2]
 TRACED = ("learning_rate", "momentum", "refresh_interval", "kl_weight")
-SCHEDULED = ("learning_rate", "kl_weight")
+SCHEDULED = ("learning_rate",)
 """Settings that may be a schedule: a mapping with its name under `schedule` and its options."""
 LARGEST_WHOLE = 2**1023  # an integer that a float holds
 
@@ -42,9 +42,6 @@ class Settings(CompilingSettings):
         "refresh", "which old policy acts: refresh is model A, lag model B, pipeline model C"
     )
     optimizer: dict[str, Any] = group("sgd", "momentum's convention, or any of optax by name; .options")
-    proximal_interval: int | None = setting(
-        None, "steps", "estimator=decoupled: updates between two snapshots of the proximal policy; null: interpolated"
-    )
     refresh_interval: Any = setting(
         1,
         "steps",
@@ -53,7 +50,7 @@ class Settings(CompilingSettings):
     )
     learning_rate: Any = setting(0.05, "logits per unit gradient", "eta > 0, or a schedule", LEARNER)
     momentum: float = setting(0.9, "", "mu in [0, 1)", LEARNER)
-    kl_weight: Any = setting(1.0, "reward per nat", "beta >= 0 of KL(policy || reference), or a schedule", LEARNER)
+    kl_weight: Any = setting(1.0, "reward per nat", "beta >= 0 of KL(policy || reference)", LEARNER)
     kl_estimator: Any = group(
         "exact", "form of the penalty: reverse or forward KL, or sampled (on policy k2 is reverse, k3 forward)"
     )
@@ -64,7 +61,7 @@ class Settings(CompilingSettings):
     prompts: int = setting(1, "groups", "groups averaged in one step", LEARNER)
     batch_reuse: bool = setting(False, "", "use one batch for a whole refresh block", LEARNER)
     dynamics: str = setting("sampled", "", "mean_field (G = infinity) | finite_group (exact at this G) | sampled", RUN)
-    steps: int = setting(1000, "updates", "length of a run on a schedule, or of a bandit with a clock", RUN)
+    steps: int = setting(1000, "updates", "length of a run on a schedule", RUN)
 
     def __post_init__(self) -> None:
         for name in SCHEDULED:
@@ -99,9 +96,6 @@ class PredictSettings(Settings):
     """Settings of `predict`."""
 
     verbose: bool = setting(False, "", "print every quantity, not some lines; -v for short", OUTPUT)
-    plot: str | None = setting(
-        None, "", "branch: fixed point and its cycles against the learning rate, with bifurcations; null: none", OUTPUT
-    )
 
 
 @dataclass
@@ -142,12 +136,6 @@ class SweepSettings(SimulationSettings):
     sampled: SampledGrid = field(default_factory=SampledGrid)
     keep_runs: bool | None = setting(
         None, "", "keep every sampled run's summary, or only counts of outcomes and means; null: up to 2^24 runs"
-    )
-    off_policy: bool = setting(
-        False,
-        "",
-        "also record how far off policy sampled runs are at every update: up to 128 of a cell, made anew",
-        RUN,
     )
     chunk: ChunkSizes = field(default_factory=ChunkSizes)
     engine: dict[str, Any] = group("local", "where chunks are computed: here, or on dask's workers", RARE)

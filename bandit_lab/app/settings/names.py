@@ -3,15 +3,12 @@
 from typing import Literal, get_args
 
 BanditName = Literal[
-    "two_arm", "k_arm", "gaussian", "noisy_verifier", "proxy", "contextual", "sequence", "modes", "neural", "drifting",
-    "switched",
+    "two_arm", "k_arm", "gaussian", "noisy_verifier", "proxy", "contextual", "sequence", "modes", "neural",
 ]  # fmt: skip
 AdvantageName = Literal["grpo", "dr_grpo", "rloo", "dapo", "batch_std", "median", "none", "sign", "tempered"]
-EstimatorName = Literal[
-    "frozen", "uncorrected", "ratio", "clipped", "clip_higher", "cispo", "gspo", "tpo", "decoupled", "m2po"
-]
+EstimatorName = Literal["frozen", "uncorrected", "ratio", "clipped", "clip_higher", "cispo", "gspo", "tpo"]
 StalenessName = Literal["refresh", "lag", "pipeline", "ages", "random", "random_mean"]
-OptimizerName = Literal["sgd", "sgd_ema", "nesterov", "gac", "adam", "adamw"]
+OptimizerName = Literal["sgd", "sgd_ema", "nesterov", "adam", "adamw"]
 """Ours, and two of optax, of which any may be named."""
 KLEstimatorName = Literal["exact", "forward", "k1", "k2", "k3"]
 SamplerName = Literal["exact", "temperature", "top_p", "top_k", "logit_noise", "rounding", "fresh_noise"]

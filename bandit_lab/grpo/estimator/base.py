@@ -30,9 +30,6 @@ class Estimator(Protocol):
     - `token_weights(ratio, advantage)`: ratios [L, ...] of the tokens and advantages [...] -> factors [L, ...] of
       A grad log pi(token | those before it). `TokenMean` has the usual one: each token by its own ratio, over L.
 
-    - `between(ratio, fresh, advantage)`: where it also looks at a proximal policy: the factor from both ratios, `fresh`
-      being that of the current over the proximal policy (then `proximal_interval` may be given).
-
     An estimator in which the actions of a group depend on each other has `of_group` instead of `weight`, see
     `GroupEstimator`.
     """

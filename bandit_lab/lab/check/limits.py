@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bandit_lab.bandits import has_clock, num_contexts_and_arms
+from bandit_lab.bandits import num_contexts_and_arms
 from bandit_lab.grpo import Scaled, advantages, batch_advantages, drawn_advantages, sees_batch
 from bandit_lab.lab.check.result import Failed, NotApplicable, check, close, not_zero
 from bandit_lab.lab.check.sampling import _sampled_z, judge
@@ -16,7 +16,6 @@ from bandit_lab.simulation import check_drift, drift_of
 
 SIZES = (32, 128)
 LARGE, FEW = 512, 2000
-CLOCK = (1, 10, 100, 1000, 10_000, 1_000_000)
 REWARDS = (1.0, 0.0, 0.25, 1.0, 1.0, 0.0, 0.5, 1.0)
 
 
@@ -37,25 +36,6 @@ def shapes(subject: Subject) -> str:
         tokens = bandit.log_token_policy(subject.places[0][0])
         lines.append(close("tokens", tokens.sum(0), log_policy, 0, 1e-12))
     return "; ".join(lines)
-
-
-@check("a clock", "bandit")
-def clock(subject: Subject) -> str:
-    """`at` gives bandits that stand still, with rewards and policies that are probabilities; at step 0 this one."""
-    bandit, theta = subject.learner.bandit, subject.places[0][0]
-    if not has_clock(bandit):
-        raise NotApplicable("the bandit stands still")
-    now, moved = jax.jit(bandit.at), 0.0  # type: ignore[attr-defined]
-    line = close("law at step 0", now(jnp.int32(0)).law.probabilities, bandit.law.probabilities, 0, 1e-12)
-    for step in CLOCK:
-        one = now(jnp.int32(step))
-        if has_clock(one):
-            raise Failed(f"at({step}): expected a bandit without `at`, got one that has it")
-        shape = bandit.reference_log_policy.shape
-        close(f"at({step}): rewards", one.law.probabilities.sum(-1), np.ones(shape), 0, 1e-12)
-        close(f"at({step}): policy", jnp.exp(one.log_policy(theta)).sum(-1), np.ones(shape[0]), 0, 1e-12)
-        moved = max(moved, float(np.max(np.abs(one.true_means - bandit.true_means))))
-    return f"{line}; {len(CLOCK)} steps up to {CLOCK[-1]:,}, reported means move by up to {moved:.3g}"
 
 
 @check("declared properties", "advantage")

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bandit_lab.grpo import Hyper, Learner, init, learner_at
+from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.lab.check.result import NotApplicable, check, close, not_zero
 from bandit_lab.lab.check.subject import LAWS, Subject
 from bandit_lab.measure import find_fixed_point, generic_direction, measure_stiffness
@@ -46,7 +46,7 @@ def stiffness(subject: Subject) -> str:
 @check("multipliers against simulated growth", *("bandit", "estimator", "staleness", "optimizer"), *LAWS)
 def growth(subject: Subject) -> str:
     """log of the largest multiplier per step, and the growth of a displaced run, a thousandth off the threshold."""
-    learner = learner_at(subject.learner, 0)
+    learner = subject.learner
     interval = max(INTERVAL, learner.staleness.smallest_interval)
     learner = replace(learner, horizon=learner.staleness.horizon_for(interval))
     point, theta = _fixed_point(replace(subject, learner=learner))

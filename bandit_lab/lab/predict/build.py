@@ -1,6 +1,6 @@
 """From settings to the objects of the lab, with every check of every setting."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -10,7 +10,7 @@ from bandit_lab import _checks, simulation
 from bandit_lab._registry import Registry
 from bandit_lab.app.settings.config import SCHEDULED, TRACED, Settings, SimulationSettings
 from bandit_lab.app.settings.grid import IntervalRule, value_of
-from bandit_lab.bandits import BANDITS, has_clock
+from bandit_lab.bandits import BANDITS
 from bandit_lab.grpo import (
     ADVANTAGES,
     CORRECTIONS,
@@ -20,7 +20,6 @@ from bandit_lab.grpo import (
     STALENESS,
     Learner,
     Optimizer,
-    WithProximal,
     resampled,
     schedule_values,
     shift_of,
@@ -66,8 +65,6 @@ def variants(settings: Any) -> dict[str, Any]:
 def build_learner(settings: Settings, largest_interval: float) -> Learner:
     """The learner that the settings describe. Raises ValueError for any static setting out of range."""
     rules = variants(settings)
-    if settings.proximal_interval is not None:
-        rules["staleness"] = WithProximal(rules["staleness"], settings.proximal_interval)
     learner = Learner(
         **rules,
         group_size=_checks.integer("group_size", settings.group_size, rules["advantage"].smallest_group),
@@ -135,11 +132,8 @@ def largest_and_factors(schedules: Mapping[str, np.ndarray]) -> tuple[dict[str, 
     return largest, {name: values / largest[name] for name, values in schedules.items()}
 
 
-def moving_reason(schedules: Iterable[str], learner: Learner) -> str:
-    """Why no run can be judged whose settings or bandit change: what changes, in words."""
-    scheduled, clock = " and ".join(schedules), has_clock(learner.bandit)
-    parts = [f"{scheduled} on a schedule"] * bool(scheduled) + ["a bandit with a clock"] * clock
-    return f"{', '.join(parts)}: there is no one setting to judge a run by"
+ON_A_SCHEDULE = "learning_rate on a schedule: there is no one setting to judge a run by"
+"""Why no run can be judged whose learning rate changes."""
 
 
 def check_drift(learner: Learner, dynamics: str) -> str | None:

@@ -10,12 +10,9 @@ from bandit_lab.app.document import Document
 from bandit_lab.app.settings.config import PredictSettings
 from bandit_lab.app.settings.grid import value_of
 from bandit_lab.app.terminal.progress import Progress
-from bandit_lab.bandits import has_clock
-from bandit_lab.grpo import Hyper, Learner, learner_at
+from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.lab.predict import build
-from bandit_lab.lab.predict.branch import PLOTS, follow
 from bandit_lab.lab.predict.linear import LinearTheory, linearise
-from bandit_lab.lab.predict.margin import at_step, smallest_margin
 from bandit_lab.lab.predict.point import OperatingPoint
 from bandit_lab.lab.predict.report import document_of
 
@@ -40,9 +37,6 @@ def prepare(settings: PredictSettings, explicit: frozenset[str]) -> PredictPlan:
     """Check every setting. Raises ValueError."""
     build.check_scalars(settings)
     curves = build.scheduled(settings)
-    if settings.plot is not None:
-        _checks.choice("plot", settings.plot, PLOTS)
-        _checks.require(not curves, "plot", "null where the learning rate or KL weight is a schedule", settings.plot)
     interval = value_of(
         "refresh_interval", "refresh_interval", settings.refresh_interval, build.interval_rule(settings)
     )
@@ -52,22 +46,16 @@ def prepare(settings: PredictSettings, explicit: frozenset[str]) -> PredictPlan:
     learner = build.build_learner(settings, float(interval))
     if reason := build.check_drift(learner, settings.dynamics):
         raise ValueError(f"{reason}; or predict with dynamics=mean_field")
-    moves = bool(curves) or has_clock(learner.bandit)
-    _checks.require(
-        "steps" not in explicit or moves, "steps", "it beside a schedule or a bandit with a clock", settings.steps
-    )
-    still = settings.plot is None or not has_clock(learner.bandit)
-    _checks.require(still, "plot", "null where the bandit has a clock", settings.plot)
+    _checks.require("steps" not in explicit or bool(curves), "steps", "it beside a schedule", settings.steps)
     return PredictPlan(settings, learner, interval, curves)
 
 
 def compute(plan: PredictPlan, progress: Progress) -> Document:
-    """The prediction as a document: on a schedule or a clock, of the step where it comes nearest to its threshold."""
-    settings, learner, margin = plan.settings, plan.learner, None
-    if plan.curves or has_clock(learner.bandit):
-        with progress.stage("margin along the run"):
-            margin = smallest_margin(settings, learner, plan.interval, plan.curves)
-        settings, learner = at_step(settings, plan.curves, margin.step), learner_at(learner, margin.step)
+    """The prediction as a document: on a schedule, of the step with the largest learning rate."""
+    settings, learner, peak = plan.settings, plan.learner, None
+    if (rates := plan.curves.get("learning_rate")) is not None:
+        peak = int(np.argmax(rates))
+        settings = replace(settings, learning_rate=float(rates[peak]))
     hyper = Hyper(settings.learning_rate, settings.momentum, plan.interval, settings.kl_weight)
     with progress.stage("fixed point and stiffness"):
         linear = linearise(learner, settings, settings.dynamics, hyper.kl_weight)
@@ -75,10 +63,7 @@ def compute(plan: PredictPlan, progress: Progress) -> Document:
             linear = replace(linear, reason=_no_fixed_point(linear))
     with progress.stage("thresholds"):
         point = OperatingPoint(settings, learner, hyper, linear)
-        if settings.plot is None:
-            return document_of(point, margin)
-    with progress.stage("branches"):
-        return document_of(point, followed=follow(point))
+        return document_of(point, peak)
 
 
 def _no_fixed_point(linear: LinearTheory) -> str:

@@ -30,7 +30,6 @@ from bandit_lab.grpo import (
     OwnLaw,
     Temperature,
     Truncated,
-    WithProximal,
     averages,
     resampled,
 )
@@ -43,7 +42,7 @@ from bandit_lab.theory.signal import Signal
 from bandit_lab.theory.stability import repels
 from bandit_lab.theory.stiffness import ESTIMATORS
 
-ESTIMATORS_KNOWN = (*ESTIMATORS, "clipped", "clip_higher", "cispo", "decoupled")  # clips do nothing near a fixed point
+ESTIMATORS_KNOWN = (*ESTIMATORS, "clipped", "clip_higher", "cispo")  # clips do nothing near a fixed point
 KL_KNOWN: dict[type, str] = {Exact: "exact", K3: "k3"}
 LOOPS = {**{model: model for model in theory.MODELS}, "random_mean": "random", "ages": "ages"}  # staleness -> model
 LARGEST_MAP = 600
@@ -383,8 +382,6 @@ def _blank(learner: Learner, settings: Settings, dynamics: str, kl_weight: float
     name = drift_name(learner, dynamics)
     rule = learner.staleness
     ages, model = rule if isinstance(rule, MixedAges) else None, settings.staleness["name"]
-    if isinstance(rule, WithProximal) and not getattr(learner.estimator, "weighted", True):
-        model += " with a proximal policy whose share of the stiffness is its own"
     return LinearTheory(name, dynamics, kl_weight, model, learner.optimizer.convention, ages=ages)
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,6 @@ from bandit_lab import theory
 from bandit_lab.app.document import ABSENT, Block, Column, Document, On, Paragraph, Table, Value, Values
 from bandit_lab.app.document.value import text_of
 from bandit_lab.app.terminal.report import FORMS, eigenvalue_list, numbers
-from bandit_lab.lab.predict.branch import Followed, dataset, section
-from bandit_lab.lab.predict.margin import SmallestMargin
 from bandit_lab.lab.predict.point import NO_NOISE, OperatingPoint
 from bandit_lab.lab.predict.quantities import EXACT, LEADING, LINEAR, QUANTITIES, RATE
 from bandit_lab.lab.predict.statements import evaluate, notes
@@ -62,21 +59,18 @@ STATEMENTS = (
 )
 
 
-def document_of(
-    point: OperatingPoint, margin: SmallestMargin | None = None, followed: Followed | None = None
-) -> Document:
+def document_of(point: OperatingPoint, peak: int | None = None) -> Document:
     """The verdict in words, the table, and everything of `summary.json`. A terminal gets some lines for the table,
-    unless all is asked for. margin: along the run, of which `point` is the step with the smallest one. followed:
-    branches in the learning rate, a section of its own."""
+    unless all is asked for. peak: the step of a schedule that `point` is of, that of its largest learning rate."""
     settings, exists = point.settings, point.linear.policy is not None
     values, texts = (evaluate(point), notes(point)) if exists else ({}, [])
-    said = verdict(point, values, "" if margin is None else _along(margin))
+    said = verdict(point, values, "" if peak is None else _along(point, peak))
     shown_on = On.SHOWN if settings.verbose else On.PAGE
     groups = [settings.bandit, settings.advantage, settings.estimator, settings.staleness]
     groups += [settings.sampler, settings.correction] if point.sampler else []
     names = (group["name"] for group in groups)
     form = FORMS.get(point.linear.convention, point.linear.convention)
-    lines = [*_fixed_point(point), *_oscillator(point), *_thresholds(point), *_margin(margin), *_at_rest(point)]
+    lines = [*_fixed_point(point), *_oscillator(point), *_thresholds(point), *_margin(point, peak), *_at_rest(point)]
     stated = [Line(q.key, values[q.key], q.name, q.unit, q.status, 5, meaning=q.meaning) for q in QUANTITIES if exists]
     shown = [line for line in [*lines, *stated] if line.name and line.shown() != "-"]
     blocks: list[Block] = [
@@ -91,10 +85,7 @@ def document_of(
     if exists:
         blocks.append(Table(stated, STATEMENTS, name="statements", on=On.JSON))
         blocks.append(Values({"notes": tuple(texts)}, on=On.JSON))
-    if followed is None:
-        return Document("Prediction", {"": blocks})
-    data = None if followed.found.fixed_point is None else partial(dataset, followed)
-    return Document("Prediction", {"": blocks, "branch": section(followed)}, data)
+    return Document("Prediction", {"": blocks})
 
 
 def _nested(lines: Iterable[Line]) -> dict[str, Any]:
@@ -185,26 +176,29 @@ def _thresholds(point: OperatingPoint) -> list[Line]:
     return lines
 
 
-def _margin(margin: SmallestMargin | None) -> list[Line]:
-    if margin is None:
+def _smallest(point: OperatingPoint) -> Value:
+    """Threshold over learning rate."""
+    exact = point.exact
+    return Value.of(exact.value and exact.value / point.hyper.learning_rate, exact.reason)
+
+
+def _margin(point: OperatingPoint, peak: int | None) -> list[Line]:
+    if peak is None:
         return []
-    name = f"along the {'run' if margin.mover == 'bandit' else margin.mover}: smallest margin"
     return [
-        Line("margin.smallest", margin.smallest, name, "threshold / learning rate", LINEAR, 6),
-        Line("margin.step", margin.step, "  at step", "steps"),
-        Line("margin.steps", margin.steps),
-        Line("margin.without", margin.without),
-    ]
+        Line("margin.smallest", _smallest(point), "along the schedule: smallest margin", "threshold / learning rate",
+             LINEAR, 6),
+        Line("margin.step", peak, "  at step", "steps"),
+        Line("margin.steps", point.settings.steps),
+    ]  # fmt: skip
 
 
-def _along(margin: SmallestMargin) -> str:
+def _along(point: OperatingPoint, peak: int) -> str:
     """Which step of a run the rest of the verdict is about."""
-    place, smallest = f"this is step {margin.step} of {margin.steps:,}", margin.smallest.value
-    if smallest is None:
-        return f"{place}; no margin is known along the run ({margin.smallest.reason})"
-    known = f"the {margin.mover} comes nearest to the threshold (margin {amount(smallest)})"
-    left_out = f"; {margin.without:,} steps have no threshold" if margin.without else ""
-    return f"{place}, where {known}{left_out}"
+    place, smallest = f"this is step {peak} of {point.settings.steps:,}", _smallest(point)
+    if smallest.value is None:
+        return f"{place}; no margin is known along the run ({smallest.reason})"
+    return f"{place}, where the schedule comes nearest to the threshold (margin {amount(smallest.value)})"
 
 
 def _at_rest(point: OperatingPoint) -> list[Line]:

@@ -26,16 +26,15 @@ from bandit_lab.lab.sweep.exact import (
     Drift,
     DriftResult,
     Predicted,
-    along_run,
     collect_rows,
     find_equilibria,
     predict_rows,
     rows,
     values,
 )
-from bandit_lab.lab.sweep.jobs import OFF_POLICY, SAMPLED, RowsWork, rows_work
+from bandit_lab.lab.sweep.jobs import SAMPLED, RowsWork, rows_work
 from bandit_lab.lab.sweep.plan import SweepPlan
-from bandit_lab.lab.sweep.sampled import SampledResult, collect_distances, collect_sampled, learning_rates, plan_sampled
+from bandit_lab.lab.sweep.sampled import SampledResult, collect_sampled, learning_rates, plan_sampled
 from bandit_lab.simulation import drift_name
 
 
@@ -43,7 +42,6 @@ from bandit_lab.simulation import drift_name
 class Computed:
     """Learning rates of the grid, one result per drift, the sampled runs; and what this process did of it.
 
-    distances: the off-policy record of the sampled runs, [Q, P, updates] each; empty where it is not asked for.
     failed: place of every failed chunk -> reason. found, made: chunks that were there, and that were computed here.
     started: by `time.perf_counter`. seconds: of all of it, `compile_seconds` of these in compiling.
     """
@@ -51,7 +49,6 @@ class Computed:
     rates: np.ndarray
     drifts: list[DriftResult]
     sampled: SampledResult | None = None
-    distances: dict[str, np.ndarray] = field(default_factory=dict)
     found: int = 0
     made: int = 0
     failed: dict[str, str] = field(default_factory=dict)
@@ -122,7 +119,7 @@ def _computed(plan: SweepPlan, store: ChunkStore, progress: Progress, attempts: 
     stages.announce({kind: chunks for part in work for kind, chunks in part.items()})
     if plan.sampled_rows:
         unknown = np.ones((len(coarse.momentum), len(plan.multiples)))
-        stages.announce(plan_sampled(plan, None, coarse, unknown).work)
+        stages.announce({SAMPLED: plan_sampled(plan, None, coarse, unknown).chunks})
     drifts = []
     for drift, kinds in zip(theory, work, strict=True):
         shape = (len(drift.cells.momentum), len(rates))
@@ -140,7 +137,7 @@ def _theory(plan: SweepPlan, dynamics: str, cells: Hyper, progress: Progress) ->
     with progress.stage(f"fixed point and stiffness, {name}"):
         equilibria = find_equilibria(plan, dynamics)
     with progress.stage(f"theory, {name}") as advance:
-        predicted = predict_rows(equilibria, cells, advance, along_run(plan, dynamics))
+        predicted = predict_rows(equilibria, cells, advance)
         return Drift(dynamics, name, equilibria, cells, predicted)
 
 
@@ -161,21 +158,17 @@ def _sample(plan: SweepPlan, stages: _Stages, coarse: Hyper, result: Computed) -
     """The sampled runs, on learning rates that the thresholds decide; into `result`."""
     finite = result.drifts[1] if len(result.drifts) > 1 else None
     first = result.drifts[0]
-    along = along_run(plan, first.dynamics)
-    expected = finite.predicted if finite else predict_rows(first.equilibria, coarse, along=along)
+    expected = finite.predicted if finite else predict_rows(first.equilibria, coarse)
     measured = finite.boundary if finite else np.full(len(coarse.momentum), np.nan)
     sampling = CompileClock()
     with sampling:
         wanted = learning_rates(plan, expected, measured, result.rates)
         chosen = plan_sampled(plan, finite, coarse, wanted)
-        stages.announce(chosen.work)
+        stages.announce({SAMPLED: chosen.chunks})
         report = stages.run(SAMPLED, chosen.chunks)
     result.seed_steps_here = report.size
     result.sampling_compile_seconds = sampling.seconds
     result.sampled = collect_sampled(plan, chosen, stages.store, report)
-    if chosen.distances:
-        recorded = stages.run(OFF_POLICY, chosen.distances)
-        result.distances = collect_distances(chosen, stages.store, recorded, plan.longest)
 
 
 def fine_learning_rates(plan: SweepPlan, predicted: list[Predicted]) -> np.ndarray:

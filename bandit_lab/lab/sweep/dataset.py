@@ -15,7 +15,6 @@ from bandit_lab.lab.sweep.plan import SweepPlan, drawn_momenta
 from bandit_lab.lab.sweep.runs import FIELDS, NOT_RUN
 from bandit_lab.lab.sweep.sampled import CYCLE_MULTIPLE, SampledResult
 from bandit_lab.measure.outcome import NOISE_MULTIPLE, VERTEX_SHARE
-from bandit_lab.simulation import off_policy as distances
 
 if TYPE_CHECKING:
     import xarray
@@ -55,7 +54,7 @@ def dataset(plan: SweepPlan, done: Computed, examples: Examples | None) -> "xarr
     }
     variables = _deterministic(drifts[0], "", ROW, _shape(plan), len(rates))
     momenta, intervals = drawn_momenta(plan.momentum), _drawn_intervals(plan)
-    if len(intervals) > len(plan.refresh_interval) and not plan.moving:
+    if len(intervals) > len(plan.refresh_interval):
         coords["drawn_momentum"] = ("drawn_momentum", momenta, {"units": "1"})
         coords["drawn_refresh_interval"] = ("drawn_refresh_interval", intervals, {"units": "steps"})
         variables |= _drawn(drifts[0], momenta, intervals)
@@ -76,14 +75,6 @@ def dataset(plan: SweepPlan, done: Computed, examples: Examples | None) -> "xarr
         variables |= _sampled(plan, sampled)
     for drift in drifts[1:]:
         variables |= _deterministic(drift, "finite_group_", COARSE, _coarse_shape(plan), len(rates))
-    for name, record in done.distances.items():
-        coords["update"] = ("update", np.arange(plan.longest), {"units": "updates done"})
-        about = {"units": distances.UNITS[name], "seeds": min(plan.settings.seeds, distances.MOST_SEEDS)}
-        variables[name] = (
-            (*COARSE, "multiple", "update"),
-            record.reshape(*_coarse_shape(plan), *record.shape[1:]),
-            about,
-        )
     for name, factors in plan.curves.items():
         coords["update"] = ("update", np.arange(len(factors)), {"units": "updates done"})
         variables[f"{name}_factor"] = ("update", factors, {"units": "1", "long_name": f"{name} / its largest value"})

@@ -1,22 +1,19 @@
 """The deterministic half of a sweep: one drift's fixed points, stiffness, thresholds and outcomes, both ways."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from bandit_lab import measure, theory
 from bandit_lab._types import Outcome
-from bandit_lab.app.settings.config import PredictSettings, Settings
 from bandit_lab.grpo import Hyper, draws
 from bandit_lab.lab.predict.linear import DRAWN, LinearTheory, RateThreshold, linearise
-from bandit_lab.lab.predict.margin import Theories, smallest_margin, theories
 from bandit_lab.lab.sweep.plan import SweepPlan
 from bandit_lab.measure import Boundary, FixedPoint, StiffnessReport
 
 SAME = 1e-3  # an onset this close above the threshold is the threshold itself, crossed with a negative multiplier
-NOT_ALONG = "of single steps alone: the run has no one setting"
 NO_RINGING = "stability is lost before any oscillation"
 NO_MEASURE = "the optimiser {} has no noise-free fixed point to displace a run from"
 
@@ -107,37 +104,12 @@ def _silent(done: int, total: int) -> None:
     return None
 
 
-Along = Callable[[float, float, float], RateThreshold]
-"""(momentum, refresh interval, KL weight) -> largest learning rate of a run whose every step is stable."""
-
-
-def along_run(plan: SweepPlan, dynamics: str) -> Along | None:
-    """The exact threshold of rows along a schedule of the KL weight or a clock; None where every step has the same."""
-    if plan.moving is None:
-        return None
-    shared = {entry.name: getattr(plan.settings, entry.name) for entry in fields(Settings)}
-    settings, known = PredictSettings(**shared | {"dynamics": dynamics}), dict[float, Theories]()
-
-    def threshold(momentum: float, interval: float, weight: float) -> RateThreshold:
-        curves = dict(plan.curves) | {"kl_weight": weight * plan.curves.get("kl_weight", np.ones(settings.steps))}
-        here = replace(settings, learning_rate=1.0, momentum=momentum, refresh_interval=interval, kl_weight=weight)
-        if weight not in known:
-            known[weight] = theories(here, plan.trained, curves)
-        found = smallest_margin(here, plan.trained, interval, curves, known[weight])
-        if found.smallest.value is None:
-            return RateThreshold.absent(str(found.smallest.reason))
-        return RateThreshold(found.smallest.value, note=f"at step {found.step} of {found.steps:,}")
-
-    return threshold
-
-
 def predict_rows(
     equilibria: tuple[Equilibrium, ...],
     cells: Hyper,
     progress: Callable[[int, int], None] = _silent,
-    along: Along | None = None,
 ) -> Predicted:
-    """Law, exact threshold and onset of every row; with `along` the threshold alone, of the row's whole run."""
+    """Law, exact threshold and onset of every row."""
     by_weight = {g.kl_weight: g.linear for g in equilibria}
     result = Predicted([], [], [], [], [])
     total = len(cells.momentum)
@@ -145,12 +117,6 @@ def predict_rows(
         zip(cells.momentum, cells.kl_weight, cells.refresh_interval, strict=True)
     ):
         linear, setting = by_weight[float(weight)], (interval.item(), float(momentum))
-        if along is not None:
-            result.exact.append(along(float(momentum), interval.item(), float(weight)))
-            for column in (result.law, result.onset, result.oscillator_onset, result.undelayed):
-                column.append(RateThreshold.absent(NOT_ALONG))
-            progress(i + 1, total)
-            continue
         result.law.append(linear.law(*setting))
         exact, onset = linear.threshold(*setting), linear.onset(*setting)
         late = exact.value is not None and onset.value is not None and onset.value > exact.value * (1 + SAME)
@@ -199,8 +165,6 @@ def collect_rows(
 
 def unmeasured_reason(plan: SweepPlan, equilibrium: Equilibrium) -> str | None:
     """Why a drift's rows at a KL weight have no measured thresholds, or None."""
-    if plan.moving:
-        return plan.moving
     if not equilibrium.point.exists:
         return equilibrium.point.reason
     if draws(plan.learner.staleness):

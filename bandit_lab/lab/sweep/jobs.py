@@ -19,15 +19,15 @@ from bandit_lab.lab.sweep.plan import CHUNK_RUNS, SweepPlan
 from bandit_lab.lab.sweep.runs import Judge, outcome_arrays, run_arrays
 from bandit_lab.measure import displaced
 from bandit_lab.measure.growth import PERIODS, time_scale
-from bandit_lab.simulation import UNIT, fast, off_policy as distances, run
+from bandit_lab.simulation import UNIT, fast, run
 from bandit_lab.simulation.engine import WIDTH, Route, route
 from bandit_lab.simulation.fast import DEFAULT_GENERATOR
 
 _LEARNER = (
-    *("bandit", "advantage", "estimator", "staleness", "proximal_interval", "optimizer"),
+    *("bandit", "advantage", "estimator", "staleness", "optimizer"),
     *("group_size", "prompts", "kl_estimator", "sampler", "correction", "entropy_weight", "batch_reuse", "plugins"),
 )
-BOUNDARY, ONSET, SAMPLED, OFF_POLICY = "boundary", "onset of oscillation", "sampled runs", "off-policy record"
+BOUNDARY, ONSET, SAMPLED = "boundary", "onset of oscillation", "sampled runs"
 SEED_STEPS = {"fast": 2**28, "reference": 2**24}  # of a chunk of sampled runs: some seconds
 ROW_CELLS = 2**14  # rows x learning rates of a chunk of thresholds: about ten seconds with compilation
 
@@ -226,24 +226,6 @@ class RunsWork:
             for part in [self._part(slice(i, i + cells))]
             for first in range(0, self.seeds, seeds)
         ]
-
-
-class DistancesWork(RunsWork):
-    """How far off policy the first runs of cells [C] are, at every update: `Distance` of arrays [C, T]."""
-
-    kind = OFF_POLICY
-
-    def compute(self) -> Mapping[str, np.ndarray]:
-        how: dict[str, Any] = {"steps": self.steps, "seeds": self.seeds, "seed": self.plan.settings.seed}
-        each = [
-            distances.off_policy(self.plan.trained, Hyper(*cell), initial=start, dtype=self.dtype.type, **how)
-            for *cell, start in zip(*self.cells, self.starts, strict=True)
-        ]
-        return {name: np.stack(column) for name, column in zip(each[0]._fields, zip(*each, strict=True), strict=True)}
-
-    def cut(self) -> list[RunsWork]:
-        length = max(1, SEED_STEPS["reference"] // (self.steps * self.seeds))
-        return [self._part(slice(i, i + length)) for i in range(0, len(self.index), length)]
 
 
 def chunk_shape(plan: SweepPlan, steps: int, cells: int, seeds: int) -> tuple[int, int]:

@@ -14,10 +14,9 @@ from bandit_lab import _checks
 from bandit_lab.app import engine
 from bandit_lab.app.settings import grid
 from bandit_lab.app.settings.config import TRACED, SweepSettings
-from bandit_lab.bandits import has_clock
-from bandit_lab.grpo import Learner, Schedule, learner_at
+from bandit_lab.grpo import Learner, Schedule
 from bandit_lab.lab.predict import build
-from bandit_lab.simulation import UNIT, off_policy as distances, route
+from bandit_lab.simulation import UNIT, route
 from bandit_lab.simulation.engine import WIDTH
 
 GIB = 2**30
@@ -68,16 +67,9 @@ class SweepPlan:
     peaks: np.ndarray | None
 
     @property
-    def moving(self) -> str | None:
-        """Why no one fixed point belongs to a run, or None."""
-        if "kl_weight" in self.curves or has_clock(self.trained.bandit):
-            return build.moving_reason(self.curves, self.trained)
-        return None
-
-    @property
     def unjudged(self) -> str | None:
         """Why no run is given an outcome, or None."""
-        return build.moving_reason(self.curves, self.trained) if self.curves else self.moving
+        return build.ON_A_SCHEDULE if self.curves else None
 
     def sampled_steps(self, momentum: float, interval: float) -> int:
         """Length of a sampled run: long enough in blocks to show growth just above the threshold."""
@@ -124,14 +116,11 @@ def prepare(settings: SweepSettings, explicit: frozenset[str]) -> SweepPlan:
     multiples = multiples if peaks is None else peaks / peaks.max()
     everything = np.concatenate([axes["refresh_interval"], intervals])
     trained = build.build_learner(settings, float(everything.max()))
-    learner = learner_at(trained, 0)
+    learner = trained
     if curves:
         trained = replace(trained, schedule=Schedule(**curves))
     if sampling:
         route(trained, "sampled", settings.path)
-    if settings.off_policy:
-        _checks.require(sampling, "off_policy", "false with exact dynamics: nothing is drawn", True)
-        distances.check(trained)
     reason = build.check_drift(learner, settings.dynamics)
     plan = SweepPlan(
         asked,
@@ -146,13 +135,11 @@ def prepare(settings: SweepSettings, explicit: frozenset[str]) -> SweepPlan:
         momenta,
         intervals,
         multiples,
-        "steps" in explicit or bool(curves) or has_clock(trained.bandit),
+        "steps" in explicit or bool(curves),
         trained,
         curves,
         peaks,
     )
-    by_rate = settings.boundary == "learning_rate"
-    _checks.require(by_rate or not plan.moving, "boundary", f"learning_rate ({plan.moving})", settings.boundary)
     check_memory(plan)
     return plan
 
@@ -224,14 +211,7 @@ def bytes_needed(plan: SweepPlan) -> int:
     width = WIDTH["sampled"]
     state = 16 * parameters * (plan.learner.horizon + 4) + 12 * (plan.longest + 1)
     runs = 2 * width.cells * width.seeds  # two blocks in flight
-    fine += bytes_of_record(plan)
     return fine + chunk + plan.sampled_rows * len(plan.multiples) * 500 + runs * state + bytes_of_draws(plan)
-
-
-def bytes_of_record(plan: SweepPlan) -> int:
-    """Size of the off-policy record, twice: of its chunks and of its results."""
-    numbers = len(distances.UNITS) * plan.sampled_rows * len(plan.multiples) * plan.longest
-    return 16 * numbers if plan.settings.off_policy else 0
 
 
 def bytes_of_draws(plan: SweepPlan) -> int:
@@ -252,7 +232,7 @@ def disk_needed(plan: SweepPlan) -> int:
     cells = plan.sampled_rows * len(plan.multiples)
     units = -(-plan.settings.seeds // UNIT)
     of_cell = 16 * (units + 1) * (plan.longest + 1) + (42 * plan.settings.seeds if keeps_runs(plan) else 0)
-    return cells * of_cell + bytes_of_record(plan)
+    return cells * of_cell
 
 
 def keeps_runs(plan: SweepPlan) -> bool:

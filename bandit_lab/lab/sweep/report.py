@@ -12,7 +12,6 @@ from bandit_lab.app.document.value import number
 from bandit_lab.app.settings.config import SweepSettings
 from bandit_lab.app.settings.grid import log_spaced_choice
 from bandit_lab.app.terminal import report
-from bandit_lab.bandits import has_clock
 from bandit_lab.lab.sweep import rows
 from bandit_lab.lab.sweep.compute import Computed
 from bandit_lab.lab.sweep.exact import Equilibrium
@@ -196,7 +195,7 @@ def _what(plan: SweepPlan) -> str:
 def _not_used(plan: SweepPlan) -> list[str]:
     """What was set of sampled runs where there are none."""
     dynamics, usual = plan.settings.dynamics, SweepSettings()
-    names = ["seeds", "sampled", "keep_runs", "rng", "path"] + ["steps"] * (not (plan.curves or plan.moving))
+    names = ["seeds", "sampled", "keep_runs", "rng", "path"] + ["steps"] * (not plan.curves)
     names += ["group_size", "prompts"] * (dynamics == "mean_field")
     changed = [name for name in names if getattr(plan.settings, name) != getattr(usual, name)]
     told = changed and dynamics != "sampled"
@@ -204,17 +203,11 @@ def _not_used(plan: SweepPlan) -> list[str]:
 
 
 def _moving(plan: SweepPlan) -> list[str]:
-    """What a schedule or a clock means for the numbers that follow."""
+    """What a schedule means for the numbers that follow."""
     if plan.unjudged is None:
         return []
-    names, clock = " and ".join(plan.curves), has_clock(plan.trained.bandit)
-    lines = [f"{names} on a schedule: values here are the largest ones of {plan.settings.steps:,} updates."]
-    lines = lines * bool(names) + ["The bandit changes: fixed point and stiffness are those of step 0."] * clock
-    if plan.moving:
-        lines.append(
-            "The exact threshold is the largest learning rate by which no step of the run, taken alone, loses it."
-        )
-    return [*lines, f"No run is given an outcome unless it ends at one arm ({plan.unjudged})."]
+    peak = f"learning_rate on a schedule: values here are the largest ones of {plan.settings.steps:,} updates."
+    return [peak, f"No run is given an outcome unless it ends at one arm ({plan.unjudged})."]
 
 
 def _engine(plan: SweepPlan) -> dict[str, Any]:

@@ -19,11 +19,10 @@ from bandit_lab.app.settings.config import Settings
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.lab.predict.linear import LinearTheory, noise_covariance, stationary_stds
 from bandit_lab.lab.sweep.exact import DriftResult, Predicted, values
-from bandit_lab.lab.sweep.jobs import OFF_POLICY, SAMPLED, DistancesWork, RunsWork, take
+from bandit_lab.lab.sweep.jobs import RunsWork, take
 from bandit_lab.lab.sweep.plan import SweepPlan, keeps_runs
 from bandit_lab.lab.sweep.runs import Judge, StoredRuns
 from bandit_lab.simulation import Summary
-from bandit_lab.simulation.off_policy import MOST_SEEDS, UNITS
 
 NUDGE = 1e-3  # of the way from the fixed point to the initial policy
 CEILING_SHARE = 0.75  # of the way from the fixed point to the best arm's reward: the largest departure that is noise
@@ -36,8 +35,7 @@ class SampledPlan:
     """Sampled runs to be made. Q rows (momentum, KL weight, refresh interval), P learning rates each, S seeds.
 
     steps: [Q] length of the runs of each row. learning_rate, noise_scale: [Q, P]. reasons: [Q] why a row's runs cannot
-    be judged. chunks: the work, on cells numbered row by row. keep: whether single runs are kept. distances: work on
-    the off-policy record of the same cells, where it is asked for.
+    be judged. chunks: the work, on cells numbered row by row. keep: whether single runs are kept.
     """
 
     rows: Hyper
@@ -48,12 +46,6 @@ class SampledPlan:
     chunks: list[RunsWork]
     keep: bool
     judge: Judge
-    distances: list[RunsWork]
-
-    @property
-    def work(self) -> dict[str, list[RunsWork]]:
-        """All of it, by its kind."""
-        return {SAMPLED: self.chunks} | ({OFF_POLICY: self.distances} if self.distances else {})
 
 
 @dataclass(frozen=True)
@@ -101,24 +93,12 @@ def plan_sampled(plan: SweepPlan, drift: DriftResult | None, rows: Hyper, rates:
     steps = np.array([plan.sampled_steps(*setting) for setting in lengths])
     cells = Hyper(rates.ravel(), *(np.repeat(column, per_row) for column in rows[1:]))
     chunks: list[RunsWork] = []
-    recorded: list[RunsWork] = []
     for length in np.unique(steps):
         index = np.flatnonzero(np.repeat(steps == length, per_row))
         some, start = take(cells, index), starts[index // per_row]
         whole = RunsWork(plan, int(length), index, some, start, reward.ravel()[index], 0, settings.seeds, keep, judge)
         chunks += whole.cut()
-        if settings.off_policy:
-            recorded += DistancesWork(**vars(whole) | {"seeds": min(settings.seeds, MOST_SEEDS)}).cut()
-    return SampledPlan(rows, steps, rates, std, reasons, chunks, keep, judge, recorded)
-
-
-def collect_distances(planned: SampledPlan, store: ChunkStore, report: Report, updates: int) -> dict[str, np.ndarray]:
-    """The off-policy record, [Q, P, updates] each; NaN beyond a run's own length and where a chunk failed."""
-    found = {name: np.full((planned.learning_rate.size, updates), np.nan) for name in UNITS}
-    for number, (chunk, key) in enumerate(zip(planned.distances, report.keys, strict=True)):
-        for name, part in {} if number in report.failed else store.load(key).items():
-            found[name][chunk.index, : chunk.steps] = part
-    return {name: column.reshape(*planned.learning_rate.shape, updates) for name, column in found.items()}
+    return SampledPlan(rows, steps, rates, std, reasons, chunks, keep, judge)
 
 
 def collect_sampled(plan: SweepPlan, planned: SampledPlan, store: ChunkStore, report: Report) -> SampledResult:
@@ -187,7 +167,7 @@ def _starts(plan: SweepPlan, drift: DriftResult | None, rows: Hyper) -> np.ndarr
     """Parameters [Q, D] at step 0."""
     initial = np.asarray(plan.learner.bandit.initial_parameters)
     starts = np.tile(initial, (len(rows.momentum), 1))
-    if plan.settings.sampled.start == "initial" or drift is None or plan.moving:
+    if plan.settings.sampled.start == "initial" or drift is None:
         return starts
     for q, weight in enumerate(rows.kl_weight):
         point = drift.equilibrium(float(weight)).point

@@ -11,13 +11,12 @@ from bandit_lab._types import Outcome
 from bandit_lab.app.settings.config import Settings, SimulationSettings
 from bandit_lab.app.settings.grid import value_of
 from bandit_lab.app.settings.schema import RunSettings
-from bandit_lab.bandits import has_clock
-from bandit_lab.grpo import Hyper, Learner, Schedule, averages, resampled
+from bandit_lab.grpo import Hyper, Learner, Schedule
 from bandit_lab.lab.predict import build
 from bandit_lab.lab.predict.linear import LinearTheory, linearise
 from bandit_lab.lab.sweep.dataset import OUTCOME, UNITS
 from bandit_lab.lab.sweep.sampled import classify, noise_scale
-from bandit_lab.simulation import Runs, off_policy as distances
+from bandit_lab.simulation import Runs
 from bandit_lab.simulation.fast import DEFAULT_GENERATOR
 
 if TYPE_CHECKING:
@@ -50,30 +49,19 @@ def simulated_grid(
     )  # fmt: skip
 
 
-def simulated(
-    settings: SimulationSettings, curves: bool | None = False, off_policy: bool | None = None
-) -> "xarray.Dataset":
-    """Run the setting; with `curves` the reward of every seed is kept, with `off_policy` what that function measures.
-
-    off_policy: None for true where drawn answers are another law's than the policy's that acts and one acts at once.
-    Raises ValueError for anything out of range.
-    """
+def simulated(settings: SimulationSettings, curves: bool | None = False) -> "xarray.Dataset":
+    """Run the setting; with `curves` the reward of every seed is kept. Raises ValueError for anything out of range."""
     build.check_runs(settings)
     schedules = build.scheduled(settings)
     rule = build.interval_rule(settings)
     interval = value_of("refresh_interval", "refresh_interval", settings.refresh_interval, rule)
     learner = build.build_learner(settings, float(interval))
     sampled = settings.dynamics == "sampled"
-    if off_policy is None:
-        off_policy = sampled and resampled(learner) and not averages(learner.staleness)
-    elif off_policy:
-        _checks.require(sampled, "off_policy", "false with exact dynamics: nothing is drawn", True)
-        distances.check(learner)
     if not sampled and (reason := build.check_drift(learner, settings.dynamics)):
         raise ValueError(reason)
     precision = build.precision_of(settings, learner)
-    if schedules or has_clock(learner.bandit):
-        linear, why = None, build.moving_reason(schedules, learner)
+    if schedules:
+        linear, why = None, build.ON_A_SCHEDULE
     else:
         linear, why = _fixed_point(settings, learner) if sampled else (None, NOTHING_DRAWN)
     largest, factors = build.largest_and_factors(schedules)
@@ -102,15 +90,6 @@ def simulated(
     if curves:
         every = simulation.trajectories(learner, settings.dynamics, cells, **how)[0]
         found["reward"] = (("seed", "step"), every, {"units": "reward", "long_name": "expected reward"})
-    if off_policy:
-        import xarray
-
-        seen = distances.off_policy(learner, cell, **{key: how[key] for key in ("steps", "seeds", "seed", "dtype")})
-        at = xarray.DataArray(np.arange(settings.steps), dims="update", attrs={"units": "updates done"})
-        found = found.assign_coords(update=at)
-        about = {"seeds": min(how["seeds"], distances.MOST_SEEDS)}
-        for name, values in seen._asdict().items():
-            found[name] = ("update", values, {"units": distances.UNITS[name], **about})
     return found
 
 

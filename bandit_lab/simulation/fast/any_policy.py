@@ -20,7 +20,6 @@ from bandit_lab._barrier import materialize
 from bandit_lab._elementary import exp, log
 from bandit_lab._numerics import leading_max, leading_sum, leading_sum_of
 from bandit_lab._types import Array
-from bandit_lab.grpo import Acted
 from bandit_lab.simulation.fast import by_definition, many_arms
 from bandit_lab.simulation.fast.advantages import scales
 from bandit_lab.simulation.fast.lanes import unit_uniform
@@ -187,8 +186,7 @@ def probabilities(policy: Policy) -> Array:
 def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Array, Array]:
     """(ascent direction [D, L], share of silent groups [L]) at one step. See `many_arms.ascent`."""
     if job.program.by_definition:
-        behaviour = acting.logits if job.proximal is None else Acted(acting.logits, job.proximal.logits)
-        return by_definition.ascent(job, current.logits, behaviour, step)
+        return by_definition.ascent(job, current.logits, acting.logits, step)
     prompts, at = job.learner.prompts, acting if job.learner.estimator.at_snapshot else current
     one = _group_of_any_context if job.program.contexts > 1 else _group
     if job.program.dynamics == "mean_field":
@@ -240,7 +238,7 @@ def _infinite_groups(job: Job, acting: Policy, current: Policy) -> tuple[Array, 
             return Row(here(x.log), here(x.weights), jnp.ones_like(x.reward), x.reward)
 
         row = row_of(acting)
-        change = _change(job, row, row if current is acting else row_of(current), row_of)
+        change = _change(job, row, row if current is acting else row_of(current))
         return many_arms.infinite_group(local, row, change)
 
     if contexts == 1:
@@ -263,14 +261,14 @@ def _infinite_groups(job: Job, acting: Policy, current: Policy) -> tuple[Array, 
 def _group(job: Job, acting: Policy, current: Policy, group: Array) -> tuple[Array, Array, Array]:
     """(signal, frequency [K, L], silent [L]) of one group of the only context."""
     row = _row(acting)
-    change = _change(job, row, row if current is acting else _row(current), _row)
+    change = _change(job, row, row if current is acting else _row(current))
     return many_arms.group_signal(*many_arms.drawn_group(job, row, group), change)
 
 
-def _change(job: Job, acting: Row, current: Row, row_of: Callable[[Policy], Row]) -> many_arms.Change | None:
+def _change(job: Job, acting: Row, current: Row) -> many_arms.Change | None:
     if getattr(job.learner.estimator, "ignores_ratio", False):
         return None
-    return many_arms.change_of(acting, current, None if job.proximal is None else row_of(job.proximal))
+    return many_arms.change_of(acting, current)
 
 
 def _group_of_any_context(job: Job, acting: Policy, current: Policy, group: Array) -> tuple[Array, Array, Array]:
@@ -299,7 +297,7 @@ def _group_of_any_context(job: Job, acting: Policy, current: Policy, group: Arra
     chances, reached = (here(x[..., None]) for x in (tables.chances, tables.reached))
     local = job._replace(tables=replace(tables, chances=chances, reached=reached))
     row = row_of(acting)
-    change = _change(job, row, row if current is acting else row_of(current), row_of)
+    change = _change(job, row, row if current is acting else row_of(current))
     counts = many_arms.counts_from(local, row, words[:-1])
     signal, frequency, silent = many_arms.group_signal(local, counts, change)
     return back(materialize(signal)), back(materialize(frequency)), silent

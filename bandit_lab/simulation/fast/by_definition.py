@@ -15,14 +15,13 @@ import jax.numpy as jnp
 
 from bandit_lab._barrier import materialize
 from bandit_lab._types import Array
-from bandit_lab.grpo import Acted
 from bandit_lab.simulation.dynamics import DYNAMICS
 from bandit_lab.simulation.fast.lane_keys import WordKeys
 from bandit_lab.simulation.fast.program import Job
 from bandit_lab.simulation.lanes_last import over_lanes, spread
 
 
-def ascent(job: Job, theta: Array, behaviour: Array | Acted, step: Array) -> tuple[Array, Array]:
+def ascent(job: Job, theta: Array, behaviour: Array, step: Array) -> tuple[Array, Array]:
     """(ascent direction [D, L], share of silent groups [L]) at parameters theta, drawn from the policy at behaviour."""
     learner, dynamics, lanes = job.learner, job.program.dynamics, theta.shape[-1]
 

@@ -6,7 +6,6 @@ refresh interval, so that block starts are one branch.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -16,14 +15,12 @@ from jax import lax
 
 from bandit_lab._barrier import materialize
 from bandit_lab._types import Array
-from bandit_lab.bandits import has_clock
-from bandit_lab.grpo import Acted, Mixture, Refresh, averages
+from bandit_lab.grpo import Mixture, Refresh, averages
 from bandit_lab.simulation.fast import adam, any_policy, many_arms, two_arms
 from bandit_lab.simulation.fast.penalty import with_entropy
 from bandit_lab.simulation.fast.program import Job, Program
 from bandit_lab.simulation.fast.random_bits import age_uniform
 from bandit_lab.simulation.fast.record import Tail, Track, start_tail, start_track, track, watch, watch_silence
-from bandit_lab.simulation.lane_sparse import dense, is_sparse
 
 
 class Carry(NamedTuple):
@@ -86,18 +83,10 @@ def _at(job: Job, arms: ModuleType, step: Array) -> Job:
     return job if schedule is None else _with_bonus(job._replace(lanes=schedule.at(job.lanes, step)), arms)
 
 
-def _on_clock(job: Job, step: Array | int, later: int = 0) -> Job:
-    """The job with its bandit, and the means that it reports, as they are so much later than that step."""
-    if not has_clock(job.tables.bandit):
-        return job
-    now = jax.tree.map(dense, job.tables.bandit, is_leaf=is_sparse).at(step + later)
-    return job._replace(tables=replace(job.tables, bandit=now, means=now.true_means.reshape(-1, 1)))
-
-
 def _start(job: Job, arms: ModuleType) -> Carry:
     lanes, learner = job.lanes, job.learner
     logits = (lanes.theta[:1] - lanes.theta[1:]) * 0.5 if job.program.two_arms else lanes.theta
-    policy = arms.policy_of(_on_clock(job, 0), logits)
+    policy = arms.policy_of(job, logits)
     reward = policy.reward
     rule: Any = learner.staleness
     staleness = None
@@ -121,8 +110,6 @@ def _acting(job: Job, arms: ModuleType, step: Array, carry: Carry) -> tuple[Any,
         logits = materialize(logits)
     else:
         logits, memory = rule.behaviour(*now)
-    if isinstance(logits, Acted):
-        return Acted(*(arms.policy_of(job, one) for one in logits)), memory
     return arms.policy_of(job, logits), memory
 
 
@@ -151,7 +138,6 @@ def _means_ascents(job: Job) -> bool:
     learner, rule = job.learner, job.learner.staleness
     alone = learner.estimator.at_snapshot and getattr(learner.estimator, "ignores_ratio", False)
     alone = alone and (learner.schedule is None or learner.schedule.kl_weight is None)  # old ascents have old weights
-    alone = alone and not has_clock(job.tables.bandit)  # and old rewards
     return job.program.dynamics == "mean_field" and alone and hasattr(rule, "mean")
 
 
@@ -169,7 +155,7 @@ def _averaged(job: Job, arms: ModuleType, step: Array, carry: Carry) -> Carry:
         return _moved(job, arms, ascent, silent, step, carry._replace(staleness=memory))
     mixture, memory = rule.behaviour(carry.staleness, policy.logits, *now)
     assert isinstance(mixture, Mixture)
-    count, then = mixture.share.shape[0], _on_clock(job, step)
+    count, then = mixture.share.shape[0], job
 
     def one(place: Array, so_far: tuple[Array, Array]) -> tuple[Array, Array]:
         logits = materialize(lax.dynamic_index_in_dim(mixture.theta, place, 0, keepdims=False))
@@ -184,9 +170,7 @@ def _averaged(job: Job, arms: ModuleType, step: Array, carry: Carry) -> Carry:
 def _update(job: Job, arms: ModuleType, acting: Any, step: Array, batch: Array, carry: Carry) -> Carry:
     """One step. batch: the step whose random words draw it."""
     job = _at(job, arms, step)
-    if isinstance(acting, Acted):
-        job, acting = job._replace(proximal=acting.proximal), acting.behaviour
-    ascent, silent = arms.ascent(_on_clock(job, batch), acting, carry.policy, batch)
+    ascent, silent = arms.ascent(job, acting, carry.policy, batch)
     return _moved(job, arms, ascent, silent, step, carry)
 
 
@@ -194,7 +178,7 @@ def _moved(job: Job, arms: ModuleType, ascent: Array, silent: Array, step: Array
     """After the optimiser's step along the ascent direction."""
     policy = carry.policy
     difference, memory = _optimizer(job, "update")(-ascent, carry.optimizer, policy.logits)
-    policy = arms.policy_of(_on_clock(job, step, later=1), policy.logits + difference)
+    policy = arms.policy_of(job, policy.logits + difference)
     tail, reward = carry.tail, policy.reward
     if tail is not None:
         tail = watch(watch_silence(tail, job.program.steps, step, silent), job.program.steps, step + 1, reward)

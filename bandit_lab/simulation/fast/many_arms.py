@@ -77,7 +77,7 @@ def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Arra
 def ascent_from(job: Job, acting: Policy, current: Policy, draw: Draw) -> tuple[Array, Array]:
     """`ascent` from the group that `draw` gives for every prompt."""
     estimator, infinite = job.learner.estimator, job.program.dynamics == "mean_field"
-    change = None if getattr(estimator, "ignores_ratio", False) else change_of(acting, current, job.proximal)
+    change = None if getattr(estimator, "ignores_ratio", False) else change_of(acting, current)
     at = acting if estimator.at_snapshot else current
     distance = at.logits - job.tables.reference
     pull = job.lanes.kl_weight / at.total  # of the exact KL: its gradient is weights * (pull * distance - recoil)
@@ -102,20 +102,18 @@ def ascent_from(job: Job, acting: Policy, current: Policy, draw: Draw) -> tuple[
 
 class Change(NamedTuple):
     """From the policy that acted to the current one. ratio: [K, L] of their probabilities, which never vanish (see
-    `_elementary.exp`), so that nothing is divided by zero. fresh: of the current over the proximal policy, if any."""
+    `_elementary.exp`), so that nothing is divided by zero."""
 
     acting: Policy
     current: Policy
     ratio: Array
-    fresh: Array | None = None
 
 
-def change_of(acting: Policy, current: Policy, proximal: Policy | None = None) -> Change:
-    """The change between two policies, or three; none on policy."""
-    fresh = None if proximal is None else change_of(proximal, current).ratio
+def change_of(acting: Policy, current: Policy) -> Change:
+    """The change between two policies; none on policy."""
     if acting is current:
-        return Change(acting, current, jnp.ones_like(acting.weights), fresh)
-    return Change(acting, current, current.weights * (acting.total / current.total) / acting.weights, fresh)
+        return Change(acting, current, jnp.ones_like(acting.weights))
+    return Change(acting, current, current.weights * (acting.total / current.total) / acting.weights)
 
 
 def affine(job: Job, acting: Policy) -> tuple[Array, Array]:
@@ -218,7 +216,7 @@ def _weighted(job: Job, advantage: list[Array], share: list[Array], change: Chan
     if change is None:
         return advantage
     if not weighs_groups(job.learner):
-        shift = Shift(change.ratio, change.ratio, change.ratio, fresh=change.fresh)
+        shift = Shift(change.ratio, change.ratio, change.ratio)
         return [counted(job.learner, shift, a, s) for a, s in zip(advantage, share, strict=True)]
 
     shape, lanes = (len(share), *change.ratio.shape), change.ratio.shape[-1]

@@ -99,10 +99,9 @@ class Lanes(NamedTuple):
 
 
 class Job(NamedTuple):
-    """Everything that a lane's update needs, gathered for the functions of this room. proximal: the third policy."""
+    """Everything that a lane's update needs, gathered for the functions of this room."""
 
     program: Program
     learner: Learner
     tables: BanditTables
     lanes: Lanes
-    proximal: Any = None

@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from bandit_lab.bandits import Bandit, has_clock
+from bandit_lab.bandits import Bandit
 from bandit_lab.grpo import Learner, Refresh, averages, draws, resampled, sees_batch
 from bandit_lab.simulation.fast.advantages import scales
 from bandit_lab.simulation.fast.any_policy import LARGEST_CONTEXTS
@@ -57,7 +57,7 @@ def is_counted(learner: Learner, dynamics: str) -> bool:
     normal = needs_two_moments(learner)
     small = normal or _columns(learner) * bandit.reference_log_policy.shape[1] <= LARGEST_TABLE
     few = bandit.reference_log_policy.shape[0] <= LARGEST_CONTEXTS
-    own = not resampled(learner) and not has_clock(bandit)
+    own = not resampled(learner)
     return (bandit.exact_law or normal) and alone and own and not tokens and counts and small and few
 
 

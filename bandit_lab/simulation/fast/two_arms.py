@@ -123,8 +123,6 @@ def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Arra
         def draw(prompt: int) -> many_arms.Drawn:
             return job, _counts(job, acting, first + prompt)
 
-        if job.proximal is not None:
-            job = job._replace(proximal=both_arms(job.proximal))
         direction, silent = many_arms.ascent_from(job, both, now, draw)
         return direction[:1], silent
     at = acting if job.learner.estimator.at_snapshot else current

@@ -11,7 +11,7 @@ from grpo_clinic.diagnosis.evidence import CAUSES_FIRST
 from grpo_clinic.diagnosis.severity import YOUNG
 from grpo_clinic.readers import Curve, RewardScale, Series
 
-from bandit_lab.lab.sick_runs.plant import load
+from experiments.shared.sick_runs.plant import load
 
 ROOT = Path(__file__).parents[3]
 spec = importlib.util.spec_from_file_location("clinic", ROOT / "experiments/grading/clinic.py")

@@ -63,7 +63,7 @@ class GroupUpdate(NamedTuple):
 
 
 class NoisyPath(NamedTuple):
-    """A closed path seen as means over stretches of updates, as of `measure.averaged_path`.
+    """A closed path seen as means over stretches of updates, as the measurement sees them.
 
     mean: [T, D] parameters. spread: [T] root of the mean square of a run's distance from its mean, in parameters.
     """

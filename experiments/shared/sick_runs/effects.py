@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from grpo_clinic.diagnosis import FAILURES
 
-from bandit_lab.lab.sick_runs.simulate import Simulated
+from experiments.shared.sick_runs.simulate import Simulated
 
 
 def effects(run: Simulated, about: dict[str, Any]) -> dict[str, float]:

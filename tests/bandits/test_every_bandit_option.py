@@ -43,14 +43,6 @@ def two_arm(rewards=(0.9, 0.1), **options):
     return k_arm(rewards, **options)
 
 
-def drifting(rewards=(0.9, 0.1), **options):
-    """At step 0; the others are in `test_a_moving_bandit_is_the_one_of_its_step`."""
-    return k_arm(rewards, **options)
-
-
-switched = drifting
-
-
 def gaussian(rewards=(1.0, 0.5, 0.0), stds=(0.5, 0.5, 0.5), **options):
     return k_arm(rewards, kind="fixed", **options) | {"variances": np.array([stds]) ** 2}
 
@@ -143,15 +135,13 @@ def neural(contexts=2, vocabulary=2, length=2, task="parity", width=8, depth=1, 
 
 BY_HAND = {"k_arm": k_arm, "two_arm": two_arm, "gaussian": gaussian, "modes": modes, "proxy": proxy,
            "noisy_verifier": noisy_verifier, "contextual": contextual, "sequence": sequence,
-           "neural": neural, "drifting": drifting, "switched": switched}  # fmt: skip
+           "neural": neural}  # fmt: skip
 LOGITS = {"reference_logits": (0.3, -0.2), "initial_logits": (0.5, 0.1)}
 OF_THREE = {"reference_logits": (0.3, -0.2, 0.1), "initial_logits": (0.5, 0.1, -0.3)}
 VARIED = {
     "k_arm": {"rewards": (0.2, 0.9, 0.5, 0.3, 0.1), "kind": "fixed", "reference_logits": (0.1, 0.2, 0.3, -0.5, 0.0),
               "initial_logits": (0.1, 0.2, 0.3, -0.5, 0.0)},
     "two_arm": {"rewards": (0.3, 0.6), "kind": "fixed", **LOGITS},
-    "drifting": {"rewards": (0.3, 0.6), **LOGITS},
-    "switched": {"rewards": (0.3, 0.6), **LOGITS},
     "gaussian": {"rewards": (0.1, 0.4, -0.3), "stds": (0.3, 0.5, 0.8), **OF_THREE},
     "modes": {"rewards": (0.2, 0.9, 0.1, 0.3), "sizes": (1, 2, 1, 3), "spread": 0.7, "seed": 3},
     "proxy": {"rewards": (0.2, 0.6, 0.3), "true_rewards": (0.5, 0.1, 0.9), "kind": "fixed", **OF_THREE},
@@ -165,12 +155,9 @@ VARIED = {
     "neural": {"contexts": 3, "vocabulary": 3, "length": 3, "task": "copy", "width": 5, "depth": 2, "high": 0.7,
                "low": 0.2, "scale": 2.5, "seed": 5, "rewards": [[0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8]]},
 }  # fmt: skip
-MOVING = "test_a_moving_bandit_is_the_one_of_its_step"
 BESIDE = {("modes", "seed"): {"spread": 0.7}}
 """Options without which another one does nothing."""
 ELSEWHERE = {
-    **{("drifting", option): MOVING for option in ("later", "first", "last")},
-    **{("switched", option): MOVING for option in ("later", "step")},
     ("neural", "architecture"): "test_the_parameters_of_an_architecture_are_those_of_its_layers",
     ("neural", "pretrained"): "test_a_taught_network_is_as_right_as_asked",
 }
@@ -246,24 +233,6 @@ def test_a_bandit_is_the_one_by_hand(name, option):
         parts = [(other[part], expected[part]) for part in found]
         same = all(np.shape(a) == np.shape(b) and np.allclose(a, b, atol=1e-3) for a, b in parts)
         assert not same or np.max(np.abs(other["policy"](theta) - expected["policy"](theta))) > 1e-3
-
-
-def test_a_moving_bandit_is_the_one_of_its_step():
-    """Law of every step to 1e-12; all else stays. Planted: each option left out is another bandit at some step."""
-    drift = {"rewards": (0.8, 0.3, 0.5), "later": (0.2, 0.6, 0.4), "first": 3, "last": 13}
-    switch = {"rewards": (0.8, 0.3, 0.5), "later": (0.2, 0.6, 0.4), "step": 7}
-    shares = {"drifting": lambda t: np.interp(t, [3, 13], [0, 1]), "switched": lambda t: float(t >= 7)}
-    for name, options in (("drifting", drift), ("switched", switch)):
-        bandit, seen = BANDITS.build(name, options), []
-        for t in range(20):
-            share, now = shares[name](t), bandit.at(t)
-            means = (1 - share) * np.array(options["rewards"]) + share * np.array(options["later"])
-            np.testing.assert_allclose(now.law.probabilities[0], np.stack([1 - means, means], axis=-1), atol=1e-12)
-            np.testing.assert_array_equal(now.reference_log_policy, bandit.reference_log_policy)
-            seen.append(means)
-        for left_out in set(options) - {"rewards", "later"}:
-            other = BANDITS.build(name, {key: value for key, value in options.items() if key != left_out})
-            assert np.abs(np.array([other.at(t).law.means[0] for t in range(20)]) - seen).max() > 1e-3, left_out
 
 
 @pytest.mark.parametrize("task", sorted(RIGHT))

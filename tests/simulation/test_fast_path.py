@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bandit_lab.bandits.moving import drifting
 from settings import cells, learner, nightly_but
 
 from bandit_lab.app.plugins import registries
@@ -180,7 +179,6 @@ ANY_POLICY = {
     "gaussian, two arms, rloo": variant("rloo", gaussian((1.0, 0.4), (0.3, 0.8)), staleness="lag", interval=2),
     "one logit, normal": variant(bandit=one_normal_logit()),
     "gaussian, clipped": variant(bandit=gaussian(), interval=3, estimator=Clipped(0.05)),
-    "drifting": variant(bandit=drifting((0.8, 0.55, 0.2), (0.3, 0.55, 0.9), 5, 15), interval=3),
     "gaussian, median": variant("median", gaussian(), staleness="random_mean", interval=0.3, horizon=5),
 }
 """Policies with parameters of their own, and what is drawn action by action."""
@@ -228,7 +226,6 @@ def planted(name):
         "gaussian, two arms, rloo": (replace(trained, bandit=gaussian((1.0, 0.4), (0.3, 0.9))), grid),
         "one logit, normal": (replace(trained, bandit=one_normal_logit(std=0.45)), grid),
         "batch_std, three prompts": (replace(trained, advantage=GRPO()), grid),
-        "drifting": (replace(trained, bandit=drifting((0.8, 0.55, 0.2), (0.3, 0.55, 0.9), 6, 16)), grid),
     }.get(name)
 
 

@@ -1,59 +1,68 @@
 """`explore`: the stability map as one page that a browser opens without a network."""
 
 import html
+import json
 import os
 import sys
 import webbrowser
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
+from bandit_lab._names import one_of
 from bandit_lab.app.chunks import durable
 from bandit_lab.app.folder.outputs import begins, file_in
-from bandit_lab.app.folder.store import manifest_of
+from bandit_lab.app.folder.store import settings_in
 from bandit_lab.app.runner import default_folder
 from bandit_lab.app.terminal import report
 from bandit_lab.app.terminal.errors import stopped_by_disk
 from bandit_lab.app.terminal.progress import Progress
-from bandit_lab.lab.explore import overlays
-from bandit_lab.lab.explore.page import HEAD, page
 from bandit_lab.lab.explore.settings import ExploreSettings
-from bandit_lab.lab.explore.start import start
+from bandit_lab.lab.explore.tables import INTERVALS, MODELS, measured, predicted, tables
+from bandit_lab.lab.predict import build
 
 PAGE = "map.html"
+HEAD = '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="bandit_lab explore">'
+"""How the page begins."""
 FRAME = 900
 """Height of the page in a notebook, pixels."""
+OF_SWEEP = ("bandit", "advantage", "estimator", "optimizer", "kl_weight", "group_size", "dynamics")
+"""Settings that the page takes from a sweep, where they are not given."""
 
 
 @dataclass(frozen=True)
 class ExplorePlan:
-    """Checked settings, the page's first setting, what is laid into the map, and a file that can be written."""
+    """Checked settings, what a sweep has measured, and a file that can be written."""
 
     settings: ExploreSettings
-    start: dict[str, Any]
-    sweep: Path | None
+    rows: list[dict[str, Any]]
     output: Path
 
 
 def prepare(settings: ExploreSettings, explicit: frozenset[str]) -> ExplorePlan:
     """Check everything and read what is laid into the map. Raises ValueError."""
-    given = frozenset(key.partition(".")[0] for key in explicit)
-    folder = settings.paths[0] if settings.paths else None
-    one = len(settings.paths) < 2 and (folder is None or manifest_of(Path(folder)) is not None)
-    _checks.require(one, "paths", "one sweep's folder", ", ".join(settings.paths))
-    output = _page_file(settings)
-    sweep = None
-    if folder is not None:
-        sweep, own = overlays.sweep_folder(folder)
-        settings = overlays.settings_of_sweep(own, settings, given, sweep)
-    return ExplorePlan(settings, start(settings), sweep, output)
-
-
-def _page_file(settings: ExploreSettings) -> Path:
-    if settings.run_dir is None:
-        return default_folder("explore") / PAGE
-    return file_in(settings.run_dir, PAGE, begins(HEAD), settings.paths)
+    given = {key.partition(".")[0] for key in explicit}
+    _checks.require(len(settings.paths) < 2, "paths", "one sweep's folder", ", ".join(settings.paths))
+    rows: list[dict[str, Any]] = []
+    if settings.paths:
+        folder = Path(settings.paths[0])
+        rows, own = measured(folder), settings_in(folder) or {}
+        settings = ExploreSettings(**asdict(settings) | {key: own[key] for key in OF_SWEEP if key not in given})
+    name = settings.staleness.get("name", "")
+    _checks.require(name in MODELS, "staleness", one_of(name, MODELS), name)
+    largest = INTERVALS[-1]
+    inside = 1 <= settings.refresh_interval <= largest
+    _checks.require(inside, "refresh_interval", f"1 to {largest} on the page", settings.refresh_interval)
+    build.check_scalars(predicted(settings))
+    build.build_learner(predicted(settings), float(largest))
+    folder_given = settings.run_dir is not None
+    output = (
+        file_in(str(settings.run_dir), PAGE, begins(HEAD), settings.paths)
+        if folder_given
+        else default_folder("explore") / PAGE
+    )
+    return ExplorePlan(settings, rows, output)
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,12 +83,23 @@ class Map:
 
 def made(plan: ExplorePlan) -> Map:
     """The page of a checked plan. Writes nothing."""
-    begin = plan.start
-    sweep = None if plan.sweep is None else overlays.sweep_cells(plan.sweep)
-    if sweep is not None and begin["momentum"] not in sweep["momenta"]:
-        begin = {**begin, "momentum": sweep["momenta"][0]}
-    text = page({"start": begin, "run": None, "sweep": sweep})
-    return Map(text, () if sweep is None else (sweep["words"],))
+    settings = plan.settings
+    start = {
+        "model": settings.staleness["name"],
+        "momentum": float(settings.momentum),
+        "interval": int(settings.refresh_interval),
+        "rate": float(settings.learning_rate),
+    }
+    names = [getattr(settings, key)["name"] for key in ("bandit", "advantage", "estimator", "optimizer")]
+    words = f"{', '.join(names)}; KL weight {settings.kl_weight:g}, G = {settings.group_size}"
+    given = {"start": start, "words": words, "tables": tables(settings), "measured": plan.rows}
+    data = json.dumps(given, allow_nan=False).replace("<", "\\u003c")  # no name of a setting ends the script
+    parts = Path(__file__).parent / "page"
+    body = (parts / "index.html").read_text(encoding="utf-8")
+    script = (parts / "map.js").read_text(encoding="utf-8")
+    text = HEAD + body.replace("/*GIVEN*/", data).replace("/*SCRIPT*/", script)
+    told = (f"{len(plan.rows)} thresholds measured by the sweep {settings.paths[0]}",) if plan.rows else ()
+    return Map(text, told)
 
 
 def write(plan: ExplorePlan, found: Map) -> bool:
@@ -96,7 +116,7 @@ def write(plan: ExplorePlan, found: Map) -> bool:
 
 def execute(plan: ExplorePlan, folder: Any, progress: Progress) -> Path:
     """Write the page and show it. Returns its path, the last line of stdout."""
-    with progress.stage("page"):
+    with progress.stage("thresholds and example runs"):
         found = made(plan)
     shown = write(plan, found)
     size = f"{len(found.html.encode()) / 1e6:.1f} MB"

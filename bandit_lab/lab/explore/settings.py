@@ -11,7 +11,7 @@ class ExploreSettings(ShellSettings):
     """Settings of `explore`. The learner's are those of `predict`, for what the page can compute."""
 
     bandit: dict[str, Any] = group(
-        "two_arm", "2 to 6 arms; its options: bandit.rewards, ...", PROBLEM, names=("two_arm", "k_arm")
+        "two_arm", "what is learned; its options: bandit.rewards, ...", PROBLEM, names=("two_arm", "k_arm")
     )
     paths: list[str] = setting([], "paths", "a sweep's run folder; a plain argument", PROBLEM)
     advantage: dict[str, Any] = group("grpo", "from rewards to advantages", names=("grpo", "dr_grpo", "rloo"))
@@ -20,7 +20,7 @@ class ExploreSettings(ShellSettings):
         "refresh", "which old policy acts: models A, B and C", names=("refresh", "lag", "pipeline")
     )
     optimizer: dict[str, Any] = group("sgd", "momentum's convention", names=("sgd", "sgd_ema", "nesterov"))
-    refresh_interval: int = setting(8, "steps", "N, 1 to 128", LEARNER)
+    refresh_interval: int = setting(8, "steps", "N, 1 to 64", LEARNER)
     learning_rate: float = setting(0.1, "logits per unit gradient", "eta > 0", LEARNER)
     momentum: float = setting(0.9, "", "mu, 0 to 0.99", LEARNER)
     kl_weight: float = setting(1.0, "reward per nat", "beta, 0 to 10", LEARNER)

@@ -23,8 +23,12 @@ from bandit_lab.lab.explore.tables import INTERVALS, MODELS, measured, predicted
 from bandit_lab.lab.predict import build
 
 PAGE = "map.html"
-HEAD = '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="bandit_lab explore">'
-"""How the page begins."""
+HEAD = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="generator" content="bandit_lab explore">"""
+
 FRAME = 900
 """Height of the page in a notebook, pixels."""
 OF_SWEEP = ("bandit", "advantage", "estimator", "optimizer", "kl_weight", "group_size", "dynamics")

@@ -1,4 +1,4 @@
-"""The numbers of the page: thresholds and onsets as `predict` has them, example runs of the mean update, a sweep's rows."""
+"""The numbers of the page: thresholds and onsets as `predict` has them, runs of the mean update, a sweep's rows."""
 
 import json
 from dataclasses import fields
@@ -13,7 +13,7 @@ from bandit_lab.app.settings.config import PredictSettings
 from bandit_lab.grpo import Hyper
 from bandit_lab.lab.explore.settings import ExploreSettings
 from bandit_lab.lab.predict import build
-from bandit_lab.lab.predict.linear import LinearTheory, linearise
+from bandit_lab.lab.predict.linear import linearise
 from bandit_lab.measure import find_fixed_point
 
 MODELS = {"refresh": "A", "lag": "B", "pipeline": "C"}
@@ -44,31 +44,40 @@ def tables(settings: ExploreSettings) -> dict[str, Any]:
         linear = linearise(learner, chosen, dynamics, chosen.kl_weight)
         if linear.policy is None:
             raise ValueError(f"kl_weight: expected a setting with a fixed point, got none ({linear.reason})")
+        limits = [[linear.threshold(interval, momentum).value for interval in INTERVALS] for momentum in momenta]
+        onsets = [[linear.onset(interval, momentum).value for interval in INTERVALS] for momentum in momenta]
+        curves = _runs(learner, dynamics, momenta, limits, chosen.kl_weight)
         rows = [
-            {
-                "threshold": [linear.threshold(interval, momentum).value for interval in INTERVALS],
-                "onset": [linear.onset(interval, momentum).value for interval in INTERVALS],
-                "runs": _runs(learner, dynamics, linear, momentum, chosen.kl_weight),
-            }
-            for momentum in momenta
+            dict(zip(("threshold", "onset", "runs"), row, strict=True))
+            for row in zip(limits, onsets, curves, strict=True)
         ]
         found["models"][model] = rows
         found |= {"stiffness": float(linear.largest), "reward": float(linear.expected_reward or 0.0)}
     return found
 
 
-def _runs(learner: Any, dynamics: str, linear: LinearTheory, momentum: float, kl_weight: float) -> list[Any]:
-    """Expected reward of the mean update that begins beside the fixed point."""
-    limits = [linear.threshold(interval, momentum).value or 1.0 for interval in RUN_INTERVALS]
-    rates = np.array([[limit * ratio for ratio in RATIOS] for limit in limits])
+def _runs(learner: Any, dynamics: str, momenta: list[float], limits: list[Any], kl_weight: float) -> list[Any]:
+    """Expected reward [momenta, intervals, ratios, steps + 1] of the mean update that begins beside the fixed point."""
+    point = find_fixed_point(learner, dynamics, kl_weight).theta
+    if point is None:
+        raise ValueError("kl_weight: expected a setting with a fixed point, got none")
+    at = [[row[INTERVALS.index(interval)] or 1.0 for interval in RUN_INTERVALS] for row in limits]
+    rates = np.multiply.outer(np.array(at), RATIOS)
+    momentum = np.broadcast_to(np.array(momenta)[:, None, None], rates.shape)
     intervals = np.broadcast_to(np.array(RUN_INTERVALS)[:, None], rates.shape)
-    cells = Hyper(rates.ravel(), np.full(rates.size, momentum), intervals.ravel(), np.full(rates.size, kl_weight))
-    point = find_fixed_point(learner, dynamics, kl_weight)
-    start = np.asarray(point.theta) + BESIDE * np.eye(len(point.theta))[0]
-    initial = np.tile(start, (rates.size, 1))
-    run = simulation.run(learner, dynamics, cells, steps=STEPS, dtype=np.float64, initial=initial, path="reference")
-    curves = run.reward_mean.reshape(*rates.shape, STEPS + 1)
-    return [[[round(float(value), 4) for value in curve] for curve in row] for row in curves]
+    cells = Hyper(rates.ravel(), momentum.ravel(), intervals.ravel(), np.full(rates.size, kl_weight))
+    start = np.asarray(point) + BESIDE * np.eye(len(point))[0]
+    run = simulation.run(
+        learner,
+        dynamics,
+        cells,
+        steps=STEPS,
+        dtype=np.float64,
+        initial=np.tile(start, (rates.size, 1)),
+        path="reference",
+    )
+    curves: list[Any] = run.reward_mean.reshape(*rates.shape, STEPS + 1).round(4).tolist()
+    return curves
 
 
 def measured(folder: Path) -> list[dict[str, Any]]:

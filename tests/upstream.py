@@ -1,4 +1,4 @@
-"""Do trainers still have the functions that the probe, the wrappers of docs/watch.md and the readers stand on?
+"""Do trainers still have the functions that the probe, the wrappers of docs/trainer.md and the readers stand on?
 
     python tests/upstream.py                    # a shallow clone of each newest source, from GitHub
     python tests/upstream.py verl=../verl       # a clone of yours, as it is checked out at its HEAD
@@ -38,15 +38,15 @@ STATEMENTS = {
         Statement(_GRPO, "GRPOTrainer._generate_and_score_completions", ("self", "inputs")),
         Statement(_ASYNC, "AsyncGRPOTrainer.log", ("self", "logs", "start_time")),
     ),
-    "verl": (  # docs/watch.md; read at 1dda039
+    "verl": (  # docs/trainer.md; read at 1dda039
         Statement("verl/utils/tracking.py", "Tracking.log", ("self", "data", "step", "backend")),
     ),
-    "openrlhf": (  # docs/watch.md; read at 3c3be62
+    "openrlhf": (  # docs/trainer.md; read at 3c3be62
         Statement(_PPO, "*.save_logs_and_checkpoints", ("self", "global_step", "logs_dict", "client_states")),
         Statement(_LOGS, "WandbLogger.log_eval", ("self", "global_step", "logs_dict")),
         Statement(_LOGS, "TensorboardLogger.log_eval", ("self", "global_step", "logs_dict")),
     ),
-    "prime_rl": (  # docs/watch.md; read at 559b447
+    "prime_rl": (  # docs/trainer.md; read at 559b447
         Statement("src/prime_rl/monitors/base.py", "Monitor.log_metrics", ("self", "metrics", "step"), True),
         Statement(
             "src/prime_rl/monitors/base.py",

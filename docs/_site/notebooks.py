@@ -35,13 +35,13 @@ def code_of(notebook: Any) -> str:
 
 
 def said(notebook: Any) -> str:
-    """All text that a notebook shows, without what differs from run to run."""
+    """All words that a notebook shows, without what differs from run to run."""
     parts = []
     for cell in notebook["cells"]:
         for output in cell.get("outputs", []):
             text = output.get("text") or output.get("data", {}).get("text/plain", "")
             parts.append(PASSING.sub("", "".join(text)))
-    return "\n".join(parts)
+    return " ".join("\n".join(parts).split())  # a stream may come in pieces
 
 
 def same(stored: Any, shown: Any, tolerance: float = 1e-3) -> bool:

@@ -23,16 +23,14 @@ def beyond_bound(case: Case, rule: Rule) -> Fact | Missing:
     return Fact(ratio if over else min(ratio, 0.99), value, (float(series.step[at]),) * 2, max(over, 1), text)
 
 
-def stable_up_to(mean: float, largest: float, momentum: float = 0.0) -> tuple[float, float]:
-    """Largest learning rate times stiffness that is stable at this mean age, and at constant ages of the largest.
+def stable_up_to(mean: float, largest: float) -> tuple[float, float]:
+    """Largest learning rate times stiffness that is stable without momentum: at this mean age, at this largest age.
 
-    By the mean age: (1 - mu)/a, where the damping (1 - mu)/eta - K a of the oscillator changes its sign. By the largest
-    age L, without momentum: 2 sin(pi/(4 L + 2)), exact for a constant lag (see `grpo_clinic.law`).
+    By the mean age a: min(2, 1/a), where the damping 1/eta - K a of the oscillator changes its sign (`law`). By the
+    largest age L, as if all were so old: 2 sin(pi/(4 L + 2)), exact for a constant lag.
 
     Example:
-      >>> [round(one, 3) for one in stable_up_to(1.0, 1.0)]
-      [1.0, 1.0]
+      >>> [round(one, 3) for one in stable_up_to(1.0, 2.0)]
+      [1.0, 0.618]
     """
-    by_mean = (1 - momentum) / mean if mean > 0 else 2.0 * (1 + momentum)
-    by_largest = (1 - momentum) * 2 * float(np.sin(np.pi / (4 * largest + 2)))
-    return min(by_mean, 2.0 * (1 + momentum)), by_largest
+    return min(2.0, 1 / mean if mean > 0 else 2.0), 2 * float(np.sin(np.pi / (4 * largest + 2)))

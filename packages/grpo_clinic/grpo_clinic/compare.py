@@ -33,7 +33,9 @@ class Difference:
 def compare(first: Curve, second: Curve) -> list[Difference]:
     """All series that both runs have, the largest difference first."""
     ours, theirs = _series(first), _series(second)
-    found = [one for name in ours if name in theirs and (one := _difference(name, ours[name], theirs[name])) is not None]
+    found = [
+        one for name in ours if name in theirs and (one := _difference(name, ours[name], theirs[name])) is not None
+    ]
     return sorted(found, key=lambda one: (not one.differs, -one.errors))
 
 
@@ -69,7 +71,9 @@ def text(names: tuple[str, str], found: list[Difference], only: tuple[list[str],
         times = f"{one.times:.3g} times" if np.isfinite(one.times) else "of another sign"
         begun = "" if one.since is None else f", from step {one.since:g} on"
         mark = "" if one.differs else "alike: "
-        lines.append(f"  {mark}{one.name}: {one.first:.4g} and {one.second:.4g} ({times}, {one.errors:.1f} errors){begun}")
+        lines.append(
+            f"  {mark}{one.name}: {one.first:.4g} and {one.second:.4g} ({times}, {one.errors:.1f} errors){begun}"
+        )
     lines += [f"Only in {name}: {', '.join(keys[:8])}." for name, keys in zip(names, only, strict=True) if keys]
     return "\n".join(lines)
 

@@ -132,4 +132,6 @@ def fallen(values: Floats) -> bool:
     means = np.convolve(values, np.ones(width) / width, mode="valid")
     peak = int(means.argmax())
     fall, climb = float(means[peak] - means[-1]), float(means[peak] - means[: peak + 1].min())
-    return fall > max(0.1 * climb, CLEAR * noise_level(values) * float(np.sqrt(2 / width)), 1e-9 * float(np.ptp(values)))
+    return fall > max(
+        0.1 * climb, CLEAR * noise_level(values) * float(np.sqrt(2 / width)), 1e-9 * float(np.ptp(values))
+    )

@@ -108,7 +108,9 @@ class Report:
             own = next((one.then for one in self.fired if one.verdict == name and one.then), "")
             engine = [one for one in self.moved if one.role in timing.ENGINE]
             if name in ("collapsed", "dynamical_instability") and engine and self.moved[0] == engine[0]:
-                return f"Look at the engine first: '{engine[0].key}' moved before the reward. No learning rate mends it."
+                return (
+                    f"Look at the engine first: '{engine[0].key}' moved before the reward. No learning rate mends it."
+                )
             return own or _THEN.get(name, f"Look at {name.replace('_', ' ')}.")
         if self.outcome.what in ("too short", "not logged"):
             return "Log the reward at every step, and run longer: then more can be said."
@@ -164,7 +166,9 @@ def _notes(case: Case, facts: list[Fact]) -> dict[str, str]:
     by_name: dict[str, list[Fact]] = {}
     for one in fired:
         by_name.setdefault(one.verdict, []).append(one)
-    own = {name: found[0].note for name, found in by_name.items() if name not in _MEANS and all(one.note for one in found)}
+    own = {
+        name: found[0].note for name, found in by_name.items() if name not in _MEANS and all(one.note for one in found)
+    }
     harm = any(name not in _MEANS and name not in _NO_CAUSE and name not in own for name in by_name)
     fallen = bool(case.reward.size) and noise.fallen(case.reward)
     fallen |= case.curve.eval is not None and noise.fallen(case.curve.eval.value)
@@ -198,7 +202,9 @@ def _traps(case: Case) -> tuple[str, ...]:
     clip, found = case.curve.series.get("clip_frac"), []
     interval = case.refresh_interval or case.curve.settings.get("refresh_interval")
     if clip is not None and not np.any(clip.value) and interval in (1, None):
-        found.append("the clipped fraction is 0, as it must be where one update is made per batch: the ratio is always 1")
+        found.append(
+            "the clipped fraction is 0, as it must be where one update is made per batch: the ratio is always 1"
+        )
     spread = case.curve.series.get("reward_std")
     if spread is not None and spread.framework == "TRL":
         found.append("TRL's reward_std is the mean within-group std up to v0.24 and the std of the batch from v1.0")

@@ -189,6 +189,13 @@ def loss_series(
     return {"loss": _series(table, key, step, rows, framework, None, thin=options.thin)} if key else {}
 
 
+def plain_series(
+    table: LogTable, key: str, step: Floats, rows: RowMask, framework: str, options: ReadOptions
+) -> Series:
+    """A column of no known role, as it is."""
+    return _series(table, key, step, rows, framework, None, thin=options.thin)
+
+
 def _with_other_half(
     table: LogTable, found: Series, step: Floats, rows: RowMask, options: ReadOptions
 ) -> Series | None:

@@ -25,7 +25,14 @@ def truncated(case: Case, rule: Rule) -> Fact | None:
     gained = case.reward.size >= 10 and noise.gain_of(case.reward).shows and not still
     text = f"'{cut.key}': {share:.0%} of the answers of the last fifth were cut off"
     note = "the reward was gained all the same" if gained else ""
-    return Fact(share / rule.limit, share, since(cut, cut.value >= rule.limit, int(late.sum())), int(late.sum()), text, note=note)
+    return Fact(
+        share / rule.limit,
+        share,
+        since(cut, cut.value >= rule.limit, int(late.sum())),
+        int(late.sum()),
+        text,
+        note=note,
+    )
 
 
 @register_rule(

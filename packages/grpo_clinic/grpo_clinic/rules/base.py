@@ -196,7 +196,9 @@ def rules(limits: Mapping[str, float] | None = None, errors: Mapping[str, float]
         if name not in RULES:
             raise ValueError(f"limits: expected the name of a rule, one of {', '.join(RULES)}, got {name}")
     made = [build() for build in RULES.values()]
-    return [replace(one, limit=limits.get(one.name, one.limit), errors=errors.get(one.name, one.errors)) for one in made]
+    return [
+        replace(one, limit=limits.get(one.name, one.limit), errors=errors.get(one.name, one.errors)) for one in made
+    ]
 
 
 def window_of(series: Series, rows: slice = slice(None)) -> tuple[float, float]:

@@ -16,7 +16,9 @@ _TAIL = 0.5
 _EVENT = 3
 """Rows one behind the other that are an event."""
 _MEND = "Let the engine report the probabilities that it sampled from: same temperature, top-p and top-k on both sides."
-_SYNC = "Look at the engine: weights that were not handed over, precision, or another kernel. No learning rate mends it."
+_SYNC = (
+    "Look at the engine: weights that were not handed over, precision, or another kernel. No learning rate mends it."
+)
 
 
 def excess_ratio(case: Case) -> tuple[Series, str] | None:

@@ -33,7 +33,11 @@ def silent_groups(case: Case, rule: Rule) -> Fact | Missing:
     late = case.reward[curve.step >= first] if case.reward.size else case.reward
     height = (float(late.mean()) - curve.scale.low) / case.span if late.size else -np.inf
     binary = (curve.scale.low, curve.scale.high) == (0, 1)
-    start = (float(case.reward[: max(case.reward.size // 10, 3)].mean()) - curve.scale.low) / case.span if late.size else 0.0
+    start = (
+        (float(case.reward[: max(case.reward.size // 10, 3)].mean()) - curve.scale.low) / case.span
+        if late.size
+        else 0.0
+    )
     climbed = height - start > _CLIMB
     top = height > _SOLVED and (curve.scale.given or climbed or (curve.scale.high == 1 and height > _TOP))
     logged, then, note, error = curve.series.get("zero_std_frac"), "", "", 0.0

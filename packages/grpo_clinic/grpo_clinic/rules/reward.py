@@ -64,7 +64,9 @@ def fall_of(curve: Curve, reward: Floats, rule: Rule, step: Floats | None = None
     if best >= 1:
         p = noise.by_chance(
             reward,
-            lambda drawn: noise.running_means(drawn, width).max(axis=-1) - drawn[:, -end:].mean(axis=-1) >= share * size,
+            lambda drawn: (
+                noise.running_means(drawn, width).max(axis=-1) - drawn[:, -end:].mean(axis=-1) >= share * size
+            ),
         )
         best = noise.judged(best, p)
         text += f", setting in at step {onset:g}; p = {p:.2g} against its noise alone"
@@ -179,7 +181,9 @@ class Swings:
     def _alike(self, drawn: Floats) -> np.ndarray:
         def one(series: Floats) -> bool:
             return any(
-                _made_good(_pivots(_turns(noise.running_means(series, width)), self.depth * np.sqrt(self.width / width)))
+                _made_good(
+                    _pivots(_turns(noise.running_means(series, width)), self.depth * np.sqrt(self.width / width))
+                )
                 >= _TIMES
                 for width in _widths(series.size)
             )

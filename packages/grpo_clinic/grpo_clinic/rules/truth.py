@@ -44,7 +44,9 @@ def part_stays(case: Case, rule: Rule) -> Fact | None:
         own = noise.gain_of(part.value)
         late, top = float(tail(part.value, 5).mean()), max(float(part.value.max()), 1.0)
         share = max(float(own.change[0]), 0.0) / max(change, 1e-300)
-        enough = min(change / (0.2 * case.span), change / max(rule.errors * error / 2, 1e-300), 0.5 * top / max(late, 1e-9))
+        enough = min(
+            change / (0.2 * case.span), change / max(rule.errors * error / 2, 1e-300), 0.5 * top / max(late, 1e-9)
+        )
         text = f"'{key}' gained {own.change[0]:+.2g} and stands at {late:.3g}; the reward gained {change:+.2g}"
         fact = Fact(min(enough, rule.limit / max(share, 1e-6)), share, window_of(part), part.value.size // 5, text)
         seen = fact if seen is None or fact.score > seen.score else seen

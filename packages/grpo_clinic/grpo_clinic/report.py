@@ -15,10 +15,22 @@ from grpo_clinic.rules.age import stable_up_to
 from grpo_clinic.rules.control import is_short_control, not_in_order
 
 ORDER = (
-    "plumbing", "misreported_probabilities", "sampler_mismatch", "stale_answers", "truncated_answers", "diverging",
-    "dynamical_instability", "reward_hacking", "format_only", "policy_concentration", "answer_length", "clipped",
-    "advantage_degeneracy", "collapsed", "stalled",
-)  # fmt: skip
+    "plumbing",
+    "misreported_probabilities",
+    "sampler_mismatch",
+    "stale_answers",
+    "truncated_answers",
+    "diverging",
+    "dynamical_instability",
+    "reward_hacking",
+    "format_only",
+    "policy_concentration",
+    "answer_length",
+    "clipped",
+    "advantage_degeneracy",
+    "collapsed",
+    "stalled",
+)
 """The order of a verdict: a cause stands before its effects."""
 FAILURES = ("reward_hacking", "advantage_degeneracy", "policy_concentration", "dynamical_instability")
 """The four failures of arXiv 2606.30789."""
@@ -129,7 +141,10 @@ def report(
     Raises:
       ValueError: for the name of no rule.
     """
-    curve, facts, absent, short = case.curve, [], [], []
+    curve = case.curve
+    facts: list[Fact] = []
+    absent: list[str] = []
+    short: list[str] = []
     for rule in rules(limits, errors):
         found = rule(case)
         if isinstance(found, Missing):

@@ -6,9 +6,15 @@ from grpo_clinic.rules.base import Case, Fact, Missing, Rule, register_rule
 
 
 @register_rule(
-    "beyond_bound", verdict="stale_answers", needs=("age|age_max",), limit=1.0, unit="times the recipe's largest age",
-    formula="largest logged age / the recipe's bound", source="the recipe", proves="answers are older than the recipe allows",
-)  # fmt: skip
+    "beyond_bound",
+    verdict="stale_answers",
+    needs=("age|age_max",),
+    limit=1.0,
+    unit="times the recipe's largest age",
+    formula="largest logged age / the recipe's bound",
+    source="the recipe",
+    proves="answers are older than the recipe allows",
+)
 def beyond_bound(case: Case, rule: Rule) -> Fact | Missing:
     """Logged ages against the recipe's bound, an extra thousandth for rounding."""
     role = "age_max" if "age_max" in case.curve.series else "age"
@@ -17,7 +23,8 @@ def beyond_bound(case: Case, rule: Rule) -> Fact | Missing:
         return Missing("the recipe's bound on ages (config)", True)
     at = int(series.value.argmax())
     value = float(series.value[at])
-    text = f"'{series.key}' reached {value:g} updates at step {series.step[at]:g}; {case.age_source} allows {case.age_bound:g}"
+    allowed = f"{case.age_source} allows {case.age_bound:g}"
+    text = f"'{series.key}' reached {value:g} updates at step {series.step[at]:g}; {allowed}"
     ratio = value / max(case.age_bound, 1e-9)
     over = int(np.sum(series.value > case.age_bound))
     return Fact(ratio if over else min(ratio, 0.99), value, (float(series.step[at]),) * 2, max(over, 1), text)

@@ -10,10 +10,15 @@ from grpo_clinic.rules.base import Case, Fact, Rule, register_rule, since, tail
 
 
 @register_rule(
-    "truncated", verdict="truncated_answers", needs=("truncation",), limit=0.9, unit="share of answers",
-    formula="mean of the last fifth, three rows or all of them at 1", source="limit chosen on simulated runs",
+    "truncated",
+    verdict="truncated_answers",
+    needs=("truncation",),
+    limit=0.9,
+    unit="share of answers",
+    formula="mean of the last fifth, three rows or all of them at 1",
+    source="limit chosen on simulated runs",
     proves="what the reward looks for is cut off",
-)  # fmt: skip
+)
 def truncated(case: Case, rule: Rule) -> Fact | None:
     """Share of truncated answers over the last fifth; a note where the reward was gained all the same."""
     cut = case.series("truncation")
@@ -36,10 +41,16 @@ def truncated(case: Case, rule: Rule) -> Fact | None:
 
 
 @register_rule(
-    "other_length", verdict="answer_length", needs=("length",), rows=8, limit=4.0, unit="times as long, or as short",
-    formula="median(last tenth) / median(first three)", source="healthy public runs end at .6 to 3 times their length",
+    "other_length",
+    verdict="answer_length",
+    needs=("length",),
+    rows=8,
+    limit=4.0,
+    unit="times as long, or as short",
+    formula="median(last tenth) / median(first three)",
+    source="healthy public runs end at .6 to 3 times their length",
     proves="the answers have another length",
-)  # fmt: skip
+)
 def other_length(case: Case, rule: Rule) -> Fact | None:
     """The length at the end beside that of the beginning."""
     length = case.series("length")

@@ -13,13 +13,29 @@ from grpo_clinic.readers.record import COLUMNS, Curve, Floats, Series
 NEEDS = ("reward", "eval", "parts", *COLUMNS)
 """What a rule may need: a column by its role, the reward, held-out results, parts of the reward."""
 UNITS: Mapping[str, str] = {
-    "reward": "reward", "eval": "reward", "parts": "reward", "entropy": "nats per token", "kl": "nats per token",
-    "grad_norm": "norm", "clip_frac": "share of tokens", "zero_std_frac": "share of groups",
-    "truncation": "share of answers", "length": "tokens", "lr": "1", "reward_std": "reward", "reward_min": "reward",
-    "reward_max": "reward", "engine_kl": "nats per token, k3", "engine_k1": "nats per token, k1",
-    "engine_abs": "nats per token, mean absolute difference", "importance_ratio": "1",
-    "ess": "share of the batch", "age": "updates", "age_max": "updates", "perplexity": "1",
-}  # fmt: skip
+    "reward": "reward",
+    "eval": "reward",
+    "parts": "reward",
+    "entropy": "nats per token",
+    "kl": "nats per token",
+    "grad_norm": "norm",
+    "clip_frac": "share of tokens",
+    "zero_std_frac": "share of groups",
+    "truncation": "share of answers",
+    "length": "tokens",
+    "lr": "1",
+    "reward_std": "reward",
+    "reward_min": "reward",
+    "reward_max": "reward",
+    "engine_kl": "nats per token, k3",
+    "engine_k1": "nats per token, k1",
+    "engine_abs": "nats per token, mean absolute difference",
+    "importance_ratio": "1",
+    "ess": "share of the batch",
+    "age": "updates",
+    "age_max": "updates",
+    "perplexity": "1",
+}
 """The unit of each role."""
 
 

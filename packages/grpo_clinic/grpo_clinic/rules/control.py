@@ -1,4 +1,4 @@
-"""A control run, at learning rate 0: nothing can be learned or unlearned, so what its recipe names must stay in order."""
+"""A control run, at learning rate 0: nothing can be learned, so what its recipe names must stay in order."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -71,10 +71,16 @@ def not_in_order(curve: Curve) -> tuple[str, ...]:
 
 
 @register_rule(
-    "falls_at_rate_zero", verdict="plumbing", needs=("lr", "reward"), rows=_FEWEST, limit=2.0, unit="errors of the change",
-    formula="fall of the reward / its error, at learning rate 0", source="at rate 0 nothing is unlearned",
+    "falls_at_rate_zero",
+    verdict="plumbing",
+    needs=("lr", "reward"),
+    rows=_FEWEST,
+    limit=2.0,
+    unit="errors of the change",
+    formula="fall of the reward / its error, at learning rate 0",
+    source="at rate 0 nothing is unlearned",
     proves="the engine or the checker changes, not the policy",
-)  # fmt: skip
+)
 def falls_at_rate_zero(case: Case, rule: Rule) -> Fact | None:
     """The fall of the reward in a control run."""
     if not is_control(case.curve):

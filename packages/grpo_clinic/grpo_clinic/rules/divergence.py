@@ -15,10 +15,15 @@ _OURS = "limits chosen on simulated runs and public runs; trainers clip the norm
 
 
 @register_rule(
-    "reward_no_number", verdict="diverging", needs=(), limit=_NO_NUMBER, unit="rows at the end",
+    "reward_no_number",
+    verdict="diverging",
+    needs=(),
+    limit=_NO_NUMBER,
+    unit="rows at the end",
     formula="rows at the end whose reward is no number, against twice the longest such stretch before",
-    source="a loss that is no number stays none", proves="the reward is no number any more",
-)  # fmt: skip
+    source="a loss that is no number stays none",
+    proves="the reward is no number any more",
+)
 def reward_no_number(case: Case, rule: Rule) -> Fact | None:
     """Rewards that are missing or not finite at the end."""
     lost = np.sort(case.curve.nonfinite_steps)
@@ -27,17 +32,24 @@ def reward_no_number(case: Case, rule: Rule) -> Fact | None:
     stretches = np.bincount(np.searchsorted(case.curve.step, lost), minlength=case.curve.step.size + 1)
     last, least = int(stretches[-1]), max(rule.limit, 2 * int(stretches[:-1].max(initial=0)))
     window = (float(lost[-max(last, 1)]), float(lost[-1]))
-    text = f"the reward is no number from step {window[0]:g} to the end ({last} rows)" if last >= least else (
-        f"{lost.size} rewards are missing or not finite, the first at step {lost[0]:g}"
-    )  # fmt: skip
+    text = (
+        f"the reward is no number from step {window[0]:g} to the end ({last} rows)"
+        if last >= least
+        else (f"{lost.size} rewards are missing or not finite, the first at step {lost[0]:g}")
+    )
     return Fact(last / least, float(last), window, last, text)
 
 
 @register_rule(
-    "gradient_no_number", verdict="diverging", needs=(), limit=_NO_NUMBER, unit="rows at the end",
+    "gradient_no_number",
+    verdict="diverging",
+    needs=(),
+    limit=_NO_NUMBER,
+    unit="rows at the end",
     formula="rows at the end whose gradient norm is no number (one row in a log of fewer than 8)",
-    source="a scaler of half precision skips a step now and then", proves="the weights are lost from there on",
-)  # fmt: skip
+    source="a scaler of half precision skips a step now and then",
+    proves="the weights are lost from there on",
+)
 def gradient_no_number(case: Case, rule: Rule) -> Fact | None:
     """Gradient norms that are no number at the end of the log."""
     lost, rows = case.curve.gradient_lost, case.curve.leading.step.size if case.curve.series or case.reward.size else 0
@@ -66,31 +78,48 @@ def _explosion(series: Series, rule: Rule, times: float, floor: float, asleep: f
 
 
 @register_rule(
-    "gradient_explodes", verdict="diverging", needs=("grad_norm",), rows=12, limit=10.0,
-    unit="times its usual norm, and a norm of 1", formula="median(last tenth) / median(first two thirds)",
-    source=_OURS, proves="the gradient norm explodes",
-)  # fmt: skip
+    "gradient_explodes",
+    verdict="diverging",
+    needs=("grad_norm",),
+    rows=12,
+    limit=10.0,
+    unit="times its usual norm, and a norm of 1",
+    formula="median(last tenth) / median(first two thirds)",
+    source=_OURS,
+    proves="the gradient norm explodes",
+)
 def gradient_explodes(case: Case, rule: Rule) -> Fact:
     """The gradient norm at the end beside its usual size."""
     return _explosion(case.series("grad_norm"), rule, rule.limit, 1.0, 1e-3)
 
 
 @register_rule(
-    "kl_explodes", verdict="diverging", needs=("kl",), rows=12, limit=10.0,
-    unit="times its usual size, and 1 nat", formula="median(last tenth) / median(first two thirds)",
-    source=_OURS, proves="the KL to the reference explodes",
-)  # fmt: skip
+    "kl_explodes",
+    verdict="diverging",
+    needs=("kl",),
+    rows=12,
+    limit=10.0,
+    unit="times its usual size, and 1 nat",
+    formula="median(last tenth) / median(first two thirds)",
+    source=_OURS,
+    proves="the KL to the reference explodes",
+)
 def kl_explodes(case: Case, rule: Rule) -> Fact:
     """The KL at the end beside its usual size."""
     return _explosion(case.series("kl"), rule, rule.limit, 1.0)
 
 
 @register_rule(
-    "kl_spike", verdict="diverging", needs=("kl",), rows=5, limit=50.0,
-    unit="nats per token, and 300 times the first fifth", formula="max |KL|, and max |KL| / mean |KL of the first fifth|",
+    "kl_spike",
+    verdict="diverging",
+    needs=("kl",),
+    rows=5,
+    limit=50.0,
+    unit="nats per token, and 300 times the first fifth",
+    formula="max |KL|, and max |KL| / mean |KL of the first fifth|",
     source="a token of a vocabulary of 150,000 costs 12 nats at random: 50 are no sample of one policy",
     proves="some answers are all but impossible to the reference",
-)  # fmt: skip
+)
 def kl_spike(case: Case, rule: Rule) -> Fact:
     """The largest KL of all rows: extremes are kept."""
     kl = case.series("kl")
@@ -103,10 +132,16 @@ def kl_spike(case: Case, rule: Rule) -> Fact:
 
 
 @register_rule(
-    "entropy_explodes", verdict="diverging", needs=("entropy",), rows=12, limit=4.0,
-    unit="times its usual size, and 1 nat", formula="median(last tenth) / median(first two thirds)",
-    source="limits chosen on simulated runs and public runs", proves="the policy goes to noise",
-)  # fmt: skip
+    "entropy_explodes",
+    verdict="diverging",
+    needs=("entropy",),
+    rows=12,
+    limit=4.0,
+    unit="times its usual size, and 1 nat",
+    formula="median(last tenth) / median(first two thirds)",
+    source="limits chosen on simulated runs and public runs",
+    proves="the policy goes to noise",
+)
 def entropy_explodes(case: Case, rule: Rule) -> Fact:
     """The entropy at the end beside its usual size; a note as long as the reward rises."""
     found = _explosion(case.series("entropy"), rule, rule.limit, 1.0)
@@ -116,11 +151,17 @@ def entropy_explodes(case: Case, rule: Rule) -> Fact:
 
 
 @register_rule(
-    "entropy_lost", verdict="policy_concentration", needs=("entropy",), rows=6, limit=0.15, errors=2.0,
-    unit="share of the early entropy", formula="median(last tenth) / max(first three)",
+    "entropy_lost",
+    verdict="policy_concentration",
+    needs=("entropy",),
+    rows=6,
+    limit=0.15,
+    errors=2.0,
+    unit="share of the early entropy",
+    formula="median(last tenth) / max(first three)",
     source="limit chosen on simulated runs (conf/benchmark/training.yaml)",
     proves="the policy has become nearly certain",
-)  # fmt: skip
+)
 def entropy_lost(case: Case, rule: Rule) -> Fact | Missing:
     """What is left of the entropy. One that is lost within the first few steps is not averaged away."""
     entropy = case.series("entropy")
@@ -138,11 +179,16 @@ def entropy_lost(case: Case, rule: Rule) -> Fact | Missing:
 
 
 @register_rule(
-    "kl_below_zero", verdict="plumbing", needs=("kl", "reward"), rows=10, limit=0.3, unit="nats per token below zero",
+    "kl_below_zero",
+    verdict="plumbing",
+    needs=("kl", "reward"),
+    rows=10,
+    limit=0.3,
+    unit="nats per token below zero",
     formula="-median(KL of the last fifth), where the reward shows no gain",
     source="Gibbs: the mean of log pi/pi_ref over the policy's own answers is never below zero",
     proves="the KL is minimised instead of penalised, or the answers are not the policy's",
-)  # fmt: skip
+)
 def kl_below_zero(case: Case, rule: Rule) -> Fact | None:
     """A KL that runs below zero while nothing is learned."""
     kl = case.series("kl")
@@ -154,10 +200,16 @@ def kl_below_zero(case: Case, rule: Rule) -> Fact | None:
 
 
 @register_rule(
-    "without_gradient", verdict="plumbing", needs=("grad_norm", "zero_std_frac|reward_std"), rows=10, limit=1.0,
-    unit="share of the steps at which rewards differ", formula="share of steps with gradient norm 0",
-    source="groups whose rewards differ have a gradient", proves="nothing is trained",
-)  # fmt: skip
+    "without_gradient",
+    verdict="plumbing",
+    needs=("grad_norm", "zero_std_frac|reward_std"),
+    rows=10,
+    limit=1.0,
+    unit="share of the steps at which rewards differ",
+    formula="share of steps with gradient norm 0",
+    source="groups whose rewards differ have a gradient",
+    proves="nothing is trained",
+)
 def without_gradient(case: Case, rule: Rule) -> Fact | None:
     """Steps without a gradient, where rewards differ."""
     norm, silent, rate = case.series("grad_norm"), case.curve.series.get("zero_std_frac"), case.curve.series.get("lr")

@@ -40,7 +40,7 @@ def excess_ratio(case: Case) -> tuple[Series, str] | None:
 
 
 def _strongest(value: Floats) -> tuple[float, slice]:
-    """The median of the first fifth, the last fifth, or of three rows one behind the other: the largest in size."""
+    """The median of the first fifth, of the last, or of three rows running: the largest in size."""
     part = max(value.size // 5, 1)
     looks = [slice(0, part), slice(value.size - part, value.size)]
     if value.size > _EVENT:
@@ -52,10 +52,16 @@ def _strongest(value: Floats) -> tuple[float, slice]:
 
 
 @register_rule(
-    "misreported", verdict="misreported_probabilities", needs=("importance_ratio|engine_k1",), limit=0.05, unit="1",
-    formula="mean(r) - 1 = k3 - k1", source="sum over b of b (pi/b) = 1", proves="the engine did not sample from the law "
+    "misreported",
+    verdict="misreported_probabilities",
+    needs=("importance_ratio|engine_k1",),
+    limit=0.05,
+    unit="1",
+    formula="mean(r) - 1 = k3 - k1",
+    source="sum over b of b (pi/b) = 1",
+    proves="the engine did not sample from the law "
     "that it reports, or its law leaves out answers that the trainer's has",
-)  # fmt: skip
+)
 def misreported(case: Case, rule: Rule) -> Fact | Missing | None:
     """A mean ratio that no true report has."""
     found, k1 = excess_ratio(case), case.curve.series.get("engine_k1")
@@ -72,8 +78,14 @@ def misreported(case: Case, rule: Rule) -> Fact | Missing | None:
     text = f"'{series.key}': mean ratio {1 + value:.3g}{at}{word}"
     if value < 0 and (far is None or far > _TAIL):
         why = "masked, truncated or heavy-tailed" if far is None else "heavy-tailed at this distance"
-        return Fact(min(-value / rule.limit, 0.99), value, window_of(series, rows), series.value[rows].size,
-                    f"{text}; below 1 it may be {why}", _MEND)  # fmt: skip
+        return Fact(
+            min(-value / rule.limit, 0.99),
+            value,
+            window_of(series, rows),
+            series.value[rows].size,
+            f"{text}; below 1 it may be {why}",
+            _MEND,
+        )
     if value < 0:
         text += "; alike for all tokens: the engine leaves out a tail (top-p, top-k) that the trainer counts"
     return Fact(min(abs(value) / rule.limit, 1e3), value, window_of(series, rows), series.value[rows].size, text, _MEND)
@@ -89,31 +101,45 @@ def _apart(case: Case, role: str, rule: Rule, what: str, below: bool = False) ->
 
 
 @register_rule(
-    "engine_distance", verdict="sampler_mismatch", needs=("engine_kl",), limit=0.1, unit="nats per token (k3)",
-    formula="median of a fifth, or of three rows running", source="trainers warn at .1 nats of KL",
+    "engine_distance",
+    verdict="sampler_mismatch",
+    needs=("engine_kl",),
+    limit=0.1,
+    unit="nats per token (k3)",
+    formula="median of a fifth, or of three rows running",
+    source="trainers warn at .1 nats of KL",
     proves="engine and trainer are two policies",
-)  # fmt: skip
+)
 def engine_distance(case: Case, rule: Rule) -> Fact:
     """KL between engine and trainer."""
     return _apart(case, "engine_kl", rule, "engine and trainer lie apart by")
 
 
 @register_rule(
-    "engine_difference", verdict="sampler_mismatch", needs=("engine_abs",), limit=0.3, unit="nats per token, mean |difference|",
+    "engine_difference",
+    verdict="sampler_mismatch",
+    needs=("engine_abs",),
+    limit=0.3,
+    unit="nats per token, mean |difference|",
     formula="median of a fifth, or of three rows running",
     source="public runs that learn stay below .11, engines with other weights stood at .8; the middle of the logarithms",
     proves="engine and trainer are two policies",
-)  # fmt: skip
+)
 def engine_difference(case: Case, rule: Rule) -> Fact:
     """Mean absolute difference of log-probabilities."""
     return _apart(case, "engine_abs", rule, "mean |difference| of log-probabilities")
 
 
 @register_rule(
-    "engine_ratio", verdict="sampler_mismatch", needs=("importance_ratio",), limit=2.0, unit="times, or one over it",
-    formula="median of a fifth, or of three rows running", source="verl truncates at 2",
+    "engine_ratio",
+    verdict="sampler_mismatch",
+    needs=("importance_ratio",),
+    limit=2.0,
+    unit="times, or one over it",
+    formula="median of a fifth, or of three rows running",
+    source="verl truncates at 2",
     proves="engine and trainer are two policies",
-)  # fmt: skip
+)
 def engine_ratio(case: Case, rule: Rule) -> Fact | None:
     """Mean ratio of the probabilities."""
     series = case.series("importance_ratio")
@@ -123,15 +149,26 @@ def engine_ratio(case: Case, rule: Rule) -> Fact | None:
     log, rows = _strongest(np.log(series.value[filled]))
     text = f"'{series.key}': the trainer finds the answers {np.exp(log):.3g} times as likely as the engine said"
     step = series.step[filled][rows]
-    return Fact(min(abs(log) / np.log(rule.limit), 1e3), float(np.exp(log)), (float(step[0]), float(step[-1])), step.size,
-                text, _SYNC)  # fmt: skip
+    return Fact(
+        min(abs(log) / np.log(rule.limit), 1e3),
+        float(np.exp(log)),
+        (float(step[0]), float(step[-1])),
+        step.size,
+        text,
+        _SYNC,
+    )
 
 
 @register_rule(
-    "few_effective", verdict="sampler_mismatch", needs=("ess",), limit=0.3, unit="share of the batch, or below",
-    formula="(sum w)^2 / (n sum w^2)", source="ours: less than a third of the batch carries the update",
+    "few_effective",
+    verdict="sampler_mismatch",
+    needs=("ess",),
+    limit=0.3,
+    unit="share of the batch, or below",
+    formula="(sum w)^2 / (n sum w^2)",
+    source="ours: less than a third of the batch carries the update",
     proves="a few answers carry the update",
-)  # fmt: skip
+)
 def few_effective(case: Case, rule: Rule) -> Fact | None:
     """Effective sample size as a share of the batch; a count is passed over."""
     if case.series("ess").value.max() > 1 + 1e-6:
@@ -140,10 +177,16 @@ def few_effective(case: Case, rule: Rule) -> Fact | None:
 
 
 @register_rule(
-    "mismatch_grows", verdict="sampler_mismatch", needs=("engine_kl|engine_abs",), rows=10, limit=10.0,
-    unit="times its first fifth, and half the limit of its quantity", formula="median(last fifth) / median(first fifth)",
-    source="ours: rounding does not grow", proves="engine and trainer drift apart",
-)  # fmt: skip
+    "mismatch_grows",
+    verdict="sampler_mismatch",
+    needs=("engine_kl|engine_abs",),
+    rows=10,
+    limit=10.0,
+    unit="times its first fifth, and half the limit of its quantity",
+    formula="median(last fifth) / median(first fifth)",
+    source="ours: rounding does not grow",
+    proves="engine and trainer drift apart",
+)
 def mismatch_grows(case: Case, rule: Rule) -> Fact:
     """Growth of the distance."""
     role, floor = ("engine_kl", 0.05) if case.rows("engine_kl") >= rule.rows else ("engine_abs", 0.15)

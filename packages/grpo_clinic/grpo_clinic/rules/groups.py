@@ -1,6 +1,7 @@
 """Silent groups: answers that all got the same reward carry no signal.
 
-Observed where it is logged. Else, for 0/1 rewards, p^G + (1-p)^G at the mean p is a lower bound by convexity. Silence of
+Observed where it is logged. Else, for 0/1 rewards, p^G + (1-p)^G at the mean p is a lower bound by convexity.
+Silence of
 a run that solved its task is success.
 """
 
@@ -22,10 +23,16 @@ def silent_share_bound(success: Floats, group_size: int) -> Floats:
 
 
 @register_rule(
-    "silent_groups", verdict="advantage_degeneracy", needs=(), limit=0.7, errors=2.0, unit="share of groups",
-    formula="mean of the last fifth, or the bound p^G + (1-p)^G", source="arXiv 2606.30789 (four diagnostics)",
+    "silent_groups",
+    verdict="advantage_degeneracy",
+    needs=(),
+    limit=0.7,
+    errors=2.0,
+    unit="share of groups",
+    formula="mean of the last fifth, or the bound p^G + (1-p)^G",
+    source="arXiv 2606.30789 (four diagnostics)",
     proves="most groups carry no signal, and the task is not solved",
-)  # fmt: skip
+)
 def silent_groups(case: Case, rule: Rule) -> Fact | Missing:
     """Share of silent groups over the last fifth of the run, observed or bounded."""
     curve, first = case.curve, float(np.quantile(case.curve.leading.step, 0.8))
@@ -93,10 +100,16 @@ def _without_spread(case: Case) -> Series | None:
 
 
 @register_rule(
-    "clip_fraction", verdict="clipped", needs=("clip_frac",), rows=3, limit=0.4, unit="share of tokens or answers",
-    formula="mean of the last fifth", source="what is clipped has no gradient",
+    "clip_fraction",
+    verdict="clipped",
+    needs=("clip_frac",),
+    rows=3,
+    limit=0.4,
+    unit="share of tokens or answers",
+    formula="mean of the last fifth",
+    source="what is clipped has no gradient",
     proves="two answers of five teach nothing",
-)  # fmt: skip
+)
 def clip_fraction(case: Case, rule: Rule) -> Fact:
     """The clipped share over the last fifth."""
     clip = case.series("clip_frac")

@@ -21,12 +21,17 @@ _ROUNDING = 1e-9
 
 
 @register_rule(
-    "fall", verdict="collapsed", needs=("reward",), rows=FEWEST, limit=0.5, errors=5.0,
+    "fall",
+    verdict="collapsed",
+    needs=("reward",),
+    rows=FEWEST,
+    limit=0.5,
+    errors=5.0,
     unit="share of the climb, or of half the height",
     formula="(best running mean - mean of the last rewards) / max(climb, height/2)",
     source="limits chosen on simulated runs (conf/benchmark/training.yaml)",
     proves="the reward lost half of what it had gained and stayed down",
-)  # fmt: skip
+)
 def fall(case: Case, rule: Rule) -> Fact:
     """The fall from the best running mean to the last rewards."""
     found = fall_of(case.curve, case.reward - case.curve.scale.bottom, rule)
@@ -74,10 +79,16 @@ def fall_of(curve: Curve, reward: Floats, rule: Rule, step: Floats | None = None
 
 
 @register_rule(
-    "lost_early", verdict="collapsed", needs=("reward",), rows=3, limit=0.9, unit="share of the best reward",
-    formula="1 - max(last two) / best", source="all but a tenth is gone: few rows prove it",
+    "lost_early",
+    verdict="collapsed",
+    needs=("reward",),
+    rows=3,
+    limit=0.9,
+    unit="share of the best reward",
+    formula="1 - max(last two) / best",
+    source="all but a tenth is gone: few rows prove it",
     proves="nearly all of the reward is gone",
-)  # fmt: skip
+)
 def lost_early(case: Case, rule: Rule) -> Fact | None:
     """A fall that three to seven rewards prove."""
     reward, best = case.reward, int(case.reward.argmax())
@@ -90,11 +101,17 @@ def lost_early(case: Case, rule: Rule) -> Fact | None:
 
 
 @register_rule(
-    "deepest_fall", verdict="collapsed", needs=("reward",), rows=24, limit=_DEEP, errors=5.0,
-    unit="share of the climb, or of half the height", formula="deepest fall of the running mean / max(climb, height/2)",
+    "deepest_fall",
+    verdict="collapsed",
+    needs=("reward",),
+    rows=24,
+    limit=_DEEP,
+    errors=5.0,
+    unit="share of the climb, or of half the height",
+    formula="deepest fall of the running mean / max(climb, height/2)",
     source="limits chosen on simulated runs (conf/benchmark/training.yaml)",
     proves="the reward lost four fifths of what it had gained and regained less than half of that",
-)  # fmt: skip
+)
 def deepest_fall(case: Case, rule: Rule) -> Fact:
     """A deep fall before the end that was not made good. The trough of a swing is none."""
     step, reward = case.curve.step, case.reward - case.curve.scale.bottom
@@ -128,10 +145,17 @@ def _drops(means: Floats) -> Floats:
 
 
 @register_rule(
-    "held_out_fall", verdict="collapsed", needs=("eval", "reward"), rows=FEWEST, limit=0.5, errors=5.0,
-    unit="share of the climb, or of half the height", formula="as fall, of the held-out result",
-    source="as fall; the reward must fall with it", proves="the held-out result and the reward fell and stayed down",
-)  # fmt: skip
+    "held_out_fall",
+    verdict="collapsed",
+    needs=("eval", "reward"),
+    rows=FEWEST,
+    limit=0.5,
+    errors=5.0,
+    unit="share of the climb, or of half the height",
+    formula="as fall, of the held-out result",
+    source="as fall; the reward must fall with it",
+    proves="the held-out result and the reward fell and stayed down",
+)
 def held_out_fall(case: Case, rule: Rule) -> Fact | None:
     """The fall of the held-out result. Where the training reward does not fall with it, that is no collapse."""
     held = case.curve.eval
@@ -196,11 +220,17 @@ def _swings(curve: Curve) -> Swings:
 
 
 @register_rule(
-    "swings", verdict="dynamical_instability", needs=("reward",), rows=24, limit=0.4, errors=5.5,
-    unit="share of the running mean's span", formula="largest d such that the mean fell by d and came back, twice",
+    "swings",
+    verdict="dynamical_instability",
+    needs=("reward",),
+    rows=24,
+    limit=0.4,
+    errors=5.5,
+    unit="share of the running mean's span",
+    formula="largest d such that the mean fell by d and came back, twice",
     source="limits chosen on simulated runs (conf/benchmark/training.yaml)",
     proves="the reward swings, and the swings go on",
-)  # fmt: skip
+)
 def swings(case: Case, rule: Rule) -> Fact:
     """Deep swings that are too large for noise. Those that died down are no instability."""
     shipped = (rule.limit, rule.errors) == (0.4, 5.5)
@@ -269,11 +299,16 @@ def _made_good(pivots: list[float]) -> int:
 
 
 @register_rule(
-    "standstill", verdict="stalled", needs=("reward",), rows=10, limit=2.0, unit="errors of the gain",
+    "standstill",
+    verdict="stalled",
+    needs=("reward",),
+    rows=10,
+    limit=2.0,
+    unit="errors of the gain",
     formula="gain from the beginning to the last fifth <= 2 errors, and gain + error < .2 of the room",
     source=f"below {YOUNG} rewards healthy runs of more than one public repository in twenty would be called stalled",
     proves="the reward gained nothing that shows where there was room",
-)  # fmt: skip
+)
 def standstill(case: Case, rule: Rule) -> Fact | Missing:
     """No gain where there was room, or all but a twentieth of the room is left."""
     return standstill_of(case, rule, _ROOM)

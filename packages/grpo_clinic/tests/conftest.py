@@ -1,8 +1,8 @@
 """An error of our own code under a reader fails its test; a file's own readers and rules are forgotten at its end."""
 
 import pytest
-from grpo_clinic.rules import RULES
 from grpo_clinic.readers import READERS, front
+from grpo_clinic.rules import RULES
 from grpo_clinic.trainers import REGISTRY
 
 front.STRICT = True

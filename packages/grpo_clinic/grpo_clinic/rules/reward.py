@@ -3,8 +3,9 @@
 import numpy as np
 
 from grpo_clinic import noise
-from grpo_clinic.readers.record import Curve, Floats
+from grpo_clinic.readers.record import Curve, Floats, RewardScale
 from grpo_clinic.rules.base import Case, Fact, Missing, Rule, register_rule
+from grpo_clinic.rules.truth import TRUE_PART
 
 FEWEST, YOUNG = 8, 80
 """Rewards from which a fall is judged; and a standstill: cut off at fewer, healthy runs are called stalled."""
@@ -161,7 +162,8 @@ def held_out_fall(case: Case, rule: Rule) -> Fact | None:
     held = case.curve.eval
     if held is None or case.curve.reward_is_eval:
         return None
-    lost = fall_of(case.curve, held.value - min(0.0, float(held.value.min())), rule, held.step)
+    scale = case.curve.scale if case.curve.scale.given else RewardScale.estimated(held.value)
+    lost = fall_of(case.curve, held.value - scale.bottom, rule, held.step)
     after = case.reward[case.curve.step >= lost.window[0]]
     part = max(after.size // 5, 1)
     with_it = after.size > 0 and after[-part:].mean() < after[:part].mean()
@@ -314,6 +316,12 @@ def standstill(case: Case, rule: Rule) -> Fact | Missing:
     return standstill_of(case, rule, _ROOM)
 
 
+def _is_share(curve: Curve) -> bool:
+    """Whether the reward is, step by step, a part whose name says that it is a share."""
+    parts = (part for key, part in curve.parts.items() if TRUE_PART.search(key))
+    return any(np.array_equal(part.at(curve.step), curve.reward) and part.value.max() <= 1 for part in parts)
+
+
 def standstill_of(case: Case, rule: Rule, least: float) -> Fact | Missing:
     """The same; a gain of `least` of the room or more must not hide in the error."""
     curve, reward, part = case.curve, case.reward, case.reward.size // 5
@@ -323,11 +331,12 @@ def standstill_of(case: Case, rule: Rule, least: float) -> Fact | Missing:
     start, low, high = float(reward[: gain.widths[at]].mean()), curve.scale.low, curve.scale.high
     height, room = (float(reward[-part:].mean()) - low) / case.span, max(high - start, 1e-12)
     flat = np.ptp(reward) <= 1e-9 * max(abs(high), abs(low), 1e-300)
-    known = curve.known_range or ((0.0, 1.0) if (low, high) == (0, 1) else None)
+    known = curve.known_range or ((0.0, 1.0) if (low, high) == (0, 1) or _is_share(curve) else None)
     reach = max(known[1] - start, 0.0) if known else 0.0
     slow = min(_SLOW * reach / (change + error), 2.0) if gain.shows and reach else 0.0
     window = (float(curve.step[0]), float(curve.step[-1]))
-    if height > _NEAR_TOP and not flat and (known or slow < 1):
+    by_itself = not curve.scale.given and (low, high) != (0, 1)
+    if height > _NEAR_TOP and not flat and not (by_itself and slow >= 1):
         return Fact(0.0, change, window, part, f"it stands at {height:.0%} of the scale: little is left to learn")
     if not flat and not gain.shows:
         if gain.hinted(least * room) or (height > _HIGH and gain.open(least * room)):

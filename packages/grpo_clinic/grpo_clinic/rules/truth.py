@@ -7,7 +7,7 @@ import numpy as np
 
 from grpo_clinic import noise
 from grpo_clinic.readers.median import median
-from grpo_clinic.readers.record import Floats, Series
+from grpo_clinic.readers.record import Floats, RewardScale, Series
 from grpo_clinic.rules.base import Case, Fact, Missing, Rule, register_rule, tail, window_of
 
 TRUE_PART = re.compile(r"accura|correct|ndcg|pass@|exact|(^|[_/])(em|gold|true)($|[_/])", re.IGNORECASE)
@@ -75,10 +75,12 @@ def part_stays(case: Case, rule: Rule) -> Fact | None:
 def evaluation_falls(case: Case, rule: Rule) -> Fact | None:
     """The held-out result at the end beside its first three values, while the reward did not fall."""
     held = case.curve.eval
-    if held is None or case.curve.reward_is_eval or held.value.max() <= 0:
+    if held is None or case.curve.reward_is_eval:
         return None
+    scale = case.curve.scale if case.curve.scale.given else RewardScale.estimated(held.value)
     lost = float(held.value[:3].max() - median(tail(held.value, 5)))
-    share, error = lost / float(held.value.max()), noise.noise_level(held.value)
+    share = lost / max(float(held.value.max()) - scale.bottom, 1e-300)
+    error = noise.noise_level(held.value)
     part = max(case.reward.size // 5, 1)
     stays = case.reward[-part:].mean() >= case.reward[:part].mean()
     score = min(share / rule.limit, lost / max(rule.errors * error, 1e-300)) if stays else 0.0

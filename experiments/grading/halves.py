@@ -1,4 +1,4 @@
-"""What `diagnose` says of public runs whose outcome somebody wrote down: designed on one half, scored once on the other.
+"""What `diagnose` says of public runs of known outcome: designed on one half, scored once on the other.
 
     python experiments/grading/halves.py                # the first half: on it rules may be designed
     python experiments/grading/halves.py --second --write   # once, at the end: figures/halves.json
@@ -58,7 +58,8 @@ def half(repository: str) -> int:
 def labelled(which: int) -> list[Run]:
     """The labelled runs of one half that could be read."""
     about = load("real_runs")
-    older, found = about["development"] | about["scoring"], []
+    older: dict[str, str] = about["development"] | about["scoring"]
+    found: list[Run] = []
     for variable in FOLDERS:
         folder = Path(os.environ.get(variable) or "nowhere")
         if not (folder / "index.csv").is_file():

@@ -236,7 +236,7 @@ def test_the_script_scores_simulated_runs(tmp_path, monkeypatch, capsys):
     [
         (["split=all"], "diagnoses: split: expected one of training, held_out"),
         (["runs=3"], "diagnoses: runs: expected an integer >= 20"),
-        (["limits={silent: 0.9}"], "diagnoses: limits: expected one of fall"),
+        (["limits={silent: 0.9}"], "diagnoses: limits: expected one of "),
         (["run=30"], "diagnoses: run: expected one of"),
         (["runs=many"], "diagnoses: runs: Value 'many'"),
         (["held_out"], "diagnoses: argument: expected key=value, got 'held_out'"),

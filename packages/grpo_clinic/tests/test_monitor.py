@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import warnings
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product

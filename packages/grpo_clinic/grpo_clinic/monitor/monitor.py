@@ -238,7 +238,7 @@ class Monitor:
         return [self._alarm(found, name) for name in proven - self._unproven if not self._raised(name)]
 
     def _case(self, curve: Curve) -> Case:
-        return Case(curve, self._group_size)
+        return Case(curve, self._group_size, least_gain=spending.STALLED)
 
     def _alarm(self, found: Report, name: str) -> Alarm:
         fired = [one for one in found.fired if one.verdict == name]

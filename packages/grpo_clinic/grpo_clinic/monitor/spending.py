@@ -46,6 +46,12 @@ LONE = 2
 PROVEN = ("plumbing", "misreported_probabilities", "sampler_mismatch", "truncated_answers", "diverging",
           "advantage_degeneracy")  # fmt: skip
 """What is told from levels, so that the first rows may prove it."""
+STALLED = 0.12
+"""Share of the room above the first rewards: a run has stalled when two errors exclude that it gained so much.
+
+`diagnose` takes a fifth, at a run's end. During a run slow learners gain less than that: of 600 healthy runs of the
+training ranges 3.8 % stalled at a fifth and 1.0 % at 0.12.
+"""
 _MOST = 0.5
 """Largest lag-one correlation that is believed: a slow fall looks like one, too."""
 

@@ -78,7 +78,7 @@ class Case:
     """One run as rules see it: its curve, and what its recipe says. Numbers that nobody stated are None.
 
     group_size: answers per prompt. refresh_interval: updates per batch. age_bound: largest age that the recipe allows
-    [updates], in the words of `age_source`.
+    [updates], in the words of `age_source`. least_gain: share of the room that a standstill must exclude to be gained.
     """
 
     curve: Curve
@@ -86,6 +86,7 @@ class Case:
     refresh_interval: float | None = None
     age_bound: float | None = None
     age_source: str = ""
+    least_gain: float = 0.2
     shared: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property

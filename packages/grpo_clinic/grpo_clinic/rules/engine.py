@@ -122,7 +122,7 @@ def engine_distance(case: Case, rule: Rule) -> Fact:
     limit=0.3,
     unit="nats per token, mean |difference|",
     formula="median of a fifth, or of three rows running",
-    source="public runs that learn stay below .11, engines with other weights stood at .8; the middle of the logarithms",
+    source="public runs that learn stay below .11, engines with other weights stood at .8; the middle by logarithm",
     proves="engine and trainer are two policies",
 )
 def engine_difference(case: Case, rule: Rule) -> Fact:

@@ -15,9 +15,9 @@ _ALONE = 0.25
 """Share that is lost without the lowest of the last rewards, too: one row is no collapse."""
 _DEEP, _REGAINED = 0.8, 0.5
 """Share of the climb lost in a fall that is remembered, and share of that fall whose recovery makes it good."""
-_ROOM, _SLOW, _NEAR_TOP, _HIGH = 0.2, 0.05, 0.85, 0.5
-"""Of the room above the first rewards: a gain that noise must not hide, one that is too slow. Of the scale: where
-little is left to learn, and where a run has as a rule gained something."""
+_SLOW, _NEAR_TOP, _HIGH = 0.05, 0.85, 0.5
+"""Of the room above the first rewards: a gain that is too slow. Of the scale: where little is left to learn, and where
+a run has as a rule gained something."""
 _ROUNDING = 1e-9
 
 
@@ -312,19 +312,8 @@ def _made_good(pivots: list[float]) -> int:
     proves="the reward gained nothing that shows where there was room",
 )
 def standstill(case: Case, rule: Rule) -> Fact | Missing:
-    """No gain where there was room, or all but a twentieth of the room is left."""
-    return standstill_of(case, rule, _ROOM)
-
-
-def _is_share(curve: Curve) -> bool:
-    """Whether the reward is, step by step, a part whose name says that it is a share."""
-    parts = (part for key, part in curve.parts.items() if TRUE_PART.search(key))
-    return any(np.array_equal(part.at(curve.step), curve.reward) and part.value.max() <= 1 for part in parts)
-
-
-def standstill_of(case: Case, rule: Rule, least: float) -> Fact | Missing:
-    """The same; a gain of `least` of the room or more must not hide in the error."""
-    curve, reward, part = case.curve, case.reward, case.reward.size // 5
+    """No gain where there was room, or all but a twentieth of it is left; a larger one must not hide in the error."""
+    curve, reward, part, least = case.curve, case.reward, case.reward.size // 5, case.least_gain
     gain = noise.gain_of(reward)
     at = gain.clearest if gain.shows else 0
     change, error = float(gain.change[at]), float(gain.error[at])
@@ -349,3 +338,9 @@ def standstill_of(case: Case, rule: Rule, least: float) -> Fact | Missing:
     note = f"no gain in {reward.size} rewards, which healthy runs may need as well" if few else ""
     then = "What is left is small: take harder prompts, or stop here." if height > 0.75 and known else ""
     return Fact(score, change, window, part, text, then, note)
+
+
+def _is_share(curve: Curve) -> bool:
+    """Whether the reward is, step by step, a part whose name says that it is a share."""
+    parts = (part for key, part in curve.parts.items() if TRUE_PART.search(key))
+    return any(np.array_equal(part.at(curve.step), curve.reward) and part.value.max() <= 1 for part in parts)

@@ -15,8 +15,8 @@ import numpy as np
 from grpo_clinic.noise import noise_level
 from grpo_clinic.readers.record import Curve
 from grpo_clinic.report import FAILURES
-from grpo_clinic.rules import Case, rules
-from grpo_clinic.rules.reward import fall_of, swings
+from grpo_clinic.rules import rules
+from grpo_clinic.rules.reward import Swings, fall_of
 from scipy.optimize import minimize
 from scipy.special import expit
 
@@ -45,7 +45,7 @@ def features(curve: Curve) -> np.ndarray:
     scores = [fall_of(curve, curve.reward, known["fall"]).score, 0.0, 0.0, 0.0]
     if n >= _LONG:
         test, scale = oscillation_test(curve.step, curve.reward), curve.scale.high - curve.scale.low
-        waves = swings(Case(curve), known["swings"]).score
+        waves = Swings(curve).score
         scores[1:] = waves, wave_score(curve.reward, scale, test), growth_score(test)
     stability = [np.log(max(one, 1e-3)) for one in scores]
     shape = [np.log(n), start, end, middle, np.ptp(smooth), late[-tenth:].mean() - late[:tenth].mean()]

@@ -309,7 +309,7 @@ def row(found: Report, curve: Curve) -> dict[str, Any]:
                 "limit": finite(one.limit),
                 "unit": one.unit,
                 "window": [finite(end) for end in one.window],
-                "rows": one.rows,
+                "rows": int(one.rows),
                 "text": one.text,
                 "formula": sources[one.rule].formula,
                 "source": sources[one.rule].source,

@@ -62,7 +62,7 @@ class Fact:
     @property
     def fires(self) -> bool:
         """Whether it is beyond the limit."""
-        return self.score >= 1
+        return bool(self.score >= 1)
 
 
 @dataclass(frozen=True)

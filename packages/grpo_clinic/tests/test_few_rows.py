@@ -135,7 +135,7 @@ def test_pasted_cases(case, verdict, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
     assert main(["diagnose", "-", "--json", str(tmp_path / "out.json")]) == 0
     (found,) = json.loads((tmp_path / "out.json").read_text())
-    assert verdict in found["verdict"]
+    assert (verdict in found["verdict"]) if verdict != "nothing" else not found["verdict"]
     assert found["log"] == "pasted"
 
 

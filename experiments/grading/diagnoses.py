@@ -74,7 +74,7 @@ class Panel:
 
 
 def judge(runs: Sequence[Simulated], limits: dict[str, float], advance: ProgressCallback) -> Panel:
-    """Diagnose every run's log. The four planted failures are scored; what became of a run (`OUTCOMES`) is not."""
+    """Diagnose every run's log. The four planted failures are scored; what became of a run is not, but for a fall."""
     about, judged, numbers = load("effects"), [], []
     for run in runs:
         curve, sizes = as_curve(run), effects(run, about)

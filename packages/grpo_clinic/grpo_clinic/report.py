@@ -34,10 +34,6 @@ ORDER = (
 """The order of a verdict: a cause stands before its effects."""
 FAILURES = ("reward_hacking", "advantage_degeneracy", "policy_concentration", "dynamical_instability")
 """The four failures of arXiv 2606.30789."""
-OUTCOMES = ("stalled", "collapsed", "diverging", "truncated_answers")
-"""What became of a run, whatever the cause."""
-WITHOUT_REWARD = ("advantage_degeneracy", "policy_concentration", "diverging", "truncated_answers")
-"""Verdicts that a log without a reward can show."""
 _MEANS = {
     "policy_concentration": "the entropy is lost",
     "advantage_degeneracy": "most groups are silent",

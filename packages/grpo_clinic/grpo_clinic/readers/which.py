@@ -5,7 +5,6 @@ Each as asked, by a known name, or by a guess that is said.
 
 import difflib
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -140,11 +139,6 @@ def evaluation_rows(table: LogTable) -> RowMask:
         if key.lower() in KIND_KEYS:
             held_out |= np.array([word is not None and word.lower() in _EVAL_WORDS for word in table.words(key)], bool)
     return held_out
-
-
-def is_evaluation(row: Mapping[str, object]) -> bool:
-    """The same of a single row."""
-    return any(isinstance(word := row.get(key), str | bool) and str(word).lower() in _EVAL_WORDS for key in KIND_KEYS)
 
 
 def chosen_rows(table: LogTable, options: ReadOptions) -> RowMask:

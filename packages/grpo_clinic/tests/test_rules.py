@@ -10,7 +10,7 @@ import pytest
 from grpo_clinic import noise
 from grpo_clinic.compare import compare
 from grpo_clinic.outcome import outcome_of
-from grpo_clinic.readers import Curve, RewardScale, Series
+from grpo_clinic.readers import Curve, RewardScale, Series, read
 from grpo_clinic.report import ORDER, report, text
 from grpo_clinic.rules import RULES, Case, Fact, Missing, register_rule, rules
 from grpo_clinic.rules.age import stable_up_to
@@ -345,3 +345,43 @@ def test_a_rule_needs_a_role_that_there_is():
         register_rule("odd", verdict="odd", needs=("mood",), limit=1, unit="", formula="", source="", proves="")
     with pytest.raises(ValueError, match="expected the name of a rule"):
         rules({"mood": 1.0})
+
+
+def test_bare_numbers_and_a_mean_beside_its_step_are_rewards(tmp_path):
+    (tmp_path / "bare.json").write_text("[0.1, 0.2, 0.3, 0.4]")
+    assert read(tmp_path / "bare.json")[0].reward.tolist() == [0.1, 0.2, 0.3, 0.4]
+    (tmp_path / "mean.jsonl").write_text('{"step": 1, "mean": 0.1}\n{"step": 2, "mean": 0.2}\n{"step": 3, "mean": 0.4}')
+    assert read(tmp_path / "mean.jsonl")[0].reward.tolist() == [0.1, 0.2, 0.4]
+    (tmp_path / "more.jsonl").write_text(
+        '{"step": 1, "mean": 0.1, "median": 0.2}\n{"step": 2, "mean": 0.1, "median": 0}'
+    )
+    with pytest.raises(ValueError, match="expected a log with a reward column"):
+        read(tmp_path / "more.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("key", "role"),
+    [
+        ("debug/vllm_vs_local_logprob_diff_mean", "engine_abs"),
+        ("actor/rollout_train_logprob_gap", "engine_abs"),
+        ("actor/clip_fraction", "clip_frac"),
+        ("rollout/truncated", "truncation"),
+        ("rollout_corr/rollout_is_eff_sample_size", "ess"),
+        ("train/ess_ratio", "ess"),
+        ("tis_eff_sample_size", "ess"),
+        ("rollout_corr/kl", "engine_k1"),
+        ("rollout_corr/k3_kl", "engine_kl"),
+        ("off_policy/max", "age_max"),
+    ],
+)
+def test_the_keys_of_trainers_are_read_by_quantity(key, role, tmp_path):
+    rows = [f'{{"step": {n}, "reward": 0.{n}, "{key}": 0.{n}}}' for n in range(1, 9)]
+    (tmp_path / "log.jsonl").write_text("\n".join(rows))
+    (curve,) = read(tmp_path / "log.jsonl")
+    assert curve.series[role].key == key
+
+
+def test_a_setting_is_no_age(tmp_path):
+    rows = [f'{{"step": {n}, "reward": 0.{n}, "max_head_offpolicyness": 4}}' for n in range(1, 9)]
+    (tmp_path / "log.jsonl").write_text("\n".join(rows))
+    assert not {"age", "age_max"} & {*read(tmp_path / "log.jsonl")[0].series}

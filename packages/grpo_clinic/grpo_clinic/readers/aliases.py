@@ -216,7 +216,7 @@ TABLE: tuple[Alias, ...] = (
     *_each("age", AREAL, "*sample_staleness_theta_avg", "*sample_staleness_proximal_avg"),
     *_each("age_max", VERL, "training/off_policy/trajectory_staleness/max"),
     *_each("age_max", PRIME, "off_policy/max"),
-    *_each("age_max", AREAL, "*sample_staleness_theta_max", "*sample_staleness_proximal_max", "*head_offpolicyness*"),
+    *_each("age_max", AREAL, "*sample_staleness_theta_max", "*sample_staleness_proximal_max"),
     # settings that some loops repeat on every row
     *_each("group_size", OWN, "group_size", "num_generations", "rollouts_per_prompt"),
     *_each("refresh_interval", OWN, "optimizer_updates_per_rollout_batch", "optimizer_steps_per_rollout"),

@@ -85,6 +85,9 @@ def reward_column(
     guesses = reward_guesses(train)
     if guesses:
         return guesses[0], None, f"reward: '{guesses[0]}' (guessed from its name){_other_candidates(guesses)}", False
+    alone = [key for key in train if not aliases.candidates("step", [key])]
+    if [aliases.canonical(key) for key in alone] == ["mean"]:
+        return alone[0], None, f"reward: '{alone[0]}', the one column beside the step", False
     held = aliases.candidates("eval", [key for key in table.keys if table.logged(key)], framework)
     if held:
         key, alias = held[0]
